@@ -1,6 +1,7 @@
 // §5: authentication, put together: key set → token verifier → bearer token check.
 
 import type { Config } from '../config/config.ts';
+import type { IdentityConfig } from '../config/groups/login-policy.ts';
 import type { RequiredAuthConfig } from '../config/groups/provider.ts';
 import type { UserContext } from '../endpoint/message.ts';
 import { isOwnToken } from '../endpoint/own-token.ts';
@@ -100,8 +101,12 @@ interface AuthDeps {
 
 /** Callers with tokens of the gateway's own. */
 export interface OwnTokenAccess extends Pick<OwnTokenVerifier, 'verify' | 'reload'> {
-  /** `OAUTH_ACCEPT_PROVIDER_TOKENS`. */
-  readonly acceptsProviderTokens: boolean;
+  /**
+   * `OAUTH_ACCEPT_PROVIDER_TOKENS`: whether the user of such a token may use the gateway. Undefined where none is accepted.
+   *
+   * @throws GatewayError where they may not.
+   */
+  readonly checkProviderUser: ((user: UserContext) => void) | undefined;
 }
 
 /** @throws Error where the settings have no such tokens. */
@@ -109,6 +114,7 @@ export function openOwnTokenAccess(
   { server, oauth }: Config,
   { codec, grants }: OwnTokens,
   machineClients: Pick<MachineClients, 'find'>,
+  createCheckProviderUser: (config: IdentityConfig) => (user: UserContext) => void,
   clock: Clock,
 ): OwnTokenAccess {
   if (oauth.mode !== 'broker' || oauth.tokens.kind !== 'gateway') {
@@ -124,7 +130,9 @@ export function openOwnTokenAccess(
       machineClients,
       clock,
     }),
-    acceptsProviderTokens: oauth.tokens.acceptsProviderTokens,
+    checkProviderUser: oauth.tokens.acceptsProviderTokens
+      ? createCheckProviderUser(oauth.identity)
+      : undefined,
   };
 }
 
@@ -134,11 +142,18 @@ function createVerify(
   ownTokens: OwnTokenAccess | undefined,
 ): BearerDeps['verify'] {
   if (ownTokens === undefined) return verifyProviderToken;
-  if (!ownTokens.acceptsProviderTokens) return ownTokens.verify;
+  const { checkProviderUser } = ownTokens;
+  if (checkProviderUser === undefined) return ownTokens.verify;
+
+  const accept = (user: UserContext): UserContext => {
+    checkProviderUser(user);
+    return refuseMachine(user);
+  };
+
   return function verify(token, beforeFetch, path) {
     if (isOwnToken(token)) return ownTokens.verify(token, beforeFetch, path);
     const user = verifyProviderToken(token, beforeFetch);
-    return user instanceof Promise ? user.then(refuseMachine) : refuseMachine(user);
+    return user instanceof Promise ? user.then(accept) : accept(user);
   };
 }
 

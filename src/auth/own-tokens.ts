@@ -39,7 +39,7 @@ export interface OwnTokenVerifier {
 
 export interface OwnTokenVerifierDeps {
   readonly codec: Pick<TokenCodec, 'readAccessToken'>;
-  readonly grants: Pick<Grants, 'read' | 'update'>;
+  readonly grants: Pick<Grants, 'read' | 'update' | 'computeAgeEnd'>;
   /** `BASE_URL`. */
   readonly baseUrl: string;
   /** `OIDC_ISSUER`: a grant of another provider has ended with the change. */
@@ -138,7 +138,8 @@ export function createOwnTokenVerifier(deps: OwnTokenVerifierDeps): OwnTokenVeri
 
   function remember({ grant, version }: StoredGrant): KnownGrant {
     const { id, user, client, issued, replaced } = grant;
-    const check = { id, clientId: client.id, key: buildGrantKey(id), version };
+    const endsAt = grants.computeAgeEnd(grant);
+    const check = { id, clientId: client.id, key: buildGrantKey(id), version, endsAt };
     // What a token may be used for was granted here: the provider's word is about its own tokens.
     const { scp: _, ...claims } = grant.claims;
     const entry: KnownGrant = {

@@ -212,6 +212,12 @@ const PROBLEM_FINDERS: readonly FindProblem[] = [
     read(clientSettings.allowedHosts).includes('*') &&
     'CIMD_ALLOWED_HOSTS: * cannot be used with HTTPS_PROXY or HTTP_PROXY, because the proxy resolves the host names, so the gateway cannot refuse addresses inside your network. List the hosts.',
 
+  (read) =>
+    issuesOwnTokens(read) &&
+    !read(ownTokenSettings.acceptsProviderTokens) &&
+    read(loginPolicySettings.exemptClients).length > 0 &&
+    'LOGIN_EXEMPT_CLIENTS has no use without OAUTH_ACCEPT_PROVIDER_TOKENS=true: it is about tokens of the provider, and none is accepted. Remove it.',
+
   // What can never work with a provider is refused at start, with the reason.
   (read) => {
     const profile = readProfile(read);

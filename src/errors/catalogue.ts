@@ -77,6 +77,13 @@ export const catalogue = {
     'missing_claim',
     'The token has no sub claim, or it is not a non-empty string.',
   ),
+  /** 403: no login at the same provider would help. Which list it is, is for operators. */
+  user_not_allowed: defineError({
+    status: 403,
+    jsonrpc: { code: -32000, message: 'Forbidden', reason: 'user_not_allowed' },
+    details:
+      'The user of this access token may not use this gateway. Ask its administrator for access.',
+  }),
   /** 200: a 401 would make clients start a login, and without authentication there is none. */
   user_required: defineError({
     status: 200,

@@ -20,6 +20,7 @@ import { createMcp } from '../mcp/mcp.ts';
 import { findMachineClientProblems } from '../oauth/client-authentication/machine-client-problems.ts';
 import { createAuthorizationEndpoints } from '../oauth/create-authorization.ts';
 import { openGatewayTokens } from '../oauth/gateway-tokens/open-gateway-tokens.ts';
+import { createCheckTokenUser } from '../oauth/identity/login-policy.ts';
 import { createLoginFailures } from '../oauth/login-failures.ts';
 import { createPeople, createPersonIndex } from '../operations/admin/people.ts';
 import { createRecentCallers } from '../operations/admin/recent-callers.ts';
@@ -180,7 +181,9 @@ export async function createGateway(
   const recentCallers = people && createRecentCallers({ store, people, clock, log });
   const ownTokens = openOwnTokens(config, { store, seal: loginSeal, clock, log, metrics });
   const { metadata, keySet, auth } = createProviderAccess(config, {
-    ownTokens: ownTokens && openOwnTokenAccess(config, ownTokens, machineClients, clock),
+    ownTokens:
+      ownTokens &&
+      openOwnTokenAccess(config, ownTokens, machineClients, createCheckTokenUser, clock),
     onRefusal: loginFailures && noteRefusals(loginFailures.note),
     isServer: namedPaths.has,
     isServerAudience: serverUrls.isAudience,

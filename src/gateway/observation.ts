@@ -29,7 +29,10 @@ export async function openObservation(
   config: Config,
   deps: TracingDeps & { readonly metrics: Metrics },
 ): Promise<Observation> {
-  const audit = openAudit(config.audit, deps);
+  const audit = openAudit(config.audit, {
+    ...deps,
+    defaultIssuer: config.oauth.provider?.issuer,
+  });
   const tracing = await openTracing(config.tracing, deps);
   return {
     audit,

@@ -12,16 +12,21 @@ export interface GrantLifetime {
 }
 
 /** Epoch milliseconds. */
-export function computeGrantEnd(
-  grant: Grant,
-  { idleSeconds, maxSeconds, unrenewedSeconds }: GrantLifetime,
-): number {
-  const { createdAt, issued, provider } = grant;
+export function computeGrantEnd(grant: Grant, lifetime: GrantLifetime): number {
+  const { issued } = grant;
   if (!hasRefreshToken(grant)) return issued.expiresAt;
-  const ends = [
-    issued.issuedAt + idleSeconds * 1000,
-    ...(maxSeconds > 0 ? [createdAt + maxSeconds * 1000] : []),
-    ...(isRenewable(provider) ? [] : [createdAt + unrenewedSeconds * 1000]),
+  return Math.min(issued.issuedAt + lifetime.idleSeconds * 1000, computeAgeEnd(grant, lifetime));
+}
+
+/** Likewise: by its age, however often its client refreshes. Infinity where it has no such end, and where it is as old as its one token. */
+export function computeAgeEnd(
+  grant: Grant,
+  { maxSeconds, unrenewedSeconds }: Omit<GrantLifetime, 'idleSeconds'>,
+): number {
+  if (!hasRefreshToken(grant)) return Number.POSITIVE_INFINITY;
+  const seconds = [
+    maxSeconds > 0 ? maxSeconds : Number.POSITIVE_INFINITY,
+    isRenewable(grant.provider) ? Number.POSITIVE_INFINITY : unrenewedSeconds,
   ];
-  return Math.min(...ends);
+  return grant.createdAt + Math.min(...seconds) * 1000;
 }

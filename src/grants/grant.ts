@@ -8,6 +8,9 @@ export interface UserIdentity {
   readonly sub: string;
 }
 
+/** For the log and the audit log. */
+export const nameUser = ({ issuer, sub }: UserIdentity) => ({ user: sub, issuer });
+
 /** Sealed in the store under its id. Times are epoch milliseconds. */
 export interface Grant {
   /** 16 random bytes, base64url. */

@@ -9,7 +9,7 @@ import { GRANT_VERSION_LENGTH, type KeyValue } from '../store/store.ts';
 import type { Metrics } from '../telemetry/metrics/metrics.ts';
 import type { EndedGrants } from './ended-grants.ts';
 import type { Grant, UserIdentity } from './grant.ts';
-import { computeGrantEnd, type GrantLifetime } from './grant-end.ts';
+import { computeAgeEnd, computeGrantEnd, type GrantLifetime } from './grant-end.ts';
 import { createGrantLists, type GrantOwner } from './grant-lists.ts';
 
 /** A grant as it was read, or written. */
@@ -38,6 +38,8 @@ export interface Grants {
   updateForTokens(seen: StoredGrant, change: ChangeGrant): Promise<StoredGrant | undefined>;
   /** No access token lives longer than its grant. */
   capExpiry(grant: Grant): Grant;
+  /** Epoch milliseconds: when it ends by its age (`computeAgeEnd`). */
+  computeAgeEnd(grant: Grant): number;
   /** Its tokens are refused from then on, at every replica. Undefined where another was faster, or it cannot be read here. */
   end(id: string): Promise<Grant | undefined>;
   listOfUser(user: UserIdentity): Promise<readonly Grant[]>;
@@ -199,6 +201,7 @@ export function createGrants(deps: GrantsDeps): Grants {
       const endsAt = Math.min(grant.issued.expiresAt, computeGrantEnd(grant, lifetime));
       return { ...grant, issued: { ...grant.issued, expiresAt: endsAt } };
     },
+    computeAgeEnd: (grant) => computeAgeEnd(grant, lifetime),
     async create(grant) {
       const key = buildGrantKey(grant.id);
       const written = write(key, await enlist(grant));

@@ -200,7 +200,7 @@ type Parts = ReturnType<typeof createParts>;
 /** What both modes stand on. */
 function createParts(
   config: WithBaseUrl<BrokerConfig | ProxyConfig>,
-  { store, clock, clientDocuments, fetch, log, verifyToken }: OAuthDeps,
+  { store, clock, clientDocuments, fetch, log, verifyToken, gatewayTokens }: OAuthDeps,
   { renewal, freshness, unusedTtlSeconds, listScopes }: ClientPolicy,
 ) {
   const { baseUrl, registration, redirectUris, clientIdMetadata, consent } = config;
@@ -225,7 +225,11 @@ function createParts(
     recentAnswers: createRecentAnswers({ store, clock, freshness, verifyToken }),
     logLogin: createLoginLog(log),
     browsers: createBrowsers(baseUrl, consent.ttlSeconds),
-    approvals: createApprovals(store, { ttlSeconds: consent.ttlSeconds, listScopes }),
+    approvals: createApprovals(
+      store,
+      { ttlSeconds: consent.ttlSeconds, listScopes },
+      gatewayTokens?.logouts,
+    ),
     listScopes,
   };
 }

@@ -122,14 +122,14 @@ export const auditLogins = (
 ): LoginObserver =>
   function auditLogin({ step, facts, failure, request, seconds }) {
     if (failure === undefined && LEADS_ON.has(step)) return;
-    const { client, user, grant: grantType, grantId: grant } = facts;
+    const { client, user, issuer, grant: grantType, grantId: grant } = facts;
     const event = step === 'token' && grantType === 'refresh_token' ? 'refresh' : EVENTS[step];
     const outcome =
       failure === undefined
         ? ({ outcome: 'success' } as const)
         : ({ outcome: 'failure', reason: failure.key } as const);
     const action = { event, ip: request.clientIp, trace: getTraceId(request) };
-    audit.write(action, { ...outcome, user, client, grant }, seconds);
+    audit.write(action, { ...outcome, user, issuer, client, grant }, seconds);
   };
 
 const LEADS_ON: ReadonlySet<EndpointName> = new Set(['authorize', 'consent', 'callback']);

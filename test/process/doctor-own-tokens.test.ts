@@ -241,6 +241,27 @@ describe('doctor --token: own tokens', () => {
   const check = (token: string, changed: Env = {}) =>
     diagnose(changed, { args: ['--token', token] });
 
+  test('§20.2, §13.3 doctor --token: one of the provider whose user may not use the gateway, and what to set', async () => {
+    const accepting = {
+      OIDC_ISSUER: issuer.url,
+      OIDC_AUDIENCE: `${BASE_URL}/mcp`,
+      OAUTH_ACCEPT_PROVIDER_TOKENS: 'true',
+      LOGIN_ALLOWED_EMAILS: '*@example.com',
+      LOGIN_EXEMPT_CLIENTS: 'nightly',
+    };
+    const judge = async (azp: string) => {
+      const token = await issuer.sign({ aud: `${BASE_URL}/mcp`, sub: 'service', azp });
+      const { find } = await diagnose(accepting, { args: ['--token', token] });
+      return find('token');
+    };
+    expect((await judge('nightly')).status).toBe('ok');
+    expect(await judge('app')).toMatchObject({
+      status: 'failure',
+      setting: 'LOGIN_ALLOWED_EMAILS, LOGIN_ALLOWED_GROUPS, LOGIN_ALLOWED_CLAIMS',
+      remedy: expect.stringContaining('LOGIN_EXEMPT_CLIENTS'),
+    });
+  });
+
   test('§20.2 doctor --token: what a token of the gateway is, without a word of it', async () => {
     const token = write(seconds() + 1800);
     const { failures, find, findings } = await check(token);

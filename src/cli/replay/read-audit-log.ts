@@ -10,8 +10,8 @@ import { UsageError } from '../command/errors.ts';
 import type { InvokedProcess } from '../command/invocation.ts';
 
 export interface CallLine {
-  /** ISO 8601. */
-  readonly time: string;
+  /** ISO 8601; undefined for anything else. */
+  readonly time: string | undefined;
   readonly kind: ItemKind;
   /** As the client named it at its path. */
   readonly name: string;
@@ -20,6 +20,8 @@ export interface CallLine {
   readonly server: string;
   readonly view: string | undefined;
   readonly user: string | undefined;
+  /** Whose users that is one of; undefined for those of `OIDC_ISSUER`. */
+  readonly issuer: string | undefined;
   readonly client: string | undefined;
   readonly who: JsonObject;
   readonly result: CallResult;
@@ -103,18 +105,26 @@ function readLine(text: string): ReadLine {
   // A call that names nothing is about nothing.
   if (name === undefined) return undefined;
   return {
-    time: readText(time) ?? '',
+    time: readTime(time),
     kind,
     name,
     isWhole: stripped !== true && !name.endsWith('…'),
     server: readText(line.server) ?? '',
     view: readText(line.view),
     user: readText(line.user),
+    issuer: readText(line.issuer),
     client: readText(line.client),
     who: isObject(who) ? who : {},
     result: readResult(line),
   };
 }
+
+const ISO_8601 = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?(Z|[+-]\d\d:\d\d)$/;
+
+const readTime = (value: unknown): string | undefined =>
+  typeof value === 'string' && ISO_8601.test(value) && !Number.isNaN(Date.parse(value))
+    ? value
+    : undefined;
 
 const readText = (value: unknown): string | undefined =>
   typeof value === 'string' ? value : undefined;

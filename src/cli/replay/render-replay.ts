@@ -4,8 +4,9 @@ import { alignColumns } from '../command/texts.ts';
 import type { Change, CountedCalls, TallyResult, UnknownCalls, UsedRule } from './tally.ts';
 
 interface Replayed extends TallyResult {
-  readonly from: string;
-  readonly to: string;
+  /** Undefined where no line has a time. */
+  readonly from?: string;
+  readonly to?: string;
   readonly unreadable: number;
 }
 
@@ -71,7 +72,7 @@ function describeAll(found: Replayed, path: string): string {
   const sum = (rows: readonly CountedCalls[]) => rows.reduce((all, row) => all + row.calls, 0);
   const of = (change: Change) => format(sum(changes.filter((one) => one.change === change)));
   return [
-    `${countCalls(calls)} from ${from} to ${to}, by ${path}:`,
+    `${countCalls(calls)}${from === undefined ? '' : ` from ${from} to ${to}`}, by ${path}:`,
     `${of('refused')} would be refused, ${of('allowed')} would be allowed, ${of('needs_scope')} would need a scope, ${format(sum(unknown))} cannot be told.`,
     `${format(stayAllowed)} stay allowed, ${format(stayRefused)} stay refused.`,
   ].join('\n');
@@ -93,12 +94,18 @@ function renderSection<Row extends CountedCalls>(
     .slice(0, MAX_ROWS)
     .map((row) => [
       `  ${format(row.calls)}`,
-      row.user === null ? '(nobody logged in)' : toVisible(row.user),
+      nameUser(row),
       toVisible(row.kind === 'tool' ? row.name : `${row.kind}:${row.name}`),
       explain(row),
     ]);
   return [title, ...alignColumns(cells), ...describeRest(rows.length)];
 }
+
+const nameUser = ({ user, issuer }: CountedCalls): string =>
+  [
+    ...(user === null ? ['(nobody logged in)'] : [toVisible(user)]),
+    ...(issuer === undefined ? [] : [`of ${toVisible(issuer)}`]),
+  ].join(' ');
 
 const describeRest = (rows: number): readonly string[] =>
   rows > MAX_ROWS ? [`  and ${format(rows - MAX_ROWS)} more rows; --json prints all`] : [];

@@ -37,18 +37,23 @@ export async function replay(
   const { path, file } = await readConfiguration('rules replay', process.env);
   const judge = createJudge(await createReplay(file.rules), createToCall(file));
   const tally = createTally(file.rules);
-  const read = { from: '', to: '', unreadable: 0 };
+  const read: { from?: string; to?: string; unreadable: number } = { unreadable: 0 };
+  let hasCalls = false;
   for (const auditPath of paths) {
     for await (const line of readAuditLog(auditPath, process)) {
       if (line === 'broken') read.unreadable += 1;
       if (line === undefined || line === 'broken') continue;
-      if (read.from === '' || line.time < read.from) read.from = line.time;
-      if (line.time > read.to) read.to = line.time;
+      hasCalls = true;
+      const { time } = line;
+      if (time !== undefined) {
+        if (read.from === undefined || isBefore(time, read.from)) read.from = time;
+        if (read.to === undefined || isBefore(read.to, time)) read.to = time;
+      }
       const { call, verdict } = judge(line);
       tally.count(call, line.result, verdict);
     }
   }
-  if (read.to === '') {
+  if (!hasCalls) {
     throw new CommandError('There is nothing to judge:', [
       `${paths.join(', ')} has no line of a call. AUDIT_LOG makes the gateway write them.`,
     ]);
@@ -57,6 +62,8 @@ export async function replay(
   const printed = options.json ? JSON.stringify(found, undefined, 2) : renderReplay(found, path);
   console.log(escapeInvisible(printed));
 }
+
+const isBefore = (time: string, other: string): boolean => Date.parse(time) < Date.parse(other);
 
 interface JudgedLine {
   readonly call: LoggedCall;
@@ -73,8 +80,8 @@ function createJudge(
   const known = createBoundedMap<string, JudgedLine>(MAX_REMEMBERED);
 
   return function judgeLine(line) {
-    const { kind, name, isWhole, server, view, user, client, who } = line;
-    const key = JSON.stringify([kind, name, isWhole, server, view, user, client, who]);
+    const { kind, name, isWhole, server, view, user, issuer, client, who } = line;
+    const key = JSON.stringify([kind, name, isWhole, server, view, user, issuer, client, who]);
     const remembered = known.get(key);
     if (remembered !== undefined) return remembered;
     const call = toCall(line);
@@ -98,7 +105,7 @@ function createToCall(file: GatewayFile): (line: CallLine) => LoggedCall {
   const toJoinedName = (kind: CallLine['kind'], name: string, server: UpstreamConfig) =>
     kind === 'resource' ? toSharedUri(server.name, name) : naming.join(server, name);
 
-  return function toCall({ kind, name, isWhole, server, view, user, client, who }) {
+  return function toCall({ kind, name, isWhole, server, view, user, issuer, client, who }) {
     const own = view === undefined ? undefined : servers.get(view);
     // An app may have called a tool of its server by the server's name for it (§30.2).
     const isOfApp = kind === 'tool' && !naming.findOwners(name).includes(server);
@@ -111,6 +118,7 @@ function createToCall(file: GatewayFile): (line: CallLine) => LoggedCall {
       item: { kind, name: joined, server, namesBegin, isOpen },
       isWhole,
       user,
+      issuer,
       described: who,
       clientId: client,
       view: own === undefined ? view : undefined,

@@ -12,6 +12,8 @@ export interface CountedCalls {
   readonly name: string;
   /** `null` where nobody was logged in. */
   readonly user: string | null;
+  /** Absent for users of `OIDC_ISSUER`. */
+  readonly issuer?: string | undefined;
   readonly rules: readonly string[];
   calls: number;
 }
@@ -85,7 +87,7 @@ export function createTally(rules: readonly RuleConfig[]): Tally {
     const usage = names.get(name) ?? { call, calls: 0, users: new Set() };
     names.set(name, usage);
     usage.calls += 1;
-    usage.users.add(call.user);
+    usage.users.add(JSON.stringify([call.user, call.issuer]));
   }
 
   return {
@@ -95,8 +97,8 @@ export function createTally(rules: readonly RuleConfig[]): Tally {
         return;
       }
       numbers.calls += 1;
-      const { item, user = null } = call;
-      const counted = { kind: item.kind, name: item.name, user };
+      const { item, user = null, issuer } = call;
+      const counted = { kind: item.kind, name: item.name, user, issuer };
       if (verdict.kind === 'unknown') {
         const { missing } = verdict;
         add(unknown, { missing, ...counted, rules: verdict.rules, calls: 0 });
@@ -151,7 +153,7 @@ const sort = <Counted extends CountedCalls>(all: Counted[]): readonly Counted[] 
 interface Usage {
   readonly call: LoggedCall;
   calls: number;
-  readonly users: Set<string | undefined>;
+  readonly users: Set<string>;
 }
 
 /** As `may` of a rule names it. */

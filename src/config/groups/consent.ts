@@ -20,7 +20,8 @@ export const consentSettings = {
   ttlSeconds: defineSetting('OAUTH_CONSENT_TTL_SECONDS', integer(0, ONE_YEAR_SECONDS), {
     default: { value: THIRTY_DAYS_SECONDS },
     summary: 'Seconds for which an approval is remembered; 0 asks every time.',
-    details: 'For each browser, client and redirect URI.',
+    details:
+      'For each browser, client and redirect URI. With `OAUTH_TOKENS=gateway` also for the person who logged in, until they or an operator log the client out.',
   }),
   popups: defineSetting('OAUTH_POPUPS', flag, {
     default: { value: false },

@@ -15,6 +15,8 @@ export interface IdentityConfig {
   readonly allowedGroups: readonly string[];
   /** Of each name one of its values. */
   readonly allowedClaims: readonly AllowedClaim[];
+  /** Clients of the provider whose tokens get in whatever the lists say (OAUTH_ACCEPT_PROVIDER_TOKENS). */
+  readonly exemptClients: readonly string[];
   /** Undefined where email_verified says it. */
   readonly emailAuthority: EmailAuthority | undefined;
 }
@@ -97,6 +99,13 @@ export const loginPolicySettings = {
     summary: 'Who may log in, by other claims.',
     details:
       'Such as `hd=example.com`. A name that is there several times must have one of its values; several names must all hold. Names are read as those of OIDC_GROUPS_CLAIM.',
+    mode: 'broker',
+  }),
+  exemptClients: defineSetting('LOGIN_EXEMPT_CLIENTS', names('client IDs of the provider'), {
+    default: { value: [], text: '' },
+    summary: 'Clients of the provider for whose tokens the LOGIN_ALLOWED settings do not hold.',
+    details:
+      'For service accounts, which have no address. With OAUTH_ACCEPT_PROVIDER_TOKENS the LOGIN_ALLOWED settings hold for tokens of the provider, too, but for those of these clients: as the first of `azp`, `client_id`, `cid` and `appid` in the token names them.',
     mode: 'broker',
   }),
 };

@@ -60,7 +60,7 @@ const SUCCESS: AuditedEnd = { outcome: 'success' };
 /** A shared one is no user's. */
 const describeConnection = ({ owner, server }: ConnectionEvent): AuditedAction => ({
   event: 'connection',
-  user: owner === 'shared' ? undefined : owner.sub,
+  ...(owner !== 'shared' && { user: owner.sub, issuer: owner.issuer }),
   server,
   ...(owner === 'shared' && { target: 'shared' }),
 });

@@ -1,6 +1,7 @@
 // §12: how many calls run, for each user and in all; §5.11: those of a login that has ended end.
 
 import type { McpConfig } from '../../config/groups/mcp.ts';
+import type { GrantCheck } from '../../endpoint/message.ts';
 import { fail, GatewayError } from '../../errors/gateway-error.ts';
 import type { EndedGrants } from '../../grants/ended-grants.ts';
 import type { Clock } from '../../platform/clock.ts';
@@ -47,12 +48,7 @@ export function createCountCall(
   let isLooking = false;
   const byUser = new Map<string, RunningCalls>();
 
-  endedGrants?.listen((grantId) => {
-    // A copy: what ends is removed.
-    for (const { call } of [...all]) {
-      if (call.user?.grant?.id === grantId) call.abort(new GatewayError('token_revoked'));
-    }
-  });
+  endedGrants?.listen((grantId) => endCallsOf(({ id }) => id === grantId));
 
   return function countCall(call) {
     const { user } = call;
@@ -84,11 +80,18 @@ export function createCountCall(
     };
   };
 
+  function endCallsOf(hasEnded: (grant: GrantCheck) => boolean): void {
+    const ended = [...all].filter(({ call: { user } }) => user?.grant && hasEnded(user.grant));
+    for (const { call } of ended) call.abort(new GatewayError('token_revoked'));
+  }
+
   /** One timer for all calls: short ones, which are nearly all, need none. */
   function lookForLong(): void {
     isLooking = true;
     clock.after(LOOK_FOR_LONG_MS, () => {
       isLooking = false;
+      const now = clock.now();
+      endCallsOf(({ endsAt }) => endsAt <= now);
       if (streamAfterMs > 0) beginStreams();
       forgetIdleUsers();
       if (all.size > 0) lookForLong();

@@ -40,6 +40,7 @@ function describeCall(
   return {
     event: auditEvent,
     user: user?.sub,
+    issuer: user?.issuer,
     client: clientId,
     grant: user?.grant?.id,
     ip: request.clientIp,

@@ -114,6 +114,7 @@ export function createNotificationStreams(deps: NotificationStreamsDeps): Notifi
   }
 
   const surroundings: StreamSurroundings = {
+    clock,
     lifetimes,
     log,
     tryForget(stream) {
@@ -145,6 +146,7 @@ export function createNotificationStreams(deps: NotificationStreamsDeps): Notifi
 }
 
 interface StreamSurroundings {
+  readonly clock: Clock;
   readonly lifetimes: SharedTimer<OpenStream>;
   readonly log: Log;
   /** False where it has ended already. */
@@ -159,6 +161,8 @@ class OpenStream implements NotificationStream {
   private readonly lastMessage: object | undefined;
   private readonly channel: NotificationChannel;
   private readonly lifetime: Wait<OpenStream>;
+  /** Undefined where its login outlives it. */
+  private readonly stopAging: (() => void) | undefined;
   private stopListening: (() => void) | undefined;
 
   constructor(
@@ -173,6 +177,10 @@ class OpenStream implements NotificationStream {
     this.lastMessage = lastMessage;
     this.channel = openChannel(this);
     this.lifetime = surroundings.lifetimes.add(this);
+    const { endsAt = Number.POSITIVE_INFINITY } = user?.grant ?? {};
+    const { clock } = surroundings;
+    const leftMs = endsAt - clock.now();
+    this.stopAging = leftMs < LIFETIME_MS ? clock.after(leftMs, () => this.end()) : undefined;
   }
 
   get response(): StreamResponse {
@@ -209,6 +217,7 @@ class OpenStream implements NotificationStream {
     const { surroundings, channel, lastMessage } = this;
     if (!surroundings.tryForget(this)) return;
     surroundings.lifetimes.remove(this.lifetime);
+    this.stopAging?.();
     try {
       this.stopListening?.();
     } catch (cause) {

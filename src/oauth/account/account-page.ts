@@ -4,7 +4,14 @@ import type { Reply } from '../../endpoint/message.ts';
 import type { Grant } from '../../grants/grant.ts';
 import { shorten } from '../../platform/text.ts';
 import type { BrowserSession } from './browser-sessions.ts';
-import { renderBrand, renderRows, renderTime } from './page-parts.ts';
+import {
+  createShowApp,
+  listAppRows,
+  renderBrand,
+  renderRows,
+  renderTime,
+  type ShownApp,
+} from './page-parts.ts';
 
 export interface AccountPageContent {
   /** `SERVICE_DISPLAY_NAME`. */
@@ -28,12 +35,13 @@ export interface AccountPageContent {
 
 export function renderAccountPage(content: AccountPageContent): Reply {
   const { service, session, grants, wasNotAsked, notEnded } = content;
+  const showApp = createShowApp(grants.map(({ client }) => client));
   const page = renderHtmlPage(
     'Apps that act for you',
     `${notEnded === 0 ? '' : renderNotEnded(notEnded)}${wasNotAsked ? NOT_ASKED : ''}
 <p>You are logged in as <strong><bdi>${escapeHtml(session.displayName)}</bdi></strong>. These apps may use
 ${escapeHtml(service)} on your behalf. One that you log out has to ask you again before it can do anything.</p>
-${grants.length === 0 ? '<p>There are none.</p>' : grants.map((grant) => renderGrant(grant, content)).join('\n')}
+${grants.length === 0 ? '<p>There are none.</p>' : grants.map((grant) => renderGrant(grant, showApp(grant.client), content)).join('\n')}
 ${grants.length < 2 ? '' : renderAll(content)}
 ${renderForm(content, '<button name="action" value="leave">Leave this page</button>')}
 ${renderAtProvider(content, '<button name="action" value="leave_provider">', 'Leave this page, and log out at')}
@@ -49,11 +57,9 @@ const renderNotEnded = (count: number): string =>
 const NOT_ASKED =
   '<p class="warning" role="alert">Your identity provider did not say that it asked who you are, so not all apps can be logged out at once. Log them out one by one.</p>';
 
-function renderGrant(grant: Grant, content: AccountPageContent): string {
-  const { client } = grant;
+function renderGrant(grant: Grant, app: ShownApp, content: AccountPageContent): string {
   const rows: readonly (readonly [string, string])[] = [
-    ['App', `<strong><bdi>${escapeHtml(nameClient(grant))}</bdi></strong>`],
-    ['Logs in at', `<code>${escapeHtml(shorten(client.redirectHost ?? '', MAX_HOST))}</code>`],
+    ...listAppRows(app),
     ['Since', renderTime(grant.createdAt)],
     ['Last refreshed', renderTime(grant.issued.issuedAt)],
   ];
@@ -62,7 +68,7 @@ ${renderRows(rows)}
 ${renderForm(
   content,
   `<input type="hidden" name="grant" value="${escapeHtml(grant.id)}">
-<button name="action" value="end" aria-label="Log out ${escapeHtml(nameClient(grant))}">Log out</button>`,
+<button name="action" value="end" aria-label="Log out ${escapeHtml([app.name.text, app.id].filter(Boolean).join(', '))}">Log out</button>`,
 )}
 </section>`;
 }
@@ -97,10 +103,7 @@ ${fields}
 </form>`;
 
 /** Characters. */
-const MAX_NAME = 100;
 const MAX_HOST = 200;
-
-const nameClient = ({ client }: Grant): string => shorten(client.name ?? client.id, MAX_NAME);
 
 /** Who comes back from the provider, where the browser was logged out. */
 export function renderLoggedOut(service: string, host: string, url: string): Reply {

@@ -8,7 +8,7 @@ import {
   type RequestBody,
 } from '../../endpoint/message.ts';
 import { fail } from '../../errors/gateway-error.ts';
-import type { Grant } from '../../grants/grant.ts';
+import { type Grant, nameUser } from '../../grants/grant.ts';
 import type { Grants } from '../../grants/grants.ts';
 import { hashUser } from '../../grants/token-codec.ts';
 import type { Audit } from '../../telemetry/audit/audit.ts';
@@ -166,7 +166,7 @@ export function createAccountEndpoints(deps: AccountDeps): readonly PublicEndpoi
     audit?.write(
       {
         event: 'revocation',
-        user: user.sub,
+        ...nameUser(user),
         client: client.id,
         grant: id,
         ip,

@@ -54,6 +54,7 @@ export function createBeginLogin(deps: BeginLoginDeps): BeginLogin {
       browser: browser.hash,
       clientId: ACCOUNT_CLIENT_ID,
       redirectUri: baseUrl + page,
+      query: '',
       state: undefined,
       codeChallenge: '',
       resources: [],

@@ -1,6 +1,8 @@
 // §5.11, §24.3: the provider has said who came for a page of the gateway's own: the browser gets a session, and goes to the page.
 import { createRedirectReply, type Reply } from '../../endpoint/message.ts';
+import { escapeInvisible } from '../../platform/invisible.ts';
 import { isStringArray } from '../../platform/json.ts';
+import { shorten } from '../../platform/text.ts';
 import type { Login } from '../broker/redirect-to-provider.ts';
 import type { Identity } from '../identity/identity.ts';
 import type { BrowserSessions } from './browser-sessions.ts';
@@ -32,7 +34,7 @@ export function createFinishPageLogin(deps: FinishPageLoginDeps): FinishPageLogi
     const names = [claims.email, claims.name].filter((one) => typeof one === 'string');
     const headers = await browserSessions.create({
       user,
-      displayName: names.find((one) => one !== '') ?? user.sub,
+      displayName: shorten(escapeInvisible(names.find((one) => one !== '') ?? user.sub), MAX_NAME),
       isFresh,
       isOperator: isStringArray(claims.groups) && claims.groups.some((one) => adminGroups.has(one)),
       sid,
@@ -52,3 +54,6 @@ const wasAskedSince = (authTime: unknown, since: number): boolean =>
   typeof authTime === 'number' && authTime * 1000 >= since - TOLERANCE_MS;
 
 const TOLERANCE_MS = 60_000;
+
+/** Characters. */
+const MAX_NAME = 200;

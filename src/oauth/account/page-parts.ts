@@ -1,6 +1,15 @@
 // What the gateway's own pages for users have in common.
 import { escapeHtml, ICONS, renderHtmlPage } from '../../endpoint/html-page.ts';
 import type { Reply } from '../../endpoint/message.ts';
+import type { GrantedClient } from '../../grants/grant.ts';
+import { escapeInvisible } from '../../platform/invisible.ts';
+import { shorten } from '../../platform/text.ts';
+import {
+  createDisplayName,
+  type DisplayName,
+  renderQuoted,
+  renderWarning,
+} from '../consent/display-name.ts';
 
 /** The gateway whose page it is. */
 export interface PageOwner {
@@ -33,6 +42,50 @@ export const DONE_MARK = `<div class="mark good">${ICONS.done}</div>`;
 /** Above the heading: whose page it is. `service` is `SERVICE_DISPLAY_NAME`. */
 export const renderBrand = (service: string): string =>
   `<p class="brand">${ICONS.postern}<span>${escapeHtml(service)}</span></p>`;
+
+/** An app as its user sees it. Anybody may register under any name. */
+export interface ShownApp {
+  readonly name: DisplayName;
+  /** Where it logs in. */
+  readonly host: string;
+  /** Where another app of the user has the same name. */
+  readonly id: string | undefined;
+}
+
+/** `clients` are all that the user has. */
+export function createShowApp(
+  clients: readonly GrantedClient[],
+): (client: GrantedClient) => ShownApp {
+  const ids = new Map<string, Set<string>>();
+  for (const client of clients) {
+    const { text } = createDisplayName(client);
+    ids.set(text, (ids.get(text) ?? new Set()).add(client.id));
+  }
+  return function showApp(client) {
+    const name = createDisplayName(client);
+    const others = ids.get(name.text) ?? new Set();
+    const isAlone = others.size <= (others.has(client.id) ? 1 : 0);
+    const host = shorten(client.redirectHost ?? '', MAX_HOST);
+    return { name, host, id: isAlone ? undefined : escapeInvisible(shorten(client.id, MAX_ID)) };
+  };
+}
+
+/** As `renderRows` takes them. */
+export const listAppRows = ({
+  name,
+  host,
+  id,
+}: ShownApp): readonly (readonly [string, string])[] => [
+  ['App', `<strong>${renderQuoted(name)}</strong>${renderWarning(name)}`],
+  ...(host === '' ? [] : [['Logs in at', `<code>${escapeHtml(host)}</code>`] as const]),
+  ...(id === undefined
+    ? []
+    : [['Its ID, as another has this name', `<code>${escapeHtml(id)}</code>`] as const]),
+];
+
+/** Characters. */
+const MAX_HOST = 200;
+const MAX_ID = 300;
 
 /** To the minute, as these pages know no time zone of their reader. */
 export function renderTime(time: number): string {

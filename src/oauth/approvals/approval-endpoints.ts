@@ -15,6 +15,7 @@ import type { BeginLogin, OwnPage } from '../account/begin-login.ts';
 import type { BrowserSession, BrowserSessions } from '../account/browser-sessions.ts';
 import { renderLoginFailed } from '../account/login-failed-page.ts';
 import { checkCsrf, createJudgePage, OWN_FORM, OWN_PAGE } from '../account/own-page.ts';
+import { createShowApp } from '../account/page-parts.ts';
 import { createNameCheck, parseBody, parseQuery } from '../request/parameters.ts';
 import {
   renderDecidedPage,
@@ -55,15 +56,17 @@ export function createApprovalEndpoints(deps: ApprovalEndpointsDeps): readonly P
   const isOf = (request: ApprovalRequest, session: BrowserSession): boolean =>
     nameOwner(request.owner) === nameOwner(getPerson(session));
 
-  /** By the names that their clients gave when they registered, as at `/account`. */
+  /** As at `/account`. */
   async function addApps(
     requests: readonly ApprovalRequest[],
     { user }: BrowserSession,
   ): Promise<readonly ShownRequest[]> {
     const clients = (await grants.listOfUser(user)).map(({ client }) => client);
+    const showApp = createShowApp(clients);
     return requests.map((request) => {
-      const client = clients.find(({ id }) => id === request.clientId);
-      return { request, app: client?.name ?? request.clientId ?? 'An app' };
+      const { clientId = '' } = request;
+      const client = clients.find(({ id }) => id === clientId) ?? { id: clientId, name: clientId };
+      return { request, app: showApp(client) };
     });
   }
 

@@ -8,17 +8,20 @@ import { showArguments } from '../../policy/approvals/describe-call.ts';
 import type { BrowserSession } from '../account/browser-sessions.ts';
 import {
   DONE_MARK,
+  listAppRows,
   type PageOwner,
   renderPage,
   renderRows,
   renderTime,
+  type ShownApp,
   WARNING_MARK,
 } from '../account/page-parts.ts';
+import { renderQuoted } from '../consent/display-name.ts';
 
-/** A request, and what the app is called that sent it. */
+/** A request, and the app that sent it. */
 export interface ShownRequest {
   readonly request: ApprovalRequest;
-  readonly app: string;
+  readonly app: ShownApp;
 }
 
 export const renderListPage = (
@@ -44,7 +47,7 @@ function renderEntry({ baseUrl }: PageOwner, { request, app }: ShownRequest): st
 <h2>${tool}</h2>
 <span class="state ${isYours ? 'bad' : 'plain'}">${isYours ? 'Waits for you' : 'Waits for an operator'}</span>
 </div>
-<p class="aside">${escapeHtml(app)}, ${renderTime(request.createdAt)}</p>
+<p class="aside">${[renderQuoted(app.name), escapeHtml(app.host), escapeHtml(app.id ?? '')].filter((one) => one !== '').join(', ')}, ${renderTime(request.createdAt)}</p>
 <p><a href="${escapeHtml(baseUrl)}/approvals/${escapeHtml(request.id)}" aria-label="See what it would do: ${tool}">See what it would do</a></p>
 </section>`;
 }
@@ -60,7 +63,7 @@ export function renderRequestPage(
   const rows = [
     ['Tool', `<strong>${show(tool)}</strong>`],
     ['Server', server === '' ? escapeHtml(owner.displayName) : show(server)],
-    ['App', `<bdi>${escapeHtml(shorten(escapeInvisible(app), MAX_NAME))}</bdi>`],
+    ...listAppRows(app),
     ...(view === undefined ? [] : [['View', show(view)] as const]),
     ['For', `<bdi>${escapeHtml(session.displayName)}</bdi>`],
     ['Asked', renderTime(request.createdAt)],

@@ -6,7 +6,7 @@ import { createRedirectReply, type Reply } from '../../endpoint/message.ts';
 import { fail } from '../../errors/gateway-error.ts';
 import { generateSecret } from '../../platform/ids.ts';
 import type { SealedRecords } from '../../store/seal/sealed-records.ts';
-import type { Browser } from '../consent/browser.ts';
+import type { Approval, Browser } from '../consent/browser.ts';
 import {
   type AuthorizationParameters,
   buildAuthorizationParameters,
@@ -25,6 +25,8 @@ export interface Login {
   /** For the log: a client that a document describes is not looked up again. */
   readonly clientName?: string | undefined;
   readonly redirectUri: string;
+  /** Of the authorization request, without the question mark; empty for a page of the gateway's own. */
+  readonly query: string;
   /** The client's own. */
   readonly state: string | undefined;
   readonly codeChallenge: string;
@@ -48,6 +50,8 @@ export interface Login {
    * epoch milliseconds, the provider has to have asked who it is.
    */
   readonly account?: { readonly freshSince?: number } | undefined;
+  /** Undefined where nobody was to be asked. */
+  readonly approval?: Approval | undefined;
 }
 
 /** What a client may tell the provider's login page; the gateway decides on everything else. */
@@ -134,9 +138,10 @@ export const createBrokerRedirect = (deps: BrokerRedirectDeps) =>
   async function redirectToProvider(
     request: AuthorizationRequest,
     browser: Browser,
+    approval?: Approval,
   ): Promise<Reply> {
     const { baseUrl, clientId, readAsked, logins, endpoints } = deps;
-    const { parameters, redirectUri } = request;
+    const { query, parameters, redirectUri } = request;
     if (request.client === undefined) fail('unknown_client');
     const asked = await readAsked(parameters, request.clientId);
     const { scope, authorization, resources, scopes, logoutMark } = asked;
@@ -147,6 +152,7 @@ export const createBrokerRedirect = (deps: BrokerRedirectDeps) =>
       clientId: request.clientId,
       clientName: request.client.name,
       redirectUri,
+      query,
       state: parameters.get('state'),
       codeChallenge: parameters.require('code_challenge'),
       resources,
@@ -155,6 +161,7 @@ export const createBrokerRedirect = (deps: BrokerRedirectDeps) =>
       codeVerifier,
       nonce,
       sendsIssuer: await endpoints.sendsIssuer(),
+      approval,
     });
     const url = buildLoginRequest(
       await endpoints.findAuthorizationUrl(),

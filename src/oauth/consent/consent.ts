@@ -12,13 +12,14 @@ import type {
 } from '../request/authorization-request.ts';
 import { addFacts, readAskedFacts } from '../request/login-facts.ts';
 import { createNameCheck, parseBody } from '../request/parameters.ts';
-import type { Approvals, Browser, Browsers } from './browser.ts';
+import type { Approval, Approvals, Browser, Browsers } from './browser.ts';
 import { renderConsentPage } from './consent-page.ts';
 
-/** What happens once the user has approved: the browser goes on to the provider. */
+/** What happens once the user has approved: the browser goes on to the provider. Without `approval` nobody was to be asked. */
 export type RedirectToProvider = (
   request: AuthorizationRequest,
   browser: Browser,
+  approval?: Approval,
 ) => Promise<Reply>;
 
 interface ConsentSettings {
@@ -76,9 +77,9 @@ export function createConsent(settings: ConsentSettings, deps: ConsentDeps): Con
   }
 
   async function approve(request: AuthorizationRequest, browser: Browser): Promise<Reply> {
-    await approvals.remember(request, browser.hash);
+    const approval = await approvals.approve(request, browser.hash);
     // 303: the browser posted a form, and goes on with a GET.
-    return { ...(await redirectToProvider(request, browser)), status: 303 };
+    return { ...(await redirectToProvider(request, browser, approval)), status: 303 };
   }
 
   return {
@@ -93,9 +94,10 @@ export function createConsent(settings: ConsentSettings, deps: ConsentDeps): Con
       if (isSameClient(request.clientId, settings.providerClientId)) fail('unknown_client');
       return async function continueLogin() {
         const browser = browsers.getOrCreate(cookie);
-        return (await approvals.isApproved(request, browser.hash))
-          ? redirectToProvider(request, browser)
-          : showPage(request, browser);
+        const approval = await approvals.find(request, browser.hash);
+        return approval === undefined
+          ? showPage(request, browser)
+          : redirectToProvider(request, browser, approval);
       };
     },
 

@@ -8,7 +8,13 @@ import type { TokensConfig } from '../../config/groups/own-tokens.ts';
 import { DEFAULT_SCOPES, parseScope } from '../../config/scope.ts';
 import type { PendingReply, Reply } from '../../endpoint/message.ts';
 import { fail } from '../../errors/gateway-error.ts';
-import { createGrantId, type Grant, isGrantId, issueFirstPair } from '../../grants/grant.ts';
+import {
+  createGrantId,
+  type Grant,
+  isGrantId,
+  issueFirstPair,
+  nameUser,
+} from '../../grants/grant.ts';
 import type { Grants } from '../../grants/grants.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { hashSha256 } from '../../platform/ids.ts';
@@ -55,7 +61,7 @@ export function createClientCredentials(deps: ClientCredentialsDeps) {
     if (deps.machineClients.list().length === 0) fail('unsupported_grant_type');
     const { client, useUp } = await authentication.authenticate(request);
     const user = toMachineUser(client.id, config.baseUrl);
-    return addFacts({ client: client.id, user: user.sub }, async () => {
+    return addFacts({ client: client.id, ...nameUser(user) }, async () => {
       const { parameters } = request;
       const asked = {
         client,
@@ -107,7 +113,7 @@ export function createClientCredentials(deps: ClientCredentialsDeps) {
     const login = {
       clientId: grant.client.id,
       clientName: undefined,
-      user: grant.user.sub,
+      ...nameUser(grant.user),
       isRefresh: false,
     };
     const facts = { ...deps.logLogin(login), grantId: grant.id };

@@ -1,6 +1,6 @@
 // §24.6: CONNECTIONS_END_WITH_LOGOUT: whose logins all end, of theirs the connections to servers end, too.
 import type { Connections } from '../../connections/connections.ts';
-import type { UserIdentity } from '../../grants/grant.ts';
+import { nameUser, type UserIdentity } from '../../grants/grant.ts';
 import { hashUser } from '../../grants/token-codec.ts';
 import type { Log } from '../../platform/log.ts';
 import { createWorkQueue } from '../../platform/work-queue.ts';
@@ -43,9 +43,9 @@ export function createEndConnections({
     const owner = withoutDefault(user, issuer);
     try {
       const { failed } = await queue.run(() => connections.endOfUser(owner, 'logout'));
-      if (failed > 0) log.warn(NOT_REVOKED, { user: user.sub, failed });
+      if (failed > 0) log.warn(NOT_REVOKED, { ...nameUser(user), failed });
     } catch (cause) {
-      log.error(NOT_ENDED, { user: user.sub, cause });
+      log.error(NOT_ENDED, { ...nameUser(user), cause });
     }
   }
 

@@ -6,8 +6,8 @@ import { hashUser } from '../../grants/token-codec.ts';
 import { type Clock, createTurns } from '../../platform/clock.ts';
 import type { Log } from '../../platform/log.ts';
 import type { EndConnections } from './end-connections.ts';
-import type { EndedBy, EndGrant } from './end-grant.ts';
-import type { GrantSelection, Logouts } from './logouts.ts';
+import type { EndGrant } from './end-grant.ts';
+import type { EndedBy, GrantSelection, Logouts } from './logouts.ts';
 import type { EndedLogin, TellProvider } from './tell-provider.ts';
 
 /**
@@ -80,7 +80,7 @@ export function createEndSelectedGrants(deps: EndSelectedGrantsDeps): EndSelecte
 
   return async function endSelectedGrants(selection, by, noteEnd) {
     // Before the list is read: what is not in it yet finds the note.
-    const logoutMark = await logouts.note(selection);
+    const logoutMark = await logouts.note(selection, by);
     // Not their claims: there may be all that the gateway has, and the provider may be slow.
     const ended: EndedLogin[] = [];
     const failures = new Map<string, unknown>();

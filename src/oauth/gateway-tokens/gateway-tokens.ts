@@ -27,7 +27,7 @@ import { createClientAuthentication } from '../client-authentication/authenticat
 import type { ClientDocuments } from '../client-id-metadata/client-documents.ts';
 import type { Clients } from '../clients/clients.ts';
 import { createConnectionEndpoints } from '../connections/connection-endpoints.ts';
-import type { Browsers } from '../consent/browser.ts';
+import type { Approvals, Browsers } from '../consent/browser.ts';
 import { type AssertingClient, createFindByDocument } from '../id-jag/asserting-client.ts';
 import { createGiveByAssertion } from '../id-jag/jwt-bearer.ts';
 import type { LogLogin } from '../provider/issued-tokens.ts';
@@ -59,6 +59,7 @@ export interface GatewayTokensDeps extends GatewayTokensParts {
   readonly endpoints: ProviderEndpoints;
   readonly logins: SealedRecords<Login>;
   readonly browsers: Browsers;
+  readonly approvals: Approvals;
   /** Calls that users have to agree to (§27); undefined where none is made. */
   readonly callApprovals: CallApprovals | undefined;
   readonly connections: ConnectionParts | undefined;

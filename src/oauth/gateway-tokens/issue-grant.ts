@@ -1,5 +1,5 @@
 // §5.11: a login becomes a grant, unless it is over meanwhile; of a user who has too many then, one ends.
-import type { Grant } from '../../grants/grant.ts';
+import { type Grant, nameUser } from '../../grants/grant.ts';
 import type { Grants } from '../../grants/grants.ts';
 import type { Log } from '../../platform/log.ts';
 import type { Audit } from '../../telemetry/audit/audit.ts';
@@ -35,7 +35,7 @@ export function createIssueGrant(deps: IssueGrantDeps): IssueGrant {
       const { client } = ended;
       const action = {
         event: 'revocation',
-        user: user.sub,
+        ...nameUser(user),
         client: client.id,
         grant: ended.id,
         action: 'make_room',
@@ -70,7 +70,7 @@ export function createIssueGrant(deps: IssueGrantDeps): IssueGrant {
     }
     makeRoom(grant).catch((cause: unknown) =>
       log.warn('A user has more logins than the gateway keeps, and none could be ended.', {
-        user: user.sub,
+        ...nameUser(user),
         cause,
       }),
     );

@@ -1,11 +1,14 @@
 // §5.11: the provider has brought the browser back. Who logged in is found out here and not at the token endpoint, so that
 // whoever may not is told so on a page.
-import type { Reply } from '../../endpoint/message.ts';
+
+import { createRedirectReply, type Reply } from '../../endpoint/message.ts';
 import { describeOAuthError } from '../../endpoint/render-error.ts';
 import { fail, type GatewayError, toGatewayError } from '../../errors/gateway-error.ts';
+import { nameUser } from '../../grants/grant.ts';
 import type { FinishPageLogin } from '../account/finish-login.ts';
 import type { FinishLogin } from '../broker/callback.ts';
 import type { Login } from '../broker/redirect-to-provider.ts';
+import type { Approvals } from '../consent/browser.ts';
 import type { Identity } from '../identity/identity.ts';
 import type { FindLoginRefusal, LoginRefusal } from '../identity/login-policy.ts';
 import type { ReadIdentity } from '../identity/read-identity.ts';
@@ -22,6 +25,7 @@ export interface LogInDeps {
   readonly issuer: string;
   readonly codes: Pick<Codes, 'issue'>;
   readonly logouts: Pick<Logouts, 'isOver'>;
+  readonly approvals: Pick<Approvals, 'confirm'>;
   /** Of what it gave for a login that came to nothing. */
   readonly tellProviderInTurn: TellProvider;
   readonly providerLogins: Pick<ProviderLogins, 'redeem'>;
@@ -31,14 +35,14 @@ export interface LogInDeps {
 }
 
 export function createLogIn(deps: LogInDeps): FinishLogin {
-  const { baseUrl, issuer, codes, logouts, providerLogins, readIdentity } = deps;
+  const { baseUrl, issuer, codes, logouts, approvals, providerLogins, readIdentity } = deps;
   const { findLoginRefusal, finishPageLogin, tellProviderInTurn } = deps;
 
   return async function finishLogin(login, code, respond) {
     /** What the provider gave: it ends there where nobody gets anything for it. */
     let given: EndedLogin | undefined;
     try {
-      const { codeVerifier, nonce, clientId, logoutMark } = login;
+      const { codeVerifier, nonce, clientId, logoutMark, approval } = login;
       const redeemed = await providerLogins.redeem({ code, codeVerifier });
       const { answer, tokens: provider, problem } = redeemed;
       given = { user: undefined, provider };
@@ -56,6 +60,14 @@ export function createLogIn(deps: LogInDeps): FinishLogin {
       if (await logouts.isOver({ user, clientId, sid, logoutMark })) {
         void tellProviderInTurn(given);
         return respondOver(identity);
+      }
+      // Who approved it was somebody else: whoever sits here now is asked.
+      if (approval && !(await approvals.confirm(approval, { user, clientId, logoutMark }))) {
+        void tellProviderInTurn(given);
+        return {
+          ...createRedirectReply(buildAuthorizeUrl(login.query)),
+          facts: nameUser(user),
+        };
       }
       if (login.account !== undefined) {
         const reply = await finishPageLogin(identity, login, answer.id_token);
@@ -82,7 +94,7 @@ export function createLogIn(deps: LogInDeps): FinishLogin {
           ['error_description', OVER],
         ]),
         error: { key: 'login_not_allowed', message: OVER },
-        facts: { user: user.sub },
+        facts: nameUser(user),
       };
     }
 
@@ -126,25 +138,20 @@ export function createLogIn(deps: LogInDeps): FinishLogin {
     return {
       ...refusal.renderPage(links),
       error: { key: 'login_not_allowed', message: refusal.forLog },
-      facts: { user: user.sub },
+      facts: nameUser(user),
     };
   }
 
   /** The request of the client, as it was. */
-  function buildRetryUrl({ clientId, redirectUri, state, codeChallenge, ...login }: Login): string {
-    const { scopes = [], resources } = login;
-    const query = new URLSearchParams({
-      response_type: 'code',
-      client_id: clientId,
-      redirect_uri: redirectUri,
-      ...(state !== undefined && { state }),
-      code_challenge: codeChallenge,
-      code_challenge_method: 'S256',
-      ...(scopes.length > 0 && { scope: scopes.join(' ') }),
-      prompt: 'select_account',
-    });
-    for (const resource of resources) query.append('resource', resource);
+  function buildAuthorizeUrl(query: string): string {
     return `${baseUrl}/oauth/authorize?${query}`;
+  }
+
+  /** Likewise, but that the provider asks for the account. */
+  function buildRetryUrl({ query }: Login): string {
+    const parameters = new URLSearchParams(query);
+    parameters.set('prompt', 'select_account');
+    return buildAuthorizeUrl(`${parameters}`);
   }
 }
 

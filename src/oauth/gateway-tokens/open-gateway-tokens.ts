@@ -142,9 +142,14 @@ export function openGatewayTokens(
     log,
   });
   const keySets = createClientKeySets({ ...deps, machineClients });
-  const endGrant = createEndGrant({ endHere, tellProvider });
-  const { refreshTtlSeconds } = oauth;
-  const logouts = createLogouts({ store: records.store, refreshTtlSeconds, clock });
+  const logouts = createLogouts({
+    store: records.store,
+    refreshTtlSeconds: oauth.refreshTtlSeconds,
+    approvalTtlSeconds: oauth.consent.ttlSeconds,
+    clock,
+  });
+  const ending = { grants, logouts, endHere };
+  const endGrant = createEndGrant({ ...ending, tellProvider });
   const renewal = createGrantRenewal({
     endGrant,
     tellProvider,
@@ -177,7 +182,7 @@ export function openGatewayTokens(
     providerLogins,
     endGrant,
     endGrantSoon: createEndGrant({
-      endHere,
+      ...ending,
       tellProvider: async (ended) => void tellProviderInTurn(ended),
     }),
     tellProviderInTurn,

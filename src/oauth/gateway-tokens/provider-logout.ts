@@ -9,7 +9,7 @@ import type { KnownLogin, PublicEndpoint } from '../../endpoint/endpoint.ts';
 import type { Reply, RequestBody } from '../../endpoint/message.ts';
 import type { ErrorFormat } from '../../endpoint/render-error.ts';
 import { fail, GatewayError, toGatewayError } from '../../errors/gateway-error.ts';
-import type { Grant, UserIdentity } from '../../grants/grant.ts';
+import { type Grant, nameUser, type UserIdentity } from '../../grants/grant.ts';
 import type { ProviderSession } from '../../grants/grant-lists.ts';
 import type { Grants } from '../../grants/grants.ts';
 import { hashUser } from '../../grants/token-codec.ts';
@@ -94,7 +94,7 @@ export function createProviderLogout(deps: ProviderLogoutDeps): PublicEndpoint {
     try {
       const ended = await endAll(token, ip);
       await use.finish();
-      return { status: 200, facts: { user: token.user?.sub, ended } };
+      return { status: 200, facts: { ...(token.user && nameUser(token.user)), ended } };
     } catch (thrown) {
       await use.giveBack();
       throw thrown;
@@ -140,7 +140,7 @@ export function createProviderLogout(deps: ProviderLogoutDeps): PublicEndpoint {
   }
 
   function writeEnd({ id, user, client }: Grant, ip: string): void {
-    const login = { user: user.sub, client: client.id, grant: id };
+    const login = { ...nameUser(user), client: client.id, grant: id };
     audit?.write({ event: 'revocation', ...login, ip, action: 'provider' }, { outcome: 'success' });
   }
 

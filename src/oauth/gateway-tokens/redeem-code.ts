@@ -4,7 +4,7 @@ import { parseScope } from '../../config/scope.ts';
 import type { JudgedRequest } from '../../endpoint/endpoint.ts';
 import type { Reply } from '../../endpoint/message.ts';
 import { fail } from '../../errors/gateway-error.ts';
-import { type Grant, issueFirstPair } from '../../grants/grant.ts';
+import { type Grant, issueFirstPair, nameUser } from '../../grants/grant.ts';
 import type { Grants } from '../../grants/grants.ts';
 import type { Clock } from '../../platform/clock.ts';
 import type { Log } from '../../platform/log.ts';
@@ -118,9 +118,9 @@ export function createRedeemCode(deps: RedeemCodeDeps) {
     await endGrant(grantId, 'reuse');
     deps.log.warn(
       'An authorization code was used twice by whoever has its code_verifier. It may have been stolen, so the login has ended.',
-      { user: user.sub, client: client.id, grant: grantId },
+      { ...nameUser(user), client: client.id, grant: grantId },
     );
-    return fail('authorization_code_reused', { facts: { user: user.sub, grantId } });
+    return fail('authorization_code_reused', { facts: { ...nameUser(user), grantId } });
   }
 }
 

@@ -3,7 +3,7 @@
 import type { TokensConfig } from '../../config/groups/own-tokens.ts';
 import type { GetProviderToken } from '../../endpoint/message.ts';
 import { fail, toGatewayError } from '../../errors/gateway-error.ts';
-import { type Grant, isRenewable, type ProviderTokens } from '../../grants/grant.ts';
+import { type Grant, isRenewable, nameUser, type ProviderTokens } from '../../grants/grant.ts';
 import type { Grants, StoredGrant } from '../../grants/grants.ts';
 import { createExpiringMap } from '../../platform/bounded-map.ts';
 import type { Clock } from '../../platform/clock.ts';
@@ -219,7 +219,7 @@ function failAfterGrace(
 }
 
 const describe = ({ id, user, client }: Grant) => ({
-  user: user.sub,
+  ...nameUser(user),
   client: client.id,
   grant: id,
 });

@@ -2,7 +2,7 @@
 import type { JudgedRequest } from '../../endpoint/endpoint.ts';
 import type { Reply, RequestBody } from '../../endpoint/message.ts';
 import { fail } from '../../errors/gateway-error.ts';
-import { type Grant, hasRefreshToken } from '../../grants/grant.ts';
+import { type Grant, hasRefreshToken, nameUser } from '../../grants/grant.ts';
 import type { Grants } from '../../grants/grants.ts';
 import type { TokenCodec } from '../../grants/token-codec.ts';
 import type {
@@ -88,7 +88,7 @@ export function createGatewayRevoke(deps: GatewayRevokeDeps) {
     return async function endAndAnswer() {
       await useUp();
       await endGrant(id, 'client');
-      return { ...REVOKED, facts: { user: user.sub, grantId: id } };
+      return { ...REVOKED, facts: { ...nameUser(user), grantId: id } };
     };
   };
 }

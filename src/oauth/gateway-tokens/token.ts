@@ -3,7 +3,7 @@ import type { TokensConfig } from '../../config/groups/own-tokens.ts';
 import type { JudgedRequest, KnownLogin } from '../../endpoint/endpoint.ts';
 import type { PendingReply, Reply, RequestBody } from '../../endpoint/message.ts';
 import { fail } from '../../errors/gateway-error.ts';
-import { type Grant, noteFirstUse } from '../../grants/grant.ts';
+import { type Grant, nameUser, noteFirstUse } from '../../grants/grant.ts';
 import type { Grants, StoredGrant } from '../../grants/grants.ts';
 import type { RefreshToken, TokenCodec } from '../../grants/token-codec.ts';
 import type { Client } from '../clients/clients.ts';
@@ -76,7 +76,7 @@ export function createGatewayToken(deps: GatewayTokenDeps): GatewayTokenEndpoint
     if (stored.grant.user.issuer !== config.provider.issuer) failGrant(ENDED);
     const asked = readAskedPair(parameters, client, config);
     return addFacts(
-      { user: stored.grant.user.sub },
+      nameUser(stored.grant.user),
       async () => () => refreshAndAnswer(stored, token, asked, client),
     );
   }
@@ -150,14 +150,14 @@ export function createGatewayToken(deps: GatewayTokenDeps): GatewayTokenEndpoint
     await deps.endGrant(id, 'reuse');
     deps.log.warn(
       'A refresh token was used that had been replaced, after its successor was in use. It may have been stolen, so the login has ended.',
-      { user: user.sub, client: client.id, grant: id },
+      { ...nameUser(user), client: client.id, grant: id },
     );
     return fail('refresh_token_reused');
   }
 
   function answer(grant: Grant, client: Client, isRefresh: boolean): Reply {
     const { name = client.name } = grant.client;
-    const login = { clientId: client.id, clientName: name, user: grant.user.sub, isRefresh };
+    const login = { clientId: client.id, clientName: name, ...nameUser(grant.user), isRefresh };
     const facts = { ...deps.logLogin(login), grantId: grant.id };
     return { ...deps.writeTokens(grant, clock.now()), facts };
   }

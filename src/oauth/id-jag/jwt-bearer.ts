@@ -5,7 +5,7 @@ import type { TokensConfig } from '../../config/groups/own-tokens.ts';
 import { parseScope } from '../../config/scope.ts';
 import type { PendingReply, Reply } from '../../endpoint/message.ts';
 import { fail } from '../../errors/gateway-error.ts';
-import { createGrantId, type Grant, issueFirstPair } from '../../grants/grant.ts';
+import { createGrantId, type Grant, issueFirstPair, nameUser } from '../../grants/grant.ts';
 import type { Grants } from '../../grants/grants.ts';
 import { MAX_SCOPES } from '../../grants/token-codec.ts';
 import type { Clock } from '../../platform/clock.ts';
@@ -58,7 +58,7 @@ export function createGiveByAssertion(deps: JwtBearerDeps): GiveByAssertion {
       // What is ended from here on ends this, too.
       const logoutMark = await logouts.getMark();
       const assertion = await verifyAssertion(text, client.id);
-      return addFacts({ user: assertion.user.sub }, async () => {
+      return addFacts(nameUser(assertion.user), async () => {
         const grant = buildGrant(request.parameters, client, assertion);
         checkMayLogIn(grant);
         return async function issueAndAnswer() {
@@ -116,7 +116,7 @@ export function createGiveByAssertion(deps: JwtBearerDeps): GiveByAssertion {
     const issued = await deps.issueGrant(grants.capExpiry(grant), logoutMark);
     if (issued === undefined) return fail('invalid_grant', { details: ENDED_MEANWHILE });
     const { client, user, id } = issued;
-    const login = { clientId: client.id, clientName: client.name, user: user.sub };
+    const login = { clientId: client.id, clientName: client.name, ...nameUser(user) };
     const facts = { ...deps.logLogin({ ...login, isRefresh: false }), grantId: id };
     return { ...deps.writeTokens(issued, clock.now()), facts };
   }

@@ -12,17 +12,23 @@ export interface ClaimSources {
 }
 
 /** The ID token is signed, and has the last word. */
-export function joinClaims({ idToken, userinfo }: ClaimSources): JsonObject {
-  const joined = { ...userinfo, ...idToken };
-  if (idToken?.email === undefined || idToken.email === userinfo?.email) return joined;
-  // What userinfo says of another address was not said of this one.
-  const said = Object.entries(joined).filter(
-    ([name]) => !ABOUT_EMAIL.has(name) || Object.hasOwn(idToken, name),
-  );
-  return Object.fromEntries(said);
+export function joinClaims({ idToken = {}, userinfo = {} }: ClaimSources): JsonObject {
+  // But about an address that userinfo alone has.
+  if (idToken.email === undefined && userinfo.email !== undefined) {
+    return { ...userinfo, ...idToken, ...select(userinfo, isAboutEmail) };
+  }
+  const isOfOther = userinfo.email !== idToken.email;
+  return { ...(isOfOther ? select(userinfo, isNotAboutEmail) : userinfo), ...idToken };
 }
 
-const ABOUT_EMAIL: ReadonlySet<string> = new Set(['email_verified', 'xms_edov']);
+/** What is said of an address was said of no other: that it is verified, and that an organization has it (Google). */
+const ABOUT_EMAIL: ReadonlySet<string> = new Set(['email_verified', 'xms_edov', 'hd']);
+
+const isAboutEmail = (name: string): boolean => ABOUT_EMAIL.has(name);
+const isNotAboutEmail = (name: string): boolean => !ABOUT_EMAIL.has(name);
+
+const select = (claims: JsonObject, isMeant: (name: string) => boolean): JsonObject =>
+  Object.fromEntries(Object.entries(claims).filter(([name]) => isMeant(name)));
 
 export interface RenewedClaims {
   readonly claims: JsonObject;
@@ -32,17 +38,25 @@ export interface RenewedClaims {
 
 /**
  * A claim keeps its value where the place that gave it says nothing now: the answer to a refresh may have no ID token, and
- * userinfo may not be there. Where that place did answer, what it leaves out is gone.
+ * userinfo may not be there. Where that place did answer, what it leaves out is gone. What is said of an address goes with it.
  */
 export function mergeRenewedClaims(earlier: EarlierIdentity, sources: ClaimSources): RenewedClaims {
   const renewed = joinClaims(sources);
   const fromUserinfo = new Set(earlier.userinfoClaims);
-  const kept = Object.keys(earlier.claims).filter((name) => {
+  const isKept = (name: string): boolean => {
     const place = fromUserinfo.has(name) ? sources.userinfo : sources.idToken;
     return place === undefined && !Object.hasOwn(renewed, name);
-  });
-  const keptClaims = Object.fromEntries(kept.map((name) => [name, earlier.claims[name]]));
-  return { claims: { ...keptClaims, ...renewed }, kept };
+  };
+  const { email } = earlier.claims;
+  const keepsEmail = email !== undefined && isKept('email');
+  const isOfSameEmail = keepsEmail || renewed.email === email;
+  const keptClaims = select(earlier.claims, (name) =>
+    isNotAboutEmail(name)
+      ? isKept(name)
+      : isOfSameEmail && (isKept(name) || (keepsEmail && Object.hasOwn(renewed, name))),
+  );
+  const said = keepsEmail ? select(renewed, isNotAboutEmail) : renewed;
+  return { claims: { ...keptClaims, ...said }, kept: Object.keys(keptClaims) };
 }
 
 const MAX_BYTES = 16_384;

@@ -1,11 +1,17 @@
 // §13.3: who may log in at all, of those whom the provider knows. Each list that is set has to hold.
 import type { IdentityConfig } from '../../config/groups/login-policy.ts';
-import type { Reply } from '../../endpoint/message.ts';
-import { readEmail } from '../../endpoint/message.ts';
+import {
+  type Reply,
+  readClaimedClient,
+  readEmail,
+  type UserContext,
+} from '../../endpoint/message.ts';
+import { fail } from '../../errors/gateway-error.ts';
 import { compileGlob } from '../../platform/glob.ts';
 import { isStringArray, type JsonObject } from '../../platform/json.ts';
 import { quote } from '../../platform/text.ts';
 import { findClaim } from './find-claim.ts';
+import { readGroups } from './groups.ts';
 import type { Identity } from './identity.ts';
 import { type LoginRefusalLinks, renderLoginRefusedPage } from './login-refused-page.ts';
 
@@ -29,25 +35,52 @@ export function createFindLoginRefusal(
   config: IdentityConfig,
   { service }: { readonly service: string },
 ): FindLoginRefusal {
+  const findProblem = createFindProblem(config);
+
+  return function findLoginRefusal({ user, claims }) {
+    const problem = findProblem(claims);
+    if (problem === undefined) return undefined;
+    const who = describeUser(claims, user.sub);
+    const forUser = `You are logged in as ${who}, who may not use this gateway. ${problem.advice}`;
+    return {
+      forLog: problem.forLog,
+      forUser,
+      renderPage: (links) =>
+        renderLoginRefusedPage({ service, who, advice: problem.advice, ...links }),
+    };
+  };
+}
+
+/**
+ * The lists hold for whoever brings a token of the provider, too, but for LOGIN_EXEMPT_CLIENTS.
+ *
+ * @throws GatewayError `user_not_allowed`.
+ */
+export type CheckTokenUser = (user: Pick<UserContext, 'claims'>) => void;
+
+export function createCheckTokenUser(config: IdentityConfig): CheckTokenUser {
+  const findProblem = createFindProblem(config);
+  const exempt = new Set(config.exemptClients);
+
+  return function checkTokenUser({ claims }) {
+    const client = readClaimedClient(claims);
+    if (client !== undefined && exempt.has(client)) return;
+    const problem = findProblem({ ...claims, groups: readGroups(claims, config.groupsClaim) });
+    if (problem !== undefined) fail('user_not_allowed', { facts: { problem: problem.forLog } });
+  };
+}
+
+/** The first of the lists that does not hold. */
+function createFindProblem(config: IdentityConfig): FindProblem {
   const findProblems = [
     createEmailCheck(config),
     createGroupCheck(config),
     ...createClaimChecks(config),
   ];
-
-  return function findLoginRefusal({ user, claims }) {
+  return function findFirst(claims) {
     for (const findProblem of findProblems) {
       const problem = findProblem(claims);
-      if (problem !== undefined) {
-        const who = describeUser(claims, user.sub);
-        const forUser = `You are logged in as ${who}, who may not use this gateway. ${problem.advice}`;
-        return {
-          forLog: problem.forLog,
-          forUser,
-          renderPage: (links) =>
-            renderLoginRefusedPage({ service, who, advice: problem.advice, ...links }),
-        };
-      }
+      if (problem !== undefined) return problem;
     }
     return undefined;
   };

@@ -16,6 +16,8 @@ interface LoggedLogin {
   readonly clientName: string | undefined;
   /** `sub` of the user; undefined where the access token names nobody. */
   readonly user: string | undefined;
+  /** Whose users that is one of; undefined where the provider's own tokens say who it is. */
+  readonly issuer?: string | undefined;
   /** Whether they came by a refresh token, which happens every few minutes. */
   readonly isRefresh: boolean;
   /** Whether they were the last answer of the grant, given again. */
@@ -32,19 +34,21 @@ export const describeLogin = ({
   clientId,
   clientName,
   user,
-}: Pick<LoggedLogin, 'clientId' | 'clientName' | 'user'>) => ({
+  issuer,
+}: Pick<LoggedLogin, 'clientId' | 'clientName' | 'user' | 'issuer'>) => ({
   client: clientId,
   clientName: clientName?.slice(0, MAX_LOGGED_NAME),
   user,
+  issuer,
 });
 
 export const createLoginLog = (log: Log): LogLogin =>
   function logLogin({ isRefresh, isLastAnswer, ...login }) {
-    const { user } = login;
+    const { user, issuer } = login;
     const facts = describeLogin(login);
     if (isRefresh) log.debug('Refreshed.', { ...facts, ...(isLastAnswer && { isLastAnswer }) });
     else log.info('Logged in.', facts);
-    return user === undefined ? {} : { user };
+    return { ...(user !== undefined && { user }), ...(issuer !== undefined && { issuer }) };
   };
 
 // §18.5, §22.1: all tokens are made for the gateway's own client at the provider. Where something depends on

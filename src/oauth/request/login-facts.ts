@@ -13,6 +13,8 @@ export type LoginFacts = Readonly<{
   client?: string;
   /** `sub` of the user who got a token. */
   user?: string;
+  /** Whose users that is one of; absent for those of `OIDC_ISSUER`, where only these can be. */
+  issuer?: string;
   /** Of the login, where the gateway issues tokens of its own. */
   grantId?: string;
   /** What the token endpoint was asked for. */
@@ -58,10 +60,12 @@ const rethrowWith = (facts: LoginFacts) => (thrown: unknown) => {
 export const readFacts = ({
   client,
   user,
+  issuer,
   grant,
   grantId,
 }: NonNullable<Reply['facts']> = {}): LoginFacts => ({
   ...toLoginFacts(client, user, grant),
+  ...(typeof issuer === 'string' && { issuer }),
   ...(typeof grantId === 'string' && { grantId }),
 });
 

@@ -44,6 +44,7 @@ function describeRequest(request: ApprovalRequest): JsonObject {
   return {
     id,
     user: owner.sub,
+    issuer: owner.issuer,
     client: clientId,
     view,
     server,

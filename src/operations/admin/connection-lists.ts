@@ -1,15 +1,21 @@
 // §24.6: users' connections to servers: how many, whose, and their end. Never a token.
 import { findIssuerOf } from '../../auth/machine-clients.ts';
 import { fail } from '../../errors/gateway-error.ts';
-import type { Grant } from '../../grants/grant.ts';
+import type { Grant, UserIdentity } from '../../grants/grant.ts';
 import type { Grants } from '../../grants/grants.ts';
 import type { JsonObject } from '../../platform/json.ts';
-import { withoutDefault } from '../../store/owner.ts';
+import { nameOwner, withoutDefault } from '../../store/owner.ts';
 import type { Owner } from '../../store/store.ts';
 import { findOfPerson, type PersonSearchDeps } from './find-of-person.ts';
 import { readPerson } from './grant-lists.ts';
 import { matchesPerson, type Person } from './people.ts';
-import { type AdminPageRequest, readShort, renderNext, renderTime } from './read-request.ts';
+import {
+  type AdminPageRequest,
+  describeUser,
+  readShort,
+  renderNext,
+  renderTime,
+} from './read-request.ts';
 
 /** As the room of connections makes it. */
 export interface OperatedConnections {
@@ -45,28 +51,26 @@ export interface ConnectionSources extends PersonSearchDeps {
   readonly connections: OperatedConnections | undefined;
   /** Likewise. */
   readonly grants: Pick<Grants, 'list' | 'listOfUser'> | undefined;
-  /** `OIDC_ISSUER`. */
-  readonly issuer: string;
   /** `BASE_URL`. */
   readonly baseUrl: string;
 }
 
 export const createConnectionLists = (sources: ConnectionSources) => {
   const { connections, grants } = sources;
-  const toOwner = (sub: string): Owner =>
-    withoutDefault({ sub, issuer: findIssuerOf(sub, sources) }, sources.issuer);
-  /** Others cannot be named by their `sub` alone. */
-  const isNamedBySub = ({ user: { sub, issuer } }: Grant): boolean =>
-    issuer === findIssuerOf(sub, sources);
+  const toOwner = (user: UserIdentity): Owner => withoutDefault(user, sources.issuer);
 
   async function describePeople(
-    people: ReadonlyMap<string, Person>,
+    people: Iterable<readonly [Owner, Person]>,
   ): Promise<readonly JsonObject[]> {
     const described: JsonObject[] = [];
-    for (const [user, person] of people) {
-      const all = (await connections?.describeOfUser(toOwner(user))) ?? [];
+    for (const [owner, person] of people) {
+      const all = (await connections?.describeOfUser(owner)) ?? [];
       const there = all.filter(({ state }) => state !== 'missing');
-      described.push({ user, ...person, connections: there.map(describeConnection) });
+      described.push({
+        ...describeUser(owner, sources),
+        ...person,
+        connections: there.map(describeConnection),
+      });
     }
     return described;
   }
@@ -88,24 +92,28 @@ export const createConnectionLists = (sources: ConnectionSources) => {
         sources,
         { text, from },
         {
-          isMeant: (grant: Grant) =>
-            isNamedBySub(grant) && matchesPerson(text, grant.user.sub, readPerson(grant)),
+          isMeant: (grant: Grant) => matchesPerson(text, grant.user.sub, readPerson(grant)),
           readPage: (page) => grants.list(page, { kind: 'all' }),
-          readOfUser: async (sub) =>
-            (await grants.listOfUser({ sub, issuer: findIssuerOf(sub, sources) })).slice(0, 1),
+          readOfUser: async (user) => (await grants.listOfUser(user)).slice(0, 1),
         },
       );
-      const people = new Map(found.items.map((grant) => [grant.user.sub, readPerson(grant)]));
-      const described = await describePeople(people);
+      const people = new Map(
+        found.items.map((grant) => {
+          const owner = toOwner(grant.user);
+          return [nameOwner(owner), [owner, readPerson(grant)]] as const;
+        }),
+      );
+      const described = await describePeople(people.values());
       // Whose last login has ended may still have connections.
-      const others = from === undefined && !people.has(text) ? [[text, {}] as const] : [];
-      const byId = (await describePeople(new Map(others))).filter(hasConnections);
+      const named = toOwner({ sub: text, issuer: findIssuerOf(text, sources) });
+      const isOther = from === undefined && !people.has(nameOwner(named));
+      const byId = (await describePeople(isOther ? [[named, {}]] : [])).filter(hasConnections);
       return { people: [...byId, ...described], ...renderNext(found) };
     },
     /** @throws GatewayError `bad_request` where there can be none. */
-    async endConnections(server: string | undefined, user: string | undefined) {
+    async endConnections(server: string | undefined, user: UserIdentity | undefined) {
       if (connections === undefined) return fail('bad_request', { details: NONE });
-      return connections.end({ server, owner: user === undefined ? undefined : toOwner(user) });
+      return connections.end({ server, owner: user && toOwner(user) });
     },
   };
 };

@@ -21,6 +21,7 @@ import {
   readGrantSelection,
   readPageRequest,
   readPerson,
+  readUser,
 } from './read-request.ts';
 import { createRunAudited, type RunAuditedDeps, type What } from './run-audited.ts';
 
@@ -70,7 +71,7 @@ export function createAdminEndpoints(deps: AdminEndpointsDeps): readonly Protect
       (query) => {
         const person = query.get('person') ?? '';
         return person === ''
-          ? admin.listSessions(readPageRequest(query), query.get('user') ?? undefined)
+          ? admin.listSessions(readPageRequest(query), readUser(query, deps))
           : admin.findSessions(readAdminPageRequest(query), person);
       },
     ],
@@ -88,7 +89,7 @@ export function createAdminEndpoints(deps: AdminEndpointsDeps): readonly Protect
       (query) => {
         const person = query.get('person') ?? '';
         return person === ''
-          ? admin.listGrants(readPageRequest(query), query.get('user') ?? undefined)
+          ? admin.listGrants(readPageRequest(query), readUser(query, deps))
           : admin.findGrants(readAdminPageRequest(query), person);
       },
     ],
@@ -190,7 +191,7 @@ export function createAdminEndpoints(deps: AdminEndpointsDeps): readonly Protect
     const query = new URLSearchParams(call.request.query);
     const what = { action: 'end_connections', target: describeSelection(query) };
     return runAudited(call, what, async () => {
-      const { server, user } = readConnectionSelection(query);
+      const { server, user } = readConnectionSelection(query, deps);
       const { ended, failed } = await admin.endConnections(server, user);
       return createJsonReply(200, { ended, failed });
     });
@@ -275,7 +276,7 @@ const failNotEnded = (ended: number, failed: number): never =>
 const NO_GRANTS =
   'Clients have tokens of the provider (OAUTH_TOKENS=provider), which cannot be ended here. Block the account at the provider.';
 
-const WHOSE = ['user', 'person', 'email', 'group', 'server'] as const;
+const WHOSE = ['user', 'issuer', 'person', 'email', 'group', 'server'] as const;
 
 /** A line of its own for each: texts of the audit log are short. */
 const describeApproved = ({ server, kind, name, change }: ReviewedChange): What => ({

@@ -1,4 +1,5 @@
 // §22.2: finds what is of a person in a list.
+import type { UserIdentity } from '../../grants/grant.ts';
 import { type Clock, createTurns } from '../../platform/clock.ts';
 import type { Page, PageRequest } from '../../store/page.ts';
 import type { PersonIndex } from './people.ts';
@@ -7,26 +8,29 @@ import type { AdminPage, AdminPageRequest } from './read-request.ts';
 export interface PersonSearchDeps {
   readonly personIndex: Pick<PersonIndex, 'find'>;
   readonly clock: Clock;
+  /** `OIDC_ISSUER`. */
+  readonly issuer: string;
 }
 
 /** A list that may have what is of the person. */
 export interface SearchedList<Item> {
   readonly isMeant: (item: Item) => boolean;
   readonly readPage: (request: PageRequest) => Promise<Page<Item>>;
-  /** What one user (`sub`) has of it. */
-  readonly readOfUser: (user: string) => Promise<readonly Item[]>;
+  /** What one user has of it. */
+  readonly readOfUser: (user: UserIdentity) => Promise<readonly Item[]>;
 }
 
 /** By a whole e-mail address at once; else the list is looked through. */
 export async function findOfPerson<Item>(
-  { personIndex, clock }: PersonSearchDeps,
+  { personIndex, clock, issuer }: PersonSearchDeps,
   { text, from }: { readonly text: string; readonly from: AdminPageRequest['from'] },
   { isMeant, readPage, readOfUser }: SearchedList<Item>,
 ): Promise<AdminPage<Item>> {
   // A cursor names a list of the address, or none while all items are looked through.
   if (text.includes('@') && (from === undefined || from.list !== undefined)) {
     const { users, next } = await personIndex.find(text, from);
-    const items = (await Promise.all(users.map(readOfUser))).flat().filter(isMeant);
+    const read = users.map((user) => readOfUser({ ...user, issuer: user.issuer ?? issuer }));
+    const items = (await Promise.all(read)).flat().filter(isMeant);
     if (items.length > 0 || next !== undefined || from !== undefined) return { items, next };
   }
   return lookThrough(readPage, isMeant, { from, clock });

@@ -1,5 +1,4 @@
 // §22.2: the logins that there are, where the gateway issues tokens of its own: who, by which client, since when.
-import { findIssuerOf } from '../../auth/machine-clients.ts';
 import { readEmail } from '../../endpoint/message.ts';
 import type { Grant, UserIdentity } from '../../grants/grant.ts';
 import type { Grants } from '../../grants/grants.ts';
@@ -10,6 +9,7 @@ import { describePerson, matchesPerson, type Person } from './people.ts';
 import {
   type AdminPage,
   type AdminPageRequest,
+  describeUser,
   readShort,
   renderNext,
   renderNextOf,
@@ -21,20 +21,22 @@ export interface GrantSources extends PersonSearchDeps {
   readonly grants: Pick<Grants, 'list' | 'listOfUser'> | undefined;
   /** `OIDC_ISSUER`. */
   readonly issuer: string;
-  /** `BASE_URL`. */
-  readonly baseUrl: string;
 }
 
 export const createGrantLists = (sources: GrantSources) => {
-  const identify = (sub: string): UserIdentity => ({ issuer: findIssuerOf(sub, sources), sub });
+  const renderGrants = (page: AdminPage<Grant>): JsonObject => ({
+    tokens: 'gateway',
+    grants: page.items.map((grant) => describeGrant(grant, sources)),
+    ...renderNext(page),
+  });
 
   return {
-    /** `user` (`sub`) for those of one user. */
-    async listGrants(request: PageRequest, user: string | undefined): Promise<JsonObject> {
+    /** `user` for those of one user. */
+    async listGrants(request: PageRequest, user: UserIdentity | undefined): Promise<JsonObject> {
       const { grants } = sources;
       if (grants === undefined) return NONE;
       if (user === undefined) return renderGrants(await grants.list(request, { kind: 'all' }));
-      const all = await grants.listOfUser(identify(user));
+      const all = await grants.listOfUser(user);
       const skip = request.from?.skip ?? 0;
       const end = skip + request.limit;
       return {
@@ -52,8 +54,7 @@ export const createGrantLists = (sources: GrantSources) => {
         {
           isMeant: (grant: Grant) => matchesPerson(text, grant.user.sub, readPerson(grant)),
           readPage: (page) => grants.list(page, { kind: 'all' }),
-          readOfUser: async (sub) =>
-            (await grants.listOfUser(identify(sub))).slice(0, GRANTS_OF_USER),
+          readOfUser: async (user) => (await grants.listOfUser(user)).slice(0, GRANTS_OF_USER),
         },
       );
       return renderGrants(found);
@@ -66,18 +67,12 @@ const GRANTS_OF_USER = 50;
 /** Whose tokens clients have: of those of the provider nothing is known here. */
 const NONE: JsonObject = { tokens: 'provider', grants: [] };
 
-const renderGrants = (page: AdminPage<Grant>): JsonObject => ({
-  tokens: 'gateway',
-  grants: page.items.map(describeGrant),
-  ...renderNext(page),
-});
-
 /** Never a token. */
-function describeGrant(grant: Grant): JsonObject {
+function describeGrant(grant: Grant, sources: Pick<GrantSources, 'issuer'>): JsonObject {
   const { id, user, client, scopes, resources, createdAt, issued, renewedAt } = grant;
   return {
     id,
-    user: user.sub,
+    ...describeUser(user, sources),
     ...readPerson(grant),
     client: { id: client.id, name: readShort(client.name), redirectHost: client.redirectHost },
     scopes,

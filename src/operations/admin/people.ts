@@ -3,9 +3,9 @@
 import type { UserContext } from '../../endpoint/message.ts';
 import { parseObject } from '../../platform/json.ts';
 import { buildPersonKey } from '../../store/keys.ts';
-import { hashOwner } from '../../store/owner.ts';
+import { hashOwner, nameOwner } from '../../store/owner.ts';
 import type { Seal } from '../../store/seal/seal.ts';
-import type { KeyValue } from '../../store/store.ts';
+import type { KeyValue, Owner } from '../../store/store.ts';
 import type { AdminPlace } from './read-request.ts';
 
 /** What the token said when the session was opened. */
@@ -79,20 +79,25 @@ export function createPersonIndex({ store, getSeal }: PersonIndexDeps) {
   return {
     /** Never rejects: whoever is not noted is found by looking through all sessions. */
     async note(user: UserContext) {
-      const { sub, email, emailVerified } = user;
+      const { sub, issuer, email, emailVerified } = user;
       if (!email) return;
       try {
         const seal = await getSeal();
         const [mac = ''] = seal.computeMacs(MAC_CONTEXT, email.toLowerCase());
         const list = buildPersonKey(mac, emailVerified === true);
         const key = `${list}:${hashOwner(user)}`;
-        await store.setListed(list, key, seal.seal(key, sub), TTL_SECONDS);
+        await store.setListed(
+          list,
+          key,
+          seal.seal(key, JSON.stringify({ sub, issuer })),
+          TTL_SECONDS,
+        );
       } catch {
         // The session is worth more than that operators find it at once.
       }
     },
     /**
-     * Users (`sub`) whose tokens had this address lately, whatever its case: first those whom the provider says it belongs
+     * Users whose tokens had this address lately, whatever its case: first those whom the provider says it belongs
      * to. Anybody may have an address that is not verified: there may be any number of users.
      */
     async find(email: string, from: AdminPlace | undefined) {
@@ -101,7 +106,7 @@ export function createPersonIndex({ store, getSeal }: PersonIndexDeps) {
       const lists = [true, false].flatMap((isVerified) =>
         macs.map((mac) => buildPersonKey(mac, isVerified)),
       );
-      const users = new Set<string>();
+      const users = new Map<string, Owner>();
       const start = from?.list ?? 0;
       for (const [offset, list] of lists.slice(start).entries()) {
         const { items, next } = await store.readListed(list, {
@@ -109,13 +114,15 @@ export function createPersonIndex({ store, getSeal }: PersonIndexDeps) {
           limit: MAX_USERS,
         });
         for (const { key, value } of items) {
-          const sub = seal.open(key, value);
-          if (sub !== undefined) users.add(sub);
+          const { sub, issuer } = parseObject(seal.open(key, value) ?? '') ?? {};
+          if (typeof sub !== 'string') continue;
+          const user = { sub, ...(typeof issuer === 'string' && { issuer }) };
+          users.set(nameOwner(user), user);
         }
         if (next !== undefined)
-          return { users: [...users], next: { list: start + offset, ...next } };
+          return { users: [...users.values()], next: { list: start + offset, ...next } };
       }
-      return { users: [...users], next: undefined };
+      return { users: [...users.values()], next: undefined };
     },
   };
 }

@@ -5,10 +5,12 @@
 import { findIssuerOf } from '../../auth/machine-clients.ts';
 import { readEmail } from '../../endpoint/message.ts';
 import { fail } from '../../errors/gateway-error.ts';
+import type { UserIdentity } from '../../grants/grant.ts';
 import type { GrantSelection } from '../../oauth/gateway-tokens/logouts.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
 import type { RuleCaller } from '../../policy/rules/rules.ts';
 import type { Page, PagePlace, PageRequest } from '../../store/page.ts';
+import type { Owner } from '../../store/store.ts';
 
 const DEFAULT_LIMIT = 50;
 const MAX_LIMIT = 100;
@@ -97,48 +99,61 @@ export function readDigests(body: unknown): ReadonlyMap<string, string> {
       });
 }
 
-// §22.3: whose logins are to end.
+// §22.2, §22.3: whose something is: by `user`, and by `issuer` where that is another than `OIDC_ISSUER`.
 
-/** @throws GatewayError `bad_request` where it is not said, or anything else is: what was mistyped must not end more than was meant. */
-export function readGrantSelection(
-  query: URLSearchParams,
-  issuers: Parameters<typeof findIssuerOf>[1],
-): GrantSelection {
-  if (query.get('all') === 'true' && query.size === 1) return { kind: 'all' };
-  const isClear = [...query].every(
-    ([name, value]) => SELECTED.has(name) && value !== '' && query.getAll(name).length === 1,
+/** Whose users there are: those of `OIDC_ISSUER`, and the gateway's own clients. */
+export type Issuers = Parameters<typeof findIssuerOf>[1];
+
+/** Undefined where nobody is named. @throws GatewayError `bad_request`. */
+export function readUser(query: URLSearchParams, issuers: Issuers): UserIdentity | undefined {
+  const sub = query.get('user') ?? '';
+  const issuer = query.get('issuer') ?? '';
+  if (sub !== '') return { sub, issuer: issuer === '' ? findIssuerOf(sub, issuers) : issuer };
+  if (issuer === '') return undefined;
+  return fail('bad_request', { details: 'issuer says whose user it is: name the user, too.' });
+}
+
+/** As lists name them: most are of `OIDC_ISSUER`. */
+export const describeUser = (
+  { sub, issuer }: Owner,
+  { issuer: defaultIssuer }: Pick<Issuers, 'issuer'>,
+) => ({ user: sub, issuer: issuer === defaultIssuer ? undefined : issuer });
+
+/** Each once, and with a value: what was mistyped must not end more than was meant. */
+const isClear = (query: URLSearchParams, names: ReadonlySet<string>): boolean =>
+  [...query].every(
+    ([name, value]) => names.has(name) && value !== '' && query.getAll(name).length === 1,
   );
-  const sub = query.get('user');
-  const client = query.get('client');
-  if (isClear && sub !== null)
-    return {
-      kind: 'user',
-      user: { issuer: findIssuerOf(sub, issuers), sub },
-      client: client ?? undefined,
-    };
-  if (isClear && client !== null) return { kind: 'client', client };
+
+/** @throws GatewayError `bad_request` where it is not said whose logins are to end, or anything else is. */
+export function readGrantSelection(query: URLSearchParams, issuers: Issuers): GrantSelection {
+  if (query.get('all') === 'true' && query.size === 1) return { kind: 'all' };
+  if (isClear(query, OF_GRANTS)) {
+    const user = readUser(query, issuers);
+    const client = query.get('client') ?? undefined;
+    if (user !== undefined) return { kind: 'user', user, client };
+    if (client !== undefined) return { kind: 'client', client };
+  }
   return fail('bad_request', {
     details:
-      'Say whose logins are to end: user=SUB, client=ID, or both, each once and with a value; or all=true alone, for everybody.',
+      'Say whose logins are to end: user=SUB, client=ID, or both, each once and with a value; or all=true alone, for everybody. issuer=URL beside user=SUB names a user of another issuer than OIDC_ISSUER.',
   });
 }
 
+const OF_GRANTS: ReadonlySet<string> = new Set(['user', 'issuer', 'client']);
+
 /** Whose connections are to end, or those at which server; or those of one user at one server. @throws GatewayError `bad_request`, likewise. */
-export function readConnectionSelection(query: URLSearchParams) {
-  const isClear = [...query].every(
-    ([name, value]) =>
-      (name === 'server' || name === 'user') && value !== '' && query.getAll(name).length === 1,
-  );
-  if (!isClear || query.size === 0) {
+export function readConnectionSelection(query: URLSearchParams, issuers: Issuers) {
+  if (!isClear(query, OF_CONNECTIONS) || query.size === 0) {
     fail('bad_request', {
       details:
-        'Say which connections are to end: server=NAME, user=SUB, or both, each once and with a value.',
+        'Say which connections are to end: server=NAME, user=SUB, or both, each once and with a value. issuer=URL beside user=SUB names a user of another issuer than OIDC_ISSUER.',
     });
   }
-  return { server: query.get('server') ?? undefined, user: query.get('user') ?? undefined };
+  return { server: query.get('server') ?? undefined, user: readUser(query, issuers) };
 }
 
-const SELECTED: ReadonlySet<string> = new Set(['user', 'client']);
+const OF_CONNECTIONS: ReadonlySet<string> = new Set(['server', 'user', 'issuer']);
 
 // §22.4: the person whose tools an operator asks about, as a token would name them.
 

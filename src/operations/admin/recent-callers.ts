@@ -9,12 +9,11 @@ import { createWarnThrottle } from '../../platform/throttle.ts';
 import { buildCallerKey, CALLER_LIST_KEY } from '../../store/keys.ts';
 import { hashOwner, nameOwner } from '../../store/owner.ts';
 import type { PageRequest } from '../../store/page.ts';
-import type { KeyValue } from '../../store/store.ts';
+import type { KeyValue, Owner } from '../../store/store.ts';
 import type { People, Person } from './people.ts';
 
 export interface RecentCaller {
-  /** `sub`. */
-  readonly user: string;
+  readonly user: Owner;
   readonly person: Person;
   /** ISO 8601, UTC; up to five minutes before the last call. */
   readonly lastSeenAt: string;
@@ -56,7 +55,7 @@ export function createRecentCallers(deps: RecentCallersDeps) {
     const key = buildCallerKey(hashOwner(user));
     const lastSeenAt = new Date(clock.now()).toISOString();
     const person = await people.seal(user, key);
-    const value = JSON.stringify({ user: user.sub, lastSeenAt, person });
+    const value = JSON.stringify({ user: user.sub, issuer: user.issuer, lastSeenAt, person });
     await store.setListed(CALLER_LIST_KEY, key, value, TTL_SECONDS);
     if (clock.monotonic() < trimAt) return;
     trimAt = clock.monotonic() + TRIM_PAUSE_MS;
@@ -70,9 +69,10 @@ export function createRecentCallers(deps: RecentCallersDeps) {
   }
 
   async function read(key: string, value: string): Promise<readonly RecentCaller[]> {
-    const { user, lastSeenAt, person: sealed } = parseObject(value) ?? {};
-    if (typeof user !== 'string' || typeof lastSeenAt !== 'string') return [];
+    const { user: sub, issuer, lastSeenAt, person: sealed } = parseObject(value) ?? {};
+    if (typeof sub !== 'string' || typeof lastSeenAt !== 'string') return [];
     const person = await people.open(typeof sealed === 'string' ? sealed : undefined, key);
+    const user = { sub, ...(typeof issuer === 'string' && { issuer }) };
     return [{ user, person, lastSeenAt }];
   }
 

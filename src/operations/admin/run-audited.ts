@@ -39,6 +39,7 @@ export const createRunAudited = ({
       event: 'admin',
       ...what,
       user: user?.sub,
+      issuer: user?.issuer,
       grant: user?.grant?.id,
       ip: request.clientIp,
       trace: getTraceId(request),

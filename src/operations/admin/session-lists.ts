@@ -1,7 +1,8 @@
 // §22.2: open sessions and callers without one, by their people.
-import { findIssuerOf } from '../../auth/machine-clients.ts';
+import type { UserIdentity } from '../../grants/grant.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { isObject, type JsonObject, parseObject } from '../../platform/json.ts';
+import { readOwner } from '../../store/owner.ts';
 import type { Page, PageRequest } from '../../store/page.ts';
 import type { ListedSession, Sessions } from '../../store/store.ts';
 import { findOfPerson, lookThrough } from './find-of-person.ts';
@@ -9,6 +10,7 @@ import { matchesPerson, type People, type Person, type PersonIndex } from './peo
 import {
   type AdminPage,
   type AdminPageRequest,
+  describeUser,
   readShort,
   renderNext,
   renderTime,
@@ -21,15 +23,13 @@ export interface SessionSources {
   readonly people: People;
   readonly personIndex: Pick<PersonIndex, 'find'>;
   readonly recentCallers: Pick<RecentCallers, 'list'>;
-  /** `OIDC_ISSUER`: whose users operators ask for. */
+  /** `OIDC_ISSUER`. */
   readonly issuer: string;
-  /** `BASE_URL`. */
-  readonly baseUrl: string;
 }
 
 export const createSessionLists = (sources: SessionSources) => ({
-  /** `user` (`sub`) for those of one user of `OIDC_ISSUER`. */
-  async listSessions(request: PageRequest, user: string | undefined) {
+  /** `user` for those of one user. */
+  async listSessions(request: PageRequest, user: UserIdentity | undefined) {
     return renderSessions(sources, readSessions(sources, request, user));
   },
   /** Those of people whose user ID, e-mail or name the text is, or is a part of. */
@@ -50,12 +50,13 @@ export const createSessionLists = (sources: SessionSources) => ({
   },
   /** Users who called without a session. */
   async listCallers(request: PageRequest) {
-    return renderCallers(await sources.recentCallers.list(request));
+    return renderCallers(await sources.recentCallers.list(request), sources);
   },
   async findCallers({ from }: PageRequest, text: string) {
-    const isMeant = ({ user, person }: RecentCaller) => matchesPerson(text, user, person);
+    const isMeant = ({ user, person }: RecentCaller) => matchesPerson(text, user.sub, person);
     const { clock } = sources;
-    return renderCallers(await lookThrough(sources.recentCallers.list, isMeant, { from, clock }));
+    const found = await lookThrough(sources.recentCallers.list, isMeant, { from, clock });
+    return renderCallers(found, sources);
   },
 });
 
@@ -65,14 +66,11 @@ interface PersonsSession {
 }
 
 async function readSessions(
-  { store, people, ...issuers }: Pick<SessionSources, 'store' | 'people' | 'issuer' | 'baseUrl'>,
+  { store, people }: Pick<SessionSources, 'store' | 'people'>,
   request: PageRequest,
-  user?: string,
+  user?: UserIdentity,
 ): Promise<Page<PersonsSession>> {
-  const { items, next } = await store.listSessions(
-    request,
-    user === undefined ? undefined : { sub: user, issuer: findIssuerOf(user, issuers) },
-  );
+  const { items, next } = await store.listSessions(request, user);
   const named = items.map(async (listed) => ({
     listed,
     person: await people.open(listed.record.person, listed.record.sessionId),
@@ -83,25 +81,37 @@ async function readSessions(
 /** Of each of those whose e-mail address was asked for: the last ones. */
 const SESSIONS_OF_USER = 50;
 
-const renderCallers = (page: Page<RecentCaller>): JsonObject => ({
-  callers: page.items.map(({ user, person, lastSeenAt }) => ({ user, ...person, lastSeenAt })),
+const renderCallers = (
+  page: Page<RecentCaller>,
+  sources: Pick<SessionSources, 'issuer'>,
+): JsonObject => ({
+  callers: page.items.map(({ user, person, lastSeenAt }) => ({
+    ...describeUser(user, sources),
+    ...person,
+    lastSeenAt,
+  })),
   ...renderNext(page),
 });
 
 async function renderSessions(
-  { store }: Pick<SessionSources, 'store'>,
+  sources: Pick<SessionSources, 'store' | 'issuer'>,
   reading: Promise<AdminPage<PersonsSession>>,
 ): Promise<JsonObject> {
-  const [page, active] = await Promise.all([reading, store.countSessions()]);
-  return { sessions: page.items.map(describeSession), active, ...renderNext(page) };
+  const [page, active] = await Promise.all([reading, sources.store.countSessions()]);
+  const sessions = page.items.map((session) => describeSession(session, sources));
+  return { sessions, active, ...renderNext(page) };
 }
 
-function describeSession({ listed, person }: PersonsSession): JsonObject {
+function describeSession(
+  { listed, person }: PersonsSession,
+  sources: Pick<SessionSources, 'issuer'>,
+): JsonObject {
   const { record, expiresAt } = listed;
-  const { sessionId: id, userId: user, server, protocolVersion } = record;
+  const { sessionId: id, server, protocolVersion } = record;
+  const owner = readOwner(record);
   return {
     id,
-    user,
+    ...(owner && describeUser(owner, sources)),
     ...person,
     server,
     protocolVersion,

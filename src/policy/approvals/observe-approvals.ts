@@ -19,6 +19,7 @@ export const auditApprovals = (audit: Pick<Audit, 'write'>): ApprovalObserver =>
 const describe = (call: CallToApprove, whom: AskedWhom): AuditedAction => ({
   event: 'approval',
   user: call.owner?.sub,
+  issuer: call.owner?.issuer,
   client: call.clientId,
   server: call.server === '' ? undefined : call.server,
   tool: call.name,

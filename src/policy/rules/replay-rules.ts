@@ -17,6 +17,8 @@ export interface LoggedCall {
   readonly isWhole: boolean;
   /** `sub`; undefined where nobody was logged in. */
   readonly user: string | undefined;
+  /** Whose users that is one of; undefined for those of `OIDC_ISSUER`. */
+  readonly issuer: string | undefined;
   /** What `describeNamed` wrote of the user; `{}` without `AUDIT_CLAIMS`. */
   readonly described: JsonObject;
   readonly clientId: string | undefined;

@@ -34,6 +34,8 @@ export interface AuditedAction {
   readonly event: AuditEvent;
   /** `sub` of the user. */
   readonly user?: string | undefined;
+  /** Whose users `sub` is one of. No line has that of `OIDC_ISSUER`, whether it is passed or not. */
+  readonly issuer?: string | undefined;
   /** OAuth client ID. */
   readonly client?: string | undefined;
   /** The login by which they do it: the ID of its grant, where the gateway issues tokens of its own. */
@@ -60,7 +62,8 @@ export interface AuditedAction {
 }
 
 /** How it ended. */
-export interface AuditedEnd extends Pick<AuditedAction, 'user' | 'client' | 'grant' | 'server'> {
+export interface AuditedEnd
+  extends Pick<AuditedAction, 'user' | 'issuer' | 'client' | 'grant' | 'server'> {
   readonly outcome: AuditOutcome;
   /** Why not: a key of the error catalogue; of a connection that needs a login, a sentence. */
   readonly reason?: string | undefined;

@@ -16,6 +16,8 @@ interface AuditDeps {
   readonly sink: LineSink;
   /** `AUDIT_REQUIRED`. */
   readonly isRequired: boolean;
+  /** `OIDC_ISSUER`: users of it are named without it. */
+  readonly defaultIssuer: string | undefined;
   readonly clock: Clock;
   readonly log: Log;
   readonly metrics: Pick<Metrics, 'recordAuditLine'>;
@@ -32,7 +34,9 @@ export function openAudit(
   return createAudit({ ...deps, sink, isRequired: required });
 }
 
-function createAudit({ sink, isRequired, clock, log, metrics }: AuditDeps): Audit {
+function createAudit(deps: AuditDeps): Audit {
+  const { sink, isRequired, clock, log, metrics } = deps;
+  const renderLine = createRenderLine(deps);
   /** Lines since the last that could be written. */
   let lost = 0;
   let isWritable = true;
@@ -50,9 +54,7 @@ function createAudit({ sink, isRequired, clock, log, metrics }: AuditDeps): Audi
     const count = lost;
     lost = 0;
     const line =
-      count === 0
-        ? ''
-        : renderLine(clock.now(), { event: 'gap', lost: count }, { outcome: 'failure' });
+      count === 0 ? '' : renderLine({ event: 'gap', lost: count }, { outcome: 'failure' });
     return { count, line };
   }
 
@@ -73,7 +75,7 @@ function createAudit({ sink, isRequired, clock, log, metrics }: AuditDeps): Audi
   function write(action: AuditedAction, end: AuditedEnd, seconds?: number): void {
     const taken = takeLost();
     try {
-      const line = renderLine(clock.now(), action, end, seconds, sink.getMaxLineBytes());
+      const line = renderLine(action, end, seconds, sink.getMaxLineBytes());
       sink.write(taken.line + line);
     } catch (cause) {
       recordFailure(taken.count, cause, action.event);
@@ -86,7 +88,7 @@ function createAudit({ sink, isRequired, clock, log, metrics }: AuditDeps): Audi
   async function writeStart(action: AuditedAction): Promise<void> {
     const taken = takeLost();
     try {
-      await sink.writeThrough(taken.line + renderLine(clock.now(), action, { outcome: 'started' }));
+      await sink.writeThrough(taken.line + renderLine(action, { outcome: 'started' }));
     } catch (cause) {
       recordFailure(taken.count, cause, action.event);
       fail('audit_unavailable', { headers: { 'Retry-After': '5' } });
@@ -144,50 +146,54 @@ const MAX_TEXT = 255;
 /** Of a line but for what rules name. Longer ones are of callers who choose what has to be escaped. */
 const MAX_LINE_BYTES = 4096;
 
-function renderLine(
-  now: number,
-  action: AuditedAction | Gap,
-  end: AuditedEnd,
-  seconds?: number,
-  maxLineBytes = MAX_LINE_BYTES,
-): string {
-  let maxText = MAX_TEXT;
-  const cut = (text: string | undefined): string | undefined =>
-    text !== undefined && text.length > maxText ? `${text.slice(0, maxText)}…` : text;
-  const resource = action.resource && stripUri(action.resource);
-  // JSON leaves out what is undefined.
-  const describe = (who?: JsonObject) => ({
-    time: new Date(now).toISOString(),
-    event: action.event,
-    outcome: end.outcome,
-    reason: cut(end.reason),
-    user: cut(end.user ?? action.user),
-    client: cut(end.client ?? action.client),
-    grant: end.grant ?? action.grant,
-    ip: action.ip,
-    who,
-    view: cut(action.view),
-    server: end.server ?? action.server,
-    tool: cut(action.tool),
-    prompt: cut(action.prompt),
-    resource: cut(resource),
-    stripped: resource === action.resource ? undefined : true,
-    action: action.action,
-    target: cut(action.target),
-    by: action.by,
-    lost: 'lost' in action ? action.lost : undefined,
-    duration: seconds === undefined ? undefined : Math.round(seconds * 1e6) / 1000,
-    trace: action.trace,
-  });
-  for (; ; maxText = Math.floor(maxText / 2)) {
-    const text = `${toVisibleJson(describe())}\n`;
-    const bytes = Buffer.byteLength(text);
-    if (maxText !== 0 && bytes > MAX_LINE_BYTES) continue;
-    if (action.who === undefined) return text;
-    const who = fitMembers(action.who, maxLineBytes - bytes);
-    return `${toVisibleJson(describe(who))}\n`;
-  }
-}
+const createRenderLine =
+  ({ clock, defaultIssuer }: Pick<AuditDeps, 'clock' | 'defaultIssuer'>) =>
+  (
+    action: AuditedAction | Gap,
+    end: AuditedEnd,
+    seconds?: number,
+    maxLineBytes = MAX_LINE_BYTES,
+  ): string => {
+    const now = clock.now();
+    const { user, issuer } = end.user === undefined ? action : end;
+    let maxText = MAX_TEXT;
+    const cut = (text: string | undefined): string | undefined =>
+      text !== undefined && text.length > maxText ? `${text.slice(0, maxText)}…` : text;
+    const resource = action.resource && stripUri(action.resource);
+    // JSON leaves out what is undefined.
+    const describe = (who?: JsonObject) => ({
+      time: new Date(now).toISOString(),
+      event: action.event,
+      outcome: end.outcome,
+      reason: cut(end.reason),
+      user: cut(user),
+      issuer: issuer === defaultIssuer ? undefined : cut(issuer),
+      client: cut(end.client ?? action.client),
+      grant: end.grant ?? action.grant,
+      ip: action.ip,
+      who,
+      view: cut(action.view),
+      server: end.server ?? action.server,
+      tool: cut(action.tool),
+      prompt: cut(action.prompt),
+      resource: cut(resource),
+      stripped: resource === action.resource ? undefined : true,
+      action: action.action,
+      target: cut(action.target),
+      by: action.by,
+      lost: 'lost' in action ? action.lost : undefined,
+      duration: seconds === undefined ? undefined : Math.round(seconds * 1e6) / 1000,
+      trace: action.trace,
+    });
+    for (; ; maxText = Math.floor(maxText / 2)) {
+      const text = `${toVisibleJson(describe())}\n`;
+      const bytes = Buffer.byteLength(text);
+      if (maxText !== 0 && bytes > MAX_LINE_BYTES) continue;
+      if (action.who === undefined) return text;
+      const who = fitMembers(action.who, maxLineBytes - bytes);
+      return `${toVisibleJson(describe(who))}\n`;
+    }
+  };
 
 /** What there is no room for is left out as a whole: half of somebody's groups would be taken for all of them. */
 function fitMembers(who: JsonObject, maxBytes: number): JsonObject {

@@ -216,6 +216,7 @@ describe('the settings', () => {
       allowedEmails: [],
       allowedGroups: [],
       allowedClaims: [],
+      exemptClients: [],
       emailAuthority: undefined,
     });
   });

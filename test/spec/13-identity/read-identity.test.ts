@@ -139,6 +139,27 @@ describe('a login', () => {
     expect(userinfo.requests).toEqual([]);
   });
 
+  test('§13.2 of an address that userinfo has, userinfo says whether it is verified', async () => {
+    userinfo.answer = {
+      body: { sub: 'user-1', email: 'ada@example.com', email_verified: false, hd: 'one.example' },
+    };
+    const said = { groups: [], email_verified: true, hd: 'two.example' };
+    expect((await readLogin(said)).claims).toMatchObject({
+      email: 'ada@example.com',
+      email_verified: false,
+      hd: 'one.example',
+    });
+  });
+
+  test('§13.2 of an address that the ID token has, userinfo says nothing where it has another', async () => {
+    userinfo.answer = {
+      body: { sub: 'user-1', email: 'bob@example.org', email_verified: true, hd: 'example.org' },
+    };
+    const { claims } = await readLogin({ email: 'ada@example.com' });
+    expect(claims.email).toBe('ada@example.com');
+    for (const name of ['email_verified', 'hd']) expect(claims).not.toHaveProperty(name);
+  });
+
   test('§13.2 a provider without the endpoint is not asked', async () => {
     issuer.document = {};
     const { claims } = await readLogin({}, { named: ['department'] });
@@ -357,6 +378,65 @@ describe('a renewal', () => {
     const { claims, userinfoClaims } = await open()(answer, renewalOf(earlier));
     expect(claims.department).toBe('it');
     expect(userinfoClaims).toEqual(['department']);
+  });
+
+  const SAID = { email_verified: true, xms_edov: 1, hd: 'example.com' };
+  const OTHER = 'ada@other.example';
+
+  /** What was said of the address before, and from where; then a renewal. */
+  test.each<
+    [
+      what: string,
+      earlier: Partial<EarlierIdentity>,
+      idToken: Claims | undefined,
+      userinfo: Claims | undefined,
+    ]
+  >([
+    [
+      'the ID token has another address, and userinfo, which said it, cannot be asked',
+      { userinfoClaims: ['email_verified', 'xms_edov', 'hd'] },
+      { ...COMPLETE, email: OTHER },
+      undefined,
+    ],
+    ['userinfo has another address, and no ID token comes', {}, undefined, { email: OTHER }],
+  ])(
+    '§13.2 what was said of an address is not kept for another: %s',
+    async (_what, over, idToken, said) => {
+      issuer.document = said === undefined ? {} : issuer.document;
+      userinfo.answer = { body: { sub: 'user-1', ...said } };
+      const earlier = earlierOf({
+        claims: { iss: issuer.url, sub: 'user-1', ...COMPLETE, ...SAID },
+        ...over,
+      });
+      const answer =
+        idToken === undefined ? WITHOUT_ID_TOKEN : await answerOf({ nonce: undefined, ...idToken });
+      const { claims } = await open()(answer, renewalOf(earlier));
+      expect(claims.email).toBe(OTHER);
+      for (const name of Object.keys(SAID)) expect(claims).not.toHaveProperty(name);
+    },
+  );
+
+  test('§13.2 what an answer without an address says is not said of the address that is kept', async () => {
+    issuer.document = {};
+    const mine = { email: 'ada@example.com', email_verified: false };
+    const earlier = earlierOf({
+      claims: { sub: 'user-1', groups: [], ...mine },
+      userinfoClaims: ['email'],
+    });
+    const answer = await answerOf({ nonce: undefined, groups: [], ...SAID });
+    const { claims } = await open()(answer, renewalOf(earlier));
+    expect(claims).toMatchObject(mine);
+    expect(claims).not.toHaveProperty('hd');
+    expect(claims).not.toHaveProperty('xms_edov');
+  });
+
+  test('§13.2 what was said of an address stays while the address does', async () => {
+    issuer.document = {};
+    const claims = { sub: 'user-1', ...COMPLETE, ...SAID };
+    const of = earlierOf({ claims, userinfoClaims: ['email_verified', 'xms_edov', 'hd'] });
+    const answer = await answerOf({ nonce: undefined, ...COMPLETE });
+    expect((await open()(answer, renewalOf(of))).claims).toMatchObject(claims);
+    expect((await open()(WITHOUT_ID_TOKEN, renewalOf(of))).claims).toMatchObject(claims);
   });
 
   test('§13.2 groups of a path are found anew in the claims that stay', async () => {

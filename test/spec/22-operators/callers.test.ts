@@ -77,11 +77,11 @@ test('§22.2 operators: where there are too many, those who were seen first go',
   const callers = createRecentCallers({ store, people, clock, log, maxCallers: 3 });
   for (let at = 0; at < 6; at += 1) {
     callers.note({ sub: `u-${at}`, claims: {}, token: '' });
-    await expect.poll(async () => (await callers.list(ALL)).items[0]?.user).toBe(`u-${at}`);
+    await expect.poll(async () => (await callers.list(ALL)).items[0]?.user.sub).toBe(`u-${at}`);
     clock.advance(60_000);
   }
   await expect
-    .poll(async () => (await callers.list(ALL)).items.map(({ user }) => user))
+    .poll(async () => (await callers.list(ALL)).items.map(({ user }) => user.sub))
     .toEqual(['u-5', 'u-4', 'u-3']);
 });
 

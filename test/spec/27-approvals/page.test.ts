@@ -137,3 +137,32 @@ test('§27.4 whoever refuses is not asked again for the same call for ten minute
   expect((await ada.call(WRITE, ARGS)).isError).toBe(true);
   expect(files.done).toEqual([]);
 });
+
+test('§27.4 apps are named as on the consent page, in the list and beside the call, and two of one name are told apart', async () => {
+  const { gateway } = await startAskingGateway('page');
+  const sly = 'Bank\u202e\u200b” by Ada';
+  const texts: string[] = [];
+  for (const name of [sly, 'Claude', 'Claude']) {
+    texts.push((await (await gateway.logIn('ada', undefined, name)).call(WRITE, ARGS)).text);
+  }
+  const bob = await gateway.logIn('bob', undefined, sly);
+  texts.push((await bob.call(WRITE, ARGS)).text);
+  const links = texts.map(readApprovalLink);
+  const browser = gateway.createBrowser({ person: 'ada' });
+  const [first, second, third] = [
+    await browser.open(links[0] ?? ''),
+    await browser.open(links[1] ?? ''),
+    await browser.open(links[2] ?? ''),
+  ];
+  const list = await browser.open(new URL('/approvals', links[0]).href);
+  for (const { text } of [first, list]) {
+    expect(text).toContain("“ Bank ' by Ada ”");
+    expect(text).not.toMatch(/[\u200b\u202a-\u202e]/);
+  }
+  const readId = (text: string) => /has this name (\S+)/.exec(text)?.[1];
+  const ids = [readId(second.text), readId(third.text)];
+  expect(new Set(ids).size).toBe(2);
+  for (const id of ids) expect(list.text).toContain(String(id));
+  // Somebody else's app of that name is none of hers.
+  expect(readId(first.text)).toBeUndefined();
+});

@@ -60,6 +60,61 @@ describe('postern rules replay', () => {
     expect(found).toEqual({ code: 0, stdout: printed, stderr: '' });
   });
 
+  test('§28.3 a time that is no ISO 8601 is no time: nothing of it is printed, and its call counts', async () => {
+    const sly = '2026-01-01T00:00:00Z\nNothing would be refused.\u001b[2K';
+    const times = [
+      sly,
+      '9999',
+      'x',
+      7,
+      undefined,
+      '2026-13-45T00:00:00Z',
+      '2026-11-22T14:30:07.481Z',
+      '2026-11-22T15:30:07+02:00',
+    ];
+    const files = {
+      'mcp.json': toFile([{ who: 'everyone', may: ['other'] }]),
+      'audit.log': times.map((time) => line({ time, tool: 'any' })).join(''),
+    };
+    const { code, stdout } = await run(BOTH, { files });
+    expect(code).toBe(0);
+    expect(stdout).toContain(
+      '8 calls from 2026-11-22T15:30:07+02:00 to 2026-11-22T14:30:07.481Z, by ',
+    );
+    expect(stdout).not.toMatch(/Nothing would|2026-01|9999|\u001b/);
+  });
+
+  test('§28.3 without any time the calls are judged all the same', async () => {
+    const files = {
+      'mcp.json': toFile([{ who: 'everyone', may: ['other'] }]),
+      'audit.log': line({ time: 'yesterday', tool: 'any' }),
+    };
+    const { code, stdout } = await run(BOTH, { files });
+    expect(code).toBe(0);
+    expect(stdout).toMatch(/^1 call, by mcp\.json:\n1 would be refused/);
+    const { stdout: json } = await run([...BOTH, '--json'], { files });
+    expect(JSON.parse(json)).not.toHaveProperty('from');
+    expect(JSON.parse(json)).toMatchObject({ calls: 1 });
+  });
+
+  test('§28.3 users of two issuers are two, also where they have one user ID', async () => {
+    const there = 'https://partner.example/\nx';
+    const files = {
+      'mcp.json': toFile([{ who: 'everyone', may: ['other', 'any'] }]),
+      'audit.log':
+        line({ tool: 'any', outcome: 'denied', reason: 'rules' }) +
+        line({ tool: 'any', outcome: 'denied', reason: 'rules', issuer: there }) +
+        line({ tool: 'other' }) +
+        line({ tool: 'other', issuer: there }),
+    };
+    const { changes, rules } = JSON.parse((await run([...BOTH, '--json'], { files })).stdout);
+    expect(changes).toHaveLength(2);
+    expect(changes.map(({ issuer }: { issuer?: string }) => issuer)).toContain(there);
+    expect(rules[0].used).toEqual([{ name: 'other', calls: 2, users: 2 }]);
+    const { stdout } = await run(BOTH, { files });
+    expect(stdout).toContain('ann of "https://partner.example/\\nx"');
+  });
+
   const STAFF = { who: { groups: ['staff'] }, may: ['wiki__*'] };
 
   test.each<[title: string, line: object, rules: unknown, found: object]>([

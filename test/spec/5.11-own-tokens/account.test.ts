@@ -144,6 +144,49 @@ test('§5.11 account: names of apps are text, whatever they call themselves', as
   expect(page).toContain('&lt;img');
 });
 
+/** It turns the direction of what follows, hides a blank and ends its quotes. */
+const SLY = 'Bank\u202e\u200b” by\u2066 Ada\n';
+const HIDDEN = /[\u200b\u202a-\u202e\u2066-\u2069]/;
+
+test('§5.11 account: names are shown as on the consent page: nothing in them is unseen, or turns what stands beside them', async () => {
+  const client = await own.steps.register({ client_name: SLY });
+  await own.steps.redeem(client, await own.logInTo(client));
+  const mixed = await own.steps.register({ client_name: 'Clаude' });
+  await own.steps.redeem(mixed, await own.logInTo(mixed));
+  const page = await readPage((await open()).cookie);
+  expect(page).toContain('“<bdi>Bank &#39; by Ada</bdi>”');
+  expect(page).toContain('mixes letters from different scripts');
+  expect(page).not.toMatch(HIDDEN);
+});
+
+test('§5.11 account: what the provider calls the person is shown with what is not seen', async () => {
+  const { cookie } = await open({ sub: 'user-1', email: '', name: 'Ada\u202eadA\u200b' });
+  const page = await readPage(cookie);
+  expect(page).toContain('Ada\\u202eadA\\u200b');
+  expect(page).not.toMatch(HIDDEN);
+});
+
+test('§5.11 account: two apps of one name are told apart, and two logins of one app are not two apps', async () => {
+  const one = await own.steps.register({ client_name: 'Claude' });
+  await own.steps.redeem(one, await own.logInTo(one));
+  await own.steps.redeem(one, await own.logInTo(one));
+  const { cookie } = await open();
+  expect(await readPage(cookie)).not.toContain(one.id);
+  const other = await own.steps.register({ client_name: 'Clau\u200bde' });
+  await own.steps.redeem(other, await own.logInTo(other));
+  const page = await readPage(cookie);
+  // What is not seen is a blank on the consent page: this is another name.
+  expect(page).toContain('“<bdi>Clau de</bdi>”');
+  const twin = await own.steps.register({ client_name: '\u200bClaude' });
+  await own.steps.redeem(twin, await own.logInTo(twin));
+  const told = await readPage(cookie);
+  for (const { id } of [one, twin]) {
+    expect(told).toContain(`<code>${id}</code>`);
+    expect(told).toContain(`aria-label="Log out Claude, ${id}"`);
+  }
+  expect(told).not.toContain(other.id);
+});
+
 test('§5.11 account: where the provider does not say that it asked, the page says why all logins stay, and each can end', async () => {
   const tokens = await own.logIn();
   await own.logIn();

@@ -227,3 +227,37 @@ test('§13.7, §5.11 ended: what users of such a client have open by their asser
   await at.gateway.gateway.reload({ file: await fileOf(clients.slice(1)) });
   await expectOthersOpen(agent, 'agent', other);
 });
+
+test.each([
+  { setting: 'OAUTH_GRANT_MAX_SECONDS', lastsLong: true },
+  { setting: 'OAUTH_GRANT_UNRENEWED_SECONDS', lastsLong: false },
+])(
+  '§5.11 ended: what is open at any replica ends with its login’s age ($setting), and nothing of another login',
+  async ({ setting, lastsLong }) => {
+    const aged = closeAfterTest(
+      await startOwnTokens({
+        ...options,
+        isReplicated: true,
+        env: { ...options.env, [setting]: '1800' },
+      }),
+    );
+    aged.provider.hasRefreshTokens = lastsLong;
+    const ada = await aged.logIn({ sub: 'ada' });
+    aged.clock.advance(1_799_900);
+    const mine = await aged.logIn({ sub: 'ada' });
+    const bob = await aged.logIn({ sub: 'bob' });
+    const opened = [
+      await openAll(aged, ada, 'here'),
+      await openAll(aged.other, ada, 'there'),
+    ] as const;
+    const others = [
+      await openAll(aged.other, mine, 'mine'),
+      await openAll(aged.other, bob, 'bob'),
+    ] as const;
+    aged.clock.advance(500);
+    await expectEnded(opened[0], 'here');
+    await expectEnded(opened[1], 'there');
+    await expectOpen(others[0], 'mine');
+    await expectOpen(others[1], 'bob');
+  },
+);

@@ -46,7 +46,7 @@ export interface ConnectingGateway {
   };
   createBrowser(options: BrowserOptions & { readonly replica?: number }): Browser;
   /** Logs a person in by a client of the test's own. */
-  logIn(person: string, replica?: number): Promise<GatewayUser>;
+  logIn(person: string, replica?: number, clientName?: string): Promise<GatewayUser>;
   /** Ends all of them and starts them again, with other lines where they are given. */
   restart(servers?: Readonly<Record<string, object>>): Promise<void>;
   /** All of them, with other members of the configuration file. */
@@ -187,8 +187,13 @@ export async function startConnectingGateway({
     on,
     createBrowser: ({ replica, ...options }) =>
       createBrowser({ ...options, ...(replica !== undefined && { headers: on(replica).headers }) }),
-    logIn: (person, replica) =>
-      createGatewayUser(baseUrl, person, replica === undefined ? fetch : on(replica).fetch),
+    logIn: (person, replica, clientName) =>
+      createGatewayUser(
+        baseUrl,
+        person,
+        replica === undefined ? fetch : on(replica).fetch,
+        clientName,
+      ),
     async restart(given = servers) {
       await end();
       await open(given);

@@ -32,9 +32,10 @@ export async function createGatewayUser(
   baseUrl: string,
   person: string,
   send: typeof fetch,
+  clientName = 'Test',
 ): Promise<GatewayUser> {
   const answered: string[] = [];
-  const accessToken = await logIn(baseUrl, person, send);
+  const accessToken = await logIn(baseUrl, person, send, clientName);
 
   const user: GatewayUser = {
     person,
@@ -84,11 +85,16 @@ function readMessage(text: string): unknown {
   return JSON.parse(data.at(-1)?.slice('data: '.length) ?? 'null');
 }
 
-async function logIn(baseUrl: string, person: string, send: typeof fetch): Promise<string> {
+async function logIn(
+  baseUrl: string,
+  person: string,
+  send: typeof fetch,
+  clientName: string,
+): Promise<string> {
   const registered = await send(`${baseUrl}/oauth/register`, {
     method: 'POST',
     headers: { 'content-type': 'application/json' },
-    body: JSON.stringify({ redirect_uris: [REDIRECT_URI], client_name: 'Test' }),
+    body: JSON.stringify({ redirect_uris: [REDIRECT_URI], client_name: clientName }),
   });
   const { client_id: clientId = '' } = (await registered.json()) as { client_id?: string };
   const verifier = randomBytes(32).toString('base64url');

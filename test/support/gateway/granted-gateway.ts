@@ -35,7 +35,7 @@ const toUser = (id: string, version: string, { sub, name, issuer }: GrantedUser)
   ...(issuer !== undefined && { issuer }),
   name,
   claims: { sub, name },
-  grant: { id, clientId: 'client', key: grantKeyOf(id), version },
+  grant: { id, clientId: 'client', key: grantKeyOf(id), version, endsAt: Number.POSITIVE_INFINITY },
 });
 
 interface SendOptions {

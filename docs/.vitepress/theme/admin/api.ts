@@ -240,6 +240,7 @@ export interface Approval {
 export interface CallApproval {
   readonly id: string;
   readonly user: string;
+  readonly issuer?: string;
   readonly client?: string;
   readonly view?: string;
   /** `''` for the gateway's own tools. */
@@ -324,16 +325,29 @@ async function request(path: string, method: Method, body?: object): Promise<Res
 
 export interface Named {
   readonly user?: string;
+  /** Absent for users of the gateway's own provider. */
+  readonly issuer?: string;
   readonly name?: string;
   readonly email?: string;
   readonly emailVerified?: boolean;
 }
 
+/** Two issuers may call their users the same. */
+export const showId = ({ user = '', issuer }: Pick<Named, 'user' | 'issuer'>): string =>
+  issuer === undefined ? showText(user) : `${showText(user)} of ${showText(issuer)}`;
+
+/** What the API calls somebody by. */
+export const selectUser = ({ user = '', issuer }: Named): Record<string, string> => ({
+  user,
+  ...(issuer !== undefined && { issuer }),
+});
+
 /** As much as is known of them: `Ann (ann@example.com, not verified)`, or the user ID. */
-export function namePerson({ user, name, email, emailVerified }: Named): string {
+export function namePerson(person: Named): string {
+  const { user, name, email, emailVerified } = person;
   if (user === undefined) return 'without a user';
   const address = email && showText(email) + (emailVerified === false ? ', not verified' : '');
-  if (name === undefined) return address ?? showText(user);
+  if (name === undefined) return address ?? showId(person);
   return address === undefined ? showText(name) : `${showText(name)} (${address})`;
 }
 

@@ -52,6 +52,12 @@ export function adviseOnToken(
         check: 'token.sub',
         remedy: 'have the provider put sub into access tokens (Keycloak: client scope basic).',
       };
+    case 'user_not_allowed':
+      return {
+        setting: 'LOGIN_ALLOWED_EMAILS, LOGIN_ALLOWED_GROUPS, LOGIN_ALLOWED_CLAIMS',
+        remedy:
+          'compare the claims of the token with these settings. If it is that of a service account, name its client in LOGIN_EXEMPT_CLIENTS.',
+      };
     default:
       return { remedy: 'send the access token that this provider issued for the gateway.' };
   }

@@ -2,6 +2,7 @@
 
 import { isOfGateway } from '../../../auth/inspect-own-token.ts';
 import { GatewayError } from '../../../errors/gateway-error.ts';
+import { createCheckTokenUser } from '../../../oauth/identity/login-policy.ts';
 import { isObject, type JsonObject } from '../../../platform/json.ts';
 import { describeCause } from '../../../platform/log.ts';
 import { countNoun, quote } from '../../../platform/text.ts';
@@ -133,11 +134,12 @@ export async function checkToken(settings: SettingsAtHand): Promise<Found> {
   if (!hasKeys)
     return unknown('token', "whether the token is accepted, without the provider's keys.");
   try {
-    await access.auth.authenticate({
+    const user = await access.auth.authenticate({
       headers: { authorization: `Bearer ${token}` },
       path: '/mcp',
       clientIp: 'unknown',
     });
+    if (user && own) createCheckTokenUser(own.identity)(user);
     return [
       ok('token', `The gateway would accept the token${describeToken(token, clock.now())}.`),
       judgeLifetime(token),
