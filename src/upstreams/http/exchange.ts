@@ -58,6 +58,8 @@ export interface ExchangeListener {
    * messages it counts as: none for the answer that was waited for.
    */
   onMessage(value: unknown, headers: IncomingHttpHeaders): number;
+  /** An event of what is no JSON, as `onMessage`; without it that ends the exchange. */
+  onNoJson?(): number;
   /** Once, unless the exchange was ended from here. */
   onEnd(end: ExchangeEnd): void;
   /** Headers of a success. */
@@ -345,6 +347,7 @@ class Exchange implements ResponseHandler, DecodedReader, PacedStream<Received>,
   pass(received: Received): number {
     const parsed = parseReceived(received);
     if (parsed !== undefined) return this.listener.onMessage(parsed.value, this.answerHeaders);
+    if (this.listener.onNoJson !== undefined) return this.listener.onNoJson();
     this.fail(createNoJsonError(this.answerHeaders));
     return 1;
   }
