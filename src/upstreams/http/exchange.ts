@@ -346,9 +346,10 @@ class Exchange implements ResponseHandler, DecodedReader, PacedStream<Received>,
 
   pass(received: Received): number {
     const parsed = parseReceived(received);
-    if (parsed !== undefined) return this.listener.onMessage(parsed.value, this.answerHeaders);
-    if (this.listener.onNoJson !== undefined) return this.listener.onNoJson();
-    this.fail(createNoJsonError(this.answerHeaders));
+    const { listener, answerHeaders: headers } = this;
+    if (parsed !== undefined) return listener.onMessage(parsed.value, headers);
+    if (listener.onNoJson !== undefined && isEventStream(headers)) return listener.onNoJson();
+    this.fail(createNoJsonError(headers));
     return 1;
   }
 

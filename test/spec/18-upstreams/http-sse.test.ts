@@ -87,6 +87,18 @@ test('§18.4 HTTP+SSE: a server that is not there is not available', async () =>
   expect(opened.upstream.isUp).toBe(false);
 });
 
+test('§18.4 HTTP+SSE: a page in place of the stream is said to be no MCP', async () => {
+  const site = closeAfterTest(
+    await listenOnLoopback((_req, res) => {
+      res.writeHead(200, { 'content-type': 'text/html' }).end('<html>');
+    }),
+  );
+  const { upstream } = closeAfterTest(await openHttpUpstream({ url: site.url, transport: 'sse' }));
+  await expect(callTool(upstream, sessionCaller(), 'any')).rejects.toMatchObject({
+    message: expect.stringContaining('text/html, which is no MCP'),
+  });
+});
+
 test('§18.4 HTTP+SSE: events that are no JSON, and answers to what nobody asked, end no call', async () => {
   let stream: ServerResponse | undefined;
   const say = (message: unknown) =>
