@@ -11,6 +11,14 @@ if (major < OLDEST.major || (major === OLDEST.major && minor < OLDEST.minor)) {
   process.exitCode = 1;
 } else {
   const { runPostern } = await import('./run-postern.ts');
+  // Nothing goes on that could settle it any more: without this the process would end as if all were done.
+  const endUnfinished = () => {
+    console.error(
+      'The command did not finish: what it waited for never came. Run it once more; if that happens again, please report it.',
+    );
+    process.exitCode = 1;
+  };
+  process.once('beforeExit', endUnfinished);
   // Not awaited: it ends the process itself.
-  void runPostern({ process, console });
+  void runPostern({ process, console }).then(() => process.off('beforeExit', endUnfinished));
 }

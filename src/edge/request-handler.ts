@@ -267,7 +267,7 @@ export function createAccessLog(log: Log, metrics: Metrics, clock: Clock): LogRe
   );
 
   /** Most levels do not write this line: then its facts need not be gathered. */
-  const isEachLogged = log.isWritten('debug');
+  const isEachLogged = log.isWritten?.('debug') ?? true;
 
   return function logRequest(request) {
     const { method, route, reply, seconds } = request;
@@ -282,7 +282,7 @@ export function createAccessLog(log: Log, metrics: Metrics, clock: Clock): LogRe
     const usualLevel = chooseLevel(status, error);
     const isLogged = usualLevel === 'debug' || throttle.countLine(error.key);
     const level = isLogged ? usualLevel : 'debug';
-    if (!log.isWritten(level)) return;
+    if (log.isWritten?.(level) === false) return;
     log[level](usualLevel === 'error' ? 'Failed.' : 'Refused.', {
       ...describeRequest(request, outcome),
       error: error.key,

@@ -149,6 +149,7 @@ export function createMcp(config: McpConfig, deps: McpDeps): Mcp {
         notificationStreams,
         keptStreams,
         sessions,
+        questions,
         clock,
         log,
         sessionKeyPrefix,

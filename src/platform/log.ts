@@ -18,8 +18,8 @@ export interface Log {
   warn(message: string, facts?: Facts): void;
   info(message: string, facts?: Facts): void;
   debug(message: string, facts?: Facts): void;
-  /** Whether a line of this level is written: asked where its facts cost something. */
-  isWritten(level: LogLevel): boolean;
+  /** Whether a line of this level is written, asked where its facts cost something: without it, each is given. */
+  isWritten?(level: LogLevel): boolean;
 }
 
 /**

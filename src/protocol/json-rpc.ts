@@ -127,6 +127,16 @@ const NAMES: readonly string[] = ['progressToken', 'traceparent', 'tracestate', 
 /** Whether the gateway writes it itself towards a server, or nobody does. */
 export const isOfOneHop = (key: string): boolean => key.startsWith(PREFIX) || NAMES.includes(key);
 
+/** In which clients write an id of their own for each call: Claude Code, VS Code, Codex. */
+const CALL_IDS: readonly string[] = [
+  'claudecode/toolUseId',
+  'vscode.requestId',
+  'x-codex-turn-metadata',
+];
+
+/** Whether the same call, made again, has another value there. */
+export const isMadeAnew = (key: string): boolean => isOfOneHop(key) || CALL_IDS.includes(key);
+
 // W3C Trace Context, as MCP carries it in `_meta`: what is not well-formed is left out, so that a tool can send it on in
 // headers as it is. W3C Baggage is left out always: programs take what it says of a user or tenant for their own word.
 

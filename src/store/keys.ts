@@ -65,6 +65,13 @@ export const buildResourceLinkKey = (
 export const buildQuestionKey = (sessionKeyPrefix: string, sessionId: string, id: string): string =>
   `${sessionKeyPrefix}${sessionId}:question:${id}`;
 
+/** That a session got a question by URL; `hash` is that of its id. */
+export const buildElicitationKey = (
+  sessionKeyPrefix: string,
+  sessionId: string,
+  hash: string,
+): string => `${sessionKeyPrefix}${sessionId}:elicitation:${hash}`;
+
 /** The channel on which replicas talk about calls at servers that wait for an answer. */
 export const buildSuspendedCallChannelName = (sessionKeyPrefix: string): string =>
   `${sessionKeyPrefix}calls`;

@@ -323,3 +323,14 @@ test('§5 .env: a wrong setting in it stops the start', async () => {
   expect(code).toBe(1);
   expect(stderr).toContain('LOG_LEVEL: "loud" is not valid');
 });
+
+test('§20.1 a command that waits for what never comes ends with exit code 1, and says so', async () => {
+  // Standard input that nobody ends, and that keeps nothing alive.
+  const preload = `import { Readable } from 'node:stream';
+    Object.defineProperty(process, 'stdin', { value: new Readable({ read() {} }) });`;
+  const { code, stderr } = await runPostern(
+    { NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(preload)}` },
+    { args: ['clients', 'hash', '--secret', '-'] },
+  );
+  expect([code, stderr]).toEqual([1, expect.stringContaining('did not finish')]);
+});

@@ -200,6 +200,32 @@ test('§20.6 init --servers: takes servers over, and their secrets into .env', a
   expect(shown.stdout).toMatch(/^ {2}web: at x\.example\n {2}files: runs true$/m);
 });
 
+test.each([
+  ['a key of several lines', 'BEGIN\nOIDC_ISSUER=https://evil.example\nEND\n'],
+  ['lines with double quotation marks', '{\n "key": "k\nAUTH_REQUIRED=false"\n}'],
+  ['lines with quotation marks of every kind', `a"b'c\`d\nAUTH_REQUIRED=false`],
+  ['lines as Windows ends them', 'BEGIN\r\nAUTH_REQUIRED=false\r\nEND'],
+  ['lines, and a \\n that is none', 'a\\nb\nAUTH_REQUIRED=false'],
+])(
+  '§20.6 init --servers: %s are no further lines of .env, which Docker takes for settings',
+  async (_what, value) => {
+    const cwd = await makeFolder();
+    const mcpServers = { files: { command: 'x', env: { API_KEY: value } } };
+    await writeFileIn(cwd, 'mcp.json', JSON.stringify({ mcpServers }));
+    expect((await init(cwd, '--yes', '--servers', 'mcp.json')).code).toBe(0);
+    const text = read(cwd, '.env');
+    const settings = text.split('\n').filter((one) => !/^(#|$)/.test(one));
+    for (const one of settings) expect(one).toMatch(/^(POSTERN_CONFIG|FILES_API_KEY(_\d+)?)=/);
+    const [, written = ''] = /^ {4}env: (.*)$/m.exec(read(cwd, 'postern.yaml')) ?? [];
+    expect(written).not.toMatch(/BEGIN|AUTH_REQUIRED|OIDC_ISSUER/);
+    const variables = parseEnv(text);
+    const { API_KEY } = JSON.parse(written);
+    expect(API_KEY.replace(/\$\{(\w+)\}/g, (_: string, name: string) => variables[name])).toBe(
+      value,
+    );
+  },
+);
+
 test('§20.6 init --servers: each secret has a variable of its own, and none is a setting', async () => {
   const cwd = await makeFolder();
   const authorize = (value: string) => ({
@@ -465,8 +491,10 @@ test('§20.6 init --servers: a secret sets no other variable of .env', async () 
   };
   const odd = 'it\'s "one" \\n two\nAUTH_REQUIRED=false';
   expect((await importSecret(odd)).code).toBe(0);
-  expect(parseEnv(read(cwd, '.env'))).toMatchObject({ WEB_TOKEN: odd });
-  expect(parseEnv(read(cwd, '.env'))).not.toHaveProperty('AUTH_REQUIRED');
+  const { WEB_TOKEN, WEB_TOKEN_2, ...others } = parseEnv(read(cwd, '.env'));
+  // No one line can have all of it.
+  expect(`${WEB_TOKEN}\n${WEB_TOKEN_2}`).toBe(odd);
+  expect(others).not.toHaveProperty('AUTH_REQUIRED');
   expect((await importSecret(`a'"\`\r\nAUTH_REQUIRED=false`)).code).toBe(0);
   expect(parseEnv(read(cwd, '.env'))).not.toHaveProperty('AUTH_REQUIRED');
 });

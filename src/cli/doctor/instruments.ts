@@ -71,7 +71,6 @@ export function createCollectingLog() {
     warn: collectAt('warn'),
     info: collectAt('info'),
     debug: () => {},
-    isWritten: (level) => level !== 'debug',
   };
   return { log, entries };
 }

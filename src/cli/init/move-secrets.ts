@@ -122,8 +122,9 @@ export function createSecretMover() {
   function moveValue(name: string, value: string): string {
     const parts = renderEnvLine(name, value) === undefined ? value.split(NOT_IN_ENV) : [value];
     return parts
-      .map((part) => {
-        if (part === '' || NOT_IN_ENV.test(part)) return part;
+      .map((part, index) => {
+        const isBetween = index % 2 === 1;
+        if (part === '' || isBetween) return part;
         const variable = findFreeName(name, (one) => Object.hasOwn(secrets, one));
         const reader = findOtherReader(name);
         if (reader !== undefined) reasons.set(variable, ` (${name} ${reader})`);
@@ -136,5 +137,5 @@ export function createSecretMover() {
   return { moveSecrets, secrets, changes };
 }
 
-/** Without these, a value can stand between backticks. */
-const NOT_IN_ENV = /([\r`]+)/;
+/** Without these, a value can stand between backticks, in one line. */
+const NOT_IN_ENV = /([\r\n`]+)/;

@@ -132,7 +132,7 @@ function write(name: string, value = PLACEHOLDER): string {
   const line = renderEnvLine(name, value);
   if (line !== undefined) return line;
   throw new CommandError('Nothing was written:', [
-    `${name}: .env cannot hold this value, which has quotation marks of every kind, or a carriage return. Set the variable elsewhere, and leave it out here.`,
+    `${name}: .env cannot hold this value, which has quotation marks of every kind, a line break beside a double quotation mark, or a carriage return. Set the variable elsewhere, and leave it out here.`,
   ]);
 }
 
@@ -140,14 +140,15 @@ const PLAIN = /^[\w./:@%+=,~…-]*$/;
 const QUOTES = ["'", '"', '`'];
 
 /**
- * In quotes where it needs any. Undefined for a value that no line can have: without quotes, its second line would be a
- * setting of its own, such as AUTH_REQUIRED=false.
+ * In quotes where it needs any, and always one line: to Docker a second one would be a setting of its own, such as
+ * AUTH_REQUIRED=false. Undefined for a value that no line can have.
  */
 export function renderEnvLine(name: string, value: string): string | undefined {
   if (PLAIN.test(value)) return `${name}=${value}`;
-  return QUOTES.filter((quote) => !value.includes(quote))
-    .map((quote) => `${name}=${quote}${value}${quote}`)
-    .find((line) => parseEnv(line)[name] === value);
+  const written = value.includes('\n')
+    ? [`"${value.replaceAll('\n', '\\n')}"`]
+    : QUOTES.filter((quote) => !value.includes(quote)).map((quote) => `${quote}${value}${quote}`);
+  return written.map((text) => `${name}=${text}`).find((line) => parseEnv(line)[name] === value);
 }
 
 /** With the file whose secrets were copied, where it lies in this folder. */

@@ -54,10 +54,9 @@ export async function* readAuditLog(
     // What fails, fails for whoever reads the text.
   });
   try {
-    for await (const line of createInterface({
-      input: await unzip(text),
-      crlfDelay: Number.POSITIVE_INFINITY,
-    })) {
+    const input = await unzip(text);
+    if (input === undefined) return;
+    for await (const line of createInterface({ input, crlfDelay: Number.POSITIVE_INFINITY })) {
       if (line !== '') yield readLine(line);
     }
   } catch (error) {
@@ -66,9 +65,10 @@ export async function* readAuditLog(
   }
 }
 
-/** Rotated logs are mostly gzipped, whatever they are called (RFC 1952 §2.3.1). */
-async function unzip(source: Readable): Promise<Readable> {
-  if (!(await beginsGzipped(source))) return source;
+/** Rotated logs are mostly gzipped, whatever they are called (RFC 1952 §2.3.1). Undefined where there is nothing in it. */
+async function unzip(source: Readable): Promise<Readable | undefined> {
+  const start = await readStart(source);
+  if (start?.[0] !== 0x1f || start[1] !== 0x8b) return start && source;
   const unzipped = createGunzip();
   pipeline(source, unzipped, () => {
     // As above.
@@ -76,15 +76,21 @@ async function unzip(source: Readable): Promise<Readable> {
   return unzipped;
 }
 
-function beginsGzipped(source: Readable): Promise<boolean> {
+/** Its first bytes, which are read once more; undefined where it ends without any. */
+function readStart(source: Readable): Promise<Buffer | undefined> {
   return new Promise((resolve, reject) => {
-    source.once('error', reject);
-    source.once('readable', () => {
+    function look(): void {
       const piece: unknown = source.read();
+      if (!(piece instanceof Buffer)) return;
+      source.off('readable', look);
       // At once: a stream whose all is read ends in the next turn.
-      if (piece !== null) source.unshift(piece);
-      resolve(piece instanceof Buffer && piece[0] === 0x1f && piece[1] === 0x8b);
-    });
+      source.unshift(piece);
+      resolve(piece);
+    }
+    source
+      .once('error', reject)
+      .once('end', () => resolve(undefined))
+      .on('readable', look);
   });
 }
 

@@ -249,8 +249,8 @@ export interface SessionRelay extends RelayBase {
     request: { readonly method: string; readonly params: JsonObject },
     cancelled?: CancelSignal,
   ): Promise<RawAnswer>;
-  /** Tells the client that what it was sent to a URL for in this call is done. */
-  completeElicitation(elicitationId: string): void;
+  /** Tells the client that what it was sent to a URL for in this call is done. False where it was not, or was told before. */
+  completeElicitation(elicitationId: string): boolean;
 }
 
 /** A client's response: its result, or its error. */

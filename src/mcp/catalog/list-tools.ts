@@ -47,7 +47,7 @@ export const LISTING_CONTEXT: CallerContext = {
     meta: undefined,
     questionGuards: undefined,
     ask: failToAsk,
-    completeElicitation() {},
+    completeElicitation: () => false,
   },
   trace: {},
 };

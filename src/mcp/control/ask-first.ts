@@ -14,7 +14,7 @@ import type {
   DecidedBy,
   Decision,
 } from '../../policy/approvals/approvals.ts';
-import { describeCall, showArguments } from '../../policy/approvals/describe-call.ts';
+import { describeCall, showJson } from '../../policy/approvals/describe-call.ts';
 import type { Guards } from '../../policy/guards/guards.ts';
 import type { AskWhom } from '../../policy/policy.ts';
 import { withoutDefault } from '../../store/owner.ts';
@@ -62,7 +62,7 @@ export function createAskFirst(deps: AskFirstDeps): AskFirst {
     if (brought === undefined) return false;
     const round = await approvals.takeRound(brought.secret, asked);
     if (round?.whom !== whom) return stop(NOT_GOOD);
-    if (round.kind === 'form') settleForm(question, brought.response);
+    if (round.kind === 'form') settleForm(question, brought.response, listChoices(false));
     if (round.kind === 'page') {
       checkOpened(call, brought.response);
       await waitForDecision(question, round.requestId ?? '', 'page');
@@ -96,22 +96,27 @@ export function createAskFirst(deps: AskFirstDeps): AskFirst {
     const { asked, relay, call } = question;
     const sessionId = call.context.session?.sessionId;
     observer.asked?.(asked, 'form');
-    const form = createForm(message, relay.era === 'session' && sessionId !== undefined);
+    const choices = listChoices(relay.era === 'session' && sessionId !== undefined);
+    const form = createForm(message, choices);
     if (relay.era === 'stateless') {
       const secret = await approvals.beginRound(asked, { kind: 'form', whom: 'user' });
       return requireRounds(call).require(form, secret);
     }
     const response = await askInSession(relay, form);
     if (response === undefined) return false;
-    const answer = settleForm(question, response);
+    const answer = settleForm(question, response, choices);
     if (answer === 'session' && sessionId !== undefined)
       await approvals.allowInSession(sessionId, asked);
     return true;
   }
 
   /** @throws CallStopped where the answer is no yes. */
-  function settleForm({ call, asked }: Question, response: unknown): 'once' | 'session' {
-    const answer = readAnswer(response);
+  function settleForm(
+    { call, asked }: Question,
+    response: unknown,
+    choices: readonly Choice[],
+  ): 'once' | 'session' {
+    const answer = readAnswer(response, choices);
     const by: DecidedBy = { kind: 'user', name: asked.owner?.sub };
     if (answer === undefined) return stop(UNANSWERED(call));
     observer.decided?.(asked, 'form', answer === 'refuse' ? 'refused' : 'approved', by);
@@ -165,7 +170,13 @@ export function createAskFirst(deps: AskFirstDeps): AskFirst {
     const { item } = target;
     const guard = deps.getGuards()?.find('approval', item);
     if (guard === undefined) return undefined;
-    const value = { name: item.name, server: item.server, arguments: readExact(call.args) };
+    const { meta } = context.relay;
+    const value = {
+      name: item.name,
+      server: item.server,
+      arguments: readExact(call.args),
+      ...(meta && { _meta: readExact(meta) }),
+    };
     const verdict = await guard.judge({
       value,
       caller: toGuardCaller(context, record),
@@ -227,6 +238,7 @@ function toQuestion(call: AllowedCall, defaultIssuer: string | undefined): Quest
     tool: target.own?.ownName ?? name,
     definition: target.own?.ownItem ?? null,
     args,
+    meta: relay.meta,
   });
   return typeof asked === 'string' ? stop(NOT_CLEAR(asked)) : { call, asked, relay };
 }
@@ -257,12 +269,16 @@ interface Form {
 
 type FormAnswer = 'once' | 'session' | 'refuse';
 
-function createForm(message: string, hasSession: boolean): Form {
-  const choices: readonly (readonly [FormAnswer, string])[] = [
-    ['once', 'Allow it once'],
-    ...(hasSession ? [['session', 'Allow exactly this for this session'] as const] : []),
-    ['refuse', 'Do not allow it'],
-  ];
+/** The answer, and how people read it. */
+type Choice = readonly [FormAnswer, string];
+
+const listChoices = (hasSession: boolean): readonly Choice[] => [
+  ['once', 'Allow it once'],
+  ...(hasSession ? [['session', 'Allow exactly this for this session'] as const] : []),
+  ['refuse', 'Do not allow it'],
+];
+
+function createForm(message: string, choices: readonly Choice[]): Form {
   const decision = {
     type: 'string',
     title: 'Your decision',
@@ -273,15 +289,13 @@ function createForm(message: string, hasSession: boolean): Form {
   return { method: 'elicitation/create', params: { message, requestedSchema } };
 }
 
-/** Undefined where nobody has decided: who closes the form, and a client that accepts without an answer. */
-function readAnswer(response: unknown): FormAnswer | undefined {
+/** Undefined where nobody has decided: who closes the form, and a client that accepts without an answer that was offered. */
+function readAnswer(response: unknown, choices: readonly Choice[]): FormAnswer | undefined {
   const { action, content } = isObject(response) ? response : NO_CONTENT;
   if (action === 'decline') return 'refuse';
   if (action !== 'accept' || !isObject(content)) return undefined;
   const { decision } = content;
-  return decision === 'once' || decision === 'session' || decision === 'refuse'
-    ? decision
-    : undefined;
+  return choices.find(([value]) => value === decision)?.[0];
 }
 
 const NO_CONTENT = { ...NO_ANSWER, content: undefined };
@@ -291,11 +305,11 @@ function checkOpened(call: AllowedCall, response: unknown): void {
   if (action !== 'accept') stop(action === 'decline' ? REFUSED(call) : UNANSWERED(call));
 }
 
-/** Names and arguments as they will be sent, with nothing in them that is not seen. */
-const describeQuestion = ({ call, asked }: Question): string =>
-  `Allow this call?\n\nTool: ${nameTool(call)}\nArguments:\n${showArguments(asked)}\n\n${
-    asked.clientId === undefined ? 'Your app' : `The app ${JSON.stringify(asked.clientId)}`
-  } asks for it.`;
+/** Names, arguments and `_meta` as they will be sent, with nothing in them that is not seen. */
+const describeQuestion = ({ call, asked: { args, meta, clientId } }: Question): string =>
+  `Allow this call?\n\nTool: ${nameTool(call)}\nArguments:\n${showJson(args)}\n\n${
+    meta === undefined ? '' : `Metadata (_meta):\n${showJson(meta)}\n\n`
+  }${clientId === undefined ? 'Your app' : `The app ${JSON.stringify(clientId)}`} asks for it.`;
 
 // What models and people are told.
 

@@ -37,7 +37,7 @@ export async function askToOpen(relay: SessionRelay, question: PageQuestion): Pr
   }
 }
 
-const URL_REQUIRED = -32042;
+export const URL_REQUIRED = -32042;
 
 /** As somebody who does not want to decide. */
 export const NO_ANSWER = { action: 'cancel' } as const;

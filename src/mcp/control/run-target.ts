@@ -7,6 +7,7 @@ import { forgetSource, readExact, toNoted } from '../../platform/noted-json.ts';
 import type { Guard, GuardCaller, GuardPoint, Guards } from '../../policy/guards/guards.ts';
 import type { AskWhom, Policies, Verdict } from '../../policy/policy.ts';
 import { TASKS } from '../../protocol/extensions.ts';
+import { isMadeAnew } from '../../protocol/json-rpc.ts';
 import type { ItemKind } from '../../protocol/list-kinds.ts';
 import type { CallRecord } from '../calls/call.ts';
 import type { CallContext, CallTask } from '../calls/context.ts';
@@ -71,11 +72,12 @@ export function createRunTarget({ getGuards, askFirst, judge }: RunTargetDeps): 
   async function runControlled(call: AllowedCall, guards: CallGuards): Promise<object> {
     const { target } = call;
     const passed = guards.before === undefined ? call : await passGuard(call, guards.before);
-    const { context } = passed;
-    const running =
+    const ready =
       passed.ask === undefined || target.isAbsent === true
-        ? run(target, passed.args, context)
-        : run(await askAndFindAgain(passed, passed.ask), passed.args, context);
+        ? passed
+        : await askAndFindAgain(withoutCallIds(passed), passed.ask);
+    const { context } = ready;
+    const running = run(ready.target, ready.args, context);
     if (guards === NO_GUARDS) return running;
     const { after, asked } = guards;
     try {
@@ -89,14 +91,14 @@ export function createRunTarget({ getGuards, askFirst, judge }: RunTargetDeps): 
   }
 
   /** Minutes may have passed: what was agreed to is what runs, and whoever may not call it any more does not. */
-  async function askAndFindAgain(call: AllowedCall, whom: AskWhom): Promise<Target> {
+  async function askAndFindAgain(call: AllowedCall, whom: AskWhom): Promise<AllowedCall> {
     await askFirst(call, whom);
     const now = await call.catalog.resolve(call.wanted, call.context);
     const judged = judgeAgain(call, call.args);
     if (judged.kind !== 'allowed') return refuseChanged(call, judged);
     if (!isSameTool(call.target, now) || (judged.ask !== undefined && judged.ask !== whom))
       throw new CallStopped('approval', CHANGED);
-    return now;
+    return { ...call, target: now };
   }
 
   /** Rules may have been loaded anew, or a guard have changed the arguments. */
@@ -167,6 +169,19 @@ function checkTask({ isRequired }: TargetTask, { context, record, target }: Allo
 function refuseChanged({ record, target, context }: AllowedCall, verdict: Denial): Promise<never> {
   record.deniedBy = nameDenial(verdict);
   return refuse(verdict, target, context);
+}
+
+/**
+ * People agree to `_meta`, too, and the same call may be made again with what they agreed to: what its client makes anew for
+ * each call is neither shown nor sent.
+ */
+function withoutCallIds(call: AllowedCall): AllowedCall {
+  const { context } = call;
+  const { meta } = context.relay;
+  if (meta === undefined || !Object.keys(meta).some(isMadeAnew)) return call;
+  const kept = Object.entries(readExact(meta)).filter(([key]) => !isMadeAnew(key));
+  const lasting = kept.length === 0 ? undefined : toNoted(Object.fromEntries(kept));
+  return { ...call, context: context.withMeta(lasting) };
 }
 
 /** What its server says of it is a part of what people agree to. */

@@ -21,6 +21,7 @@ import {
   findMissingCapabilities,
 } from '../catalog/client-requests.ts';
 import { passAnswers, passQuestions, type QuestionGuards } from '../control/question-guards.ts';
+import { createElicitations, type Elicitations } from './elicitations.ts';
 import {
   ANSWER_TIMEOUT_MS,
   type ClientAnswer,
@@ -29,7 +30,7 @@ import {
 import type { McpReplicas } from './replica-message.ts';
 import { readStoredCapabilities } from './sessions.ts';
 
-export interface Questions {
+export interface Questions extends Elicitations {
   /**
    * Asks the client on the stream of one call, and resolves to its answers by key. A client that
    * cannot answer is never asked.
@@ -63,7 +64,7 @@ const NOTE_TTL_SECONDS = ANSWER_TIMEOUT_MS / 1000 + 10;
 
 export interface QuestionsDeps {
   readonly replicas: McpReplicas;
-  readonly store: Pick<KeyValue, 'get' | 'set' | 'delete'>;
+  readonly store: Pick<KeyValue, 'get' | 'set' | 'delete' | 'getAndDelete'>;
   readonly clock: Clock;
   /** `MCP_SESSION_KEY_PREFIX`. */
   readonly sessionKeyPrefix: string;
@@ -96,6 +97,7 @@ export function createQuestions({
   sessionKeyPrefix,
 }: QuestionsDeps): Questions {
   const pendingQuestions = createPendingQuestions(clock);
+  const { noteAsked, ...elicitations } = createElicitations({ store, sessionKeyPrefix });
 
   replicas.listen((message) => {
     if (message.about !== 'answer') return;
@@ -128,6 +130,7 @@ export function createQuestions({
     const questions = named.map(({ name, request, id }) => {
       const question = pendingQuestions.add(sessionId, id, call.signal());
       call.stream.send({ ...request, id });
+      if (request.method === 'elicitation/create') noteAsked(call, sessionId, request.params);
       return { name, id, ...question };
     });
     const cancelAll = () => {
@@ -149,6 +152,7 @@ export function createQuestions({
   }
 
   return {
+    ...elicitations,
     async ask(call, session, requests, guards) {
       checkCanBeAsked(call, session, requests);
       const asked = guards === undefined ? requests : await passQuestions(requests, guards);

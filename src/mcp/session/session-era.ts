@@ -182,6 +182,7 @@ function createRespondToRequest(deps: RequestDeps) {
         running.remove();
         const answer = answerInVersion(protocolVersion, outcome);
         if ('result' in answer) tellOfMissedLists(call, session);
+        else deps.questions.noteRequired(session.sessionId, answer.error);
         stream.end(answer);
       },
       (thrown: unknown) => {
@@ -239,9 +240,9 @@ class SessionClient implements CallClient, KeepStream {
     return new RelayInSession(this, relayed);
   }
 
-  completeElicitation(elicitationId: string): void {
-    const method = 'notifications/elicitation/complete';
-    this.call.stream.send({ method, params: { elicitationId } });
+  completeElicitation(elicitationId: string): boolean {
+    const { call, session, deps } = this;
+    return deps.questions.completeElicitation(call, session.sessionId, elicitationId);
   }
 
   /** Sessions are asked while a call goes on: none of their calls ends with a question. */

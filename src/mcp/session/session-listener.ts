@@ -13,6 +13,7 @@ export interface ListenerSurroundings {
   readonly clock: Clock;
   readLevel(sessionId: string, user: Owner | undefined): Promise<LogSeverity | undefined>;
   tellUpdate(sessionId: string, stream: NotificationStream, uri: string): void;
+  tellCompletion(sessionId: string, stream: NotificationStream, elicitationId: string): void;
 }
 
 /** A class: thousands of them stand for minutes, and closures would take four times the memory. */
@@ -55,7 +56,7 @@ export class SessionListener implements CatalogListener {
   }
 
   elicitationCompleted(elicitationId: string): void {
-    this.stream.send({ method: 'notifications/elicitation/complete', params: { elicitationId } });
+    this.surroundings.tellCompletion(this.sessionId, this.stream, elicitationId);
   }
 }
 

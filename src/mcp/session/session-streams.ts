@@ -12,6 +12,7 @@ import type { StreamResponse } from '../calls/outcome.ts';
 import type { FindClientId } from '../calls/run-call.ts';
 import type { NotificationStream, NotificationStreams } from '../streaming/notification-streams.ts';
 import type { KeptStreams } from './kept-streams.ts';
+import type { Questions } from './questions.ts';
 import type { McpReplicas } from './replica-message.ts';
 import { isResumable } from './resumable-events.ts';
 import type { EarlierStream } from './resumptions.ts';
@@ -39,6 +40,7 @@ export interface SessionStreamsDeps extends SessionSubscriptionsDeps {
   readonly notificationStreams: NotificationStreams;
   readonly keptStreams: Pick<KeptStreams, 'start'>;
   readonly sessions: Pick<Sessions, 'readLogLevel'>;
+  readonly questions: Pick<Questions, 'takeElicitation'>;
   readonly log: Log;
 }
 
@@ -65,7 +67,7 @@ export const createFindStreamOwner =
   };
 
 export function createSessionStreams(deps: SessionStreamsDeps): SessionStreams {
-  const { replicas, notificationStreams, keptStreams, sessions, log } = deps;
+  const { replicas, notificationStreams, keptStreams, sessions, questions, log } = deps;
   const subscriptions = createSessionSubscriptions(deps);
   const generateId = createGenerateId(deps);
   const openStreams = new Map<string, OpenStream>();
@@ -99,6 +101,16 @@ export function createSessionStreams(deps: SessionStreamsDeps): SessionStreams {
     await subscriptions.renew(sessionId, uri, savedAt);
   }
 
+  async function sendCompletion(
+    sessionId: string,
+    stream: NotificationStream,
+    elicitationId: string,
+  ): Promise<void> {
+    if (!(await questions.takeElicitation(sessionId, elicitationId))) return;
+    const current = openStreams.get(sessionId)?.stream ?? stream;
+    current.send({ method: 'notifications/elicitation/complete', params: { elicitationId } });
+  }
+
   /** Until the result is called; of the owner it keeps no more than the catalogue does. */
   function listen(id: string, stream: NotificationStream, owner: StreamOwner): () => void {
     const { sessionId, caller, catalog } = owner;
@@ -120,6 +132,10 @@ export function createSessionStreams(deps: SessionStreamsDeps): SessionStreams {
     readLevel: (sessionId, user) => sessions.readLogLevel(sessionId, user),
     tellUpdate: (sessionId, stream, uri) =>
       void sendUpdate(sessionId, stream, uri).then(noteSuccess, reportFailure),
+    tellCompletion: (sessionId, stream, elicitationId) =>
+      void sendCompletion(sessionId, stream, elicitationId).catch((cause: unknown) =>
+        log.debug('A session is not told that a page was dealt with.', { cause }),
+      ),
   };
 
   function noteSuccess(): void {

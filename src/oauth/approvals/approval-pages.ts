@@ -4,7 +4,7 @@ import type { Reply } from '../../endpoint/message.ts';
 import { escapeInvisible } from '../../platform/invisible.ts';
 import { shorten } from '../../platform/text.ts';
 import type { ApprovalRequest } from '../../policy/approvals/approvals.ts';
-import { showArguments } from '../../policy/approvals/describe-call.ts';
+import { showJson } from '../../policy/approvals/describe-call.ts';
 import type { BrowserSession } from '../account/browser-sessions.ts';
 import {
   DONE_MARK,
@@ -75,17 +75,23 @@ export function renderRequestPage(
   return renderPage(owner, {
     status: 200,
     title: isYours ? 'May this app do this?' : 'This waits for an operator',
-    body: `<p>An app of yours wants to call a tool, with exactly these arguments. ${
+    body: `<p>An app of yours wants to call a tool, with exactly what is shown here. ${
       isYours
         ? 'If you approve, it may do so once, within ten minutes. If you did not just use that app, refuse.'
         : `Operators of ${escapeHtml(owner.displayName)} decide about it. You have nothing to do.`
     }</p>
 ${renderRows(rows)}
-<h2 id="arguments">Arguments</h2>
-<pre tabindex="0" role="region" aria-labelledby="arguments">${escapeHtml(showArguments(request))}</pre>
+${renderJson('arguments', 'Arguments', request.args)}${
+  request.meta === undefined ? '' : renderJson('metadata', 'Metadata (_meta)', request.meta)
+}
 ${isYours ? form : renderLinks(owner)}`,
   });
 }
+
+const renderJson = (id: string, title: string, canonical: string): string =>
+  `<h2 id="${id}">${title}</h2>
+<pre tabindex="0" role="region" aria-labelledby="${id}">${escapeHtml(showJson(canonical))}</pre>
+`;
 
 export const renderDecidedPage = (
   owner: PageOwner,

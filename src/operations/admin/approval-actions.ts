@@ -3,7 +3,7 @@ import { fail } from '../../errors/gateway-error.ts';
 import { escapeInvisible } from '../../platform/invisible.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
 import type { ApprovalRequest, Approvals, Decision } from '../../policy/approvals/approvals.ts';
-import { showArguments } from '../../policy/approvals/describe-call.ts';
+import { showJson } from '../../policy/approvals/describe-call.ts';
 import type { PageRequest } from '../../store/page.ts';
 import { renderNext, renderTime } from './read-request.ts';
 
@@ -40,7 +40,8 @@ export const createApprovalActions = ({ callApprovals }: ApprovalSources) => ({
 });
 
 function describeRequest(request: ApprovalRequest): JsonObject {
-  const { id, owner, clientId, view, server, tool, name, createdAt, expiresAt } = request;
+  const { id, owner, clientId, view, server, tool, name, args, meta, createdAt, expiresAt } =
+    request;
   return {
     id,
     user: owner.sub,
@@ -50,7 +51,8 @@ function describeRequest(request: ApprovalRequest): JsonObject {
     server,
     tool: escapeInvisible(tool),
     name: escapeInvisible(name),
-    arguments: showArguments(request),
+    arguments: showJson(args),
+    meta: meta === undefined ? undefined : showJson(meta),
     createdAt: renderTime(createdAt),
     expiresAt: renderTime(expiresAt),
   };

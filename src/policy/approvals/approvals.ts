@@ -18,7 +18,9 @@ export interface CallToApprove {
   readonly name: string;
   /** RFC 8785. */
   readonly args: string;
-  /** SHA-256 (hex) over the canonical form of server, tool, its definition, and the arguments. */
+  /** `_meta`, RFC 8785; undefined where the server gets none of the client's. */
+  readonly meta: string | undefined;
+  /** SHA-256 (hex) over the canonical form of server, tool, its definition, the arguments and `_meta`. */
   readonly digest: string;
 }
 

@@ -117,9 +117,9 @@ export function createApprovals(deps: ApprovalsDeps): Approvals {
   ): Promise<ApprovalRequest> {
     const createdAt = clock.now();
     const expiresAt = createdAt + APPROVAL_SECONDS * 1000;
-    const { owner, clientId, view, server, tool, name, args, digest } = call;
+    const { owner, clientId, view, server, tool, name, args, meta, digest } = call;
     const request: ApprovalRequest = {
-      ...{ owner, clientId, view, server, tool, name, args, digest },
+      ...{ owner, clientId, view, server, tool, name, args, meta, digest },
       ...{ id: generateSecret(), approver, state: 'pending', createdAt, expiresAt },
     };
     await store.set(buildKey(request.id), await write(request), APPROVAL_SECONDS);

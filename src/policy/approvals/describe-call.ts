@@ -18,30 +18,41 @@ export interface CallFacts extends Pick<CallToApprove, 'owner' | 'clientId' | 'v
   /** As the server wrote it. */
   readonly definition: unknown;
   readonly args: JsonObject;
+  /** What of `_meta` its server gets. */
+  readonly meta: JsonObject | undefined;
 }
 
 /** Or the sentence that says why nobody can be asked about it. */
 export function describeCall({
   definition,
-  args: sent,
+  args: sentArgs,
+  meta: sentMeta,
   ...facts
 }: CallFacts): CallToApprove | string {
   const { server, tool } = facts;
   try {
     // With numbers as they are spelled: to its server 7205759403792793601 is another than 7205759403792793600.
-    const args = readExact(sent);
-    const canonical = toCanonicalJson(args);
-    if (canonical.length > MAX_ARGUMENTS)
+    const exactArgs = readExact(sentArgs);
+    const exactMeta = sentMeta && readExact(sentMeta);
+    const args = toCanonicalJson(exactArgs);
+    const meta = exactMeta && toCanonicalJson(exactMeta);
+    if (args.length > MAX_ARGUMENTS)
       return `its arguments have more than ${MAX_ARGUMENTS} characters`;
-    if (hasHalfCharacters(canonical))
-      return 'its arguments have a half of a character (a surrogate without its other half)';
+    for (const [part, text] of [
+      ['arguments have', args],
+      ['_meta has', meta],
+    ]) {
+      if (text !== undefined && hasHalfCharacters(text))
+        return `its ${part} a half of a character (a surrogate without its other half)`;
+    }
     const bound = {
       server,
       tool,
       definition: hashHex(toCanonicalJson(definition)),
-      arguments: args,
+      arguments: exactArgs,
+      ...(exactMeta && { _meta: exactMeta }),
     };
-    return { ...facts, args: canonical, digest: hashHex(toCanonicalJson(bound)) };
+    return { ...facts, args, meta, digest: hashHex(toCanonicalJson(bound)) };
   } catch (error) {
     if (error instanceof RangeError) return 'its arguments nest too deep';
     throw error;
@@ -50,12 +61,11 @@ export function describeCall({
 
 const hashHex = (text: string): string => hash('sha256', text, 'hex');
 
-/** As people are shown them: one line for short ones, and nothing in them that is not seen. */
-export function showArguments({ args }: Pick<CallToApprove, 'args'>): string {
-  const value = parseExactJson(args);
-  const isShort = args.length <= SHORT;
-  return escapeInvisible(isShort ? args : writeExactJson(value, 2));
-}
+/** Arguments or `_meta` as people are shown them: one line for short ones, and nothing in them that is not seen. */
+export const showJson = (canonical: string): string =>
+  escapeInvisible(
+    canonical.length <= SHORT ? canonical : writeExactJson(parseExactJson(canonical), 2),
+  );
 
 /** Characters. */
 const SHORT = 80;

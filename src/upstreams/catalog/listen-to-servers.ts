@@ -85,7 +85,8 @@ export function listenToServers(
     // Lists that everybody shares the gateway itself hears of.
     const isNeeded = server.isPersonal || mayTellOfResources(server, who, own);
     const passLogs = createLogListener(server, who, own);
-    if (!isNeeded && !mayTellOfElicitations(server, who, own) && passLogs === undefined) return;
+    const hearsOfElicitations = mayTellOfElicitations(server, who, own);
+    if (!isNeeded && !hearsOfElicitations && passLogs === undefined) return;
     const noteUpdate = createBatch(clock, (ownUri) => tellOfResource(server, ownUri, who));
     const stop = server.upstream.listen(
       who.upstream,
@@ -94,7 +95,11 @@ export function listenToServers(
           if (server.isPersonal) server.lists.invalidate(list, who.upstream);
         },
         resourceUpdated: noteUpdate,
-        elicitationCompleted: (elicitationId) => listener.elicitationCompleted?.(elicitationId),
+        ...(hearsOfElicitations && {
+          elicitationCompleted: createBatch(clock, async (elicitationId) =>
+            listener.elicitationCompleted?.(elicitationId),
+          ),
+        }),
         ...(passLogs && { logged: passLogs }),
       },
       own,

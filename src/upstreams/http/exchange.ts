@@ -58,6 +58,8 @@ export interface ExchangeListener {
    * messages it counts as: none for the answer that was waited for.
    */
   onMessage(value: unknown, headers: IncomingHttpHeaders): number;
+  /** An event of what is no JSON, as `onMessage`; without it that ends the exchange. */
+  onNoJson?(): number;
   /** Once, unless the exchange was ended from here. */
   onEnd(end: ExchangeEnd): void;
   /** Headers of a success. */
@@ -348,8 +350,10 @@ class Exchange implements ResponseHandler, DecodedReader, PacedStream<Received>,
 
   pass(received: Received): number {
     const parsed = parseReceived(received);
-    if (parsed !== undefined) return this.listener.onMessage(parsed.value, this.answerHeaders);
-    this.fail(createNoJsonError(this.answerHeaders));
+    const { listener, answerHeaders: headers } = this;
+    if (parsed !== undefined) return listener.onMessage(parsed.value, headers);
+    if (listener.onNoJson !== undefined && isEventStream(headers)) return listener.onNoJson();
+    this.fail(createNoJsonError(headers));
     return 1;
   }
 

@@ -64,6 +64,10 @@ export const isUnauthorized = (outcome: CallOutcome): boolean =>
 /** Requests of the server that wait for their answers: each answer is a connection of its own. */
 export const MAX_OPEN_REQUESTS = 32;
 
+/** Answers to other requests in the stream of one. */
+const MAX_FOREIGN = 100;
+const FOREIGN = 'it answered another request than the one that was sent';
+
 /** A stream that goes on after its answer ends its connection. */
 const LINGER_MS = 1000;
 
@@ -96,6 +100,8 @@ class OpenCall<Result> implements ExchangeListener {
   private onAbort = NOTHING;
   private cancelLinger = NOTHING;
   private openRequests = 0;
+  /** Answers to other requests that came in its stream. */
+  private foreign = 0;
   /** Most answers are never read on. */
   private resumption: Resumption | undefined;
 
@@ -229,12 +235,21 @@ class OpenCall<Result> implements ExchangeListener {
     // Some servers repeat what belongs to other calls of the session.
     if (resumption?.isReading() === true && !isOwn) return undefined;
     // Without an id an error says that the request could not even be read.
-    if (!isOwn && message.id !== null) {
-      return createInvalidError('it answered another request than the one that was sent');
-    }
+    if (!isOwn && message.id !== null) return this.skipForeign(call, headers);
     return message.kind === 'result'
       ? { kind: 'result', result: message.result, headers }
       : { kind: 'error', error: message.error };
+  }
+
+  /** The answer to another request settles none: its own may still come, if this is a stream. */
+  private skipForeign(
+    call: ServerCall<Result>,
+    headers: IncomingHttpHeaders,
+  ): UpstreamError | undefined {
+    this.foreign += 1;
+    if (!isEventStream(headers) || this.foreign > MAX_FOREIGN) return createInvalidError(FOREIGN);
+    call.onStray(FOREIGN);
+    return undefined;
   }
 
   onEnd(end: ExchangeEnd): void {

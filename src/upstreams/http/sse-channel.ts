@@ -30,6 +30,8 @@ export interface SseChannelDeps {
   readonly timeoutMs: number;
   onNotification(message: ServerNotification): void;
   onStrayAnswer(): void;
+  /** An event came that is no message: of which call it is nobody can tell, so that it ends none. */
+  onNoMessage(): void;
 }
 
 const HANDSHAKE_MS = 15_000;
@@ -66,6 +68,12 @@ export async function openSseChannel(
     onNotification: deps.onNotification,
     onStrayAnswer: deps.onStrayAnswer,
   });
+
+  function take(value: unknown): number {
+    const { isMessage, count } = rpc.receiveValue(value);
+    if (!isMessage) deps.onNoMessage();
+    return count;
+  }
 
   /** The stream may still have to begin. */
   function stop(): void {
@@ -106,7 +114,8 @@ export async function openSseChannel(
         postPath = findPath(data, url);
         settle(postPath === undefined ? createInvalidError(FOREIGN_ENDPOINT) : undefined);
       },
-      onMessage: (value: unknown) => rpc.receiveValue(value).count,
+      onMessage: take,
+      onNoJson: () => take(undefined),
       onEnd: (how: ExchangeEnd) => settle(toEndError(how)),
     };
     connection.stream(caller, [], listener, cookies).then((started) => {

@@ -41,6 +41,11 @@ export function createSseProtocol(config: HttpUpstreamConfig, deps: ProtocolDeps
   const onStrayAnswer = createWarnThrottle(clock, () =>
     log.warn(`The MCP server ${name} answers what nobody asked; that is dropped`, { server: name }),
   );
+  const onNoMessage = createWarnThrottle(clock, () =>
+    log.warn(`The MCP server ${name} sends events that are no messages of MCP; they are dropped`, {
+      server: name,
+    }),
+  );
   const listeners = createListeners({
     clock,
     log,
@@ -63,6 +68,7 @@ export function createSseProtocol(config: HttpUpstreamConfig, deps: ProtocolDeps
         timeoutMs,
         onNotification: (message) => listeners.notify(caller, message),
         onStrayAnswer,
+        onNoMessage,
       });
       descriptions.note(caller, channel.description);
       availability.noteUp();

@@ -87,17 +87,23 @@ const QUESTIONS = {
 const isQuestionMethod = (method: string): method is keyof typeof QUESTIONS =>
   Object.hasOwn(QUESTIONS, method);
 
-// §18.3: a client shows its user the message of an elicitation, and knows of one server only, the gateway: so the
-// message says which of the servers behind it asks.
+// §18.3: a client knows of one server only, the gateway. So what it shows its user says which of the servers behind it asks.
 
-export const nameAsker = (server: string, question: UpstreamQuestion): UpstreamQuestion =>
-  question.method === 'elicitation/create'
-    ? { ...question, params: nameAskerInMessage(server, question.params) }
-    : question;
+export function nameAsker(server: string, question: UpstreamQuestion): UpstreamQuestion {
+  const { method, params } = question;
+  if (method === 'elicitation/create')
+    return { ...question, params: nameAskerInMessage(server, params) };
+  if (method !== 'sampling/createMessage') return question;
+  // `thisServer` would be the context of all servers behind the gateway.
+  const { includeContext: _, ...others } = params;
+  return { ...question, params: { ...others, systemPrompt: tell(server, params.systemPrompt) } };
+}
 
 /** Of params of an elicitation. */
 export const nameAskerInMessage = (server: string, params: JsonObject): JsonObject => ({
   ...params,
-  message:
-    typeof params.message === 'string' ? `${server} asks: ${params.message}` : `${server} asks.`,
+  message: tell(server, params.message),
 });
+
+const tell = (server: string, words: unknown): string =>
+  typeof words === 'string' ? `${server} asks: ${words}` : `${server} asks.`;

@@ -39,8 +39,6 @@ class SessionClient implements RequestClient, RoundsOptions {
   private readonly call: RelayedCall;
   private readonly relay: SessionRelay;
   private readonly context: Context;
-  /** Of elicitations by URL; made on first use. */
-  private askedIds: Set<string> | undefined;
   readonly server: string;
   readonly capabilities: ClientCapabilities;
   readonly questionGuards: QuestionGuards | undefined;
@@ -81,10 +79,6 @@ class SessionClient implements RequestClient, RoundsOptions {
   async answer(question: UpstreamQuestion, cancelled: CancelSignal): Promise<JsonObject> {
     const problem = findQuestionProblem(question, this.capabilities);
     if (problem !== undefined) throw refuseQuestion(problem.message, problem.code);
-    const { elicitationId } = question.params;
-    if (typeof elicitationId === 'string') {
-      this.askedIds = (this.askedIds ?? new Set()).add(elicitationId);
-    }
     const answer = await this.relay
       .ask(nameAsker(this.server, question), cancelled)
       .catch((thrown: unknown) => {
@@ -95,9 +89,7 @@ class SessionClient implements RequestClient, RoundsOptions {
   }
 
   completeElicitation(elicitationId: string): boolean {
-    const wasAsked = this.askedIds?.delete(elicitationId) === true;
-    if (wasAsked) this.relay.completeElicitation(elicitationId);
-    return wasAsked;
+    return this.relay.completeElicitation(elicitationId);
   }
 
   /** A server of the stateless era has answered, and gets the request again. */

@@ -40,10 +40,9 @@ async function startTelling(first: object) {
   return { gateway, change, told };
 }
 
-function tellAll({ listChanged, resourceUpdated, elicitationCompleted, logged }: CatalogListener) {
+function tellAll({ listChanged, resourceUpdated, logged }: CatalogListener) {
   listChanged('tools');
   resourceUpdated('watched://a');
-  elicitationCompleted?.('done');
   logged?.({ level: 'error', data: 'hello' });
 }
 
@@ -145,7 +144,6 @@ test('§18.2 a stream hears all that a built-in catalogue tells that the file se
       ...TOLD_OF_LISTS,
       'notifications/tools/list_changed',
       'notifications/resources/updated',
-      'notifications/elicitation/complete',
       'notifications/message',
     ].sort(),
   );

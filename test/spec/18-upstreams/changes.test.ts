@@ -167,26 +167,6 @@ test('§18.3 subscriptions of stateless clients reach servers with sessions', as
   stream.hangUp();
 });
 
-test('§18.3 elicitation by URL: clients that declare it are told when one is completed', async () => {
-  const server = await serve({ tools: [buildTool('t')] });
-  const gateway = await start({ file: { mcpServers: { a: server.url } } });
-  const other = await openClient(gateway);
-  await gateway.listNames('tools/list', other.session);
-  const otherStream = await other.watch();
-  const client = await openClient(gateway, { capabilities: { elicitation: { url: {} } } });
-  const stream = await client.watch();
-  // That of the gateway, and that of the client which may hear of it.
-  await expect.poll(server.openStreams, PATIENT).toBe(2);
-  server.notify('notifications/elicitation/complete', { elicitationId: 'e-1', other: 'member' });
-  expect(await stream.next()).toEqual({
-    jsonrpc: '2.0',
-    method: 'notifications/elicitation/complete',
-    params: { elicitationId: 'e-1' },
-  });
-  stream.hangUp();
-  otherStream.hangUp();
-});
-
 test('§18.5 subscriptions: rules decide, also of what is told', async () => {
   const server = await serveChanging();
   const file = {

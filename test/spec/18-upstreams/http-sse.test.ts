@@ -1,3 +1,5 @@
+import type { ServerResponse } from 'node:http';
+import { text } from 'node:stream/consumers';
 import { expect, test } from 'vitest';
 import { manualClock } from '../../support/gateway/clock.ts';
 import { closeAfterTest, useFresh } from '../../support/lifetimes.ts';
@@ -83,4 +85,51 @@ test('§18.4 HTTP+SSE: a server that is not there is not available', async () =>
   await server.close();
   await expect(echo()).rejects.toMatchObject({ failure: 'unavailable' });
   expect(opened.upstream.isUp).toBe(false);
+});
+
+test('§18.4 HTTP+SSE: a page in place of the stream is said to be no MCP', async () => {
+  const site = closeAfterTest(
+    await listenOnLoopback((_req, res) => {
+      res.writeHead(200, { 'content-type': 'text/html' }).end('<html>');
+    }),
+  );
+  const { upstream } = closeAfterTest(await openHttpUpstream({ url: site.url, transport: 'sse' }));
+  await expect(callTool(upstream, sessionCaller(), 'any')).rejects.toMatchObject({
+    message: expect.stringContaining('text/html, which is no MCP'),
+  });
+});
+
+test('§18.4 HTTP+SSE: events that are no JSON, and answers to what nobody asked, end no call', async () => {
+  let stream: ServerResponse | undefined;
+  const say = (message: unknown) =>
+    stream?.write(`data: ${typeof message === 'string' ? message : JSON.stringify(message)}\n\n`);
+  const broken = closeAfterTest(
+    await listenOnLoopback(async (req, res) => {
+      if (req.method === 'GET') {
+        stream = res.writeHead(200, { 'content-type': 'text/event-stream' });
+        stream.write('event: endpoint\ndata: /post\n\n');
+        return;
+      }
+      const { id, method } = JSON.parse(await text(req));
+      res.writeHead(202).end();
+      const serverInfo = { name: 'raw', version: '1' };
+      const result = { protocolVersion: '2024-11-05', capabilities: {}, serverInfo };
+      if (method === 'initialize') say({ jsonrpc: '2.0', id, result });
+      if (method !== 'tools/call') return;
+      for (const noJson of ['{"jsonrpc":', 'Listening', '[1,2]']) say(noJson);
+      for (const other of [id + 1, `0${id}`, 'x']) say({ jsonrpc: '2.0', id: other, result: {} });
+      say({ jsonrpc: '2.0', id, result: ECHO });
+    }),
+  );
+  const { upstream, lines } = closeAfterTest(
+    await openHttpUpstream({ url: broken.url, transport: 'sse' }),
+  );
+  const caller = sessionCaller();
+  expect(await callTool(upstream, caller, 'any')).toEqual(ECHO);
+  expect(await callTool(upstream, caller, 'any')).toEqual(ECHO);
+  const told = lines.filter(({ level }) => level === 'warn').map(({ msg }) => msg);
+  expect(told).toEqual([
+    expect.stringContaining('no messages of MCP'),
+    expect.stringContaining('answers what nobody asked'),
+  ]);
 });

@@ -12,6 +12,7 @@ import {
 } from '../../support/upstreams/requests.ts';
 import {
   type Respond,
+  type ScriptedRequest,
   sendJson,
   startEvents,
   startScriptedHttp,
@@ -21,6 +22,11 @@ import {
 
 const MAX_BYTES = 100_000;
 const RESULT = { content: [{ type: 'text', text: 'right' }] };
+
+const toAnother = (request: ScriptedRequest, id: unknown) => ({
+  ...toResult(request, { content: ['stolen'] }),
+  id,
+});
 
 /** Far more than is allowed, for as long as anybody reads. */
 const flood =
@@ -63,8 +69,15 @@ const WRONG: readonly (readonly [what: string, respond: Respond])[] = [
   ]),
   ['no id', (res) => sendJson(res, { jsonrpc: '2.0', result: {} })],
   [
-    'another id in a stream',
-    (res, request) => void startEvents(res, { ...toResult(request, RESULT), id: 987_654 }),
+    'another id alone in a stream',
+    (res, request) => void startEvents(res, { ...toResult(request, RESULT), id: 987_654 }).end(),
+  ],
+  [
+    'more than 100 other ids in a stream',
+    (res, request) => {
+      const others = Array.from({ length: 101 }, (_, id) => toAnother(request, 900_000 + id));
+      startEvents(res, ...others, toResult(request, RESULT));
+    },
   ],
   ['an event that is no JSON', (res) => void startEvents(res, '{"jsonrpc":')],
   [
@@ -188,6 +201,32 @@ describe.each(['session', 'stateless'] as const)('a server of the %s era', (era)
     await expect.poll(() => ids).toHaveLength(1);
     await expect(call('second')).rejects.toMatchObject({ failure: 'invalid' });
     expect(await first).toEqual(RESULT);
+  });
+
+  test('§18.4 events of other ids in a stream are skipped: they end neither its own call, nor the ones that they name', async () => {
+    const ids: number[] = [];
+    let answerFirst = () => {};
+    server.answer('tools/call', (res, request) => {
+      ids.push(Number(request.message.id));
+      const { name } = Object(request.message.params);
+      if (name === 'first') answerFirst = () => sendJson(res, toResult(request, RESULT));
+      if (name === 'third') sendJson(res, toResult(request, RESULT));
+      if (name !== 'second') return;
+      const [first = 0, own = 0] = ids;
+      const error = { jsonrpc: '2.0', id: first, error: { code: -1, message: 'stolen' } };
+      // Under way, the next one, nobody's, and its own in another form.
+      const others = [first, own + 1, 987_654, `0${own}`].map((id) => toAnother(request, id));
+      startEvents(res, error, ...others, toResult(request, RESULT));
+    });
+    const first = call('first');
+    await expect.poll(() => ids).toHaveLength(1);
+    expect(await call('second')).toEqual(RESULT);
+    answerFirst();
+    expect(await first).toEqual(RESULT);
+    expect(await call('third')).toEqual(RESULT);
+    const isTold = ({ msg, level }: { msg: string; level: string }) =>
+      level === 'warn' && msg.includes('another request than the one that was sent');
+    expect(opened.lines.filter(isTold)).toHaveLength(1);
   });
 
   test('§18.4 an argument that no header can be named after ends that call', async () => {

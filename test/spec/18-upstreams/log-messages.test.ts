@@ -19,7 +19,11 @@ import {
   type CatalogGatewayOptions,
   startForTest,
 } from '../../support/upstreams/catalog-gateway.ts';
-import { buildTool, serveForTest as serve } from '../../support/upstreams/listing-server.ts';
+import {
+  buildTool,
+  type Listing,
+  serveForTest as serve,
+} from '../../support/upstreams/listing-server.ts';
 import {
   sendJson,
   startEvents,
@@ -34,9 +38,14 @@ const MESSAGE = 'notifications/message';
 const start = (file: object, options: Partial<CatalogGatewayOptions> = {}) =>
   startForTest({ ...options, file, env: { MCP_STREAMS: 'true', ...options.env } });
 
-/** Of what a server says on the stream of a client's session this is told at once: what came before has been read. */
+/** Of what a server says on the stream of a client's session this is told soon: what came before has been read. */
 const COMPLETE = 'notifications/elicitation/complete';
 const COMPLETED = { elicitationId: 'e-1' };
+const OPENING_PAGES = { capabilities: { elicitation: { url: {} } } };
+/** Its user has to open a page first: of that alone a session is told that it is done. */
+const failFirst = () => ({
+  error: { code: -32042, message: 'Open it.', data: { elicitations: [COMPLETED] } },
+});
 
 const info = (data: unknown) => ({ level: 'info', data }) as const;
 const logged = (params: object) => ({ jsonrpc: '2.0', method: MESSAGE, params });
@@ -50,8 +59,8 @@ async function nextLog(stream: EventStream): Promise<unknown> {
 }
 
 /** It logs to all of its streams, those of clients and that of the gateway. */
-const serveLogging = () =>
-  serve({ tools: [buildTool('t')], capabilities: { tools: {}, logging: {} } });
+const serveLogging = (more: Partial<Listing> = {}) =>
+  serve({ tools: [buildTool('t')], capabilities: { tools: {}, logging: {} }, ...more });
 
 describe('a server by SDK 1', () => {
   const server = useFresh(startSdk1Http);
@@ -195,9 +204,12 @@ test('§18.3 log messages of a server that keeps no sessions reach nobody: they 
   );
   server.answer('GET', (res) => void streams.push(startEvents(res)));
   const other = await serveLogging();
+  server.answer('tools/call', (res, request) =>
+    sendJson(res, { jsonrpc: '2.0', id: request.message.id, ...failFirst() }),
+  );
   const gateway = await start({ mcpServers: { a: server.url, b: other.url } });
-  const client = await openClient(gateway);
-  await client.ask('tools/list');
+  const client = await openClient(gateway, OPENING_PAGES);
+  await client.ask('tools/call', { name: 'a__t' });
   const stream = await client.watch();
   await expect.poll(() => streams.length, PATIENT).toBe(2);
   await expect.poll(other.openStreams, PATIENT).toBe(2);
@@ -375,7 +387,7 @@ test.each([
 
 test('§18.4 log messages outside of calls are dropped while the store cannot say the level, and it is asked once a second', async () => {
   const clock = manualClock();
-  const server = await serveLogging();
+  const server = await serveLogging({ answers: { 'tools/call': failFirst } });
   const folder = closeAfterTest(await createTemporaryFolder());
   const config = loadConfig({ AUTH_REQUIRED: 'false', DATA_DIR: folder.path });
   const store = await openStore(config, { clock: systemClock, log: collectLog().log });
@@ -398,8 +410,8 @@ test('§18.4 log messages outside of calls are dropped while the store cannot sa
       },
     },
   );
-  const client = await openClient(gateway);
-  await client.ask('tools/list');
+  const client = await openClient(gateway, OPENING_PAGES);
+  await client.ask('tools/call', { name: 'a__t' });
   const stream = await client.watch();
   await expect.poll(server.openStreams, PATIENT).toBe(2);
   isDown = true;

@@ -2,7 +2,7 @@
 import { EventEmitter, once } from 'node:events';
 import { describe, expect, test } from 'vitest';
 import { lastOf, openClient, type SessionClient } from '../../support/clients/session-client.ts';
-import { askingCall } from '../../support/clients/stateless.ts';
+import { askingCall, CLIENT_CAPABILITIES, callTool } from '../../support/clients/stateless.ts';
 import { advanceSlowly, manualClock } from '../../support/gateway/clock.ts';
 import { closeAfterTest, useShared } from '../../support/lifetimes.ts';
 import { openStream, sendJson, startRawServer } from '../../support/upstreams/raw-server.ts';
@@ -42,7 +42,11 @@ describe('a server of the session era', () => {
   test.each([
     { tool: 'ask', question: formQuestion('one asks: Who?'), answer: ADA },
     { tool: 'roots', question: { method: 'roots/list' }, answer: ROOTS },
-    { tool: 'sample', question: { method: 'sampling/createMessage' }, answer: PARIS },
+    {
+      tool: 'sample',
+      question: { method: 'sampling/createMessage', params: { systemPrompt: 'one asks.' } },
+      answer: PARIS,
+    },
     {
       tool: 'ask-url',
       question: {
@@ -288,6 +292,59 @@ test.each([
   expect((await stream.next()).params.message).toBe(told);
   say({ id, result: FOUND });
   await lastOf(stream);
+});
+
+const SAMPLE = {
+  method: 'sampling/createMessage',
+  params: {
+    messages: [{ role: 'user', content: { type: 'text', text: 'Hello?' } }],
+    maxTokens: 10,
+    systemPrompt: 'Be brief.',
+    includeContext: 'allServers',
+    'x-member': 1.0,
+  },
+};
+const { includeContext: _context, ...WITHOUT_CONTEXT } = SAMPLE.params;
+const SAMPLED = { ...WITHOUT_CONTEXT, systemPrompt: 'raw asks: Be brief.' };
+
+test.each([{ sampling: {} }, { sampling: { context: {} } }])(
+  '§18.3 sampling says which server asks, and wants no context of others, from a client that declared %j',
+  async (capabilities) => {
+    const { own, called } = await startSayingServer();
+    const client = await openClient(own, { capabilities });
+    const calling = client.call('raw__any');
+    const [say, id] = await called;
+    say({ id: 'q-1', ...SAMPLE });
+    const stream = await calling;
+    expect((await stream.next()).params).toEqual(SAMPLED);
+    say({ id, result: FOUND });
+    await lastOf(stream);
+  },
+);
+
+test('§18.3 so does sampling of a server of the stateless era, and towards stateless clients', async () => {
+  const asking = closeAfterTest(
+    await startRawServer((res, id) =>
+      sendJson(res, {
+        id,
+        result: { resultType: 'input_required', inputRequests: { it: SAMPLE } },
+      }),
+    ),
+  );
+  const own = closeAfterTest(await startRelayGateway({ servers: { raw: asking.url } }));
+  const client = await openClient(own, { capabilities: { sampling: {} } });
+  const stream = await client.call('raw__any');
+  expect((await stream.next()).params).toEqual(SAMPLED);
+  stream.hangUp();
+  const meta = { [CLIENT_CAPABILITIES]: { sampling: {} } };
+  const { json } = await callTool(own, 'raw__any', {}, { meta });
+  expect(json.result.inputRequests.it.params).toEqual(SAMPLED);
+  const waiting = await startSayingServer();
+  const called = callTool(waiting.own, 'raw__any', {}, { meta });
+  const [say] = await waiting.called;
+  say({ id: 'q-1', ...SAMPLE });
+  const [asked] = Object.values<typeof SAMPLE>((await called).json.result.inputRequests);
+  expect(asked?.params).toEqual(SAMPLED);
 });
 
 const CANCELLED = {

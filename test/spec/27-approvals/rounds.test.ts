@@ -45,6 +45,15 @@ test('§27.2 an approval survives the questions of the server, is asked for once
   expect(files.done).toHaveLength(1);
 });
 
+test('§27.3 the answer "session", which this era does not offer, runs nothing', async () => {
+  const { gateway, files } = await startAskingGateway('user');
+  const user = await gateway.logIn('ada');
+  const unoffered = { action: 'accept', content: { decision: 'session' } };
+  const agreed = bring(await call(user, WRITE, ARGS), unoffered);
+  expect(textOf(await call(user, WRITE, ARGS, agreed))).toContain('Nobody decided');
+  expect(files.done).toEqual([]);
+});
+
 test('§27.2 of many that send the same approval at once, one runs', async () => {
   const { gateway, files } = await startAskingGateway('user');
   const user = await gateway.logIn('ada');

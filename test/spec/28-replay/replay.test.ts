@@ -406,17 +406,32 @@ describe('postern rules replay', () => {
     [['--audit', 'no.log', '--config', 'mcp.json'], 2, '--audit: no.log cannot be read (ENOENT).'],
     [['--audit', 'broken.gz', '--config', 'mcp.json'], 2, '--audit: broken.gz cannot be read'],
     [['--audit', 'other.log', '--config', 'mcp.json'], 1, 'other.log has no line of a call'],
+    [['--audit', 'empty.log', '--config', 'mcp.json'], 1, 'empty.log has no line of a call'],
+    [['--audit', 'empty.gz', '--config', 'mcp.json'], 1, 'empty.gz has no line of a call'],
+    [['--audit', '-', '--config', 'mcp.json'], 1, '- has no line of a call'],
   ])('§28.3 %j ends with exit code %s: %s', async (args, code, says) => {
     const files = {
       'mcp.json': toFile([STAFF]),
       'audit.log': line({ tool: 'a' }),
       'other.log': '{"level":"info"}\n',
+      'empty.log': '',
+      'empty.gz': gzipSync(''),
       'broken.gz': gzipSync(line({ tool: 'a' })).subarray(0, 30),
     };
     const found = await run(args, { files });
     expect({ code: found.code, stdout: found.stdout }).toEqual({ code, stdout: '' });
     expect(found.stderr).toContain(says);
   });
+});
+
+test.each(['empty.log', '-'])('§28.3 a log behind an empty one (%s) is judged', async (empty) => {
+  const files = {
+    'mcp.json': toFile([{ who: 'everyone', may: ['wiki__*'] }]),
+    'empty.log': '',
+    'audit.log': line({ tool: 'wiki__read' }),
+  };
+  const found = await run(['--audit', empty, ...BOTH, '--json'], { files });
+  expect(JSON.parse(found.stdout)).toMatchObject({ calls: 1, stayAllowed: 1 });
 });
 
 // The same calls of a running gateway, by fifty changed files, and what replay says of the first log by each of them.

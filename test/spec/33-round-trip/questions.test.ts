@@ -135,10 +135,16 @@ test.each(
     };
     const started = await start(serverEra, question);
     const asked = await CLIENTS[clientEra](started, answer);
-    const { message } = params;
-    const shown =
-      typeof message === 'string' ? { ...params, message: `it asks: ${message}` } : params;
+    const { includeContext, ...passed } = params;
+    const shown = Object.fromEntries(
+      Object.entries(passed).map(([name, value]) => [
+        name,
+        name === 'message' || name === 'systemPrompt' ? `it asks: ${value}` : value,
+      ]),
+    );
     expect(asked).toMatchObject({ method, ...(definition !== 'no params' && { params: shown }) });
+    expect(includeContext === undefined).toBe(method !== 'sampling/createMessage');
+    expect(Object(asked.params)).not.toHaveProperty('includeContext');
     expect(started.heard).toEqual([answer]);
   },
 );

@@ -8,6 +8,8 @@ export interface FilesServer {
   readonly url: string;
   /** What tools were called with and did, oldest first. */
   readonly done: readonly string[];
+  /** `_meta` of the calls of `write_file`, without what the gateway writes itself. */
+  readonly metas: readonly object[];
   /** From now on `write_file` says another thing of itself. */
   redescribe(description: string): void;
   close(): Promise<void>;
@@ -17,15 +19,22 @@ const say = (text: string) => ({ content: [{ type: 'text' as const, text }] });
 
 export async function startFilesServer(): Promise<FilesServer> {
   const done: string[] = [];
+  const metas: object[] = [];
   let description = 'Writes a file.';
   const input = { inputSchema: z.looseObject({ path: z.string() }) };
 
   function createServer(): McpServer {
     const server = new McpServer({ name: 'files', version: '1.0.0' });
-    server.registerTool('write_file', { ...input, description }, (args) => {
-      done.push(JSON.stringify(args));
-      return say('written');
-    });
+    server.registerTool(
+      'write_file',
+      { ...input, description },
+      (args, { mcpReq: { _meta = {} } }) => {
+        done.push(JSON.stringify(args));
+        const own = Object.entries(_meta).filter(([key]) => !key.startsWith('io.model'));
+        metas.push(Object.fromEntries(own));
+        return say('written');
+      },
+    );
     server.registerTool('read_file', input, ({ path }) => say(`read ${path}`));
     // It asks its user before it does something.
     server.registerTool('copy_file', input, (args, { mcpReq: { inputResponses } }) => {
@@ -49,6 +58,7 @@ export async function startFilesServer(): Promise<FilesServer> {
   return {
     url,
     done,
+    metas,
     redescribe(next) {
       description = next;
     },

@@ -250,6 +250,8 @@ export interface CallApproval {
   readonly name: string;
   /** JSON, for people. */
   readonly arguments: string;
+  /** `_meta` that goes with it: JSON, for people. */
+  readonly meta?: string;
   readonly createdAt: string;
   readonly expiresAt: string;
 }
