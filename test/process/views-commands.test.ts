@@ -105,7 +105,7 @@ test('§26.1 doctor and config --lists: a guard about tools that nobody has is n
     ],
   });
   const said =
-    'Guard keys: no tool is called "files__raed_file", so it looks at none by that. Did you mean "files__read_file"?';
+    'Guard keys: no tool is called "files__raed_file", so it looks at nothing by that pattern. Did you mean "files__read_file"?';
   const doctor = await run(cwd, 'doctor', '--config', 'mcp.json', '--json');
   expect(JSON.parse(doctor.stdout).findings).toContainEqual(
     expect.objectContaining({ check: 'guard', status: 'warning', what: said }),

@@ -237,9 +237,9 @@ export function createFindStranger({
 /** How a sentence begins, and what follows from a pattern that fits nothing. */
 const WORDS = {
   view: { subject: 'View ', effect: '' },
-  guard: { subject: 'Guard ', effect: ', so it looks at none by that' },
-  rule: { subject: '', effect: ', so "ask" asks before none by that' },
-  server: { subject: 'Server ', effect: ', so "exclude" leaves none out by that' },
+  guard: { subject: 'Guard ', effect: ', so it looks at nothing by that pattern' },
+  rule: { subject: '', effect: ', so nobody is asked before any call by that pattern' },
+  server: { subject: 'Server ', effect: ', so "exclude" leaves nothing out by that pattern' },
 } as const satisfies Readonly<Record<Row['of'], object>>;
 
 /** Characters of a name that are shown. */

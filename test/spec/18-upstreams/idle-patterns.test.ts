@@ -39,8 +39,8 @@ test('§18.9 ask: a rule that asks about no tool that there is is said once the 
   await expect
     .poll(() => listSaid(gateway))
     .toEqual([
-      'mcp.json:15, rules[1]: no tool is called "files__wite_file", so "ask" asks before none by that. Did you mean "files__write_file"?',
-      'mcp.json:15, rules[1]: no tool is called "write_file", so "ask" asks before none by that. Did you mean "files__write_file"?',
+      'mcp.json:15, rules[1]: no tool is called "files__wite_file", so nobody is asked before any call by that pattern. Did you mean "files__write_file"?',
+      'mcp.json:15, rules[1]: no tool is called "write_file", so nobody is asked before any call by that pattern. Did you mean "files__write_file"?',
     ]);
 });
 
@@ -69,10 +69,10 @@ test('§18.9 guards and exclude: what fits nothing is said, and what fits someth
     .poll(() => new Set(listSaid(gateway)))
     .toEqual(
       new Set([
-        'Guard keys: no tool is called "files__raed_file", so it looks at none by that. Did you mean "files__read_file"?',
-        'Guard other: no tool of its servers fits "files__*", so it looks at none by that.',
-        'Server files: no tool of its own fits "delte_*", so "exclude" leaves none out by that.',
-        'Server files: no tool of its own is called "wrte_file", so "exclude" leaves none out by that. Did you mean "write_file"?',
+        'Guard keys: no tool is called "files__raed_file", so it looks at nothing by that pattern. Did you mean "files__read_file"?',
+        'Guard other: no tool of its servers fits "files__*", so it looks at nothing by that pattern.',
+        'Server files: no tool of its own fits "delte_*", so "exclude" leaves nothing out by that pattern.',
+        'Server files: no tool of its own is called "wrte_file", so "exclude" leaves nothing out by that pattern. Did you mean "write_file"?',
       ]),
     );
 });
@@ -93,7 +93,9 @@ test('§18.9 ask: a name that the gateway changed or cut is told as it is here',
     .poll(() => listSaid(gateway))
     .toEqual([
       expect.stringContaining('Did you mean "files__read_file"?'),
-      expect.stringMatching(/no tool is called "files__w+", so "ask" asks before none by that\.$/),
+      expect.stringMatching(
+        /no tool is called "files__w+", so nobody is asked before any call by that pattern\.$/,
+      ),
     ]);
 });
 
