@@ -240,6 +240,14 @@ test('§18.1 file: a worker is told what the others serve, as far as the system 
   expect(findLosses(await tell({ rules: [ALL, ask(['files__write'])] }), next)).toEqual([
     expect.stringMatching(/^The "ask" for "files__write"/),
   ]);
+  const apart = {
+    rules: [
+      { who: { groups: ['ops'] }, may: ['*'] },
+      { who: { ...STAFF, scopes: ['w'] }, may: ['files__write'] },
+    ],
+  };
+  const same = { file: await readFile({ mcpServers: SERVERS, ...apart }) };
+  expect(findLosses(await tell(apart), same)).toEqual([]);
   const many = Array.from({ length: 400 }, (_, at) => `files__${at}_${'x'.repeat(400)}`);
   const told = await tell({ rules: [ALL, ask(many)] });
   expect(findLosses(told, next)).toEqual([]);
