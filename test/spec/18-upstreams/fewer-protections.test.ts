@@ -196,6 +196,12 @@ test.each<[string, object, object, Idle?]>([
     { rules: [ALL, ask(['files__write'])] },
     { mcpServers: { wiki: AT }, rules: [ALL] },
   ],
+  [
+    'the built-in catalogue is gone, which alone had it',
+    { rules: [ALL, ask(['service_ping'])] },
+    { builtIn: false, rules: [ALL, ask(['service_ping'])] },
+    { now: ['service_ping'] },
+  ],
   ['"rules" is "everyone"', { rules: [LIMITED, ask(['files__write'])] }, { rules: 'everyone' }],
   ['a rule is gone', { rules: [ALL, LIMITED] }, { rules: [ALL] }],
   [
