@@ -175,8 +175,8 @@ export interface GrantCheck {
   readonly key: string;
   /** What the value there begins with: `GRANT_VERSION_LENGTH` characters (store.ts), others after each change. */
   readonly version: string;
-  /** Epoch milliseconds: when it ends by its age, and with it what its client has open; Infinity for never. */
-  readonly endsAt: number;
+  /** Epoch milliseconds: when it ends by its age, and with it what its client has open; never where there is none. */
+  readonly endsAt?: number;
   /** The client logged in as itself: there is no person, and nothing of a provider. */
   readonly isMachine?: true;
   /** The most calls of it in a window, in place of those of a user. */

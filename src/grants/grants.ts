@@ -25,6 +25,8 @@ export interface Grants {
   create(grant: Grant): Promise<StoredGrant>;
   /** Undefined where there is none, or no secret opens it. */
   read(id: string): Promise<StoredGrant | undefined>;
+  /** The same for whoever ends it: undefined also where a later version wrote it, whereas `read` throws. */
+  find(id: string): Promise<Grant | undefined>;
   /**
    * Writes what `change` makes of the grant, and begins its time anew; nothing where it makes nothing. It is called again
    * where another replica has changed the grant meanwhile. Undefined where the grant has ended; else what stands there.
@@ -196,6 +198,7 @@ export function createGrants(deps: GrantsDeps): Grants {
 
   return {
     read,
+    find: async (id) => (await readAll([id]))[0],
     end,
     capExpiry(grant) {
       const endsAt = Math.min(grant.issued.expiresAt, computeGrantEnd(grant, lifetime));

@@ -116,8 +116,11 @@ function findLostLimits(served: Compared, next: Compared): readonly string[] {
     });
 }
 
-const hasRule = ({ rules }: Protections, { place: _, ...rule }: RuleConfig): boolean =>
-  rules.some(({ place: _place, ...other }) => isDeepStrictEqual(other, rule));
+const hasRule = ({ rules }: Protections, rule: RuleConfig): boolean =>
+  rules.some((other) => isDeepStrictEqual(listMeant(other), listMeant(rule)));
+
+/** All but its place. What a worker is told lacks members that are undefined. */
+const listMeant = ({ who, when, may, ask }: RuleConfig) => [who, when, may, ask];
 
 const listLimits = ({ who, when }: RuleConfig): readonly string[] => [
   ...(who === 'everyone' ? [] : Object.keys(who).map((member) => `"who.${member}"`)),

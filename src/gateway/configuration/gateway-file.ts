@@ -23,6 +23,7 @@ import {
 import { type PlacedRules, type RulesConfig, rulesShape } from '../../policy/rules/rule-config.ts';
 import { serverShape } from '../../upstreams/config/server-shape.ts';
 import {
+  type DisabledServer,
   type PlacedServer,
   SERVER_DEFINITION,
   serversShape,
@@ -132,6 +133,7 @@ const REPLACED_FILE_MEMBERS: Readonly<Record<string, string>> = {
 export interface FileContent
   extends Pick<GatewayFile, 'builtIn' | 'separator' | 'maxNameLength' | 'names'> {
   readonly servers: readonly PlacedServer[];
+  readonly disabled: readonly DisabledServer[];
   readonly clients: readonly PlacedClient[];
   readonly views: readonly PlacedView[];
   readonly rules: PlacedRules;
@@ -149,10 +151,12 @@ export const fileShape: Shape<FileContent> = object({
   build(members) {
     const { read } = members;
     read(fileMembers.$schema);
+    const servers = [...(read(fileMembers.mcpServers) ?? []), ...(read(fileMembers.servers) ?? [])];
     return {
       builtIn: read(fileMembers.builtIn) ?? true,
       ...readNaming(members),
-      servers: [...(read(fileMembers.mcpServers) ?? []), ...(read(fileMembers.servers) ?? [])],
+      servers: servers.filter((server) => 'config' in server),
+      disabled: servers.filter((server) => 'disabledPrefix' in server),
       clients: read(fileMembers.clients) ?? [],
       views: read(fileMembers.views) ?? [],
       rules: read(fileMembers.rules) ?? { rules: [], meansNoRules: false },

@@ -65,6 +65,7 @@ export async function parseGatewayFile(
 async function completeFile(
   {
     servers,
+    disabled,
     clients,
     views,
     rules: { rules, meansNoRules },
@@ -77,7 +78,7 @@ async function completeFile(
   const { fileName } = options;
   const isServer = (name: string) => servers.some(({ config }) => config.name === name);
   const isView = (name: string) => views.some(({ view }) => view.name === name);
-  reportStrangers({ ...content, servers, rules, guards }, options);
+  reportStrangers({ ...content, servers, disabled, rules, guards }, options);
   return {
     ...content,
     rules: await completeRules(rules, fileName),
@@ -101,7 +102,7 @@ async function completeFile(
  * which must not fit nothing.
  */
 function reportStrangers(
-  { servers, rules, guards = [], ...naming }: Strangers,
+  { servers, disabled, rules, guards = [], ...naming }: Strangers,
   { config: { server } }: ParseOptions,
 ): void {
   const configs = servers.map(({ config }) => config);
@@ -113,6 +114,8 @@ function reportStrangers(
     const stranger = findStranger(pattern);
     if (stranger === undefined) return;
     const { start, meant } = stranger;
+    // It protects again once its server is there: nobody has to take it out to disable that.
+    if (disabled.some((one) => one.disabledPrefix + naming.separator === start)) return;
     const guess = meant === undefined ? '' : ` Did you mean ${quote(meant, MAX_NAME)}?`;
     report(
       place,
@@ -130,7 +133,7 @@ function reportStrangers(
 interface Strangers
   extends Pick<
     FileContent,
-    'builtIn' | 'separator' | 'maxNameLength' | 'names' | 'servers' | 'guards'
+    'builtIn' | 'separator' | 'maxNameLength' | 'names' | 'servers' | 'disabled' | 'guards'
   > {
   readonly rules: readonly PlacedRule[];
 }

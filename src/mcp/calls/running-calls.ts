@@ -91,7 +91,7 @@ export function createCountCall(
     clock.after(LOOK_FOR_LONG_MS, () => {
       isLooking = false;
       const now = clock.now();
-      endCallsOf(({ endsAt }) => endsAt <= now);
+      endCallsOf(({ endsAt }) => endsAt !== undefined && endsAt <= now);
       if (streamAfterMs > 0) beginStreams();
       forgetIdleUsers();
       if (all.size > 0) lookForLong();

@@ -27,7 +27,7 @@ export const createEndHere = ({ grants, log }: EndHereDeps): EndGrant =>
   };
 
 export interface EndGrantDeps {
-  readonly grants: Pick<Grants, 'read'>;
+  readonly grants: Pick<Grants, 'find'>;
   readonly logouts: Pick<Logouts, 'noteOfOne'>;
   readonly endHere: EndGrant;
   readonly tellProvider: TellProvider;
@@ -41,8 +41,8 @@ export const createEndGrant = ({
 }: EndGrantDeps): EndGrant =>
   async function endGrant(id, by) {
     // Before it ends: where the store fails, whoever asked finds it still there.
-    const stored = isMeant(by) ? await grants.read(id) : undefined;
-    if (stored !== undefined) await logouts.noteOfOne(stored.grant);
+    const meant = isMeant(by) ? await grants.find(id) : undefined;
+    if (meant !== undefined) await logouts.noteOfOne(meant);
     const ended = await endHere(id, by);
     if (ended !== undefined) await tellProvider(ended);
     return ended;

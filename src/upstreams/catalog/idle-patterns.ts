@@ -41,7 +41,7 @@ export function createFindIdlePatterns(file: PatternsFile): FindIdlePatterns {
   const naming = createNaming(file);
   const areGuards = file.guards?.flatMap(({ use }) => (use.kind === 'mcp' ? use.server : [])) ?? [];
   const servers = file.servers.filter(({ name }) => !areGuards.includes(name));
-  const rows = listRows(file).map((row) => placeRow(row, servers, naming));
+  const rows = listRows({ ...file, servers }).map((row) => placeRow(row, servers, naming));
   const readNames = createReadNames(naming);
   const suggest = createSuggest(file);
   const described = new Map<PlacedRow, IdlePattern>();

@@ -1,4 +1,5 @@
 // §18.9: tells when a pattern of the configuration file that is served fits nothing any more.
+import { isDeepStrictEqual } from 'node:util';
 import { LISTING_CONTEXT } from '../../mcp/catalog/list-tools.ts';
 import type { Log } from '../../platform/log.ts';
 import type { ListKind } from '../../protocol/list-kinds.ts';
@@ -30,6 +31,7 @@ export function createPatternWatch(
   { builtIn, log }: { readonly builtIn: BuiltIn; readonly log: Log },
 ): PatternWatch {
   let find: FindIdlePatterns = () => [];
+  let watched: PatternsFile | undefined;
   let said = new Set<string>();
 
   const listKept = (name: string) => getPlan().servers.get(name)?.server.lists.listKept() ?? [];
@@ -68,8 +70,11 @@ export function createPatternWatch(
 
   return {
     restart() {
-      find = createFindIdlePatterns(getPlan().setup.file);
-      said = new Set();
+      const { file } = getPlan().setup;
+      find = createFindIdlePatterns(file);
+      // An operator who approves what a server says has the same file loaded with another lock.
+      if (!isDeepStrictEqual(file, watched)) said = new Set();
+      watched = file;
       void start();
     },
     noteList(kind) {

@@ -22,10 +22,15 @@ export interface PlacedServer {
   readonly members: MemberReader;
 }
 
+/** One that is left out. Nothing else of it is looked at: it may lack its variables. */
+export interface DisabledServer {
+  readonly disabledPrefix: string;
+}
+
 /** How the JSON Schema calls the shape of one server. */
 export const SERVER_DEFINITION = 'server';
 
-export const serversShape: Shape<readonly PlacedServer[]> = {
+export const serversShape: Shape<readonly (PlacedServer | DisabledServer)[]> = {
   schema: {
     type: 'object',
     propertyNames: { pattern: '[A-Za-z0-9]' },
@@ -42,17 +47,24 @@ export const serversShape: Shape<readonly PlacedServer[]> = {
 function readServer(
   { name: givenName, line, value }: MemberNode,
   place: Place,
-): readonly PlacedServer[] {
+): readonly (PlacedServer | DisabledServer)[] {
   const members = value.kind === 'object' ? createMemberReader(value, place, line) : undefined;
-  // Nothing else of a server that is left out is looked at: it may lack its variables.
-  if (members?.read(commonMembers.disabled) === true) return [];
   const name = deriveServerName(givenName);
+  if (members?.read(commonMembers.disabled) === true)
+    return [{ disabledPrefix: findPlainPrefix(value) ?? name ?? givenName }];
   if (name === undefined)
     report(place, line, `This is no name of a server. ${ALLOWED_SERVER_NAME}`);
   const server = serverShape.read(value, place);
   if (server === undefined || members === undefined || name === undefined) return [];
   const config = { ...server, name, prefix: server.prefix ?? name };
   return [{ config, givenName, members }];
+}
+
+function findPlainPrefix(node: MemberNode['value']): string | undefined {
+  const given = node.kind === 'object' && node.members.find(({ name }) => name === 'prefix')?.value;
+  return given && given.kind === 'scalar' && typeof given.value === 'string'
+    ? given.value
+    : undefined;
 }
 
 /** The servers with what their paths and users lead to. Reports at each what is wrong. */

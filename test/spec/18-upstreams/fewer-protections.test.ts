@@ -196,6 +196,12 @@ test.each<[string, object, object, Idle?]>([
     { rules: [ALL, ask(['files__write'])] },
     { mcpServers: { wiki: AT }, rules: [ALL] },
   ],
+  [
+    'the built-in catalogue is gone, which alone had it',
+    { rules: [ALL, ask(['service_ping'])] },
+    { builtIn: false, rules: [ALL, ask(['service_ping'])] },
+    { now: ['service_ping'] },
+  ],
   ['"rules" is "everyone"', { rules: [LIMITED, ask(['files__write'])] }, { rules: 'everyone' }],
   ['a rule is gone', { rules: [ALL, LIMITED] }, { rules: [ALL] }],
   [
@@ -240,6 +246,14 @@ test('§18.1 file: a worker is told what the others serve, as far as the system 
   expect(findLosses(await tell({ rules: [ALL, ask(['files__write'])] }), next)).toEqual([
     expect.stringMatching(/^The "ask" for "files__write"/),
   ]);
+  const apart = {
+    rules: [
+      { who: { groups: ['ops'] }, may: ['*'] },
+      { who: { ...STAFF, scopes: ['w'] }, may: ['files__write'] },
+    ],
+  };
+  const same = { file: await readFile({ mcpServers: SERVERS, ...apart }) };
+  expect(findLosses(await tell(apart), same)).toEqual([]);
   const many = Array.from({ length: 400 }, (_, at) => `files__${at}_${'x'.repeat(400)}`);
   const told = await tell({ rules: [ALL, ask(many)] });
   expect(findLosses(told, next)).toEqual([]);

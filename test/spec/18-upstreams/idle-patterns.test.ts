@@ -1,5 +1,6 @@
 // §18.9: patterns of the configuration file that fit nothing protect nothing: the log and operators are told.
 import { expect, test } from 'vitest';
+import { NO_LOCK } from '../../../src/upstreams/lock/lock.ts';
 import { startConnectingGateway } from '../../support/connections/connecting-gateway.ts';
 import { closeAfterTest } from '../../support/lifetimes.ts';
 import {
@@ -134,6 +135,21 @@ test('§18.9 ask: a tool that its server renames is said at the change, once, ho
   expect(await askAdmin(gateway, 'idle-patterns')).toEqual({ patterns: [] });
 });
 
+test('§18.9 the same file with another lock is no reason to say it again, as at each approval of an operator', async () => {
+  const files = await serveFiles();
+  const file = {
+    mcpServers: { files: files.url },
+    rules: [{ who: 'everyone', may: ['*'] }, asks('files__wite_file')],
+  };
+  const gateway = await start({ file });
+  await expect.poll(() => listSaid(gateway)).toHaveLength(1);
+  await gateway.reload(file, NO_LOCK);
+  await gateway.listNames('tools/list');
+  expect(listSaid(gateway)).toHaveLength(1);
+  await gateway.reload({ ...file, maxNameLength: 60 });
+  await expect.poll(() => listSaid(gateway)).toHaveLength(2);
+});
+
 test('§18.9 one server that lists to nobody keeps no pattern of another from being judged', async () => {
   const files = await serveFiles();
   const down = await serve();
@@ -188,12 +204,6 @@ test.each([
   ['by its name where it has a prefix', { files: { ...AT, prefix: 'f' } }, 'files__w*', 'f__w*'],
   ['in another case', { files: AT }, 'Files__w?', 'files__w?'],
   ['by the name of one that is gone', { files: AT }, 'inventory__drop', undefined],
-  [
-    'by the name of one that is disabled',
-    { files: AT, off: { ...AT, disabled: true } },
-    'off__x',
-    undefined,
-  ],
 ])(
   '§18.9 file: a pattern that protects, of a server %s, is an error, as with servers of guards',
   async (_, mcpServers, pattern, meant) => {
@@ -222,6 +232,14 @@ test.each([
     { mcpServers: { service: AT }, separator: '_', rules: [asks('user_profile')] },
   ],
   ['there is no server at all', { mcpServers: {} }],
+  ['its server is disabled', { mcpServers: { files: AT, githb: { ...AT, disabled: true } } }],
+  [
+    'its server is disabled and has a prefix',
+    {
+      mcpServers: { files: AT, my_db: { ...AT, prefix: 'db', disabled: true } },
+      rules: [asks('db__drop')],
+    },
+  ],
   [
     'it is a pattern of any server',
     { mcpServers: { files: AT }, rules: [asks('*__drop', 'fil*__x', 'f?les__x')] },
@@ -234,7 +252,10 @@ test('§18.9 guards: one that looks at a server which is a guard itself looks at
   const [files, keeper] = await Promise.all([serveFiles(), serve()]);
   const gateway = await start({
     file: {
-      mcpServers: { files: files.url, keeper: keeper.url },
+      mcpServers: {
+        files: files.url,
+        keeper: { url: keeper.url, tools: { exclude: ['nothing'] } },
+      },
       guards: [
         { name: 'own', on: ['tools/call'], use: { mcp: 'keeper' } },
         { name: 'keys', on: ['tools/call'], servers: ['files', 'keeper'], use: SECRETS },
@@ -246,4 +267,5 @@ test('§18.9 guards: one that looks at a server which is a guard itself looks at
     .toContain(
       'Guard keys: "servers" names keeper, which is a guard itself, and no guard looks at it.',
     );
+  expect(listSaid(gateway)).toEqual([]);
 });

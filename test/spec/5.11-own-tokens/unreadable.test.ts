@@ -62,3 +62,14 @@ test.each([
     expect(await store.get(key)).toBeUndefined();
   },
 );
+
+test.each(['a later version', 'another secret'] as const)(
+  '§22.3 operators: one that is of %s ends by its ID, too, though nobody here knows whose it was',
+  async (by) => {
+    const { own, store, operator, key } = await start(by);
+    const id = key.slice('oauth:grant:'.length);
+    const { status } = await ask(own, operator.access, `/grants/${id}`, 'DELETE');
+    expect(status).toBe(404);
+    expect(await store.get(key)).toBeUndefined();
+  },
+);

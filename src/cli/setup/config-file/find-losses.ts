@@ -61,6 +61,11 @@ export function findLosses(
   const { hasRules, hasLock, hasGuards, details } = describeProtection(next);
   const { meansNoRules, allowsFewer } = next.file;
   const isCompared = served.details && details && !allowsFewer;
+  // Without the built-in catalogue nobody can call what it had: that no pattern fits it any more is no loss.
+  const isOfServer = (pattern: string) =>
+    Object.values(details?.starts ?? {}).some((start) => start !== '' && pattern.startsWith(start));
+  const isIdle: IsIdle = (subject, pattern) =>
+    (next.file.builtIn || isOfServer(pattern)) && isNextIdle(subject, pattern);
   return [
     served.hasRules &&
       !hasRules &&
@@ -77,7 +82,7 @@ export function findLosses(
     ...(isCompared
       ? findFewerProtections(
           { ...served.details, isIdle: isServedIdle, ...((meansNoRules || !hasRules) && NO_RULES) },
-          { ...details, isIdle: isNextIdle },
+          { ...details, isIdle },
         ).map((loss) => `${loss} ${FEWER}`)
       : []),
   ].filter((loss) => loss !== false);
