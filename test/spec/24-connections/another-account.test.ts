@@ -139,6 +139,27 @@ test.for([
   },
 );
 
+test('§24.4 two first logins of one user that come back at once, at two replicas: the one that stands replaced the other, and says so', async () => {
+  const server = closeAfterTest(await startProtectedServer());
+  const { store } = closeAfterTest(await openKeeperStore());
+  const wiki = toConnectionServer(server);
+  const waiting: ((isLoggedIn: boolean) => void)[] = [];
+  const finishing = ['work', 'home'].map(async (account) => {
+    const keeper = closeAfterTest(openKeeper(store, { servers: [wiki] }));
+    const query = await beginLogin(keeper, wiki, { owner: ADA, account });
+    return finishLogin(keeper, query, {
+      owner: ADA,
+      isStillLoggedIn: () =>
+        new Promise((resolve) => {
+          waiting.push(resolve);
+          if (waiting.length >= 2) for (const goOn of waiting) goOn(true);
+        }),
+    });
+  });
+  const problems = (await Promise.all(finishing)).map(({ info }) => info.problem !== undefined);
+  expect(problems.sort()).toEqual([false, true]);
+});
+
 test.for([1, 2])(
   '§24.3 a store that cannot say whether somebody is still logged in, at look %i: the tokens that have just come are revoked',
   async (failsAt) => {
