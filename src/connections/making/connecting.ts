@@ -169,10 +169,13 @@ export function createConnecting(
       }
       const tokens = await redeem(login, server, response.code);
       const requireLogin = async () => {
-        if (await back.isStillLoggedIn()) return;
-        // Nobody else can end them. Its outcome is nobody's to see.
-        await deps.revokeTokens(server, login, tokens);
-        throw createLoggedOut(name);
+        try {
+          if (!(await back.isStillLoggedIn())) throw createLoggedOut(name);
+        } catch (thrown) {
+          // Nobody else can end them. Its outcome is nobody's to see.
+          await deps.revokeTokens(server, login, tokens);
+          throw thrown;
+        }
       };
       await requireLogin();
       return { info: await keep(login, server, tokens, requireLogin), requestId: login.requestId };

@@ -24,8 +24,8 @@ import type { Place } from './place.ts';
 /** All may throw StoreUnavailable. */
 export interface ConnectionRecords {
   read(place: Place): Promise<StoredConnection | undefined>;
-  /** In place of whatever stands there. */
-  create(place: Place, record: Unlisted): Promise<StoredConnection>;
+  /** In place of nothing, or of one that no secret opens; undefined where another was faster. */
+  create(place: Place, record: Unlisted): Promise<StoredConnection | undefined>;
   /** Undefined, and nothing is written, where something else stands there than was read. */
   replace(
     place: Place,
@@ -127,8 +127,12 @@ export function createConnectionRecords({
     },
     async create(place, record) {
       const written = writeRecord(seal, place, await enlist(place, record));
-      await store.set(buildConnectionKey(place.hash), written.text, KEPT_SECONDS);
-      return written;
+      const key = buildConnectionKey(place.hash);
+      const standing = await store.getOrSet(key, written.text, KEPT_SECONDS);
+      if (standing === written.text) return written;
+      if (openRecord(seal, place, standing) !== undefined) return undefined;
+      const isWritten = await store.compareAndSet(key, standing, written.text, KEPT_SECONDS);
+      return isWritten ? written : undefined;
     },
     async replace(place, standing, next) {
       const listed = isListed(standing.record, next) ? next : await enlist(place, next);

@@ -59,10 +59,14 @@ export function createKnownIssuers(deps: KnownIssuersDeps): KnownIssuers {
   async function listOthers(server: ConnectionServer, issuer: string) {
     const others = listServers().filter(({ name }) => name !== server.name);
     const known: KnownIssuer[] = [provider];
-    for (const { name, auth } of others) {
+    for (const { name, url, auth } of others) {
       const noted = parseNoted(await values.get(buildKey(name)));
-      for (const one of [describeConfigured(auth.authorizationServer), noted])
-        if (one !== undefined) known.push({ ...one, clientId: auth.clientId });
+      const found = [describeConfigured(auth.authorizationServer), noted].filter(
+        (one) => one !== undefined,
+      );
+      // Its client is somewhere, also where nobody has logged in there yet.
+      if (found.length === 0) found.push({ issuer: new URL(url).origin, origins: [] });
+      known.push(...found.map((one) => ({ ...one, clientId: auth.clientId })));
     }
     return known.filter((one) => !isSameIssuer(one.issuer, issuer));
   }

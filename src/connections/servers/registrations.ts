@@ -101,6 +101,7 @@ export function createRegistrations(deps: RegistrationsDeps): Registrations {
     forgottenId: string | undefined,
   ): Promise<Registration> {
     const redirectUri = buildRedirectUri(baseUrl, server);
+    let isTried = false;
     for (;;) {
       const registration = await runExclusively({
         hash: hashPlace(at.issuer),
@@ -110,6 +111,7 @@ export function createRegistrations(deps: RegistrationsDeps): Registrations {
           return isFit && found.id !== forgottenId ? found : undefined;
         },
         async run() {
+          isTried = true;
           const made = await requestRegistration(
             server,
             at,
@@ -118,9 +120,12 @@ export function createRegistrations(deps: RegistrationsDeps): Registrations {
           await write(at.issuer, made);
           return made;
         },
+      }).catch((problem: unknown) => {
+        if (isTried || !(problem instanceof ConnectionProblem)) throw problem;
+        return undefined;
       });
-      // Of two servers that come at once, the second may get what was made for the first.
-      if (registration.redirectUris.includes(redirectUri)) return registration;
+      // Of two servers that come at once, the second may get what was made for the first, or refused to it.
+      if (registration?.redirectUris.includes(redirectUri)) return registration;
     }
   }
 

@@ -234,6 +234,7 @@ const renderForm = (
 ${buttons.join('\n')}
 </form>`;
 
-/** Characters. */
-const MAX_HOST = 200;
+// Characters.
+/** No name in the DNS is longer, and the end of one says whose it is. */
+const MAX_HOST = 260;
 const MAX_ACCOUNT = 100;

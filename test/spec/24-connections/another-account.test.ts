@@ -1,5 +1,6 @@
 // Reconnecting: what the former account's login was good for ends at its server, or the page says that it cannot be ended.
 import { expect, test } from 'vitest';
+import { StoreUnavailable } from '../../../src/store/store.ts';
 import { connect } from '../../support/connections/connect-steps.ts';
 import { startConnectingGateway } from '../../support/connections/connecting-gateway.ts';
 import { KEEPS_TO_MCP, type ServerHabits } from '../../support/connections/habits.ts';
@@ -135,6 +136,51 @@ test.for([
       gateway.createBrowser({ person }).open(`${gateway.baseUrl}/connections`);
     expect((await open('ada')).text).toContain('The login before this one');
     expect((await open('bob')).text).not.toContain('The login before this one');
+  },
+);
+
+test('§24.4 two first logins of one user that come back at once, at two replicas: the one that stands replaced the other, and says so', async () => {
+  const server = closeAfterTest(await startProtectedServer());
+  const { store } = closeAfterTest(await openKeeperStore());
+  const wiki = toConnectionServer(server);
+  const waiting: ((isLoggedIn: boolean) => void)[] = [];
+  const finishing = ['work', 'home'].map(async (account) => {
+    const keeper = closeAfterTest(openKeeper(store, { servers: [wiki] }));
+    const query = await beginLogin(keeper, wiki, { owner: ADA, account });
+    return finishLogin(keeper, query, {
+      owner: ADA,
+      isStillLoggedIn: () =>
+        new Promise((resolve) => {
+          waiting.push(resolve);
+          if (waiting.length >= 2) for (const goOn of waiting) goOn(true);
+        }),
+    });
+  });
+  const problems = (await Promise.all(finishing)).map(({ info }) => info.problem !== undefined);
+  expect(problems.sort()).toEqual([false, true]);
+});
+
+test.for([1, 2])(
+  '§24.3 a store that cannot say whether somebody is still logged in, at look %i: the tokens that have just come are revoked',
+  async (failsAt) => {
+    const server = closeAfterTest(await startProtectedServer());
+    const { store } = closeAfterTest(await openKeeperStore());
+    const wiki = toConnectionServer(server);
+    const keeper = closeAfterTest(openKeeper(store, { servers: [wiki] }));
+    await connectOwner(keeper, wiki, { owner: BOB, account: 'bobs' });
+    const query = await beginLogin(keeper, wiki, { owner: ADA, account: 'home' });
+    let looks = 0;
+    const finishing = finishLogin(keeper, query, {
+      owner: ADA,
+      async isStillLoggedIn() {
+        looks += 1;
+        if (looks === failsAt) throw new StoreUnavailable('Redis does not answer');
+        return true;
+      },
+    });
+    await expect(finishing).rejects.toThrow(StoreUnavailable);
+    expect(server.countActiveLogins()).toBe(1);
+    expect(await keeper.connections.getAccess(ADA, wiki)).toMatchObject({ kind: 'missing' });
   },
 );
 

@@ -174,21 +174,21 @@ test.for(['issuer', 'endpoint'] as const)(
   },
 );
 
-test.for(['registered', 'configured', 'of the gateway’s own logins'] as const)(
+test.for(['registered', 'configured', 'named alone', 'of the gateway’s own logins'] as const)(
   '§24.2 a registration that answers with a client that the gateway has at another authorization server, %s, is refused',
   async (which) => {
     const { honest, hostile, gateway, browserOf, connectBait } = await start({
       configure: (server) =>
-        server.configure(
-          which === 'configured'
-            ? { clientId: MADE_CLIENT.id, authorizationServer: server.issuer }
-            : {},
-        ),
+        server.configure({
+          ...(['configured', 'named alone'].includes(which) && { clientId: MADE_CLIENT.id }),
+          ...(which === 'configured' && { authorizationServer: server.issuer }),
+        }),
     });
     if (which === 'registered') await connect(gateway, browserOf('mallory'), 'wiki');
     const id = {
       registered: readClientId(honest),
       configured: MADE_CLIENT.id,
+      'named alone': MADE_CLIENT.id,
       'of the gateway’s own logins': gateway.provider.env.OAUTH_CLIENT_ID,
     }[which];
     hostile.registered = { client_id: id, token_endpoint_auth_method: 'none' };
@@ -199,7 +199,8 @@ test.for(['registered', 'configured', 'of the gateway’s own logins'] as const)
     ]);
     // It is another's failure: the one whose client it is works on.
     hostile.registered = { client_id: 'its-own-client', token_endpoint_auth_method: 'none' };
-    if (which !== 'configured') await connect(gateway, browserOf('bob'), 'wiki');
+    if (!(which === 'configured' || which === 'named alone'))
+      await connect(gateway, browserOf('bob'), 'wiki');
   },
 );
 
@@ -228,6 +229,13 @@ test('§24.3 endpoints at another host than the issuer: nobody is sent there bef
   expect(again.text).not.toContain(one.host);
   const login = await ada.press(again, GO_ON);
   expect(login.url.host).toBe(other.host);
+});
+
+test('§24.3 a host is shown to its end, which says whose it is, however long it is', async () => {
+  const { hostile, gateway, browserOf } = await start();
+  const host = `login.known.example.${'a.'.repeat(100)}elsewhere.example`;
+  hostile.document = { authorization_endpoint: `https://${host}/authorize` };
+  expect((await browserOf('ada').open(`${gateway.baseUrl}/connections/bait`)).text).toContain(host);
 });
 
 test('§24.2 an operator who names the issuer has read where its endpoints are: they may be anywhere, and nobody is asked twice', async () => {

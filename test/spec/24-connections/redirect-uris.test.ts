@@ -1,5 +1,6 @@
 // §24.2: each server has a redirect URI of its own, whoever the gateway is at its authorization server.
 import { expect, test } from 'vitest';
+import { asTimePasses } from '../../support/connections/as-time-passes.ts';
 import { connect, GO_ON } from '../../support/connections/connect-steps.ts';
 import { startConnectingGateway } from '../../support/connections/connecting-gateway.ts';
 import { FIGMA, KEEPS_TO_MCP } from '../../support/connections/habits.ts';
@@ -48,6 +49,23 @@ test('§24.2 a registration that was refused for one server is tried at once for
   // The same server is left alone for a while.
   expect((await tryFor('ada', 'wiki')).status).toBe(502);
   expect((await tryFor('bob', 'crm')).status).toBe(200);
+});
+
+test('§24.2 a registration that fails for one server while another of the same authorization server waits for its own: each is told of itself', async () => {
+  const { clock, wiki, gateway, browserOf } = await startTwo();
+  const open = async (person: string, server: string) => {
+    const browser = browserOf(person, 0);
+    const page = await browser.open(`${gateway.baseUrl}/connections/${server}`);
+    return () => browser.press(page, GO_ON);
+  };
+  const [goOnAtWiki, goOnAtCrm] = [await open('ada', 'wiki'), await open('bob', 'crm')];
+  wiki.behaveAtRegistration('hangs');
+  const first = goOnAtWiki();
+  await expect.poll(() => wiki.seen('register').length).toBe(1);
+  const second = goOnAtCrm();
+  const [one, other] = await asTimePasses(clock, Promise.all([first, second]));
+  expect(one.text).toContain('wiki: the registration at');
+  expect(other.text).toContain('crm: the registration at');
 });
 
 test('§24.2 one registration serves the servers of one authorization server: it is made anew for the redirect URI of another, once on all replicas, and connections of before go on', async () => {
