@@ -162,10 +162,17 @@ describe('fail-over', () => {
       await isRemembered(next);
       await next.del(`mcp:session:${session.sessionId}`);
       const deletedAt = performance.now();
-      for (let startedAt = deletedAt; startedAt - deletedAt < 400; ) {
+      let reads = 0;
+      for (let startedAt = deletedAt; startedAt - deletedAt < 400 || reads === 0; ) {
         startedAt = performance.now();
-        const found = await read();
-        if (startedAt - deletedAt >= 200) expect(found).toBeUndefined();
+        // On a busy machine one may go without an answer: that says nothing of what is remembered.
+        const answer = await read().then(
+          (found) => ({ found }),
+          () => undefined,
+        );
+        if (answer === undefined || startedAt - deletedAt < 200) continue;
+        reads += 1;
+        expect(answer.found).toBeUndefined();
       }
     },
   );
