@@ -314,6 +314,16 @@ test.each([
   // Names of HTML have one case: browsers read `?` here in neither, and `@` in both.
   { text: '![x](h&#116;tps://example.com&QUEST;@evil.test/p)', isFound: true },
   { text: '![x](h&#116;tps:&#X2F;/evil.test&QUOT;)', isFound: true },
+  { text: '<img src="http:(@evil.test/p">', isFound: true },
+  { text: '<img src=" https://example.com @evil.test/p">', isFound: true },
+  { text: '[x](<https://example.com x@evil.test/p>)', isFound: true },
+  { text: '<img src="http: x@evil.test/p">', isFound: true },
+  { text: '![x](http:1\u3002evil.test/p) and http:1%2eevil.test', isFound: true },
+  { text: 'http:80\u3002', isFound: false },
+  {
+    text: '"https://example.com/ and me@evil.example", (http:) {"http:"} http: me@a',
+    isFound: false,
+  },
   { text: 's3://bucket/a h2://a redis://cache.test', isFound: false },
   { text: 'https://example.com/@scope/a?b=1&amp;c=2 and me@evil.example', isFound: false },
   { text: 'http:80, https:443 and http: alone; <https://example.com> {"a":"//"}', isFound: false },
@@ -432,6 +442,8 @@ test('§26.4 links takes time that grows with the text alone', async () => {
   const hosts = ['example.com'];
   const guard = createLinksGuard({ kind: 'links', hosts, action: 'refuse' });
   for (const text of [
+    'http:(',
+    '"//',
     '/',
     '//',
     '//a',

@@ -72,13 +72,16 @@ const WITH_SLASHES =
   /[/\\]{2,}(?:[^\s/\\?#]{0,4096}@)?(?:\[[^\s\]]{1,64}\]|[^\s"'<>`()[\]{}|^/\\])[^\s"'<>`()[\]{}|^]{0,4096}/;
 /** `https:example.com`: browsers read it, and people do not write it. No number of a port, as in `http:80`. */
 const WITHOUT_SLASHES =
-  /(?<![a-z0-9+.-])https?:(?!\d{1,5}(?![\w./?#:@\\-]))[/\\]?[^\s"'<>`()[\]{}|^/\\][^\s"'<>`()[\]{}|^]{0,4096}/;
+  /(?<![a-z0-9+.-])https?:(?!\d{1,5}(?![\w./?#:@%\\-]|[^\s!-~]{1,64}[\w.]))[/\\]?(?:[^\s/\\?#]{0,512}@)?[^\s"'<>`()[\]{}|^/\\][^\s"'<>`()[\]{}|^]{0,4096}/;
+/** At the beginning of an attribute, or in angle brackets: there a name of a user may have spaces. */
+const WITH_SPACES =
+  /(?=[hwf/\\])(?<=["'<]\s*)(?:(?:(?:https?|wss?|ftps?):)?[/\\]{2,}|https?:)[^"'<>/\\?#]{0,512}@[^\s"'<>`()[\]{}|^]{0,4096}/;
 /** Nobody writes a host that is so long: where it ends is not looked for. */
 const TOO_LONG = /(?<long>[/\\]{4096}|[/\\]{2,}[^\s/\\?#]{4096,8192})/;
 
 const createLink = (begin: RegExp): RegExp =>
   new RegExp(
-    `${begin.source}(?:${TOO_LONG.source}|${WITH_SLASHES.source})|${WITHOUT_SLASHES.source}`,
+    `${WITH_SPACES.source}|${begin.source}(?:${TOO_LONG.source}|${WITH_SLASHES.source})|${WITHOUT_SLASHES.source}`,
     'gi',
   );
 
