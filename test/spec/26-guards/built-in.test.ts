@@ -1,4 +1,5 @@
 // §26.4: the guards that come with the gateway.
+import { randomBytes } from 'node:crypto';
 import { expect, test } from 'vitest';
 import { Cancellation } from '../../../src/platform/cancellation.ts';
 import { JsonNumber } from '../../../src/platform/exact-json.ts';
@@ -308,6 +309,22 @@ test.each([
     text: '[a](https://example.com\n"Title") <a\nhref="https://example.com"\nid=b>',
     isFound: false,
   },
+  { text: 'see a.https://evil.test/p, x-HTTPS:\\\\evil.test', isFound: true },
+  { text: 'git+https://evil.test/p', isFound: true },
+  // Names of HTML have one case: browsers read `?` here in neither, and `@` in both.
+  { text: '![x](h&#116;tps://example.com&QUEST;@evil.test/p)', isFound: true },
+  { text: '![x](h&#116;tps:&#X2F;/evil.test&QUOT;)', isFound: true },
+  { text: '<img src="http:(@evil.test/p">', isFound: true },
+  { text: '<img src=" https://example.com @evil.test/p">', isFound: true },
+  { text: '[x](<https://example.com x@evil.test/p>)', isFound: true },
+  { text: '<img src="http: x@evil.test/p">', isFound: true },
+  { text: '![x](http:1\u3002evil.test/p) and http:1%2eevil.test', isFound: true },
+  { text: 'http:80\u3002', isFound: false },
+  {
+    text: '"https://example.com/ and me@evil.example", (http:) {"http:"} http: me@a',
+    isFound: false,
+  },
+  { text: 's3://bucket/a h2://a redis://cache.test', isFound: false },
   { text: 'https://example.com/@scope/a?b=1&amp;c=2 and me@evil.example', isFound: false },
   { text: 'http:80, https:443 and http: alone; <https://example.com> {"a":"//"}', isFound: false },
   { text: '//////////////// https://example.com', isFound: false },
@@ -331,6 +348,79 @@ test('§26.4 links: an address is one without its tabs and line feeds, where a m
   });
 });
 
+const links = (action: 'redact' | 'refuse') =>
+  createLinksGuard({ kind: 'links', hosts: ['example.com'], action });
+
+test('§26.4 links leaves bytes as they are in which no address has a scheme', () => {
+  for (const action of ['redact', 'refuse'] as const) {
+    for (let count = 0; count < 200; count += 1) {
+      const bytes = randomBytes(2_048);
+      // Slashes among the bytes, and in what stands for them.
+      bytes.write('//evil.test/', count);
+      bytes.fill(0xff, 100, 130);
+      const value = { data: bytes.toString('base64'), blob: bytes.toString('base64') };
+      expect(judge(links(action), value)).toEqual({ kind: 'pass' });
+      const src = `data:image/png;base64,//${value.data}`;
+      expect(judge(links(action), { src, text: `![x](${src})` })).toEqual({ kind: 'pass' });
+    }
+  }
+});
+
+test('§26.4 links finds an address with a scheme in any bytes', () => {
+  const [before, behind] = [Buffer.from('\xff//', 'latin1'), Buffer.from(' \xfe', 'latin1')];
+  for (const address of ['https://evil.test/p', 'https:evil.test', 'h%74tps://evil.test/']) {
+    const bytes = Buffer.concat([before, Buffer.from(address), behind]);
+    const decision = judge(links('refuse'), { blob: bytes.toString('base64') });
+    expect(decision).toMatchObject({ kind: 'refuse' });
+  }
+});
+
+test.each([
+  ['<img src="//evil.test/p"> ü', '<img src="[link removed]"> ü'],
+  ['\ufeffü ![x](https://evil.test/ü)', '\ufeffü ![x]([link removed])'],
+  ['<img src="ht&#116;ps://evil.test/p">', '[link removed]'],
+])('§26.4 links reads a text in base64 as any other: %s', (text, redacted) => {
+  const encode = (words: string) => Buffer.from(words).toString('base64');
+  const value = { mimeType: 'text/html', blob: encode(text) };
+  expect(judge(links('redact'), value)).toEqual({
+    kind: 'change',
+    value: { mimeType: 'text/html', blob: encode(redacted) },
+  });
+});
+
+test('§26.4 links reads a member called data that has no base64, too', () => {
+  expect(judge(links('redact'), { data: 'see //evil.test/p' })).toEqual({
+    kind: 'change',
+    value: { data: 'see [link removed]' },
+  });
+});
+
+test('§26.4 secrets looks at the bytes of what it has found a key in, too', () => {
+  const data = `${Buffer.from(`in bytes: ${TOKEN} `).toString('base64')} ${SECRETS['aws-access-key']}`;
+  const decision = judge(createSecretsGuard('redact'), { data });
+  const [, base64 = ''] = /"data":"([^"]*)"/.exec(JSON.stringify(decision)) ?? [];
+  expect(Buffer.from(base64, 'base64').toString('latin1')).not.toContain(TOKEN);
+});
+
+test('§26.4 links: an address is found however much white space is in it or before it', async () => {
+  const far = 70_000;
+  for (const text of [
+    `<img src="${' '.repeat(far)}https://example.com\n.evil.test/p">`,
+    `<img src="h${'\n'.repeat(far)}ttps://evil.test/p">`,
+    // Of an attribute in an attribute, at the place where the outer one was cut before.
+    `<iframe srcdoc="${'p'.repeat(4_085)}<img src='ht\ntps://evil.test/p'>">`,
+  ]) {
+    expect(await judge(links('refuse'), { text })).toMatchObject({ kind: 'refuse' });
+  }
+  const blank = `https://example.com${' '.repeat(far)}https://example.com`;
+  expect(await judge(links('refuse'), { text: blank })).toEqual({ kind: 'pass' });
+});
+
+test('§26.4 many short texts with escapes hold nobody up', () => {
+  const texts = Array<string>(2_000).fill('\\%41&');
+  expect(judge(createSecretsGuard('redact'), texts)).toBeInstanceOf(Promise);
+});
+
 test('§26.4 links: a name of a user that is too long to be one hides no host', () => {
   const guard = createLinksGuard({ kind: 'links', hosts: ['example.com'], action: 'redact' });
   for (const length of [4_000, 5_000]) {
@@ -352,6 +442,8 @@ test('§26.4 links takes time that grows with the text alone', async () => {
   const hosts = ['example.com'];
   const guard = createLinksGuard({ kind: 'links', hosts, action: 'refuse' });
   for (const text of [
+    'http:(',
+    '"//',
     '/',
     '//',
     '//a',

@@ -2,6 +2,7 @@
 
 import type { BuiltInGuardConfig } from '../guard-config.ts';
 import type { AskGuard } from '../run-guard.ts';
+import type { Form } from './map-texts.ts';
 import type { Read } from './readings.ts';
 import { createRunWork, type RunWork } from './run-work.ts';
 import { createTextGuard, type Found } from './text-guard.ts';
@@ -17,9 +18,10 @@ export function createLinksGuard(
   const isAllowed = (host: string): boolean =>
     exact.has(host) || endings.some((ending) => host.endsWith(ending));
 
-  function find(text: string): readonly Found[] {
-    if (!MAY_LINK.test(text)) return [];
-    return [...text.matchAll(LINK)].flatMap(({ 0: link, index, groups }) => {
+  function find(text: string, form: Form): readonly Found[] {
+    const expression = LINKS[form];
+    if (expression === undefined || !MAY_LINK.test(text)) return [];
+    return [...text.matchAll(expression)].flatMap(({ 0: link, index, groups }) => {
       const host = groups?.long === undefined ? readHost(link) : UNREADABLE;
       return host === undefined || isAllowed(host)
         ? []
@@ -48,7 +50,7 @@ const closeUpAddresses: Read = (text) =>
 /** Where an address may begin: an attribute of HTML, a destination of Markdown, CSS; and a scheme that is in pieces, anywhere. */
 const PLACES = new RegExp(
   [
-    /=\s*(?:"\s*[^"]{0,4096}|'\s*[^']{0,4096})/,
+    /=\s*(?:"[^"]*|'[^']*)/,
     /\]\(\s*[^()"]{0,4096}/,
     /<(?:[a-z\t\n\r]{1,30}:|[/\\]{2})[^<>]{0,4096}/,
     /url\(\s*[^()]{0,4096}/,
@@ -67,25 +69,42 @@ const MAY_LINK = /[/\\]{2}|https?:/i;
  * text alone. Behind a scheme that needs no slashes (`javascript:`) nothing is sent by itself.
  */
 const WITH_SLASHES =
-  /(?:[a-z][a-z0-9+.-]{0,20}:)?(?<![/\\])[/\\]{2,}(?:[^\s/\\?#]{0,4096}@)?(?:\[[^\s\]]{1,64}\]|[^\s"'<>`()[\]{}|^/\\])[^\s"'<>`()[\]{}|^]{0,4096}/;
+  /[/\\]{2,}(?:[^\s/\\?#]{0,4096}@)?(?:\[[^\s\]]{1,64}\]|[^\s"'<>`()[\]{}|^/\\])[^\s"'<>`()[\]{}|^]{0,4096}/;
 /** `https:example.com`: browsers read it, and people do not write it. No number of a port, as in `http:80`. */
 const WITHOUT_SLASHES =
-  /(?<![a-z0-9+.-])https?:(?!\d{1,5}(?![\w./?#:@\\-]))[/\\]?[^\s"'<>`()[\]{}|^/\\][^\s"'<>`()[\]{}|^]{0,4096}/;
+  /(?<![a-z0-9+.-])https?:(?!\d{1,5}(?![\w./?#:@%\\-]|[^\s!-~]{1,64}[\w.]))[/\\]?(?:[^\s/\\?#]{0,512}@)?[^\s"'<>`()[\]{}|^/\\][^\s"'<>`()[\]{}|^]{0,4096}/;
+/** At the beginning of an attribute, or in angle brackets: there a name of a user may have spaces. */
+const WITH_SPACES =
+  /(?=[hwf/\\])(?<=["'<]\s*)(?:(?:(?:https?|wss?|ftps?):)?[/\\]{2,}|https?:)[^"'<>/\\?#]{0,512}@[^\s"'<>`()[\]{}|^]{0,4096}/;
 /** Nobody writes a host that is so long: where it ends is not looked for. */
-const TOO_LONG =
-  /(?<long>(?:[a-z][a-z0-9+.-]{0,20}:)?(?<![/\\])(?:[/\\]{4096}|[/\\]{2,}[^\s/\\?#]{4096,8192}))/;
-const LINK = new RegExp(
-  `${TOO_LONG.source}|${WITH_SLASHES.source}|${WITHOUT_SLASHES.source}`,
-  'gi',
-);
+const TOO_LONG = /(?<long>[/\\]{4096}|[/\\]{2,}[^\s/\\?#]{4096,8192})/;
+
+const createLink = (begin: RegExp): RegExp =>
+  new RegExp(
+    `${WITH_SPACES.source}|${begin.source}(?:${TOO_LONG.source}|${WITH_SLASHES.source})|${WITHOUT_SLASHES.source}`,
+    'gi',
+  );
+
+/**
+ * Behind a letter, two slashes are within a path, or the base64 of a `data:` address. Of an image, any two bytes could be slashes:
+ * there an address has a scheme, and in base64 there is none.
+ */
+const LINKS: Readonly<Record<Form, RegExp | undefined>> = {
+  text: createLink(/(?:[a-z][a-z0-9+.-]{0,20}:|(?<![a-z0-9+/\\]|;base64,))/),
+  bytes: createLink(/(?:https?|wss?|ftps?):/),
+  base64: undefined,
+};
+/** Its last letters: Markdown takes `a.https://example.com` for a link from `https` on. */
+const SCHEME = /^[a-z0-9+.-]*?([a-z]*):/i;
 const HAS_SLASHES = /^[^/\\]*[/\\]{2}/;
 const UNREADABLE = 'an address that cannot be read';
 
 /** As a browser reads it; what it cannot read leads nowhere, but could for another reader. */
 function readHost(link: string): string | undefined {
-  const absolute = /^[a-z][a-z0-9+.-]*:/i.test(link) ? link : `https:${link}`;
-  const scheme = absolute.slice(0, absolute.indexOf(':')).toLowerCase();
-  if (!LEADING_OUT.has(scheme)) return undefined;
+  const [, scheme] = SCHEME.exec(link) ?? [];
+  if (scheme !== undefined && !LEADING_OUT.has(scheme.toLowerCase())) return undefined;
+  const absolute =
+    scheme === undefined ? `https:${link}` : link.slice(link.indexOf(':') - scheme.length);
   if (!HAS_SLASHES.test(absolute)) return UNREADABLE;
   try {
     return new URL(absolute).hostname.toLowerCase() || undefined;

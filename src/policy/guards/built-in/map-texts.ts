@@ -1,8 +1,12 @@
+import { isUtf8 } from 'node:buffer';
 import { isObject } from '../../../platform/json.ts';
-import type { Work } from './run-work.ts';
+import { A_VALUE, type Work } from './run-work.ts';
+
+/** `base64`: what stands for bytes. `bytes`: one character for each of what is no text. */
+export type Form = 'text' | 'base64' | 'bytes';
 
 /** At once where that is no work; `name` is that of the member that has it, if any. */
-export type MapText = (text: string, name: string) => string | Work<string>;
+export type MapText = (text: string, name: string, form: Form) => string | Work<string>;
 
 /**
  * The value with each of its texts replaced, names of members included; the same object where nothing is. What a member called
@@ -11,7 +15,7 @@ export type MapText = (text: string, name: string) => string | Work<string>;
 export function* mapTexts(value: unknown, map: MapText, name = ''): Work<unknown> {
   if (typeof value === 'string') {
     if (ENCODED.has(name)) return yield* mapEncoded(value, map, name);
-    const mapped = map(value, name);
+    const mapped = map(value, name, 'text');
     if (typeof mapped !== 'string') return yield* mapped;
     yield value.length + A_VALUE;
     return mapped;
@@ -43,7 +47,7 @@ function* mapMembers(
   let isChanged = false;
   const mapped: (readonly [string, unknown])[] = [];
   for (const [name, member] of Object.entries(members)) {
-    const ofName = map(name, '');
+    const ofName = map(name, '', 'text');
     const nextName = typeof ofName === 'string' ? ofName : yield* ofName;
     const next = isPlain(member) ? member : yield* mapTexts(member, map, name);
     isChanged ||= nextName !== name || next !== member;
@@ -53,23 +57,26 @@ function* mapMembers(
   return isChanged ? Object.fromEntries(mapped) : members;
 }
 
-/** Characters that take as long as one value. */
-const A_VALUE = 64;
-
 /** There is no text in it. */
 const isPlain = (value: unknown): boolean => typeof value !== 'string' && typeof value !== 'object';
 
 /** MCP: bytes of resources, images and sounds. */
 const ENCODED: ReadonlySet<string> = new Set(['blob', 'data']);
 
-function* mapEncoded(text: string, map: MapText, name: string): Work<string> {
-  const ofText = map(text, name);
-  const own = typeof ofText === 'string' ? ofText : yield* ofText;
-  if (own !== text) return own;
+/** A text in which nothing else is, such as `//` of an address. */
+const BASE64 = /^[A-Za-z0-9+/=\r\n]*$/;
+
+function* mapEncoded(given: string, map: MapText, name: string): Work<string> {
+  const ofText = map(given, name, BASE64.test(given) ? 'base64' : 'text');
+  const text = typeof ofText === 'string' ? ofText : yield* ofText;
   // Readers pass over white space, and some over whatever else is no base64.
-  const decoded = Buffer.from(text.replaceAll('=', ''), 'base64').toString('latin1');
-  const ofBytes = map(decoded, name);
+  const bytes = Buffer.from(text.replaceAll('=', ''), 'base64');
+  const [encoding, form] = isUtf8(bytes)
+    ? (['utf8', 'text'] as const)
+    : (['latin1', 'bytes'] as const);
+  const decoded = bytes.toString(encoding);
+  const ofBytes = map(decoded, name, form);
   const next = typeof ofBytes === 'string' ? ofBytes : yield* ofBytes;
   yield text.length + A_VALUE;
-  return next === decoded ? text : Buffer.from(next, 'latin1').toString('base64');
+  return next === decoded ? text : Buffer.from(next, encoding).toString('base64');
 }

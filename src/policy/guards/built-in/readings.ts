@@ -35,16 +35,16 @@ const toCharacter = (digits: string, base: number): string => {
   return code <= 0x10ffff ? String.fromCodePoint(code) : '\ufffd';
 };
 
-/** Each character, and its names in HTML. */
+/** Each character, and its names in HTML, which have one case: what no browser reads hides nothing. */
 const NAMES: readonly (readonly [character: string, names: string])[] = [
-  ['\t', 'tab'],
-  ['\n', 'newline'],
+  ['\t', 'Tab'],
+  ['\n', 'NewLine'],
   ['!', 'excl'],
-  ['"', 'quot'],
+  ['"', 'quot QUOT'],
   ['#', 'num'],
   ['$', 'dollar'],
   ['%', 'percnt'],
-  ['&', 'amp'],
+  ['&', 'amp AMP'],
   ["'", 'apos'],
   ['(', 'lpar'],
   [')', 'rpar'],
@@ -55,30 +55,31 @@ const NAMES: readonly (readonly [character: string, names: string])[] = [
   ['/', 'sol'],
   [':', 'colon'],
   [';', 'semi'],
-  ['<', 'lt'],
+  ['<', 'lt LT'],
   ['=', 'equals'],
-  ['>', 'gt'],
+  ['>', 'gt GT'],
   ['?', 'quest'],
   ['@', 'commat'],
   ['[', 'lsqb lbrack'],
   ['\\', 'bsol'],
   [']', 'rsqb rbrack'],
-  ['^', 'hat'],
-  ['_', 'lowbar underbar'],
-  ['`', 'grave diacriticalgrave'],
+  ['^', 'Hat'],
+  ['_', 'lowbar UnderBar'],
+  ['`', 'grave DiacriticalGrave'],
   ['{', 'lcub lbrace'],
-  ['|', 'verbar vert verticalline'],
+  ['|', 'verbar vert VerticalLine'],
   ['}', 'rcub rbrace'],
+  ['fj', 'fjlig'],
 ];
-const readName = (name: string): string => NAMED.get(name.toLowerCase()) ?? '';
+const readName = (name: string): string => NAMED.get(name) ?? '';
 
 const NAMED: ReadonlyMap<string, string> = new Map(
   NAMES.flatMap(([character, names]) => names.split(' ').map((name) => [name, character] as const)),
 );
 /** Some names of old are read without a semicolon. */
 const CHARACTER = new RegExp(
-  `&(?:#0*(\\d{1,7});?|#x0*([0-9a-f]{1,6});?|(${[...NAMED.keys()].join('|')});|(amp|lt|gt|quot))`,
-  'gi',
+  `&(?:#0*(\\d{1,7});?|#[xX]0*([0-9a-fA-F]{1,6});?|(${[...NAMED.keys()].join('|')});|(amp|AMP|lt|LT|gt|GT|quot|QUOT))`,
+  'g',
 );
 
 export interface Reading {

@@ -8,6 +8,9 @@ import type { AskOptions } from '../run-guard.ts';
 /** Its steps say how many characters they looked at. */
 export type Work<Result> = Generator<number, Result, void>;
 
+/** As many characters take as long as one value, or one look at a short text. */
+export const A_VALUE = 64;
+
 export type RunWork = <Result>(work: Work<Result>, options: AskOptions) => Result | Promise<Result>;
 
 /** Characters that are looked at before the answer, and in each turn after that. */

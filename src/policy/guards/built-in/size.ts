@@ -5,7 +5,7 @@ import { isObject } from '../../../platform/json.ts';
 import type { AskedMessage } from '../asked-message.ts';
 import { type Decision, PASS } from '../decision.ts';
 import type { AskGuard } from '../run-guard.ts';
-import { createRunWork, type RunWork, type Work } from './run-work.ts';
+import { A_VALUE, createRunWork, type RunWork, type Work } from './run-work.ts';
 
 export function createSizeGuard(maxBytes: number, run: RunWork = createRunWork()): AskGuard {
   function* judge({ value, phase }: AskedMessage): Work<Decision> {
@@ -45,8 +45,6 @@ const COLON = 1;
 const QUOTES = 2;
 /** Characters of a text that are written at a time. */
 const PIECE = 65_536;
-/** As many take as long as one value. */
-const A_VALUE = 64;
 
 const isShort = (value: unknown): value is string =>
   typeof value === 'string' && value.length < A_VALUE;

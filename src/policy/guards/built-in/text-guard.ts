@@ -3,9 +3,9 @@
 import { type Decision, PASS } from '../decision.ts';
 import type { GuardAction } from '../guard-config.ts';
 import type { AskGuard } from '../run-guard.ts';
-import { mapTexts } from './map-texts.ts';
+import { type Form, mapTexts } from './map-texts.ts';
 import { listReadings, type Read, type Reading } from './readings.ts';
-import type { RunWork, Work } from './run-work.ts';
+import { A_VALUE, type RunWork, type Work } from './run-work.ts';
 
 /** Something in a text that may not go through. */
 export interface Found {
@@ -16,7 +16,7 @@ export interface Found {
 
 interface TextGuard {
   /** In their order. None is longer than `OVERLAP`. */
-  find(text: string): readonly Found[];
+  find(text: string, form: Form): readonly Found[];
   /** What is written in its place. */
   toMark(name: string): string;
   /** The guard's words, where it refuses. */
@@ -28,7 +28,9 @@ interface TextGuard {
 export function createTextGuard(guard: TextGuard, action: GuardAction, run: RunWork): AskGuard {
   function* judge(value: unknown): Work<Decision> {
     const found = new Set<string>();
-    const redacted = yield* mapTexts(value, (text, name) => redact(guard, text, name, found));
+    const redacted = yield* mapTexts(value, (text, name, form) =>
+      redact(guard, text, name, form, found),
+    );
     if (found.size === 0) return PASS;
     return action === 'redact'
       ? { kind: 'change', value: redacted }
@@ -42,13 +44,14 @@ function redact(
   guard: TextGuard,
   text: string,
   name: string,
+  form: Form,
   found: Set<string>,
 ): string | Work<string> {
   // Most texts are short, and read in one way.
   const isAsItStands = text.length <= PART && !SPECIAL.test(text);
-  return isAsItStands && guard.find(text).length === 0
+  return isAsItStands && guard.find(text, form).length === 0
     ? text
-    : redactParts(guard, text, name, found);
+    : redactParts(guard, text, name, form, found);
 }
 
 /** What escapes are made of, and what `findLast` looks at. */
@@ -58,21 +61,24 @@ function* redactParts(
   guard: TextGuard,
   text: string,
   name: string,
+  form: Form,
   found: Set<string>,
 ): Work<string> {
   const shown: Found[] = [];
   const hidden = new Set<string>();
+  const closer = text.length > PART ? text.replace(GAP, ([first = '']) => first) : text;
+  if (closer !== text) yield* redactParts(guard, closer, name, form, hidden);
   for (const { from, start, end, part } of cutParts(text)) {
-    const known = guard.find(part);
+    const known = guard.find(part, form);
     for (const one of known) {
       const at = from + one.start;
       if (at >= start && at < end) shown.push({ ...one, start: at, end: from + one.end });
     }
-    yield part.length;
+    yield part.length + A_VALUE;
     for (const reading of listReadings(part, guard.findLast?.(name))) {
-      yield part.length;
+      yield part.length + A_VALUE;
       if (reading === undefined) continue;
-      for (const one of findHidden(guard, part, known, reading)) hidden.add(one.name);
+      for (const one of findHidden(guard, part, known, reading, form)) hidden.add(one.name);
     }
   }
   for (const one of [...hidden, ...shown.map((each) => each.name)]) found.add(one);
@@ -88,12 +94,13 @@ function findHidden(
   part: string,
   known: readonly Found[],
   { text, read }: Reading,
+  form: Form,
 ): readonly Found[] {
-  const found = find(text);
+  const found = find(text, form);
   if (known.length === 0) return found;
   const asKnown = new Set(known.map(({ start, end }) => read(part.slice(start, end))));
   const others = found.filter(({ start, end }) => !asKnown.has(text.slice(start, end)));
-  return [...others, ...find(read(replaceAll(part, known, toMark)))];
+  return [...others, ...find(read(replaceAll(part, known, toMark)), form)];
 }
 
 /** Of what overlaps the first counts, for all of it. */
@@ -114,6 +121,8 @@ const PART = 40_960;
 const OVERLAP = 24_576;
 /** By which it is told whether something begins there. */
 const BEFORE = 64;
+/** White space that readers of addresses pass over, so that what stands around it could be in two parts. */
+const GAP = /(?<!\s)\s{4096,}/g;
 /** A cut is made within so many characters, where nothing that has no space can go on. */
 const AROUND_CUT = 1_024;
 const BOUNDARY = /[\s"'<>()][^\s"'<>()]*$/;
