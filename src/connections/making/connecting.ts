@@ -99,13 +99,14 @@ export function createConnecting(
       const verifier = server.auth.pkce ? generateSecret() : undefined;
       if (verifier !== undefined) requirePkce(server, at);
       const place = findPlace(request.owner, server.name);
+      const redirectUri = buildRedirectUri(deps.baseUrl, server);
       const state = await logins.put({
         owner: place.owner,
         server: server.name,
         serverOrigin: new URL(server.url).origin,
         browserHash: browser.hash,
         requestId: browser.requestId,
-        redirectUri: buildRedirectUri(deps.baseUrl, server),
+        redirectUri,
         issuer: at.issuer,
         isIssuerKnown: at.isIssuerKnown,
         sendsIssuer: at.sendsIssuer,
@@ -120,7 +121,7 @@ export function createConnecting(
         ...Object.entries(server.auth.parameters ?? {}),
         ['response_type', 'code'],
         ['client_id', client.id],
-        ['redirect_uri', buildRedirectUri(deps.baseUrl, server)],
+        ['redirect_uri', redirectUri],
         ['state', state],
         ...(scopes === undefined ? [] : [['scope', scopes.join(' ')] as const]),
         ...(resource === undefined ? [] : [['resource', resource] as const]),

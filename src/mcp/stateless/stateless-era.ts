@@ -189,9 +189,10 @@ export function createStatelessEra(deps: StatelessEraDeps): EraHandler {
     const shown = { resultType: 'complete', ...result, ...hint, _meta: meta };
     // As it is written it goes on, between what is added.
     const kept = findTextWithout(result, hint === undefined ? ADDED : ADDED_WITH_HINT);
+    if (kept === undefined) return shown;
     const added = `"_meta":${findText(meta) ?? writeExactJson(meta)}`;
     const behind = hint === undefined ? added : `${JSON.stringify(hint).slice(1, -1)},${added}`;
-    const written = kept && addMembers(kept, '"resultType":"complete"', behind);
+    const written = addMembers(kept, '"resultType":"complete"', behind);
     if (written !== undefined) noteWritten(shown, written);
     return shown;
   }
