@@ -1,9 +1,6 @@
 // A part of the composition root: calls that somebody has to agree to before they run (§27).
-import type { Config } from '../config/config.ts';
 import { type AskFirstDeps, createAskFirst } from '../mcp/control/ask-first.ts';
 import type { AskFirst } from '../mcp/control/run-target.ts';
-import type { Clock } from '../platform/clock.ts';
-import type { Log } from '../platform/log.ts';
 import type { Approvals } from '../policy/approvals/approvals.ts';
 import { hasApprovalsPage } from '../policy/approvals/ask-problems.ts';
 import {
@@ -16,22 +13,9 @@ import {
   joinApprovalObservers,
   measureApprovals,
 } from '../policy/approvals/observe-approvals.ts';
+import type { Runtime } from '../runtime/runtime.ts';
 import { buildApprovalsChannelName } from '../store/keys.ts';
 import { createReplicas } from '../store/replicas/replicas.ts';
-import type { Seal } from '../store/seal/seal.ts';
-import type { Bus, KeyValue } from '../store/store.ts';
-import type { Audit } from '../telemetry/audit/audit.ts';
-import type { Metrics } from '../telemetry/metrics/metrics.ts';
-
-interface GatewayApprovalsDeps extends Pick<AskFirstDeps, 'getGuards'> {
-  readonly store: KeyValue & Bus;
-  readonly getSeal: () => Promise<Seal>;
-  readonly clock: Clock;
-  readonly log: Log;
-  readonly metrics: Metrics;
-  /** Undefined without `AUDIT_LOG`. */
-  readonly audit: Audit | undefined;
-}
 
 export interface GatewayApprovals {
   readonly approvals: Approvals;
@@ -39,10 +23,13 @@ export interface GatewayApprovals {
   close(): void;
 }
 
-export function openApprovals(config: Config, deps: GatewayApprovalsDeps): GatewayApprovals {
-  const { metrics, audit, getGuards } = deps;
+export function openApprovals(
+  runtime: Runtime,
+  getGuards: AskFirstDeps['getGuards'],
+): GatewayApprovals {
+  const { config, metrics, audit } = runtime;
   const replicas = createReplicas<ApprovalMessage>({
-    ...deps,
+    ...runtime,
     channel: buildApprovalsChannelName(config.mcp.sessions.keyPrefix),
     isMessage: isApprovalMessage,
   });
@@ -50,7 +37,7 @@ export function openApprovals(config: Config, deps: GatewayApprovalsDeps): Gatew
     measureApprovals(metrics),
     ...(audit === undefined ? [] : [auditApprovals(audit)]),
   ]);
-  const approvals = createApprovals({ ...deps, replicas, observer });
+  const approvals = createApprovals({ ...runtime, replicas, observer });
   return {
     approvals,
     askFirst: createAskFirst({

@@ -1,5 +1,4 @@
 // A part of the composition root: users' connections to servers, where clients get the gateway's own tokens.
-import type { Config } from '../config/config.ts';
 import type { ConnectionParts } from '../connections/connections.ts';
 import { type ConnectionsDeps, createConnections } from '../connections/create-connections.ts';
 import { createOperatedConnections } from '../connections/for-operators.ts';
@@ -8,20 +7,7 @@ import {
   createCountConnections,
   measureRefreshes,
 } from '../connections/observers/measure-connections.ts';
-import type { OutboundNetwork } from '../platform/outbound/outbound-network.ts';
-import { createPublicNetwork, type Network } from '../platform/outbound/public-network.ts';
-import type { Audit } from '../telemetry/audit/audit.ts';
-import type { Metrics } from '../telemetry/metrics/metrics.ts';
-
-interface GatewayConnectionsDeps
-  extends Omit<ConnectionsDeps, 'network' | 'observers' | 'metrics'> {
-  /** In place of the public network. */
-  readonly network: Network | undefined;
-  readonly tunnel: OutboundNetwork['openTunnel'];
-  readonly metrics: Metrics;
-  /** Undefined without `AUDIT_LOG`. */
-  readonly audit: Audit | undefined;
-}
+import type { Runtime } from '../runtime/runtime.ts';
 
 export interface GatewayConnections {
   readonly parts: ConnectionParts;
@@ -37,14 +23,19 @@ const MAX_LOOKUPS = 200;
 
 /** Undefined where clients get the provider's tokens. */
 export function openConnections(
-  config: Config,
-  { network, tunnel, listServers, audit, ...deps }: GatewayConnectionsDeps,
+  runtime: Runtime,
+  listServers: ConnectionsDeps['listServers'],
 ): GatewayConnections | undefined {
-  const { store, clock, metrics } = deps;
+  const { config, store, clock, metrics, audit, fetch, log, loginSeal, outbound } = runtime;
   const opened = createConnections(config, {
-    ...deps,
-    network: network ?? createPublicNetwork({ clock, tunnel, maxLookups: MAX_LOOKUPS }),
+    store,
+    seal: loginSeal,
+    fetch,
+    network: outbound.openPublicNetwork(MAX_LOOKUPS),
     listServers,
+    clock,
+    log,
+    metrics,
     observers: [
       measureRefreshes(metrics),
       ...(audit ? [auditConnections({ audit, store, clock })] : []),

@@ -30,22 +30,19 @@ import {
   noteRefusals,
 } from '../operations/create-admin.ts';
 import { createHealthEndpoints, createMetricsEndpoints } from '../operations/endpoints.ts';
-import { type Clock, pause, systemClock } from '../platform/clock.ts';
+import { type Clock, pause } from '../platform/clock.ts';
 import type { Fetch } from '../platform/fetch-with-limits.ts';
-import { createLog, type Log } from '../platform/log.ts';
-import { openOutboundNetwork } from '../platform/outbound/outbound-network.ts';
+import type { Log } from '../platform/log.ts';
 import type { Network } from '../platform/outbound/public-network.ts';
 import { PACKAGE_NAME, PACKAGE_VERSION } from '../platform/own-files.ts';
 import { findAskProblems } from '../policy/approvals/ask-problems.ts';
 import { createClientOf } from '../policy/rules/client-of.ts';
 import { describeNamed } from '../policy/rules/named-facts.ts';
+import { openRuntime } from '../runtime/runtime.ts';
 import { createLogo } from '../site/logo.ts';
 import { createServerCardEndpoints } from '../site/server-card-endpoints.ts';
-import { instrumentStore } from '../store/observe-store.ts';
-import { openStore } from '../store/open.ts';
-import { createLoginSeal, createReplicaSeal } from '../store/seal/secrets.ts';
 import type { Store } from '../store/store.ts';
-import { type Metrics, noMetrics } from '../telemetry/metrics/metrics.ts';
+import type { Metrics } from '../telemetry/metrics/metrics.ts';
 import type { IdlePattern } from '../upstreams/catalog/idle-patterns.ts';
 import type { Setup } from '../upstreams/catalog/plan.ts';
 import type { ServerFacts } from '../upstreams/catalog/upstream-catalogs.ts';
@@ -59,7 +56,6 @@ import type { StoredLock } from '../upstreams/lock/lock-file.ts';
 import { openApprovals } from './approvals.ts';
 import type { GatewayFile } from './configuration/gateway-file.ts';
 import { openConnections } from './connections.ts';
-import { openObservation } from './observation.ts';
 import { createPublicSite } from './site.ts';
 
 /** Dependencies of a gateway; defaults are used for those left out. */
@@ -136,33 +132,21 @@ export async function createGateway(
   if (overrides.file !== undefined) checkFile(overrides.file, config);
   const machineClients = createMachineClients(overrides.file?.clients);
   const logo = await createLogo(config.site.logo, config.server.baseUrl);
-  const { metricsEnabled: hasMetrics, environment, displayName } = config.server;
-  const clock = overrides.clock ?? systemClock;
-  const log =
-    overrides.log ?? createLog(config.server.logLevel, { format: config.server.logFormat });
-  const outbound = openOutboundNetwork({ outbound: config.outbound });
-  const ownCatalog = serveOwnCatalog(overrides.catalog ?? builtInCatalog, { clock, log });
-  const metrics = hasMetrics ? (overrides.metrics ?? (await createMetrics())) : noMetrics;
-  const observation = await openObservation(config, {
-    clock,
-    log,
-    metrics,
+  const { environment, displayName } = config.server;
+  const runtime = await openRuntime(config, {
+    ...overrides,
     hasOwnTools: overrides.catalog !== undefined,
   });
-  const { audit, tracing, getTraceId } = observation;
-  const fetch = observation.traceFetch(overrides.fetch ?? outbound.fetch);
-  const opened = overrides.store ?? (await openStore(config, { clock, log }));
-  const measured = hasMetrics ? instrumentStore(opened, metrics, clock) : opened;
-  const store = observation.traceStore(measured);
+  const { clock, log, metrics, audit, tracing, fetch, outbound, store, loginSeal, getSeal } =
+    runtime;
+  const ownCatalog = serveOwnCatalog(overrides.catalog ?? builtInCatalog, { clock, log });
   /** Its folder can be used again at once. */
   async function closeStore(error: unknown): Promise<never> {
-    await store.close();
+    await runtime.close();
     throw error;
   }
-  const loginSeal = await createLoginSeal(config.oauth.stateSecret).catch(closeStore);
   logStartWarnings(config, log);
 
-  const getSeal = createReplicaSeal(config.mcp.sessions.keyPrefix, { store, clock, loginSeal });
   let upstreams: GatewayUpstreams | undefined;
   /** What there is at `/mcp/<name>`: servers and views. */
   const namedPaths = {
@@ -195,18 +179,7 @@ export async function createGateway(
   });
   const listConnectionServers = () =>
     connections === undefined ? [] : (upstreams?.listConnectionServers() ?? []);
-  const connections = openConnections(config, {
-    store,
-    seal: loginSeal,
-    fetch,
-    network: overrides.network,
-    tunnel: outbound.openTunnel,
-    listServers: listConnectionServers,
-    clock,
-    log,
-    metrics,
-    audit,
-  });
+  const connections = openConnections(runtime, listConnectionServers);
   const gatewayTokens =
     ownTokens &&
     openGatewayTokens(config, {
@@ -262,15 +235,7 @@ export async function createGateway(
   const describeUser = (user: UserContext) =>
     upstreams && describeNamed(user, upstreams.getNamedFacts());
   const getGuards = () => upstreams?.getGuards();
-  const approvals = openApprovals(config, {
-    getGuards,
-    store,
-    getSeal,
-    clock,
-    log,
-    metrics,
-    audit,
-  });
+  const approvals = openApprovals(runtime, getGuards);
   const mcp = createMcp(config.mcp, {
     catalogs: upstreams?.catalogs ?? { all: ownCatalog, findNamed: () => undefined },
     policies: upstreams?.catalogs.policies,
@@ -314,13 +279,11 @@ export async function createGateway(
     verifyToken: auth.verifyToken,
     serverUrls,
     namedPaths,
-    network: overrides.network,
+    outbound,
     needsClients,
     getPublicTools: site.getPublicTools,
-    tunnel: outbound.openTunnel,
     audit,
     tracing,
-    getTraceId,
     noteFailure: loginFailures?.note,
     gatewayTokens,
     callApprovals: approvals.approvals,
@@ -337,7 +300,6 @@ export async function createGateway(
           store,
           clock,
           audit,
-          getTraceId,
           clientOf,
           loginFailures,
           people,
@@ -379,7 +341,7 @@ export async function createGateway(
     ...authorization.endpoints,
     ...(upstreams?.endpoints ?? []),
     ...createHealthEndpoints(readinessChecks, () => isShuttingDown),
-    ...(hasMetrics
+    ...(config.server.metricsEnabled
       ? createMetricsEndpoints(metrics, {
           countSessions: mcp.countSessions,
           countConnections: connections?.count ?? (async () => []),
@@ -443,25 +405,9 @@ export async function createGateway(
       approvals.close();
       auth.close();
       authorization.close();
-      outbound.close();
-      try {
-        await closeInTime('store', store.close(), clock);
-      } finally {
-        await closeInTime('audit log or the exporter of traces', observation.close(), clock);
-      }
+      await runtime.close();
     },
   };
-}
-
-/** Milliseconds for the store, and for what is written last: with what is in flight less than the time that containers are given. */
-const CLOSE_MS = 2000;
-
-/** @throws Error with the name of the part that takes longer. */
-async function closeInTime(part: string, closing: Promise<void>, clock: Clock): Promise<void> {
-  const tooLate = pause(clock, CLOSE_MS).then(() => {
-    throw new Error(`The ${part} did not close within ${CLOSE_MS / 1000} s`);
-  });
-  await Promise.race([closing, tooLate]);
 }
 
 /** @throws ConfigError with all that the file needs and the settings lack. */
@@ -478,9 +424,3 @@ const openUpstreams: typeof OpenUpstreams = async (...args) => {
   const upstreams = await import('../upstreams/create-upstreams.ts');
   return upstreams.openUpstreams(...args);
 };
-
-/** Loaded where it is used, as the store's driver is. */
-async function createMetrics(): Promise<Metrics> {
-  const { createPrometheusMetrics } = await import('../telemetry/metrics/prometheus.ts');
-  return createPrometheusMetrics();
-}

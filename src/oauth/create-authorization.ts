@@ -8,14 +8,12 @@ import type { ServerUrls } from '../config/server-urls.ts';
 import type { ConnectionServer } from '../connections/connection.ts';
 import type { ConnectionParts } from '../connections/connections.ts';
 import type { Endpoint } from '../endpoint/endpoint.ts';
-import type { GatewayRequest } from '../endpoint/message.ts';
 import type { NamedPaths } from '../endpoint/named-paths.ts';
 import type { Clock } from '../platform/clock.ts';
 import type { Fetch } from '../platform/fetch-with-limits.ts';
 import type { Log } from '../platform/log.ts';
-import type { OpenTunnel } from '../platform/outbound/outbound-network.ts';
-import { createPublicNetwork, type Network } from '../platform/outbound/public-network.ts';
 import type { Approvals as CallApprovals } from '../policy/approvals/approvals.ts';
+import type { Outbound } from '../runtime/runtime.ts';
 import type { GetPublicTools } from '../site/public-tools.ts';
 import type { Seal } from '../store/seal/seal.ts';
 import { warnOfForeignSecrets } from '../store/seal/secrets.ts';
@@ -46,12 +44,10 @@ export interface AuthorizationParts {
   readonly serverUrls: ServerUrls;
   /** What there is at `/mcp/<name>`. */
   readonly namedPaths: NamedPaths;
-  /** In place of the public network. */
-  readonly network: Network | undefined;
   readonly needsClients: () => boolean;
   /** Undefined where strangers see none. */
   readonly getPublicTools: GetPublicTools | undefined;
-  readonly tunnel: OpenTunnel;
+  readonly outbound: Outbound;
   /** Undefined without `AUDIT_LOG`. */
   readonly audit: Audit | undefined;
   /** Undefined where nothing is traced. */
@@ -65,7 +61,6 @@ export interface AuthorizationParts {
   /** Those of the configuration file as it stands now, for which there are connections. */
   readonly listConnectionServers: () => readonly ConnectionServer[];
   readonly machineClients: Pick<MachineClients, 'list'>;
-  readonly getTraceId: (request: GatewayRequest) => string | undefined;
   /** Undefined without an operators' page. */
   readonly noteFailure: NoteLoginFailure | undefined;
 }
@@ -89,7 +84,7 @@ export function createAuthorizationEndpoints(
   const { baseUrl } = config.server;
   const { allowedHosts } = oauth.clientIdMetadata;
   const takesAssertions = oauth.mode === 'broker' && oauth.idJag.isEnabled;
-  const network = parts.network ?? createPublicNetwork({ clock, tunnel: parts.tunnel });
+  const network = parts.outbound.openPublicNetwork();
   const clientDocuments = createClientDocuments({
     allowedHosts,
     redirectUris: selectRedirectUriRules(oauth, baseUrl),
@@ -98,10 +93,9 @@ export function createAuthorizationEndpoints(
     log,
     network,
   });
-  const documentOffer =
-    parts.network === undefined
-      ? createDocumentOffer({ allowedHosts, network, clock, log })
-      : createUncheckedOffer(allowedHosts);
+  const documentOffer = parts.outbound.isPublic
+    ? createDocumentOffer({ allowedHosts, network, clock, log })
+    : createUncheckedOffer(allowedHosts);
   const handlers = createOAuth(config, {
     store,
     seal: loginSeal && warnOfForeignSecrets(loginSeal, { clock, log }),
@@ -124,7 +118,7 @@ export function createAuthorizationEndpoints(
   });
   const { noteRefusal } = handlers.logins;
   const observers = [
-    ...(parts.audit ? [auditLogins(parts.audit, parts.getTraceId)] : []),
+    ...(parts.audit ? [auditLogins(parts.audit)] : []),
     ...(parts.noteFailure ? [noteFailures(parts.noteFailure)] : []),
   ];
   const metadataDocuments = createServerMetadata(

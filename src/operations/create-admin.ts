@@ -28,10 +28,7 @@ type FromConfig =
 /** What other parts of the gateway have for the page. */
 export interface AdminParts
   extends Omit<AdminSources, FromConfig>,
-    Pick<
-      AdminEndpointsDeps,
-      'endSession' | 'endGrant' | 'endSelectedGrants' | 'getTraceId' | 'clientOf'
-    > {
+    Pick<AdminEndpointsDeps, 'endSession' | 'endGrant' | 'endSelectedGrants' | 'clientOf'> {
   readonly store: Store;
   /** Undefined without `AUDIT_LOG`. */
   readonly audit: Audit | undefined;

@@ -1,5 +1,6 @@
 // §4.4, §7.1: the JSON-RPC 2.0 envelope.
 
+import type { GatewayRequest } from '../endpoint/message.ts';
 import { fail } from '../errors/gateway-error.ts';
 import { writeExactJson } from '../platform/exact-json.ts';
 import { hasLevels, isObject, type JsonObject } from '../platform/json.ts';
@@ -166,3 +167,10 @@ const isValue = (value: unknown): value is string => typeof value === 'string' &
 /** `traceparent` is `00-<trace>-<span>-<flags>`. */
 export const readTraceId = ({ traceparent }: TraceContext): string | undefined =>
   traceparent?.slice(3, 35);
+
+/** Of the span that the gateway has for the request, else of the headers. */
+export const getTraceId = ({
+  trace,
+  headers,
+}: Pick<GatewayRequest, 'trace' | 'headers'>): string | undefined =>
+  readTraceId(trace?.getContext() ?? readTraceContext(headers));

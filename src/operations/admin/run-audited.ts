@@ -1,15 +1,15 @@
 // §22.1, §21.1: what operators read and do, and nobody else: the audit log has all of it, and whom it was refused.
 import type { ProtectedCall } from '../../endpoint/endpoint.ts';
-import type { GatewayRequest, Reply } from '../../endpoint/message.ts';
+import type { Reply } from '../../endpoint/message.ts';
 import { fail } from '../../errors/gateway-error.ts';
 import type { ClientOf } from '../../policy/rules/client-of.ts';
+import { getTraceId } from '../../protocol/json-rpc.ts';
 import type { Audit, AuditedAction } from '../../telemetry/audit/audit.ts';
 import type { Operators } from './operators.ts';
 
 export interface RunAuditedDeps {
   readonly operators: Operators;
   readonly audit: Audit;
-  readonly getTraceId: (request: GatewayRequest) => string | undefined;
   /** The OAuth client of a token that is refused; undefined where it is not known. */
   readonly clientOf: ClientOf;
 }
@@ -28,12 +28,7 @@ type RunAudited = (
 ) => Promise<Reply>;
 
 /** @throws GatewayError `operators_only` or `operators_client_only`, or what the work throws. */
-export const createRunAudited = ({
-  operators,
-  audit,
-  getTraceId,
-  clientOf,
-}: RunAuditedDeps): RunAudited =>
+export const createRunAudited = ({ operators, audit, clientOf }: RunAuditedDeps): RunAudited =>
   async function runAudited({ request, user }, what, work) {
     const action = {
       event: 'admin',
