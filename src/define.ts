@@ -85,5 +85,5 @@ export type {
   ToolAnnotations,
   ToolDescription,
 } from './mcp/catalog/descriptions.ts';
-export type { TraceContext } from './protocol/json-rpc.ts';
 export type { LogSeverity } from './protocol/methods.ts';
+export type { TraceContext } from './telemetry/tracing/trace-context.ts';

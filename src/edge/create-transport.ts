@@ -6,9 +6,9 @@ import type { Endpoint } from '../endpoint/endpoint.ts';
 import type { GatewayRequest } from '../endpoint/message.ts';
 import type { Clock } from '../platform/clock.ts';
 import type { Log } from '../platform/log.ts';
-import { readTraceContext } from '../protocol/json-rpc.ts';
 import { createSite } from '../site/site.ts';
 import type { Metrics } from '../telemetry/metrics/metrics.ts';
+import { readTraceContext } from '../telemetry/tracing/trace-context.ts';
 import type { Tracing } from '../telemetry/tracing/tracing.ts';
 import { createCanonicalizePath } from './canonical-path.ts';
 import {

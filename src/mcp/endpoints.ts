@@ -15,14 +15,10 @@ import { fail } from '../errors/gateway-error.ts';
 import { truncateForLog } from '../platform/log.ts';
 import { EVENT_STREAM_HEADERS } from '../platform/sse.ts';
 import { stripUri } from '../platform/strip-uri.ts';
-import {
-  type JsonRpcMessage,
-  parseMessage,
-  type RequestId,
-  readTraceId,
-} from '../protocol/json-rpc.ts';
+import { type JsonRpcMessage, parseMessage, type RequestId } from '../protocol/json-rpc.ts';
 import { checkVersionHeader, detectEra, type Era } from '../protocol/revisions.ts';
 import type { SessionLookup } from '../store/store.ts';
+import { readTraceId } from '../telemetry/tracing/trace-context.ts';
 import {
   Call,
   type CallObserver,

@@ -5,8 +5,8 @@ import type { GatewayRequest, PendingReply, Reply, RequestBody } from '../endpoi
 import { toGatewayError } from '../errors/gateway-error.ts';
 import type { Clock } from '../platform/clock.ts';
 import type { Log } from '../platform/log.ts';
-import { getTraceId } from '../protocol/json-rpc.ts';
 import type { Audit, AuditEvent } from '../telemetry/audit/audit.ts';
+import { getTraceId } from '../telemetry/tracing/trace-context.ts';
 import type { LoginStep, NoteLoginFailure } from './login-failures.ts';
 import {
   addFactsOfRequest,

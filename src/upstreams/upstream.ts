@@ -7,10 +7,10 @@ import type { JsonRpcErrorObject } from '../errors/gateway-error.ts';
 import type { ClientCapabilities } from '../mcp/catalog/client-requests.ts';
 import type { CancelSignal } from '../platform/cancellation.ts';
 import type { JsonObject } from '../platform/json.ts';
-import type { TraceContext } from '../protocol/json-rpc.ts';
 import type { ListName } from '../protocol/list-kinds.ts';
 import type { LogSeverity } from '../protocol/methods.ts';
 import type { Era } from '../protocol/revisions.ts';
+import type { TraceContext } from '../telemetry/tracing/trace-context.ts';
 import type { CommonUpstreamConfig } from './config/common-config.ts';
 
 export interface Upstream<Config extends CommonUpstreamConfig = CommonUpstreamConfig> {

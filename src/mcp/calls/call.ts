@@ -6,16 +6,11 @@ import type { GatewayError } from '../../errors/gateway-error.ts';
 import { Cancellation, type CancelSignal, toAbortSignal } from '../../platform/cancellation.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
 import type { Log } from '../../platform/log.ts';
-import {
-  type JsonRpcMessage,
-  type RequestId,
-  readMeta,
-  readTraceContext,
-  type TraceContext,
-} from '../../protocol/json-rpc.ts';
+import { type JsonRpcMessage, type RequestId, readMeta } from '../../protocol/json-rpc.ts';
 import { findMethod, isAvailable, type Method } from '../../protocol/methods.ts';
 import type { Era } from '../../protocol/revisions.ts';
 import type { SessionAccess, SessionLookup } from '../../store/store.ts';
+import { readTraceContext, type TraceContext } from '../../telemetry/tracing/trace-context.ts';
 import type { ServedCatalog, Target } from '../catalog/served-catalog.ts';
 import { acceptsEventStream, ResponseStream } from '../streaming/response-stream.ts';
 import type { McpResponse, Outcome, SessionInfo } from './outcome.ts';

@@ -3,9 +3,9 @@
 import type { UserContext } from '../../endpoint/message.ts';
 import type { Clock } from '../../platform/clock.ts';
 import type { JsonObject } from '../../platform/json.ts';
-import { readTraceContext, readTraceId } from '../../protocol/json-rpc.ts';
 import type { MethodItem } from '../../protocol/methods.ts';
 import type { Audit, AuditedAction, AuditedEnd } from '../../telemetry/audit/audit.ts';
+import { readTraceContext, readTraceId } from '../../telemetry/tracing/trace-context.ts';
 import type { CallObserver, CallRecord } from '../calls/call.ts';
 import type { Outcome } from '../calls/outcome.ts';
 

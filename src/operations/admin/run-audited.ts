@@ -3,8 +3,8 @@ import type { ProtectedCall } from '../../endpoint/endpoint.ts';
 import type { Reply } from '../../endpoint/message.ts';
 import { fail } from '../../errors/gateway-error.ts';
 import type { ClientOf } from '../../policy/rules/client-of.ts';
-import { getTraceId } from '../../protocol/json-rpc.ts';
 import type { Audit, AuditedAction } from '../../telemetry/audit/audit.ts';
+import { getTraceId } from '../../telemetry/tracing/trace-context.ts';
 import type { Operators } from './operators.ts';
 
 export interface RunAuditedDeps {

@@ -2,8 +2,9 @@
 
 import type { UserContext } from '../../endpoint/message.ts';
 import type { CancelSignal } from '../../platform/cancellation.ts';
-import type { RequestId, TraceContext } from '../../protocol/json-rpc.ts';
+import type { RequestId } from '../../protocol/json-rpc.ts';
 import type { ItemKind } from '../../protocol/list-kinds.ts';
+import type { TraceContext } from '../../telemetry/tracing/trace-context.ts';
 
 /** What a guard can look at, as `on` in the configuration file names it (§26.1). */
 export const GUARD_POINTS = [

@@ -6,8 +6,8 @@ import { CallStopped } from '../../mcp/control/call-stopped.ts';
 import type { QuestionGuards } from '../../mcp/control/question-guards.ts';
 import type { CancelSignal } from '../../platform/cancellation.ts';
 import type { JsonObject } from '../../platform/json.ts';
-import type { TraceContext } from '../../protocol/json-rpc.ts';
 import { isLogSeverity, type LogSeverity } from '../../protocol/methods.ts';
+import type { TraceContext } from '../../telemetry/tracing/trace-context.ts';
 import type { Upstream, UpstreamCaller, UpstreamQuestion } from '../upstream.ts';
 import { refuseQuestion } from './questions.ts';
 
