@@ -1,8 +1,7 @@
 // §24: what happened to a connection, told to all replicas: what they know of it ends, and whoever waits for it goes on.
-import type { Clock } from '../platform/clock.ts';
 import { isObject } from '../platform/json.ts';
-import type { Log } from '../platform/log.ts';
 import { createWarnThrottle } from '../platform/throttle.ts';
+import type { Runtime } from '../runtime/runtime.ts';
 import type { Replicas } from '../store/replicas/replicas.ts';
 import type { KnownAccess } from './access/known-access.ts';
 import type { ConnectionOwner, ConnectionState } from './connection.ts';
@@ -45,21 +44,12 @@ export const isConnectionMessage = (value: unknown): value is ConnectionMessage 
 const isOwner = (value: unknown): boolean =>
   value === 'shared' || (isObject(value) && typeof value.sub === 'string');
 
-export interface ConnectionChangesDeps {
-  readonly replicas: Pick<Replicas<ConnectionMessage>, 'send' | 'listen' | 'ownName'>;
-  readonly known: Pick<KnownAccess, 'forget'>;
-  readonly findPlace: FindPlace;
-  readonly clock: Clock;
-  readonly log: Log;
-}
-
-export function createConnectionChanges({
-  replicas,
-  known,
-  findPlace,
-  clock,
-  log,
-}: ConnectionChangesDeps): ConnectionChanges & LockReleases {
+export function createConnectionChanges(
+  { clock, log }: Runtime,
+  replicas: Pick<Replicas<ConnectionMessage>, 'send' | 'listen' | 'ownName'>,
+  known: Pick<KnownAccess, 'forget'>,
+  findPlace: FindPlace,
+): ConnectionChanges & LockReleases {
   const listeners = new Set<(place: Place, change: Change) => void>();
   const waiting = new Map<string, Set<() => void>>();
   const { ownName: from } = replicas;

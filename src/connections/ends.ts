@@ -1,22 +1,10 @@
 // §24: connections end: here at once, and at the authorization server where it can be told (RFC 7009).
 import { createWorkQueue } from '../platform/work-queue.ts';
-import type { KnownAccess } from './access/known-access.ts';
-import type { ConnectionChanges } from './changes.ts';
 import type { ConnectionServer, EndedBy } from './connection.ts';
-import type { ConnectionObserver, Connections } from './connections.ts';
-import type { FindPlace, Place } from './records/place.ts';
-import type { ConnectionRecords } from './records/records.ts';
-import type { RevokeConnection } from './servers/revoke-connection.ts';
-
-export interface ConnectionEndsDeps {
-  readonly records: ConnectionRecords;
-  readonly known: KnownAccess;
-  readonly revokeConnection: RevokeConnection;
-  readonly changes: ConnectionChanges;
-  readonly observers: readonly ConnectionObserver[];
-  readonly findPlace: FindPlace;
-  readonly findServer: (name: string) => ConnectionServer | undefined;
-}
+import type { Connections } from './connections.ts';
+import type { KeptConnections } from './parts.ts';
+import type { Place } from './records/place.ts';
+import type { RevokeConnection } from './servers/revocation.ts';
 
 interface End {
   readonly isEnded: boolean;
@@ -27,9 +15,10 @@ interface End {
 const MAX_AT_ONCE = 20;
 
 export function createConnectionEnds(
-  deps: ConnectionEndsDeps,
+  { records, known, changes, observers, findPlace, listServers }: KeptConnections,
+  revokeConnection: RevokeConnection,
 ): Pick<Connections, 'end' | 'endOfUser' | 'endAtServer'> {
-  const { records, known, revokeConnection, changes, observers, findPlace, findServer } = deps;
+  const findServer = (name: string) => listServers().find((one) => one.name === name);
 
   /** First here: whatever the authorization server says, nothing is sent by it from now on. */
   async function endOne(

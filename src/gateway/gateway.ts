@@ -10,6 +10,7 @@ import type { Config } from '../config/config.ts';
 import { ConfigError, formatProblem } from '../config/problem.ts';
 import { createServerUrls } from '../config/server-urls.ts';
 import { logListening, logStartWarnings } from '../config/start-log.ts';
+import { createConnections } from '../connections/create-connections.ts';
 import { createTransport } from '../edge/create-transport.ts';
 import { createLimiter, createUnlimitedLimiter } from '../edge/limits/limiter.ts';
 import { getOriginalToken, type UserContext } from '../endpoint/message.ts';
@@ -55,7 +56,6 @@ import type { Lock } from '../upstreams/lock/lock.ts';
 import type { StoredLock } from '../upstreams/lock/lock-file.ts';
 import { openApprovals } from './approvals.ts';
 import type { GatewayFile } from './configuration/gateway-file.ts';
-import { openConnections } from './connections.ts';
 import { createPublicSite } from './site.ts';
 
 /** Dependencies of a gateway; defaults are used for those left out. */
@@ -179,7 +179,7 @@ export async function createGateway(
   });
   const listConnectionServers = () =>
     connections === undefined ? [] : (upstreams?.listConnectionServers() ?? []);
-  const connections = openConnections(runtime, listConnectionServers);
+  const connections = createConnections(runtime, listConnectionServers);
   const gatewayTokens =
     ownTokens &&
     openGatewayTokens(config, {
@@ -189,7 +189,7 @@ export async function createGateway(
       records: { store, seal: loginSeal, tracing },
       serverUrls,
       machineClients,
-      connections: connections?.parts.connections,
+      connections: connections?.connections,
       listNamedClaims: () => [
         ...(config.admin.groups.length > 0 ? ['groups'] : []),
         ...(upstreams?.listNamedClaims() ?? []),
@@ -222,7 +222,7 @@ export async function createGateway(
             getSeal,
             getProviderToken,
             findClientId: clientOf,
-            connections: connections?.parts,
+            connections: connections,
             fetch,
             metadata,
             clock,
@@ -287,7 +287,7 @@ export async function createGateway(
     noteFailure: loginFailures?.note,
     gatewayTokens,
     callApprovals: approvals.approvals,
-    connections: connections?.parts,
+    connections: connections,
     listConnectionServers,
     machineClients,
   });

@@ -1,39 +1,26 @@
 // §24: by what a request for an owner goes to a server, and what follows where the server refuses it.
 import { createExpiringMap } from '../../platform/bounded-map.ts';
-import type { Clock } from '../../platform/clock.ts';
 import { createSingleFlight } from '../../platform/single-flight.ts';
-import type { ConnectionChanges } from '../changes.ts';
+import type { Runtime } from '../../runtime/runtime.ts';
 import type { ConnectionServer } from '../connection.ts';
 import type { Access, ActiveAccess, Connections } from '../connections.ts';
+import type { KeptConnections } from '../parts.ts';
 import type { StoredConnection } from '../records/connection-record.ts';
-import type { FindPlace, Place } from '../records/place.ts';
-import type { ConnectionRecords } from '../records/records.ts';
+import type { Place } from '../records/place.ts';
 import { readBearerChallenge } from '../servers/protected-resource.ts';
-import { findRenewalTime, type KnownAccess } from './known-access.ts';
+import { findRenewalTime } from './known-access.ts';
 import { describeMissing, FORCED_AGAIN_MS, findLoginNeed, type Renewal } from './renewal.ts';
-
-export interface ConnectionAccessDeps {
-  readonly records: ConnectionRecords;
-  readonly known: KnownAccess;
-  readonly renewal: Renewal;
-  readonly changes: Pick<ConnectionChanges, 'listen'>;
-  readonly findPlace: FindPlace;
-  readonly clock: Clock;
-}
 
 /** A model tries again at once: the authorization server must not hear of each try. */
 const FAILURE_MS = 5000;
 const MAX_FAILURES = 2000;
 const DAY_MS = 86_400_000;
 
-export function createConnectionAccess({
-  records,
-  known,
-  renewal,
-  changes,
-  findPlace,
-  clock,
-}: ConnectionAccessDeps): Pick<Connections, 'getAccess' | 'peekConnectionId' | 'noteRefusal'> {
+export function createConnectionAccess(
+  { clock }: Runtime,
+  { records, known, changes, findPlace }: KeptConnections,
+  renewal: Renewal,
+): Pick<Connections, 'getAccess' | 'peekConnectionId' | 'noteRefusal'> {
   const loads = createSingleFlight<string, Access>();
   const refusals = createSingleFlight<string, Access>();
   const failures = createExpiringMap<Access>(MAX_FAILURES, clock.monotonic);

@@ -1,13 +1,12 @@
 // §24: what a renewal brought is stored before it is used: it is the only copy, and the tokens before may be worth nothing now.
 import { createBoundedMap } from '../../platform/bounded-map.ts';
-import { type Clock, pause } from '../../platform/clock.ts';
-import type { Log } from '../../platform/log.ts';
+import { pause } from '../../platform/clock.ts';
+import type { Runtime } from '../../runtime/runtime.ts';
 import type { ConnectionServer } from '../connection.ts';
 import type { ConnectionRecord } from '../records/connection-record.ts';
 import type { Place } from '../records/place.ts';
 import type { ConnectionRecords } from '../records/records.ts';
-import { isSameAccount } from '../servers/revoke-connection.ts';
-import type { RevokeTokens } from '../servers/revoke-tokens.ts';
+import { isSameAccount, type RevokeTokens } from '../servers/revocation.ts';
 import type { IssuedTokens } from '../tokens/token-answer.ts';
 
 export interface NewTokens {
@@ -30,20 +29,16 @@ export interface RenewedConnection {
   readonly tokens: IssuedTokens | undefined;
 }
 
-export interface NewTokensDeps {
-  readonly records: ConnectionRecords;
-  readonly revokeTokens: RevokeTokens;
-  readonly clock: Clock;
-  readonly log: Log;
-}
-
 /** For which the store is asked again while the lock is held. */
 const STORING_MS = 15_000;
 const PAUSE_MS = 250;
 const MAX_UNSAVED = 1000;
 
-export function createNewTokens(deps: NewTokensDeps): NewTokens {
-  const { records, revokeTokens, clock, log } = deps;
+export function createNewTokens(
+  { clock, log }: Runtime,
+  records: ConnectionRecords,
+  revokeTokens: RevokeTokens,
+): NewTokens {
   /** By the attempt that they came of. */
   const unsaved = createBoundedMap<string, IssuedTokens>(MAX_UNSAVED);
 

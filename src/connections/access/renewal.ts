@@ -2,31 +2,26 @@
 // answer was lost, the same is asked again: many servers take a refresh token until the one that took its place is used, or for
 // some minutes. The others say `invalid_grant`, and a login is needed; what was lost cannot be had there in any other way.
 
-import type { Clock } from '../../platform/clock.ts';
 import { generateSecret } from '../../platform/ids.ts';
-import { describeCause, type Log } from '../../platform/log.ts';
+import { describeCause } from '../../platform/log.ts';
 import { createWarnThrottle } from '../../platform/throttle.ts';
-import type { KeyValue } from '../../store/store.ts';
-import type { ConnectionChanges } from '../changes.ts';
+import type { Runtime } from '../../runtime/runtime.ts';
 import type { ConnectionServer } from '../connection.ts';
-import type { Access, ConnectionObserver } from '../connections.ts';
-import type { ConnectionRecord, StoredConnection } from '../records/connection-record.ts';
-import { describeChanged, isMadeFor } from '../records/made-for.ts';
-import type { Place } from '../records/place.ts';
-import type { ConnectionRecords } from '../records/records.ts';
+import type { Access } from '../connections.ts';
+import type { AuthorizationServers, KeptConnections } from '../parts.ts';
 import {
-  createRunExclusively,
-  type LockReleases,
-  StillUnderWay,
-} from '../records/run-exclusively.ts';
-import type { FindLoginPlace } from '../servers/authorization-server.ts';
-import type { OAuthClients } from '../servers/clients.ts';
+  type ConnectionRecord,
+  describeChanged,
+  isMadeFor,
+  type StoredConnection,
+} from '../records/connection-record.ts';
+import type { Place } from '../records/place.ts';
+import { createRunExclusively, StillUnderWay } from '../records/run-exclusively.ts';
 import { NoAnswer } from '../servers/outbound.ts';
-import type { RevokeTokens } from '../servers/revoke-tokens.ts';
 import type { FormPair, OAuthClient } from '../tokens/client-authentication.ts';
 import type { IssuedTokens, TokenAnswer } from '../tokens/token-answer.ts';
-import { type TokenEndpoint, TooManyRequests } from '../tokens/token-endpoint.ts';
-import { findRenewalTime, type KnownAccess, RESERVE_MS, toAccess } from './known-access.ts';
+import { TooManyRequests } from '../tokens/token-endpoint.ts';
+import { findRenewalTime, RESERVE_MS, toAccess } from './known-access.ts';
 import { createNewTokens } from './new-tokens.ts';
 
 export interface Renewal {
@@ -43,30 +38,19 @@ export interface Renewal {
   ): Promise<Access | undefined>;
 }
 
-export interface RenewalDeps {
-  readonly store: KeyValue;
-  readonly locks: LockReleases;
-  readonly records: ConnectionRecords;
-  readonly known: KnownAccess;
-  readonly clients: OAuthClients;
-  readonly tokenEndpoint: TokenEndpoint;
-  readonly revokeTokens: RevokeTokens;
-  readonly findLoginPlace: FindLoginPlace;
-  readonly changes: ConnectionChanges;
-  readonly observers: readonly ConnectionObserver[];
-  readonly clock: Clock;
-  readonly log: Log;
-}
-
 /** Until a renewal that failed is tried again, while the token that there is still serves: calls do not wait for each try. */
 const AGAIN_MS = 20_000;
 /** What is behind a server may answer 401 to one caller as often as it is called: the token is everybody's who is served by it. */
 export const FORCED_AGAIN_MS = 60_000;
 
-export function createRenewal(deps: RenewalDeps): Renewal {
-  const { records, known, clients, tokenEndpoint, changes, observers, clock, log } = deps;
-  const runExclusively = createRunExclusively<Access>(deps);
-  const newTokens = createNewTokens(deps);
+export function createRenewal(
+  runtime: Runtime,
+  { records, known, changes, observers }: KeptConnections,
+  { clients, tokenEndpoint, revokeTokens, findLoginPlace }: AuthorizationServers,
+): Renewal {
+  const { clock, log } = runtime;
+  const runExclusively = createRunExclusively<Access>(runtime, changes);
+  const newTokens = createNewTokens(runtime, records, revokeTokens);
   const warn = createWarnThrottle(clock, (server: string, reason: string, cause: unknown) =>
     log.warn('A token for a server was not renewed; its users keep their connections.', {
       server,
@@ -234,7 +218,7 @@ export function createRenewal(deps: RenewalDeps): Renewal {
     said: string,
   ): Promise<string> {
     try {
-      const { authorizationServer } = await deps.findLoginPlace(server);
+      const { authorizationServer } = await findLoginPlace(server);
       const isSame = authorizationServer.issuer === record.issuer;
       const isNew =
         isSame && (await clients.replaceForgotten(server, authorizationServer, forgottenId));

@@ -2,7 +2,13 @@
 import { parseObject } from '../../platform/json.ts';
 import { checkRecordVersion, RECORD_VERSION } from '../../store/keys.ts';
 import { createSeal, type Seal } from '../../store/seal/seal.ts';
-import type { ClientAuthMethod, ConnectionState } from '../connection.ts';
+import type {
+  ClientAuthMethod,
+  ConnectionInfo,
+  ConnectionServer,
+  ConnectionState,
+} from '../connection.ts';
+import { isSameIssuer } from '../servers/authorization-server.ts';
 import type { Place } from './place.ts';
 
 /** Times are epoch milliseconds. */
@@ -98,3 +104,45 @@ const derive = (seal: Seal, { ownerName, server }: Place): Seal =>
 
 const buildContext = ({ ownerName, server }: Place, issuer: string): string =>
   JSON.stringify(['connection', ownerName, server, issuer]);
+
+// An operator may give a server's name to another host, or name another authorization server: what was made for the one before
+// goes to neither.
+
+export type MadeFor = Pick<ConnectionRecord, 'serverOrigin' | 'issuer' | 'tokenUrl' | 'client'>;
+
+export function isMadeFor({ serverOrigin, ...record }: MadeFor, { url, auth }: ConnectionServer) {
+  return (
+    serverOrigin === new URL(url).origin &&
+    isAtNamed(record, auth) &&
+    // Its tokens are of no use to another client, and that one's secret is not for whoever made them.
+    (record.client.source !== 'configured' || record.client.id === auth.clientId)
+  );
+}
+
+function isAtNamed(
+  { issuer, tokenUrl }: Pick<MadeFor, 'issuer' | 'tokenUrl'>,
+  { authorizationServer: named }: ConnectionServer['auth'],
+): boolean {
+  if (named === undefined) return true;
+  return 'issuer' in named ? isSameIssuer(named.issuer, issuer) : named.tokenUrl === tokenUrl;
+}
+
+/** Where it was made for another. */
+export const describeChanged = ({ name }: Pick<ConnectionServer, 'name'>): string =>
+  `${name} was set up anew, at another address or with another login, since its user logged in: log in again`;
+
+/** As users and operators see it. */
+export function describeConnection(
+  server: ConnectionServer,
+  record: ConnectionRecord | undefined,
+): ConnectionInfo {
+  const isOfAnother = record?.state === 'active' && !isMadeFor(record, server);
+  return {
+    server: server.name,
+    state: isOfAnother ? 'login needed' : (record?.state ?? 'missing'),
+    account: record?.account,
+    since: record?.since,
+    scopes: record?.scopes,
+    problem: isOfAnother ? describeChanged(server) : record?.problem,
+  };
+}

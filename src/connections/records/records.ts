@@ -1,7 +1,7 @@
 // §24: connections in the store: each under its owner and server, and listed for both.
-import type { Clock } from '../../platform/clock.ts';
 import { hashSha256 } from '../../platform/ids.ts';
 import { isObject, parseObject } from '../../platform/json.ts';
+import type { Runtime } from '../../runtime/runtime.ts';
 import {
   buildConnectionKey,
   buildListedConnectionKey,
@@ -11,7 +11,6 @@ import {
 } from '../../store/keys.ts';
 import type { PagePlace } from '../../store/page.ts';
 import type { Seal } from '../../store/seal/seal.ts';
-import type { KeyValue } from '../../store/store.ts';
 import type { ConnectionOwner, ConnectionState } from '../connection.ts';
 import {
   type ConnectionRecord,
@@ -50,12 +49,6 @@ export interface TakenConnection {
 
 export type ConnectionCounts = Readonly<Record<Exclude<ConnectionState, 'missing'>, number>>;
 
-export interface ConnectionRecordsDeps {
-  readonly store: KeyValue;
-  readonly seal: Seal;
-  readonly clock: Clock;
-}
-
 /** Since the last renewal or use. */
 const KEPT_SECONDS = 31_536_000;
 /** So much longer it is listed, so that few renewals have to list it anew. */
@@ -64,11 +57,7 @@ const LISTED_RESERVE_SECONDS = 2_592_000;
 const MAX_OF_USER = 1000;
 const PAGE = 200;
 
-export function createConnectionRecords({
-  store,
-  seal,
-  clock,
-}: ConnectionRecordsDeps): ConnectionRecords {
+export function createConnectionRecords({ store, clock }: Runtime, seal: Seal): ConnectionRecords {
   /** Before it is written: nobody could end one that stands in no list. */
   async function enlist(place: Place, record: Unlisted): Promise<ConnectionRecord> {
     const ttlSeconds = KEPT_SECONDS + LISTED_RESERVE_SECONDS;

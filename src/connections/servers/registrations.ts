@@ -1,14 +1,13 @@
 // §24.2, RFC 7591: clients that the gateway registered at authorization servers: one at each, made once for all replicas.
 import { createExpiringMap } from '../../platform/bounded-map.ts';
-import type { Clock } from '../../platform/clock.ts';
 import { hashSha256 } from '../../platform/ids.ts';
 import { isStringArray, parseObject } from '../../platform/json.ts';
+import type { Runtime } from '../../runtime/runtime.ts';
 import { buildConnectionClientKey, RECORD_VERSION } from '../../store/keys.ts';
-import type { Seal } from '../../store/seal/seal.ts';
-import type { KeyValue } from '../../store/store.ts';
 import type { ClientAuthMethod, ConnectionServer } from '../connection.ts';
 import { ConnectionProblem } from '../connections.ts';
-import { createRunExclusively, type LockReleases } from '../records/run-exclusively.ts';
+import type { KeptConnections } from '../parts.ts';
+import { createRunExclusively } from '../records/run-exclusively.ts';
 import {
   chooseSecretMethod,
   readMethodName,
@@ -35,19 +34,6 @@ export interface Registrations {
   ): Promise<boolean>;
 }
 
-export interface RegistrationsDeps {
-  readonly store: KeyValue;
-  readonly locks: LockReleases;
-  readonly seal: Seal;
-  readonly outbound: Outbound;
-  readonly clock: Clock;
-  readonly baseUrl: string;
-  readonly displayName: string;
-  /** Those of the configuration file that have connections, as it is now. */
-  readonly listServers: () => readonly ConnectionServer[];
-  readonly issuers: Pick<KnownIssuers, 'listOthers'>;
-}
-
 /** Sealed in the store. */
 export interface Registration {
   readonly id: string;
@@ -67,9 +53,15 @@ const RENEWAL_MS = 600_000;
 const REFUSED_MS = 10_000;
 const MAX_REFUSED = 500;
 
-export function createRegistrations(deps: RegistrationsDeps): Registrations {
-  const { store, seal, outbound, clock, baseUrl, displayName, listServers, issuers } = deps;
-  const runExclusively = createRunExclusively<Registration>(deps);
+export function createRegistrations(
+  runtime: Runtime,
+  { seal, changes, listServers }: Pick<KeptConnections, 'seal' | 'changes' | 'listServers'>,
+  outbound: Outbound,
+  issuers: Pick<KnownIssuers, 'listOthers'>,
+): Registrations {
+  const { store, clock } = runtime;
+  const { baseUrl, displayName } = runtime.config.server;
+  const runExclusively = createRunExclusively<Registration>(runtime, changes);
   const refused = createExpiringMap<ConnectionProblem>(MAX_REFUSED, clock.monotonic);
 
   const hashPlace = (issuer: string): string => hashSha256(JSON.stringify([issuer, baseUrl]));

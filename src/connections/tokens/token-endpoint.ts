@@ -1,6 +1,6 @@
 // §24: requests to token and revocation endpoints (RFC 6749 §3.2, RFC 7009).
-import type { Clock } from '../../platform/clock.ts';
 import { createWorkQueue, type WorkQueue } from '../../platform/work-queue.ts';
+import type { Runtime } from '../../runtime/runtime.ts';
 import type { ConnectionServer } from '../connection.ts';
 import type { Outbound } from '../servers/outbound.ts';
 import type { AuthenticateForm, FormPair, OAuthClient } from './client-authentication.ts';
@@ -32,17 +32,11 @@ const MAX_WAITING_OF_SERVER = 275;
 /** Whoever waits longer holds a lock for longer than another replica waits for it. */
 const MAX_WAIT_MS = 10_000;
 
-export interface TokenEndpointDeps {
-  readonly outbound: Outbound;
-  readonly authenticate: AuthenticateForm;
-  readonly clock: Clock;
-}
-
-export function createTokenEndpoint({
-  outbound,
-  authenticate,
-  clock,
-}: TokenEndpointDeps): TokenEndpoint {
+export function createTokenEndpoint(
+  { clock }: Pick<Runtime, 'clock'>,
+  outbound: Outbound,
+  authenticate: AuthenticateForm,
+): TokenEndpoint {
   const createRefusal = () => new TooManyRequests('has too many requests waiting for it');
   const all = createWorkQueue({
     maxRunning: MAX_RUNNING,

@@ -1,18 +1,14 @@
 // What keeps connections, without a gateway around it: for what two of them do with one store, and what lies in it.
-import { loadConfig } from '../../../src/config/load.ts';
 import type {
   ConnectionAuth,
   ConnectionOwner,
   ConnectionServer,
 } from '../../../src/connections/connection.ts';
-import type { ConnectionObserver, ConnectionParts } from '../../../src/connections/connections.ts';
+import type { ConnectionParts } from '../../../src/connections/connections.ts';
 import { createConnections } from '../../../src/connections/create-connections.ts';
 import { type Clock, systemClock } from '../../../src/platform/clock.ts';
-import { createSeal } from '../../../src/store/seal/seal.ts';
 import type { Store } from '../../../src/store/store.ts';
-import { noMetrics } from '../../../src/telemetry/metrics/metrics.ts';
-import { collectLog } from '../gateway/log.ts';
-import { noInternet } from '../gateway/no-internet.ts';
+import { openTestRuntime } from '../gateway/runtime.ts';
 import { createBrowser } from './browser.ts';
 import type { ProtectedServer } from './protected-server.ts';
 
@@ -26,7 +22,6 @@ export const BOB = { issuer: PROVIDER, sub: 'bob' };
 export interface KeeperOptions {
   readonly servers: readonly ConnectionServer[];
   readonly clock?: Clock;
-  readonly observers?: readonly ConnectionObserver[];
 }
 
 export type Keeper = ConnectionParts & {
@@ -34,28 +29,15 @@ export type Keeper = ConnectionParts & {
   close(): void;
 };
 
-export function openKeeper(
-  store: Store,
-  { servers, clock = systemClock, observers = [] }: KeeperOptions,
-): Keeper {
-  const config = loadConfig({
+export function openKeeper(store: Store, { servers, clock = systemClock }: KeeperOptions): Keeper {
+  const env = {
     OAUTH_MODE: 'broker',
     BASE_URL: KEEPER_URL,
     OIDC_ISSUER: PROVIDER,
     OAUTH_CLIENT_ID: 'gateway',
     OAUTH_STATE_SECRET: SECRET,
-  });
-  const parts = createConnections(config, {
-    store,
-    seal: createSeal([SECRET]),
-    fetch: globalThis.fetch,
-    network: noInternet,
-    clock,
-    log: collectLog().log,
-    metrics: noMetrics,
-    listServers: () => servers,
-    observers,
-  });
+  };
+  const parts = createConnections(openTestRuntime({ env, store, clock }), () => servers);
   if (parts === undefined) throw new Error('It is for tokens of the gateway’s own.');
   return { ...parts, servers };
 }

@@ -1,9 +1,33 @@
-// §24: a connection that is over here is over at its authorization server, too, where that can be told (RFC 7009).
+// §24, RFC 7009: what is over here is over at its authorization server, too, where that can be told.
 import type { ConnectionServer } from '../connection.ts';
-import type { ConnectionRecord } from '../records/connection-record.ts';
-import { isMadeFor } from '../records/made-for.ts';
+import { type ConnectionRecord, isMadeFor } from '../records/connection-record.ts';
 import type { Place } from '../records/place.ts';
-import type { RevokeTokens } from './revoke-tokens.ts';
+import type { IssuedTokens } from '../tokens/token-answer.ts';
+import type { TokenEndpoint } from '../tokens/token-endpoint.ts';
+import type { OAuthClients } from './clients.ts';
+
+/** Undefined where it was done, or cannot be: then there is no revocation endpoint. Else what failed. Never rejects. */
+export type RevokeTokens = (
+  server: ConnectionServer,
+  at: Pick<ConnectionRecord, 'issuer' | 'client' | 'revocationUrl'>,
+  tokens: Pick<IssuedTokens, 'accessToken'> & Partial<Pick<IssuedTokens, 'refreshToken'>>,
+) => Promise<string | undefined>;
+
+export const createRevokeTokens = (
+  clients: Pick<OAuthClients, 'findForRecord'>,
+  tokenEndpoint: Pick<TokenEndpoint, 'revoke'>,
+): RevokeTokens =>
+  async function revokeTokens(server, at, { accessToken, refreshToken }) {
+    const { revocationUrl } = at;
+    if (revocationUrl === undefined) return undefined;
+    // With a refresh token goes what was made by it (§2.1).
+    const token =
+      refreshToken === undefined
+        ? ({ value: accessToken, hint: 'access_token' } as const)
+        : ({ value: refreshToken, hint: 'refresh_token' } as const);
+    const client = clients.findForRecord(server, at);
+    return tokenEndpoint.revoke(revocationUrl, client, token, server);
+  };
 
 /**
  * What was not done, in words for people. `server` is undefined for one that is not configured any more, `record` for one that could
