@@ -7,14 +7,15 @@ import type { Owner } from '../store/store.ts';
 import type { ConnectionCount } from '../telemetry/metrics/metrics.ts';
 import { createConnectionAccess } from './access/access.ts';
 import { createRenewal } from './access/renewal.ts';
+import { createAuthorizationServers } from './authorization-servers.ts';
 import { type ConnectionMessage, isConnectionMessage } from './changes.ts';
 import type { ConnectionInfo, ConnectionOwner, ConnectionServer } from './connection.ts';
 import type { ConnectionParts, Connections } from './connections.ts';
 import { createConnectionEnds } from './ends.ts';
+import { createKeptConnections } from './kept-connections.ts';
 import { createConnecting } from './making/connecting.ts';
 import { createLinkRequests } from './making/link-requests.ts';
 import { auditConnections, createCountConnections, measureRefreshes } from './observers.ts';
-import { createAuthorizationServers, createKeptConnections } from './parts.ts';
 import { describeConnection } from './records/connection-record.ts';
 
 export interface OpenConnections extends ConnectionParts {

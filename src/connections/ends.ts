@@ -2,7 +2,7 @@
 import { createWorkQueue } from '../platform/work-queue.ts';
 import type { ConnectionServer, EndedBy } from './connection.ts';
 import type { Connections } from './connections.ts';
-import type { KeptConnections } from './parts.ts';
+import type { KeptConnections } from './kept-connections.ts';
 import type { Place } from './records/place.ts';
 import type { RevokeConnection } from './servers/revocation.ts';
 

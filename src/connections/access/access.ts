@@ -4,7 +4,7 @@ import { createSingleFlight } from '../../platform/single-flight.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import type { ConnectionServer } from '../connection.ts';
 import type { Access, ActiveAccess, Connections } from '../connections.ts';
-import type { KeptConnections } from '../parts.ts';
+import type { KeptConnections } from '../kept-connections.ts';
 import type { StoredConnection } from '../records/connection-record.ts';
 import type { Place } from '../records/place.ts';
 import { readBearerChallenge } from '../servers/protected-resource.ts';

@@ -6,9 +6,10 @@ import { generateSecret } from '../../platform/ids.ts';
 import { describeCause } from '../../platform/log.ts';
 import { createWarnThrottle } from '../../platform/throttle.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
+import type { AuthorizationServers } from '../authorization-servers.ts';
 import type { ConnectionServer } from '../connection.ts';
 import type { Access } from '../connections.ts';
-import type { AuthorizationServers, KeptConnections } from '../parts.ts';
+import type { KeptConnections } from '../kept-connections.ts';
 import {
   type ConnectionRecord,
   describeChanged,

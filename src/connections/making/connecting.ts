@@ -3,9 +3,10 @@ import { randomBytes } from 'node:crypto';
 import { generateSecret, hashSha256, isEqualSecret } from '../../platform/ids.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { createSealedRecords } from '../../store/seal/sealed-records.ts';
+import type { AuthorizationServers } from '../authorization-servers.ts';
 import type { ConnectionOwner, ConnectionServer } from '../connection.ts';
 import { type Connecting, ConnectionProblem, type ConnectionRequest } from '../connections.ts';
-import type { AuthorizationServers, KeptConnections } from '../parts.ts';
+import type { KeptConnections } from '../kept-connections.ts';
 import {
   type ConnectionRecord,
   describeConnection,

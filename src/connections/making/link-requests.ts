@@ -5,7 +5,7 @@ import type { Runtime } from '../../runtime/runtime.ts';
 import { buildConnectionLinkKey } from '../../store/keys.ts';
 import { createSealedRecords, createSealedValues } from '../../store/seal/sealed-records.ts';
 import type { ConnectionRequest, ConnectionRequests, RequestOutcome } from '../connections.ts';
-import type { KeptConnections } from '../parts.ts';
+import type { KeptConnections } from '../kept-connections.ts';
 import type { Place } from '../records/place.ts';
 
 export interface LinkRequests extends ConnectionRequests {

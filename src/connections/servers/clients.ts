@@ -2,7 +2,7 @@
 import type { Runtime } from '../../runtime/runtime.ts';
 import type { ConnectionAuth, ConnectionServer } from '../connection.ts';
 import { ConnectionProblem } from '../connections.ts';
-import type { KeptConnections } from '../parts.ts';
+import type { KeptConnections } from '../kept-connections.ts';
 import type { ClientSource, ConnectionRecord } from '../records/connection-record.ts';
 import { chooseSecretMethod, type OAuthClient } from '../tokens/client-authentication.ts';
 import type { AuthorizationServer } from './authorization-server.ts';

@@ -6,7 +6,7 @@ import type { Runtime } from '../../runtime/runtime.ts';
 import { buildConnectionClientKey, RECORD_VERSION } from '../../store/keys.ts';
 import type { ClientAuthMethod, ConnectionServer } from '../connection.ts';
 import { ConnectionProblem } from '../connections.ts';
-import type { KeptConnections } from '../parts.ts';
+import type { KeptConnections } from '../kept-connections.ts';
 import { createRunExclusively } from '../records/run-exclusively.ts';
 import {
   chooseSecretMethod,
