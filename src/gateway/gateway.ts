@@ -12,7 +12,7 @@ import { createServerUrls } from '../config/server-urls.ts';
 import { logListening, logStartWarnings } from '../config/start-log.ts';
 import { createConnections } from '../connections/create-connections.ts';
 import { createTransport } from '../edge/create-transport.ts';
-import { createLimiter, createUnlimitedLimiter } from '../edge/limits/limiter.ts';
+import { createLimiter } from '../edge/limits/limiter.ts';
 import { getOriginalToken, type UserContext } from '../endpoint/message.ts';
 import { openOwnTokens } from '../grants/open-grants.ts';
 import type { Catalog } from '../mcp/catalog/catalog.ts';
@@ -291,9 +291,7 @@ export async function createGateway(
     listConnectionServers,
     machineClients,
   });
-  const limiter = config.limits.enabled
-    ? createLimiter(config.limits.groups, { store, clock, metrics, log })
-    : createUnlimitedLimiter(store);
+  const limiter = createLimiter(runtime);
   const operatorEndpoints =
     loginFailures && people && personIndex && recentCallers
       ? createOperatorEndpoints(config, {
@@ -351,19 +349,14 @@ export async function createGateway(
     ...site.endpoints,
     ...createServerCardEndpoints(config, namedPaths),
   ];
-  const server = createTransport(config, {
-    endpoints,
-    corsHeaders: mcp.corsHeaders,
+  const checks = {
     authenticate: auth.authenticate,
     noteRefusedToken: authorization.noteRefusedToken,
     reload: auth.reload,
     getChallenge: auth.getChallenge,
     limiter,
-    clock,
-    metrics,
-    log,
-    tracing,
-  });
+  };
+  const server = createTransport(runtime, endpoints, checks, mcp.corsHeaders);
 
   authorization.start();
   return {

@@ -4,7 +4,8 @@ import { inject } from 'light-my-request';
 import { createChallenge } from '../../../src/auth/bearer.ts';
 import { loadConfig } from '../../../src/config/load.ts';
 import { createTransport } from '../../../src/edge/create-transport.ts';
-import { createLimiter, createUnlimitedLimiter } from '../../../src/edge/limits/limiter.ts';
+import type { CallerChecks } from '../../../src/edge/judge.ts';
+import { createLimiter } from '../../../src/edge/limits/limiter.ts';
 import type { UserContext } from '../../../src/endpoint/message.ts';
 import { getHeader, getOriginalToken, readBearerToken } from '../../../src/endpoint/message.ts';
 import { fail, GatewayError } from '../../../src/errors/gateway-error.ts';
@@ -19,6 +20,7 @@ import { specCatalog } from '../catalogs/spec-catalog.ts';
 import { type ManualClock, manualClock } from './clock.ts';
 import { BASE_URL, INITIALIZE_REQUEST } from './gateway.ts';
 import { collectLog } from './log.ts';
+import { openTestRuntime } from './runtime.ts';
 
 /** What the value of a grant says after its version. */
 interface GrantedUser {
@@ -46,6 +48,13 @@ interface SendOptions {
   readonly headers?: Readonly<Record<string, string>>;
 }
 
+const ENV = {
+  BASE_URL,
+  OIDC_ISSUER: 'https://issuer.example',
+  OAUTH_MODE: 'proxy',
+  TRUST_PROXY: '1',
+};
+
 export async function startGrantedGateway(
   store: Store,
   {
@@ -54,13 +63,7 @@ export async function startGrantedGateway(
   }: { readonly env?: Readonly<Record<string, string>>; readonly clock?: ManualClock } = {},
 ) {
   const { log, lines } = collectLog();
-  const config = loadConfig({
-    BASE_URL,
-    OIDC_ISSUER: 'https://issuer.example',
-    OAUTH_MODE: 'proxy',
-    TRUST_PROXY: '1',
-    ...env,
-  });
+  const config = loadConfig({ ...ENV, ...env });
   const metrics = createPrometheusMetrics();
   const known = new Map<string, UserContext>();
   let reloads = 0;
@@ -93,9 +96,8 @@ export async function startGrantedGateway(
     endedGrants: undefined,
     maxConnections: 0,
   });
-  const server = await createTransport(config, {
-    endpoints: mcp.endpoints,
-    corsHeaders: mcp.corsHeaders,
+  const runtime = openTestRuntime({ env: { ...ENV, ...env }, store, clock, log, metrics });
+  const checks: CallerChecks = {
     /** By what this process knows: it asks the store of nothing. */
     authenticate(request) {
       const user = known.get(readBearerToken(getHeader(request, 'authorization')) ?? '');
@@ -110,14 +112,9 @@ export async function startGrantedGateway(
       return toUser(id, version, JSON.parse(value.slice(GRANT_VERSION_LENGTH)));
     },
     getChallenge,
-    limiter: config.limits.enabled
-      ? createLimiter(config.limits.groups, { store, clock, metrics, log })
-      : createUnlimitedLimiter(store),
-    clock,
-    metrics,
-    log,
-    tracing: undefined,
-  });
+    limiter: createLimiter(runtime),
+  };
+  const server = createTransport(runtime, mcp.endpoints, checks, mcp.corsHeaders);
 
   async function send(token: string, body: unknown, options: SendOptions = {}) {
     const { method = 'POST', ip = '10.0.0.1', session, path = '/mcp', headers } = options;
