@@ -163,18 +163,12 @@ export async function createGateway(
   const people = loginFailures && createPeople(getSeal);
   const personIndex = loginFailures && createPersonIndex({ store, getSeal });
   const recentCallers = people && createRecentCallers({ store, people, clock, log });
-  const ownTokens = openOwnTokens(config, { store, seal: loginSeal, clock, log, metrics });
-  const { metadata, keySet, auth } = createProviderAccess(config, {
-    ownTokens:
-      ownTokens &&
-      openOwnTokenAccess(config, ownTokens, machineClients, createCheckTokenUser, clock),
-    onRefusal: loginFailures && noteRefusals(loginFailures.note),
-    isServer: namedPaths.has,
+  const ownTokens = openOwnTokens(runtime);
+  const { metadata, keySet, auth } = createProviderAccess(runtime, namedPaths.has, {
     isServerAudience: serverUrls.isAudience,
-    fetch,
-    clock,
-    log,
-    metrics,
+    onRefusal: loginFailures && noteRefusals(loginFailures.note),
+    ownTokens:
+      ownTokens && openOwnTokenAccess(runtime, ownTokens, machineClients, createCheckTokenUser),
     keySet: overrides.keySet,
   });
   const listConnectionServers = () =>

@@ -67,7 +67,7 @@ export async function openServers(
     getSeal,
     getProviderToken: getOriginalToken,
     fetch,
-    metadata: provider && openProviderMetadata(provider, { fetch, ...shared }),
+    metadata: provider && openProviderMetadata({ fetch, ...shared }, provider),
     environment: env,
   });
   return {
