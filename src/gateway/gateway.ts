@@ -22,13 +22,17 @@ import { findMachineClientProblems } from '../oauth/client-authentication/machin
 import { createAuthorizationEndpoints } from '../oauth/create-authorization.ts';
 import { openGatewayTokens } from '../oauth/gateway-tokens/open-gateway-tokens.ts';
 import { createCheckTokenUser } from '../oauth/identity/login-policy.ts';
-import { createLoginFailures } from '../oauth/login-failures.ts';
-import { createPeople, createPersonIndex } from '../operations/admin/people.ts';
-import { createRecentCallers } from '../operations/admin/recent-callers.ts';
+import { createApprovalPanels } from '../operations/admin/approval-panels.ts';
+import { createConnectionPanels } from '../operations/admin/connection-panels.ts';
+import { createGrantPanels } from '../operations/admin/grant-panels.ts';
+import { createLockPanels } from '../operations/admin/lock-panels.ts';
+import { createServerPanels } from '../operations/admin/server-panels.ts';
+import { createServicePanels } from '../operations/admin/service-panels.ts';
+import { createSessionPanels } from '../operations/admin/session-panels.ts';
 import {
   createOperatorEndpoints,
-  createSealPerson,
   noteRefusals,
+  openOperatorsNotes,
 } from '../operations/create-admin.ts';
 import { createHealthEndpoints, createMetricsEndpoints } from '../operations/endpoints.ts';
 import { type Clock, pause } from '../platform/clock.ts';
@@ -158,15 +162,11 @@ export async function createGateway(
     config.auth.required ? config.auth.provider.audience : config.oauth.provider?.audience,
     namedPaths.has,
   );
-  const loginFailures =
-    config.admin.groups.length > 0 ? createLoginFailures({ store, clock, log }) : undefined;
-  const people = loginFailures && createPeople(getSeal);
-  const personIndex = loginFailures && createPersonIndex({ store, getSeal });
-  const recentCallers = people && createRecentCallers({ store, people, clock, log });
+  const notes = openOperatorsNotes(runtime);
   const ownTokens = openOwnTokens(runtime);
   const { metadata, keySet, auth } = createProviderAccess(runtime, namedPaths.has, {
     isServerAudience: serverUrls.isAudience,
-    onRefusal: loginFailures && noteRefusals(loginFailures.note),
+    onRefusal: notes && noteRefusals(notes.loginFailures.note),
     ownTokens:
       ownTokens && openOwnTokenAccess(runtime, ownTokens, machineClients, createCheckTokenUser),
     keySet: overrides.keySet,
@@ -247,9 +247,9 @@ export async function createGateway(
     describeUser: config.audit.claims ? describeUser : undefined,
     findClientId: clientOf,
     getProviderToken,
-    sealPerson: people && personIndex && createSealPerson(people, personIndex),
+    sealPerson: notes?.sealPerson,
     defaultIssuer: config.oauth.provider?.issuer,
-    noteStatelessUser: recentCallers?.note,
+    noteStatelessUser: notes?.recentCallers.note,
     endedGrants: ownTokens?.endedGrants,
     maxConnections: config.http.maxConnections,
   });
@@ -278,7 +278,7 @@ export async function createGateway(
     getPublicTools: site.getPublicTools,
     audit,
     tracing,
-    noteFailure: loginFailures?.note,
+    noteFailure: notes?.loginFailures.note,
     gatewayTokens,
     callApprovals: approvals.approvals,
     connections: connections,
@@ -286,35 +286,23 @@ export async function createGateway(
     machineClients,
   });
   const limiter = createLimiter(runtime);
+  const grants = ownTokens?.grants;
+  const operatedGrants = grants && gatewayTokens && { grants, ...gatewayTokens };
+  const { describeKeySet } = auth;
   const operatorEndpoints =
-    loginFailures && people && personIndex && recentCallers
-      ? createOperatorEndpoints(config, {
-          store,
-          clock,
-          audit,
-          clientOf,
-          loginFailures,
-          people,
-          personIndex,
-          recentCallers,
-          limiter,
-          describeKeySet: auth.describeKeySet,
-          endSession: mcp.endSession,
-          grants: ownTokens?.grants,
-          connections: connections?.operated,
-          endGrant: gatewayTokens?.endGrant,
-          endSelectedGrants: gatewayTokens?.endSelectedGrants,
-          callApprovals: approvals.approvals,
-          listServers: () => upstreams?.listServers() ?? [],
-          listGuards: () => upstreams?.getGuards()?.listGuards() ?? [],
-          findIdlePatterns: () => upstreams?.findIdlePatterns() ?? [],
-          listServerTools: (name, part) => upstreams?.listServerTools(name, part),
-          listLockDifferences: (part) => upstreams?.listLockDifferences(part),
-          lockApproval: upstreams?.lockApproval,
-          measureLists: async () => (await upstreams?.measureLists()) ?? [],
-          previewAccess: upstreams?.previewAccess,
-          lockCommand: overrides.lockCommand ?? 'postern lock',
-        })
+    notes && describeKeySet
+      ? createOperatorEndpoints(runtime, clientOf, [
+          ...createSessionPanels(runtime, notes, mcp.endSession),
+          ...createGrantPanels(notes, operatedGrants),
+          ...createConnectionPanels(notes, connections?.operated, grants),
+          ...createServicePanels(runtime, notes.loginFailures, limiter, {
+            issuer: notes.issuers.issuer,
+            describe: describeKeySet,
+          }),
+          ...createServerPanels(upstreams),
+          ...createLockPanels(runtime, upstreams, overrides.lockCommand ?? 'postern lock'),
+          ...createApprovalPanels(approvals.approvals),
+        ])
       : [];
 
   /** It cannot listen, so that there is nobody to serve on for. */

@@ -153,6 +153,10 @@ export function readConnectionSelection(query: URLSearchParams, issuers: Issuers
   return { server: query.get('server') ?? undefined, user: readUser(query, issuers) };
 }
 
+/** As the audit log has it. */
+export const describeSelection = (query: URLSearchParams): string =>
+  [...query].map((parameter) => parameter.join(' ')).join(', ');
+
 const OF_CONNECTIONS: ReadonlySet<string> = new Set(['server', 'user', 'issuer']);
 
 // §22.4: the person whose tools an operator asks about, as a token would name them.
