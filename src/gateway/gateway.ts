@@ -16,6 +16,7 @@ import { createLimiter } from '../edge/limits/limiter.ts';
 import { getOriginalToken, type UserContext } from '../endpoint/message.ts';
 import { openOwnTokens } from '../grants/open-grants.ts';
 import type { Catalog } from '../mcp/catalog/catalog.ts';
+import { listTools } from '../mcp/catalog/list-tools.ts';
 import { serveOwnCatalog } from '../mcp/catalog/served-catalog.ts';
 import { createMcp } from '../mcp/mcp.ts';
 import { findMachineClientProblems } from '../oauth/client-authentication/machine-client-problems.ts';
@@ -45,7 +46,8 @@ import { createClientOf } from '../policy/rules/client-of.ts';
 import { describeNamed } from '../policy/rules/named-facts.ts';
 import { openRuntime } from '../runtime/runtime.ts';
 import { createLogo } from '../site/logo.ts';
-import { createServerCardEndpoints } from '../site/server-card-endpoints.ts';
+import { openSite } from '../site/open-site.ts';
+import { createServerCardEndpoints } from '../site/server-card.ts';
 import type { Store } from '../store/store.ts';
 import type { Metrics } from '../telemetry/metrics/metrics.ts';
 import type { IdlePattern } from '../upstreams/catalog/idle-patterns.ts';
@@ -60,7 +62,6 @@ import type { Lock } from '../upstreams/lock/lock.ts';
 import type { StoredLock } from '../upstreams/lock/lock-file.ts';
 import { openApprovals } from './approvals.ts';
 import type { GatewayFile } from './configuration/gateway-file.ts';
-import { createPublicSite } from './site.ts';
 
 /** Dependencies of a gateway; defaults are used for those left out. */
 export interface Deps {
@@ -254,13 +255,10 @@ export async function createGateway(
     maxConnections: config.http.maxConnections,
   });
 
-  const site = createPublicSite(config, {
-    logo,
-    catalog: upstreams?.catalogs.all ?? ownCatalog,
+  const catalog = upstreams?.catalogs.all ?? ownCatalog;
+  const site = openSite(runtime, logo, () => listTools(catalog), {
     hasConnections: () => listConnectionServers().length > 0,
     hasPaths: upstreams !== undefined,
-    clock,
-    log,
   });
   const authorization = createAuthorizationEndpoints(config, {
     store,

@@ -14,7 +14,7 @@ import type { Fetch } from '../platform/fetch-with-limits.ts';
 import type { Log } from '../platform/log.ts';
 import type { Approvals as CallApprovals } from '../policy/approvals/approvals.ts';
 import type { Outbound } from '../runtime/runtime.ts';
-import type { GetPublicTools } from '../site/public-tools.ts';
+import type { GetPublicTools } from '../site/open-site.ts';
 import type { Seal } from '../store/seal/seal.ts';
 import { warnOfForeignSecrets } from '../store/seal/secrets.ts';
 import type { KeyValue } from '../store/store.ts';
