@@ -9,9 +9,9 @@ import { createKnownIssuers, type KnownIssuers } from './servers/known-issuers.t
 import { createOutbound } from './servers/outbound.ts';
 import {
   createRevokeConnection,
-  createRevokeTokens,
+  createRevokeServerTokens,
   type RevokeConnection,
-  type RevokeTokens,
+  type RevokeServerTokens,
 } from './servers/revocation.ts';
 import { createAuthenticateForm } from './tokens/client-authentication.ts';
 import { createTokenEndpoint, type TokenEndpoint } from './tokens/token-endpoint.ts';
@@ -21,7 +21,7 @@ export interface AuthorizationServers {
   readonly issuers: KnownIssuers;
   readonly clients: OAuthClients;
   readonly tokenEndpoint: TokenEndpoint;
-  readonly revokeTokens: RevokeTokens;
+  readonly revokeTokens: RevokeServerTokens;
   readonly revokeConnection: RevokeConnection;
 }
 
@@ -41,7 +41,7 @@ export function createAuthorizationServers(
   const clients = createOAuthClients(runtime, kept, outbound, issuers);
   const authenticate = createAuthenticateForm(keys, clock);
   const tokenEndpoint = createTokenEndpoint(runtime, outbound, authenticate);
-  const revokeTokens = createRevokeTokens(clients, tokenEndpoint);
+  const revokeTokens = createRevokeServerTokens(clients, tokenEndpoint);
   const findNamed = createFindLoginPlace(outbound, clock);
   return {
     issuers,

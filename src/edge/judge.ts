@@ -34,8 +34,8 @@ import {
   createHostCheck,
 } from './host-and-origin.ts';
 import type { LimitCheck, Limiter } from './limits/limiter.ts';
-import { type Caller, UNAUTHENTICATED } from './limits/windows.ts';
-import { type BodyReader, createBodyReader } from './read-body.ts';
+import { type CountedCaller, UNAUTHENTICATED } from './limits/windows.ts';
+import { createBodyReader, type ReadRequestBody } from './read-body.ts';
 import type { ReceivedRequest } from './receive-request.ts';
 import { findEndpoint, type Router } from './router.ts';
 
@@ -51,7 +51,7 @@ export interface CallerChecks extends TokenChecks {
  */
 type Judge = (exchange: Exchange) => JudgedRequest | Promise<JudgedRequest>;
 
-export function createJudge(
+export function createJudgeRequest(
   runtime: Runtime,
   router: Router,
   { limiter, ...checks }: CallerChecks,
@@ -121,7 +121,7 @@ const LATE_MS = 1000;
 function createJudgeProtected(
   clock: Clock,
   checks: TokenChecks,
-  readBody: BodyReader,
+  readBody: ReadRequestBody,
 ): JudgeProtected {
   const { authenticate, noteRefusedToken } = checks;
 
@@ -251,7 +251,7 @@ function refuseToken(thrown: unknown): JudgedToken {
 }
 
 interface JudgedToken {
-  readonly caller: Caller;
+  readonly caller: CountedCaller;
   readonly user: UserContext | undefined;
   readonly refusal: GatewayError | undefined;
 }
@@ -294,7 +294,7 @@ type JudgePublic = (
   startCheck: StartCheck,
 ) => Promise<CountedRequest>;
 
-const createJudgePublic = (readBody: BodyReader): JudgePublic =>
+const createJudgePublic = (readBody: ReadRequestBody): JudgePublic =>
   async function judgePublic({ request, body }, endpoint, startCheck) {
     async function readAcceptedBody(): Promise<RequestBody> {
       const { body: accepts, maxBodyBytes: maxBytes } = endpoint;
@@ -325,4 +325,4 @@ const createJudgePublic = (readBody: BodyReader): JudgePublic =>
   };
 
 /** Whoever sent something valid: users are not known here. */
-const SOMEBODY: Caller = { kind: 'admitted', user: undefined };
+const SOMEBODY: CountedCaller = { kind: 'admitted', user: undefined };

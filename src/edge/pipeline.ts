@@ -16,7 +16,7 @@ import {
   type GetCorsHeaders,
   readOrigin,
 } from './host-and-origin.ts';
-import { type CallerChecks, createJudge } from './judge.ts';
+import { type CallerChecks, createJudgeRequest } from './judge.ts';
 import type { AdmittedCall } from './limits/limiter.ts';
 import { UNAUTHENTICATED } from './limits/windows.ts';
 import type { ReceivedRequest } from './receive-request.ts';
@@ -44,7 +44,7 @@ export function createPipeline(
 ): Pipeline {
   const { config } = runtime;
   const isAllowedOrigin = createIsAllowedOrigin(config);
-  const judge = createJudge(runtime, router, checks, corsHeaders);
+  const judge = createJudgeRequest(runtime, router, checks, corsHeaders);
   const securityHeaders = createSecurityHeaders(config.server);
   const listHeaders = createListHeaders(securityHeaders, createGetCorsHeaders(corsHeaders));
 

@@ -33,7 +33,7 @@ export interface BodyRules {
  * @throws GatewayError `unsupported_media_type`, `unsupported_content_coding`, `body_too_large`, `incomplete_body`,
  * `request_timeout`, `overloaded` or `parse_error`, at once or by the promise.
  */
-export type BodyReader = (
+export type ReadRequestBody = (
   body: IncomingBody,
   rules: BodyRules,
 ) => RequestBody | Promise<RequestBody>;
@@ -52,7 +52,7 @@ export const openBody = (req: IncomingMessage): IncomingBody => ({
 
 const NOTHING_TO_RELEASE = () => {};
 
-export function createBodyReader({ config, clock }: Runtime): BodyReader {
+export function createBodyReader({ config, clock }: Runtime): ReadRequestBody {
   const { maxBodyBytes, maxBodyValues } = config.http;
   const memory = createBodyMemory(clock, maxBodyBytes);
 

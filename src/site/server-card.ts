@@ -14,7 +14,7 @@ import { SUPPORTED_VERSIONS } from '../protocol/revisions.ts';
 import { locateLogo } from './logo.ts';
 
 /** One address of the gateway. */
-export interface Described {
+export interface DescribedAddress {
   readonly name: string;
   readonly title: string;
   readonly description: string;
@@ -40,7 +40,7 @@ export function describeAddress(
   { server, site, serverCard }: Describing,
   version: string,
   path?: NamedPath,
-): Described {
+): DescribedAddress {
   const { baseUrl, displayName } = server;
   const { name, description } = serverCard;
   return {
@@ -64,7 +64,7 @@ export const SERVER_CARD_TYPE = 'application/mcp-server-card+json';
 const SERVER_CARD_SCHEMA =
   'https://static.modelcontextprotocol.io/schemas/v2/server-card.schema.json';
 
-export const renderServerCard = (described: Described): object => ({
+export const renderServerCard = (described: DescribedAddress): object => ({
   $schema: SERVER_CARD_SCHEMA,
   ...renderIdentity(described),
   ...(described.iconUrl !== undefined && { icons: [{ src: described.iconUrl }] }),
@@ -77,7 +77,7 @@ export const renderServerCard = (described: Described): object => ({
   ],
 });
 
-const renderIdentity = ({ name, title, description, version, websiteUrl }: Described) => ({
+const renderIdentity = ({ name, title, description, version, websiteUrl }: DescribedAddress) => ({
   name,
   title,
   description,
@@ -86,7 +86,7 @@ const renderIdentity = ({ name, title, description, version, websiteUrl }: Descr
 });
 
 /** The catalogue of the domain: what it has is found there, before anything else is known of it. */
-export const renderServerCatalog = (described: Described): object => ({
+export const renderServerCatalog = (described: DescribedAddress): object => ({
   specVersion: 'draft',
   entries: [
     {
@@ -109,7 +109,7 @@ const REGISTRY_SCHEMA =
 const MAX_REGISTRY_ICON_URL = 255;
 
 /** `server.json`, as a registry takes it for a server that runs elsewhere. */
-export const renderServerJson = (described: Described): object => ({
+export const renderServerJson = (described: DescribedAddress): object => ({
   $schema: REGISTRY_SCHEMA,
   ...renderIdentity(described),
   ...(isRegistryIcon(described.iconUrl) && { icons: [{ src: described.iconUrl }] }),

@@ -17,8 +17,8 @@ import {
 import { createLimitErrors } from './limit-errors.ts';
 import {
   type AdmitInStore,
-  type Caller,
   type CommonWindows,
+  type CountedCaller,
   type CurrentRefusal,
   createAddressWindow,
   createAdmitInStore,
@@ -55,7 +55,7 @@ export interface LimitCheck {
    *
    * @throws GatewayError `user_rate_limit_exceeded` while a refusal of this user is remembered.
    */
-  checkRememberedRefusal(caller: Caller): void;
+  checkRememberedRefusal(caller: CountedCaller): void;
   /**
    * Counts in the windows that have not counted yet, in all or in none; in the same step of the store
    * the session is read, and slid where that is asked for, and it is looked whether the caller's grant is still there.
@@ -66,7 +66,7 @@ export interface LimitCheck {
    * `global_rate_limit_exceeded`, by the promise.
    */
   admit(
-    caller: Caller,
+    caller: CountedCaller,
     access: SessionAccess | undefined,
     grantKey: string | undefined,
   ): AdmittedCall | Promise<AdmittedCall>;
@@ -152,7 +152,7 @@ class WindowCheck implements LimitCheck {
   private addressEntry: string | undefined;
   private isAddressCounted = false;
   /** Who was looked at last, and its window: it is asked for twice, and its key is a hash. */
-  private caller: Caller | undefined;
+  private caller: CountedCaller | undefined;
   private userWindow: LimitWindow | undefined;
 
   constructor(surroundings: CheckSurroundings, { rule, common, clientIp, search }: CheckedRequest) {
@@ -202,12 +202,12 @@ class WindowCheck implements LimitCheck {
     metrics.recordRateLimitCheck(this.rule.group, false);
   }
 
-  checkRememberedRefusal(caller: Caller): void {
+  checkRememberedRefusal(caller: CountedCaller): void {
     this.checkRemembered(this.findUserWindow(caller), getUser(caller));
   }
 
   admit(
-    caller: Caller,
+    caller: CountedCaller,
     access: SessionAccess | undefined,
     grantKey: string | undefined,
   ): AdmittedCall | Promise<AdmittedCall> {
@@ -229,7 +229,7 @@ class WindowCheck implements LimitCheck {
   private conclude(
     admission: Admission,
     windows: readonly LimitWindow[],
-    caller: Caller,
+    caller: CountedCaller,
     isOfGrant: boolean,
   ): AdmittedCall | Promise<never> {
     const { verdict, grant } = admission;
@@ -264,7 +264,7 @@ class WindowCheck implements LimitCheck {
     throw createLimitError(rule, verdict, { clientIp, user });
   }
 
-  private findUserWindow(caller: Caller): LimitWindow | undefined {
+  private findUserWindow(caller: CountedCaller): LimitWindow | undefined {
     if (caller !== this.caller) {
       this.caller = caller;
       this.userWindow = createUserWindow(this.rule, caller);
@@ -273,7 +273,7 @@ class WindowCheck implements LimitCheck {
   }
 
   /** Those that have not counted yet. */
-  private listWindowsLeft(caller: Caller): readonly LimitWindow[] {
+  private listWindowsLeft(caller: CountedCaller): readonly LimitWindow[] {
     const { rule, common, clientIp, loginWindows, isAddressCounted } = this;
     // Neither is the provider asked, nor can others be kept out: it does not count in the window of all callers.
     if (isAddressCounted && loginWindows !== undefined && loginWindows.address === undefined)

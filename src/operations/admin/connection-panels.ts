@@ -11,7 +11,7 @@ import type { JsonObject } from '../../platform/json.ts';
 import { nameOwner, withoutDefault } from '../../store/owner.ts';
 import type { Owner } from '../../store/store.ts';
 import type { FoundPeople } from './find-of-person.ts';
-import { findGrants, readPerson } from './grant-panels.ts';
+import { describeGrantPerson, findGrants } from './grant-panels.ts';
 import type { Person } from './people.ts';
 import {
   type AdminPageRequest,
@@ -66,7 +66,7 @@ export function createConnectionPanels(
     const people = new Map(
       page.items.map((grant) => {
         const owner = toOwner(grant.user);
-        return [nameOwner(owner), [owner, readPerson(grant)]] as const;
+        return [nameOwner(owner), [owner, describeGrantPerson(grant)]] as const;
       }),
     );
     const described = await describePeople(people.values());

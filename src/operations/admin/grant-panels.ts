@@ -20,8 +20,8 @@ import {
   readAdminPageRequest,
   readGrantSelection,
   readPageRequest,
+  readSelectedUser,
   readShort,
-  readUser,
   renderNext,
   renderNextOf,
   renderTime,
@@ -70,7 +70,8 @@ export function createGrantPanels(
       path: '/grants',
       async show(query) {
         const text = query.get('person') ?? '';
-        if (text === '') return listGrants(readPageRequest(query), readUser(query, issuers));
+        if (text === '')
+          return listGrants(readPageRequest(query), readSelectedUser(query, issuers));
         const { from } = readAdminPageRequest(query);
         return grants === undefined
           ? NONE
@@ -117,7 +118,8 @@ export const findGrants = (
   maxOfUser: number,
 ): Promise<AdminPage<Grant>> =>
   findOfPerson(found, asked, {
-    isMeant: (grant: Grant) => matchesPerson(asked.text, grant.user.sub, readPerson(grant)),
+    isMeant: (grant: Grant) =>
+      matchesPerson(asked.text, grant.user.sub, describeGrantPerson(grant)),
     readPage: (page) => grants.list(page, { kind: 'all' }),
     readOfUser: async (user) => (await grants.listOfUser(user)).slice(0, maxOfUser),
   });
@@ -141,7 +143,7 @@ function describeGrant(grant: Grant, issuers: Issuers): JsonObject {
   return {
     id,
     ...describeUser(user, issuers),
-    ...readPerson(grant),
+    ...describeGrantPerson(grant),
     client: { id: client.id, name: readShort(client.name), redirectHost: client.redirectHost },
     scopes,
     resources,
@@ -154,7 +156,7 @@ function describeGrant(grant: Grant, issuers: Issuers): JsonObject {
 }
 
 /** As the provider said it last. */
-export const readPerson = ({ claims }: Grant): Person =>
+export const describeGrantPerson = ({ claims }: Grant): Person =>
   describePerson({
     ...(typeof claims.name === 'string' && { name: claims.name }),
     ...readEmail(claims),

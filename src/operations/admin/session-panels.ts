@@ -17,8 +17,8 @@ import {
   type Issuers,
   readAdminPageRequest,
   readPageRequest,
+  readSelectedUser,
   readShort,
-  readUser,
   renderNext,
   renderTime,
 } from './read-request.ts';
@@ -87,7 +87,7 @@ export function createSessionPanels(
         const text = query.get('person') ?? '';
         const reading =
           text === ''
-            ? readSessions(readPageRequest(query), readUser(query, issuers))
+            ? readSessions(readPageRequest(query), readSelectedUser(query, issuers))
             : findSessions(readAdminPageRequest(query), text);
         return renderSessions(reading);
       },
