@@ -55,8 +55,6 @@ export interface SessionRecords {
 
 export interface SessionRecordsOptions extends OpenFolder {
   readonly sessionKeyPrefix: string;
-  /** `OIDC_ISSUER`. */
-  readonly defaultIssuer?: string | undefined;
   readonly clock: Clock;
 }
 
