@@ -281,7 +281,7 @@ export const buildPersonKey = (mac: string, isVerified: boolean): string =>
  */
 export const RECORD_VERSION = 1;
 
-/** @throws Error for a record of a later version: what it means is not known here. */
+/** @throws Error for a record of a later version, or of none: what it means is not known here. */
 export function checkRecordVersion(version: unknown, record: string): void {
   if (Number(version) <= RECORD_VERSION) return;
   throw new Error(`${record} was written by a later version of this service (${version})`);

@@ -2,7 +2,7 @@
 // Linux it loses a file that an editor replaces by a new one, as many do.
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { readdirSync } from 'node:fs';
+import { type Dirent, readdirSync } from 'node:fs';
 import { basename, dirname, join, relative, resolve } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Texts } from '../command/invocation.ts';
@@ -124,11 +124,20 @@ const CODE = /\.([cm]?[jt]sx?|json)$|^SKILL\.md$/;
 /** Not in packages, hidden folders and the store. */
 function listCode(folder: string, dataDir: string): readonly string[] {
   if (folder === dataDir || /^(node_modules|\..+)$/.test(basename(folder))) return [];
-  return readdirSync(folder, { withFileTypes: true }).flatMap((entry) => {
+  return listEntries(folder).flatMap((entry) => {
     const path = join(folder, entry.name);
     if (entry.isDirectory()) return listCode(path, dataDir);
     return CODE.test(entry.name) ? [path] : [];
   });
+}
+
+/** Empty where the folder is gone. */
+function listEntries(folder: string): readonly Dirent[] {
+  try {
+    return readdirSync(folder, { withFileTypes: true });
+  } catch {
+    return [];
+  }
 }
 
 /** Resolves to what has changed, from this folder, once two looks in a row saw the same: editors and git write several files. */
@@ -137,9 +146,12 @@ async function waitForChange(
   before: Stamps,
   isDown: () => boolean,
 ): Promise<readonly string[]> {
-  for (let last = before; ; ) {
-    await pause(LOOK_EVERY_MS);
+  for (let [last, tookMs] = [before, 0]; ; ) {
+    // Of a folder with very many files a look takes its time.
+    await pause(Math.max(LOOK_EVERY_MS, 20 * tookMs));
+    const startedAt = performance.now();
     const now = takeStamps(files);
+    tookMs = performance.now() - startedAt;
     const changed = listChanged(before, now).filter(
       (path) => isDown() || !files.configFiles.includes(path),
     );
