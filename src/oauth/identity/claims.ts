@@ -13,9 +13,9 @@ export interface ClaimSources {
 
 /** The ID token is signed, and has the last word. */
 export function joinClaims({ idToken = {}, userinfo = {} }: ClaimSources): JsonObject {
-  // But about an address that userinfo alone has.
+  // But of an address that userinfo alone has, it says nothing.
   if (idToken.email === undefined && userinfo.email !== undefined) {
-    return { ...userinfo, ...idToken, ...select(userinfo, isAboutEmail) };
+    return { ...userinfo, ...select(idToken, isNotAboutEmail) };
   }
   const isOfOther = userinfo.email !== idToken.email;
   return { ...(isOfOther ? select(userinfo, isNotAboutEmail) : userinfo), ...idToken };
