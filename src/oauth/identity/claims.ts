@@ -24,7 +24,6 @@ export function joinClaims({ idToken = {}, userinfo = {} }: ClaimSources): JsonO
 /** What is said of an address was said of no other: that it is verified, and that an organization has it (Google). */
 const ABOUT_EMAIL: ReadonlySet<string> = new Set(['email_verified', 'xms_edov', 'hd']);
 
-const isAboutEmail = (name: string): boolean => ABOUT_EMAIL.has(name);
 const isNotAboutEmail = (name: string): boolean => !ABOUT_EMAIL.has(name);
 
 const select = (claims: JsonObject, isMeant: (name: string) => boolean): JsonObject =>
