@@ -96,5 +96,5 @@ const derive = (seal: Seal, { ownerName, server }: Place): Seal =>
       .map(({ bytes }) => bytes.toString('base64url')),
   );
 
-const buildContext = ({ ownerName, server }: Place, issuer: string): string =>
-  JSON.stringify(['connection', ownerName, server, issuer]);
+const buildContext = ({ ownerName, ownerIssuer, server }: Place, issuer: string): string =>
+  JSON.stringify(['connection', ownerName, ownerIssuer, server, issuer]);
