@@ -169,6 +169,16 @@ test.each([
   }
 });
 
+test('§26.4 secrets finds a key in the base64 of a `data:` address that stands in place of base64', () => {
+  const write = (text: string) => ({
+    data: `data:text/plain;base64,${Buffer.from(text).toString('base64')}`,
+  });
+  expect(judge(createSecretsGuard('redact'), write(`in bytes:\n${TOKEN}`))).toEqual({
+    kind: 'change',
+    value: write(`in bytes:\n${REDACTED}`),
+  });
+});
+
 test.each([40_960, 81_920, 100_000])(
   '§26.4 secrets finds a key at every place of a long text, around character %i, and each once',
   async (around) => {
@@ -297,6 +307,16 @@ test.each([
   { text: '<img src="https://example.com&NewLine;.evil.test/p">', isFound: true },
   { text: '<img src="https://example.com&#000000000000010;.evil.test/p">', isFound: true },
   { text: '{"html":"<img src=\\"ht\\ntps://evil.test/p\\">"}', isFound: true },
+  // Without quotes, white space of an attribute can only be one that was escaped.
+  { text: '<img src=/&Tab;/evil.test/p>', isFound: true },
+  { text: '<a href = &sol;&NewLine;&bsol;evil.test/p>', isFound: true },
+  { text: '<img src=https:&#9;evil.test/p>', isFound: true },
+  { text: '<img src=h&Tab;ttps&Tab;:/&#xA;/evil.test/p>', isFound: true },
+  { text: '<a href=/&Tab;/example.com/p>', isFound: false },
+  // GitHub Flavored Markdown.
+  { text: 'www.evil.test/?q=secret', isFound: true },
+  { text: '(_WWW.evil.test_) and www&period;evil.test', isFound: true },
+  { text: 'www.example.com, https://example.com/www.evil and me@www.example', isFound: false },
   {
     text: 'https://example.com\nhttps://example.com\nand\thttps://example.com\tDone',
     isFound: false,
