@@ -422,6 +422,15 @@ test('§26.4 secrets looks at the bytes of what it has found a key in, too', () 
   expect(Buffer.from(base64, 'base64').toString('latin1')).not.toContain(TOKEN);
 });
 
+test('§26.4 megabytes of white space make no guard fail, which could let the rest pass', async () => {
+  const blank = ' '.repeat(8_000_000);
+  const secrets = createSecretsGuard('refuse');
+  expect(await judge(secrets, { text: blank + TOKEN })).toMatchObject({ kind: 'refuse' });
+  expect(await judge(links('refuse'), { text: `${blank}//evil.test` })).toMatchObject({
+    kind: 'refuse',
+  });
+});
+
 test('§26.4 links: an address is found however much white space is in it or before it', async () => {
   const far = 70_000;
   for (const text of [
