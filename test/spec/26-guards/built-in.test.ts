@@ -169,16 +169,6 @@ test.each([
   }
 });
 
-test('§26.4 secrets finds a key in the base64 of a `data:` address that stands in place of base64', () => {
-  const write = (text: string) => ({
-    data: `data:text/plain;base64,${Buffer.from(text).toString('base64')}`,
-  });
-  expect(judge(createSecretsGuard('redact'), write(`in bytes:\n${TOKEN}`))).toEqual({
-    kind: 'change',
-    value: write(`in bytes:\n${REDACTED}`),
-  });
-});
-
 test.each([40_960, 81_920, 100_000])(
   '§26.4 secrets finds a key at every place of a long text, around character %i, and each once',
   async (around) => {

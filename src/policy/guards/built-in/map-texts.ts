@@ -66,17 +66,7 @@ const ENCODED: ReadonlySet<string> = new Set(['blob', 'data']);
 /** A text in which nothing else is, such as `//` of an address. */
 const BASE64 = /^[A-Za-z0-9+/=\r\n]*$/;
 
-/** Some servers write an address in place of its base64, and some clients take it. */
-const DATA_ADDRESS = /^\s*data:[^,]{0,256};base64,/i;
-
 function* mapEncoded(given: string, map: MapText, name: string): Work<string> {
-  const [address = ''] = DATA_ADDRESS.exec(given) ?? [];
-  const ofAddress = address === '' ? '' : map(address, name, 'text');
-  const begin = typeof ofAddress === 'string' ? ofAddress : yield* ofAddress;
-  return begin + (yield* mapBase64(given.slice(address.length), map, name));
-}
-
-function* mapBase64(given: string, map: MapText, name: string): Work<string> {
   const ofText = map(given, name, BASE64.test(given) ? 'base64' : 'text');
   const text = typeof ofText === 'string' ? ofText : yield* ofText;
   // Readers pass over white space, and some over whatever else is no base64.
