@@ -53,6 +53,8 @@ export interface BrowserOptions {
   readonly account?: string;
   /** Of each request, as the replica that it is for. */
   readonly headers?: Readonly<Record<string, string>>;
+  /** Where origins are that no name leads to. */
+  readonly places?: Readonly<Record<string, string>>;
 }
 
 type CookieJar = ReturnType<typeof createCookieJar>;
@@ -71,6 +73,7 @@ export function createBrowser({
   groups = '',
   names = {},
   headers = {},
+  places = {},
 }: BrowserOptions): Browser {
   const cookies = createCookieJar();
   const visited: string[] = [];
@@ -84,8 +87,9 @@ export function createBrowser({
       visited.push(url.href);
       const isOwn = from === undefined || from.origin === url.origin;
       const answer = await sendAsBrowser(
-        url,
+        new URL(url.pathname + url.search, places[url.origin] ?? url.origin),
         {
+          host: url.host,
           cookie: cookies.createHeader(url),
           accept: 'text/html',
           ...(form !== undefined && { origin: url.origin }),

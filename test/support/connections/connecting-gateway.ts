@@ -66,6 +66,8 @@ export interface ConnectingGatewayOptions {
   /** More than one share a Redis; one has the embedded store. */
   readonly replicas?: number;
   readonly clock?: Clock;
+  /** `BASE_URL`, of a proxy with TLS that stands in front; browsers find it. By default it is where the replicas are. */
+  readonly publicUrl?: string | undefined;
 }
 
 const CHOICE = 'x-replica';
@@ -86,6 +88,7 @@ export async function startConnectingGateway({
   wrapStore = (store) => store,
   replicas = 1,
   clock = systemClock,
+  publicUrl,
 }: ConnectingGatewayOptions): Promise<ConnectingGateway> {
   const provider = await startEmulator(PROVIDER, { clock, asksWho: true });
   const redis = replicas > 1 ? await startRedis() : undefined;
@@ -101,7 +104,8 @@ export async function startConnectingGateway({
   });
   front.keepAliveTimeout = 0;
   await new Promise<void>((listening) => front.listen(0, '127.0.0.1', listening));
-  const baseUrl = `http://localhost:${(front.address() as AddressInfo).port}`;
+  const frontUrl = `http://localhost:${(front.address() as AddressInfo).port}`;
+  const baseUrl = publicUrl ?? frontUrl;
 
   const config = loadConfig({
     BASE_URL: baseUrl,
@@ -186,7 +190,11 @@ export async function startConnectingGateway({
     },
     on,
     createBrowser: ({ replica, ...options }) =>
-      createBrowser({ ...options, ...(replica !== undefined && { headers: on(replica).headers }) }),
+      createBrowser({
+        ...options,
+        places: { [baseUrl]: frontUrl },
+        ...(replica !== undefined && { headers: on(replica).headers }),
+      }),
     logIn: (person, replica, clientName) =>
       createGatewayUser(
         baseUrl,
