@@ -3,7 +3,10 @@ import type { Config } from '../../config/config.ts';
 import type { ConnectionServer } from '../../connections/connection.ts';
 import { ConnectionProblem } from '../../connections/connections.ts';
 import type { ClientSource } from '../../connections/records/connection-record.ts';
-import { createFindLoginPlace } from '../../connections/servers/authorization-server.ts';
+import {
+  type AuthorizationServer,
+  createFindLoginPlace,
+} from '../../connections/servers/authorization-server.ts';
 import { findDocumentUrl } from '../../connections/servers/client-document.ts';
 import { chooseClientSource } from '../../connections/servers/clients.ts';
 import { createOutbound, NoAnswer } from '../../connections/servers/outbound.ts';
@@ -21,8 +24,7 @@ import { createPublicNetwork } from '../../platform/outbound/public-network.ts';
 export type FoundLogin =
   | {
       readonly kind: 'found';
-      /** The authorization server, or its token endpoint where only that is known. */
-      readonly issuer: string;
+      readonly authorizationServer: AuthorizationServer;
       /** Who the gateway is there; `nobody` where it has no client, and cannot register. */
       readonly client: ClientSource | 'nobody';
       /** Whether it has the redirect URI of all servers there, and is not promised `iss`. */
@@ -61,13 +63,13 @@ export async function findLogin(
   });
   try {
     const { authorizationServer } = await createFindLoginPlace(outbound, clock)(server);
-    const { issuer, challengeMethods } = authorizationServer;
+    const { challengeMethods } = authorizationServer;
     const { baseUrl } = config.server;
     const hasDocument = findDocumentUrl(baseUrl) !== undefined;
     const isAmbiguous = isRedirectAmbiguous(server, authorizationServer);
     return {
       kind: 'found',
-      issuer,
+      authorizationServer,
       client: chooseClientSource(server.auth, authorizationServer, hasDocument) ?? 'nobody',
       isAmbiguous,
       redirectUri: (isAmbiguous ? buildOwnRedirectUri : buildRedirectUri)(baseUrl, server),

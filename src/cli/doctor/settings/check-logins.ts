@@ -1,5 +1,12 @@
 // §24.6: servers at which each user logs in: whether the gateway can be a client there, and what is missing.
 
+import type { ConnectionProblem } from '../../../connections/connections.ts';
+import {
+  describeConfigured,
+  describeProvider,
+  findForeignEndpoints,
+  type KnownIssuer,
+} from '../../../connections/servers/known-issuers.ts';
 import { describeCause } from '../../../platform/log.ts';
 import type { readConnectionServer } from '../../../upstreams/credentials/server-credentials.ts';
 import { type FoundLogin, findLogin } from '../../setup/find-login.ts';
@@ -12,15 +19,48 @@ type LoginServer = NonNullable<ReturnType<typeof readConnectionServer>>;
 const CHECK = 'server.login';
 const SETTING = 'POSTERN_CONFIG';
 
-export async function checkLoginAt(
-  server: LoginServer,
+export async function checkLogins(
+  servers: readonly LoginServer[],
   { config, clocks, tunnel, clock }: Pick<SettingsAtHand, 'config' | 'clocks' | 'tunnel' | 'clock'>,
 ): Promise<readonly Finding[]> {
-  const found = await findLogin(server, { config, fetch: clocks.fetch, tunnel, clock });
-  return found.kind === 'problem'
-    ? [tellProblem(server, found)]
-    : [tellClient(server, found), ...tellPkce(server, found)];
+  const deps = { config, fetch: clocks.fetch, tunnel, clock };
+  const asked = await Promise.all(
+    servers.map(async (server) => ({ server, found: await findLogin(server, deps) })),
+  );
+  return asked.flatMap(({ server, found }) => {
+    if (found.kind === 'problem') return [tellProblem(server, found)];
+    const others = asked.filter((other) => other.server !== server).flatMap(listIssuers);
+    const known = [...listProvider(config), ...others];
+    const foreign = findForeignEndpoints(server, found.authorizationServer, known);
+    return foreign === undefined
+      ? [tellClient(server, found), ...tellPkce(server, found)]
+      : [tellForeign(foreign)];
+  });
 }
+
+interface AskedServer {
+  readonly server: LoginServer;
+  readonly found: FoundLogin;
+}
+
+/** As far as the file and the servers say it: whom a running gateway knows besides stands in its store. */
+function listIssuers({ server, found }: AskedServer): readonly KnownIssuer[] {
+  const configured = describeConfigured(server.auth.authorizationServer);
+  if (configured !== undefined) return [configured];
+  if (found.kind === 'problem') return [];
+  const { issuer } = found.authorizationServer;
+  return [{ issuer, origins: [new URL(issuer).origin] }];
+}
+
+const listProvider = ({ oauth }: SettingsAtHand['config']): readonly KnownIssuer[] =>
+  oauth.mode === 'broker' ? [describeProvider(oauth)] : [];
+
+const tellForeign = ({ message }: ConnectionProblem): Finding =>
+  failure(CHECK, {
+    what: `Users cannot connect to ${message}`,
+    setting: SETTING,
+    remedy: 'ask its operator why, before anything else.',
+  });
 
 type Found = Extract<FoundLogin, { readonly kind: 'found' }>;
 
@@ -56,7 +96,7 @@ const BECOMES_KNOWN = {
 
 function tellClient(
   { name }: LoginServer,
-  { issuer, client, isAmbiguous, redirectUri: uri }: Found,
+  { authorizationServer: { issuer }, client, isAmbiguous, redirectUri: uri }: Found,
 ): Finding {
   if (isAmbiguous) {
     return failure(CHECK, {
@@ -76,7 +116,8 @@ function tellClient(
   });
 }
 
-function* tellPkce({ name, auth }: LoginServer, { issuer, takesS256 }: Found) {
+function* tellPkce({ name, auth }: LoginServer, { authorizationServer, takesS256 }: Found) {
+  const { issuer } = authorizationServer;
   if (takesS256 === true || !auth.pkce) return;
   // Where the operator named the endpoints, there is no metadata that could say it.
   const hasNoMetadata =
