@@ -1,15 +1,8 @@
 // §24.6: servers at which each user logs in: whether the gateway can be a client there, and what is missing.
 
-import type { ConnectionProblem } from '../../../connections/connections.ts';
-import {
-  describeConfigured,
-  describeProvider,
-  findForeignEndpoints,
-  type KnownIssuer,
-} from '../../../connections/servers/known-issuers.ts';
 import { describeCause } from '../../../platform/log.ts';
 import type { readConnectionServer } from '../../../upstreams/credentials/server-credentials.ts';
-import { type FoundLogin, findLogin } from '../../setup/find-login.ts';
+import { type FoundLogin, findLogins } from '../../setup/find-login.ts';
 import { type Finding, failure, ok, warning } from '../finding.ts';
 import type { SettingsAtHand } from './settings-at-hand.ts';
 
@@ -23,44 +16,13 @@ export async function checkLogins(
   servers: readonly LoginServer[],
   { config, clocks, tunnel, clock }: Pick<SettingsAtHand, 'config' | 'clocks' | 'tunnel' | 'clock'>,
 ): Promise<readonly Finding[]> {
-  const deps = { config, fetch: clocks.fetch, tunnel, clock };
-  const asked = await Promise.all(
-    servers.map(async (server) => ({ server, found: await findLogin(server, deps) })),
+  const found = await findLogins(servers, { config, fetch: clocks.fetch, tunnel, clock });
+  return found.flatMap(({ server, login }) =>
+    login.kind === 'problem'
+      ? [tellProblem(server, login)]
+      : [tellClient(server, login), ...tellPkce(server, login)],
   );
-  return asked.flatMap(({ server, found }) => {
-    if (found.kind === 'problem') return [tellProblem(server, found)];
-    const others = asked.filter((other) => other.server !== server).flatMap(listIssuers);
-    const known = [...listProvider(config), ...others];
-    const foreign = findForeignEndpoints(server, found.authorizationServer, known);
-    return foreign === undefined
-      ? [tellClient(server, found), ...tellPkce(server, found)]
-      : [tellForeign(foreign)];
-  });
 }
-
-interface AskedServer {
-  readonly server: LoginServer;
-  readonly found: FoundLogin;
-}
-
-/** As far as the file and the servers say it: whom a running gateway knows besides stands in its store. */
-function listIssuers({ server, found }: AskedServer): readonly KnownIssuer[] {
-  const configured = describeConfigured(server.auth.authorizationServer);
-  if (configured !== undefined) return [configured];
-  if (found.kind === 'problem') return [];
-  const { issuer } = found.authorizationServer;
-  return [{ issuer, origins: [new URL(issuer).origin] }];
-}
-
-const listProvider = ({ oauth }: SettingsAtHand['config']): readonly KnownIssuer[] =>
-  oauth.mode === 'broker' ? [describeProvider(oauth)] : [];
-
-const tellForeign = ({ message }: ConnectionProblem): Finding =>
-  failure(CHECK, {
-    what: `Users cannot connect to ${message}`,
-    setting: SETTING,
-    remedy: 'ask its operator why, before anything else.',
-  });
 
 type Found = Extract<FoundLogin, { readonly kind: 'found' }>;
 
@@ -79,8 +41,9 @@ function tellProblem(
 
 function advise(
   name: string,
-  { isPrivate, isUnreachable }: Extract<FoundLogin, { readonly kind: 'problem' }>,
+  { isPrivate, isUnreachable, isForeign }: Extract<FoundLogin, { readonly kind: 'problem' }>,
 ): string {
+  if (isForeign) return 'ask its operator why, before anything else.';
   if (isPrivate)
     return `if the login of ${name} is inside your network, add "allowPrivate": true to its "auth".`;
   return isUnreachable
@@ -96,7 +59,7 @@ const BECOMES_KNOWN = {
 
 function tellClient(
   { name }: LoginServer,
-  { authorizationServer: { issuer }, client, isAmbiguous, redirectUri: uri }: Found,
+  { at: { issuer }, client, isAmbiguous, redirectUri: uri }: Found,
 ): Finding {
   if (isAmbiguous) {
     return failure(CHECK, {
@@ -116,8 +79,7 @@ function tellClient(
   });
 }
 
-function* tellPkce({ name, auth }: LoginServer, { authorizationServer, takesS256 }: Found) {
-  const { issuer } = authorizationServer;
+function* tellPkce({ name, auth }: LoginServer, { at: { issuer }, takesS256 }: Found) {
   if (takesS256 === true || !auth.pkce) return;
   // Where the operator named the endpoints, there is no metadata that could say it.
   const hasNoMetadata =
