@@ -27,7 +27,7 @@ import {
 import type { KnownClient, OAuthClients } from '../servers/clients.ts';
 import type { KnownIssuers } from '../servers/known-issuers.ts';
 import { NoAnswer } from '../servers/outbound.ts';
-import { buildDocumentRedirectUri, buildRedirectUri } from '../servers/redirect-uri.ts';
+import { buildRedirectUri } from '../servers/redirect-uri.ts';
 import { type RevokeConnection, revokeFormer } from '../servers/revoke-connection.ts';
 import type { RevokeTokens } from '../servers/revoke-tokens.ts';
 import type { FormPair } from '../tokens/client-authentication.ts';
@@ -99,8 +99,7 @@ export function createConnecting(
       const verifier = server.auth.pkce ? generateSecret() : undefined;
       if (verifier !== undefined) requirePkce(server, at);
       const place = findPlace(request.owner, server.name);
-      const buildUri = client.source === 'document' ? buildDocumentRedirectUri : buildRedirectUri;
-      const redirectUri = buildUri(deps.baseUrl, server);
+      const redirectUri = buildRedirectUri(deps.baseUrl, server);
       const state = await logins.put({
         owner: place.owner,
         server: server.name,

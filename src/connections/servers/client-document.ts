@@ -3,7 +3,7 @@ import { isIP } from 'node:net';
 import { isOnThisMachine, normalizeHost } from '../../platform/address.ts';
 import { isPublicAddress } from '../../platform/outbound/public-connection.ts';
 import type { ConnectionServer } from '../connection.ts';
-import { buildDocumentRedirectUri } from './redirect-uri.ts';
+import { buildRedirectUri } from './redirect-uri.ts';
 
 /** What a registration and the document say of the gateway alike (RFC 7591 §2). */
 export const describeClient = (
@@ -34,8 +34,8 @@ export function createClientDocument(
   const client_id = findDocumentUrl(baseUrl);
   if (client_id === undefined) return undefined;
   const redirectUris = servers
-    .filter(({ auth }) => auth.clientId === undefined)
-    .map((server) => buildDocumentRedirectUri(baseUrl, server));
+    .filter(({ auth }) => auth.redirectUri !== 'common')
+    .map((server) => buildRedirectUri(baseUrl, server));
   return {
     client_id,
     ...describeClient(baseUrl, displayName, redirectUris),

@@ -4,7 +4,6 @@ import type { ConnectionServer } from '../connection.ts';
 import type { AuthorizationServer } from './authorization-server.ts';
 
 export const CALLBACK_PATH = '/connections/callback';
-export const DOCUMENT_CALLBACK_PATH = '/connections/document-callback';
 
 type Server = Pick<ConnectionServer, 'name' | 'auth'>;
 
@@ -22,13 +21,6 @@ export const isRedirectAmbiguous = (
   { auth }: Server,
   { sendsIssuer }: Pick<AuthorizationServer, 'sendsIssuer'>,
 ): boolean => auth.redirectUri === 'common' && !sendsIssuer;
-
-/**
- * Where the gateway is known by its client document. Whoever takes documents takes this one from anybody, and sends the browser back
- * to any address in it: at these, `iss` is insisted on.
- */
-export const buildDocumentRedirectUri = (baseUrl: string, { name }: Pick<Server, 'name'>): string =>
-  `${baseUrl}${DOCUMENT_CALLBACK_PATH}/${name}`;
 
 export const adviseToCreate = (baseUrl: string, server: Server): string =>
   `Create a client there with the redirect URI ${buildRedirectUri(baseUrl, server)}, and set "clientId" (and "clientSecret" where it gives one).`;

@@ -5,7 +5,7 @@ import {
   ConnectionProblem,
   type ConnectionRequest,
 } from '../../connections/connections.ts';
-import { CALLBACK_PATH, DOCUMENT_CALLBACK_PATH } from '../../connections/servers/redirect-uri.ts';
+import { CALLBACK_PATH } from '../../connections/servers/redirect-uri.ts';
 import type { Endpoint } from '../../endpoint/endpoint.ts';
 import {
   createJsonReply,
@@ -263,8 +263,7 @@ export function createConnectionEndpoints(deps: ConnectionEndpointsDeps): readon
     return beginLogin(cookie, { page: buildPage(server.name, requestId), isFresh: true });
   }
 
-  // GET /connections/callback/<server>, /connections/document-callback/<server> where the client is the document, and
-  // /connections/callback for clients that were made by hand
+  // GET /connections/callback/<server>, and /connections/callback for clients that were made by hand
 
   async function callback(path: string, query: string, cookie: string | undefined): Promise<Reply> {
     const parameters = parseQuery(query, () => {});
@@ -327,13 +326,6 @@ export function createConnectionEndpoints(deps: ConnectionEndpointsDeps): readon
       ...common,
       method: 'GET',
       path: `${CALLBACK_PATH}/:server`,
-      hasParameter: () => true,
-      judge: runCallback,
-    },
-    {
-      ...common,
-      method: 'GET',
-      path: `${DOCUMENT_CALLBACK_PATH}/:server`,
       hasParameter: () => true,
       judge: runCallback,
     },

@@ -63,7 +63,6 @@ test.for([
   ['its own', undefined],
   ['the other’s', '/connections/callback/wiki'],
   ['the one of all', '/connections/callback'],
-  ['that of the client document as', '/connections/document-callback/bait'],
 ] as const)(
   '§24.3 mix-up: a hostile login leads on to an honest one, with %s redirect URI: the code and the verifier go nowhere',
   async ([, path]) => {

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { asTimePasses } from '../../support/connections/as-time-passes.ts';
 import { connect, GO_ON } from '../../support/connections/connect-steps.ts';
 import { startConnectingGateway } from '../../support/connections/connecting-gateway.ts';
-import { FIGMA, KEEPS_TO_MCP, type ServerHabits } from '../../support/connections/habits.ts';
+import { FIGMA, KEEPS_TO_MCP } from '../../support/connections/habits.ts';
 import { startProtectedServer } from '../../support/connections/protected-server.ts';
 import { manualClock } from '../../support/gateway/clock.ts';
 import { closeAfterTest } from '../../support/lifetimes.ts';
@@ -117,32 +117,7 @@ test('§24.2 where it sends none, nobody is sent there, and the page names the r
   expect(server.seen('authorize')).toEqual([]);
 });
 
-test('§24.2 the client document has addresses of its own: where a login comes back without iss stands in no document', async () => {
-  const documents = { ...KEEPS_TO_MCP, takesClientDocuments: true } as const;
-  const start = async (habits: ServerHabits) =>
-    closeAfterTest(await startProtectedServer({ habits }));
-  const wiki = await start(documents);
-  const crm = await start({ ...documents, iss: 'none' });
-  const gateway = closeAfterTest(
-    await startConnectingGateway({
-      servers: { wiki: wiki.configure(), crm: crm.configure() },
-      publicUrl: 'https://gw.example',
-    }),
-  );
-  const browser = gateway.createBrowser({ person: 'ada', account: 'ada@work' });
-  const documentUrl = `${gateway.baseUrl}/oauth/connections-client.json`;
-  const { redirect_uris: uris } = JSON.parse((await browser.open(documentUrl)).html);
-  await connect(gateway, browser, 'wiki');
-  await connect(gateway, browser, 'crm');
-  const [asked, other] = [wiki, crm].map((server) => server.seen('authorize')[0]?.query);
-  expect(asked?.get('client_id')).toBe(documentUrl);
-  expect(uris).toContain(asked?.get('redirect_uri'));
-  // Whoever names this client there, or at a third one, gets no code to that address.
-  expect(other?.get('client_id')).not.toBe(documentUrl);
-  expect(uris).not.toContain(other?.get('redirect_uri'));
-});
-
-test('§24.2 the client document has an address for each server that has no client of its own, as the file is now', async () => {
+test('§24.2 the client document has the redirect URIs of all servers, as the file is now, and never the one of all', async () => {
   const url = 'https://it.example/mcp';
   const auth = { type: 'oauth' };
   const read = (mcpServers: object) => readFile({ mcpServers });
@@ -156,7 +131,7 @@ test('§24.2 the client document has an address for each server that has no clie
     const { json } = await own.gateway.request({ path: '/oauth/connections-client.json' });
     return json.redirect_uris;
   };
-  const base = 'https://gw.example/connections/document-callback';
+  const base = 'https://gw.example/connections/callback';
   expect(await readUris()).toEqual([`${base}/wiki`]);
   const both = await read({ wiki: { url, auth }, crm: { url, auth } });
   await own.gateway.gateway.reload({ file: both, lock: undefined });

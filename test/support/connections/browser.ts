@@ -53,8 +53,6 @@ export interface BrowserOptions {
   readonly account?: string;
   /** Of each request, as the replica that it is for. */
   readonly headers?: Readonly<Record<string, string>>;
-  /** Where origins are that no name leads to. */
-  readonly places?: Readonly<Record<string, string>>;
 }
 
 type CookieJar = ReturnType<typeof createCookieJar>;
@@ -73,7 +71,6 @@ export function createBrowser({
   groups = '',
   names = {},
   headers = {},
-  places = {},
 }: BrowserOptions): Browser {
   const cookies = createCookieJar();
   const visited: string[] = [];
@@ -87,9 +84,8 @@ export function createBrowser({
       visited.push(url.href);
       const isOwn = from === undefined || from.origin === url.origin;
       const answer = await sendAsBrowser(
-        new URL(url.pathname + url.search, places[url.origin] ?? url.origin),
+        url,
         {
-          host: url.host,
           cookie: cookies.createHeader(url),
           accept: 'text/html',
           ...(form !== undefined && { origin: url.origin }),

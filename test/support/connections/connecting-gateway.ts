@@ -66,8 +66,6 @@ export interface ConnectingGatewayOptions {
   /** More than one share a Redis; one has the embedded store. */
   readonly replicas?: number;
   readonly clock?: Clock;
-  /** `BASE_URL`, of a proxy with TLS that stands in front; browsers find it. By default it is where the replicas are. */
-  readonly publicUrl?: string | undefined;
 }
 
 const CHOICE = 'x-replica';
@@ -88,7 +86,6 @@ export async function startConnectingGateway({
   wrapStore = (store) => store,
   replicas = 1,
   clock = systemClock,
-  publicUrl,
 }: ConnectingGatewayOptions): Promise<ConnectingGateway> {
   const provider = await startEmulator(PROVIDER, { clock, asksWho: true });
   const redis = replicas > 1 ? await startRedis() : undefined;
@@ -104,8 +101,7 @@ export async function startConnectingGateway({
   });
   front.keepAliveTimeout = 0;
   await new Promise<void>((listening) => front.listen(0, '127.0.0.1', listening));
-  const frontUrl = `http://localhost:${(front.address() as AddressInfo).port}`;
-  const baseUrl = publicUrl ?? frontUrl;
+  const baseUrl = `http://localhost:${(front.address() as AddressInfo).port}`;
 
   const config = loadConfig({
     BASE_URL: baseUrl,
@@ -190,11 +186,7 @@ export async function startConnectingGateway({
     },
     on,
     createBrowser: ({ replica, ...options }) =>
-      createBrowser({
-        ...options,
-        places: { [baseUrl]: frontUrl },
-        ...(replica !== undefined && { headers: on(replica).headers }),
-      }),
+      createBrowser({ ...options, ...(replica !== undefined && { headers: on(replica).headers }) }),
     logIn: (person, replica, clientName) =>
       createGatewayUser(
         baseUrl,
