@@ -1,6 +1,5 @@
 // For the composition root: what keeps connections, where the gateway knows who somebody is without asking the provider.
 import type { Config } from '../config/config.ts';
-import type { BrokerConfig } from '../config/groups/oauth.ts';
 import type { Clock } from '../platform/clock.ts';
 import type { Fetch } from '../platform/fetch-with-limits.ts';
 import type { Log } from '../platform/log.ts';
@@ -25,7 +24,7 @@ import { createPlaces } from './records/place.ts';
 import { createConnectionRecords } from './records/records.ts';
 import { createFindLoginPlace, type FindLoginPlace } from './servers/authorization-server.ts';
 import { createOAuthClients } from './servers/clients.ts';
-import { createKnownIssuers } from './servers/known-issuers.ts';
+import { createKnownIssuers, describeProvider } from './servers/known-issuers.ts';
 import { createOutbound } from './servers/outbound.ts';
 import { createRevokeConnection } from './servers/revoke-connection.ts';
 import { createRevokeTokens } from './servers/revoke-tokens.ts';
@@ -127,15 +126,5 @@ export function createConnections(
       listPublicKeys: async () => ({ keys: await keys.listPublicKeys() }),
     },
     close: replicas.close,
-  };
-}
-
-/** At which users log in to the gateway itself: it is no server's, either. */
-function describeProvider({ provider, providerClient, endpoints }: BrokerConfig) {
-  const urls = [provider.issuer, ...Object.values(endpoints)].filter((url) => url !== undefined);
-  return {
-    issuer: provider.issuer,
-    origins: urls.map((url) => new URL(url).origin),
-    clientId: providerClient.id,
   };
 }
