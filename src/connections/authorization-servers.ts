@@ -5,7 +5,11 @@ import type { SigningKeys } from '../store/seal/signing-keys.ts';
 import type { KeptConnections } from './kept-connections.ts';
 import { createFindLoginPlace, type FindLoginPlace } from './servers/authorization-server.ts';
 import { createOAuthClients, type OAuthClients } from './servers/clients.ts';
-import { createKnownIssuers, type KnownIssuers } from './servers/known-issuers.ts';
+import {
+  createKnownIssuers,
+  describeProvider,
+  type KnownIssuers,
+} from './servers/known-issuers.ts';
 import { createOutbound } from './servers/outbound.ts';
 import {
   createRevokeConnection,
@@ -54,15 +58,5 @@ export function createAuthorizationServers(
       await issuers.requireOwnEndpoints(server, place.authorizationServer);
       return place;
     },
-  };
-}
-
-/** At which users log in to the gateway itself: it is no server's, either. */
-function describeProvider({ provider, providerClient, endpoints }: BrokerConfig) {
-  const urls = [provider.issuer, ...Object.values(endpoints)].filter((url) => url !== undefined);
-  return {
-    issuer: provider.issuer,
-    origins: urls.map((url) => new URL(url).origin),
-    clientId: providerClient.id,
   };
 }

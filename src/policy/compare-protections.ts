@@ -87,33 +87,49 @@ function namesAsMany(one: RuleConfig['who'], other: RuleConfig['who']): boolean 
   });
 }
 
-/** A rule in the place of a former one that lets more through: without its `when`, or a member of its `who`. */
+/** Rules in the place of a former one that let more of it through: without its `when`, or a member of its `who`. */
 function findLostLimits(served: Compared, next: Compared): readonly string[] {
   const added = next.rules.filter((rule) => !hasRule(served, rule));
   return served.rules
     .filter((rule) => !hasRule(next, rule))
     .flatMap((rule) => {
       const limits = listLimits(rule);
-      const isLimited = (pattern: string) =>
-        !served.rules.some(
+      const patterns = rule.may.flatMap(
+        (pattern) => translate(rule.place, pattern, served, next) ?? [],
+      );
+      /** Whether another rule let it through before with no more limits than these. */
+      const wasFree = (pattern: string, allowed: readonly string[]) =>
+        served.rules.some(
           (other) =>
             other !== rule &&
-            listLimits(other).length === 0 &&
-            other.may.some((one) => covers(one, pattern)),
+            listLimits(other).every((limit) => allowed.includes(limit)) &&
+            other.may.some((one) => {
+              const now = translate(other.place, one, served, next);
+              return now !== undefined && covers(now, pattern);
+            }),
         );
-      const patterns = rule.may
-        .filter(isLimited)
-        .flatMap((pattern) => translate(rule.place, pattern, served, next) ?? []);
+      const letsMoreThrough = (other: RuleConfig) =>
+        other.may.some((one) =>
+          patterns
+            .flatMap((pattern) => findCommon(one, pattern) ?? [])
+            .some((pattern) => !wasFree(pattern, listLimits(other))),
+        );
       const lost = added
         .filter(({ ask }) => ask === undefined || rule.ask !== undefined)
         .filter((other) => listLimits(other).every((limit) => limits.includes(limit)))
-        .filter(({ may }) => patterns.some((pattern) => may.some((one) => covers(one, pattern))))
+        .filter(letsMoreThrough)
         .flatMap((other) => limits.filter((limit) => !listLimits(other).includes(limit)));
       return [...new Set(lost)].map(
         (limit) =>
           `The limit ${limit} of a rule (before: ${rule.place}) is gone, so that it would allow more.`,
       );
     });
+}
+
+/** What both fit, where that is all that one of them fits. */
+function findCommon(one: string, other: string): string | undefined {
+  if (covers(one, other)) return other;
+  return covers(other, one) ? one : undefined;
 }
 
 const hasRule = ({ rules }: Protections, rule: RuleConfig): boolean =>
@@ -131,7 +147,9 @@ const listLimits = ({ who, when }: RuleConfig): readonly string[] => [
 function findLostGuards(served: Compared, next: Compared): readonly string[] {
   if (next.guards.length === 0) return [];
   return served.guards.flatMap((guard) => {
-    const kept = next.guards.filter(({ name, what }) => name === guard.name || what === guard.what);
+    const kept = next.guards.filter(
+      ({ name, what }) => name === guard.name || (what === guard.what && !hasGuard(served, name)),
+    );
     if (kept.length === 0) return [`The guard ${guard.name} is gone.`];
     const looksAsMuch = ({ name, servers, tools, onError }: ComparedGuard) =>
       (onError === 'refuse' || guard.onError === 'pass') &&
@@ -151,6 +169,10 @@ function findLostGuards(served: Compared, next: Compared): readonly string[] {
       : [`The guard ${guard.name} would look at less than before (${lost.join(', ')}).`];
   });
 }
+
+/** One that keeps its name stands for itself, and not for another of its kind. */
+const hasGuard = ({ guards }: Protections, name: string): boolean =>
+  guards.some((guard) => guard.name === name);
 
 /** The pattern as names are in the next file. Undefined for one that protects nothing: it fits nothing, or its server is gone. */
 function translate(

@@ -3,6 +3,7 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, expect, test } from 'vitest';
 import { ENTRA, GITHUB, KEEPS_TO_MCP, type ServerHabits } from '../support/connections/habits.ts';
+import { startHostileServer } from '../support/connections/hostile-server.ts';
 import { startProtectedServer } from '../support/connections/protected-server.ts';
 import { runDoctor } from '../support/gateway/doctor.ts';
 import { freePort } from '../support/gateway/ports.ts';
@@ -102,6 +103,25 @@ test('§24.6 doctor: a client with the redirect URI of all servers needs an auth
       remedy: `add the redirect URI ${BASE_URL}/connections/callback/it to the client there, and remove "redirectUri" from the "auth" of it.`,
     },
   ]);
+});
+
+test('§24.6 doctor: a server whose metadata names the endpoints of another’s authorization server, or of the provider: nobody can connect it', async () => {
+  const wiki = closeAfterTest(await startProtectedServer());
+  const bait = closeAfterTest(await startHostileServer());
+  for (const issuer of [wiki.issuer, provider.env.OIDC_ISSUER ?? '']) {
+    bait.document = { token_endpoint: `${issuer}/token` };
+    for (const auth of [{}, { clientId: 'c', authorizationServer: wiki.issuer }]) {
+      const { logins } = await diagnose({
+        wiki: wiki.configure(auth),
+        bait: { url: bait.url, auth: { type: 'oauth' } },
+      });
+      expect(logins.map(({ status }) => status)).toEqual(['ok', 'failure']);
+      expect(logins[1]?.what).toContain(`which are those of ${issuer}, another`);
+    }
+  }
+  const auth = { type: 'oauth', authorizationServer: bait.issuer };
+  const { logins } = await diagnose({ wiki: wiki.configure(), bait: { url: bait.url, auth } });
+  expect(logins.map(({ status }) => status)).toEqual(['ok', 'ok']);
 });
 
 test.each<{ name: string; habits: Partial<ServerHabits>; says: RegExp }>([

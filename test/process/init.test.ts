@@ -200,12 +200,18 @@ test('§20.6 init --servers: takes servers over, and their secrets into .env', a
   expect(shown.stdout).toMatch(/^ {2}web: at x\.example\n {2}files: runs true$/m);
 });
 
+const OTHER_BREAKS = '\v\f\r\u0085\u2028\u2029';
+
 test.each([
   ['a key of several lines', 'BEGIN\nOIDC_ISSUER=https://evil.example\nEND\n'],
   ['lines with double quotation marks', '{\n "key": "k\nAUTH_REQUIRED=false"\n}'],
   ['lines with quotation marks of every kind', `a"b'c\`d\nAUTH_REQUIRED=false`],
   ['lines as Windows ends them', 'BEGIN\r\nAUTH_REQUIRED=false\r\nEND'],
   ['lines, and a \\n that is none', 'a\\nb\nAUTH_REQUIRED=false'],
+  [
+    'what some readers take for ends of lines',
+    `a${[...OTHER_BREAKS].join('AUTH_REQUIRED=false')}b`,
+  ],
 ])(
   '§20.6 init --servers: %s are no further lines of .env, which Docker takes for settings',
   async (_what, value) => {
@@ -214,9 +220,10 @@ test.each([
     await writeFileIn(cwd, 'mcp.json', JSON.stringify({ mcpServers }));
     expect((await init(cwd, '--yes', '--servers', 'mcp.json')).code).toBe(0);
     const text = read(cwd, '.env');
+    for (const each of OTHER_BREAKS) expect(text).not.toContain(each);
     const settings = text.split('\n').filter((one) => !/^(#|$)/.test(one));
     for (const one of settings) expect(one).toMatch(/^(POSTERN_CONFIG|FILES_API_KEY(_\d+)?)=/);
-    const [, written = ''] = /^ {4}env: (.*)$/m.exec(read(cwd, 'postern.yaml')) ?? [];
+    const [, written = ''] = /^ {4}env: ([^\n]*)/m.exec(read(cwd, 'postern.yaml')) ?? [];
     expect(written).not.toMatch(/BEGIN|AUTH_REQUIRED|OIDC_ISSUER/);
     const variables = parseEnv(text);
     const { API_KEY } = JSON.parse(written);

@@ -138,4 +138,4 @@ export function createSecretMover() {
 }
 
 /** Without these, a value can stand between backticks, in one line. */
-const NOT_IN_ENV = /([\r\n`]+)/;
+const NOT_IN_ENV = /((?:[^\P{Cc}\t]|[`\u2028\u2029])+)/u;

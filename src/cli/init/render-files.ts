@@ -132,12 +132,14 @@ function write(name: string, value = PLACEHOLDER): string {
   const line = renderEnvLine(name, value);
   if (line !== undefined) return line;
   throw new CommandError('Nothing was written:', [
-    `${name}: .env cannot hold this value, which has quotation marks of every kind, a line break beside a double quotation mark, or a carriage return. Set the variable elsewhere, and leave it out here.`,
+    `${name}: .env cannot hold this value, which has quotation marks of every kind, a line break beside a double quotation mark, or another control character. Set the variable elsewhere, and leave it out here.`,
   ]);
 }
 
 const PLAIN = /^[\w./:@%+=,~…-]*$/;
 const QUOTES = ["'", '"', '`'];
+/** Some readers of `.env` begin a line behind any of these, in quotes, too. A line feed is written as `\n`. */
+const BREAK = /[^\P{Cc}\t\n]|[\u2028\u2029]/u;
 
 /**
  * In quotes where it needs any, and always one line: to Docker a second one would be a setting of its own, such as
@@ -145,6 +147,7 @@ const QUOTES = ["'", '"', '`'];
  */
 export function renderEnvLine(name: string, value: string): string | undefined {
   if (PLAIN.test(value)) return `${name}=${value}`;
+  if (BREAK.test(value)) return undefined;
   const written = value.includes('\n')
     ? [`"${value.replaceAll('\n', '\\n')}"`]
     : QUOTES.filter((quote) => !value.includes(quote)).map((quote) => `${quote}${value}${quote}`);

@@ -3,9 +3,18 @@ import type { Config } from '../../config/config.ts';
 import type { ConnectionServer } from '../../connections/connection.ts';
 import { ConnectionProblem } from '../../connections/connections.ts';
 import type { ClientSource } from '../../connections/records/connection-record.ts';
-import { createFindLoginPlace } from '../../connections/servers/authorization-server.ts';
+import {
+  type AuthorizationServer,
+  createFindLoginPlace,
+} from '../../connections/servers/authorization-server.ts';
 import { findDocumentUrl } from '../../connections/servers/client-document.ts';
 import { chooseClientSource } from '../../connections/servers/clients.ts';
+import {
+  describeConfigured,
+  describeProvider,
+  findForeignEndpoints,
+  type KnownIssuer,
+} from '../../connections/servers/known-issuers.ts';
 import { createOutbound, NoAnswer } from '../../connections/servers/outbound.ts';
 import {
   buildOwnRedirectUri,
@@ -21,8 +30,7 @@ import { createPublicNetwork } from '../../platform/outbound/public-network.ts';
 export type FoundLogin =
   | {
       readonly kind: 'found';
-      /** The authorization server, or its token endpoint where only that is known. */
-      readonly issuer: string;
+      readonly at: AuthorizationServer;
       /** Who the gateway is there; `nobody` where it has no client, and cannot register. */
       readonly client: ClientSource | 'nobody';
       /** Whether it has the redirect URI of all servers there, and is not promised `iss`. */
@@ -40,30 +48,71 @@ export type FoundLogin =
       readonly isUnreachable: boolean;
       /** Something that the server named has an address that is not public. */
       readonly isPrivate: boolean;
-      readonly cause: unknown;
+      /** Its endpoints are those of another authorization server. */
+      readonly isForeign?: boolean;
+      readonly cause?: unknown;
     };
 
 export interface FindLoginDeps {
-  readonly config: Pick<Config, 'server'>;
+  readonly config: Pick<Config, 'server' | 'oauth'>;
   readonly fetch: Fetch;
   readonly tunnel: OpenTunnel;
   readonly clock: Clock;
 }
 
-export async function findLogin(
+interface ServerLogin {
+  readonly server: ConnectionServer;
+  readonly login: FoundLogin;
+}
+
+export async function findLogins(
+  servers: readonly ConnectionServer[],
+  deps: FindLoginDeps,
+): Promise<readonly ServerLogin[]> {
+  const { oauth } = deps.config;
+  const provider = oauth.mode === 'broker' ? [describeProvider(oauth)] : [];
+  const found = await Promise.all(
+    servers.map(async (server) => ({ server, login: await findLogin(server, deps) })),
+  );
+  return found.map(({ server, login }) => {
+    if (login.kind === 'problem') return { server, login };
+    const others = found.filter((one) => one.server !== server).flatMap(listIssuers);
+    const foreign = findForeignEndpoints(server, login.at, [...provider, ...others]);
+    return { server, login: foreign === undefined ? login : toForeign(foreign) };
+  });
+}
+
+/** As far as the file and the servers say it: whom a running gateway knows besides stands in its store. */
+function listIssuers({ server, login }: ServerLogin): readonly KnownIssuer[] {
+  const configured = describeConfigured(server.auth.authorizationServer);
+  if (configured !== undefined) return [configured];
+  if (login.kind === 'problem') return [];
+  const { issuer } = login.at;
+  return [{ issuer, origins: [new URL(issuer).origin] }];
+}
+
+const toForeign = ({ message }: ConnectionProblem): FoundLogin => ({
+  kind: 'problem',
+  message,
+  isUnreachable: false,
+  isPrivate: false,
+  isForeign: true,
+});
+
+async function findLogin(
   server: ConnectionServer,
   { config, fetch, tunnel, clock }: FindLoginDeps,
 ): Promise<FoundLogin> {
   const outbound = createOutbound({ fetch, clock }, createPublicNetwork({ clock, tunnel }));
   try {
     const { authorizationServer } = await createFindLoginPlace(outbound, clock)(server);
-    const { issuer, challengeMethods } = authorizationServer;
+    const { challengeMethods } = authorizationServer;
     const { baseUrl } = config.server;
     const hasDocument = findDocumentUrl(baseUrl) !== undefined;
     const isAmbiguous = isRedirectAmbiguous(server, authorizationServer);
     return {
       kind: 'found',
-      issuer,
+      at: authorizationServer,
       client: chooseClientSource(server.auth, authorizationServer, hasDocument) ?? 'nobody',
       isAmbiguous,
       redirectUri: (isAmbiguous ? buildOwnRedirectUri : buildRedirectUri)(baseUrl, server),

@@ -110,8 +110,10 @@ const derive = (seal: Seal, { ownerName, server }: ConnectionPlace): Seal =>
       .map(({ bytes }) => bytes.toString('base64url')),
   );
 
-const buildContext = ({ ownerName, server }: ConnectionPlace, issuer: string): string =>
-  JSON.stringify(['connection', ownerName, server, issuer]);
+const buildContext = (
+  { ownerName, ownerIssuer, server }: ConnectionPlace,
+  issuer: string,
+): string => JSON.stringify(['connection', ownerName, ownerIssuer, server, issuer]);
 
 // An operator may give a server's name to another host, or name another authorization server: what was made for the one before
 // goes to neither.

@@ -7,6 +7,8 @@ import type { ConnectionOwner } from '../connection.ts';
 export interface ConnectionPlace {
   /** Without the default issuer. */
   readonly owner: ConnectionOwner;
+  /** Whose user the owner is, also where that is the default one, which may change. Undefined for what is shared. */
+  readonly ownerIssuer: string | undefined;
   /** Tells owners apart. */
   readonly ownerName: string;
   readonly server: string;
@@ -29,7 +31,8 @@ export function createPlaces(defaultIssuer: string | undefined) {
     const name = JSON.stringify([ownerName, server]);
     const known = remembered.get(name);
     if (known !== undefined) return known;
-    const place = { owner, ownerName, server, hash: hashSha256(name) };
+    const ownerIssuer = given === 'shared' ? undefined : (given.issuer ?? defaultIssuer);
+    const place = { owner, ownerIssuer, ownerName, server, hash: hashSha256(name) };
     remembered.set(name, place);
     return place;
   };

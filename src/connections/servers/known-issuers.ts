@@ -1,5 +1,6 @@
 // §24.2: authorization servers that the gateway has already. A server says itself who its authorization server is, and which endpoints
 // that has: none of it may be what the configuration or another server has.
+import type { BrokerConfig } from '../../config/groups/oauth.ts';
 import { hashSha256 } from '../../platform/ids.ts';
 import { isStringArray, parseObject } from '../../platform/json.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
@@ -69,19 +70,9 @@ export function createKnownIssuers(
   return {
     listOthers,
     async requireOwnEndpoints(server, at) {
-      // The operator knows whose they are, as of Google, which has them at several hosts.
-      if (server.auth.authorizationServer !== undefined) return;
-      const { origin: own } = new URL(at.issuer);
-      const foreign = listOrigins(at).filter((origin) => origin !== own);
-      if (foreign.length === 0) return;
-      for (const { issuer, origins } of await listOthers(server, at.issuer)) {
-        const origin = foreign.find((one) => origins.includes(one));
-        if (origin === undefined) continue;
-        throw new ConnectionProblem(
-          'operator',
-          `${server.name}: the metadata of its authorization server ${at.issuer} names endpoints at ${new URL(origin).host}, which are those of ${issuer}, another authorization server of this gateway. Nobody was sent there. Only if they are meant to be the same, set "authorizationServer" of ${server.name} to ${at.issuer}.`,
-        );
-      }
+      if (listForeignOrigins(at).length === 0) return;
+      const problem = findForeignEndpoints(server, at, await listOthers(server, at.issuer));
+      if (problem !== undefined) throw problem;
     },
     async note(server, at) {
       const { name, auth } = server;
@@ -106,11 +97,48 @@ export function createKnownIssuers(
   };
 }
 
+/** Endpoints of one that a server itself names, which are another’s. */
+export function findForeignEndpoints(
+  { name, auth }: Pick<ConnectionServer, 'name' | 'auth'>,
+  at: AuthorizationServer,
+  others: readonly KnownIssuer[],
+): ConnectionProblem | undefined {
+  // The operator knows whose they are, as of Google, which has them at several hosts.
+  if (auth.authorizationServer !== undefined) return undefined;
+  const foreign = listForeignOrigins(at);
+  for (const { issuer, origins } of others) {
+    const origin = foreign.find((one) => origins.includes(one));
+    if (origin === undefined || isSameIssuer(issuer, at.issuer)) continue;
+    return new ConnectionProblem(
+      'operator',
+      `${name}: the metadata of its authorization server ${at.issuer} names endpoints at ${new URL(origin).host}, which are those of ${issuer}, another authorization server of this gateway. Nobody was sent there. Only if they are meant to be the same, set "authorizationServer" of ${name} to ${at.issuer}.`,
+    );
+  }
+  return undefined;
+}
+
+/** At which users log in to the gateway itself: it is no server's, either. */
+export function describeProvider({
+  provider,
+  providerClient,
+  endpoints,
+}: BrokerConfig): KnownIssuer {
+  const urls = [provider.issuer, ...Object.values(endpoints)].filter((url) => url !== undefined);
+  return {
+    issuer: provider.issuer,
+    origins: urls.map((url) => new URL(url).origin),
+    clientId: providerClient.id,
+  };
+}
+
 const listOrigins = (at: AuthorizationServer): readonly string[] => [
   ...new Set([at.issuer, ...listEndpoints(at)].map((url) => new URL(url).origin)),
 ];
 
-function describeConfigured(
+/** Its own comes first. */
+const listForeignOrigins = (at: AuthorizationServer): readonly string[] => listOrigins(at).slice(1);
+
+export function describeConfigured(
   named: ConnectionServer['auth']['authorizationServer'],
 ): KnownIssuer | undefined {
   if (named === undefined) return undefined;

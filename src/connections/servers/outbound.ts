@@ -170,8 +170,10 @@ export function findUrlProblem(url: unknown, { url: serverUrl, auth }: Connectio
   // Whoever parses it drops or escapes others: what is shown and compared would not be where it leads.
   if (!/^[\x21-\x7e]{1,2048}$/.test(url))
     return 'a URL that has more than 2048 characters, or others than visible ASCII (RFC 3986)';
-  const { username, password, hash, protocol } = new URL(url);
+  const { hostname, username, password, hash, protocol } = new URL(url);
   if (username !== '' || password !== '' || hash !== '') return 'a URL with a user or a fragment';
+  // The root of the DNS leads to the same host by another origin.
+  if (hostname.endsWith('.')) return `${quote(url, 200)}, whose host ends in a dot`;
   if (protocol === 'https:') return undefined;
   const isOurs = isOnThisMachine(new URL(serverUrl).hostname) || isNamed(url, auth);
   return isSafeForTokens(url) && isOurs ? undefined : `${quote(url, 200)}, which is not https`;

@@ -41,7 +41,7 @@ ${shown.length === 0 ? '<p>There are none.</p>' : shown.map((one) => renderConne
 
 const renderEnded = ({ server, problem }: { readonly server: string; readonly problem: string }) =>
   `<p class="warning" role="alert"><strong>${escapeHtml(server)}</strong> is disconnected here, and what was kept of it is
-deleted. ${escapeHtml(problem)}</p>`;
+deleted. But ${escapeHtml(problem)}.</p>`;
 
 const STATES = {
   active: 'Connected',

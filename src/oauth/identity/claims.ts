@@ -13,9 +13,9 @@ export interface ClaimSources {
 
 /** The ID token is signed, and has the last word. */
 export function joinClaims({ idToken = {}, userinfo = {} }: ClaimSources): JsonObject {
-  // But about an address that userinfo alone has.
+  // But of an address that userinfo alone has, it says nothing.
   if (idToken.email === undefined && userinfo.email !== undefined) {
-    return { ...userinfo, ...idToken, ...select(userinfo, isAboutEmail) };
+    return { ...userinfo, ...select(idToken, isNotAboutEmail) };
   }
   const isOfOther = userinfo.email !== idToken.email;
   return { ...(isOfOther ? select(userinfo, isNotAboutEmail) : userinfo), ...idToken };
@@ -24,7 +24,6 @@ export function joinClaims({ idToken = {}, userinfo = {} }: ClaimSources): JsonO
 /** What is said of an address was said of no other: that it is verified, and that an organization has it (Google). */
 const ABOUT_EMAIL: ReadonlySet<string> = new Set(['email_verified', 'xms_edov', 'hd']);
 
-const isAboutEmail = (name: string): boolean => ABOUT_EMAIL.has(name);
 const isNotAboutEmail = (name: string): boolean => !ABOUT_EMAIL.has(name);
 
 const select = (claims: JsonObject, isMeant: (name: string) => boolean): JsonObject =>

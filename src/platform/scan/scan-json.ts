@@ -4,6 +4,8 @@ import { openWorkspace, TEXT } from './workspace.ts';
 
 export interface ScannedMember {
   readonly name: string;
+  /** Where the quote before its name is. */
+  readonly from: number;
   /** Of its value: where its first byte is, and where what follows begins. */
   readonly start: number;
   readonly end: number;
@@ -91,8 +93,13 @@ function readEntries(found: Found): readonly ScannedEntry[] | undefined {
 }
 
 function readMember(found: Found, at: number): ScannedMember {
-  const name = found.bytes.toString('utf8', toPosition(found, at), toPosition(found, at + 1));
-  return { name, start: toPosition(found, at + 2), end: toPosition(found, at + 3) };
+  const start = toPosition(found, at);
+  return {
+    name: found.bytes.toString('utf8', start, toPosition(found, at + 1)),
+    from: start - 1,
+    start: toPosition(found, at + 2),
+    end: toPosition(found, at + 3),
+  };
 }
 
 const toPosition = ({ table, origin }: Found, at: number): number => (table[at] ?? 0) - origin;

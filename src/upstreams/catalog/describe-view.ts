@@ -75,8 +75,7 @@ function joinOrReplace(
 const NOTHING = { offers: joinOffers([]), instructions: undefined };
 
 async function describeServer(deps: DescribeDeps, planned: PlannedServer, who: Who) {
-  const isOnlyOne = deps.view.shown === 'own';
-  if (isOnlyOne && !mayUseSome(deps.getPlan(), planned, who)) return NOTHING;
+  if (!mayUseSome(deps.getPlan(), planned, who)) return NOTHING;
   const description = await planned.server.lists.describe(who.upstream, who.patience);
   return {
     offers: readOffers(description),

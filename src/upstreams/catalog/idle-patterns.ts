@@ -36,7 +36,7 @@ export interface KnownLists {
 
 export type FindIdlePatterns = (known: KnownLists) => readonly IdlePattern[];
 
-/** Each list is looked at once as long as it is the same, and a nearest name is looked for once. */
+/** Each list is looked at once as long as it is the same, and a nearest name is looked for once among the same servers. */
 export function createFindIdlePatterns(file: PatternsFile): FindIdlePatterns {
   const naming = createNaming(file);
   const areGuards = file.guards?.flatMap(({ use }) => (use.kind === 'mcp' ? use.server : [])) ?? [];
@@ -44,7 +44,7 @@ export function createFindIdlePatterns(file: PatternsFile): FindIdlePatterns {
   const rows = listRows({ ...file, servers }).map((row) => placeRow(row, servers, naming));
   const readNames = createReadNames(naming);
   const suggest = createSuggest(file);
-  const described = new Map<PlacedRow, IdlePattern>();
+  const described = new Map<PlacedRow, Described>();
 
   function judge(row: PlacedRow, { findLists, findBuiltIn }: KnownLists): IdlePattern | undefined {
     const { kind, of, owners } = row;
@@ -56,17 +56,19 @@ export function createFindIdlePatterns(file: PatternsFile): FindIdlePatterns {
       if (lists.length === 0) return undefined;
       if (lists.some((items) => row.fitsOne(readNames(config, kind, items)[of]))) return undefined;
     }
-    const known = described.get(row);
-    if (known !== undefined) return known;
     // It may lack the prefix: then it fits the names of no server at all.
     const asked = owners.length > 0 ? owners : servers.filter(row.isAbout);
-    const names = asked.flatMap((config) =>
+    const listed = asked.filter(({ name }) => findLists(name, kind).length > 0);
+    const known = described.get(row);
+    if (known?.isGuessed || known?.servers === listed.length) return known.idle;
+    const names = listed.flatMap((config) =>
       findLists(config.name, kind).map((items) => readNames(config, kind, items)),
     );
     // Once one has listed there is something to suggest.
     if (names.length === 0 && !asked.every(dependsOnUser)) return undefined;
-    const idle = describe(row, suggest(row, names, builtIn));
-    described.set(row, idle);
+    const guess = suggest(row, names, builtIn);
+    const idle = describe(row, guess);
+    described.set(row, { idle, isGuessed: guess !== undefined, servers: listed.length });
     return idle;
   }
 
@@ -74,6 +76,13 @@ export function createFindIdlePatterns(file: PatternsFile): FindIdlePatterns {
     named.filter((one) => areGuards.includes(one)).map((one) => describeGuarded(name, one)),
   );
   return (known) => [...guarding, ...rows.flatMap((row) => judge(row, known) ?? [])];
+}
+
+interface Described {
+  readonly idle: IdlePattern;
+  readonly isGuessed: boolean;
+  /** How many had listed by then: of one that lists later the nearest name may be. */
+  readonly servers: number;
 }
 
 /** A pattern, as the file has it. */

@@ -9,7 +9,14 @@ import type { JoinedList } from './join-lists.ts';
 import type { Naming } from './naming.ts';
 import { askByCurrentPlan, type Plan, type PlannedServer } from './plan.ts';
 import { BUILT_IN, type Entry, type PreparedList } from './prepare-list.ts';
-import type { Found, FoundResource, ListView, View, Who } from './view.ts';
+import {
+  type Found,
+  type FoundResource,
+  type ListView,
+  mayUseSome,
+  type View,
+  type Who,
+} from './view.ts';
 
 export function createJoinedView(getPlan: () => Plan): View {
   const findTemplate = createFindTemplate();
@@ -48,11 +55,16 @@ export function createJoinedView(getPlan: () => Plan): View {
       own?.entries ?? NOTHING,
       ...prepared.map((one) => one?.prepared.entries ?? NOTHING),
     ];
+    // Whether a server runs is told to nobody who may use nothing of it.
+    const told = prepared.filter((_, index) => {
+      const one = planned[index];
+      return one !== undefined && mayUseSome(plan, one, who);
+    });
     return {
       ...joinLists(kind, parts, resources),
       ttlMs: Math.min(
         resources?.ttlMs ?? MAX_TTL_MS,
-        ...prepared.map((one) => one?.ttlMs ?? SHORT_TTL_MS),
+        ...told.map((one) => one?.ttlMs ?? SHORT_TTL_MS),
         cache?.ttlMs ?? MAX_TTL_MS,
         MAX_TTL_MS,
       ),
@@ -60,8 +72,7 @@ export function createJoinedView(getPlan: () => Plan): View {
         resources?.isPersonal === true ||
         cache?.scope === 'private' ||
         planned.some(({ server }) => server.isPersonal),
-      hasAllServers:
-        resources?.hasAllServers !== false && prepared.every((one) => one !== undefined),
+      hasAllServers: resources?.hasAllServers !== false && told.every((one) => one !== undefined),
     };
   }
 

@@ -95,6 +95,9 @@ export class RefusalError extends UpstreamError {
   }
 }
 
+export const isUnauthorizedError = (error: unknown): boolean =>
+  error instanceof RefusalError && error.status === 401;
+
 /** Why a status that is no success ends the request. */
 export const toRefusal = (answer: RefusedAnswer): RefusalError =>
   new RefusalError(answer.status, describeRefusal(answer), describeRedirect(answer));

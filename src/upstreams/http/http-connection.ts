@@ -23,6 +23,7 @@ import {
   type Route,
   startExchange,
 } from './exchange.ts';
+import { isUnauthorizedError } from './failures.ts';
 import { runCall } from './server-call.ts';
 import type { SessionCookies } from './session-cookies.ts';
 
@@ -48,6 +49,12 @@ export interface HttpConnection {
     listener: ExchangeListener,
     cookies: SessionCookies | undefined,
   ): Promise<() => void>;
+  /**
+   * Opens what a server answers by 401 where it refuses the token: once more by another token, where there is one.
+   *
+   * @throws CredentialError where nothing may be sent any more; and what `open` throws.
+   */
+  openByToken<Result>(caller: UpstreamCaller, open: () => Promise<Result>): Promise<Result>;
   close(): Promise<void>;
 }
 
@@ -147,6 +154,25 @@ export function createHttpConnection(
     return () => started.stop();
   }
 
+  async function openByToken<Result>(
+    caller: UpstreamCaller,
+    open: () => Promise<Result>,
+    mayBeRefused = true,
+  ): Promise<Result> {
+    const credentials = await deps.getHeaders(caller);
+    try {
+      return await open();
+    } catch (error) {
+      if (!isUnauthorizedError(error) || deps.noteRefusal === undefined) throw error;
+      const refusal = { status: 401, challenge: undefined } as const;
+      const hasOther = await deps.noteRefusal(caller, credentials, refusal, () =>
+        deps.isTokenRefused(caller),
+      );
+      if (!hasOther || !mayBeRefused) throw error;
+      return openByToken(caller, open, false);
+    }
+  }
+
   const server: ExchangeServer = {
     url: config.url,
     maxBytes,
@@ -208,6 +234,7 @@ export function createHttpConnection(
     },
 
     stream: openStream,
+    openByToken: (caller, open) => openByToken(caller, open),
 
     async close() {
       isClosed = true;

@@ -22,7 +22,7 @@ import {
 } from '../upstream.ts';
 import { type Sending, toOutcome } from './attempt.ts';
 import { createFindSessionState, createPing, type FindSessionState } from './doubtful-sessions.ts';
-import { RefusalError } from './failures.ts';
+import { isUnauthorizedError } from './failures.ts';
 import type { HttpConnection } from './http-connection.ts';
 import type { QuestionStreams } from './question-streams.ts';
 import { type CallOutcome, findError, getResult, isUnauthorized } from './server-call.ts';
@@ -322,7 +322,7 @@ export function createSessionEra(deps: SessionEraDeps): SessionEra {
         const outcome = await ping(caller, session).finally(() => terminate(caller, session));
         return isUnauthorized(outcome);
       } catch (error) {
-        if (error instanceof RefusalError && error.status === 401) return true;
+        if (isUnauthorizedError(error)) return true;
         throw error;
       }
     },

@@ -32,6 +32,8 @@ export interface SseChannelDeps {
   onStrayAnswer(): void;
   /** An event came that is no message: of which call it is nobody can tell, so that it ends none. */
   onNoMessage(): void;
+  /** What was sent was answered 401: by the server, or by what is behind it. */
+  onUnauthorized(): void;
 }
 
 const HANDSHAKE_MS = 15_000;
@@ -92,7 +94,10 @@ export async function openSseChannel(
     if (posted.kind === 'failed') end(posted.error);
     else if (posted.kind === 'refused' && posted.status === 404) {
       end(toRefusal(posted));
-    } else if (posted.kind === 'refused') rpc.receiveValue({ id });
+    } else if (posted.kind === 'refused') {
+      if (posted.status === 401) deps.onUnauthorized();
+      rpc.receiveValue({ id });
+    }
   }
 
   await new Promise<void>((resolve, reject) => {

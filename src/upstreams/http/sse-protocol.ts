@@ -7,6 +7,7 @@ import { toSessionParams } from '../messages/envelope.ts';
 import { hashSession } from '../transport/subscription-memory.ts';
 import { GATEWAY_CALLER, type UpstreamCaller, UpstreamError } from '../upstream.ts';
 import { createDescriptions } from './descriptions.ts';
+import { isUnauthorizedError } from './failures.ts';
 import { type Audience, createListeners } from './listeners.ts';
 import type { Protocol, ProtocolDeps } from './protocol-types.ts';
 import { nameSharer } from './server-session.ts';
@@ -21,6 +22,8 @@ interface Entry {
   askedAt: number;
   /** Requests that have no answer yet, and listeners. */
   users: number;
+  /** Its token may be good no more: what comes next opens another, which shows it. */
+  isLeft: boolean;
   logLevel: LogSeverity | undefined;
 }
 
@@ -58,18 +61,22 @@ export function createSseProtocol(config: HttpUpstreamConfig, deps: ProtocolDeps
     describe: descriptions.find,
   });
 
-  async function open(caller: UpstreamCaller): Promise<SseChannel> {
+  const openOnce = (caller: UpstreamCaller, onUnauthorized = () => {}): Promise<SseChannel> =>
+    openSseChannel(caller, {
+      connection,
+      url,
+      cookies: openCookies(),
+      clock,
+      timeoutMs,
+      onNotification: (message) => listeners.notify(caller, message),
+      onStrayAnswer,
+      onNoMessage,
+      onUnauthorized,
+    });
+
+  async function open(caller: UpstreamCaller, onUnauthorized?: () => void): Promise<SseChannel> {
     try {
-      const channel = await openSseChannel(caller, {
-        connection,
-        url,
-        cookies: openCookies(),
-        clock,
-        timeoutMs,
-        onNotification: (message) => listeners.notify(caller, message),
-        onStrayAnswer,
-        onNoMessage,
-      });
+      const channel = await connection.openByToken(caller, () => openOnce(caller, onUnauthorized));
       descriptions.note(caller, channel.description);
       availability.noteUp();
       return channel;
@@ -85,17 +92,22 @@ export function createSseProtocol(config: HttpUpstreamConfig, deps: ProtocolDeps
       throw new UpstreamError('unavailable', 'too many connections to it are open');
     }
     const entry: Entry = {
-      opening: open(caller),
+      opening: open(caller, () => {
+        entry.isLeft = true;
+        forget();
+        closeIfLeft(entry);
+      }),
       sessionId: caller.sessionId,
       usedAt: clock.monotonic(),
       askedAt: clock.monotonic(),
       users: 0,
+      isLeft: false,
       logLevel: undefined,
     };
     entries.set(sharer, entry);
-    const forget = () => {
+    function forget(): void {
       if (entries.get(sharer) === entry) entries.delete(sharer);
-    };
+    }
     entry.opening.then(({ ended }) => ended).then(forget, forget);
     cancelSweep ??= clock.after(SWEEP_MS, sweep);
     return entry;
@@ -132,6 +144,7 @@ export function createSseProtocol(config: HttpUpstreamConfig, deps: ProtocolDeps
     } finally {
       entry.users -= 1;
       entry.usedAt = clock.monotonic();
+      closeIfLeft(entry);
     }
   }
 
@@ -181,8 +194,15 @@ export function createSseProtocol(config: HttpUpstreamConfig, deps: ProtocolDeps
       const channel = await open(GATEWAY_CALLER);
       channel.close();
     },
-    // What is sent has no answer of its own by which a token could be refused.
-    isTokenRefused: async () => false,
+    async isTokenRefused({ user, connectionId }) {
+      try {
+        (await openOnce({ ...GATEWAY_CALLER, user, connectionId })).close();
+        return false;
+      } catch (error) {
+        if (isUnauthorizedError(error)) return true;
+        throw error;
+      }
+    },
     async endSession(caller) {
       const entry = entries.get(nameSharer(caller));
       if (entry !== undefined) await closeChannel(entry.opening);
@@ -200,6 +220,10 @@ const waitForAbort = (signal: AbortSignal): Promise<void> =>
     if (signal.aborted) resolve();
     else signal.addEventListener('abort', () => resolve(), { once: true });
   });
+
+const closeIfLeft = ({ isLeft, users, opening }: Entry): void => {
+  if (isLeft && users === 0) void closeChannel(opening);
+};
 
 const closeChannel = (opening: Promise<SseChannel>): Promise<void> =>
   opening.then(

@@ -41,25 +41,80 @@ export function createUnreadResult({
   end,
 }: ResultBytes): JsonObject | undefined {
   const scanned = scanObject(bytes, start, end, SCAN_RULES);
-  if (scanned === undefined || scanned.members.some(({ name }) => READ.has(name))) return undefined;
+  if (scanned === undefined || scanned.members.some((one) => isRead(bytes, one))) return undefined;
   if (!isFitting(bytes, scanned)) return undefined;
   const written = pieces
     ? cutPieces(pieces, start, bytes.length - end)
     : decodeUtf8(bytes.subarray(start, end));
   if (written === undefined) return undefined;
-  const result = new Proxy(readShortMembers(bytes, scanned.members), createReader(written));
-  unread.add(result);
+  const { members } = scanned;
+  return noteUnread({ bytes, pieces, members }, readShortMembers(bytes, members), written);
+}
+
+/** Where the members of an unread result stand. */
+interface UnreadSource extends Pick<ResultBytes, 'bytes' | 'pieces'> {
+  readonly members: readonly ScannedMember[];
+}
+
+function noteUnread(source: UnreadSource, members: JsonObject, written: Written): JsonObject {
+  const result = new Proxy(members, createReader(written));
+  unread.set(result, source);
   noteWritten(result, written);
   return result;
 }
 
+/** The text of one of its members. */
+export function cutUnread(result: object, name: string): string | undefined {
+  const { bytes, members } = unread.get(result) ?? failToRead();
+  const found = members.find((one) => one.name === name);
+  return found && bytes.toString('utf8', found.start, found.end);
+}
+
+/**
+ * An unread result without some of its members, with a `_meta` that is written so where it has another, and with members that the gateway
+ * knows and does not write there. None of it is read.
+ */
+export function changeUnread(
+  result: object,
+  removed: ReadonlySet<string>,
+  meta: string | undefined,
+  added: JsonObject,
+): JsonObject {
+  const { bytes, pieces, members } = unread.get(result) ?? failToRead();
+  const kept = members.filter(({ name }) => !removed.has(name));
+  const isMeta = ({ name }: ScannedMember) => meta !== undefined && name === '_meta';
+  const texts: Uint8Array[] = [];
+  kept.forEach((one, index) => {
+    texts.push(index === 0 ? OPENING : COMMA);
+    const end = isMeta(one) ? one.start : one.end;
+    const copied = pieces
+      ? cutPieces(pieces, one.from, bytes.length - end).filter(({ length }) => length > 0)
+      : [bytes.subarray(one.from, end)];
+    texts.push(...copied);
+    if (isMeta(one)) texts.push(Buffer.from(meta ?? ''));
+  });
+  texts.push(CLOSING);
+  const written = pieces ? texts : joinPieces(texts).toString('utf8');
+  const source = { bytes, pieces, members: kept };
+  return noteUnread(source, { ...readShortMembers(bytes, kept), ...added }, written);
+}
+
+const OPENING = Buffer.from('{');
+const COMMA = Buffer.from(',');
+const CLOSING = Buffer.from('}');
+
 /** Whether nothing in the result names a resource, which nobody had to read it for. */
 export const isUnread = (result: object): boolean => unread.has(result);
 
-const unread = new WeakSet<object>();
+const unread = new WeakMap<object, UnreadSource>();
 
-/** Members that say how a call goes on, that are not for the client, or that have to be checked. */
-const READ: ReadonlySet<string> = new Set(['resultType', 'cache', 'messages']);
+/** Of members that say how a call goes on, that are not for the client, or that have to be checked. */
+const isRead = (bytes: Buffer, { name, start, end }: ScannedMember): boolean =>
+  name === 'resultType'
+    ? bytes.toString('latin1', start, Math.min(end, start + MAX_SHORT)) !== COMPLETE
+    : name === 'cache' || name === 'messages';
+
+const COMPLETE = '"complete"';
 /**
  * How the types of links and of embedded resources begin; and fewer values than a response may have, since all are parsed as soon
  * as somebody asks for one.
@@ -103,7 +158,7 @@ function createReader(written: Written): ProxyHandler<JsonObject> {
     get(members, name) {
       if (typeof name === 'symbol' || !Object.hasOwn(members, name))
         return Reflect.get(members, name);
-      if (whole === undefined && members[name] !== undefined) return members[name];
+      if (members[name] !== undefined) return members[name];
       whole ??= parseWritten(written) ?? failToRead();
       return whole[name];
     },

@@ -3,11 +3,11 @@
 import type { Context, RawResult, Relay } from '../../mcp/catalog/catalog.ts';
 import type { CacheHint } from '../../mcp/catalog/content.ts';
 import { writeExactJson } from '../../platform/exact-json.ts';
-import { isObject, type JsonObject, noteWritten } from '../../platform/json.ts';
+import { isObject, type JsonObject, noteWritten, parseObject } from '../../platform/json.ts';
 import { findText, readExact, toNoted } from '../../platform/noted-json.ts';
 import { type JsonEdit, removeMembers, spliceJson } from '../../platform/splice-json.ts';
 import { type Doors, withoutDoorAnswer } from '../connect/doors.ts';
-import { isUnread } from '../messages/unread-result.ts';
+import { changeUnread, cutUnread, isUnread } from '../messages/unread-result.ts';
 import { ConnectionNeeded } from '../upstream.ts';
 import type { ToFailedResult } from './failures.ts';
 import type { RedeemAnswers } from './rounds.ts';
@@ -92,6 +92,7 @@ function toRawResult(
     const { cache: _cache, ...said } = result;
     return noteCopy(result, said);
   }
+  if (isUnread(result)) return toRawUnread(method, result, user);
   const { resultType, ttlMs, cacheScope, cache: _, _meta: meta, ...members } = result;
   if (resultType === undefined) {
     const shown = { ...members, ...(meta !== undefined && { _meta: meta }) };
@@ -104,6 +105,29 @@ function toRawResult(
   noteCopy(result, shown);
   return relay.era === 'session' ? toSessionResult(shown) : shown;
 }
+
+/** The same of a long one, of which nothing else is read. What is not for clients of the session era is not in it. */
+function toRawUnread(
+  method: RelayedRequest['method'],
+  result: JsonObject,
+  user: Context['user'],
+): RawResult {
+  const text = cutUnread(result, '_meta');
+  const meta = text === undefined ? undefined : parseObject(text);
+  const isOwn = meta !== undefined && Object.hasOwn(meta, SERVER_INFO);
+  const isOnlyOwn = isOwn && Object.keys(meta).length === 1;
+  const { ttlMs, cacheScope } = result;
+  const cache = CACHED.has(method) ? readCacheHint(ttlMs, cacheScope, user) : undefined;
+  return changeUnread(
+    result,
+    isOnlyOwn ? OF_ERA_AND_META : OF_ERA,
+    isOwn && text !== undefined ? spliceJson(text, [{ path: [SERVER_INFO] }]) : undefined,
+    { ...(cache && { cache }) },
+  );
+}
+
+const OF_ERA: ReadonlySet<string> = new Set(['resultType', 'ttlMs', 'cacheScope']);
+const OF_ERA_AND_META: ReadonlySet<string> = new Set([...OF_ERA, '_meta']);
 
 /** The copy is written as the result was, without what the copy lacks. */
 function noteCopy<Copy extends JsonObject>(result: JsonObject, copy: Copy): Copy {

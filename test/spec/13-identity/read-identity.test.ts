@@ -151,6 +151,14 @@ describe('a login', () => {
     });
   });
 
+  test('§13.2 of an address that userinfo alone has, the ID token says nothing', async () => {
+    userinfo.answer = { body: { sub: 'user-1', email: 'bob@example.org' } };
+    const { claims } = await readLogin({ email_verified: true, xms_edov: true, hd: 'example.org' });
+    expect(claims.email).toBe('bob@example.org');
+    for (const name of ['email_verified', 'xms_edov', 'hd'])
+      expect(claims).not.toHaveProperty(name);
+  });
+
   test('§13.2 of an address that the ID token has, userinfo says nothing where it has another', async () => {
     userinfo.answer = {
       body: { sub: 'user-1', email: 'bob@example.org', email_verified: true, hd: 'example.org' },
@@ -399,6 +407,7 @@ describe('a renewal', () => {
       undefined,
     ],
     ['userinfo has another address, and no ID token comes', {}, undefined, { email: OTHER }],
+    ['userinfo has another address, and the ID token none', {}, SAID, { email: OTHER }],
   ])(
     '§13.2 what was said of an address is not kept for another: %s',
     async (_what, over, idToken, said) => {

@@ -169,6 +169,42 @@ test('§18.5 /mcp/<server>: to somebody for whom no rule can allow anything of i
   expect(ofEmpty?.at(-1)).toMatchObject({ status: 404, answer: { code: -32601 } });
 });
 
+test('§18.5 /mcp: what a server has, and whether it runs, is told by nothing to somebody for whom no rule can allow anything of it', async () => {
+  const capabilities = {
+    tools: {},
+    prompts: {},
+    completions: {},
+    logging: {},
+    extensions: { 'io.modelcontextprotocol/skills': {} },
+  };
+  const up = await serve({ ...LISTING, capabilities });
+  const gone = await startListingServer(LISTING);
+  await gone.close();
+  const empty = await serve({ capabilities: {} });
+  const b = await serve({ tools: [buildTool('t')], capabilities: { tools: {} } });
+  const told = [];
+  for (const { url } of [up, gone, empty]) {
+    const mcpServers = { a: url, b: b.url };
+    const gateway = await start({
+      file: { builtIn: false, mcpServers, rules: [STAFF, everyone('b__*')] },
+    });
+    // Then each has said what it has.
+    const ada = await gateway.issuer.sign({ sub: 'ada', groups: ['staff'] });
+    await stateless(gateway, 'tools/list', {}, { token: ada });
+    const token = await gateway.issuer.sign({ sub: 'bob' });
+    const answers = [];
+    for (const method of ['server/discover', 'tools/list', 'prompts/list', 'skills/list']) {
+      const { status, json } = await stateless(gateway, method, {}, { token });
+      answers.push({ method, status, answer: json.result ?? json.error });
+    }
+    told.push(answers);
+  }
+  const [whileUp, whileGone, ofEmpty] = told;
+  expect(whileUp).toEqual(ofEmpty);
+  expect(whileGone).toEqual(ofEmpty);
+  expect(ofEmpty?.[1]).toMatchObject({ answer: { tools: [{ name: 'b__t' }], ttlMs: 60_000 } });
+});
+
 test('§18.5 rules: that the lists of a server have changed is told to nobody for whom no rule can allow anything of it', async () => {
   const [a, b] = [await serve(LISTING), await serve(LISTING)];
   const gateway = await start({

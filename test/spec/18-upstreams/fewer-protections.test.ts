@@ -116,6 +116,29 @@ test.each<[string, object, object, RegExp, Idle?]>([
     /^The limit "who\.scopes"/,
   ],
   [
+    'a rule has lost its condition for a part of its tools',
+    { rules: [LIMITED] },
+    {
+      rules: [
+        { ...LIMITED, may: ['files__r*'] },
+        { who: STAFF, may: ['files__w*'] },
+      ],
+    },
+    /^The limit "when"/,
+  ],
+  [
+    'a rule has lost its condition for one tool',
+    { rules: [LIMITED, { who: STAFF, may: ['files__list'] }] },
+    { rules: [{ who: STAFF, may: ['files__list', 'files__write'] }] },
+    /^The limit "when"/,
+  ],
+  [
+    'one of two guards of the same kind is gone',
+    { guards: [guard(), guard({ name: 'other' })] },
+    { guards: [guard({ name: 'other' })] },
+    /^The guard keys is gone\./,
+  ],
+  [
     'a guard of several is gone',
     { guards: [guard(), LINKS] },
     { guards: [guard()] },
@@ -203,6 +226,16 @@ test.each<[string, object, object, Idle?]>([
     { now: ['service_ping'] },
   ],
   ['"rules" is "everyone"', { rules: [LIMITED, ask(['files__write'])] }, { rules: 'everyone' }],
+  [
+    'a rule with a condition allows less, and another allowed the rest before',
+    { rules: [LIMITED, { who: STAFF, may: ['files__list'] }] },
+    {
+      rules: [
+        { ...LIMITED, may: ['files__r*'] },
+        { who: STAFF, may: ['files__list', 'wiki__*'] },
+      ],
+    },
+  ],
   ['a rule is gone', { rules: [ALL, LIMITED] }, { rules: [ALL] }],
   [
     'a rule allows more to others',

@@ -172,6 +172,29 @@ test('§18.9 one server that lists to nobody keeps no pattern of another from be
     ]);
 });
 
+test('§18.9 a pattern without a prefix is said as soon as one server has listed, and once more with the nearest name of another', async () => {
+  const wiki = await serve({ tools: [buildTool('search')] });
+  let tell = (_: object): void => {};
+  const listed = new Promise<object>((resolve) => {
+    tell = resolve;
+  });
+  const late = await serve({ answers: { 'tools/list': () => listed } });
+  const gateway = await start({
+    env: { LIST_WAIT_MS: '100' },
+    file: {
+      mcpServers: { wiki: wiki.url, files: late.url },
+      rules: [{ who: 'everyone', may: ['*'] }, asks('wite_file')],
+    },
+  });
+  const sentence =
+    'mcp.json:17, rules[1]: no tool is called "wite_file", so nobody is asked before any call by that pattern.';
+  await expect.poll(() => listSaid(gateway)).toEqual([sentence]);
+  tell({ result: { tools: [buildTool('write_file'), buildTool('search_files')] } });
+  await expect
+    .poll(() => listSaid(gateway))
+    .toEqual([sentence, `${sentence} Did you mean "files__write_file"?`]);
+});
+
 test('§18.9 ask: of a server that lists for each user a pattern is judged by what users have listed', async () => {
   const github = await serve({ tools: [buildTool('merge')] });
   const gateway = await start({

@@ -23,6 +23,7 @@ function scan(text: string, { before, behind }: Surroundings = { before: '', beh
   const end = start + Buffer.byteLength(text);
   return scanObject(bytes, start, end, RULES)?.members.map((member) => ({
     name: member.name,
+    from: member.from - start,
     start: member.start - start,
     end: member.end - start,
   }));
@@ -35,7 +36,8 @@ function expectSameAsParsed(text: string, members: readonly ScannedMember[]) {
   expect(new Set(Object.keys(parsed))).toEqual(new Set(members.map(({ name }) => name)));
   expect(Object.keys(parsed)).toHaveLength(members.length);
   let behind = 0;
-  for (const [index, { name, start, end }] of members.entries()) {
+  for (const [index, { name, from, start, end }] of members.entries()) {
+    expect(bytes.subarray(from, start).toString().trimEnd()).toMatch(/^"[\s\S]*:$/);
     const between = bytes.subarray(behind, start).toString().replaceAll(' ', '');
     expect(between).toBe(`${index === 0 ? '{' : ','}"${name.replaceAll(' ', '')}":`);
     expect(JSON.parse(bytes.subarray(start, end).toString())).toEqual(parsed[name]);
@@ -448,7 +450,7 @@ test('§18.3 results: a body of any length is read to its last byte, and one of 
     const length = pages * page - 8320;
     for (const by of [-1, 0, ...(pages === 128 ? [] : [1])]) {
       const text = fill(length + by);
-      expect(scan(text)).toEqual([{ name: 'a', start: 5, end: text.length - 1 }]);
+      expect(scan(text)).toEqual([{ name: 'a', from: 1, start: 5, end: text.length - 1 }]);
       expect(scan(text.slice(0, -2))).toBeUndefined();
       expect(scan(`${text.slice(0, -2)}\\"`)).toBeUndefined();
       expect(scan(`${text.slice(0, -1)}1`)).toBeUndefined();
@@ -459,8 +461,8 @@ test('§18.3 results: a body of any length is read to its last byte, and one of 
 
 test('§18.3 results: numbers are compared as they are written, not as doubles', () => {
   expect(scan('{"a": 12345678901234567890.125 ,"b":-0.0e+12}')).toEqual([
-    { name: 'a', start: 6, end: 30 },
-    { name: 'b', start: 36, end: 44 },
+    { name: 'a', from: 1, start: 6, end: 30 },
+    { name: 'b', from: 32, start: 36, end: 44 },
   ]);
 });
 
@@ -510,7 +512,7 @@ async function openScanner(pagesLeft: number) {
 
 test.each([
   { pagesLeft: 0, scanned: undefined },
-  { pagesLeft: 5, scanned: [{ name: 'a', start: 5, end: 2999 }] },
+  { pagesLeft: 5, scanned: [{ name: 'a', from: 1, start: 5, end: 2999 }] },
 ])(
   '§18.3 results: an engine that has memory for $pagesLeft pages is asked for more only once',
   async ({ pagesLeft, scanned }) => {

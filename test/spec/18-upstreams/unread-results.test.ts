@@ -77,7 +77,8 @@ test.each([
   ['a link', `"content":[{"type":"resource_link","uri":"a:b","name":"l"}]`],
   ['a link that is spelled another way', `"content":[{"type":"\\u0072esource_link","uri":"a:b"}]`],
   ['an embedded resource', `"content":[{"type": "resource","resource":{"uri":"a:b","text":""}}]`],
-  ['a type of result', `"resultType":"complete"`],
+  ['a type of result that asks', `"resultType":"input_required"`],
+  ['a type of result that is spelled another way', `"resultType":"\\u0063omplete"`],
   ['a member that is spelled another way', `"result\\u0054ype":"complete"`],
   ['a member twice', `"a":1,"a":2`],
   ['the gateway’s own member', `"cache":1`],
@@ -87,6 +88,46 @@ test.each([
   expect(isUnread(result)).toBe(false);
   expect(result).toEqual(JSON.parse(`{${member},"x":"${LONG}"}`));
 });
+
+const INFO = `"${SERVER_INFO}":{"name":"server of its own","version":"1"}`;
+
+test.each([
+  ['first', `{"resultType":"complete",${CONTENT},"n":1.0}`, `{${CONTENT},"n":1.0}`],
+  ['last', `{${CONTENT}, "n":1.0,"resultType": "complete" }`, `{${CONTENT},"n":1.0}`],
+  ['in the middle', `{"n":1.0 ,"resultType":"complete",${CONTENT}}`, `{"n":1.0,${CONTENT}}`],
+  ['beside its name', `{"_meta":{${INFO}},"resultType":"complete",${CONTENT}}`, `{${CONTENT}}`],
+  [
+    'beside its name and others',
+    `{${CONTENT},"_meta":{"a":1.0,${INFO},"b":[]},"resultType":"complete"}`,
+    `{${CONTENT},"_meta":{"a":1.0,"b":[]}}`,
+  ],
+  [
+    'beside what others say',
+    `{"resultType":"complete","_meta":{"a": 1.0},${CONTENT}}`,
+    `{"_meta":{"a": 1.0},${CONTENT}}`,
+  ],
+])(
+  '§18.3 results: a long one with its type %s is unread, and clients get the rest to the letter',
+  async (_where, given, expected) => {
+    for (const length of [20_000, 1024]) {
+      const shrink = (json: string) => json.replace('ä'.repeat(20_000), 'ä'.repeat(length));
+      expect(isUnread(parse(shrink(given)).result)).toBe(true);
+      write = (id) => respond(id, shrink(given));
+      const { text } = await call();
+      expect(text).toBe(`{"jsonrpc":"2.0","result":${shrink(expected)},"id":"i"}`);
+      const current = await stateless(gateway, 'tools/call', { name: 'one__any', arguments: {} });
+      const { _meta: meta, ...members } = JSON.parse(shrink(expected));
+      expect(current.json.result).toEqual({
+        resultType: 'complete',
+        ...members,
+        _meta: { ...meta, [SERVER_INFO]: current.json.result._meta[SERVER_INFO] },
+      });
+      expect(current.json.result._meta[SERVER_INFO].name).not.toBe('server of its own');
+      expect(current.text).toContain(shrink(CONTENT));
+      expect(current.text.match(/1\.0/g)?.length).toBe(shrink(expected).match(/1\.0/g)?.length);
+    }
+  },
+);
 
 /** As a body comes in. */
 function cut(text: string, length: number): readonly Buffer[] {

@@ -106,7 +106,9 @@ describe('disconnecting', () => {
     own.wiki.behave('down');
     const page = await own.browser.press(await openList(), /^Disconnect wiki$/);
     expect(page.status).toBe(200);
-    expect(page.text).toContain('wiki is disconnected here, and what was kept of it is deleted.');
+    expect(page.text).toMatch(
+      /wiki is disconnected here, and what was kept of it is deleted\. But wiki’s revocation endpoint .*, too\./,
+    );
     expect(readEntry(page, 'wiki')).toContain('Not connected');
     own.wiki.behave('ok');
     const user = await own.gateway.logIn('ada');

@@ -128,6 +128,18 @@ test('§24.2 those of one that the configuration names are no other’s, either,
   expect([page.status, honest.seen('authorize')]).toEqual([502, []]);
 });
 
+test('§24.2 nor are they another’s when their host is written with the dot of the DNS root, which leads to the same', async () => {
+  const { hostile, connectBait } = await start({
+    configure: (server) =>
+      server.configure({ clientId: 'c', authorizationServer: 'https://login.known.example' }),
+  });
+  const endpoint = 'https://login.known.example./authorize';
+  hostile.document = { authorization_endpoint: endpoint };
+  const page = await connectBait('ada');
+  expect(page.status).toBe(502);
+  expect(page.text).toContain(`"${endpoint}", whose host ends in a dot`);
+});
+
 test('§24.2 private_key_jwt: an assertion that is good at one authorization server is sent to no other, to revoke at neither', async () => {
   const { honest, hostile, gateway, browserOf, connectBait } = await start({
     habits: WANTS_KEYS,

@@ -30,7 +30,7 @@ async function start({
   const gateway = closeAfterTest(
     await startConnectingGateway({
       clock,
-      servers: { it: server.configure({ owner }) },
+      servers: { it: { ...server.configure({ owner }), ...(era === 'sse' && { type: 'sse' }) } },
       replicas: 2,
       env: { ADMIN_GROUPS: 'operators', OAUTH_ACCESS_TTL_SECONDS: '86400' },
     }),
@@ -124,6 +124,29 @@ test('§24.4 a server that lets anybody begin a session, and refuses the fresh t
   server.refuseAccount('ada');
   expect((await ada[0].call('it__whoami')).text).toContain('log in at it again');
   await expect.poll(listChanges).toContain('login_needed');
+});
+
+test('§24.4 HTTP+SSE: a 401 to a call says nothing of others; one to the stream, which the next call opens, has the token renewed, or a login needed', async () => {
+  const { server, ada, bob, countRenewals, listChanges } = await start({
+    owner: 'user',
+    era: 'sse',
+  });
+  server.refuse('slow', 401);
+  for (const replica of [0, 1] as const) {
+    expect((await ada[replica].call('it__slow')).isError).toBe(true);
+    expect((await ada[replica].call('it__whoami')).text).toBe('ada');
+  }
+  expect([countRenewals(), listChanges().includes('login_needed')]).toEqual([0, false]);
+  server.spoilAccessTokens();
+  expect((await ada[0].call('it__whoami')).isError).toBe(true);
+  expect((await ada[0].call('it__whoami')).text).toBe('ada');
+  expect(countRenewals()).toBe(1);
+  server.refuseAccount('ada');
+  expect((await ada[0].call('it__whoami')).isError).toBe(true);
+  expect((await ada[0].call('it__whoami')).text).toContain('log in at it again');
+  await expect.poll(listChanges).toContain('login_needed');
+  expect((await bob[1].call('it__whoami')).isError).toBe(true);
+  expect((await bob[1].call('it__whoami')).text).toBe('bob');
 });
 
 test('§24.4 a token that nothing renews: a 401 of what is behind the server ends nothing; one of the server itself does', async () => {

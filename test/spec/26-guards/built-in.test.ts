@@ -297,6 +297,16 @@ test.each([
   { text: '<img src="https://example.com&NewLine;.evil.test/p">', isFound: true },
   { text: '<img src="https://example.com&#000000000000010;.evil.test/p">', isFound: true },
   { text: '{"html":"<img src=\\"ht\\ntps://evil.test/p\\">"}', isFound: true },
+  // Without quotes, white space of an attribute can only be one that was escaped.
+  { text: '<img src=/&Tab;/evil.test/p>', isFound: true },
+  { text: '<a href = &sol;&NewLine;&bsol;evil.test/p>', isFound: true },
+  { text: '<img src=https:&#9;evil.test/p>', isFound: true },
+  { text: '<img src=h&Tab;ttps&Tab;:/&#xA;/evil.test/p>', isFound: true },
+  { text: '<a href=/&Tab;/example.com/p>', isFound: false },
+  // GitHub Flavored Markdown.
+  { text: 'www.evil.test/?q=secret', isFound: true },
+  { text: '(_WWW.evil.test_) and www&period;evil.test', isFound: true },
+  { text: 'www.example.com, https://example.com/www.evil and me@www.example', isFound: false },
   {
     text: 'https://example.com\nhttps://example.com\nand\thttps://example.com\tDone',
     isFound: false,
@@ -400,6 +410,15 @@ test('§26.4 secrets looks at the bytes of what it has found a key in, too', () 
   const decision = judge(createSecretsGuard('redact'), { data });
   const [, base64 = ''] = /"data":"([^"]*)"/.exec(JSON.stringify(decision)) ?? [];
   expect(Buffer.from(base64, 'base64').toString('latin1')).not.toContain(TOKEN);
+});
+
+test('§26.4 megabytes of white space make no guard fail, which could let the rest pass', async () => {
+  const blank = ' '.repeat(8_000_000);
+  const secrets = createSecretsGuard('refuse');
+  expect(await judge(secrets, { text: blank + TOKEN })).toMatchObject({ kind: 'refuse' });
+  expect(await judge(links('refuse'), { text: `${blank}//evil.test` })).toMatchObject({
+    kind: 'refuse',
+  });
 });
 
 test('§26.4 links: an address is found however much white space is in it or before it', async () => {

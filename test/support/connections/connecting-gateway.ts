@@ -47,8 +47,11 @@ export interface ConnectingGateway {
   createBrowser(options: BrowserOptions & { readonly replica?: number }): Browser;
   /** Logs a person in by a client of the test's own. */
   logIn(person: string, replica?: number, clientName?: string): Promise<GatewayUser>;
-  /** Ends all of them and starts them again, with other lines where they are given. */
-  restart(servers?: Readonly<Record<string, object>>): Promise<void>;
+  /** Ends all of them and starts them again, with other lines and settings where they are given. */
+  restart(
+    servers?: Readonly<Record<string, object>>,
+    env?: Readonly<Record<string, string>>,
+  ): Promise<void>;
   /** All of them, with other members of the configuration file. */
   reload(file: Readonly<Record<string, unknown>>): Promise<void>;
   close(): Promise<void>;
@@ -103,7 +106,7 @@ export async function startConnectingGateway({
   await new Promise<void>((listening) => front.listen(0, '127.0.0.1', listening));
   const baseUrl = `http://localhost:${(front.address() as AddressInfo).port}`;
 
-  const config = loadConfig({
+  const settings = {
     BASE_URL: baseUrl,
     HOST: '127.0.0.1',
     DATA_DIR: folder.path,
@@ -118,7 +121,8 @@ export async function startConnectingGateway({
     OAUTH_TOKEN_RATE_LIMIT_MAX: '10000',
     ...provider.env,
     ...env,
-  });
+  };
+  let config = loadConfig(settings);
 
   async function parse(
     given: Readonly<Record<string, object>>,
@@ -194,8 +198,9 @@ export async function startConnectingGateway({
         replica === undefined ? fetch : on(replica).fetch,
         clientName,
       ),
-    async restart(given = servers) {
+    async restart(given = servers, further = {}) {
       await end();
+      config = loadConfig({ ...settings, ...further });
       await open(given);
     },
     async reload(members) {

@@ -2,6 +2,7 @@
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { toNodeHandler } from '@modelcontextprotocol/node';
+import { SSEServerTransport } from '@modelcontextprotocol/sdk/server/sse.js';
 import { StreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/streamableHttp.js';
 import { createMcpHandler } from '@modelcontextprotocol/server';
 import type { Gate } from './gate.ts';
@@ -11,7 +12,8 @@ import {
   type TokenInfo,
 } from './protected-tools.ts';
 
-export type Era = 'session' | 'stateless';
+/** `sse`: the transport of 2024-11-05. */
+export type Era = 'session' | 'stateless' | 'sse';
 
 export interface McpEndpoint {
   answer(
@@ -23,8 +25,27 @@ export interface McpEndpoint {
   loseSessions(status: number): void;
 }
 
-export const createMcpEndpoint = (era: Era, gate: Gate): McpEndpoint =>
-  era === 'session' ? createSessions(gate) : createStateless(gate);
+export function createMcpEndpoint(era: Era, gate: Gate): McpEndpoint {
+  if (era === 'sse') return createSse(gate);
+  return era === 'session' ? createSessions(gate) : createStateless(gate);
+}
+
+function createSse(gate: Gate): McpEndpoint {
+  const transports = new Map<string | null, SSEServerTransport>();
+  return {
+    async answer(req, res, body) {
+      if (req.method === 'GET') {
+        const transport = new SSEServerTransport('/mcp', res);
+        transports.set(transport.sessionId, transport);
+        await createProtectedServer1(gate).connect(transport);
+        return;
+      }
+      const { searchParams } = new URL(req.url ?? '', 'http://localhost');
+      await transports.get(searchParams.get('sessionId'))?.handlePostMessage(req, res, body);
+    },
+    loseSessions: () => transports.clear(),
+  };
+}
 
 function createSessions(gate: Gate): McpEndpoint {
   const transports = new Map<string, StreamableHTTPServerTransport>();

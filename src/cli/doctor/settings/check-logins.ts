@@ -2,7 +2,7 @@
 
 import { describeCause } from '../../../platform/log.ts';
 import type { readConnectionServer } from '../../../upstreams/credentials/server-credentials.ts';
-import { type FoundLogin, findLogin } from '../../setup/find-login.ts';
+import { type FoundLogin, findLogins } from '../../setup/find-login.ts';
 import { type Finding, failure, ok, warning } from '../finding.ts';
 import type { SettingsAtHand } from './settings-at-hand.ts';
 
@@ -12,14 +12,16 @@ type LoginServer = NonNullable<ReturnType<typeof readConnectionServer>>;
 const CHECK = 'server.login';
 const SETTING = 'POSTERN_CONFIG';
 
-export async function checkLoginAt(
-  server: LoginServer,
+export async function checkLogins(
+  servers: readonly LoginServer[],
   { config, clocks, tunnel, clock }: Pick<SettingsAtHand, 'config' | 'clocks' | 'tunnel' | 'clock'>,
 ): Promise<readonly Finding[]> {
-  const found = await findLogin(server, { config, fetch: clocks.fetch, tunnel, clock });
-  return found.kind === 'problem'
-    ? [tellProblem(server, found)]
-    : [tellClient(server, found), ...tellPkce(server, found)];
+  const found = await findLogins(servers, { config, fetch: clocks.fetch, tunnel, clock });
+  return found.flatMap(({ server, login }) =>
+    login.kind === 'problem'
+      ? [tellProblem(server, login)]
+      : [tellClient(server, login), ...tellPkce(server, login)],
+  );
 }
 
 type Found = Extract<FoundLogin, { readonly kind: 'found' }>;
@@ -39,8 +41,9 @@ function tellProblem(
 
 function advise(
   name: string,
-  { isPrivate, isUnreachable }: Extract<FoundLogin, { readonly kind: 'problem' }>,
+  { isPrivate, isUnreachable, isForeign }: Extract<FoundLogin, { readonly kind: 'problem' }>,
 ): string {
+  if (isForeign) return 'ask its operator why, before anything else.';
   if (isPrivate)
     return `if the login of ${name} is inside your network, add "allowPrivate": true to its "auth".`;
   return isUnreachable
@@ -56,7 +59,7 @@ const BECOMES_KNOWN = {
 
 function tellClient(
   { name }: LoginServer,
-  { issuer, client, isAmbiguous, redirectUri: uri }: Found,
+  { at: { issuer }, client, isAmbiguous, redirectUri: uri }: Found,
 ): Finding {
   if (isAmbiguous) {
     return failure(CHECK, {
@@ -76,7 +79,7 @@ function tellClient(
   });
 }
 
-function* tellPkce({ name, auth }: LoginServer, { issuer, takesS256 }: Found) {
+function* tellPkce({ name, auth }: LoginServer, { at: { issuer }, takesS256 }: Found) {
   if (takesS256 === true || !auth.pkce) return;
   // Where the operator named the endpoints, there is no metadata that could say it.
   const hasNoMetadata =

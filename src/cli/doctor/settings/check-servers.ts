@@ -33,7 +33,7 @@ import {
 import { type Found, failure, ok, unknown, warning } from '../finding.ts';
 import { createCollectingLog, type LogEntry } from '../instruments.ts';
 import { checkLists } from './check-lists.ts';
-import { checkLoginAt } from './check-logins.ts';
+import { checkLogins } from './check-logins.ts';
 import { allowOwnProcess, checkIsolation, checkNames } from './check-tools.ts';
 import type { SettingsAtHand } from './settings-at-hand.ts';
 
@@ -61,8 +61,7 @@ export async function checkServers(settings: SettingsAtHand): Promise<Found> {
   try {
     const answers = await Promise.all(
       usable.map((server) => {
-        const login = readConnectionServer(server);
-        if (login !== undefined) return checkLoginAt(login, settings);
+        if (readConnectionServer(server) !== undefined) return [];
         return needsUser(server) && user === undefined
           ? unknown(CHECK, {
               what: `whether ${server.name} can be used: it answers users only.`,
@@ -79,6 +78,10 @@ export async function checkServers(settings: SettingsAtHand): Promise<Found> {
     return [
       ...checkUsers(setup.file.servers, userProblems, config),
       ...answers.flat(),
+      ...(await checkLogins(
+        usable.flatMap((server) => readConnectionServer(server) ?? []),
+        settings,
+      )),
       ...(await checkLists(setup, config, tools)),
     ];
   } finally {

@@ -47,10 +47,14 @@ const closeUp: Read = (text) => text.replace(IN_ADDRESS, '');
 const closeUpAddresses: Read = (text) =>
   /[\t\n\r]/.test(text) ? text.replace(PLACES, closeUp) : text;
 
-/** Where an address may begin: an attribute of HTML, a destination of Markdown, CSS; and a scheme that is in pieces, anywhere. */
+/**
+ * Where an address may begin: an attribute of HTML, whose white space may have been a `&Tab;` where it has no quotes; a destination
+ * of Markdown, CSS; and a scheme that is in pieces, anywhere.
+ */
 const PLACES = new RegExp(
   [
     /=\s*(?:"[^"]*|'[^']*)/,
+    /=\s*(?:[/\\]_[/\\]|h_t_t_p_(?:s_)?:_(?:[/\\]_){0,2})/,
     /\]\(\s*[^()"]{0,4096}/,
     /<(?:[a-z\t\n\r]{1,30}:|[/\\]{2})[^<>]{0,4096}/,
     /url\(\s*[^()]{0,4096}/,
@@ -61,7 +65,7 @@ const PLACES = new RegExp(
   'gi',
 );
 
-const MAY_LINK = /[/\\]{2}|https?:/i;
+const MAY_LINK = /[/\\]{2}|https?:|www\./i;
 
 /**
  * With a scheme, or with none as browsers take it: two slashes or more, either way. What stands before an `@` is a name of a
@@ -76,12 +80,20 @@ const WITHOUT_SLASHES =
 /** At the beginning of an attribute, or in angle brackets: there a name of a user may have spaces. */
 const WITH_SPACES =
   /(?=[hwf/\\])(?<=["'<]\s*)(?:(?:(?:https?|wss?|ftps?):)?[/\\]{2,}|https?:)[^"'<>/\\?#]{0,512}@[^\s"'<>`()[\]{}|^]{0,4096}/;
+/** GitHub Flavored Markdown "Autolinks (extension)": a link without a scheme, to `http:`, which ends before a full stop. */
+const WITHOUT_SCHEME =
+  /(?<![a-z0-9@./\\-])www\.[^\s"'<>`()[\]{}|^]{0,4096}[^\s"'<>`()[\]{}|^?!.,:;*_~]/;
 /** Nobody writes a host that is so long: where it ends is not looked for. */
 const TOO_LONG = /(?<long>[/\\]{4096}|[/\\]{2,}[^\s/\\?#]{4096,8192})/;
 
-const createLink = (begin: RegExp): RegExp =>
+const createLink = (begin: RegExp, ...more: readonly RegExp[]): RegExp =>
   new RegExp(
-    `${WITH_SPACES.source}|${begin.source}(?:${TOO_LONG.source}|${WITH_SLASHES.source})|${WITHOUT_SLASHES.source}`,
+    [
+      WITH_SPACES.source,
+      `${begin.source}(?:${TOO_LONG.source}|${WITH_SLASHES.source})`,
+      WITHOUT_SLASHES.source,
+      ...more.map(({ source }) => source),
+    ].join('|'),
     'gi',
   );
 
@@ -90,7 +102,7 @@ const createLink = (begin: RegExp): RegExp =>
  * there an address has a scheme, and in base64 there is none.
  */
 const LINKS: Readonly<Record<Form, RegExp | undefined>> = {
-  text: createLink(/(?:[a-z][a-z0-9+.-]{0,20}:|(?<![a-z0-9+/\\]|;base64,))/),
+  text: createLink(/(?:[a-z][a-z0-9+.-]{0,20}:|(?<![a-z0-9+/\\]|;base64,))/, WITHOUT_SCHEME),
   bytes: createLink(/(?:https?|wss?|ftps?):/),
   base64: undefined,
 };
@@ -101,6 +113,7 @@ const UNREADABLE = 'an address that cannot be read';
 
 /** As a browser reads it; what it cannot read leads nowhere, but could for another reader. */
 function readHost(link: string): string | undefined {
+  if (/^www\./i.test(link)) return readHost(`http://${link}`);
   const [, scheme] = SCHEME.exec(link) ?? [];
   if (scheme !== undefined && !LEADING_OUT.has(scheme.toLowerCase())) return undefined;
   const absolute =
