@@ -26,6 +26,7 @@ export const BOB = { issuer: PROVIDER, sub: 'bob' };
 export interface KeeperOptions {
   readonly servers: readonly ConnectionServer[];
   readonly clock?: Clock;
+  readonly baseUrl?: string;
   readonly observers?: readonly ConnectionObserver[];
 }
 
@@ -36,11 +37,11 @@ export type Keeper = ConnectionParts & {
 
 export function openKeeper(
   store: Store,
-  { servers, clock = systemClock, observers = [] }: KeeperOptions,
+  { servers, clock = systemClock, baseUrl = KEEPER_URL, observers = [] }: KeeperOptions,
 ): Keeper {
   const config = loadConfig({
     OAUTH_MODE: 'broker',
-    BASE_URL: KEEPER_URL,
+    BASE_URL: baseUrl,
     OIDC_ISSUER: PROVIDER,
     OAUTH_CLIENT_ID: 'gateway',
     OAUTH_STATE_SECRET: SECRET,
