@@ -7,7 +7,7 @@ import {
   type CatalogGateway,
   startForTest as start,
 } from '../../support/upstreams/catalog-gateway.ts';
-import { findProblems } from '../../support/upstreams/gateway-file.ts';
+import { type FileOptions, findProblems } from '../../support/upstreams/gateway-file.ts';
 import { buildTool, serveForTest as serve } from '../../support/upstreams/listing-server.ts';
 
 const SECRETS = { builtIn: 'secrets' } as const;
@@ -245,7 +245,7 @@ test.each([
   },
 );
 
-test.each([
+test.each<[string, object, FileOptions?]>([
   [
     'a server without a prefix may have it',
     { mcpServers: { files: AT, any: { ...AT, prefix: '' } } },
@@ -253,6 +253,11 @@ test.each([
   [
     'the separator stands in names of built-in tools',
     { mcpServers: { service: AT }, separator: '_', rules: [asks('user_profile')] },
+  ],
+  [
+    'a catalogue of one’s own may have it',
+    { mcpServers: { files: AT } },
+    { catalogFile: 'tools.ts' },
   ],
   ['there is no server at all', { mcpServers: {} }],
   ['its server is disabled', { mcpServers: { files: AT, githb: { ...AT, disabled: true } } }],
@@ -267,8 +272,8 @@ test.each([
     'it is a pattern of any server',
     { mcpServers: { files: AT }, rules: [asks('*__drop', 'fil*__x', 'f?les__x')] },
   ],
-])('§18.9 file: no error where %s', async (_, file) => {
-  expect(await findProblems({ rules: [asks('githb__merge')], ...file })).toEqual([]);
+])('§18.9 file: no error where %s', async (_, file, options) => {
+  expect(await findProblems({ rules: [asks('githb__merge')], ...file }, options)).toEqual([]);
 });
 
 test('§18.9 guards: one that looks at a server which is a guard itself looks at nothing, and that is said', async () => {

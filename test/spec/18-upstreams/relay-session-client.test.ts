@@ -307,14 +307,17 @@ const SAMPLE = {
 const { includeContext: _context, ...WITHOUT_CONTEXT } = SAMPLE.params;
 const SAMPLED = { ...WITHOUT_CONTEXT, systemPrompt: 'raw asks: Be brief.' };
 
-test.each([{ sampling: {} }, { sampling: { context: {} } }])(
-  '§18.3 sampling says which server asks, and wants no context of others, from a client that declared %j',
-  async (capabilities) => {
+test.each([
+  ['allServers', { sampling: {} }],
+  ['thisServer', { sampling: { context: {} } }],
+])(
+  '§18.3 sampling says which server asks, and not that it wants the context of %s, from a client that declared %j',
+  async (includeContext, capabilities) => {
     const { own, called } = await startSayingServer();
     const client = await openClient(own, { capabilities });
     const calling = client.call('raw__any');
     const [say, id] = await called;
-    say({ id: 'q-1', ...SAMPLE });
+    say({ id: 'q-1', ...SAMPLE, params: { ...SAMPLE.params, includeContext } });
     const stream = await calling;
     expect((await stream.next()).params).toEqual(SAMPLED);
     say({ id, result: FOUND });

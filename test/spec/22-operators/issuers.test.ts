@@ -7,12 +7,17 @@ import { startIssuer } from '../../support/oauth/issuer.ts';
 import { fileOf, withSecret } from '../../support/oauth/machine-clients.ts';
 import { ask, logInBy, PAGE, startOperatedGateways } from '../../support/oauth/operator-logins.ts';
 
+const RULES = [
+  { who: 'everyone', may: ['*'] },
+  { who: 'everyone', may: ['service_ping'], ask: 'operator' },
+];
+
 const own = useFresh(async () => {
   const partner = await startIssuer();
   const setup = await startOperatedGateways({
     isReplicated: true,
     env: { ...ID_JAG_ENV, ID_JAG_ISSUERS: partner.url },
-    deps: { file: await fileOf([withSecret('agent')]) },
+    deps: { file: await fileOf([withSecret('agent')], { rules: RULES }) },
   });
   return {
     ...setup,
@@ -71,6 +76,7 @@ test('§22.2 operators: lists say whose users they are, and find one issuer’s 
     expect(whose((await show(`/grants${query}`)).grants)).toEqual(found);
     expect(whose((await show(`/sessions${query}`)).sessions)).toEqual(found);
   }
+  expect(whose((await show('/connections?person=ada')).people)).toEqual(both);
   expect((await show(`/grants?issuer=${encodeURIComponent(url)}`)).error.message).toBe(
     'Bad Request',
   );
@@ -112,6 +118,22 @@ test('§22.3 operators: an issuer without a user ends nothing', async () => {
     [true, true],
     [true, true],
   ]);
+});
+
+test('§27.5, §21.1 calls that wait for operators say whose user it is, and so do their lines of the audit log', async () => {
+  const { here, there, show } = await logInBoth();
+  const { url } = own.partner;
+  const both = [url, 'here'].sort();
+  const calls = [here, there].map((token) =>
+    stateless(own.gateway, 'tools/call', { name: 'service_ping' }, { token }),
+  );
+  const listWaiting = async () => (await show('/approvals')).approvals;
+  await expect.poll(listWaiting).toHaveLength(calls.length);
+  expect(whose(await listWaiting())).toEqual(both);
+  const lines = own.audit.lines().filter(({ event }) => event === 'approval');
+  expect(lines.map(({ issuer = 'here' }) => issuer).sort()).toEqual(both);
+  own.clock.advance(600_000);
+  await Promise.all(calls);
 });
 
 test('§21.1 audit: lines and the log say of which issuer a user is, where it is not the provider', async () => {

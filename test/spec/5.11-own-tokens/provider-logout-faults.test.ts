@@ -192,6 +192,8 @@ describe('abuse', () => {
     for (let time = 0; time < 5; time += 1)
       statuses.push((await send('192.0.2.1', await unknown())).status);
     expect(statuses).toEqual([400, 400, 400, 429, 429]);
+    // Keys would be asked for anew by now.
+    limited.clock.advance(5_000);
     const fetches = limited.provider.issuer.fetches.keys;
     expect((await send('192.0.2.1', await unknown())).status).toBe(429);
     expect(limited.provider.issuer.fetches.keys).toBe(fetches);

@@ -55,7 +55,7 @@ async function operate(query: (operator: Tokens) => Promise<string> | string): P
 }
 
 describe('a logout that was meant', () => {
-  test.each<{ what: string; end: (visit: Visit) => Promise<void> }>([
+  test.each<{ what: string; end: (visit: Visit) => Promise<void>; isOfAll?: true }>([
     { what: '“Log out” at /account', end: () => logOutAtAccount({ sub: 'ada' }, 1) },
     {
       what: 'an operator who ends the login',
@@ -68,6 +68,7 @@ describe('a logout that was meant', () => {
     { what: 'an operator who ends all of the person', end: () => operate(() => '?user=ada') },
     {
       what: 'an operator who ends all of the client',
+      isOfAll: true,
       end: ({ client }) => operate(() => `?client=${client.id}`),
     },
     {
@@ -76,9 +77,9 @@ describe('a logout that was meant', () => {
     },
   ])(
     '§13 approvals: $what has the client ask again, at each replica, and nobody else',
-    async ({ end }) => {
+    async ({ end, isOfAll }) => {
       const ada = await logIn({ sub: 'ada' });
-      const bob = await logIn(BOB);
+      const bob = await logIn(BOB, isOfAll ? undefined : ada.client);
       expect([await open(ada), await open(bob)]).toEqual(['the provider', 'the provider']);
       await end(ada);
       for (const replica of [own, own.other]) {

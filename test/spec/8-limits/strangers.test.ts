@@ -166,17 +166,19 @@ describe("the provider's tokens", () => {
     async (isBroker) => {
       const mode = isBroker ? { OAUTH_TOKENS: 'provider' } : { OAUTH_MODE: 'proxy' };
       const broker = closeAfterTest(
-        await startBroker({ ...mode, OAUTH_TOKEN_GLOBAL_RATE_LIMIT_MAX: '2' }),
+        await startBroker({ ...mode, OAUTH_TOKEN_GLOBAL_RATE_LIMIT_MAX: '3' }),
       );
       await rotate(broker);
       const { client, refreshToken } = await logInByCode(broker, isBroker);
       const strangers = [];
       for (let turn = 0; turn < 4; turn += 1)
         strangers.push((await revoke(broker, PLAYGROUND, `made-up-${turn}`)).status);
-      expect(strangers).toEqual([200, 200, 429, 429]);
+      expect(strangers).toEqual([200, 200, 200, 429]);
       const asked = broker.asked();
       expect((await revoke(broker, client.id, refreshToken)).status).toBe(200);
       expect(broker.asked()).toBe(asked + 1);
+      // What the gateway knows to be revoked counts as made up.
+      if (isBroker) expect((await revoke(broker, client.id, refreshToken)).status).toBe(429);
     },
   );
 

@@ -235,7 +235,7 @@ export const GOOGLE: ServerHabits = {
 };
 
 /** RFC 7523: a client proves by its key who it is. */
-export const WANTS_KEYS: ServerHabits = {
+const WANTS_KEYS: ServerHabits = {
   ...KEEPS_TO_MCP,
   title: 'a server that wants keys of its clients',
   clientAuth: ['private_key_jwt'],

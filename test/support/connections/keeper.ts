@@ -22,6 +22,7 @@ export const BOB = { issuer: PROVIDER, sub: 'bob' };
 export interface KeeperOptions {
   readonly servers: readonly ConnectionServer[];
   readonly clock?: Clock;
+  readonly baseUrl?: string;
 }
 
 export type Keeper = ConnectionParts & {
@@ -29,10 +30,13 @@ export type Keeper = ConnectionParts & {
   close(): void;
 };
 
-export function openKeeper(store: Store, { servers, clock = systemClock }: KeeperOptions): Keeper {
+export function openKeeper(
+  store: Store,
+  { servers, clock = systemClock, baseUrl = KEEPER_URL }: KeeperOptions,
+): Keeper {
   const env = {
     OAUTH_MODE: 'broker',
-    BASE_URL: KEEPER_URL,
+    BASE_URL: baseUrl,
     OIDC_ISSUER: PROVIDER,
     OAUTH_CLIENT_ID: 'gateway',
     OAUTH_STATE_SECRET: SECRET,

@@ -15,13 +15,16 @@ export interface FileOptions
   readonly hasRedis?: boolean;
   /** Whether `OAUTH_STATE_SECRET` is set. */
   readonly hasStateSecret?: boolean;
+  /** `POSTERN_CATALOG`. */
+  readonly catalogFile?: string;
 }
 
-const toSettings = ({ hasRedis, hasStateSecret }: FileOptions) =>
+const toSettings = ({ hasRedis, hasStateSecret, catalogFile }: FileOptions) =>
   loadConfig({
     AUTH_REQUIRED: 'false',
     ...(hasRedis && { REDIS_URL: 'redis://localhost' }),
     ...(hasStateSecret && { OAUTH_STATE_SECRET: 'one-secret-of-more-than-32-characters' }),
+    ...(catalogFile && { POSTERN_CATALOG: catalogFile }),
   });
 
 /** JSON from the text, or from the value that it spells. */
