@@ -1,20 +1,10 @@
 // §26.5: each guard of a file, asked once by whom no gateway serves.
 
-import { systemClock } from '../platform/clock.ts';
-import type { Fetch } from '../platform/fetch-with-limits.ts';
-import type { Log } from '../platform/log.ts';
 import { createGuards } from '../policy/guards/create-guards.ts';
 import type { GuardFacts } from '../policy/guards/guards.ts';
-import { noMetrics } from '../telemetry/metrics/metrics.ts';
 import { listGuardServers, type Setup } from './catalog/plan.ts';
 import type { UpstreamConfig } from './config/upstream-config.ts';
-import { GATEWAY_CALLER, type Upstream } from './upstream.ts';
-
-interface TryGuardsDeps {
-  readonly fetch: Fetch;
-  readonly log: Log;
-  openUpstream(config: UpstreamConfig): Upstream;
-}
+import { GATEWAY_CALLER, type Upstream, type UpstreamRuntime } from './upstream.ts';
 
 interface TriedGuard extends Pick<GuardFacts, 'name' | 'kind' | 'onError'> {
   /** Why it has failed; undefined where it answered. */
@@ -23,8 +13,9 @@ interface TriedGuard extends Pick<GuardFacts, 'name' | 'kind' | 'onError'> {
 
 /** @throws ConfigError for a module that cannot be loaded. */
 export async function tryGuards(
+  { clock, fetch, log, metrics }: UpstreamRuntime,
   file: Setup['file'],
-  { fetch, log, openUpstream }: TryGuardsDeps,
+  openUpstream: (config: UpstreamConfig) => Upstream,
 ): Promise<readonly TriedGuard[]> {
   const names = new Set(listGuardServers(file));
   const opened = new Map(
@@ -32,10 +23,10 @@ export async function tryGuards(
   );
   try {
     const guards = await createGuards(file.guards, {
-      clock: systemClock,
+      clock,
       fetch,
       log,
-      metrics: noMetrics,
+      metrics,
       async askServer(name, { method, params, timeoutMs }) {
         const upstream = opened.get(name);
         if (upstream === undefined) throw new Error(`${name} is not there`);

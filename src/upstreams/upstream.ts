@@ -10,6 +10,7 @@ import type { JsonObject } from '../platform/json.ts';
 import type { ListName } from '../protocol/list-kinds.ts';
 import type { LogSeverity } from '../protocol/methods.ts';
 import type { Era } from '../protocol/revisions.ts';
+import type { Runtime } from '../runtime/runtime.ts';
 import type { TraceContext } from '../telemetry/tracing/trace-context.ts';
 import type { CommonUpstreamConfig } from './config/common-config.ts';
 
@@ -50,6 +51,12 @@ export interface Upstream<Config extends CommonUpstreamConfig = CommonUpstreamCo
   /** Takes no further requests, lets those under way end (`graceMs`), then ends sessions, processes and timers. */
   close(graceMs: number): Promise<void>;
 }
+
+/** What of the runtime a server is reached by, be it by a gateway or by a command that asks servers. */
+export type UpstreamRuntime = Pick<
+  Runtime,
+  'config' | 'clock' | 'log' | 'metrics' | 'fetch' | 'store' | 'getSeal'
+>;
 
 /** On whose behalf something is asked. */
 export interface UpstreamCaller {

@@ -1,9 +1,8 @@
 import { catalogue } from '../errors/catalogue.ts';
-import type { Clock } from '../platform/clock.ts';
 import { isObject, type JsonObject } from '../platform/json.ts';
 import { type Log, truncateForLog } from '../platform/log.ts';
 import { stripUri } from '../platform/strip-uri.ts';
-import type { Metrics } from '../telemetry/metrics/metrics.ts';
+import type { Runtime } from '../runtime/runtime.ts';
 import type { Attributes, Span, Tracing } from '../telemetry/tracing/tracing.ts';
 import type { UpstreamConfig } from './config/upstream-config.ts';
 import { CallRefusedError } from './relay/failures.ts';
@@ -42,11 +41,6 @@ export const wrapUpstream = <Config extends UpstreamConfig>(
 
 // §18.8: what a server is asked is counted and timed, and whether it is up.
 
-interface ObserveDeps {
-  readonly metrics: Metrics;
-  readonly clock: Clock;
-}
-
 /** Methods that the gateway sends: others, should there be any, are one series. */
 const METHODS: ReadonlySet<string> = new Set([
   'completion/complete',
@@ -65,10 +59,9 @@ const METHODS: ReadonlySet<string> = new Set([
 ]);
 
 export function observeUpstream(
+  { metrics, clock }: Pick<Runtime, 'metrics' | 'clock'>,
   upstream: Upstream<UpstreamConfig>,
-  deps: ObserveDeps,
 ): Upstream<UpstreamConfig> {
-  const { metrics, clock } = deps;
   const { name } = upstream.config;
   // The transport logs it: it knows why.
   upstream.onStateChange((isUp) => metrics.recordUpstreamState(name, isUp));

@@ -34,10 +34,8 @@ export async function measureFile(
   const paths = await listFetchedPaths(
     { ...file, builtIn: file.builtIn && !hasOwnTools },
     fetched,
-    {
-      ownCatalog,
-      policies: joinPolicies(lock === undefined ? [] : [createLockPolicy(lock, noMetrics)]),
-    },
+    ownCatalog,
+    joinPolicies(lock === undefined ? [] : [createLockPolicy(lock, noMetrics)]),
   );
   const ownTools = file.builtIn ? await listTools(ownCatalog) : [];
   const idle = createFindIdlePatterns(file)({

@@ -21,6 +21,7 @@ import { openEmbeddedStore } from '../../store/embedded/open.ts';
 import { openStore } from '../../store/open.ts';
 import { createSeal } from '../../store/seal/seal.ts';
 import { createLoginSeal, createReplicaSeal } from '../../store/seal/secrets.ts';
+import { noMetrics } from '../../telemetry/metrics/metrics.ts';
 import type { UpstreamConfig } from '../../upstreams/config/upstream-config.ts';
 import {
   findAuthProblems,
@@ -61,19 +62,19 @@ export async function openServers(
   const outbound = openOutboundNetwork({ outbound: config.outbound });
   const { fetch } = outbound;
   const provider = config.auth.required ? config.auth.provider : undefined;
-  const { openUpstream } = createUpstreamOpener(config, {
-    ...shared,
-    store,
-    getSeal,
-    getProviderToken: getOriginalToken,
-    fetch,
-    metadata: provider && openProviderMetadata(provider, { fetch, ...shared }),
-    environment: env,
-  });
+  const runtime = { config, clock: systemClock, log, metrics: noMetrics, fetch, store, getSeal };
+  const { openUpstream } = createUpstreamOpener(
+    runtime,
+    {
+      getProviderToken: getOriginalToken,
+      metadata: provider && openProviderMetadata(provider, { fetch, ...shared }),
+      connections: undefined,
+    },
+    { serves: false, environment: env },
+  );
   return {
+    runtime,
     openUpstream,
-    /** For what the file names beside servers. */
-    fetch,
     async close() {
       outbound.close();
       await close();

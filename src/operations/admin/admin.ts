@@ -17,7 +17,7 @@ import type { Sessions, Store } from '../../store/store.ts';
 import type { LimitScope } from '../../telemetry/metrics/metrics.ts';
 import { type ListCost, WARNED_TOKENS } from '../../upstreams/budget/measure-lists.ts';
 import type { IdlePattern } from '../../upstreams/catalog/idle-patterns.ts';
-import type { AccessPreview, PreviewOptions } from '../../upstreams/catalog/tools-for-operators.ts';
+import type { AccessPreview, PreviewRequest } from '../../upstreams/catalog/tools-for-operators.ts';
 import type { ServerFacts, UpstreamCatalogs } from '../../upstreams/catalog/upstream-catalogs.ts';
 import { type ApprovalSources, createApprovalActions } from './approval-actions.ts';
 import { type ConnectionSources, createConnectionLists } from './connection-lists.ts';
@@ -60,10 +60,7 @@ export interface AdminSources
   findIdlePatterns(): readonly IdlePattern[];
   /** Undefined without a configuration file. */
   previewAccess?:
-    | ((
-        options: Omit<PreviewOptions, 'clock' | 'rules' | 'listingContext'>,
-        operator: string | undefined,
-      ) => Promise<AccessPreview>)
+    | ((request: PreviewRequest, operator: string | undefined) => Promise<AccessPreview>)
     | undefined;
 }
 

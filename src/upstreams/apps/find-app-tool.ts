@@ -1,16 +1,11 @@
 // §30.2: apps call tools by the names that their server gave them: nobody tells them how clients of several servers see these.
-import { type Clock, createTurns } from '../../platform/clock.ts';
+import { createTurns } from '../../platform/clock.ts';
 import { APPS } from '../../protocol/extensions.ts';
 import { JUDGED_AT_ONCE } from '../catalog/list-page.ts';
 import { BUILT_IN, type Entry } from '../catalog/prepare-list.ts';
-import type { Access, FindAppTool, View } from '../catalog/view.ts';
+import type { ServedPath } from '../catalog/served-path.ts';
+import type { FindAppTool } from '../catalog/view.ts';
 import { hasApp, isForApps } from './app-tools.ts';
-
-interface FindAppToolDeps {
-  readonly view: View;
-  readonly access: Access;
-  readonly clock: Clock;
-}
 
 /** So many tools are looked through at most. */
 const MAX_LOOKED_AT = 10_000;
@@ -19,7 +14,7 @@ const MAX_LOOKED_AT = 10_000;
  * The tool that the app of a server means, which is a tool of the same server. So of all servers with an app that the caller
  * sees, only one may have the name, whether the caller may use it or not: what an app says to its own server no other hears.
  */
-export function createFindAppTool({ view, access, clock }: FindAppToolDeps): FindAppTool {
+export function createFindAppTool({ view, access, clock }: ServedPath): FindAppTool {
   return async function findAppTool(kind, name, who) {
     const { extensions } = who.upstream.capabilities;
     if (kind !== 'tools' || view.shown === 'own' || extensions?.[APPS] === undefined) {

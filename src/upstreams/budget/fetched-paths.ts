@@ -22,16 +22,12 @@ export interface FetchedTools {
   readonly personal: ReadonlySet<string>;
 }
 
-interface FetchedPathsDeps {
-  readonly ownCatalog: OwnCatalog;
-  readonly policies: Pick<Policies, 'findHidden'>;
-}
-
 /** As the gateway would list them, before rules. */
 export async function listFetchedPaths(
   file: ServersConfig & ViewsConfig & GuardsConfig,
   { tools, personal }: FetchedTools,
-  { ownCatalog, policies }: FetchedPathsDeps,
+  ownCatalog: OwnCatalog,
+  policies: Pick<Policies, 'findHidden'>,
 ): Promise<readonly MeasuredPath[]> {
   const naming = createNaming(file);
   const guardServers = listGuardServers(file);

@@ -1,23 +1,17 @@
 // §25.2: what somebody who is logged in can connect to here, and what each list of tools costs their model.
 import type { ProtectedEndpoint } from '../../endpoint/endpoint.ts';
-import { createJsonReply, type UserContext } from '../../endpoint/message.ts';
+import { createJsonReply } from '../../endpoint/message.ts';
 import { JSONRPC } from '../../endpoint/render-error.ts';
+import type { ClientOf } from '../../policy/rules/client-of.ts';
 import type { UpstreamCatalogs } from '../catalog/upstream-catalogs.ts';
 import { type ListCost, WARNED_TOKENS } from './measure-lists.ts';
 
-interface PathsEndpointDeps extends Pick<UpstreamCatalogs, 'measureListsOf'> {
-  readonly baseUrl: string;
-  findClientId(caller: {
-    readonly user: UserContext | undefined;
-  }): string | undefined | Promise<string | undefined>;
-}
-
 /** `/mcp`, and the views of which the caller sees a tool. */
-export const createPathsEndpoint = ({
-  baseUrl,
-  measureListsOf,
-  findClientId,
-}: PathsEndpointDeps): ProtectedEndpoint => ({
+export const createPathsEndpoint = (
+  baseUrl: string,
+  measureListsOf: UpstreamCatalogs['measureListsOf'],
+  findClientId: ClientOf,
+): ProtectedEndpoint => ({
   kind: 'protected',
   method: 'GET',
   path: '/paths.json',

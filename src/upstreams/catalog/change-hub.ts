@@ -1,10 +1,9 @@
 // §18.2: who is told when lists change.
 
-import type { Clock } from '../../platform/clock.ts';
 import { createCountedBus } from '../../platform/counted-bus.ts';
-import type { Log } from '../../platform/log.ts';
 import { createThrottle } from '../../platform/throttle.ts';
 import { LIST_NAMES, type ListName } from '../../protocol/list-kinds.ts';
+import type { Runtime } from '../../runtime/runtime.ts';
 import type { UpstreamCaller } from '../upstream.ts';
 import type { Server } from './server.ts';
 
@@ -35,13 +34,7 @@ const MIN_DISTANCE_MS = 1_000;
 /** All listen to all servers: which they hear changes with the configuration file. */
 const ALL = 'all';
 
-export function createChangeHub({
-  clock,
-  log,
-}: {
-  readonly clock: Clock;
-  readonly log: Log;
-}): ChangeHub {
+export function createChangeHub({ clock, log }: Pick<Runtime, 'clock' | 'log'>): ChangeHub {
   const bus = createCountedBus<typeof ALL, ListListener>({
     onError: (cause) => log.error('A listener failed; please report this.', { cause }),
   });

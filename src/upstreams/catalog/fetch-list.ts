@@ -159,17 +159,12 @@ const boundTtl = (ttlMs: unknown): number =>
 // What takes long to find out of each item of a list, before anybody gets the list: while one server's is read, others have
 // their turn.
 
-interface ReadItemsDeps {
-  readonly clock: Clock;
-  readonly lock: Lock | undefined;
-}
-
 /** What is found out is remembered with each item. */
 export async function readItems(
+  clock: Clock,
   server: string,
-  kind: ListKind,
-  items: readonly RawItem[],
-  { clock, lock }: ReadItemsDeps,
+  { kind, items }: { readonly kind: ListKind; readonly items: readonly RawItem[] },
+  lock: Lock | undefined,
 ): Promise<void> {
   const locked = findLockedKind(kind);
   const work = createTurns(clock);

@@ -2,14 +2,11 @@
 // server whose result it was, by the client that got it.
 
 import { createBoundedMap } from '../../platform/bounded-map.ts';
-import type { Clock } from '../../platform/clock.ts';
 import { hashSha256 } from '../../platform/ids.ts';
-import type { Log } from '../../platform/log.ts';
+import type { Runtime } from '../../runtime/runtime.ts';
 import { buildResourceLinkKey } from '../../store/keys.ts';
 import { nameOwner } from '../../store/owner.ts';
-import type { Seal } from '../../store/seal/seal.ts';
-import { createSealedValues, type SealedValuesDeps } from '../../store/seal/sealed-records.ts';
-import type { KeyValue } from '../../store/store.ts';
+import { createSealedValues } from '../../store/seal/sealed-records.ts';
 import { isAppUri, toMovedUri } from '../apps/shared-uris.ts';
 import type { UpstreamCaller } from '../upstream.ts';
 import { BUILT_IN } from './prepare-list.ts';
@@ -22,16 +19,6 @@ export interface LinkedResources {
   find(owner: string, uri: string): Promise<string | undefined>;
   /** The session has ended. */
   forget(owner: string): void;
-}
-
-export interface LinkedResourcesDeps {
-  readonly store: SealedValuesDeps['store'] & Pick<KeyValue, 'delete'>;
-  readonly getSeal: () => Promise<Seal>;
-  readonly clock: Clock;
-  readonly log: Log;
-  readonly sessionKeyPrefix: string;
-  /** Of a session that is not used. */
-  readonly sessionTtlSeconds: number;
 }
 
 /** Keys in the store, the oldest first, and when they were written. */
@@ -51,20 +38,23 @@ export const nameLinkOwner = (
 ): string =>
   sessionId ?? `caller:${hashSha256(JSON.stringify([path, user && nameOwner(user), clientId]))}`;
 
-export function createLinkedResources(deps: LinkedResourcesDeps): LinkedResources {
-  const { store, clock, log, sessionKeyPrefix, sessionTtlSeconds } = deps;
-  const firstServers = createSealedValues(deps);
+export function createLinkedResources(
+  runtime: Pick<Runtime, 'config' | 'clock' | 'log' | 'store' | 'getSeal'>,
+): LinkedResources {
+  const { config, clock, log, store } = runtime;
+  const { keyPrefix, ttlSeconds } = config.mcp.sessions;
+  const firstServers = createSealedValues(runtime);
   /** By server, what this process has put into the store for each. */
   const owners = createBoundedMap<string, Map<string, SavedLinks>>(MAX_OWNERS);
   const toKey = (owner: string, uri: string) =>
-    buildResourceLinkKey(sessionKeyPrefix, owner, hashSha256(uri));
+    buildResourceLinkKey(keyPrefix, owner, hashSha256(uri));
 
   async function save(owner: string, key: string, server: string): Promise<void> {
     const servers = owners.get(owner) ?? new Map<string, SavedLinks>();
     const links: SavedLinks = servers.get(server) ?? new Map();
     const now = clock.monotonic();
     const savedAt = links.get(key);
-    if (savedAt !== undefined && now - savedAt < (sessionTtlSeconds * 1000) / 2) return;
+    if (savedAt !== undefined && now - savedAt < (ttlSeconds * 1000) / 2) return;
     if (!(await claim(key, server))) return;
     links.delete(key);
     links.set(key, now);
@@ -78,7 +68,7 @@ export function createLinkedResources(deps: LinkedResourcesDeps): LinkedResource
 
   /** False where another server was first, maybe at another replica. */
   async function claim(key: string, server: string): Promise<boolean> {
-    const claimed = await firstServers.update(key, sessionTtlSeconds, (first = server) =>
+    const claimed = await firstServers.update(key, ttlSeconds, (first = server) =>
       first === server ? server : undefined,
     );
     return claimed !== undefined;

@@ -27,8 +27,7 @@ export interface ListCache {
   lookAgain(): void;
 }
 
-interface ListCacheDeps {
-  readonly clock: Clock;
+interface ListSource {
   fetch(): Promise<FetchedList>;
   /** For how many milliseconds the first list is waited for. */
   countLeftMs(patience: Patience): number;
@@ -60,8 +59,8 @@ interface Flight {
   readonly startedAt: number;
 }
 
-export function createListCache(deps: ListCacheDeps): ListCache {
-  const { clock, fetch, isStrict, onChange } = deps;
+export function createListCache(clock: Clock, source: ListSource): ListCache {
+  const { fetch, isStrict, onChange } = source;
   let list: FetchedList | undefined;
   let expiresAt = 0;
   let retryAt = Number.NEGATIVE_INFINITY;
@@ -95,7 +94,7 @@ export function createListCache(deps: ListCacheDeps): ListCache {
     wasMissed = false;
     if (waitedMs() < QUICK_MS) changedWait = undefined;
     if (isNews) onChange();
-    if (isOther) deps.onOther();
+    if (isOther) source.onOther();
   }
 
   const waitedMs = () =>
@@ -141,10 +140,10 @@ export function createListCache(deps: ListCacheDeps): ListCache {
   async function wait(patience: Patience): Promise<FetchedList | undefined> {
     changedWait ??= { time: createWaitingTime(clock), startedAt: clock.monotonic() };
     const leftMs =
-      list === undefined ? deps.countLeftMs(patience) : changedWait.time.left(CHANGED_WAIT_MS);
+      list === undefined ? source.countLeftMs(patience) : changedWait.time.left(CHANGED_WAIT_MS);
     await waitAtMost(clock, leftMs, refresh());
     if (list === undefined && flight !== undefined) {
-      deps.onWaitedInVain(clock.monotonic() - flight.startedAt);
+      source.onWaitedInVain(clock.monotonic() - flight.startedAt);
     }
     return getServable();
   }

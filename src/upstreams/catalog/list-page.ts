@@ -3,31 +3,18 @@
 import { fail } from '../../errors/gateway-error.ts';
 import type { Cursor, Page, RawItem } from '../../mcp/catalog/catalog.ts';
 import type { CallerContext } from '../../mcp/catalog/served-catalog.ts';
-import { type Clock, createTurns, type Turns } from '../../platform/clock.ts';
+import { createTurns, type Turns } from '../../platform/clock.ts';
 import type { ListKind } from '../../protocol/list-kinds.ts';
 import { nameOwner } from '../../store/owner.ts';
-import type { ChangeHub } from './change-hub.ts';
-import type { MissedLists } from './missed-lists.ts';
-import type { WritePage } from './page-memory.ts';
 import type { Entry } from './prepare-list.ts';
+import type { ServedPath } from './served-path.ts';
 import { createHasOthers, toSessionTool } from './session-tools.ts';
-import { type Access, type ListView, toLister, type View, type Who } from './view.ts';
+import { type ListView, toLister, type Who } from './view.ts';
 
 /** Many clients read one page only. */
 const PAGE_SIZE = 1_000;
 /** Entries, each of which takes some microseconds for each condition that it has to fulfil. */
 export const JUDGED_AT_ONCE = 16;
-
-export interface ListPageDeps {
-  readonly view: View;
-  readonly access: Access;
-  readonly hub: Pick<ChangeHub, 'hasStream'>;
-  readonly missedLists: Pick<MissedLists, 'note'>;
-  readonly clock: Clock;
-  /** Whether callers may see different things. */
-  dependsOnCaller(): boolean;
-  readonly writePage: WritePage;
-}
 
 export type ListPage = (
   kind: ListKind,
@@ -35,14 +22,16 @@ export type ListPage = (
   context: CallerContext,
 ) => Promise<Page<RawItem>>;
 
-export function createListPage(deps: ListPageDeps): ListPage {
-  const { view, access, hub, missedLists, clock, dependsOnCaller, writePage } = deps;
+export function createListPage(served: ServedPath): ListPage {
+  const { view, access, hub, missedLists, clock, getPlan } = served;
   const orderByTurns = createOrderByTurns();
   const hasOthers = createHasOthers();
   const getName = (entry: Entry) => (view.shown === 'own' ? entry.ownName : entry.name);
   const getItem = (entry: Entry) => (view.shown === 'own' ? entry.ownItem : entry.item);
 
   const isAnyDown = () => view.listServers().some((server) => server.isDown());
+  /** Whether callers may see different things. */
+  const dependsOnCaller = () => getPlan().policies.dependOnCaller;
 
   return async function listPage(kind, cursor, context) {
     const who = toLister(context, hub);
@@ -64,7 +53,7 @@ export function createListPage(deps: ListPageDeps): ListPage {
     const isNarrowed = kind === 'tools' && context.relay.era === 'session' && hasOthers(entries);
     const page = { path, kind, list: entries, positions, nextCursor, caller, isNarrowed };
     return {
-      ...writePage(page, isNarrowed ? (entry) => toSessionTool(getItem(entry)) : getItem),
+      ...getPlan().writePage(page, isNarrowed ? (entry) => toSessionTool(getItem(entry)) : getItem),
       ...(nextCursor !== undefined && { nextCursor }),
       cache: { ttlMs: list.ttlMs, scope: isPrivate ? 'private' : 'public' },
     };

@@ -2,9 +2,9 @@
 
 import type { CatalogListener } from '../../mcp/catalog/catalog.ts';
 import type { IdentifiedCaller, OwnCatalog } from '../../mcp/catalog/served-catalog.ts';
-import type { Plan } from './plan.ts';
 import { BUILT_IN } from './prepare-list.ts';
-import { type Access, toWho, type View } from './view.ts';
+import { findBuiltIn, type ServedPath } from './served-path.ts';
+import { toWho } from './view.ts';
 
 export interface BuiltInListening {
   /**
@@ -16,23 +16,18 @@ export interface BuiltInListening {
   stop(): void;
 }
 
-export interface BuiltInListeningDeps {
-  readonly view: View;
-  readonly access: Access;
-  getPlan(): Plan;
-}
-
 interface Listening {
   readonly catalog: OwnCatalog;
   stop(): void;
 }
 
 export function createBuiltInListening(
-  { view, access, getPlan }: BuiltInListeningDeps,
+  path: ServedPath,
   caller: IdentifiedCaller,
   listener: CatalogListener,
   uris: readonly string[] | undefined,
 ): BuiltInListening {
+  const { view, access } = path;
   let current: Listening | undefined;
 
   function listenTo(catalog: OwnCatalog): void {
@@ -83,7 +78,7 @@ export function createBuiltInListening(
 
   return {
     follow() {
-      const catalog = view.hasBuiltIn() ? getPlan().builtIn?.catalog : undefined;
+      const catalog = findBuiltIn(path);
       if (current?.catalog === catalog) return;
       stop();
       if (catalog) listenTo(catalog);

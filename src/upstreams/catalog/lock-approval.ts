@@ -1,10 +1,10 @@
 // §22.6: operators approve at their page what servers say: exactly what they were shown, or nothing.
 
 import { fail } from '../../errors/gateway-error.ts';
-import { type Clock, createTurns } from '../../platform/clock.ts';
+import { createTurns } from '../../platform/clock.ts';
 import { getErrorCode } from '../../platform/error-code.ts';
-import type { Log } from '../../platform/log.ts';
 import { createSingleFlight } from '../../platform/single-flight.ts';
+import type { Runtime } from '../../runtime/runtime.ts';
 import { approveServers } from '../lock/compare.ts';
 import { createLock } from '../lock/lock.ts';
 import { type LockFile, LockFileError, type StoredLock } from '../lock/lock-file.ts';
@@ -55,25 +55,19 @@ export interface Approved {
   readonly isLoaded: boolean;
 }
 
-export interface LockApprovalDeps {
-  getServers(): ReadonlyMap<string, PlannedServer>;
-  /** Undefined where this process knows no file. */
-  readonly storedLock: StoredLock | undefined;
-  /** Whether others serve with the same store, each of which may have a file of its own. */
-  readonly hasReplicas: boolean;
-  readonly clock: Clock;
-  readonly log: Log;
-}
-
-export function createLockApproval(deps: LockApprovalDeps): LockApproval {
-  const { getServers, storedLock, hasReplicas, clock, log } = deps;
+/** `storedLock` is undefined where this process knows no file. */
+export function createLockApproval(
+  { clock, log, store }: Pick<Runtime, 'clock' | 'log' | 'store'>,
+  getServers: () => ReadonlyMap<string, PlannedServer>,
+  storedLock: StoredLock | undefined,
+): LockApproval {
   /** Of two operators the second one finds what the first one wrote. */
   let writing: Promise<unknown> = Promise.resolve();
   /** Of all who look at a server at once one asks it: its lists may be long, and it may hang. */
   const asking = createSingleFlight<PlannedServer, AnsweredServer | UnreadServer>();
 
   async function findObstacle(): Promise<string | undefined> {
-    if (hasReplicas)
+    if (store.isShared)
       return 'With Redis there may be several replicas, each with a postern.lock of its own, so that this page cannot write it for all of them.';
     if (storedLock === undefined) return 'This gateway was not told where postern.lock lies.';
     try {

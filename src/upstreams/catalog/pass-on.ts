@@ -11,27 +11,18 @@ import type { Era } from '../../protocol/revisions.ts';
 import { isAppUri, toMovedUri, toSharedUri } from '../apps/shared-uris.ts';
 import { editResult, fitResult } from '../messages/fit-result.ts';
 import { isUnread } from '../messages/unread-result.ts';
-import type { RelayCall, RelayedRequest } from '../relay/server-request.ts';
-import { type LinkedResources, nameLinkOwner } from './linked-resources.ts';
-import type { Plan } from './plan.ts';
+import type { RelayedRequest } from '../relay/server-request.ts';
+import { nameLinkOwner } from './linked-resources.ts';
 import { listAppsOf, listNamedUris, type NamedUri } from './result-uris.ts';
+import type { ServedPath } from './served-path.ts';
 import type { PassOn } from './server-target.ts';
-import type { View, Who } from './view.ts';
+import type { Who } from './view.ts';
 
 /** Bounds for one result: URIs that are remembered, and URIs that are looked up. */
 const MAX_LINKS = 100;
 const MAX_LOOKED_UP = 10_000;
 
-interface PassOnDeps {
-  readonly view: View;
-  /** That of `/mcp`, whose names are those of all paths but of a server's own. */
-  readonly joined: View;
-  readonly relayCall: RelayCall;
-  readonly links: LinkedResources;
-  getPlan(): Pick<Plan, 'warnOfResult'>;
-}
-
-export function createPassOn({ view, joined, relayCall, links, getPlan }: PassOnDeps): PassOn {
+export function createPassOn({ view, joined, relayCall, links, getPlan }: ServedPath): PassOn {
   const isOwn = view.shown === 'own';
 
   function finish(

@@ -26,10 +26,7 @@ const KINDS = ['tools', 'prompts'] as const;
 /** Where each user has lists: those of the users who were there last. */
 const MAX_LISTS = 100;
 
-export function createPatternWatch(
-  getPlan: () => Plan,
-  { builtIn, log }: { readonly builtIn: BuiltIn; readonly log: Log },
-): PatternWatch {
+export function createPatternWatch(log: Log, builtIn: BuiltIn, getPlan: () => Plan): PatternWatch {
   let find: FindIdlePatterns = () => [];
   let watched: PatternsFile | undefined;
   let said = new Set<string>();

@@ -74,7 +74,8 @@ export interface PlannedServer {
 
 export type PlannedGuardServer = Pick<PlannedServer, 'config' | 'server'>;
 
-interface PlanParts {
+/** The setup, opened. */
+interface OpenedSetup {
   readonly builtIn: BuiltIn;
   /** One for each of the file, by name. */
   readonly servers: ReadonlyMap<string, Server>;
@@ -85,7 +86,7 @@ interface PlanParts {
 
 export function createPlan(
   compiled: CompiledSetup,
-  { builtIn, servers, warn, warnOfResult, listGuards }: PlanParts,
+  { builtIn, servers, warn, warnOfResult, listGuards }: OpenedSetup,
 ): Plan {
   const { setup, policies } = compiled;
   const { file, lock = NO_LOCK } = setup;

@@ -40,7 +40,8 @@ export interface PreparedList {
   readonly needsLogin: boolean;
 }
 
-interface PrepareDeps {
+/** The configuration of a server, and all that decides what of its lists is served. */
+interface ServerControls {
   readonly config: UpstreamConfig;
   readonly naming: Naming;
   readonly policies: Pick<Policies, 'findHidden'>;
@@ -52,12 +53,12 @@ interface PrepareDeps {
 export type PrepareList = (kind: ListKind, list: FetchedList) => PreparedList;
 
 /** Each list is prepared once. */
-export function createPrepareList(deps: PrepareDeps): PrepareList {
-  const selected = selectTools(deps.config.tools);
+export function createPrepareList(controls: ServerControls): PrepareList {
+  const selected = selectTools(controls.config.tools);
   const prepared = new WeakMap<FetchedList, PreparedList>();
 
   return function prepareList(kind, list) {
-    const known = prepared.get(list) ?? prepare(kind, list, selected, deps);
+    const known = prepared.get(list) ?? prepare(kind, list, selected, controls);
     prepared.set(list, known);
     return known;
   };
@@ -67,13 +68,13 @@ function prepare(
   kind: ListKind,
   { items, cut, needsLogin }: FetchedList,
   selected: SelectedTools,
-  deps: PrepareDeps,
+  controls: ServerControls,
 ): PreparedList {
-  const { config, warn } = deps;
-  const connect = kind === 'tools' && canConnect(config) ? createConnectEntry(deps) : undefined;
+  const { config, warn } = controls;
+  const connect = kind === 'tools' && canConnect(config) ? createConnectEntry(controls) : undefined;
   const byOwnName = new Map<string, Entry>();
   const byName = new Map<string, Entry>();
-  const judgedList = toJudgedList(kind, items, deps);
+  const judgedList = toJudgedList(kind, items, controls);
   if (cut !== undefined) warn(config.name, kind, undefined, `is cut: ${cut}`);
   for (const raw of items) {
     const ownName = String(raw[LIST_KINDS[kind].key]);
@@ -82,19 +83,19 @@ function prepare(
       warn(config.name, kind, ownName, HIDDEN_BY_CONNECT);
       continue;
     }
-    const problem = findProblem(kind, raw, byOwnName.has(ownName), deps);
+    const problem = findProblem(kind, raw, byOwnName.has(ownName), controls);
     if (problem !== undefined) {
       warn(config.name, kind, ownName, problem);
       continue;
     }
-    const judged = deps.listGuards?.peek(judgedList, raw);
+    const judged = controls.listGuards?.peek(judgedList, raw);
     if (judged?.kind === 'hidden') {
       warn(config.name, kind, ownName, judged.reason);
       continue;
     }
     const { leftOut } = fitItem(kind, raw);
     const { item: fitting } = fitItem(kind, judged?.item ?? raw);
-    const made = createEntry(kind, fitting, judgedList.join(ownName), selected, deps);
+    const made = createEntry(kind, fitting, config.name, judgedList.join(ownName), selected);
     const written = judged?.item === undefined ? fitting : raw;
     const entry =
       findWritten(written) === undefined ? made : { ...made, exact: readExact(written) };
@@ -147,7 +148,7 @@ const tell = (paths: readonly string[]): string =>
 export function toJudgedList(
   kind: ListKind,
   items: readonly RawItem[],
-  { config, naming }: Pick<PrepareDeps, 'config' | 'naming'>,
+  { config, naming }: Pick<ServerControls, 'config' | 'naming'>,
 ) {
   const { key, ruled } = LIST_KINDS[kind];
   const names =
@@ -167,7 +168,7 @@ export function toJudgedList(
 
 const NO_NAMES: ReadonlyMap<string, string> = new Map();
 
-function createConnectEntry({ config, naming }: PrepareDeps): Entry {
+function createConnectEntry({ config, naming }: ServerControls): Entry {
   const ownItem = createConnectTool(config.name);
   const name = naming.join(config, CONNECT);
   return {
@@ -186,7 +187,7 @@ function findProblem(
   kind: ListKind,
   raw: RawItem,
   isRepeated: boolean,
-  { config, naming, policies }: PrepareDeps,
+  { config, naming, policies }: ServerControls,
 ): string | undefined {
   const problem =
     findItemProblem(kind, raw) ??
@@ -200,9 +201,9 @@ function findProblem(
 function createEntry(
   kind: ListKind,
   raw: RawItem,
+  server: string,
   name: string,
   selected: SelectedTools,
-  { config: { name: server } }: PrepareDeps,
 ): Entry {
   const { key, ruled } = LIST_KINDS[kind];
   const ownName = String(raw[key]);

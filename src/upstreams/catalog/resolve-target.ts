@@ -1,18 +1,12 @@
 // §18.2: what a call is about, and how it is made: by whose server, and under its own name.
 
 import { fail } from '../../errors/gateway-error.ts';
-import type {
-  CallerContext,
-  OwnCatalog,
-  Target,
-  WantedItem,
-} from '../../mcp/catalog/served-catalog.ts';
+import type { CallerContext, Target, WantedItem } from '../../mcp/catalog/served-catalog.ts';
 import type { JsonObject } from '../../platform/json.ts';
 import { LIST_KINDS } from '../../protocol/list-kinds.ts';
-import type { ConnectUser } from '../connect/connect-user.ts';
 import { failGone } from './pass-on.ts';
-import type { Plan } from './plan.ts';
 import { BUILT_IN, type Entry } from './prepare-list.ts';
+import { findBuiltIn, type ServedPath } from './served-path.ts';
 import type { Server } from './server.ts';
 import { METHODS, NO_PARAMS, type PassOn, ServerTarget } from './server-target.ts';
 import {
@@ -22,23 +16,18 @@ import {
   failAbsent,
   toItem,
   toWho,
-  type View,
   type Who,
 } from './view.ts';
 
 type ResolveTarget = (wanted: WantedItem, context: CallerContext) => Target | Promise<Target>;
 
-interface ResolveTargetDeps extends FindItem {
-  readonly passOn: PassOn;
-  readonly view: View;
-  readonly connectUser: ConnectUser;
-  getPlan(): Pick<Plan, 'policies' | 'checkSchema'>;
-  /** What the gateway has itself; undefined where this path does not serve it. */
-  getBuiltIn(): OwnCatalog | undefined;
-}
-
-export function createResolveTarget(deps: ResolveTargetDeps): ResolveTarget {
-  const { find, findResource, failAsUnknown, passOn, getBuiltIn, connectUser, getPlan } = deps;
+export function createResolveTarget(
+  path: ServedPath,
+  { find, findResource, failAsUnknown }: FindItem,
+  passOn: PassOn,
+): ResolveTarget {
+  const { view, connectUser, getPlan } = path;
+  const calls = { passOn, failAsUnknown, getPlan };
 
   return resolveTarget;
 
@@ -66,7 +55,7 @@ export function createResolveTarget(deps: ResolveTargetDeps): ResolveTarget {
     const { entry } = found;
     if (entry.server === BUILT_IN) return toBuiltInTarget(entry, wanted, who, context);
     if (entry.namesBegin !== undefined) return toConnectTarget(entry, wanted, who);
-    return new ServerTarget(deps, wanted, entry, who);
+    return new ServerTarget(calls, wanted, entry, who);
   }
 
   /** §24.3: the tool by which a user logs in at a server. */
@@ -76,7 +65,7 @@ export function createResolveTarget(deps: ResolveTargetDeps): ResolveTarget {
       server: entry.server,
       listMirroredParams: () => NO_PARAMS,
       run(_args, context) {
-        const { usage, upstream } = deps.view.findServer(entry.server) ?? failGone(entry.server);
+        const { usage, upstream } = view.findServer(entry.server) ?? failGone(entry.server);
         const call = { upstream, caller: who.upstream, method: METHODS[list], context };
         return usage.run(() => connectUser.connectAndTell(call));
       },
@@ -163,7 +152,7 @@ export function createResolveTarget(deps: ResolveTargetDeps): ResolveTarget {
     context: CallerContext,
   ): Target | Promise<Target> {
     const { list, name } = wanted;
-    const own = getBuiltIn()?.resolve(wanted, context);
+    const own = findBuiltIn(path)?.resolve(wanted, context);
     const described = 'ownItem' in item ? item : undefined;
     // The configuration has changed since it was found.
     if (own === undefined) return failAsUnknown(list, name, who);

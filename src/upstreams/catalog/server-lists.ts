@@ -1,10 +1,9 @@
 // §18.4: the lists of one server, for everybody or for each user, and what it says of itself.
 
 import type { RawItem } from '../../mcp/catalog/catalog.ts';
-import type { Clock } from '../../platform/clock.ts';
 import { hashSha256 } from '../../platform/ids.ts';
-import type { Log } from '../../platform/log.ts';
 import { ALL_KINDS, LIST_KINDS, type ListKind, type ListName } from '../../protocol/list-kinds.ts';
+import type { Runtime } from '../../runtime/runtime.ts';
 import {
   findLockedKind,
   LOCKED_ITEMS,
@@ -80,14 +79,16 @@ export interface KeptList {
   readonly items: readonly RawItem[];
 }
 
-export interface ServerListsDeps {
-  readonly clock: Clock;
-  readonly log: Log;
+interface ListsScope {
+  /** Each user has lists of their own. */
   readonly isPersonal: boolean;
-  readonly maxUsers: number;
-  /** `LIST_WAIT_MS`. */
-  readonly listWaitMs: number;
+  /** Users whose lists are kept; 1,000 unless given. */
+  readonly maxUsers?: number;
+  /** Ends all that is asked for. */
   readonly signal: AbortSignal;
+}
+
+interface ListsOwner {
   /** Undefined where nothing is locked. */
   getLock(): Lock | undefined;
   /** Asks the guards about items as the server wrote them (§26.2). Never rejects. Left out where nobody looks at lists. */
@@ -103,6 +104,7 @@ const CALL_WAIT_MS = 15_000;
 const UNTOLD_WAIT_MS = 8_000;
 /** For a list of which is known that it takes longer; and for any, where another server may have what is looked for. */
 const QUICK_WAIT_MS = 1_000;
+const MAX_USERS = 1_000;
 /** Of the lists of all users of a server, as JSON text. */
 const MAX_USERS_BYTES = 67_108_864;
 /** Of users with lists of their own, whose are asked for anew when the server is back. */
@@ -125,8 +127,13 @@ interface Holder {
   problem: string | undefined;
 }
 
-export function createServerLists(upstream: Upstream, deps: ServerListsDeps): ServerLists {
-  const { clock, log, isPersonal, maxUsers, listWaitMs, signal } = deps;
+export function createServerLists(
+  { config, clock, log }: Pick<Runtime, 'config' | 'clock' | 'log'>,
+  upstream: Upstream,
+  { isPersonal, maxUsers = MAX_USERS, signal }: ListsScope,
+  owner: ListsOwner,
+): ServerLists {
+  const { listWaitMs } = config.upstreams;
   const waitMs: Readonly<Record<Patience, number>> = {
     told: listWaitMs,
     untold: Math.max(listWaitMs, UNTOLD_WAIT_MS),
@@ -173,14 +180,13 @@ export function createServerLists(upstream: Upstream, deps: ServerListsDeps): Se
       return isSlow ? Math.min(leftMs, quickLeftMs) : leftMs;
     };
     const createList = (kind: ListKind): ListCache =>
-      createListCache({
-        clock,
+      createListCache(clock, {
         countLeftMs: (patience) => countLeftMs(kind, patience),
         onWaitedInVain: (ms) => noteWaitedInVain(holder, kind, ms),
-        isStrict: () => deps.getLock() !== undefined,
+        isStrict: () => owner.getLock() !== undefined,
         fetch: () => fetchFor(holder, kind),
-        onChange: () => deps.onChange(LIST_KINDS[kind].list, audience),
-        onOther: () => deps.onOther?.(kind),
+        onChange: () => owner.onChange(LIST_KINDS[kind].list, audience),
+        onOther: () => owner.onOther?.(kind),
       });
     const holder: Holder = {
       caller,
@@ -204,8 +210,8 @@ export function createServerLists(upstream: Upstream, deps: ServerListsDeps): Se
     const startedAt = clock.monotonic();
     try {
       const fetched = await fetchList(upstream, kind, holder.caller, signal);
-      await readItems(upstream.config.name, kind, fetched.items, { clock, lock: deps.getLock() });
-      const list = addJudgement(fetched, await deps.judgeItems?.(kind, fetched.items));
+      await readItems(clock, upstream.config.name, { kind, items: fetched.items }, owner.getLock());
+      const list = addJudgement(fetched, await owner.judgeItems?.(kind, fetched.items));
       if (kind === 'resources') noteFormer(holder, list);
       const locked = findLockedKind(kind);
       if (locked !== undefined) noteApproved(holder, locked, list);
@@ -227,7 +233,7 @@ export function createServerLists(upstream: Upstream, deps: ServerListsDeps): Se
 
   /** Not for each user: operators do not see what one user alone sees. */
   function noteApproved({ lists }: Holder, kind: LockedItemKind, next: FetchedList): void {
-    const lock = deps.getLock();
+    const lock = owner.getLock();
     if (isPersonal || lock === undefined) return;
     const { list } = LOCKED_ITEMS[kind];
     lastApproved[list] = findLastApproved(
@@ -292,7 +298,7 @@ export function createServerLists(upstream: Upstream, deps: ServerListsDeps): Se
     invalidate(list, caller) {
       const { lists } = findHolder(caller);
       for (const kind of ALL_KINDS) if (LIST_KINDS[kind].list === list) lists[kind].invalidate();
-      deps.onChange(list, getAudience(caller));
+      owner.onChange(list, getAudience(caller));
     },
     lookAgain(list, caller) {
       const { lists } = findHolder(caller);

@@ -30,14 +30,15 @@ export type PassOn = (
   context: CallerContext,
 ) => Promise<RawResult>;
 
-interface ServerTargetDeps extends Pick<FindItem, 'failAsUnknown'> {
+/** The same for all calls at a path. */
+interface PathCalls extends Pick<FindItem, 'failAsUnknown'> {
   readonly passOn: PassOn;
   getPlan(): Pick<Plan, 'checkSchema'>;
 }
 
 /** A class, since every call has one: closures, of which it calls one or two, took more of it than all else. */
 export class ServerTarget implements Target, RelayedTasks {
-  private readonly deps: ServerTargetDeps;
+  private readonly path: PathCalls;
   private readonly wanted: WantedItem;
   private readonly who: Who;
   readonly item: Entry;
@@ -45,8 +46,8 @@ export class ServerTarget implements Target, RelayedTasks {
   readonly server: string;
   readonly relayedTasks: RelayedTasks | undefined;
 
-  constructor(deps: ServerTargetDeps, wanted: WantedItem, entry: Entry, who: Who) {
-    this.deps = deps;
+  constructor(path: PathCalls, wanted: WantedItem, entry: Entry, who: Who) {
+    this.path = path;
     this.wanted = wanted;
     this.who = who;
     this.item = entry;
@@ -63,24 +64,24 @@ export class ServerTarget implements Target, RelayedTasks {
   findProblem(args: JsonObject): string | undefined {
     const { ownItem } = this.item;
     return this.wanted.list === 'tools'
-      ? this.deps.getPlan().checkSchema?.(ownItem.inputSchema, 'arguments', args)
+      ? this.path.getPlan().checkSchema?.(ownItem.inputSchema, 'arguments', args)
       : findPromptProblem(ownItem, args);
   }
 
   findResultProblem({ structuredContent }: JsonObject): string | undefined {
     if (this.wanted.list !== 'tools') return undefined;
     const { outputSchema } = this.item.ownItem;
-    return this.deps.getPlan().checkSchema?.(outputSchema, 'structuredContent', structuredContent);
+    return this.path.getPlan().checkSchema?.(outputSchema, 'structuredContent', structuredContent);
   }
 
   run(args: JsonObject, context: CallerContext): Promise<object> {
     const request = toRequest(this.wanted.list, this.item, args);
-    return this.deps.passOn(this.server, this.who, request, context);
+    return this.path.passOn(this.server, this.who, request, context);
   }
 
   failAsUnknown(_context: CallerContext, facts: Readonly<Record<string, unknown>>): Promise<never> {
     const { list, name } = this.wanted;
-    return this.deps.failAsUnknown(list, name, this.who, facts);
+    return this.path.failAsUnknown(list, name, this.who, facts);
   }
 
   readHandle(result: object): RelayedTask | undefined {
@@ -88,9 +89,9 @@ export class ServerTarget implements Target, RelayedTasks {
   }
 
   request(request: TaskRequest, context: CallerContext): Promise<RelayedTask | undefined> {
-    const { deps, server, who } = this;
+    const { path, server, who } = this;
     return relayTaskRequest(server, request, context, (sent) =>
-      deps.passOn(server, who, sent, context),
+      path.passOn(server, who, sent, context),
     );
   }
 }

@@ -1,17 +1,12 @@
 // §7.1: what a caller may have meant by a name that nobody has: of what this caller sees, and nothing else.
 
-import { type Clock, createTurns, type Turns } from '../../platform/clock.ts';
+import { createTurns, type Turns } from '../../platform/clock.ts';
 import { createJudgeLikeness, type JudgeLikeness } from '../../platform/nearest-name.ts';
 import { LIST_KINDS } from '../../protocol/list-kinds.ts';
 import { JUDGED_AT_ONCE } from './list-page.ts';
 import type { Entry } from './prepare-list.ts';
-import type { Access, SuggestName, View, Who } from './view.ts';
-
-interface SuggestNameDeps {
-  readonly view: View;
-  readonly access: Access;
-  readonly clock: Clock;
-}
+import type { ServedPath } from './served-path.ts';
+import type { SuggestName, Who } from './view.ts';
 
 /** So many are compared at most: what comes after them is not suggested. */
 const MAX_COMPARED = 10_000;
@@ -28,7 +23,7 @@ function searchAfterOthers<Result>(search: () => Promise<Result>): Promise<Resul
   return searching;
 }
 
-export function createSuggestName({ view, access, clock }: SuggestNameDeps): SuggestName {
+export function createSuggestName({ view, access, clock }: ServedPath): SuggestName {
   const isVisible = (entry: Entry, who: Who) =>
     view.findServer(entry.server)?.isDown() !== true && access.mayList(entry, who);
 

@@ -5,72 +5,50 @@ import type { Completion, CompletionRequest, RawResult } from '../../mcp/catalog
 import type {
   CallerContext,
   IdentifiedCaller,
-  OwnCatalog,
   ServedCatalog,
   ServedCompletion,
 } from '../../mcp/catalog/served-catalog.ts';
-import type { Clock } from '../../platform/clock.ts';
 import { isObject, isStringArray, type JsonObject } from '../../platform/json.ts';
 import type { Guard, GuardedItem } from '../../policy/guards/guards.ts';
 import { failUnknownItem } from '../../protocol/list-kinds.ts';
 import { createFindAppTool } from '../apps/find-app-tool.ts';
-import type { ConnectUser } from '../connect/connect-user.ts';
 import { canSubscribe } from '../messages/description.ts';
-import type { RelayCall } from '../relay/server-request.ts';
 import { createServeSkills } from '../skills/serve-skills.ts';
 import { UpstreamError } from '../upstream.ts';
-import type { ChangeHub } from './change-hub.ts';
 import { ALL_OFFERS, describeView } from './describe-view.ts';
 import { createCompletionGuards } from './guard-completion.ts';
 import { guardSubscription } from './guard-subscription.ts';
-import { createResolveResource, type LinkedResources } from './linked-resources.ts';
+import { createResolveResource } from './linked-resources.ts';
 import { createListPage } from './list-page.ts';
-import { type ListenDeps, listenToServers } from './listen-to-servers.ts';
-import type { MissedLists } from './missed-lists.ts';
+import { createListenToServers } from './listen-to-servers.ts';
 import { createPassOn } from './pass-on.ts';
-import type { Plan } from './plan.ts';
 import { BUILT_IN, type Entry } from './prepare-list.ts';
 import { createResolveTarget } from './resolve-target.ts';
+import { findBuiltIn, type ServedPath } from './served-path.ts';
 import type { PassOn } from './server-target.ts';
 import { createSuggestName } from './suggest-name.ts';
 import {
-  type Access,
   createFindItem,
   type FindItem,
   failAbsent,
   findDenial,
+  type ResolveResource,
   toItem,
   toWho,
   type View,
   type Who,
 } from './view.ts';
 
-export interface ViewCatalogDeps {
-  readonly view: View;
-  /** That of `/mcp`. */
-  readonly joined: View;
-  readonly access: Access;
-  readonly relayCall: RelayCall;
-  readonly connectUser: ConnectUser;
-  readonly links: LinkedResources;
-  readonly hub: ChangeHub;
-  readonly missedLists: MissedLists;
-  readonly clock: Clock;
-  getPlan(): Plan;
-}
-
-export function createViewCatalog(deps: ViewCatalogDeps): ServedCatalog {
-  const { view, links, getPlan } = deps;
-  const getBuiltIn = () => (view.hasBuiltIn() ? getPlan().builtIn?.catalog : undefined);
-  const resolveResource = createResolveResource(view, deps.joined, links);
-  const findItem = createFindItem({
+export function createViewCatalog(path: ServedPath): ServedCatalog {
+  const { view, links, missedLists } = path;
+  const resolveResource = createResolveResource(view, path.joined, links);
+  const items = createFindItem(
     view,
     resolveResource,
-    findAppTool: createFindAppTool(deps),
-    suggestName: createSuggestName(deps),
-  });
-  const passOn = createPassOn(deps);
-  const parts = { ...deps, ...findItem, passOn, getBuiltIn };
+    createFindAppTool(path),
+    createSuggestName(path),
+  );
+  const passOn = createPassOn(path);
 
   return {
     server: view.path === '' || view.isCurated ? undefined : view.path,
@@ -81,26 +59,22 @@ export function createViewCatalog(deps: ViewCatalogDeps): ServedCatalog {
     offers: ALL_OFFERS,
     isShared: false,
     get mirrorHeaders() {
-      return getBuiltIn()?.mirrorHeaders ?? [];
+      return findBuiltIn(path)?.mirrorHeaders ?? [];
     },
-    describe: (caller) => describeView(deps, caller),
-    list: createListPage({
-      ...deps,
-      dependsOnCaller: () => getPlan().policies.dependOnCaller,
-      writePage: (page, getItem) => getPlan().writePage(page, getItem),
-    }),
-    resolve: createResolveTarget(parts),
-    ...createServeSkills({ ...parts, resolveResource }),
-    complete: createComplete(parts),
-    ...createWatching({ ...deps, resolveResource }),
-    takeMissedLists: deps.missedLists.take,
+    describe: (caller) => describeView(path, caller),
+    list: createListPage(path),
+    resolve: createResolveTarget(path, items, passOn),
+    ...createServeSkills(path, passOn, resolveResource),
+    complete: createComplete(path, items, passOn),
+    ...createWatching(path, resolveResource),
+    takeMissedLists: missedLists.take,
     endSession(caller) {
       const sessionId = caller.session?.sessionId;
       if (sessionId !== undefined) {
         links.forget(sessionId);
-        deps.missedLists.forget(sessionId);
+        missedLists.forget(sessionId);
       }
-      getBuiltIn()?.endSession(caller);
+      findBuiltIn(path)?.endSession(caller);
       // The session has ended: there is nobody left to tell of a failure.
       endSessions(view, caller).catch(() => {});
     },
@@ -116,14 +90,13 @@ async function endSessions(view: View, caller: IdentifiedCaller): Promise<void> 
 
 type Watching = Pick<ServedCatalog, 'canWatch' | 'setWatched' | 'listen'>;
 
-function createWatching(deps: ListenDeps): Watching {
-  const { view, access, resolveResource, getPlan } = deps;
-  const getBuiltIn = () => (view.hasBuiltIn() ? getPlan().builtIn?.catalog : undefined);
+function createWatching(path: ServedPath, resolveResource: ResolveResource): Watching {
+  const { view, access, getPlan } = path;
 
   async function canWatch(uri: string, caller: IdentifiedCaller): Promise<boolean> {
     const who = toWho(caller);
     const own = { server: BUILT_IN, ownUri: uri, uri, annotations: {} };
-    if (view.includes(own) && (await getBuiltIn()?.canWatch(uri, caller))) {
+    if (view.includes(own) && (await findBuiltIn(path)?.canWatch(uri, caller))) {
       return access.mayRead(own, who) && guardSubscription(getPlan().guards, toItem(own), caller);
     }
     const found = await resolveResource(uri, who);
@@ -138,7 +111,7 @@ function createWatching(deps: ListenDeps): Watching {
     canWatch,
 
     async setWatched(uri, isWatched, caller) {
-      const builtIn = view.includes({ server: BUILT_IN, uri }) ? getBuiltIn() : undefined;
+      const builtIn = view.includes({ server: BUILT_IN, uri }) ? findBuiltIn(path) : undefined;
       if (await builtIn?.canWatch(uri, caller)) return builtIn?.setWatched(uri, isWatched, caller);
       const who = toWho(caller);
       const found = await resolveResource(uri, who);
@@ -164,7 +137,7 @@ function createWatching(deps: ListenDeps): Watching {
         );
     },
 
-    listen: (caller, listener, uris) => listenToServers(deps, caller, listener, uris),
+    listen: createListenToServers(path, resolveResource),
   };
 }
 
@@ -179,63 +152,99 @@ function failWithUpstreamError(error: unknown, server: string, guard: Guard | un
 
 // MCP "Completion": of whose prompt or template it is.
 
-interface CompletionDeps extends FindItem {
-  readonly view: View;
-  readonly passOn: PassOn;
-  /** What the gateway has itself; undefined where this path does not serve it. */
-  getBuiltIn(): OwnCatalog | undefined;
-  getPlan(): Plan;
-}
-
 /** MCP, completion: at most 100 values per answer. */
 const MAX_VALUES = 100;
 
-const createComplete =
-  (deps: CompletionDeps): ServedCatalog['complete'] =>
-  async (completion, context) => {
+function createComplete(
+  path: ServedPath,
+  items: FindItem,
+  passOn: PassOn,
+): ServedCatalog['complete'] {
+  const { view, getPlan } = path;
+
+  return async function complete(completion, context) {
     const who = toWho(context, context);
-    const found = await findReference(deps, completion.ref, who).catch((thrown: unknown) =>
-      failUnseen(deps, thrown),
-    );
-    const guards = createCompletionGuards(deps.getPlan().guards, found.item, context);
+    const found = await findReference(completion.ref, who).catch(failUnseen);
+    const guards = createCompletionGuards(getPlan().guards, found.item, context);
     return guards === undefined
-      ? completeAt(deps, found, completion, who, context)
-      : guards.guard(completion, (passed) => completeAt(deps, found, passed, who, context));
+      ? completeAt(found, completion, who, context)
+      : guards.guard(completion, (passed) => completeAt(found, passed, who, context));
   };
 
-async function completeAt(
-  deps: CompletionDeps,
-  { server, ref }: FoundReference,
-  completion: CompletionRequest,
-  who: Who,
-  context: CallerContext,
-): Promise<ServedCompletion> {
-  const builtIn = server === BUILT_IN ? deps.getBuiltIn() : undefined;
-  if (builtIn) return builtIn.complete(completion, context);
-  const description = await deps.view
-    .findServer(server)
-    ?.lists.describe(who.upstream, who.patience);
-  if (description && !isObject(description.capabilities.completions)) return NOTHING;
-  const params = {
-    ref,
-    argument: completion.argument,
-    ...(Object.keys(completion.known).length > 0 && { context: { arguments: completion.known } }),
-  };
-  const request = { method: 'completion/complete', params } as const;
-  return readCompletion(await deps.passOn(server, who, request, context));
+  async function completeAt(
+    { server, ref }: FoundReference,
+    completion: CompletionRequest,
+    who: Who,
+    context: CallerContext,
+  ): Promise<ServedCompletion> {
+    const builtIn = server === BUILT_IN ? findBuiltIn(path) : undefined;
+    if (builtIn) return builtIn.complete(completion, context);
+    const description = await view.findServer(server)?.lists.describe(who.upstream, who.patience);
+    if (description && !isObject(description.capabilities.completions)) return NOTHING;
+    const params = {
+      ref,
+      argument: completion.argument,
+      ...(Object.keys(completion.known).length > 0 && { context: { arguments: completion.known } }),
+    };
+    const request = { method: 'completion/complete', params } as const;
+    return readCompletion(await passOn(server, who, request, context));
+  }
+
+  /** What a server says of its failure, where it is not known which guards look at it. @throws always. */
+  function failUnseen(thrown: unknown): never {
+    const isOfServer = thrown instanceof GatewayError && thrown.failure.jsonRpc !== undefined;
+    if (!isOfServer || getPlan().guards?.looksAt('completion/result') !== true) throw thrown;
+    return fail('upstream_error', {
+      jsonRpc: { code: -32603, message: 'The server is not available now; try again in a moment.' },
+      cause: thrown,
+    });
+  }
+
+  /** The reference in the server's own words. A client may name a URI in place of the template that it fits. */
+  async function findReference(ref: CompletionRequest['ref'], who: Who): Promise<FoundReference> {
+    if (ref.type === 'ref/prompt') {
+      const item = await findUsable('prompts', ref.name, who);
+      return { server: item.server, ref: { type: ref.type, name: item.ownName }, item };
+    }
+    if (await view.find('templates', ref.uri, who)) {
+      const item = await findUsable('templates', ref.uri, who);
+      return { server: item.server, ref: { type: ref.type, uri: item.ownName }, item };
+    }
+    const found = await findUsableResource(ref.uri, who);
+    const { server, ownUri } = found;
+    return { server, ref: { type: ref.type, uri: ownUri }, item: toItem(found) };
+  }
+
+  /** @throws GatewayError for what the caller does not see, or may not use. */
+  async function findUsable(kind: 'prompts' | 'templates', name: string, who: Who): Promise<Entry> {
+    const found = await items.find(kind, name, who);
+    const item =
+      found.kind === 'entry'
+        ? found.entry
+        : ({
+            kind: 'prompt',
+            name: found.name,
+            server: found.server.name,
+            annotations: {},
+          } as const);
+    const denial = findDenial(getPlan().policies, item, who);
+    if (denial !== undefined) return items.failAsUnknown(kind, name, who, denial);
+    return found.kind === 'entry' ? found.entry : failAbsent(found.server, who);
+  }
+
+  /** What is unknown is told in the same words as a template that is denied: nobody finds out by them what there is. */
+  async function findUsableResource(uri: string, who: Who) {
+    const found = await items.findResource(uri, who).catch((thrown: unknown) => {
+      const isUnknown = thrown instanceof GatewayError && thrown.key === 'invalid_params';
+      if (isUnknown) failUnknownItem('templates', uri);
+      throw thrown;
+    });
+    const facts = findDenial(getPlan().policies, toItem(found), who);
+    return facts === undefined ? found : failUnknownItem('templates', uri, { facts });
+  }
 }
 
 const NOTHING: Completion = { values: [], total: 0, hasMore: false };
-
-/** What a server says of its failure, where it is not known which guards look at it. @throws always. */
-function failUnseen({ getPlan }: CompletionDeps, thrown: unknown): never {
-  const isOfServer = thrown instanceof GatewayError && thrown.failure.jsonRpc !== undefined;
-  if (!isOfServer || getPlan().guards?.looksAt('completion/result') !== true) throw thrown;
-  return fail('upstream_error', {
-    jsonRpc: { code: -32603, message: 'The server is not available now; try again in a moment.' },
-    cause: thrown,
-  });
-}
 
 interface FoundReference {
   readonly server: string;
@@ -243,53 +252,6 @@ interface FoundReference {
   readonly ref: JsonObject;
   /** As guards see it. */
   readonly item: GuardedItem;
-}
-
-/** The reference in the server's own words. A client may name a URI in place of the template that it fits. */
-async function findReference(
-  deps: CompletionDeps,
-  ref: CompletionRequest['ref'],
-  who: Who,
-): Promise<FoundReference> {
-  if (ref.type === 'ref/prompt') {
-    const item = await findUsable(deps, 'prompts', ref.name, who);
-    return { server: item.server, ref: { type: ref.type, name: item.ownName }, item };
-  }
-  if (await deps.view.find('templates', ref.uri, who)) {
-    const item = await findUsable(deps, 'templates', ref.uri, who);
-    return { server: item.server, ref: { type: ref.type, uri: item.ownName }, item };
-  }
-  const found = await findUsableResource(deps, ref.uri, who);
-  const { server, ownUri } = found;
-  return { server, ref: { type: ref.type, uri: ownUri }, item: toItem(found) };
-}
-
-/** @throws GatewayError for what the caller does not see, or may not use. */
-async function findUsable(
-  deps: CompletionDeps,
-  kind: 'prompts' | 'templates',
-  name: string,
-  who: Who,
-): Promise<Entry> {
-  const found = await deps.find(kind, name, who);
-  const item =
-    found.kind === 'entry'
-      ? found.entry
-      : ({ kind: 'prompt', name: found.name, server: found.server.name, annotations: {} } as const);
-  const denial = findDenial(deps.getPlan().policies, item, who);
-  if (denial !== undefined) return deps.failAsUnknown(kind, name, who, denial);
-  return found.kind === 'entry' ? found.entry : failAbsent(found.server, who);
-}
-
-/** What is unknown is told in the same words as a template that is denied: nobody finds out by them what there is. */
-async function findUsableResource(deps: CompletionDeps, uri: string, who: Who) {
-  const found = await deps.findResource(uri, who).catch((thrown: unknown) => {
-    const isUnknown = thrown instanceof GatewayError && thrown.key === 'invalid_params';
-    if (isUnknown) failUnknownItem('templates', uri);
-    throw thrown;
-  });
-  const facts = findDenial(deps.getPlan().policies, toItem(found), who);
-  return facts === undefined ? found : failUnknownItem('templates', uri, { facts });
 }
 
 function readCompletion({ completion, _meta: meta }: RawResult): ServedCompletion {

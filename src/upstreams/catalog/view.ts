@@ -145,16 +145,12 @@ export interface FindItem {
   ): Promise<never>;
 }
 
-interface FindItemDeps {
-  readonly view: View;
-  readonly findAppTool: FindAppTool;
-  readonly resolveResource: ResolveResource;
-  readonly suggestName: SuggestName;
-}
-
-export function createFindItem(deps: FindItemDeps): FindItem {
-  const { view, resolveResource, findAppTool, suggestName } = deps;
-
+export function createFindItem(
+  view: View,
+  resolveResource: ResolveResource,
+  findAppTool: FindAppTool,
+  suggestName: SuggestName,
+): FindItem {
   const findForApp = async (kind: ListKind, name: string, who: Who): Promise<Found> =>
     (await findAppTool(kind, name, who)) ?? failAsUnknown(kind, name, who);
 

@@ -77,14 +77,14 @@ function listMembers(node: FileNode, name?: string): readonly MemberNode[] {
     .flatMap(({ value }) => listMembers(value));
 }
 
-interface Context {
+interface TextPlace {
   /** Of the variable or header. */
   readonly name?: string;
   /** The argument in front of it. */
   readonly before?: string;
 }
 
-function isPlainSecret(node: FileNode, { name, before }: Context = {}): boolean {
+function isPlainSecret(node: FileNode, { name, before }: TextPlace = {}): boolean {
   const text = toText(node);
   if (text === '' || isBareVariable(text)) return false;
   if (name !== undefined && isSecretName(name)) return !hasVariable(text);

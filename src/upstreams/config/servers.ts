@@ -8,7 +8,7 @@ import {
   type Shape,
 } from '../../config/file/shapes/shape.ts';
 import type { MemberNode } from '../../config/file/syntax/file-node.ts';
-import { type CompletionDeps, commonMembers, type FoundProgramUser } from './common-members.ts';
+import { commonMembers, type FileSurroundings, type FoundProgramUser } from './common-members.ts';
 import { completeHttp } from './http-server.ts';
 import { serverShape } from './server-shape.ts';
 import { completeStdio, stdioMembers } from './stdio-server.ts';
@@ -71,16 +71,16 @@ function findPlainPrefix(node: MemberNode['value']): string | undefined {
 export async function completeServers(
   servers: readonly PlacedServer[],
   naming: NamingConfig,
-  deps: CompletionDeps,
+  surroundings: FileSurroundings,
 ): Promise<readonly UpstreamConfig[]> {
   servers.forEach((server, index) => {
     checkName(server, naming, servers.slice(0, index));
   });
-  const users = await findUsers(servers, deps);
+  const users = await findUsers(servers, surroundings);
   return servers.map(({ config, members }) =>
     config.kind === 'http'
-      ? completeHttp(config, members, deps)
-      : completeStdio(config, members, deps, users),
+      ? completeHttp(config, members, surroundings)
+      : completeStdio(config, members, surroundings, users),
   );
 }
 
@@ -89,7 +89,7 @@ type NamingConfig = Pick<ServersConfig, 'separator' | 'names' | 'maxNameLength'>
 /** By what the file or RUN_PROGRAMS_AS calls them. */
 async function findUsers(
   servers: readonly PlacedServer[],
-  { config: { upstreams }, findProgramUser }: CompletionDeps,
+  { config: { upstreams }, findProgramUser }: FileSurroundings,
 ): Promise<ReadonlyMap<string, FoundProgramUser>> {
   const texts = servers
     .filter(({ config }) => config.kind === 'stdio')

@@ -15,8 +15,8 @@ import { isSharedStore } from '../../config/groups/store.ts';
 import { systemUser } from '../../config/rules.ts';
 import { findSecretArguments } from '../../platform/secret-texts.ts';
 import {
-  type CompletionDeps,
   commonMembers,
+  type FileSurroundings,
   type FoundProgramUser,
   readCommon,
 } from './common-members.ts';
@@ -120,23 +120,23 @@ type Users = ReadonlyMap<string, FoundProgramUser>;
 export function completeStdio(
   config: StdioUpstreamConfig,
   members: MemberReader,
-  deps: CompletionDeps,
+  surroundings: FileSurroundings,
   users: Users,
 ): StdioUpstreamConfig {
-  if (config.isolation === 'session' && isSharedStore(deps.config.store))
+  if (config.isolation === 'session' && isSharedStore(surroundings.config.store))
     members.report(
       '"session" cannot be used with REDIS_URL: another replica could not reach the process of a session. Use "user" or "shared", or run one replica without REDIS_URL.',
       stdioMembers.isolation,
     );
-  const runAs = findUser(members, deps, users);
+  const runAs = findUser(members, surroundings, users);
   if (runAs !== undefined) checkEnvironment(config, members);
-  const cwd = config.cwd === undefined ? undefined : deps.resolvePath(config.cwd);
+  const cwd = config.cwd === undefined ? undefined : surroundings.resolvePath(config.cwd);
   return { ...config, cwd, runAs };
 }
 
 function findUser(
   { read, report }: MemberReader,
-  { config }: CompletionDeps,
+  { config }: FileSurroundings,
   users: Users,
 ): ProgramUser | undefined {
   const own = read(stdioMembers.runAs);

@@ -29,12 +29,7 @@ export interface ConnectCall {
   readonly context: Pick<Context, 'relay'>;
 }
 
-export interface ConnectUserDeps {
-  readonly doors: Doors;
-  readonly toFailedResult: ToFailedResult;
-}
-
-export function createConnectUser({ doors, toFailedResult }: ConnectUserDeps): ConnectUser {
+export function createConnectUser(doors: Doors, toFailedResult: ToFailedResult): ConnectUser {
   async function connect(call: ConnectCall): Promise<RawResult | undefined> {
     const { upstream, caller, context } = call;
     const access = await upstream.logins?.getAccess(caller);

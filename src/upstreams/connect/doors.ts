@@ -28,19 +28,13 @@ export interface DoorCall {
   readonly caller: UpstreamCaller;
 }
 
-export interface DoorsDeps {
-  /** Undefined where nobody can connect. */
-  readonly requests: ConnectionRequests | undefined;
-  /** `BASE_URL`. */
-  readonly baseUrl: string;
-}
-
 /** A link that its user was sent to. What it asks for stands in its record. */
 interface SentLink extends Pick<ConnectionRequest, 'owner' | 'server'> {
   readonly id: string;
 }
 
-export function createDoors({ requests, baseUrl }: DoorsDeps): Doors {
+/** `requests` are undefined where nobody can connect. */
+export function createDoors(baseUrl: string, requests: ConnectionRequests | undefined): Doors {
   return {
     async pass(needed, { upstream, caller }, { relay }, mayAsk) {
       const server = upstream.config.name;

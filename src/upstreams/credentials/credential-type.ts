@@ -7,13 +7,8 @@ import type { ConnectionParts } from '../../connections/connections.ts';
 import type { Endpoint } from '../../endpoint/endpoint.ts';
 import type { GetProviderToken, UserContext } from '../../endpoint/message.ts';
 import { isOwnToken } from '../../endpoint/own-token.ts';
-import type { Clock } from '../../platform/clock.ts';
-import type { Fetch } from '../../platform/fetch-with-limits.ts';
 import type { JsonObject } from '../../platform/json.ts';
-import type { Log } from '../../platform/log.ts';
-import type { Seal } from '../../store/seal/seal.ts';
-import type { KeyValue } from '../../store/store.ts';
-import { CredentialError, type UpstreamCaller } from '../upstream.ts';
+import { CredentialError, type UpstreamCaller, type UpstreamRuntime } from '../upstream.ts';
 
 /** A file in this folder, and a row of `credentials.ts`. `Auth` is what `auth` of a server becomes. */
 export interface CredentialType<Auth extends TypedAuth = TypedAuth> {
@@ -46,13 +41,16 @@ export interface CredentialType<Auth extends TypedAuth = TypedAuth> {
   /** Its tokens were given for the server by its own authorization server, which may be a gateway of this kind, too. */
   readonly isIssuedForServer?: true;
   /** Once for each gateway. Asks nobody anything yet. */
-  open(deps: CredentialDeps): OpenCredentials;
+  open(runtime: UpstreamRuntime, callers: CallerTokens): OpenCredentials;
 }
 
 /** `open` is told the server's own `auth`. */
 export interface CredentialDefinition<Auth extends TypedAuth>
   extends Omit<CredentialType<Auth>, 'open'> {
-  open(deps: CredentialDeps): Omit<OpenCredentials, 'createGetToken' | 'createNoteRefusal'> & {
+  open(
+    runtime: UpstreamRuntime,
+    callers: CallerTokens,
+  ): Omit<OpenCredentials, 'createGetToken' | 'createNoteRefusal'> & {
     createGetToken(server: Pick<CredentialServer, 'name' | 'url'>, auth: Auth): GetToken;
     createNoteRefusal?(server: Pick<CredentialServer, 'name' | 'url'>, auth: Auth): NoteRefusal;
   };
@@ -65,8 +63,8 @@ export function defineCredentialType<Auth extends TypedAuth>(
 
   return {
     ...definition,
-    open(deps) {
-      const opened = definition.open(deps);
+    open(runtime, callers) {
+      const opened = definition.open(runtime, callers);
       return {
         ...opened,
         createGetToken: (server) =>
@@ -94,18 +92,13 @@ export interface Requirement<Auth extends TypedAuth = TypedAuth> {
 
 export type NeededSettings = Pick<Config, 'admin' | 'auth' | 'oauth' | 'store'>;
 
-export interface CredentialDeps {
-  readonly config: Pick<Config, 'server' | 'auth' | 'oauth'>;
-  readonly store: Pick<KeyValue, 'get' | 'getOrSet' | 'compareAndSet'>;
-  getSeal(): Promise<Seal>;
+/** By what the tokens of callers come. */
+export interface CallerTokens {
   readonly getProviderToken: GetProviderToken;
-  readonly fetch: Fetch;
-  /** Undefined without a provider. */
+  /** Undefined without a provider: then no token can be exchanged. */
   readonly metadata: ProviderMetadata | undefined;
-  readonly clock: Clock;
-  readonly log: Log;
   /** Undefined where nobody can connect: without OAUTH_TOKENS=gateway, and in commands. */
-  readonly connections?: ConnectionParts | undefined;
+  readonly connections: ConnectionParts | undefined;
 }
 
 export interface OpenCredentials {

@@ -11,9 +11,10 @@ import type { Shape } from '../../config/file/shapes/shape.ts';
 import { oneOf } from '../../config/rules.ts';
 import type { Endpoint } from '../../endpoint/endpoint.ts';
 import type { JsonObject } from '../../platform/json.ts';
+import type { UpstreamRuntime } from '../upstream.ts';
 import {
   addToken,
-  type CredentialDeps,
+  type CallerTokens,
   type CredentialServer,
   type CredentialType,
   type GetHeaders,
@@ -49,8 +50,8 @@ export interface Credentials {
   createEndpoints(isUsed: (type: CredentialType) => boolean): readonly Endpoint[];
 }
 
-export function openCredentials(deps: CredentialDeps): Credentials {
-  const opened = ALL_TYPES.map((type) => ({ type, ...type.open(deps) }));
+export function openCredentials(runtime: UpstreamRuntime, callers: CallerTokens): Credentials {
+  const opened = ALL_TYPES.map((type) => ({ type, ...type.open(runtime, callers) }));
 
   return {
     createGetHeaders(server) {

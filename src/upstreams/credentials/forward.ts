@@ -29,7 +29,7 @@ export const forward = defineCredentialType<ForwardAuth>({
   requirements: [NEEDS_LOGIN],
   needsUser: true,
   passesTokensOn: true,
-  open: ({ getProviderToken }) => ({
+  open: (_runtime, { getProviderToken }) => ({
     createGetToken: ({ url }, { audience }) => createForward(url, audience, getProviderToken),
   }),
 });

@@ -285,7 +285,7 @@ export const oauth = defineCredentialType<ConnectionAuth>({
   needsUser: true,
   passesTokensOn: true,
   isIssuedForServer: true,
-  open: ({ connections }) => ({
+  open: (_runtime, { connections }) => ({
     createGetToken: (server, auth) =>
       createGetConnectionToken(createLogins({ ...server, auth }, connections)),
     createNoteRefusal: (server, auth) =>

@@ -66,7 +66,8 @@ export const toFirstTry = <Result>(
   sending: Sending<Result>,
 ): Tried<Result> => ({ caller, sending, mayBreak: mayRepeat(sending), mayBeRefused: true });
 
-export interface AttemptDeps {
+/** Sends the calls of a server. */
+export interface CallSender {
   /** Told how each call went: whether the server can be reached is seen by that. */
   readonly judge: Pick<Judge, 'noteOutcome' | 'noteFailure'>;
   /** Undefined where what the server says of a token changes nothing. */
@@ -86,7 +87,7 @@ export interface AttemptDeps {
 
 /** One that is sent: nearly always the only one of its call. A class, since every call has one. */
 export class Attempt<Result> implements ServerCall<Result> {
-  private readonly deps: AttemptDeps;
+  private readonly sender: CallSender;
   private readonly tried: Tried<Result>;
   /** What went with it. */
   private readonly credentials: CredentialHeaders;
@@ -95,14 +96,14 @@ export class Attempt<Result> implements ServerCall<Result> {
   readonly timeoutMs: number;
   readonly signal: CancelSignal | undefined;
   readonly canReopen: boolean;
-  readonly onStray: AttemptDeps['onStray'];
+  readonly onStray: CallSender['onStray'];
 
   constructor(
-    deps: AttemptDeps,
+    sender: CallSender,
     tried: Tried<Result>,
     sent: Pick<ServerCall<Result>, 'id' | 'exchange'> & { readonly credentials: CredentialHeaders },
   ) {
-    this.deps = deps;
+    this.sender = sender;
     this.tried = tried;
     this.credentials = sent.credentials;
     this.id = sent.id;
@@ -110,14 +111,14 @@ export class Attempt<Result> implements ServerCall<Result> {
     this.timeoutMs = tried.sending.timeoutMs;
     this.signal = tried.sending.signal;
     this.canReopen = tried.sending.resumeHeaders !== undefined;
-    this.onStray = deps.onStray;
+    this.onStray = sender.onStray;
   }
 
   reopen(lastEventId: string, listener: ExchangeListener): Promise<() => void> | undefined {
     const { caller, sending } = this.tried;
     const { resumeHeaders = [], cookies } = sending;
     const headers = [...resumeHeaders, 'last-event-id', lastEventId];
-    return this.deps.reopen(caller, headers, listener, cookies);
+    return this.sender.reopen(caller, headers, listener, cookies);
   }
 
   onStart(deadline: Deadline): void {
@@ -138,7 +139,7 @@ export class Attempt<Result> implements ServerCall<Result> {
 
   conclude(outcome: CallOutcome): Result | Promise<Result> {
     this.tried.sending.onSettled?.();
-    const { noteRefusal } = this.deps;
+    const { noteRefusal } = this.sender;
     const refusal = findTokenRefusal(outcome);
     return refusal === undefined || noteRefusal === undefined || this.tried.sending.isTrial
       ? this.finish(outcome)
@@ -148,7 +149,7 @@ export class Attempt<Result> implements ServerCall<Result> {
   /** Noted before whoever waits goes on. */
   private finish(outcome: CallOutcome): Result | Promise<Result> {
     const { sending } = this.tried;
-    if (!sending.isTrial) this.deps.judge.noteOutcome(outcome, sending.isHandshake === true);
+    if (!sending.isTrial) this.sender.judge.noteOutcome(outcome, sending.isHandshake === true);
     return sending.conclude(outcome);
   }
 
@@ -164,19 +165,19 @@ export class Attempt<Result> implements ServerCall<Result> {
     const { caller, sending, mayBeRefused } = this.tried;
     if (refusal.status === 401 && (await sending.isAboutSession?.())) return this.finish(outcome);
     const hasOther = await noteRefusal(caller, this.credentials, refusal, () =>
-      this.deps.isTokenRefused(caller),
+      this.sender.isTokenRefused(caller),
     );
     if (!hasOther || !mayBeRefused) return this.finish(outcome);
     const mayBreak = mayRepeat(sending);
-    return this.deps.tryCall({ caller, sending, mayBreak, mayBeRefused: false });
+    return this.sender.tryCall({ caller, sending, mayBreak, mayBeRefused: false });
   }
 
   concludeFailure(error: UpstreamError): Promise<Result> {
     const { sending, mayBreak } = this.tried;
     sending.onSettled?.();
     if (mayBreak && !sending.signal?.aborted && isBroken(error))
-      return this.deps.tryCall({ ...this.tried, mayBreak: false });
-    if (!sending.isTrial) this.deps.judge.noteFailure(error);
+      return this.sender.tryCall({ ...this.tried, mayBreak: false });
+    if (!sending.isTrial) this.sender.judge.noteFailure(error);
     throw error;
   }
 }

@@ -2,11 +2,16 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { HttpUpstreamConfig } from '../config/upstream-config.ts';
 import { knowsUsers } from '../credentials/server-credentials.ts';
-import { createDescriptionMemory, createNameAudience } from '../transport/description-memory.ts';
+import {
+  createDescriptionMemory,
+  createNameAudience,
+  type NameAudience,
+} from '../transport/description-memory.ts';
 import { GATEWAY_CALLER, type UpstreamCaller, type UpstreamDescription } from '../upstream.ts';
 import type { Availability } from './availability.ts';
 
 export interface Descriptions {
+  readonly nameAudience: NameAudience;
   find(caller: UpstreamCaller): UpstreamDescription | undefined;
   /** Undefined as well where the server was away since it said so. */
   findCurrent(caller: UpstreamCaller): UpstreamDescription | undefined;
@@ -27,6 +32,7 @@ export function createDescriptions(
   });
 
   return {
+    nameAudience,
     find: (caller) => memory.find(nameAudience(caller)),
     findCurrent(caller) {
       const audience = nameAudience(caller);

@@ -4,12 +4,12 @@ import { createBoundedMap } from '../../platform/bounded-map.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { createSingleFlight } from '../../platform/single-flight.ts';
 import type { Era } from '../../protocol/revisions.ts';
-import type { UpstreamConfig } from '../config/upstream-config.ts';
+import type { HttpUpstreamConfig } from '../config/upstream-config.ts';
 import { NOT_STATELESS, readDiscoverResult } from '../messages/description.ts';
 import { describeInHeaders, toStatelessParams } from '../messages/envelope.ts';
-import type { NameAudience } from '../transport/description-memory.ts';
-import { type UpstreamCaller, type UpstreamDescription, UpstreamError } from '../upstream.ts';
+import { type UpstreamCaller, UpstreamError } from '../upstream.ts';
 import { toOutcome } from './attempt.ts';
+import type { Descriptions } from './descriptions.ts';
 import { isDownStatus, toRefusal } from './failures.ts';
 import type { HttpConnection } from './http-connection.ts';
 import { type CallOutcome, isUnauthorized } from './server-call.ts';
@@ -29,17 +29,6 @@ export interface EraMemory {
   hasChanged(caller: UpstreamCaller, before: Era): Promise<boolean>;
 }
 
-export interface EraMemoryDeps {
-  readonly connection: HttpConnection;
-  readonly clock: Clock;
-  readonly timeoutMs: number;
-  readonly nameAudience: NameAudience;
-  /** Which era the configuration file demands. */
-  readonly demanded: UpstreamConfig['era'];
-  /** Called with what each `server/discover` said. */
-  onDescription(caller: UpstreamCaller, description: UpstreamDescription): void;
-}
-
 interface AudienceEra {
   current: Era | undefined;
   askedAt: number;
@@ -51,9 +40,14 @@ const ASK_AGAIN_MS = 10_000;
 /** A server that never answers what it does not know is given up on by then. */
 const DISCOVER_MS = 5000;
 
-export function createEraMemory(deps: EraMemoryDeps): EraMemory {
-  const { connection, clock, nameAudience, onDescription } = deps;
-  const timeoutMs = Math.min(deps.timeoutMs, DISCOVER_MS);
+export function createEraMemory(
+  clock: Clock,
+  config: HttpUpstreamConfig,
+  connection: HttpConnection,
+  { nameAudience, note }: Descriptions,
+): EraMemory {
+  const { era: demanded } = config;
+  const timeoutMs = Math.min(config.timeoutMs, DISCOVER_MS);
   const eras = createBoundedMap<string, AudienceEra>(MAX_AUDIENCES);
   const detections = createSingleFlight<string, Era>();
   let last: Era | undefined;
@@ -67,7 +61,7 @@ export function createEraMemory(deps: EraMemoryDeps): EraMemory {
   }
 
   async function ask(caller: UpstreamCaller, era: AudienceEra): Promise<Era> {
-    era.current = deps.demanded === 'session' ? 'session' : await askServer(caller, era);
+    era.current = demanded === 'session' ? 'session' : await askServer(caller, era);
     last = era.current;
     return era.current;
   }
@@ -76,8 +70,8 @@ export function createEraMemory(deps: EraMemoryDeps): EraMemory {
     const outcome = await discover(caller);
     era.askedAt = clock.monotonic();
     const description = outcome?.kind === 'result' && readDiscoverResult(outcome.result);
-    if (description) onDescription(caller, description);
-    else if (deps.demanded === 'stateless') throw new UpstreamError('unavailable', NOT_STATELESS);
+    if (description) note(caller, description);
+    else if (demanded === 'stateless') throw new UpstreamError('unavailable', NOT_STATELESS);
     return description ? 'stateless' : 'session';
   }
 

@@ -1,20 +1,23 @@
 // The way to one server: each request with the headers of the configuration, the credentials and the era.
 
 import type { IncomingHttpHeaders } from 'node:http';
-import type { Clock } from '../../platform/clock.ts';
 import { writeExactJson, writeMembers } from '../../platform/exact-json.ts';
-import type { HttpPool } from '../../platform/http-client/http-pool.ts';
-import type { Log } from '../../platform/log.ts';
+import { openServerPool } from '../../platform/outbound/server-pool.ts';
 import { createWarnThrottle } from '../../platform/throttle.ts';
 import { createTurnEnd } from '../../platform/turn-end.ts';
 import { nameOwner } from '../../store/owner.ts';
 import type { HttpUpstreamConfig } from '../config/upstream-config.ts';
 import type { CredentialHeaders, GetHeaders } from '../credentials/credential-type.ts';
 import { type HeaderList, toHeaderList } from '../messages/envelope.ts';
-import type { AnswerMemory, AnswerOwner } from '../transport/answer-memory.ts';
-import type { MessagePace } from '../transport/message-pace.ts';
-import { GATEWAY_CALLER, type UpstreamCaller, UpstreamError } from '../upstream.ts';
-import { Attempt, type AttemptDeps, type Sending, type Tried, toFirstTry } from './attempt.ts';
+import type { AnswerOwner } from '../transport/answer-memory.ts';
+import type { ProcessShare } from '../transport/process-share.ts';
+import {
+  GATEWAY_CALLER,
+  type UpstreamCaller,
+  UpstreamError,
+  type UpstreamRuntime,
+} from '../upstream.ts';
+import { Attempt, type CallSender, type Sending, type Tried, toFirstTry } from './attempt.ts';
 import {
   type ExchangeEnd,
   type ExchangeListener,
@@ -51,18 +54,13 @@ export interface HttpConnection {
   close(): Promise<void>;
 }
 
-export interface HttpConnectionDeps
-  extends Pick<AttemptDeps, 'judge' | 'noteRefusal' | 'isTokenRefused'> {
-  readonly pool: HttpPool;
-  /** What tells the server who calls. */
+/** By which a server knows who calls, and the gateway how that went. */
+export interface CallAccess extends Pick<CallSender, 'judge' | 'noteRefusal' | 'isTokenRefused'> {
   readonly getHeaders: GetHeaders;
-  readonly maxBytes: number;
-  readonly answerMemory: AnswerMemory;
-  readonly messagePace: MessagePace;
-  readonly clock: Clock;
-  readonly log: Log;
 }
 
+/** Under the second within which a call of a server that is gone has its answer. */
+const CONNECT_TIMEOUT_MS = 900;
 /** What has no answer must not wait for long. */
 const SEND_TIMEOUT_MS = 10_000;
 /** The body of what was accepted, so that its connection can be used again. */
@@ -71,12 +69,20 @@ const REST_MS = 1000;
 const DELETE_TIMEOUT_MS = 2000;
 
 export function createHttpConnection(
+  { config: settings, clock, log }: Pick<UpstreamRuntime, 'config' | 'clock' | 'log'>,
   config: HttpUpstreamConfig,
-  deps: HttpConnectionDeps,
+  { answerMemory, messagePace }: ProcessShare,
+  { judge, noteRefusal, isTokenRefused, getHeaders }: CallAccess,
 ): HttpConnection {
-  const { clock, log, maxBytes, answerMemory, messagePace } = deps;
-  const { pathname, search } = new URL(config.url);
-  const path = pathname + search;
+  const { maxBytes } = settings.upstreams;
+  const url = new URL(config.url);
+  const path = url.pathname + url.search;
+  const pool = openServerPool(url, {
+    ca: config.ca,
+    connectTimeoutMs: CONNECT_TIMEOUT_MS,
+    outbound: settings.outbound,
+    clock,
+  });
   // To decode what nobody reads twice would cost more than it saves.
   const configured = [...toHeaderList(config.headers), 'accept-encoding', 'identity'];
   const hasToken = config.auth.type === 'none' && Object.keys(config.headers).some(isTokenName);
@@ -89,7 +95,7 @@ export function createHttpConnection(
       server: config.name,
     }),
   );
-  const route: Route = { pool: deps.pool, runAtTurnEnd: createTurnEnd(), underWay: 0 };
+  const route: Route = { pool, runAtTurnEnd: createTurnEnd(), underWay: 0 };
   let isClosed = false;
   let lastId = 0;
 
@@ -98,12 +104,12 @@ export function createHttpConnection(
     basis: HeaderList,
     headers: HeaderList,
   ): Promise<readonly HeaderList[]> {
-    return joinHeaders(basis, await deps.getHeaders(caller), headers);
+    return joinHeaders(basis, await getHeaders(caller), headers);
   }
 
   /** Where credentials are at hand, as for nearly all calls, nothing is waited for. */
   function tryCall<Result>(tried: Tried<Result>): Promise<Result> {
-    const credentials = deps.getHeaders(tried.caller);
+    const credentials = getHeaders(tried.caller);
     return credentials instanceof Promise
       ? credentials.then((given) => sendCall(tried, given))
       : sendCall(tried, credentials);
@@ -121,13 +127,13 @@ export function createHttpConnection(
       writeRequest(id, sending),
       sending.cookies,
     );
-    return runCall(route, clock, new Attempt(attemptDeps, tried, { id, exchange, credentials }));
+    return runCall(route, clock, new Attempt(sender, tried, { id, exchange, credentials }));
   }
 
-  const attemptDeps: AttemptDeps = {
-    judge: deps.judge,
-    noteRefusal: deps.noteRefusal,
-    isTokenRefused: deps.isTokenRefused,
+  const sender: CallSender = {
+    judge,
+    noteRefusal,
+    isTokenRefused,
     onStray: warnOfStray,
     tryCall,
     reopen: (caller, headers, listener, cookies) =>
@@ -211,7 +217,7 @@ export function createHttpConnection(
 
     async close() {
       isClosed = true;
-      deps.pool.close();
+      pool.close();
     },
   };
 }

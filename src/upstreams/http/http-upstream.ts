@@ -1,50 +1,44 @@
 // §18.3: a server behind the gateway that is reached by streamable HTTP, of whichever era.
 
-import { openServerPool } from '../../platform/outbound/server-pool.ts';
 import { createWarnThrottle } from '../../platform/throttle.ts';
 import type { HttpUpstreamConfig } from '../config/upstream-config.ts';
+import type { GetHeaders, NoteRefusal } from '../credentials/credential-type.ts';
 import { needsUser } from '../credentials/server-credentials.ts';
+import type { ProcessShare } from '../transport/process-share.ts';
 import { createUsage } from '../transport/usage.ts';
-import type { Upstream } from '../upstream.ts';
-import { createAvailability, createJudge } from './availability.ts';
+import type { Upstream, UpstreamRuntime } from '../upstream.ts';
+import { createAvailability, createAvailabilityJudge } from './availability.ts';
 import { ConnectionError, isDownStatus, RefusalError } from './failures.ts';
 import { createHttpConnection } from './http-connection.ts';
 import { createProtocol } from './protocol.ts';
-import type { HttpUpstreamDeps, Protocol } from './protocol-types.ts';
+import type { Protocol } from './protocol-types.ts';
 import { createOpenCookies, MAX_COOKIE_BYTES, MAX_COOKIES } from './session-cookies.ts';
 import { createSseProtocol } from './sse-protocol.ts';
 
-/** Under the second within which a call of a server that is gone has its answer. */
-const CONNECT_TIMEOUT_MS = 900;
+/** What tells the server who calls (§18.6), beside the headers of the configuration. */
+export interface ServerAccess {
+  readonly getHeaders: GetHeaders;
+  /** Undefined where what the server says of a token changes nothing. */
+  readonly noteRefusal: NoteRefusal | undefined;
+}
 
 export function createHttpUpstream(
+  runtime: UpstreamRuntime,
   config: HttpUpstreamConfig,
-  deps: HttpUpstreamDeps,
+  { getHeaders, noteRefusal }: ServerAccess,
+  share: ProcessShare,
 ): Upstream<HttpUpstreamConfig> {
-  const { clock, log, maxBytes, outbound } = deps;
+  const { clock, log } = runtime;
   const { name } = config;
-  const url = new URL(config.url);
   const isForUsers = needsUser(config);
   const usage = createUsage(clock);
 
-  const availability = createAvailability({ name, probe, clock, log });
-  const judge = createJudge(config, availability);
-  const connection = createHttpConnection(config, {
-    pool: openServerPool(url, {
-      ca: config.ca,
-      connectTimeoutMs: CONNECT_TIMEOUT_MS,
-      outbound,
-      clock,
-    }),
-    getHeaders: (caller) =>
-      caller.user === undefined && isForUsers ? {} : deps.getHeaders(caller),
-    noteRefusal: deps.noteRefusal,
+  const availability = createAvailability(runtime, name, probe);
+  const judge = createAvailabilityJudge(config, availability);
+  const connection = createHttpConnection(runtime, config, share, {
+    getHeaders: (caller) => (caller.user === undefined && isForUsers ? {} : getHeaders(caller)),
+    noteRefusal,
     isTokenRefused: (caller) => protocol.isTokenRefused(caller),
-    maxBytes,
-    answerMemory: deps.answerMemory,
-    messagePace: deps.messagePace,
-    clock,
-    log,
     judge,
   });
   const onExcess = createWarnThrottle(clock, () =>
@@ -54,13 +48,9 @@ export function createHttpUpstream(
     ),
   );
   const create = config.transport === 'sse' ? createSseProtocol : createProtocol;
-  const protocol: Protocol = create(config, {
-    ...deps,
-    connection,
-    availability,
-    judge,
-    openCookies: createOpenCookies(config, clock, onExcess),
-  });
+  const openCookies = createOpenCookies(config, clock, onExcess);
+  const link = { connection, availability, judge, openCookies };
+  const protocol: Protocol = create(runtime, config, share, link);
 
   /**
    * With credentials of users the gateway itself has none: that they are missed shows that the server is there. So does

@@ -3,10 +3,11 @@ import { computePauseMs } from '../../platform/back-off.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { createCountedBus } from '../../platform/counted-bus.ts';
 import type { JsonObject } from '../../platform/json.ts';
-import type { Log } from '../../platform/log.ts';
+import type { Runtime } from '../../runtime/runtime.ts';
 import { findListsThatChange } from '../messages/description.ts';
 import { readChange, tellListener } from '../messages/route-notification.ts';
 import type { ServerNotification } from '../messages/server-message.ts';
+import { hashSession } from '../transport/subscription-memory.ts';
 import {
   GATEWAY_CALLER,
   nameOwnSession,
@@ -16,7 +17,7 @@ import {
 } from '../upstream.ts';
 import { nameSharer } from './server-session.ts';
 
-export interface Listeners {
+export interface ServerListeners {
   listen(
     caller: UpstreamCaller,
     listener: UpstreamListener,
@@ -48,14 +49,11 @@ export interface Audience {
   log(params: JsonObject): void;
 }
 
-export interface ListenersDeps {
-  readonly clock: Clock;
-  readonly log: Log;
+export interface ServerStreams {
   /** Opens a stream, calls `onOpen` when it stands, and resolves when it has ended. */
-  open(audience: Audience, ...attempt: Parameters<Attempt>): Promise<AttemptEnd>;
+  open(audience: Audience, ...attempt: Parameters<StreamAttempt>): Promise<AttemptEnd>;
   /** The audience wants more resources: true where it needs another stream for that. */
   extend(audience: Audience): boolean;
-  readonly hashSession: (sessionId: string) => string;
   readonly describe: (caller: UpstreamCaller) => UpstreamDescription | undefined;
 }
 
@@ -80,18 +78,20 @@ interface Watch {
 /** Under this the gateway itself listens, where a server's lists are the same for all. */
 const GATEWAY_SHARER = nameSharer(GATEWAY_CALLER);
 
-export function createListeners(deps: ListenersDeps): Listeners {
-  const { clock, open, describe } = deps;
+export function createServerListeners(
+  { clock, log }: Pick<Runtime, 'clock' | 'log'>,
+  { open, extend, describe }: ServerStreams,
+): ServerListeners {
   /** By the name of those who share a stream. */
   const bus = createCountedBus<string, Entry, Watch>({
     start: startWatch,
     stop: ({ loop }) => loop.stop(),
-    onError: (cause) => deps.log.error('A listener failed; please report this.', { cause }),
+    onError: (cause) => log.error('A listener failed; please report this.', { cause }),
   });
 
   function startWatch(sharer: string, { caller }: Entry): Watch {
     const sessionId = nameOwnSession(caller);
-    const sessionHash = sessionId === undefined ? undefined : deps.hashSession(sessionId);
+    const sessionHash = sessionId === undefined ? undefined : hashSession(sessionId);
     const audience: Audience = {
       get caller() {
         return watch.caller;
@@ -108,7 +108,7 @@ export function createListeners(deps: ListenersDeps): Listeners {
       log: (params) => bus.publish(sharer, ({ listener }) => listener.logged?.(params)),
     };
     /** What changed while no stream stood was missed, unless the server tells it now. */
-    const attempt: Attempt = (signal, onOpen) =>
+    const attempt: StreamAttempt = (signal, onOpen) =>
       open(audience, signal, (isResumed) => {
         if (watch.isGone && isResumed !== true) tellMissed(sharer, watch.caller);
         watch.isGone = false;
@@ -151,7 +151,7 @@ export function createListeners(deps: ListenersDeps): Listeners {
       known.caller = caller;
       known.loop.revive();
       const hasMore = uris !== undefined && uris.length > 0;
-      if (hasMore && deps.extend(known.audience)) known.loop.replace();
+      if (hasMore && extend(known.audience)) known.loop.replace();
       return stopListening;
     },
     notify: (caller, message) => tell(nameSharer(caller), message),
@@ -194,14 +194,14 @@ export type AttemptEnd = 'again' | 'never' | { readonly afterMs: number };
  * One attempt, until its signal is aborted; calls `onOpen` when it stands, maybe where the one before has ended. What it throws
  * is a reason to try again.
  */
-export type Attempt = (
+export type StreamAttempt = (
   signal: AbortSignal,
   onOpen: (isResumed?: boolean) => void,
 ) => Promise<AttemptEnd>;
 
 const BACK_OFF = { firstMs: 1000, longestMs: 30_000 };
 
-function startRetryLoop(clock: Clock, attempt: Attempt): RetryLoop {
+function startRetryLoop(clock: Clock, attempt: StreamAttempt): RetryLoop {
   /** True if the attempts that began last have ended by themselves. */
   let hasGivenUp = false;
   let current = start(() => {});

@@ -8,118 +8,77 @@ import {
   buildUpstreamSubscriptionsChannelName,
 } from '../../store/keys.ts';
 import type { HttpUpstreamConfig } from '../config/upstream-config.ts';
-import { knowsUsers, needsUser } from '../credentials/server-credentials.ts';
-import { createNameAudience } from '../transport/description-memory.ts';
-import { createOptionalRecords, createSessionRecords } from '../transport/session-records.ts';
-import { createSubscriptionMemory, hashSession } from '../transport/subscription-memory.ts';
+import { needsUser } from '../credentials/server-credentials.ts';
+import type { ProcessShare } from '../transport/process-share.ts';
+import { createSessionRecords } from '../transport/session-records.ts';
+import { createSubscriptionMemory } from '../transport/subscription-memory.ts';
 import {
   GATEWAY_CALLER,
   nameOwnSession,
   type UpstreamCaller,
   UpstreamError,
   type UpstreamRequest,
+  type UpstreamRuntime,
 } from '../upstream.ts';
 import { createDescriptions } from './descriptions.ts';
 import { createEraMemory } from './era.ts';
-import { type Attempt, type Audience, createListeners } from './listeners.ts';
-import type { Protocol, ProtocolDeps } from './protocol-types.ts';
+import { type Audience, createServerListeners, type StreamAttempt } from './listeners.ts';
+import type { HttpLink, Protocol } from './protocol-types.ts';
 import { createQuestionReplicas } from './question-replicas.ts';
 import { createQuestionStreams } from './question-streams.ts';
-import { createSessionEra } from './session-era.ts';
+import { nameHttpServer, speakSessionEra } from './session-era.ts';
 import type { SendAnew } from './session-sending.ts';
 import { createSessionStream } from './session-stream.ts';
-import { createStatelessEra } from './stateless-era.ts';
+import { speakStatelessEra } from './stateless-era.ts';
 
-const AN_HOUR_SECONDS = 3600;
-
-export function createProtocol(config: HttpUpstreamConfig, deps: ProtocolDeps): Protocol {
-  const { connection, availability, judge, clock, store, sessionKeyPrefix } = deps;
+export function createProtocol(
+  runtime: UpstreamRuntime,
+  config: HttpUpstreamConfig,
+  share: ProcessShare,
+  link: HttpLink,
+): Protocol {
+  const { keyPrefix } = runtime.config.mcp.sessions;
+  const { connection, availability, judge } = link;
   const isForUsers = needsUser(config);
-  const { timeoutMs } = config;
-  const identity = `${config.name} ${config.url}`;
-  const recordDeps = {
-    ...deps,
-    keyPrefix: sessionKeyPrefix,
-    ttlSeconds: deps.sessionTtlSeconds + AN_HOUR_SECONDS,
-  };
-  const nameAudience = createNameAudience(knowsUsers(config));
-  const descriptions = createDescriptions(config, availability);
+  const identity = nameHttpServer(config);
   const introductions = createSingleFlight<string, unknown>();
-  const onDescription = descriptions.note;
+  const getReplicas = () => replicas;
 
-  const era = createEraMemory({
-    connection,
-    clock,
-    timeoutMs,
-    nameAudience,
-    demanded: config.era,
-    onDescription,
-  });
-  const listeners = createListeners({
-    clock,
-    log: deps.log,
+  const descriptions = createDescriptions(config, availability);
+  const era = createEraMemory(runtime.clock, config, connection, descriptions);
+  const listeners = createServerListeners(runtime, {
     open: openStream,
     extend,
-    hashSession,
     describe: descriptions.find,
   });
-  const questionStreams = createQuestionStreams({
-    ...deps,
-    name: config.name,
-    listen: listeners.listen,
-    getReplicas: () => replicas,
-  });
-  const shared = {
-    connection,
-    timeoutMs,
-    onNotification: listeners.notify,
-  };
-  const subscriptions = createSubscriptionMemory({
-    records: createSessionRecords(`${identity} subscriptions`, recordDeps),
-    store,
-    channel: buildUpstreamSubscriptionsChannelName(sessionKeyPrefix, hashSha256(identity)),
-    onChange: listeners.refreshSession,
-  });
-  const sessionEra = createSessionEra({
-    ...shared,
-    records: createOptionalRecords(createSessionRecords(identity, recordDeps), deps.log),
-    subscriptions,
-    questionStreams,
-    openCookies: deps.openCookies,
-    clock,
-    demanded: config.era,
-    onDescription,
-    hasChangedEra: (caller) => era.hasChanged(caller, 'session'),
-    onReplaced: listeners.move,
-  });
-  const statelessEra = createStatelessEra({
-    ...shared,
-    subscriptions,
-    describe: descriptions.find,
-    hasChangedEra: (caller) => era.hasChanged(caller, 'stateless'),
-  });
-  const sessionStream = createSessionStream({
-    connection,
-    sessions: sessionEra.sessions,
-    findSessionState: sessionEra.findSessionState,
-    isSessionActive: deps.isSessionActive,
-    getReplicas: () => replicas,
-    // Of the other era nothing is asked for the stream of a session.
-    request: (caller, request) => sessionEra.request(caller, request, async () => ({})),
-  });
-  const replicas =
-    deps.metrics &&
-    createQuestionReplicas({
-      ...deps,
-      metrics: deps.metrics,
-      channel: buildQuestionsChannelName(sessionKeyPrefix, hashSha256(identity)),
-      findPlace: questionStreams.findPlace,
-      answer: ({ caller, session }, question) =>
-        void sessionStream.answer(caller, session, question),
-      onRelease({ caller, session }) {
-        if (session.standing === 0) listeners.retry(caller);
-      },
-    });
+  const subscriptions = createSubscriptionMemory(
+    runtime.store,
+    createSessionRecords(runtime, `${identity} subscriptions`),
+    buildUpstreamSubscriptionsChannelName(keyPrefix, hashSha256(identity)),
+    listeners.refreshSession,
+  );
+  const { name } = config;
+  const { listen } = listeners;
+  const questionStreams = createQuestionStreams(
+    runtime,
+    { name, listen },
+    share.heldStreams,
+    getReplicas,
+  );
+  const knowledge = { era, descriptions, listeners, subscriptions, questionStreams };
+  const sessionEra = speakSessionEra(runtime, config, link, knowledge);
+  const statelessEra = speakStatelessEra(config, connection, knowledge);
+  const sessionStream = createSessionStream(connection, sessionEra, share, getReplicas);
+  const replicas = share.hasReplicas
+    ? createQuestionReplicas(runtime, buildQuestionsChannelName(keyPrefix, hashSha256(identity)), {
+        findPlace: questionStreams.findPlace,
+        answer: ({ caller, session }, question) =>
+          void sessionStream.answer(caller, session, question),
+        onRelease({ caller, session }) {
+          if (session.standing === 0) listeners.retry(caller);
+        },
+      })
+    : undefined;
   availability.onChange((isUp, _reason, wasUp) => {
     if (isUp && wasUp === false) listeners.restart();
   });
@@ -143,7 +102,7 @@ export function createProtocol(config: HttpUpstreamConfig, deps: ProtocolDeps): 
 
   /** Hears again what the server says; once for all who are told the same, and ask at the same time. */
   const introduce = (caller: UpstreamCaller): Promise<unknown> =>
-    introductions.run(nameAudience(caller), () =>
+    introductions.run(descriptions.nameAudience(caller), () =>
       era.find(caller) === 'stateless' ? era.detect(caller) : sessionEra.introduce(caller),
     );
 
@@ -163,7 +122,7 @@ export function createProtocol(config: HttpUpstreamConfig, deps: ProtocolDeps): 
     return sendInEra(caller, request, sendOnceMore);
   }
 
-  async function openStream(audience: Audience, ...attempt: Parameters<Attempt>) {
+  async function openStream(audience: Audience, ...attempt: Parameters<StreamAttempt>) {
     availability.check();
     if (era.find(audience.caller) === undefined) await shakeHands(audience.caller);
     return era.find(audience.caller) === 'stateless'
@@ -197,7 +156,7 @@ export function createProtocol(config: HttpUpstreamConfig, deps: ProtocolDeps): 
         ? sendFirst(caller, request)
         : sendInEra(caller, request, sendOnceMore),
 
-    listen: listeners.listen,
+    listen,
 
     async probe() {
       const found = await era.detect(GATEWAY_CALLER);

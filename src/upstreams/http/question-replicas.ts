@@ -4,9 +4,9 @@ import { randomUUID } from 'node:crypto';
 import { hashSha256 } from '../../platform/ids.ts';
 import { isObject } from '../../platform/json.ts';
 import { readExact } from '../../platform/noted-json.ts';
-import { createReplicas, type Replicas, type ReplicasDeps } from '../../store/replicas/replicas.ts';
+import { createReplicas, type Replicas } from '../../store/replicas/replicas.ts';
 import { readServerMessage, type ServerRequest } from '../messages/server-message.ts';
-import { nameOwnSession, type UpstreamCaller } from '../upstream.ts';
+import { nameOwnSession, type UpstreamCaller, type UpstreamRuntime } from '../upstream.ts';
 import type { ServerSession } from './server-session.ts';
 
 export interface QuestionReplicas {
@@ -27,7 +27,7 @@ export interface QuestionPlace {
   readonly session: ServerSession;
 }
 
-export interface QuestionReplicasDeps extends Omit<ReplicasDeps<QuestionMessage>, 'isMessage'> {
+interface QuestionHandlers {
   /** Undefined where no call of it goes on here. */
   findPlace(hash: string): QuestionPlace | undefined;
   answer(place: QuestionPlace, question: ServerRequest): void;
@@ -44,8 +44,11 @@ export function hashPlace(caller: UpstreamCaller, { id }: ServerSession): string
   return own === undefined || id === undefined ? undefined : hashSha256(JSON.stringify([own, id]));
 }
 
-export function createQuestionReplicas(deps: QuestionReplicasDeps): QuestionReplicas {
-  const { clock, findPlace, answer, onRelease } = deps;
+export function createQuestionReplicas(
+  { store, getSeal, clock, log, metrics }: UpstreamRuntime,
+  channel: string,
+  { findPlace, answer, onRelease }: QuestionHandlers,
+): QuestionReplicas {
   /** Questions for which another replica is looked for. */
   const looking = new Map<string, (replica: string) => void>();
   let joined: Replicas<QuestionMessage> | undefined;
@@ -53,7 +56,15 @@ export function createQuestionReplicas(deps: QuestionReplicasDeps): QuestionRepl
   /** Opened when it is needed: most servers never ask. */
   function join(): Replicas<QuestionMessage> {
     if (joined !== undefined) return joined;
-    joined = createReplicas({ ...deps, isMessage: isQuestionMessage });
+    joined = createReplicas({
+      store,
+      getSeal,
+      clock,
+      log,
+      metrics,
+      channel,
+      isMessage: isQuestionMessage,
+    });
     joined.listen(receive);
     return joined;
   }
@@ -86,7 +97,7 @@ export function createQuestionReplicas(deps: QuestionReplicasDeps): QuestionRepl
     void join()
       .send(message, to)
       .catch((cause: unknown) => {
-        deps.log.debug('A question of a server could not be passed to another replica.', { cause });
+        log.debug('A question of a server could not be passed to another replica.', { cause });
       });
   }
 

@@ -2,13 +2,11 @@
 // before the first call of a client that can be asked is sent, and for a while after the last one.
 
 import type { ClientCapabilities } from '../../mcp/catalog/client-requests.ts';
-import type { Clock } from '../../platform/clock.ts';
-import type { Log } from '../../platform/log.ts';
 import { createWarnThrottle } from '../../platform/throttle.ts';
 import { nameOwner } from '../../store/owner.ts';
 import type { HeldStream, HeldStreams } from '../transport/held-streams.ts';
-import type { UpstreamCaller, UpstreamRequest } from '../upstream.ts';
-import { HELD_OPEN, type Listeners } from './listeners.ts';
+import type { UpstreamCaller, UpstreamRequest, UpstreamRuntime } from '../upstream.ts';
+import { HELD_OPEN, type ServerListeners } from './listeners.ts';
 import { hashPlace, type QuestionPlace, type QuestionReplicas } from './question-replicas.ts';
 import {
   type HeldForQuestions,
@@ -34,24 +32,19 @@ export interface QuestionStreams {
   close(): void;
 }
 
-export interface QuestionStreamsDeps {
-  /** The server's name. */
-  readonly name: string;
-  readonly heldStreams: HeldStreams;
-  readonly listen: Listeners['listen'];
-  /** Undefined where no other process shares the store. */
-  getReplicas(): Pick<QuestionReplicas, 'join' | 'release'> | undefined;
-  readonly clock: Clock;
-  readonly log: Log;
-}
-
 /** Some servers do not begin their answer before they have something to say. */
 const OPENING_MS = 1000;
 
 interface Held extends HeldStream, HeldForQuestions {}
 
-export function createQuestionStreams(deps: QuestionStreamsDeps): QuestionStreams {
-  const { name, heldStreams, listen, getReplicas, clock, log } = deps;
+/** `getReplicas` gives nothing where no other process shares the store. */
+export function createQuestionStreams(
+  { clock, log }: Pick<UpstreamRuntime, 'clock' | 'log'>,
+  server: { readonly name: string; readonly listen: ServerListeners['listen'] },
+  heldStreams: HeldStreams,
+  getReplicas: () => Pick<QuestionReplicas, 'join' | 'release'> | undefined,
+): QuestionStreams {
+  const { name, listen } = server;
   const bySharer = new Map<string, Held>();
   const places = new Map<string, { readonly held: Held; readonly session: ServerSession }>();
   const warnOfRoom = createWarnThrottle(clock, () =>

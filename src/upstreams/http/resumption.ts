@@ -20,11 +20,6 @@ export interface Resumption {
   stop(): void;
 }
 
-interface ResumptionDeps extends Pick<ExchangeListener, 'onMessage' | 'onEnd'> {
-  readonly clock: Clock;
-  readonly reopen: Reopen;
-}
-
 /** Between two attempts to come back, and before the first where the server does not say how long. */
 const BACK_OFF = { firstMs: 1000, longestMs: 30_000 };
 /** By these an event that comes again is known. */
@@ -32,7 +27,11 @@ const REMEMBERED_IDS = 32;
 /** In a row: about a minute, in which a server may be started anew. */
 const MAX_FAILURES = 6;
 
-export function createResumption({ clock, reopen, onMessage, onEnd }: ResumptionDeps): Resumption {
+export function createResumption(
+  clock: Clock,
+  reopen: Reopen,
+  listener: Pick<ExchangeListener, 'onMessage' | 'onEnd'>,
+): Resumption {
   const cursor = createEventCursor(REMEMBERED_IDS);
   let isOver = false;
   let failures = 0;
@@ -54,7 +53,7 @@ export function createResumption({ clock, reopen, onMessage, onEnd }: Resumption
 
   function comeBack(): void {
     const lastId = cursor.lastId();
-    const opening = lastId === undefined ? undefined : reopen(lastId, listener());
+    const opening = lastId === undefined ? undefined : reopen(lastId, createListener());
     if (opening === undefined) giveUp();
     else {
       opening.then((started) => {
@@ -64,7 +63,7 @@ export function createResumption({ clock, reopen, onMessage, onEnd }: Resumption
     }
   }
 
-  function listener(): ExchangeListener {
+  function createListener(): ExchangeListener {
     let hasBegun = false;
     return {
       openCursor: () => cursor,
@@ -73,10 +72,10 @@ export function createResumption({ clock, reopen, onMessage, onEnd }: Resumption
         hasBegun = true;
         failures = 0;
       },
-      onMessage,
+      onMessage: (value, headers) => listener.onMessage(value, headers),
       onEnd(end) {
         stopStream = () => {};
-        if (hasBegun) onEnd(end);
+        if (hasBegun) listener.onEnd(end);
         else if (isRefusal(end)) giveUp();
         else tryAgain();
       },
@@ -92,7 +91,7 @@ export function createResumption({ clock, reopen, onMessage, onEnd }: Resumption
   function giveUp(): void {
     if (isOver) return;
     stop();
-    if (broken !== undefined) onEnd(broken);
+    if (broken !== undefined) listener.onEnd(broken);
   }
 
   function stop(): void {

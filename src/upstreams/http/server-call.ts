@@ -274,12 +274,11 @@ class OpenCall<Result> implements ExchangeListener {
   openCursor(): EventCursor | undefined {
     const { clock, call } = this;
     if (call === undefined || !call.canReopen) return this.resumption?.cursor;
-    this.resumption ??= createResumption({
+    this.resumption ??= createResumption(
       clock,
-      reopen: (lastEventId, listener) => call.reopen(lastEventId, listener),
-      onMessage: (value, headers) => this.onMessage(value, headers),
-      onEnd: (end) => this.onEnd(end),
-    });
+      (lastEventId, listener) => call.reopen(lastEventId, listener),
+      this,
+    );
     return this.resumption.cursor;
   }
 }

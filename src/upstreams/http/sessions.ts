@@ -24,7 +24,8 @@ export interface ServerSessions {
 /** @throws UpstreamError where the session is of no use. */
 type Test = (session: ServerSession) => Promise<void>;
 
-export interface ServerSessionsDeps {
+/** How sessions begin and end at a server. */
+export interface SessionLife {
   /** `initialize`; on trial where nothing else may follow from how that ends. */
   readonly initialize: (caller: UpstreamCaller, isTrial?: true) => Promise<ServerSession>;
   /** DELETE. Never rejects. */
@@ -35,9 +36,6 @@ export interface ServerSessionsDeps {
     session: ServerSession,
     lost: ServerSession,
   ) => Promise<void>;
-  readonly records: SessionRecords;
-  readonly openCookies: OpenCookies;
-  readonly clock: Clock;
 }
 
 interface Entry {
@@ -56,8 +54,12 @@ const WRITE_AGAIN_MS = 1_800_000;
 /** Some balancers set another value with each answer. The one before is good for as long as the store needs. */
 const WRITE_COOKIES_MS = 60_000;
 
-export function createServerSessions(deps: ServerSessionsDeps): ServerSessions {
-  const { initialize, terminate, restore, records, openCookies, clock } = deps;
+export function createServerSessions(
+  clock: Clock,
+  records: SessionRecords,
+  openCookies: OpenCookies,
+  { initialize, terminate, restore }: SessionLife,
+): ServerSessions {
   const entries = new Map<string, Entry>();
   const openings = createSingleFlight<string, ServerSession>();
   let cancelSweep: (() => void) | undefined;

@@ -3,6 +3,7 @@
 import type { Clock } from '../../platform/clock.ts';
 import { RawJson, writeExactJson } from '../../platform/exact-json.ts';
 import type { JsonObject } from '../../platform/json.ts';
+import type { HttpUpstreamConfig } from '../config/upstream-config.ts';
 import { readInitializeResult } from '../messages/description.ts';
 import { CLIENT_INFO, declareCapabilities, SESSION_VERSION } from '../messages/envelope.ts';
 import type { ServerNotification } from '../messages/server-message.ts';
@@ -10,8 +11,7 @@ import { createRpcConnection, type RpcConnection } from '../stdio/rpc-connection
 import { type UpstreamCaller, type UpstreamDescription, UpstreamError } from '../upstream.ts';
 import type { ExchangeEnd } from './exchange.ts';
 import { createInvalidError, toRefusal } from './failures.ts';
-import type { HttpConnection } from './http-connection.ts';
-import type { SessionCookies } from './session-cookies.ts';
+import type { HttpLink } from './protocol-types.ts';
 
 export interface SseChannel {
   readonly rpc: RpcConnection;
@@ -21,13 +21,9 @@ export interface SseChannel {
   close(): void;
 }
 
-export interface SseChannelDeps {
-  readonly connection: HttpConnection;
-  readonly url: string;
-  /** Undefined where none are kept. */
-  readonly cookies: SessionCookies | undefined;
-  readonly clock: Clock;
-  readonly timeoutMs: number;
+/** The listener to all that is no answer. */
+interface SseListener {
+  readonly caller: UpstreamCaller;
   onNotification(message: ServerNotification): void;
   onStrayAnswer(): void;
   /** An event came that is no message: of which call it is nobody can tell, so that it ends none. */
@@ -38,10 +34,13 @@ const HANDSHAKE_MS = 15_000;
 
 /** @throws UpstreamError */
 export async function openSseChannel(
-  caller: UpstreamCaller,
-  deps: SseChannelDeps,
+  clock: Clock,
+  { url, timeoutMs }: HttpUpstreamConfig,
+  { connection, openCookies }: HttpLink,
+  listener: SseListener,
 ): Promise<SseChannel> {
-  const { connection, url, cookies, clock, timeoutMs } = deps;
+  const { caller } = listener;
+  const cookies = openCookies();
   const handshakeMs = Math.min(timeoutMs, HANDSHAKE_MS);
   let postPath: string | undefined;
   let isOver = false;
@@ -51,10 +50,7 @@ export async function openSseChannel(
     tellEnd = resolve;
   });
 
-  const rpc = createRpcConnection({
-    clock,
-    timeoutMs,
-    canAttribute: true,
+  const rpc = createRpcConnection(clock, timeoutMs, true, {
     write(message) {
       if (postPath === undefined) return false;
       // A value that JSON cannot hold throws here, to the sender.
@@ -65,13 +61,13 @@ export async function openSseChannel(
       );
       return true;
     },
-    onNotification: deps.onNotification,
-    onStrayAnswer: deps.onStrayAnswer,
+    onNotification: listener.onNotification,
+    onStrayAnswer: listener.onStrayAnswer,
   });
 
   function take(value: unknown): number {
     const { isMessage, count } = rpc.receiveValue(value);
-    if (!isMessage) deps.onNoMessage();
+    if (!isMessage) listener.onNoMessage();
     return count;
   }
 
@@ -108,7 +104,7 @@ export async function openSseChannel(
         reject(error);
       }
     }
-    const listener = {
+    const reader = {
       onNamedEvent(name: string, data: string) {
         if (name !== 'endpoint' || postPath !== undefined) return;
         postPath = findPath(data, url);
@@ -118,7 +114,7 @@ export async function openSseChannel(
       onNoJson: () => take(undefined),
       onEnd: (how: ExchangeEnd) => settle(toEndError(how)),
     };
-    connection.stream(caller, [], listener, cookies).then((started) => {
+    connection.stream(caller, [], reader, cookies).then((started) => {
       stopStream = started;
       if (isOver) started();
     }, reject);

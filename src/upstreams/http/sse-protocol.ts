@@ -4,11 +4,16 @@ import { createWarnThrottle } from '../../platform/throttle.ts';
 import type { LogSeverity } from '../../protocol/methods.ts';
 import type { HttpUpstreamConfig } from '../config/upstream-config.ts';
 import { toSessionParams } from '../messages/envelope.ts';
-import { hashSession } from '../transport/subscription-memory.ts';
-import { GATEWAY_CALLER, type UpstreamCaller, UpstreamError } from '../upstream.ts';
+import type { ProcessShare } from '../transport/process-share.ts';
+import {
+  GATEWAY_CALLER,
+  type UpstreamCaller,
+  UpstreamError,
+  type UpstreamRuntime,
+} from '../upstream.ts';
 import { createDescriptions } from './descriptions.ts';
-import { type Audience, createListeners } from './listeners.ts';
-import type { Protocol, ProtocolDeps } from './protocol-types.ts';
+import { type Audience, createServerListeners } from './listeners.ts';
+import type { HttpLink, Protocol } from './protocol-types.ts';
 import { nameSharer } from './server-session.ts';
 import { openSseChannel, type SseChannel } from './sse-channel.ts';
 
@@ -32,9 +37,15 @@ const ASK_AFTER_MS = 300_000;
 const MAX_CHANNELS = 10_000;
 const SET_LEVEL_MS = 10_000;
 
-export function createSseProtocol(config: HttpUpstreamConfig, deps: ProtocolDeps): Protocol {
-  const { connection, availability, judge, openCookies, clock, log } = deps;
-  const { name, url, timeoutMs } = config;
+export function createSseProtocol(
+  runtime: UpstreamRuntime,
+  config: HttpUpstreamConfig,
+  { isSessionActive }: ProcessShare,
+  link: HttpLink,
+): Protocol {
+  const { clock, log } = runtime;
+  const { availability, judge } = link;
+  const { name, timeoutMs } = config;
   const entries = new Map<string, Entry>();
   const descriptions = createDescriptions(config, availability);
   let cancelSweep: (() => void) | undefined;
@@ -46,26 +57,19 @@ export function createSseProtocol(config: HttpUpstreamConfig, deps: ProtocolDeps
       server: name,
     }),
   );
-  const listeners = createListeners({
-    clock,
-    log,
+  const listeners = createServerListeners(runtime, {
     open: openStream,
     extend(audience) {
       useEntry(audience.caller, ({ rpc }) => subscribe(rpc, audience)).catch(() => {});
       return false;
     },
-    hashSession,
     describe: descriptions.find,
   });
 
   async function open(caller: UpstreamCaller): Promise<SseChannel> {
     try {
-      const channel = await openSseChannel(caller, {
-        connection,
-        url,
-        cookies: openCookies(),
-        clock,
-        timeoutMs,
+      const channel = await openSseChannel(clock, config, link, {
+        caller,
         onNotification: (message) => listeners.notify(caller, message),
         onStrayAnswer,
         onNoMessage,
@@ -116,7 +120,7 @@ export function createSseProtocol(config: HttpUpstreamConfig, deps: ProtocolDeps
   /** The session may have been ended at another replica, or without a word. */
   async function endAfterSession(entry: Entry, sessionId: string): Promise<void> {
     entry.askedAt = clock.monotonic();
-    const isActive = await deps.isSessionActive(sessionId);
+    const isActive = await isSessionActive(sessionId);
     if (!isActive && entry.users === 0) await closeChannel(entry.opening);
   }
 

@@ -6,25 +6,28 @@ import { writeExactJson } from '../../platform/exact-json.ts';
 import { isObject, type JsonObject, noteWritten } from '../../platform/json.ts';
 import { findText, readExact, toNoted } from '../../platform/noted-json.ts';
 import { type JsonEdit, removeMembers, spliceJson } from '../../platform/splice-json.ts';
+import { type ConnectUser, createConnectUser } from '../connect/connect-user.ts';
 import { type Doors, withoutDoorAnswer } from '../connect/doors.ts';
 import { isUnread } from '../messages/unread-result.ts';
-import { ConnectionNeeded } from '../upstream.ts';
-import type { ToFailedResult } from './failures.ts';
-import type { RedeemAnswers } from './rounds.ts';
+import { ConnectionNeeded, type UpstreamRuntime } from '../upstream.ts';
+import { createToFailedResult } from './failures.ts';
+import { createRedeemAnswers } from './rounds.ts';
 import type { RelayCall, RelayedCall, RelayedRequest } from './server-request.ts';
 import { relayToSessionClient } from './session-client.ts';
 import { relayToStatelessClient } from './stateless-client.ts';
-import type { SuspendedCalls } from './suspended/suspended-calls.ts';
+import { createSuspendedCalls } from './suspended/suspended-calls.ts';
 
-export interface RelayCallDeps {
-  readonly suspendedCalls: SuspendedCalls;
-  readonly redeemAnswers: RedeemAnswers;
-  readonly doors: Doors;
-  readonly toFailedResult: ToFailedResult;
+export interface CallRelay {
+  readonly relayCall: RelayCall;
+  readonly connectUser: ConnectUser;
+  /** Ends all calls that wait for an answer; their clients are told to call again. */
+  close(): Promise<void>;
 }
 
-export function createRelayCall(deps: RelayCallDeps): RelayCall {
-  const { doors, toFailedResult } = deps;
+export function openRelay(runtime: UpstreamRuntime, doors: Doors): CallRelay {
+  const toFailedResult = createToFailedResult(runtime);
+  const suspendedCalls = createSuspendedCalls(runtime);
+  const resumption = { suspendedCalls, redeemAnswers: createRedeemAnswers(runtime) };
 
   const relay = (
     call: RelayedCall,
@@ -33,7 +36,7 @@ export function createRelayCall(deps: RelayCallDeps): RelayCall {
   ): Promise<JsonObject> =>
     client.era === 'session'
       ? relayToSessionClient(call, client, context)
-      : relayToStatelessClient(deps, call, client, context);
+      : relayToStatelessClient(resumption, call, client, context);
 
   /** §24.3: once its user has logged in at the server, a call goes on by itself. */
   function relayThroughDoors(call: RelayedCall, context: Context): Promise<JsonObject> {
@@ -50,7 +53,7 @@ export function createRelayCall(deps: RelayCallDeps): RelayCall {
     });
   }
 
-  return function relayCall(upstream, caller, request, context) {
+  const relayCall: RelayCall = (upstream, caller, request, context) => {
     const call = { upstream, caller, request };
     const relaying =
       upstream.logins === undefined ? relay(call, context) : relayThroughDoors(call, context);
@@ -62,6 +65,12 @@ export function createRelayCall(deps: RelayCallDeps): RelayCall {
           capabilities: caller.capabilities,
         }),
     );
+  };
+
+  return {
+    relayCall,
+    connectUser: createConnectUser(doors, toFailedResult),
+    close: suspendedCalls.close,
   };
 }
 

@@ -8,8 +8,8 @@ import { CallStopped } from '../../mcp/control/call-stopped.ts';
 import { passQuestions, type QuestionGuards } from '../../mcp/control/question-guards.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
 import { readExact, toRawMembers } from '../../platform/noted-json.ts';
+import type { Runtime } from '../../runtime/runtime.ts';
 import { buildRedeemedAnswersKey } from '../../store/keys.ts';
-import type { KeyValue } from '../../store/store.ts';
 import type { UpstreamQuestion } from '../upstream.ts';
 import { CallRefusedError } from './failures.ts';
 import { findQuestionProblem, readQuestion } from './questions.ts';
@@ -22,7 +22,8 @@ export interface RoundAnswers {
 
 export type Questions = Readonly<Record<string, UpstreamQuestion>>;
 
-export interface RoundsOptions {
+/** A request, as it is sent in rounds. */
+export interface RoundsRequest {
   /** Of the server, for messages. */
   readonly server: string;
   readonly capabilities: ClientCapabilities;
@@ -56,35 +57,35 @@ const MAX_QUESTIONS = 16;
 const MAX_STATE_LENGTH = 65_536;
 
 /** Resolves to the result that ends the rounds: nearly always the first one. */
-export const runRounds = (options: RoundsOptions): Promise<JsonObject> =>
-  options
-    .send(options.first)
-    .then((result) => (endsRounds(result, options) ? result : runFurtherRounds(result, options)));
+export const runRounds = (rounds: RoundsRequest): Promise<JsonObject> =>
+  rounds
+    .send(rounds.first)
+    .then((result) => (endsRounds(result, rounds) ? result : runFurtherRounds(result, rounds)));
 
-async function runFurtherRounds(asking: JsonObject, options: RoundsOptions): Promise<JsonObject> {
+async function runFurtherRounds(asking: JsonObject, rounds: RoundsRequest): Promise<JsonObject> {
   let result = asking;
   for (let round = 1; round <= MAX_ROUNDS; round += 1) {
-    result = await options.send(await answerRound(result, options));
-    if (endsRounds(result, options)) return result;
+    result = await rounds.send(await answerRound(result, rounds));
+    if (endsRounds(result, rounds)) return result;
   }
   throw new CallRefusedError(
-    `${options.server} asked again after ${MAX_ROUNDS} rounds of questions.`,
+    `${rounds.server} asked again after ${MAX_ROUNDS} rounds of questions.`,
   );
 }
 
-function endsRounds({ resultType = 'complete' }: JsonObject, options: RoundsOptions): boolean {
-  if (resultType === 'complete' || (resultType === 'task' && options.mayBeTask)) return true;
+function endsRounds({ resultType = 'complete' }: JsonObject, rounds: RoundsRequest): boolean {
+  if (resultType === 'complete' || (resultType === 'task' && rounds.mayBeTask)) return true;
   if (resultType === 'input_required') return false;
   throw new CallRefusedError(
-    `${options.server} answered with a kind of result that the gateway does not know.`,
+    `${rounds.server} answered with a kind of result that the gateway does not know.`,
   );
 }
 
 /** A server that only wants to be asked again, later, asks nothing. */
-async function answerRound(result: JsonObject, options: RoundsOptions): Promise<RoundAnswers> {
-  const requestState = readState(result.requestState, options.server);
-  const asked = readQuestions(readExact(result).inputRequests, options);
-  const { questionGuards } = options;
+async function answerRound(result: JsonObject, rounds: RoundsRequest): Promise<RoundAnswers> {
+  const requestState = readState(result.requestState, rounds.server);
+  const asked = readQuestions(readExact(result).inputRequests, rounds);
+  const { questionGuards } = rounds;
   const questions =
     questionGuards === undefined
       ? asked
@@ -92,7 +93,7 @@ async function answerRound(result: JsonObject, options: RoundsOptions): Promise<
   const state = requestState === undefined ? {} : { requestState };
   return Object.keys(questions).length === 0
     ? state
-    : { inputResponses: await options.ask(questions, requestState), ...state };
+    : { inputResponses: await rounds.ask(questions, requestState), ...state };
 }
 
 /** For a server that waits for nothing: its call ends. */
@@ -110,7 +111,7 @@ function readState(state: unknown, server: string): string | undefined {
 
 function readQuestions(
   inputRequests: unknown,
-  { server, capabilities }: Pick<RoundsOptions, 'server' | 'capabilities'>,
+  { server, capabilities }: Pick<RoundsRequest, 'server' | 'capabilities'>,
 ): Questions {
   const entries = isObject(inputRequests) ? Object.entries(inputRequests) : [];
   if (entries.length > MAX_QUESTIONS) {
@@ -148,10 +149,12 @@ export type RedeemAnswers = (id: string) => Promise<boolean>;
 /** No `requestState` is good for longer. */
 const TTL_SECONDS = 3600;
 
-export function createRedeemAnswers(
-  store: Pick<KeyValue, 'getOrSet'>,
-  keyPrefix: string,
-): RedeemAnswers {
+export function createRedeemAnswers({
+  config,
+  store,
+}: Pick<Runtime, 'config' | 'store'>): RedeemAnswers {
+  const { keyPrefix } = config.mcp.sessions;
+
   return async function redeemAnswers(id) {
     const own = randomUUID();
     const key = buildRedeemedAnswersKey(keyPrefix, id);

@@ -16,7 +16,7 @@ import {
   NO_ANSWERS,
   type Questions,
   type RoundAnswers,
-  type RoundsOptions,
+  type RoundsRequest,
   refuseStopped,
   runRounds,
 } from './rounds.ts';
@@ -35,7 +35,7 @@ export const relayToSessionClient = (
 ): Promise<JsonObject> => runRounds(new SessionClient(call, relay, context));
 
 /** The client of one call. A class, since every call has one, and nearly none asks it anything. */
-class SessionClient implements RequestClient, RoundsOptions {
+class SessionClient implements RequestClient, RoundsRequest {
   private readonly call: RelayedCall;
   private readonly relay: SessionRelay;
   private readonly context: Context;

@@ -32,13 +32,11 @@ import type { NewCall, SuspendedCalls } from './suspended/suspended-calls.ts';
 /** Where a call goes on that waits for an answer. */
 type Place = Pick<ClientReply, 'id' | 'replica'>;
 
-export interface StatelessClientDeps {
-  readonly suspendedCalls: SuspendedCalls;
-  readonly redeemAnswers: RedeemAnswers;
-}
-
 export async function relayToStatelessClient(
-  { suspendedCalls, redeemAnswers }: StatelessClientDeps,
+  {
+    suspendedCalls,
+    redeemAnswers,
+  }: { readonly suspendedCalls: SuspendedCalls; readonly redeemAnswers: RedeemAnswers },
   call: RelayedCall,
   relay: StatelessRelay,
   context: Context,

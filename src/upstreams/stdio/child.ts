@@ -18,6 +18,7 @@ import {
 import { startWithout } from './inherited-files.ts';
 import { createLineSplitter } from './line-splitter.ts';
 import { readErrorOutput } from './output-log.ts';
+import type { Program } from './program.ts';
 
 export interface Child {
   /** False where its command could not be started. */
@@ -35,22 +36,10 @@ export interface ChildHandlers {
   onLine(line: Buffer): number;
   /** A line that it wrote to its error output, or the beginning of it. */
   onErrorLine(line: Buffer): void;
-  /** It has ended, or could not be started: called once, and nothing after it. */
-  onEnd(reason: EndReason): void;
-}
-
-export interface ChildDeps {
-  readonly clock: Clock;
-  /** `MAX_UPSTREAM_BYTES`: longest line of its standard output, and most that may wait to be read by it. */
-  readonly maxBytes: number;
-  /** Of its standard output. */
-  readonly pace: StreamPace;
   /** Counts what of a message is in memory; undefined where that is bounded otherwise. */
   countAnswer(onDrop: (error: UpstreamError) => void): CountedAnswer | undefined;
-  /** All that it finds in its environment. */
-  readonly environment: Readonly<Record<string, string>>;
-  /** Descriptors that the gateway itself inherited, as `findInheritedFiles` found them. */
-  readonly inheritedFiles: readonly number[];
+  /** It has ended, or could not be started: called once, and nothing after it. */
+  onEnd(reason: EndReason): void;
 }
 
 /** Milliseconds from the end of its input to SIGTERM: servers end by themselves then. */
@@ -60,20 +49,17 @@ const TERM_MS = 2000;
 /** Milliseconds after its end in which its last words may arrive: a process that it left may hold the streams open. */
 const LAST_WORDS_MS = 250;
 
-export function startChild(
-  config: StdioUpstreamConfig,
-  handlers: ChildHandlers,
-  deps: ChildDeps,
-): Child {
+/** `pace` is that of its standard output. */
+export function startChild(program: Program, handlers: ChildHandlers, pace: StreamPace): Child {
+  const { config, environment, inheritedFiles } = program;
   try {
     const { command, args } = toCommand(config);
-    // A group of its own, so that a signal reaches what it starts as well.
-    const options = { cwd: config.cwd, env: { ...deps.environment }, detached: true };
-    const child = startWithout(deps.inheritedFiles, (stdio) =>
-      spawn(command, args, { ...options, stdio }),
+    const child = startWithout(inheritedFiles, (stdio) =>
+      // A group of its own, so that a signal reaches what it starts as well.
+      spawn(command, args, { cwd: config.cwd, env: { ...environment }, detached: true, stdio }),
     );
     const { pid } = child;
-    if (pid !== undefined) return watchChild(config, child, pid, handlers, deps);
+    if (pid !== undefined) return watchChild(program, { child, pid }, handlers, pace);
     const failure = new Promise<unknown>((resolve) => child.once('error', resolve));
     return reportFailedStart(config, handlers, failure);
   } catch (error) {
@@ -93,11 +79,10 @@ function reportFailedStart(
 }
 
 function watchChild(
-  config: StdioUpstreamConfig,
-  child: ChildProcessWithoutNullStreams,
-  pid: number,
+  { config, clock, maxBytes }: Program,
+  { child, pid }: { readonly child: ChildProcessWithoutNullStreams; readonly pid: number },
   handlers: ChildHandlers,
-  { clock, maxBytes, pace, countAnswer }: ChildDeps,
+  pace: StreamPace,
 ): Child {
   let killedFor: EndReason | undefined;
   let hasExited = false;
@@ -128,7 +113,7 @@ function watchChild(
 
   addGroup(pid);
   const ended = waitForEnd();
-  const counted = countAnswer(({ message: what, failure }) => kill({ what, failure }));
+  const counted = handlers.countAnswer(({ message: what, failure }) => kill({ what, failure }));
   const messages = new PacedMessages<Buffer>(pace, {
     pass: (line) => (killedFor === undefined ? handlers.onLine(line) : 0),
     copy: (line) => Buffer.from(line),

@@ -1,13 +1,17 @@
 // §18.3: who is told what changes at the processes of a server, and of which resources: at this replica and at others.
-import type { Clock } from '../../platform/clock.ts';
 import { createCountedBus } from '../../platform/counted-bus.ts';
-import type { Log } from '../../platform/log.ts';
 import type { StdioUpstreamConfig } from '../config/upstream-config.ts';
 import { findListsThatChange } from '../messages/description.ts';
 import { type Change, readChange, tellListener } from '../messages/route-notification.ts';
 import type { ServerNotification } from '../messages/server-message.ts';
-import type { UpstreamCaller, UpstreamListener, UpstreamRequest } from '../upstream.ts';
-import type { StdioReplicas } from './replicas.ts';
+import type { ProcessShare } from '../transport/process-share.ts';
+import type {
+  UpstreamCaller,
+  UpstreamListener,
+  UpstreamRequest,
+  UpstreamRuntime,
+} from '../upstream.ts';
+import { createStdioReplicas } from './replicas.ts';
 import {
   findOwner,
   findProcessKey,
@@ -16,19 +20,6 @@ import {
   type RunningServer,
 } from './server-run.ts';
 import { createSubscriptions, type Subscriptions } from './subscriptions.ts';
-
-export type Listeners = ReturnType<typeof createListeners>;
-
-export interface ListenersDeps {
-  readonly clock: Clock;
-  readonly log: Log;
-  /** Undefined where no other process shares the store; `onUpdate` is told what processes elsewhere say. */
-  openReplicas?(onUpdate: (keyId: string, uri: string) => void): StdioReplicas;
-  /** Whether a client's session goes on; never rejects. */
-  isSessionActive(sessionId: string): Promise<boolean>;
-  /** Resolves when the caller's process runs. */
-  wake(caller: UpstreamCaller): Promise<void>;
-}
 
 interface Listening {
   readonly sessionId: string | undefined;
@@ -50,16 +41,23 @@ const METHODS: readonly string[] = ['resources/subscribe', 'resources/unsubscrib
 
 export const isSubscription = ({ method }: UpstreamRequest): boolean => METHODS.includes(method);
 
-export function createListeners(
-  { name, isolation }: StdioUpstreamConfig,
-  { clock, log, openReplicas, isSessionActive, wake }: ListenersDeps,
+/** `wake` resolves when the caller's process runs. */
+export function createProgramListeners(
+  runtime: UpstreamRuntime,
+  config: StdioUpstreamConfig,
+  { isSessionActive, hasReplicas }: ProcessShare,
+  wake: (caller: UpstreamCaller) => Promise<void>,
 ) {
+  const { clock, log } = runtime;
+  const { name, isolation } = config;
   const rooms = new Map<string, Room>();
   /** By the id of their process's key. */
   const listening = createCountedBus<string, Listening>({ onError });
   /** What ends the watch over sessions that have subscriptions here, with or without a stream. */
   const held = new Map<string, () => void>();
-  const replicas = openReplicas?.((keyId, uri) => tell(keyId, { kind: 'resource', uri }));
+  const replicas = hasReplicas
+    ? createStdioReplicas(runtime, config, (keyId, uri) => tell(keyId, { kind: 'resource', uri }))
+    : undefined;
 
   function onError(cause: unknown): void {
     log.error('A listener failed; please report this.', { server: name, cause });

@@ -11,7 +11,7 @@ import {
 } from '../messages/server-message.ts';
 import { type Askable, createServerQuestions, isQuestion } from '../transport/server-questions.ts';
 import { UpstreamError } from '../upstream.ts';
-import { listOfOneClient, type OpenRequest, type OpenRequests } from './open-requests.ts';
+import { listOfOneClient, type OpenRequests } from './open-requests.ts';
 
 /** Takes a message of the process, or a batch of them. */
 export type Receive = (value: unknown) => Received;
@@ -30,22 +30,26 @@ const STRAY: Received = { isMessage: false, count: 2 };
 const ANSWER: Received = { isMessage: true, count: 0 };
 const OTHER: Received = { isMessage: true, count: 1 };
 
-export interface ReceiveDeps {
-  readonly openRequests: OpenRequests;
-  readonly questions: Questions;
-  /** Whether all requests are of one user: only then messages that do not say whose they are are passed on. */
-  readonly canAttribute: boolean;
-  /** Whether a request of this id ended before it was answered; asked once. */
-  takeForgotten(id: unknown): boolean;
+/** The process at the other end, and those who listen to it. */
+export interface RpcPeer {
+  /** A whole message; false where the process does not read what was written before. */
+  write(message: JsonObject): boolean;
   /** Any notification but of progress, log messages and cancellation. */
   onNotification(message: ServerNotification): void;
   /** An answer came that nobody waits for. */
   onStrayAnswer(): void;
+  /** The server wanted to ask a client, and nobody knows which. */
+  onUnattributed?(method: string): void;
 }
 
-export function createReceive(deps: ReceiveDeps): Receive {
-  const { openRequests, questions, canAttribute, takeForgotten, onNotification, onStrayAnswer } =
-    deps;
+/** `takeForgotten` says whether a request of this id ended before it was answered; it is asked once. */
+export function createReceive(
+  openRequests: OpenRequests,
+  canAttribute: boolean,
+  peer: RpcPeer,
+  takeForgotten: (id: unknown) => boolean,
+): Receive {
+  const questions = createQuestions(openRequests, canAttribute, peer);
 
   const notified: Readonly<Record<string, (params: JsonObject) => void>> = {
     'notifications/progress'(params) {
@@ -74,7 +78,7 @@ export function createReceive(deps: ReceiveDeps): Receive {
     const request = openRequests.find(answer.id);
     if (request === undefined) {
       // An answer that crossed the cancellation is nobody's fault.
-      if (!takeForgotten(answer.id)) onStrayAnswer();
+      if (!takeForgotten(answer.id)) peer.onStrayAnswer();
       return OTHER;
     }
     if (answer.kind === 'result') request.resolve(answer.result);
@@ -89,7 +93,7 @@ export function createReceive(deps: ReceiveDeps): Receive {
     const { method, params } = message;
     const receive = Object.hasOwn(notified, method) ? notified[method] : undefined;
     if (receive !== undefined) receive(params);
-    else if (!isTakenByCall(message)) onNotification(message);
+    else if (!isTakenByCall(message)) peer.onNotification(message);
   }
 
   /** Where what is no message answers a request all the same, that one fails. */
@@ -139,27 +143,15 @@ export function parseLine(line: Buffer): unknown {
 
 // Requests of a server (session era): elicitation, sampling and roots are questions to a client.
 
-type Questions = ReturnType<typeof createQuestions>;
-
-interface QuestionsDeps {
-  listOpenRequests(): readonly OpenRequest[];
-  /** Whether all calls of the process are of one user, so that a question can be told to belong to one of them. */
-  readonly canAsk: boolean;
-  /** One was refused because of that. */
-  onUnattributed?(method: string): void;
-  /** A whole message. */
-  send(message: JsonObject): void;
-}
-
 /** At once, of one process. */
 const MAX_OPEN = 100;
 
-export function createQuestions(deps: QuestionsDeps) {
-  const { listOpenRequests, canAsk, send } = deps;
+function createQuestions(openRequests: OpenRequests, canAsk: boolean, peer: RpcPeer) {
+  const { write: send } = peer;
   const open = createServerQuestions();
 
   const listAskable = (): readonly Askable[] =>
-    listOfOneClient(listOpenRequests().filter(({ onRequest }) => onRequest !== undefined)).map(
+    listOfOneClient(openRequests.list().filter(({ onRequest }) => onRequest !== undefined)).map(
       (request) => ({ request, deadline: request.deadline }),
     );
 
@@ -173,7 +165,7 @@ export function createQuestions(deps: QuestionsDeps) {
     receive(question: ServerRequest) {
       const { id } = question;
       if (!canAsk && isQuestion(question)) {
-        deps.onUnattributed?.(question.method);
+        peer.onUnattributed?.(question.method);
         send(toError(id, METHOD_NOT_FOUND, SHARED));
       } else if (open.size < MAX_OPEN) void answer(question);
       else send(toError(id, INTERNAL_ERROR, `At most ${MAX_OPEN} requests may be open.`));

@@ -2,17 +2,12 @@
 // its subscription: what sessions subscribed to is in the store, and what has changed is told to all replicas.
 
 import { computePauseMs } from '../../platform/back-off.ts';
-import type { Clock } from '../../platform/clock.ts';
 import { createCountedBus } from '../../platform/counted-bus.ts';
 import { hashSha256 } from '../../platform/ids.ts';
 import { isObject } from '../../platform/json.ts';
-import type { Log } from '../../platform/log.ts';
 import { createBatch } from '../../platform/throttle.ts';
 import { buildUpstreamSubscriptionsChannelName } from '../../store/keys.ts';
 import { createReplicas } from '../../store/replicas/replicas.ts';
-import type { Seal } from '../../store/seal/seal.ts';
-import type { Bus, KeyValue } from '../../store/store.ts';
-import type { Metrics } from '../../telemetry/metrics/metrics.ts';
 import type { StdioUpstreamConfig } from '../config/upstream-config.ts';
 import { createSessionRecords } from '../transport/session-records.ts';
 import {
@@ -20,6 +15,7 @@ import {
   hashSession,
   type SubscriptionMemory,
 } from '../transport/subscription-memory.ts';
+import type { UpstreamRuntime } from '../upstream.ts';
 
 export interface StdioReplicas extends Pick<SubscriptionMemory, 'change' | 'forget'> {
   /** Tells what the session subscribed to at any replica, now and when that changes, until the result is called. */
@@ -27,18 +23,6 @@ export interface StdioReplicas extends Pick<SubscriptionMemory, 'change' | 'forg
   /** A process here says that the resource has changed. */
   noteUpdate(keyId: string, uri: string): void;
   close(): void;
-}
-
-export interface StdioReplicasDeps {
-  readonly store: KeyValue & Bus;
-  readonly getSeal: () => Promise<Seal>;
-  readonly clock: Clock;
-  readonly log: Log;
-  readonly metrics: Pick<Metrics, 'recordDroppedReplicaMessage'>;
-  /** `MCP_SESSION_KEY_PREFIX`. */
-  readonly keyPrefix: string;
-  /** How long it is kept what a session subscribed to. */
-  readonly ttlSeconds: number;
 }
 
 /** A process of the replica `from` says that a resource has changed; `keyId` says for whom the process is. */
@@ -55,26 +39,31 @@ interface Watcher {
 
 /** `onUpdate` is told what processes of other replicas say. */
 export function createStdioReplicas(
+  runtime: UpstreamRuntime,
   { name }: StdioUpstreamConfig,
-  deps: StdioReplicasDeps,
   onUpdate: (keyId: string, uri: string) => void,
 ): StdioReplicas {
+  const { config, store, getSeal, clock, log, metrics } = runtime;
+  const { keyPrefix } = config.mcp.sessions;
   const identity = `stdio ${name} subscriptions`;
-  const channel = buildUpstreamSubscriptionsChannelName(deps.keyPrefix, hashSha256(identity));
+  const channel = buildUpstreamSubscriptionsChannelName(keyPrefix, hashSha256(identity));
   /** By the hash of their session's id. */
   const watchers = createCountedBus<string, Watcher>({
-    onError: (cause) => deps.log.error('A listener failed; please report this.', { cause }),
+    onError: (cause) => log.error('A listener failed; please report this.', { cause }),
   });
   const batches = new Map<string, (uri: string) => void>();
-  const memory = createSubscriptionMemory({
-    records: createSessionRecords(identity, deps),
-    store: deps.store,
+  const memory = createSubscriptionMemory(
+    store,
+    createSessionRecords(runtime, identity),
     channel,
-    onChange: (sessionHash) =>
-      watchers.publish(sessionHash, (watcher) => void tellSubscriptions(watcher)),
-  });
+    (sessionHash) => watchers.publish(sessionHash, (watcher) => void tellSubscriptions(watcher)),
+  );
   const replicas = createReplicas<UpdateMessage>({
-    ...deps,
+    store,
+    getSeal,
+    clock,
+    log,
+    metrics,
     channel: `${channel}:updates`,
     isMessage: isUpdateMessage,
   });
@@ -94,7 +83,7 @@ export function createStdioReplicas(
   }
 
   function askAgainLater(watcher: Watcher, failures: number): void {
-    deps.clock.after(computePauseMs(BACK_OFF, failures), () => {
+    clock.after(computePauseMs(BACK_OFF, failures), () => {
       if (isWatching(watcher)) void tellSubscriptions(watcher, failures);
     });
   }
@@ -104,7 +93,7 @@ export function createStdioReplicas(
     if (batches.size >= MAX_BATCHES) batches.clear();
     const batch =
       batches.get(keyId) ??
-      createBatch(deps.clock, (uri) => replicas.send({ from: replicas.ownName, keyId, uri }));
+      createBatch(clock, (uri) => replicas.send({ from: replicas.ownName, keyId, uri }));
     batches.set(keyId, batch);
     return batch;
   }
@@ -113,7 +102,7 @@ export function createStdioReplicas(
     change: memory.change,
     async forget(sessionId) {
       await memory.forget(sessionId);
-      await deps.store.publish(channel, hashSession(sessionId));
+      await store.publish(channel, hashSession(sessionId));
     },
     watch(sessionId, tell) {
       const watcher = { sessionId, tell };

@@ -15,34 +15,26 @@ import {
   type RequestEnd,
   type RequestHandlers,
 } from './open-requests.ts';
-import { createQuestions, createReceive, parseLine, type ReceiveDeps } from './receive.ts';
+import { createReceive, parseLine, type RpcPeer } from './receive.ts';
 
 export type RpcConnection = ReturnType<typeof createRpcConnection>;
-
-export interface RpcConnectionDeps
-  extends Pick<ReceiveDeps, 'canAttribute' | 'onNotification' | 'onStrayAnswer'> {
-  readonly clock: Clock;
-  /** Milliseconds without progress after which a request ends. */
-  readonly timeoutMs: number;
-  /** The server wanted to ask a client, and `canAttribute` is false. */
-  onUnattributed?(method: string): void;
-  /** False where the process does not read what was written before. */
-  write(message: JsonObject): boolean;
-}
 
 /** Requests that ended here before they were answered; the answer may still come. */
 const MAX_FORGOTTEN = 1000;
 
-export function createRpcConnection(deps: RpcConnectionDeps) {
-  const { clock, timeoutMs, canAttribute, write: send } = deps;
+/**
+ * A request ends after `timeoutMs` without progress. `canAttribute` is true where all requests are of one user: only then
+ * messages that do not say whose they are are passed on, and a question can be told to belong to one of them.
+ */
+export function createRpcConnection(
+  clock: Clock,
+  timeoutMs: number,
+  canAttribute: boolean,
+  peer: RpcPeer,
+) {
+  const { write: send } = peer;
   const forgotten = createBoundedMap<number, true>(MAX_FORGOTTEN);
   const openRequests = createOpenRequests(clock);
-  const questions = createQuestions({
-    listOpenRequests: openRequests.list,
-    canAsk: canAttribute,
-    send,
-    onUnattributed: (method) => deps.onUnattributed?.(method),
-  });
   let lastId = 0;
   let failure: UpstreamError | undefined;
 
@@ -81,15 +73,12 @@ export function createRpcConnection(deps: RpcConnectionDeps) {
     notify('notifications/cancelled', { requestId: id, reason });
   }
 
-  const receiveValue = createReceive({
-    ...deps,
-    openRequests,
-    questions,
-    takeForgotten(echoed) {
-      const id = readEchoedNumber(echoed);
-      return id !== undefined && forgotten.delete(id);
-    },
-  });
+  function takeForgotten(echoed: unknown): boolean {
+    const id = readEchoedNumber(echoed);
+    return id !== undefined && forgotten.delete(id);
+  }
+
+  const receiveValue = createReceive(openRequests, canAttribute, peer, takeForgotten);
 
   return {
     /**

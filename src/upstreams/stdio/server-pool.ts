@@ -1,20 +1,15 @@
 // §18.3: the processes of a server: one for all, one for each user, or one for each session.
 import type { ClientCapabilities } from '../../mcp/catalog/client-requests.ts';
 import type { CancelSignal } from '../../platform/cancellation.ts';
-import type { Clock } from '../../platform/clock.ts';
-import type { StdioUpstreamConfig } from '../config/upstream-config.ts';
 import { UpstreamError } from '../upstream.ts';
+import type { Program } from './program.ts';
 import type { ProcessKey, RunningServer } from './server-run.ts';
 import type { SupervisedServer } from './supervised-server.ts';
 
-export interface ServerPoolDeps {
-  readonly config: StdioUpstreamConfig;
-  readonly clock: Clock;
+interface PoolOwner {
   createServer(key: ProcessKey, capabilities: ClientCapabilities): SupervisedServer;
   /** Whether it is needed though nobody calls it. */
   isNeeded(key: ProcessKey): boolean;
-  /** Whether the client's session goes on; never rejects. */
-  isSessionActive(sessionId: string): Promise<boolean>;
   /** The process ends, and is not started again until it is needed. */
   onEnd(key: ProcessKey, isLast: boolean): void;
   /** All processes are busy, and one more was wanted. */
@@ -32,8 +27,10 @@ interface Place {
   cancelCheck: () => void;
 }
 
-export function createServerPool(deps: ServerPoolDeps) {
-  const { config, clock, createServer, isNeeded, isSessionActive, onEnd, onFull } = deps;
+export function createServerPool(
+  { config, clock, share: { isSessionActive } }: Program,
+  { createServer, isNeeded, onEnd, onFull }: PoolOwner,
+) {
   const places = new Map<string, Place>();
   const ending = new Set<Promise<void>>();
   const max = config.isolation === 'shared' ? 1 : config.maxProcesses;

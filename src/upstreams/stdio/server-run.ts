@@ -6,13 +6,11 @@ import { quote } from '../../platform/text.ts';
 import { nameOwner } from '../../store/owner.ts';
 import type { StdioUpstreamConfig } from '../config/upstream-config.ts';
 import type { ServerNotification } from '../messages/server-message.ts';
-import type { AnswerMemory } from '../transport/answer-memory.ts';
-import type { MessagePace } from '../transport/message-pace.ts';
 import { type UpstreamCaller, type UpstreamDescription, UpstreamError } from '../upstream.ts';
-import { type ChildDeps, startChild } from './child.ts';
+import { startChild } from './child.ts';
 import type { EndReason } from './end-reason.ts';
-import { type FirstRequest, shakeHands } from './handshake.ts';
-import type { OutputLog } from './output-log.ts';
+import { shakeHands } from './handshake.ts';
+import type { Program } from './program.ts';
 import { createRpcConnection, type RpcConnection } from './rpc-connection.ts';
 
 export interface ServerRun {
@@ -26,25 +24,7 @@ export interface RunningServer {
   readonly connection: RpcConnection;
 }
 
-/** What is the same for all processes of a server. */
-export interface RunDeps extends Omit<ChildDeps, 'pace' | 'countAnswer'> {
-  readonly config: StdioUpstreamConfig;
-  readonly output: OutputLog;
-  readonly answerMemory: AnswerMemory;
-  readonly messagePace: MessagePace;
-  onStrayAnswer(): void;
-  /** A process that all share wanted to ask a client. */
-  onUnattributed(method: string): void;
-  /** A process was started (1), or has ended (-1). */
-  countProcess(change: 1 | -1): void;
-}
-
-interface RunOptions {
-  /** Whose process it is. */
-  readonly key: ProcessKey;
-  readonly first: FirstRequest;
-  /** What the clients behind it can be asked. */
-  readonly capabilities: ClientCapabilities;
+interface RunHandlers {
   onReady(running: RunningServer): void;
   /** Also where it could not be started; called once. */
   onEnd(end: RunEnd): void;
@@ -59,26 +39,30 @@ export interface RunEnd {
   readonly isStarted: boolean;
 }
 
-export function startRun(deps: RunDeps, options: RunOptions): ServerRun {
-  const { config, clock, output, answerMemory, messagePace } = deps;
-  const { user } = options.key;
-  const isShared = options.key === GATEWAY_KEY;
+/** `key` says whose process it is, `capabilities` what the clients behind it can be asked. */
+export function startRun(
+  program: Program,
+  key: ProcessKey,
+  capabilities: ClientCapabilities,
+  handlers: RunHandlers,
+): ServerRun {
+  const { config, clock, output, share } = program;
+  const { user } = key;
+  const isShared = key === GATEWAY_KEY;
   let readyAt: number | undefined;
   let hasEnded = false;
   const lastWords = createLastWords();
 
-  const connection = createRpcConnection({
-    clock,
-    timeoutMs: config.timeoutMs,
-    canAttribute: config.isolation !== 'shared',
+  const canAttribute = config.isolation !== 'shared';
+  const connection = createRpcConnection(clock, config.timeoutMs, canAttribute, {
     write: (message) => child.write(toLine(message)),
-    onNotification: options.onNotification,
-    onStrayAnswer: deps.onStrayAnswer,
-    onUnattributed: deps.onUnattributed,
+    onNotification: handlers.onNotification,
+    onStrayAnswer: program.onStrayAnswer,
+    onUnattributed: program.onUnattributed,
   });
 
   const child = startChild(
-    config,
+    program,
     {
       onLine(line) {
         const { isMessage, count } = connection.receive(line);
@@ -89,43 +73,35 @@ export function startRun(deps: RunDeps, options: RunOptions): ServerRun {
         lastWords.add(line);
         output.writeErrorLine(line);
       },
+      // One line of each server is no more than its bound.
+      countAnswer: (onDrop) => (isShared ? undefined : share.answerMemory.open({ user }, onDrop)),
       onEnd(reason) {
         hasEnded = true;
-        deps.countProcess(-1);
+        program.countProcess(-1);
         connection.fail(new UpstreamError(reason.failure ?? 'unavailable', reason.what));
         const readyMs = readyAt === undefined ? undefined : clock.monotonic() - readyAt;
-        options.onEnd({
+        handlers.onEnd({
           reason: { ...reason, lastWords: lastWords.list().map(output.toText) },
           readyMs,
           isStarted: child.isStarted,
         });
       },
     },
-    {
-      ...deps,
-      pace: messagePace.open({ server: config.name, user, isShared }),
-      // One line of each server is no more than its bound.
-      countAnswer: (onDrop) => (isShared ? undefined : answerMemory.open({ user }, onDrop)),
-    },
+    share.messagePace.open({ server: config.name, user, isShared }),
   );
 
   async function connect(): Promise<void> {
     try {
-      const description = await shakeHands(
-        connection,
-        options.first,
-        options.capabilities,
-        config.era,
-      );
+      const description = await shakeHands(connection, program.first, capabilities, config.era);
       if (hasEnded) return;
       readyAt = clock.monotonic();
-      options.onReady({ description, connection });
+      handlers.onReady({ description, connection });
     } catch (error) {
       child.kill(explainHandshake(error));
     }
   }
 
-  deps.countProcess(1);
+  program.countProcess(1);
   void connect();
   return { end: child.end };
 }

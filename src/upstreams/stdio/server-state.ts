@@ -1,12 +1,12 @@
 // §18.4: whether a server is up, as its callers and the operator are told.
-import type { Clock } from '../../platform/clock.ts';
-import type { Log } from '../../platform/log.ts';
 import { createWarnThrottle } from '../../platform/throttle.ts';
+import type { UpstreamRuntime } from '../upstream.ts';
 import type { EndReason } from './end-reason.ts';
 
-export type ServerState = ReturnType<typeof createServerState>;
-
-export function createServerState(server: string, clock: Clock, log: Log) {
+export function createProgramState(
+  { clock, log }: Pick<UpstreamRuntime, 'clock' | 'log'>,
+  server: string,
+) {
   const listeners = new Set<(isUp: boolean, reason: string) => void>();
   let isUp: boolean | undefined;
 

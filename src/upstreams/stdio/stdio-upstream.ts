@@ -7,48 +7,42 @@ import type { Era } from '../../protocol/revisions.ts';
 import type { StdioUpstreamConfig } from '../config/upstream-config.ts';
 import { toSessionParams, toStatelessParams } from '../messages/envelope.ts';
 import { createDescriptionMemory } from '../transport/description-memory.ts';
+import type { ProcessShare } from '../transport/process-share.ts';
 import {
   GATEWAY_CALLER,
   type Upstream,
   type UpstreamCaller,
   type UpstreamRequest,
+  type UpstreamRuntime,
 } from '../upstream.ts';
-import type { FirstRequest } from './handshake.ts';
-import { createListeners, isSubscription, type ListenersDeps } from './listeners.ts';
-import { createRunDeps, type ProcessDeps } from './run-deps.ts';
+import { createProgramListeners, isSubscription } from './listeners.ts';
+import { createProgram, type ProgramHost } from './program.ts';
 import { createServerPool } from './server-pool.ts';
 import { findProcessKey, GATEWAY_KEY, type RunningServer } from './server-run.ts';
-import { createServerState } from './server-state.ts';
+import { createProgramState } from './server-state.ts';
 import { createSupervisedServer } from './supervised-server.ts';
-
-export interface StdioUpstreamDeps
-  extends ProcessDeps,
-    Pick<ListenersDeps, 'openReplicas' | 'isSessionActive'> {}
 
 /** Starts the first process in the background. */
 export function createStdioUpstream(
+  runtime: UpstreamRuntime,
   config: StdioUpstreamConfig,
-  deps: StdioUpstreamDeps,
+  share: ProcessShare,
+  host: ProgramHost,
 ): Upstream<StdioUpstreamConfig> {
-  const { clock, log } = deps;
+  const { clock, log } = runtime;
   const { name, isolation, timeoutMs } = config;
-  const memory: { first: FirstRequest } = { first: 'server/discover' };
-  const runDeps = createRunDeps(config, deps);
-  const state = createServerState(name, clock, log);
-  const listeners = createListeners(config, {
-    ...deps,
-    wake: (caller) => use(caller, undefined, () => {}),
-  });
+  const program = createProgram(runtime, config, share, host);
+  const state = createProgramState(runtime, name);
+  const listeners = createProgramListeners(runtime, config, share, (caller) =>
+    use(caller, undefined, () => {}),
+  );
   const wantLogLevel = createWantLogLevel();
   /** Of each process. */
   const descriptions = createDescriptionMemory();
   let lastEra: Era | undefined;
 
-  const pool = createServerPool({
-    config,
-    clock,
+  const pool = createServerPool(program, {
     isNeeded: listeners.hasSubscriptions,
-    isSessionActive: deps.isSessionActive,
     onEnd(key, isLast) {
       listeners.disconnect(key);
       if (isLast) state.forgetFailure();
@@ -60,25 +54,20 @@ export function createStdioUpstream(
       ),
     ),
     createServer: (key, capabilities) =>
-      createSupervisedServer(
-        { ...runDeps, memory },
-        {
-          key,
-          capabilities,
-          onUp(running) {
-            descriptions.note(key.id, running.description);
-            lastEra = running.description.era;
-            listeners.connect(key, running, timeoutMs);
-            state.setUp();
-          },
-          onDown(reason, retryMs) {
-            listeners.disconnect(key);
-            if (key.id !== GATEWAY_KEY.id) state.noteFailedProcess(reason, retryMs);
-            else if (!pool.isAnyRunning()) state.setDown(reason, retryMs);
-          },
-          onNotification: (message) => listeners.notify(key, message),
+      createSupervisedServer(program, key, capabilities, {
+        onUp(running) {
+          descriptions.note(key.id, running.description);
+          lastEra = running.description.era;
+          listeners.connect(key, running, timeoutMs);
+          state.setUp();
         },
-      ),
+        onDown(reason, retryMs) {
+          listeners.disconnect(key);
+          if (key.id !== GATEWAY_KEY.id) state.noteFailedProcess(reason, retryMs);
+          else if (!pool.isAnyRunning()) state.setDown(reason, retryMs);
+        },
+        onNotification: (message) => listeners.notify(key, message),
+      }),
   });
 
   const use = <Result>(

@@ -8,10 +8,10 @@ import { UpstreamError } from '../upstream.ts';
 import type { EndReason } from './end-reason.ts';
 import type { FirstRequest } from './handshake.ts';
 import { createAbortedError } from './open-requests.ts';
+import type { Program } from './program.ts';
 import type { RpcConnection } from './rpc-connection.ts';
 import {
   type ProcessKey,
-  type RunDeps,
   type RunEnd,
   type RunningServer,
   type ServerRun,
@@ -20,15 +20,7 @@ import {
 
 export type SupervisedServer = ReturnType<typeof createSupervisedServer>;
 
-export interface SupervisedServerDeps extends RunDeps {
-  /** What is sent first to a process, as the former ones taught. */
-  readonly memory: { first: FirstRequest };
-}
-
-export interface ServerOptions {
-  readonly key: ProcessKey;
-  /** What the clients behind it can be asked. */
-  readonly capabilities: ClientCapabilities;
+interface SupervisedHandlers {
   onUp(running: RunningServer): void;
   /** It ended, or could not be started; it is tried again in `retryMs`. */
   onDown(reason: EndReason, retryMs: number): void;
@@ -44,11 +36,14 @@ const RAN_WELL_MS = 30_000;
 /** §18.4: between starts. */
 const BACK_OFF = { firstMs: 1000, longestMs: 30_000 };
 
+/** `capabilities` say what the clients behind it can be asked. */
 export function createSupervisedServer(
-  deps: SupervisedServerDeps,
-  { key, capabilities, onUp, onDown, onNotification }: ServerOptions,
+  program: Program,
+  key: ProcessKey,
+  capabilities: ClientCapabilities,
+  { onUp, onDown, onNotification }: SupervisedHandlers,
 ) {
-  const { clock, memory } = deps;
+  const { clock } = program;
   const waiters = createWaiters<RunningServer>(clock);
   let run: ServerRun | undefined;
   let running: RunningServer | undefined;
@@ -59,15 +54,12 @@ export function createSupervisedServer(
   let isClosed = false;
 
   function start(): void {
-    const { first } = memory;
+    const { first } = program;
     retry = undefined;
-    run = startRun(deps, {
-      first,
-      key,
-      capabilities,
+    run = startRun(program, key, capabilities, {
       onNotification,
       onReady(ready) {
-        memory.first = ready.description.era === 'session' ? 'initialize' : 'server/discover';
+        program.first = ready.description.era === 'session' ? 'initialize' : 'server/discover';
         running = ready;
         lastEnd = undefined;
         onUp(ready);
@@ -84,7 +76,7 @@ export function createSupervisedServer(
   function startAgain({ reason, readyMs, isStarted }: RunEnd, first: FirstRequest): void {
     // Some servers of the session era end by a request that they do not know.
     const mayBeProbe = readyMs === undefined && isStarted && first === 'server/discover';
-    if (mayBeProbe) memory.first = 'initialize';
+    if (mayBeProbe) program.first = 'initialize';
     if (mayBeProbe && failures === 0) {
       start();
       return;

@@ -3,7 +3,8 @@
 import { hashSha256 } from '../../platform/ids.ts';
 import type { Log } from '../../platform/log.ts';
 import { buildUpstreamSessionKey } from '../../store/keys.ts';
-import { createSealedValues, type SealedValuesDeps } from '../../store/seal/sealed-records.ts';
+import { createSealedValues } from '../../store/seal/sealed-records.ts';
+import type { UpstreamRuntime } from '../upstream.ts';
 
 /** Each method throws StoreUnavailable where the store does not answer. */
 export interface SessionRecords {
@@ -22,15 +23,17 @@ export interface SessionRecords {
   take(sessionId: string): Promise<string | undefined>;
 }
 
-export interface SessionRecordsDeps extends SealedValuesDeps {
-  readonly keyPrefix: string;
-  readonly ttlSeconds: number;
-}
+/** They outlive the client's session. */
+const AN_HOUR_SECONDS = 3600;
 
 /** Records of one server; `identity` says which: a record must never reach another one. */
-export function createSessionRecords(identity: string, deps: SessionRecordsDeps): SessionRecords {
-  const { keyPrefix, ttlSeconds } = deps;
-  const values = createSealedValues(deps);
+export function createSessionRecords(
+  runtime: Pick<UpstreamRuntime, 'config' | 'store' | 'getSeal'>,
+  identity: string,
+): SessionRecords {
+  const { keyPrefix, ttlSeconds: sessionTtlSeconds } = runtime.config.mcp.sessions;
+  const ttlSeconds = sessionTtlSeconds + AN_HOUR_SECONDS;
+  const values = createSealedValues(runtime);
   const hash = hashSha256(identity);
   const buildKey = (sessionId: string) => buildUpstreamSessionKey(keyPrefix, sessionId, hash);
   return {

@@ -23,21 +23,18 @@ export interface SubscriptionMemory {
   close(): void;
 }
 
-export interface SubscriptionMemoryDeps {
-  readonly records: SessionRecords;
-  readonly store: Bus;
-  readonly channel: string;
-  /** Called on each replica, with a hash of the session's id. */
-  onChange(sessionHash: string): void;
-}
-
 const MAX_URIS = 200;
 const INVALID_PARAMS = -32602;
 
 export const hashSession = (sessionId: string): string => hashSha256(`subscriptions ${sessionId}`);
 
-export function createSubscriptionMemory(deps: SubscriptionMemoryDeps): SubscriptionMemory {
-  const { records, store, channel, onChange } = deps;
+/** `onChange` is called on each replica, with a hash of the session's id. */
+export function createSubscriptionMemory(
+  store: Bus,
+  records: SessionRecords,
+  channel: string,
+  onChange: (sessionHash: string) => void,
+): SubscriptionMemory {
   /** Changes of one session follow one another. */
   const changing = new Map<string, Promise<void>>();
   let unsubscribe: (() => void) | undefined;

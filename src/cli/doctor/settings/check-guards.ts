@@ -14,7 +14,7 @@ export async function checkGuards({ setup, env }: SettingsAtHand): Promise<Found
   const { log } = createCollectingLog();
   const servers = await openServers(setup.file, { env, log });
   try {
-    const tried = await tryGuards(setup.file, { ...servers, log });
+    const tried = await tryGuards(servers.runtime, setup.file, servers.openUpstream);
     return tried.map(({ name, kind, onError, problem }) => {
       if (problem === undefined) return ok(CHECK, `The guard ${name} (${kind}) answers.`);
       return failure(CHECK, {

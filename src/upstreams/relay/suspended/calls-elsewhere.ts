@@ -8,12 +8,6 @@ import type { RequestClient } from '../server-request.ts';
 import type { CallOwner, Outcome, OutcomeRecords } from './outcome-records.ts';
 import { readNotification, type SuspendedCallMessage } from './own-calls.ts';
 
-export interface CallsElsewhereDeps {
-  readonly clock: Clock;
-  readonly records: OutcomeRecords;
-  readonly replicas: Replicas<SuspendedCallMessage>;
-}
-
 /** A client's answer to a question of a call. */
 export interface ClientReply extends CallOwner {
   readonly server: string;
@@ -48,11 +42,11 @@ interface Wait {
   settle(): void;
 }
 
-export function createWaitElsewhere({
-  clock,
-  records,
-  replicas,
-}: CallsElsewhereDeps): WaitElsewhere {
+export function createWaitElsewhere(
+  clock: Clock,
+  records: OutcomeRecords,
+  replicas: Replicas<SuspendedCallMessage>,
+): WaitElsewhere {
   const waits = new Map<string, Wait>();
 
   replicas.listen((message) => {

@@ -31,10 +31,13 @@ export interface OpenCall {
   cancel(reason: string): void;
 }
 
-export interface OpenCallOptions {
-  readonly clock: Clock;
+export interface CallAtServer {
   readonly capabilities: ClientCapabilities;
   send(client: Pick<RequestClient, 'signal' | 'progress' | 'log' | 'answer'>): Promise<JsonObject>;
+}
+
+/** Keeps calls that wait. */
+interface CallKeeper {
   /** False where it cannot wait for an answer to what it asks now: too many do, or they keep too much. */
   suspend(call: OpenCall): boolean;
   /** It is over. `untold` is what nobody waited for. */
@@ -47,8 +50,12 @@ const ABANDONED_MS = 300_000;
 const TOO_MANY =
   'Too many calls of this user, or too large questions, wait for answers; answer those first.';
 
-export function startOpenCall(options: OpenCallOptions, first: Waiter): OpenCall {
-  const { clock, capabilities, send, suspend, end } = options;
+export function startOpenCall(
+  clock: Clock,
+  { capabilities, send }: CallAtServer,
+  first: Waiter,
+  { suspend, end }: CallKeeper,
+): OpenCall {
   const cancellation = new Cancellation();
   const questions = createOpenQuestions();
   let waiter: Waiter | undefined = first;

@@ -7,13 +7,13 @@ import { isObject, isStringArray, type JsonObject } from '../../../platform/json
 import { toNoted, toRawJson } from '../../../platform/noted-json.ts';
 import { type Budget, releaseInAll, reserveInAll } from '../../../store/budgets.ts';
 import { buildSuspendedBytesKey, buildSuspendedCallKey } from '../../../store/keys.ts';
-import type { Seal } from '../../../store/seal/seal.ts';
-import type { ByteEntry, KeyValue, Windows } from '../../../store/store.ts';
+import type { ByteEntry, Windows } from '../../../store/store.ts';
 import {
   ConnectionNeeded,
   UpstreamError,
   type UpstreamFailure,
   type UpstreamQuestion,
+  type UpstreamRuntime,
 } from '../../upstream.ts';
 import { readQuestion } from '../questions.ts';
 
@@ -26,11 +26,6 @@ export interface CallOwner {
 
 export type OutcomeRecords = ReturnType<typeof createOutcomeRecords>;
 
-export interface OutcomeRecordsDeps extends Omit<KeptBytesDeps, 'ttlSeconds'> {
-  readonly store: Pick<KeyValue, 'set' | 'getAndDelete'> & KeptBytesDeps['store'];
-  getSeal(): Promise<Seal>;
-}
-
 const TTL_SECONDS = 300;
 
 const NO_ROOM: Outcome = {
@@ -40,9 +35,9 @@ const NO_ROOM: Outcome = {
     'it came before your answer to its question, and too much is kept already until clients come back for it',
 };
 
-export function createOutcomeRecords(deps: OutcomeRecordsDeps) {
-  const { store, getSeal, keyPrefix } = deps;
-  const keptBytes = createKeptBytes({ ...deps, ttlSeconds: TTL_SECONDS });
+export function createOutcomeRecords({ config, store, getSeal }: UpstreamRuntime) {
+  const { keyPrefix } = config.mcp.sessions;
+  const keptBytes = createKeptBytes(store, keyPrefix, config.upstreams.maxBytes);
 
   const buildKey = ({ id, user }: CallOwner) =>
     buildSuspendedCallKey(keyPrefix, hashSha256(JSON.stringify([id, user ?? null])));
@@ -82,15 +77,6 @@ const toEntry = (name: string, sealed: string) => ({ name, bytes: sealed.length 
 
 // §18.3: how much of what calls came to lies in the store: a budget for each user, and one for all users of all replicas.
 
-interface KeptBytesDeps {
-  readonly store: Pick<Windows, 'reserveBytes' | 'releaseBytes'>;
-  /** `MCP_SESSION_KEY_PREFIX`. */
-  readonly keyPrefix: string;
-  /** `MAX_UPSTREAM_BYTES`. */
-  readonly maxAnswerBytes: number;
-  readonly ttlSeconds: number;
-}
-
 const MEBIBYTE = 1_048_576;
 const USER_BYTES = 16 * MEBIBYTE;
 const ALL_BYTES = 128 * MEBIBYTE;
@@ -99,8 +85,12 @@ const SMALL_BYTES = MEBIBYTE;
 /** Sealing makes a third more of an answer; and it may be written longer than it came. */
 const SEALED_PER_BYTE = 1.5;
 
-export function createKeptBytes(deps: KeptBytesDeps) {
-  const { store, keyPrefix, maxAnswerBytes, ttlSeconds } = deps;
+/** `maxAnswerBytes` is `MAX_UPSTREAM_BYTES`. */
+export function createKeptBytes(
+  store: Pick<Windows, 'reserveBytes' | 'releaseBytes'>,
+  keyPrefix: string,
+  maxAnswerBytes: number,
+) {
   // One answer of a server has room.
   const oneAnswer = maxAnswerBytes * SEALED_PER_BYTE;
   const all: Budget = {
@@ -123,7 +113,7 @@ export function createKeptBytes(deps: KeptBytesDeps) {
         key,
         maxBytes: maxBytes + more,
       }));
-      return reserveInAll(store, budgets, entry, ttlSeconds);
+      return reserveInAll(store, budgets, entry, TTL_SECONDS);
     },
     release: (user: string | undefined, entry: ByteEntry) =>
       releaseInAll(store, listBudgets(user), entry),

@@ -7,13 +7,6 @@ import type { Replicas } from '../../../store/replicas/replicas.ts';
 import type { OpenCall, Waiter } from './open-call.ts';
 import type { CallOwner, Outcome, OutcomeRecords } from './outcome-records.ts';
 
-interface OwnCallsDeps {
-  readonly table: CallTable;
-  readonly records: OutcomeRecords;
-  readonly replicas: Replicas<SuspendedCallMessage>;
-  readonly log: Log;
-}
-
 type Resume = Extract<SuspendedCallMessage, { about: 'resume' }>;
 
 /** A retry that waits at another replica. */
@@ -26,7 +19,12 @@ interface RemoteWaiter {
 const MAX_UNDER_WAY = 16;
 
 /** Listens to the other replicas. */
-export function serveOwnCalls({ table, records, replicas, log }: OwnCallsDeps): void {
+export function serveOwnCalls(
+  log: Log,
+  table: CallTable,
+  records: OutcomeRecords,
+  replicas: Replicas<SuspendedCallMessage>,
+): void {
   const waiters = new Map<string, RemoteWaiter>();
 
   // What is lost is asked for again by the replica that waits.

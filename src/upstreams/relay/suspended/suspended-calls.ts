@@ -2,27 +2,19 @@
 // the replica that began it; the client's answer may reach another one.
 
 import { randomUUID } from 'node:crypto';
-import type { Clock } from '../../../platform/clock.ts';
 import { writeExactJson } from '../../../platform/exact-json.ts';
 import type { JsonObject } from '../../../platform/json.ts';
-import type { Log } from '../../../platform/log.ts';
 import { buildSuspendedCallChannelName } from '../../../store/keys.ts';
 import { createReplicas } from '../../../store/replicas/replicas.ts';
-import type { Bus } from '../../../store/store.ts';
-import type { Metrics } from '../../../telemetry/metrics/metrics.ts';
+import type { UpstreamRuntime } from '../../upstream.ts';
 import { type ClientReply, createWaitElsewhere, type Listener } from './calls-elsewhere.ts';
-import { type OpenCall, type OpenCallOptions, startOpenCall, type Waiter } from './open-call.ts';
-import {
-  type CallOwner,
-  createOutcomeRecords,
-  type Outcome,
-  type OutcomeRecordsDeps,
-} from './outcome-records.ts';
+import { type CallAtServer, type OpenCall, startOpenCall, type Waiter } from './open-call.ts';
+import { type CallOwner, createOutcomeRecords, type Outcome } from './outcome-records.ts';
 import { createCallTable, isSuspendedCallMessage, putRecord, serveOwnCalls } from './own-calls.ts';
 
 export type SuspendedCalls = ReturnType<typeof createSuspendedCalls>;
 
-export interface NewCall extends Pick<OpenCallOptions, 'capabilities' | 'send'> {
+export interface NewCall extends CallAtServer {
   /** What it keeps while it waits. */
   readonly params: JsonObject;
   /** Whose it is (`nameOwner`); undefined without authentication. */
@@ -37,47 +29,35 @@ export interface StartedCall {
   readonly outcome: Promise<Outcome>;
 }
 
-export interface SuspendedCallsDeps extends OutcomeRecordsDeps {
-  readonly store: OutcomeRecordsDeps['store'] & Bus;
-  readonly clock: Clock;
-  readonly log: Log;
-  readonly metrics: Pick<Metrics, 'recordDroppedReplicaMessage'>;
-}
-
 const ENDED: Outcome = {
   kind: 'failed',
   failure: 'aborted',
   message: 'the replica that made the call was stopped',
 };
 
-export function createSuspendedCalls(deps: SuspendedCallsDeps) {
-  const { clock, log, keyPrefix } = deps;
-  const channel = buildSuspendedCallChannelName(keyPrefix);
-  const replicas = createReplicas({ ...deps, channel, isMessage: isSuspendedCallMessage });
-  const records = createOutcomeRecords(deps);
+export function createSuspendedCalls(runtime: UpstreamRuntime) {
+  const { config, store, getSeal, clock, log, metrics } = runtime;
+  const channel = buildSuspendedCallChannelName(config.mcp.sessions.keyPrefix);
+  const isMessage = isSuspendedCallMessage;
+  const replicas = createReplicas({ store, getSeal, clock, log, metrics, channel, isMessage });
+  const records = createOutcomeRecords(runtime);
   const table = createCallTable();
-  const waitElsewhere = createWaitElsewhere({ clock, records, replicas });
-  serveOwnCalls({ table, records, replicas, log });
+  const waitElsewhere = createWaitElsewhere(clock, records, replicas);
+  serveOwnCalls(log, table, records, replicas);
 
   function start(call: NewCall, id: string, waiter: Waiter): OpenCall {
-    const { capabilities, send, user, server, params } = call;
-    return startOpenCall(
-      {
-        clock,
-        capabilities,
-        send,
-        suspend(openCall) {
-          if (table.has(id)) return table.hasRoom(user);
-          const bytes = Buffer.byteLength(writeExactJson(params));
-          return table.add({ id, user, server, bytes, openCall });
-        },
-        end(untold) {
-          table.remove(id);
-          if (untold !== undefined) void putRecord(records, log, { id, user }, untold);
-        },
+    const { user, server, params } = call;
+    return startOpenCall(clock, call, waiter, {
+      suspend(openCall) {
+        if (table.has(id)) return table.hasRoom(user);
+        const bytes = Buffer.byteLength(writeExactJson(params));
+        return table.add({ id, user, server, bytes, openCall });
       },
-      waiter,
-    );
+      end(untold) {
+        table.remove(id);
+        if (untold !== undefined) void putRecord(records, log, { id, user }, untold);
+      },
+    });
   }
 
   return {

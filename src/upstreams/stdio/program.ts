@@ -1,24 +1,50 @@
-// What all processes of a server have in common.
+// §18.3: the program of a server: what all of its processes have in common.
 
 import { PASSED_ON } from '../../config/file/expand.ts';
-import type { Log } from '../../platform/log.ts';
+import type { Clock } from '../../platform/clock.ts';
 import { createWarnThrottle } from '../../platform/throttle.ts';
 import type { ProgramUser, StdioUpstreamConfig } from '../config/upstream-config.ts';
-import { createOutputLog } from './output-log.ts';
-import type { RunDeps } from './server-run.ts';
+import type { ProcessShare } from '../transport/process-share.ts';
+import type { UpstreamRuntime } from '../upstream.ts';
+import type { FirstRequest } from './handshake.ts';
+import { createOutputLog, type OutputLog } from './output-log.ts';
 
-export interface ProcessDeps
-  extends Pick<RunDeps, 'answerMemory' | 'messagePace' | 'inheritedFiles' | 'clock' | 'maxBytes'> {
-  readonly log: Log;
-  /** The environment of the gateway: PATH, HOME, USER, LANG and TMPDIR of it reach the server. */
-  readonly environment: Readonly<Record<string, string | undefined>>;
-  /** Called with the number of its processes, at each change. */
-  onProcessCount?(count: number): void;
+export interface Program {
+  readonly config: StdioUpstreamConfig;
+  readonly clock: Clock;
+  /** `MAX_UPSTREAM_BYTES`: longest line of its standard output, and most that may wait to be read by it. */
+  readonly maxBytes: number;
+  readonly share: ProcessShare;
+  /** All that a process finds in its environment. */
+  readonly environment: Readonly<Record<string, string>>;
+  /** Descriptors that the gateway itself inherited, as `findInheritedFiles` found them. */
+  readonly inheritedFiles: readonly number[];
+  readonly output: OutputLog;
+  /** What is sent first to a process, as the former ones taught. */
+  first: FirstRequest;
+  onStrayAnswer(): void;
+  /** A process that all share wanted to ask a client. */
+  onUnattributed(method: string): void;
+  /** A process was started (1), or has ended (-1). */
+  countProcess(change: 1 | -1): void;
 }
 
-export function createRunDeps(config: StdioUpstreamConfig, deps: ProcessDeps): RunDeps {
+/** The process that the programs of servers are started from. */
+export interface ProgramHost {
+  /** The environment of the gateway: PATH, HOME, USER, LANG and TMPDIR of it reach the server. */
+  readonly environment: Readonly<Record<string, string | undefined>>;
+  readonly inheritedFiles: readonly number[];
+  /** Called with the number of a server's processes, at each change. */
+  onProcessCount?(server: string, count: number): void;
+}
+
+export function createProgram(
+  { config: settings, clock, log }: Pick<UpstreamRuntime, 'config' | 'clock' | 'log'>,
+  config: StdioUpstreamConfig,
+  share: ProcessShare,
+  host: ProgramHost,
+): Program {
   const { name: server } = config;
-  const { clock, log, environment, onProcessCount } = deps;
   let processes = 0;
   let strayAnswers = 0;
   let isUnattributedNoted = false;
@@ -29,10 +55,14 @@ export function createRunDeps(config: StdioUpstreamConfig, deps: ProcessDeps): R
     ),
   );
   return {
-    ...deps,
     config,
-    environment: createEnvironment(environment, config.env, config.runAs),
+    clock,
+    maxBytes: settings.upstreams.maxBytes,
+    share,
+    environment: createEnvironment(host.environment, config.env, config.runAs),
+    inheritedFiles: host.inheritedFiles,
     output: createOutputLog(config, log, clock),
+    first: 'server/discover',
     onStrayAnswer() {
       strayAnswers += 1;
       warnOfStrayAnswers();
@@ -44,7 +74,7 @@ export function createRunDeps(config: StdioUpstreamConfig, deps: ProcessDeps): R
     },
     countProcess(change) {
       processes += change;
-      onProcessCount?.(processes);
+      host.onProcessCount?.(server, processes);
     },
   };
 }
