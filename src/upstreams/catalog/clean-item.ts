@@ -144,7 +144,7 @@ function judgeName(reading: Reading, name: string): void {
   else if (!reading.isAscii && LOOKS_LIKE_ANOTHER.test(name)) reading.lookAlike ??= name;
 }
 
-export const cleanText = (text: string, max: number): string =>
+export const cleanForeignText = (text: string, max: number): string =>
   cutText(text.replace(HIDDEN_IN_TEXT, ''), max);
 
 const cutText = (text: string, max: number): string =>

@@ -8,7 +8,7 @@ import { TASKS } from '../../protocol/extensions.ts';
 import { ALL_KINDS } from '../../protocol/list-kinds.ts';
 import { canSubscribe, offersList } from '../messages/description.ts';
 import type { UpstreamDescription } from '../upstream.ts';
-import { cleanText } from './clean-item.ts';
+import { cleanForeignText } from './clean-item.ts';
 import { loadPrepared } from './joined-view.ts';
 import { JUDGED_AT_ONCE } from './list-page.ts';
 import type { PlannedServer } from './plan.ts';
@@ -176,7 +176,7 @@ const MAX_BYTES = 8_192;
 
 /** Of one server, without a heading. */
 const fitInstructions = (text: string): string =>
-  cutBytes(cleanText(text.trim(), MAX_BYTES), MAX_BYTES);
+  cutBytes(cleanForeignText(text.trim(), MAX_BYTES), MAX_BYTES);
 
 /** `own` are those of the built-in catalogue; undefined where there is nothing to say. */
 function joinInstructions(
@@ -188,7 +188,7 @@ function joinInstructions(
     const heading = `${joined === '' ? '' : '\n\n'}## ${name}\n\n`;
     // Each gets its share of what those before it left: none can push the others out.
     const share = Math.floor((MAX_BYTES - Buffer.byteLength(joined)) / (sections.length - index));
-    const clean = cleanText(text.trim(), MAX_BYTES);
+    const clean = cleanForeignText(text.trim(), MAX_BYTES);
     const fitted = cutBytes(lowerHeadings(clean), share - Buffer.byteLength(heading));
     if (fitted !== '') joined += heading + fitted;
   }

@@ -9,7 +9,7 @@ import type { JoinedList } from './join-lists.ts';
 import type { Naming } from './naming.ts';
 import { askByCurrentPlan, type Plan, type PlannedServer } from './plan.ts';
 import { BUILT_IN, type Entry, type PreparedList } from './prepare-list.ts';
-import type { Found, FoundResource, ListView, View, Who } from './view.ts';
+import type { FoundItem, FoundResource, ListView, View, Who } from './view.ts';
 
 export function createJoinedView(getPlan: () => Plan): View {
   const findTemplate = createFindTemplate();
@@ -73,7 +73,7 @@ export function createJoinedView(getPlan: () => Plan): View {
     );
   }
 
-  function findAtHand(kind: ListKind, name: string, who: Who): Found | undefined {
+  function findAtHand(kind: ListKind, name: string, who: Who): FoundItem | undefined {
     const { builtIn, servers, naming } = getPlan();
     if (!isCalled(kind)) return undefined;
     const own = builtIn?.fixed.get(kind);
@@ -93,7 +93,7 @@ export function createJoinedView(getPlan: () => Plan): View {
     kind: ListKind,
     name: string,
     who: Who,
-  ): Promise<Found | undefined> {
+  ): Promise<FoundItem | undefined> {
     if (!isCalled(kind)) {
       const atHand = findIn(await joinAtHand(kind, who), name);
       return toFound(atHand ?? findIn(await list(kind, who), name));
@@ -127,7 +127,7 @@ export function createJoinedView(getPlan: () => Plan): View {
     kind: ListKind,
     name: string,
     who: Who,
-  ): Promise<Found | undefined> {
+  ): Promise<FoundItem | undefined> {
     if (owners.length === 1) return undefined;
     for (const planned of owners) {
       const { lists } = planned.server;
@@ -146,7 +146,7 @@ export function createJoinedView(getPlan: () => Plan): View {
     name: string,
     naming: Naming,
     who: Who,
-  ): Promise<Found | undefined> {
+  ): Promise<FoundItem | undefined> {
     for (const planned of owners) {
       const loaded = await loadPrepared(planned, kind, who);
       const entry = loaded?.prepared.byName.get(name);
@@ -333,7 +333,8 @@ export function findIn({ entries, positions }: JoinedList, name: string): Entry 
   return position === undefined ? undefined : entries[position];
 }
 
-const toFound = (entry: Entry | undefined): Found | undefined => entry && { kind: 'entry', entry };
+const toFound = (entry: Entry | undefined): FoundItem | undefined =>
+  entry && { kind: 'entry', entry };
 
 /** `uri` is that of the entry, or one that fits its template: then both begin alike. */
 function toResource({ server, name, ownName, annotations }: Entry, uri: string): FoundResource {

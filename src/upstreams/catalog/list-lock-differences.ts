@@ -19,12 +19,12 @@ export interface LockDifferences {
   /** Servers that have some, and how many. */
   readonly servers: readonly { readonly server: string; readonly total: number }[];
   /** Some of them, server by server. */
-  readonly differences: readonly LockDifference[];
+  readonly differences: readonly ShownDifference[];
   /** Servers whose lists differ between users: what of them is hidden is not known here. */
   readonly personal: readonly string[];
 }
 
-export interface LockDifference {
+export interface ShownDifference {
   readonly server: string;
   readonly kind: LockedKind;
   /** The server's own; undefined for instructions. */
@@ -112,7 +112,7 @@ function findHidden({ config, server }: PlannedServer, lock: Lock): readonly Hid
  * What changed is told by the short hashes of the lock where what was approved is not known here. A server can find a
  * text with the same short hash as another: `isWhole` shows such members, too, and whoever approves has to see them.
  */
-export function describeHidden(hidden: Hidden, lock: Lock, isWhole = false): LockDifference {
+export function describeHidden(hidden: Hidden, lock: Lock, isWhole = false): ShownDifference {
   const { server, kind, name, change, item } = hidden;
   const now = selectMembers(kind, item);
   // What was approved under this name may have been approved in another form since.

@@ -8,10 +8,10 @@ import { failGone } from './pass-on.ts';
 import { BUILT_IN, type Entry } from './prepare-list.ts';
 import { findBuiltIn, type ServedPath } from './served-path.ts';
 import type { Server } from './server.ts';
-import { METHODS, NO_PARAMS, type PassOn, ServerTarget } from './server-target.ts';
+import { CALL_METHODS, NO_PARAMS, type PassOn, ServerTarget } from './server-target.ts';
 import {
   type FindItem,
-  type Found,
+  type FoundItem,
   type FoundResource,
   failAbsent,
   toItem,
@@ -46,7 +46,7 @@ export function createResolveTarget(
   }
 
   function toTarget(
-    found: Found,
+    found: FoundItem,
     wanted: WantedItem,
     who: Who,
     context: CallerContext,
@@ -66,7 +66,7 @@ export function createResolveTarget(
       listMirroredParams: () => NO_PARAMS,
       run(_args, context) {
         const { usage, upstream } = view.findServer(entry.server) ?? failGone(entry.server);
-        const call = { upstream, caller: who.upstream, method: METHODS[list], context };
+        const call = { upstream, caller: who.upstream, method: CALL_METHODS[list], context };
         return usage.run(() => connectUser.connectAndTell(call));
       },
       failAsUnknown: (_running, facts) => failAsUnknown(list, name, who, facts),
@@ -84,7 +84,7 @@ export function createResolveTarget(
     const call = {
       upstream: server.upstream,
       caller: who.upstream,
-      method: METHODS[wanted.list],
+      method: CALL_METHODS[wanted.list],
       context,
     };
     const refused = await server.usage.run(() => connectUser.connect(call));
@@ -103,7 +103,7 @@ export function createResolveTarget(
 
   /** It is a name of a server that has not said what it has. */
   function toAbsentTarget(
-    { server, name }: Extract<Found, { kind: 'absent' }>,
+    { server, name }: Extract<FoundItem, { kind: 'absent' }>,
     wanted: WantedItem,
     who: Who,
   ): Target {

@@ -16,7 +16,7 @@ import type { Lock } from '../lock/lock.ts';
 import type { LockedServer, LockFile } from '../lock/lock-file.ts';
 import { indexItems, type ReadServer, readServer, toLockedServer } from '../lock/read-server.ts';
 import { GATEWAY_CALLER, UpstreamError } from '../upstream.ts';
-import { describeHidden, type LockDifference } from './list-lock-differences.ts';
+import { describeHidden, type ShownDifference } from './list-lock-differences.ts';
 import type { PlannedServer } from './plan.ts';
 
 export interface ServerReview {
@@ -30,12 +30,12 @@ export interface ServerReview {
 }
 
 export interface ReviewedChange
-  extends Omit<LockDifference, 'change' | 'isFormerKnown' | 'members'> {
-  readonly change: LockDifference['change'] | 'gone';
+  extends Omit<ShownDifference, 'change' | 'isFormerKnown' | 'members'> {
+  readonly change: ShownDifference['change'] | 'gone';
 }
 
 /** With what it says now, and what was approved. */
-export interface ReviewedDifference extends Omit<LockDifference, 'change'> {
+export interface ReviewedDifference extends Omit<ShownDifference, 'change'> {
   readonly change: ReviewedChange['change'];
 }
 
@@ -147,8 +147,8 @@ const selectServer = (name: string, server: LockedServer | undefined): LockFile 
 type Describe = (
   kind: LockedKind,
   name: string | undefined,
-  change: LockDifference['change'],
-) => LockDifference;
+  change: ShownDifference['change'],
+) => ShownDifference;
 
 const mapKinds = <Value>(
   toValue: (kind: LockedItemKind) => Value,

@@ -7,13 +7,13 @@ import type { ChangeHub } from './change-hub.ts';
 import type { LinkedResources } from './linked-resources.ts';
 import type { MissedLists } from './missed-lists.ts';
 import type { Plan } from './plan.ts';
-import type { Access, View } from './view.ts';
+import type { ItemAccess, View } from './view.ts';
 
 export interface ServedPath {
   readonly view: View;
   /** That of `/mcp`, whose names are those of all paths but of a server's own. */
   readonly joined: View;
-  readonly access: Access;
+  readonly access: ItemAccess;
   readonly relayCall: RelayCall;
   readonly connectUser: ConnectUser;
   readonly links: LinkedResources;

@@ -108,7 +108,7 @@ function findPromptProblem({ arguments: named }: RawItem, args: JsonObject): str
     : 'arguments must be texts';
 }
 
-export const METHODS = {
+export const CALL_METHODS = {
   tools: 'tools/call',
   prompts: 'prompts/get',
   resources: 'resources/read',

@@ -6,7 +6,7 @@ import { LIST_NAMES, type ListKind, type ListName } from '../../protocol/list-ki
 import type { Era } from '../../protocol/revisions.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import type { UpstreamConfig } from '../config/upstream-config.ts';
-import { createConnectionLists } from '../connect/connection-lists.ts';
+import { createListsByConnection } from '../connect/connection-lists.ts';
 import { isCallerOf } from '../connect/logins.ts';
 import { dependsOnUser } from '../credentials/server-credentials.ts';
 import type { Lock } from '../lock/lock.ts';
@@ -89,7 +89,7 @@ export function createServer(
     onChange: (list, audience) => owner.onListChange(server, list, audience),
   });
   const { logins } = upstream;
-  const lists = logins === undefined ? ownLists : createConnectionLists(ownLists, logins, config);
+  const lists = logins === undefined ? ownLists : createListsByConnection(ownLists, logins, config);
   const server: Server = {
     name: config.name,
     upstream,

@@ -38,7 +38,11 @@ export interface View {
   /** What `list` would say, as far as it is known without waiting for a server. */
   listAtHand(kind: ListKind, who: Who): Promise<readonly Entry[]>;
   /** By the name, or the template, that clients see here. */
-  find(kind: ListKind, name: string, who: Who): Found | undefined | Promise<Found | undefined>;
+  find(
+    kind: ListKind,
+    name: string,
+    who: Who,
+  ): FoundItem | undefined | Promise<FoundItem | undefined>;
   /** Who lists the URI, as far as that is known without waiting for a server. */
   findListed(uri: string, who: Who): Promise<FoundResource | undefined>;
   /** To whom a URI is sent that nobody linked to: who lists it, or did, else whose template fits it. */
@@ -68,7 +72,7 @@ export interface ListView extends JoinedList {
   readonly hasAllServers: boolean;
 }
 
-export type Found =
+export type FoundItem =
   | { readonly kind: 'entry'; readonly entry: Entry }
   /** It is a name of this server, which has not said what it has. */
   | {
@@ -126,14 +130,18 @@ function withoutTasks(capabilities: ClientCapabilities): ClientCapabilities {
 export type ResolveResource = (uri: string, who: Who) => Promise<FoundResource | undefined>;
 
 /** What an app means by the name of a tool that nobody has; undefined where that is nobody's, or not one server's alone. */
-export type FindAppTool = (kind: ListKind, name: string, who: Who) => Promise<Found | undefined>;
+export type FindAppTool = (
+  kind: ListKind,
+  name: string,
+  who: Who,
+) => Promise<FoundItem | undefined>;
 
 /** Undefined where nothing is like it. Waits for no server: what they have said so far is looked through. */
 export type SuggestName = (kind: ListKind, name: string, who: Who) => Promise<string | undefined>;
 
 export interface FindItem {
   /** @throws GatewayError `invalid_params` where nobody has it. */
-  find(kind: ListKind, name: string, who: Who): Found | Promise<Found>;
+  find(kind: ListKind, name: string, who: Who): FoundItem | Promise<FoundItem>;
   /** @throws GatewayError `invalid_params` where nobody has it. */
   findResource(uri: string, who: Who): Promise<FoundResource>;
   /** `facts` are for the log. @throws GatewayError `invalid_params` always. */
@@ -151,7 +159,7 @@ export function createFindItem(
   findAppTool: FindAppTool,
   suggestName: SuggestName,
 ): FindItem {
-  const findForApp = async (kind: ListKind, name: string, who: Who): Promise<Found> =>
+  const findForApp = async (kind: ListKind, name: string, who: Who): Promise<FoundItem> =>
     (await findAppTool(kind, name, who)) ?? failAsUnknown(kind, name, who);
 
   const failAsUnknown: FindItem['failAsUnknown'] = async (kind, name, who, facts) => {
@@ -198,7 +206,7 @@ export const mayUseSome = (
 
 // §18.5: one predicate for list, call, get, read, completion, templates and subscriptions.
 
-export interface Access {
+export interface ItemAccess {
   /** Before many entries are asked about. */
   prepareFor(who: Who, work: Turns): Promise<void>;
   /** What only a scope is missing for is listed; a skill by whom all of its files are. */
@@ -207,7 +215,7 @@ export interface Access {
   mayRead(found: FoundResource, who: Who): boolean;
 }
 
-export const createAccess = (getPolicies: () => Policies): Access => ({
+export const createAccess = (getPolicies: () => Policies): ItemAccess => ({
   prepareFor: (who, work) => getPolicies().prepareFor(who.policy, work),
   mayList(entry, who) {
     const { judge } = getPolicies();

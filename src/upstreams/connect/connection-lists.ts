@@ -14,7 +14,7 @@ import {
 import { bindCaller } from './bind-connections.ts';
 
 /** `lists` are kept by connection. */
-export function createConnectionLists(
+export function createListsByConnection(
   lists: ServerLists,
   { getAccess, peekConnectionId, findOwner }: UpstreamLogins,
   config: UpstreamConfig,

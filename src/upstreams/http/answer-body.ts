@@ -31,7 +31,7 @@ const tooLong = (maxBytes: number) =>
 const MAX_PIECES = 16;
 
 /** Who is told what is read of a body. */
-export interface BodyReader extends EventReader {
+export interface AnswerReader extends EventReader {
   /** All of a body that is a single value of JSON, in pieces; or nothing at all (202). */
   onBody(pieces: readonly Uint8Array[], bytes: number): void;
   /** All of a refusal, where it is an object of JSON and no longer than one is read. */
@@ -49,18 +49,20 @@ export interface EventReader {
   openCursor(): EventCursor | undefined;
 }
 
-export const createJsonBody = (maxBytes: number, reader: Pick<BodyReader, 'onBody'>): AnswerBody =>
-  new JsonBody(maxBytes, reader);
+export const createJsonBody = (
+  maxBytes: number,
+  reader: Pick<AnswerReader, 'onBody'>,
+): AnswerBody => new JsonBody(maxBytes, reader);
 
 /** A class as most calls have one. */
 class JsonBody implements AnswerBody {
   private readonly maxBytes: number;
-  private readonly reader: Pick<BodyReader, 'onBody'>;
+  private readonly reader: Pick<AnswerReader, 'onBody'>;
   private pieces: Buffer[] = [];
   private bytes = 0;
   private rest: GrowingBuffer | undefined;
 
-  constructor(maxBytes: number, reader: Pick<BodyReader, 'onBody'>) {
+  constructor(maxBytes: number, reader: Pick<AnswerReader, 'onBody'>) {
     this.maxBytes = maxBytes;
     this.reader = reader;
   }
@@ -253,7 +255,7 @@ function countLineFeeds(text: string): number {
 /** Of a refusal no more than an error of JSON-RPC is read. */
 const MAX_REFUSAL_BYTES = 65_536;
 
-export function createRefusalBody(reader: Pick<BodyReader, 'onRefusal'>): AnswerBody {
+export function createRefusalBody(reader: Pick<AnswerReader, 'onRefusal'>): AnswerBody {
   const received = createGrowingBuffer();
   return {
     add(chunk) {

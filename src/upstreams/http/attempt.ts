@@ -8,7 +8,7 @@ import type {
   NoteRefusal,
   TokenRefusal,
 } from '../credentials/credential-type.ts';
-import type { HeaderList } from '../messages/envelope.ts';
+import type { RequestHeaders } from '../messages/envelope.ts';
 import type { ServerNotification, ServerRequest } from '../messages/server-message.ts';
 import type { UpstreamCaller, UpstreamError } from '../upstream.ts';
 import type { Judge } from './availability.ts';
@@ -22,11 +22,11 @@ export interface Sending<Result> {
   readonly method: string;
   /** May be called again: what is sent once more has another id then. */
   toParams(id: number): JsonObject;
-  readonly headers: HeaderList;
+  readonly headers: RequestHeaders;
   /** Cookies of its session; undefined if none are kept. */
   readonly cookies?: SessionCookies | undefined;
   /** Of the GET by which an answer is read on whose stream has ended; undefined where that cannot be. */
-  readonly resumeHeaders?: HeaderList;
+  readonly resumeHeaders?: RequestHeaders;
   readonly timeoutMs: number;
   readonly signal?: CancelSignal | undefined;
   /** Its answer alone does not show that the server can be used. */
@@ -79,7 +79,7 @@ export interface CallSender {
   /** Undefined once the server may no longer be asked. */
   reopen(
     caller: UpstreamCaller,
-    headers: HeaderList,
+    headers: RequestHeaders,
     listener: ExchangeListener,
     cookies: SessionCookies | undefined,
   ): Promise<() => void> | undefined;

@@ -16,7 +16,7 @@ import { PacedMessages, type PacedStream } from '../transport/paced-messages.ts'
 import { type UpstreamCaller, UpstreamError } from '../upstream.ts';
 import {
   type AnswerBody,
-  type BodyReader,
+  type AnswerReader,
   createEventBody,
   createJsonBody,
   createRefusalBody,
@@ -123,7 +123,7 @@ export function startExchange(
  * A class, since every call has one: the connection, the body and the pace call its methods, where closures of each exchange
  * took some 2 KB of it.
  */
-class Exchange implements ResponseHandler, DecodedReader, PacedStream<Received>, BodyReader {
+class Exchange implements ResponseHandler, DecodedReader, PacedStream<Received>, AnswerReader {
   private readonly route: Route;
   private readonly request: ExchangeRequest;
   private readonly listener: ExchangeListener;

@@ -8,7 +8,7 @@ import { createTurnEnd } from '../../platform/turn-end.ts';
 import { nameOwner } from '../../store/owner.ts';
 import type { HttpUpstreamConfig } from '../config/upstream-config.ts';
 import type { CredentialHeaders, GetHeaders } from '../credentials/credential-type.ts';
-import { type HeaderList, toHeaderList } from '../messages/envelope.ts';
+import { type RequestHeaders, toRequestHeaders } from '../messages/envelope.ts';
 import type { AnswerOwner } from '../transport/answer-memory.ts';
 import type { ProcessShare } from '../transport/process-share.ts';
 import {
@@ -40,14 +40,14 @@ export interface HttpConnection {
   send(
     caller: UpstreamCaller,
     message: object | null,
-    headers: HeaderList,
+    headers: RequestHeaders,
     cookies: SessionCookies | undefined,
     path?: string,
   ): Promise<ExchangeEnd>;
   /** GET: a stream of messages, until the result is called. */
   stream(
     caller: UpstreamCaller,
-    headers: HeaderList,
+    headers: RequestHeaders,
     listener: ExchangeListener,
     cookies: SessionCookies | undefined,
   ): Promise<() => void>;
@@ -84,7 +84,7 @@ export function createHttpConnection(
     clock,
   });
   // To decode what nobody reads twice would cost more than it saves.
-  const configured = [...toHeaderList(config.headers), 'accept-encoding', 'identity'];
+  const configured = [...toRequestHeaders(config.headers), 'accept-encoding', 'identity'];
   const hasToken = config.auth.type === 'none' && Object.keys(config.headers).some(isTokenName);
   const posted = [
     ...configured,
@@ -101,9 +101,9 @@ export function createHttpConnection(
 
   async function prepare(
     caller: UpstreamCaller,
-    basis: HeaderList,
-    headers: HeaderList,
-  ): Promise<readonly HeaderList[]> {
+    basis: RequestHeaders,
+    headers: RequestHeaders,
+  ): Promise<readonly RequestHeaders[]> {
     return joinHeaders(basis, await getHeaders(caller), headers);
   }
 
@@ -142,7 +142,7 @@ export function createHttpConnection(
 
   async function openStream(
     caller: UpstreamCaller,
-    given: HeaderList,
+    given: RequestHeaders,
     listener: ExchangeListener,
     cookies: SessionCookies | undefined,
   ): Promise<() => void> {
@@ -165,7 +165,7 @@ export function createHttpConnection(
   const toExchange = (
     caller: UpstreamCaller,
     method: ExchangeRequest['method'],
-    headers: readonly HeaderList[],
+    headers: readonly RequestHeaders[],
     body: string | null,
     cookies: SessionCookies | undefined,
     to = path,
@@ -243,18 +243,18 @@ const findOwner = (caller: UpstreamCaller, server: string): AnswerOwner =>
   caller === GATEWAY_CALLER ? { server } : { user: nameUser(caller) };
 
 function joinHeaders(
-  basis: HeaderList,
+  basis: RequestHeaders,
   credentials: CredentialHeaders,
-  headers: HeaderList,
-): readonly HeaderList[] {
+  headers: RequestHeaders,
+): readonly RequestHeaders[] {
   const names = Object.keys(credentials);
   return names.length === 0
     ? [basis, headers]
-    : [withoutNames(basis, names), toHeaderList(credentials), headers];
+    : [withoutNames(basis, names), toRequestHeaders(credentials), headers];
 }
 
 /** Credentials win over what the configuration says. */
-function withoutNames(headers: HeaderList, names: readonly string[]): HeaderList {
+function withoutNames(headers: RequestHeaders, names: readonly string[]): RequestHeaders {
   const replaced = names.map((name) => name.toLowerCase());
   return headers.filter((_, at) => !replaced.includes(headers[at - (at % 2)]?.toLowerCase() ?? ''));
 }

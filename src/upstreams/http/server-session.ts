@@ -3,7 +3,7 @@ import type { Deadline } from '../../platform/clock.ts';
 import { type JsonObject, parseObject } from '../../platform/json.ts';
 import type { LogSeverity } from '../../protocol/methods.ts';
 import { nameOwner } from '../../store/owner.ts';
-import type { HeaderList } from '../messages/envelope.ts';
+import type { RequestHeaders } from '../messages/envelope.ts';
 import { readChange } from '../messages/route-notification.ts';
 import { readEchoedNumber, type ServerNotification } from '../messages/server-message.ts';
 import {
@@ -29,7 +29,7 @@ export interface ServerSession {
   /** Another replica may have opened it, long ago: the server may have lost it since. */
   readonly isFromStore: boolean;
   /** By which each of its requests names it. */
-  readonly headers: HeaderList;
+  readonly headers: RequestHeaders;
   /** Undefined where none are kept. */
   readonly cookies: SessionCookies | undefined;
   /** The level that was last asked for. */

@@ -3,7 +3,7 @@
 import type { Clock } from '../../platform/clock.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
 import type { HttpUpstreamConfig } from '../config/upstream-config.ts';
-import type { HeaderList } from '../messages/envelope.ts';
+import type { RequestHeaders } from '../messages/envelope.ts';
 
 /** Cookies of a new session, or those that were kept of one; undefined where none are to be kept. */
 export type OpenCookies = (kept?: unknown) => SessionCookies | undefined;
@@ -79,7 +79,7 @@ export class SessionCookies {
   }
 
   /** The headers of a request to `path`, and the cookies that belong to it. */
-  addTo(headers: readonly HeaderList[], path: string): readonly HeaderList[] {
+  addTo(headers: readonly RequestHeaders[], path: string): readonly RequestHeaders[] {
     if (this.cookies.size === 0) return headers;
     const { isSecure, clock } = this.server;
     this.dropExpired(clock.now());

@@ -3,7 +3,7 @@
 
 import type { Deadline } from '../../platform/clock.ts';
 import type { JsonObject } from '../../platform/json.ts';
-import { type HeaderList, toSessionParams, traceInHeaders } from '../messages/envelope.ts';
+import { type RequestHeaders, toSessionParams, traceInHeaders } from '../messages/envelope.ts';
 import { routeToRequest } from '../messages/route-notification.ts';
 import type { ServerNotification, ServerRequest } from '../messages/server-message.ts';
 import type { UpstreamCaller, UpstreamRequest } from '../upstream.ts';
@@ -60,9 +60,9 @@ export class SessionSending implements Sending<JsonObject>, OpenRequest {
   token = 0;
   deadline: Deadline | undefined;
   readonly method: string;
-  readonly headers: HeaderList;
+  readonly headers: RequestHeaders;
   readonly cookies: SessionCookies | undefined;
-  readonly resumeHeaders: HeaderList;
+  readonly resumeHeaders: RequestHeaders;
   readonly timeoutMs: number;
   readonly signal: UpstreamRequest['signal'];
   private readonly sender: SessionSender;

@@ -2,7 +2,7 @@
 // any replica goes on with; callers without a session share one for each user and client.
 import type { Clock } from '../../platform/clock.ts';
 import { createSingleFlight } from '../../platform/single-flight.ts';
-import type { SessionRecords } from '../transport/session-records.ts';
+import type { ServerSessionRecords } from '../transport/session-records.ts';
 import { nameOwnSession, type UpstreamCaller } from '../upstream.ts';
 import { fromRecord, nameSharer, type ServerSession, toRecord } from './server-session.ts';
 import type { OpenCookies } from './session-cookies.ts';
@@ -56,7 +56,7 @@ const WRITE_COOKIES_MS = 60_000;
 
 export function createServerSessions(
   clock: Clock,
-  records: SessionRecords,
+  records: ServerSessionRecords,
   openCookies: OpenCookies,
   { initialize, terminate, restore }: SessionLife,
 ): ServerSessions {

@@ -128,15 +128,15 @@ const OWN_TO_TRANSPORT: ReadonlySet<string> = new Set([
 ]);
 
 /** Names and values in turn, as they are sent. */
-export type HeaderList = readonly string[];
+export type RequestHeaders = readonly string[];
 
-export const toHeaderList = (headers: Readonly<Record<string, string>>): HeaderList =>
+export const toRequestHeaders = (headers: Readonly<Record<string, string>>): RequestHeaders =>
   Object.entries(headers)
     .filter(([name]) => !OWN_TO_TRANSPORT.has(name.toLowerCase()))
     .flat();
 
 /** MCP 2026-07-28 "Request Metadata". */
-export function describeInHeaders(request: UpstreamRequest): HeaderList {
+export function describeInHeaders(request: UpstreamRequest): RequestHeaders {
   const { method, name, mirrored } = request;
   const headers = ['mcp-protocol-version', STATELESS_VERSION, 'mcp-method', method];
   if (name !== undefined) headers.push('mcp-name', encodeHeader(name));
@@ -147,7 +147,7 @@ export function describeInHeaders(request: UpstreamRequest): HeaderList {
 }
 
 /** W3C Trace Context §3. */
-export function traceInHeaders({ trace }: UpstreamRequest): HeaderList {
+export function traceInHeaders({ trace }: UpstreamRequest): RequestHeaders {
   const { traceparent, tracestate } = trace;
   if (traceparent === undefined) return NO_HEADERS;
   return tracestate === undefined
@@ -155,7 +155,7 @@ export function traceInHeaders({ trace }: UpstreamRequest): HeaderList {
     : ['traceparent', traceparent, 'tracestate', tracestate];
 }
 
-const NO_HEADERS: HeaderList = [];
+const NO_HEADERS: RequestHeaders = [];
 
 /** What a header cannot carry, or would lose at its ends, goes as `=?base64?…?=`. */
 export const encodeHeader = (value: string): string =>

@@ -20,7 +20,7 @@ export function routeToRequest(
 }
 
 /** What a server says to whoever listens. */
-export type Change =
+export type ServerChange =
   | { readonly kind: 'list'; readonly list: ListName }
   | { readonly kind: 'resource'; readonly uri: string }
   | { readonly kind: 'elicitation'; readonly elicitationId: string };
@@ -32,7 +32,7 @@ const LISTS: Readonly<Record<string, ListName>> = {
 };
 
 /** Undefined for any other notification. */
-export function readChange({ method, params }: ServerNotification): Change | undefined {
+export function readChange({ method, params }: ServerNotification): ServerChange | undefined {
   const list = Object.hasOwn(LISTS, method) ? LISTS[method] : undefined;
   if (list !== undefined) return { kind: 'list', list };
   const { uri, elicitationId } = params;
@@ -44,7 +44,7 @@ export function readChange({ method, params }: ServerNotification): Change | und
     : undefined;
 }
 
-export function tellListener(listener: UpstreamListener, change: Change): void {
+export function tellListener(listener: UpstreamListener, change: ServerChange): void {
   if (change.kind === 'list') listener.listChanged(change.list);
   else if (change.kind === 'resource') listener.resourceUpdated(change.uri);
   else listener.elicitationCompleted?.(change.elicitationId);

@@ -20,7 +20,7 @@ export interface RoundAnswers {
   readonly requestState?: string;
 }
 
-export type Questions = Readonly<Record<string, UpstreamQuestion>>;
+export type RoundQuestions = Readonly<Record<string, UpstreamQuestion>>;
 
 /** A request, as it is sent in rounds. */
 export interface RoundsRequest {
@@ -34,7 +34,7 @@ export interface RoundsRequest {
   readonly mayBeTask: boolean;
   send(answers: RoundAnswers): Promise<JsonObject>;
   /** Resolves to the answers by the keys of the questions. */
-  ask(questions: Questions, requestState: string | undefined): Promise<JsonObject>;
+  ask(questions: RoundQuestions, requestState: string | undefined): Promise<JsonObject>;
 }
 
 /** Of a call that was not asked yet. */
@@ -112,7 +112,7 @@ function readState(state: unknown, server: string): string | undefined {
 function readQuestions(
   inputRequests: unknown,
   { server, capabilities }: Pick<RoundsRequest, 'server' | 'capabilities'>,
-): Questions {
+): RoundQuestions {
   const entries = isObject(inputRequests) ? Object.entries(inputRequests) : [];
   if (entries.length > MAX_QUESTIONS) {
     throw new CallRefusedError(

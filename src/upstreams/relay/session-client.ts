@@ -14,8 +14,8 @@ import { findQuestionProblem, nameAsker, refuseQuestion, toQuestionError } from 
 import {
   addAnswers,
   NO_ANSWERS,
-  type Questions,
   type RoundAnswers,
+  type RoundQuestions,
   type RoundsRequest,
   refuseStopped,
   runRounds,
@@ -93,7 +93,7 @@ class SessionClient implements RequestClient, RoundsRequest {
   }
 
   /** A server of the stateless era has answered, and gets the request again. */
-  async ask(questions: Questions): Promise<JsonObject> {
+  async ask(questions: RoundQuestions): Promise<JsonObject> {
     const answers = Object.entries(questions).map(async ([key, question]) => [
       key,
       await this.askOne(question),

@@ -12,9 +12,9 @@ import { nameAsker, refuseQuestion } from './questions.ts';
 import {
   addAnswers,
   NO_ANSWERS,
-  type Questions,
   type RedeemAnswers,
   type RoundAnswers,
+  type RoundQuestions,
   refuseStopped,
   runRounds,
 } from './rounds.ts';
@@ -25,8 +25,8 @@ import {
   type RequestClient,
   sendToServer,
 } from './server-request.ts';
-import type { ClientReply, Listener } from './suspended/calls-elsewhere.ts';
-import { type Outcome, toUpstreamError } from './suspended/outcome-records.ts';
+import type { CallListener, ClientReply } from './suspended/calls-elsewhere.ts';
+import { type NextOutcome, toUpstreamError } from './suspended/outcome-records.ts';
 import type { NewCall, SuspendedCalls } from './suspended/suspended-calls.ts';
 
 /** Where a call goes on that waits for an answer. */
@@ -76,7 +76,7 @@ export async function relayToStatelessClient(
     return toResult(outcome, reply);
   }
 
-  function toResult(outcome: Outcome, { id, replica }: Place): JsonObject {
+  function toResult(outcome: NextOutcome, { id, replica }: Place): JsonObject {
     switch (outcome.kind) {
       case 'result':
         return outcome.result;
@@ -114,7 +114,7 @@ export async function relayToStatelessClient(
   });
 }
 
-const nameAskers = (server: string, questions: Questions): Questions =>
+const nameAskers = (server: string, questions: RoundQuestions): RoundQuestions =>
   Object.fromEntries(
     Object.entries(questions).map(([key, question]) => [key, nameAsker(server, question)]),
   );
@@ -158,7 +158,7 @@ function createSend(
     });
 }
 
-function toListener(context: Context): Listener {
+function toListener(context: Context): CallListener {
   const { relay } = context;
   return {
     signal: relay.signal,
@@ -204,7 +204,7 @@ async function readAnswers(
 }
 
 /** By the keys of the questions: guards look at an answer by what was asked. */
-const listMethods = (questions: Questions): Readonly<Record<string, string>> =>
+const listMethods = (questions: RoundQuestions): Readonly<Record<string, string>> =>
   Object.fromEntries(Object.entries(questions).map(([key, { method }]) => [key, method]));
 
 /** `asked` is what the state says of the questions; an older gateway did not write it. */

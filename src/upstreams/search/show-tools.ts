@@ -3,7 +3,7 @@
 import { isObject, type JsonObject } from '../../platform/json.ts';
 import { shorten } from '../../platform/text.ts';
 import type { CountTokens } from '../budget/count-tokens.ts';
-import { cleanText } from '../catalog/clean-item.ts';
+import { cleanForeignText } from '../catalog/clean-item.ts';
 import { type Entry, showNumbers } from '../catalog/prepare-list.ts';
 import { DESCRIBE } from './search-tools.ts';
 
@@ -76,7 +76,7 @@ function showShortly({ name, item }: Entry): JsonObject {
   return {
     name,
     ...(typeof description === 'string' && {
-      description: cleanText(description, MAX_SHORT_DESCRIPTION),
+      description: cleanForeignText(description, MAX_SHORT_DESCRIPTION),
     }),
     arguments: names.slice(0, MAX_SHORT_ARGUMENTS).map((one) => shorten(one, MAX_SHORT_NAME)),
   };

@@ -2,7 +2,7 @@
 import { createCountedBus } from '../../platform/counted-bus.ts';
 import type { StdioUpstreamConfig } from '../config/upstream-config.ts';
 import { findListsThatChange } from '../messages/description.ts';
-import { type Change, readChange, tellListener } from '../messages/route-notification.ts';
+import { readChange, type ServerChange, tellListener } from '../messages/route-notification.ts';
 import type { ServerNotification } from '../messages/server-message.ts';
 import type { ProcessShare } from '../transport/process-share.ts';
 import type {
@@ -87,7 +87,7 @@ export function createProgramListeners(
   const hasSubscriptions = ({ id }: Pick<ProcessKey, 'id'>): boolean =>
     (rooms.get(id)?.subscriptions.count ?? 0) > 0;
 
-  function tell(keyId: string, change: Change): void {
+  function tell(keyId: string, change: ServerChange): void {
     // A process that all share could ask nobody.
     if (change.kind === 'elicitation' && keyId === GATEWAY_KEY.id) return;
     listening.publish(keyId, (entry) => {

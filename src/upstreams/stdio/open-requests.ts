@@ -14,7 +14,7 @@ export interface RequestHandlers
 }
 
 /** A request that was sent. */
-export interface OpenRequest extends RequestHandlers {
+export interface PendingRequest extends RequestHandlers {
   readonly deadline: Deadline;
   resolve(result: JsonObject): void;
   reject(error: UpstreamError): void;
@@ -32,7 +32,7 @@ export interface RequestEnd {
 }
 
 export function createOpenRequests(clock: Clock) {
-  const byId = new Map<number, OpenRequest>();
+  const byId = new Map<number, PendingRequest>();
   const emptied = new Set<() => void>();
 
   function remove(id: number): void {
@@ -95,11 +95,11 @@ export const createAbortedError = () => new UpstreamError('aborted', 'nobody wai
 // §18.3: a process does not say whose request its log messages and questions belong to.
 
 /** The requests that a message may belong to, the newest first: none unless all of them reach the same client. */
-export function listOfOneClient(requests: readonly OpenRequest[]): readonly OpenRequest[] {
+export function listOfOneClient(requests: readonly PendingRequest[]): readonly PendingRequest[] {
   const [first, ...others] = requests.toReversed();
   if (first === undefined) return [];
   const { caller } = first;
-  const isSame = (request: OpenRequest) => isSameClient(caller, request.caller);
+  const isSame = (request: PendingRequest) => isSameClient(caller, request.caller);
   return others.every(isSame) ? [first, ...others] : [];
 }
 

@@ -38,7 +38,7 @@ export interface ProgramHost {
   onProcessCount?(server: string, count: number): void;
 }
 
-export function createProgram(
+export function openProgram(
   { config: settings, clock, log }: Pick<UpstreamRuntime, 'config' | 'clock' | 'log'>,
   config: StdioUpstreamConfig,
   share: ProcessShare,

@@ -16,7 +16,7 @@ import {
   type UpstreamRuntime,
 } from '../upstream.ts';
 import { createProgramListeners, isSubscription } from './listeners.ts';
-import { createProgram, type ProgramHost } from './program.ts';
+import { openProgram, type ProgramHost } from './program.ts';
 import { createServerPool } from './server-pool.ts';
 import { findProcessKey, GATEWAY_KEY, type RunningServer } from './server-run.ts';
 import { createProgramState } from './server-state.ts';
@@ -31,7 +31,7 @@ export function createStdioUpstream(
 ): Upstream<StdioUpstreamConfig> {
   const { clock, log } = runtime;
   const { name, isolation, timeoutMs } = config;
-  const program = createProgram(runtime, config, share, host);
+  const program = openProgram(runtime, config, share, host);
   const state = createProgramState(runtime, name);
   const listeners = createProgramListeners(runtime, config, share, (caller) =>
     use(caller, undefined, () => {}),

@@ -7,7 +7,7 @@ import { createSealedValues } from '../../store/seal/sealed-records.ts';
 import type { UpstreamRuntime } from '../upstream.ts';
 
 /** Each method throws StoreUnavailable where the store does not answer. */
-export interface SessionRecords {
+export interface ServerSessionRecords {
   /** Undefined where there is none. */
   read(sessionId: string): Promise<string | undefined>;
   /** The record that stands there then: another replica may have been faster. */
@@ -30,7 +30,7 @@ const AN_HOUR_SECONDS = 3600;
 export function createSessionRecords(
   runtime: Pick<UpstreamRuntime, 'config' | 'store' | 'getSeal'>,
   identity: string,
-): SessionRecords {
+): ServerSessionRecords {
   const { keyPrefix, ttlSeconds: sessionTtlSeconds } = runtime.config.mcp.sessions;
   const ttlSeconds = sessionTtlSeconds + AN_HOUR_SECONDS;
   const values = createSealedValues(runtime);
@@ -48,7 +48,10 @@ export function createSessionRecords(
  * For what can be done without: where the store does not answer, a record counts as absent. Without it each replica has
  * a session of its own at a server: less, but no failed call.
  */
-export function createOptionalRecords(records: SessionRecords, log: Log): SessionRecords {
+export function createOptionalRecords(
+  records: ServerSessionRecords,
+  log: Log,
+): ServerSessionRecords {
   async function attempt<Value>(work: Promise<Value>, otherwise: Value): Promise<Value> {
     try {
       return await work;

@@ -10,7 +10,7 @@ import {
   UpstreamError,
   type UpstreamRequest,
 } from '../upstream.ts';
-import type { SessionRecords } from './session-records.ts';
+import type { ServerSessionRecords } from './session-records.ts';
 
 /** Each method throws StoreUnavailable where the store does not answer: that nobody subscribed to anything is something else. */
 export interface SubscriptionMemory {
@@ -31,7 +31,7 @@ export const hashSession = (sessionId: string): string => hashSha256(`subscripti
 /** `onChange` is called on each replica, with a hash of the session's id. */
 export function createSubscriptionMemory(
   store: Bus,
-  records: SessionRecords,
+  records: ServerSessionRecords,
   channel: string,
   onChange: (sessionHash: string) => void,
 ): SubscriptionMemory {

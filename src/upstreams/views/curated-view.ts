@@ -12,7 +12,7 @@ import {
 } from '../catalog/joined-view.ts';
 import { askByCurrentPlan, type Plan, type PlannedServer } from '../catalog/plan.ts';
 import { BUILT_IN, type Entry } from '../catalog/prepare-list.ts';
-import type { Found, ListView, View, Who } from '../catalog/view.ts';
+import type { FoundItem, ListView, View, Who } from '../catalog/view.ts';
 import type { CuratedItem, PlannedView } from './planned-view.ts';
 
 /** `joined` is the view of `/mcp`. */
@@ -136,7 +136,7 @@ export function createCuratedView(name: string, getPlan: () => Plan, joined: Vie
     return found instanceof Promise ? found.then((one) => admit(kind, one)) : admit(kind, found);
   }
 
-  function admit(kind: ListKind, found: Found | undefined): Found | undefined {
+  function admit(kind: ListKind, found: FoundItem | undefined): FoundItem | undefined {
     if (found === undefined) return undefined;
     const item =
       found.kind === 'entry'
@@ -145,12 +145,20 @@ export function createCuratedView(name: string, getPlan: () => Plan, joined: Vie
     return includes(item) ? found : undefined;
   }
 
-  async function findKnown(kind: ListKind, wanted: string, who: Who): Promise<Found | undefined> {
+  async function findKnown(
+    kind: ListKind,
+    wanted: string,
+    who: Who,
+  ): Promise<FoundItem | undefined> {
     const entry = findIn(await listKnown(getPlan(), kind, who), wanted);
     return entry && { kind: 'entry', entry };
   }
 
-  async function findInList(kind: ListKind, wanted: string, who: Who): Promise<Found | undefined> {
+  async function findInList(
+    kind: ListKind,
+    wanted: string,
+    who: Who,
+  ): Promise<FoundItem | undefined> {
     const known = await findKnown(kind, wanted, who);
     if (known) return known;
     const entry = findIn(await list(kind, who), wanted);

@@ -6,7 +6,7 @@ import type { JsonObject } from '../../../src/platform/json.ts';
 import { openEmbeddedStore } from '../../../src/store/embedded/open.ts';
 import { createSeal } from '../../../src/store/seal/seal.ts';
 import type { Store } from '../../../src/store/store.ts';
-import type { Outcome } from '../../../src/upstreams/relay/suspended/outcome-records.ts';
+import type { NextOutcome } from '../../../src/upstreams/relay/suspended/outcome-records.ts';
 import { createKeptBytes } from '../../../src/upstreams/relay/suspended/outcome-records.ts';
 import {
   createSuspendedCalls,
@@ -78,7 +78,7 @@ interface RealCall {
 }
 
 /** `left`: for a client that hung up; `waits`: nothing so far. */
-type Told = Outcome | 'nothing' | 'left' | 'waits';
+type Told = NextOutcome | 'nothing' | 'left' | 'waits';
 
 const parts = useShared(async () => {
   const folder = await createTemporaryFolder();

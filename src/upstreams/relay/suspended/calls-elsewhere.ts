@@ -5,7 +5,7 @@ import { toRawMembers } from '../../../platform/noted-json.ts';
 import type { Replicas } from '../../../store/replicas/replicas.ts';
 import { UpstreamError } from '../../upstream.ts';
 import type { RequestClient } from '../server-request.ts';
-import type { CallOwner, Outcome, OutcomeRecords } from './outcome-records.ts';
+import type { CallOwner, NextOutcome, OutcomeRecords } from './outcome-records.ts';
 import { readNotification, type SuspendedCallMessage } from './own-calls.ts';
 
 /** A client's answer to a question of a call. */
@@ -18,7 +18,7 @@ export interface ClientReply extends CallOwner {
   readonly answer: unknown;
 }
 
-export type Listener = Pick<RequestClient, 'signal' | 'progress' | 'log'>;
+export type CallListener = Pick<RequestClient, 'signal' | 'progress' | 'log'>;
 
 /**
  * Passes a reply on, and resolves to what the call comes to next; undefined when nobody knows the call any more.
@@ -27,8 +27,8 @@ export type Listener = Pick<RequestClient, 'signal' | 'progress' | 'log'>;
  */
 export type WaitElsewhere = (
   reply: ClientReply,
-  listener: Listener,
-) => Promise<Outcome | undefined>;
+  listener: CallListener,
+) => Promise<NextOutcome | undefined>;
 
 /** How often the other replica is asked whether the call goes on: messages can be lost, and replicas end. */
 const ASK_EVERY_MS = 2000;
@@ -38,7 +38,7 @@ interface Wait {
   unanswered: number;
   /** The reply has arrived: it is not sent again. */
   hasArrived: boolean;
-  readonly listener: Listener;
+  readonly listener: CallListener;
   settle(): void;
 }
 
@@ -74,7 +74,7 @@ export function createWaitElsewhere(
   };
 
   /** Also resolves when the other replica is gone. */
-  function waitForSettlement(reply: ClientReply, listener: Listener): Promise<void> {
+  function waitForSettlement(reply: ClientReply, listener: CallListener): Promise<void> {
     const ticket = randomUUID();
     const { id: call, user, server, replica, key } = reply;
     const { answer } = toRawMembers({ answer: reply.answer });
@@ -119,5 +119,5 @@ export function createWaitElsewhere(
 }
 
 /** A question that was told twice, and is answered now. */
-const isAnsweredBy = ({ key, answer }: ClientReply, outcome: Outcome): boolean =>
+const isAnsweredBy = ({ key, answer }: ClientReply, outcome: NextOutcome): boolean =>
   outcome.kind === 'question' && outcome.key === key && answer !== undefined;

@@ -8,7 +8,7 @@ import { isObject, type JsonObject } from '../../../platform/json.ts';
 import type { UpstreamError, UpstreamQuestion } from '../../upstream.ts';
 import { findQuestionProblem, refuseAsOver, refuseQuestion } from '../questions.ts';
 import type { RequestClient } from '../server-request.ts';
-import { type Outcome, toFailedOutcome } from './outcome-records.ts';
+import { type NextOutcome, toFailedOutcome } from './outcome-records.ts';
 
 /** The request that waits for what the call comes to; there is one at most. */
 export interface Waiter {
@@ -16,7 +16,7 @@ export interface Waiter {
   progress(params: JsonObject): void;
   log(params: JsonObject): void;
   /** Called once; the call is not over where it is a question. */
-  settle(outcome: Outcome): void;
+  settle(outcome: NextOutcome): void;
 }
 
 export interface OpenCall {
@@ -41,7 +41,7 @@ interface CallKeeper {
   /** False where it cannot wait for an answer to what it asks now: too many do, or they keep too much. */
   suspend(call: OpenCall): boolean;
   /** It is over. `untold` is what nobody waited for. */
-  end(untold: Outcome | undefined): void;
+  end(untold: NextOutcome | undefined): void;
 }
 
 /** A client that asks a person needs its time; one that never comes back must not keep the call. */
@@ -81,14 +81,14 @@ export function startOpenCall(
   }
 
   /** False when nobody waits. */
-  function tell(outcome: Outcome): boolean {
+  function tell(outcome: NextOutcome): boolean {
     const told = waiter;
     waiter = undefined;
     told?.settle(outcome);
     return told !== undefined;
   }
 
-  function finish(outcome: Outcome): void {
+  function finish(outcome: NextOutcome): void {
     if (isOver) return;
     close('The call is over.');
     end(tell(outcome) ? undefined : outcome);

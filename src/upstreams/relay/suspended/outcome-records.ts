@@ -28,7 +28,7 @@ export type OutcomeRecords = ReturnType<typeof createOutcomeRecords>;
 
 const TTL_SECONDS = 300;
 
-const NO_ROOM: Outcome = {
+const NO_ROOM: NextOutcome = {
   kind: 'failed',
   failure: 'overloaded',
   message:
@@ -45,7 +45,7 @@ export function createOutcomeRecords({ config, store, getSeal }: UpstreamRuntime
   /** False where there is no room. */
   async function write(
     { id, user }: CallOwner,
-    outcome: Outcome,
+    outcome: NextOutcome,
     size: 'any' | 'small',
   ): Promise<boolean> {
     const key = buildKey({ id, user });
@@ -57,7 +57,7 @@ export function createOutcomeRecords({ config, store, getSeal }: UpstreamRuntime
 
   return {
     /** Where there is no room for it, its owner is told so in its place. */
-    async put(owner: CallOwner, outcome: Outcome) {
+    async put(owner: CallOwner, outcome: NextOutcome) {
       if (!(await write(owner, outcome, 'any'))) await write(owner, NO_ROOM, 'small');
     },
     /** For one of many at the same moment. */
@@ -122,7 +122,7 @@ export function createKeptBytes(
 
 // What a call at a server comes to next.
 
-export type Outcome =
+export type NextOutcome =
   | { readonly kind: 'result'; readonly result: JsonObject }
   /** The call goes on; `key` names the question in what the client answers. */
   | { readonly kind: 'question'; readonly key: string; readonly question: UpstreamQuestion }
@@ -135,7 +135,7 @@ export type Outcome =
       readonly login?: Pick<ConnectionNeeded, 'why' | 'scopes'> | undefined;
     };
 
-export const toFailedOutcome = (thrown: unknown): Outcome =>
+export const toFailedOutcome = (thrown: unknown): NextOutcome =>
   thrown instanceof UpstreamError
     ? {
         kind: 'failed',
@@ -153,18 +153,18 @@ export const toUpstreamError = ({
   message,
   jsonRpcError,
   login,
-}: Extract<Outcome, { kind: 'failed' }>): UpstreamError =>
+}: Extract<NextOutcome, { kind: 'failed' }>): UpstreamError =>
   login === undefined
     ? new UpstreamError(failure, message, jsonRpcError && { jsonRpcError })
     : new ConnectionNeeded(login);
 
-const writeOutcome = (outcome: Outcome): string =>
+const writeOutcome = (outcome: NextOutcome): string =>
   writeExactJson(
     outcome.kind === 'result' ? { ...outcome, result: toRawJson(outcome.result) } : outcome,
   );
 
 /** What another replica wrote. Undefined for what this version does not know. */
-function parseOutcome(text: string): Outcome | undefined {
+function parseOutcome(text: string): NextOutcome | undefined {
   const written: unknown = parseExactJson(text);
   const { kind, result, key, failure, message, jsonRpcError, login, ...rest } = isObject(written)
     ? written

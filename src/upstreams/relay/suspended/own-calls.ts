@@ -5,7 +5,7 @@ import type { Log } from '../../../platform/log.ts';
 import { readExact } from '../../../platform/noted-json.ts';
 import type { Replicas } from '../../../store/replicas/replicas.ts';
 import type { OpenCall, Waiter } from './open-call.ts';
-import type { CallOwner, Outcome, OutcomeRecords } from './outcome-records.ts';
+import type { CallOwner, NextOutcome, OutcomeRecords } from './outcome-records.ts';
 
 type Resume = Extract<SuspendedCallMessage, { about: 'resume' }>;
 
@@ -64,7 +64,7 @@ export function serveOwnCalls(
       });
     }
 
-    async function settle(outcome: Outcome): Promise<void> {
+    async function settle(outcome: NextOutcome): Promise<void> {
       waiters.delete(ticket);
       if (!isAborted(outcome)) await putRecord(records, log, owner, outcome);
       await send({ about: 'settled', ticket }, from);
@@ -83,7 +83,7 @@ export function serveOwnCalls(
   }
 }
 
-const isAborted = (outcome: Outcome): boolean =>
+const isAborted = (outcome: NextOutcome): boolean =>
   outcome.kind === 'failed' && outcome.failure === 'aborted';
 
 /** Never rejects: without the record the client is told to call again. */
@@ -91,7 +91,7 @@ export async function putRecord(
   records: OutcomeRecords,
   log: Log,
   owner: CallOwner,
-  outcome: Outcome,
+  outcome: NextOutcome,
 ): Promise<void> {
   await records.put(owner, outcome).catch((cause: unknown) => {
     log.warn(

@@ -7,9 +7,9 @@ import type { JsonObject } from '../../../platform/json.ts';
 import { buildSuspendedCallChannelName } from '../../../store/keys.ts';
 import { createReplicas } from '../../../store/replicas/replicas.ts';
 import type { UpstreamRuntime } from '../../upstream.ts';
-import { type ClientReply, createWaitElsewhere, type Listener } from './calls-elsewhere.ts';
+import { type CallListener, type ClientReply, createWaitElsewhere } from './calls-elsewhere.ts';
 import { type CallAtServer, type OpenCall, startOpenCall, type Waiter } from './open-call.ts';
-import { type CallOwner, createOutcomeRecords, type Outcome } from './outcome-records.ts';
+import { type CallOwner, createOutcomeRecords, type NextOutcome } from './outcome-records.ts';
 import { createCallTable, isSuspendedCallMessage, putRecord, serveOwnCalls } from './own-calls.ts';
 
 export type SuspendedCalls = ReturnType<typeof createSuspendedCalls>;
@@ -26,10 +26,10 @@ export interface StartedCall {
   /** By which it is found again. */
   readonly id: string;
   readonly replica: string;
-  readonly outcome: Promise<Outcome>;
+  readonly outcome: Promise<NextOutcome>;
 }
 
-const ENDED: Outcome = {
+const ENDED: NextOutcome = {
   kind: 'failed',
   failure: 'aborted',
   message: 'the replica that made the call was stopped',
@@ -62,13 +62,13 @@ export function createSuspendedCalls(runtime: UpstreamRuntime) {
 
   return {
     /** Resolves to what the call comes to first. */
-    begin(call: NewCall, listener: Listener) {
+    begin(call: NewCall, listener: CallListener) {
       const id = randomUUID();
       const outcome = waitHere(listener, (waiter) => start(call, id, waiter));
       return { id, replica: replicas.ownName, outcome };
     },
     /** Resolves to what it comes to next; undefined when it is over, or its replica is gone. */
-    async resume(reply: ClientReply, listener: Listener) {
+    async resume(reply: ClientReply, listener: CallListener) {
       if (reply.replica !== replicas.ownName) return waitElsewhere(reply, listener);
       const openCall = table.find(reply);
       if (openCall === undefined) return records.take(reply);
@@ -90,9 +90,9 @@ export function createSuspendedCalls(runtime: UpstreamRuntime) {
 
 /** A client that hangs up while it waits has cancelled the call. */
 function waitHere(
-  { signal, progress, log }: Listener,
+  { signal, progress, log }: CallListener,
   start: (waiter: Waiter) => OpenCall,
-): Promise<Outcome> {
+): Promise<NextOutcome> {
   return new Promise((resolve) => {
     const waiter: Waiter = {
       progress,
