@@ -1,7 +1,8 @@
 // A part of the composition root: the servers behind the gateway, by the configuration file.
-
 import type { ConnectionServer } from '../connections/connection.ts';
-import type { Endpoint } from '../endpoint/endpoint.ts';
+import type { Endpoint, ProtectedEndpoint } from '../endpoint/endpoint.ts';
+import { createJsonReply } from '../endpoint/message.ts';
+import { JSONRPC } from '../endpoint/render-error.ts';
 import { GatewayError } from '../errors/gateway-error.ts';
 import type { CheckSchema } from '../mcp/catalog/foreign-schema.ts';
 import type { OwnCatalog } from '../mcp/catalog/served-catalog.ts';
@@ -16,9 +17,7 @@ import type { RuleConfig } from '../policy/rules/rule-config.ts';
 import type { NamedFacts } from '../policy/rules/when/inspect-expression.ts';
 import type { Runtime } from '../runtime/runtime.ts';
 import type { Tracing } from '../telemetry/tracing/tracing.ts';
-import { createAskGuardServer } from './ask-guard-server.ts';
-import type { ListCost } from './budget/measure-lists.ts';
-import { createPathsEndpoint } from './budget/paths-endpoint.ts';
+import { type ListCost, WARNED_TOKENS } from './budget/measure-lists.ts';
 import type { CompiledSetup, Setup } from './catalog/plan.ts';
 import type { AccessPreview, PreviewRequest } from './catalog/tools-for-operators.ts';
 import {
@@ -30,6 +29,7 @@ import type { UpstreamConfig } from './config/upstream-config.ts';
 import { createDoors } from './connect/doors.ts';
 import type { CallerTokens } from './credentials/credential-type.ts';
 import { findServerCredentials, readConnectionServer } from './credentials/server-credentials.ts';
+import { createAskGuardServer } from './guard-servers.ts';
 import { createLockPolicy } from './lock/lock.ts';
 import type { StoredLock } from './lock/lock-file.ts';
 import { createUpstreamOpener } from './open-upstream.ts';
@@ -212,3 +212,37 @@ const listClaims = (who: RuleConfig['who']): readonly string[] =>
   who === 'everyone'
     ? []
     : [...Object.keys(who.claims ?? {}), ...(who.groups === undefined ? [] : ['groups'])];
+
+// §25.2: what somebody who is logged in can connect to here, and what each list of tools costs their model.
+
+/** `/mcp`, and the views of which the caller sees a tool. */
+export const createPathsEndpoint = (
+  baseUrl: string,
+  measureListsOf: UpstreamCatalogs['measureListsOf'],
+  findClientId: ClientOf,
+): ProtectedEndpoint => ({
+  kind: 'protected',
+  method: 'GET',
+  path: '/paths.json',
+  errors: JSONRPC,
+  limit: 'mcp',
+  isForOwnPages: true,
+  headers: { 'Cache-Control': 'no-store', 'Cross-Origin-Resource-Policy': 'same-origin' },
+  judge: ({ user }) => ({
+    access: undefined,
+    async run() {
+      const costs = await measureListsOf({ user, clientId: await findClientId({ user }) });
+      const shown = costs.filter(({ kind, tools }) => kind === 'all' || tools > 0);
+      return createJsonReply(200, {
+        warnedTokens: WARNED_TOKENS,
+        paths: shown.map((cost) => describePath(cost, baseUrl)),
+      });
+    },
+  }),
+});
+
+const describePath = ({ kind, name, title, ...cost }: ListCost, baseUrl: string) => ({
+  url: kind === 'all' ? `${baseUrl}/mcp` : `${baseUrl}/mcp/${name}`,
+  ...(title !== undefined && { title }),
+  ...cost,
+});

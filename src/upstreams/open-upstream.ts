@@ -1,13 +1,13 @@
 // How a server behind the gateway is reached: its transport, and what it learns of the caller.
 
+import { noMetrics } from '../telemetry/metrics/metrics.ts';
 import type { UpstreamConfig } from './config/upstream-config.ts';
 import { bindConnections } from './connect/bind-connections.ts';
 import { createLogins } from './connect/logins.ts';
 import type { CallerTokens } from './credentials/credential-type.ts';
 import { type Credentials, openCredentials } from './credentials/credentials.ts';
 import { createHttpUpstream } from './http/http-upstream.ts';
-import { findInheritedFiles } from './stdio/inherited-files.ts';
-import type { ProgramHost } from './stdio/program.ts';
+import { findInheritedFiles, type ProgramHost } from './stdio/program.ts';
 import { createStdioUpstream } from './stdio/stdio-upstream.ts';
 import { openProcessShare } from './transport/process-share.ts';
 import type { Upstream, UpstreamRuntime } from './upstream.ts';
@@ -54,4 +54,15 @@ export function createUpstreamOpener(
     };
     return createHttpUpstream(runtime, server, access, share);
   }
+}
+
+/** For a command, which asks servers and serves nobody: nothing is counted. */
+export function openForCommand(
+  given: Omit<UpstreamRuntime, 'metrics'>,
+  callers: CallerTokens,
+  environment: ProgramHost['environment'],
+) {
+  const runtime: UpstreamRuntime = { ...given, metrics: noMetrics };
+  const { openUpstream } = createUpstreamOpener(runtime, callers, { serves: false, environment });
+  return { runtime, openUpstream };
 }

@@ -15,8 +15,10 @@ import type { Store } from '../../src/store/store.ts';
 import { createLinkedResources } from '../../src/upstreams/catalog/linked-resources.ts';
 import { createServerSession } from '../../src/upstreams/http/server-session.ts';
 import { createServerSessions } from '../../src/upstreams/http/sessions.ts';
-import { createSessionRecords } from '../../src/upstreams/transport/session-records.ts';
-import { createSubscriptionMemory } from '../../src/upstreams/transport/subscription-memory.ts';
+import {
+  createSessionRecords,
+  createSubscriptionMemory,
+} from '../../src/upstreams/transport/session-records.ts';
 import { manualClock } from '../support/gateway/clock.ts';
 import { collectLog } from '../support/gateway/log.ts';
 import { createPartialRuntime } from '../support/gateway/partial-runtime.ts';

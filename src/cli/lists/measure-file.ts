@@ -7,7 +7,7 @@ import { systemClock } from '../../platform/clock.ts';
 import { countNoun } from '../../platform/text.ts';
 import { joinPolicies } from '../../policy/policy.ts';
 import { noMetrics } from '../../telemetry/metrics/metrics.ts';
-import { type FetchedTools, listFetchedPaths } from '../../upstreams/budget/fetched-paths.ts';
+import { type FetchedTools, listFetchedPaths } from '../../upstreams/budget/list-paths.ts';
 import {
   type ListCost,
   measureLists,

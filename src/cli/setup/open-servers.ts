@@ -21,14 +21,13 @@ import { openEmbeddedStore } from '../../store/embedded/open.ts';
 import { openStore } from '../../store/open.ts';
 import { createSeal } from '../../store/seal/seal.ts';
 import { createLoginSeal, createReplicaSeal } from '../../store/seal/secrets.ts';
-import { noMetrics } from '../../telemetry/metrics/metrics.ts';
 import type { UpstreamConfig } from '../../upstreams/config/upstream-config.ts';
 import {
   findAuthProblems,
   findServerCredentials,
 } from '../../upstreams/credentials/server-credentials.ts';
-import { createUpstreamOpener } from '../../upstreams/open-upstream.ts';
-import { leaveOutNextStart } from '../../upstreams/stdio/server-state.ts';
+import { openForCommand } from '../../upstreams/open-upstream.ts';
+import { leaveOutNextStart } from '../../upstreams/stdio/stdio-upstream.ts';
 import { CommandError, UsageError } from '../command/errors.ts';
 import type { InvokedProcess } from '../command/invocation.ts';
 import { findProgramUserProblems } from './program-users.ts';
@@ -62,15 +61,14 @@ export async function openServers(
   const outbound = openOutboundNetwork({ outbound: config.outbound });
   const { fetch } = outbound;
   const provider = config.auth.required ? config.auth.provider : undefined;
-  const runtime = { config, clock: systemClock, log, metrics: noMetrics, fetch, store, getSeal };
-  const { openUpstream } = createUpstreamOpener(
-    runtime,
+  const { runtime, openUpstream } = openForCommand(
+    { config, fetch, store, getSeal, ...shared },
     {
       getProviderToken: getOriginalToken,
       metadata: provider && openProviderMetadata(provider, { fetch, ...shared }),
       connections: undefined,
     },
-    { serves: false, environment: env },
+    env,
   );
   return {
     runtime,

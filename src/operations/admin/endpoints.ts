@@ -11,7 +11,7 @@ import { type Clock, createTurns } from '../../platform/clock.ts';
 import { isRegisteredClientId, isSessionId } from '../../platform/ids.ts';
 import type { JsonObject } from '../../platform/json.ts';
 import { stripUri } from '../../platform/strip-uri.ts';
-import type { ReviewedChange } from '../../upstreams/catalog/review-lock.ts';
+import type { ReviewedChange } from '../../upstreams/catalog/list-lock-differences.ts';
 import type { Admin } from './admin.ts';
 import { readCallDecision } from './approval-actions.ts';
 import {

@@ -3,12 +3,12 @@ import { fail } from '../../errors/gateway-error.ts';
 import { hasLevels, type JsonObject } from '../../platform/json.ts';
 import { toShellWord } from '../../platform/text.ts';
 import type { PageRequest } from '../../store/page.ts';
+import type { ReviewedDifference } from '../../upstreams/catalog/list-lock-differences.ts';
 import type {
   DescribedServer,
   LockApproval,
   ReviewedServer,
 } from '../../upstreams/catalog/lock-approval.ts';
-import type { ReviewedDifference } from '../../upstreams/catalog/review-lock.ts';
 import type { UpstreamCatalogs } from '../../upstreams/catalog/upstream-catalogs.ts';
 import { renderNextOf } from './read-request.ts';
 

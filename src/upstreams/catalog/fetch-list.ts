@@ -1,14 +1,13 @@
 // §18.4: one list of a server, all its pages, as much of it as is kept.
-
 import { hash } from 'node:crypto';
 import type { RawItem } from '../../mcp/catalog/catalog.ts';
 import { type Clock, createTurns } from '../../platform/clock.ts';
 import { writeExactJson } from '../../platform/exact-json.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
 import { noteEntries, readExact, toRawJson } from '../../platform/noted-json.ts';
-import { LIST_KINDS, type ListKind } from '../../protocol/list-kinds.ts';
-import { findLockedKind } from '../lock/fingerprint.ts';
+import { LIST_KINDS, LIST_NAMES, type ListKind, type ListName } from '../../protocol/list-kinds.ts';
 import type { Lock } from '../lock/lock.ts';
+import { findLockedKind } from '../lock/lock-file.ts';
 import { offersList } from '../messages/description.ts';
 import { type Upstream, type UpstreamCaller, UpstreamError } from '../upstream.ts';
 import { findItemProblem } from './check-item.ts';
@@ -173,5 +172,39 @@ export async function readItems(
     if (work.isOver()) await work.next();
     if (isUsable && locked !== undefined) lock?.check(server, locked, item);
     if (work.isOver()) await work.next();
+  }
+}
+
+// Lists that a server has and does not declare: neither the gateway nor clients ask for them, but `postern doctor` does.
+
+export interface UndeclaredList {
+  readonly list: ListName;
+  /** Entries on its first page, at least one. */
+  readonly count: number;
+}
+
+/** For a list that most servers do not have: some never answer what they do not know. */
+const TIME_LIMIT_MS = 2000;
+
+/** Never rejects. */
+export async function countUndeclared(
+  upstream: Upstream,
+  caller: UpstreamCaller,
+  signal: AbortSignal,
+): Promise<readonly UndeclaredList[]> {
+  const { capabilities } = await upstream.describe(caller).catch(() => ({ capabilities: {} }));
+  const undeclared = LIST_NAMES.filter((list) => !offersList(capabilities, list));
+  const counted = await Promise.all(
+    undeclared.map(async (list) => ({ list, count: await countItems(list) })),
+  );
+  return counted.filter(({ count }) => count > 0);
+
+  async function countItems(list: ListName): Promise<number> {
+    const { method, member } = LIST_KINDS[list];
+    const limit = AbortSignal.any([signal, AbortSignal.timeout(TIME_LIMIT_MS)]);
+    const request = { method, params: {}, signal: limit, trace: {}, logLevel: undefined };
+    const result = await upstream.request(caller, request).catch(() => undefined);
+    const items = result?.[member];
+    return Array.isArray(items) ? items.length : 0;
   }
 }

@@ -1,7 +1,7 @@
 // §18.2: the lists of all servers as one. The order decides who has a name, on every replica the same.
 
 import { LIST_KINDS, type ListKind } from '../../protocol/list-kinds.ts';
-import { isAppUri, toMovedUri } from '../apps/shared-uris.ts';
+import { isAppUri, toMovedUri } from '../apps/app-tools.ts';
 import { joinSkills } from '../skills/join-skills.ts';
 import type { WarnOfItem } from './check-item.ts';
 import type { Naming } from './naming.ts';

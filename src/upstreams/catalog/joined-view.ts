@@ -1,7 +1,7 @@
 // §18.2: /mcp: everything, under names that say whose they are.
 
 import type { ListKind } from '../../protocol/list-kinds.ts';
-import { isAppUri, readSharedUri, toOwnUri, toSharedUri } from '../apps/shared-uris.ts';
+import { isAppUri, readSharedUri, toOwnUri, toSharedUri } from '../apps/app-tools.ts';
 import { findInSkillFolder, findSkillFile } from '../skills/find-file.ts';
 import type { FetchedList } from './fetch-list.ts';
 import { createFindTemplate, type FindTemplate } from './find-template.ts';

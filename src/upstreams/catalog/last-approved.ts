@@ -1,8 +1,8 @@
 // §22.4: the lock has hashes only. Of what is no longer as it was approved, what this process saw approved is kept, so that
 // operators can compare.
 import type { RawItem } from '../../mcp/catalog/catalog.ts';
-import { LOCKED_ITEMS, type LockedItemKind } from '../lock/fingerprint.ts';
 import type { Lock } from '../lock/lock.ts';
+import { LOCKED_ITEMS, type LockedItemKind } from '../lock/lock-file.ts';
 import type { FetchedList } from './fetch-list.ts';
 
 /** By own name or URI. */

@@ -7,7 +7,7 @@ import type { Runtime } from '../../runtime/runtime.ts';
 import { buildResourceLinkKey } from '../../store/keys.ts';
 import { nameOwner } from '../../store/owner.ts';
 import { createSealedValues } from '../../store/seal/sealed-records.ts';
-import { isAppUri, toMovedUri } from '../apps/shared-uris.ts';
+import { isAppUri, toMovedUri } from '../apps/app-tools.ts';
 import type { UpstreamCaller } from '../upstream.ts';
 import { BUILT_IN } from './prepare-list.ts';
 import type { FoundResource, ResolveResource, View, Who } from './view.ts';

@@ -1,14 +1,13 @@
 // MCP "Pagination": a joined list in pages.
-
 import { fail } from '../../errors/gateway-error.ts';
 import type { Cursor, Page, RawItem } from '../../mcp/catalog/catalog.ts';
 import type { CallerContext } from '../../mcp/catalog/served-catalog.ts';
 import { createTurns, type Turns } from '../../platform/clock.ts';
+import { isObject, type JsonObject } from '../../platform/json.ts';
 import type { ListKind } from '../../protocol/list-kinds.ts';
 import { nameOwner } from '../../store/owner.ts';
 import type { Entry } from './prepare-list.ts';
 import type { ServedPath } from './served-path.ts';
-import { createHasOthers, toSessionTool } from './session-tools.ts';
 import { type ListView, toLister, type Who } from './view.ts';
 
 /** Many clients read one page only. */
@@ -16,11 +15,7 @@ const PAGE_SIZE = 1_000;
 /** Entries, each of which takes some microseconds for each condition that it has to fulfil. */
 export const JUDGED_AT_ONCE = 16;
 
-export type ListPage = (
-  kind: ListKind,
-  cursor: Cursor,
-  context: CallerContext,
-) => Promise<Page<RawItem>>;
+type ListPage = (kind: ListKind, cursor: Cursor, context: CallerContext) => Promise<Page<RawItem>>;
 
 export function createListPage(served: ServedPath): ListPage {
   const { view, access, hub, missedLists, clock, getPlan } = served;
@@ -172,3 +167,52 @@ function takeTurns(entries: readonly Entry[]): ServerTurns {
   for (const [place, position] of positions.entries()) places[position] = place;
   return { positions, places, all: [...places.keys()] };
 }
+
+// §33: tools of servers of the stateless era, as clients of the session era can read them. Since 2026-07-28 a schema may be any
+// JSON Schema; clients of the revisions before refuse a whole list for one tool whose schema is not an object's.
+
+/** The very item where nothing of it has to change, as of nearly all. */
+function toSessionTool(item: RawItem): RawItem {
+  const { inputSchema, outputSchema, ...members } = item;
+  const [input, output] = [narrow(inputSchema), narrow(outputSchema)];
+  if (input === inputSchema && output === outputSchema) return item;
+  return {
+    ...members,
+    inputSchema: input,
+    // The text of a result has what it would describe.
+    ...(isOfObject(output) && { outputSchema: output }),
+  };
+}
+
+/** Of each list once. */
+function createHasOthers(): (entries: readonly Entry[]) => boolean {
+  const known = new WeakMap<readonly Entry[], boolean>();
+
+  return function hasOthers(entries) {
+    const found =
+      known.get(entries) ?? entries.some(({ ownItem }) => toSessionTool(ownItem) !== ownItem);
+    known.set(entries, found);
+    return found;
+  };
+}
+
+const isOfObject = (schema: unknown): boolean => isObject(schema) && schema.type === 'object';
+
+/** Undefined for what those clients refuse. */
+function narrow(schema: unknown): unknown {
+  if (!isObject(schema)) return schema;
+  if (!isOfObject(schema)) return undefined;
+  const { properties } = schema;
+  return !isObject(properties) || Object.values(properties).every(isObject)
+    ? schema
+    : { ...schema, properties: writeAsObjects(properties) };
+}
+
+/** `true` allows everything, as `{}` does; `false` nothing. */
+const writeAsObjects = (properties: JsonObject): JsonObject =>
+  Object.fromEntries(
+    Object.entries(properties).map(([name, schema]) => [
+      name,
+      typeof schema === 'boolean' ? (schema ? {} : { not: {} }) : schema,
+    ]),
+  );

@@ -1,6 +1,11 @@
 // §18.3: what changes is told to those who listen: lists, and the resources that they subscribed to.
 
-import type { IdentifiedCaller, ServedCatalog } from '../../mcp/catalog/served-catalog.ts';
+import type { CatalogListener } from '../../mcp/catalog/catalog.ts';
+import type {
+  IdentifiedCaller,
+  OwnCatalog,
+  ServedCatalog,
+} from '../../mcp/catalog/served-catalog.ts';
 import {
   createNotificationGate,
   type NotificationGate,
@@ -11,13 +16,12 @@ import { createPassWhenKnown } from '../../platform/pass-when-known.ts';
 import { createBatch } from '../../platform/throttle.ts';
 import type { Guard } from '../../policy/guards/guards.ts';
 import { ALL_KINDS } from '../../protocol/list-kinds.ts';
-import { listClientUris } from '../apps/shared-uris.ts';
+import { listClientUris } from '../apps/app-tools.ts';
 import { canSubscribe } from '../messages/description.ts';
 import { JUDGED_AT_ONCE } from './list-page.ts';
-import { createBuiltInListening } from './listen-to-built-in.ts';
 import type { Plan } from './plan.ts';
 import { BUILT_IN } from './prepare-list.ts';
-import type { ServedPath } from './served-path.ts';
+import { findBuiltIn, type ServedPath } from './served-path.ts';
 import type { Server } from './server.ts';
 import { mayUseSome, type ResolveResource, toWho, type Who } from './view.ts';
 
@@ -240,4 +244,87 @@ async function maySeeAny(
     }
   }
   return false;
+}
+
+// §18.3: what the built-in catalogue tells of its changes, to one stream, for as long as the configuration file serves it.
+
+interface BuiltInListening {
+  /**
+   * Begins or stops to listen, as the configuration file says now.
+   *
+   * @throws what an author's `watch` or `listen` throws, or what stops them.
+   */
+  follow(): void;
+  stop(): void;
+}
+
+interface Listening {
+  readonly catalog: OwnCatalog;
+  stop(): void;
+}
+
+function createBuiltInListening(
+  path: ServedPath,
+  caller: IdentifiedCaller,
+  listener: CatalogListener,
+  uris: readonly string[] | undefined,
+): BuiltInListening {
+  const { view, access } = path;
+  let current: Listening | undefined;
+
+  function listenTo(catalog: OwnCatalog): void {
+    const opened: Listening = { catalog, stop() {} };
+    // An author's catalogue may tell something while it is told to begin, or after it was told to stop.
+    const isHeard = () => current === opened;
+    current = opened;
+    try {
+      opened.stop = catalog.listen(
+        caller,
+        {
+          listChanged(list) {
+            if (isHeard()) listener.listChanged(list);
+          },
+          resourceUpdated: (uri) => tellIfReadable(catalog, uri, isHeard),
+          elicitationCompleted(elicitationId) {
+            if (isHeard()) listener.elicitationCompleted?.(elicitationId);
+          },
+          logged(params) {
+            if (isHeard()) listener.logged?.(params);
+          },
+        },
+        uris,
+      );
+    } catch (error) {
+      current = undefined;
+      throw error;
+    }
+  }
+
+  /** Configuration and rules may have changed since it subscribed. Who cannot be asked about misses it. */
+  function tellIfReadable(catalog: OwnCatalog, uri: string, isHeard: () => boolean): void {
+    const item = { server: BUILT_IN, ownUri: uri, uri, annotations: {} };
+    if (!isHeard() || !view.includes(item) || !access.mayRead(item, toWho(caller))) return;
+    Promise.resolve(catalog.canWatch(uri, caller)).then(
+      (isWatched) => {
+        if (isWatched && isHeard()) listener.resourceUpdated(uri);
+      },
+      () => {},
+    );
+  }
+
+  function stop(): void {
+    const former = current;
+    current = undefined;
+    former?.stop();
+  }
+
+  return {
+    follow() {
+      const catalog = findBuiltIn(path);
+      if (current?.catalog === catalog) return;
+      stop();
+      if (catalog) listenTo(catalog);
+    },
+    stop,
+  };
 }

@@ -9,7 +9,6 @@ import { approveServers } from '../lock/compare.ts';
 import { createLock } from '../lock/lock.ts';
 import { type LockFile, LockFileError, type StoredLock } from '../lock/lock-file.ts';
 import { UpstreamError } from '../upstream.ts';
-import type { PlannedServer } from './plan.ts';
 import {
   type AnsweredServer,
   askServer,
@@ -17,7 +16,8 @@ import {
   type ReviewedDifference,
   reviewServer,
   type ServerReview,
-} from './review-lock.ts';
+} from './list-lock-differences.ts';
+import type { PlannedServer } from './plan.ts';
 
 export interface LockApproval {
   /** Why nothing can be approved here, as sentences; undefined where it can. */

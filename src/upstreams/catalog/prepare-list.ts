@@ -7,8 +7,7 @@ import { readExact } from '../../platform/noted-json.ts';
 import { restoreNumbers, UnclearNumber } from '../../platform/plain-json.ts';
 import type { Policies, PolicyItem } from '../../policy/policy.ts';
 import { type ItemKind, LIST_KINDS, type ListKind } from '../../protocol/list-kinds.ts';
-import { withSharedMeta } from '../apps/app-tools.ts';
-import { toSharedUri } from '../apps/shared-uris.ts';
+import { toSharedUri, withSharedMeta } from '../apps/app-tools.ts';
 import type { ToolSelection } from '../config/common-config.ts';
 import type { UpstreamConfig } from '../config/upstream-config.ts';
 import {
@@ -17,7 +16,7 @@ import {
   createConnectTool,
   HIDDEN_BY_CONNECT,
 } from '../connect/connect-tool.ts';
-import { findLockedKind } from '../lock/fingerprint.ts';
+import { findLockedKind } from '../lock/lock-file.ts';
 import { listFiles } from '../skills/check-skill.ts';
 import {
   findItemProblem,

@@ -4,20 +4,13 @@ import { fail } from '../../errors/gateway-error.ts';
 import type { CallerContext, Target, WantedItem } from '../../mcp/catalog/served-catalog.ts';
 import type { JsonObject } from '../../platform/json.ts';
 import { LIST_KINDS } from '../../protocol/list-kinds.ts';
+import type { FindItem } from './find-item.ts';
 import { failGone } from './pass-on.ts';
 import { BUILT_IN, type Entry } from './prepare-list.ts';
 import { findBuiltIn, type ServedPath } from './served-path.ts';
 import type { Server } from './server.ts';
 import { CALL_METHODS, NO_PARAMS, type PassOn, ServerTarget } from './server-target.ts';
-import {
-  type FindItem,
-  type FoundItem,
-  type FoundResource,
-  failAbsent,
-  toItem,
-  toWho,
-  type Who,
-} from './view.ts';
+import { type FoundItem, type FoundResource, failAbsent, toItem, toWho, type Who } from './view.ts';
 
 type ResolveTarget = (wanted: WantedItem, context: CallerContext) => Target | Promise<Target>;
 

@@ -1,11 +1,10 @@
 // §18.2: a path that is served, with all that answers for it.
 import type { OwnCatalog } from '../../mcp/catalog/served-catalog.ts';
 import type { Clock } from '../../platform/clock.ts';
-import type { ConnectUser } from '../connect/connect-user.ts';
+import type { ConnectUser } from '../connect/doors.ts';
 import type { RelayCall } from '../relay/server-request.ts';
-import type { ChangeHub } from './change-hub.ts';
+import type { ChangeHub, MissedLists } from './change-hub.ts';
 import type { LinkedResources } from './linked-resources.ts';
-import type { MissedLists } from './missed-lists.ts';
 import type { Plan } from './plan.ts';
 import type { ItemAccess, View } from './view.ts';
 

@@ -4,13 +4,13 @@ import type { RawItem } from '../../mcp/catalog/catalog.ts';
 import { hashSha256 } from '../../platform/ids.ts';
 import { ALL_KINDS, LIST_KINDS, type ListKind, type ListName } from '../../protocol/list-kinds.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
+import type { Lock } from '../lock/lock.ts';
 import {
   findLockedKind,
   LOCKED_ITEMS,
   type LockedItemKind,
   type LockedList,
-} from '../lock/fingerprint.ts';
-import type { Lock } from '../lock/lock.ts';
+} from '../lock/lock-file.ts';
 import { createNameAudience, EVERYBODY } from '../transport/description-memory.ts';
 import {
   GATEWAY_CALLER,

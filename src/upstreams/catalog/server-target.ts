@@ -1,5 +1,4 @@
 // §18.2: a tool or a prompt of a server, found: how it is called there, and what may go with it.
-
 import type { RawItem, RawResult } from '../../mcp/catalog/catalog.ts';
 import type { MirroredParam } from '../../mcp/catalog/descriptions.ts';
 import type {
@@ -17,10 +16,10 @@ import { readExact, toRawJson } from '../../platform/noted-json.ts';
 import { isUnread } from '../messages/unread-result.ts';
 import { readTaskHandle, relayTaskRequest } from '../relay/relay-task.ts';
 import type { RelayedRequest } from '../relay/server-request.ts';
-import { findMirroredParams } from './mirrored-params.ts';
+import type { FindItem } from './find-item.ts';
 import type { Plan } from './plan.ts';
 import type { Entry } from './prepare-list.ts';
-import type { FindItem, Who } from './view.ts';
+import type { Who } from './view.ts';
 
 /** Sends a request to the server of this name. */
 export type PassOn = (
@@ -158,3 +157,43 @@ const getMember = (value: unknown, path: readonly string[]): unknown =>
     (at, key) => (isObject(at) && Object.hasOwn(at, key) ? at[key] : undefined),
     value,
   );
+
+// MCP 2026-07-28 "x-mcp-header": which arguments of a server's tool are repeated in headers.
+
+const KEYWORD = 'x-mcp-header';
+const TOKEN = /^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,64}$/;
+const TYPES: ReadonlySet<unknown> = new Set(['string', 'integer', 'boolean']);
+const MAX_LEVELS = 8;
+const MAX_PARAMS = 32;
+
+/** None where one annotation is wrong: clients may heed the others, or none. */
+function findMirroredParams(schema: unknown): readonly MirroredParam[] {
+  const annotations = findAnnotations(schema, []);
+  const params = annotations.flatMap(({ name, type, path }) =>
+    typeof name === 'string' && TOKEN.test(name) && TYPES.has(type) && path.length > 0
+      ? [{ header: `Mcp-Param-${name}`, path }]
+      : [],
+  );
+  const isRight =
+    params.length === annotations.length &&
+    params.length <= MAX_PARAMS &&
+    new Set(params.map(({ header }) => header.toLowerCase())).size === params.length;
+  return isRight ? params : [];
+}
+
+interface Annotation {
+  readonly name: unknown;
+  readonly type: unknown;
+  readonly path: readonly string[];
+}
+
+function findAnnotations(member: unknown, path: readonly string[]): readonly Annotation[] {
+  if (!isObject(member) || path.length > MAX_LEVELS) return [];
+  const { type, properties } = member;
+  const own = KEYWORD in member ? [{ name: member[KEYWORD], type, path }] : [];
+  if (!isObject(properties)) return own;
+  const inner = Object.entries(properties).flatMap(([key, value]) =>
+    findAnnotations(value, [...path, key]),
+  );
+  return [...own, ...inner];
+}

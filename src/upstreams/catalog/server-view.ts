@@ -1,7 +1,7 @@
 // §18.2: /mcp/<server>: one server under its own names.
 
 import { LIST_KINDS, type ListKind } from '../../protocol/list-kinds.ts';
-import { isAppUri, listClientUris, toMovedUri, toSharedUri } from '../apps/shared-uris.ts';
+import { isAppUri, listClientUris, toMovedUri, toSharedUri } from '../apps/app-tools.ts';
 import { findInSkillFolder, findSkillFile } from '../skills/find-file.ts';
 import { DEFAULT_TTL_MS } from './fetch-list.ts';
 import { createFindTemplate } from './find-template.ts';

@@ -6,7 +6,7 @@ import { LIST_NAMES, type ListKind, type ListName } from '../../protocol/list-ki
 import type { Era } from '../../protocol/revisions.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import type { UpstreamConfig } from '../config/upstream-config.ts';
-import { createListsByConnection } from '../connect/connection-lists.ts';
+import { createListsByConnection } from '../connect/bind-connections.ts';
 import { isCallerOf } from '../connect/logins.ts';
 import { dependsOnUser } from '../credentials/server-credentials.ts';
 import type { Lock } from '../lock/lock.ts';

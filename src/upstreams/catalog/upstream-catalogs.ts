@@ -15,8 +15,9 @@ import type { Upstream, UpstreamRuntime } from '../upstream.ts';
 import { createCuratedView } from '../views/curated-view.ts';
 import { observeUpstream } from '../wrap-upstream.ts';
 import { createBuiltIn } from './built-in.ts';
-import { createChangeHub } from './change-hub.ts';
+import { createChangeHub, createMissedLists } from './change-hub.ts';
 import { createWarnOfItem } from './check-item.ts';
+import { createPatternWatch, type PatternWatch } from './idle-patterns.ts';
 import { createJoinedView } from './joined-view.ts';
 import { createLinkedResources } from './linked-resources.ts';
 import {
@@ -27,9 +28,7 @@ import {
 } from './list-guards.ts';
 import { type LockDifferences, listLockDifferences } from './list-lock-differences.ts';
 import { createLockApproval, type LockApproval } from './lock-approval.ts';
-import { createMissedLists } from './missed-lists.ts';
 import { createNaming } from './naming.ts';
-import { createPatternWatch, type PatternWatch } from './pattern-watch.ts';
 import { type CompiledSetup, createPlan, type Plan } from './plan.ts';
 import { toJudgedList } from './prepare-list.ts';
 import type { ServedPath } from './served-path.ts';

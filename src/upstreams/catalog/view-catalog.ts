@@ -1,53 +1,27 @@
 // §18.2: a view as the catalogue of its path: what is asked for is found, and passed on to whose it is.
 
-import { fail, GatewayError } from '../../errors/gateway-error.ts';
-import type { Completion, CompletionRequest, RawResult } from '../../mcp/catalog/catalog.ts';
-import type {
-  CallerContext,
-  IdentifiedCaller,
-  ServedCatalog,
-  ServedCompletion,
-} from '../../mcp/catalog/served-catalog.ts';
-import { isObject, isStringArray, type JsonObject } from '../../platform/json.ts';
-import type { Guard, GuardedItem } from '../../policy/guards/guards.ts';
-import { failUnknownItem } from '../../protocol/list-kinds.ts';
-import { createFindAppTool } from '../apps/find-app-tool.ts';
+import { fail } from '../../errors/gateway-error.ts';
+import type { IdentifiedCaller, ServedCatalog } from '../../mcp/catalog/served-catalog.ts';
+import type { Guard, GuardedItem, Guards } from '../../policy/guards/guards.ts';
 import { canSubscribe } from '../messages/description.ts';
 import { createServeSkills } from '../skills/serve-skills.ts';
 import { UpstreamError } from '../upstream.ts';
+import { createComplete } from './completions.ts';
 import { ALL_OFFERS, describeView } from './describe-view.ts';
-import { createCompletionGuards } from './guard-completion.ts';
-import { guardSubscription } from './guard-subscription.ts';
+import { createFindItem } from './find-item.ts';
 import { createResolveResource } from './linked-resources.ts';
 import { createListPage } from './list-page.ts';
 import { createListenToServers } from './listen-to-servers.ts';
 import { createPassOn } from './pass-on.ts';
-import { BUILT_IN, type Entry } from './prepare-list.ts';
+import { BUILT_IN } from './prepare-list.ts';
 import { createResolveTarget } from './resolve-target.ts';
 import { findBuiltIn, type ServedPath } from './served-path.ts';
-import type { PassOn } from './server-target.ts';
-import { createSuggestName } from './suggest-name.ts';
-import {
-  createFindItem,
-  type FindItem,
-  failAbsent,
-  findDenial,
-  type ResolveResource,
-  toItem,
-  toWho,
-  type View,
-  type Who,
-} from './view.ts';
+import { type ResolveResource, toItem, toWho, type View } from './view.ts';
 
 export function createViewCatalog(path: ServedPath): ServedCatalog {
   const { view, links, missedLists } = path;
   const resolveResource = createResolveResource(view, path.joined, links);
-  const items = createFindItem(
-    view,
-    resolveResource,
-    createFindAppTool(path),
-    createSuggestName(path),
-  );
+  const items = createFindItem(path, resolveResource);
   const passOn = createPassOn(path);
 
   return {
@@ -150,117 +124,20 @@ function failWithUpstreamError(error: unknown, server: string, guard: Guard | un
   return fail('upstream_error', { jsonRpc: own ?? { code: -32603, message } });
 }
 
-// MCP "Completion": of whose prompt or template it is.
+// §26: what a client wants to hear of: a URI goes to its server with it.
 
-/** MCP, completion: at most 100 values per answer. */
-const MAX_VALUES = 100;
-
-function createComplete(
-  path: ServedPath,
-  items: FindItem,
-  passOn: PassOn,
-): ServedCatalog['complete'] {
-  const { view, getPlan } = path;
-
-  return async function complete(completion, context) {
-    const who = toWho(context, context);
-    const found = await findReference(completion.ref, who).catch(failUnseen);
-    const guards = createCompletionGuards(getPlan().guards, found.item, context);
-    return guards === undefined
-      ? completeAt(found, completion, who, context)
-      : guards.guard(completion, (passed) => completeAt(found, passed, who, context));
-  };
-
-  async function completeAt(
-    { server, ref }: FoundReference,
-    completion: CompletionRequest,
-    who: Who,
-    context: CallerContext,
-  ): Promise<ServedCompletion> {
-    const builtIn = server === BUILT_IN ? findBuiltIn(path) : undefined;
-    if (builtIn) return builtIn.complete(completion, context);
-    const description = await view.findServer(server)?.lists.describe(who.upstream, who.patience);
-    if (description && !isObject(description.capabilities.completions)) return NOTHING;
-    const params = {
-      ref,
-      argument: completion.argument,
-      ...(Object.keys(completion.known).length > 0 && { context: { arguments: completion.known } }),
-    };
-    const request = { method: 'completion/complete', params } as const;
-    return readCompletion(await passOn(server, who, request, context));
-  }
-
-  /** What a server says of its failure, where it is not known which guards look at it. @throws always. */
-  function failUnseen(thrown: unknown): never {
-    const isOfServer = thrown instanceof GatewayError && thrown.failure.jsonRpc !== undefined;
-    if (!isOfServer || getPlan().guards?.looksAt('completion/result') !== true) throw thrown;
-    return fail('upstream_error', {
-      jsonRpc: { code: -32603, message: 'The server is not available now; try again in a moment.' },
-      cause: thrown,
-    });
-  }
-
-  /** The reference in the server's own words. A client may name a URI in place of the template that it fits. */
-  async function findReference(ref: CompletionRequest['ref'], who: Who): Promise<FoundReference> {
-    if (ref.type === 'ref/prompt') {
-      const item = await findUsable('prompts', ref.name, who);
-      return { server: item.server, ref: { type: ref.type, name: item.ownName }, item };
-    }
-    if (await view.find('templates', ref.uri, who)) {
-      const item = await findUsable('templates', ref.uri, who);
-      return { server: item.server, ref: { type: ref.type, uri: item.ownName }, item };
-    }
-    const found = await findUsableResource(ref.uri, who);
-    const { server, ownUri } = found;
-    return { server, ref: { type: ref.type, uri: ownUri }, item: toItem(found) };
-  }
-
-  /** @throws GatewayError for what the caller does not see, or may not use. */
-  async function findUsable(kind: 'prompts' | 'templates', name: string, who: Who): Promise<Entry> {
-    const found = await items.find(kind, name, who);
-    const item =
-      found.kind === 'entry'
-        ? found.entry
-        : ({
-            kind: 'prompt',
-            name: found.name,
-            server: found.server.name,
-            annotations: {},
-          } as const);
-    const denial = findDenial(getPlan().policies, item, who);
-    if (denial !== undefined) return items.failAsUnknown(kind, name, who, denial);
-    return found.kind === 'entry' ? found.entry : failAbsent(found.server, who);
-  }
-
-  /** What is unknown is told in the same words as a template that is denied: nobody finds out by them what there is. */
-  async function findUsableResource(uri: string, who: Who) {
-    const found = await items.findResource(uri, who).catch((thrown: unknown) => {
-      const isUnknown = thrown instanceof GatewayError && thrown.key === 'invalid_params';
-      if (isUnknown) failUnknownItem('templates', uri);
-      throw thrown;
-    });
-    const facts = findDenial(getPlan().policies, toItem(found), who);
-    return facts === undefined ? found : failUnknownItem('templates', uri, { facts });
-  }
-}
-
-const NOTHING: Completion = { values: [], total: 0, hasMore: false };
-
-interface FoundReference {
-  readonly server: string;
-  /** In the server's own words. */
-  readonly ref: JsonObject;
-  /** As guards see it. */
-  readonly item: GuardedItem;
-}
-
-function readCompletion({ completion, _meta: meta }: RawResult): ServedCompletion {
-  if (!isObject(completion) || !isStringArray(completion.values)) return NOTHING;
-  const { values, total, hasMore } = completion;
-  return {
-    values: values.slice(0, MAX_VALUES),
-    ...(Number.isInteger(total) && { total: Number(total) }),
-    ...(typeof hasMore === 'boolean' && { hasMore }),
-    ...(isObject(meta) && { meta }),
-  };
+/** Whether the guards let it. They cannot change what somebody subscribes to. */
+async function guardSubscription(
+  guards: Guards | undefined,
+  item: GuardedItem,
+  { user, clientId, view }: IdentifiedCaller,
+): Promise<boolean> {
+  const guard = guards?.find('resources/subscribe', item);
+  if (guard === undefined) return true;
+  const verdict = await guard.judge({
+    value: { uri: item.name },
+    caller: { user, clientId, view, requestId: undefined, trace: {} },
+    findProblem: () => 'what is subscribed to cannot be changed',
+  });
+  return verdict.kind !== 'refused';
 }

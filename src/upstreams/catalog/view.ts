@@ -6,9 +6,8 @@ import type { CallerContext, IdentifiedCaller } from '../../mcp/catalog/served-c
 import type { Turns } from '../../platform/clock.ts';
 import type { Policies, PolicyCaller, PolicyItem } from '../../policy/policy.ts';
 import { TASKS } from '../../protocol/extensions.ts';
-import { failUnknownItem, type ListKind } from '../../protocol/list-kinds.ts';
+import type { ListKind } from '../../protocol/list-kinds.ts';
 import type { UpstreamCaller } from '../upstream.ts';
-import type { ChangeHub } from './change-hub.ts';
 import type { JoinedList } from './join-lists.ts';
 import type { Patience } from './list-cache.ts';
 import type { Plan, PlannedServer } from './plan.ts';
@@ -92,6 +91,9 @@ export interface FoundResource {
   readonly annotations: Entry['annotations'];
 }
 
+/** To whom a URI is sent; undefined where nobody has it. */
+export type ResolveResource = (uri: string, who: Who) => Promise<FoundResource | undefined>;
+
 /** `context` is that of the call under way, where there is one. */
 export const toWho = (
   { user, session, client: capabilities, clientId, view }: IdentifiedCaller,
@@ -110,7 +112,10 @@ export const toWho = (
 });
 
 /** The caller of a list. Without a session, the list itself says how soon to ask again. */
-export function toLister(context: CallerContext, hub: Pick<ChangeHub, 'hasStream'>): Who {
+export function toLister(
+  context: CallerContext,
+  hub: { hasStream(sessionId: string): boolean },
+): Who {
   const { session, takesStream } = context;
   const canBeTold =
     session === undefined || takesStream === true || hub.hasStream(session.sessionId);
@@ -122,65 +127,6 @@ function withoutTasks(capabilities: ClientCapabilities): ClientCapabilities {
   if (capabilities.extensions?.[TASKS] === undefined) return capabilities;
   const { [TASKS]: _, ...extensions } = capabilities.extensions;
   return { ...capabilities, extensions };
-}
-
-// §18.2: what a caller asks for by its name: found, or unknown in words that help.
-
-/** To whom a URI is sent; undefined where nobody has it. */
-export type ResolveResource = (uri: string, who: Who) => Promise<FoundResource | undefined>;
-
-/** What an app means by the name of a tool that nobody has; undefined where that is nobody's, or not one server's alone. */
-export type FindAppTool = (
-  kind: ListKind,
-  name: string,
-  who: Who,
-) => Promise<FoundItem | undefined>;
-
-/** Undefined where nothing is like it. Waits for no server: what they have said so far is looked through. */
-export type SuggestName = (kind: ListKind, name: string, who: Who) => Promise<string | undefined>;
-
-export interface FindItem {
-  /** @throws GatewayError `invalid_params` where nobody has it. */
-  find(kind: ListKind, name: string, who: Who): FoundItem | Promise<FoundItem>;
-  /** @throws GatewayError `invalid_params` where nobody has it. */
-  findResource(uri: string, who: Who): Promise<FoundResource>;
-  /** `facts` are for the log. @throws GatewayError `invalid_params` always. */
-  failAsUnknown(
-    kind: ListKind,
-    name: string,
-    who: Who,
-    facts?: Readonly<Record<string, unknown>>,
-  ): Promise<never>;
-}
-
-export function createFindItem(
-  view: View,
-  resolveResource: ResolveResource,
-  findAppTool: FindAppTool,
-  suggestName: SuggestName,
-): FindItem {
-  const findForApp = async (kind: ListKind, name: string, who: Who): Promise<FoundItem> =>
-    (await findAppTool(kind, name, who)) ?? failAsUnknown(kind, name, who);
-
-  const failAsUnknown: FindItem['failAsUnknown'] = async (kind, name, who, facts) => {
-    // Where nobody can say what there is, nothing is suggested.
-    const nearest = await suggestName(kind, name, who).catch(() => undefined);
-    return failUnknownItem(kind, name, { nearest, ...(facts && { facts }) });
-  };
-
-  return {
-    find(kind, name, who) {
-      const finding = view.find(kind, name, who);
-      if (finding === undefined) return findForApp(kind, name, who);
-      if (!(finding instanceof Promise)) return finding;
-      return finding.then((found) => found ?? findForApp(kind, name, who));
-    },
-    async findResource(uri, who) {
-      const found = await resolveResource(uri, who);
-      return found ?? failUnknownItem('resources', uri);
-    },
-    failAsUnknown,
-  };
 }
 
 /** No result: whether there is such a tool nobody knows, and series of metrics are named after tools. */

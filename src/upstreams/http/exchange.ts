@@ -20,8 +20,8 @@ import {
   createEventBody,
   createJsonBody,
   createRefusalBody,
+  type EventCursor,
 } from './answer-body.ts';
-import type { EventCursor } from './event-cursor.ts';
 import {
   createCodingError,
   createInvalidError,

@@ -5,9 +5,8 @@ import { createCountedBus } from '../../platform/counted-bus.ts';
 import type { JsonObject } from '../../platform/json.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { findListsThatChange } from '../messages/description.ts';
-import { readChange, tellListener } from '../messages/route-notification.ts';
-import type { ServerNotification } from '../messages/server-message.ts';
-import { hashSession } from '../transport/subscription-memory.ts';
+import { readChange, type ServerNotification, tellListener } from '../messages/server-message.ts';
+import { hashSession } from '../transport/session-records.ts';
 import {
   GATEWAY_CALLER,
   nameOwnSession,

@@ -1,8 +1,7 @@
-import type { SubscriptionMemory } from '../transport/subscription-memory.ts';
+import type { SubscriptionMemory } from '../transport/session-records.ts';
 import type { Upstream, UpstreamCaller } from '../upstream.ts';
 import type { Availability, Judge } from './availability.ts';
-import type { Descriptions } from './descriptions.ts';
-import type { EraMemory } from './era.ts';
+import type { Descriptions, EraMemory } from './era.ts';
 import type { HttpConnection } from './http-connection.ts';
 import type { ServerListeners } from './listeners.ts';
 import type { QuestionStreams } from './question-streams.ts';

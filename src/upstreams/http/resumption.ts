@@ -2,7 +2,7 @@
 // read on by GET. The call itself is never sent again.
 import { computePauseMs } from '../../platform/back-off.ts';
 import type { Clock } from '../../platform/clock.ts';
-import { createEventCursor, type EventCursor } from './event-cursor.ts';
+import { createEventCursor, type EventCursor } from './answer-body.ts';
 import { type ExchangeEnd, type ExchangeListener, isEventStream } from './exchange.ts';
 
 /** Opens a stream that begins after this event; undefined where the server may no longer be asked. */

@@ -12,7 +12,7 @@ import {
   type ServerRequest,
 } from '../messages/server-message.ts';
 import { UpstreamError } from '../upstream.ts';
-import type { EventCursor } from './event-cursor.ts';
+import type { EventCursor } from './answer-body.ts';
 import {
   type ExchangeEnd,
   type ExchangeListener,

@@ -4,8 +4,11 @@ import { type JsonObject, parseObject } from '../../platform/json.ts';
 import type { LogSeverity } from '../../protocol/methods.ts';
 import { nameOwner } from '../../store/owner.ts';
 import type { RequestHeaders } from '../messages/envelope.ts';
-import { readChange } from '../messages/route-notification.ts';
-import { readEchoedNumber, type ServerNotification } from '../messages/server-message.ts';
+import {
+  readChange,
+  readEchoedNumber,
+  type ServerNotification,
+} from '../messages/server-message.ts';
 import {
   type Askable,
   createServerQuestions,
@@ -18,7 +21,7 @@ import {
   UpstreamError,
   type UpstreamRequest,
 } from '../upstream.ts';
-import type { EventCursor } from './event-cursor.ts';
+import type { EventCursor } from './answer-body.ts';
 import { type CallOutcome, findError, type Refusal } from './server-call.ts';
 import type { OpenCookies, SessionCookies } from './session-cookies.ts';
 

@@ -4,12 +4,13 @@ import type { JsonObject } from '../../platform/json.ts';
 import type { HttpUpstreamConfig } from '../config/upstream-config.ts';
 import { NO_SESSIONS, readInitializeResult } from '../messages/description.ts';
 import { CLIENT_INFO, declareCapabilities, SESSION_VERSION } from '../messages/envelope.ts';
-import { createOptionalRecords, createSessionRecords } from '../transport/session-records.ts';
 import {
+  createOptionalRecords,
+  createSessionRecords,
   readSubscriptionChange,
   SUBSCRIBING,
   type SubscriptionChange,
-} from '../transport/subscription-memory.ts';
+} from '../transport/session-records.ts';
 import {
   nameOwnSession,
   type UpstreamCaller,

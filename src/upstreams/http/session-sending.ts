@@ -4,8 +4,11 @@
 import type { Deadline } from '../../platform/clock.ts';
 import type { JsonObject } from '../../platform/json.ts';
 import { type RequestHeaders, toSessionParams, traceInHeaders } from '../messages/envelope.ts';
-import { routeToRequest } from '../messages/route-notification.ts';
-import type { ServerNotification, ServerRequest } from '../messages/server-message.ts';
+import {
+  routeToRequest,
+  type ServerNotification,
+  type ServerRequest,
+} from '../messages/server-message.ts';
 import type { UpstreamCaller, UpstreamRequest } from '../upstream.ts';
 import type { Sending } from './attempt.ts';
 import { type CallOutcome, getResult } from './server-call.ts';

@@ -10,12 +10,12 @@ import {
 import type { ProcessShare } from '../transport/process-share.ts';
 import { isQuestion } from '../transport/server-questions.ts';
 import type { UpstreamCaller } from '../upstream.ts';
-import { createEventCursor } from './event-cursor.ts';
+import { createEventCursor } from './answer-body.ts';
 import { type ExchangeEnd, isEventStream } from './exchange.ts';
 import { RefusalError } from './failures.ts';
 import type { HttpConnection } from './http-connection.ts';
 import type { AttemptEnd, Audience, StreamAttempt } from './listeners.ts';
-import type { QuestionReplicas } from './question-replicas.ts';
+import type { QuestionReplicas } from './question-streams.ts';
 import { type CallOutcome, MAX_OPEN_REQUESTS } from './server-call.ts';
 import {
   isSessionLost,

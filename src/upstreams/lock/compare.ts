@@ -2,10 +2,11 @@
 
 import type { UpstreamConfig } from '../config/upstream-config.ts';
 import { knowsUsers } from '../credentials/server-credentials.ts';
-import type { Fingerprint, LockedKind } from './fingerprint.ts';
 import {
   EMPTY_LOCK_FILE,
+  type Fingerprint,
   type LockedItems,
+  type LockedKind,
   type LockedServer,
   type LockFile,
 } from './lock-file.ts';

@@ -10,8 +10,10 @@ import {
   LOCKED_ITEMS,
   type LockedItemKind,
   type LockedKind,
-} from './fingerprint.ts';
-import { type LockedServer, type LockFile, parseLockFile } from './lock-file.ts';
+  type LockedServer,
+  type LockFile,
+  parseLockFile,
+} from './lock-file.ts';
 
 export type LockVerdict = 'approved' | 'new' | 'changed';
 

@@ -11,8 +11,8 @@ import {
   type LockedItemKind,
   type LockedKind,
   type LockedList,
-} from './fingerprint.ts';
-import type { LockedServer } from './lock-file.ts';
+  type LockedServer,
+} from './lock-file.ts';
 
 /** What the lock is about, as the server wrote it. */
 export interface ReadServer {

@@ -25,9 +25,13 @@ import {
   type RequestClient,
   sendToServer,
 } from './server-request.ts';
-import type { CallListener, ClientReply } from './suspended/calls-elsewhere.ts';
 import { type NextOutcome, toUpstreamError } from './suspended/outcome-records.ts';
-import type { NewCall, SuspendedCalls } from './suspended/suspended-calls.ts';
+import type {
+  CallListener,
+  ClientReply,
+  NewCall,
+  SuspendedCalls,
+} from './suspended/suspended-calls.ts';
 
 /** Where a call goes on that waits for an answer. */
 type Place = Pick<ClientReply, 'id' | 'replica'>;

@@ -15,27 +15,29 @@ import { isObject, isStringArray, type JsonObject } from '../../platform/json.ts
 import { quote } from '../../platform/text.ts';
 import { failUnknownItem } from '../../protocol/list-kinds.ts';
 import { isForAppsAlone } from '../apps/app-tools.ts';
-import { loadCountTokens } from '../budget/count-tokens.ts';
+import { loadCountTokens } from '../budget/measure-lists.ts';
 import { indexEntries, type JoinedList } from '../catalog/join-lists.ts';
 import { createListPage, JUDGED_AT_ONCE } from '../catalog/list-page.ts';
 import { BUILT_IN, type Entry } from '../catalog/prepare-list.ts';
 import type { ServedPath } from '../catalog/served-path.ts';
 import { type ListView, toLister, toWho, type View, type Who } from '../catalog/view.ts';
-import type { ViewConfig } from '../views/view-config.ts';
-import { describeServers } from './describe-servers.ts';
+import type { ViewConfig } from '../views/view-shape.ts';
 import { rank, readQuery } from './rank.ts';
 import {
   CALL,
   DEFAULT_LIMIT,
   DESCRIBE,
+  describeServers,
+  describeTools,
+  explainLeftOut,
   findArgumentProblem,
   getAnnotations,
   isSearchTool,
   listSearchTools,
   SEARCH,
   type SearchTool,
+  showTools,
 } from './search-tools.ts';
-import { describeTools, explainLeftOut, showTools } from './show-tools.ts';
 
 /**
  * `catalog` serves the same view without a search. The configuration says now whether it is searched: sessions outlive a change

@@ -10,7 +10,7 @@ import {
 } from '../../mcp/catalog/skill-directories.ts';
 import { isObject } from '../../platform/json.ts';
 import type { PolicyItem } from '../../policy/policy.ts';
-import { isAppUri } from '../apps/shared-uris.ts';
+import { isAppUri } from '../apps/app-tools.ts';
 import { hasHidden } from '../catalog/clean-item.ts';
 
 /** SEP-2640 "Limits". */

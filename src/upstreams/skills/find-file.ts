@@ -1,6 +1,6 @@
 // SEP-2640: whose a file of a skill is: it need not be in the list of resources.
 import { listDirectories, requireSkillRoot } from '../../mcp/catalog/skill-directories.ts';
-import { toMovedUri, toOwnUri } from '../apps/shared-uris.ts';
+import { toMovedUri, toOwnUri } from '../apps/app-tools.ts';
 import { BUILT_IN, type Entry } from '../catalog/prepare-list.ts';
 import type { FoundResource, View } from '../catalog/view.ts';
 

@@ -2,7 +2,7 @@
 // that of the skill which names it.
 import { listDirectories, requireSkillRoot } from '../../mcp/catalog/skill-directories.ts';
 import { isObject } from '../../platform/json.ts';
-import { toMovedUri } from '../apps/shared-uris.ts';
+import { toMovedUri } from '../apps/app-tools.ts';
 import type { WarnOfItem } from '../catalog/check-item.ts';
 import type { Entry } from '../catalog/prepare-list.ts';
 

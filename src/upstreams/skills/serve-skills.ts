@@ -13,7 +13,7 @@ import {
 import { isObject } from '../../platform/json.ts';
 import type { GuardPoint } from '../../policy/guards/guards.ts';
 import { failNoDirectory, failUnknownItem } from '../../protocol/list-kinds.ts';
-import { toMovedUri } from '../apps/shared-uris.ts';
+import { toMovedUri } from '../apps/app-tools.ts';
 import { findIn } from '../catalog/joined-view.ts';
 import { BUILT_IN, type Entry, toJudgedList } from '../catalog/prepare-list.ts';
 import { findBuiltIn, type ServedPath } from '../catalog/served-path.ts';

@@ -2,8 +2,12 @@
 import { createCountedBus } from '../../platform/counted-bus.ts';
 import type { StdioUpstreamConfig } from '../config/upstream-config.ts';
 import { findListsThatChange } from '../messages/description.ts';
-import { readChange, type ServerChange, tellListener } from '../messages/route-notification.ts';
-import type { ServerNotification } from '../messages/server-message.ts';
+import {
+  readChange,
+  type ServerChange,
+  type ServerNotification,
+  tellListener,
+} from '../messages/server-message.ts';
 import type { ProcessShare } from '../transport/process-share.ts';
 import type {
   UpstreamCaller,
@@ -11,7 +15,6 @@ import type {
   UpstreamRequest,
   UpstreamRuntime,
 } from '../upstream.ts';
-import { createStdioReplicas } from './replicas.ts';
 import {
   findOwner,
   findProcessKey,
@@ -19,7 +22,7 @@ import {
   type ProcessKey,
   type RunningServer,
 } from './server-run.ts';
-import { createSubscriptions, type Subscriptions } from './subscriptions.ts';
+import { createStdioReplicas, createSubscriptions, type Subscriptions } from './subscriptions.ts';
 
 interface Listening {
   readonly sessionId: string | undefined;

@@ -1,6 +1,6 @@
 // §25.1: /mcp/<view>: some of what /mcp serves, under the same names. It only takes away: rules and lock hold here as there.
 import { LIST_KINDS, type ListKind } from '../../protocol/list-kinds.ts';
-import { isAppUri, readSharedUri } from '../apps/shared-uris.ts';
+import { isAppUri, readSharedUri } from '../apps/app-tools.ts';
 import { createFindTemplate } from '../catalog/find-template.ts';
 import type { JoinedList } from '../catalog/join-lists.ts';
 import {

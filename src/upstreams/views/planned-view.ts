@@ -10,7 +10,7 @@ import {
 } from '../catalog/join-lists.ts';
 import type { Naming } from '../catalog/naming.ts';
 import type { Entry } from '../catalog/prepare-list.ts';
-import type { ViewConfig } from './view-config.ts';
+import type { ViewConfig } from './view-shape.ts';
 
 export interface PlannedView {
   readonly config: ViewConfig;

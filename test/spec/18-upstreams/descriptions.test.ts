@@ -2,9 +2,9 @@
 import { decodeJwt } from 'jose';
 import { describe, expect, test } from 'vitest';
 import { createServerLists } from '../../../src/upstreams/catalog/server-lists.ts';
-import { createDescriptions } from '../../../src/upstreams/http/descriptions.ts';
-import { computeFingerprint } from '../../../src/upstreams/lock/fingerprint.ts';
+import { createDescriptions } from '../../../src/upstreams/http/era.ts';
 import { createLock } from '../../../src/upstreams/lock/lock.ts';
+import { computeFingerprint } from '../../../src/upstreams/lock/lock-file.ts';
 import { GATEWAY_CALLER, type UpstreamDescription } from '../../../src/upstreams/upstream.ts';
 import { CLIENT_CAPABILITIES, stateless } from '../../support/clients/stateless.ts';
 import { INITIALIZE_REQUEST } from '../../support/gateway/gateway.ts';
