@@ -62,7 +62,7 @@ export async function openServers(
   const { fetch } = outbound;
   const provider = config.auth.required ? config.auth.provider : undefined;
   const { runtime, openUpstream } = openForCommand(
-    { config, fetch, store, getSeal, ...shared },
+    { config, clock: systemClock, log, fetch, store, getSeal },
     {
       getProviderToken: getOriginalToken,
       metadata: provider && openProviderMetadata(provider, { fetch, ...shared }),
