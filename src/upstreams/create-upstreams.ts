@@ -41,11 +41,11 @@ import { traceUpstream } from './wrap-upstream.ts';
 export interface UpstreamPorts extends CallerTokens {
   /** The gateway's own tools, prompts and resources. */
   readonly builtIn: OwnCatalog;
-  /** Of this process: programs get PATH, HOME, USER, LANG and TMPDIR of it. */
+  /** That of this process: programs get PATH, HOME, USER, LANG and TMPDIR of it. */
   readonly environment: Readonly<Record<string, string | undefined>>;
   /** Undefined where it is not known, or nothing depends on it. */
   readonly findClientId: ClientOf;
-  /** What operators approve is written there; undefined where this process knows no file. */
+  /** Written when operators approve; undefined where this process knows no file. */
   readonly storedLock: StoredLock | undefined;
 }
 
@@ -72,7 +72,7 @@ export interface GatewayUpstreams
   listNamedClaims(): readonly string[];
   /** All that rules name of users. */
   getNamedFacts(): NamedFacts;
-  /** Whether something depends on the OAuth client, which is then noted where tokens are handed out. */
+  /** True if something depends on the OAuth client, which is then noted where tokens are handed out. */
   needsClients(): boolean;
   reload(setup: Setup): Promise<void>;
   close(graceMs: number): Promise<void>;
@@ -198,7 +198,7 @@ async function compileSetup(
 const loadCheckSchema = async (): Promise<CheckSchema> =>
   (await import('../mcp/catalog/foreign-schema.ts')).checkForeignSchema;
 
-/** Of operators, whose page asks for one at a time. */
+/** Operators' pages ask for one at a time. */
 const MAX_WAITING_PREVIEWS = 20;
 /** A script of one operator must not keep out the others. */
 const MAX_PREVIEWS_OF_ONE = 4;

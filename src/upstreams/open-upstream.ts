@@ -1,4 +1,4 @@
-// How a server behind the gateway is reached: its transport, and what it learns of the caller.
+// The way to a server behind the gateway: its transport, and what it learns of the caller.
 
 import { noMetrics } from '../telemetry/metrics/metrics.ts';
 import type { UpstreamConfig } from './config/upstream-config.ts';
@@ -22,7 +22,7 @@ interface ReachingProcess extends Omit<ProgramHost, 'inheritedFiles'> {
 export interface UpstreamOpener {
   /** Nothing has to be reachable. */
   openUpstream(config: UpstreamConfig): Upstream<UpstreamConfig>;
-  /** By which servers learn who calls. */
+  /** Tell servers who calls. */
   readonly credentials: Credentials;
 }
 

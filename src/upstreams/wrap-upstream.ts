@@ -99,7 +99,7 @@ export function traceUpstream(
         kind: 'client',
         attributes: { ...place, ...describeRequest(request) },
       });
-      // What is not recorded is passed on all the same, as it came: the server follows.
+      // A request that is not recorded is passed on all the same, as it came: the server follows.
       if (span === undefined) return upstream.request(caller, request);
       const send = () => upstream.request(caller, { ...request, trace: span.getContext() });
       return watchRequest(span.run(send), span);

@@ -42,7 +42,7 @@ const readUi = ({ _meta: meta }: RawItem): JsonObject =>
 
 const NOTHING: JsonObject = {};
 
-/** Whether hosts show an app with its results. */
+/** True if hosts show an app with its results. */
 export function hasApp(tool: RawItem): boolean {
   const { _meta: meta } = tool;
   const named = [
@@ -58,10 +58,10 @@ const isVisibleTo = (audience: 'model' | 'app', tool: RawItem): boolean => {
   return !Array.isArray(visibility) || visibility.includes(audience);
 };
 
-/** Whether it is for apps alone: hosts do not show it to their model. */
+/** True if it is for apps alone: hosts do not show it to their model. */
 export const isForAppsAlone = (tool: RawItem): boolean => !isVisibleTo('model', tool);
 
-/** Whether an app may call it. */
+/** True if an app may call it. */
 export const isForApps = (tool: RawItem): boolean => isVisibleTo('app', tool);
 
 // §18.2, §30.1: URIs of servers as clients see them where several servers share a path, and back.

@@ -19,9 +19,9 @@ import type { ViewConfig, ViewsConfig } from '../views/view-shape.ts';
 import type { MeasuredPath } from './measure-lists.ts';
 
 interface NamedPath extends Pick<MeasuredPath, 'kind' | 'name' | 'title'> {
-  /** Of a view that is searched. */
+  /** Set for a view that is searched. */
   readonly searched?: ViewConfig | undefined;
-  /** Whether it has something of the server. */
+  /** True if it has something of the server. */
   hasServer(name: string): boolean;
 }
 
@@ -44,7 +44,7 @@ function listNamedPaths(plan: Plan): readonly NamedPath[] {
   ];
 }
 
-/** What a server that is down lists is as little known as what it lists for each user. */
+/** The lists of a server that is down are as little known as those that differ between users. */
 const isPersonal = (plan: Plan, { hasServer }: NamedPath): boolean =>
   [...plan.servers].some(
     ([name, { server }]) => hasServer(name) && (server.isPersonal || server.isDown()),
@@ -105,9 +105,9 @@ async function listPages(
 // §25.2: the paths of a configuration file, of lists that were asked for apart from a gateway that serves them.
 
 export interface FetchedTools {
-  /** Of the file's servers, those that could be asked, by name. */
+  /** The file's servers that could be asked, by name. */
   readonly tools: ReadonlyMap<string, FetchedList>;
-  /** Of which servers that is what one user sees, or all that can be known without one. */
+  /** The servers of which that is what one user sees, or all that can be known without one. */
   readonly personal: ReadonlySet<string>;
 }
 
@@ -172,7 +172,7 @@ export async function listFetchedPaths(
 }
 
 const NOTHING: readonly Entry[] = [];
-/** What is hidden is no matter here. */
+/** Hidden items do not matter here. */
 const IGNORED = () => {};
 
 const show = (entries: JoinedList['entries']) => entries.map(({ item }) => item);

@@ -4,11 +4,11 @@ import type { JsonObject } from '../../platform/json.ts';
 
 export interface ListCost {
   readonly kind: 'all' | 'server' | 'view';
-  /** Of the server or view; `''` for `/mcp`. */
+  /** Name of the server or view; `''` for `/mcp`. */
   readonly name: string;
-  /** What people see a view called. */
+  /** Shown to people in place of a view's name. */
   readonly title?: string | undefined;
-  /** How many tools are listed. */
+  /** The number of tools that are listed. */
   readonly tools: number;
   /** About how many tokens they are. */
   readonly tokens: number;
@@ -62,7 +62,7 @@ async function measure(tools: readonly JsonObject[], countTokens: CountTokens, c
 
 // §25.2: about how many tokens a model reads of a tool: its name, its description and the schema of its arguments.
 
-/** By the item itself: lists keep theirs for as long as they are the same. */
+/** Keyed by the item itself: lists keep theirs for as long as they are the same. */
 export type CountTokens = (tool: JsonObject) => number;
 
 const known = new WeakMap<JsonObject, number>();

@@ -12,21 +12,21 @@ export interface BuiltIn {
   readonly catalog: OwnCatalog;
   /** All pages. The same entries as long as the catalogue lists the same. */
   list(kind: ListKind, context: CallerContext): Promise<BuiltInList>;
-  /** What it listed last. */
+  /** The list as it last was. */
   peek(kind: ListKind): BuiltInList;
-  /** What it lists once and for all, as soon as it was asked. */
+  /** Lists that never change, as soon as they were asked for. */
   readonly fixed: ReadonlyMap<ListKind, BuiltInList>;
 }
 
 interface BuiltInList {
   readonly entries: readonly Entry[];
   readonly byName: ReadonlyMap<string, Entry>;
-  /** How long it may be kept, and for whom: what holds for all of its pages. */
+  /** The time that it may be kept, and for whom: holds for all of its pages. */
   readonly cache: CacheHint;
 }
 
 const ALWAYS: CacheHint = { ttlMs: Number.POSITIVE_INFINITY, scope: 'public' };
-/** Of a page that does not say. */
+/** For a page that does not say. */
 const NOT_CACHED: CacheHint = { ttlMs: 0, scope: 'private' };
 const EMPTY: BuiltInList = { entries: [], byName: new Map(), cache: ALWAYS };
 
@@ -60,7 +60,7 @@ interface KeptList {
   readonly list: BuiltInList;
 }
 
-/** Whether it lists the same to everybody, at any time. */
+/** True if it lists the same to everybody, at any time. */
 export const isFixed = (catalog: OwnCatalog, kind: ListKind): boolean =>
   catalog.isFixed(kind) || !hasList(catalog, kind);
 
@@ -114,7 +114,7 @@ function createEntry(kind: ListKind, object: object): Entry {
 // §26.2: the built-in catalogue as its guards let it be listed.
 
 export function guardBuiltIn(builtIn: BuiltIn, listGuards: ListGuards): BuiltIn {
-  /** By the list that it was made of; one of which a guard could not be asked is made again. */
+  /** Keyed by the list that it was made of; one of which a guard could not be asked is made again. */
   const known = new WeakMap<readonly Entry[], BuiltInList>();
   const fixed = new Map<ListKind, BuiltInList>();
 

@@ -106,7 +106,7 @@ const MAX_OF_USER = 20;
 interface Missed {
   /** Undefined without authentication: then nothing is counted per user. */
   readonly owner: string | undefined;
-  /** Of which it has no complete list yet. */
+  /** Kinds of which it has no complete list yet. */
   readonly kinds: Set<ListKind>;
   readonly changed: Set<ListName>;
   stop(): void;

@@ -54,7 +54,7 @@ export function createComplete(
     return readCompletion(await passOn(server, who, request, context));
   }
 
-  /** What a server says of its failure, where it is not known which guards look at it. @throws always. */
+  /** A server's own error, where it is not known which guards look at it. @throws always. */
   function failUnseen(thrown: unknown): never {
     const isOfServer = thrown instanceof GatewayError && thrown.failure.jsonRpc !== undefined;
     if (!isOfServer || getPlan().guards?.looksAt('completion/result') !== true) throw thrown;
@@ -96,7 +96,7 @@ export function createComplete(
     return found.kind === 'entry' ? found.entry : failAbsent(found.server, who);
   }
 
-  /** What is unknown is told in the same words as a template that is denied: nobody finds out by them what there is. */
+  /** Unknown items are told in the same words as a template that is denied: nobody finds out by them what there is. */
   async function findUsableResource(uri: string, who: Who) {
     const found = await items.findResource(uri, who).catch((thrown: unknown) => {
       const isUnknown = thrown instanceof GatewayError && thrown.key === 'invalid_params';
@@ -171,7 +171,7 @@ function createCompletionGuards(
     completing: Promise<ServedCompletion>,
     guard: Guard,
   ): Promise<ServedCompletion> {
-    // What the guard does not look at does not go on.
+    // Nothing goes on that the guard does not look at.
     const value = await completing.then(
       ({ meta: _, ...completion }) => ({ completion }),
       readError,
@@ -215,7 +215,7 @@ function readChanged(
 
 const NO_ARGUMENTS = { arguments: undefined };
 
-/** What a server says of its failure. @throws what is of the gateway's own. */
+/** A server's own error. @throws what is of the gateway's own. */
 function readError(thrown: unknown): { readonly error: unknown } {
   if (thrown instanceof GatewayError && thrown.failure.jsonRpc !== undefined) {
     return { error: thrown.failure.jsonRpc };

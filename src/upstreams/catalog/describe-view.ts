@@ -16,7 +16,7 @@ import { BUILT_IN } from './prepare-list.ts';
 import { findBuiltIn, type ServedPath } from './served-path.ts';
 import { mayUseSome, toWho, type View, type Who } from './view.ts';
 
-/** What a server may have that has not said so yet, and what one may have that comes tomorrow. */
+/** Offers that a server may have which has not said so yet, or which comes tomorrow. */
 export const ALL_OFFERS: Offers = {
   tools: true,
   prompts: true,
@@ -142,7 +142,7 @@ function readOffers(description: UpstreamDescription | undefined): Offers {
     completions: has('completions'),
     logging: has('logging'),
     skills: offersList(capabilities, 'skills'),
-    // Of a skill whose server lists no directories the gateway knows the files.
+    // The gateway knows the files of a skill whose server lists no directories.
     directories: offersList(capabilities, 'skills'),
     tasks: isObject(capabilities.extensions) && isObject(capabilities.extensions[TASKS]),
   };
@@ -174,7 +174,7 @@ interface ServerInstructions {
 /** Bytes of all, in UTF-8. */
 const MAX_BYTES = 8_192;
 
-/** Of one server, without a heading. */
+/** The instructions of one server, without a heading. */
 const fitInstructions = (text: string): string =>
   cutBytes(cleanForeignText(text.trim(), MAX_BYTES), MAX_BYTES);
 

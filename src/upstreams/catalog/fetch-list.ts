@@ -15,11 +15,11 @@ import { findItemProblem } from './check-item.ts';
 export interface FetchedList {
   /** As the server wrote them. */
   readonly items: readonly RawItem[];
-  /** How long it may be served, in milliseconds. */
+  /** Milliseconds for which it may be served. */
   readonly ttlMs: number;
   /** Two lists with the same one are the same. */
   readonly fingerprint: string;
-  /** Of the items as JSON text. */
+  /** Size of the items as JSON text. */
   readonly bytes: number;
   /** Why the rest was left out; undefined when all is there. */
   readonly cut: string | undefined;
@@ -155,10 +155,10 @@ const boundTtl = (ttlMs: unknown): number =>
     ? Math.min(Math.max(ttlMs, MIN_TTL_MS), MAX_TTL_MS)
     : DEFAULT_TTL_MS;
 
-// What takes long to find out of each item of a list, before anybody gets the list: while one server's is read, others have
+// Work on each item of a list that takes long, before anybody gets the list: while one server's is read, others have
 // their turn.
 
-/** What is found out is remembered with each item. */
+/** The findings are remembered with each item. */
 export async function readItems(
   clock: Clock,
   server: string,

@@ -31,7 +31,7 @@ export function createFindItem(path: ServedPath, resolveResource: ResolveResourc
     failAsUnknown(kind, name, who);
 
   const failAsUnknown: FindItem['failAsUnknown'] = async (kind, name, who, facts) => {
-    // Where nobody can say what there is, nothing is suggested.
+    // Nothing is suggested if nobody can say what there is.
     const nearest = await suggestName(path, kind, name, who).catch(() => undefined);
     return failUnknownItem(kind, name, { nearest, ...(facts && { facts }) });
   };
@@ -57,7 +57,7 @@ export function createFindItem(path: ServedPath, resolveResource: ResolveResourc
 const MAX_COMPARED = 10_000;
 
 /**
- * Of the whole process: one search at a time. Each takes only its turns of the event loop, but many at once would leave
+ * One search at a time in the whole process. Each takes only its turns of the event loop, but many at once would leave
  * little between them for everybody else.
  */
 let lastSearch: Promise<unknown> = Promise.resolve();
@@ -83,7 +83,7 @@ async function suggestName(
   const entries = await view.listAtHand(kind, who);
   await access.prepareFor(who, work);
   const show = (entry: Entry) => (view.shown === 'own' ? entry.ownName : entry.name);
-  // What is listed may be refused for its arguments.
+  // Listed items may be refused for their arguments.
   const isMeant = (entry: Entry) =>
     show(entry) !== name &&
     view.findServer(entry.server)?.isDown() !== true &&
@@ -130,7 +130,7 @@ async function findAppTool(
   if (view.shown === 'own' || extensions?.[APPS] === undefined) return undefined;
   const isMeant = ({ server, ownName, ownItem }: Entry) =>
     server !== BUILT_IN && ownName === name && isForApps(ownItem);
-  // Of nearly all unknown names it is known without a look at rules, or at what servers have not said yet.
+  // Nearly all unknown names are ruled out without a look at rules, or at what servers have not said yet.
   if (!(await view.listAtHand('tools', who)).some(isMeant)) return undefined;
   const entries = (await view.list('tools', who)).entries.slice(0, MAX_LOOKED_AT);
   const meant = entries.filter(isMeant);

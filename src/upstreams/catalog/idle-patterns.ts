@@ -32,9 +32,9 @@ export interface IdlePattern {
 
 type PatternsFile = ServersConfig & ViewsConfig & RulesConfig & GuardsConfig;
 
-/** What is known of what there is. */
+/** All that is known of what there is. */
 interface KnownLists {
-  /** What the server has listed, to whomever; none while it has not. */
+  /** The lists of the server, of whomever; none until it has listed. */
   findLists(server: string, kind: ListKind): readonly (readonly RawItem[])[];
   /** Names of the built-in catalogue; undefined where they are not known, or differ between callers. */
   findBuiltIn(kind: ListKind): readonly string[] | undefined;
@@ -58,7 +58,7 @@ export function createFindIdlePatterns(file: PatternsFile): FindIdlePatterns {
     if (builtIn === undefined || row.fitsOne(new Set(builtIn))) return undefined;
     for (const config of owners) {
       const lists = findLists(config.name, kind);
-      // What it has not said yet may be what is meant.
+      // An unlisted item may be meant.
       if (lists.length === 0) return undefined;
       if (lists.some((items) => row.fitsOne(readNames(config, kind, items)[of]))) return undefined;
     }
@@ -156,7 +156,7 @@ interface Names extends Readonly<Record<Row['of'], ReadonlySet<string>>> {
   readonly shown: ReadonlyMap<string, string>;
 }
 
-/** What `tools` of a server or the lock leaves out is there all the same; but no view has what the former does. */
+/** Items that `tools` of a server or the lock leaves out are there all the same; but no view has the former. */
 function createReadNames(naming: Naming) {
   const known = new WeakMap<readonly RawItem[], Names>();
 
@@ -188,7 +188,7 @@ function createReadNames(naming: Naming) {
   };
 }
 
-/** What may have been meant. */
+/** Suggests what may have been meant. */
 function createSuggest(file: PatternsFile) {
   const findStranger = createFindStranger(file);
 
@@ -220,7 +220,7 @@ export function createFindStranger({
 }: Pick<ServersConfig, 'servers' | 'separator' | 'maxNameLength' | 'names'>) {
   const { findStart, listStarts } = createNaming({ servers, separator, ...naming });
   const starts = listStarts().filter((start) => start !== '');
-  /** By its name, too, where it has another prefix. */
+  /** Also keyed by the server's name, where it has another prefix. */
   const startsByWord = new Map(
     servers.flatMap((server) =>
       [server.name, server.prefix].map((word) => [word + separator, findStart(server)]),
@@ -240,7 +240,7 @@ export function createFindStranger({
   };
 }
 
-/** How a sentence begins, and what follows from a pattern that fits nothing. */
+/** The beginnings of sentences, and what follows from a pattern that fits nothing. */
 const WORDS = {
   view: { subject: 'View ', effect: '' },
   guard: { subject: 'Guard ', effect: ', so it looks at nothing by that pattern' },
@@ -280,13 +280,13 @@ export interface PatternWatch {
   restart(): void;
   /** A list is another than before. What is new is logged: each pattern once, as long as the configuration is the same. */
   noteList(kind: ListKind): void;
-  /** By the lists at hand; of the configuration that is served, unless another is given. */
+  /** Uses the lists at hand; of the configuration that is served, unless another is given. */
   findIdle(file?: PatternsFile): readonly IdlePattern[];
 }
 
 /** Those that patterns are about. */
 const KINDS = ['tools', 'prompts'] as const;
-/** Where each user has lists: those of the users who were there last. */
+/** For servers with lists for each user: those of the users who were there last. */
 const MAX_LISTS = 100;
 
 export function createPatternWatch(log: Log, builtIn: BuiltIn, getPlan: () => Plan): PatternWatch {
@@ -316,7 +316,7 @@ export function createPatternWatch(log: Log, builtIn: BuiltIn, getPlan: () => Pl
     }
   }
 
-  /** Where it is not the same for everybody, nobody knows what it will list. */
+  /** A catalogue that is not the same for everybody is not asked: nobody knows what it will list. */
   async function askBuiltIn(): Promise<void> {
     for (const kind of KINDS) {
       if (isFixed(builtIn.catalog, kind)) await builtIn.list(kind, LISTING_CONTEXT);

@@ -14,7 +14,7 @@ import type { FoundItem, FoundResource, ListView, View, Who } from './view.ts';
 export function createJoinedView(getPlan: () => Plan): View {
   const findTemplate = createFindTemplate();
 
-  /** Where no call is under way, what it listed last is as much as can be known. */
+  /** Without a call under way, the last list is as much as can be known. */
   async function listBuiltIn(kind: ListKind, { context }: Who) {
     const { builtIn } = getPlan();
     return context === undefined ? builtIn?.peek(kind) : builtIn?.list(kind, context);
@@ -106,7 +106,7 @@ export function createJoinedView(getPlan: () => Plan): View {
     );
   }
 
-  /** Where it cannot say what it has, a name that can only be a server's is looked for there. */
+  /** A name that can only be a server's is looked for there if the gateway cannot say what it has. */
   async function findBuiltIn(
     kind: ListKind,
     name: string,
@@ -121,7 +121,7 @@ export function createJoinedView(getPlan: () => Plan): View {
     }
   }
 
-  /** Of several that can have the name, as without a prefix, none is waited for that lists slowly. */
+  /** Servers that list slowly are not waited for if several can have the name, as without a prefix. */
   async function findAtQuick(
     owners: readonly PlannedServer[],
     kind: ListKind,
@@ -167,7 +167,7 @@ export function createJoinedView(getPlan: () => Plan): View {
     return findSkillFile((await joinAtHand('skills', who, resources)).entries, uri, 'joined');
   }
 
-  /** What servers have said so far. */
+  /** Joins what servers have said so far. */
   async function joinAtHand(kind: ListKind, who: Who, resources?: JoinedList): Promise<JoinedList> {
     const own = await listBuiltIn(kind, who);
     const { servers, joinLists } = getPlan();
@@ -179,7 +179,7 @@ export function createJoinedView(getPlan: () => Plan): View {
     return joinLists(kind, [own?.entries ?? NOTHING, ...parts], listed);
   }
 
-  /** What one server lists nobody has to wait for another to read. */
+  /** A resource that one server lists can be read without waiting for another. */
   async function findResource(uri: string, who: Who): Promise<FoundResource | undefined> {
     const atHand = await findListed(uri, who);
     if (atHand) return atHand;
@@ -215,7 +215,7 @@ export function createJoinedView(getPlan: () => Plan): View {
   };
 }
 
-/** What is called by a name of its server; the rest is found by URIs, which may be any. */
+/** True for kinds that are called by a name of their server; the rest is found by URIs, which may be any. */
 export const isCalled = (kind: ListKind): boolean => kind !== 'templates' && kind !== 'skills';
 
 const NOTHING: readonly Entry[] = [];
@@ -229,7 +229,7 @@ export interface LoadedList {
   readonly ttlMs: number;
 }
 
-/** Whether a name that is not in it is not there: a server may not have said yet what it has, or not to this caller. */
+/** True if a name that is not in it is not there: a server may not have said yet what it has, or not to this caller. */
 export const isComplete = (loaded: LoadedList | undefined): boolean =>
   loaded !== undefined && !loaded.prepared.needsLogin;
 
@@ -319,7 +319,7 @@ async function findBuiltInTemplate(uri: string, { findTemplate, listTemplates }:
   return fitting && toResource(fitting, uri);
 }
 
-/** Whether it is `<server>+<uri>`, of a URI that this server lists, or did. */
+/** True if it is `<server>+<uri>`, of a URI that this server lists, or did. */
 function isNamedFor(planned: PlannedServer, uri: string, who: Who): boolean {
   const { name, lists } = planned.server;
   const ownUri = toOwnUri(name, uri);

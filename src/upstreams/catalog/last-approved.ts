@@ -5,12 +5,12 @@ import type { Lock } from '../lock/lock.ts';
 import { LOCKED_ITEMS, type LockedItemKind } from '../lock/lock-file.ts';
 import type { FetchedList } from './fetch-list.ts';
 
-/** By own name or URI. */
+/** Keyed by own name or URI. */
 export type LastApproved = ReadonlyMap<string, RawItem>;
 
 export const NONE_APPROVED: LastApproved = new Map();
 
-/** Of the items of `next` that are not approved, so that there are never more than the server lists. */
+/** Holds only items of `next` that are not approved, so that there are never more than the server lists. */
 export function findLastApproved(
   kind: LockedItemKind,
   lists: { readonly next: FetchedList; readonly before: FetchedList | undefined },

@@ -24,14 +24,14 @@ export interface LinkedResources {
 /** Keys in the store, the oldest first, and when they were written. */
 type SavedLinks = Map<string, number>;
 
-/** Of each server in a session; the oldest is forgotten first. No server can make another's forgotten. */
+/** For each server in a session; the oldest is forgotten first. No server can make another's forgotten. */
 const MAX_LINKS = 100;
 /** Sessions whose links are counted; beyond them the store forgets by itself. */
 const MAX_OWNERS = 10_000;
 /** Characters of a URI that is remembered. */
 const MAX_URI = 4_096;
 
-/** Whose links they are: those of a session, or at one path (`''` for `/mcp`) those of a user and client without one. */
+/** The owner of links: a session, or at one path (`''` for `/mcp`) a user and client without one. */
 export const nameLinkOwner = (
   { sessionId, user, clientId }: UpstreamCaller,
   path: string,
@@ -44,7 +44,7 @@ export function createLinkedResources(
   const { config, clock, log, store } = runtime;
   const { keyPrefix, ttlSeconds } = config.mcp.sessions;
   const firstServers = createSealedValues(runtime);
-  /** By server, what this process has put into the store for each. */
+  /** Keyed by server: what this process has put into the store for each. */
   const owners = createBoundedMap<string, Map<string, SavedLinks>>(MAX_OWNERS);
   const toKey = (owner: string, uri: string) =>
     buildResourceLinkKey(keyPrefix, owner, hashSha256(uri));
@@ -105,7 +105,7 @@ export function createResolveResource(
   links: LinkedResources,
 ): ResolveResource {
   /**
-   * What a client was given by a server is for that server alone: it may hold a secret. Nobody was given by a link what
+   * A URI that a client was given by a server is for that server alone: it may hold a secret. Nobody was given by a link what
    * another server listed then.
    */
   return async function resolveResource(uri, who) {
@@ -120,7 +120,7 @@ export function createResolveResource(
     return view.includes(linked) ? linked : listed;
   };
 
-  /** Where the store cannot say, what is listed can be read all the same. */
+  /** A listed resource can be read even if the store does not answer. */
   async function findLinker(uri: string, who: Who, listed: FoundResource | undefined) {
     try {
       return await links.find(nameLinkOwner(who.upstream, view.path), uri);
@@ -131,7 +131,7 @@ export function createResolveResource(
   }
 
   async function toLinked(uri: string, server: string, who: Who): Promise<FoundResource> {
-    // What another server lists at /mcp is not this server's: the rules about it are about the other.
+    // A resource that another server lists at /mcp is not this server's: the rules about it are about the other.
     const other = view === joined ? undefined : await joined.findListed(uri, who);
     const isOther = other !== undefined && other.server !== server;
     return { server, ownUri: uri, uri: isOther ? toMovedUri(server, uri) : uri, annotations: {} };

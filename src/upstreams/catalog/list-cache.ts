@@ -14,7 +14,7 @@ export interface ListCache {
    * longer than is waited for.
    */
   load(patience: Patience): FetchedList | undefined | Promise<FetchedList | undefined>;
-  /** What there is, however old. */
+  /** The list at hand, however old. */
   peek(): FetchedList | undefined;
   /** It has changed: it is asked for before anybody gets it again. */
   invalidate(): void;
@@ -33,7 +33,7 @@ interface ListSource {
   countLeftMs(patience: Patience): number;
   /** A wait for the first list ended without it, so many milliseconds after the list was requested. */
   onWaitedInVain(ms: number): void;
-  /** Whether a list that has changed must not be served while the new one cannot be had. */
+  /** True if a list that has changed must not be served while the new one cannot be had. */
   isStrict(): boolean;
   /** The list is another than the one that was served last. */
   onChange(): void;
@@ -41,7 +41,7 @@ interface ListSource {
   onOther(): void;
 }
 
-/** How long a changed list is waited for before the old one is served. */
+/** Milliseconds for which a changed list is waited for before the old one is served. */
 const CHANGED_WAIT_MS = 15_000;
 /** A server that takes longer is not waited for again so soon, however often it says that its list has changed. */
 const QUICK_MS = 1_000;
@@ -192,7 +192,7 @@ export function waitAtMost(clock: Clock, ms: number, work: Promise<unknown>): Pr
   });
 }
 
-/** How long a first answer may be waited for, of all who wait for it together. */
+/** The time that a first answer may be waited for, shared by all who wait for it together. */
 export interface WaitingTime {
   /** Milliseconds that are left of so many; the time begins with the first call. */
   left(ms: number): number;

@@ -24,7 +24,7 @@ import type { PlannedServer } from './plan.ts';
 import { selectTools } from './prepare-list.ts';
 
 export interface LockDifferences {
-  /** How many there are. */
+  /** The number of all. */
   readonly total: number;
   /** Servers that have some, and how many. */
   readonly servers: readonly { readonly server: string; readonly total: number }[];
@@ -40,9 +40,9 @@ interface ShownDifference {
   /** The server's own; undefined for instructions. */
   readonly name: string | undefined;
   readonly change: 'new' | 'changed';
-  /** Of what is new all, otherwise those that changed. */
+  /** All of a new item, otherwise those that changed. */
   readonly members: readonly MemberDifference[];
-  /** Whether `before` is known: the lock has only hashes, and this process may never have seen what was approved. */
+  /** True if `before` is known: the lock has only hashes, and this process may never have seen what was approved. */
   readonly isFormerKnown: boolean;
 }
 
@@ -119,13 +119,13 @@ function findHidden({ config, server }: PlannedServer, lock: Lock): readonly Hid
 }
 
 /**
- * What changed is told by the short hashes of the lock where what was approved is not known here. A server can find a
+ * Changes are told by the short hashes of the lock where what was approved is not known here. A server can find a
  * text with the same short hash as another: `isWhole` shows such members, too, and whoever approves has to see them.
  */
 function describeHidden(hidden: Hidden, lock: Lock, isWhole = false): ShownDifference {
   const { server, kind, name, change, item } = hidden;
   const now = selectMembers(kind, item);
-  // What was approved under this name may have been approved in another form since.
+  // The item approved under this name may have been approved in another form since.
   const isFormerKnown = hidden.former !== undefined && change === 'changed';
   const before = isFormerKnown ? selectMembers(kind, hidden.former) : {};
   const all = [...new Set([...Object.keys(before), ...Object.keys(now)])];
@@ -160,7 +160,7 @@ function isSame(before: unknown, now: unknown): boolean {
 
 export interface ServerReview {
   readonly server: string;
-  /** Of what was approved and of what the server says now: another one means that either has changed. */
+  /** Hash of what was approved and of what the server says now: another one means that either has changed. */
   readonly digest: string;
   /** All that `postern lock` would change of this server; also what clients do not see for other reasons. */
   readonly changes: readonly ReviewedChange[];
@@ -259,7 +259,7 @@ const sortHashes = (all: readonly Fingerprint[]): readonly string[] =>
 
 const CHANGES = { added: 'new', changed: 'changed', removed: 'gone' } as const;
 
-/** Of a server with many tools this is long work. */
+/** Takes long for a server with many tools. */
 export async function describeReview(
   answered: AnsweredServer,
   { changes }: ServerReview,
@@ -305,7 +305,7 @@ function createDescribe({ planned, read }: AnsweredServer, lock: Lock): Describe
   const now = mapKinds(indexNow);
   const served = mapKinds(indexServed);
 
-  /** What of that name was approved, where this process has seen it. */
+  /** The item of that name as it was approved, where this process has seen it. */
   function findFormer(kind: LockedItemKind, name: string): RawItem | undefined {
     const { list } = LOCKED_ITEMS[kind];
     const seen = [served[kind].get(name), server.lists.peekApproved(list, name)];

@@ -25,7 +25,7 @@ export function createListPage(served: ServedPath): ListPage {
   const getItem = (entry: Entry) => (view.shown === 'own' ? entry.ownItem : entry.item);
 
   const isAnyDown = () => view.listServers().some((server) => server.isDown());
-  /** Whether callers may see different things. */
+  /** True if callers may see different things. */
   const dependsOnCaller = () => getPlan().policies.dependOnCaller;
 
   return async function listPage(kind, cursor, context) {
@@ -112,7 +112,7 @@ async function takeVisible(
   for (let place = start; place < positions.length && !hasMore; place += 1) {
     const position = positions[place] ?? 0;
     const entry = entries[position];
-    // Of a skill each file is judged.
+    // Each file of a skill is judged.
     const isLong = place % JUDGED_AT_ONCE === 0 || entry?.files !== undefined;
     if (isLong && work.isOver()) await work.next();
     if (entry === undefined || !isVisible(entry)) continue;
@@ -132,7 +132,7 @@ const decodeCursor = (cursor: string) => Buffer.from(cursor, 'base64url').toStri
 interface ServerTurns {
   /** Positions in the list, in the order in which pages take them. */
   readonly positions: readonly number[];
-  /** By position in the list: when it is taken. */
+  /** The turn of each, by its position in the list. */
   readonly places: readonly number[];
   /** All positions, rising. */
   readonly all: readonly number[];
@@ -184,7 +184,7 @@ function toSessionTool(item: RawItem): RawItem {
   };
 }
 
-/** Of each list once. */
+/** Looks at each list once. */
 function createHasOthers(): (entries: readonly Entry[]) => boolean {
   const known = new WeakMap<readonly Entry[], boolean>();
 

@@ -127,12 +127,12 @@ export const createListenToServers = (
       return groups;
     }
 
-    /** By the URI that clients know; never of what is not theirs to read. */
+    /** Uses the URI that clients know; never tells of what is not theirs to read. */
     async function tellOfResource(server: Server, ownUri: string, who: Who): Promise<void> {
       if (!isOpen) return;
       const { name } = server;
       for (const uri of view.shown === 'own' ? [ownUri] : listClientUris(name, ownUri)) {
-        // Of most it is known without asking the store who linked to them.
+        // Most are known without asking the store who linked to them.
         const offered = await view.findResource(uri, who);
         const found = offered?.server === name ? offered : await resolveResource(uri, who);
         if (found?.server !== name || found.ownUri !== ownUri) continue;
@@ -141,7 +141,7 @@ export const createListenToServers = (
       }
     }
 
-    // What fails here is missed by the client, and nothing else: it reads what it needs.
+    // A failure here only means that the client misses it: it reads what it needs.
     open().catch(() => {});
     return () => {
       isOpen = false;
@@ -171,7 +171,7 @@ function mayTellOfLogs({ upstream, lists }: Server, who: Who): boolean {
 }
 
 interface Sight {
-  /** By whose rules it was judged. */
+  /** The plan by whose rules it was judged. */
   readonly plan: Plan;
   readonly isVisible: boolean;
 }

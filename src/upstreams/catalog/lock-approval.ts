@@ -23,7 +23,7 @@ export interface LockApproval {
   /** Why nothing can be approved here, as sentences; undefined where it can. */
   findObstacle(): Promise<string | undefined>;
   /**
-   * What approving these servers would change; of all where none is named, but for those that differ between users.
+   * The changes that approving these servers would make; all servers if none is named, but for those that differ between users.
    * The servers are asked, and those that cannot be read have a `problem`.
    *
    * @throws GatewayError `server_not_found`, `lock_not_approvable`.
@@ -61,9 +61,9 @@ export function createLockApproval(
   getServers: () => ReadonlyMap<string, PlannedServer>,
   storedLock: StoredLock | undefined,
 ): LockApproval {
-  /** Of two operators the second one finds what the first one wrote. */
+  /** The second of two operators finds what the first one wrote. */
   let writing: Promise<unknown> = Promise.resolve();
-  /** Of all who look at a server at once one asks it: its lists may be long, and it may hang. */
+  /** One of all who look at a server at once asks it: its lists may be long, and it may hang. */
   const asking = createSingleFlight<PlannedServer, AnsweredServer | UnreadServer>();
 
   async function findObstacle(): Promise<string | undefined> {

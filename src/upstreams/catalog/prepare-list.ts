@@ -30,7 +30,7 @@ import type { FetchedList } from './fetch-list.ts';
 import type { ListGuards } from './list-guards.ts';
 import type { Naming } from './naming.ts';
 
-/** Of one server, in its order; each own name once. */
+/** The list of one server, in its order; each own name once. */
 export interface PreparedList {
   readonly entries: readonly Entry[];
   readonly byOwnName: ReadonlyMap<string, Entry>;
@@ -275,15 +275,15 @@ export interface Entry {
   readonly exact?: JsonObject;
   /** The server's own claim. */
   readonly annotations: JsonObject;
-  /** Of a skill: its files, as policies judge them. Who may not read all of them does not see it. */
+  /** The files of a skill, as policies judge them. Anybody who may not read all of them does not see it. */
   readonly files?: readonly PolicyItem[];
-  /** Of the tool by which users log in at the server: how all names of the server begin, as policies judge it by. */
+  /** For the tool by which users log in at the server: the beginning of all names of the server, as policies judge it by. */
   readonly namesBegin?: string;
 }
 
 export const BUILT_IN = '';
 
-/** What is shown of an entry, with the numbers that its server wrote. */
+/** The item of an entry as it is shown, with the numbers that its server wrote. */
 export function showNumbers({ exact }: Entry, item: RawItem): RawItem {
   try {
     const shown = exact && restoreNumbers(item, exact, new Map());

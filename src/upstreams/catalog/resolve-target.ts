@@ -31,7 +31,7 @@ export function createResolveTarget(
         toResourceTarget(found, wanted, who, context),
       );
     }
-    // What is called is nearly always known at once: then nothing is waited for.
+    // The item is nearly always known at once: then nothing is waited for.
     const finding = find(wanted.list, wanted.name, who);
     return finding instanceof Promise
       ? finding.then((found) => toTarget(found, wanted, who, context))

@@ -46,15 +46,15 @@ export interface ServerLists {
   ): FetchedList | undefined | Promise<FetchedList | undefined>;
   /** Waits for the first list as long as one takes that comes quickly: a second, once. */
   waitIfQuick(kind: ListKind, caller: UpstreamCaller): Promise<void>;
-  /** What it listed last, however old; nothing is asked for. */
+  /** The list as it last was, however old; nothing is asked for. */
   peek(kind: ListKind, caller: UpstreamCaller): FetchedList | undefined;
-  /** Whether it listed the resource, and does so no longer. */
+  /** True if it listed the resource, and does so no longer. */
   hadResource(uri: string, caller: UpstreamCaller): boolean;
-  /** What it says of itself; undefined where it did not in time. */
+  /** The server's description of itself; undefined if it did not come in time. */
   describe(caller: UpstreamCaller, patience: Patience): Promise<UpstreamDescription | undefined>;
   /** The same, as far as it is known. */
   peekDescription(caller: UpstreamCaller): UpstreamDescription | undefined;
-  /** What of that name, or URI, was approved when it was last listed so; undefined where it still is, or was never seen so. */
+  /** The item of that name, or URI, as it was approved when last listed so; undefined where it still is, or was never seen so. */
   peekApproved(kind: LockedList, ownName: string): RawItem | undefined;
   /** Why its lists could not be had last. */
   peekProblem(caller: UpstreamCaller): string | undefined;
@@ -64,13 +64,13 @@ export interface ServerLists {
   lookAgain(list: ListName, caller: UpstreamCaller): void;
   /** All that is kept, of whomever. */
   listKept(): readonly KeptList[];
-  /** How many tools there are; undefined where they are not known, or differ between users. */
+  /** The number of tools; undefined where they are not known, or differ between users. */
   countTools(): number | undefined;
   /** All that was used lately is asked for anew. */
   refresh(): void;
-  /** Whose lists they are: the same for all who share them. */
+  /** The audience of the lists: the same for all who share them. */
   getAudience(caller: UpstreamCaller): string;
-  /** What is kept for these callers is theirs no longer. */
+  /** Forgets what is kept for these callers: it is theirs no longer. */
   forget(isAbout: (caller: UpstreamCaller) => boolean): void;
 }
 
@@ -105,23 +105,23 @@ const UNTOLD_WAIT_MS = 8_000;
 /** For a list of which is known that it takes longer; and for any, where another server may have what is looked for. */
 const QUICK_WAIT_MS = 1_000;
 const MAX_USERS = 1_000;
-/** Of the lists of all users of a server, as JSON text. */
+/** For the lists of all users of a server, as JSON text. */
 const MAX_USERS_BYTES = 67_108_864;
-/** Of users with lists of their own, whose are asked for anew when the server is back. */
+/** The number of users with lists of their own whose lists are asked for anew when the server is back. */
 const MAX_REFRESHED = 10;
 /** Resources of a list that went from it: the last ones, as hashes. */
 const MAX_FORMER = 1_000;
 /** About what one of them takes. */
 const FORMER_BYTES = 100;
 
-/** What is kept for one user, or for all. */
+/** Everything that is kept for one user, or for all. */
 interface Holder {
   /** The last that came; with its token lists are fetched. */
   caller: UpstreamCaller;
   readonly lists: Readonly<Record<ListKind, ListCache>>;
   readonly firstWait: WaitingTime;
   readonly quickWait: WaitingTime;
-  /** Of which it is known that they have not come to this one: said once, as others may have got theirs since. */
+  /** Lists known not to have come to this holder: said once, as others may have got theirs since. */
   readonly missing: Set<ListKind>;
   readonly formerResources: Set<string>;
   problem: string | undefined;
@@ -258,7 +258,7 @@ export function createServerLists(
 
   /** Whoever waited does not know for whom. Why a server is down is said where that is noticed. */
   function noteWaitedInVain({ missing }: Holder, kind: ListKind, ms: number): void {
-    // What has just been asked for again is not late yet: the one before it may have failed at once.
+    // A list that has just been asked for again is not late yet: the one before it may have failed at once.
     if (ms < quickMs || missing.has(kind)) return;
     missing.add(kind);
     slownesses.set(kind, Math.max(slownesses.get(kind) ?? 0, ms));
@@ -287,7 +287,7 @@ export function createServerLists(
     async describe(caller, patience) {
       const { firstWait, caller: asking } = findHolder(caller);
       const known = upstream.peekDescription(asking);
-      // What is known may be out of date; then it is asked for, and nobody waits.
+      // A known description may be out of date; then it is asked for, and nobody waits.
       const leftMs = known === undefined ? firstWait.left(waitMs[patience]) : 0;
       await waitAtMost(clock, leftMs, upstream.describe(asking));
       return upstream.peekDescription(asking);

@@ -59,7 +59,7 @@ export class ServerTarget implements Target, RelayedTasks {
     return this.wanted.list === 'tools' ? readMirroredParams(this.item) : NO_PARAMS;
   }
 
-  /** Of those that a guard has changed: a client's own are for the server to look at. */
+  /** Checks arguments that a guard has changed: a client's own are for the server to look at. */
   findProblem(args: JsonObject): string | undefined {
     const { ownItem } = this.item;
     return this.wanted.list === 'tools'

@@ -106,7 +106,7 @@ export function createServerView(name: string, getPlan: () => Plan, joined: View
   const isOwn = (found: FoundItem | undefined): boolean =>
     found?.kind === 'entry' && found.entry.server === name;
 
-  /** Of the list that is known; nothing is waited for. */
+  /** Looks at the list that is known; nothing is waited for. */
   const findListed = createFind('findListed', async (planned, uri, who) => {
     const listed = peekPrepared(planned, 'resources', who)?.byOwnName.get(uri);
     if (listed) return listed.annotations;
@@ -167,7 +167,7 @@ export function createServerView(name: string, getPlan: () => Plan, joined: View
   };
 }
 
-/** Of a server that offers nothing. */
+/** For a server that offers nothing. */
 const NOTHING: ListView = {
   ...indexEntries([], () => ''),
   ttlMs: DEFAULT_TTL_MS,

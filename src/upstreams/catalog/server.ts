@@ -18,7 +18,7 @@ import { createServerLists, type ServerLists } from './server-lists.ts';
 export interface Server {
   readonly name: string;
   readonly upstream: Upstream<UpstreamConfig>;
-  /** Whether each user has lists of its own. */
+  /** True if each user has lists of its own. */
   readonly isPersonal: boolean;
   readonly lists: ServerLists;
   /** It was tried, and could not be reached. */
@@ -41,7 +41,7 @@ export interface ServerState {
   /** Why it is not up. */
   readonly reason: string | undefined;
   readonly era: Era | undefined;
-  /** Whether each user has lists of their own. */
+  /** True if each user has lists of their own. */
   readonly isPersonal: boolean;
   /** Undefined where they are not known, or differ between users. */
   readonly tools: number | undefined;

@@ -11,7 +11,7 @@ import type { Plan, PlannedServer } from './plan.ts';
 import { selectTools, toJudgedList } from './prepare-list.ts';
 
 export interface AccessPreview {
-  /** How many tools there are, and how many of them are seen. */
+  /** The number of tools, and of those that are seen. */
   readonly total: number;
   readonly seen: number;
   /** Some of them, in the order of the joined list. */
@@ -38,7 +38,7 @@ export async function previewAccess(
   plan: Plan,
   { caller, skip, limit }: PreviewRequest,
 ): Promise<AccessPreview> {
-  // What they remember of a caller must not be what a real one gets.
+  // Rules remember callers: a preview must not change what a real one gets.
   const rules = plan.rules.withOwnMemory();
   const servers = [...plan.servers.values()];
   const builtIn = await plan.builtIn?.list('tools', LISTING_CONTEXT);
@@ -70,7 +70,7 @@ const NOTHING: readonly never[] = [];
 export interface ServerTools {
   /** Each user has a list of their own: then there is none for the gateway itself. */
   readonly isPersonal: boolean;
-  /** How many there are. */
+  /** The number of all. */
   readonly total: number;
   /** Some of them, in the server's order. */
   readonly tools: readonly ServerTool[];

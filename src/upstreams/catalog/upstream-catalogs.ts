@@ -50,14 +50,14 @@ export interface CatalogSources {
   /** Nothing has to be reachable. */
   openUpstream(config: UpstreamConfig): Upstream<UpstreamConfig>;
   readonly relay: Pick<CallRelay, 'relayCall' | 'connectUser'>;
-  /** What operators approve is written there; undefined where this process knows no file. */
+  /** Written when operators approve; undefined where this process knows no file. */
   readonly storedLock: StoredLock | undefined;
 }
 
 export interface UpstreamCatalogs {
   /** `/mcp`. */
   readonly all: ServedCatalog;
-  /** Who may see and use what now. */
+  /** Decide who may see and use what now. */
   readonly policies: Pick<Policies, 'judge'>;
   /** `/mcp/<server>` and `/mcp/<view>`; the same object for as long as the file names it. */
   findNamed(name: string): ServedCatalog | undefined;
@@ -68,7 +68,7 @@ export interface UpstreamCatalogs {
   reload(next: CompiledSetup): Promise<void>;
   /** §24: a connection to the server was made, ended, or needs a login. */
   noteConnectionChange(owner: ConnectionOwner, server: string): void;
-  /** What is served now. */
+  /** The plan that is served now. */
   getPlan(): Plan;
   /** Each server that must be up for the gateway to be ready, and whether it is. */
   listRequired(): readonly { readonly name: string; readonly isUp: boolean }[];
@@ -110,7 +110,7 @@ type FormerServers = Pick<Plan, 'servers' | 'guardServers'>;
 
 const NO_SERVERS: FormerServers = { servers: new Map(), guardServers: new Map() };
 
-/** How long calls to a server may go on that is no longer in the file. */
+/** Milliseconds for which calls to a server may go on that is no longer in the file. */
 const DRAIN_MS = 600_000;
 
 export function createUpstreamCatalogs(
@@ -183,7 +183,7 @@ export function createUpstreamCatalogs(
     return guards && createListGuards(guards, clock);
   }
 
-  /** Of a list that came while the configuration was loaded anew, the new guards are asked. */
+  /** The new guards are asked about a list that came while the configuration was loaded anew. */
   async function judgeByCurrentPlan(
     config: UpstreamConfig,
     kind: ListKind,
@@ -197,7 +197,7 @@ export function createUpstreamCatalogs(
     }
   }
 
-  /** What is kept is served at once: nobody should miss it while guards that are new look at it. */
+  /** Kept lists are served at once: nobody should miss them while guards that are new look at them. */
   async function judgeKept(next: CompiledSetup, listGuards: ListGuards): Promise<void> {
     const naming = createNaming(next.setup.file);
     const seen = new Set<readonly RawItem[]>();
@@ -294,7 +294,7 @@ export function createUpstreamCatalogs(
       })),
     listServerTools(name, part) {
       const planned = plan.servers.get(name);
-      // What an operator looks at counts as no refusal.
+      // Tools that an operator looks at count as no refusal.
       const { naming, lock } = plan;
       return planned && listServerTools(planned, { naming, lock }, part);
     },
@@ -320,7 +320,7 @@ function forgetMissing(catalogs: Map<string, ServedCatalog>, named: Pick<Plan['v
   for (const name of catalogs.keys()) if (!named.has(name)) catalogs.delete(name);
 }
 
-/** What clients see of a server, and under which names, is none of its connection. */
+/** Names, and what clients see of a server, are no part of its connection. */
 const isSameConnection = (one: UpstreamConfig, other: UpstreamConfig): boolean =>
   isDeepStrictEqual({ ...one, ...SHOWN }, { ...other, ...SHOWN });
 

@@ -90,7 +90,7 @@ function createWatching(path: ServedPath, resolveResource: ResolveResource): Wat
       const who = toWho(caller);
       const found = await resolveResource(uri, who);
       const server = found && view.findServer(found.server);
-      // What the server says of a resource that the caller may not read would tell that there is one.
+      // The server's answer about a resource that the caller may not read would tell that there is one.
       if (!server || !access.mayRead(found, who)) return;
       await server.upstream
         .request(who.upstream, {
@@ -126,7 +126,7 @@ function failWithUpstreamError(error: unknown, server: string, guard: Guard | un
 
 // §26: what a client wants to hear of: a URI goes to its server with it.
 
-/** Whether the guards let it. They cannot change what somebody subscribes to. */
+/** True if the guards let it. They cannot change what somebody subscribes to. */
 async function guardSubscription(
   guards: Guards | undefined,
   item: GuardedItem,

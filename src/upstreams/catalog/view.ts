@@ -14,17 +14,17 @@ import type { Plan, PlannedServer } from './plan.ts';
 import type { Entry } from './prepare-list.ts';
 import type { Server } from './server.ts';
 
-/** Who asks. */
+/** The caller, as views need to know it. */
 export interface Who {
   readonly upstream: UpstreamCaller;
   readonly policy: PolicyCaller;
-  /** Of the call under way; without one the built-in catalogue is not asked, and what it listed last serves. */
+  /** That of the call under way; without one the built-in catalogue is not asked, and its last list serves. */
   readonly context: CallerContext | undefined;
   readonly patience: Patience;
 }
 
 /**
- * What one path serves: `/mcp` all, `/mcp/<server>` one server, `/mcp/<view>` what the configuration file says (§25). Rules are
+ * The offer of one path: `/mcp` all, `/mcp/<server>` one server, `/mcp/<view>` what the configuration file says (§25). Rules are
  * not applied here.
  */
 export interface View {
@@ -34,38 +34,38 @@ export interface View {
   readonly isCurated: boolean;
   /** Those of servers that are down, too. */
   list(kind: ListKind, who: Who): Promise<ListView>;
-  /** What `list` would say, as far as it is known without waiting for a server. */
+  /** The same as `list`, as far as it is known without waiting for a server. */
   listAtHand(kind: ListKind, who: Who): Promise<readonly Entry[]>;
-  /** By the name, or the template, that clients see here. */
+  /** Takes the name, or the template, that clients see here. */
   find(
     kind: ListKind,
     name: string,
     who: Who,
   ): FoundItem | undefined | Promise<FoundItem | undefined>;
-  /** Who lists the URI, as far as that is known without waiting for a server. */
+  /** The resource of the server that lists the URI, as far as that is known without waiting for a server. */
   findListed(uri: string, who: Who): Promise<FoundResource | undefined>;
   /** To whom a URI is sent that nobody linked to: who lists it, or did, else whose template fits it. */
   findResource(uri: string, who: Who): Promise<FoundResource | undefined>;
-  /** Where a URI that nobody lists comes from: only one of these. */
+  /** The server of a URI that nobody lists: only one of these. */
   findServer(name: string): Server | undefined;
   /** In order. */
   listServers(): readonly Server[];
-  /** Whether a resource that no list of this path has can be here, such as one that a result linked to. */
+  /** True if a resource that no list of this path has can be here, such as one that a result linked to. */
   includes(resource: Pick<FoundResource, 'server' | 'uri'>): boolean;
-  /** Whether the built-in catalogue is served here. */
+  /** True if the built-in catalogue is served here. */
   hasBuiltIn(): boolean;
-  /** What people see it called; undefined for all but curated ones. */
+  /** Shown to people; undefined for all but curated views. */
   getTitle(): string | undefined;
-  /** What is said in place of the servers' instructions. */
+  /** Told in place of the servers' instructions. */
   getInstructions(): string | undefined;
-  /** What of an entry clients see here. */
+  /** The form of an entry that clients see here. */
   readonly shown: 'own' | 'joined';
 }
 
 export interface ListView extends JoinedList {
   /** Milliseconds for which it may be kept. */
   readonly ttlMs: number;
-  /** Whether users have lists of their own. */
+  /** True if users have lists of their own. */
   readonly isPersonal: boolean;
   /** True once all servers have listed. */
   readonly hasAllServers: boolean;
@@ -155,9 +155,9 @@ export const mayUseSome = (
 export interface ItemAccess {
   /** Before many entries are asked about. */
   prepareFor(who: Who, work: Turns): Promise<void>;
-  /** What only a scope is missing for is listed; a skill by whom all of its files are. */
+  /** True also if only a scope is missing; for a skill, if that holds for all of its files. */
   mayList(entry: Entry, who: Who): boolean;
-  /** Whether its changes may be told. */
+  /** True if its changes may be told. */
   mayRead(found: FoundResource, who: Who): boolean;
 }
 

@@ -80,7 +80,7 @@ const toolsShape: Shape<ToolSelection> = object({
   }),
 });
 
-/** Of each server. */
+/** Members of every server. */
 export const commonMembers = {
   type: defineMember(
     'type',

@@ -19,7 +19,7 @@ const addressShape = text(
   },
 );
 
-/** What belongs to the message, or to the protocol. */
+/** Headers of the message, or of the protocol. */
 const OWN_HEADERS: ReadonlySet<string> = new Set([
   'accept',
   'accept-encoding',

@@ -68,7 +68,7 @@ const findInAuth = (auth: FileNode, path: string): readonly PlainSecret[] =>
         : [],
   );
 
-/** Of an object, or of the one that is its member `name`. */
+/** Members of an object, or of the one that is its member `name`. */
 function listMembers(node: FileNode, name?: string): readonly MemberNode[] {
   if (node.kind !== 'object') return [];
   if (name === undefined) return node.members;
@@ -78,7 +78,7 @@ function listMembers(node: FileNode, name?: string): readonly MemberNode[] {
 }
 
 interface TextPlace {
-  /** Of the variable or header. */
+  /** Name of the variable or header. */
   readonly name?: string;
   /** The argument in front of it. */
   readonly before?: string;

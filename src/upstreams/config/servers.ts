@@ -42,7 +42,7 @@ export interface DisabledServer {
   readonly disabledPrefix: string;
 }
 
-/** How the JSON Schema calls the shape of one server. */
+/** Name of the shape of one server in the JSON Schema. */
 export const SERVER_DEFINITION = 'server';
 
 export const serversShape: Shape<readonly (PlacedServer | DisabledServer)[]> = {
@@ -101,7 +101,7 @@ export async function completeServers(
 
 type NamingConfig = Pick<ServersConfig, 'separator' | 'names' | 'maxNameLength'>;
 
-/** By what the file or RUN_PROGRAMS_AS calls them. */
+/** Keyed by the names that the file or RUN_PROGRAMS_AS uses. */
 async function findUsers(
   servers: readonly PlacedServer[],
   { config: { upstreams }, findProgramUser }: FileSurroundings,
@@ -161,7 +161,7 @@ function checkName(
     );
 }
 
-/** Whether a name could begin with both. */
+/** True if a name could begin with both. */
 function overlap(one: string, other: string, separator: string): boolean {
   if (one === '' || other === '') return false;
   const [first, second] = [one + separator, other + separator];
@@ -217,9 +217,9 @@ type UnnamedServer = UnnamedHttpServer | UnnamedStdioServer;
 const httpOnly: readonly Member<unknown>[] = Object.values(httpMembers);
 const stdioOnly: readonly Member<unknown>[] = Object.values(stdioMembers);
 
-// What other programs write into the files that they share with us.
+// Members that other programs write into the files that they share with us.
 
-/** Of a server. They are about the program that asks its user, or about showing the server there. */
+/** Members of a server that are about the program that asks its user, or about showing the server there. */
 const IGNORED_SERVER_MEMBERS: readonly string[] = [
   '//',
   '_comment',

@@ -113,7 +113,7 @@ export function buildStdio(members: MemberReader): UnnamedStdioServer | undefine
   return command === undefined ? undefined : { kind: 'stdio', command, ...stdio, ...common };
 }
 
-/** By what the file or RUN_PROGRAMS_AS calls them. */
+/** Keyed by the names that the file or RUN_PROGRAMS_AS uses. */
 type Users = ReadonlyMap<string, FoundProgramUser>;
 
 /** With what its paths and its user lead to. Reports what is wrong with them, and what the settings rule out. */
@@ -149,7 +149,7 @@ function findUser(
     : report(found.message, stdioMembers.runAs);
 }
 
-/** What the dynamic linker and the C library load code by, before there is a program. */
+/** Variables by which the dynamic linker and the C library load code, before there is a program. */
 const LOADS_CODE = /^(LD_.*|GLIBC_TUNABLES|GCONV_PATH|LOCPATH|NLSPATH)$/;
 
 /** Until setpriv has changed the user, it runs in this environment with the rights of the gateway. */

@@ -17,16 +17,16 @@ import {
 import { wrapUpstream } from '../wrap-upstream.ts';
 import { isCallerOf, type Logins, toLoginError } from './logins.ts';
 
-/** Where the connection is missing or cannot be used, nothing is sent. */
+/** Nothing is sent if the connection is missing or cannot be used. */
 export function bindConnections<Config extends UpstreamConfig>(
   upstream: Upstream<Config>,
   logins: Logins,
 ): Upstream<Config> {
-  /** By owner. */
+  /** Keyed by owner. */
   const ids = createBoundedMap<string, string>(MAX_REMEMBERED);
   const listenings = new Set<Listening>();
 
-  /** What was heard last of a connection is remembered: what is kept of the server is found by it. */
+  /** The last word about a connection is remembered: what is kept of the server is found by it. */
   function getAccess(caller: UpstreamCaller): LoginAccess | Promise<LoginAccess> {
     const access = logins.getAccess(caller);
     return access instanceof Promise
@@ -54,7 +54,7 @@ export function bindConnections<Config extends UpstreamConfig>(
     return bindCaller(caller, access.connectionId);
   }
 
-  /** Where the connection is at hand, nothing is waited for. */
+  /** Nothing is waited for if the connection is at hand. */
   function withBound<Result>(
     caller: UpstreamCaller,
     run: (bound: UpstreamCaller) => Promise<Result>,
@@ -122,7 +122,7 @@ export function bindConnections<Config extends UpstreamConfig>(
   });
 }
 
-/** Of users of one server. */
+/** Users of one server. */
 const MAX_REMEMBERED = 10_000;
 
 interface Listening {
@@ -150,7 +150,7 @@ export function createListsByConnection(
   /** Undefined for who sees nothing of the server yet. */
   function chooseCaller(caller: UpstreamCaller, access: LoginAccess): UpstreamCaller | undefined {
     if (access.kind === 'active') return bindCaller(caller, access.connectionId);
-    // What cannot be had for a while is served as it was.
+    // A connection that cannot be had for a while is served as it was.
     return access.kind === 'unavailable' ? peekCaller(caller) : withoutLogin();
   }
 

@@ -126,7 +126,7 @@ export const withoutDoorAnswer = (relay: Relay): Relay =>
     ? { ...relay, answered: undefined }
     : relay;
 
-// What people and models are told. A link is for one user alone.
+// Texts for people and models. A link is for one user alone.
 
 function describeNeed(server: string, { why, scopes }: ConnectionNeeded): string {
   if (scopes !== undefined && scopes.length > 0)

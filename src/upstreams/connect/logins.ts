@@ -37,7 +37,7 @@ export function createLogins(server: ConnectionServer, parts: ConnectionParts | 
   };
 }
 
-/** Whether the caller's requests go by the connection of this owner. */
+/** True if the caller's requests go by the connection of this owner. */
 export function isCallerOf(
   { findOwner }: Pick<UpstreamLogins, 'findOwner'>,
   caller: UpstreamCaller,

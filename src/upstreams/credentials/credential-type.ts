@@ -16,7 +16,7 @@ export interface CredentialType<Auth extends TypedAuth = TypedAuth> {
   readonly type: Auth['type'];
   /** For editors; follows the type and a colon. */
   readonly summary: string;
-  /** What `auth` may have beside `type`. Types that have the same member share it. */
+  /** Members that `auth` may have beside `type`. Types that have the same member share it. */
   readonly members: readonly Member<unknown>[];
   /** Those without which it cannot be. */
   readonly required: readonly Member<unknown>[];
@@ -26,7 +26,7 @@ export interface CredentialType<Auth extends TypedAuth = TypedAuth> {
   readonly schema?: JsonObject;
   /** Undefined where what is missing was reported. */
   read(members: MemberReader): Auth | undefined;
-  /** What it needs of the settings. */
+  /** Requirements of the settings. */
   readonly requirements: readonly Requirement<Auth>[];
   /** The gateway itself has no credentials: the server answers nobody without a user's token. */
   readonly needsUser?: true;
@@ -92,7 +92,7 @@ export interface Requirement<Auth extends TypedAuth = TypedAuth> {
 
 export type NeededSettings = Pick<Config, 'admin' | 'auth' | 'oauth' | 'store'>;
 
-/** By what the tokens of callers come. */
+/** Sources of the tokens of callers. */
 export interface CallerTokens {
   readonly getProviderToken: GetProviderToken;
   /** Undefined without a provider: then no token can be exchanged. */
@@ -117,7 +117,7 @@ export interface CredentialServer {
   readonly auth: TypedAuth;
 }
 
-/** By lower-case name. */
+/** Keyed by lower-case name. */
 export type CredentialHeaders = Readonly<Record<string, string>>;
 
 /**
@@ -150,7 +150,7 @@ export interface TokenRefusal {
 /** Undefined for who has no token: the gateway itself, and callers without authentication. */
 export type GetToken = (caller: UpstreamCaller) => string | undefined | Promise<string | undefined>;
 
-/** Where the token is at hand, nothing is waited for. */
+/** Nothing is waited for if the token is at hand. */
 export const addToken = (
   getToken: GetToken,
   { isIssuedForServer }: Pick<CredentialType, 'isIssuedForServer'>,
@@ -178,11 +178,11 @@ function writeForeignToken(token: string | undefined): CredentialHeaders {
 
 const SCHEME = 'Bearer ';
 
-/** What `addToken` made the headers of. */
+/** The token of the headers that `addToken` made. */
 export const readToken = ({ authorization = '' }: CredentialHeaders): string =>
   authorization.slice(SCHEME.length);
 
-/** What a user without a token of the provider is told. */
+/** Told to a user without a token of the provider. */
 export const describeMissingToken = ({ grant }: UserContext): string =>
   grant?.isMachine ? OF_MACHINE : NO_PROVIDER_TOKEN;
 
@@ -210,7 +210,7 @@ export const AUDIENCE = {
       : report('"audience" is missing: name the audience that the token must be for.'),
 };
 
-/** Of types whose tokens are made of a caller's own. */
+/** For types whose tokens are made of a caller's own. */
 export const NEEDS_LOGIN: Requirement = {
   checkedAt: 'start',
   isMet: ({ auth }) => auth.required,

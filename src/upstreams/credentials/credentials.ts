@@ -31,7 +31,7 @@ const CREDENTIAL_TYPES = [identity, oauth, tokenExchange, forward] as const;
 
 type AuthOf<Type> = Type extends CredentialType<infer Auth> ? Auth : never;
 
-/** What tells the server who calls: `none` where the file has no `auth`. */
+/** The credentials that a server gets: `none` where the file has no `auth`. */
 export type UpstreamAuth = { readonly type: 'none' } | AuthOf<(typeof CREDENTIAL_TYPES)[number]>;
 
 const ALL_TYPES: readonly CredentialType[] = CREDENTIAL_TYPES;
@@ -85,7 +85,7 @@ const typeMember = defineMember(
   CREDENTIAL_TYPES.map(({ type, summary }) => `${type}: ${summary}`).join(' '),
 );
 
-/** Of all types, each once. */
+/** Members of all types, each once. */
 const typedMembers: readonly Member<unknown>[] = [
   ...new Set(ALL_TYPES.flatMap(({ members }) => members)),
 ];

@@ -52,7 +52,7 @@ function failToIssue(cause: unknown): never {
   throw new CredentialError('this service cannot sign now who calls', { cause });
 }
 
-/** Where servers find the keys. Without a server that has `identity` there is no such document. */
+/** The document in which servers find the keys. Without a server that has `identity` there is none. */
 const createKeySetEndpoint = (
   { getKeySet }: Pick<IdentityIssuer, 'getKeySet'>,
   isUsed: () => boolean,

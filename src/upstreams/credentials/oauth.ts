@@ -91,7 +91,7 @@ const resource: Shape<string | false> = {
     node.kind === 'scalar' && node.value === false ? false : resourceText.read(node, place),
 };
 
-/** What the gateway says there itself, and the member that changes it, if one does. */
+/** Parameters that the gateway sets itself, and the member that changes each, if one does. */
 const OWN_PARAMETERS: Readonly<Record<string, string | undefined>> = {
   client_assertion: undefined,
   client_assertion_type: undefined,
@@ -293,7 +293,7 @@ export const oauth = defineCredentialType<ConnectionAuth>({
   }),
 });
 
-/** What each member allows, and all of them together do not. */
+/** Combinations that are not allowed, though each member is. */
 function reportContradictions(auth: ConnectionAuth, { has, report: reportAt }: MemberReader): void {
   const { authorizationServer, clientAuth, pkce, owner } = auth;
   const hasSecret = has(members.clientSecret);

@@ -102,7 +102,7 @@ function createExchange(
   });
 }
 
-/** What a grant has of the provider is an access token always. */
+/** A grant always has an access token of the provider. */
 const hasOwnTokens = (oauth: Config['oauth']): boolean =>
   oauth.mode === 'broker' && oauth.tokens.kind === 'gateway';
 
@@ -132,9 +132,9 @@ const MAX_TOKENS = 2000;
 const MAX_FAILURES = 2000;
 /** A token must still be good when it arrives. */
 const RESERVE_MS = 5000;
-/** How long who has a token that is still good waits for the next one. */
+/** Milliseconds for which a caller with a token that is still good waits for the next one. */
 const RENEWAL_WAIT_MS = 1000;
-/** Where the provider does not say how long its token lives. */
+/** Assumed if the provider does not say how long its token lives. */
 const UNKNOWN_LIFETIME_SECONDS = 60;
 /** A model tries again at once: the provider must not hear of each try. */
 const FAILURE_MS = 3000;

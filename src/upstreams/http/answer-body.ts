@@ -8,7 +8,7 @@ import { createGrowingBuffer, type GrowingBuffer } from '../../platform/memory/g
 import { parseServerBytes } from '../messages/server-message.ts';
 
 export interface AnswerBody {
-  /** What is wrong with it; undefined while nothing is. */
+  /** Returns the problem of the body; undefined while there is none. */
   add(chunk: Buffer): string | undefined;
   /** As `add`, once nothing more comes. */
   end(): void;
@@ -29,7 +29,7 @@ const tooLong = (maxBytes: number) =>
 /** Kept as they came, and not copied; what comes behind them is, since of many small pieces each costs more than its bytes. */
 const MAX_PIECES = 16;
 
-/** Who is told what is read of a body. */
+/** Told what is read of a body. */
 export interface AnswerReader extends EventReader {
   /** All of a body that is a single value of JSON, in pieces; or nothing at all (202). */
   onBody(pieces: readonly Uint8Array[], bytes: number): void;
@@ -129,7 +129,7 @@ class EventBody implements AnswerBody {
   }
 }
 
-/** How the SDKs of MCP begin the event of a message. */
+/** The beginning of a message's event as the SDKs of MCP write it. */
 const MESSAGE_HEAD = /^(?:event: ?message\r?\n)?data: ?(?=\{)/;
 const MAX_MESSAGE_HEAD = 24;
 const MESSAGE_ENDS = ['\r\n\r\n', '\n\n'] as const;
@@ -156,9 +156,9 @@ function createEventSplitter(
 ): EventSplitter {
   const decoder = new StringDecoder('utf8');
   const toLineFeeds = createToLineFeeds();
-  /** Of the line that has begun. */
+  /** The line that has begun. */
   const held = createGrowingBuffer();
-  /** Of the event that has begun: about what its lines take so far. */
+  /** Bytes of the event that has begun: about what its lines take so far. */
   let heldOfEvent = 0;
   let commentBytes = 0;
   let hadLineEnd = false;
@@ -226,7 +226,7 @@ const COMMENT_BYTES = 3;
 const LINES_A_MESSAGE = 8;
 const EMPTY_LINE = '\n\n';
 
-/** How much follows the last empty line, which ends what had begun, be it an event or not; undefined where there is none. */
+/** The length of what follows the last empty line, which ends any event; undefined where there is none. */
 function measureBegun(text: string, isAtLine: boolean): number | undefined {
   const end = text.lastIndexOf(EMPTY_LINE);
   if (end !== -1) return text.length - end - EMPTY_LINE.length;
@@ -251,7 +251,7 @@ function countLineFeeds(text: string): number {
   return count;
 }
 
-/** Of a refusal no more than an error of JSON-RPC is read. */
+/** No more than an error of JSON-RPC is read of a refusal. */
 const MAX_REFUSAL_BYTES = 65_536;
 
 export function createRefusalBody(reader: Pick<AnswerReader, 'onRefusal'>): AnswerBody {
@@ -279,13 +279,13 @@ export interface EventCursor {
   /** Notes an event; false where it is among those that are remembered: a server may send more than it was asked for. */
   take(id: string): boolean;
   noteRetry(ms: number): void;
-  /** By which the server knows where to go on; undefined where it cannot. */
+  /** Tells the server where to go on; undefined where it cannot. */
   lastId(): string | undefined;
   /** Milliseconds that the server wants to be left alone for; undefined where it did not say. */
   retryMs(): number | undefined;
 }
 
-/** What a header can carry, and no more than is worth keeping for each call. */
+/** Fits into a header, and is no more than is worth keeping for each call. */
 const USABLE_ID = /^[\x21-\x7E](?:[\x20-\x7E]{0,510}[\x21-\x7E])?$/;
 /** A server that wants less would be asked without end. */
 const MIN_RETRY_MS = 500;

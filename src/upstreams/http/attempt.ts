@@ -25,7 +25,7 @@ export interface Sending<Result> {
   readonly headers: RequestHeaders;
   /** Cookies of its session; undefined if none are kept. */
   readonly cookies?: SessionCookies | undefined;
-  /** Of the GET by which an answer is read on whose stream has ended; undefined where that cannot be. */
+  /** For the GET by which an answer is read on whose stream has ended; undefined where that cannot be. */
   readonly resumeHeaders?: RequestHeaders;
   readonly timeoutMs: number;
   readonly signal?: CancelSignal | undefined;
@@ -39,10 +39,10 @@ export interface Sending<Result> {
   onAbandon?(id: number, reason: string): void;
   /** True if a 401 is about the session, and not about the token. */
   isAboutSession?(): Promise<boolean>;
-  /** What was sent with the last id has ended, however it did. */
+  /** The message sent with the last id has ended, however it did. */
   onSettled?(): void;
   /**
-   * What the last outcome comes to; may throw. Not by a promise of the outcome: each between a server and its caller costs
+   * Makes the result of the last outcome; may throw. Not by a promise of the outcome: each between a server and its caller costs
    * both.
    */
   conclude(outcome: CallOutcome): Result | Promise<Result>;
@@ -89,7 +89,7 @@ export interface CallSender {
 export class Attempt<Result> implements ServerCall<Result> {
   private readonly sender: CallSender;
   private readonly tried: Tried<Result>;
-  /** What went with it. */
+  /** Sent with it. */
   private readonly credentials: CredentialHeaders;
   readonly id: number;
   readonly exchange: ExchangeRequest;

@@ -156,7 +156,7 @@ export function createAvailabilityJudge(
   availability: Availability,
 ): Judge {
   const isPersonal = knowsUsers(config);
-  /** Of 401 and 403 nobody knows whom they concern, where users can be told apart. */
+  /** Nobody knows whom 401 and 403 concern, where users can be told apart. */
   const mayConcernAll = (status: number): boolean =>
     isDownStatus(status) || (status === 401 && !isPersonal);
 

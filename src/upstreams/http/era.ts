@@ -33,11 +33,11 @@ export interface EraMemory {
   find(caller: UpstreamCaller): Era | undefined;
   /** Asks the server; once for all who are told the same, and ask at the same time. */
   detect(caller: UpstreamCaller): Promise<Era>;
-  /** Whether it answers at all, whatever it says. @throws UpstreamError */
+  /** Resolves if it answers at all, whatever it says. @throws UpstreamError */
   reach(caller: UpstreamCaller): Promise<void>;
   /** @throws UpstreamError */
   isTokenRefused(caller: UpstreamCaller): Promise<boolean>;
-  /** Whether it is no longer the one that a request was sent in: asks again, unless that was just done. */
+  /** True if it is no longer the one that a request was sent in: asks again, unless that was just done. */
   hasChanged(caller: UpstreamCaller, before: Era): Promise<boolean>;
 }
 
@@ -46,7 +46,7 @@ interface AudienceEra {
   askedAt: number;
 }
 
-/** Of those who may be told something else; more than there are descriptions, as each is small. */
+/** Audiences that may be told something else; more than there are descriptions, as each is small. */
 const MAX_AUDIENCES = 10_000;
 const ASK_AGAIN_MS = 10_000;
 /** A server that never answers what it does not know is given up on by then. */
@@ -146,7 +146,7 @@ const DISCOVER = {
   logLevel: undefined,
 } as const;
 
-/** What `initialize` would be told, too. */
+/** True if `initialize` would be refused, too. */
 const isFinal = (status: number): boolean =>
   [401, 403, 429].includes(status) || isDownStatus(status);
 
@@ -168,7 +168,7 @@ export function createDescriptions(
   const memory = createDescriptionMemory();
   const isPersonal = knowsUsers(config);
   const nameAudience = createNameAudience(isPersonal);
-  // What is the same for all the gateway has just heard, when it looked whether the server is back.
+  // The gateway has just heard what is the same for all, when it looked whether the server is back.
   availability.onChange((isUp, _reason, wasUp) => {
     if (isPersonal && isUp && wasUp === false) memory.expireAll();
   });

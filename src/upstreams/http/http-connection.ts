@@ -54,14 +54,14 @@ export interface HttpConnection {
   close(): Promise<void>;
 }
 
-/** By which a server knows who calls, and the gateway how that went. */
+/** Tells a server who calls, and the gateway how that went. */
 export interface CallAccess extends Pick<CallSender, 'judge' | 'noteRefusal' | 'isTokenRefused'> {
   readonly getHeaders: GetHeaders;
 }
 
 /** Under the second within which a call of a server that is gone has its answer. */
 const CONNECT_TIMEOUT_MS = 900;
-/** What has no answer must not wait for long. */
+/** Messages without an answer must not wait for long. */
 const SEND_TIMEOUT_MS = 10_000;
 /** The body of what was accepted, so that its connection can be used again. */
 const REST_MS = 1000;
@@ -107,7 +107,7 @@ export function createHttpConnection(
     return joinHeaders(basis, await getHeaders(caller), headers);
   }
 
-  /** Where credentials are at hand, as for nearly all calls, nothing is waited for. */
+  /** Nothing is waited for if credentials are at hand, as for nearly all calls. */
   function tryCall<Result>(tried: Tried<Result>): Promise<Result> {
     const credentials = getHeaders(tried.caller);
     return credentials instanceof Promise
@@ -234,7 +234,7 @@ function writeRequest<Result>(id: number, sending: Sending<Result>): string {
   }
 }
 
-/** Of a header: services have names of their own beside Authorization, such as X-API-Key. */
+/** Names of headers: services have names of their own beside Authorization, such as X-API-Key. */
 const isTokenName = (name: string): boolean => /auth|token|key|secret/i.test(name);
 
 const nameUser = ({ user }: UpstreamCaller) => user && nameOwner(user);

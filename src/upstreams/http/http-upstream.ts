@@ -37,7 +37,7 @@ import { createSessionStream } from './session-stream.ts';
 import { createSseProtocol } from './sse-protocol.ts';
 import { speakStatelessEra } from './stateless-era.ts';
 
-/** What tells the server who calls (§18.6), beside the headers of the configuration. */
+/** Tells the server who calls (§18.6), beside the headers of the configuration. */
 export interface ServerAccess {
   readonly getHeaders: GetHeaders;
   /** Undefined where what the server says of a token changes nothing. */
@@ -122,7 +122,7 @@ export function createHttpUpstream(
   };
 }
 
-// What is said to a server: in the era that it speaks, after the handshake that the era wants.
+// Messages to a server: in the era that it speaks, after the handshake that the era wants.
 
 function createProtocol(
   runtime: UpstreamRuntime,

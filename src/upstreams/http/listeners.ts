@@ -1,4 +1,4 @@
-// Who wants to hear what changes at a server, and what is kept open for that: one stream for all that share a session.
+// Listeners to the changes of a server, and what is kept open for them: one stream for all that share a session.
 import { computePauseMs } from '../../platform/back-off.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { createCountedBus } from '../../platform/counted-bus.ts';
@@ -35,9 +35,9 @@ export interface ServerListeners {
   close(): void;
 }
 
-/** What a stream is for; the same object for as long as somebody listens. */
+/** The audience of a stream; the same object for as long as somebody listens. */
 export interface Audience {
-  /** Of several that share it the one with the newest token. */
+  /** The one with the newest token, if several share it. */
   readonly caller: UpstreamCaller;
   /** Resources of subscriptions of the stateless era. */
   readonly uris: readonly string[];
@@ -70,7 +70,7 @@ interface Watch {
   readonly sessionHash: string | undefined;
   readonly audience: Audience;
   readonly loop: RetryLoop;
-  /** What changes is missed now. */
+  /** True while changes are missed. */
   isGone: boolean;
 }
 
@@ -81,7 +81,7 @@ export function createServerListeners(
   { clock, log }: Pick<Runtime, 'clock' | 'log'>,
   { open, extend, describe }: ServerStreams,
 ): ServerListeners {
-  /** By the name of those who share a stream. */
+  /** Keyed by the name of those who share a stream. */
   const bus = createCountedBus<string, Entry, Watch>({
     start: startWatch,
     stop: ({ loop }) => loop.stop(),
@@ -106,7 +106,7 @@ export function createServerListeners(
       notify: (message) => tell(sharer, message),
       log: (params) => bus.publish(sharer, ({ listener }) => listener.logged?.(params)),
     };
-    /** What changed while no stream stood was missed, unless the server tells it now. */
+    /** Changes while no stream stood were missed, unless the server tells them now. */
     const attempt: StreamAttempt = (signal, onOpen) =>
       open(audience, signal, (isResumed) => {
         if (watch.isGone && isResumed !== true) tellMissed(sharer, watch.caller);
@@ -174,7 +174,7 @@ export function createServerListeners(
   };
 }
 
-// What is kept open for as long as somebody listens: tried again after a pause that grows.
+// A stream that is kept open for as long as somebody listens: tried again after a pause that grows.
 
 interface RetryLoop {
   /** Ends the attempt under way and begins another one at once. */
@@ -186,7 +186,7 @@ interface RetryLoop {
   stop(): void;
 }
 
-/** Whether another attempt makes sense before something has changed; in milliseconds, where the server has said when. */
+/** Says if another attempt makes sense before something has changed; in milliseconds, where the server has said when. */
 export type AttemptEnd = 'again' | 'never' | { readonly afterMs: number };
 
 /**
@@ -214,7 +214,7 @@ function startRetryLoop(clock: Clock, attempt: StreamAttempt): RetryLoop {
     let failures = 0;
     let cancelPause = () => {};
 
-    /** What stood before is not needed any more. */
+    /** The stream before is not needed any more. */
     function noteOpen(): void {
       release();
       release = () => {};
@@ -235,7 +235,7 @@ function startRetryLoop(clock: Clock, attempt: StreamAttempt): RetryLoop {
         cancelPause = clock.after(next.afterMs, () => void run());
         return;
       }
-      // What stood for a while is no server that refuses.
+      // A stream that stood for a while is none of a server that refuses.
       if (clock.monotonic() - startedAt >= BACK_OFF.longestMs) failures = 0;
       failures += 1;
       cancelPause = clock.after(computePauseMs(BACK_OFF, failures), () => void run());

@@ -7,7 +7,7 @@ import type { ServerListeners } from './listeners.ts';
 import type { QuestionStreams } from './question-streams.ts';
 import type { OpenCookies } from './session-cookies.ts';
 
-/** What is said to a server, by whichever transport of HTTP. */
+/** The protocol that is spoken to a server, by whichever transport of HTTP. */
 export interface Protocol
   extends Pick<
     Upstream,
@@ -16,7 +16,7 @@ export interface Protocol
   /** @throws UpstreamError while the server cannot be used. */
   probe(): Promise<void>;
   /**
-   * Whether the server itself refuses the token of the caller: what it is asked is no request of a client, and in no session of
+   * True if the server itself refuses the token of the caller: what it is asked is no request of a client, and in no session of
    * one. @throws UpstreamError where it does not say.
    */
   isTokenRefused(caller: UpstreamCaller): Promise<boolean>;

@@ -13,16 +13,16 @@ export type Reopen = (
 
 export interface Resumption {
   readonly cursor: EventCursor;
-  /** Whether the stream that has ended like this is read on; what comes of it is told to `onMessage` and `onEnd`. */
+  /** True if the stream that has ended like this is read on; what comes of it is told to `onMessage` and `onEnd`. */
   goOn(end: ExchangeEnd): boolean;
-  /** Whether what comes now comes on a stream that was opened again. */
+  /** True if what comes now comes on a stream that was opened again. */
   isReading(): boolean;
   stop(): void;
 }
 
 /** Between two attempts to come back, and before the first where the server does not say how long. */
 const BACK_OFF = { firstMs: 1000, longestMs: 30_000 };
-/** By these an event that comes again is known. */
+/** An event that comes again is known by these. */
 const REMEMBERED_IDS = 32;
 /** In a row: about a minute, in which a server may be started anew. */
 const MAX_FAILURES = 6;
@@ -37,7 +37,7 @@ export function createResumption(
   let failures = 0;
   let cancelPause = () => {};
   let stopStream = () => {};
-  /** What the call comes to where the server does not let it go on. */
+  /** The end of the call if the server does not let it go on. */
   let broken: ExchangeEnd | undefined;
 
   function goOn(end: ExchangeEnd): boolean {

@@ -42,7 +42,7 @@ export interface ServerCall<Result> {
   /** False in an era whose streams end with their connection. */
   readonly canReopen: boolean;
   readonly reopen: Reopen;
-  /** What the call comes to by how it ended. May throw, as what follows may. */
+  /** Makes the result of the call by how it ended. May throw, as what follows may. */
   conclude(outcome: CallOutcome): Result | Promise<Result>;
   concludeFailure(error: UpstreamError): Result | Promise<Result>;
 }
@@ -131,7 +131,7 @@ class OpenCall<Result> implements ExchangeListener {
     );
     call.onStart(this.deadline);
     const exchange = startExchange(route, call.exchange, this);
-    // What could not even be sent has ended by now.
+    // A call that could not even be sent has ended by now.
     if (this.call === undefined) return;
     this.exchange = exchange;
     if (signal === undefined) return;
@@ -219,7 +219,7 @@ class OpenCall<Result> implements ExchangeListener {
     this.cancelLinger = this.clock.after(LINGER_MS, () => this.exchange?.stop());
   }
 
-  /** How the call ends by this message: undefined where it goes on. */
+  /** The end of the call by this message: undefined where it goes on. */
   private takeMessage(
     call: ServerCall<Result>,
     message: Exclude<ServerMessage, ServerRequest>,
@@ -286,7 +286,7 @@ class OpenCall<Result> implements ExchangeListener {
 const createAbortedError = () =>
   new UpstreamError('aborted', 'nobody waits for its answer any more');
 
-// What the outcome of a call means to whoever asked.
+// The meaning of a call's outcome to its caller.
 
 /** @throws UpstreamError */
 export function getResult(outcome: CallOutcome): JsonObject {

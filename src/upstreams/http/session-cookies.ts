@@ -73,7 +73,7 @@ export class SessionCookies {
     if (hasNewName) this.onNewName?.();
   }
 
-  /** Whether it has one of a name that the other has not. */
+  /** True if it has one of a name that the other has not. */
   hasNews(other: SessionCookies | undefined): boolean {
     return [...this.cookies.keys()].some((key) => other?.cookies.has(key) !== true);
   }

@@ -49,13 +49,13 @@ export interface SessionEra {
   ): Promise<JsonObject>;
   /** Opens a session that is ended at once, only to hear what the server says. */
   introduce(caller: UpstreamCaller): Promise<void>;
-  /** By a session that is ended at once. @throws UpstreamError */
+  /** Uses a session that is ended at once. @throws UpstreamError */
   isTokenRefused(caller: UpstreamCaller): Promise<boolean>;
   readonly sessions: ServerSessions;
   readonly findSessionState: FindSessionState;
 }
 
-/** By which records of its sessions are told from those of other servers. */
+/** Tells records of its sessions from those of other servers. */
 export const nameHttpServer = ({ name, url }: HttpUpstreamConfig): string => `${name} ${url}`;
 
 const REFUSAL = 'it refuses to begin (initialize)';

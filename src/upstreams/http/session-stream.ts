@@ -151,7 +151,7 @@ export function createSessionStream(
         }
       }
 
-      /** Where it is of no call, it is the client's own only if both have sessions. */
+      /** A message of no call is the client's own only if both have sessions. */
       function log(params: JsonObject): void {
         const only = session.openRequests.findOnly();
         if (only?.onLog !== undefined) only.onLog(params);
@@ -231,7 +231,7 @@ const isForOthers = (
   session: ServerSession,
 ): boolean => isQuestion(message) && listAskable(caller, session).length === 0;
 
-/** Of the other era nothing is asked for the stream of a session. */
+/** Nothing is asked of the other era for the stream of a session. */
 const askNothing = async () => ({});
 
 const SUBSCRIBE = {

@@ -24,7 +24,7 @@ export interface ServerSessions {
 /** @throws UpstreamError where the session is of no use. */
 type Test = (session: ServerSession) => Promise<void>;
 
-/** How sessions begin and end at a server. */
+/** The beginning and the end of sessions at a server. */
 export interface SessionLife {
   /** `initialize`; on trial where nothing else may follow from how that ends. */
   readonly initialize: (caller: UpstreamCaller, isTrial?: true) => Promise<ServerSession>;
@@ -40,7 +40,7 @@ export interface SessionLife {
 
 interface Entry {
   readonly session: ServerSession;
-  /** Whose credentials end it, where it is shared; undefined for that of a client's session. */
+  /** The caller whose credentials end it, if it is shared; undefined for that of a client's session. */
   sharedBy: UpstreamCaller | undefined;
   /** The client's session, which is the key of its record. */
   readonly sessionId: string | undefined;
@@ -67,7 +67,7 @@ export function createServerSessions(
   function find(caller: UpstreamCaller): ServerSession | undefined {
     const entry = entries.get(nameSharer(caller));
     if (entry === undefined) return undefined;
-    // Of several tokens the newest is valid for longest.
+    // The newest of several tokens is valid for longest.
     if (isShared(caller)) entry.sharedBy = caller;
     touch(caller, entry.session);
     return entry.session;

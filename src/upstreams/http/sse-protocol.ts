@@ -32,7 +32,7 @@ import { nameSharer } from './server-session.ts';
 
 interface Entry {
   readonly opening: Promise<SseChannel>;
-  /** Of the client's session that it ends with; undefined where it is shared. */
+  /** The client's session that it ends with; undefined where it is shared. */
   readonly sessionId: string | undefined;
   usedAt: number;
   /** When it was last asked whether its session goes on. */
@@ -198,7 +198,7 @@ export function createSseProtocol(
       const channel = await open(GATEWAY_CALLER);
       channel.close();
     },
-    // What is sent has no answer of its own by which a token could be refused.
+    // Sent messages have no answers of their own by which a token could be refused.
     isTokenRefused: async () => false,
     async endSession(caller) {
       const entry = entries.get(nameSharer(caller));
@@ -297,7 +297,7 @@ async function openSseChannel(
     tellEnd();
   }
 
-  /** What the server does not take it does not answer either. */
+  /** A message that the server does not take it does not answer either. */
   function judgePost({ id }: JsonObject, posted: ExchangeEnd): void {
     if (posted.kind === 'failed') end(posted.error);
     else if (posted.kind === 'refused' && posted.status === 404) {

@@ -9,7 +9,7 @@ import type { ListKind } from '../../protocol/list-kinds.ts';
 
 export const LOCK_FILE_NAME = 'postern.lock';
 
-/** What was approved, by server. */
+/** Everything that was approved, by server. */
 export interface LockFile {
   readonly servers: ReadonlyMap<string, LockedServer>;
 }
@@ -18,12 +18,12 @@ export interface LockedServer {
   /** Undefined where it has none. Several where they differ between users, as with each tool and prompt. */
   readonly instructions: readonly Fingerprint[] | undefined;
   readonly prompts: LockedItems;
-  /** By their URIs. */
+  /** Keyed by their URIs. */
   readonly skills: LockedItems;
   readonly tools: LockedItems;
 }
 
-/** By the server's own names. */
+/** Keyed by the server's own names. */
 export type LockedItems = ReadonlyMap<string, readonly Fingerprint[]>;
 
 export const EMPTY_LOCK_FILE: LockFile = { servers: new Map() };
@@ -168,12 +168,12 @@ export interface StoredLock {
 
 // §18.7: what of a tool, a prompt, a skill and the instructions is approved, as hashes.
 
-/** What is listed. */
+/** Items that servers list. */
 export type LockedItemKind = 'tool' | 'prompt' | 'skill';
 
 export type LockedKind = LockedItemKind | 'instructions';
 
-/** Where each is listed, and by which member it is found. */
+/** The list of each kind, and the member by which an item is found. */
 export const LOCKED_ITEMS = {
   prompt: { list: 'prompts', key: 'name' },
   skill: { list: 'skills', key: 'uri' },
@@ -195,7 +195,7 @@ export const LOCKED_ITEM_KINDS = [
 export const findLockedKind = (list: ListKind): LockedItemKind | undefined =>
   LOCKED_ITEM_KINDS.find((kind) => LOCKED_ITEMS[kind].list === list);
 
-/** What was approved of one item. */
+/** The approved form of one item. */
 export interface Fingerprint {
   /** SHA-256 (hex) over the RFC 8785 form of the members that the lock is about. */
   readonly sha256: string;
@@ -203,7 +203,7 @@ export interface Fingerprint {
   readonly parts: Readonly<Record<string, string>>;
 }
 
-/** What the lock is about: what a client's model reads, and the name by which it calls. */
+/** Members that are locked: those that a client's model reads, and the name by which it calls. */
 const MEMBERS: Readonly<Record<LockedKind, readonly string[]>> = {
   tool: ['name', 'title', 'description', 'inputSchema', 'outputSchema', 'annotations'],
   prompt: ['name', 'title', 'description', 'arguments'],
@@ -239,7 +239,7 @@ export function computeSha256(kind: LockedKind, item: unknown): string | undefin
   }
 }
 
-/** What of the item the lock is about. */
+/** The part of the item that is locked. */
 export function selectMembers(kind: LockedKind, item: unknown): JsonObject {
   const source = isObject(item) ? item : { text: item };
   const present = MEMBERS[kind].filter((name) => source[name] !== undefined);

@@ -19,13 +19,13 @@ export type LockVerdict = 'approved' | 'new' | 'changed';
 
 export interface Lock {
   /**
-   * Whether what the server says was approved. `item` as the server wrote it: a member of its list (by its own
+   * True if what the server says was approved. `item` as the server wrote it: a member of its list (by its own
    * name), or the text of its instructions. The answer for an object is remembered with it: items are not changed.
    */
   check(server: string, kind: LockedKind, item: unknown): LockVerdict;
-  /** Whether anything was approved under this own name of the server. */
+  /** True if anything was approved under this own name of the server. */
   knows(server: string, kind: LockedItemKind, name: string): boolean;
-  /** Of what was changed: which members, such as `description`. None where the lock does not say. */
+  /** The members that were changed, such as `description`. None where the lock does not say. */
   findChanges(server: string, kind: LockedKind, item: unknown): readonly string[];
 }
 

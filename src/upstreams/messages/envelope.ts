@@ -1,4 +1,4 @@
-// What the gateway adds to a request: progress token, trace, and in 2026-07-28 what each request says of itself, also in
+// Additions of the gateway to a request: progress token, trace, and in 2026-07-28 what each request says of itself, also in
 // headers.
 
 import type { ClientCapabilities } from '../../mcp/catalog/client-requests.ts';
@@ -55,7 +55,7 @@ function declareElicitation({ elicitation, elicitationUrl }: ClientCapabilities)
   return { elicitation: elicitation ? { form: {}, url: {} } : { url: {} } };
 }
 
-/** What of a request goes into its params. */
+/** The part of a request that goes into its params. */
 type Enveloped = Pick<UpstreamRequest, 'params' | 'trace' | 'logLevel' | 'onProgress'>;
 
 /** The params of a request of the session era. */
@@ -110,7 +110,7 @@ function describeCall({ trace, onProgress }: Enveloped, token: number): JsonObje
 // §18.6: the headers of a request: what the configuration and the credentials say, and what MCP asks for.
 // Nothing of the client's request is among them.
 
-/** What belongs to a connection, or is decided by the transport (RFC 9110 §7.6.1). */
+/** Headers of a connection, or decided by the transport (RFC 9110 §7.6.1). */
 const OWN_TO_TRANSPORT: ReadonlySet<string> = new Set([
   'accept',
   'connection',
@@ -157,7 +157,7 @@ export function traceInHeaders({ trace }: UpstreamRequest): RequestHeaders {
 
 const NO_HEADERS: RequestHeaders = [];
 
-/** What a header cannot carry, or would lose at its ends, goes as `=?base64?…?=`. */
+/** A value that a header cannot carry, or would lose at its ends, goes as `=?base64?…?=`. */
 export const encodeHeader = (value: string): string =>
   /^(?!=\?base64\?)(?:[\x21-\x7E](?:[\t\x20-\x7E]*[\x21-\x7E])?)?$/.test(value)
     ? value

@@ -215,7 +215,7 @@ export function routeToRequest(
   return true;
 }
 
-/** What a server says to whoever listens. */
+/** Told by a server to all who listen. */
 export type ServerChange =
   | { readonly kind: 'list'; readonly list: ListName }
   | { readonly kind: 'resource'; readonly uri: string }

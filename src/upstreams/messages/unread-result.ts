@@ -54,7 +54,7 @@ export function createUnreadResult({
   return result;
 }
 
-/** Whether nothing in the result names a resource, which nobody had to read it for. */
+/** True if nothing in the result names a resource, which nobody had to read it for. */
 export const isUnread = (result: object): boolean => unread.has(result);
 
 const unread = new WeakSet<object>();
@@ -62,12 +62,12 @@ const unread = new WeakSet<object>();
 /** Members that say how a call goes on, that are not for the client, or that have to be checked. */
 const READ: ReadonlySet<string> = new Set(['resultType', 'cache', 'messages']);
 /**
- * How the types of links and of embedded resources begin; and fewer values than a response may have, since all are parsed as soon
+ * The beginnings of the types of links and embedded resources. Fewer values than a response may have, since all are parsed as soon
  * as somebody asks for one.
  */
 const SCAN_RULES = { sought: Buffer.from('resource').readBigUInt64LE(), maxValues: 400_000 };
 
-/** Whether all of it is as MCP has it. Which method it answers is not known here: content is a tool's, `contents` a resource's. */
+/** True if all of it is as MCP has it. Which method it answers is not known here: content is a tool's, `contents` a resource's. */
 function isFitting(bytes: Buffer, scanned: ScannedObject): boolean {
   const outline = readOutline(bytes, scanned);
   if (outline === undefined) return false;

@@ -13,7 +13,7 @@ import { nameAskerInMessage } from './questions.ts';
 import type { RelayedRequest } from './server-request.ts';
 
 /**
- * What a failed call of this method comes to: a result that the client's model can read, or for what has no such
+ * Makes the result of a failed call of this method: one that the client's model can read, or for methods without such
  * results a JSON-RPC error.
  *
  * @throws GatewayError; and what is no failure of a server, as it was thrown.

@@ -44,7 +44,7 @@ export function toQuestionError(thrown: unknown, isCancelled: boolean): Upstream
   return isOver ? refuseAsOver(thrown.message) : refuseQuestion(thrown.message);
 }
 
-/** What somebody else wrote as a question; undefined where it is none. */
+/** Reads what somebody else wrote as a question; undefined where it is none. */
 export function readQuestion(value: unknown): UpstreamQuestion | undefined {
   const { method, params = {} } = isObject(value) ? value : {};
   return typeof method === 'string' && isObject(params) ? { method, params } : undefined;
@@ -99,7 +99,7 @@ export function nameAsker(server: string, question: UpstreamQuestion): UpstreamQ
   return { ...question, params: { ...others, systemPrompt: tell(server, params.systemPrompt) } };
 }
 
-/** Of params of an elicitation. */
+/** Takes the params of an elicitation. */
 export const nameAskerInMessage = (server: string, params: JsonObject): JsonObject => ({
   ...params,
   message: tell(server, params.message),

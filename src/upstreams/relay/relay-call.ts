@@ -128,7 +128,7 @@ function toRawResult(
     const isValue = !isUnread(result) && result.structuredContent !== null;
     return relay.era === 'session' && isValue ? toSessionResult(result) : result;
   }
-  // What it says of a task is read, and not passed on as it is (§29.5).
+  // The server's word about a task is read, and not passed on as it is (§29.5).
   if (result.resultType === 'task' || method.startsWith('tasks/')) {
     const { cache: _cache, ...said } = result;
     return noteCopy(result, said);
@@ -174,7 +174,7 @@ function toSessionResult(shown: RawResult): RawResult {
   return cache === undefined ? members : Object.assign(members, { cache });
 }
 
-/** Of those servers say how long their result may be kept. */
+/** Servers say how long results of these may be kept. */
 const CACHED: ReadonlySet<string> = new Set(['resources/read', 'skills/get']);
 
 /** `cache` is the gateway's own word. */

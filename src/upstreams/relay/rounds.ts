@@ -14,7 +14,7 @@ import type { UpstreamQuestion } from '../upstream.ts';
 import { CallRefusedError } from './failures.ts';
 import { findQuestionProblem, readQuestion } from './questions.ts';
 
-/** What a request brings of its rounds before. */
+/** The answers that a request brings of its rounds before. */
 export interface RoundAnswers {
   readonly inputResponses?: JsonObject;
   readonly requestState?: string;
@@ -24,20 +24,20 @@ export type RoundQuestions = Readonly<Record<string, UpstreamQuestion>>;
 
 /** A request, as it is sent in rounds. */
 export interface RoundsRequest {
-  /** Of the server, for messages. */
+  /** Name of the server, for messages. */
   readonly server: string;
   readonly capabilities: ClientCapabilities;
   /** Undefined where no guard looks at what is asked. */
   readonly questionGuards: QuestionGuards | undefined;
   readonly first: RoundAnswers;
-  /** Whether the server was told that the client can have tasks (§29). */
+  /** True if the server was told that the client can have tasks (§29). */
   readonly mayBeTask: boolean;
   send(answers: RoundAnswers): Promise<JsonObject>;
   /** Resolves to the answers by the keys of the questions. */
   ask(questions: RoundQuestions, requestState: string | undefined): Promise<JsonObject>;
 }
 
-/** Of a call that was not asked yet. */
+/** For a call that was not asked yet. */
 export const NO_ANSWERS: RoundAnswers = {};
 
 /** Params of the request, with the answers of its rounds. */
@@ -140,7 +140,7 @@ function readQuestions(
 // call, so it could not tell a replay from the first time.
 
 /**
- * Whether these answers, named when they were asked for, come for the first time, at any replica.
+ * True if these answers, named when they were asked for, come for the first time, at any replica.
  *
  * @throws GatewayError `internal_error` when the store does not say.
  */

@@ -33,7 +33,7 @@ import type {
   SuspendedCalls,
 } from './suspended/suspended-calls.ts';
 
-/** Where a call goes on that waits for an answer. */
+/** The place at which a call goes on that waits for an answer. */
 type Place = Pick<ClientReply, 'id' | 'replica'>;
 
 export async function relayToStatelessClient(
@@ -71,7 +71,7 @@ export async function relayToStatelessClient(
     const outcome = await suspendedCalls
       .resume(reply, toListener(context))
       .catch((cause: unknown) => {
-        // What is no failure of the server is one of the store.
+        // Any failure but the server's is one of the store.
         throw cause instanceof UpstreamError
           ? cause
           : new GatewayError('internal_error', { cause });
@@ -171,7 +171,7 @@ function toListener(context: Context): CallListener {
   };
 }
 
-/** What the client answered to a server that waits for it. */
+/** The client's answer to a server that waits for it. */
 function readReply(
   server: string,
   user: string | undefined,
@@ -186,7 +186,7 @@ function readReply(
   return { id, user, server, replica, key, answer: answered.inputResponses[key] };
 }
 
-/** What the client answered to a server that gets the request again; nothing where it was not asked before. */
+/** The client's answers to a server that gets the request again; none where it was not asked before. */
 async function readAnswers(
   server: string,
   { answered, questionGuards }: StatelessRelay,
@@ -207,7 +207,7 @@ async function readAnswers(
   };
 }
 
-/** By the keys of the questions: guards look at an answer by what was asked. */
+/** Keyed as the questions are: guards look at an answer by what was asked. */
 const listMethods = (questions: RoundQuestions): Readonly<Record<string, string>> =>
   Object.fromEntries(Object.entries(questions).map(([key, { method }]) => [key, method]));
 

@@ -7,13 +7,13 @@ import { listMeanings, listNameTerms, listTerms, spellOut } from './vocabulary.t
 
 /** Characters of a query that are read. */
 export const MAX_QUERY = 500;
-/** What a tool is called with says little of the tool: addresses, and what stands in quotes. */
+/** Arguments say little of the tool: addresses, and what stands in quotes. */
 const VALUES = /\S{1,200}@\S{1,200}|https?:\/\/\S{1,400}|"[^"]{0,400}"|“[^”]{0,400}”/g;
 /** Terms of a query that count, in its order. */
 const MAX_TERMS = 32;
-/** How soon more of the same term says nothing new (`k1` of BM25). */
+/** The point from which more of the same term says nothing new (`k1` of BM25). */
 const SATURATION = 1.65;
-/** What another word of the same meaning counts. */
+/** The share of another word of the same meaning. */
 const OTHER_WORD = 0.8;
 
 interface QueryTerm {
@@ -96,11 +96,11 @@ interface Document {
 
 /** A part of a tool's definition. */
 interface Part {
-  /** What each place counts where the part has `length` terms. */
+  /** The weight of each place where the part has `length` terms. */
   readonly weight: number;
-  /** How many terms are usual. */
+  /** The usual number of terms. */
   readonly length: number;
-  /** How much less one place says in a longer part: 0 to 1 (`b` of BM25F). */
+  /** The loss of each place in a longer part: 0 to 1 (`b` of BM25F). */
   readonly penalty: number;
   list(entry: Entry): readonly string[];
 }
@@ -183,7 +183,7 @@ function hashTerm(term: string): number {
   return hash >>> 0;
 }
 
-/** How much the term says of the tool; 0 where it is not there. */
+/** The weight of the term in the tool; 0 where it is not there. */
 function findWeight({ hashes, weights }: Document, hash: number): number {
   let low = 0;
   let high = hashes.length;

@@ -186,10 +186,10 @@ function readInnerCall(args: JsonObject): InnerCall {
   return { name, args: isObject(args.arguments) ? args.arguments : {} };
 }
 
-/** What is for apps alone no model is shown (ext-apps, "Resource Discovery"). */
+/** Tools for apps alone are shown to no model (ext-apps, "Resource Discovery"). */
 const canBeFound = ({ name, item }: Entry): boolean => !isSearchTool(name) && !isForAppsAlone(item);
 
-/** What such a view lists of its own: nothing where nothing can be found, so that it is as empty as any other view. */
+/** The view's own tools: none where nothing can be found, so that it is as empty as any other view. */
 const listOwn = (visible: readonly Entry[]): readonly JsonObject[] =>
   visible.length === 0 ? [] : listSearchTools(describeServers(visible));
 

@@ -135,7 +135,7 @@ export function findArgumentProblem(tool: SearchTool, args: JsonObject): string 
 /** Tokens of one result's names, descriptions and schemas. */
 const MAX_TOKENS = 4_000;
 
-/** Of a tool whose schema is left out. */
+/** For a tool whose schema is left out. */
 const MAX_SHORT_DESCRIPTION = 300;
 const MAX_SHORT_ARGUMENTS = 20;
 const MAX_SHORT_NAME = 64;
@@ -146,7 +146,7 @@ interface ShownTools {
   readonly leftOut: readonly string[];
 }
 
-/** What does not fit is shown shortly, and keeps no smaller one after it out. */
+/** A tool that does not fit is shown shortly, and keeps no smaller one after it out. */
 export function showTools(entries: readonly Entry[], countTokens: CountTokens): ShownTools {
   const leftOut: string[] = [];
   let left = MAX_TOKENS;
@@ -217,7 +217,7 @@ const EXAMPLES = [5, 3, 1, 0] as const;
 const MAX_EXAMPLE = 40;
 
 /**
- * By names of tools alone, which the lock, the rules and the guards have let through for this caller: a server's own words about
+ * Uses names of tools alone, which the lock, the rules and the guards have let through for this caller: a server's own words about
  * itself would stand here as the gateway's.
  */
 export function describeServers(entries: readonly Entry[]): string {

@@ -2,7 +2,7 @@
 
 /** Characters that are read of one text: what is longer costs no more. */
 const MAX_TEXT = 2_048;
-/** Of one word. */
+/** Characters of one word. */
 const MAX_WORD = 40;
 
 /**
@@ -159,7 +159,7 @@ book reserve booking reservation
 call phone
 `;
 
-/** What is said shortly, and the words that it stands for. */
+/** Short forms, and the words that they stand for. */
 const SPELLED_OUT: Readonly<Record<string, readonly string[]>> = {
   cpu: ['metric'],
   db: ['database'],
@@ -187,10 +187,10 @@ const spelledOut = new Map(
   Object.entries(SPELLED_OUT).map(([short, words]) => [short, words.map(stem)]),
 );
 
-/** Of a term; terms of their own, which documents that have another word of the same meaning have, too. */
+/** The meanings of a term: terms of their own, which documents that have another word of the same meaning have, too. */
 export const listMeanings = (term: string): readonly string[] => meanings.get(term) ?? NONE;
 
-/** What the term of a query stands for, beside itself. */
+/** The words that the term of a query stands for, beside itself. */
 export const spellOut = (term: string): readonly string[] => spelledOut.get(term) ?? NONE;
 
 const NONE: readonly string[] = [];

@@ -41,7 +41,7 @@ export function createServeSkills(
   const { view, access, getPlan } = path;
   const getItem = (entry: Entry) => (view.shown === 'own' ? entry.ownItem : entry.item);
 
-  /** What a server says of its failure no guard would have looked at. */
+  /** Sends a request; no guard would have looked at the server's words about a failure. */
   async function ask(
     server: string,
     request: RelayedRequest,
@@ -117,7 +117,7 @@ export function createServeSkills(
     return true;
   }
 
-  // What lies in a directory.
+  // The contents of a directory.
 
   async function readDirectory(
     uri: string,
@@ -219,10 +219,10 @@ interface ReadPage {
   readonly nextCursor: unknown;
 }
 
-/** Of one page. */
+/** Entries of one page. */
 const MAX_CHILDREN = 10_000;
 
-/** By which rules and views judge a directory: a pattern for all that is in it (`skill://refunds/*`) fits it, too. */
+/** The form by which rules and views judge a directory: a pattern for all that is in it (`skill://refunds/*`) fits it, too. */
 const toDirectory = (uri: string): string => (uri.endsWith('/') ? uri : `${uri}/`);
 
 const NO_LIST = { ttlMs: 0, fingerprint: '', bytes: 0, cut: undefined };

@@ -129,7 +129,7 @@ function watchChild(
     counted?.note(piece.length, output.heldBytes + messages.waitingBytes);
   });
   readErrorOutput(child.stderr, clock, handlers.onErrorLine);
-  // What breaks a stream is told by the child's end.
+  // The child's end tells what breaks a stream.
   for (const stream of [child, child.stdin, child.stdout, child.stderr]) {
     stream.on('error', () => {});
   }
@@ -204,9 +204,9 @@ function killAll(): void {
 export interface EndReason {
   /** Goes on a sentence about the server: `its process ended with exit code 1`. Clients may see it. */
   readonly what: string;
-  /** How requests under way fail; `unavailable` unless given. */
+  /** The failure of requests under way; `unavailable` unless given. */
   readonly failure?: UpstreamFailure;
-  /** What the operator can do, as a sentence; it may name paths. */
+  /** A sentence about what the operator can do; it may name paths. */
   readonly advice?: string;
   /** The last lines of its error output, for the operator alone. */
   readonly lastWords?: readonly string[];
@@ -231,7 +231,7 @@ const explainExit = (
     }),
 });
 
-/** How setpriv ends where it cannot execute a command, or cannot find it or change the user. */
+/** Exit codes of setpriv if it cannot execute a command, or cannot find it or change the user. */
 const [NOT_EXECUTABLE, NOT_STARTED] = [126, 127];
 
 function explainStart(config: StdioUpstreamConfig, error: unknown): EndReason {
@@ -272,7 +272,7 @@ function adviseOnMissing(command: string): string {
 // any user. https://man7.org/linux/man-pages/man1/setpriv.1.html
 
 /**
- * Where systems have it. Not by the PATH: that of a program may name a folder that the program writes to, and until it
+ * The paths at which systems have it. Not by the PATH: that of a program may name a folder that the program writes to, and until it
  * has changed the user, setpriv has the rights of the gateway.
  */
 const SETPRIV_PATHS = [
@@ -291,7 +291,7 @@ interface Command {
 const findSetpriv = (): string =>
   SETPRIV_PATHS.find((path) => existsSync(path)) ?? SETPRIV_PATHS[0];
 
-/** What is started in place of the command of a server. */
+/** Started in place of the command of a server. */
 const toCommand = ({ command, args, runAs }: StdioUpstreamConfig): Command =>
   runAs === undefined ? { command, args } : runCommandAs(runAs, { command, args });
 

@@ -19,7 +19,7 @@ import {
 import { GATEWAY_CALLER, type UpstreamDescription, UpstreamError } from '../upstream.ts';
 import type { RpcConnection } from './rpc-connection.ts';
 
-/** What is sent first: servers of the session era may ignore `server/discover`, or even end by it. */
+/** Sent first: servers of the session era may ignore `server/discover`, or even end by it. */
 export type FirstRequest = 'server/discover' | 'initialize';
 
 /** Milliseconds for `server/discover`: a server that does not know it may leave it unanswered. */

@@ -29,10 +29,10 @@ interface Listening {
   readonly listener: UpstreamListener;
 }
 
-/** What is known of a key's process, whether it runs or not. */
+/** Everything that is known of a key's process, whether it runs or not. */
 interface Room {
   readonly subscriptions: Subscriptions;
-  /** Whether there ever was a process. */
+  /** True if there ever was a process. */
   wasConnected: boolean;
 }
 
@@ -54,9 +54,9 @@ export function createProgramListeners(
   const { clock, log } = runtime;
   const { name, isolation } = config;
   const rooms = new Map<string, Room>();
-  /** By the id of their process's key. */
+  /** Keyed by the id of their process's key. */
   const listening = createCountedBus<string, Listening>({ onError });
-  /** What ends the watch over sessions that have subscriptions here, with or without a stream. */
+  /** Ends the watch over sessions that have subscriptions here, with or without a stream. */
   const held = new Map<string, () => void>();
   const replicas = hasReplicas
     ? createStdioReplicas(runtime, config, (keyId, uri) => tell(keyId, { kind: 'resource', uri }))
@@ -106,7 +106,7 @@ export function createProgramListeners(
     return owners.some((owner) => subscriptions?.isWanted(owner, uri));
   }
 
-  /** What the client's session has subscribed to, at whichever replica: also where there is no process just now. */
+  /** Takes up the subscriptions of the client's session, at whichever replica: also where there is no process just now. */
   async function takeUp(caller: UpstreamCaller, sessionId: string, uris: readonly string[]) {
     const { replaceAll } = findSubscriptions(caller);
     replaceAll(sessionId, uris);
@@ -161,7 +161,7 @@ export function createProgramListeners(
       const subscriptions = findSubscriptions(caller);
       const entry = { sessionId, listener };
       const stop = listening.subscribe(findProcessKey(isolation, caller).id, entry);
-      // What the server does not agree to is not told of.
+      // Resources that the server does not agree to are not told of.
       for (const uri of uris) subscriptions.add(entry, uri).catch(() => {});
       // Starts a process where none runs: it alone can tell of changes.
       if (uris.length > 0) wake(caller).catch(() => {});
@@ -206,13 +206,13 @@ export function createProgramListeners(
       room.wasConnected = true;
       room.subscriptions.connect(running, timeoutMs);
       if (!wasConnected) return;
-      // What has changed while no process was there was missed.
+      // Changes while no process was there were missed.
       for (const list of findListsThatChange(running.description)) {
         tell(key.id, { kind: 'list', list });
       }
     },
     disconnect: ({ id }: ProcessKey) => rooms.get(id)?.subscriptions.disconnect(),
-    /** Whether somebody subscribed to a resource of the key's process. */
+    /** True if somebody subscribed to a resource of the key's process. */
     hasSubscriptions,
     async endSession({ sessionId }: UpstreamCaller) {
       if (sessionId === undefined) return;

@@ -6,7 +6,7 @@ import { nameOwner } from '../../store/owner.ts';
 import { readEchoedNumber } from '../messages/server-message.ts';
 import { type UpstreamCaller, UpstreamError, type UpstreamRequest } from '../upstream.ts';
 
-/** What is kept of a request while it is under way: not its params, which may be large. */
+/** The part of a request that is kept while it is under way: not its params, which may be large. */
 export interface RequestHandlers
   extends Pick<UpstreamRequest, 'onProgress' | 'onLog' | 'onRequest' | 'onElicitationComplete'> {
   readonly caller: UpstreamCaller;
@@ -22,7 +22,7 @@ export interface PendingRequest extends RequestHandlers {
 
 export type OpenRequests = ReturnType<typeof createOpenRequests>;
 
-/** What ends a request before its answer. */
+/** Ends a request before its answer. */
 export interface RequestEnd {
   readonly signal: CancelSignal | undefined;
   /** Milliseconds without progress. */

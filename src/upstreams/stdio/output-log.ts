@@ -116,7 +116,7 @@ function selectLines(piece: Buffer): readonly Buffer[] {
   return [piece.subarray(0, firstEnd), piece.subarray(lastStart)];
 }
 
-/** What a line-splitter tells; the bytes are valid during the call only. */
+/** Told by a line-splitter; the bytes are valid during the call only. */
 interface LineHandlers {
   /** A whole line, without its end. */
   onLine(line: Buffer): void;
@@ -135,7 +135,7 @@ export function createLineSplitter(maxBytes: number, { onLine, onTooLong }: Line
   const held = createGrowingBuffer();
   let isSkipping = false;
 
-  /** What belongs to the current line; `isLast` where the line ends with it. */
+  /** Takes a piece of the current line; `isLast` where the line ends with it. */
   function take(piece: Buffer, isLast: boolean): void {
     const length = held.byteLength();
     if (!isSkipping && length + piece.length > maxBytes) {
@@ -158,7 +158,7 @@ export function createLineSplitter(maxBytes: number, { onLine, onTooLong }: Line
       }
       if (start < chunk.length) take(chunk.subarray(start), false);
     },
-    /** Of the line that has begun. */
+    /** Bytes of the line that has begun. */
     get heldBytes() {
       return held.byteLength();
     },

@@ -22,7 +22,7 @@ export interface Program {
   /** Descriptors that the gateway itself inherited, as `findInheritedFiles` found them. */
   readonly inheritedFiles: readonly number[];
   readonly output: OutputLog;
-  /** What is sent first to a process, as the former ones taught. */
+  /** Sent first to a process, as the former ones taught. */
   first: FirstRequest;
   onStrayAnswer(): void;
   /** A process that all share wanted to ask a client. */
@@ -115,7 +115,7 @@ const describeUser = (
 // does with the file of the embedded store, which then could be read and written; who started the gateway may have, too.
 
 const DESCRIPTORS = '/proc/self/fdinfo';
-/** Of the flags that open(2) knows. */
+/** One of the flags that open(2) knows. */
 const CLOSES_AT_EXEC = 0o2000000;
 
 /** Their descriptors, on Linux. Looked for once, when the store is open: later there may be thousands of connections. */

@@ -161,13 +161,13 @@ type Receive = (value: unknown) => Received;
 interface Received {
   /** False for what is no message. */
   readonly isMessage: boolean;
-  /** How many messages it counts as: none for an answer that is waited for. */
+  /** The number of messages that it counts as: none for an answer that is waited for. */
   readonly count: number;
 }
 
 /** Each costs as much as a message by itself, and all of a batch are looked at in one go. */
 const MAX_BATCH = 100;
-/** What is no message costs more than any, as the log tells of it. */
+/** Anything but a message costs more than any message, as the log tells of it. */
 const STRAY: Received = { isMessage: false, count: 2 };
 const ANSWER: Received = { isMessage: true, count: 0 };
 const OTHER: Received = { isMessage: true, count: 1 };
@@ -238,7 +238,7 @@ function createReceive(
     else if (!isTakenByCall(message)) peer.onNotification(message);
   }
 
-  /** Where what is no message answers a request all the same, that one fails. */
+  /** A request that is answered by anything but a message fails. */
   function failAnswered(value: unknown, reason: string): void {
     const request =
       isObject(value) && !('method' in value) ? openRequests.find(value.id) : undefined;

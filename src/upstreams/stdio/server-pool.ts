@@ -20,7 +20,7 @@ import {
 
 interface PoolOwner {
   createServer(key: ProcessKey, capabilities: ClientCapabilities): SupervisedServer;
-  /** Whether it is needed though nobody calls it. */
+  /** True if it is needed though nobody calls it. */
   isNeeded(key: ProcessKey): boolean;
   /** The process ends, and is not started again until it is needed. */
   onEnd(key: ProcessKey, isLast: boolean): void;

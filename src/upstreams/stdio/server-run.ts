@@ -140,15 +140,15 @@ function createLastWords() {
 
 /** §18.3: for whom there is a process of its own. */
 export interface ProcessKey {
-  /** Who has the same shares a process. */
+  /** The same for all who share a process. */
   readonly id: string;
-  /** Whose process it is (`nameOwner`); undefined where all share it, and without authentication. */
+  /** The owner of the process (`nameOwner`); undefined where all share it, and without authentication. */
   readonly user: string | undefined;
   /** The client's session that it ends with, not by being idle. */
   readonly sessionId: string | undefined;
 }
 
-/** Of the gateway itself, and of all where the process is shared. */
+/** For the gateway itself, and for all where the process is shared. */
 export const GATEWAY_KEY: ProcessKey = { id: 'gateway', user: undefined, sessionId: undefined };
 
 export function findProcessKey(
@@ -170,7 +170,7 @@ export function findProcessKey(
 const toId = (...parts: readonly (string | undefined)[]): string =>
   JSON.stringify(parts.map((part) => part ?? null));
 
-/** Whose subscriptions they are. */
+/** The owner of subscriptions. */
 export const findOwner = ({ user, clientId, sessionId }: UpstreamCaller): string =>
   sessionId ?? toId('client', user && nameOwner(user), clientId);
 

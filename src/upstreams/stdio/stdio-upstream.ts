@@ -36,7 +36,7 @@ export function createStdioUpstream(
     use(caller, undefined, () => {}),
   );
   const wantLogLevel = createWantLogLevel();
-  /** Of each process. */
+  /** Descriptions of each process. */
   const descriptions = createDescriptionMemory();
   let lastEra: Era | undefined;
 
@@ -206,7 +206,7 @@ function createProgramState(
   };
 }
 
-/** What `tell` adds, which soon is no longer true. */
+/** Added by `tell`, and soon no longer true. */
 export const NEXT_START = /; it is started again in \d+ s(?:\. |$)/;
 
 /** For where the words stay, or nothing is started again. */

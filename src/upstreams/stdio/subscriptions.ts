@@ -89,7 +89,7 @@ export function createSubscriptions(onError: (cause: unknown) => void) {
       ),
     /** The owner is gone. */
     removeAll: wanted.unsubscribeAll,
-    /** Whether the owner wants to know that the resource, or a part of it, has changed. */
+    /** True if the owner wants to know that the resource, or a part of it, has changed. */
     isWanted: (owner: SubscriptionOwner, uri: string) =>
       uri.length <= MAX_URI &&
       listParents(uri).some((parent) => wanted.topics.get(parent)?.listeners.has(owner)),
@@ -99,7 +99,7 @@ export function createSubscriptions(onError: (cause: unknown) => void) {
       for (const [uri, { source }] of wanted.topics) {
         if (source === undefined) continue;
         source.agreed = ask(uri);
-        // What it no longer has is not told of.
+        // Resources that it no longer has are not told of.
         source.agreed.catch(() => {});
       }
     },
@@ -227,7 +227,7 @@ export function createStdioReplicas(
   const { keyPrefix } = config.mcp.sessions;
   const identity = `stdio ${name} subscriptions`;
   const channel = buildUpstreamSubscriptionsChannelName(keyPrefix, hashSha256(identity));
-  /** By the hash of their session's id. */
+  /** Keyed by the hash of their session's id. */
   const watchers = createCountedBus<string, Watcher>({
     onError: (cause) => log.error('A listener failed; please report this.', { cause }),
   });
@@ -301,7 +301,7 @@ export function createStdioReplicas(
 
 const BACK_OFF = { firstMs: 1000, longestMs: 30_000 };
 
-/** Of users whose processes told of a resource. */
+/** Users whose processes told of a resource. */
 const MAX_BATCHES = 1000;
 
 const isUpdateMessage = (value: unknown): value is UpdateMessage =>

@@ -11,7 +11,7 @@ export interface ProcessShare {
   readonly heldStreams: HeldStreams;
   /** Other processes serve with the same store. */
   readonly hasReplicas: boolean;
-  /** Whether a client's session goes on, whichever replica it was ended at; never rejects. */
+  /** True if a client's session goes on, whichever replica it was ended at; never rejects. */
   isSessionActive(sessionId: string): Promise<boolean>;
 }
 

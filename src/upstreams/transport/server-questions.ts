@@ -35,7 +35,7 @@ export interface Askable {
 
 type OnRequest = NonNullable<UpstreamRequest['onRequest']>;
 
-/** Of one session, or of one process: ids are its own. */
+/** Questions of one session, or of one process: ids are its own. */
 export function createServerQuestions(): ServerQuestions {
   const open = new Map<unknown, Cancellation>();
   const busy = new Set<Askable['request']>();
@@ -83,7 +83,7 @@ const ASKING_METHODS: readonly string[] = [
   'roots/list',
 ];
 
-/** What only a client can answer. */
+/** True for a question that only a client can answer. */
 export const isQuestion = ({ method }: ServerRequest): boolean => ASKING_METHODS.includes(method);
 
 const METHOD_NOT_FOUND = -32601;
@@ -137,7 +137,7 @@ function askInTurn(
   };
 }
 
-/** What the client itself answered, where it did; anything else is not for the server. */
+/** The client's own error, if it answered so; anything else is not for the server. */
 function toErrorObject(thrown: unknown) {
   const told = thrown instanceof UpstreamError ? thrown.jsonRpcError : undefined;
   return told ?? { code: INTERNAL_ERROR, message: 'The client could not be asked' };

@@ -160,7 +160,7 @@ function parseUris(text: string | undefined): readonly string[] {
   return isStringArray(uris) ? uris : [];
 }
 
-/** What a request of a client's session changes. */
+/** A change that a request of a client's session makes. */
 export interface SubscriptionChange {
   readonly sessionId: string;
   readonly uri: string;

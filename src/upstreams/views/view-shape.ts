@@ -199,7 +199,7 @@ export const describeMissingServers = (
       }),
   );
 
-/** Of the whole file: views and servers share one namespace, since both have paths. Reports at each. */
+/** Names of the whole file: views and servers share one namespace, since both have paths. Reports at each. */
 export const completeViews = (
   placed: readonly PlacedView[],
   fileName: string,
@@ -243,6 +243,6 @@ export interface ViewConfig {
   readonly search: boolean;
   /** Globs over the tools that are listed beside the search. */
   readonly pinned: readonly string[];
-  /** Where it stands, for messages: `postern.yaml:12, views.research`. */
+  /** The place in the file, for messages: `postern.yaml:12, views.research`. */
   readonly place: string;
 }

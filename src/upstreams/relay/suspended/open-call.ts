@@ -23,9 +23,9 @@ export interface OpenCall {
   /** Waits in place of the one that waited, which is told that the call is over for it. */
   wait(waiter: Waiter): void;
   isWaitedFor(by: Waiter | undefined): boolean;
-  /** Of those that have no answer. */
+  /** Size of those that have no answer. */
   countQuestionBytes(): number;
-  /** What was answered before, and what is no answer, changes nothing. */
+  /** A second answer, and what is no answer, changes nothing. */
   answer(key: string, answer: unknown): void;
   /** Nobody wants it any more: the server is told. */
   cancel(reason: string): void;
@@ -169,7 +169,7 @@ function createOpenQuestions() {
       const [first] = questions;
       return first && { key: first[0], question: first[1].question };
     },
-    /** What was answered before, and what is no answer, changes nothing. */
+    /** A second answer, and what is no answer, changes nothing. */
     answer(key: string, answer: unknown) {
       const open = questions.get(key);
       if (open === undefined || !isObject(answer)) return;

@@ -56,7 +56,7 @@ export function createOutcomeRecords({ config, store, getSeal }: UpstreamRuntime
   }
 
   return {
-    /** Where there is no room for it, its owner is told so in its place. */
+    /** The owner is told so if there is no room for it. */
     async put(owner: CallOwner, outcome: NextOutcome) {
       if (!(await write(owner, outcome, 'any'))) await write(owner, NO_ROOM, 'small');
     },
@@ -65,7 +65,7 @@ export function createOutcomeRecords({ config, store, getSeal }: UpstreamRuntime
       const key = buildKey(owner);
       const sealed = await store.getAndDelete(key);
       if (sealed === undefined) return undefined;
-      // What cannot be released now counts until its time is over.
+      // An entry that cannot be released now counts until its time is over.
       await keptBytes.release(owner.user, toEntry(key, sealed)).catch(() => {});
       const text = (await getSeal()).open(key, sealed);
       return text === undefined ? undefined : parseOutcome(text);
@@ -120,7 +120,7 @@ export function createKeptBytes(
   };
 }
 
-// What a call at a server comes to next.
+// The next outcome of a call at a server.
 
 export type NextOutcome =
   | { readonly kind: 'result'; readonly result: JsonObject }
@@ -163,7 +163,7 @@ const writeOutcome = (outcome: NextOutcome): string =>
     outcome.kind === 'result' ? { ...outcome, result: toRawJson(outcome.result) } : outcome,
   );
 
-/** What another replica wrote. Undefined for what this version does not know. */
+/** Reads what another replica wrote. Undefined for what this version does not know. */
 function parseOutcome(text: string): NextOutcome | undefined {
   const written: unknown = parseExactJson(text);
   const { kind, result, key, failure, message, jsonRpcError, login, ...rest } = isObject(written)

@@ -27,7 +27,7 @@ export function serveOwnCalls(
 ): void {
   const waiters = new Map<string, RemoteWaiter>();
 
-  // What is lost is asked for again by the replica that waits.
+  // The replica that waits asks again for a message that is lost.
   const send = (message: SuspendedCallMessage, to: string): Promise<void> =>
     replicas.send(message, to).catch((cause: unknown) => {
       log.debug('A message to the replica where a client waits could not be sent.', { cause });
@@ -109,7 +109,7 @@ export const readNotification = (params: unknown): JsonObject =>
 
 interface SuspendedCall extends CallOwner {
   readonly server: string;
-  /** Of its params; its open questions count beside them. */
+  /** Size of its params; its open questions count beside them. */
   readonly bytes: number;
   readonly openCall: OpenCall;
 }
@@ -157,7 +157,7 @@ const fits = (calls: readonly SuspendedCall[], max: typeof MAX_IN_ALL): boolean 
 const countBytes = ({ bytes, openCall }: SuspendedCall): number =>
   bytes + openCall.countQuestionBytes();
 
-// What replicas say to each other about calls that wait for answers (store/replicas).
+// Messages between replicas about calls that wait for answers (store/replicas).
 
 /** `ticket` names one request of a client that waits at the replica `from`. */
 export type SuspendedCallMessage =

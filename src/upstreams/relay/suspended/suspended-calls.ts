@@ -28,15 +28,15 @@ import {
 export type SuspendedCalls = ReturnType<typeof createSuspendedCalls>;
 
 export interface NewCall extends CallAtServer {
-  /** What it keeps while it waits. */
+  /** Kept while it waits. */
   readonly params: JsonObject;
-  /** Whose it is (`nameOwner`); undefined without authentication. */
+  /** The user (`nameOwner`); undefined without authentication. */
   readonly user: string | undefined;
   readonly server: string;
 }
 
 export interface StartedCall {
-  /** By which it is found again. */
+  /** Finds it again. */
   readonly id: string;
   readonly replica: string;
   readonly outcome: Promise<NextOutcome>;
@@ -148,7 +148,7 @@ type WaitElsewhere = (
   listener: CallListener,
 ) => Promise<NextOutcome | undefined>;
 
-/** How often the other replica is asked whether the call goes on: messages can be lost, and replicas end. */
+/** Milliseconds between two questions to the other replica whether the call goes on: messages can be lost, and replicas end. */
 const ASK_EVERY_MS = 2000;
 const MAX_UNANSWERED = 3;
 
@@ -210,7 +210,7 @@ function createWaitElsewhere(
           return;
         }
         wait.unanswered += 1;
-        // Where the store fails now, the next time or the look for the outcome says so.
+        // A store that fails now fails again the next time, or at the look for the outcome, which says so.
         send(wait.hasArrived ? about : { ...about, key, answer }).catch(() => {});
         stopAsking = clock.after(ASK_EVERY_MS, askWhetherItGoesOn);
       }
