@@ -8,6 +8,7 @@ import type { UpstreamConfig } from './config/upstream-config.ts';
 import { CallRefusedError } from './relay/failures.ts';
 import { refuseQuestion } from './relay/questions.ts';
 import {
+  METHOD_NOT_FOUND,
   type Upstream,
   type UpstreamCaller,
   UpstreamError,
@@ -231,9 +232,6 @@ export function withholdRoots<Config extends UpstreamConfig>(
 }
 
 type OnRequest = NonNullable<UpstreamRequest['onRequest']>;
-
-/** JSON-RPC 2.0 §5.1. */
-const METHOD_NOT_FOUND = -32601;
 
 /** The gateway itself, and who has none, stay the object that they are. */
 const withoutRoots = (caller: UpstreamCaller): UpstreamCaller =>

@@ -9,7 +9,12 @@ import { LIST_KINDS, LIST_NAMES, type ListKind, type ListName } from '../../prot
 import type { Lock } from '../lock/lock.ts';
 import { findLockedKind } from '../lock/lock-file.ts';
 import { offersList } from '../messages/description.ts';
-import { type Upstream, type UpstreamCaller, UpstreamError } from '../upstream.ts';
+import {
+  METHOD_NOT_FOUND,
+  type Upstream,
+  type UpstreamCaller,
+  UpstreamError,
+} from '../upstream.ts';
 import { findItemProblem } from './check-item.ts';
 
 export interface FetchedList {
@@ -39,9 +44,6 @@ const MAX_BYTES = 8_388_608;
 const MIN_TTL_MS = 1_000;
 const MAX_TTL_MS = 3_600_000;
 export const DEFAULT_TTL_MS = 60_000;
-
-/** JSON-RPC 2.0 §5.1. */
-const METHOD_NOT_FOUND = -32601;
 
 /** @throws UpstreamError */
 export async function fetchList(

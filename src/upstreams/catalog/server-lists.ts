@@ -4,7 +4,13 @@ import type { RawItem } from '../../mcp/catalog/catalog.ts';
 import { hashSha256 } from '../../platform/ids.ts';
 import { ALL_KINDS, LIST_KINDS, type ListKind, type ListName } from '../../protocol/list-kinds.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
-import type { Lock } from '../lock/lock.ts';
+import {
+  createIsApproved,
+  findLastApproved,
+  type LastApproved,
+  type Lock,
+  NONE_APPROVED,
+} from '../lock/lock.ts';
 import {
   findLockedKind,
   LOCKED_ITEMS,
@@ -21,12 +27,6 @@ import {
 } from '../upstream.ts';
 import { findItemProblem } from './check-item.ts';
 import { type FetchedList, fetchList, readItems } from './fetch-list.ts';
-import {
-  createIsApproved,
-  findLastApproved,
-  type LastApproved,
-  NONE_APPROVED,
-} from './last-approved.ts';
 import {
   createListCache,
   createWaitingTime,

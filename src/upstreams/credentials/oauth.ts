@@ -18,8 +18,11 @@ import type {
   ConnectionAuth,
 } from '../../connections/connection.ts';
 import { isSafeForTokens } from '../../platform/address.ts';
-import { createLogins } from '../connect/logins.ts';
-import { createGetConnectionToken, createNoteConnectionRefusal } from './connection-token.ts';
+import {
+  createGetConnectionToken,
+  createLogins,
+  createNoteConnectionRefusal,
+} from '../connect/logins.ts';
 import { defineCredentialType } from './credential-type.ts';
 
 const EXAMPLE = 'https://login.example.com';

@@ -5,6 +5,7 @@ import { computePauseMs } from '../../platform/back-off.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import type { HttpUpstreamConfig } from '../config/upstream-config.ts';
 import { knowsUsers } from '../credentials/server-credentials.ts';
+import { BACK_OFF } from '../transport/process-share.ts';
 import { CredentialError, UpstreamError } from '../upstream.ts';
 import { ConnectionError, isDownStatus, RefusalError } from './failures.ts';
 import type { CallOutcome } from './server-call.ts';
@@ -28,7 +29,6 @@ export interface Availability {
 
 type StateListener = (isUp: boolean, reason: string, wasUp: boolean | undefined) => void;
 
-const BACK_OFF = { firstMs: 1000, longestMs: 30_000 };
 /** When it was looked for last though it was up, and how often in a row. */
 const NO_SUSPICION = { lookedAt: Number.NEGATIVE_INFINITY, looks: 1 };
 

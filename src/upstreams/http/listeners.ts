@@ -1,4 +1,5 @@
 // Listeners to the changes of a server, and what is kept open for them: one stream for all that share a session.
+
 import { computePauseMs } from '../../platform/back-off.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { createCountedBus } from '../../platform/counted-bus.ts';
@@ -6,6 +7,7 @@ import type { JsonObject } from '../../platform/json.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { findListsThatChange } from '../messages/description.ts';
 import { readChange, type ServerNotification, tellListener } from '../messages/server-message.ts';
+import { BACK_OFF } from '../transport/process-share.ts';
 import { hashSession } from '../transport/session-records.ts';
 import {
   GATEWAY_CALLER,
@@ -197,8 +199,6 @@ export type StreamAttempt = (
   signal: AbortSignal,
   onOpen: (isResumed?: boolean) => void,
 ) => Promise<AttemptEnd>;
-
-const BACK_OFF = { firstMs: 1000, longestMs: 30_000 };
 
 function startRetryLoop(clock: Clock, attempt: StreamAttempt): RetryLoop {
   /** True if the attempts that began last have ended by themselves. */

@@ -1,7 +1,9 @@
 // MCP "Resumability and Redelivery": an answer whose stream broke, or that the server closed before its end (polling), is
 // read on by GET. The call itself is never sent again.
+
 import { computePauseMs } from '../../platform/back-off.ts';
 import type { Clock } from '../../platform/clock.ts';
+import { BACK_OFF } from '../transport/process-share.ts';
 import { createEventCursor, type EventCursor } from './answer-body.ts';
 import { type ExchangeEnd, type ExchangeListener, isEventStream } from './exchange.ts';
 
@@ -20,8 +22,6 @@ export interface Resumption {
   stop(): void;
 }
 
-/** Between two attempts to come back, and before the first where the server does not say how long. */
-const BACK_OFF = { firstMs: 1000, longestMs: 30_000 };
 /** An event that comes again is known by these. */
 const REMEMBERED_IDS = 32;
 /** In a row: about a minute, in which a server may be started anew. */

@@ -3,7 +3,7 @@
 import type { JsonObject } from '../../platform/json.ts';
 import type { HttpUpstreamConfig } from '../config/upstream-config.ts';
 import { NO_SESSIONS, readInitializeResult } from '../messages/description.ts';
-import { CLIENT_INFO, declareCapabilities, SESSION_VERSION } from '../messages/envelope.ts';
+import { toInitializeParams } from '../messages/envelope.ts';
 import {
   createOptionalRecords,
   createSessionRecords,
@@ -89,11 +89,7 @@ export function speakSessionEra(
     const cookies = openCookies();
     const outcome = await connection.call(caller, {
       method: 'initialize',
-      toParams: () => ({
-        protocolVersion: SESSION_VERSION,
-        capabilities: declareCapabilities(caller.capabilities),
-        clientInfo: CLIENT_INFO,
-      }),
+      toParams: () => toInitializeParams(caller.capabilities),
       headers: [],
       cookies,
       timeoutMs: handshakeMs,

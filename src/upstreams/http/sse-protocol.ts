@@ -7,12 +7,7 @@ import { createWarnThrottle } from '../../platform/throttle.ts';
 import type { LogSeverity } from '../../protocol/methods.ts';
 import type { HttpUpstreamConfig } from '../config/upstream-config.ts';
 import { readInitializeResult } from '../messages/description.ts';
-import {
-  CLIENT_INFO,
-  declareCapabilities,
-  SESSION_VERSION,
-  toSessionParams,
-} from '../messages/envelope.ts';
+import { toInitializeParams, toSessionParams } from '../messages/envelope.ts';
 import type { ServerNotification } from '../messages/server-message.ts';
 import { createRpcConnection, type RpcConnection } from '../stdio/rpc-connection.ts';
 import type { ProcessShare } from '../transport/process-share.ts';
@@ -373,11 +368,7 @@ async function initialize(
   { capabilities }: UpstreamCaller,
   timeoutMs: number,
 ): Promise<UpstreamDescription> {
-  const params = {
-    protocolVersion: SESSION_VERSION,
-    capabilities: declareCapabilities(capabilities),
-    clientInfo: CLIENT_INFO,
-  };
+  const params = toInitializeParams(capabilities);
   const description = readInitializeResult(await rpc.ask('initialize', params, timeoutMs));
   if (description === undefined) {
     throw new UpstreamError('unavailable', 'it speaks no version of MCP that is known here');

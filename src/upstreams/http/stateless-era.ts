@@ -5,7 +5,12 @@ import { toListenParams } from '../messages/description.ts';
 import { describeInHeaders, toStatelessParams, traceInHeaders } from '../messages/envelope.ts';
 import { routeToRequest } from '../messages/server-message.ts';
 import { readSubscriptionChange, SUBSCRIBING } from '../transport/session-records.ts';
-import { nameOwnSession, type UpstreamCaller, type UpstreamRequest } from '../upstream.ts';
+import {
+  METHOD_NOT_FOUND,
+  nameOwnSession,
+  type UpstreamCaller,
+  type UpstreamRequest,
+} from '../upstream.ts';
 import { toOutcome } from './attempt.ts';
 import type { HttpConnection } from './http-connection.ts';
 import type { Audience } from './listeners.ts';
@@ -33,7 +38,6 @@ export interface StatelessEra {
 
 /** The longest time that timers know: streams end, but nobody waits for it. */
 const NO_TIMEOUT_MS = 2_147_483_647;
-const METHOD_NOT_FOUND = -32601;
 
 export function speakStatelessEra(
   { timeoutMs }: HttpUpstreamConfig,

@@ -24,7 +24,7 @@ const SESSION_VERSIONS: readonly unknown[] = [
 export const isSessionVersion = (version: unknown): version is string =>
   SESSION_VERSIONS.includes(version);
 
-export const CLIENT_INFO = { name: PACKAGE_NAME, version: PACKAGE_VERSION };
+const CLIENT_INFO = { name: PACKAGE_NAME, version: PACKAGE_VERSION };
 
 /** As `initialize` and `_meta` declare them. `extensions` are those whose messages go through the gateway in that era. */
 export const declareCapabilities = (
@@ -126,6 +126,13 @@ const OWN_TO_TRANSPORT: ReadonlySet<string> = new Set([
   'transfer-encoding',
   'upgrade',
 ]);
+
+/** Params of `initialize`. */
+export const toInitializeParams = (capabilities: ClientCapabilities): JsonObject => ({
+  protocolVersion: SESSION_VERSION,
+  capabilities: declareCapabilities(capabilities),
+  clientInfo: CLIENT_INFO,
+});
 
 /** Names and values in turn, as they are sent. */
 export type RequestHeaders = readonly string[];

@@ -2,12 +2,13 @@
 import { GatewayError, type JsonRpcErrorObject } from '../../errors/gateway-error.ts';
 import type { ClientCapabilities } from '../../mcp/catalog/client-requests.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
-import { UpstreamError, type UpstreamQuestion } from '../upstream.ts';
-
-/** JSON-RPC 2.0 §5.1. */
-const METHOD_NOT_FOUND = -32601;
-const INVALID_PARAMS = -32602;
-const INTERNAL_ERROR = -32603;
+import {
+  INTERNAL_ERROR,
+  INVALID_PARAMS,
+  METHOD_NOT_FOUND,
+  UpstreamError,
+  type UpstreamQuestion,
+} from '../upstream.ts';
 
 /** Why this client cannot be asked; undefined where it can. */
 export function findQuestionProblem(

@@ -8,8 +8,10 @@ import { createWarnThrottle } from '../../platform/throttle.ts';
 import type { ProgramUser, StdioUpstreamConfig } from '../config/upstream-config.ts';
 import type { ProcessShare } from '../transport/process-share.ts';
 import type { UpstreamRuntime } from '../upstream.ts';
-import type { FirstRequest } from './handshake.ts';
 import { createOutputLog, type OutputLog } from './output-log.ts';
+
+/** Sent first: servers of the session era may ignore `server/discover`, or even end by it. */
+export type FirstRequest = 'server/discover' | 'initialize';
 
 export interface Program {
   readonly config: StdioUpstreamConfig;

@@ -15,6 +15,8 @@ import {
 import { type Askable, createServerQuestions, isQuestion } from '../transport/server-questions.ts';
 import {
   GATEWAY_CALLER,
+  INTERNAL_ERROR,
+  METHOD_NOT_FOUND,
   type UpstreamCaller,
   UpstreamError,
   type UpstreamRequest,
@@ -322,10 +324,6 @@ const toError = (id: RequestId, code: number, message: string): JsonObject => ({
   id,
   error: { code, message },
 });
-
-/** JSON-RPC 2.0 §5.1. */
-const METHOD_NOT_FOUND = -32601;
-const INTERNAL_ERROR = -32603;
 
 const SHARED =
   'The gateway cannot tell which client to ask: its configuration file has one process of this server for all users ("isolation": "shared").';

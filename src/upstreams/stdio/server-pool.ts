@@ -1,14 +1,15 @@
 // §18.3: the processes of a server: one for all, one for each user, or one for each session.
+
 import type { ClientCapabilities } from '../../mcp/catalog/client-requests.ts';
 import { computePauseMs } from '../../platform/back-off.ts';
 import type { CancelSignal } from '../../platform/cancellation.ts';
 import type { Clock } from '../../platform/clock.ts';
 import type { ServerNotification } from '../messages/server-message.ts';
+import { BACK_OFF } from '../transport/process-share.ts';
 import { UpstreamError } from '../upstream.ts';
 import type { EndReason } from './child.ts';
-import type { FirstRequest } from './handshake.ts';
 import { createAbortedError } from './open-requests.ts';
-import type { Program } from './program.ts';
+import type { FirstRequest, Program } from './program.ts';
 import type { RpcConnection } from './rpc-connection.ts';
 import {
   type ProcessKey,
@@ -189,8 +190,6 @@ const START_WAIT_MS = 60_000;
 const RESTART_WAIT_MS = 1000;
 /** Milliseconds after which a process ran well: its end is no failure to start. */
 const RAN_WELL_MS = 30_000;
-/** §18.4: between starts. */
-const BACK_OFF = { firstMs: 1000, longestMs: 30_000 };
 
 /** `capabilities` say what the clients behind it can be asked. */
 export function createSupervisedServer(

@@ -3,13 +3,25 @@ import type { ClientCapabilities } from '../../mcp/catalog/client-requests.ts';
 import { writeExactJson } from '../../platform/exact-json.ts';
 import type { JsonObject } from '../../platform/json.ts';
 import { quote } from '../../platform/text.ts';
+import type { Era } from '../../protocol/revisions.ts';
 import { nameOwner } from '../../store/owner.ts';
-import type { StdioUpstreamConfig } from '../config/upstream-config.ts';
+import type { StdioUpstreamConfig, UpstreamConfig } from '../config/upstream-config.ts';
+import {
+  NO_SESSIONS,
+  NOT_STATELESS,
+  readDiscoverResult,
+  readInitializeResult,
+} from '../messages/description.ts';
+import { toInitializeParams, toStatelessParams } from '../messages/envelope.ts';
 import type { ServerNotification } from '../messages/server-message.ts';
-import { type UpstreamCaller, type UpstreamDescription, UpstreamError } from '../upstream.ts';
+import {
+  GATEWAY_CALLER,
+  type UpstreamCaller,
+  type UpstreamDescription,
+  UpstreamError,
+} from '../upstream.ts';
 import { type EndReason, startChild } from './child.ts';
-import { shakeHands } from './handshake.ts';
-import type { Program } from './program.ts';
+import type { FirstRequest, Program } from './program.ts';
 import { createRpcConnection, type RpcConnection } from './rpc-connection.ts';
 
 export interface ServerRun {
@@ -177,3 +189,77 @@ export const findOwner = ({ user, clientId, sessionId }: UpstreamCaller): string
 /** Values that are passed on as they were written may have line ends, which mean nothing in JSON. */
 const toLine = (message: JsonObject): string =>
   `${writeExactJson(message).replace(/[\r\n]/g, ' ')}\n`;
+
+// §18.3: which era a process speaks, and what it says of itself.
+
+/** Milliseconds for `server/discover`: a server that does not know it may leave it unanswered. */
+const DISCOVER_MS = 10_000;
+/** Milliseconds for `initialize`: a first `npx` downloads the server. */
+const INITIALIZE_MS = 120_000;
+
+/** @throws UpstreamError */
+async function shakeHands(
+  connection: RpcConnection,
+  first: FirstRequest,
+  capabilities: ClientCapabilities,
+  demanded: UpstreamConfig['era'],
+): Promise<UpstreamDescription> {
+  if (demanded !== 'auto') return shakeHandsIn(demanded, connection, capabilities);
+  if (first === 'server/discover') {
+    return (await discover(connection)) ?? initialize(connection, capabilities);
+  }
+  try {
+    return await initialize(connection, capabilities);
+  } catch (error) {
+    // A newer version of the server may have come, which has no sessions any more.
+    const description = isRefusal(error) ? await discover(connection) : undefined;
+    if (description === undefined) throw error;
+    return description;
+  }
+}
+
+async function shakeHandsIn(
+  era: Era,
+  connection: RpcConnection,
+  capabilities: ClientCapabilities,
+): Promise<UpstreamDescription> {
+  if (era === 'session') {
+    return initialize(connection, capabilities).catch((error: unknown) => {
+      throw isRefusal(error) ? new UpstreamError('invalid', NO_SESSIONS) : error;
+    });
+  }
+  const description = await discover(connection);
+  if (description === undefined) throw new UpstreamError('invalid', NOT_STATELESS);
+  return description;
+}
+
+const isRefusal = (error: unknown): boolean =>
+  error instanceof UpstreamError && error.failure === 'error';
+
+/** Undefined where the server does not speak 2026-07-28. @throws UpstreamError when it has ended. */
+async function discover(connection: RpcConnection): Promise<UpstreamDescription | undefined> {
+  const request = { params: {}, trace: {}, logLevel: undefined };
+  const params = toStatelessParams(request, 0, GATEWAY_CALLER.capabilities);
+  let result: JsonObject;
+  try {
+    result = await connection.ask('server/discover', params, DISCOVER_MS);
+  } catch (error) {
+    if (error instanceof UpstreamError && error.failure === 'unavailable') throw error;
+    return undefined;
+  }
+  return readDiscoverResult(result);
+}
+
+async function initialize(
+  connection: RpcConnection,
+  capabilities: ClientCapabilities,
+): Promise<UpstreamDescription> {
+  const params = toInitializeParams(capabilities);
+  const result = await connection.ask('initialize', params, INITIALIZE_MS);
+  const description = readInitializeResult(result);
+  if (description === undefined) {
+    throw new UpstreamError('invalid', 'it speaks no revision of MCP that the gateway knows');
+  }
+  connection.notify('notifications/initialized', {});
+  return description;
+}

@@ -10,6 +10,7 @@ import { createReplicas } from '../../store/replicas/replicas.ts';
 import type { StdioUpstreamConfig } from '../config/upstream-config.ts';
 import { toListenParams } from '../messages/description.ts';
 import { toStatelessParams } from '../messages/envelope.ts';
+import { BACK_OFF } from '../transport/process-share.ts';
 import {
   createSessionRecords,
   createSubscriptionMemory,
@@ -298,8 +299,6 @@ export function createStdioReplicas(
     },
   };
 }
-
-const BACK_OFF = { firstMs: 1000, longestMs: 30_000 };
 
 /** Users whose processes told of a resource. */
 const MAX_BATCHES = 1000;

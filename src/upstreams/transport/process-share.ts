@@ -5,6 +5,9 @@ import type { UpstreamRuntime } from '../upstream.ts';
 import { type AnswerMemory, createAnswerMemory } from './answer-memory.ts';
 import { createMessagePace, type MessagePace } from './message-pace.ts';
 
+/** §18.4: between two attempts to reach a server, or to tell of it. */
+export const BACK_OFF = { firstMs: 1000, longestMs: 30_000 };
+
 export interface ProcessShare {
   readonly answerMemory: AnswerMemory;
   readonly messagePace: MessagePace;

@@ -4,7 +4,12 @@ import type { Deadline } from '../../platform/clock.ts';
 import type { JsonObject } from '../../platform/json.ts';
 import { toRawJson } from '../../platform/noted-json.ts';
 import { readEchoedNumber, type ServerRequest } from '../messages/server-message.ts';
-import { UpstreamError, type UpstreamRequest } from '../upstream.ts';
+import {
+  INTERNAL_ERROR,
+  METHOD_NOT_FOUND,
+  UpstreamError,
+  type UpstreamRequest,
+} from '../upstream.ts';
 
 export interface ServerQuestions {
   readonly size: number;
@@ -85,9 +90,6 @@ const ASKING_METHODS: readonly string[] = [
 
 /** True for a question that only a client can answer. */
 export const isQuestion = ({ method }: ServerRequest): boolean => ASKING_METHODS.includes(method);
-
-const METHOD_NOT_FOUND = -32601;
-const INTERNAL_ERROR = -32603;
 
 /** The whole JSON-RPC response. Never rejects. */
 async function answerRequest(

@@ -6,6 +6,7 @@ import { buildUpstreamSessionKey } from '../../store/keys.ts';
 import { createSealedValues } from '../../store/seal/sealed-records.ts';
 import type { Bus } from '../../store/store.ts';
 import {
+  INVALID_PARAMS,
   nameOwnSession,
   type UpstreamCaller,
   UpstreamError,
@@ -91,7 +92,6 @@ export interface SubscriptionMemory {
 }
 
 const MAX_URIS = 200;
-const INVALID_PARAMS = -32602;
 
 export const hashSession = (sessionId: string): string => hashSha256(`subscriptions ${sessionId}`);
 
