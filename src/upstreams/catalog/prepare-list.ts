@@ -8,6 +8,7 @@ import { restoreNumbers, UnclearNumber } from '../../platform/plain-json.ts';
 import type { Policies, PolicyItem } from '../../policy/policy.ts';
 import { type ItemKind, LIST_KINDS, type ListKind } from '../../protocol/list-kinds.ts';
 import { toSharedUri, withSharedMeta } from '../apps/app-tools.ts';
+import type { ToolSelection } from '../config/common-config.ts';
 import type { UpstreamConfig } from '../config/upstream-config.ts';
 import {
   CONNECT,
@@ -17,7 +18,6 @@ import {
 } from '../connect/connect-tool.ts';
 import { findLockedKind } from '../lock/lock-file.ts';
 import { listFiles } from '../skills/check-skill.ts';
-import type { ToolSelection } from '../upstream.ts';
 import {
   findItemProblem,
   findOwnNameProblem,

@@ -12,7 +12,7 @@ import {
 import type { Shape } from '../../config/file/shapes/shape.ts';
 import { integer, type Rule } from '../../config/rules.ts';
 import { MAX_GLOB_LENGTH } from '../../platform/glob.ts';
-import type { ToolSelection } from '../upstream.ts';
+import type { ToolSelection } from './common-config.ts';
 import type { ProgramUser } from './upstream-config.ts';
 
 const PREFIX_PATTERN = '^([A-Za-z0-9]([A-Za-z0-9_.-]{0,30}[A-Za-z0-9])?)?$';

@@ -1,6 +1,6 @@
 // §18.1: what the configuration file says of the servers behind the gateway.
 import type { UpstreamAuth } from '../credentials/credentials.ts';
-import type { CommonUpstreamConfig } from '../upstream.ts';
+import type { CommonUpstreamConfig } from './common-config.ts';
 
 /** The part of the file about servers and the names of what they have; `disabled` servers are left out. */
 export interface ServersConfig {
