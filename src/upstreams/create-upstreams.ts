@@ -1,4 +1,5 @@
 // A part of the composition root: the servers behind the gateway, by the configuration file.
+import type { Env } from '../config/setting.ts';
 import type { ConnectionServer } from '../connections/connection.ts';
 import type { Endpoint, ProtectedEndpoint } from '../endpoint/endpoint.ts';
 import { createJsonReply } from '../endpoint/message.ts';
@@ -42,7 +43,7 @@ export interface UpstreamPorts extends CallerTokens {
   /** The gateway's own tools, prompts and resources. */
   readonly builtIn: OwnCatalog;
   /** That of this process: programs get PATH, HOME, USER, LANG and TMPDIR of it. */
-  readonly environment: Readonly<Record<string, string | undefined>>;
+  readonly environment: Env;
   /** Undefined where it is not known, or nothing depends on it. */
   readonly findClientId: ClientOf;
   /** Written when operators approve; undefined where this process knows no file. */

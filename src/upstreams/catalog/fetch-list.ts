@@ -59,7 +59,7 @@ export async function fetchList(
   let cursor: unknown;
   let ttlMs: unknown;
   for (let page = 1; page <= MAX_PAGES; page += 1) {
-    const result = await requestPage(upstream, kind, caller, signal, cursor);
+    const result = await requestPage(cursor);
     if (page === 1) ttlMs = result.ttlMs;
     cursor = result.nextCursor;
     const items = result[LIST_KINDS[kind].member];
@@ -75,31 +75,20 @@ export async function fetchList(
   }
   collected.cut(`it has more than ${MAX_PAGES} pages`);
   return collected.finish(ttlMs);
-}
 
-async function requestPage(
-  upstream: Upstream,
-  kind: ListKind,
-  caller: UpstreamCaller,
-  signal: AbortSignal,
-  cursor: unknown,
-): Promise<JsonObject> {
-  const { method, member } = LIST_KINDS[kind];
-  const params = typeof cursor === 'string' ? { cursor } : {};
-  try {
-    return await upstream.request(caller, {
-      method,
-      params,
-      signal,
-      trace: {},
-      logLevel: undefined,
-    });
-  } catch (error) {
-    // Many have resources and no templates.
-    if (error instanceof UpstreamError && error.jsonRpcError?.code === METHOD_NOT_FOUND) {
-      return { [member]: [] };
+  async function requestPage(at: unknown): Promise<JsonObject> {
+    const { method, member } = LIST_KINDS[kind];
+    const params = typeof at === 'string' ? { cursor: at } : {};
+    const request = { method, params, signal, trace: {}, logLevel: undefined };
+    try {
+      return await upstream.request(caller, request);
+    } catch (error) {
+      // Many have resources and no templates.
+      if (error instanceof UpstreamError && error.jsonRpcError?.code === METHOD_NOT_FOUND) {
+        return { [member]: [] };
+      }
+      throw error;
     }
-    throw error;
   }
 }
 

@@ -94,7 +94,8 @@ function prepare(
     }
     const { leftOut } = fitItem(kind, raw);
     const { item: fitting } = fitItem(kind, judged?.item ?? raw);
-    const made = createEntry(kind, fitting, config.name, judgedList.join(ownName), selected);
+    const placed = { server: config.name, name: judgedList.join(ownName) };
+    const made = createEntry(kind, fitting, placed, selected);
     const written = judged?.item === undefined ? fitting : raw;
     const entry =
       findWritten(written) === undefined ? made : { ...made, exact: readExact(written) };
@@ -200,8 +201,7 @@ function findProblem(
 function createEntry(
   kind: ListKind,
   raw: RawItem,
-  server: string,
-  name: string,
+  { server, name }: Pick<Entry, 'server' | 'name'>,
   selected: SelectedTools,
 ): Entry {
   const { key, ruled } = LIST_KINDS[kind];

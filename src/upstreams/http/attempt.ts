@@ -79,10 +79,15 @@ export interface CallSender {
   /** Undefined once the server may no longer be asked. */
   reopen(
     caller: UpstreamCaller,
-    headers: RequestHeaders,
+    session: SessionHeaders,
     listener: ExchangeListener,
-    cookies: SessionCookies | undefined,
   ): Promise<() => void> | undefined;
+}
+
+/** Headers by which a request names its session at the server, and the session's cookies; undefined if none are kept. */
+export interface SessionHeaders {
+  readonly headers: RequestHeaders;
+  readonly cookies: SessionCookies | undefined;
 }
 
 /** One that is sent: nearly always the only one of its call. A class, since every call has one. */
@@ -118,7 +123,7 @@ export class Attempt<Result> implements ServerCall<Result> {
     const { caller, sending } = this.tried;
     const { resumeHeaders = [], cookies } = sending;
     const headers = [...resumeHeaders, 'last-event-id', lastEventId];
-    return this.sender.reopen(caller, headers, listener, cookies);
+    return this.sender.reopen(caller, { headers, cookies }, listener);
   }
 
   onStart(deadline: Deadline): void {

@@ -17,7 +17,14 @@ import {
   UpstreamError,
   type UpstreamRuntime,
 } from '../upstream.ts';
-import { Attempt, type CallSender, type Sending, type Tried, toFirstTry } from './attempt.ts';
+import {
+  Attempt,
+  type CallSender,
+  type Sending,
+  type SessionHeaders,
+  type Tried,
+  toFirstTry,
+} from './attempt.ts';
 import {
   type ExchangeEnd,
   type ExchangeListener,
@@ -40,16 +47,14 @@ export interface HttpConnection {
   send(
     caller: UpstreamCaller,
     message: object | null,
-    headers: RequestHeaders,
-    cookies: SessionCookies | undefined,
+    session: SessionHeaders,
     path?: string,
   ): Promise<ExchangeEnd>;
   /** GET: a stream of messages, until the result is called. */
   stream(
     caller: UpstreamCaller,
-    headers: RequestHeaders,
+    session: SessionHeaders,
     listener: ExchangeListener,
-    cookies: SessionCookies | undefined,
   ): Promise<() => void>;
   close(): Promise<void>;
 }
@@ -136,15 +141,14 @@ export function createHttpConnection(
     isTokenRefused,
     onStray: warnOfStray,
     tryCall,
-    reopen: (caller, headers, listener, cookies) =>
-      isClosed ? undefined : openStream(caller, headers, listener, cookies),
+    reopen: (caller, session, listener) =>
+      isClosed ? undefined : openStream(caller, session, listener),
   };
 
   async function openStream(
     caller: UpstreamCaller,
-    given: RequestHeaders,
+    { headers: given, cookies }: SessionHeaders,
     listener: ExchangeListener,
-    cookies: SessionCookies | undefined,
   ): Promise<() => void> {
     const accepted = [...configured, 'accept', 'text/event-stream'];
     const headers = await prepare(caller, accepted, given);
@@ -183,7 +187,7 @@ export function createHttpConnection(
   return {
     call: (caller, sending) => tryCall(toFirstTry(caller, sending)),
 
-    async send(caller, message, given, cookies, elsewhere) {
+    async send(caller, message, { headers: given, cookies }, elsewhere) {
       const headers = await prepare(caller, message === null ? configured : posted, given);
       const body = message === null ? null : writeExactJson(message);
       const method = message === null ? 'DELETE' : 'POST';

@@ -74,8 +74,7 @@ export function createServerSession(
   id: string | undefined,
   protocolVersion: string,
   now: number,
-  isFromStore = false,
-  cookies?: SessionCookies,
+  { isFromStore = false, cookies }: Partial<Pick<ServerSession, 'isFromStore' | 'cookies'>> = {},
 ): ServerSession {
   const headers = ['mcp-protocol-version', protocolVersion];
   if (id !== undefined) headers.push('mcp-session-id', id);
@@ -114,7 +113,10 @@ export function fromRecord(
 ): ServerSession | undefined {
   const { id, protocolVersion, cookies } = parseObject(text) ?? {};
   return typeof id === 'string' && typeof protocolVersion === 'string'
-    ? createServerSession(id, protocolVersion, now, true, openCookies(cookies))
+    ? createServerSession(id, protocolVersion, now, {
+        isFromStore: true,
+        cookies: openCookies(cookies),
+      })
     : undefined;
 }
 

@@ -110,8 +110,7 @@ export function speakSessionEra(
       readSessionId(id),
       description.protocolVersion,
       clock.monotonic(),
-      false,
-      cookies,
+      { cookies },
     );
     await notify(caller, session, 'notifications/initialized', {});
     descriptions.note(caller, description);
@@ -121,7 +120,7 @@ export function speakSessionEra(
   async function terminate(caller: UpstreamCaller, session: ServerSession): Promise<void> {
     if (session.id === undefined) return;
     // A server may refuse, or be gone: its sessions end by themselves then.
-    await connection.send(caller, null, session.headers, session.cookies).catch(() => {});
+    await connection.send(caller, null, session).catch(() => {});
   }
 
   /** Repeats the client's subscriptions and log level of the session before. Resources that the server no longer has are skipped. */
@@ -136,18 +135,25 @@ export function speakSessionEra(
     if (lost.logLevel !== undefined) void setLogLevel(caller, session, lost.logLevel);
     const sessionId = nameOwnSession(caller);
     const uris = sessionId === undefined ? [] : await subscriptions.read(sessionId).catch(() => []);
-    for (const uri of uris) {
-      const asked = connection.call(caller, {
-        method: 'resources/subscribe',
-        toParams: () => ({ uri }),
-        headers: session.headers,
-        cookies: session.cookies,
-        timeoutMs: handshakeMs,
-        conclude: toOutcome,
-      });
-      await asked.catch(() => {});
-    }
+    for (const uri of uris)
+      await ask(caller, session, 'resources/subscribe', { uri }).catch(() => {});
   }
+
+  /** Sends a request of the gateway's own. */
+  const ask = (
+    caller: UpstreamCaller,
+    { headers, cookies }: ServerSession,
+    method: string,
+    params: JsonObject,
+  ): Promise<CallOutcome> =>
+    connection.call(caller, {
+      method,
+      toParams: () => params,
+      headers,
+      cookies,
+      timeoutMs: handshakeMs,
+      conclude: toOutcome,
+    });
 
   async function notify(
     caller: UpstreamCaller,
@@ -155,8 +161,7 @@ export function speakSessionEra(
     method: string,
     params: JsonObject,
   ): Promise<void> {
-    const { headers, cookies } = session;
-    await connection.send(caller, { jsonrpc: '2.0', method, params }, headers, cookies);
+    await connection.send(caller, { jsonrpc: '2.0', method, params }, session);
   }
 
   async function setLogLevel(
@@ -165,16 +170,8 @@ export function speakSessionEra(
     level: ServerSession['logLevel'],
   ): Promise<void> {
     session.logLevel = level;
-    const asked = connection.call(caller, {
-      method: 'logging/setLevel',
-      toParams: () => ({ level }),
-      headers: session.headers,
-      cookies: session.cookies,
-      timeoutMs: handshakeMs,
-      conclude: toOutcome,
-    });
     // A server without logging refuses it, or never answers: the request itself must not fail by that.
-    await asked.catch(() => {});
+    await ask(caller, session, 'logging/setLevel', { level }).catch(() => {});
   }
 
   function send(
@@ -206,7 +203,7 @@ export function speakSessionEra(
     onNotification: listeners.notify,
     tell: (caller, session, response) =>
       // Without credentials the server waits in vain, until the call ends.
-      connection.send(caller, response, session.headers, session.cookies).catch(() => {}),
+      connection.send(caller, response, session).catch(() => {}),
     cancel: (caller, session, params) =>
       void notify(caller, session, 'notifications/cancelled', params).catch(() => {}),
     sendAgain,

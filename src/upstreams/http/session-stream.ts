@@ -192,7 +192,7 @@ export function createSessionStream(
           ? session.headers
           : [...session.headers, 'last-event-id', lastEventId];
       const asker = findCaller(audience, session);
-      connection.stream(asker, headers, listener, session.cookies).then((started) => {
+      connection.stream(asker, { headers, cookies: session.cookies }, listener).then((started) => {
         stop = started;
         if (signal.aborted) started();
       }, reject);
@@ -213,8 +213,7 @@ export function createSessionStream(
       listAskable(caller, session),
     );
     if (response === undefined) return;
-    const { headers, cookies } = session;
-    await connection.send(caller, response, headers, cookies).catch(() => {});
+    await connection.send(caller, response, session).catch(() => {});
   }
 
   return { open, subscribe, answer: answerServer };

@@ -249,7 +249,7 @@ async function openSseChannel(
   listener: SseListener,
 ): Promise<SseChannel> {
   const { caller } = listener;
-  const cookies = openCookies();
+  const session = { headers: [], cookies: openCookies() };
   const handshakeMs = Math.min(timeoutMs, HANDSHAKE_MS);
   let postPath: string | undefined;
   let isOver = false;
@@ -264,7 +264,7 @@ async function openSseChannel(
       if (postPath === undefined) return false;
       // A value that JSON cannot hold throws here, to the sender.
       const text = new RawJson(writeExactJson(message));
-      connection.send(caller, text, [], cookies, postPath).then(
+      connection.send(caller, text, session, postPath).then(
         (posted) => judgePost(message, posted),
         (error: unknown) => end(toSendError(error)),
       );
@@ -323,7 +323,7 @@ async function openSseChannel(
       onNoJson: () => take(undefined),
       onEnd: (how: ExchangeEnd) => settle(toEndError(how)),
     };
-    connection.stream(caller, [], reader, cookies).then((started) => {
+    connection.stream(caller, session, reader).then((started) => {
       stopStream = started;
       if (isOver) started();
     }, reject);

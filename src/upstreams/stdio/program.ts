@@ -3,6 +3,7 @@
 import { closeSync, openSync, readdirSync, readFileSync } from 'node:fs';
 import { devNull } from 'node:os';
 import { PASSED_ON } from '../../config/file/expand.ts';
+import type { Env } from '../../config/setting.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { createWarnThrottle } from '../../platform/throttle.ts';
 import type { ProgramUser, StdioUpstreamConfig } from '../config/upstream-config.ts';
@@ -36,7 +37,7 @@ export interface Program {
 /** The process that the programs of servers are started from. */
 export interface ProgramHost {
   /** The environment of the gateway: PATH, HOME, USER, LANG and TMPDIR of it reach the server. */
-  readonly environment: Readonly<Record<string, string | undefined>>;
+  readonly environment: Env;
   readonly inheritedFiles: readonly number[];
   /** Called with the number of a server's processes, at each change. */
   onProcessCount?(server: string, count: number): void;
@@ -92,7 +93,7 @@ function describeUnattributed({ name, roots }: StdioUpstreamConfig, method: stri
 // §18.3: what a server finds in its environment.
 
 function createEnvironment(
-  ofGateway: Readonly<Record<string, string | undefined>>,
+  ofGateway: Env,
   own: Readonly<Record<string, string>>,
   runAs: ProgramUser | undefined,
 ): Readonly<Record<string, string>> {
@@ -104,10 +105,7 @@ function createEnvironment(
 }
 
 /** Without an entry in the system it has no home of its own: then the gateway's is as good as any. */
-const describeUser = (
-  ofGateway: Readonly<Record<string, string | undefined>>,
-  { name, home }: ProgramUser,
-): Readonly<Record<string, string | undefined>> => ({
+const describeUser = (ofGateway: Env, { name, home }: ProgramUser): Env => ({
   ...ofGateway,
   HOME: home ?? ofGateway.HOME,
   USER: name,
