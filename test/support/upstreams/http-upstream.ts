@@ -49,7 +49,11 @@ export async function openHttpUpstream(
   const opening = { dataDir, sessionKeyPrefix: KEY_PREFIX, clock, log };
   const { store, written, trips } = watchStore(await openEmbeddedStore(opening));
   const seal = createSeal(['a secret of thirty-two characters']);
-  const settings = loadConfig({ AUTH_REQUIRED: 'false', MAX_UPSTREAM_BYTES: String(maxBytes) });
+  const settings = loadConfig({
+    AUTH_REQUIRED: 'false',
+    MAX_UPSTREAM_BYTES: String(maxBytes),
+    MCP_SESSION_TTL_SECONDS: '3600',
+  });
   const runtime = createPartialRuntime({
     config: outbound === undefined ? settings : { ...settings, outbound },
     clock,
