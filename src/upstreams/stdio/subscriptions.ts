@@ -14,7 +14,9 @@ import { BACK_OFF } from '../transport/process-share.ts';
 import {
   createSessionRecords,
   createSubscriptionMemory,
+  failTooMany,
   hashSession,
+  MAX_SUBSCRIPTIONS,
   type SubscriptionMemory,
 } from '../transport/session-records.ts';
 import { GATEWAY_CALLER, UpstreamError, type UpstreamRuntime } from '../upstream.ts';
@@ -34,8 +36,6 @@ interface Agreement {
 /** URIs that are wanted at one process, and characters of each. */
 const MAX_URIS = 10_000;
 const MAX_URI = 8192;
-/** So many one session may want: none keeps the others out. */
-const MAX_OF_OWNER = 200;
 /** A server chooses how many slashes there are. */
 const MAX_PARENTS = 60;
 
@@ -54,7 +54,7 @@ export function createSubscriptions(onError: (cause: unknown) => void) {
       if (!isRefused) wire?.unsubscribe(uri);
     },
     onError,
-    bounds: { topics: MAX_URIS, topicsOfListener: MAX_OF_OWNER, failFull },
+    bounds: { topics: MAX_URIS, topicsOfListener: MAX_SUBSCRIPTIONS, failFull },
   });
 
   async function ask(uri: string): Promise<void> {
@@ -114,12 +114,7 @@ function failFull(what: 'topics' | 'topicsOfListener'): never {
   if (what === 'topics') {
     throw new UpstreamError('unavailable', 'too many of its resources are subscribed to');
   }
-  throw new UpstreamError('error', 'too many subscriptions', {
-    jsonRpcError: {
-      code: -32602,
-      message: `A session can subscribe to at most ${MAX_OF_OWNER} resources.`,
-    },
-  });
+  return failTooMany();
 }
 
 /** The URI, and those that it is a part of, with and without the slash at their end. */

@@ -91,7 +91,16 @@ export interface SubscriptionMemory {
   close(): void;
 }
 
-const MAX_URIS = 200;
+/** So many one session may have at a server: none keeps the others out. */
+export const MAX_SUBSCRIPTIONS = 200;
+
+/** @throws UpstreamError always. */
+export function failTooMany(): never {
+  const message = `A session can subscribe to at most ${MAX_SUBSCRIPTIONS} resources.`;
+  throw new UpstreamError('error', 'too many subscriptions', {
+    jsonRpcError: { code: INVALID_PARAMS, message },
+  });
+}
 
 export const hashSession = (sessionId: string): string => hashSha256(`subscriptions ${sessionId}`);
 
@@ -111,17 +120,10 @@ export function createSubscriptionMemory(
     await records.update(sessionId, (text) => {
       const others = parseUris(text).filter((other) => other !== uri);
       const uris = isWanted ? [...others, uri] : others;
-      isTooMany = uris.length > MAX_URIS;
+      isTooMany = uris.length > MAX_SUBSCRIPTIONS;
       return isTooMany ? undefined : JSON.stringify({ uris });
     });
-    if (isTooMany) {
-      throw new UpstreamError('error', 'too many subscriptions', {
-        jsonRpcError: {
-          code: INVALID_PARAMS,
-          message: `A session can subscribe to at most ${MAX_URIS} resources.`,
-        },
-      });
-    }
+    if (isTooMany) failTooMany();
   }
 
   async function note(sessionId: string, uri: string, isWanted: boolean): Promise<void> {
