@@ -1,3 +1,4 @@
+// Protocols over HTTP, and all that they get of the server that they are spoken to.
 import type { SubscriptionMemory } from '../transport/session-records.ts';
 import type { Upstream, UpstreamCaller } from '../upstream.ts';
 import type { Availability, Judge } from './availability.ts';
