@@ -94,7 +94,7 @@ const PACKAGE_FOLDERS: Readonly<Record<string, RegExp>> = {
   '@opentelemetry/exporter-trace-otlp-proto': /^telemetry\/tracing\//,
   '@opentelemetry/resources': /^telemetry\/tracing\//,
   '@opentelemetry/sdk-trace': /^telemetry\/tracing\//,
-  tokenx: /^upstreams\/budget\/count-tokens\.ts$/,
+  tokenx: /^upstreams\/budget\/measure-lists\.ts$/,
   'eventsource-parser': /^upstreams\/http\/answer-body\.ts$/,
   'node:http': /^(platform\/outbound\/tunnel\.ts$|cli\/)/,
   'node:https': /^(platform\/outbound\/(public-request|tunnel)\.ts$|cli\/)/,
@@ -115,7 +115,7 @@ const WITH_CLASSES = [
   'protocol/fit.ts',
   'upstreams/catalog/server-target.ts',
   'upstreams/http/(answer-body|attempt|exchange|server-call|session-cookies|session-sending).ts',
-  'upstreams/relay/session-client.ts',
+  'upstreams/relay/relay-call.ts',
   'upstreams/transport/.*',
 ];
 
@@ -143,7 +143,7 @@ const CONFINED = [
     what: 'an accessor',
     said: /^\s+[gs]et \w+\(/m,
     where:
-      /^(?!edge\/|telemetry\/tracing\/|platform\/memory\/|upstreams\/(relay\/|transport\/(?!server-questions)|http\/(answer-body|attempt|server-call|session-sending|http-connection|exchange|sse-channel)\.ts))/,
+      /^(?!edge\/|telemetry\/tracing\/|platform\/memory\/|upstreams\/(relay\/|transport\/(?!server-questions)|http\/(answer-body|attempt|server-call|session-sending|http-connection|exchange|sse-protocol)\.ts))/,
   },
   {
     what: 'a class that is no error',

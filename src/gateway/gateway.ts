@@ -56,7 +56,7 @@ import type { ServerFacts } from '../upstreams/catalog/upstream-catalogs.ts';
 import type {
   GatewayUpstreams,
   openUpstreams as OpenUpstreams,
-  UpstreamParts,
+  UpstreamPorts,
 } from '../upstreams/create-upstreams.ts';
 import type { Lock } from '../upstreams/lock/lock.ts';
 import type { StoredLock } from '../upstreams/lock/lock-file.ts';
@@ -80,7 +80,7 @@ export interface Deps {
   /** How operators can type `postern lock` where this gateway was started; just so unless given. */
   readonly lockCommand: string;
   /** What programs behind the gateway get PATH, HOME, USER, LANG and TMPDIR of; nothing unless given. */
-  readonly environment: UpstreamParts['environment'];
+  readonly environment: UpstreamPorts['environment'];
   /** What is counted; nothing is with `METRICS_ENABLED=false`. */
   readonly metrics: Metrics;
   /** By which client ID metadata documents are fetched; that they can be is not checked then. */
@@ -208,22 +208,15 @@ export async function createGateway(
     overrides.file === undefined
       ? undefined
       : await openUpstreams(
-          config,
+          runtime,
           { file: overrides.file, lock: overrides.lock },
           {
             builtIn: ownCatalog,
             environment: overrides.environment ?? {},
-            store,
-            getSeal,
             getProviderToken,
             findClientId: clientOf,
-            connections: connections,
-            fetch,
+            connections,
             metadata,
-            clock,
-            log,
-            metrics,
-            tracing,
             storedLock: overrides.storedLock,
           },
         ).catch(closeStore);

@@ -7,7 +7,7 @@ import { systemClock } from '../../platform/clock.ts';
 import { countNoun } from '../../platform/text.ts';
 import { joinPolicies } from '../../policy/policy.ts';
 import { noMetrics } from '../../telemetry/metrics/metrics.ts';
-import { type FetchedTools, listFetchedPaths } from '../../upstreams/budget/fetched-paths.ts';
+import { type FetchedTools, listFetchedPaths } from '../../upstreams/budget/list-paths.ts';
 import {
   type ListCost,
   measureLists,
@@ -34,10 +34,8 @@ export async function measureFile(
   const paths = await listFetchedPaths(
     { ...file, builtIn: file.builtIn && !hasOwnTools },
     fetched,
-    {
-      ownCatalog,
-      policies: joinPolicies(lock === undefined ? [] : [createLockPolicy(lock, noMetrics)]),
-    },
+    ownCatalog,
+    joinPolicies(lock === undefined ? [] : [createLockPolicy(lock, noMetrics)]),
   );
   const ownTools = file.builtIn ? await listTools(ownCatalog) : [];
   const idle = createFindIdlePatterns(file)({

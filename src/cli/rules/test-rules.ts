@@ -6,7 +6,6 @@ import type { Cursor } from '../../mcp/catalog/catalog.ts';
 import { LISTING_CONTEXT } from '../../mcp/catalog/list-tools.ts';
 import { type ServedCatalog, serveOwnCatalog } from '../../mcp/catalog/served-catalog.ts';
 import { systemClock } from '../../platform/clock.ts';
-import { generateSecret } from '../../platform/ids.ts';
 import { escapeInvisible } from '../../platform/invisible.ts';
 import { isStringArray, type JsonObject, parseObject } from '../../platform/json.ts';
 import { quote } from '../../platform/text.ts';
@@ -15,7 +14,6 @@ import { createRules } from '../../policy/rules/create-rules.ts';
 import { parsePattern } from '../../policy/rules/may.ts';
 import type { RuleCaller, RuledItem } from '../../policy/rules/rules.ts';
 import { ALL_KINDS, type ListKind } from '../../protocol/list-kinds.ts';
-import { createSeal } from '../../store/seal/seal.ts';
 import { noMetrics } from '../../telemetry/metrics/metrics.ts';
 import { createNaming } from '../../upstreams/catalog/naming.ts';
 import { createUpstreamCatalogs } from '../../upstreams/catalog/upstream-catalogs.ts';
@@ -167,8 +165,10 @@ async function listItems(
   const lock = lockFile && createLock(lockFile);
   const lockPolicies = lock === undefined ? [] : [createLockPolicy(lock, noMetrics)];
   const servers = await openServers(file, { env: process.env, log });
-  const seal = createSeal([generateSecret()]);
+  const { runtime } = servers;
+  const upstreams = { ...runtime.config.upstreams, listWaitMs: LIST_WAIT_MS };
   const catalogs = createUpstreamCatalogs(
+    { ...runtime, config: { ...runtime.config, upstreams } },
     {
       setup: { file, lock },
       // What they say of each item is asked apart.
@@ -181,22 +181,8 @@ async function listItems(
     {
       builtIn: serveOwnCatalog(builtInCatalog),
       openUpstream: servers.openUpstream,
-      relayCall: failCall,
-      connectUser: { connect: failCall, connectAndTell: failCall },
-      store: {
-        get: async () => undefined,
-        getOrSet: async (_key, value) => value,
-        compareAndSet: async () => true,
-        getAndDelete: async () => undefined,
-        delete: async () => {},
-      },
-      getSeal: async () => seal,
-      sessionKeyPrefix: '',
-      sessionTtlSeconds: 60,
-      listWaitMs: 15_000,
-      clock: systemClock,
-      log,
-      metrics: noMetrics,
+      relay: { relayCall: failCall, connectUser: { connect: failCall, connectAndTell: failCall } },
+      storedLock: undefined,
     },
   );
   const endSpinner = showSpinner('Asking', process);
@@ -209,6 +195,8 @@ async function listItems(
     await servers.close();
   }
 }
+
+const LIST_WAIT_MS = 15_000;
 
 const failCall = () => Promise.reject(new Error('Nothing is called here'));
 

@@ -26,8 +26,8 @@ import {
   findAuthProblems,
   findServerCredentials,
 } from '../../upstreams/credentials/server-credentials.ts';
-import { createUpstreamOpener } from '../../upstreams/open-upstream.ts';
-import { leaveOutNextStart } from '../../upstreams/stdio/server-state.ts';
+import { openForCommand } from '../../upstreams/open-upstream.ts';
+import { leaveOutNextStart } from '../../upstreams/stdio/stdio-upstream.ts';
 import { CommandError, UsageError } from '../command/errors.ts';
 import type { InvokedProcess } from '../command/invocation.ts';
 import { findProgramUserProblems } from './program-users.ts';
@@ -61,19 +61,18 @@ export async function openServers(
   const outbound = openOutboundNetwork({ outbound: config.outbound });
   const { fetch } = outbound;
   const provider = config.auth.required ? config.auth.provider : undefined;
-  const { openUpstream } = createUpstreamOpener(config, {
-    ...shared,
-    store,
-    getSeal,
-    getProviderToken: getOriginalToken,
-    fetch,
-    metadata: provider && openProviderMetadata({ fetch, ...shared }, provider),
-    environment: env,
-  });
+  const { runtime, openUpstream } = openForCommand(
+    { config, clock: systemClock, log, fetch, store, getSeal },
+    {
+      getProviderToken: getOriginalToken,
+      metadata: provider && openProviderMetadata({ fetch, ...shared }, provider),
+      connections: undefined,
+    },
+    env,
+  );
   return {
+    runtime,
     openUpstream,
-    /** For what the file names beside servers. */
-    fetch,
     async close() {
       outbound.close();
       await close();

@@ -13,7 +13,7 @@ import type {
   StdioUpstreamConfig,
   UpstreamConfig,
 } from '../../upstreams/config/upstream-config.ts';
-import { runCommandAs } from '../../upstreams/stdio/end-reason.ts';
+import { runCommandAs } from '../../upstreams/stdio/child.ts';
 
 /** Not the PATH of the environment: what is found here tells which rights a program has. */
 const SYSTEM_PATH = '/usr/bin:/bin:/usr/sbin:/sbin:/run/current-system/sw/bin';

@@ -9,11 +9,14 @@ import { toShellWord } from '../../platform/text.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import type { PageRequest } from '../../store/page.ts';
 import type {
+  ReviewedChange,
+  ReviewedDifference,
+} from '../../upstreams/catalog/list-lock-differences.ts';
+import type {
   DescribedServer,
   LockApproval,
   ReviewedServer,
 } from '../../upstreams/catalog/lock-approval.ts';
-import type { ReviewedChange, ReviewedDifference } from '../../upstreams/catalog/review-lock.ts';
 import type { UpstreamCatalogs } from '../../upstreams/catalog/upstream-catalogs.ts';
 import { readDigests, readPageRequest, renderNextOf } from './read-request.ts';
 

@@ -18,8 +18,11 @@ import type {
   ConnectionAuth,
 } from '../../connections/connection.ts';
 import { isSafeForTokens } from '../../platform/address.ts';
-import { createLogins } from '../connect/logins.ts';
-import { createGetConnectionToken, createNoteConnectionRefusal } from './connection-token.ts';
+import {
+  createGetConnectionToken,
+  createLogins,
+  createNoteConnectionRefusal,
+} from '../connect/logins.ts';
 import { defineCredentialType } from './credential-type.ts';
 
 const EXAMPLE = 'https://login.example.com';
@@ -91,7 +94,7 @@ const resource: Shape<string | false> = {
     node.kind === 'scalar' && node.value === false ? false : resourceText.read(node, place),
 };
 
-/** What the gateway says there itself, and the member that changes it, if one does. */
+/** Parameters that the gateway sets itself, and the member that changes each, if one does. */
 const OWN_PARAMETERS: Readonly<Record<string, string | undefined>> = {
   client_assertion: undefined,
   client_assertion_type: undefined,
@@ -285,7 +288,7 @@ export const oauth = defineCredentialType<ConnectionAuth>({
   needsUser: true,
   passesTokensOn: true,
   isIssuedForServer: true,
-  open: ({ connections }) => ({
+  open: (_runtime, { connections }) => ({
     createGetToken: (server, auth) =>
       createGetConnectionToken(createLogins({ ...server, auth }, connections)),
     createNoteRefusal: (server, auth) =>
@@ -293,7 +296,7 @@ export const oauth = defineCredentialType<ConnectionAuth>({
   }),
 });
 
-/** What each member allows, and all of them together do not. */
+/** Combinations that are not allowed, though each member is. */
 function reportContradictions(auth: ConnectionAuth, { has, report: reportAt }: MemberReader): void {
   const { authorizationServer, clientAuth, pkce, owner } = auth;
   const hasSecret = has(members.clientSecret);

@@ -11,16 +11,17 @@ import {
   type Written,
 } from '../../platform/json.ts';
 import {
+  hasTwice,
+  type ScannedEntry,
   type ScannedMember,
   type ScannedObject,
   scanObject,
 } from '../../platform/scan/scan-json.ts';
 import { Findings } from '../../protocol/fit.ts';
 import { RESULTS } from '../../protocol/mcp-fits.ts';
-import { readOutline } from './outline.ts';
 
 /** Bytes of a response, and where its result stands in them. */
-export interface ResultBytes {
+interface ResultBytes {
   readonly bytes: Buffer;
   /** As they came, if the result goes on in them, and not as text. */
   readonly pieces: readonly Uint8Array[] | undefined;
@@ -103,7 +104,7 @@ const OPENING = Buffer.from('{');
 const COMMA = Buffer.from(',');
 const CLOSING = Buffer.from('}');
 
-/** Whether nothing in the result names a resource, which nobody had to read it for. */
+/** True if nothing in the result names a resource, which nobody had to read it for. */
 export const isUnread = (result: object): boolean => unread.has(result);
 
 const unread = new WeakMap<object, UnreadSource>();
@@ -116,12 +117,12 @@ const isRead = (bytes: Buffer, { name, start, end }: ScannedMember): boolean =>
 
 const COMPLETE = '"complete"';
 /**
- * How the types of links and of embedded resources begin; and fewer values than a response may have, since all are parsed as soon
+ * The beginnings of the types of links and embedded resources. Fewer values than a response may have, since all are parsed as soon
  * as somebody asks for one.
  */
 const SCAN_RULES = { sought: Buffer.from('resource').readBigUInt64LE(), maxValues: 400_000 };
 
-/** Whether all of it is as MCP has it. Which method it answers is not known here: content is a tool's, `contents` a resource's. */
+/** True if all of it is as MCP has it. Which method it answers is not known here: content is a tool's, `contents` a resource's. */
 function isFitting(bytes: Buffer, scanned: ScannedObject): boolean {
   const outline = readOutline(bytes, scanned);
   if (outline === undefined) return false;
@@ -172,3 +173,85 @@ const failToRead = (): never =>
   fail('upstream_error', {
     jsonRpc: { code: -32603, message: 'The server answered with a text that is no JSON.' },
   });
+
+// The outline of a long result, without its long texts: enough to see whether clients can read it.
+
+/** Bytes of a value that is parsed. */
+const MAX_PARSED = 4096;
+/** Bytes that stand for a longer string, up to its first escape. */
+const SHOWN = 64;
+
+const QUOTE = 0x22;
+const OPEN_ARRAY = 0x5b;
+const OPEN_OBJECT = 0x7b;
+
+/**
+ * The object, whose long strings are cut, and whose structured content is empty. Undefined where more of it would have to be
+ * parsed.
+ */
+function readOutline(bytes: Buffer, scanned: ScannedObject): JsonObject | undefined {
+  return readMembers(bytes, scanned.members, scanned.entries);
+}
+
+/** `entries` are those of lists among the members. */
+function readMembers(
+  bytes: Buffer,
+  members: readonly ScannedMember[],
+  entries: readonly ScannedEntry[] | undefined,
+): JsonObject | undefined {
+  const outline: [string, unknown][] = [];
+  for (const { name, start, end } of members) {
+    const value =
+      LISTS.has(name) && bytes[start] === OPEN_ARRAY
+        ? readList(
+            bytes,
+            entries?.filter((entry) => entry.start > start && entry.end < end),
+          )
+        : readValue(bytes, start, end, OPEN.has(name));
+    if (value === undefined) return undefined;
+    outline.push([name, value]);
+  }
+  return Object.fromEntries(outline);
+}
+
+const LISTS: ReadonlySet<string> = new Set(['content', 'contents']);
+/** It matters only that they are objects. */
+const OPEN: ReadonlySet<string> = new Set(['structuredContent', '_meta']);
+
+/** Undefined, too, where one of them is no object. */
+function readList(
+  bytes: Buffer,
+  entries: readonly ScannedEntry[] | undefined,
+): readonly JsonObject[] | undefined {
+  const list: JsonObject[] = [];
+  for (const { start, members } of entries ?? []) {
+    const isOdd = bytes[start] !== OPEN_OBJECT || hasTwice(members);
+    const outline = isOdd ? undefined : readMembers(bytes, members, undefined);
+    if (outline === undefined) return undefined;
+    list.push(outline);
+  }
+  return entries && list;
+}
+
+function readValue(bytes: Buffer, start: number, end: number, isOpen: boolean): unknown {
+  const first = bytes[start];
+  if (isOpen && first === OPEN_OBJECT) return {};
+  const length = end - start;
+  if (first === QUOTE && length > SHOWN) return cutString(bytes, start + 1);
+  if (length <= MAX_PARSED) return parse(bytes.toString('utf8', start, end));
+  return first === QUOTE || first === OPEN_ARRAY || first === OPEN_OBJECT ? undefined : 0;
+}
+
+/** A multiple of four letters, as a part of base64 is. */
+function cutString(bytes: Buffer, start: number): string {
+  const [shown = ''] = bytes.toString('latin1', start, start + SHOWN - 4).split('\\', 1);
+  return shown.slice(0, shown.length - (shown.length % 4));
+}
+
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}

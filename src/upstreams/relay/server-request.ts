@@ -57,7 +57,7 @@ export function sendToServer(
   });
 }
 
-/** Of one call that wait for an answer at the same time. */
+/** Questions of one call that wait for an answer at the same time. */
 const MAX_QUESTIONS = 16;
 
 function limitQuestions(client: RequestClient): RequestClient['answer'] {
@@ -94,7 +94,7 @@ async function answerGuarded(
   }
 }
 
-// What is passed on: one request of a client, to one server.
+// Calls that are passed on: one request of a client, to one server.
 
 /**
  * Passes a call on to its server, and what both ask and tell each other meanwhile.
@@ -133,7 +133,7 @@ export interface RelayedCall {
   readonly request: RelayedRequest;
 }
 
-// How what a server says of a call reaches its client. All of it is hostile input: what does not fit is dropped.
+// A server's words about a call on their way to its client. All of them are hostile input: what does not fit is dropped.
 
 /** The progress token is the gateway's own towards the server; the context has the client's. */
 export function passProgress(

@@ -7,6 +7,7 @@ import { openCredentials } from '../../../src/upstreams/credentials/credentials.
 import { GATEWAY_CALLER } from '../../../src/upstreams/upstream.ts';
 import { manualClock } from '../../support/gateway/clock.ts';
 import { collectLog } from '../../support/gateway/log.ts';
+import { createPartialRuntime } from '../../support/gateway/partial-runtime.ts';
 import { useFresh, useShared } from '../../support/lifetimes.ts';
 import { startIssuer } from '../../support/oauth/issuer.ts';
 import { startUpstream } from '../../support/oauth/upstream.ts';
@@ -45,25 +46,28 @@ const provider = useFresh(async () => {
     client: { readonly authMethod: 'post' | 'basic' } = { authMethod: 'post' },
     subjectTokenType: 'access_token' | 'id_token' = 'access_token',
   ) =>
-    openCredentials({
-      config: loadConfig({
-        OIDC_ISSUER: endpoint.url,
-        OAUTH_MODE: 'broker',
-        OAUTH_TOKENS: 'provider',
-        OAUTH_TOKEN_URL: `${endpoint.url}/token`,
-        OAUTH_CLIENT_ID: 'gateway',
-        OAUTH_CLIENT_SECRET: 'pass word',
-        OAUTH_CLIENT_AUTH: client.authMethod,
-        OAUTH_ACCESS_TOKEN: subjectTokenType,
+    openCredentials(
+      createPartialRuntime({
+        config: loadConfig({
+          OIDC_ISSUER: endpoint.url,
+          OAUTH_MODE: 'broker',
+          OAUTH_TOKENS: 'provider',
+          OAUTH_TOKEN_URL: `${endpoint.url}/token`,
+          OAUTH_CLIENT_ID: 'gateway',
+          OAUTH_CLIENT_SECRET: 'pass word',
+          OAUTH_CLIENT_AUTH: client.authMethod,
+          OAUTH_ACCESS_TOKEN: subjectTokenType,
+        }),
+        fetch,
+        clock,
+        log,
       }),
-      store: { get: refuse, getOrSet: refuse, compareAndSet: refuse },
-      getSeal: refuse,
-      getProviderToken: getOriginalToken,
-      fetch,
-      metadata: createProviderMetadata({ fetch, clock, log }, endpoint.url),
-      clock,
-      log,
-    }).createGetHeaders({
+      {
+        getProviderToken: getOriginalToken,
+        metadata: createProviderMetadata({ fetch, clock, log }, endpoint.url),
+        connections: undefined,
+      },
+    ).createGetHeaders({
       name: 'wiki',
       url: `${AUDIENCE}/mcp`,
       auth: { type: 'token-exchange', audience: AUDIENCE, ...auth },
@@ -80,8 +84,6 @@ const provider = useFresh(async () => {
     close: endpoint.close,
   };
 });
-
-const refuse = () => Promise.reject(new Error('not asked'));
 
 const signIn = (claims: Readonly<Record<string, unknown>> = {}) =>
   issuer.sign({ sub: 'ada', exp: NOW + 3600, ...claims });

@@ -6,9 +6,10 @@ import { hideSecretArguments } from '../../../platform/secret-texts.ts';
 import { countNoun } from '../../../platform/text.ts';
 import {
   countUndeclared,
+  type FetchedList,
+  fetchList,
   type UndeclaredList,
-} from '../../../upstreams/catalog/count-undeclared.ts';
-import { type FetchedList, fetchList } from '../../../upstreams/catalog/fetch-list.ts';
+} from '../../../upstreams/catalog/fetch-list.ts';
 import { listGuardServers, type Setup } from '../../../upstreams/catalog/plan.ts';
 import type { UpstreamConfig } from '../../../upstreams/config/upstream-config.ts';
 import {
@@ -16,7 +17,7 @@ import {
   needsUser,
   readConnectionServer,
 } from '../../../upstreams/credentials/server-credentials.ts';
-import { NEXT_START } from '../../../upstreams/stdio/server-state.ts';
+import { NEXT_START } from '../../../upstreams/stdio/stdio-upstream.ts';
 import {
   GATEWAY_CALLER,
   type Upstream,

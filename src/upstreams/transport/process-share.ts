@@ -1,6 +1,48 @@
+// §18.4: what all servers share that this process reaches, whatever their transport.
+
+import type { Clock } from '../../platform/clock.ts';
+import type { UpstreamRuntime } from '../upstream.ts';
+import { type AnswerMemory, createAnswerMemory } from './answer-memory.ts';
+import { createMessagePace, type MessagePace } from './message-pace.ts';
+
+/** §18.4: between two attempts to reach a server, or to tell of it. */
+export const BACK_OFF = { firstMs: 1000, longestMs: 30_000 };
+
+export interface ProcessShare {
+  readonly answerMemory: AnswerMemory;
+  readonly messagePace: MessagePace;
+  readonly heldStreams: HeldStreams;
+  /** Other processes serve with the same store. */
+  readonly hasReplicas: boolean;
+  /** True if a client's session goes on, whichever replica it was ended at; never rejects. */
+  isSessionActive(sessionId: string): Promise<boolean>;
+}
+
+/** `serves` is false for a command, which is none of several replicas. */
+export function openProcessShare(
+  { config, clock, store }: Pick<UpstreamRuntime, 'config' | 'clock' | 'store'>,
+  serves: boolean,
+): ProcessShare {
+  return {
+    answerMemory: createAnswerMemory(clock, config.upstreams.maxBytes),
+    messagePace: createMessagePace(clock),
+    heldStreams: createHeldStreams(clock),
+    hasReplicas: serves && store.isShared,
+    // While the store cannot say, it does.
+    async isSessionActive(sessionId) {
+      try {
+        const access = { sessionId, owner: undefined, slideSeconds: undefined };
+        const { session } = await store.admitRequest([], access);
+        return 'failure' in session || session.record !== undefined;
+      } catch {
+        return true;
+      }
+    },
+  };
+}
+
 // §18.3: streams that are open only so that servers can ask on them: how many there may be, and how long they are kept after the
 // last call, so that only the first one of several waits for its stream.
-import type { Clock } from '../../platform/clock.ts';
 
 export interface HeldStreams {
   /** False where there is no room: all of that user's, or of the process, are needed by calls under way. */
