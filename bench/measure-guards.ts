@@ -105,17 +105,20 @@ export async function measureGuards(): Promise<void> {
 }
 
 const open = (guards: readonly GuardConfig[]): Promise<Guards | undefined> =>
-  createGuards(guards, {
-    clock: systemClock,
-    log: createLog('error'),
-    metrics: noMetrics,
-    fetch: globalThis.fetch,
-    askServer: () => Promise.reject(new Error('There are no servers here.')),
-  });
+  createGuards(
+    {
+      clock: systemClock,
+      log: createLog('error'),
+      metrics: noMetrics,
+      fetch: globalThis.fetch,
+    },
+    guards,
+    () => Promise.reject(new Error('There are no servers here.')),
+  );
 
 const openPolicies = async (rules: readonly RuleConfig[]): Promise<Policies> =>
   joinPolicies(
-    rules.length === 0 ? [] : [createRulesPolicy(await createRules(rules, { clock: systemClock }))],
+    rules.length === 0 ? [] : [createRulesPolicy(await createRules({ clock: systemClock }, rules))],
   );
 
 /** Microseconds of one call of a target that does nothing. */

@@ -248,11 +248,11 @@ async function compileSetup(
 ): Promise<CompiledSetup> {
   const { clock, metrics } = parts;
   const { file, lock } = setup;
-  const rules = await createRules(file.rules, { clock });
+  const rules = await createRules({ clock }, file.rules);
   return {
     setup,
     rules,
-    guards: await createGuards(file.guards, parts),
+    guards: await createGuards(parts, file.guards, parts.askServer),
     checkSchema: file.guards === undefined ? undefined : await loadCheckSchema(),
     policies: joinPolicies([
       ...(lock === undefined ? [] : [createLockPolicy(lock, metrics)]),

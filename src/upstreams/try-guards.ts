@@ -31,19 +31,18 @@ export async function tryGuards(
     file.servers.filter(({ name }) => names.has(name)).map((one) => [one.name, openUpstream(one)]),
   );
   try {
-    const guards = await createGuards(file.guards, {
-      clock: systemClock,
-      fetch,
-      log,
-      metrics: noMetrics,
-      async askServer(name, { method, params, timeoutMs }) {
+    const runtime = { clock: systemClock, fetch, log, metrics: noMetrics };
+    const guards = await createGuards(
+      runtime,
+      file.guards,
+      async (name, { method, params, timeoutMs }) => {
         const upstream = opened.get(name);
         if (upstream === undefined) throw new Error(`${name} is not there`);
         const signal = AbortSignal.timeout(timeoutMs);
         const request = { method, params, signal, trace: {}, logLevel: undefined };
         return upstream.request(GATEWAY_CALLER, request);
       },
-    });
+    );
     return await Promise.all(
       (guards?.listGuards() ?? []).map(async ({ name, kind, onError, check }) => ({
         name,

@@ -55,7 +55,7 @@ export async function testRules(
   const clientId = options.client ?? readClaimedClient(user.claims);
   const caller: RuleCaller = { user, clientId, view: options.view };
   const includes = createViewFilter(file, options.view);
-  const rules = await createRules(file.rules, { clock: systemClock });
+  const rules = await createRules({ clock: systemClock }, file.rules);
   const items = (await findItems({ path, file }, options, process)).filter(includes);
   const judged = items.map((item): JudgedItem => {
     const decision = rules.decide(item, caller);
@@ -172,7 +172,7 @@ async function listItems(
     {
       setup: { file, lock },
       // What they say of each item is asked apart.
-      rules: await createRules([], { clock: systemClock }),
+      rules: await createRules({ clock: systemClock }, []),
       policies: joinPolicies([...lockPolicies, noteItems]),
       // Which names there are is asked here, and nobody calls.
       guards: undefined,

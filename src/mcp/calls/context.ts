@@ -83,8 +83,8 @@ export type CheckTarget = (
   args: JsonObject | undefined,
 ) => Promise<void> | undefined;
 
-/** The same for all calls. */
-export interface ContextDeps {
+/** The same for the contexts of all calls. */
+export interface ContextServices {
   readonly service: ServiceInfo;
   readonly getProviderToken: GetProviderToken;
   /** Those of the configuration as it is now; undefined where it has none. */
@@ -115,7 +115,7 @@ export interface ContextSource {
 export function createContext(
   source: ContextSource,
   client: CallClient,
-  deps: ContextDeps,
+  services: ContextServices,
   params: unknown,
   sentText?: string,
 ): CallContext {
@@ -126,7 +126,7 @@ export function createContext(
   }
   const token = isRequestId(progressToken) ? progressToken : undefined;
   return new ClientContext(
-    new ClientAccess(source, client, deps, token),
+    new ClientAccess(source, client, services, token),
     readForeignMeta(meta, sentText),
   );
 }
@@ -135,7 +135,7 @@ export function createContext(
 class ClientAccess {
   readonly source: ContextSource;
   readonly client: CallClient;
-  readonly deps: ContextDeps;
+  readonly services: ContextServices;
   private readonly progressToken: RequestId | undefined;
   private askedKeys: Set<string> | undefined;
   private gate: NotificationGate | undefined;
@@ -143,12 +143,12 @@ class ClientAccess {
   constructor(
     source: ContextSource,
     client: CallClient,
-    deps: ContextDeps,
+    services: ContextServices,
     progressToken: RequestId | undefined,
   ) {
     this.source = source;
     this.client = client;
-    this.deps = deps;
+    this.services = services;
     this.progressToken = progressToken;
   }
 
@@ -205,7 +205,7 @@ class ClientAccess {
   }
 
   private send(message: GuardedNotification): void {
-    const guards = this.deps.getGuards();
+    const guards = this.services.getGuards();
     if (guards === undefined || !guards.looksAt('notifications')) {
       this.pass(message);
       return;
@@ -232,7 +232,7 @@ class ClientAccess {
   }
 
   private findQuestionGuards(): QuestionGuards | undefined {
-    const guards = this.deps.getGuards();
+    const guards = this.services.getGuards();
     if (guards === undefined) return undefined;
     const { record } = this.source;
     return createQuestionGuards(
@@ -270,7 +270,7 @@ class ClientContext implements CallContext {
     const { user, session, record } = access.source;
     this.user = user;
     this.session = 'record' in session ? session.record : undefined;
-    this.service = access.deps.service;
+    this.service = access.services.service;
     this.trace = record.trace;
     this.clientId = record.clientId;
     this.view = record.view;
@@ -320,7 +320,7 @@ class ClientContext implements CallContext {
 
   get providerToken(): Context['providerToken'] {
     const { user } = this;
-    const { getProviderToken } = ClientContext.#find(this).#access.deps;
+    const { getProviderToken } = ClientContext.#find(this).#access.services;
     return () => (user === undefined ? Promise.resolve(undefined) : getProviderToken(user));
   }
 

@@ -1,9 +1,7 @@
 // What one path serves: the gateway's own tools, prompts and resources, those of the servers behind it, or both.
 import type { JsonRpcErrorObject } from '../../errors/gateway-error.ts';
-import type { Clock } from '../../platform/clock.ts';
 import { createCountedBus } from '../../platform/counted-bus.ts';
 import type { JsonObject } from '../../platform/json.ts';
-import type { Log } from '../../platform/log.ts';
 import { createThrottle } from '../../platform/throttle.ts';
 import type { PolicyItem } from '../../policy/policy.ts';
 import {
@@ -13,6 +11,7 @@ import {
   type ListKind,
   type ListName,
 } from '../../protocol/list-kinds.ts';
+import type { Runtime } from '../../runtime/runtime.ts';
 import type { Question } from '../control/question-guards.ts';
 import type {
   Caller,
@@ -221,16 +220,14 @@ export interface OwnCatalog extends ServedCatalog {
   isFixed(kind: ListKind): boolean;
 }
 
-export interface ListeningDeps {
-  readonly clock: Clock;
-  readonly log: Log;
-}
-
 /**
- * Names are the catalogue's matter: one that it does not have fails when it is called. Without `listening` nobody
+ * Names are the catalogue's matter: one that it does not have fails when it is called. Without `runtime` nobody
  * listens, as where it is only asked for its lists.
  */
-export function serveOwnCatalog(catalog: Catalog, listening?: ListeningDeps): OwnCatalog {
+export function serveOwnCatalog(
+  catalog: Catalog,
+  runtime?: Pick<Runtime, 'clock' | 'log'>,
+): OwnCatalog {
   return {
     server: undefined,
     view: undefined,
@@ -247,7 +244,7 @@ export function serveOwnCatalog(catalog: Catalog, listening?: ListeningDeps): Ow
     complete: async (completion, context) => catalog.complete(completion, context),
     canWatch: (uri, caller) => catalog.canWatch(uri, caller),
     setWatched: async (uri, isWatched, caller) => catalog.setWatched?.(uri, isWatched, caller),
-    listen: listening === undefined ? () => listenToNothing : createListen(catalog, listening),
+    listen: runtime === undefined ? () => listenToNothing : createListen(runtime, catalog),
     endSession: (caller) => catalog.endSession?.(caller),
     isFixed: (kind) => FIXED[kind](catalog) === true,
   };
@@ -260,7 +257,10 @@ const UPDATE_INTERVAL_MS = 250;
 const RESOURCES = 'resources';
 
 /** The catalogue is watched once for all, and only while somebody listens. */
-function createListen(catalog: Catalog, { clock, log }: ListeningDeps): ServedCatalog['listen'] {
+function createListen(
+  { clock, log }: Pick<Runtime, 'clock' | 'log'>,
+  catalog: Catalog,
+): ServedCatalog['listen'] {
   const bus = createCountedBus<typeof RESOURCES, CatalogListener, () => void>({
     start() {
       let isWatching = true;

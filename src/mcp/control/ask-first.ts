@@ -6,32 +6,23 @@ import { fail, GatewayError } from '../../errors/gateway-error.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
 import { readExact } from '../../platform/noted-json.ts';
 import type {
+  ApprovalDecision,
   ApprovalObserver,
   ApprovalRequest,
-  Approvals,
   Approver,
+  CallApprovals,
   CallToApprove,
   DecidedBy,
-  Decision,
 } from '../../policy/approvals/approvals.ts';
+import { hasApprovalsPage } from '../../policy/approvals/ask-problems.ts';
 import { describeCall, showJson } from '../../policy/approvals/describe-call.ts';
-import type { Guards } from '../../policy/guards/guards.ts';
 import type { AskWhom } from '../../policy/policy.ts';
+import type { Runtime } from '../../runtime/runtime.ts';
 import { withoutDefault } from '../../store/owner.ts';
 import type { Relay } from '../catalog/catalog.ts';
 import { askToOpen, createPageQuestion, NO_ANSWER } from './ask-to-open.ts';
 import { CallStopped } from './call-stopped.ts';
-import { type AllowedCall, type AskFirst, toGuardCaller } from './run-target.ts';
-
-export interface AskFirstDeps {
-  readonly approvals: Approvals;
-  readonly observer: ApprovalObserver;
-  getGuards(): Guards | undefined;
-  /** Of the page where users decide; undefined where they cannot log in at the gateway. */
-  readonly pageUrl: string | undefined;
-  /** `OIDC_ISSUER`. */
-  readonly defaultIssuer: string | undefined;
-}
+import { type AllowedCall, type AskFirst, type CallControl, toGuardCaller } from './run-target.ts';
 
 /** Who is asked what. */
 interface Question {
@@ -43,11 +34,18 @@ interface Question {
 /** Characters of a form: what is longer is shown at the page, where one can read it. */
 const MAX_FORM = 2000;
 
-export function createAskFirst(deps: AskFirstDeps): AskFirst {
-  const { approvals, observer, pageUrl } = deps;
+export function createAskFirst(
+  { config }: Runtime,
+  approvals: CallApprovals,
+  observer: ApprovalObserver,
+  getGuards: CallControl['getGuards'],
+): AskFirst {
+  const defaultIssuer = config.oauth.provider?.issuer;
+  /** Where users decide; undefined where they cannot log in at the gateway. */
+  const pageUrl = hasApprovalsPage(config) ? `${config.server.baseUrl}/approvals` : undefined;
 
   return async function askFirst(call, whom) {
-    const question = toQuestion(call, deps.defaultIssuer);
+    const question = toQuestion(call, defaultIssuer);
     if (call.context.user?.grant?.isMachine === true && whom !== 'operator')
       stop(TO_MACHINES(call));
     if (!(await goOn(question, whom)) && !(await ask(question, whom))) return;
@@ -95,7 +93,7 @@ export function createAskFirst(deps: AskFirstDeps): AskFirst {
   async function askByForm(question: Question, message: string): Promise<boolean> {
     const { asked, relay, call } = question;
     const sessionId = call.context.session?.sessionId;
-    observer.asked?.(asked, 'form');
+    observer.asked(asked, 'form');
     const choices = listChoices(relay.era === 'session' && sessionId !== undefined);
     const form = createForm(message, choices);
     if (relay.era === 'stateless') {
@@ -119,9 +117,9 @@ export function createAskFirst(deps: AskFirstDeps): AskFirst {
     const answer = readAnswer(response, choices);
     const by: DecidedBy = { kind: 'user', name: asked.owner?.sub };
     if (answer === undefined) return stop(UNANSWERED(call));
-    observer.decided?.(asked, 'form', answer === 'refuse' ? 'refused' : 'approved', by);
+    observer.decided(asked, 'form', answer === 'refuse' ? 'refused' : 'approved', by);
     if (answer === 'refuse') return stop(REFUSED(call));
-    observer.used?.(asked, 'form');
+    observer.used(asked, 'form');
     return answer;
   }
 
@@ -165,10 +163,10 @@ export function createAskFirst(deps: AskFirstDeps): AskFirst {
   /** Undefined where none decides: then operators do. */
   async function askGuards(
     call: AllowedCall,
-  ): Promise<{ readonly decision: Decision; readonly by: DecidedBy } | undefined> {
+  ): Promise<{ readonly decision: ApprovalDecision; readonly by: DecidedBy } | undefined> {
     const { context, record, target } = call;
     const { item } = target;
-    const guard = deps.getGuards()?.find('approval', item);
+    const guard = getGuards()?.find('approval', item);
     if (guard === undefined) return undefined;
     const { meta } = context.relay;
     const value = {

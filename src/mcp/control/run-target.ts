@@ -38,12 +38,13 @@ export interface AllowedCall {
  */
 export type AskFirst = (call: AllowedCall, whom: AskWhom) => Promise<void>;
 
-export interface RunTargetDeps {
+/** Policies, guards and approvals, as calls meet them. */
+export interface CallControl {
+  /** All policies as one. */
+  readonly judge: Policies['judge'];
   /** Those of the configuration as it is now; undefined where it has none. */
   getGuards(): Guards | undefined;
   readonly askFirst: AskFirst;
-  /** All policies as one. */
-  readonly judge: Policies['judge'];
 }
 
 export type RunTarget = (call: AllowedCall) => Promise<object>;
@@ -56,7 +57,7 @@ interface CallGuards {
   readonly asked: Guard | undefined;
 }
 
-export function createRunTarget({ getGuards, askFirst, judge }: RunTargetDeps): RunTarget {
+export function createRunTarget({ judge, getGuards, askFirst }: CallControl): RunTarget {
   return function runTarget(call) {
     const { target, ask, args, context } = call;
     if (target.task !== undefined) checkTask(target.task, call);

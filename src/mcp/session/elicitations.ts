@@ -5,8 +5,8 @@ import type { GatewayError } from '../../errors/gateway-error.ts';
 import { hashSha256 } from '../../platform/ids.ts';
 import { isObject } from '../../platform/json.ts';
 import { isShortId } from '../../protocol/json-rpc.ts';
+import type { Runtime } from '../../runtime/runtime.ts';
 import { buildElicitationKey } from '../../store/keys.ts';
-import type { KeyValue } from '../../store/store.ts';
 import type { Call } from '../calls/call.ts';
 import { URL_REQUIRED } from '../control/ask-to-open.ts';
 
@@ -19,22 +19,18 @@ export interface Elicitations {
   takeElicitation(sessionId: string, elicitationId: string): Promise<boolean>;
 }
 
-export interface ElicitationsDeps {
-  readonly store: Pick<KeyValue, 'set' | 'delete' | 'getAndDelete'>;
-  readonly sessionKeyPrefix: string;
-}
-
 /** Of the user who opens the page. */
 const TTL_SECONDS = 3600;
 /** Of one call, and of one error; of more, those before are forgotten. */
 const MAX_REMEMBERED = 100;
 const MAX_OF_ERROR = 16;
 
-export function createElicitations({ store, sessionKeyPrefix }: ElicitationsDeps) {
+export function createElicitations({ config, store }: Pick<Runtime, 'config' | 'store'>) {
+  const { keyPrefix } = config.mcp.sessions;
   const ofCalls = new WeakMap<Call, Set<string>>();
 
   const buildKey = (sessionId: string, elicitationId: string): string =>
-    buildElicitationKey(sessionKeyPrefix, sessionId, hashSha256(elicitationId));
+    buildElicitationKey(keyPrefix, sessionId, hashSha256(elicitationId));
 
   /** Not waited for, and not missed where the store does not answer: its client then goes on without being told. */
   function note(sessionId: string, elicitationId: string): void {

@@ -1,7 +1,6 @@
 // §15.1: what is kept of a stream goes to the store, and a replica at which it is read is told when there is more.
 
-import type { Clock } from '../../platform/clock.ts';
-import type { Log } from '../../platform/log.ts';
+import type { Runtime } from '../../runtime/runtime.ts';
 import { type KeptStream, type SaveResult, SESSION_BYTES } from './kept-accounts.ts';
 import type { McpReplicas } from './replica-message.ts';
 import type { StoredStreams, StreamLog, StreamName } from './stored-streams.ts';
@@ -25,18 +24,15 @@ interface StreamAddress {
   readonly stream: string;
 }
 
-export interface KeptSavingDeps {
-  readonly stored: Pick<StoredStreams, 'write'>;
-  readonly replicas: McpReplicas;
-  readonly clock: Clock;
-  readonly log: Log;
-}
-
 /** How soon what is read at another replica is written: a long log not so often. */
 const NEWS_MS = 50;
 const MS_PER_BYTE = 0.002;
 
-export function createKeptSaving({ stored, replicas, clock, log }: KeptSavingDeps): KeptSaving {
+export function createKeptSaving(
+  { clock, log }: Runtime,
+  stored: StoredStreams,
+  replicas: McpReplicas,
+): KeptSaving {
   const saving = new Set<Promise<unknown>>();
 
   function releaseReader(stream: KeptStream): void {

@@ -5,17 +5,13 @@ import { randomUUID } from 'node:crypto';
 import type { ReplyStream } from '../../endpoint/message.ts';
 import type { GatewayError } from '../../errors/gateway-error.ts';
 import type { RequestId } from '../../protocol/json-rpc.ts';
+import type { Runtime } from '../../runtime/runtime.ts';
 import { renderResponse } from '../calls/outcome.ts';
 import { createEventQueue, type EventQueue } from '../streaming/event-queue.ts';
-import {
-  createKeptAccounts,
-  type KeptStream,
-  SESSION_BYTES,
-  SESSION_EVENTS,
-  type SessionAccount,
-} from './kept-accounts.ts';
+import { createKeptAccounts, type KeptStream, type SessionAccount } from './kept-accounts.ts';
 import { type KeptChannel, StreamChannel, type StreamWriting } from './kept-channel.ts';
-import { createKeptSaving, type KeptSavingDeps, toLog } from './kept-saving.ts';
+import { createKeptSaving, toLog } from './kept-saving.ts';
+import type { McpReplicas } from './replica-message.ts';
 import {
   isPrimed,
   readIdOf,
@@ -25,7 +21,7 @@ import {
   toReplay,
 } from './resumable-events.ts';
 import { createShortStreams, type ShortStream } from './short-streams.ts';
-import { KEPT_MS, type LoggedEvent } from './stored-streams.ts';
+import { KEPT_MS, type LoggedEvent, type StoredStreams } from './stored-streams.ts';
 
 export interface StreamOptions {
   readonly sessionId: string;
@@ -65,16 +61,19 @@ const SWEEP_MS = 10_000;
 /** For how long what a session would hear is heard after its connection broke: many clients only leave. */
 const LISTEN_MS = 30_000;
 
-export function createKeptStreams(deps: KeptSavingDeps): KeptStreams {
-  const { replicas, clock } = deps;
+export function createKeptStreams(
+  runtime: Runtime,
+  stored: StoredStreams,
+  replicas: McpReplicas,
+): KeptStreams {
+  const { clock } = runtime;
   const accounts = createKeptAccounts();
-  const shortStreams = createShortStreams({
-    maxEvents: SESSION_EVENTS,
-    maxBytes: SESSION_BYTES,
-    onEmpty: accounts.release,
-  });
-  const { save, saveForReader, scheduleNews, tellGone, releaseReader, finish } =
-    createKeptSaving(deps);
+  const shortStreams = createShortStreams(accounts.release);
+  const { save, saveForReader, scheduleNews, tellGone, releaseReader, finish } = createKeptSaving(
+    runtime,
+    stored,
+    replicas,
+  );
   const broken = new Set<KeptStream>();
   /** Calls under way. */
   let running = 0;

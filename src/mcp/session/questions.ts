@@ -3,14 +3,14 @@
 
 import { fail, type JsonRpcErrorObject } from '../../errors/gateway-error.ts';
 import type { CancelSignal } from '../../platform/cancellation.ts';
-import type { Clock } from '../../platform/clock.ts';
 import { writeExactJson } from '../../platform/exact-json.ts';
 import { generateQuestionId, isQuestionId } from '../../platform/ids.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
 import { readExact, toRawMembers } from '../../platform/noted-json.ts';
 import type { JsonRpcResponse } from '../../protocol/json-rpc.ts';
+import type { Runtime } from '../../runtime/runtime.ts';
 import { buildQuestionKey } from '../../store/keys.ts';
-import type { KeyValue, SessionRecord } from '../../store/store.ts';
+import type { SessionRecord } from '../../store/store.ts';
 import type { Call } from '../calls/call.ts';
 import { readAnswers } from '../calls/client-answers.ts';
 import type { RawAnswer } from '../catalog/catalog.ts';
@@ -30,7 +30,7 @@ import {
 import type { McpReplicas } from './replica-message.ts';
 import { readStoredCapabilities } from './sessions.ts';
 
-export interface Questions extends Elicitations {
+export interface SessionQuestions extends Elicitations {
   /**
    * Asks the client on the stream of one call, and resolves to its answers by key. A client that
    * cannot answer is never asked.
@@ -62,14 +62,6 @@ export interface RawRequest {
 /** Of the note which replica waits; a little longer than an answer may take. */
 const NOTE_TTL_SECONDS = ANSWER_TIMEOUT_MS / 1000 + 10;
 
-export interface QuestionsDeps {
-  readonly replicas: McpReplicas;
-  readonly store: Pick<KeyValue, 'get' | 'set' | 'delete' | 'getAndDelete'>;
-  readonly clock: Clock;
-  /** `MCP_SESSION_KEY_PREFIX`. */
-  readonly sessionKeyPrefix: string;
-}
-
 /** @throws GatewayError `client_cannot_be_asked`. */
 function checkCanBeAsked(
   { stream }: Call,
@@ -90,14 +82,11 @@ function checkCanBeAsked(
   }
 }
 
-export function createQuestions({
-  replicas,
-  store,
-  clock,
-  sessionKeyPrefix,
-}: QuestionsDeps): Questions {
+export function createSessionQuestions(runtime: Runtime, replicas: McpReplicas): SessionQuestions {
+  const { config, store, clock } = runtime;
+  const { keyPrefix } = config.mcp.sessions;
   const pendingQuestions = createPendingQuestions(clock);
-  const { noteAsked, ...elicitations } = createElicitations({ store, sessionKeyPrefix });
+  const { noteAsked, ...elicitations } = createElicitations(runtime);
 
   replicas.listen((message) => {
     if (message.about !== 'answer') return;
@@ -117,11 +106,7 @@ export function createQuestions({
       return { name, request, id: generateQuestionId() };
     });
     const noteWaitingReplica = ({ id }: { readonly id: string }) =>
-      store.set(
-        buildQuestionKey(sessionKeyPrefix, sessionId, id),
-        replicas.ownName,
-        NOTE_TTL_SECONDS,
-      );
+      store.set(buildQuestionKey(keyPrefix, sessionId, id), replicas.ownName, NOTE_TTL_SECONDS);
     await Promise.all(named.map(noteWaitingReplica)).catch((cause: unknown) =>
       fail('internal_error', { cause }),
     );
@@ -173,7 +158,7 @@ export function createQuestions({
       const answer = { result, error };
       if (!isQuestionId(id) || pendingQuestions.receiveAnswer(sessionId, id, answer)) return;
       // Sent only to the replica that asked: what nobody asked for is sent to none.
-      const key = buildQuestionKey(sessionKeyPrefix, sessionId, id);
+      const key = buildQuestionKey(keyPrefix, sessionId, id);
       const replica = await store.get(key);
       if (replica === undefined || replica === replicas.ownName) return;
       await replicas.send({ about: 'answer', sessionId, id, ...toRawMembers(answer) }, replica);

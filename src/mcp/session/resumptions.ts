@@ -3,8 +3,7 @@
 
 import type { ReplyStream } from '../../endpoint/message.ts';
 import { fail } from '../../errors/gateway-error.ts';
-import type { Clock } from '../../platform/clock.ts';
-import type { Log } from '../../platform/log.ts';
+import type { Runtime } from '../../runtime/runtime.ts';
 import { nameOwner, readOwner } from '../../store/owner.ts';
 import type { SessionRecord } from '../../store/store.ts';
 import type { StreamResponse } from '../calls/outcome.ts';
@@ -41,16 +40,6 @@ export interface Missed {
   readonly isIncomplete: boolean;
 }
 
-export interface ResumptionsDeps {
-  readonly kept: KeptStreams;
-  readonly stored: Pick<StoredStreams, 'read'>;
-  readonly replicas: McpReplicas;
-  /** Whether there may be other replicas. */
-  readonly isShared: boolean;
-  readonly clock: Clock;
-  readonly log: Log;
-}
-
 /** A stream that began elsewhere, while it is read here. */
 interface Reader {
   readonly session: Pick<SessionRecord, 'sessionId'>;
@@ -81,8 +70,13 @@ const MAX_PER_SESSION = 50;
 const MAX_PER_USER = 200;
 const MAX_READERS = 2000;
 
-export function createResumptions(deps: ResumptionsDeps): Resumptions {
-  const { kept, stored, replicas, isShared, clock, log } = deps;
+export function createResumptions(
+  { store, clock, log }: Runtime,
+  kept: KeptStreams,
+  stored: StoredStreams,
+  replicas: McpReplicas,
+): Resumptions {
+  const { isShared } = store;
   const readers = new Map<string, Reader>();
 
   const toKey = (sessionId: string, stream: string) => `${sessionId} ${stream}`;

@@ -47,11 +47,9 @@ export class SessionListener implements CatalogListener {
 
   logged(params: JsonObject): void {
     const { stream, sessionId, user, surroundings } = this;
-    this.log ??= createStreamLog({
-      clock: surroundings.clock,
-      stream,
-      readLevel: () => surroundings.readLevel(sessionId, user),
-    });
+    this.log ??= createStreamLog(surroundings.clock, stream, () =>
+      surroundings.readLevel(sessionId, user),
+    );
     this.log(params);
   }
 
@@ -62,22 +60,21 @@ export class SessionListener implements CatalogListener {
 
 // MCP "Logging": messages that belong to no call, on the stream of a session.
 
-interface StreamLogDeps {
-  readonly clock: Clock;
-  readonly stream: Pick<NotificationStream, 'sendIfRoom'>;
-  /** What the session's client asked for last; undefined where the session has ended. */
-  readLevel(): Promise<LogSeverity | undefined>;
-}
-
 interface LogMessage {
   readonly level: LogSeverity;
   readonly logger: string | undefined;
   readonly data: unknown;
 }
 
-/** Takes params of `notifications/message` as a server wrote them; what does not fit is dropped. */
-function createStreamLog(deps: StreamLogDeps): (params: JsonObject) => void {
-  const { clock, stream, readLevel } = deps;
+/**
+ * Takes params of `notifications/message` as a server wrote them; what does not fit is dropped. `readLevel` says what the
+ * session's client asked for last; undefined where the session has ended.
+ */
+function createStreamLog(
+  clock: Clock,
+  stream: NotificationStream,
+  readLevel: () => Promise<LogSeverity | undefined>,
+): (params: JsonObject) => void {
   const passWhenKnown = createPassWhenKnown<LogMessage, LogSeverity | undefined>({
     clock,
     learn: readLevel,

@@ -8,21 +8,10 @@ import type { SessionRecord } from '../../store/store.ts';
 import type { Call } from '../calls/call.ts';
 import { listCapabilities, readString } from '../calls/methods.ts';
 import { type McpResponse, toErrorAnswer, toResultResponse } from '../calls/outcome.ts';
-import type { FindClientId } from '../calls/run-call.ts';
-import type { CountCall } from '../calls/running-calls.ts';
-import type { Arguments, ServiceInfo } from '../catalog/catalog.ts';
+import type { Arguments } from '../catalog/catalog.ts';
 import { readCapabilities } from '../catalog/client-requests.ts';
 import { type IdentifiedCaller, nameOwnPath } from '../catalog/served-catalog.ts';
-import type { FindStreamOwner, SessionStreams } from './session-streams.ts';
-import type { Sessions } from './sessions.ts';
-
-interface SessionMethodsDeps {
-  readonly sessions: Sessions;
-  /** Undefined without `MCP_STREAMS`. */
-  readonly sessionStreams: SessionStreams | undefined;
-  readonly findStreamOwner: FindStreamOwner;
-  readonly countCall: CountCall;
-}
+import type { SessionServices } from './session-services.ts';
 
 export type SessionMethod = (
   params: Arguments,
@@ -34,16 +23,16 @@ export type SessionMethod = (
 export type SessionMethods = Readonly<Record<string, SessionMethod>>;
 
 export function createSessionMethods({
+  calls,
   sessions,
   sessionStreams,
   findStreamOwner,
-  countCall,
-}: SessionMethodsDeps): SessionMethods {
+}: SessionServices): SessionMethods {
   /** A server is asked, and may take its time. */
   const count =
     (method: SessionMethod): SessionMethod =>
     async (params, session, call) => {
-      const stopCounting = countCall(call);
+      const stopCounting = calls.count(call);
       try {
         await method(params, session, call);
       } finally {
@@ -74,27 +63,20 @@ export function createSessionMethods({
 
 // §4.4: initialize, which makes a session.
 
-interface InitializeDeps {
-  readonly sessions: Sessions;
-  /** Undefined without `MCP_STREAMS`. */
-  readonly sessionStreams: SessionStreams | undefined;
-  /** Closes what catalogues opened for a session, at whatever path it was. */
-  closeSession(caller: IdentifiedCaller): void;
-  readonly findClientId: FindClientId;
-  readonly service: ServiceInfo;
-}
-
 /** @throws GatewayError `invalid_params` naming the member. */
 type Initialize = (call: Call, params: unknown) => Promise<McpResponse>;
 
-export const createInitialize = ({
-  sessions,
-  sessionStreams,
-  closeSession,
-  findClientId,
-  service: { name, version },
-}: InitializeDeps): Initialize =>
-  async function initialize(call, params) {
+/** Closes what catalogues opened for a session, at whatever path it was. */
+type CloseSession = (caller: IdentifiedCaller) => void;
+
+export function createInitialize(
+  { calls, sessions, sessionStreams }: SessionServices,
+  closeSession: CloseSession,
+): Initialize {
+  const { findClientId, service } = calls;
+  const { name, version } = service;
+
+  return async function initialize(call, params) {
     const { user, catalog } = call;
     const { client, ...session } = readInitialize(params);
     const clientId = await findClientId({ user });
@@ -118,6 +100,7 @@ export const createInitialize = ({
       ...(description.instructions !== undefined && { instructions: description.instructions }),
     });
   };
+}
 
 /** The session that the params ask for. */
 function readInitialize(params: unknown) {

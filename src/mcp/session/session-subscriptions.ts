@@ -1,10 +1,9 @@
 // MCP up to 2025-11-25, resources/subscribe: which resources a session watches, in the store.
 
 import { fail } from '../../errors/gateway-error.ts';
-import type { Clock } from '../../platform/clock.ts';
 import { hashSha256 } from '../../platform/ids.ts';
+import type { Runtime } from '../../runtime/runtime.ts';
 import { buildSubscriptionKey } from '../../store/keys.ts';
-import type { KeyValue } from '../../store/store.ts';
 import type { IdentifiedCaller, ServedCatalog } from '../catalog/served-catalog.ts';
 
 export interface SessionSubscriptions {
@@ -25,21 +24,18 @@ export interface StreamOwner {
   readonly catalog: ServedCatalog;
 }
 
-export interface SessionSubscriptionsDeps {
-  readonly store: Pick<KeyValue, 'get' | 'set' | 'delete' | 'compareAndSet'>;
-  readonly clock: Clock;
-  /** `MCP_SESSION_KEY_PREFIX`. */
-  readonly sessionKeyPrefix: string;
-}
-
 /** From the subscription, or the last update that was sent a day or more after it. */
 const TTL_SECONDS = 604_800;
 const RENEW_AFTER_MS = 86_400_000;
 
-export function createSessionSubscriptions(deps: SessionSubscriptionsDeps): SessionSubscriptions {
-  const { store, clock, sessionKeyPrefix } = deps;
+export function createSessionSubscriptions({
+  config,
+  store,
+  clock,
+}: Runtime): SessionSubscriptions {
+  const { keyPrefix } = config.mcp.sessions;
   const buildKey = (sessionId: string, uri: string) =>
-    buildSubscriptionKey(sessionKeyPrefix, sessionId, hashSha256(uri));
+    buildSubscriptionKey(keyPrefix, sessionId, hashSha256(uri));
 
   const save = (sessionId: string, uri: string) =>
     store.set(buildKey(sessionId, uri), String(clock.now()), TTL_SECONDS);

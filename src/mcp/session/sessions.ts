@@ -1,25 +1,16 @@
 // §2.1, §3.1: sessions, active while their record is in the store.
 
-import type { SessionsConfig } from '../../config/groups/mcp.ts';
 import type { UserContext } from '../../endpoint/message.ts';
 import { fail } from '../../errors/gateway-error.ts';
 import { createBoundedMap } from '../../platform/bounded-map.ts';
-import type { Clock } from '../../platform/clock.ts';
 import { generateSessionId, isSessionId } from '../../platform/ids.ts';
 import { freezeDeep, parseObject } from '../../platform/json.ts';
-import type { Log } from '../../platform/log.ts';
 import { readClientExtensions } from '../../protocol/extensions.ts';
 import { isLogSeverity, type LogSeverity } from '../../protocol/methods.ts';
+import type { Runtime } from '../../runtime/runtime.ts';
 import { isOwnedBy, readOwner } from '../../store/owner.ts';
-import type {
-  Owner,
-  SessionAccess,
-  SessionLookup,
-  SessionRecord,
-  Sessions as SessionStore,
-  Windows,
-} from '../../store/store.ts';
-import type { Metrics } from '../../telemetry/metrics/metrics.ts';
+import type { Owner, SessionAccess, SessionLookup, SessionRecord } from '../../store/store.ts';
+import type { Callers } from '../calls/call.ts';
 import type { ClientCapabilities } from '../catalog/client-requests.ts';
 import { nameOwnPath, type ServedCatalog } from '../catalog/served-catalog.ts';
 
@@ -49,7 +40,7 @@ interface CallInSession {
   readonly catalog: Pick<ServedCatalog, 'server' | 'view'>;
 }
 
-export interface Sessions {
+export interface ClientSessions {
   /** Where the user has too many then, those that expire first are ended. */
   create(user: User, session: NewSession): Promise<CreatedSession>;
   /**
@@ -88,28 +79,14 @@ export interface Sessions {
   startSweeping(): () => void;
 }
 
-interface SessionsDeps {
-  readonly store: SessionStore & Pick<Windows, 'admitRequest'>;
-  readonly clock: Clock;
-  readonly metrics: Metrics;
-  readonly log: Log;
-  readonly sealPerson: SealPerson | undefined;
-  /** `OIDC_ISSUER`; undefined without a provider. */
-  readonly defaultIssuer: string | undefined;
-}
-
-/**
- * Name and e-mail of the user of a session, sealed for it; undefined where the token has neither. Undefined as a whole
- * without operators who could see it.
- */
-export type SealPerson = (user: UserContext, sessionId: string) => Promise<string | undefined>;
-
 const SWEEP_INTERVAL_MS = 60_000;
 
 export function createSessions(
-  { ttlSeconds, maxPerUser }: Pick<SessionsConfig, 'ttlSeconds' | 'maxPerUser'>,
-  { store, clock, metrics, log, sealPerson, defaultIssuer }: SessionsDeps,
-): Sessions {
+  { config, store, clock, metrics, log }: Runtime,
+  sealPerson: Callers['sealPerson'],
+): ClientSessions {
+  const { ttlSeconds, maxPerUser } = config.mcp.sessions;
+  const defaultIssuer = config.oauth.provider?.issuer;
   const renderTime = createTimeRenderer();
 
   /** What is stored names its issuer, so that it stays its user's own when `OIDC_ISSUER` changes. */

@@ -2,7 +2,7 @@
 // are kept as bytes in one buffer, with arrays of numbers that say where, so that the garbage collector has nothing of
 // them to look at, to copy and to give up again. What is new takes the place of what is oldest.
 
-import type { SessionAccount } from './kept-accounts.ts';
+import { SESSION_BYTES, SESSION_EVENTS, type SessionAccount } from './kept-accounts.ts';
 import { KEPT_MS } from './stored-streams.ts';
 
 export interface ShortStreams {
@@ -48,15 +48,8 @@ function createMemory() {
   };
 }
 
-export interface ShortStreamsDeps {
-  /** Of one session, with all else that is kept of it. */
-  readonly maxEvents: number;
-  readonly maxBytes: number;
-  /** Called when a session has none here any more. */
-  onEmpty(session: SessionAccount): void;
-}
-
-export function createShortStreams(deps: ShortStreamsDeps): ShortStreams {
+/** `onEmpty` is called when a session has none here any more. */
+export function createShortStreams(onEmpty: (session: SessionAccount) => void): ShortStreams {
   let memory: ReturnType<typeof createMemory> | undefined;
   /** Numbers of streams, in the order in which they lie in the buffer: those from `oldest` on, before `next`, are kept. */
   let oldest = 0;
@@ -125,7 +118,7 @@ export function createShortStreams(deps: ShortStreamsDeps): ShortStreams {
     }
     count(session, -length);
     session.shortStreams -= 1;
-    if (session.shortStreams === 0) deps.onEmpty(session);
+    if (session.shortStreams === 0) onEmpty(session);
   }
 
   /** What lies at `position` now. */
@@ -187,7 +180,8 @@ export function createShortStreams(deps: ShortStreamsDeps): ShortStreams {
         const slot = number % SLOTS;
         events += eventCounts[slot] ?? 0;
         bytes += lengths[slot] ?? 0;
-        if (events > deps.maxEvents || bytes > deps.maxBytes) return undefined;
+        // With all else that is kept of the session.
+        if (events > SESSION_EVENTS || bytes > SESSION_BYTES) return undefined;
         if (names[slot] === wanted) {
           return (endTimes[slot] ?? 0) > now - KEPT_MS ? read(session, slot) : undefined;
         }

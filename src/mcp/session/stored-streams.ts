@@ -2,14 +2,14 @@
 
 import { hashSha256 } from '../../platform/ids.ts';
 import { isObject, parseObject } from '../../platform/json.ts';
+import type { Runtime } from '../../runtime/runtime.ts';
 import {
   buildStreamBytesKey,
   buildStreamLogKey,
   checkRecordVersion,
   RECORD_VERSION,
 } from '../../store/keys.ts';
-import type { Seal } from '../../store/seal/seal.ts';
-import type { ByteEntry, KeyValue, Windows } from '../../store/store.ts';
+import type { ByteEntry } from '../../store/store.ts';
 
 /** An event as it is sent, id and all. */
 export interface LoggedEvent {
@@ -43,14 +43,6 @@ export interface StoredStreams {
   read(stream: Pick<StreamName, 'sessionId' | 'name'>): Promise<StreamLog | undefined>;
 }
 
-export interface StoredStreamsDeps {
-  readonly store: Pick<KeyValue, 'get' | 'set' | 'delete'> &
-    Pick<Windows, 'reserveBytes' | 'releaseBytes'>;
-  getSeal(): Promise<Seal>;
-  /** `MCP_SESSION_KEY_PREFIX`. */
-  readonly sessionKeyPrefix: string;
-}
-
 /** For how long an answer waits for its client. */
 export const KEPT_MS = 300_000;
 const TTL_SECONDS = KEPT_MS / 1000;
@@ -60,11 +52,11 @@ const MEBIBYTE = 1_048_576;
 const USER_BYTES = 16 * MEBIBYTE;
 const ALL_BYTES = 256 * MEBIBYTE;
 
-export function createStoredStreams(deps: StoredStreamsDeps): StoredStreams {
-  const { store, getSeal, sessionKeyPrefix } = deps;
+export function createStoredStreams({ config, store, getSeal }: Runtime): StoredStreams {
+  const { keyPrefix } = config.mcp.sessions;
 
   const buildKey = ({ sessionId, name }: Pick<StreamName, 'sessionId' | 'name'>) =>
-    buildStreamLogKey(sessionKeyPrefix, sessionId, name);
+    buildStreamLogKey(keyPrefix, sessionId, name);
 
   const listBudgets = (user: string | undefined) => [
     ...(user === undefined ? [] : [{ owner: hashSha256(user), maxBytes: USER_BYTES }]),
@@ -74,7 +66,7 @@ export function createStoredStreams(deps: StoredStreamsDeps): StoredStreams {
   async function reserve(user: string | undefined, entry: ByteEntry): Promise<boolean> {
     const reserved: string[] = [];
     for (const { owner, maxBytes } of listBudgets(user)) {
-      const budget = buildStreamBytesKey(sessionKeyPrefix, owner);
+      const budget = buildStreamBytesKey(keyPrefix, owner);
       if (!(await store.reserveBytes(budget, entry, { maxBytes, ttlSeconds: TTL_SECONDS }))) {
         await Promise.all(reserved.map((key) => store.releaseBytes(key, entry)));
         return false;
@@ -87,7 +79,7 @@ export function createStoredStreams(deps: StoredStreamsDeps): StoredStreams {
   async function release(user: string | undefined, entry: ByteEntry): Promise<void> {
     await Promise.all(
       listBudgets(user).map(({ owner }) =>
-        store.releaseBytes(buildStreamBytesKey(sessionKeyPrefix, owner), entry),
+        store.releaseBytes(buildStreamBytesKey(keyPrefix, owner), entry),
       ),
     );
   }

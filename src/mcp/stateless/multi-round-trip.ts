@@ -3,15 +3,14 @@
 
 import type { UserContext } from '../../endpoint/message.ts';
 import { fail } from '../../errors/gateway-error.ts';
-import type { Clock } from '../../platform/clock.ts';
 import { writeExactJson } from '../../platform/exact-json.ts';
 import { hashSha256 } from '../../platform/ids.ts';
 import { isObject, isStringArray, type JsonObject, parseObject } from '../../platform/json.ts';
 import { noteMembers, toRawMembers } from '../../platform/noted-json.ts';
 import type { JsonRpcRequest } from '../../protocol/json-rpc.ts';
+import type { Runtime } from '../../runtime/runtime.ts';
 import { checkRecordVersion, RECORD_VERSION } from '../../store/keys.ts';
 import { nameOwner } from '../../store/owner.ts';
-import type { Seal } from '../../store/seal/seal.ts';
 import type { Call } from '../calls/call.ts';
 import { readAnswers } from '../calls/client-answers.ts';
 import type { CallClient } from '../calls/context.ts';
@@ -298,8 +297,7 @@ function describeCall(user: UserContext | undefined, { method, params }: JsonRpc
 /** Long enough for a person to look something up before answering. */
 const LIFETIME_MS = 3_600_000;
 
-/** `getSeal` may wait for the shared store, once. */
-export function createRequestState(getSeal: () => Promise<Seal>, clock: Clock): RequestState {
+export function createRequestState({ getSeal, clock }: Runtime): RequestState {
   const requireSeal = () => getSeal().catch((cause: unknown) => fail('internal_error', { cause }));
 
   return {

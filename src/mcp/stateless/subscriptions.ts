@@ -13,13 +13,6 @@ import type {
 } from '../streaming/notification-streams.ts';
 import type { Tasks } from '../tasks/tasks.ts';
 
-interface SubscriptionsDeps {
-  readonly tasks: Tasks;
-  readonly notificationStreams: NotificationStreams;
-  /** The `_meta` of every result. */
-  readonly serverInfo: JsonObject;
-}
-
 /** Answers with a stream of what the client opted in to, and this service can tell. */
 type OpenSubscription = (
   request: JsonRpcRequest,
@@ -32,9 +25,12 @@ type OpenSubscription = (
 
 const SUBSCRIPTION_ID = 'io.modelcontextprotocol/subscriptionId';
 
-export function createOpenSubscription(deps: SubscriptionsDeps): OpenSubscription {
-  const { notificationStreams, serverInfo, tasks } = deps;
-
+/** `serverInfo` is the `_meta` of every result. */
+export function createOpenSubscription(
+  notificationStreams: NotificationStreams,
+  tasks: Tasks,
+  serverInfo: JsonObject,
+): OpenSubscription {
   return async function openSubscription({ id }, filter, call, caller, createCaller) {
     const { catalog } = call;
     if (!isShortId(id)) {

@@ -3,14 +3,15 @@
 
 import type { ReplyStream, UserContext } from '../../endpoint/message.ts';
 import { fail } from '../../errors/gateway-error.ts';
-import type { EndedGrants } from '../../grants/ended-grants.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { writeExactJson } from '../../platform/exact-json.ts';
 import type { Log } from '../../platform/log.ts';
 import { SharedTimer, type Wait } from '../../platform/shared-timer.ts';
 import { toSseEvent } from '../../platform/sse.ts';
 import type { OutgoingMessage } from '../../protocol/json-rpc.ts';
+import type { Runtime } from '../../runtime/runtime.ts';
 import { nameOwner } from '../../store/owner.ts';
+import type { Callers } from '../calls/call.ts';
 import type { StreamResponse } from '../calls/outcome.ts';
 import { createEventQueue } from './event-queue.ts';
 
@@ -72,26 +73,20 @@ const MAX_OPEN = 10_000;
 /** Of the connections: the rest are left for calls. */
 const CONNECTIONS_PART = 0.9;
 
+/** 0 connections are no limit. */
 const countPlaces = (maxConnections: number): number =>
   maxConnections === 0
     ? MAX_OPEN
     : Math.min(MAX_OPEN, Math.floor(maxConnections * CONNECTIONS_PART));
 
-export interface NotificationStreamsDeps {
-  readonly clock: Clock;
-  readonly log: Log;
-  /** Undefined where the gateway issues no tokens of its own. */
-  readonly endedGrants: Pick<EndedGrants, 'listen' | 'hasEnded'> | undefined;
-  /** Of the process; 0 for no limit. */
-  readonly maxConnections: number;
-}
-
-export function createNotificationStreams(deps: NotificationStreamsDeps): NotificationStreams {
-  const { clock, log, endedGrants } = deps;
+export function createNotificationStreams(
+  { config, clock, log }: Runtime,
+  endedGrants: Callers['endedGrants'],
+): NotificationStreams {
   const open = new Set<OpenStream>();
   /** How many of them each user has. */
   const counts = new Map<string, number>();
-  const places = countPlaces(deps.maxConnections);
+  const places = countPlaces(config.http.maxConnections);
   const lifetimes = new SharedTimer<OpenStream>(clock, LIFETIME_MS, (stream) => stream.end());
   let isClosed = false;
 

@@ -5,13 +5,13 @@ import { toJsonRpcError } from '../../endpoint/render-error.ts';
 import { fail, GatewayError, getStackFacts } from '../../errors/gateway-error.ts';
 import { computePauseMs } from '../../platform/back-off.ts';
 import type { CancelSignal } from '../../platform/cancellation.ts';
-import { type Clock, pause } from '../../platform/clock.ts';
+import { pause } from '../../platform/clock.ts';
 import { writeExactJson } from '../../platform/exact-json.ts';
 import type { JsonObject } from '../../platform/json.ts';
-import type { Log } from '../../platform/log.ts';
 import { toRawJson } from '../../platform/noted-json.ts';
 import { createThrottle } from '../../platform/throttle.ts';
 import { waitForOutcome } from '../../platform/wait-for-outcome.ts';
+import type { Runtime } from '../../runtime/runtime.ts';
 import type { Answer } from '../calls/outcome.ts';
 import type { Question } from '../control/question-guards.ts';
 import type { TaskChanges } from './task-changes.ts';
@@ -27,13 +27,6 @@ export interface RunningTask {
   end(answer: Answer): Promise<void>;
   /** Whether another replica, or its time, has ended it. */
   look(): Promise<void>;
-}
-
-export interface RunningTaskDeps {
-  readonly records: TaskRecords;
-  readonly changes: TaskChanges;
-  readonly clock: Clock;
-  readonly log: Log;
 }
 
 export interface NewTask {
@@ -57,9 +50,13 @@ const MAX_RESULT_BYTES = 4 * 1_048_576;
 /** A result must not be lost to a store that is away for a while. */
 const WRITE_AGAIN = { firstMs: 500, longestMs: 30_000 };
 
-export function createRunningTask(task: NewTask, deps: RunningTaskDeps): RunningTask {
+export function createRunningTask(
+  { clock, log }: Runtime,
+  task: NewTask,
+  records: TaskRecords,
+  changes: TaskChanges,
+): RunningTask {
   const { key, user, record: first, signal, abort } = task;
-  const { records, changes, clock, log } = deps;
   const expiresAt = first.createdAt + first.ttlMs;
   let statusMessage: string | undefined;
   let ending: Promise<void> | undefined;

@@ -1,7 +1,7 @@
 // §29: who hears that a task has changed, at whatever replica. What is lost on the way is found by looking.
-import { type Clock, createSecondTimer } from '../../platform/clock.ts';
+import { createSecondTimer } from '../../platform/clock.ts';
 import { isObject } from '../../platform/json.ts';
-import type { Log } from '../../platform/log.ts';
+import type { Runtime } from '../../runtime/runtime.ts';
 import type { Replicas } from '../../store/replicas/replicas.ts';
 
 /** To all replicas: the record under this key is another. */
@@ -23,9 +23,8 @@ export interface TaskChanges {
 const LOOK_MS = 5000;
 
 export function createTaskChanges(
+  { clock, log }: Runtime,
   replicas: Replicas<TaskMessage>,
-  clock: Clock,
-  log: Log,
 ): TaskChanges {
   const listeners = new Map<string, Set<() => void>>();
 

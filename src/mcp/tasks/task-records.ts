@@ -1,14 +1,12 @@
 // §29: tasks in the store, sealed, each under the hash of its id, its user and its path: nobody else's look finds it. And
 // how much of them there is.
 
-import type { McpConfig } from '../../config/groups/mcp.ts';
 import { fail } from '../../errors/gateway-error.ts';
-import type { Clock } from '../../platform/clock.ts';
 import { hashSha256 } from '../../platform/ids.ts';
+import type { Runtime } from '../../runtime/runtime.ts';
 import { type Budget, releaseInAll, reserveInAll } from '../../store/budgets.ts';
 import { buildTaskBudgetKey, buildTaskKey } from '../../store/keys.ts';
-import type { Seal } from '../../store/seal/seal.ts';
-import { type KeyValue, MIN_ENTRY_BYTES, type Windows } from '../../store/store.ts';
+import { MIN_ENTRY_BYTES } from '../../store/store.ts';
 import { readRecord, type TaskRecord, writeRecord } from './task-record.ts';
 
 export interface TaskOwner {
@@ -19,23 +17,14 @@ export interface TaskOwner {
   readonly path: string | undefined;
 }
 
-export interface TaskRecordsDeps {
-  readonly store: Pick<KeyValue, 'get' | 'set' | 'compareAndSet'> &
-    Pick<Windows, 'reserveBytes' | 'releaseBytes'>;
-  getSeal(): Promise<Seal>;
-  readonly clock: Clock;
-  /** `MCP_SESSION_KEY_PREFIX`. */
-  readonly keyPrefix: string;
-  readonly config: Pick<McpConfig, 'tasks'>['tasks'];
-}
-
 export type TaskRecords = ReturnType<typeof createTaskRecords>;
 
 /** All methods reject with GatewayError `internal_error` where the store does not answer. */
-export function createTaskRecords({ store, getSeal, clock, keyPrefix, config }: TaskRecordsDeps) {
-  const running = createRunningBudget(keyPrefix, config.maxTasksPerUser);
+export function createTaskRecords({ config, store, getSeal, clock }: Runtime) {
+  const { keyPrefix } = config.mcp.sessions;
+  const { taskTtlSeconds: ttlSeconds, maxTasksPerUser } = config.mcp.tasks;
+  const running = createRunningBudget(keyPrefix, maxTasksPerUser);
   const listKeptBudgets = createKeptBudgets(keyPrefix);
-  const ttlSeconds = config.taskTtlSeconds;
 
   const open = async (key: string, sealed: string | undefined): Promise<TaskRecord | undefined> => {
     const text = sealed === undefined ? undefined : (await getSeal()).open(key, sealed);

@@ -2,22 +2,11 @@
 
 import { GatewayError } from '../../errors/gateway-error.ts';
 import { createSecondTimer, pause } from '../../platform/clock.ts';
+import type { Runtime } from '../../runtime/runtime.ts';
 import { buildTaskReplicaKey } from '../../store/keys.ts';
-import type { KeyValue } from '../../store/store.ts';
-import {
-  createRunningTask,
-  type NewTask,
-  type RunningTask,
-  type RunningTaskDeps,
-} from './running-task.ts';
-
-export interface TaskRunsDeps extends RunningTaskDeps {
-  readonly store: Pick<KeyValue, 'get' | 'set'>;
-  /** The name of this replica. */
-  readonly ownName: string;
-  /** `MCP_SESSION_KEY_PREFIX`. */
-  readonly keyPrefix: string;
-}
+import { createRunningTask, type NewTask, type RunningTask } from './running-task.ts';
+import type { TaskChanges } from './task-changes.ts';
+import type { TaskRecords } from './task-records.ts';
 
 export interface TaskRuns {
   /** @throws GatewayError `internal_error` where the store does not answer. */
@@ -32,8 +21,15 @@ export interface TaskRuns {
 const LIFE_SECONDS = 60;
 const SIGN_MS = 15_000;
 
-export function createTaskRuns(deps: TaskRunsDeps): TaskRuns {
-  const { store, ownName, keyPrefix, clock, log, changes } = deps;
+/** `ownName` is that of this replica. */
+export function createTaskRuns(
+  runtime: Runtime,
+  records: TaskRecords,
+  changes: TaskChanges,
+  ownName: string,
+): TaskRuns {
+  const { config, store, clock, log } = runtime;
+  const { keyPrefix } = config.mcp.sessions;
   const running = new Map<string, RunningEntry>();
   const ownKey = buildTaskReplicaKey(keyPrefix, ownName);
   let signedAt = Number.NEGATIVE_INFINITY;
@@ -68,12 +64,12 @@ export function createTaskRuns(deps: TaskRunsDeps): TaskRuns {
       let stopListening = () => {};
       try {
         if (clock.monotonic() - signedAt >= SIGN_MS) await sign();
-        await deps.records.create(key, task.record);
+        await records.create(key, task.record);
       } catch (cause) {
         onOver();
         throw cause instanceof GatewayError ? cause : new GatewayError('internal_error', { cause });
       }
-      const started = createRunningTask({ ...task, onOver }, deps);
+      const started = createRunningTask(runtime, { ...task, onOver }, records, changes);
       entry.task = started;
       stopListening = changes.listen(key, () => void started.look());
       startSweeping();

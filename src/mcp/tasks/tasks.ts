@@ -3,17 +3,13 @@
 import type { UserContext } from '../../endpoint/message.ts';
 import { toJsonRpcError } from '../../endpoint/render-error.ts';
 import { fail, GatewayError } from '../../errors/gateway-error.ts';
-import type { Clock } from '../../platform/clock.ts';
 import { generateSecret } from '../../platform/ids.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
 import type { Log } from '../../platform/log.ts';
-import type { Guards } from '../../policy/guards/guards.ts';
-import type { Policies } from '../../policy/policy.ts';
+import type { Runtime } from '../../runtime/runtime.ts';
 import { buildTasksChannelName } from '../../store/keys.ts';
 import { nameOwner } from '../../store/owner.ts';
 import { createReplicas } from '../../store/replicas/replicas.ts';
-import type { Bus } from '../../store/store.ts';
-import type { Metrics } from '../../telemetry/metrics/metrics.ts';
 import type { Call } from '../calls/call.ts';
 import type { CallContext, CallTask } from '../calls/context.ts';
 import { type RunMethod, readString } from '../calls/methods.ts';
@@ -26,6 +22,7 @@ import {
 } from '../catalog/served-catalog.ts';
 import { guardTask } from '../control/guard-task.ts';
 import type { Question } from '../control/question-guards.ts';
+import type { CallControl } from '../control/run-target.ts';
 import {
   createRelayedTaskIds,
   describeHandle,
@@ -36,8 +33,8 @@ import type { RunningTask } from './running-task.ts';
 import { findProblem, findSizeProblem, isEmpty, omit, pickAnswers } from './task-answers.ts';
 import { createTaskChanges, isTaskMessage } from './task-changes.ts';
 import { describeInDetail, describeTask, type TaskRecord } from './task-record.ts';
-import { createTaskRecords, type TaskOwner, type TaskRecordsDeps } from './task-records.ts';
-import { createTaskRuns, type TaskRunsDeps } from './task-runs.ts';
+import { createTaskRecords, type TaskOwner } from './task-records.ts';
+import { createTaskRuns } from './task-runs.ts';
 import {
   createWatchCounter,
   type ReserveWatches,
@@ -71,30 +68,17 @@ export interface Tasks {
   close(graceMs: number): Promise<void>;
 }
 
-export interface TasksDeps extends TaskRecordsDeps {
-  readonly store: TaskRecordsDeps['store'] & TaskRunsDeps['store'] & Bus;
-  readonly clock: Clock;
-  readonly log: Log;
-  readonly metrics: Pick<Metrics, 'recordDroppedReplicaMessage'>;
-  /** Undefined where everybody may use everything. */
-  readonly policies: Pick<Policies, 'judge'> | undefined;
-  /** Those of the configuration as it is now; undefined where it has none. */
-  getGuards(): Guards | undefined;
-}
-
-export function createTasks(deps: TasksDeps): Tasks {
-  const { clock, log, config, keyPrefix, policies, getGuards } = deps;
-  const replicas = createReplicas({
-    ...deps,
-    channel: buildTasksChannelName(keyPrefix),
-    isMessage: isTaskMessage,
-  });
+export function createTasks(runtime: Runtime, { judge, getGuards }: CallControl): Tasks {
+  const { config, clock, log, getSeal } = runtime;
+  const { sessions, tasks } = config.mcp;
+  const channel = buildTasksChannelName(sessions.keyPrefix);
+  const replicas = createReplicas({ ...runtime, channel, isMessage: isTaskMessage });
   const { ownName } = replicas;
-  const changes = createTaskChanges(replicas, clock, log);
-  const records = createTaskRecords(deps);
-  const relayedIds = createRelayedTaskIds(deps.getSeal);
+  const changes = createTaskChanges(runtime, replicas);
+  const records = createTaskRecords(runtime);
+  const relayedIds = createRelayedTaskIds(getSeal);
   const reserveWatches = createWatchCounter();
-  const runs = createTaskRuns({ ...deps, records, changes, ownName });
+  const runs = createTaskRuns(runtime, records, changes, ownName);
 
   function offer(call: Call): TaskOffer {
     const { user, catalog, record } = call;
@@ -117,7 +101,7 @@ export function createTasks(deps: TasksDeps): Tasks {
         replica: ownName,
         createdAt: now,
         updatedAt: now,
-        ttlMs: config.taskTtlSeconds * 1000,
+        ttlMs: tasks.taskTtlSeconds * 1000,
         questions: {},
         answers: {},
       };
@@ -145,8 +129,8 @@ export function createTasks(deps: TasksDeps): Tasks {
       created,
       begin,
       hasBegun: () => running !== undefined,
-      adopt(tasks, server, result) {
-        const handle = tasks.readHandle(result);
+      adopt(relayed, server, result) {
+        const handle = relayed.readHandle(result);
         if (handle === undefined) return result;
         const place = { server, tool: record.subject ?? '', id: handle.taskId };
         return relayedIds.seal(toOwner('', user, catalog), place).then((taskId) => {
@@ -212,9 +196,9 @@ export function createTasks(deps: TasksDeps): Tasks {
         throw thrown;
       },
     );
-    const verdict = policies?.judge(target.item, caller, undefined);
-    if (verdict?.kind === 'denied') failUnknownTask();
-    if (verdict?.kind === 'scopes_missing') {
+    const verdict = judge(target.item, caller, undefined);
+    if (verdict.kind === 'denied') failUnknownTask();
+    if (verdict.kind === 'scopes_missing') {
       fail('insufficient_scope', { data: { scopes: verdict.scopes } });
     }
     // Guards on what is asked go by it.

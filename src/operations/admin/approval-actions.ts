@@ -2,19 +2,23 @@
 import { fail } from '../../errors/gateway-error.ts';
 import { escapeInvisible } from '../../platform/invisible.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
-import type { ApprovalRequest, Approvals, Decision } from '../../policy/approvals/approvals.ts';
+import type {
+  ApprovalDecision,
+  ApprovalRequest,
+  CallApprovals,
+} from '../../policy/approvals/approvals.ts';
 import { showJson } from '../../policy/approvals/describe-call.ts';
 import type { PageRequest } from '../../store/page.ts';
 import { renderNext, renderTime } from './read-request.ts';
 
 export interface ApprovalSources {
-  readonly callApprovals: Pick<Approvals, 'listForOperators' | 'find' | 'decide'>;
+  readonly callApprovals: Pick<CallApprovals, 'listForOperators' | 'find' | 'decide'>;
 }
 
 /** What an operator says of a call. */
 export interface CallDecision {
   readonly id: string;
-  readonly decision: Decision;
+  readonly decision: ApprovalDecision;
 }
 
 export const createApprovalActions = ({ callApprovals }: ApprovalSources) => ({
@@ -58,7 +62,7 @@ function describeRequest(request: ApprovalRequest): JsonObject {
   };
 }
 
-const DECISIONS: ReadonlyMap<unknown, Decision> = new Map([
+const DECISIONS: ReadonlyMap<unknown, ApprovalDecision> = new Map([
   ['approve', 'approved'],
   ['refuse', 'refused'],
 ]);

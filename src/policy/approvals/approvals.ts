@@ -27,13 +27,13 @@ export interface CallToApprove {
 /** Who decides a request that is kept: its user at the page of approvals, or an operator. */
 export type Approver = 'page' | 'operator';
 
-export type Decision = 'approved' | 'refused';
+export type ApprovalDecision = 'approved' | 'refused';
 
 export interface ApprovalRequest extends CallToApprove {
   readonly owner: Owner;
   readonly id: string;
   readonly approver: Approver;
-  readonly state: 'pending' | Decision;
+  readonly state: 'pending' | ApprovalDecision;
   /** Epoch milliseconds. */
   readonly createdAt: number;
   /** Epoch milliseconds: what is decided is good for as long again. */
@@ -49,10 +49,10 @@ export interface DecidedBy {
 
 /** Told of all that happens. Never throws. */
 export interface ApprovalObserver {
-  asked?(call: CallToApprove, whom: AskedWhom): void;
-  decided?(call: CallToApprove, whom: AskedWhom, decision: Decision, by: DecidedBy): void;
+  asked(call: CallToApprove, whom: AskedWhom): void;
+  decided(call: CallToApprove, whom: AskedWhom, decision: ApprovalDecision, by: DecidedBy): void;
   /** An approval is used: the call runs. */
-  used?(call: CallToApprove, whom: AskedWhom): void;
+  used(call: CallToApprove, whom: AskedWhom): void;
 }
 
 /** How somebody was asked. */
@@ -68,7 +68,7 @@ export interface ApprovalRound {
   readonly requestId?: string | undefined;
 }
 
-export interface Approvals {
+export interface CallApprovals {
   /** The request under way for the call, or a new one; undefined where its user, or all together, have too many. */
   request(
     call: CallToApprove & { readonly owner: Owner },
@@ -81,11 +81,15 @@ export interface Approvals {
   /** Those that operators decide, the latest first. */
   listForOperators(page: PageRequest): Promise<Page<ApprovalRequest>>;
   /** The request as it is then; undefined where there is none that waits. Of two decisions the first counts. */
-  decide(id: string, decision: Decision, by: DecidedBy): Promise<ApprovalRequest | undefined>;
+  decide(
+    id: string,
+    decision: ApprovalDecision,
+    by: DecidedBy,
+  ): Promise<ApprovalRequest | undefined>;
   /** True for one of many at the same moment, and for this call alone: it may run, once. */
   take(id: string, call: CallToApprove): Promise<boolean>;
   /** `pending`: nobody has decided in time, or nobody waits any more. `gone`: it has been used, or is too old. */
-  wait(id: string, signal: CancelSignal): Promise<Decision | 'pending' | 'gone'>;
+  wait(id: string, signal: CancelSignal): Promise<ApprovalDecision | 'pending' | 'gone'>;
 
   /** The same call runs in this session without a question from now on. */
   allowInSession(sessionId: string, call: CallToApprove): Promise<void>;

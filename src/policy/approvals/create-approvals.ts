@@ -1,8 +1,8 @@
 // §27: requests for approval, as the store has them: each bound to one user, client and call, decided once, used once.
-import type { Clock } from '../../platform/clock.ts';
 import { generateSecret, hashSha256 } from '../../platform/ids.ts';
 import { isObject } from '../../platform/json.ts';
 import { waitForOutcome } from '../../platform/wait-for-outcome.ts';
+import type { Runtime } from '../../runtime/runtime.ts';
 import {
   APPROVAL_LIST_KEY,
   buildApprovalKey,
@@ -17,26 +17,16 @@ import {
 } from '../../store/keys.ts';
 import { hashOwner, nameOwner } from '../../store/owner.ts';
 import type { Replicas } from '../../store/replicas/replicas.ts';
-import type { Seal } from '../../store/seal/seal.ts';
 import { createSealedValues } from '../../store/seal/sealed-records.ts';
-import type { KeyValue } from '../../store/store.ts';
 import type {
+  ApprovalDecision,
   ApprovalObserver,
   ApprovalRequest,
   ApprovalRound,
-  Approvals,
   Approver,
+  CallApprovals,
   CallToApprove,
-  Decision,
 } from './approvals.ts';
-
-export interface ApprovalsDeps {
-  readonly store: KeyValue;
-  readonly getSeal: () => Promise<Seal>;
-  readonly replicas: Pick<Replicas<ApprovalMessage>, 'send' | 'listen'>;
-  readonly clock: Clock;
-  readonly observer: ApprovalObserver;
-}
 
 /** Somebody has decided. */
 export interface ApprovalMessage {
@@ -62,9 +52,13 @@ const MAX_IN_ALL = 1000;
 export const nameCall = ({ owner, clientId, digest }: CallToApprove): string =>
   JSON.stringify([owner === undefined ? null : nameOwner(owner), clientId ?? null, digest]);
 
-export function createApprovals(deps: ApprovalsDeps): Approvals {
-  const { store, getSeal, replicas, clock, observer } = deps;
-  const sealed = createSealedValues({ store, getSeal });
+export function createCallApprovals(
+  runtime: Runtime,
+  replicas: Replicas<ApprovalMessage>,
+  observer: ApprovalObserver,
+): CallApprovals {
+  const { store, getSeal, clock } = runtime;
+  const sealed = createSealedValues(runtime);
   const listeners = new Set<(id: string) => void>();
 
   const tell = (id: string): void => {
@@ -158,7 +152,7 @@ export function createApprovals(deps: ApprovalsDeps): Approvals {
           isListed &&
           (await store.compareAndSet(key, standing, request.id, 2 * APPROVAL_SECONDS))
         ) {
-          observer.asked?.(request, approver);
+          observer.asked(request, approver);
           return request;
         }
         await removeFromLists(request);
@@ -192,7 +186,7 @@ export function createApprovals(deps: ApprovalsDeps): Approvals {
         );
         if (!isSet) continue;
         await removeFromLists(request);
-        observer.decided?.(decided, request.approver, decision, by);
+        observer.decided(decided, request.approver, decision, by);
         tell(id);
         // Whoever waits elsewhere looks now and then by itself, too.
         replicas.send({ decided: id }).catch(() => {});
@@ -206,11 +200,11 @@ export function createApprovals(deps: ApprovalsDeps): Approvals {
       if (standing === undefined || request?.state !== 'approved') return false;
       if (nameCall(request) !== nameCall(call)) return false;
       if (!(await store.compareAndDelete(key, standing))) return false;
-      observer.used?.(request, request.approver);
+      observer.used(request, request.approver);
       return true;
     },
     wait: (id, signal) =>
-      waitForOutcome<Decision | 'pending' | 'gone'>({
+      waitForOutcome<ApprovalDecision | 'pending' | 'gone'>({
         async look() {
           const request = await find(id);
           if (request === undefined) return 'gone';

@@ -1,9 +1,10 @@
 // §27, §21.1: what happens to approvals, in the audit log and in metrics. Never the value of an argument.
+import type { Runtime } from '../../runtime/runtime.ts';
 import type { Audit, AuditedAction } from '../../telemetry/audit/audit.ts';
 import type { Metrics } from '../../telemetry/metrics/metrics.ts';
 import type { ApprovalObserver, AskedWhom, CallToApprove, DecidedBy } from './approvals.ts';
 
-export const auditApprovals = (audit: Pick<Audit, 'write'>): ApprovalObserver => ({
+const auditApprovals = (audit: Pick<Audit, 'write'>): ApprovalObserver => ({
   asked: (call, whom) =>
     audit.write({ ...describe(call, whom), action: 'asked' }, { outcome: 'asked' }),
   decided: (call, whom, decision, by) =>
@@ -29,23 +30,27 @@ const describe = (call: CallToApprove, whom: AskedWhom): AuditedAction => ({
 const nameDecider = ({ kind, name }: DecidedBy): string =>
   kind === 'user' || name === undefined ? kind : `${kind} ${name}`;
 
-export const measureApprovals = (metrics: Pick<Metrics, 'recordApproval'>): ApprovalObserver => ({
+const measureApprovals = (metrics: Pick<Metrics, 'recordApproval'>): ApprovalObserver => ({
   asked: (_call, whom) => metrics.recordApproval(whom, 'asked'),
   decided: (_call, whom, decision) => metrics.recordApproval(whom, decision),
   used: (_call, whom) => metrics.recordApproval(whom, 'used'),
 });
 
-/** In their order. */
-export const joinApprovalObservers = (
-  observers: readonly ApprovalObserver[],
-): Required<ApprovalObserver> => ({
-  asked(...event) {
-    for (const { asked } of observers) asked?.(...event);
-  },
-  decided(...event) {
-    for (const { decided } of observers) decided?.(...event);
-  },
-  used(...event) {
-    for (const { used } of observers) used?.(...event);
-  },
-});
+/** In this order. */
+export function observeApprovals({ metrics, audit }: Runtime): ApprovalObserver {
+  const observers = [
+    measureApprovals(metrics),
+    ...(audit === undefined ? [] : [auditApprovals(audit)]),
+  ];
+  return {
+    asked(...event) {
+      for (const { asked } of observers) asked(...event);
+    },
+    decided(...event) {
+      for (const { decided } of observers) decided(...event);
+    },
+    used(...event) {
+      for (const { used } of observers) used(...event);
+    },
+  };
+}

@@ -1,8 +1,9 @@
 // §26: the guards of a configuration, compiled: which look at what, and in which order.
 
 import { compileGlob } from '../../platform/glob.ts';
+import type { Runtime } from '../../runtime/runtime.ts';
 import { createLinksGuard } from './built-in/links.ts';
-import { createRunWork, type RunWork } from './built-in/run-work.ts';
+import { createRunWork } from './built-in/run-work.ts';
 import { createSecretsGuard } from './built-in/secrets.ts';
 import { createSizeGuard } from './built-in/size.ts';
 import type { GuardConfig } from './guard-config.ts';
@@ -14,12 +15,13 @@ import type {
   Guards,
   GuardVerdict,
 } from './guards.ts';
-import { createHttpGuard, type HttpGuardDeps } from './http-guard.ts';
-import { createMcpGuard, type McpGuardDeps } from './mcp-guard.ts';
+import { createHttpGuard } from './http-guard.ts';
+import { type AskServer, createMcpGuard } from './mcp-guard.ts';
 import { loadModuleGuard } from './module-guard.ts';
-import { type AskGuard, type RunGuardDeps, type RunningGuard, runGuard } from './run-guard.ts';
+import { type AskGuard, type RunningGuard, runGuard } from './run-guard.ts';
 
-export interface GuardsDeps extends HttpGuardDeps, McpGuardDeps, RunGuardDeps {}
+/** `fetch` keeps its connections. */
+type GuardRuntime = Pick<Runtime, 'clock' | 'log' | 'metrics' | 'fetch'>;
 
 /**
  * Undefined without guards.
@@ -27,38 +29,35 @@ export interface GuardsDeps extends HttpGuardDeps, McpGuardDeps, RunGuardDeps {}
  * @throws ConfigError for a module that cannot be loaded.
  */
 export async function createGuards(
+  runtime: GuardRuntime,
   configs: readonly GuardConfig[] = [],
-  deps: GuardsDeps,
+  askServer: AskServer,
 ): Promise<Guards | undefined> {
   if (configs.length === 0) return undefined;
   const runWork = createRunWork();
   const running = await Promise.all(
     configs.map(async (config) => ({
-      runs: runGuard(config, await openGuard(config, deps, runWork), deps),
+      runs: runGuard(runtime, config, await openGuard(config)),
       isAbout: createIsAbout(config),
     })),
   );
   return joinGuards(running);
-}
 
-async function openGuard(
-  { name, use }: GuardConfig,
-  deps: GuardsDeps,
-  runWork: RunWork,
-): Promise<AskGuard> {
-  switch (use.kind) {
-    case 'http':
-      return createHttpGuard(use, deps);
-    case 'mcp':
-      return createMcpGuard(use, deps);
-    case 'module':
-      return loadModuleGuard(name, use, deps.clock);
-    case 'secrets':
-      return createSecretsGuard(use.action, runWork);
-    case 'size':
-      return createSizeGuard(use.maxBytes, runWork);
-    case 'links':
-      return createLinksGuard(use, runWork);
+  async function openGuard({ name, use }: GuardConfig): Promise<AskGuard> {
+    switch (use.kind) {
+      case 'http':
+        return createHttpGuard(runtime, use);
+      case 'mcp':
+        return createMcpGuard(runtime, use, askServer);
+      case 'module':
+        return loadModuleGuard(runtime, name, use);
+      case 'secrets':
+        return createSecretsGuard(use.action, runWork);
+      case 'size':
+        return createSizeGuard(use.maxBytes, runWork);
+      case 'links':
+        return createLinksGuard(use, runWork);
+    }
   }
 }
 

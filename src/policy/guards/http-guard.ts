@@ -3,23 +3,18 @@
 import type { toAbortSignal } from '../../platform/cancellation.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { parseExactJson } from '../../platform/exact-json.ts';
-import { type Fetch, FetchError, fetchWithLimits } from '../../platform/fetch-with-limits.ts';
+import { FetchError, fetchWithLimits } from '../../platform/fetch-with-limits.ts';
 import { decodeUtf8, findExceededBound } from '../../platform/json.ts';
+import type { Runtime } from '../../runtime/runtime.ts';
 import { GuardFailure, readAnswer } from './decision.ts';
 import type { HttpGuardConfig } from './guard-config.ts';
 import { ANSWER_BOUNDS, createGuardLine, MAX_ANSWER_BYTES, toSentText } from './guard-line.ts';
 import { readPayload, toInvocation } from './interceptors.ts';
 import type { AskGuard } from './run-guard.ts';
 
-export interface HttpGuardDeps {
-  readonly clock: Clock;
-  /** Keeps its connections. */
-  readonly fetch: Fetch;
-}
-
 export function createHttpGuard(
+  { clock, fetch }: Pick<Runtime, 'clock' | 'fetch'>,
   config: HttpGuardConfig,
-  { clock, fetch }: HttpGuardDeps,
 ): AskGuard {
   const { url, timeoutMs } = config;
   const headers = {
@@ -33,7 +28,7 @@ export function createHttpGuard(
     const { guard, traceparent } = message;
     const body = toSentText({
       version: VERSION,
-      ...toInvocation(message, { interceptor: guard, timeoutMs, now: clock.now() }),
+      ...toInvocation(message, guard, timeoutMs, clock.now()),
     });
     return line
       .run(() => send(body, traceparent, signal), user, signal)

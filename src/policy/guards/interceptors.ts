@@ -4,10 +4,12 @@ import { isObject, type JsonObject } from '../../platform/json.ts';
 import type { AskedMessage } from './asked-message.ts';
 import { type Decision, GuardFailure, PASS } from './decision.ts';
 
-/** Params of `interceptor/invoke`. */
+/** Params of `interceptor/invoke`. `now` is in epoch milliseconds. */
 export function toInvocation(
   message: AskedMessage,
-  { interceptor, timeoutMs, now }: InvocationOptions,
+  interceptor: string,
+  timeoutMs: number,
+  now: number,
 ): JsonObject {
   const { method, phase, value, server, name, view, client, requestId, traceparent, user } =
     message;
@@ -32,13 +34,6 @@ export function toInvocation(
       ...(requestId !== undefined && { requestId }),
     },
   };
-}
-
-interface InvocationOptions {
-  readonly interceptor: string;
-  readonly timeoutMs: number;
-  /** Epoch milliseconds. */
-  readonly now: number;
 }
 
 function toClaims({ issuer, email, groups }: NonNullable<AskedMessage['user']>): JsonObject {

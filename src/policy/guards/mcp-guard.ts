@@ -1,9 +1,9 @@
 // §26.2: interceptors of an MCP server behind the gateway (SEP-2624).
 
 import type { CancelSignal } from '../../platform/cancellation.ts';
-import type { Clock } from '../../platform/clock.ts';
 import type { JsonObject } from '../../platform/json.ts';
 import { readExact } from '../../platform/noted-json.ts';
+import type { Runtime } from '../../runtime/runtime.ts';
 import type { AskedMessage } from './asked-message.ts';
 import { type Decision, GuardFailure, PASS, readAnswer } from './decision.ts';
 import type { McpGuardConfig } from './guard-config.ts';
@@ -35,18 +35,14 @@ export type AskServer = (
   },
 ) => Promise<JsonObject>;
 
-export interface McpGuardDeps {
-  readonly clock: Clock;
-  readonly askServer: AskServer;
-}
-
 /** How long a list of interceptors is gone by. */
 const LIST_MS = 60_000;
 const MAX_PAGES = 20;
 
 export function createMcpGuard(
+  { clock }: Pick<Runtime, 'clock'>,
   config: McpGuardConfig,
-  { clock, askServer }: McpGuardDeps,
+  askServer: AskServer,
 ): AskGuard {
   const { server, interceptor: wanted, timeoutMs } = config;
   const line = createGuardLine();
@@ -106,24 +102,24 @@ export function createMcpGuard(
   async function invoke(
     { name, isAudit }: Interceptor,
     message: AskedMessage,
-    options: Parameters<AskGuard>[1],
+    { signal, user }: Parameters<AskGuard>[1],
   ): Promise<Decision> {
-    const params = toInvocation(message, { interceptor: name, timeoutMs, now: clock.now() });
+    const params = toInvocation(message, name, timeoutMs, clock.now());
     toSentText(params);
     const answer = await line.run(
-      () => request('interceptor/invoke', params, options.signal, message.traceparent),
-      options.user,
-      options.signal,
+      () => request('interceptor/invoke', params, signal, message.traceparent),
+      user,
+      signal,
     );
     const decision = readPayload(readAnswer(readExact(answer)), message);
     return isAudit ? PASS : decision;
   }
 
-  return async function askInterceptors(message, options) {
+  return async function askInterceptors(message, asker) {
     const { method, phase, value } = message;
     const chosen = await findThem(nameEvent(method, value), phase);
     return askInTurn(chosen, value, (one, current) =>
-      invoke(one, { ...message, value: current }, options),
+      invoke(one, { ...message, value: current }, asker),
     );
   };
 }

@@ -10,20 +10,17 @@ import {
   restoreNumbers,
   UnclearNumber,
 } from '../../platform/plain-json.ts';
+import type { Runtime } from '../../runtime/runtime.ts';
 import type { AskedMessage } from './asked-message.ts';
 import { type Decision, GuardFailure, readDecision } from './decision.ts';
+import type { GuardUse } from './guard-config.ts';
 import type { AskGuard } from './run-guard.ts';
-
-interface ModuleGuardConfig {
-  readonly path: string;
-  readonly timeoutMs: number;
-}
 
 /** @throws ConfigError where the module cannot be loaded, or exports no guard. */
 export async function loadModuleGuard(
+  { clock }: Pick<Runtime, 'clock'>,
   name: string,
-  { path, timeoutMs }: ModuleGuardConfig,
-  clock: Clock,
+  { path, timeoutMs }: Extract<GuardUse, { kind: 'module' }>,
 ): Promise<AskGuard> {
   const judge = await importJudge(name, path);
 

@@ -2,12 +2,10 @@
 
 import type { UserContext } from '../../endpoint/message.ts';
 import type { CancelSignal } from '../../platform/cancellation.ts';
-import type { Clock } from '../../platform/clock.ts';
-import type { Log } from '../../platform/log.ts';
 import { toPlain } from '../../platform/plain-json.ts';
 import { quote, shorten } from '../../platform/text.ts';
 import { createWarnThrottle } from '../../platform/throttle.ts';
-import type { Metrics } from '../../telemetry/metrics/metrics.ts';
+import type { Runtime } from '../../runtime/runtime.ts';
 import { type AskedMessage, describeMessage, SAMPLES } from './asked-message.ts';
 import { type Decision, GuardFailure, TooMuchForGuard } from './decision.ts';
 import { describeUse } from './describe-use.ts';
@@ -26,18 +24,12 @@ import type {
  *
  * @throws GuardFailure, TooMuchForGuard; and whatever else, which is a failure, too.
  */
-export type AskGuard = (message: AskedMessage, options: AskOptions) => Decision | Promise<Decision>;
+export type AskGuard = (message: AskedMessage, asker: Asker) => Decision | Promise<Decision>;
 
-export interface AskOptions {
+export interface Asker {
   readonly signal: CancelSignal | undefined;
   /** Whose turn it is; undefined for what concerns nobody in particular. */
   readonly user: UserContext | undefined;
-}
-
-export interface RunGuardDeps {
-  readonly clock: Clock;
-  readonly log: Log;
-  readonly metrics: Pick<Metrics, 'recordGuard'>;
 }
 
 export interface RunningGuard {
@@ -57,8 +49,11 @@ const PASSED_UNSEEN: GuardVerdict = { kind: 'passed', hasFailed: true };
 /** Characters of what a guard says to a caller. */
 const MAX_WORDS = 2_000;
 
-export function runGuard(config: GuardConfig, ask: AskGuard, deps: RunGuardDeps): RunningGuard {
-  const { clock, log, metrics } = deps;
+export function runGuard(
+  { clock, log, metrics }: Pick<Runtime, 'clock' | 'log' | 'metrics'>,
+  config: GuardConfig,
+  ask: AskGuard,
+): RunningGuard {
   const { name, onError } = config;
   const counts: Record<GuardOutcome, number> = { passed: 0, changed: 0, refused: 0, failed: 0 };
   let problem: string | undefined;

@@ -2,6 +2,7 @@
 
 import type { Clock } from '../../platform/clock.ts';
 import type { JsonObject } from '../../platform/json.ts';
+import type { Runtime } from '../../runtime/runtime.ts';
 import type { AskWhom, Policy } from '../policy.ts';
 import { type CompiledRule, compileRules } from './compile-rules.ts';
 import { createDecodeResource } from './may.ts';
@@ -12,8 +13,8 @@ import type { CompiledRules, RuleCaller, RuleDecision, RuledItem, Rules } from '
 
 /** Rules that `checkRules` has nothing against; one that it has something against allows nothing. */
 export async function createRules(
+  { clock }: Pick<Runtime, 'clock'>,
   configs: readonly RuleConfig[],
-  { clock }: { readonly clock: Clock },
 ): Promise<CompiledRules> {
   if (configs.length === 0) return NO_RULES;
   return createJudge(await compileRules(configs), clock);

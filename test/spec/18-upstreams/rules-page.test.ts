@@ -71,14 +71,12 @@ describe.each(examples)('docs/rules.md', ({ file, rows }) => {
   test.each(rows)('§18.5 as the page says: $token asks for $asked: $result', async (row) => {
     const { rules } = await readFile(file);
     const user = userWith(parseJson(row.token));
-    const clientOf = createClientOf({
-      store: { get: async () => undefined },
-      ownClientId: undefined,
-      isNeeded: () => true,
-      clock: systemClock,
-      log: collectLog().log,
-    });
-    const { decide } = await createRules(rules, { clock: systemClock });
+    const clientOf = createClientOf(
+      { store: { get: async () => undefined }, clock: systemClock, log: collectLog().log },
+      undefined,
+      () => true,
+    );
+    const { decide } = await createRules({ clock: systemClock }, rules);
     const decision = decide(readItem(row.asked), { user, clientId: await clientOf({ user }) });
     expect(describeDecision(decision)).toBe(row.result);
   });

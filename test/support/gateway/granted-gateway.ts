@@ -11,6 +11,7 @@ import { fail, GatewayError } from '../../../src/errors/gateway-error.ts';
 import { serveOwnCatalog } from '../../../src/mcp/catalog/served-catalog.ts';
 import { createMcp } from '../../../src/mcp/mcp.ts';
 import { joinPolicies } from '../../../src/policy/policy.ts';
+import type { Runtime } from '../../../src/runtime/runtime.ts';
 import { createReplicaSeal } from '../../../src/store/seal/secrets.ts';
 import { GRANT_VERSION_LENGTH, type Store } from '../../../src/store/store.ts';
 import { NO_COUNTS } from '../../../src/telemetry/metrics/metrics.ts';
@@ -19,6 +20,7 @@ import { specCatalog } from '../catalogs/spec-catalog.ts';
 import { type ManualClock, manualClock } from './clock.ts';
 import { BASE_URL, INITIALIZE_REQUEST } from './gateway.ts';
 import { collectLog } from './log.ts';
+import { openTestRuntime } from './runtime.ts';
 
 /** What the value of a grant says after its version. */
 interface GrantedUser {
@@ -65,34 +67,21 @@ export async function startGrantedGateway(
   const known = new Map<string, UserContext>();
   let reloads = 0;
   const getChallenge = createChallenge(BASE_URL, 'broker');
-  const catalog = serveOwnCatalog(specCatalog, { clock, log });
-  const mcp = createMcp(config.mcp, {
-    catalogs: { all: catalog, findNamed: () => undefined },
-    policies: joinPolicies([]),
-    getGuards: () => undefined,
-    askFirst: async () => {},
-    describeUser: undefined,
-    service: { name: 'test', version: '1', displayName: 'Test', environment: 'test' },
-    store,
+  const runtime: Runtime = {
+    ...openTestRuntime({ store, clock, log, metrics }),
+    config,
     getSeal: createReplicaSeal(config.mcp.sessions.keyPrefix, {
       store,
       clock,
       loginSeal: undefined,
     }),
-    clock,
-    metrics,
-    log,
-    getChallenge,
-    isTraced: false,
-    audit: undefined,
-    findClientId: () => undefined,
-    getProviderToken: getOriginalToken,
-    sealPerson: undefined,
-    defaultIssuer: config.oauth.provider?.issuer,
-    noteStatelessUser: undefined,
-    endedGrants: undefined,
-    maxConnections: 0,
-  });
+  };
+  const mcp = createMcp(
+    runtime,
+    { all: serveOwnCatalog(specCatalog, runtime), findNamed: () => undefined },
+    { judge: joinPolicies([]).judge, getGuards: () => undefined, askFirst: async () => {} },
+    { findClientId: () => undefined, getProviderToken: getOriginalToken, getChallenge },
+  );
   const server = await createTransport(config, {
     endpoints: mcp.endpoints,
     corsHeaders: mcp.corsHeaders,

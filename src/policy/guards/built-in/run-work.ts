@@ -3,7 +3,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { GuardFailure } from '../decision.ts';
 import { createGuardLine } from '../guard-line.ts';
-import type { AskOptions } from '../run-guard.ts';
+import type { Asker } from '../run-guard.ts';
 
 /** Its steps say how many characters they looked at. */
 export type Work<Result> = Generator<number, Result, void>;
@@ -11,7 +11,7 @@ export type Work<Result> = Generator<number, Result, void>;
 /** As many characters take as long as one value, or one look at a short text. */
 export const A_VALUE = 64;
 
-export type RunWork = <Result>(work: Work<Result>, options: AskOptions) => Result | Promise<Result>;
+export type RunWork = <Result>(work: Work<Result>, asker: Asker) => Result | Promise<Result>;
 
 /** Characters that are looked at before the answer, and in each turn after that. */
 const AT_ONCE = 262_144;
@@ -30,7 +30,7 @@ export function createRunWork(): RunWork {
     return turn;
   }
 
-  async function finish<Result>(work: Work<Result>, signal: AskOptions['signal']): Promise<Result> {
+  async function finish<Result>(work: Work<Result>, signal: Asker['signal']): Promise<Result> {
     for (;;) {
       await waitForTurn();
       if (signal?.aborted) throw new GuardFailure('nobody waits for it any more');
