@@ -6,8 +6,8 @@ import {
   type ApprovalMessage,
   createCallApprovals,
   isApprovalMessage,
+  observeApprovals,
 } from '../policy/approvals/create-approvals.ts';
-import { observeApprovals } from '../policy/approvals/observe-approvals.ts';
 import type { Runtime } from '../runtime/runtime.ts';
 import { buildApprovalsChannelName } from '../store/keys.ts';
 import { createReplicas } from '../store/replicas/replicas.ts';

@@ -16,7 +16,7 @@ import { createLimiter, createUnlimitedLimiter } from '../edge/limits/limiter.ts
 import { getOriginalToken, type UserContext } from '../endpoint/message.ts';
 import { openOwnTokens } from '../grants/open-grants.ts';
 import type { Catalog } from '../mcp/catalog/catalog.ts';
-import { serveOwnCatalog } from '../mcp/catalog/served-catalog.ts';
+import { serveOwnCatalog } from '../mcp/catalog/own-catalog.ts';
 import { createMcp } from '../mcp/mcp.ts';
 import { findMachineClientProblems } from '../oauth/client-authentication/machine-client-problems.ts';
 import { createAuthorizationEndpoints } from '../oauth/create-authorization.ts';
@@ -35,7 +35,7 @@ import { type Clock, pause } from '../platform/clock.ts';
 import type { Fetch } from '../platform/fetch-with-limits.ts';
 import type { Log } from '../platform/log.ts';
 import type { Network } from '../platform/outbound/public-network.ts';
-import { findAskProblems } from '../policy/approvals/ask-problems.ts';
+import { findAskProblems } from '../policy/approvals/approvals.ts';
 import { joinPolicies } from '../policy/policy.ts';
 import { createClientOf } from '../policy/rules/client-of.ts';
 import { describeNamed } from '../policy/rules/named-facts.ts';

@@ -10,7 +10,7 @@ import type { OAuthConfig } from '../config/groups/oauth.ts';
 import type { Endpoint } from '../endpoint/endpoint.ts';
 import { createJsonReply } from '../endpoint/message.ts';
 import { JSONRPC } from '../endpoint/render-error.ts';
-import { listTools } from '../mcp/catalog/list-tools.ts';
+import { listTools } from '../mcp/catalog/own-catalog.ts';
 import type { ServedCatalog } from '../mcp/catalog/served-catalog.ts';
 import type { Clock } from '../platform/clock.ts';
 import type { Log } from '../platform/log.ts';

@@ -3,11 +3,10 @@
 import { isDeepStrictEqual } from 'node:util';
 import { compileGlob, readGlobHead } from '../platform/glob.ts';
 import { quote } from '../platform/text.ts';
-import { describeUse } from './guards/describe-use.ts';
-import type { GuardConfig, GuardsConfig } from './guards/guard-config.ts';
+import { describeUse, type GuardConfig, type GuardsConfig } from './guards/guard-config.ts';
 import type { AskWhom } from './policy.ts';
-import { parsePattern } from './rules/may.ts';
 import type { RuleConfig, RulesConfig } from './rules/rule-config.ts';
+import { parsePattern } from './rules/rules.ts';
 
 /** Of one file. No secret is in it. */
 export interface Protections extends Pick<RulesConfig, 'rules'> {

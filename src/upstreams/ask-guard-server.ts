@@ -2,7 +2,7 @@
 
 import { Cancellation } from '../platform/cancellation.ts';
 import type { Clock } from '../platform/clock.ts';
-import type { AskServer } from '../policy/guards/mcp-guard.ts';
+import type { AskServer } from '../policy/guards/external-guards.ts';
 import type { Plan } from './catalog/plan.ts';
 import { GATEWAY_CALLER, UpstreamError } from './upstream.ts';
 

@@ -26,10 +26,11 @@ import type {
 } from '../catalog/served-catalog.ts';
 import {
   createNotificationGate,
+  createQuestionGuards,
   type GuardedNotification,
   type NotificationGate,
-} from '../control/notification-gate.ts';
-import { createQuestionGuards, type QuestionGuards } from '../control/question-guards.ts';
+  type QuestionGuards,
+} from '../control/message-guards.ts';
 import type { ResponseStream } from '../streaming/response-stream.ts';
 import type { CallRecord } from './call.ts';
 

@@ -11,8 +11,7 @@ import { readParams } from '../../protocol/json-rpc.ts';
 import type { MethodItem } from '../../protocol/methods.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import type { InnerCall, Target, WantedItem } from '../catalog/served-catalog.ts';
-import { nameDenial, refuse } from '../control/refuse.ts';
-import { type CallControl, createRunTarget } from '../control/run-target.ts';
+import { type CallControl, createRunTarget, nameDenial, refuse } from '../control/run-target.ts';
 import type { Call, Callers, CallRecord, FindClientId } from './call.ts';
 import {
   type CallClient,

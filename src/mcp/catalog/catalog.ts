@@ -1,20 +1,23 @@
 import type { UserContext } from '../../endpoint/message.ts';
-import type { JsonRpcErrorObject } from '../../errors/gateway-error.ts';
+import { fail, type JsonRpcErrorObject } from '../../errors/gateway-error.ts';
 import type { CancelSignal } from '../../platform/cancellation.ts';
 import type { JsonObject } from '../../platform/json.ts';
 import type { LogSeverity } from '../../protocol/methods.ts';
 import type { TraceContext } from '../../telemetry/tracing/trace-context.ts';
-import type { QuestionGuards } from '../control/question-guards.ts';
+import type { QuestionGuards } from '../control/message-guards.ts';
 import type { Ask, ClientCapabilities } from './client-requests.ts';
-import type { CacheHint, PromptResult, ResourceResult, ToolResult } from './content.ts';
 import type {
+  CacheHint,
   MirroredParam,
   PromptDescription,
+  PromptResult,
   ResourceDescription,
+  ResourceResult,
   ResourceTemplateDescription,
   SkillDescription,
   ToolDescription,
-} from './descriptions.ts';
+  ToolResult,
+} from './content.ts';
 
 /**
  * What stands behind tools, prompts and resources. The local catalogue serves those defined in
@@ -106,7 +109,7 @@ export interface Caller {
   readonly client: ClientCapabilities;
 }
 
-export interface CallerSession {
+interface CallerSession {
   readonly sessionId: string;
   readonly protocolVersion: string;
   /** `clientInfo` of `initialize` as JSON text. */
@@ -270,7 +273,7 @@ export interface StatelessRelay extends RelayBase {
   requireInput(inputRequests: JsonObject, state: JsonObject): never;
 }
 
-export interface StatelessAnswers {
+interface StatelessAnswers {
   readonly inputResponses: JsonObject;
   readonly state: JsonObject;
 }
@@ -290,3 +293,10 @@ export interface ServiceInfo {
   /** `NODE_ENV`. */
   readonly environment: string;
 }
+
+/**
+ * The user of a call that makes no sense without one.
+ *
+ * @throws GatewayError `user_required` when the service runs without authentication.
+ */
+export const requireUser = ({ user }: Context): UserContext => user ?? fail('user_required');

@@ -1,5 +1,5 @@
 // SEP-2640: the directories of skills, as the URIs of the files in them say.
-import type { ResourceDescription } from './descriptions.ts';
+import type { ResourceDescription } from './content.ts';
 
 /** As MIME type. */
 export const DIRECTORY = 'inode/directory';

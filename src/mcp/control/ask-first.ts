@@ -5,23 +5,24 @@ import { randomUUID } from 'node:crypto';
 import { fail, GatewayError } from '../../errors/gateway-error.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
 import { readExact } from '../../platform/noted-json.ts';
-import type {
-  ApprovalDecision,
-  ApprovalObserver,
-  ApprovalRequest,
-  Approver,
-  CallApprovals,
-  CallToApprove,
-  DecidedBy,
+import {
+  type ApprovalDecision,
+  type ApprovalObserver,
+  type ApprovalRequest,
+  type Approver,
+  type CallApprovals,
+  type CallToApprove,
+  type DecidedBy,
+  describeCall,
+  hasApprovalsPage,
+  showJson,
 } from '../../policy/approvals/approvals.ts';
-import { hasApprovalsPage } from '../../policy/approvals/ask-problems.ts';
-import { describeCall, showJson } from '../../policy/approvals/describe-call.ts';
 import type { AskWhom } from '../../policy/policy.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { withoutDefault } from '../../store/owner.ts';
 import type { Relay } from '../catalog/catalog.ts';
 import { askToOpen, createPageQuestion, NO_ANSWER } from './ask-to-open.ts';
-import { CallStopped } from './call-stopped.ts';
+import { CallStopped } from './message-guards.ts';
 import { type AllowedCall, type AskFirst, type CallControl, toGuardCaller } from './run-target.ts';
 
 /** Who is asked what. */

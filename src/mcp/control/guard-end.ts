@@ -15,8 +15,7 @@ import type { ItemKind } from '../../protocol/list-kinds.ts';
 import type { CallContext } from '../calls/context.ts';
 import { isToolError, readWords } from '../catalog/define/tool.ts';
 import type { Target } from '../catalog/served-catalog.ts';
-import { CallStopped } from './call-stopped.ts';
-import { findAskedProblem, findResultProblem } from './changed-values.ts';
+import { CallStopped, findAskedProblem, findResultProblem } from './message-guards.ts';
 
 interface GuardEndDeps {
   readonly after: Guard | undefined;

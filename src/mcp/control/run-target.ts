@@ -4,6 +4,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { fail } from '../../errors/gateway-error.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
 import { forgetSource, readExact, toNoted } from '../../platform/noted-json.ts';
+import { quote } from '../../platform/text.ts';
 import type { Guard, GuardCaller, GuardPoint, Guards } from '../../policy/guards/guards.ts';
 import type { AskWhom, Policies, Verdict } from '../../policy/policy.ts';
 import { TASKS } from '../../protocol/extensions.ts';
@@ -12,10 +13,8 @@ import type { ItemKind } from '../../protocol/list-kinds.ts';
 import type { CallRecord } from '../calls/call.ts';
 import type { CallContext, CallTask } from '../calls/context.ts';
 import type { ServedCatalog, Target, TargetTask, WantedItem } from '../catalog/served-catalog.ts';
-import { CallStopped } from './call-stopped.ts';
 import { guardEnd, toToolError } from './guard-end.ts';
-import { QUESTION_POINTS } from './question-guards.ts';
-import { type Denial, nameDenial, refuse } from './refuse.ts';
+import { CallStopped, QUESTION_POINTS } from './message-guards.ts';
 
 /** A call that the policies allow. */
 export interface AllowedCall {
@@ -47,7 +46,7 @@ export interface CallControl {
   readonly askFirst: AskFirst;
 }
 
-export type RunTarget = (call: AllowedCall) => Promise<object>;
+type RunTarget = (call: AllowedCall) => Promise<object>;
 
 /** Those that look at a call of one target; each undefined where none does. */
 interface CallGuards {
@@ -267,4 +266,33 @@ function stop({ target, record }: AllowedCall, thrown: unknown): object {
     fail('upstream_error', { jsonRpc: { code: -32603, message }, facts: { deniedBy: by } });
   }
   return { content: [{ type: 'text', text: message }], isError: true };
+}
+
+// What a caller is told that may not use something.
+
+/** Characters of a number that an error shows. */
+const MAX_NUMBER = 40;
+
+type Denial = Exclude<Verdict, { kind: 'allowed' }>;
+
+export const nameDenial = (verdict: Denial): string =>
+  verdict.kind === 'denied' ? verdict.by : 'insufficient_scope';
+
+/** What may not be used is unknown to its caller; RFC 6750 §3.1 for scopes. */
+export async function refuse(
+  verdict: Denial,
+  target: Target,
+  context: CallContext,
+): Promise<never> {
+  const facts = { deniedBy: nameDenial(verdict), server: target.item.server };
+  if (verdict.kind === 'scopes_missing') {
+    fail('insufficient_scope', { data: { scopes: verdict.scopes }, facts });
+  }
+  if (verdict.rounded !== undefined) {
+    fail(target.item.kind === 'tool' ? 'invalid_tool_input' : 'invalid_params', {
+      details: `A rule looks at the number ${quote(verdict.rounded, MAX_NUMBER)}, which cannot be compared exactly here. Send one of at most 15 digits.`,
+      facts,
+    });
+  }
+  return target.failAsUnknown(context, facts);
 }

@@ -1,68 +1,13 @@
 // §15.1: who holds how much of what is kept of streams: each session, each user, and all.
 
-import type { EventQueue } from '../streaming/event-queue.ts';
-import { type StreamId, tagSession } from './event-ids.ts';
-import { type Droppable, OldestFirst } from './oldest-first.ts';
-import type { LoggedEvent, StreamName } from './stored-streams.ts';
-
-/** What is known of a stream while it is kept. */
-export interface KeptStream extends StreamName, StreamId, Droppable {
-  readonly session: SessionAccount;
-  readonly protocolVersion: string;
-  /** Milliseconds of the monotonic clock, as all times here. */
-  readonly startedAt: number;
-  readonly events: LoggedEvent[];
-  firstPosition: number;
-  lostPosition: number;
-  endedAt: number | undefined;
-  /** Since when nobody reads; undefined while somebody does. */
-  brokenAt: number | undefined;
-  /** Of the connection on which it is sent. */
-  queue: EventQueue | undefined;
-  /** What goes before the next event: what the connection begins with, as one piece with it. */
-  unsent: string;
-  /** The replica at which it is read in place of here. */
-  readBy: string | undefined;
-  /** Bytes in the store. */
-  storedBytes: number;
-  /** Whether there is anything that was not written yet. */
-  isUnsaved: boolean;
-  saving: Promise<SaveResult> | undefined;
-  abandon: (() => void) | undefined;
-}
-
-export type SaveResult = 'saved' | 'no_room' | 'failed';
-
-/** A session, a user, or all: who holds how much. */
-interface Account {
-  bytes: number;
-  /** Those that have ended. */
-  readonly finished: OldestFirst<KeptStream>;
-}
-
-export interface UserAccount extends Account {
-  /** As `nameOwner` has it. Without authentication a session is a user of its own, without a name. */
-  readonly name: string | undefined;
-  /** How many sessions are kept of it. */
-  sessions: number;
-  /** Of what is kept as bytes (short-streams.ts). */
-  shortBytes: number;
-}
-
-export interface SessionAccount extends Account {
-  readonly sessionId: string;
-  readonly tag: string;
-  readonly protocolVersion: string;
-  readonly user: UserAccount;
-  events: number;
-  /** Not a Map: one that is filled and emptied again and again leaves old tables behind, which keep what was in them. */
-  streams: KeptStream[];
-  /** How many are kept as bytes, and the number of the newest (short-streams.ts). */
-  shortStreams: number;
-  newestShort: number;
-  /** It has ended: nobody may come back. */
-  isOver: boolean;
-}
+import {
+  type Account,
+  type KeptStream,
+  OldestFirst,
+  type SessionAccount,
+  type UserAccount,
+} from './kept-stream.ts';
+import { type LoggedEvent, tagSession } from './resumable-events.ts';
 
 /** Of one session (§15.1). */
 export const SESSION_EVENTS = 1000;

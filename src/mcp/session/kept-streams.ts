@@ -7,10 +7,9 @@ import type { GatewayError } from '../../errors/gateway-error.ts';
 import type { RequestId } from '../../protocol/json-rpc.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { renderResponse } from '../calls/outcome.ts';
-import { createEventQueue, type EventQueue } from '../streaming/event-queue.ts';
-import { createKeptAccounts, type KeptStream, type SessionAccount } from './kept-accounts.ts';
-import { type KeptChannel, StreamChannel, type StreamWriting } from './kept-channel.ts';
-import { createKeptSaving, toLog } from './kept-saving.ts';
+import { createEventQueue, type EventQueue } from '../streaming/response-stream.ts';
+import { createKeptAccounts } from './kept-accounts.ts';
+import { type KeptChannel, KeptStream, StreamChannel, type StreamWriting } from './kept-stream.ts';
 import type { McpReplicas } from './replica-message.ts';
 import {
   isPrimed,
@@ -21,7 +20,7 @@ import {
   toReplay,
 } from './resumable-events.ts';
 import { createShortStreams, type ShortStream } from './short-streams.ts';
-import { KEPT_MS, type LoggedEvent, type StoredStreams } from './stored-streams.ts';
+import { createKeptSaving, KEPT_MS, type StoredStreams } from './stored-streams.ts';
 
 export interface StreamOptions {
   readonly sessionId: string;
@@ -99,38 +98,6 @@ export function createKeptStreams(
     return stream;
   }
 
-  function createStream(
-    session: SessionAccount,
-    { name, requestId, isOfSession, startedAt, events, abandon }: NewStream,
-  ): KeptStream {
-    const { sessionId, tag: sessionTag, protocolVersion } = session;
-    return {
-      session,
-      sessionId,
-      name,
-      user: session.user.name,
-      requestId,
-      isOfSession,
-      protocolVersion,
-      replica: replicas.ownName,
-      sessionTag,
-      startedAt,
-      events,
-      firstPosition: 1,
-      lostPosition: 0,
-      endedAt: undefined,
-      brokenAt: undefined,
-      queue: undefined,
-      unsent: '',
-      isForgotten: false,
-      readBy: undefined,
-      storedBytes: 0,
-      isUnsaved: true,
-      saving: undefined,
-      abandon,
-    };
-  }
-
   // Streams that were short, and sent whole.
 
   /** False where it is kept as others are. */
@@ -151,8 +118,9 @@ export function createKeptStreams(
   /** Somebody comes back to it. */
   function openAgain({ session, name, text, endedAt }: ShortStream): KeptStream {
     const texts = splitEvents(text);
-    const stream = createStream(session, {
+    const stream = new KeptStream(session, {
       name,
+      replica: replicas.ownName,
       requestId: readIdOf(text)?.requestId,
       isOfSession: false,
       startedAt: endedAt,
@@ -297,8 +265,9 @@ export function createKeptStreams(
   return {
     find,
     start({ sessionId, user, protocolVersion, requestId, isOfSession, abandon }) {
-      const stream = createStream(accounts.openSession(sessionId, user, protocolVersion), {
+      const stream = new KeptStream(accounts.openSession(sessionId, user, protocolVersion), {
         name: randomUUID().slice(-12),
+        replica: replicas.ownName,
         requestId,
         isOfSession,
         startedAt: clock.monotonic(),
@@ -316,7 +285,7 @@ export function createKeptStreams(
       releaseReader(stream);
       const queue = openQueue(stream);
       stream.unsent = '';
-      queue.push(toPrimer(stream, position) + toReplay(stream, toLog(stream), position));
+      queue.push(toPrimer(stream, position) + toReplay(stream, stream.toLog(), position));
       if (stream.endedAt === undefined && stream.lostPosition <= position) return queue.items;
       queue.end();
       stream.queue = undefined;
@@ -354,12 +323,3 @@ export function createKeptStreams(
 /** True once an event id was sent, with which the client can come back. */
 const hasId = ({ isOfSession, protocolVersion, firstPosition, events }: KeptStream): boolean =>
   isOfSession || isPrimed(protocolVersion) || firstPosition + events.length > 1;
-
-interface NewStream {
-  readonly name: string;
-  readonly requestId: RequestId | undefined;
-  readonly isOfSession: boolean;
-  readonly startedAt: number;
-  readonly events: LoggedEvent[];
-  readonly abandon: (() => void) | undefined;
-}

@@ -7,13 +7,21 @@ import type { Runtime } from '../../runtime/runtime.ts';
 import { nameOwner, readOwner } from '../../store/owner.ts';
 import type { SessionRecord } from '../../store/store.ts';
 import type { StreamResponse } from '../calls/outcome.ts';
-import { createEventQueue, type EventQueue } from '../streaming/event-queue.ts';
-import { type EventId, readEventId, tagSession } from './event-ids.ts';
-import { toLog } from './kept-saving.ts';
+import { createEventQueue, type EventQueue } from '../streaming/response-stream.ts';
 import type { KeptStreams } from './kept-streams.ts';
 import type { McpReplicas } from './replica-message.ts';
-import { readJson, toLoss, toPrimer, toReplay, type WrittenStream } from './resumable-events.ts';
-import type { StoredStreams, StreamLog } from './stored-streams.ts';
+import {
+  type EventId,
+  readEventId,
+  readJson,
+  type StreamLog,
+  tagSession,
+  toLoss,
+  toPrimer,
+  toReplay,
+  type WrittenStream,
+} from './resumable-events.ts';
+import type { StoredStreams } from './stored-streams.ts';
 
 export interface Resumptions {
   /**
@@ -152,7 +160,7 @@ export function createResumptions(
     position: number,
   ): Promise<Missed> {
     const own = kept.find(session.sessionId, id.name);
-    if (own !== undefined) return toMissed(toLog(own), position);
+    if (own !== undefined) return toMissed(own.toLog(), position);
     // Where no more may be read here, it is as if nobody had it.
     const reader = hasRoom(session, id) ? openReader(session, id, position) : undefined;
     return toMissed(reader && (await readEnded(reader)), position);

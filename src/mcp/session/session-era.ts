@@ -30,12 +30,17 @@ import type { RawAnswer, SessionRelay } from '../catalog/catalog.ts';
 import type { Answers, ClientCapabilities, ClientRequests } from '../catalog/client-requests.ts';
 import { adaptContent, NEWEST_KINDS } from '../catalog/content.ts';
 import type { IdentifiedCaller } from '../catalog/served-catalog.ts';
-import type { QuestionGuards } from '../control/question-guards.ts';
+import type { QuestionGuards } from '../control/message-guards.ts';
 import type { EventChannel, KeepStream } from '../streaming/response-stream.ts';
-import { type Cancellations, createCancellations } from './cancellations.ts';
 import type { RawRequest } from './questions.ts';
 import { isPrimed, isResumable } from './resumable-events.ts';
-import { createInitialize, createSessionMethods, runSessionMethod } from './session-methods.ts';
+import {
+  type Cancellations,
+  createCancellations,
+  createInitialize,
+  createSessionMethods,
+  runSessionMethod,
+} from './session-methods.ts';
 import type { SessionServices } from './session-services.ts';
 import { readLogLevel, readStoredCapabilities } from './sessions.ts';
 

@@ -15,9 +15,10 @@ import type { SessionQuestions } from './questions.ts';
 import type { McpReplicas } from './replica-message.ts';
 import { isResumable } from './resumable-events.ts';
 import type { EarlierStream } from './resumptions.ts';
-import { type ListenerSurroundings, SessionListener } from './session-listener.ts';
 import {
   createSessionSubscriptions,
+  type ListenerSurroundings,
+  SessionListener,
   type SessionSubscriptions,
   type StreamOwner,
 } from './session-subscriptions.ts';

@@ -1,5 +1,6 @@
 // §15.1: what a stream has sent, in the store: for the replica at which its client comes back.
 
+import { pause } from '../../platform/clock.ts';
 import { hashSha256 } from '../../platform/ids.ts';
 import { isObject, parseObject } from '../../platform/json.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
@@ -10,29 +11,10 @@ import {
   RECORD_VERSION,
 } from '../../store/keys.ts';
 import type { ByteEntry } from '../../store/store.ts';
-
-/** An event as it is sent, id and all. */
-export interface LoggedEvent {
-  readonly text: string;
-  /** A notification: a client can do without it, but not without an answer or a question. */
-  readonly isNotification: boolean;
-}
-
-export interface StreamLog {
-  /** Position of the first of `events`. */
-  readonly firstPosition: number;
-  readonly events: readonly LoggedEvent[];
-  readonly hasEnded: boolean;
-  /** Position of the last answer or question that fell out; 0 where none did. */
-  readonly lostPosition: number;
-}
-
-export interface StreamName {
-  readonly sessionId: string;
-  readonly name: string;
-  /** Whose session it is, as `nameOwner` has it; undefined without authentication. */
-  readonly user: string | undefined;
-}
+import { SESSION_BYTES } from './kept-accounts.ts';
+import type { KeptStream, SaveResult } from './kept-stream.ts';
+import type { McpReplicas } from './replica-message.ts';
+import type { StreamLog, StreamName } from './resumable-events.ts';
 
 export interface StoredStreams {
   /**
@@ -132,3 +114,110 @@ function parseRecord(text: string): StreamLog | undefined {
     lostPosition: typeof lostPosition === 'number' ? lostPosition : 0,
   };
 }
+
+// §15.1: what is kept of a stream goes to the store, and a replica at which it is read is told when there is more.
+
+interface StreamAddress {
+  readonly sessionId: string;
+  readonly stream: string;
+}
+
+/** How soon what is read at another replica is written: a long log not so often. */
+const NEWS_MS = 50;
+const MS_PER_BYTE = 0.002;
+
+export function createKeptSaving(
+  { clock, log }: Runtime,
+  stored: StoredStreams,
+  replicas: McpReplicas,
+) {
+  const saving = new Set<Promise<unknown>>();
+
+  /** Its client has come back to this replica, or to a third one. */
+  function releaseReader(stream: KeptStream): void {
+    if (stream.readBy !== undefined) tellReader(toAddress(stream), stream.readBy, 'taken');
+    stream.readBy = undefined;
+  }
+
+  /** There is more: soon, with what comes until then. */
+  function scheduleNews(stream: KeptStream): void {
+    if (stream.saving !== undefined) return;
+    const bytes = Math.min(stream.storedBytes, SESSION_BYTES);
+    stream.saving = pause(clock, NEWS_MS + bytes * MS_PER_BYTE).then(() => {
+      stream.saving = undefined;
+      return save(stream).then((saved) => {
+        tellNews(stream, saved);
+        return saved;
+      });
+    });
+  }
+
+  function tellNews(stream: KeptStream, saved: SaveResult): void {
+    if (stream.readBy === undefined || saved === 'failed') return;
+    tellReader(toAddress(stream), stream.readBy, saved === 'saved' ? 'news' : 'gone');
+  }
+
+  function tellReader(
+    { sessionId, stream }: StreamAddress,
+    replica: string,
+    news: 'news' | 'gone' | 'taken',
+  ): void {
+    replicas
+      .send({ about: 'resumed', sessionId, stream, news }, replica)
+      // It asks again.
+      .catch((cause: unknown) => log.debug('Another replica was not told of a stream.', { cause }));
+  }
+
+  /** One write at a time; what comes meanwhile is written by the next. Never rejects. */
+  function save(stream: KeptStream): Promise<SaveResult> {
+    if (stream.saving !== undefined && !stream.isUnsaved) return stream.saving;
+    const before = stream.saving ?? Promise.resolve();
+    const work = before
+      .then(() => (stream.isUnsaved || stream.storedBytes === 0 ? write(stream) : 'saved'))
+      .finally(() => {
+        saving.delete(work);
+        if (stream.saving === work) stream.saving = undefined;
+      });
+    stream.saving = work;
+    saving.add(work);
+    return work;
+  }
+
+  async function write(stream: KeptStream): Promise<SaveResult> {
+    // It has made room meanwhile.
+    if (stream.isForgotten) return 'no_room';
+    stream.isUnsaved = false;
+    try {
+      const bytes = await stored.write(stream, stream.toLog(), stream.storedBytes);
+      stream.storedBytes = bytes ?? 0;
+      return bytes === undefined ? 'no_room' : 'saved';
+    } catch (cause) {
+      stream.isUnsaved = true;
+      log.warn(
+        'What a client may come back for could not be written to the store: only this replica has it.',
+        { cause },
+      );
+      return 'failed';
+    }
+  }
+
+  return {
+    save,
+    /** Writes it, and says so to the replica at which it is read. */
+    saveForReader(stream: KeptStream): void {
+      void save(stream).then((saved) => tellNews(stream, saved));
+    },
+    scheduleNews,
+    tellGone: (address: StreamAddress, replica: string) => tellReader(address, replica, 'gone'),
+    releaseReader,
+    /** Resolves once nothing is under way. */
+    async finish(): Promise<void> {
+      while (saving.size > 0) await Promise.allSettled(saving);
+    },
+  };
+}
+
+const toAddress = ({ sessionId, name }: StreamName): StreamAddress => ({
+  sessionId,
+  stream: name,
+});

@@ -13,7 +13,7 @@ import { isLogSeverity, type LogSeverity, type Method } from '../../protocol/met
 import { findEra, PROTOCOL_VERSION, SUPPORTED_VERSIONS } from '../../protocol/revisions.ts';
 import type { Offers } from '../catalog/catalog.ts';
 import { type ClientCapabilities, readCapabilities } from '../catalog/client-requests.ts';
-import type { MirroredParam } from '../catalog/descriptions.ts';
+import type { MirroredParam } from '../catalog/content.ts';
 
 export interface Envelope {
   readonly client: ClientCapabilities;

@@ -21,14 +21,14 @@ import {
   type ClientRequests,
   findMissingCapabilities,
 } from '../catalog/client-requests.ts';
-import type { MirroredParam } from '../catalog/descriptions.ts';
+import type { MirroredParam } from '../catalog/content.ts';
 import type { ApprovalRounds } from '../catalog/served-catalog.ts';
 import {
   passAnswers,
   passQuestions,
   type Question,
   type QuestionGuards,
-} from '../control/question-guards.ts';
+} from '../control/message-guards.ts';
 import type { TaskOffer } from '../tasks/tasks.ts';
 import { checkParamHeaders, type Envelope } from './envelope.ts';
 

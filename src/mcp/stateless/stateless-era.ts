@@ -34,8 +34,7 @@ import type { NotificationStreams } from '../streaming/notification-streams.ts';
 import type { TaskOffer, Tasks } from '../tasks/tasks.ts';
 import { checkNameHeader, type Envelope, readEnvelope } from './envelope.ts';
 import { createRequestState, type Round, startRound } from './multi-round-trip.ts';
-import { createOpeningStream } from './opening-stream.ts';
-import { createOpenSubscription, readFilter } from './subscriptions.ts';
+import { createOpeningStream, createOpenSubscription, readFilter } from './subscriptions.ts';
 
 /** Like the lists: new with a deploy. */
 const DISCOVER_CACHE = { ttlMs: 60_000, scope: 'public' } as const;

@@ -13,7 +13,7 @@ import type { Runtime } from '../../runtime/runtime.ts';
 import { nameOwner } from '../../store/owner.ts';
 import type { Callers } from '../calls/call.ts';
 import type { StreamResponse } from '../calls/outcome.ts';
-import { createEventQueue } from './event-queue.ts';
+import { createEventQueue } from './response-stream.ts';
 
 export interface NotificationStream {
   readonly response: StreamResponse;

@@ -1,17 +1,23 @@
 // §29.5: tasks of servers. The gateway keeps nothing of them: the id that a client has says which it is, sealed, for its
 // user and its path alone.
 
-import { fail } from '../../errors/gateway-error.ts';
+import { fail, GatewayError } from '../../errors/gateway-error.ts';
 import { hashSha256 } from '../../platform/ids.ts';
-import { type JsonObject, parseObject } from '../../platform/json.ts';
+import { isObject, type JsonObject, parseObject } from '../../platform/json.ts';
 import { toRawJson } from '../../platform/noted-json.ts';
+import type { Guards } from '../../policy/guards/guards.ts';
 import { checkRecordVersion, RECORD_VERSION } from '../../store/keys.ts';
 import type { Seal } from '../../store/seal/seal.ts';
-import type { RelayedTask } from '../catalog/served-catalog.ts';
+import type { CallRecord } from '../calls/call.ts';
+import type { CallContext } from '../calls/context.ts';
+import type { RelayedTask, Target } from '../catalog/served-catalog.ts';
+import { guardEnd } from '../control/guard-end.ts';
+import { CallStopped } from '../control/message-guards.ts';
+import { toGuardCaller } from '../control/run-target.ts';
 import type { TaskOwner } from './task-records.ts';
 
 /** Which task of which server. */
-export interface TaskPlace {
+interface TaskPlace {
   readonly server: string;
   /** The tool that was called, as clients of its path see it. */
   readonly tool: string;
@@ -21,7 +27,7 @@ export interface TaskPlace {
 
 type Whose = Pick<TaskOwner, 'user' | 'path'>;
 
-export interface RelayedTaskIds {
+interface RelayedTaskIds {
   seal(whose: Whose, place: TaskPlace): Promise<string>;
   /** Undefined where it is none of theirs. */
   open(whose: Whose, taskId: string): Promise<TaskPlace | undefined>;
@@ -65,3 +71,49 @@ export const describeHandle = (taskId: string, task: RelayedTask): JsonObject =>
   const { statusMessage: _, ...handle } = task;
   return { resultType: 'task', ...describeRelayed(taskId, handle) };
 };
+
+// §26, §29.5: what came of a task of a server, each time that its client asks, as the result of a call.
+
+export async function guardTask(
+  guards: Guards | undefined,
+  target: Target,
+  task: RelayedTask,
+  context: CallContext,
+  record: CallRecord,
+): Promise<RelayedTask> {
+  const after = guards?.find('tools/result', target.item);
+  const asked = guards?.find('elicitation', target.item);
+  const told = guards?.find('notifications', target.item);
+  if (after === undefined && asked === undefined && told === undefined) return task;
+  // What a server says of its progress is no notification here: no guard could look at it.
+  const { statusMessage: _, ...rest } = task;
+  if (rest.result === undefined && rest.error === undefined) return rest;
+  const { result, error, ...ended } = rest;
+  const message = { caller: toGuardCaller(context, record), signal: context.relay.signal };
+  const running =
+    result === undefined
+      ? Promise.reject(new GatewayError('upstream_error', error && { jsonRpc: error }))
+      : Promise.resolve(result);
+  try {
+    const passed = await guardEnd(running, { after, asked, target, message, context });
+    return { ...ended, result: isObject(passed) ? passed : {} };
+  } catch (thrown) {
+    return toEnded(ended, thrown, record);
+  }
+}
+
+/** As of a call: a caller of a tool gets a result that says who stopped it. */
+function toEnded(
+  ended: Omit<RelayedTask, 'result' | 'error'>,
+  thrown: unknown,
+  record: CallRecord,
+): RelayedTask {
+  if (thrown instanceof CallStopped) {
+    record.deniedBy = thrown.by;
+    const content = [{ type: 'text', text: thrown.message }];
+    return { ...ended, status: 'completed', result: { content, isError: true } };
+  }
+  const jsonRpc = thrown instanceof GatewayError ? thrown.failure.jsonRpc : undefined;
+  if (jsonRpc === undefined) throw thrown;
+  return { ...ended, error: jsonRpc };
+}

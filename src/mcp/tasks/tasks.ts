@@ -20,27 +20,36 @@ import {
   type Target,
   type TaskRequest,
 } from '../catalog/served-catalog.ts';
-import { guardTask } from '../control/guard-task.ts';
-import type { Question } from '../control/question-guards.ts';
+import type { Question } from '../control/message-guards.ts';
 import type { CallControl } from '../control/run-target.ts';
 import {
   createRelayedTaskIds,
   describeHandle,
   describeRelayed,
+  guardTask,
   isRelayed,
 } from './relayed-tasks.ts';
-import type { RunningTask } from './running-task.ts';
-import { findProblem, findSizeProblem, isEmpty, omit, pickAnswers } from './task-answers.ts';
-import { createTaskChanges, isTaskMessage } from './task-changes.ts';
-import { describeInDetail, describeTask, type TaskRecord } from './task-record.ts';
-import { createTaskRecords, type TaskOwner } from './task-records.ts';
-import { createTaskRuns } from './task-runs.ts';
+import { createTaskRuns, type RunningTask } from './running-tasks.ts';
 import {
+  createTaskChanges,
   createWatchCounter,
+  isTaskMessage,
   type ReserveWatches,
   type TaskWatch,
   watchTask,
-} from './task-watches.ts';
+} from './task-changes.ts';
+import {
+  createTaskRecords,
+  describeInDetail,
+  describeTask,
+  findProblem,
+  findSizeProblem,
+  isEmpty,
+  omit,
+  pickAnswers,
+  type TaskOwner,
+  type TaskRecord,
+} from './task-records.ts';
 
 /** A call that may go on as a task. */
 export interface TaskOffer extends CallTask {

@@ -2,12 +2,12 @@
 import { fail } from '../../errors/gateway-error.ts';
 import { escapeInvisible } from '../../platform/invisible.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
-import type {
-  ApprovalDecision,
-  ApprovalRequest,
-  CallApprovals,
+import {
+  type ApprovalDecision,
+  type ApprovalRequest,
+  type CallApprovals,
+  showJson,
 } from '../../policy/approvals/approvals.ts';
-import { showJson } from '../../policy/approvals/describe-call.ts';
 import type { PageRequest } from '../../store/page.ts';
 import { renderNext, renderTime } from './read-request.ts';
 

@@ -1,8 +1,19 @@
 // §27: calls that somebody has to agree to before they run: what they are bound to, and what is done with a request.
+
+import { hash } from 'node:crypto';
+import type { Config } from '../../config/config.ts';
+import type { Problem } from '../../config/problem.ts';
 import type { CancelSignal } from '../../platform/cancellation.ts';
+import { hasHalfCharacters, toCanonicalJson } from '../../platform/canonical-json.ts';
+import { parseExactJson, writeExactJson } from '../../platform/exact-json.ts';
+import { escapeInvisible } from '../../platform/invisible.ts';
+import type { JsonObject } from '../../platform/json.ts';
+import { readExact } from '../../platform/noted-json.ts';
 import type { Page, PageRequest } from '../../store/page.ts';
 import type { Owner } from '../../store/store.ts';
+import type { GuardConfig } from '../guards/guard-config.ts';
 import type { AskWhom } from '../policy.ts';
+import type { RuleConfig } from '../rules/rule-config.ts';
 
 /** What somebody agrees to: this call of this user by this client, exactly as it will be sent. */
 export interface CallToApprove {
@@ -100,3 +111,112 @@ export interface CallApprovals {
   /** For one of many at the same moment; undefined for all others, for another call, and when it is too late. */
   takeRound(secret: string, call: CallToApprove): Promise<ApprovalRound | undefined>;
 }
+
+// §27: what an approval is bound to, and how it is shown.
+
+/** Characters of arguments in their canonical form: nobody reads more before they agree. */
+const MAX_ARGUMENTS = 65_536;
+
+interface CallFacts extends Pick<CallToApprove, 'owner' | 'clientId' | 'view' | 'name'> {
+  readonly server: string;
+  /** By the server's own name. */
+  readonly tool: string;
+  /** As the server wrote it. */
+  readonly definition: unknown;
+  readonly args: JsonObject;
+  /** What of `_meta` its server gets. */
+  readonly meta: JsonObject | undefined;
+}
+
+/** Or the sentence that says why nobody can be asked about it. */
+export function describeCall({
+  definition,
+  args: sentArgs,
+  meta: sentMeta,
+  ...facts
+}: CallFacts): CallToApprove | string {
+  const { server, tool } = facts;
+  try {
+    // With numbers as they are spelled: to its server 7205759403792793601 is another than 7205759403792793600.
+    const exactArgs = readExact(sentArgs);
+    const exactMeta = sentMeta && readExact(sentMeta);
+    const args = toCanonicalJson(exactArgs);
+    const meta = exactMeta && toCanonicalJson(exactMeta);
+    if (args.length > MAX_ARGUMENTS)
+      return `its arguments have more than ${MAX_ARGUMENTS} characters`;
+    for (const [part, text] of [
+      ['arguments have', args],
+      ['_meta has', meta],
+    ]) {
+      if (text !== undefined && hasHalfCharacters(text))
+        return `its ${part} a half of a character (a surrogate without its other half)`;
+    }
+    const bound = {
+      server,
+      tool,
+      definition: hashHex(toCanonicalJson(definition)),
+      arguments: exactArgs,
+      ...(exactMeta && { _meta: exactMeta }),
+    };
+    return { ...facts, args, meta, digest: hashHex(toCanonicalJson(bound)) };
+  } catch (error) {
+    if (error instanceof RangeError) return 'its arguments nest too deep';
+    throw error;
+  }
+}
+
+const hashHex = (text: string): string => hash('sha256', text, 'hex');
+
+/** Arguments or `_meta` as people are shown them: one line for short ones, and nothing in them that is not seen. */
+export const showJson = (canonical: string): string =>
+  escapeInvisible(
+    canonical.length <= SHORT ? canonical : writeExactJson(parseExactJson(canonical), 2),
+  );
+
+/** Characters. */
+const SHORT = 80;
+
+// §27: what rules that ask need of the settings.
+
+/** Of a gateway that is about to serve. */
+export function findAskProblems(
+  { rules = [], guards = [] }: AskingFile,
+  config: Pick<Config, 'auth' | 'admin' | 'oauth'>,
+): readonly Problem[] {
+  // They decide in place of operators.
+  const hasGuards = guards.some(({ on }) => on.includes('approval'));
+  return rules.flatMap(({ ask, place }) => {
+    const message = ask && PROBLEMS[ask](config, hasGuards);
+    return message === undefined ? [] : [{ place, message }];
+  });
+}
+
+interface AskingFile {
+  readonly rules?: readonly RuleConfig[];
+  readonly guards?: readonly Pick<GuardConfig, 'on'>[];
+}
+
+/** Whether users can log in at the gateway, and so decide at a page of its own. */
+export const hasApprovalsPage = ({ oauth }: Pick<Config, 'oauth'>): boolean =>
+  oauth.mode === 'broker' && oauth.tokens.kind === 'gateway';
+
+type FindProblem = (
+  config: Pick<Config, 'auth' | 'admin' | 'oauth'>,
+  hasGuards: boolean,
+) => string | undefined;
+
+const PROBLEMS: Readonly<Record<NonNullable<RuleConfig['ask']>, FindProblem>> = {
+  // Clients that can ask need nothing else; the others are told so.
+  user: () => undefined,
+  page: (config) =>
+    hasApprovalsPage(config)
+      ? undefined
+      : '"ask": "page" needs OAUTH_MODE=broker with OAUTH_TOKENS=gateway, the default there: only then can users log in at the page of approvals. Set that, or write "ask": "user".',
+  operator: ({ auth, admin }, hasGuards) => {
+    if (!auth.required)
+      return '"ask": "operator" needs to know who calls, and with AUTH_REQUIRED=false nobody logs in. Write "ask": "user".';
+    return admin.groups.length > 0 || hasGuards
+      ? undefined
+      : '"ask": "operator" needs ADMIN_GROUPS: without those groups there are no operators who could decide. Set it, or write "ask": "user" or "page".';
+  },
+};

@@ -1,4 +1,5 @@
 // §27: requests for approval, as the store has them: each bound to one user, client and call, decided once, used once.
+
 import { generateSecret, hashSha256 } from '../../platform/ids.ts';
 import { isObject } from '../../platform/json.ts';
 import { waitForOutcome } from '../../platform/wait-for-outcome.ts';
@@ -18,14 +19,18 @@ import {
 import { hashOwner, nameOwner } from '../../store/owner.ts';
 import type { Replicas } from '../../store/replicas/replicas.ts';
 import { createSealedValues } from '../../store/seal/sealed-records.ts';
+import type { Audit, AuditedAction } from '../../telemetry/audit/audit.ts';
+import type { Metrics } from '../../telemetry/metrics/metrics.ts';
 import type {
   ApprovalDecision,
   ApprovalObserver,
   ApprovalRequest,
   ApprovalRound,
   Approver,
+  AskedWhom,
   CallApprovals,
   CallToApprove,
+  DecidedBy,
 } from './approvals.ts';
 
 /** Somebody has decided. */
@@ -37,7 +42,7 @@ export const isApprovalMessage = (value: unknown): value is ApprovalMessage =>
   isObject(value) && typeof value.decided === 'string';
 
 /** A request waits for so long, and what was decided is good for so long. */
-export const APPROVAL_SECONDS = 600;
+const APPROVAL_SECONDS = 600;
 /** A call waits for its decision. */
 const WAIT_MS = 300_000;
 /** Of one session; no session is used for longer without a question. */
@@ -49,7 +54,7 @@ const MAX_OF_USER = 20;
 const MAX_IN_ALL = 1000;
 
 /** Each user and client, and what the call is: one that belongs to somebody else, or is another, has another name. */
-export const nameCall = ({ owner, clientId, digest }: CallToApprove): string =>
+const nameCall = ({ owner, clientId, digest }: CallToApprove): string =>
   JSON.stringify([owner === undefined ? null : nameOwner(owner), clientId ?? null, digest]);
 
 export function createCallApprovals(
@@ -266,3 +271,56 @@ const buildSessionKey = (sessionId: string, call: CallToApprove): string =>
   buildSessionApprovalKey(hashSha256(JSON.stringify([sessionId, nameCall(call)])));
 
 const buildRoundKey = (secret: string): string => buildApprovalRoundKey(hashSha256(secret));
+
+// §27, §21.1: what happens to approvals, in the audit log and in metrics. Never the value of an argument.
+
+const auditApprovals = (audit: Pick<Audit, 'write'>): ApprovalObserver => ({
+  asked: (call, whom) =>
+    audit.write({ ...describe(call, whom), action: 'asked' }, { outcome: 'asked' }),
+  decided: (call, whom, decision, by) =>
+    audit.write(
+      { ...describe(call, whom), action: decision, by: nameDecider(by) },
+      { outcome: decision === 'approved' ? 'success' : 'denied' },
+    ),
+  used: (call, whom) =>
+    audit.write({ ...describe(call, whom), action: 'used' }, { outcome: 'success' }),
+});
+
+/** The digest says which call it is of several with the same tool, and nothing of its arguments. */
+const describe = (call: CallToApprove, whom: AskedWhom): AuditedAction => ({
+  event: 'approval',
+  user: call.owner?.sub,
+  issuer: call.owner?.issuer,
+  client: call.clientId,
+  server: call.server === '' ? undefined : call.server,
+  tool: call.name,
+  target: `${whom} ${call.digest}`,
+});
+
+const nameDecider = ({ kind, name }: DecidedBy): string =>
+  kind === 'user' || name === undefined ? kind : `${kind} ${name}`;
+
+const measureApprovals = (metrics: Pick<Metrics, 'recordApproval'>): ApprovalObserver => ({
+  asked: (_call, whom) => metrics.recordApproval(whom, 'asked'),
+  decided: (_call, whom, decision) => metrics.recordApproval(whom, decision),
+  used: (_call, whom) => metrics.recordApproval(whom, 'used'),
+});
+
+/** In this order. */
+export function observeApprovals({ metrics, audit }: Runtime): ApprovalObserver {
+  const observers = [
+    measureApprovals(metrics),
+    ...(audit === undefined ? [] : [auditApprovals(audit)]),
+  ];
+  return {
+    asked(...event) {
+      for (const { asked } of observers) asked(...event);
+    },
+    decided(...event) {
+      for (const { decided } of observers) decided(...event);
+    },
+    used(...event) {
+      for (const { used } of observers) used(...event);
+    },
+  };
+}

@@ -1,8 +1,7 @@
 // §26.2: SEP-2624, the interceptors proposal of MCP: what they are sent.
 
 import { isObject, type JsonObject } from '../../platform/json.ts';
-import type { AskedMessage } from './asked-message.ts';
-import { type Decision, GuardFailure, PASS } from './decision.ts';
+import { type AskedMessage, type Decision, GuardFailure, PASS } from './ask-guard.ts';
 
 /** Params of `interceptor/invoke`. `now` is in epoch milliseconds. */
 export function toInvocation(

@@ -1,11 +1,16 @@
 import type { AskWhom } from '../policy.ts';
-import { compileMay } from './may.ts';
 import { nameFacts } from './named-facts.ts';
 import type { RuleConfig } from './rule-config.ts';
-import type { RuleCaller, RuleDecision, RuledItem } from './rules.ts';
+import {
+  compileMay,
+  compileWho,
+  type RuleCaller,
+  type RuleDecision,
+  type RuledItem,
+  readScopes,
+} from './rules.ts';
 import type { CompileCondition, Condition } from './when/condition.ts';
 import type { NamedFacts } from './when/inspect-expression.ts';
-import { compileWho, readScopes } from './who.ts';
 
 /** One rule by itself. */
 export interface CompiledRule {

@@ -5,11 +5,17 @@ import type { JsonObject } from '../../platform/json.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import type { AskWhom, Policy } from '../policy.ts';
 import { type CompiledRule, compileRules } from './compile-rules.ts';
-import { createDecodeResource } from './may.ts';
 import { joinFacts } from './named-facts.ts';
 import type { RuleConfig } from './rule-config.ts';
 import { createRuleMemory } from './rule-memory.ts';
-import type { CompiledRules, RuleCaller, RuleDecision, RuledItem, Rules } from './rules.ts';
+import {
+  type CompiledRules,
+  createDecodeResource,
+  type RuleCaller,
+  type RuleDecision,
+  type RuledItem,
+  type Rules,
+} from './rules.ts';
 
 /** Rules that `checkRules` has nothing against; one that it has something against allows nothing. */
 export async function createRules(

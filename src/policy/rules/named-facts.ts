@@ -4,8 +4,8 @@
 import type { UserContext } from '../../endpoint/message.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
 import type { RuleConfig } from './rule-config.ts';
+import { readScopes } from './rules.ts';
 import type { Lookup, NamedFacts } from './when/inspect-expression.ts';
-import { readScopes } from './who.ts';
 
 export function nameFacts(who: RuleConfig['who'], ofUser: Lookup | undefined): NamedFacts {
   const { groups, scopes, claims } = who === 'everyone' ? NOBODY : who;

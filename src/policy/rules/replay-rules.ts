@@ -4,11 +4,18 @@ import type { UserContext } from '../../endpoint/message.ts';
 import { isObject, isStringArray, type JsonObject } from '../../platform/json.ts';
 import { type CompiledRule, compileRules } from './compile-rules.ts';
 import { strengthen } from './create-rules.ts';
-import { compileMay, createDecodeResource, parsePattern } from './may.ts';
 import { dropMissing, listUnknown, nameFacts } from './named-facts.ts';
 import type { RuleConfig, RuleSubject } from './rule-config.ts';
-import type { RuleCaller, RuleDecision, RuledItem } from './rules.ts';
-import { compileWho, type Subject } from './who.ts';
+import {
+  compileMay,
+  compileWho,
+  createDecodeResource,
+  parsePattern,
+  type RuleCaller,
+  type RuleDecision,
+  type RuledItem,
+  type Subject,
+} from './rules.ts';
 
 /** A call as the audit log has it. */
 export interface LoggedCall {

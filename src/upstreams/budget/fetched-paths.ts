@@ -1,6 +1,5 @@
 // §25.2: the paths of a configuration file, of lists that were asked for apart from a gateway that serves them.
-import { LISTING_CONTEXT } from '../../mcp/catalog/list-tools.ts';
-import type { OwnCatalog } from '../../mcp/catalog/served-catalog.ts';
+import { LISTING_CONTEXT, type OwnCatalog } from '../../mcp/catalog/own-catalog.ts';
 import type { GuardsConfig } from '../../policy/guards/guard-config.ts';
 import type { Policies } from '../../policy/policy.ts';
 import { createBuiltIn } from '../catalog/built-in.ts';

@@ -1,6 +1,6 @@
 // §25.2: the paths whose lists are measured: /mcp, each server, each view.
 import type { Cursor } from '../../mcp/catalog/catalog.ts';
-import { LISTING_CONTEXT } from '../../mcp/catalog/list-tools.ts';
+import { LISTING_CONTEXT } from '../../mcp/catalog/own-catalog.ts';
 import type { CallerContext, ServedCatalog } from '../../mcp/catalog/served-catalog.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
 import type { Plan } from '../catalog/plan.ts';

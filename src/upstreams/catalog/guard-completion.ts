@@ -3,7 +3,7 @@
 import { fail, GatewayError } from '../../errors/gateway-error.ts';
 import type { Completion, CompletionRequest } from '../../mcp/catalog/catalog.ts';
 import type { CallerContext, ServedCompletion } from '../../mcp/catalog/served-catalog.ts';
-import { findCompletionProblem } from '../../mcp/control/changed-values.ts';
+import { findCompletionProblem } from '../../mcp/control/message-guards.ts';
 import { isObject, isStringArray } from '../../platform/json.ts';
 import type { Guard, GuardedItem, Guards } from '../../policy/guards/guards.ts';
 

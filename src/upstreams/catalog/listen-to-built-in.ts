@@ -1,7 +1,8 @@
 // §18.3: what the built-in catalogue tells of its changes, to one stream, for as long as the configuration file serves it.
 
 import type { CatalogListener } from '../../mcp/catalog/catalog.ts';
-import type { IdentifiedCaller, OwnCatalog } from '../../mcp/catalog/served-catalog.ts';
+import type { OwnCatalog } from '../../mcp/catalog/own-catalog.ts';
+import type { IdentifiedCaller } from '../../mcp/catalog/served-catalog.ts';
 import type { Plan } from './plan.ts';
 import { BUILT_IN } from './prepare-list.ts';
 import { type Access, toWho, type View } from './view.ts';

@@ -2,10 +2,7 @@
 
 import type { CatalogListener } from '../../mcp/catalog/catalog.ts';
 import type { IdentifiedCaller } from '../../mcp/catalog/served-catalog.ts';
-import {
-  createNotificationGate,
-  type NotificationGate,
-} from '../../mcp/control/notification-gate.ts';
+import { createNotificationGate, type NotificationGate } from '../../mcp/control/message-guards.ts';
 import { type Clock, createTurns } from '../../platform/clock.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
 import { createPassWhenKnown } from '../../platform/pass-when-known.ts';

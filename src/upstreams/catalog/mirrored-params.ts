@@ -1,6 +1,6 @@
 // MCP 2026-07-28 "x-mcp-header": which arguments of a server's tool are repeated in headers.
 
-import type { MirroredParam } from '../../mcp/catalog/descriptions.ts';
+import type { MirroredParam } from '../../mcp/catalog/content.ts';
 import { isObject } from '../../platform/json.ts';
 
 const KEYWORD = 'x-mcp-header';

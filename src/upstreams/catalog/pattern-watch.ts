@@ -1,6 +1,6 @@
 // §18.9: tells when a pattern of the configuration file that is served fits nothing any more.
 import { isDeepStrictEqual } from 'node:util';
-import { LISTING_CONTEXT } from '../../mcp/catalog/list-tools.ts';
+import { LISTING_CONTEXT } from '../../mcp/catalog/own-catalog.ts';
 import type { Log } from '../../platform/log.ts';
 import type { ListKind } from '../../protocol/list-kinds.ts';
 import { type BuiltIn, isFixed } from './built-in.ts';

@@ -1,12 +1,8 @@
 // §18.2: what a call is about, and how it is made: by whose server, and under its own name.
 
 import { fail } from '../../errors/gateway-error.ts';
-import type {
-  CallerContext,
-  OwnCatalog,
-  Target,
-  WantedItem,
-} from '../../mcp/catalog/served-catalog.ts';
+import type { OwnCatalog } from '../../mcp/catalog/own-catalog.ts';
+import type { CallerContext, Target, WantedItem } from '../../mcp/catalog/served-catalog.ts';
 import type { JsonObject } from '../../platform/json.ts';
 import { LIST_KINDS } from '../../protocol/list-kinds.ts';
 import type { ConnectUser } from '../connect/connect-user.ts';

@@ -2,10 +2,10 @@
 
 import { fail, GatewayError } from '../../errors/gateway-error.ts';
 import type { Completion, CompletionRequest, RawResult } from '../../mcp/catalog/catalog.ts';
+import type { OwnCatalog } from '../../mcp/catalog/own-catalog.ts';
 import type {
   CallerContext,
   IdentifiedCaller,
-  OwnCatalog,
   ServedCatalog,
   ServedCompletion,
 } from '../../mcp/catalog/served-catalog.ts';

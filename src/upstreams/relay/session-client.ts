@@ -3,7 +3,7 @@
 import { GatewayError } from '../../errors/gateway-error.ts';
 import type { Context, SessionRelay } from '../../mcp/catalog/catalog.ts';
 import type { ClientCapabilities } from '../../mcp/catalog/client-requests.ts';
-import { passAnswers, type QuestionGuards } from '../../mcp/control/question-guards.ts';
+import { passAnswers, type QuestionGuards } from '../../mcp/control/message-guards.ts';
 import type { CancelSignal } from '../../platform/cancellation.ts';
 import type { JsonObject } from '../../platform/json.ts';
 import type { LogSeverity } from '../../protocol/methods.ts';

@@ -3,7 +3,8 @@
 
 import { fail, GatewayError } from '../../errors/gateway-error.ts';
 import type { Cursor, Page, RawItem, RawResult } from '../../mcp/catalog/catalog.ts';
-import type { CallerContext, OwnCatalog, ServedCatalog } from '../../mcp/catalog/served-catalog.ts';
+import type { OwnCatalog } from '../../mcp/catalog/own-catalog.ts';
+import type { CallerContext, ServedCatalog } from '../../mcp/catalog/served-catalog.ts';
 import {
   DIRECTORY,
   decodeName,

@@ -6,8 +6,11 @@ import type { JsonObject } from '../../../src/platform/json.ts';
 import { checkRules } from '../../../src/policy/rules/check-rules.ts';
 import { createClientOf } from '../../../src/policy/rules/client-of.ts';
 import { createRules } from '../../../src/policy/rules/create-rules.ts';
-import { parsePattern } from '../../../src/policy/rules/may.ts';
-import type { RuleDecision, RuledItem } from '../../../src/policy/rules/rules.ts';
+import {
+  parsePattern,
+  type RuleDecision,
+  type RuledItem,
+} from '../../../src/policy/rules/rules.ts';
 import { collectLog } from '../../support/gateway/log.ts';
 import { readFile } from '../../support/upstreams/gateway-file.ts';
 import { prompt, resource, tool, userWith } from '../../support/upstreams/rules.ts';

@@ -8,7 +8,7 @@ import { createLimiter, createUnlimitedLimiter } from '../../../src/edge/limits/
 import type { UserContext } from '../../../src/endpoint/message.ts';
 import { getHeader, getOriginalToken, readBearerToken } from '../../../src/endpoint/message.ts';
 import { fail, GatewayError } from '../../../src/errors/gateway-error.ts';
-import { serveOwnCatalog } from '../../../src/mcp/catalog/served-catalog.ts';
+import { serveOwnCatalog } from '../../../src/mcp/catalog/own-catalog.ts';
 import { createMcp } from '../../../src/mcp/mcp.ts';
 import { joinPolicies } from '../../../src/policy/policy.ts';
 import type { Runtime } from '../../../src/runtime/runtime.ts';

@@ -3,9 +3,12 @@ import type { Ajv, ErrorObject, Options, ValidateFunction } from 'ajv';
 import { DefinitionError } from '../../../errors/gateway-error.ts';
 import { isObject, type JsonObject } from '../../../platform/json.ts';
 import { createLoader } from '../../../platform/load-package.ts';
-import type { MirroredParam, ObjectSchema } from '../descriptions.ts';
-import { describeErrors } from './describe-errors.ts';
-import { describeSchemaMistake, describeUnknownKeyword } from './describe-schema-mistake.ts';
+import type { MirroredParam, ObjectSchema } from '../content.ts';
+import {
+  describeErrors,
+  describeSchemaMistake,
+  describeUnknownKeyword,
+} from './describe-errors.ts';
 
 export interface SchemaCheck {
   /** Whether a value fits the schema. */

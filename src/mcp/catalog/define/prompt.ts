@@ -2,8 +2,7 @@
 import { DefinitionError } from '../../../errors/gateway-error.ts';
 import { isObject } from '../../../platform/json.ts';
 import type { Arguments, Context } from '../catalog.ts';
-import type { PromptResult } from '../content.ts';
-import type { Described, PromptDescription } from '../descriptions.ts';
+import type { Described, PromptDescription, PromptResult } from '../content.ts';
 import { checkMembers, describeType } from './check-members.ts';
 
 /** Made by {@link definePrompt}. */

@@ -3,14 +3,15 @@ import { DefinitionError } from '../../../errors/gateway-error.ts';
 import { isObject, type JsonObject } from '../../../platform/json.ts';
 import type { Arguments, Context } from '../catalog.ts';
 import type { FromJsonSchema } from '../client-requests.ts';
-import type { Content, ToolResult } from '../content.ts';
 import type {
+  Content,
   Described,
   MirroredParam,
   ObjectSchema,
   ToolAnnotations,
   ToolDescription,
-} from '../descriptions.ts';
+  ToolResult,
+} from '../content.ts';
 import { checkMembers, describeType } from './check-members.ts';
 import { compileSchema, readMirroredParams, type SchemaCheck } from './compile-schema.ts';
 

@@ -1,11 +1,10 @@
 // §26.4: URLs to hosts outside of a list: a picture or link that carries data in its address is the usual way out for it.
 
+import type { AskGuard } from '../ask-guard.ts';
 import type { BuiltInGuardConfig } from '../guard-config.ts';
-import type { AskGuard } from '../run-guard.ts';
-import type { Form } from './map-texts.ts';
 import type { Read } from './readings.ts';
 import { createRunWork, type RunWork } from './run-work.ts';
-import { createTextGuard, type Found } from './text-guard.ts';
+import { createTextGuard, type Form, type Found } from './text-guard.ts';
 
 type LinksConfig = Extract<BuiltInGuardConfig, { kind: 'links' }>;
 

@@ -1,9 +1,8 @@
 // §26.4: the work of a built-in guard. What is long is done in turns of the event loop, so that it holds nobody up.
 
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { GuardFailure } from '../decision.ts';
-import { createGuardLine } from '../guard-line.ts';
-import type { Asker } from '../run-guard.ts';
+import type { Asker } from '../ask-guard.ts';
+import { createGuardLine, GuardFailure } from '../ask-guard.ts';
 
 /** Its steps say how many characters they looked at. */
 export type Work<Result> = Generator<number, Result, void>;

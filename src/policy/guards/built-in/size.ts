@@ -2,9 +2,8 @@
 
 import { writeExactJson } from '../../../platform/exact-json.ts';
 import { isObject } from '../../../platform/json.ts';
-import type { AskedMessage } from '../asked-message.ts';
-import { type Decision, PASS } from '../decision.ts';
-import type { AskGuard } from '../run-guard.ts';
+import type { AskGuard } from '../ask-guard.ts';
+import { type AskedMessage, type Decision, PASS } from '../ask-guard.ts';
 import { A_VALUE, createRunWork, type RunWork, type Work } from './run-work.ts';
 
 export function createSizeGuard(maxBytes: number, run: RunWork = createRunWork()): AskGuard {

@@ -4,8 +4,7 @@ import { type CelInput, type CelResult, celEnv, isCelError, parse, plan } from '
 import { RE2JS } from '@bufbuild/re2';
 import { readExact } from '../../../platform/noted-json.ts';
 import { quote } from '../../../platform/text.ts';
-import type { RuleCaller, RuledItem } from '../rules.ts';
-import { readScopes } from '../who.ts';
+import { type RuleCaller, type RuledItem, readScopes } from '../rules.ts';
 import {
   type Bounds,
   type CelValue,
@@ -15,8 +14,7 @@ import {
   RoundedNumber,
   type VariableName,
 } from './inspect-expression.ts';
-import { type CallerPart, rewriteExpression } from './rewrite-expression.ts';
-import { STRICT_FUNCTIONS } from './strict-functions.ts';
+import { type CallerPart, rewriteExpression, STRICT_FUNCTIONS } from './rewrite-expression.ts';
 
 export interface Condition {
   readonly looksAtArgs: boolean;

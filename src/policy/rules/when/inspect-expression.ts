@@ -1,18 +1,11 @@
 // §18.5: what an expression looks at, and whether it may be used. A rule is one person's; what it costs is
 // everybody's: so no expression can take longer than its length times the size of what it looks at.
 
+import type { parse } from '@bufbuild/cel';
 import { JsonNumber } from '../../../platform/exact-json.ts';
 import { isObject } from '../../../platform/json.ts';
 import { findNearestName } from '../../../platform/nearest-name.ts';
 import { quote } from '../../../platform/text.ts';
-import {
-  type Expression,
-  type FunctionCall,
-  type Loop,
-  type Path,
-  readPath,
-  readText,
-} from './expression.ts';
 
 /** What of a variable is looked at: all of it, or these members and what of each. */
 export type Lookup = 'all' | Map<string, Lookup>;
@@ -242,4 +235,35 @@ export class RoundedNumber extends Error {
 
 function failBounds(): never {
   throw new Error('More than an expression may look at.');
+}
+
+// The syntax tree of an expression, as far as it is read here.
+
+export type Expression = NonNullable<ReturnType<typeof parse>['expr']>;
+
+type Kind = Expression['exprKind'];
+export type FunctionCall = Extract<Kind, { readonly case: 'callExpr' }>['value'];
+type Loop = Extract<Kind, { readonly case: 'comprehensionExpr' }>['value'];
+
+/** A variable, and members of it. */
+type Path = readonly [name: string, ...members: string[]];
+
+/** `user.claims['a b']` as `user`, `claims`, `a b`; undefined for what is no such path. */
+export function readPath({ exprKind: kind }: Expression): Path | undefined {
+  if (kind.case === 'identExpr') return [kind.value.name];
+  if (kind.case === 'selectExpr') return extendPath(kind.value.operand, kind.value.field);
+  if (kind.case !== 'callExpr' || kind.value.function !== '_[_]') return undefined;
+  const [operand, index] = kind.value.args;
+  const member = index && readText(index);
+  return member === undefined ? undefined : extendPath(operand, member);
+}
+
+function extendPath(operand: Expression | undefined, member: string): Path | undefined {
+  const path = operand && readPath(operand);
+  return path && [...path, member];
+}
+
+function readText({ exprKind: kind }: Expression): string | undefined {
+  const constant = kind.case === 'constExpr' ? kind.value.constantKind : undefined;
+  return constant?.case === 'stringValue' ? constant.value : undefined;
 }
