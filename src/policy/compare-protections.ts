@@ -4,7 +4,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { compileGlob, readGlobHead } from '../platform/glob.ts';
 import { quote } from '../platform/text.ts';
 import { describeUse, type GuardConfig, type GuardsConfig } from './guards/guard-config.ts';
-import type { AskWhom } from './policy.ts';
+import { ASK_ORDER, type AskWhom } from './policy.ts';
 import type { RuleConfig, RulesConfig } from './rules/rule-config.ts';
 import { parsePattern } from './rules/rules.ts';
 
@@ -64,9 +64,6 @@ function findLostAsks(served: Compared, next: Compared): readonly string[] {
     }),
   );
 }
-
-/** Each asks somebody who counts before those before it (§27). */
-const ASK_ORDER: readonly (AskWhom | undefined)[] = [undefined, 'user', 'page', 'operator'];
 
 const isAsAsking = (one: AskWhom | undefined, other: AskWhom | undefined): boolean =>
   one !== undefined && ASK_ORDER.indexOf(one) >= ASK_ORDER.indexOf(other);

@@ -49,6 +49,8 @@ export type Verdict =
  */
 export type AskWhom = 'user' | 'page' | 'operator';
 
+export const ASK_ORDER: readonly (AskWhom | undefined)[] = [undefined, 'user', 'page', 'operator'];
+
 export interface Policy {
   /** Before many items are judged: works out what follows from the caller alone, and gives way to others. */
   prepareFor?(caller: PolicyCaller, work: Turns): Promise<void>;

@@ -5,7 +5,7 @@ import type { GetProviderToken, UserContext } from '../../endpoint/message.ts';
 import { fail } from '../../errors/gateway-error.ts';
 import type { CancelSignal } from '../../platform/cancellation.ts';
 import type { JsonObject } from '../../platform/json.ts';
-import type { GuardCaller, GuardedItem, Guards } from '../../policy/guards/guards.ts';
+import type { GuardedItem, Guards } from '../../policy/guards/guards.ts';
 import {
   isRequestId,
   isShortId,
@@ -30,6 +30,7 @@ import {
   type GuardedNotification,
   type NotificationGate,
   type QuestionGuards,
+  toGuardCaller,
 } from '../control/message-guards.ts';
 import type { ResponseStream } from '../streaming/response-stream.ts';
 import type { CallRecord } from './call.ts';
@@ -106,7 +107,10 @@ export interface CallContext extends CallerContext {
 export interface ContextSource {
   readonly user: UserContext | undefined;
   readonly session: SessionLookup;
-  readonly record: Pick<CallRecord, 'id' | 'method' | 'trace' | 'clientId' | 'view' | 'target'>;
+  readonly record: Pick<
+    CallRecord,
+    'id' | 'method' | 'trace' | 'user' | 'clientId' | 'view' | 'target'
+  >;
   readonly stream: ResponseStream;
   signal(): CancelSignal;
   abortSignal(): AbortSignal;
@@ -220,7 +224,7 @@ class ClientAccess {
       this.pass(message);
       return;
     }
-    this.gate ??= createNotificationGate(guard, this.toGuardCaller(), (passed) =>
+    this.gate ??= createNotificationGate(guard, toGuardCaller(record), (passed) =>
       this.pass(passed),
     );
     this.gate.send(message);
@@ -239,15 +243,9 @@ class ClientAccess {
     return createQuestionGuards(
       guards,
       record.target?.item,
-      this.toGuardCaller(),
+      toGuardCaller(record),
       this.source.signal(),
     );
-  }
-
-  private toGuardCaller(): GuardCaller {
-    const { user, record } = this.source;
-    const { clientId, view, id, trace } = record;
-    return { user, clientId, view, requestId: id, trace };
   }
 }
 

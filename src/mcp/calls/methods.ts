@@ -92,6 +92,13 @@ export function failUnknownMethod(
   return fail(key, { details: `Unknown method ${quote(method, 100)}${hint}` });
 }
 
+/** `needs` begins a sentence: who or what needs a client that can have tasks. */
+export const failWithoutTasks = (needs: string): never =>
+  fail('missing_client_capability', {
+    details: `${needs} that declares the extension ${TASKS}.`,
+    data: { requiredCapabilities: { extensions: { [TASKS]: {} } } },
+  });
+
 /** `capabilities` of `initialize` and `server/discover`: nothing that is not there. */
 export function listCapabilities({ offers }: CatalogDescription, hasStreams: boolean, era: Era) {
   const listChanged = offers.listChanges === true && hasStreams && { listChanged: true };

@@ -123,7 +123,8 @@ function findFailureText({ key, message }: GatewayError): string | undefined {
   return `${catalogue.invalid_tool_input.details}\n${message}`;
 }
 
-const toErrorResult = (text: string) => ({
+/** Read by models. */
+export const toErrorResult = (text: string) => ({
   content: [{ type: 'text', text }],
   isError: true,
 });

@@ -2,7 +2,7 @@
 // operators. Whatever the way, the approval is of this call alone, and of one run of it.
 
 import { randomUUID } from 'node:crypto';
-import { fail, GatewayError } from '../../errors/gateway-error.ts';
+import { fail } from '../../errors/gateway-error.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
 import { readExact } from '../../platform/noted-json.ts';
 import {
@@ -21,9 +21,9 @@ import type { AskWhom } from '../../policy/policy.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { withoutDefault } from '../../store/owner.ts';
 import type { Relay } from '../catalog/catalog.ts';
-import { askToOpen, createPageQuestion, NO_ANSWER } from './ask-to-open.ts';
-import { CallStopped } from './message-guards.ts';
-import { type AllowedCall, type AskFirst, type CallControl, toGuardCaller } from './run-target.ts';
+import { askInSession, askToOpen, createPageQuestion, NO_ANSWER } from './ask-to-open.ts';
+import { CallStopped, toGuardCaller } from './message-guards.ts';
+import type { AllowedCall, AskFirst, CallControl } from './run-target.ts';
 
 /** Who is asked what. */
 interface Question {
@@ -178,7 +178,7 @@ export function createAskFirst(
     };
     const verdict = await guard.judge({
       value,
-      caller: toGuardCaller(context, record),
+      caller: toGuardCaller(record),
       signal: context.relay.signal,
       findProblem: () => 'what is to be approved cannot be changed',
     });
@@ -244,20 +244,6 @@ function toQuestion(call: AllowedCall, defaultIssuer: string | undefined): Quest
 
 const requireRounds = ({ context }: AllowedCall) =>
   context.approvalRounds ?? fail('client_cannot_be_asked');
-
-/** Undefined where the question would not reach the client. */
-async function askInSession(
-  relay: Extract<Relay, { era: 'session' }>,
-  form: Form,
-): Promise<JsonObject | undefined> {
-  try {
-    const answer = await relay.ask(form);
-    return 'result' in answer ? answer.result : NO_ANSWER;
-  } catch (thrown) {
-    if (relay.signal.aborted || !(thrown instanceof GatewayError)) throw thrown;
-    return thrown.key === 'client_cannot_be_asked' ? undefined : NO_ANSWER;
-  }
-}
 
 // The form.
 

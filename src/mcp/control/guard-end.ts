@@ -13,9 +13,11 @@ import { findText, readExact, toNoted } from '../../platform/noted-json.ts';
 import type { Guard, GuardedMessage } from '../../policy/guards/guards.ts';
 import type { ItemKind } from '../../protocol/list-kinds.ts';
 import type { CallContext } from '../calls/context.ts';
+import { toErrorResult } from '../calls/outcome.ts';
 import { isToolError, readWords } from '../catalog/define/tool.ts';
 import type { Target } from '../catalog/served-catalog.ts';
-import { CallStopped, findAskedProblem, findResultProblem } from './message-guards.ts';
+import { URL_REQUIRED } from './ask-to-open.ts';
+import { findAskedProblem, findResultProblem, passGuard } from './message-guards.ts';
 
 interface GuardEndDeps {
   readonly after: Guard | undefined;
@@ -28,7 +30,7 @@ interface GuardEndDeps {
 /** What an author's tool says of its failure is a result like any other. @throws what was thrown otherwise. */
 export function toToolError(kind: ItemKind, thrown: unknown): object {
   if (kind !== 'tool' || !isToolError(thrown)) throw thrown;
-  return { content: [{ type: 'text', text: readWords(thrown) }], isError: true };
+  return toErrorResult(readWords(thrown));
 }
 
 /** @throws CallStopped where a guard refuses it; else what the call throws. */
@@ -57,16 +59,13 @@ async function guardResult(
   const result = toReadInOneWay(given);
   // How long a resource may be kept is the gateway's own note.
   const { cache, value } = splitCache(target.item.kind, result);
-  const verdict = await after.judge({
+  const passed = await passGuard(after, {
     value,
     ...message,
     findProblem: (changed) =>
       findResultProblem(target.item.kind, changed) ?? findStructureProblem(target, changed),
   });
-  if (verdict.kind === 'refused') throw new CallStopped(`guard:${verdict.by}`, verdict.message);
-  const passed = verdict.kind === 'changed' ? verdict.value : undefined;
-  if (isObject(passed)) return toShown(passed, cache);
-  return result;
+  return isObject(passed?.value) ? toShown(passed.value, cache) : result;
 }
 
 /** Plain data, of which nothing is noted. */
@@ -117,7 +116,7 @@ async function guardError(
   after: Guard,
   { target, message }: GuardEndDeps,
 ): Promise<JsonRpcErrorObject> {
-  const verdict = await after.judge({
+  const passed = await passGuard(after, {
     value: { error },
     ...message,
     findProblem: (changed) =>
@@ -125,9 +124,7 @@ async function guardError(
         ? findResultProblem(target.item.kind, changed)
         : 'an error cannot become a result',
   });
-  if (verdict.kind === 'passed') return error;
-  if (verdict.kind === 'refused') throw new CallStopped(`guard:${verdict.by}`, verdict.message);
-  return readError(verdict.value) ?? error;
+  return (passed && readError(passed.value)) ?? error;
 }
 
 function readError(value: unknown): JsonRpcErrorObject | undefined {
@@ -137,8 +134,6 @@ function readError(value: unknown): JsonRpcErrorObject | undefined {
 }
 
 // MCP 2025-11-25 "URL Elicitation Required Errors": an error that asks.
-
-const URL_REQUIRED = -32042;
 
 async function guardUrlQuestions(
   error: JsonRpcErrorObject,
@@ -152,10 +147,9 @@ async function guardUrlQuestions(
   for (const question of data.elicitations) {
     const value: JsonObject = isObject(question) ? question : {};
     const findProblem = (changed: unknown) => findAskedProblem('elicitation', changed);
-    const verdict = await asked.judge({ value, ...message, findProblem });
-    if (verdict.kind === 'refused') throw new CallStopped(`guard:${verdict.by}`, verdict.message);
-    passed.push(verdict.kind === 'changed' ? verdict.value : question);
-    isChanged ||= verdict.kind === 'changed';
+    const replaced = await passGuard(asked, { value, ...message, findProblem });
+    passed.push(replaced === undefined ? question : replaced.value);
+    isChanged ||= replaced !== undefined;
   }
   return isChanged ? { ...error, data: { ...data, elicitations: passed } } : error;
 }

@@ -7,9 +7,11 @@ import type {
   Guard,
   GuardCaller,
   GuardedItem,
+  GuardedMessage,
   GuardPoint,
   Guards,
 } from '../../policy/guards/guards.ts';
+import type { RequestId } from '../../protocol/json-rpc.ts';
 import type { ItemKind } from '../../protocol/list-kinds.ts';
 
 export interface Question {
@@ -51,9 +53,13 @@ export function createQuestionGuards(
     const guard = item === undefined ? findStrict(guards, point) : guards?.find(point, item);
     if (guard === undefined) return value;
     const findProblem = (changed: unknown) => findAskedProblem(point, changed);
-    const verdict = await guard.judge({ value: readExact(value), caller, signal, findProblem });
-    if (verdict.kind === 'refused') throw new CallStopped(`guard:${verdict.by}`, verdict.message);
-    return verdict.kind === 'changed' && isObject(verdict.value) ? toNoted(verdict.value) : value;
+    const passed = await passGuard(guard, {
+      value: readExact(value),
+      caller,
+      signal,
+      findProblem,
+    });
+    return isObject(passed?.value) ? toNoted(passed.value) : value;
   }
 
   return {
@@ -160,6 +166,31 @@ export function createNotificationGate(
     flush: () => tail,
   };
 }
+
+/** What the guard puts in place of the value; undefined where it lets it pass. @throws CallStopped where it refuses. */
+export async function passGuard(
+  guard: Guard,
+  message: GuardedMessage,
+): Promise<{ readonly value: unknown } | undefined> {
+  const verdict = await guard.judge(message);
+  if (verdict.kind === 'refused') throw new CallStopped(`guard:${verdict.by}`, verdict.message);
+  return verdict.kind === 'changed' ? verdict : undefined;
+}
+
+/** By what is known of a call. */
+export const toGuardCaller = ({
+  user,
+  clientId,
+  view,
+  id,
+  trace,
+}: Omit<GuardCaller, 'requestId'> & { readonly id: RequestId | undefined }): GuardCaller => ({
+  user,
+  clientId,
+  view,
+  requestId: id,
+  trace,
+});
 
 /** The call was not made, or its result is not passed on; the message is for the client's model and its user. */
 export class CallStopped extends Error {

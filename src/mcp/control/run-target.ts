@@ -5,16 +5,17 @@ import { fail } from '../../errors/gateway-error.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
 import { forgetSource, readExact, toNoted } from '../../platform/noted-json.ts';
 import { quote } from '../../platform/text.ts';
-import type { Guard, GuardCaller, GuardPoint, Guards } from '../../policy/guards/guards.ts';
+import type { Guard, GuardPoint, Guards } from '../../policy/guards/guards.ts';
 import type { AskWhom, Policies, Verdict } from '../../policy/policy.ts';
-import { TASKS } from '../../protocol/extensions.ts';
 import { isMadeAnew } from '../../protocol/json-rpc.ts';
 import type { ItemKind } from '../../protocol/list-kinds.ts';
 import type { CallRecord } from '../calls/call.ts';
 import type { CallContext, CallTask } from '../calls/context.ts';
+import { failWithoutTasks } from '../calls/methods.ts';
+import { toErrorResult } from '../calls/outcome.ts';
 import type { ServedCatalog, Target, TargetTask, WantedItem } from '../catalog/served-catalog.ts';
 import { guardEnd, toToolError } from './guard-end.ts';
-import { CallStopped, QUESTION_POINTS } from './message-guards.ts';
+import { CallStopped, passGuard, QUESTION_POINTS, toGuardCaller } from './message-guards.ts';
 
 /** A call that the policies allow. */
 export interface AllowedCall {
@@ -71,7 +72,7 @@ export function createRunTarget({ judge, getGuards, askFirst }: CallControl): Ru
   /** In this order: guards, rules and schema again where a guard has changed something, who is asked, the target, guards. */
   async function runControlled(call: AllowedCall, guards: CallGuards): Promise<object> {
     const { target } = call;
-    const passed = guards.before === undefined ? call : await passGuard(call, guards.before);
+    const passed = guards.before === undefined ? call : await guardRequest(call, guards.before);
     const ready =
       passed.ask === undefined || target.isAbsent === true
         ? passed
@@ -106,17 +107,16 @@ export function createRunTarget({ judge, getGuards, askFirst }: CallControl): Ru
     return judge(item, context, item.kind === 'resource' ? undefined : args);
   }
 
-  async function passGuard(call: AllowedCall, guard: Guard): Promise<AllowedCall> {
+  async function guardRequest(call: AllowedCall, guard: Guard): Promise<AllowedCall> {
     const { target, args, context } = call;
     const value = toRequest(call);
-    const verdict = await guard.judge({
+    const passed = await passGuard(guard, {
       value,
       ...toGuardMessage(call),
       findProblem: (given) => findRequestProblem(target, value, given),
     });
-    if (verdict.kind === 'passed') return call;
-    if (verdict.kind === 'refused') throw new CallStopped(`guard:${verdict.by}`, verdict.message);
-    const changed = isObject(verdict.value) ? verdict.value : value;
+    if (passed === undefined) return call;
+    const changed = isObject(passed.value) ? passed.value : value;
     const next = isObject(changed.arguments) ? toNoted(changed.arguments) : args;
     const judged = judgeAgain(call, next);
     if (judged.kind !== 'allowed') return refuseChanged(call, judged);
@@ -159,10 +159,7 @@ async function runAsTask(
 /** Nobody is asked about a call that cannot be made. */
 function checkTask({ isRequired }: TargetTask, { context, record, target }: AllowedCall): void {
   if (!isRequired || record.era === 'session' || context.task !== undefined) return;
-  fail('missing_client_capability', {
-    details: `Calls of ${target.item.name} are tasks: this needs a client that declares the extension ${TASKS}.`,
-    data: { requiredCapabilities: { extensions: { [TASKS]: {} } } },
-  });
+  failWithoutTasks(`Calls of ${target.item.name} are tasks: this needs a client`);
 }
 
 /** Of policies that say something else of a call than when it came. */
@@ -232,14 +229,9 @@ function toRequest({ target: { item }, args, context }: AllowedCall): JsonObject
 }
 
 const toGuardMessage = ({ context, record }: AllowedCall) => ({
-  caller: toGuardCaller(context, record),
+  caller: toGuardCaller(record),
   signal: context.relay.signal,
 });
-
-export const toGuardCaller = (
-  { user, clientId, view, trace }: Pick<CallContext, 'user' | 'clientId' | 'view' | 'trace'>,
-  { id }: Pick<CallRecord, 'id'>,
-): GuardCaller => ({ user, clientId, view, requestId: id, trace });
 
 /** What is called is for the policies to say: a guard may change what it is called with. */
 function findRequestProblem(
@@ -265,7 +257,7 @@ function stop({ target, record }: AllowedCall, thrown: unknown): object {
   if (target.item.kind !== 'tool') {
     fail('upstream_error', { jsonRpc: { code: -32603, message }, facts: { deniedBy: by } });
   }
-  return { content: [{ type: 'text', text: message }], isError: true };
+  return toErrorResult(message);
 }
 
 // What a caller is told that may not use something.

@@ -143,13 +143,6 @@ const SLACK = 32;
 
 // What is sent on a stream, from its opening to its end.
 
-export interface KeptChannel extends EventChannel {
-  isFull(): boolean;
-  hasRoomToSpare(characters: number): boolean;
-  /** Ends it without a last event. */
-  close(): void;
-}
-
 /** What the channels of all streams have in common. */
 export interface StreamWriting {
   begin(stream: KeptStream): void;
@@ -160,7 +153,7 @@ export interface StreamWriting {
 }
 
 /** A class: thousands of them stand for minutes, and closures would take ten times the memory. */
-export class StreamChannel implements KeptChannel {
+export class StreamChannel implements EventChannel {
   readonly items: ReplyStream;
   private readonly stream: KeptStream;
   private readonly writing: StreamWriting;

@@ -7,9 +7,13 @@ import type { GatewayError } from '../../errors/gateway-error.ts';
 import type { RequestId } from '../../protocol/json-rpc.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { renderResponse } from '../calls/outcome.ts';
-import { createEventQueue, type EventQueue } from '../streaming/response-stream.ts';
+import {
+  createEventQueue,
+  type EventChannel,
+  type EventQueue,
+} from '../streaming/response-stream.ts';
 import { createKeptAccounts } from './kept-accounts.ts';
-import { type KeptChannel, KeptStream, StreamChannel, type StreamWriting } from './kept-stream.ts';
+import { KeptStream, StreamChannel, type StreamWriting } from './kept-stream.ts';
 import type { McpReplicas } from './replica-message.ts';
 import {
   isPrimed,
@@ -37,7 +41,7 @@ export interface StreamOptions {
 
 export interface KeptStreams {
   /** A stream that is sent for the first time. */
-  start(options: StreamOptions): KeptChannel;
+  start(options: StreamOptions): EventChannel;
   /** A stream of the session that is kept here. */
   find(sessionId: string, name: string): KeptStream | undefined;
   /** Sends what came after the position, and what comes, on a connection of its own: the one before is over. */

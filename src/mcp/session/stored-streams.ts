@@ -4,13 +4,13 @@ import { pause } from '../../platform/clock.ts';
 import { hashSha256 } from '../../platform/ids.ts';
 import { isObject, parseObject } from '../../platform/json.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
+import { type Budget, releaseInAll, reserveInAll } from '../../store/budgets.ts';
 import {
   buildStreamBytesKey,
   buildStreamLogKey,
   checkRecordVersion,
   RECORD_VERSION,
 } from '../../store/keys.ts';
-import type { ByteEntry } from '../../store/store.ts';
 import { SESSION_BYTES } from './kept-accounts.ts';
 import type { KeptStream, SaveResult } from './kept-stream.ts';
 import type { McpReplicas } from './replica-message.ts';
@@ -40,39 +40,20 @@ export function createStoredStreams({ config, store, getSeal }: Runtime): Stored
   const buildKey = ({ sessionId, name }: Pick<StreamName, 'sessionId' | 'name'>) =>
     buildStreamLogKey(keyPrefix, sessionId, name);
 
-  const listBudgets = (user: string | undefined) => [
-    ...(user === undefined ? [] : [{ owner: hashSha256(user), maxBytes: USER_BYTES }]),
-    { owner: 'all', maxBytes: ALL_BYTES },
+  const listBudgets = (user: string | undefined): readonly Budget[] => [
+    ...(user === undefined ? [] : [{ key: buildBytesKey(hashSha256(user)), maxBytes: USER_BYTES }]),
+    { key: buildBytesKey('all'), maxBytes: ALL_BYTES },
   ];
-
-  async function reserve(user: string | undefined, entry: ByteEntry): Promise<boolean> {
-    const reserved: string[] = [];
-    for (const { owner, maxBytes } of listBudgets(user)) {
-      const budget = buildStreamBytesKey(keyPrefix, owner);
-      if (!(await store.reserveBytes(budget, entry, { maxBytes, ttlSeconds: TTL_SECONDS }))) {
-        await Promise.all(reserved.map((key) => store.releaseBytes(key, entry)));
-        return false;
-      }
-      reserved.push(budget);
-    }
-    return true;
-  }
-
-  async function release(user: string | undefined, entry: ByteEntry): Promise<void> {
-    await Promise.all(
-      listBudgets(user).map(({ owner }) =>
-        store.releaseBytes(buildStreamBytesKey(keyPrefix, owner), entry),
-      ),
-    );
-  }
+  const buildBytesKey = (owner: string) => buildStreamBytesKey(keyPrefix, owner);
 
   return {
     async write(stream, log, bytesBefore) {
       const key = buildKey(stream);
       const sealed = (await getSeal()).seal(key, JSON.stringify(toRecord(log)));
       const bytes = sealed.length;
-      if (bytesBefore > 0) await release(stream.user, { name: key, bytes: bytesBefore });
-      if (!(await reserve(stream.user, { name: key, bytes }))) {
+      const budgets = listBudgets(stream.user);
+      if (bytesBefore > 0) await releaseInAll(store, budgets, { name: key, bytes: bytesBefore });
+      if (!(await reserveInAll(store, budgets, { name: key, bytes }, TTL_SECONDS))) {
         // What was written before counts no longer.
         if (bytesBefore > 0) await store.delete(key);
         return undefined;

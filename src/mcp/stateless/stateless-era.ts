@@ -18,7 +18,12 @@ import { SUPPORTED_VERSIONS } from '../../protocol/revisions.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import type { Call, EraHandler } from '../calls/call.ts';
 import { createContext } from '../calls/context.ts';
-import { failUnknownMethod, listCapabilities, type RunMethod } from '../calls/methods.ts';
+import {
+  failUnknownMethod,
+  failWithoutTasks,
+  listCapabilities,
+  type RunMethod,
+} from '../calls/methods.ts';
 import {
   ACCEPTED,
   type Answer,
@@ -215,11 +220,7 @@ const requireTasks =
   };
 
 function checkDeclaresTasks(client: ClientCapabilities): void {
-  if (declaresTasks(client)) return;
-  fail('missing_client_capability', {
-    details: `Tasks need a client that declares the extension ${TASKS}.`,
-    data: { requiredCapabilities: { extensions: { [TASKS]: {} } } },
-  });
+  if (!declaresTasks(client)) failWithoutTasks('Tasks need a client');
 }
 
 const withServerInfo = (result: JsonObject, info: JsonObject): JsonObject => ({

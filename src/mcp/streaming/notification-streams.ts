@@ -1,19 +1,18 @@
 // MCP "Streamable HTTP": streams that belong to no request, open for notifications: those of
 // GET /mcp, and of subscriptions/listen.
 
-import type { ReplyStream, UserContext } from '../../endpoint/message.ts';
+import type { UserContext } from '../../endpoint/message.ts';
 import { fail } from '../../errors/gateway-error.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { writeExactJson } from '../../platform/exact-json.ts';
 import type { Log } from '../../platform/log.ts';
 import { SharedTimer, type Wait } from '../../platform/shared-timer.ts';
-import { toSseEvent } from '../../platform/sse.ts';
 import type { OutgoingMessage } from '../../protocol/json-rpc.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { nameOwner } from '../../store/owner.ts';
 import type { Callers } from '../calls/call.ts';
 import type { StreamResponse } from '../calls/outcome.ts';
-import { createEventQueue } from './response-stream.ts';
+import { type EventChannel, PlainChannel } from './response-stream.ts';
 
 export interface NotificationStream {
   readonly response: StreamResponse;
@@ -35,21 +34,7 @@ export interface NotificationStreamOptions {
   /** Sent last, where it is not the client that leaves. */
   readonly lastMessage?: object;
   /** On which it is sent, in place of one that ends when its connection does. */
-  openChannel?(stream: Pick<NotificationStream, 'end'>): NotificationChannel;
-}
-
-export interface NotificationChannel {
-  /** To be read once. */
-  readonly items: ReplyStream;
-  begin(): void;
-  send(json: string, isNotification: true): void;
-  /** Whether more waits for its reader than a slow one may keep in memory. */
-  isFull(): boolean;
-  /** Whether half of that would stay free with so many characters more. */
-  hasRoomToSpare(characters: number): boolean;
-  /** The process stops: who reads is to come again elsewhere. */
-  disconnect(): void;
-  close(): void;
+  openChannel?(stream: Pick<NotificationStream, 'end'>): EventChannel;
 }
 
 export interface NotificationStreams {
@@ -120,7 +105,7 @@ export function createNotificationStreams(
   };
 
   return {
-    open({ user, listen, lastMessage, openChannel = createPlainChannel }) {
+    open({ user, listen, lastMessage, openChannel = openPlainChannel }) {
       checkRoom(user);
       const stream = new OpenStream(surroundings, user, lastMessage, openChannel);
       open.add(stream);
@@ -154,7 +139,7 @@ class OpenStream implements NotificationStream {
   readonly grantId: string | undefined;
   private readonly surroundings: StreamSurroundings;
   private readonly lastMessage: object | undefined;
-  private readonly channel: NotificationChannel;
+  private readonly channel: EventChannel;
   private readonly lifetime: Wait<OpenStream>;
   /** Undefined where its login outlives it. */
   private readonly stopAging: (() => void) | undefined;
@@ -164,7 +149,7 @@ class OpenStream implements NotificationStream {
     surroundings: StreamSurroundings,
     user: UserContext | undefined,
     lastMessage: object | undefined,
-    openChannel: (stream: Pick<NotificationStream, 'end'>) => NotificationChannel,
+    openChannel: (stream: Pick<NotificationStream, 'end'>) => EventChannel,
   ) {
     this.userName = user && nameOwner(user);
     this.grantId = user?.grant?.id;
@@ -220,23 +205,12 @@ class OpenStream implements NotificationStream {
         cause,
       });
     }
-    if (lastMessage !== undefined) channel.send(JSON.stringify(lastMessage), true);
+    if (lastMessage !== undefined) channel.send(JSON.stringify(lastMessage), false);
     channel.close();
   }
 }
 
 const toJson = (message: OutgoingMessage): string => writeExactJson({ jsonrpc: '2.0', ...message });
 
-function createPlainChannel(stream: Pick<NotificationStream, 'end'>): NotificationChannel {
-  const end = () => stream.end();
-  const queue = createEventQueue(end);
-  return {
-    items: queue.items,
-    begin() {},
-    send: (json) => queue.push(toSseEvent(json)),
-    isFull: () => queue.isFull(),
-    hasRoomToSpare: (characters) => queue.hasRoomToSpare(characters),
-    disconnect: end,
-    close: () => queue.end(),
-  };
-}
+const openPlainChannel = (stream: Pick<NotificationStream, 'end'>): EventChannel =>
+  new PlainChannel(() => stream.end());

@@ -18,22 +18,33 @@ import {
 } from '../calls/outcome.ts';
 
 export interface KeepStream {
-  start(): EventChannel;
+  start(): ResponseChannel;
   /** Whether clients understand a stream that begins with nothing but an id to come back with. */
   readonly canPrime: boolean;
 }
 
-/** On which the events of one response are sent. */
+/** On which the events of one response, or of one stream of notifications, are sent. */
 export interface EventChannel {
   /** To be read once. */
   readonly items: ReplyStream;
   /** Shows the client that it has begun. */
   begin(): void;
+  /** Notifications to a client that reads far slower than they come are dropped. */
   send(json: string, isNotification: boolean): void;
   /** With the last event. */
   end(json: string): void;
+  /** Ends it without a last event. */
+  close(): void;
+  /** More waits for its reader than a slow one may keep in memory. */
+  isFull(): boolean;
+  /** Half of that would stay free with so many characters more. */
+  hasRoomToSpare(characters: number): boolean;
+  /** Ends the connection: its reader comes again, where it can. */
   disconnect(): void;
 }
+
+/** All that a response needs. */
+export type ResponseChannel = Omit<EventChannel, 'close' | 'isFull' | 'hasRoomToSpare'>;
 
 /** The way to the client until its request is answered. A class: as closures each call's had half a kilobyte more. */
 export class ResponseStream {
@@ -43,7 +54,7 @@ export class ResponseStream {
   mayBegin = false;
   private readonly id: RequestId | null;
   private keepStream: KeepStream | undefined;
-  private channel: EventChannel | undefined;
+  private channel: ResponseChannel | undefined;
   /** True once an event id was sent, with which the client can come back. */
   private hasId = false;
   private response: StreamResponse | undefined;
@@ -126,29 +137,54 @@ export class ResponseStream {
     return this.hasId;
   }
 
-  private startStream(): EventChannel {
-    const started = this.keepStream === undefined ? createPlainChannel() : this.keepStream.start();
+  private startStream(): ResponseChannel {
+    const started = this.keepStream === undefined ? new PlainChannel() : this.keepStream.start();
     this.response = { kind: 'stream', events: started.items, answer: () => this.answer };
     this.resolve?.(this.response);
     return started;
   }
 }
 
-/** Of a stream that ends with its connection. */
-function createPlainChannel(): EventChannel {
-  const queue = createEventQueue();
-  return {
-    items: queue.items,
-    begin() {},
-    send(json, isNotification) {
-      if (!isNotification || !queue.isFull()) queue.push(toSseEvent(json));
-    },
-    end(json) {
-      queue.push(toSseEvent(json));
-      queue.end();
-    },
-    disconnect() {},
-  };
+/** Of a stream that ends with its connection; `onLeave` is called when that ends before. */
+export class PlainChannel implements EventChannel {
+  private readonly queue: EventQueue;
+  private readonly onLeave: () => void;
+
+  constructor(onLeave: () => void = () => {}) {
+    this.onLeave = onLeave;
+    this.queue = createEventQueue(onLeave);
+  }
+
+  get items(): ReplyStream {
+    return this.queue.items;
+  }
+
+  begin(): void {}
+
+  send(json: string, isNotification: boolean): void {
+    if (!isNotification || !this.queue.isFull()) this.queue.push(toSseEvent(json));
+  }
+
+  end(json: string): void {
+    this.queue.push(toSseEvent(json));
+    this.queue.end();
+  }
+
+  close(): void {
+    this.queue.end();
+  }
+
+  isFull(): boolean {
+    return this.queue.isFull();
+  }
+
+  hasRoomToSpare(characters: number): boolean {
+    return this.queue.hasRoomToSpare(characters);
+  }
+
+  disconnect(): void {
+    this.onLeave();
+  }
 }
 
 /** Whether the caller names event streams among what it accepts; any type (a plain client) is not enough. */

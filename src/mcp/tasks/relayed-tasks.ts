@@ -10,10 +10,10 @@ import { checkRecordVersion, RECORD_VERSION } from '../../store/keys.ts';
 import type { Seal } from '../../store/seal/seal.ts';
 import type { CallRecord } from '../calls/call.ts';
 import type { CallContext } from '../calls/context.ts';
+import { toErrorResult } from '../calls/outcome.ts';
 import type { RelayedTask, Target } from '../catalog/served-catalog.ts';
 import { guardEnd } from '../control/guard-end.ts';
-import { CallStopped } from '../control/message-guards.ts';
-import { toGuardCaller } from '../control/run-target.ts';
+import { CallStopped, toGuardCaller } from '../control/message-guards.ts';
 import type { TaskOwner } from './task-records.ts';
 
 /** Which task of which server. */
@@ -89,7 +89,7 @@ export async function guardTask(
   const { statusMessage: _, ...rest } = task;
   if (rest.result === undefined && rest.error === undefined) return rest;
   const { result, error, ...ended } = rest;
-  const message = { caller: toGuardCaller(context, record), signal: context.relay.signal };
+  const message = { caller: toGuardCaller(record), signal: context.relay.signal };
   const running =
     result === undefined
       ? Promise.reject(new GatewayError('upstream_error', error && { jsonRpc: error }))
@@ -110,8 +110,7 @@ function toEnded(
 ): RelayedTask {
   if (thrown instanceof CallStopped) {
     record.deniedBy = thrown.by;
-    const content = [{ type: 'text', text: thrown.message }];
-    return { ...ended, status: 'completed', result: { content, isError: true } };
+    return { ...ended, status: 'completed', result: toErrorResult(thrown.message) };
   }
   const jsonRpc = thrown instanceof GatewayError ? thrown.failure.jsonRpc : undefined;
   if (jsonRpc === undefined) throw thrown;

@@ -151,8 +151,13 @@ export type TaskRecords = ReturnType<typeof createTaskRecords>;
 export function createTaskRecords({ config, store, getSeal, clock }: Runtime) {
   const { keyPrefix } = config.mcp.sessions;
   const { taskTtlSeconds: ttlSeconds, maxTasksPerUser } = config.mcp.tasks;
-  const running = createRunningBudget(keyPrefix, maxTasksPerUser);
-  const listKeptBudgets = createKeptBudgets(keyPrefix);
+  const listRunning = createBudgets(
+    keyPrefix,
+    'running',
+    maxTasksPerUser * MIN_ENTRY_BYTES,
+    MAX_RUNNING * MIN_ENTRY_BYTES,
+  );
+  const listKept = createBudgets(keyPrefix, 'kept', USER_BYTES, ALL_BYTES);
 
   const open = async (key: string, sealed: string | undefined): Promise<TaskRecord | undefined> => {
     const text = sealed === undefined ? undefined : (await getSeal()).open(key, sealed);
@@ -166,6 +171,26 @@ export function createTaskRecords({ config, store, getSeal, clock }: Runtime) {
     Math.max(1, Math.ceil((createdAt + ttlMs - clock.now()) / 1000)) +
     (end === undefined ? OVERTIME_SECONDS : 0);
 
+  /**
+   * Writes what `change` makes of it, nothing where it makes nothing. Called again where another replica has changed it
+   * meanwhile. Resolves to what stands there then; undefined where nothing does.
+   */
+  const update = (
+    key: string,
+    change: (record: TaskRecord) => TaskRecord | undefined,
+  ): Promise<TaskRecord | undefined> =>
+    orInternalError(async () => {
+      for (;;) {
+        const standing = await store.get(key);
+        const record = await open(key, standing);
+        const changed = record && change(record);
+        if (changed === undefined) return record;
+        const sealed = await seal(key, changed);
+        const ttl = countSecondsLeft(changed);
+        if (await store.compareAndSet(key, standing, sealed, ttl)) return changed;
+      }
+    });
+
   return {
     buildKey: ({ id, user, path }: TaskOwner): string =>
       buildTaskKey(keyPrefix, hashSha256(JSON.stringify([id, user ?? null, path ?? null]))),
@@ -175,35 +200,29 @@ export function createTaskRecords({ config, store, getSeal, clock }: Runtime) {
       ),
     read: (key: string): Promise<TaskRecord | undefined> =>
       orInternalError(async () => open(key, await store.get(key))),
-    /**
-     * Writes what `change` makes of it, nothing where it makes nothing. Called again where another replica has changed it
-     * meanwhile. Resolves to what stands there then; undefined where nothing does.
-     */
-    update: (
-      key: string,
-      change: (record: TaskRecord) => TaskRecord | undefined,
-    ): Promise<TaskRecord | undefined> =>
-      orInternalError(async () => {
-        for (;;) {
-          const standing = await store.get(key);
-          const record = await open(key, standing);
-          const changed = record && change(record);
-          if (changed === undefined) return record;
-          const sealed = await seal(key, changed);
-          const ttl = countSecondsLeft(changed);
-          if (await store.compareAndSet(key, standing, sealed, ttl)) return changed;
-        }
-      }),
+    update,
+    /** Ends one that has not ended. Resolves as `update` does. */
+    end: (key: string, end: TaskEnd, statusMessage?: string): Promise<TaskRecord | undefined> =>
+      update(key, (record) =>
+        record.end === undefined
+          ? {
+              ...record,
+              updatedAt: clock.now(),
+              statusMessage,
+              questions: {},
+              answers: {},
+              end,
+            }
+          : undefined,
+      ),
     /** False where the user, or all, have as many tasks running as they may. */
     reserveRun: (key: string, user: string | undefined): Promise<boolean> =>
-      orInternalError(() => reserveInAll(store, running.list(user), toRunEntry(key), ttlSeconds)),
+      orInternalError(() => reserveInAll(store, listRunning(user), toRunEntry(key), ttlSeconds)),
     releaseRun: (key: string, user: string | undefined): Promise<void> =>
-      orInternalError(() => releaseInAll(store, running.list(user), toRunEntry(key))),
+      orInternalError(() => releaseInAll(store, listRunning(user), toRunEntry(key))),
     /** False where there is no room for a result of so many bytes. */
     reserveResult: (key: string, user: string | undefined, bytes: number): Promise<boolean> =>
-      orInternalError(() =>
-        reserveInAll(store, listKeptBudgets(user), { name: key, bytes }, ttlSeconds),
-      ),
+      orInternalError(() => reserveInAll(store, listKept(user), { name: key, bytes }, ttlSeconds)),
   };
 }
 
@@ -217,35 +236,26 @@ const orInternalError = <Result>(work: () => Promise<Result>): Promise<Result> =
 
 const toRunEntry = (key: string) => ({ name: key, bytes: MIN_ENTRY_BYTES });
 
-/** Of all users, at all replicas. */
+/** That run, of all users, at all replicas. */
 const MAX_RUNNING = 8192;
-
-function createRunningBudget(keyPrefix: string, maxPerUser: number) {
-  const all: Budget = {
-    key: buildTaskBudgetKey(keyPrefix, 'running', 'all'),
-    maxBytes: MAX_RUNNING * MIN_ENTRY_BYTES,
-  };
-  return {
-    list(user: string | undefined): readonly Budget[] {
-      if (user === undefined || maxPerUser === 0) return [all];
-      const key = buildTaskBudgetKey(keyPrefix, 'running', hashSha256(user));
-      return [{ key, maxBytes: maxPerUser * MIN_ENTRY_BYTES }, all];
-    },
-  };
-}
 
 const MEBIBYTE = 1_048_576;
 /** Of results that are kept. */
 const USER_BYTES = 16 * MEBIBYTE;
 const ALL_BYTES = 128 * MEBIBYTE;
 
-function createKeptBudgets(keyPrefix: string) {
-  const all: Budget = { key: buildTaskBudgetKey(keyPrefix, 'kept', 'all'), maxBytes: ALL_BYTES };
-  return (user: string | undefined): readonly Budget[] => {
-    if (user === undefined) return [all];
-    const key = buildTaskBudgetKey(keyPrefix, 'kept', hashSha256(user));
-    return [{ key, maxBytes: USER_BYTES }, all];
-  };
+/** Of a user, where it is one and 0 means no bound, and of all. */
+function createBudgets(
+  keyPrefix: string,
+  kind: 'running' | 'kept',
+  userBytes: number,
+  allBytes: number,
+): (user: string | undefined) => readonly Budget[] {
+  const all = { key: buildTaskBudgetKey(keyPrefix, kind, 'all'), maxBytes: allBytes };
+  return (user) =>
+    user === undefined || userBytes === 0
+      ? [all]
+      : [{ key: buildTaskBudgetKey(keyPrefix, kind, hashSha256(user)), maxBytes: userBytes }, all];
 }
 
 // §29.2, ext-tasks "Task Update Requests": the answers that a client gives to what a task asks.

@@ -47,6 +47,7 @@ import {
   isEmpty,
   omit,
   pickAnswers,
+  type TaskEnd,
   type TaskOwner,
   type TaskRecord,
 } from './task-records.ts';
@@ -173,21 +174,22 @@ export function createTasks(runtime: Runtime, { judge, getGuards }: CallControl)
     await findTool(record.tool, caller, call);
     if (record.end !== undefined || (await isRunning(key, record))) return { key, record };
     const error = new GatewayError('task_lost');
-    const lost = await records.update(key, (standing) =>
-      standing.end === undefined
-        ? {
-            ...standing,
-            updatedAt: clock.now(),
-            statusMessage: error.message,
-            questions: {},
-            answers: {},
-            end: { status: 'failed', error: toJsonRpcError(error) },
-          }
-        : undefined,
-    );
-    await records.releaseRun(key, owner.user);
-    changes.announce(key);
+    const end = { status: 'failed', error: toJsonRpcError(error) } as const;
+    const lost = await endElsewhere(key, owner.user, end, error.message);
     return { key, record: lost ?? failUnknownTask() };
+  }
+
+  /** Its replica may be gone, and nobody be there to give up what the task holds. */
+  async function endElsewhere(
+    key: string,
+    user: string | undefined,
+    end: TaskEnd,
+    statusMessage?: string,
+  ): Promise<TaskRecord | undefined> {
+    const ended = await records.end(key, end, statusMessage);
+    await records.releaseRun(key, user);
+    changes.announce(key);
+    return ended;
   }
 
   const isRunning = (key: string, { replica }: TaskRecord): Promise<boolean> =>
@@ -280,21 +282,7 @@ export function createTasks(runtime: Runtime, { judge, getGuards }: CallControl)
       }
       const { key } = await find(taskId, context, call);
       const { user } = toOwner(taskId, context.user, call.catalog);
-      await records.update(key, (standing) =>
-        standing.end === undefined
-          ? {
-              ...standing,
-              updatedAt: clock.now(),
-              statusMessage: undefined,
-              questions: {},
-              answers: {},
-              end: { status: 'cancelled' },
-            }
-          : undefined,
-      );
-      // Its replica may be gone, and nobody be there to do it.
-      await records.releaseRun(key, user);
-      changes.announce(key);
+      await endElsewhere(key, user, { status: 'cancelled' });
       return NOTHING;
     },
   };

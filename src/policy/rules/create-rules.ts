@@ -3,7 +3,7 @@
 import type { Clock } from '../../platform/clock.ts';
 import type { JsonObject } from '../../platform/json.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
-import type { AskWhom, Policy } from '../policy.ts';
+import { ASK_ORDER, type Policy } from '../policy.ts';
 import { type CompiledRule, compileRules } from './compile-rules.ts';
 import { joinFacts } from './named-facts.ts';
 import type { RuleConfig } from './rule-config.ts';
@@ -177,16 +177,12 @@ function judgeAsked(
   return { asked, pendingAsks };
 }
 
-/** Each beats those before it (§27). */
-const ASK_ORDER: readonly AskWhom[] = ['user', 'page', 'operator'];
-
 /** Of rules that ask the same one, the first says so. */
 export function strengthen(
   asked: Asked | undefined,
   { ask, place }: Pick<CompiledRule, 'ask' | 'place'>,
 ): Asked | undefined {
-  if (ask === undefined) return asked;
-  return asked === undefined || ASK_ORDER.indexOf(ask) > ASK_ORDER.indexOf(asked.ask)
+  return ask !== undefined && ASK_ORDER.indexOf(ask) > ASK_ORDER.indexOf(asked?.ask)
     ? { ask, askRule: place }
     : asked;
 }

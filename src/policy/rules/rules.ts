@@ -138,7 +138,7 @@ function hasValue(claim: unknown, wanted: unknown): boolean {
   return values.some((value) => isScalar(value) && allowed.includes(value));
 }
 
-const isScalar = (value: unknown): boolean =>
+export const isScalar = (value: unknown): boolean =>
   typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean';
 
 // §18.5: what a rule is about: its patterns, and the one form of a resource's URI or template that they are compared with.
