@@ -165,7 +165,7 @@ export function createMcpEndpoints(
           lastEventId === undefined ? NEW_STREAM : resumptions.resume(record, lastEventId);
         if (resumed === undefined) return NOTHING_LEFT;
         if (resumed.kind === 'stream') return toReply(resumed, null, { expiresAt });
-        // Of a time with MCP_STREAMS: nothing more comes.
+        // From a time with MCP_STREAMS: nothing more comes.
         if (sessionStreams === undefined) return NOTHING_LEFT;
         const owner = await findStreamOwner({ user, catalog }, record);
         const earlier = resumed.kind === 'earlier' ? resumed : undefined;
@@ -192,7 +192,7 @@ export function createMcpEndpoints(
 
 const NEW_STREAM = { kind: 'new' } as const;
 
-/** By which clients of event streams know that they need not come again (WHATWG HTML §9.2.3). */
+/** Tells clients of event streams that they need not come again (WHATWG HTML §9.2.3). */
 const NOTHING_LEFT: Reply = { status: 204 };
 
 /** The one place where a response becomes HTTP. */
@@ -256,7 +256,7 @@ type DescribeForLog = () => Readonly<Record<string, unknown>>;
 
 const describeNothing: DescribeForLog = () => ({});
 
-/** What a message is about, for the log: `tools/call` of `service_ping`. Keeps nothing else of the record. */
+/** Describes for the log what a message is about: `tools/call` of `service_ping`. Keeps nothing else of the record. */
 function createDescribe({ era, methodName, subject, trace }: CallRecord): DescribeForLog {
   return function describe() {
     if (methodName === undefined) return { era };

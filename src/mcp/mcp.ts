@@ -95,7 +95,7 @@ export function createMcp(
   };
 }
 
-/** What those are told whose calls took longer than a process that stops could wait. */
+/** The answer to calls that took longer than a process that stops could wait. */
 const STOPPED = new GatewayError('stream_lost', {
   details:
     'The replica that ran this call was stopped before it ended. The call may have run: look before you call again.',

@@ -27,19 +27,19 @@ import type { McpResponse, Outcome, SessionInfo } from './outcome.ts';
  * had half a kilobyte more.
  */
 export class Call {
-  /** What is known of it, for whoever observes calls. */
+  /** Known of it, for those that observe calls. */
   readonly record: CallRecord;
-  /** What its path serves. */
+  /** Served at its path. */
   readonly catalog: ServedCatalog;
   readonly request: GatewayRequest;
   readonly user: UserContext | undefined;
   /** Value of the header `mcp-session-id`. */
   readonly sessionId: string | undefined;
-  /** What the store said of that session. */
+  /** The store's answer about that session. */
   readonly session: SessionLookup;
   /** The way to the client until the call is answered. */
   readonly stream: ResponseStream;
-  /** What its response says of its session; unset while that is not found, and in the stateless era. */
+  /** Said of its session by its response; unset while that is not found, and in the stateless era. */
   sessionInfo: SessionInfo = NO_SESSION;
   /**
    * As it was sent: what of it goes on, or is judged, is as its client wrote it. Unset before the call runs, as what waits
@@ -113,7 +113,7 @@ const NO_SESSION: SessionInfo = {};
 
 /** An era of the protocol: answers its messages. */
 export interface EraHandler {
-  /** What a message wants of the session that its request names; undefined where the era has none. */
+  /** Asks the store for the session that its request names; undefined where the era has none. */
   accessSession(request: GatewayRequest, user: UserContext | undefined): SessionAccess | undefined;
   /** @throws GatewayError that says, in the era's own terms, why the message is refused; at once, or by the promise. */
   handle(call: Call, message: JsonRpcMessage): McpResponse | Promise<McpResponse>;
@@ -122,7 +122,7 @@ export interface EraHandler {
 export const readSessionHeader = (request: GatewayRequest): string | undefined =>
   getHeader(request, 'mcp-session-id');
 
-// What is known of one message of a client, from its arrival to its end: made once, and told to all who observe calls.
+// One message of a client, from its arrival to its end: made once, and told to all who observe calls.
 
 export interface CallRecord {
   readonly request: GatewayRequest;
@@ -147,13 +147,13 @@ export interface CallRecord {
   readonly view: string | undefined;
   /** The server that it is about, as far as that is known; undefined for the gateway's own. */
   server: string | undefined;
-  /** Whether observers were told that it starts. */
+  /** True if observers were told that it starts. */
   hasStarted: boolean;
-  /** What it is about, once that is found. */
+  /** Its tool, prompt or resource, once that is found. */
   target: Target | undefined;
   /** The policy that denied the call; undefined where none did. */
   deniedBy: string | undefined;
-  /** How it ended. */
+  /** Set at its end. */
   outcome: Outcome | undefined;
 }
 
@@ -203,7 +203,7 @@ function readSubject(
   return typeof subject === 'string' ? subject : undefined;
 }
 
-// What the rest of the gateway knows of those who call.
+// Knowledge of the rest of the gateway about those who call.
 
 export interface Callers {
   readonly findClientId: FindClientId;

@@ -1,4 +1,4 @@
-// What a tool, prompt or resource gets of one call, whatever the era.
+// The context that a tool, prompt or resource gets of one call, whatever the era.
 
 import { isDeepStrictEqual } from 'node:util';
 import type { GetProviderToken, UserContext } from '../../endpoint/message.ts';
@@ -42,9 +42,9 @@ export interface CallTask {
   hasBegun(): boolean;
   /** §29.5: what the server of the target answered, as its client gets it: a task under an id of the gateway's. */
   adopt(tasks: RelayedTasks, server: string, result: object): object | Promise<object>;
-  /** Whether it is what `adopt` made of a task of a server: a server may write what looks like one. */
+  /** True if it is what `adopt` made of a task of a server: a server may write what looks like one. */
   isHandle(result: object): boolean;
-  /** What would be sent to the client before the answer. */
+  /** In place of sending it to the client before the answer. */
   send(message: GuardedNotification): void;
 }
 
@@ -61,11 +61,11 @@ export interface CallClient {
   /** For catalogues that pass calls on. */
   createRelay(
     call: Pick<Relay, 'wantsProgress' | 'signal' | 'meta' | 'questionGuards'> & {
-      /** Whether the method may ask the client. */
+      /** True if the method may ask the client. */
       readonly canAsk: boolean;
     },
   ): Relay;
-  /** Whether the call ends with a question, whatever its tool returns. */
+  /** True if the call ends with a question, whatever its tool returns. */
   isAsking(): boolean;
   /** Undefined where the client cannot have tasks. */
   readonly task?: CallTask | undefined;
@@ -75,7 +75,7 @@ export interface CallClient {
 }
 
 /**
- * What the era asks of a call whose target is known, before it is made.
+ * A check of the era, once the target of a call is known and before it is made.
  *
  * @throws GatewayError where it is not so.
  */
@@ -93,7 +93,7 @@ export interface ContextServices {
   getGuards(): Guards | undefined;
 }
 
-/** What the methods get; authors see the Context in it. */
+/** Given to the methods; authors see the Context in it. */
 export interface CallContext extends CallerContext {
   readonly task: CallTask | undefined;
   isAsking(): boolean;
@@ -103,7 +103,7 @@ export interface CallContext extends CallerContext {
   withMeta(meta: JsonObject | undefined): CallContext;
 }
 
-/** What of a call reaches its tool. */
+/** The part of a call that reaches its tool. */
 export interface ContextSource {
   readonly user: UserContext | undefined;
   readonly session: SessionLookup;
@@ -136,7 +136,7 @@ export function createContext(
   );
 }
 
-/** How a call reaches its client while it runs. */
+/** The way from a call to its client while it runs. */
 class ClientAccess {
   readonly source: ContextSource;
   readonly client: CallClient;
@@ -159,7 +159,7 @@ class ClientAccess {
 
   progress(done: number, total?: number, message?: string): void {
     const { progressToken } = this;
-    // Of a task it is the status, whether it was asked for or not.
+    // For a task it is the status, whether it was asked for or not.
     if (progressToken === undefined && !this.isTask()) return;
     const params = { progressToken, progress: done, total, message };
     this.send({ method: 'notifications/progress', params });
@@ -216,7 +216,7 @@ class ClientAccess {
       return;
     }
     const { record, stream } = this.source;
-    // Where it is not known what the call is about, as of a completion, nobody can tell who looks at it.
+    // Without a known target, as in a completion, nobody can tell which guard looks at it.
     const item: GuardedItem | undefined = record.target?.item;
     if (item === undefined || !(stream.isAccepted || this.isTask())) return;
     const guard = guards.find('notifications', item);
@@ -250,7 +250,7 @@ class ClientAccess {
 }
 
 /**
- * What authors see is either at hand or made when it is looked at, bound to its call, so that it can be destructured. All of
+ * Members that authors see are either at hand or made when they are looked at, bound to its call, so that it can be destructured. All of
  * it is on the prototype: as functions and accessors of its own, each context had a kilobyte more and outlived its call,
  * and collecting them was a quarter of a call's work. Nothing else of the call can be reached from here.
  */

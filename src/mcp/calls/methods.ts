@@ -125,10 +125,10 @@ function listExtensions({ tasks, skills, directories }: Offers, era: Era) {
 
 const NOT_CACHED: CacheHint = { ttlMs: 0, scope: 'private' };
 
-/** Of what was called, got or read. */
+/** The result of what was called, got or read. */
 export const toItemResult = (result: object): MethodResult => ({ result });
 
-/** Of a resource, which says itself how long it may be kept. */
+/** The result of a resource, which says itself how long it may be kept. */
 export function toResourceResult(read: object & { readonly cache?: CacheHint }): MethodResult {
   // The same object: of what a server wrote the bytes are known (platform/json.ts).
   if (read.cache === undefined) return { result: read, cache: NOT_CACHED };

@@ -122,7 +122,7 @@ const auditCalls = (
   start(record) {
     const item = record.method?.item;
     if (item === undefined || !audit.isRequired) return undefined;
-    // Whose a URI is may depend on what was linked to before: the line of the end says it.
+    // The owner of a URI may depend on what was linked to before: the line of the end says it.
     const server = item.kind === 'resource' ? record.ownServer : record.server;
     return audit.writeStart({ ...describeCall(item, record), server });
   },
@@ -153,7 +153,7 @@ function describeCall(
   };
 }
 
-/** What could not be begun for want of its first line has no last one. */
+/** A call that could not begin for want of its first line has no last one. */
 const hasNoStart = (outcome: Outcome): boolean =>
   outcome.kind === 'failure' && outcome.error.key === 'audit_unavailable';
 

@@ -50,13 +50,13 @@ export function judgeResult(result: MethodResult, deniedBy: string | undefined):
 
 interface ThrownBy {
   readonly method: Method | undefined;
-  /** What the call is about. */
+  /** The name or URI that the call is about. */
   readonly subject: string | undefined;
   /** The policy that denied the call. */
   readonly deniedBy: string | undefined;
 }
 
-/** What a method throws beside GatewayErrors is unexpected: its cause is for the log alone. */
+/** Anything that a method throws beside GatewayErrors is unexpected: its cause is for the log alone. */
 export function judgeThrown(
   thrown: unknown,
   { method, subject = '', deniedBy }: ThrownBy,
@@ -90,7 +90,7 @@ const toFailure = (...error: ConstructorParameters<typeof GatewayError>): Outcom
 });
 
 /**
- * What is answered; `showResult` makes the result that is sent. With `hasFailureResults` a tool's failure, and arguments
+ * The answer; `showResult` makes the result that is sent. With `hasFailureResults` a tool's failure, and arguments
  * that do not fit, are results: the model reads them and can act on them, while a JSON-RPC error would end at its
  * client (MCP 2025-11-25 "Error Handling").
  */
@@ -104,7 +104,7 @@ export function toAnswer(
   const text = hasFailureResults ? findFailureText(error) : undefined;
   if (text === undefined) return { error };
   const result = showResult({ result: toErrorResult(text) });
-  // What a caller did wrong is no failure of the gateway's.
+  // A mistake of the caller is no failure of the gateway's.
   return error.key === 'tool_failed' ? { result, failure: error } : { result };
 }
 
@@ -133,7 +133,7 @@ export const toErrorResult = (text: string) => ({
 // of them.
 
 /**
- * How a request is answered: the `result` or the `error` of its JSON-RPC response. `failure` is for the log, of a result that
+ * The answer to a request: the `result` or the `error` of its JSON-RPC response. `failure` is for the log, of a result that
  * tells of it.
  */
 export type Answer =
@@ -143,9 +143,9 @@ export type Answer =
 /** One JSON-RPC response, a stream of messages that ends with it, or 202 for what has none. */
 export type McpResponse = JsonResponse | StreamResponse | AcceptedResponse;
 
-/** What a reply says of its session; nothing in the stateless era. */
+/** Said of its session by a reply; nothing in the stateless era. */
 export interface SessionInfo {
-  /** Of a session that was just made. */
+  /** Set for a session that was just made. */
   readonly sessionId?: string;
   /** ISO 8601. */
   readonly expiresAt?: string;

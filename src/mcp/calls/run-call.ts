@@ -43,7 +43,7 @@ export type RunCall = (
   run?: RunMethod,
 ) => Promise<Outcome>;
 
-/** What both eras do with calls. */
+/** Shared by both eras: all that they do with calls. */
 export interface Calls extends ContextServices {
   readonly run: RunCall;
   readonly count: CountCall;
@@ -78,7 +78,7 @@ function createRunCall(calls: Omit<Calls, 'run'>, control: CallControl, clock: C
       : begin(call, client, params, run, clientId);
   };
 
-  // What waits is apart from what need not, here and below: a function whose closures may have to be made pays for what
+  // Waiting is apart from what need not wait, here and below: a function whose closures may have to be made pays for what
   // they use in each call.
 
   function beginOnceFound(
@@ -267,7 +267,7 @@ function createRunCall(calls: Omit<Calls, 'run'>, control: CallControl, clock: C
       },
       (thrown: unknown) => {
         stopCounting?.();
-        // What is refused before it is known what it is about has a start, too.
+        // A call that is refused before its target is known has a start, too.
         const starting = call.record.hasStarted ? undefined : tellStart(call.record);
         return starting === undefined
           ? endThrown(call, client, thrown)

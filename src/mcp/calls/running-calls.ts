@@ -117,7 +117,7 @@ export function createCountCall(
   }
 }
 
-/** Whether so many have run for long. Looks at no more than it has to. */
+/** True if so many have run for long. Looks at no more than it has to. */
 function isFull(calls: RunningCalls, max: number, now: number): boolean {
   if (calls.size < max) return false;
   let count = 0;

@@ -93,7 +93,7 @@ export interface ResourceResult {
     readonly uri: string;
     readonly mimeType?: string;
   } & ResourceContent)[];
-  /** How long clients may keep it, and for whom; the default is not cached, private. */
+  /** Says how long clients may keep it, and for whom; the default is not cached, private. */
   readonly cache?: CacheHint;
 }
 
@@ -131,7 +131,7 @@ export function adaptContent(version: string, result: object): object {
   };
 }
 
-/** What is no content of MCP stays as it is: not every catalogue checks what it returns. */
+/** Anything that is no content of MCP stays as it is: not every catalogue checks what it returns. */
 const adaptItem = (version: string, content: unknown): unknown =>
   isContent(content) ? adaptKind(version, content) : content;
 
@@ -144,7 +144,7 @@ function adaptKind(version: string, content: Content): Content {
 
 // §2.4, §2.6, §2.7: how tools, prompts and resources are listed.
 
-/** What every entry of a list may say of itself beside its name. */
+/** Members that every entry of a list may have beside its name. */
 export interface Described {
   /** For people; the name is for programs. */
   readonly title?: string;
@@ -175,7 +175,7 @@ interface Schema {
 
 type TypeName = 'object' | 'array' | 'string' | 'number' | 'integer' | 'boolean' | 'null';
 
-/** What a tool does to its world: hints for the client's user interface, no promises. */
+/** Effects of a tool on its world: hints for the client's user interface, no promises. */
 export interface ToolAnnotations {
   readonly title?: string;
   readonly readOnlyHint?: boolean;
@@ -222,7 +222,7 @@ export interface ResourceDescription extends Described {
 
 /** SEP-2640: instructions for agents, in a folder of resources. */
 export interface SkillDescription {
-  /** Of its `SKILL.md`. */
+  /** The URI of its `SKILL.md`. */
   readonly uri: string;
   /** That of its `SKILL.md`, as its author wrote it. */
   readonly frontmatter: SkillFrontmatter;

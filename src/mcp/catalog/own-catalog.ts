@@ -16,7 +16,7 @@ import type { MirroredParam } from './content.ts';
 import type { CallableList, CallerContext, ServedCatalog, Target } from './served-catalog.ts';
 
 export interface OwnCatalog extends ServedCatalog {
-  /** Whether the list is the same for every caller, and never changes. */
+  /** True if the list is the same for every caller, and never changes. */
   isFixed(kind: ListKind): boolean;
 }
 

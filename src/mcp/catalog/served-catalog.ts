@@ -1,4 +1,4 @@
-// What one path serves: the gateway's own tools, prompts and resources, those of the servers behind it, or both.
+// The catalogue of one path: the gateway's own tools, prompts and resources, those of the servers behind it, or both.
 import type { JsonRpcErrorObject } from '../../errors/gateway-error.ts';
 import type { JsonObject } from '../../platform/json.ts';
 import type { PolicyItem } from '../../policy/policy.ts';
@@ -37,7 +37,7 @@ export interface CallerContext extends Context, IdentifiedCaller {
 
 /** MCP 2026-07-28 "Multi Round-Trip Requests": a call that somebody is asked about, as its client sends it again and again. */
 export interface ApprovalRounds {
-  /** What a round before gave the client, and what the client answers to the question of that round. */
+  /** The secret that a round before gave the client, and the client's response to the question of that round. */
   readonly brought: { readonly secret: string; readonly response: unknown } | undefined;
   /** @throws always: the call ends with the question. */
   require(question: object, secret: string): never;
@@ -45,7 +45,7 @@ export interface ApprovalRounds {
   passOn(createSecret: () => Promise<string>): void;
 }
 
-/** What stands behind each path. */
+/** The catalogue behind each path. */
 export interface Catalogs {
   /** `/mcp`. */
   readonly all: ServedCatalog;
@@ -61,17 +61,17 @@ export interface ServedCatalog extends Pick<Catalog, 'mirrorHeaders'> {
   readonly server: string | undefined;
   /** The view (§25) that it is; undefined for `/mcp` and the paths of servers. */
   readonly view: string | undefined;
-  /** What people see it called; undefined for all but views. */
+  /** Its name for people; undefined for all but views. */
   readonly title?: string | undefined;
-  /** What there can be, for any caller at any time: the rest is neither advertised nor answered. */
+  /** All that there can be, for any caller at any time: the rest is neither advertised nor answered. */
   readonly offers: Offers;
-  /** Whether the description and all lists are the same for every caller. */
+  /** True if the description and all lists are the same for every caller. */
   readonly isShared: boolean;
-  /** What there is for this caller, and how it is used. */
+  /** Describes what there is for this caller, and how it is used. */
   describe(caller: IdentifiedCaller): CatalogDescription | Promise<CatalogDescription>;
   list(kind: ListKind, cursor: Cursor, context: CallerContext): Promise<Page<object>>;
   /**
-   * What a call is about. Whether the caller may use it is not asked here.
+   * Finds what a call is about. The caller's right to use it is not checked here.
    *
    * @throws GatewayError `invalid_params` where nobody has it, `upstream_error` where that cannot be known now.
    */
@@ -88,7 +88,7 @@ export interface ServedCatalog extends Pick<Catalog, 'mirrorHeaders'> {
   /** SEP-2640: what lies in a directory. @throws GatewayError `invalid_params` for what is no directory. */
   readDirectory(uri: string, cursor: Cursor, context: CallerContext): Promise<Page<object>>;
   complete(completion: CompletionRequest, context: CallerContext): Promise<ServedCompletion>;
-  /** Whether the caller may hear of the resource's changes, and it tells of them. */
+  /** True if the caller may hear of the resource's changes, and it tells of them. */
   canWatch(uri: string, caller: IdentifiedCaller): boolean | Promise<boolean>;
   setWatched(uri: string, isWatched: boolean, caller: IdentifiedCaller): Promise<void>;
   /**
@@ -109,7 +109,7 @@ export interface ServedCompletion extends Completion {
   readonly meta?: JsonObject;
 }
 
-/** What sessions of its path belong to: names of servers and of views are never the same (§25.1). Undefined for `/mcp`. */
+/** Names what sessions of its path belong to: names of servers and of views are never the same (§25.1). Undefined for `/mcp`. */
 export const nameOwnPath = ({ server, view }: Pick<ServedCatalog, 'server' | 'view'>) =>
   server ?? view;
 
@@ -138,33 +138,33 @@ export interface OwnTool {
 
 /** One tool, prompt or resource, found. */
 export interface Target {
-  /** By which policies judge it. */
+  /** Judged by policies. */
   readonly item: PolicyItem;
   /** The server behind the gateway whose it is; undefined for the gateway's own. */
   readonly server: string | undefined;
-  /** Of a tool: arguments that clients repeat in headers (`x-mcp-header`). */
+  /** For a tool: arguments that clients repeat in headers (`x-mcp-header`). */
   listMirroredParams(
     caller: IdentifiedCaller,
   ): readonly MirroredParam[] | Promise<readonly MirroredParam[]>;
-  /** Of a tool: what its server says of it, under its own name. Undefined where that is not known. */
+  /** For a tool: what its server says of it, under its own name. Undefined where that is not known. */
   readonly own?: OwnTool | undefined;
   /**
    * Its server has not said what it has: `run` finds out first, and runs nothing that the policies do not allow without
    * asking anybody. So nobody is asked about it yet.
    */
   readonly isAbsent?: true;
-  /** What is wrong with arguments that did not come from the client as they are; undefined where its schema allows them. */
+  /** Says what is wrong with arguments that did not come from the client as they are; undefined where its schema allows them. */
   findProblem?(args: JsonObject): string | undefined;
-  /** What is wrong with a result that did not come from the server as it is; undefined where its schema allows it. */
+  /** Says what is wrong with a result that did not come from the server as it is; undefined where its schema allows it. */
   findResultProblem?(result: JsonObject): string | undefined;
-  /** Of a tool whose calls may go on as tasks (§29). */
+  /** For a tool whose calls may go on as tasks (§29). */
   readonly task?: TargetTask | undefined;
-  /** Of a tool whose server may answer with a task of its own (§29.5). */
+  /** For a tool whose server may answer with a task of its own (§29.5). */
   readonly relayedTasks?: RelayedTasks | undefined;
   /** @throws GatewayError for what the caller did wrong; any other throw is an unexpected failure (§4.4). */
   run(args: JsonObject, context: CallerContext): Promise<object>;
   /**
-   * What a caller gets that may not use it: the same as all where nobody has it.
+   * Answers a caller that may not use it: the same as all where nobody has it.
    *
    * @throws GatewayError always, with the facts for the log.
    */
@@ -178,11 +178,11 @@ export type TargetTask = TaskTool;
 export interface TaskRequest {
   readonly method: 'tasks/get' | 'tasks/update' | 'tasks/cancel';
   readonly taskId: string;
-  /** Of `tasks/update`. */
+  /** For `tasks/update`. */
   readonly inputResponses?: JsonObject | undefined;
 }
 
-/** What a server says of its task, as far as it is passed on. */
+/** A server's description of its task, as far as it is passed on. */
 export interface RelayedTask {
   readonly taskId: string;
   readonly status: 'working' | 'input_required' | 'completed' | 'failed' | 'cancelled';
@@ -198,7 +198,7 @@ export interface RelayedTask {
 
 /** §29.5: tasks that its server has. */
 export interface RelayedTasks {
-  /** What the call was answered with; undefined where that is no task. @throws GatewayError */
+  /** The task that the call was answered with; undefined where there is none. @throws GatewayError */
   readHandle(result: object): RelayedTask | undefined;
   /** Undefined for what is only acknowledged. @throws GatewayError */
   request(request: TaskRequest, context: CallerContext): Promise<RelayedTask | undefined>;

@@ -25,7 +25,7 @@ import { askInSession, askToOpen, createPageQuestion, NO_ANSWER } from './ask-to
 import { CallStopped, toGuardCaller } from './message-guards.ts';
 import type { AllowedCall, AskFirst, CallControl } from './run-target.ts';
 
-/** Who is asked what. */
+/** A call, with what is asked about it and the way to its client. */
 interface Question {
   readonly call: AllowedCall;
   readonly asked: CallToApprove;
@@ -42,7 +42,7 @@ export function createAskFirst(
   getGuards: CallControl['getGuards'],
 ): AskFirst {
   const defaultIssuer = config.oauth.provider?.issuer;
-  /** Where users decide; undefined where they cannot log in at the gateway. */
+  /** The page where users decide; undefined where they cannot log in at the gateway. */
   const pageUrl = hasApprovalsPage(config) ? `${config.server.baseUrl}/approvals` : undefined;
 
   return async function askFirst(call, whom) {
@@ -54,7 +54,7 @@ export function createAskFirst(
     approvalRounds?.passOn(() => approvals.beginRound(question.asked, { kind: 'approved', whom }));
   };
 
-  /** Whether this is a later round of a call that has its approval by now. */
+  /** True in a later round of a call that has its approval by now. */
   async function goOn(question: Question, whom: AskWhom): Promise<boolean> {
     const { call, asked } = question;
     const brought = call.context.approvalRounds?.brought;
@@ -88,7 +88,7 @@ export function createAskFirst(
     return true;
   }
 
-  // By a form.
+  // Asking with a form.
 
   /** False where it cannot reach the client. */
   async function askByForm(question: Question, message: string): Promise<boolean> {
@@ -189,7 +189,7 @@ export function createAskFirst(
     return { decision: 'approved', by: { kind: 'guard', name: undefined } };
   }
 
-  // What is kept until somebody has decided.
+  // Requests that are kept until somebody has decided.
 
   /** The request that waits; `taken` where it was approved before. @throws CallStopped where it was refused. */
   async function requestOrTake(
@@ -296,7 +296,7 @@ const describeQuestion = ({ call, asked: { args, meta, clientId } }: Question): 
     meta === undefined ? '' : `Metadata (_meta):\n${showJson(meta)}\n\n`
   }${clientId === undefined ? 'Your app' : `The app ${JSON.stringify(clientId)}`} asks for it.`;
 
-// What models and people are told.
+// Texts for models and people.
 
 const BY = 'approval';
 

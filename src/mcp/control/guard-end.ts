@@ -27,7 +27,7 @@ interface GuardEndDeps {
   readonly context: Pick<CallContext, 'isAsking' | 'task'>;
 }
 
-/** What an author's tool says of its failure is a result like any other. @throws what was thrown otherwise. */
+/** The message of a failed tool of an author is a result like any other. @throws what was thrown otherwise. */
 export function toToolError(kind: ItemKind, thrown: unknown): object {
   if (kind !== 'tool' || !isToolError(thrown)) throw thrown;
   return toErrorResult(readWords(thrown));
@@ -57,7 +57,7 @@ async function guardResult(
   { target, message }: GuardEndDeps,
 ): Promise<object> {
   const result = toReadInOneWay(given);
-  // How long a resource may be kept is the gateway's own note.
+  // The time for which a resource may be kept is the gateway's own note.
   const { cache, value } = splitCache(target.item.kind, result);
   const passed = await passGuard(after, {
     value,
@@ -99,7 +99,7 @@ function toShown(exact: JsonObject, cache: unknown): object {
 const findStructureProblem = (target: Target, changed: unknown): string | undefined =>
   isObject(changed) && changed.isError !== true ? target.findResultProblem?.(changed) : undefined;
 
-/** What a server says of its failure goes to the client as it is. What the gateway says itself has nothing of a server. */
+/** The error of a server goes to the client as it is. An error of the gateway itself has nothing of a server. */
 async function guardThrown(thrown: unknown, deps: GuardEndDeps): Promise<never> {
   if (!(thrown instanceof GatewayError) || thrown.failure.jsonRpc === undefined) throw thrown;
   const { key, failure } = thrown;

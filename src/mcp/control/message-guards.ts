@@ -19,7 +19,7 @@ export interface Question {
   readonly params: JsonObject;
 }
 
-/** Of one call. */
+/** For one call. */
 export interface QuestionGuards {
   /** The question as it goes on. @throws CallStopped where it does not. */
   passQuestion(question: Question): Promise<Question>;
@@ -76,7 +76,7 @@ export function createQuestionGuards(
   };
 }
 
-/** Where nobody can tell whether a guard is about it, it does not go on. */
+/** A question of which nobody can tell whether a guard is about it does not go on. */
 const findStrict = (guards: Guards | undefined, point: GuardPoint): Guard | undefined =>
   guards?.looksAt(point) === true ? REFUSE : undefined;
 
@@ -100,7 +100,7 @@ export async function passQuestions(
   return Object.fromEntries(passed);
 }
 
-/** What came of answers to them, by the same keys. @throws CallStopped */
+/** Passes answers to them, by the same keys. @throws CallStopped */
 export async function passAnswers(
   requests: Readonly<Record<string, { readonly method: string }>>,
   received: JsonObject,
@@ -167,7 +167,7 @@ export function createNotificationGate(
   };
 }
 
-/** What the guard puts in place of the value; undefined where it lets it pass. @throws CallStopped where it refuses. */
+/** Returns what the guard puts in place of the value; undefined where it lets it pass. @throws CallStopped where it refuses. */
 export async function passGuard(
   guard: Guard,
   message: GuardedMessage,
@@ -177,7 +177,7 @@ export async function passGuard(
   return verdict.kind === 'changed' ? verdict : undefined;
 }
 
-/** By what is known of a call. */
+/** Derived from what is known of a call. */
 export const toGuardCaller = ({
   user,
   clientId,
@@ -195,7 +195,7 @@ export const toGuardCaller = ({
 /** The call was not made, or its result is not passed on; the message is for the client's model and its user. */
 export class CallStopped extends Error {
   override readonly name = 'CallStopped';
-  /** What stopped it, as the audit log names it. */
+  /** The name in the audit log of what stopped it. */
   readonly by: string;
 
   constructor(by: string, message: string) {
@@ -242,7 +242,7 @@ const RESULTS: Readonly<Record<ItemKind, FindProblem>> = {
   ),
 };
 
-/** Of a result, or of `{"error": …}`. */
+/** Checks a result, or `{"error": …}`. */
 export function findResultProblem(kind: ItemKind, value: unknown): string | undefined {
   if (!isObject(value)) return NO_OBJECT;
   return 'error' in value ? findErrorProblem(value.error) : RESULTS[kind](value);

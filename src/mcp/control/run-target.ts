@@ -25,7 +25,7 @@ export interface AllowedCall {
   readonly catalog: Pick<ServedCatalog, 'resolve'>;
   readonly args: JsonObject;
   readonly ask: AskWhom | undefined;
-  /** What was sent has a member twice: others may read another call in it. */
+  /** The message has a member twice: others may read another call in it. */
   readonly isAmbiguous: boolean;
   readonly context: CallContext;
   readonly record: CallRecord;
@@ -86,7 +86,7 @@ export function createRunTarget({ judge, getGuards, askFirst }: CallControl): Ru
       const deps = { after, asked, target, message: toGuardMessage(call), context };
       return await guardEnd(ended, deps);
     } finally {
-      // What was sent before the answer comes before it.
+      // Messages that were sent before the answer come before it.
       await context.flush();
     }
   }
@@ -162,7 +162,7 @@ function checkTask({ isRequired }: TargetTask, { context, record, target }: Allo
   failWithoutTasks(`Calls of ${target.item.name} are tasks: this needs a client`);
 }
 
-/** Of policies that say something else of a call than when it came. */
+/** For policies that say something else of a call than when it came. */
 function refuseChanged({ record, target, context }: AllowedCall, verdict: Denial): Promise<never> {
   record.deniedBy = nameDenial(verdict);
   return refuse(verdict, target, context);
@@ -181,7 +181,7 @@ function withoutCallIds(call: AllowedCall): AllowedCall {
   return { ...call, context: context.withMeta(lasting) };
 }
 
-/** What its server says of it is a part of what people agree to. */
+/** The server's description of it is a part of what people agree to. */
 const isSameTool = (one: Target, other: Target): boolean =>
   one.item.server === other.item.server &&
   one.own?.ownName === other.own?.ownName &&
@@ -233,7 +233,7 @@ const toGuardMessage = ({ context, record }: AllowedCall) => ({
   signal: context.relay.signal,
 });
 
-/** What is called is for the policies to say: a guard may change what it is called with. */
+/** The choice of what is called is the policies': a guard may change what it is called with. */
 function findRequestProblem(
   target: Target,
   { name, uri, _meta: meta }: JsonObject,
@@ -260,7 +260,7 @@ function stop({ target, record }: AllowedCall, thrown: unknown): object {
   return toErrorResult(message);
 }
 
-// What a caller is told that may not use something.
+// Refusals for callers that may not use something.
 
 /** Characters of a number that an error shows. */
 const MAX_NUMBER = 40;
@@ -270,7 +270,7 @@ type Denial = Exclude<Verdict, { kind: 'allowed' }>;
 export const nameDenial = (verdict: Denial): string =>
   verdict.kind === 'denied' ? verdict.by : 'insufficient_scope';
 
-/** What may not be used is unknown to its caller; RFC 6750 §3.1 for scopes. */
+/** Anything that may not be used is unknown to its caller; RFC 6750 §3.1 for scopes. */
 export async function refuse(
   verdict: Denial,
   target: Target,

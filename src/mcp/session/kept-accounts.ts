@@ -9,11 +9,11 @@ import {
 } from './kept-stream.ts';
 import { type LoggedEvent, tagSession } from './resumable-events.ts';
 
-/** Of one session (§15.1). */
+/** For one session (§15.1). */
 export const SESSION_EVENTS = 1000;
 export const SESSION_BYTES = 1_048_576;
 /**
- * Of one user, and of all: what ended first goes first. A stream takes some of it by itself. Short ones that have ended are
+ * For one user, and for all: what ended first goes first. A stream takes some of it by itself. Short ones that have ended are
  * not among these: those have bytes of their own.
  */
 const USER_BYTES = 4 * SESSION_BYTES;
@@ -21,7 +21,7 @@ const ALL_BYTES = 8 * SESSION_BYTES;
 const STREAM_BYTES = 3072;
 
 /**
- * What a stream takes by itself, beside its events. The one of a session counts from its end on: until then it is one of
+ * Counts what a stream takes by itself, beside its events. The one of a session counts from its end on: until then it is one of
  * the streams that are open (notification-streams.ts), whose number is bounded, and thousands of those must not leave
  * nothing for what others have sent.
  */
@@ -97,7 +97,7 @@ export function createKeptAccounts() {
   function forget(stream: KeptStream): void {
     const { session } = stream;
     drop(stream);
-    // Who is about to read it may still hold it, and what is about to be written of it says that it is lost.
+    // A reader may still hold it, and what is about to be written of it says that it is lost.
     stream.firstPosition += stream.events.length;
     stream.lostPosition = stream.firstPosition - 1;
     stream.events.length = 0;
@@ -166,7 +166,7 @@ export function createKeptAccounts() {
       stream.events.push(event);
       stream.isUnsaved = true;
       countBytes(stream, event.text.length, 1);
-      // Who has ended goes first; then what this stream sent first.
+      // Streams that have ended go first; then what this stream sent first.
       holdBounds(stream, (account) => forgetOldest(account) || forgetFirstEvent(stream));
     },
     /** One that has ended: it is kept for as long as there is room. */
@@ -214,7 +214,7 @@ function addToSession(stream: KeptStream): void {
   else session.streams.push(stream);
 }
 
-/** What is removed is nearly always what came last. */
+/** The stream that is removed is nearly always the one that came last. */
 function removeLast(streams: KeptStream[], stream: KeptStream): void {
   const last = streams.pop();
   if (last !== undefined && last !== stream) streams[streams.lastIndexOf(stream)] = last;

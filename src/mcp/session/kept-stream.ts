@@ -34,7 +34,7 @@ export class KeptStream implements StreamName, WrittenStream {
   endedAt: number | undefined;
   /** Since when nobody reads; undefined while somebody does. */
   brokenAt: number | undefined;
-  /** Of the connection on which it is sent. */
+  /** Belongs to the connection on which it is sent. */
   queue: EventQueue | undefined;
   /** Goes before the next event: what the connection begins with, as one piece with it. */
   unsent = '';
@@ -82,9 +82,9 @@ export interface Account {
 export interface UserAccount extends Account {
   /** As `nameOwner` has it. Without authentication a session is a user of its own, without a name. */
   readonly name: string | undefined;
-  /** How many sessions are kept of it. */
+  /** The number of its sessions that are kept. */
   sessions: number;
-  /** Of what is kept as bytes (short-streams.ts). */
+  /** Counts what is kept as bytes (short-streams.ts). */
   shortBytes: number;
 }
 
@@ -96,7 +96,7 @@ export interface SessionAccount extends Account {
   events: number;
   /** Not a Map: one that is filled and emptied again and again leaves old tables behind, which keep what was in them. */
   streams: KeptStream[];
-  /** How many are kept as bytes, and the number of the newest (short-streams.ts). */
+  /** The count of those that are kept as bytes, and the number of the newest (short-streams.ts). */
   shortStreams: number;
   newestShort: number;
   /** It has ended: nobody may come back. */
@@ -141,9 +141,9 @@ export class OldestFirst {
 
 const SLACK = 32;
 
-// What is sent on a stream, from its opening to its end.
+// Sending on a stream, from its opening to its end.
 
-/** What the channels of all streams have in common. */
+/** Shared by the channels of all streams. */
 export interface StreamWriting {
   begin(stream: KeptStream): void;
   send(stream: KeptStream, json: string, isNotification: boolean): void;

@@ -31,7 +31,7 @@ export interface StreamOptions {
   /** As `nameOwner` has it; undefined without authentication. */
   readonly user: string | undefined;
   readonly protocolVersion: string;
-  /** Of the call that it answers. */
+  /** The id of the call that it answers. */
   readonly requestId: RequestId | undefined;
   /** It is the stream of the session, which answers nothing. */
   readonly isOfSession: boolean;
@@ -58,7 +58,7 @@ export interface KeptStreams {
 
 /** Milliseconds. What has ended sooner is written to the store when it ends only if its connection is broken by then. */
 const LONG_MS = 1000;
-/** What ended so long before the process stops is written then: its client may be on the way. */
+/** Streams that ended within this time before the process stops are written then: its client may be on the way. */
 const RECENT_MS = 10_000;
 const SWEEP_MS = 10_000;
 /** For how long what a session would hear is heard after its connection broke: many clients only leave. */
@@ -135,7 +135,7 @@ export function createKeptStreams(
     return stream;
   }
 
-  // What the stream sends.
+  // Sending.
 
   function send(stream: KeptStream, json: string, isNotification: boolean): void {
     // A client that reads far slower than notifications come does without some of them.
@@ -222,7 +222,7 @@ export function createKeptStreams(
     saveForReader(stream);
   }
 
-  // What nobody came back for.
+  // Streams that nobody came back for.
 
   function scheduleSweep(): void {
     if (isSweeping) return;

@@ -57,7 +57,7 @@ export interface RawRequest {
 
 /** Long enough for a person to answer. */
 const ANSWER_TIMEOUT_MS = 300_000;
-/** Of the note which replica waits; a little longer than an answer may take. */
+/** Time to live of the note which replica waits; a little longer than an answer may take. */
 const NOTE_TTL_SECONDS = ANSWER_TIMEOUT_MS / 1000 + 10;
 
 /** @throws GatewayError `client_cannot_be_asked`. */
@@ -259,9 +259,9 @@ function createDeferred() {
 // MCP 2025-11-25 "URL mode elicitation": questions that lead to a page, as sessions got them. Only those can be said to be done:
 // any other id is a server's word that no guard saw, or is another session's.
 
-/** Of the user who opens the page. */
+/** Time for the user to open the page. */
 const TTL_SECONDS = 3600;
-/** Of one call, and of one error; of more, those before are forgotten. */
+/** For one call, and for one error; earlier ones beyond that are forgotten. */
 const MAX_REMEMBERED = 100;
 const MAX_OF_ERROR = 16;
 

@@ -6,7 +6,7 @@ import type { RequestId } from '../../protocol/json-rpc.ts';
 import { renderResponse } from '../calls/outcome.ts';
 
 export interface WrittenStream extends StreamId {
-  /** Of the session. */
+  /** The session's. */
   readonly protocolVersion: string;
 }
 
@@ -29,7 +29,7 @@ export interface StreamLog {
 export interface StreamName {
   readonly sessionId: string;
   readonly name: string;
-  /** Whose session it is, as `nameOwner` has it; undefined without authentication. */
+  /** The user of the session, as `nameOwner` has it; undefined without authentication. */
   readonly user: string | undefined;
 }
 
@@ -65,7 +65,7 @@ export const readJson = (event: string): string =>
 const DATA = '\ndata: ';
 
 /**
- * What a connection begins with: an id to come back with, before there is anything to say. Clients of older revisions
+ * Begins a connection: an id to come back with, before there is anything to say. Clients of older revisions
  * would take an event without data for a message: they are told when to come back, and nothing else.
  */
 export const toPrimer = (stream: WrittenStream, position: number): string =>
@@ -73,7 +73,7 @@ export const toPrimer = (stream: WrittenStream, position: number): string =>
     ? `id: ${writeEventId(stream, position)}\nretry: ${RETRY_MS}\ndata:\n\n`
     : `retry: ${RETRY_MS}\n\n`;
 
-/** What came after the position; where an answer or a question among it is lost, that. */
+/** Events after the position; where an answer or a question among them is lost, the loss. */
 export function toReplay(stream: WrittenStream, log: StreamLog, position: number): string {
   if (log.lostPosition > position) return toLoss(stream);
   const missing = log.firstPosition - 1 - position;
@@ -92,22 +92,22 @@ export function toLoss(stream: WrittenStream, details?: string): string {
 // MCP "Resumability and Redelivery" (§15.1): the ids of events, by which a client says what it has got when its connection
 // broke.
 
-/** What all ids of a stream say. */
+/** Said by all ids of a stream. */
 export interface StreamId {
   /** The replica that has the stream, as it is called on the bus. */
   readonly replica: string;
-  /** Of whose session it is: in another one it is no id. */
+  /** Identifies the session: in another one it is no id. */
   readonly sessionTag: string;
   readonly name: string;
-  /** Of the call that the stream answers, where it is short: so that it can be told when its answer is lost. */
+  /** The id of the call that the stream answers, where it is short: so that it can be told when its answer is lost. */
   readonly requestId: RequestId | undefined;
   /** It is the stream of the session (GET), which answers nothing. */
   readonly isOfSession: boolean;
 }
 
-/** What an id says. Clients know it as a text without meaning. */
+/** The meaning of an id. Clients know it as a text without meaning. */
 export interface EventId extends StreamId {
-  /** Of the event in its stream, from 0 on; `end` is that of the last one, after which nothing is left to be sent. */
+  /** Counts events of the stream from 0 on; `end` is that of the last one, after which nothing is left to be sent. */
   readonly position: number | 'end';
 }
 

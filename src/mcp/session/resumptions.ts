@@ -25,7 +25,7 @@ import type { StoredStreams } from './stored-streams.ts';
 
 export interface Resumptions {
   /**
-   * What the stream of that event has sent since, and sends; undefined where nothing is left to be sent. The stream of a
+   * Returns what the stream of that event has sent since, and sends; undefined where nothing is left to be sent. The stream of a
    * session goes on as a new one, which begins with what the earlier one has sent since.
    *
    * @throws GatewayError `unknown_event_id`, `too_many_streams`.
@@ -44,7 +44,7 @@ export interface EarlierStream {
 export interface Missed {
   /** JSON-RPC messages. */
   readonly messages: readonly string[];
-  /** Whether there were more, which nobody has any more. */
+  /** True if there were more, which nobody has any more. */
   readonly isIncomplete: boolean;
 }
 
@@ -60,7 +60,7 @@ interface Reader {
   /** The replica where it began has said that it has it no more. */
   isGone: boolean;
   isOver: boolean;
-  /** Whether anything was heard since the store was read. */
+  /** True if anything was heard since the store was read. */
   hasNews: boolean;
   /** Ends the wait for news. */
   wake: () => void;
@@ -107,7 +107,7 @@ export function createResumptions(
     tellNews(reader);
   }
 
-  /** Who reads already goes on in place of that one. */
+  /** A reader that reads it already gives way to the new one. */
   function hasRoom(session: SessionRecord, { name }: EventId): boolean {
     const { sessionId } = session;
     if (readers.has(toKey(sessionId, name))) return true;
@@ -122,7 +122,7 @@ export function createResumptions(
     return ofSession < MAX_PER_SESSION && ofUser < MAX_PER_USER;
   }
 
-  /** Where there is room. */
+  /** To be called where there is room. */
   function openReader(session: SessionRecord, id: EventId, position: number): Reader {
     const { sessionId, protocolVersion } = session;
     const key = toKey(sessionId, id.name);
@@ -161,7 +161,7 @@ export function createResumptions(
   ): Promise<Missed> {
     const own = kept.find(session.sessionId, id.name);
     if (own !== undefined) return toMissed(own.toLog(), position);
-    // Where no more may be read here, it is as if nobody had it.
+    // Without room for another reader here, it is as if nobody had it.
     const reader = hasRoom(session, id) ? openReader(session, id, position) : undefined;
     return toMissed(reader && (await readEnded(reader)), position);
   }

@@ -18,7 +18,7 @@ import type { SessionServices } from './session-services.ts';
 
 type SessionMethod = (params: Arguments, session: SessionRecord, call: Call) => Promise<void>;
 
-/** By the method's name; all of them answer `{}`. */
+/** Keyed by the method's name; all of them answer `{}`. */
 type SessionMethods = Readonly<Record<string, SessionMethod>>;
 
 export function createSessionMethods({

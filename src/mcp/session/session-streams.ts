@@ -212,7 +212,7 @@ const createAbandon = (stream: Pick<NotificationStream, 'end'>) => () => stream.
 /** As much as is kept of a session. */
 const MAX_HELD = 1000;
 
-/** What is said meanwhile waits for what was said before. `release` never rejects. */
+/** Messages that come meanwhile wait for those before. `release` never rejects. */
 function holdBack(
   stream: NotificationStream,
   earlier: EarlierStream | undefined,
@@ -255,7 +255,7 @@ const MAY_HAVE_CHANGED: readonly OutgoingMessage[] = ['tools', 'prompts', 'resou
 // MCP "Streamable HTTP" up to 2025-11-25: a session has one stream, whichever replicas it is opened at.
 
 /**
- * Of the streams of a session the one with the highest id stays: the one that was opened last. The store counts them,
+ * Among the streams of a session the one with the highest id stays: the one that was opened last. The store counts them,
  * whichever replicas they are opened at, and whatever their clocks say. The higher one may arrive before the lower one is
  * open: a replica that receives a lower id than that of its open stream sends its own once more, also in case the message
  * was lost.

@@ -23,11 +23,11 @@ export interface SessionSubscriptions {
   renew(sessionId: string, uri: string, savedAt: number): Promise<void>;
 }
 
-/** Whose stream, or subscription, it is. */
+/** The owner of a stream, or of a subscription. */
 export interface StreamOwner {
   readonly sessionId: string;
   readonly caller: IdentifiedCaller;
-  /** What the session's path serves. */
+  /** Served at the session's path. */
   readonly catalog: ServedCatalog;
 }
 
@@ -79,9 +79,9 @@ export function createSessionSubscriptions({
   };
 }
 
-// What a session hears of a catalogue while its stream is open.
+// The news of a catalogue that a session hears while its stream is open.
 
-/** What the listeners of all streams have in common. */
+/** Shared by the listeners of all streams. */
 export interface ListenerSurroundings {
   readonly clock: Clock;
   readLevel(sessionId: string, user: Owner | undefined): Promise<LogSeverity | undefined>;

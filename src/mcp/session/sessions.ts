@@ -18,7 +18,7 @@ type User = UserContext | undefined;
 
 interface NewSession {
   readonly protocolVersion: string;
-  /** What the client can be asked, as JSON text. */
+  /** The questions that the client can be asked, as JSON text. */
   readonly clientCapabilities: string;
   /** `clientInfo` as JSON text. */
   readonly clientInfo?: string;
@@ -34,17 +34,17 @@ interface CreatedSession {
 
 interface CallInSession {
   readonly user: User;
-  /** What the store said of the session, when it admitted the request. */
+  /** The store's answer about the session, when it admitted the request. */
   readonly session: SessionLookup;
-  /** Of the path that it comes to. */
+  /** Served at the path that it comes to. */
   readonly catalog: Pick<ServedCatalog, 'server' | 'view'>;
 }
 
 export interface ClientSessions {
-  /** Where the user has too many then, those that expire first are ended. */
+  /** Ends those that expire first where the user has too many then. */
   create(user: User, session: NewSession): Promise<CreatedSession>;
   /**
-   * What a request wants of the session that it names: to read it only, or to give it its full time
+   * Asks for the session that a request names: to read it only, or to give it its full time
    * again. Undefined for what cannot be a session ID, which never reaches the store.
    */
   createAccess(
@@ -89,7 +89,7 @@ export function createSessions(
   const defaultIssuer = config.oauth.provider?.issuer;
   const renderTime = createTimeRenderer();
 
-  /** What is stored names its issuer, so that it stays its user's own when `OIDC_ISSUER` changes. */
+  /** The stored owner names its issuer, so that it stays its user's own when `OIDC_ISSUER` changes. */
   const toOwner = (user: User): Owner | undefined =>
     user && { sub: user.sub, issuer: user.issuer ?? defaultIssuer };
 
@@ -214,7 +214,7 @@ function createTimeRenderer(): (time: number) => string {
 export const readLogLevel = (stored: string | undefined): LogSeverity =>
   isLogSeverity(stored) ? stored : 'info';
 
-/** What `initialize` stored; sessions from before it was stored declared nothing. */
+/** Reads what `initialize` stored; sessions from before it was stored declared nothing. */
 export function readStoredCapabilities(clientCapabilities = '{}'): ClientCapabilities {
   const known = knownCapabilities.get(clientCapabilities);
   if (known !== undefined) return known;
@@ -223,7 +223,7 @@ export function readStoredCapabilities(clientCapabilities = '{}'): ClientCapabil
   return read;
 }
 
-/** By their text: all clients of one program declare the same, and to read that for each call took up to 10 µs. */
+/** Keyed by their text: all clients of one program declare the same, and to read that for each call took up to 10 µs. */
 const knownCapabilities = createBoundedMap<string, ClientCapabilities>(100);
 
 function parseCapabilities(text: string): ClientCapabilities {

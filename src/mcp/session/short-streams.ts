@@ -25,7 +25,7 @@ export interface ShortStream {
   readonly endedAt: number;
 }
 
-/** Of all sessions. */
+/** For all sessions. */
 const ALL_BYTES = 8_388_608;
 /** More are not kept. Two events and their ids take more bytes than this leaves to each. */
 const SLOTS = 32_768;
@@ -55,7 +55,7 @@ export function createShortStreams(onEmpty: (session: SessionAccount) => void): 
   /** Numbers of streams, in the order in which they lie in the buffer: those from `oldest` on, before `next`, are kept. */
   let oldest = 0;
   let next = 0;
-  /** Where in the buffer the next one goes. */
+  /** The place in the buffer for the next one. */
   let position = 0;
   let totalBytes = 0;
   let userCount = 0;
@@ -122,7 +122,7 @@ export function createShortStreams(onEmpty: (session: SessionAccount) => void): 
     if (session.shortStreams === 0) onEmpty(session);
   }
 
-  /** What lies at `position` now. */
+  /** Notes what lies at `position` now. */
   function note(
     session: SessionAccount,
     name: number,

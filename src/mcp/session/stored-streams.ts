@@ -30,7 +30,7 @@ export const KEPT_MS = 300_000;
 const TTL_SECONDS = KEPT_MS / 1000;
 
 const MEBIBYTE = 1_048_576;
-/** What lies in the store of one user's streams, and of all: a user whose budget is full takes nothing of the others'. */
+/** Bytes in the store of one user's streams, and of all: a user whose budget is full takes nothing of the others'. */
 const USER_BYTES = 16 * MEBIBYTE;
 const ALL_BYTES = 256 * MEBIBYTE;
 
@@ -54,7 +54,7 @@ export function createStoredStreams({ config, store, getSeal }: Runtime): Stored
       const budgets = listBudgets(stream.user);
       if (bytesBefore > 0) await releaseInAll(store, budgets, { name: key, bytes: bytesBefore });
       if (!(await reserveInAll(store, budgets, { name: key, bytes }, TTL_SECONDS))) {
-        // What was written before counts no longer.
+        // The bytes that were written before count no longer.
         if (bytesBefore > 0) await store.delete(key);
         return undefined;
       }
@@ -78,7 +78,7 @@ const toRecord = ({ firstPosition, events, hasEnded, lostPosition }: StreamLog) 
   lostPosition,
 });
 
-/** What opens was written by a replica; of a later version it may be. */
+/** Any record that opens was written by a replica, perhaps of a later version. */
 function parseRecord(text: string): StreamLog | undefined {
   const record = parseObject(text);
   if (!isObject(record)) return undefined;
@@ -103,7 +103,7 @@ interface StreamAddress {
   readonly stream: string;
 }
 
-/** How soon what is read at another replica is written: a long log not so often. */
+/** Milliseconds until what is read at another replica is written: a long log not so often. */
 const NEWS_MS = 50;
 const MS_PER_BYTE = 0.002;
 

@@ -120,7 +120,7 @@ const getMember = (value: unknown, [key, ...rest]: readonly string[]): unknown =
     ? value
     : getMember(isObject(value) && Object.hasOwn(value, key) ? value[key] : undefined, rest);
 
-/** What no header can say (null, an object) is the schema's matter. */
+/** Values that no header can say (null, an object) are the schema's matter. */
 function isSame(value: string | undefined, argument: unknown): boolean {
   if (argument instanceof JsonNumber) {
     return value === argument.text || isSameNumber(value, argument.valueOf());

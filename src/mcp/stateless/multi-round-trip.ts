@@ -128,7 +128,7 @@ export async function startRound(
 
     async createInputRequired() {
       const inputRequests = approvalQuestion ?? relayedRequests ?? openRequests;
-      // Where the call itself has not run, it has what it brought once it does.
+      // A call that has not run has what it brought once it does.
       const kept =
         approvalQuestion === undefined
           ? { answers: usedAnswers, relayed: relayedState }
@@ -197,14 +197,14 @@ const CANNOT_ASK = {
 };
 
 interface ClientAnswers {
-  /** By the keys of the questions. */
+  /** Keyed as the questions. */
   readonly answers: JsonObject;
   readonly relayed?: JsonObject | undefined;
   readonly approval?: ApprovalRounds['brought'];
 }
 
 /**
- * What was answered to this call. Answers that nobody asked for are left alone, as MCP says ("Server
+ * Reads what was answered to this call. Answers that nobody asked for are left alone, as MCP says ("Server
  * Requirements"), and the tool asks: a form that nobody was shown must not count as filled in.
  */
 async function readClientAnswers(
@@ -246,15 +246,15 @@ const pick = <Value>(from: Readonly<Record<string, Value>>, keys: readonly strin
 // MCP 2026-07-28 "Multi Round-Trip Requests": requestState goes through the client, so it is sealed,
 // and bound to its user, to the call and to its time.
 
-/** What a call has come to when it asks. */
+/** The state of a call when it asks. */
 interface RequestProgress {
   /** The client's answers so far, by key. */
   readonly answers: JsonObject;
   /** Keys of the questions that the client is asked now: answers to others do not count. */
   readonly asked: readonly string[];
-  /** What a catalogue that passes calls on keeps of its call. */
+  /** Kept of its call by a catalogue that passes calls on. */
   readonly relayed?: JsonObject | undefined;
-  /** Of a call that somebody has been asked about, or is now (§27). */
+  /** Present for a call that somebody has been asked about, or is now (§27). */
   readonly approval?: { readonly secret: string; readonly isQuestion: boolean } | undefined;
 }
 

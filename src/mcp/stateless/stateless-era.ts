@@ -241,7 +241,7 @@ function noteAnswers({ sentText }: Call, params: unknown): void {
   if (answers !== undefined) noteMembers(answers, sentText ?? '', ['params', 'inputResponses']);
 }
 
-/** What depends on the caller is private. */
+/** Anything that depends on the caller is private. */
 const NOT_SHARED = { ttlMs: 10_000, scope: 'private' } as const;
 
 const COMPLETE = { resultType: 'complete' } as const;

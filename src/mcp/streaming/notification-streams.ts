@@ -27,7 +27,7 @@ export interface NotificationStreamOptions {
   /** Undefined without authentication. */
   readonly user: UserContext | undefined;
   /**
-   * What it is for: begins to send, and returns what stops that, which is called once, however the stream ends. What it
+   * Serves its purpose: begins to send, and returns what stops that, which is called once, however the stream ends. What it
    * throws ends the stream, too. What the stop throws is logged: it keeps no other stream from ending.
    */
   listen(stream: NotificationStream): () => void;
@@ -53,9 +53,9 @@ const LIFETIME_MS = 300_000;
 
 /** A stream holds a connection and is sent each change: what many clients of one user need. */
 const MAX_PER_USER = 50;
-/** What each takes is measured (npm run bench -- memory --only streams). */
+/** The memory of each is measured (npm run bench -- memory --only streams). */
 const MAX_OPEN = 10_000;
-/** Of the connections: the rest are left for calls. */
+/** The part of the connections that streams may take: the rest are left for calls. */
 const CONNECTIONS_PART = 0.9;
 
 /** 0 connections are no limit. */
@@ -69,7 +69,7 @@ export function createNotificationStreams(
   endedGrants: Callers['endedGrants'],
 ): NotificationStreams {
   const open = new Set<OpenStream>();
-  /** How many of them each user has. */
+  /** The number that each user has. */
   const counts = new Map<string, number>();
   const places = countPlaces(config.http.maxConnections);
   const lifetimes = new SharedTimer<OpenStream>(clock, LIFETIME_MS, (stream) => stream.end());

@@ -19,7 +19,7 @@ import {
 
 export interface KeepStream {
   start(): ResponseChannel;
-  /** Whether clients understand a stream that begins with nothing but an id to come back with. */
+  /** True if clients understand a stream that begins with nothing but an id to come back with. */
   readonly canPrime: boolean;
 }
 
@@ -48,7 +48,7 @@ export type ResponseChannel = Omit<EventChannel, 'close' | 'isFull' | 'hasRoomTo
 
 /** The way to the client until its request is answered. A class: as closures each call's had half a kilobyte more. */
 export class ResponseStream {
-  /** Whether the client takes a stream: to others nothing is sent but the response. */
+  /** True if the client takes a stream: to others nothing is sent but the response. */
   readonly isAccepted: boolean;
   /** True if it may become a stream only because its call takes long; the era sets it. */
   mayBegin = false;
@@ -105,7 +105,7 @@ export class ResponseStream {
     this.resolve?.(response);
   }
 
-  /** Where it becomes a stream, it is one that outlives its connection. To be called before anything is sent. */
+  /** Has it outlive its connection, where it becomes a stream. To be called before anything is sent. */
   keep(how: KeepStream): void {
     if (this.isAccepted) this.keepStream = how;
   }
@@ -132,7 +132,7 @@ export class ResponseStream {
     if (this.hasId) this.channel?.disconnect();
   }
 
-  /** Whether the client may come back for the answer after its connection broke. */
+  /** True if the client may come back for the answer after its connection broke. */
   isKept(): boolean {
     return this.hasId;
   }
@@ -145,7 +145,7 @@ export class ResponseStream {
   }
 }
 
-/** Of a stream that ends with its connection; `onLeave` is called when that ends before. */
+/** The channel of a stream that ends with its connection; `onLeave` is called when that ends before. */
 export class PlainChannel implements EventChannel {
   private readonly queue: EventQueue;
   private readonly onLeave: () => void;
@@ -187,7 +187,7 @@ export class PlainChannel implements EventChannel {
   }
 }
 
-/** Whether the caller names event streams among what it accepts; any type (a plain client) is not enough. */
+/** True if the caller names event streams among what it accepts; any type (a plain client) is not enough. */
 export function acceptsEventStream(request: GatewayRequest): boolean {
   const accept = getHeader(request, 'accept') ?? '';
   // As nearly all clients write it: nothing has to be taken apart.
@@ -208,9 +208,9 @@ export interface EventQueue {
   push(event: string): void;
   /** Nothing more comes; what waits is still read. */
   end(): void;
-  /** Whether more waits for its reader than a slow one may keep in memory. */
+  /** True if more waits for its reader than a slow one may keep in memory. */
   isFull(): boolean;
-  /** Whether half of that would stay free with so many characters more. */
+  /** True if half of that would stay free with so many characters more. */
   hasRoomToSpare(characters: number): boolean;
   /** For one reader. When it leaves early, what waits and what comes is dropped. */
   readonly items: ReplyStream;
@@ -232,7 +232,7 @@ class WaitingEvents implements EventQueue, ReplyStream, AsyncIterator<string, un
   private waitingCharacters = 0;
   private hasEnded = false;
   private watcher: WaitingWatcher | undefined;
-  /** Of the reader's `next`, while there is nothing to read. */
+  /** Set by the reader's `next`, while there is nothing to read. */
   private resolveNext: ((result: NextEvent) => void) | undefined;
 
   constructor(onLeave: () => void) {

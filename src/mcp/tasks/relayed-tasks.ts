@@ -21,7 +21,7 @@ interface TaskPlace {
   readonly server: string;
   /** The tool that was called, as clients of its path see it. */
   readonly tool: string;
-  /** Of the server. */
+  /** The server's id. */
   readonly id: string;
 }
 
@@ -66,7 +66,7 @@ export const describeRelayed = (taskId: string, task: RelayedTask): JsonObject =
   taskId,
 });
 
-/** What a guard need not look at: of a handle nothing is the server's own text. */
+/** No guard need look at it: nothing in a handle is the server's own text. */
 export const describeHandle = (taskId: string, task: RelayedTask): JsonObject => {
   const { statusMessage: _, ...handle } = task;
   return { resultType: 'task', ...describeRelayed(taskId, handle) };
@@ -85,7 +85,7 @@ export async function guardTask(
   const asked = guards?.find('elicitation', target.item);
   const told = guards?.find('notifications', target.item);
   if (after === undefined && asked === undefined && told === undefined) return task;
-  // What a server says of its progress is no notification here: no guard could look at it.
+  // The status message of a server is no notification here: no guard could look at it.
   const { statusMessage: _, ...rest } = task;
   if (rest.result === undefined && rest.error === undefined) return rest;
   const { result, error, ...ended } = rest;

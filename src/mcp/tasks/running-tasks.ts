@@ -20,7 +20,7 @@ import type { TaskEnd, TaskRecord, TaskRecords } from './task-records.ts';
 interface TaskRuns {
   /** @throws GatewayError `internal_error` where the store does not answer. */
   start(task: Omit<NewTask, 'onOver'>): Promise<RunningTask>;
-  /** Whether a task runs that the replica of this name began. @throws where the store does not answer. */
+  /** True if a task runs that the replica of this name began. @throws where the store does not answer. */
   isRunning(key: string, replica: string): Promise<boolean>;
   /** Lets them end for so long; those that do not are ended. */
   close(graceMs: number): Promise<void>;
@@ -115,13 +115,13 @@ interface RunningEntry {
 // does comes from there.
 
 export interface RunningTask {
-  /** What it is doing, for people. */
+  /** Notes what it is doing, for people. */
   note(text: string): void;
   /** Resolves to the client's answers, by the keys of the questions. @throws GatewayError where the task ends before. */
   ask(questions: Readonly<Record<string, Question>>): Promise<JsonObject>;
   /** Resolves once that is written. What comes after the first end counts for nothing. */
   end(answer: Answer): Promise<void>;
-  /** Whether another replica, or its time, has ended it. */
+  /** Looks if another replica, or its time, has ended it. */
   look(): Promise<void>;
 }
 
@@ -129,7 +129,7 @@ interface NewTask {
   readonly key: string;
   readonly user: string | undefined;
   readonly record: TaskRecord;
-  /** Of its call. */
+  /** The signal of its call. */
   readonly signal: CancelSignal;
   /** Ends its work. */
   abort(): void;
@@ -289,7 +289,7 @@ function createRunningTask(
   };
 }
 
-/** What JSON cannot say is a failure of the tool. */
+/** A result that JSON cannot say is a failure of the tool. */
 function measure(result: object): number | GatewayError {
   try {
     return Buffer.byteLength(writeExactJson(toRawJson(result)));

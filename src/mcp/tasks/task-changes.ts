@@ -86,7 +86,7 @@ export function watchTask(
   let told = '';
   let isOver = false;
   async function look(): Promise<void> {
-    // What can be read no longer, or not now, is told no longer, or later.
+    // A task that can be read no longer, or not now, is told no longer, or later.
     const task = await read().catch(() => undefined);
     const { pollIntervalMs: _, ...state } = task ?? {};
     const text = writeExactJson(state);

@@ -31,7 +31,7 @@ export interface TaskRecord {
   readonly statusMessage?: string | undefined;
   /** That the client has not answered yet, by keys that each have one question only. */
   readonly questions: Readonly<Record<string, Question>>;
-  /** What the client answered. */
+  /** The client's answers. */
   readonly answers: JsonObject;
   /** Undefined while it runs. */
   readonly end?: TaskEnd | undefined;
@@ -240,11 +240,11 @@ const toRunEntry = (key: string) => ({ name: key, bytes: MIN_ENTRY_BYTES });
 const MAX_RUNNING = 8192;
 
 const MEBIBYTE = 1_048_576;
-/** Of results that are kept. */
+/** For results that are kept. */
 const USER_BYTES = 16 * MEBIBYTE;
 const ALL_BYTES = 128 * MEBIBYTE;
 
-/** Of a user, where it is one and 0 means no bound, and of all. */
+/** The budgets of a user, if there is one and its bound is not 0, and of all. */
 function createBudgets(
   keyPrefix: string,
   kind: 'running' | 'kept',
@@ -269,7 +269,7 @@ export const omit = <Value>(from: Readonly<Record<string, Value>>, keys: object)
 
 export const isEmpty = (value: object): boolean => Object.keys(value).length === 0;
 
-/** What fits no question is refused, and the task goes on waiting. */
+/** An answer that does not fit its question is refused, and the task goes on waiting. */
 export function findProblem({ questions }: TaskRecord, answered: JsonObject): string | undefined {
   for (const [key, answer] of Object.entries(answered)) {
     const question = questions[key];

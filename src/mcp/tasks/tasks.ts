@@ -54,11 +54,11 @@ import {
 
 /** A call that may go on as a task. */
 export interface TaskOffer extends CallTask {
-  /** What the client is answered, once it does. */
+  /** The answer to the client, once it does. */
   readonly created: Promise<JsonObject>;
   /** Resolves to the client's answers, by the keys of the questions. */
   ask(questions: Readonly<Record<string, Question>>): Promise<JsonObject>;
-  /** How the call ended, once it has begun as a task. */
+  /** Takes the end of the call, once it has begun as a task. */
   end(answer: Answer): Promise<void>;
 }
 

@@ -15,7 +15,7 @@ import type { GuardConfig } from '../guards/guard-config.ts';
 import type { AskWhom } from '../policy.ts';
 import type { RuleConfig } from '../rules/rule-config.ts';
 
-/** What somebody agrees to: this call of this user by this client, exactly as it will be sent. */
+/** The subject of an approval: this call of this user by this client, exactly as it will be sent. */
 export interface CallToApprove {
   /** Undefined without authentication: only a form can ask then. Users of `OIDC_ISSUER` have no issuer here. */
   readonly owner: Owner | undefined;
@@ -23,7 +23,7 @@ export interface CallToApprove {
   readonly view: string | undefined;
   /** `''` for the built-in catalogue. */
   readonly server: string;
-  /** By the server's own name. */
+  /** Named as the server does. */
   readonly tool: string;
   /** As clients of `/mcp` see it. */
   readonly name: string;
@@ -35,7 +35,7 @@ export interface CallToApprove {
   readonly digest: string;
 }
 
-/** Who decides a request that is kept: its user at the page of approvals, or an operator. */
+/** Decides a request that is kept: its user at the page of approvals, or an operator. */
 export type Approver = 'page' | 'operator';
 
 export type ApprovalDecision = 'approved' | 'refused';
@@ -51,7 +51,7 @@ export interface ApprovalRequest extends CallToApprove {
   readonly expiresAt: number;
 }
 
-/** Who decided, as the audit log names them. */
+/** The decider, as the audit log names it. */
 export interface DecidedBy {
   readonly kind: 'user' | 'operator' | 'guard';
   /** `sub`, or the name of the guard. */
@@ -66,16 +66,16 @@ export interface ApprovalObserver {
   used(call: CallToApprove, whom: AskedWhom): void;
 }
 
-/** How somebody was asked. */
+/** The way in which somebody was asked. */
 export type AskedWhom = 'form' | Approver;
 
-/** What has come of a round of questions (2026-07-28) in which a call was asked about. */
+/** The outcome of a round of questions (2026-07-28) in which a call was asked about. */
 export interface ApprovalRound {
   /** `form`: its answer is the decision. `page`: the user was led there. `approved`: it goes on after other questions. */
   readonly kind: 'form' | 'page' | 'approved';
-  /** Whom the rules wanted to be asked: where they ask others by now, or at another path, it is good for nothing. */
+  /** The one whom the rules wanted to be asked: where they ask others by now, or at another path, it is good for nothing. */
   readonly whom: AskWhom;
-  /** Of `page`: the request. */
+  /** For `page`: the request. */
   readonly requestId?: string | undefined;
 }
 
@@ -119,12 +119,12 @@ const MAX_ARGUMENTS = 65_536;
 
 interface CallFacts extends Pick<CallToApprove, 'owner' | 'clientId' | 'view' | 'name'> {
   readonly server: string;
-  /** By the server's own name. */
+  /** Named as the server does. */
   readonly tool: string;
   /** As the server wrote it. */
   readonly definition: unknown;
   readonly args: JsonObject;
-  /** What of `_meta` its server gets. */
+  /** The part of `_meta` that its server gets. */
   readonly meta: JsonObject | undefined;
 }
 
@@ -178,7 +178,7 @@ const SHORT = 80;
 
 // §27: what rules that ask need of the settings.
 
-/** Of a gateway that is about to serve. */
+/** Checks the file of a gateway that is about to serve. */
 export function findAskProblems(
   { rules = [], guards = [] }: AskingFile,
   config: Pick<Config, 'auth' | 'admin' | 'oauth'>,
@@ -196,7 +196,7 @@ interface AskingFile {
   readonly guards?: readonly Pick<GuardConfig, 'on'>[];
 }
 
-/** Whether users can log in at the gateway, and so decide at a page of its own. */
+/** True if users can log in at the gateway, and so decide at a page of its own. */
 export const hasApprovalsPage = ({ oauth }: Pick<Config, 'oauth'>): boolean =>
   oauth.mode === 'broker' && oauth.tokens.kind === 'gateway';
 

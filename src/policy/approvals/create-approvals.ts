@@ -45,7 +45,7 @@ export const isApprovalMessage = (value: unknown): value is ApprovalMessage =>
 const APPROVAL_SECONDS = 600;
 /** A call waits for its decision. */
 const WAIT_MS = 300_000;
-/** Of one session; no session is used for longer without a question. */
+/** For one session; no session is used for longer without a question. */
 const SESSION_SECONDS = 28_800;
 /** As long as the state of such a call is good (2026-07-28). */
 const ROUND_SECONDS = 3600;
@@ -152,7 +152,7 @@ export function createCallApprovals(
         if (known !== undefined && nameCall(known) === nameCall(call)) return known;
         const request = await create(call, approver);
         const isListed = await addToLists(request);
-        // Of many at the same moment all get the same.
+        // Many at the same moment all get the same.
         if (
           isListed &&
           (await store.compareAndSet(key, standing, request.id, 2 * APPROVAL_SECONDS))
@@ -258,7 +258,7 @@ interface Versioned {
   readonly version: number;
 }
 
-/** What opens was written by this code: no other check of its shape is needed. */
+/** Any record that opens was written by this code: no other check of its shape is needed. */
 function parseRecord<Value>(text: string, name: string): Value & Versioned {
   const record = JSON.parse(text) as Value & Versioned;
   checkRecordVersion(record.version, name);

@@ -12,12 +12,12 @@ import type { GuardCaller, GuardedItem, GuardPoint } from './guards.ts';
 export interface AskedMessage {
   readonly guard: string;
   readonly on: GuardPoint;
-  /** Of MCP: `tools/call` for a tool's arguments and for its result. */
+  /** The method of MCP: `tools/call` for a tool's arguments and for its result. */
   readonly method: string;
   readonly phase: GuardPhase;
   /** `''` for the built-in catalogue. */
   readonly server: string;
-  /** Of the tool or prompt as clients of `/mcp` see it, or the URI; left out where it is about a server as a whole. */
+  /** The name of the tool or prompt as clients of `/mcp` see it, or the URI; left out where it is about a server as a whole. */
   readonly name?: string | undefined;
   readonly value: unknown;
   readonly user?: AskedUser | undefined;
@@ -31,7 +31,7 @@ export interface AskedMessage {
 
 type GuardPhase = 'request' | 'response';
 
-/** Who calls: what the token says, never the token. */
+/** The caller: what the token says, never the token. */
 interface AskedUser {
   readonly sub: string;
   readonly issuer?: string | undefined;
@@ -101,7 +101,7 @@ const describeUser = ({
   groups,
 }: NonNullable<GuardCaller['user']>): AskedUser => ({ sub, issuer, email, groups });
 
-/** Of each point a value in which there is nothing, for who only asks whether a guard answers. */
+/** For each point a value in which there is nothing, to ask only whether a guard answers. */
 export const SAMPLES: Readonly<Record<GuardPoint, unknown>> = {
   'tools/list': { name: 'postern-check', inputSchema: { type: 'object' } },
   'tools/call': { name: 'postern-check', arguments: {} },
@@ -135,7 +135,7 @@ export const SAMPLES: Readonly<Record<GuardPoint, unknown>> = {
 };
 
 /**
- * What a guard says of a message. At once where it is at hand.
+ * Asks a guard about a message. Answers at once where that is at hand.
  *
  * @throws GuardFailure, TooMuchForGuard; and whatever else, which is a failure, too.
  */
@@ -143,7 +143,7 @@ export type AskGuard = (message: AskedMessage, asker: Asker) => Decision | Promi
 
 export interface Asker {
   readonly signal: CancelSignal | undefined;
-  /** Whose turn it is; undefined for what concerns nobody in particular. */
+  /** The user whose turn it is; undefined for what concerns nobody in particular. */
   readonly user: UserContext | undefined;
 }
 
@@ -162,7 +162,7 @@ export class GuardFailure extends Error {
 }
 
 /**
- * What a caller sent cannot be asked about: there is too much of it. It is refused whatever `onError` says, or everybody could
+ * A message of a caller cannot be asked about: there is too much of it. It is refused whatever `onError` says, or everybody could
  * have a guard fail that lets pass.
  */
 export class TooMuchForGuard extends Error {
@@ -223,7 +223,7 @@ function readMutation({ modified, payload }: JsonObject): Decision {
 const REQUESTS = { ofAll: 64, ofOne: 32 };
 const MAX_WAITING = 1_024;
 const MAX_WAITING_OF_ONE = 64;
-/** Of a message as JSON text. */
+/** For a message as JSON text. */
 const MAX_SENT_CHARACTERS = 4_194_304;
 /**
  * With all but ASCII escaped, as many write JSON. What is sent is well within the bounds of an answer, which may have all of it
@@ -237,7 +237,7 @@ const SENT_PROBLEMS = {
   values: `it has more than ${SENT_BOUNDS.values} values`,
 };
 
-/** Of an answer. */
+/** For an answer. */
 export const MAX_ANSWER_BYTES = 8_388_608;
 export const ANSWER_BOUNDS = { levels: 200, values: 500_000 };
 

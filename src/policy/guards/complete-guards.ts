@@ -6,7 +6,7 @@ import { quote } from '../../platform/text.ts';
 import type { GuardConfig, PlacedGuard } from './guard-config.ts';
 
 interface GuardCompletionDeps {
-  /** Of the file. `personalBy` is the member by which one is another for each user; undefined where it is the same for all. */
+  /** Servers of the file. `personalBy` is the member by which one is another for each user; undefined where it is the same for all. */
   readonly servers: readonly {
     readonly name: string;
     readonly personalBy: 'auth' | 'isolation' | undefined;

@@ -157,7 +157,7 @@ export type AskServer = (
   },
 ) => Promise<JsonObject>;
 
-/** How long a list of interceptors is gone by. */
+/** The time for which a list of interceptors is gone by. */
 const LIST_MS = 60_000;
 const MAX_PAGES = 20;
 

@@ -43,7 +43,7 @@ function toClaims({ issuer, email, groups }: NonNullable<AskedMessage['user']>):
   };
 }
 
-/** Of a notification its own method is the event. */
+/** The event of a notification is its own method. */
 export const nameEvent = (method: string, value: unknown): string =>
   method === 'notifications' && isObject(value) && typeof value.method === 'string'
     ? value.method
@@ -63,7 +63,7 @@ function toPayload({ method, value }: AskedMessage): unknown {
   return method === 'notifications' && isObject(value) ? value.params : value;
 }
 
-/** What takes the place of the message; a list from which the item was taken away refuses it. */
+/** Reads what takes the place of the message; a list from which the item was taken away refuses it. */
 export function readPayload(
   decision: Decision,
   { method, value }: Pick<AskedMessage, 'method' | 'value'>,
@@ -160,7 +160,7 @@ const looksAt = (hook: Hook, event: string, phase: string): boolean =>
   (hook.phase === 'both' || hook.phase === phase) &&
   hook.events.some((one) => one === '*' || one === event || one === `*/${phase}`);
 
-/** What several say one after the other, each of what the ones before made of it. */
+/** Asks several one after the other, each about what the ones before made of it. */
 export async function askInTurn<Asked>(
   all: readonly Asked[],
   value: unknown,

@@ -21,7 +21,7 @@ type ClientOfRuntime = Pick<Runtime, 'clock' | 'log'> & {
 
 const MAX_TOKENS = 10_000;
 
-/** Where nothing was noted: a token from elsewhere, or from before its client was needed. */
+/** For tokens of which nothing was noted: a token from elsewhere, or from before its client was needed. */
 const UNKNOWN_MS = 30_000;
 
 /**
@@ -36,7 +36,7 @@ export function createClientOf(
   // Outside of broker mode nothing was noted: what the token says is all that is known.
   if (ownClientId === undefined) return findClaimedClient;
 
-  /** By the SHA-256 of a token. */
+  /** Keyed by the SHA-256 of a token. */
   const remembered = createExpiringMap<Promise<string | undefined>>(MAX_TOKENS, clock.now);
   const warn = createWarnThrottle(clock, (error: unknown) => {
     log.warn(

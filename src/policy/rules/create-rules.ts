@@ -90,7 +90,7 @@ const NO_RULES: CompiledRules = {
   withOwnMemory: () => NO_RULES,
 };
 
-/** Of what no pattern fits. */
+/** For what no pattern fits. */
 const NO_PATTERN: Judgement = {
   decision: DENIED,
   pending: [],
@@ -98,12 +98,12 @@ const NO_PATTERN: Judgement = {
   pendingAsks: [],
 };
 
-/** What the rules say of an item to a caller, but for what depends on the arguments of the call. */
+/** The rules' judgement of an item for a caller, but for what depends on the arguments of the call. */
 interface Judgement {
   readonly decision: RuleDecision;
   /** Rules that say more, if the arguments fulfil them. */
   readonly pending: readonly AddressedRule[];
-  /** Who is asked whatever the arguments are. */
+  /** Asked whatever the arguments are. */
   readonly asked: Asked | undefined;
   /** Rules that ask somebody else before that one, if the arguments fulfil them. */
   readonly pendingAsks: readonly CompiledRule[];
@@ -177,7 +177,7 @@ function judgeAsked(
   return { asked, pendingAsks };
 }
 
-/** Of rules that ask the same one, the first says so. */
+/** Among rules that ask the same one, the first says so. */
 export function strengthen(
   asked: Asked | undefined,
   { ask, place }: Pick<CompiledRule, 'ask' | 'place'>,
@@ -232,7 +232,7 @@ function tellRounded(pending: readonly AddressedRule[], item: RuledItem): RuleDe
 const choose = (one: RuleDecision, other: RuleDecision): RuleDecision =>
   other.kind === 'allowed' || one.kind === 'denied' ? other : one;
 
-/** Whether the server says of the item what it said then. */
+/** True if the server says of the item what it said then. */
 const isAbout = ({ server, annotations }: Opinion, item: RuledItem): boolean =>
   server === item.server && hasSameMembers(annotations, item.annotations);
 

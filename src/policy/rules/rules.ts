@@ -14,9 +14,9 @@ import type { NamedFacts } from './when/inspect-expression.ts';
 
 /** One predicate decides list, call, get, read, completion, templates and subscriptions. */
 export interface Rules {
-  /** Whether any rule looks at the OAuth client, which then has to be known. */
+  /** True if any rule looks at the OAuth client, which then has to be known. */
   readonly needClient: boolean;
-  /** What the rules name of users. */
+  /** Facts of users that the rules name. */
   readonly namedFacts: NamedFacts;
   /** Before many items are decided on: works out what follows from the caller alone, and gives way to others. */
   prepareFor(caller: RuleCaller, work: Turns): Promise<void>;
@@ -31,10 +31,10 @@ export interface CompiledRules extends Rules {
   withOwnMemory(): Rules;
 }
 
-/** What may be seen, or used with these arguments. */
+/** An item to be seen, or used with these arguments. */
 export interface RuledItem extends PolicyItem {
   /**
-   * Of a call: `{}` where it has none. Undefined in lists, where a rule that looks at them counts as fulfilled.
+   * The arguments of a call: `{}` where it has none. Undefined in lists, where a rule that looks at them counts as fulfilled.
    * Resources have none: such a rule allows none.
    */
   readonly args: JsonObject | undefined;
@@ -49,7 +49,7 @@ export type RuleDecision =
       readonly rule?: string;
       /** In a list: arguments of the call decide whether it is. */
       readonly isByArgs?: boolean;
-      /** Who has to agree to a call before it runs (§27). */
+      /** The one who has to agree to a call before it runs (§27). */
       readonly ask?: AskWhom;
       /** `place` of the rule that asks. */
       readonly askRule?: string;
@@ -112,7 +112,7 @@ export function compileWho(who: RuleConfig['who']): Subject {
   };
 }
 
-/** What the token may be used for: `scope`, or `scp` of some providers, as text or as a list. */
+/** Reads what the token may be used for: `scope`, or `scp` of some providers, as text or as a list. */
 export function readScopes(user: UserContext | undefined): readonly string[] {
   const { scope, scp } = user?.claims ?? {};
   return [scope, scp].flatMap((claim) => {
@@ -156,11 +156,11 @@ export function parsePattern(pattern: string): Pattern {
 }
 
 interface CompiledMay {
-  /** Whether one of the patterns fits an item of that kind, by the text that it is compared by. */
+  /** True if one of the patterns fits an item of that kind, by the text that it is compared by. */
   fits(kind: ItemKind, text: string): boolean;
-  /** Whether one of them fits some tool or prompt whose name begins so. */
+  /** True if one of them fits some tool or prompt whose name begins so. */
   fitsSome(namesBegin: string): boolean;
-  /** Whether one of them is about resources. */
+  /** True if one of them is about resources. */
   readonly hasResources: boolean;
 }
 
@@ -195,7 +195,7 @@ export function decodeResource(uri: string): string | undefined {
 
 /** `decodeResource` that remembers what it found of texts that take long: a server may list thousands of them. */
 export function createDecodeResource(): (uri: string) => string | undefined {
-  /** By the SHA-256 of the decoded text. */
+  /** Keyed by the SHA-256 of the decoded text. */
   const known = createBoundedMap<string, boolean>(MAX_REMEMBERED);
 
   function findOut(decoded: string): boolean {
@@ -218,7 +218,7 @@ export function createDecodeResource(): (uri: string) => string | undefined {
 /** Undefined where it cannot be read, or is longer than what a pattern fits. */
 function decodeOnce(uri: string): string | undefined {
   if (uri.length > MAX_ENCODED_LENGTH) return undefined;
-  // Of `https://good.example%2F@other.example/` the host is other.example.
+  // The host of `https://good.example%2F@other.example/` is other.example.
   if (ENCODED_DELIMITER.test(AUTHORITY.exec(uri)?.[1] ?? '')) return undefined;
   const decoded = decode(uri);
   if (decoded === undefined || decoded.length > MAX_TEXT_LENGTH) return undefined;
@@ -237,7 +237,7 @@ const MAX_ENCODED_LENGTH = 6 * MAX_TEXT_LENGTH;
 /** Some 100 bytes each. */
 const MAX_REMEMBERED = 10_000;
 
-/** What stands between `://` and the path, with user name and port. */
+/** Matches what stands between `://` and the path, with user name and port. */
 const AUTHORITY = /^[^:/?#]*:[/\\]{2}([^/\\?#]*)/;
 /** `/`, `\\`, `?`, `#`, `@` and `:`. */
 const ENCODED_DELIMITER = /%(2f|5c|3f|23|40|3a)/i;

@@ -1,4 +1,4 @@
-// What a schema refuses in a value, in words by which a model can mend it.
+// Describes what a schema refuses in a value, in words by which a model can mend it.
 
 import type { ErrorObject } from 'ajv';
 import { isObject } from '../../../platform/json.ts';
@@ -9,9 +9,9 @@ import { quote } from '../../../platform/text.ts';
 interface Problem {
   /** JSON Pointer from the value. */
   readonly path: string;
-  /** Where in the schema. */
+  /** The place in the schema. */
   readonly schemaPath: string;
-  /** What follows the path in a line. */
+  /** Follows the path in a line. */
   readonly description: string;
 }
 
@@ -54,7 +54,7 @@ function collectProblems(subject: string, errors: readonly ErrorObject[]): reado
   return problems;
 }
 
-/** What was found just before by the schemas inside the error's keyword, or that they refer to. */
+/** Problems that were found just before by the schemas inside the error's keyword, or that they refer to. */
 function findInnerProblems(problems: readonly Problem[], error: ErrorObject): readonly Problem[] {
   const { instancePath, schemaPath, keyword, params } = error;
   const around = schemaPath.slice(0, schemaPath.lastIndexOf('/') + 1);
@@ -94,7 +94,7 @@ function toProblem(error: ErrorObject): Problem {
 
 const describeByAjv = ({ message }: ErrorObject): string => message ?? 'does not fit its schema';
 
-/** Where Ajv's own words leave out what is allowed. */
+/** For keywords of which Ajv's own words leave out what is allowed. */
 const DESCRIPTIONS: Readonly<Record<string, (error: ErrorObject) => string>> = {
   type: ({ params, data }) => `must be ${listTypes(params.type)}, not ${describeValue(data)}`,
   enum: ({ params }) => describeEnum(params.allowedValues),
@@ -117,7 +117,7 @@ function describeUnknownMember({ parentSchema, data }: ErrorObject, name: unknow
   return properties.length === 0 ? refused : `${refused}; it may have ${properties.join(', ')}`;
 }
 
-/** What the schema of an object says of one of its members. */
+/** Describes one member by the schema of its object. */
 function describeMember(schema: ErrorObject['parentSchema'], name: unknown): string | undefined {
   const member = isObject(schema?.properties) ? schema.properties[String(name)] : undefined;
   if (!isObject(member)) return undefined;
@@ -148,7 +148,7 @@ const escapePointer = (name: unknown): string =>
 const truncate = (words: string, length: number) =>
   words.length > length ? `${words.slice(0, length)}…` : words;
 
-// What is wrong with a schema itself, in words for its author.
+// Describes what is wrong with a schema itself, in words for its author.
 
 const TYPES = ['string', 'number', 'integer', 'boolean', 'object', 'array', 'null'] as const;
 
@@ -180,7 +180,7 @@ export function describeSchemaMistake(
   return `${place}; it ${[...new Set(descriptions)].join(', or ')}.`;
 }
 
-/** Of alternatives, the one that goes deepest is the one that was meant. */
+/** The alternative that goes deepest is the one that was meant. */
 function findDeepest(errors: readonly ErrorObject[]): ErrorObject | undefined {
   const countSegments = ({ instancePath }: ErrorObject) => instancePath.split('/').length;
   return [...errors].sort((one, other) => countSegments(other) - countSegments(one))[0];
@@ -191,7 +191,7 @@ const findNearestType = (text: string): string | undefined =>
   (text.length > 1 ? TYPES.find((type) => type.startsWith(text.toLowerCase())) : undefined) ??
   findNearestName(text, TYPES);
 
-/** Where a keyword stands that nobody knows, and which was meant; undefined when it is not there. */
+/** Says where a keyword stands that nobody knows, and which was meant; undefined when it is not there. */
 export function describeUnknownKeyword(
   owner: string,
   schema: object,
@@ -214,7 +214,7 @@ const SCHEMA_MAPS: ReadonlySet<string> = new Set([
   'dependencies',
   'dependentSchemas',
 ]);
-/** What stands below is no schema. */
+/** Nothing below these is a schema. */
 const VALUE_KEYWORDS: ReadonlySet<string> = new Set(['enum', 'const', 'default', 'examples']);
 
 function findPath(

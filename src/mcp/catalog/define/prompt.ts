@@ -8,12 +8,12 @@ import { checkMembers, describeType } from './check-members.ts';
 /** Made by {@link definePrompt}. */
 export interface Prompt {
   readonly description: PromptDescription;
-  /** What is wrong with the arguments, naming one; undefined when they fit. */
+  /** Says what is wrong with the arguments, naming one; undefined when they fit. */
   findProblem(args: Arguments): string | undefined;
   get(args: Arguments, context: Context): Promise<PromptResult>;
-  /** By argument. */
+  /** Keyed by argument. */
   readonly completers: Completers;
-  /** Whether an argument has `complete`; those with `values` are completed beside. */
+  /** True if an argument has `complete`; those with `values` are completed beside. */
   readonly hasCompletion: boolean;
 }
 

@@ -31,7 +31,7 @@ export interface ResourceTemplate {
     context: Context,
   ): Promise<ResourceContent | undefined>;
   readonly completers: Completers;
-  /** Whether a variable has `complete`. */
+  /** True if a variable has `complete`. */
   readonly hasCompletion: boolean;
 }
 
@@ -75,7 +75,7 @@ export function defineResource(
 export function defineResourceTemplate<const Template extends string>(
   template: ResourceTemplateDescription & {
     readonly uriTemplate: Template;
-    /** By variable. */
+    /** Keyed by variable. */
     readonly complete?: {
       readonly [Name in VariableIn<Template>]?: Complete<VariableIn<Template>>;
     };

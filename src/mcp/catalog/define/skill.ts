@@ -29,11 +29,11 @@ export interface Skill {
   readonly files: readonly Resource[];
 }
 
-/** What {@link defineSkill} takes. */
+/** The argument of {@link defineSkill}. */
 export interface SkillDefinition {
   /** The folder with the `SKILL.md`; a path is relative to where the program was started. */
   readonly folder: string | URL;
-  /** What its URI has before its name: with `acme/billing` it is `skill://acme/billing/refunds/SKILL.md`. */
+  /** The part of its URI before its name: with `acme/billing` it is `skill://acme/billing/refunds/SKILL.md`. */
   readonly prefix?: string;
 }
 
@@ -99,7 +99,7 @@ function resolveFolder(folder: unknown): string {
   );
 }
 
-/** What needs no encoding in a URI, at whatever place. */
+/** A name that needs no encoding in a URI, at whatever place. */
 const SEGMENT = /^(?!\.{1,2}$)[A-Za-z0-9._~-]{1,100}$/;
 
 function readPrefix(prefix: unknown): readonly string[] {
@@ -155,7 +155,7 @@ function readSkillFiles(folder: string): readonly ReadFile[] {
   }
 
   function addFile(segments: readonly string[], entry: Dirent, path: string): void {
-    // Where a link leads may be anywhere, and another place tomorrow.
+    // A link may lead anywhere, and to another place tomorrow.
     if (!entry.isFile()) throw new DefinitionError(`${path}: this is no file. Put a copy here.`);
     if (files.length === MAX_FILES) {
       throw new DefinitionError(

@@ -46,7 +46,7 @@ const closeUp: Read = (text) => text.replace(IN_ADDRESS, '');
 const closeUpAddresses: Read = (text) =>
   /[\t\n\r]/.test(text) ? text.replace(PLACES, closeUp) : text;
 
-/** Where an address may begin: an attribute of HTML, a destination of Markdown, CSS; and a scheme that is in pieces, anywhere. */
+/** Places where an address may begin: an attribute of HTML, a destination of Markdown, CSS; and a scheme that is in pieces, anywhere. */
 const PLACES = new RegExp(
   [
     /=\s*(?:"[^"]*|'[^']*)/,

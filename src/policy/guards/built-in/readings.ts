@@ -23,7 +23,7 @@ const decodePercent: Read = (text) =>
 /** CommonMark "Backslash escapes". */
 const unescapeMarkdown: Read = (text) => text.replace(/\\([!-/:-@[-`{-~])/g, '$1');
 
-/** By its number, or by its name where it is one of ASCII. */
+/** Reads each by its number, or by its name where it is one of ASCII. */
 const decodeHtml: Read = (text) =>
   text.replace(CHARACTER, (_, decimal, hex, name, old) => {
     if (decimal !== undefined) return toCharacter(decimal, 10);

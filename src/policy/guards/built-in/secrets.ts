@@ -16,11 +16,11 @@ export const createSecretsGuard = (action: GuardAction, run: RunWork = createRun
     run,
   );
 
-// How they look, as the providers themselves say. Each begins with a text by which it is found without trying an expression at
+// Their forms, as the providers themselves say. Each begins with a text by which it is found without trying an expression at
 // every character, and no part of an expression repeats another without a bound.
 
 interface SecretPattern {
-  /** What is written in its place, as `[redacted:github-token]`. */
+  /** Written in its place, as `[redacted:github-token]`. */
   readonly name: string;
   /** One of these is in each such secret; in lower case where the expression looks at no case. */
   readonly marks: readonly string[];
@@ -174,7 +174,7 @@ function findSecrets(text: string): readonly Found[] {
 const findAll = (text: string, { name, expression }: SecretPattern): readonly Found[] =>
   [...text.matchAll(expression)].map(({ 0: match, index, groups }) => {
     const secret = groups?.secret ?? match;
-    // What stands before a secret may be the same text by chance, what stands behind it is too short.
+    // The text before a secret may be the same by chance, the text behind it is too short.
     const start = index + match.lastIndexOf(secret);
     return { start, end: start + secret.length, name };
   });

@@ -18,11 +18,11 @@ export interface Found {
 interface TextGuard {
   /** In their order. None is longer than `OVERLAP`. */
   find(text: string, form: Form): readonly Found[];
-  /** What is written in its place. */
+  /** Written in its place. */
   toMark(name: string): string;
   /** The guard's words, where it refuses. */
   tell(found: ReadonlySet<string>): string;
-  /** What readers of a text do at the end, by the name of the member that has it. */
+  /** The last step of readers of a text, by the name of the member that has it. */
   findLast?(name: string): Read;
 }
 
@@ -55,7 +55,7 @@ function redact(
     : redactParts(guard, text, name, form, found);
 }
 
-/** What escapes are made of, and what `findLast` looks at. */
+/** Characters of escapes, and those that `findLast` looks at. */
 const SPECIAL = /[\\%&\t\n\r]/;
 
 function* redactParts(
@@ -83,13 +83,13 @@ function* redactParts(
     }
   }
   for (const one of [...hidden, ...shown.map((each) => each.name)]) found.add(one);
-  // Where it stands in the text itself is not known.
+  // Its place in the text itself is not known.
   return hidden.size > 0
     ? [...new Set([...hidden].map(guard.toMark))].join(' ')
     : replaceAll(text, shown, guard.toMark);
 }
 
-/** What a reading has beyond what stands in the text itself: in other words, or left where that has been replaced. */
+/** Finds what a reading has beyond what stands in the text itself: in other words, or left where that has been replaced. */
 function findHidden(
   { find, toMark }: TextGuard,
   part: string,
@@ -104,7 +104,7 @@ function findHidden(
   return [...others, ...find(read(replaceAll(part, known, toMark)), form)];
 }
 
-/** Of what overlaps the first counts, for all of it. */
+/** The first of what overlaps counts, for all of it. */
 function replaceAll(text: string, all: readonly Found[], toMark: TextGuard['toMark']): string {
   let replaced = '';
   let copied = 0;
@@ -120,7 +120,7 @@ function replaceAll(text: string, all: readonly Found[], toMark: TextGuard['toMa
 const PART = 40_960;
 /** More than the longest that is looked for. */
 const OVERLAP = 24_576;
-/** By which it is told whether something begins there. */
+/** Enough to tell whether something begins there. */
 const BEFORE = 64;
 /** White space that readers of addresses pass over, so that what stands around it could be in two parts. */
 const GAP = /(?<!\s)\s{4096,}/g;
@@ -129,10 +129,10 @@ const AROUND_CUT = 1_024;
 const BOUNDARY = /[\s"'<>()][^\s"'<>()]*$/;
 
 interface Part {
-  /** What begins between `start` and `end` is this part's. */
+  /** Anything that begins between `start` and `end` is this part's. */
   readonly start: number;
   readonly end: number;
-  /** Where `part` begins in the whole text. */
+  /** The place of `part` in the whole text. */
   readonly from: number;
   readonly part: string;
 }

@@ -7,14 +7,14 @@ import { isObject } from '../../../platform/json.ts';
 import { findNearestName } from '../../../platform/nearest-name.ts';
 import { quote } from '../../../platform/text.ts';
 
-/** What of a variable is looked at: all of it, or these members and what of each. */
+/** The part of a variable that is looked at: all of it, or these members and what of each. */
 export type Lookup = 'all' | Map<string, Lookup>;
 
-/** What rules name of users: members of `user`. Who names all claims names none of them. */
+/** Members of `user` that rules name. A rule that names all claims names none of them. */
 export type NamedFacts = ReadonlyMap<string, Lookup>;
 
 interface Inspection {
-  /** What is looked at of each variable that is named. */
+  /** The part that is looked at of each variable that is named. */
   readonly lookups: ReadonlyMap<VariableName, Lookup>;
   /** Regular expressions that texts are compared with. */
   readonly patterns: readonly string[];
@@ -32,7 +32,7 @@ const VARIABLES = {
   args: undefined,
 } as const;
 
-/** What takes no longer than its operands are long. */
+/** Functions that take no longer than their operands are long. */
 const FUNCTIONS: ReadonlySet<string> = new Set([
   ...['_&&_', '_||_', '!_', '_?_:_', '@not_strictly_false', '_[_]', '@in'],
   ...['_==_', '_!=_', '_<_', '_<=_', '_>_', '_>=_', '_+_', '_-_', '_*_', '_/_', '_%_', '-_'],
@@ -45,7 +45,7 @@ const FUNCTION_NAMES = [...FUNCTIONS, 'has', 'all', 'exists', 'exists_one'].filt
 
 const MAX_DEPTH = 64;
 
-/** Where in the expression something stands. */
+/** A place in the expression. */
 interface Place {
   /** The variables of the loop around it. */
   readonly loop: readonly string[] | undefined;
@@ -160,9 +160,9 @@ function suggest(name: string, known: readonly string[]): string {
   return nearest === undefined ? '' : ` Did you mean ${nearest}?`;
 }
 
-// What an expression looks at, as values of CEL: only that, and only so much.
+// Values of CEL for an expression: only what it looks at, and only so much.
 
-/** How much may be looked at. */
+/** Bounds of what may be looked at. */
 export interface Bounds {
   /** Objects, lists, texts, numbers and so on. */
   readonly values: number;
@@ -170,7 +170,7 @@ export interface Bounds {
   readonly characters: number;
 }
 
-/** What a value of JSON becomes: an object only has the members that it has itself. */
+/** A value of JSON for CEL: an object only has the members that it has itself. */
 export type CelValue = string | number | boolean | null | CelValue[] | Map<string, CelValue>;
 
 /** @throws Error where there is more than the bounds allow. */

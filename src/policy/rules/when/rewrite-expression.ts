@@ -1,4 +1,4 @@
-// What the gateway understands otherwise than the library, put into an expression in place of what stands there; and what
+// Functions that the gateway understands otherwise than the library, put into an expression in place of what stands there; and what
 // depends on the caller alone, taken out of it: that is the same for each of ten thousand tools.
 
 import {
@@ -49,7 +49,7 @@ function chooseFunction({ function: name, args: [, container] }: FunctionCall): 
   return STRICT_OPERATORS.get(name) ?? name;
 }
 
-/** Of an argument, the caller could send an object in place of a list, and nothing would be in it. */
+/** For an argument, the caller could send an object in place of a list, and nothing would be in it. */
 function mayBeObject(container: Expression): boolean {
   const [variable, ...members] = readPath(container) ?? [];
   return variable === 'args' ? members.length === 0 : variable === 'user' || variable === 'tool';
@@ -77,7 +77,7 @@ function takeCallerParts(root: Expression): readonly CallerPart[] {
   return taken;
 }
 
-/** Whether it names what the caller is, and nothing else. */
+/** True if it names what the caller is, and nothing else. */
 function isOfCaller(expression: Expression): boolean {
   const names = [...listNames(expression, [])];
   return names.length > 0 && names.every((name) => name === 'user' || name === 'client');
@@ -126,18 +126,18 @@ const createText = (id: bigint, text: string): Expression => ({
 // `in` look at the names of an object. The caller chooses the kind, and a server may read "true" as true: so `args.force != true`
 // would hold for what forces. Here what compares unlike kinds fails, and with it the expression. All numbers are of one kind.
 
-/** By the operator that each stands for. No expression can name them: `@` is no part of a name. */
+/** Keyed by the operator that each stands for. No expression can name them: `@` is no part of a name. */
 const STRICT_OPERATORS: ReadonlyMap<string, string> = new Map([
   ['_==_', '@equals'],
   ['_!=_', '@differs'],
   ['@in', '@among'],
 ]);
 
-/** Whether an object has a member; also one that is `null`, which the library takes for missing. Of what is no object it fails. */
+/** True if an object has a member; also one that is `null`, which the library takes for missing. Of what is no object it fails. */
 const HAS = '@has';
 /** `in` of what is always an object, or chosen by nobody who calls: of objects by their names. */
 const IN_ANY = '@contains';
-/** What a loop goes over. */
+/** The list that a loop goes over. */
 const LIST = '@list';
 
 const { BOOL, DYN, STRING } = CelScalar;
