@@ -18,7 +18,7 @@ export function readAnswers<Requests extends ClientRequests>(
 ): Answers<Requests> {
   const answers = Object.entries(requests).map(([key, request]) => {
     const answer = received[key];
-    const problem = findAnswerProblem(request, answer);
+    const problem = findClientAnswerProblem(request, answer);
     if (problem !== undefined) failAnswer(key, problem);
     return [key, answer];
   });
@@ -29,7 +29,7 @@ const failAnswer = (key: string, problem: string): never =>
   fail('invalid_params', { details: `The client's answer "${key.slice(0, 100)}" ${problem}` });
 
 /** Says what is wrong with the answer to one question; undefined where it fits. */
-export function findAnswerProblem(
+export function findClientAnswerProblem(
   { method, params }: { readonly method: string; readonly params: object },
   answer: unknown,
 ): string | undefined {

@@ -11,7 +11,7 @@ import { findText } from '../../platform/noted-json.ts';
 import type { RequestId } from '../../protocol/json-rpc.ts';
 import type { Method } from '../../protocol/methods.ts';
 import type { CacheHint } from '../catalog/content.ts';
-import { isToolError, readWords } from '../catalog/define/tool.ts';
+import { isToolError, readFailure } from '../catalog/define/tool.ts';
 
 export type Outcome =
   | { readonly kind: 'success'; readonly result: MethodResult }
@@ -73,7 +73,7 @@ export function judgeThrown(
     return toFailure('method_failed', { cause: thrown, facts: getStackFacts(thrown) });
   }
   if (isToolError(thrown)) {
-    return { kind: 'tool_error', result: { result: toErrorResult(readWords(thrown)) } };
+    return { kind: 'tool_error', result: { result: toErrorResult(readFailure(thrown)) } };
   }
   // The message may have secrets, such as an address with a password: it is for the log alone.
   const reference = generateReference();

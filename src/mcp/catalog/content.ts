@@ -145,7 +145,7 @@ function adaptKind(version: string, content: Content): Content {
 // §2.4, §2.6, §2.7: how tools, prompts and resources are listed.
 
 /** Members that every entry of a list may have beside its name. */
-export interface Described {
+export interface DescribedEntry {
   /** For people; the name is for programs. */
   readonly title?: string;
   readonly description: string;
@@ -185,7 +185,7 @@ export interface ToolAnnotations {
 }
 
 /** §2.4. */
-export interface ToolDescription extends Described {
+export interface ToolDescription extends DescribedEntry {
   readonly name: string;
   readonly inputSchema: ObjectSchema;
   readonly outputSchema?: ObjectSchema;
@@ -201,7 +201,7 @@ export interface MirroredParam {
 }
 
 /** §2.6. */
-export interface PromptDescription extends Described {
+export interface PromptDescription extends DescribedEntry {
   readonly name: string;
   readonly arguments: readonly {
     readonly name: string;
@@ -211,7 +211,7 @@ export interface PromptDescription extends Described {
 }
 
 /** §2.7. */
-export interface ResourceDescription extends Described {
+export interface ResourceDescription extends DescribedEntry {
   readonly uri: string;
   readonly name: string;
   readonly mimeType: string;
@@ -245,7 +245,7 @@ export interface SkillFile {
 }
 
 /** Resources whose URIs follow a pattern (RFC 6570). */
-export interface ResourceTemplateDescription extends Described {
+export interface ResourceTemplateDescription extends DescribedEntry {
   readonly uriTemplate: string;
   readonly name: string;
   readonly mimeType?: string;

@@ -14,12 +14,12 @@ import type { Guard, GuardedMessage } from '../../policy/guards/guards.ts';
 import type { ItemKind } from '../../protocol/list-kinds.ts';
 import type { CallContext } from '../calls/context.ts';
 import { toErrorResult } from '../calls/outcome.ts';
-import { isToolError, readWords } from '../catalog/define/tool.ts';
+import { isToolError, readFailure } from '../catalog/define/tool.ts';
 import type { Target } from '../catalog/served-catalog.ts';
 import { URL_REQUIRED } from './ask-to-open.ts';
 import { findAskedProblem, findResultProblem, passGuard } from './message-guards.ts';
 
-interface GuardEndDeps {
+interface GuardedEnd {
   readonly after: Guard | undefined;
   readonly asked: Guard | undefined;
   readonly target: Target;
@@ -30,11 +30,11 @@ interface GuardEndDeps {
 /** The message of a failed tool of an author is a result like any other. @throws what was thrown otherwise. */
 export function toToolError(kind: ItemKind, thrown: unknown): object {
   if (kind !== 'tool' || !isToolError(thrown)) throw thrown;
-  return toErrorResult(readWords(thrown));
+  return toErrorResult(readFailure(thrown));
 }
 
 /** @throws CallStopped where a guard refuses it; else what the call throws. */
-export async function guardEnd(running: Promise<object>, deps: GuardEndDeps): Promise<object> {
+export async function guardEnd(running: Promise<object>, deps: GuardedEnd): Promise<object> {
   let result: object;
   try {
     result = await running;
@@ -54,7 +54,7 @@ const isTaskOfServer = ({ task }: Pick<CallContext, 'task'>, result: object): bo
 async function guardResult(
   given: object,
   after: Guard,
-  { target, message }: GuardEndDeps,
+  { target, message }: GuardedEnd,
 ): Promise<object> {
   const result = toReadInOneWay(given);
   // The time for which a resource may be kept is the gateway's own note.
@@ -100,7 +100,7 @@ const findStructureProblem = (target: Target, changed: unknown): string | undefi
   isObject(changed) && changed.isError !== true ? target.findResultProblem?.(changed) : undefined;
 
 /** The error of a server goes to the client as it is. An error of the gateway itself has nothing of a server. */
-async function guardThrown(thrown: unknown, deps: GuardEndDeps): Promise<never> {
+async function guardThrown(thrown: unknown, deps: GuardedEnd): Promise<never> {
   if (!(thrown instanceof GatewayError) || thrown.failure.jsonRpc === undefined) throw thrown;
   const { key, failure } = thrown;
   const asked = await guardUrlQuestions(failure.jsonRpc ?? NO_ERROR, deps);
@@ -114,7 +114,7 @@ const NO_ERROR: JsonRpcErrorObject = { code: -32603, message: 'Internal error' }
 async function guardError(
   error: JsonRpcErrorObject,
   after: Guard,
-  { target, message }: GuardEndDeps,
+  { target, message }: GuardedEnd,
 ): Promise<JsonRpcErrorObject> {
   const passed = await passGuard(after, {
     value: { error },
@@ -137,7 +137,7 @@ function readError(value: unknown): JsonRpcErrorObject | undefined {
 
 async function guardUrlQuestions(
   error: JsonRpcErrorObject,
-  { asked, message }: GuardEndDeps,
+  { asked, message }: GuardedEnd,
 ): Promise<JsonRpcErrorObject> {
   const { code, data } = error;
   if (asked === undefined || code !== URL_REQUIRED) return error;

@@ -26,7 +26,7 @@ import {
 import { createShortStreams, type ShortStream } from './short-streams.ts';
 import { createKeptSaving, KEPT_MS, type StoredStreams } from './stored-streams.ts';
 
-export interface StreamOptions {
+export interface NewKeptStream {
   readonly sessionId: string;
   /** As `nameOwner` has it; undefined without authentication. */
   readonly user: string | undefined;
@@ -41,7 +41,7 @@ export interface StreamOptions {
 
 export interface KeptStreams {
   /** A stream that is sent for the first time. */
-  start(options: StreamOptions): EventChannel;
+  start(options: NewKeptStream): EventChannel;
   /** A stream of the session that is kept here. */
   find(sessionId: string, name: string): KeptStream | undefined;
   /** Sends what came after the position, and what comes, on a connection of its own: the one before is over. */

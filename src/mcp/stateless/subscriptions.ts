@@ -16,7 +16,7 @@ import type { CallContext } from '../calls/context.ts';
 import { renderResponse, type StreamResponse, toErrorAnswer } from '../calls/outcome.ts';
 import type { IdentifiedCaller } from '../catalog/served-catalog.ts';
 import type {
-  NotificationStreamOptions,
+  NewNotificationStream,
   NotificationStreams,
 } from '../streaming/notification-streams.ts';
 import type { KeepStream } from '../streaming/response-stream.ts';
@@ -60,7 +60,7 @@ export function createOpenSubscription(
       ...(uris.size > 0 && { resourceSubscriptions: [...uris] }),
       ...(watched.taskIds.length > 0 && { taskIds: watched.taskIds }),
     };
-    const options: NotificationStreamOptions = {
+    const options: NewNotificationStream = {
       user: caller.user,
       lastMessage: { jsonrpc: '2.0', result, id },
       listen(stream) {

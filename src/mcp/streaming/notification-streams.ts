@@ -23,7 +23,7 @@ export interface NotificationStream {
   end(): void;
 }
 
-export interface NotificationStreamOptions {
+export interface NewNotificationStream {
   /** Undefined without authentication. */
   readonly user: UserContext | undefined;
   /**
@@ -41,7 +41,7 @@ export interface NotificationStreams {
   /**
    * @throws GatewayError `too_many_streams` for its user, or for the process; `token_revoked`; what `listen` throws.
    */
-  open(options: NotificationStreamOptions): NotificationStream;
+  open(options: NewNotificationStream): NotificationStream;
   /** Ends the connections of all: a process that stops must not wait for them. */
   disconnect(): void;
   /** Ends those, too, that were kept for clients that come back. */
@@ -168,7 +168,7 @@ class OpenStream implements NotificationStream {
   }
 
   /** @throws what `listen` throws. */
-  begin(listen: NotificationStreamOptions['listen']): void {
+  begin(listen: NewNotificationStream['listen']): void {
     try {
       this.stopListening = listen(this);
       this.channel.begin();

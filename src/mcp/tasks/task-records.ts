@@ -14,7 +14,7 @@ import {
   RECORD_VERSION,
 } from '../../store/keys.ts';
 import { MIN_ENTRY_BYTES } from '../../store/store.ts';
-import { findAnswerProblem } from '../calls/client-answers.ts';
+import { findClientAnswerProblem } from '../calls/client-answers.ts';
 import type { Question } from '../control/message-guards.ts';
 
 export interface TaskRecord {
@@ -273,7 +273,7 @@ export const isEmpty = (value: object): boolean => Object.keys(value).length ===
 export function findProblem({ questions }: TaskRecord, answered: JsonObject): string | undefined {
   for (const [key, answer] of Object.entries(answered)) {
     const question = questions[key];
-    const problem = question && findAnswerProblem(question, answer);
+    const problem = question && findClientAnswerProblem(question, answer);
     if (problem !== undefined) {
       return `params.inputResponses "${key.slice(0, 100)}" ${problem}`;
     }

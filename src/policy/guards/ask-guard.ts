@@ -139,9 +139,9 @@ export const SAMPLES: Readonly<Record<GuardPoint, unknown>> = {
  *
  * @throws GuardFailure, TooMuchForGuard; and whatever else, which is a failure, too.
  */
-export type AskGuard = (message: AskedMessage, asker: Asker) => Decision | Promise<Decision>;
+export type AskGuard = (message: AskedMessage, asker: GuardTurn) => Decision | Promise<Decision>;
 
-export interface Asker {
+export interface GuardTurn {
   readonly signal: CancelSignal | undefined;
   /** The user whose turn it is; undefined for what concerns nobody in particular. */
   readonly user: UserContext | undefined;

@@ -34,8 +34,8 @@ import {
   askInTurn,
   type Interceptor,
   nameEvent,
+  readInterceptorPayload,
   readInterceptors,
-  readPayload,
   selectInterceptors,
   toInvocation,
 } from './interceptors.ts';
@@ -60,7 +60,7 @@ export function createHttpGuard(
     });
     return line
       .run(() => send(body, traceparent, signal), user, signal)
-      .then((answer) => readPayload(readAnswer(answer), message));
+      .then((answer) => readInterceptorPayload(readAnswer(answer), message));
   };
 
   async function send(
@@ -233,7 +233,7 @@ export function createMcpGuard(
       user,
       signal,
     );
-    const decision = readPayload(readAnswer(readExact(answer)), message);
+    const decision = readInterceptorPayload(readAnswer(readExact(answer)), message);
     return isAudit ? PASS : decision;
   }
 

@@ -64,7 +64,7 @@ function toPayload({ method, value }: AskedMessage): unknown {
 }
 
 /** Reads what takes the place of the message; a list from which the item was taken away refuses it. */
-export function readPayload(
+export function readInterceptorPayload(
   decision: Decision,
   { method, value }: Pick<AskedMessage, 'method' | 'value'>,
 ): Decision {

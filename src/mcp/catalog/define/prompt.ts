@@ -2,7 +2,7 @@
 import { DefinitionError } from '../../../errors/gateway-error.ts';
 import { isObject } from '../../../platform/json.ts';
 import type { Arguments, Context } from '../catalog.ts';
-import type { Described, PromptDescription, PromptResult } from '../content.ts';
+import type { DescribedEntry, PromptDescription, PromptResult } from '../content.ts';
 import { checkMembers, describeType } from './check-members.ts';
 
 /** Made by {@link definePrompt}. */
@@ -56,7 +56,7 @@ type PromptArguments<All extends readonly PromptArgument[]> = {
  * @throws DefinitionError at once, when a member is missing or not known.
  */
 export function definePrompt<const All extends readonly PromptArgument[]>(
-  prompt: Described & {
+  prompt: DescribedEntry & {
     readonly name: string;
     /** None, when left out. */
     readonly arguments?: All;

@@ -5,7 +5,7 @@ import type { Arguments, Context } from '../catalog.ts';
 import type { FromJsonSchema } from '../client-requests.ts';
 import type {
   Content,
-  Described,
+  DescribedEntry,
   MirroredParam,
   ObjectSchema,
   ToolAnnotations,
@@ -130,7 +130,7 @@ const MEMBERS = {
 } as const;
 
 /** The argument of {@link defineTool}. */
-export interface ToolDefinition<Input, Output, Prepared = undefined> extends Described {
+export interface ToolDefinition<Input, Output, Prepared = undefined> extends DescribedEntry {
   readonly name: string;
   readonly inputSchema: Input;
   readonly outputSchema?: Output;
@@ -251,4 +251,4 @@ export class ToolError extends Error {
 export const isToolError = (thrown: unknown): thrown is Error =>
   thrown instanceof Error && MARK in thrown;
 
-export const readWords = ({ message }: Error): string => String(message).slice(0, MAX_WORDS);
+export const readFailure = ({ message }: Error): string => String(message).slice(0, MAX_WORDS);

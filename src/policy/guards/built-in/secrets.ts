@@ -3,7 +3,7 @@
 import type { AskGuard } from '../ask-guard.ts';
 import type { GuardAction } from '../guard-config.ts';
 import { createRunWork, type RunWork } from './run-work.ts';
-import { createTextGuard, type Found } from './text-guard.ts';
+import { createTextGuard, type FoundText } from './text-guard.ts';
 
 export const createSecretsGuard = (action: GuardAction, run: RunWork = createRunWork()): AskGuard =>
   createTextGuard(
@@ -160,9 +160,9 @@ const SECRET_PATTERNS: readonly SecretPattern[] = [
 
 /** Shorter texts are no key of any provider. */
 const MIN_LENGTH = 16;
-const NONE: readonly Found[] = [];
+const NONE: readonly FoundText[] = [];
 
-function findSecrets(text: string): readonly Found[] {
+function findSecrets(text: string): readonly FoundText[] {
   if (text.length < MIN_LENGTH) return NONE;
   const stems = findStems(text);
   if (stems.size === 0) return NONE;
@@ -171,7 +171,7 @@ function findSecrets(text: string): readonly Found[] {
     .sort((a, b) => a.start - b.start);
 }
 
-const findAll = (text: string, { name, expression }: SecretPattern): readonly Found[] =>
+const findAll = (text: string, { name, expression }: SecretPattern): readonly FoundText[] =>
   [...text.matchAll(expression)].map(({ 0: match, index, groups }) => {
     const secret = groups?.secret ?? match;
     // The text before a secret may be the same by chance, the text behind it is too short.

@@ -5,11 +5,11 @@ import { isObject } from '../../../platform/json.ts';
 import type { AskGuard } from '../ask-guard.ts';
 import { type Decision, PASS } from '../ask-guard.ts';
 import type { GuardAction } from '../guard-config.ts';
-import { listReadings, type Read, type Reading } from './readings.ts';
-import { A_VALUE, type RunWork, type Work } from './run-work.ts';
+import { listReadings, type Reading, type ReadText } from './readings.ts';
+import { A_VALUE, type RunWork, type Steps } from './run-work.ts';
 
 /** Something in a text that may not go through. */
-export interface Found {
+export interface FoundText {
   readonly start: number;
   readonly end: number;
   readonly name: string;
@@ -17,17 +17,17 @@ export interface Found {
 
 interface TextGuard {
   /** In their order. None is longer than `OVERLAP`. */
-  find(text: string, form: Form): readonly Found[];
+  find(text: string, form: Form): readonly FoundText[];
   /** Written in its place. */
   toMark(name: string): string;
   /** The guard's words, where it refuses. */
   tell(found: ReadonlySet<string>): string;
   /** The last step of readers of a text, by the name of the member that has it. */
-  findLast?(name: string): Read;
+  findLast?(name: string): ReadText;
 }
 
 export function createTextGuard(guard: TextGuard, action: GuardAction, run: RunWork): AskGuard {
-  function* judge(value: unknown): Work<Decision> {
+  function* judge(value: unknown): Steps<Decision> {
     const found = new Set<string>();
     const redacted = yield* mapTexts(value, (text, name, form) =>
       redact(guard, text, name, form, found),
@@ -47,7 +47,7 @@ function redact(
   name: string,
   form: Form,
   found: Set<string>,
-): string | Work<string> {
+): string | Steps<string> {
   // Most texts are short, and read in one way.
   const isAsItStands = text.length <= PART && !SPECIAL.test(text);
   return isAsItStands && guard.find(text, form).length === 0
@@ -64,8 +64,8 @@ function* redactParts(
   name: string,
   form: Form,
   found: Set<string>,
-): Work<string> {
-  const shown: Found[] = [];
+): Steps<string> {
+  const shown: FoundText[] = [];
   const hidden = new Set<string>();
   const closer = text.length > PART ? text.replace(GAP, ([first = '']) => first) : text;
   if (closer !== text) yield* redactParts(guard, closer, name, form, hidden);
@@ -93,10 +93,10 @@ function* redactParts(
 function findHidden(
   { find, toMark }: TextGuard,
   part: string,
-  known: readonly Found[],
+  known: readonly FoundText[],
   { text, read }: Reading,
   form: Form,
-): readonly Found[] {
+): readonly FoundText[] {
   const found = find(text, form);
   if (known.length === 0) return found;
   const asKnown = new Set(known.map(({ start, end }) => read(part.slice(start, end))));
@@ -105,7 +105,7 @@ function findHidden(
 }
 
 /** The first of what overlaps counts, for all of it. */
-function replaceAll(text: string, all: readonly Found[], toMark: TextGuard['toMark']): string {
+function replaceAll(text: string, all: readonly FoundText[], toMark: TextGuard['toMark']): string {
   let replaced = '';
   let copied = 0;
   for (const { start, end, name } of all) {
@@ -156,13 +156,13 @@ function findCut(text: string, latest: number): number {
 export type Form = 'text' | 'base64' | 'bytes';
 
 /** At once where that is no work; `name` is that of the member that has it, if any. */
-type MapText = (text: string, name: string, form: Form) => string | Work<string>;
+type MapText = (text: string, name: string, form: Form) => string | Steps<string>;
 
 /**
  * The value with each of its texts replaced, names of members included; the same object where nothing is. What a member called
  * `blob` or `data` has in base64 is looked at as the text that it stands for, too.
  */
-function* mapTexts(value: unknown, map: MapText, name = ''): Work<unknown> {
+function* mapTexts(value: unknown, map: MapText, name = ''): Steps<unknown> {
   if (typeof value === 'string') {
     if (ENCODED.has(name)) return yield* mapEncoded(value, map, name);
     const mapped = map(value, name, 'text');
@@ -178,7 +178,7 @@ function* mapItems(
   items: readonly unknown[],
   map: MapText,
   name: string,
-): Work<readonly unknown[]> {
+): Steps<readonly unknown[]> {
   let isChanged = false;
   const mapped: unknown[] = [];
   for (const item of items) {
@@ -193,7 +193,7 @@ function* mapItems(
 function* mapMembers(
   members: Readonly<Record<string, unknown>>,
   map: MapText,
-): Work<Readonly<Record<string, unknown>>> {
+): Steps<Readonly<Record<string, unknown>>> {
   let isChanged = false;
   const mapped: (readonly [string, unknown])[] = [];
   for (const [name, member] of Object.entries(members)) {
@@ -216,7 +216,7 @@ const ENCODED: ReadonlySet<string> = new Set(['blob', 'data']);
 /** A text in which nothing else is, such as `//` of an address. */
 const BASE64 = /^[A-Za-z0-9+/=\r\n]*$/;
 
-function* mapEncoded(given: string, map: MapText, name: string): Work<string> {
+function* mapEncoded(given: string, map: MapText, name: string): Steps<string> {
   const ofText = map(given, name, BASE64.test(given) ? 'base64' : 'text');
   const text = typeof ofText === 'string' ? ofText : yield* ofText;
   // Readers pass over white space, and some over whatever else is no base64.
