@@ -12,7 +12,7 @@ export interface ProviderProfile {
   readonly resource: 'resource' | 'audience' | 'none';
   readonly clientAuth: 'post' | 'basic';
   /** The token of the provider's answer that the client gets as access token. */
-  readonly accessToken: AccessToken;
+  readonly accessToken: AccessTokenKind;
   /** The claim that says whom a token is meant for. */
   readonly audienceClaim: 'aud' | 'client_id';
   /** What stands there unless the provider is told otherwise. */
@@ -54,7 +54,7 @@ export interface ProviderQuirks {
 export type ProviderLogin = 'openid' | 'github';
 
 export type Parameter = readonly [name: string, value: string];
-export type AccessToken = 'access_token' | 'id_token';
+export type AccessTokenKind = 'access_token' | 'id_token';
 
 export interface EmailAuthority {
   /** Ends of the addresses that are its own. */

@@ -7,17 +7,18 @@ import type { Owner } from '../store/store.ts';
 import type { ConnectionCount } from '../telemetry/metrics/metrics.ts';
 import { createConnectionAccess } from './access/access.ts';
 import { createRenewal } from './access/renewal.ts';
+import { createAuthorizationServers } from './authorization-servers.ts';
 import { type ConnectionMessage, isConnectionMessage } from './changes.ts';
 import type { ConnectionInfo, ConnectionOwner, ConnectionServer } from './connection.ts';
 import type { ConnectionParts, Connections } from './connections.ts';
 import { createConnectionEnds } from './ends.ts';
+import { createKeptConnections } from './kept-connections.ts';
 import { createConnecting } from './making/connecting.ts';
 import { createLinkRequests } from './making/link-requests.ts';
 import { auditConnections, createCountConnections, measureRefreshes } from './observers.ts';
-import { createAuthorizationServers, createKeptConnections } from './parts.ts';
 import { describeConnection } from './records/connection-record.ts';
 
-export interface OpenConnections extends ConnectionParts {
+export interface GatewayConnections extends ConnectionParts {
   /** For the operators' page. */
   readonly operated: OperatedConnections;
   /** For the metrics. */
@@ -29,7 +30,7 @@ export interface OpenConnections extends ConnectionParts {
 export function createConnections(
   runtime: Runtime,
   listServers: () => readonly ConnectionServer[],
-): OpenConnections | undefined {
+): GatewayConnections | undefined {
   const { oauth, mcp } = runtime.config;
   if (oauth.mode !== 'broker' || oauth.tokens.kind !== 'gateway') return undefined;
   const { loginSeal: seal, metrics, audit } = runtime;
@@ -80,7 +81,7 @@ export function createConnections(
 }
 
 /** Those that are to end: at least one of both is said. `shared` is the connection that is everybody's. */
-export interface EndedSelection {
+export interface EndedConnections {
   /** By its name; it need not be in the configuration file any more. */
   readonly server: string | undefined;
   readonly owner: ConnectionOwner | undefined;
@@ -111,7 +112,7 @@ const createOperatedConnections = (
     return infos;
   },
   /** @throws StoreUnavailable */
-  async end({ server: name, owner }: EndedSelection) {
+  async end({ server: name, owner }: EndedConnections) {
     if (owner === undefined) return connections.endAtServer(name ?? '', 'operator');
     if (name === undefined) return connections.endOfUser(owner, 'operator');
     const server = listServers().find((one) => one.name === name);

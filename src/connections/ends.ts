@@ -2,8 +2,8 @@
 import { createWorkQueue } from '../platform/work-queue.ts';
 import type { ConnectionServer, EndedBy } from './connection.ts';
 import type { Connections } from './connections.ts';
-import type { KeptConnections } from './parts.ts';
-import type { Place } from './records/place.ts';
+import type { KeptConnections } from './kept-connections.ts';
+import type { ConnectionPlace } from './records/place.ts';
 import type { RevokeConnection } from './servers/revocation.ts';
 
 interface End {
@@ -22,7 +22,7 @@ export function createConnectionEnds(
 
   /** First here: whatever the authorization server says, nothing is sent by it from now on. */
   async function endOne(
-    place: Place,
+    place: ConnectionPlace,
     server: ConnectionServer | undefined,
     by: EndedBy,
   ): Promise<End> {
@@ -39,7 +39,7 @@ export function createConnectionEnds(
     return { isEnded: true, problem: await revokeConnection(place, server, record) };
   }
 
-  async function endAll(places: readonly Place[], by: EndedBy) {
+  async function endAll(places: readonly ConnectionPlace[], by: EndedBy) {
     const queue = createWorkQueue({
       maxRunning: MAX_AT_ONCE,
       maxWaiting: places.length,
@@ -69,7 +69,7 @@ export function createConnectionEnds(
       );
     },
     async endAtServer(server, by) {
-      const places: Place[] = [];
+      const places: ConnectionPlace[] = [];
       for await (const owner of records.listOfServer(server)) places.push(findPlace(owner, server));
       return endAll(places, by);
     },

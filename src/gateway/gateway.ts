@@ -12,23 +12,27 @@ import { createServerUrls } from '../config/server-urls.ts';
 import { logListening, logStartWarnings } from '../config/start-log.ts';
 import { createConnections } from '../connections/create-connections.ts';
 import { createTransport } from '../edge/create-transport.ts';
-import { createLimiter, createUnlimitedLimiter } from '../edge/limits/limiter.ts';
+import { createLimiter } from '../edge/limits/limiter.ts';
 import { getOriginalToken, type UserContext } from '../endpoint/message.ts';
 import { openOwnTokens } from '../grants/open-grants.ts';
 import type { Catalog } from '../mcp/catalog/catalog.ts';
-import { serveOwnCatalog } from '../mcp/catalog/own-catalog.ts';
+import { listTools, serveOwnCatalog } from '../mcp/catalog/own-catalog.ts';
 import { createMcp } from '../mcp/mcp.ts';
 import { findMachineClientProblems } from '../oauth/client-authentication/machine-client-problems.ts';
 import { createAuthorizationEndpoints } from '../oauth/create-authorization.ts';
 import { openGatewayTokens } from '../oauth/gateway-tokens/open-gateway-tokens.ts';
 import { createCheckTokenUser } from '../oauth/identity/login-policy.ts';
-import { createLoginFailures } from '../oauth/login-failures.ts';
-import { createPeople, createPersonIndex } from '../operations/admin/people.ts';
-import { createRecentCallers } from '../operations/admin/recent-callers.ts';
+import { createApprovalPanels } from '../operations/admin/approval-panels.ts';
+import { createConnectionPanels } from '../operations/admin/connection-panels.ts';
+import { createGrantPanels } from '../operations/admin/grant-panels.ts';
+import { createLockPanels } from '../operations/admin/lock-panels.ts';
+import { createServerPanels } from '../operations/admin/server-panels.ts';
+import { createServicePanels } from '../operations/admin/service-panels.ts';
+import { createSessionPanels } from '../operations/admin/session-panels.ts';
 import {
   createOperatorEndpoints,
-  createSealPerson,
   noteRefusals,
+  openOperatorsNotes,
 } from '../operations/create-admin.ts';
 import { createHealthEndpoints, createMetricsEndpoints } from '../operations/endpoints.ts';
 import { type Clock, pause } from '../platform/clock.ts';
@@ -41,7 +45,8 @@ import { createClientOf } from '../policy/rules/client-of.ts';
 import { describeNamed } from '../policy/rules/named-facts.ts';
 import { openRuntime } from '../runtime/runtime.ts';
 import { createLogo } from '../site/logo.ts';
-import { createServerCardEndpoints } from '../site/server-card-endpoints.ts';
+import { openSite } from '../site/open-site.ts';
+import { createServerCardEndpoints } from '../site/server-card.ts';
 import type { Store } from '../store/store.ts';
 import type { Metrics } from '../telemetry/metrics/metrics.ts';
 import type { IdlePattern } from '../upstreams/catalog/idle-patterns.ts';
@@ -56,7 +61,6 @@ import type { Lock } from '../upstreams/lock/lock.ts';
 import type { StoredLock } from '../upstreams/lock/lock-file.ts';
 import { openApprovals } from './approvals.ts';
 import type { GatewayFile } from './configuration/gateway-file.ts';
-import { createPublicSite } from './site.ts';
 
 /** Dependencies of a gateway; defaults are used for those left out. */
 export interface Deps {
@@ -157,23 +161,13 @@ export async function createGateway(
     config.auth.required ? config.auth.provider.audience : config.oauth.provider?.audience,
     namedPaths.has,
   );
-  const loginFailures =
-    config.admin.groups.length > 0 ? createLoginFailures({ store, clock, log }) : undefined;
-  const people = loginFailures && createPeople(getSeal);
-  const personIndex = loginFailures && createPersonIndex({ store, getSeal });
-  const recentCallers = people && createRecentCallers({ store, people, clock, log });
-  const ownTokens = openOwnTokens(config, { store, seal: loginSeal, clock, log, metrics });
-  const { metadata, keySet, auth } = createProviderAccess(config, {
-    ownTokens:
-      ownTokens &&
-      openOwnTokenAccess(config, ownTokens, machineClients, createCheckTokenUser, clock),
-    onRefusal: loginFailures && noteRefusals(loginFailures.note),
-    isServer: namedPaths.has,
+  const notes = openOperatorsNotes(runtime);
+  const ownTokens = openOwnTokens(runtime);
+  const { metadata, keySet, auth } = createProviderAccess(runtime, namedPaths.has, {
     isServerAudience: serverUrls.isAudience,
-    fetch,
-    clock,
-    log,
-    metrics,
+    onRefusal: notes && noteRefusals(notes.loginFailures.note),
+    ownTokens:
+      ownTokens && openOwnTokenAccess(runtime, ownTokens, machineClients, createCheckTokenUser),
     keySet: overrides.keySet,
   });
   const listConnectionServers = () =>
@@ -243,19 +237,16 @@ export async function createGateway(
       getProviderToken,
       getChallenge: auth.getChallenge,
       describeUser,
-      sealPerson: people && personIndex && createSealPerson(people, personIndex),
-      noteStatelessUser: recentCallers?.note,
+      sealPerson: notes?.sealPerson,
+      noteStatelessUser: notes?.recentCallers.note,
       endedGrants: ownTokens?.endedGrants,
     },
   );
 
-  const site = createPublicSite(config, {
-    logo,
-    catalog: upstreams?.catalogs.all ?? ownCatalog,
+  const catalog = upstreams?.catalogs.all ?? ownCatalog;
+  const site = openSite(runtime, logo, () => listTools(catalog), {
     hasConnections: () => listConnectionServers().length > 0,
     hasPaths: upstreams !== undefined,
-    clock,
-    log,
   });
   const authorization = createAuthorizationEndpoints(config, {
     store,
@@ -273,45 +264,31 @@ export async function createGateway(
     getPublicTools: site.getPublicTools,
     audit,
     tracing,
-    noteFailure: loginFailures?.note,
+    noteFailure: notes?.loginFailures.note,
     gatewayTokens,
     callApprovals: approvals.approvals,
     connections: connections,
     listConnectionServers,
     machineClients,
   });
-  const limiter = config.limits.enabled
-    ? createLimiter(config.limits.groups, { store, clock, metrics, log })
-    : createUnlimitedLimiter(store);
+  const limiter = createLimiter(runtime);
+  const grants = ownTokens?.grants;
+  const operatedGrants = grants && gatewayTokens && { grants, ...gatewayTokens };
+  const { describeKeySet } = auth;
   const operatorEndpoints =
-    loginFailures && people && personIndex && recentCallers
-      ? createOperatorEndpoints(config, {
-          store,
-          clock,
-          audit,
-          clientOf,
-          loginFailures,
-          people,
-          personIndex,
-          recentCallers,
-          limiter,
-          describeKeySet: auth.describeKeySet,
-          endSession: mcp.endSession,
-          grants: ownTokens?.grants,
-          connections: connections?.operated,
-          endGrant: gatewayTokens?.endGrant,
-          endSelectedGrants: gatewayTokens?.endSelectedGrants,
-          callApprovals: approvals.approvals,
-          listServers: () => upstreams?.listServers() ?? [],
-          listGuards: () => upstreams?.getGuards()?.listGuards() ?? [],
-          findIdlePatterns: () => upstreams?.findIdlePatterns() ?? [],
-          listServerTools: (name, part) => upstreams?.listServerTools(name, part),
-          listLockDifferences: (part) => upstreams?.listLockDifferences(part),
-          lockApproval: upstreams?.lockApproval,
-          measureLists: async () => (await upstreams?.measureLists()) ?? [],
-          previewAccess: upstreams?.previewAccess,
-          lockCommand: overrides.lockCommand ?? 'postern lock',
-        })
+    notes && describeKeySet
+      ? createOperatorEndpoints(runtime, clientOf, [
+          ...createSessionPanels(runtime, notes, mcp.endSession),
+          ...createGrantPanels(notes, operatedGrants),
+          ...createConnectionPanels(notes, connections?.operated, grants),
+          ...createServicePanels(runtime, notes.loginFailures, limiter, {
+            issuer: notes.issuers.issuer,
+            describe: describeKeySet,
+          }),
+          ...createServerPanels(upstreams),
+          ...createLockPanels(runtime, upstreams, overrides.lockCommand ?? 'postern lock'),
+          ...createApprovalPanels(approvals.approvals),
+        ])
       : [];
 
   /** It cannot listen, so that there is nobody to serve on for. */
@@ -340,19 +317,14 @@ export async function createGateway(
     ...site.endpoints,
     ...createServerCardEndpoints(config, namedPaths),
   ];
-  const server = createTransport(config, {
-    endpoints,
-    corsHeaders: mcp.corsHeaders,
+  const checks = {
     authenticate: auth.authenticate,
     noteRefusedToken: authorization.noteRefusedToken,
     reload: auth.reload,
     getChallenge: auth.getChallenge,
     limiter,
-    clock,
-    metrics,
-    log,
-    tracing,
-  });
+  };
+  const server = createTransport(runtime, endpoints, checks, mcp.corsHeaders);
 
   authorization.start();
   return {

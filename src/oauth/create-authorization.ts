@@ -13,8 +13,8 @@ import type { Clock } from '../platform/clock.ts';
 import type { Fetch } from '../platform/fetch-with-limits.ts';
 import type { Log } from '../platform/log.ts';
 import type { CallApprovals } from '../policy/approvals/approvals.ts';
-import type { Outbound } from '../runtime/runtime.ts';
-import type { GetPublicTools } from '../site/public-tools.ts';
+import type { PublicNetworks } from '../runtime/runtime.ts';
+import type { GetPublicTools } from '../site/open-site.ts';
 import type { Seal } from '../store/seal/seal.ts';
 import { warnOfForeignSecrets } from '../store/seal/secrets.ts';
 import type { KeyValue } from '../store/store.ts';
@@ -47,7 +47,7 @@ export interface AuthorizationParts {
   readonly needsClients: () => boolean;
   /** Undefined where strangers see none. */
   readonly getPublicTools: GetPublicTools | undefined;
-  readonly outbound: Outbound;
+  readonly outbound: PublicNetworks;
   /** Undefined without `AUDIT_LOG`. */
   readonly audit: Audit | undefined;
   /** Undefined where nothing is traced. */

@@ -32,7 +32,7 @@ export interface Runtime {
   /** For what the settings and the configuration file name. */
   readonly fetch: Fetch;
   /** For hosts that others name. */
-  readonly outbound: Outbound;
+  readonly outbound: PublicNetworks;
   readonly store: Store;
   /** For what a login leaves in the store; undefined where it leaves nothing. */
   readonly loginSeal: Seal | undefined;
@@ -40,7 +40,7 @@ export interface Runtime {
   readonly getSeal: () => Promise<Seal>;
 }
 
-export interface Outbound {
+export interface PublicNetworks {
   /** Anybody's hosts can be reached; not so in a test that brings a network of its own. */
   readonly isPublic: boolean;
   /** `maxLookups` names are looked up at once; more of them wait. */

@@ -16,7 +16,7 @@ import { serve } from '../serve/serve.ts';
 import type { StartOptions } from '../serve/start.ts';
 import { loadCatalog } from '../setup/catalog-file/load-catalog.ts';
 import { openConfigFile } from '../setup/config-file/open-config-file.ts';
-import { type Announcement, createAnnouncer, type Note } from '../watch/announcement.ts';
+import { type Announcement, createAnnouncer, type WatchNote } from '../watch/announcement.ts';
 import { createBanner } from '../watch/banner.ts';
 import { waitForTurn } from '../watch/dev-process.ts';
 import { announceServers } from './announce-servers.ts';
@@ -117,7 +117,7 @@ export async function dev(options: StartOptions): Promise<void> {
 }
 
 /** To the process that watches, or where there is none to the terminal. */
-function openAnnouncements(): (message: Announcement | Note) => void {
+function openAnnouncements(): (message: Announcement | WatchNote) => void {
   if (process.send === undefined) {
     const { announce, note } = createAnnouncer(console.log);
     return (message) => (message.kind === 'note' ? note(message) : announce(message, []));

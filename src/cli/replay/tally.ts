@@ -18,10 +18,10 @@ export interface CountedCalls {
   calls: number;
 }
 
-export type Change = 'refused' | 'allowed' | 'needs_scope';
+export type DecisionChange = 'refused' | 'allowed' | 'needs_scope';
 
 export interface ChangedCalls extends CountedCalls {
-  readonly change: Change;
+  readonly change: DecisionChange;
 }
 
 export interface UnknownCalls extends CountedCalls {
@@ -128,7 +128,7 @@ export function createTally(rules: readonly RuleConfig[]): Tally {
   };
 }
 
-const CHANGES: Readonly<Record<Exclude<ReplayVerdict['kind'], 'unknown'>, Change>> = {
+const CHANGES: Readonly<Record<Exclude<ReplayVerdict['kind'], 'unknown'>, DecisionChange>> = {
   allowed: 'allowed',
   denied: 'refused',
   scopes_missing: 'needs_scope',

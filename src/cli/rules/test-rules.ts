@@ -24,7 +24,7 @@ import { prepareEnvironment } from '../command/env-file.ts';
 import { UsageError } from '../command/errors.ts';
 import type { Flags, Invocation, InvokedProcess, Texts } from '../command/invocation.ts';
 import { showSpinner } from '../command/spinner.ts';
-import { readText } from '../command/texts.ts';
+import { readTextFile } from '../command/texts.ts';
 import { findLockPath, readLockFile } from '../setup/lock-file-on-disk.ts';
 import { createStderrLog, openServers } from '../setup/open-servers.ts';
 import { readConfiguration } from '../setup/read-configuration.ts';
@@ -98,7 +98,7 @@ function readInput(path: string | undefined): string {
       'postern rules test needs the claims of a token, for example --claims ann.json.',
     );
   }
-  return readText(path, (error) => {
+  return readTextFile(path, (error) => {
     const said = error instanceof Error ? error.message : String(error);
     throw new UsageError(`--claims: ${path} cannot be read (${said}).`);
   });

@@ -67,7 +67,7 @@ export async function openServers(
     getSeal,
     getProviderToken: getOriginalToken,
     fetch,
-    metadata: provider && openProviderMetadata(provider, { fetch, ...shared }),
+    metadata: provider && openProviderMetadata({ fetch, ...shared }, provider),
     environment: env,
   });
   return {
@@ -147,7 +147,7 @@ const OPAQUE_TOKENS =
  *
  * @throws UsageError for what is no token of a provider's user, or one that has expired.
  */
-export function readUser(token: string, now: number): UserContext {
+export function readTokenUser(token: string, now: number): UserContext {
   if (isOwnToken(token)) {
     throw new UsageError(
       `The token is one of the gateway (pst_…). It does not say who its user is, and no server may get it. Get an access token from the identity provider itself. ${OPAQUE_TOKENS}`,

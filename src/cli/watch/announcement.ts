@@ -12,13 +12,13 @@ export interface Announcement extends Banner {
   readonly loaded: readonly string[] | undefined;
 }
 
-export interface Note {
+export interface WatchNote {
   readonly kind: 'note';
   readonly text: string;
 }
 
 /** It comes from our own code in another process. */
-export const isTold = (message: unknown): message is Announcement | Note =>
+export const isTold = (message: unknown): message is Announcement | WatchNote =>
   isObject(message) && (message.kind === 'announcement' || message.kind === 'note');
 
 /** `hasKeys` says that the user can ask for the rest by keys. */
@@ -42,7 +42,7 @@ export function createAnnouncer(write: (text: string) => void, hasKeys = false) 
       }
       told = announcement;
     },
-    note: ({ text }: Note) => print(text),
+    note: ({ text }: WatchNote) => print(text),
     /** What clients are given, where the banner left it out. */
     printHints() {
       if (told !== undefined) print(`\n${told.hints}`);

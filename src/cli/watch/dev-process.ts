@@ -5,7 +5,7 @@ import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import { isObject } from '../../platform/json.ts';
 import { BUILD_SCRIPT } from '../command/invocation.ts';
-import { type Announcement, isTold, type Note } from './announcement.ts';
+import { type Announcement, isTold, type WatchNote } from './announcement.ts';
 
 export type DevProcess = ReturnType<typeof startDevProcess>;
 
@@ -15,7 +15,7 @@ const SHUTDOWN_MS = 2000;
 /** Runs `postern` with these arguments, in this terminal. */
 export function startDevProcess(
   args: readonly string[],
-  onTold: (message: Announcement | Note) => void,
+  onTold: (message: Announcement | WatchNote) => void,
 ) {
   const [, script = ''] = process.argv;
   const child = spawn(process.execPath, [...process.execArgv, script, ...args], {

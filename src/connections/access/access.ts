@@ -4,12 +4,12 @@ import { createSingleFlight } from '../../platform/single-flight.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import type { ConnectionServer } from '../connection.ts';
 import type { Access, ActiveAccess, Connections } from '../connections.ts';
-import type { KeptConnections } from '../parts.ts';
+import type { KeptConnections } from '../kept-connections.ts';
 import type { StoredConnection } from '../records/connection-record.ts';
-import type { Place } from '../records/place.ts';
+import type { ConnectionPlace } from '../records/place.ts';
 import { readBearerChallenge } from '../servers/protected-resource.ts';
 import { findRenewalTime } from './known-access.ts';
-import { describeMissing, FORCED_AGAIN_MS, findLoginNeed, type Renewal } from './renewal.ts';
+import { describeMissing, FORCED_AGAIN_MS, findLoginNeed, type TokenRenewal } from './renewal.ts';
 
 /** A model tries again at once: the authorization server must not hear of each try. */
 const FAILURE_MS = 5000;
@@ -19,7 +19,7 @@ const DAY_MS = 86_400_000;
 export function createConnectionAccess(
   { clock }: Runtime,
   { records, known, changes, findPlace }: KeptConnections,
-  renewal: Renewal,
+  renewal: TokenRenewal,
 ): Pick<Connections, 'getAccess' | 'peekConnectionId' | 'noteRefusal'> {
   const loads = createSingleFlight<string, Access>();
   const refusals = createSingleFlight<string, Access>();
@@ -27,12 +27,12 @@ export function createConnectionAccess(
   // What failed for a connection says nothing of the one that took its place.
   changes.listen(({ hash }) => failures.delete(hash));
 
-  function noteFailure({ hash }: Place, access: Access): Access {
+  function noteFailure({ hash }: ConnectionPlace, access: Access): Access {
     if (access.kind === 'unavailable') failures.set(hash, access, clock.monotonic() + FAILURE_MS);
     return access;
   }
 
-  async function load(place: Place, server: ConnectionServer): Promise<Access> {
+  async function load(place: ConnectionPlace, server: ConnectionServer): Promise<Access> {
     const since = known.beginReading();
     let stored: StoredConnection | undefined;
     try {
@@ -51,14 +51,14 @@ export function createConnectionAccess(
   }
 
   /** So that what is used does not expire. Whoever else changes it does the same. */
-  async function noteUse(place: Place, stored: StoredConnection): Promise<void> {
+  async function noteUse(place: ConnectionPlace, stored: StoredConnection): Promise<void> {
     const next = { ...stored.record, usedAt: clock.now() };
     await records.replace(place, stored, next).catch(() => undefined);
   }
 
   /** A call that was refused may have been so by what is behind the server, and others are served by the same token. */
   async function renewRefused(
-    place: Place,
+    place: ConnectionPlace,
     server: ConnectionServer,
     { token }: ActiveAccess,
     isRefusedItself: () => Promise<boolean>,
@@ -73,7 +73,7 @@ export function createConnectionAccess(
 
   /** Undefined where it goes on: the server takes the token, was asked already, or another token may be had soon. */
   async function endIfRefused(
-    place: Place,
+    place: ConnectionPlace,
     server: ConnectionServer,
     token: string,
     isRefusedItself: () => Promise<boolean>,

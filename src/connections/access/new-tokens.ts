@@ -4,10 +4,10 @@ import { pause } from '../../platform/clock.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import type { ConnectionServer } from '../connection.ts';
 import type { ConnectionRecord } from '../records/connection-record.ts';
-import type { Place } from '../records/place.ts';
+import type { ConnectionPlace } from '../records/place.ts';
 import type { ConnectionRecords } from '../records/records.ts';
-import { isSameAccount, type RevokeTokens } from '../servers/revocation.ts';
-import type { IssuedTokens } from '../tokens/token-answer.ts';
+import { isSameAccount, type RevokeServerTokens } from '../servers/revocation.ts';
+import type { ServerTokens } from '../tokens/token-answer.ts';
 
 export interface NewTokens {
   /** Whether those of its renewal came here, and the store did not take them then. */
@@ -21,12 +21,12 @@ export interface NewTokens {
 }
 
 export interface RenewedConnection {
-  readonly place: Place;
+  readonly place: ConnectionPlace;
   readonly server: ConnectionServer;
   /** With the mark of the renewal. */
   readonly marked: ConnectionRecord;
   /** Undefined for those that were not saved. */
-  readonly tokens: IssuedTokens | undefined;
+  readonly tokens: ServerTokens | undefined;
 }
 
 /** For which the store is asked again while the lock is held. */
@@ -37,15 +37,15 @@ const MAX_UNSAVED = 1000;
 export function createNewTokens(
   { clock, log }: Runtime,
   records: ConnectionRecords,
-  revokeTokens: RevokeTokens,
+  revokeTokens: RevokeServerTokens,
 ): NewTokens {
   /** By the attempt that they came of. */
-  const unsaved = createBoundedMap<string, IssuedTokens>(MAX_UNSAVED);
+  const unsaved = createBoundedMap<string, ServerTokens>(MAX_UNSAVED);
 
   /** @throws StoreUnavailable */
   async function storeOnce(
     { place, server, marked }: RenewedConnection,
-    tokens: IssuedTokens,
+    tokens: ServerTokens,
   ): Promise<ConnectionRecord | undefined> {
     for (;;) {
       const stored = await records.read(place);
@@ -92,7 +92,7 @@ export function createNewTokens(
 
 function applyTokens(
   record: ConnectionRecord,
-  { accessToken, refreshToken, expiresInSeconds, scopes }: IssuedTokens,
+  { accessToken, refreshToken, expiresInSeconds, scopes }: ServerTokens,
   now: number,
 ): ConnectionRecord {
   return {

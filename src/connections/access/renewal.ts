@@ -6,33 +6,34 @@ import { generateSecret } from '../../platform/ids.ts';
 import { describeCause } from '../../platform/log.ts';
 import { createWarnThrottle } from '../../platform/throttle.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
+import type { AuthorizationServers } from '../authorization-servers.ts';
 import type { ConnectionServer } from '../connection.ts';
 import type { Access } from '../connections.ts';
-import type { AuthorizationServers, KeptConnections } from '../parts.ts';
+import type { KeptConnections } from '../kept-connections.ts';
 import {
   type ConnectionRecord,
   describeChanged,
   isMadeFor,
   type StoredConnection,
 } from '../records/connection-record.ts';
-import type { Place } from '../records/place.ts';
+import type { ConnectionPlace } from '../records/place.ts';
 import { createRunExclusively, StillUnderWay } from '../records/run-exclusively.ts';
 import { NoAnswer } from '../servers/outbound.ts';
 import type { FormPair, OAuthClient } from '../tokens/client-authentication.ts';
-import type { IssuedTokens, TokenAnswer } from '../tokens/token-answer.ts';
+import type { ServerTokens, TokenAnswer } from '../tokens/token-answer.ts';
 import { TooManyRequests } from '../tokens/token-endpoint.ts';
 import { findRenewalTime, RESERVE_MS, toAccess } from './known-access.ts';
 import { createNewTokens } from './new-tokens.ts';
 
-export interface Renewal {
+export interface TokenRenewal {
   /**
    * What to go on with: by the token that is stored, where it is good; else by a new one. In place of one that was `refused` (401)
    * another is had once a minute at most: until then it is the same, which others may be served by. Never rejects.
    */
-  renew(place: Place, server: ConnectionServer, refused?: string): Promise<Access>;
+  renew(place: ConnectionPlace, server: ConnectionServer, refused?: string): Promise<Access>;
   /** The owner must log in again; undefined where the connection has changed meanwhile. @throws StoreUnavailable */
   requireLogin(
-    place: Place,
+    place: ConnectionPlace,
     standing: StoredConnection,
     reason: string,
   ): Promise<Access | undefined>;
@@ -47,7 +48,7 @@ export function createRenewal(
   runtime: Runtime,
   { records, known, changes, observers }: KeptConnections,
   { clients, tokenEndpoint, revokeTokens, findLoginPlace }: AuthorizationServers,
-): Renewal {
+): TokenRenewal {
   const { clock, log } = runtime;
   const runExclusively = createRunExclusively<Access>(runtime, changes);
   const newTokens = createNewTokens(runtime, records, revokeTokens);
@@ -59,7 +60,11 @@ export function createRenewal(
     }),
   );
 
-  function renew(place: Place, server: ConnectionServer, refused?: string): Promise<Access> {
+  function renew(
+    place: ConnectionPlace,
+    server: ConnectionServer,
+    refused?: string,
+  ): Promise<Access> {
     return runExclusively({
       hash: place.hash,
       look: (isElsewhere) => look(place, server, isElsewhere, refused),
@@ -81,7 +86,7 @@ export function createRenewal(
 
   /** Undefined where a new token is needed. */
   async function look(
-    place: Place,
+    place: ConnectionPlace,
     server: ConnectionServer,
     isElsewhere: boolean,
     refused: string | undefined,
@@ -106,7 +111,7 @@ export function createRenewal(
 
   /** With the lock. */
   async function run(
-    place: Place,
+    place: ConnectionPlace,
     server: ConnectionServer,
     refused: string | undefined,
   ): Promise<Access> {
@@ -129,7 +134,7 @@ export function createRenewal(
   }
 
   async function send(
-    place: Place,
+    place: ConnectionPlace,
     server: ConnectionServer,
     marked: StoredConnection,
     { refreshToken, isAgain }: { readonly refreshToken: string; readonly isAgain: boolean },
@@ -172,15 +177,15 @@ export function createRenewal(
   }
 
   /** What stands there now, whoever wrote it. */
-  const useStored = async (place: Place, server: ConnectionServer) =>
+  const useStored = async (place: ConnectionPlace, server: ConnectionServer) =>
     (await look(place, server, false, undefined)) ?? describeBusy(server);
 
   /** Not before they are stored; undefined for those that were not stored then. */
   async function useNew(
-    place: Place,
+    place: ConnectionPlace,
     server: ConnectionServer,
     marked: ConnectionRecord,
-    tokens: IssuedTokens | undefined,
+    tokens: ServerTokens | undefined,
   ): Promise<Access> {
     const stored = await newTokens.store({ place, server, marked, tokens });
     if (stored === undefined) return useStored(place, server);
@@ -230,7 +235,7 @@ export function createRenewal(
     }
   }
 
-  async function unmark(place: Place, marked: StoredConnection): Promise<void> {
+  async function unmark(place: ConnectionPlace, marked: StoredConnection): Promise<void> {
     await records.replace(place, marked, { ...marked.record, renewal: undefined });
   }
 
@@ -238,7 +243,11 @@ export function createRenewal(
     expiresAt === undefined || clock.now() < expiresAt - RESERVE_MS;
 
   /** There is no way to another token: the one that there is serves until its end. */
-  async function endUse(place: Place, stored: StoredConnection, reason: string): Promise<Access> {
+  async function endUse(
+    place: ConnectionPlace,
+    stored: StoredConnection,
+    reason: string,
+  ): Promise<Access> {
     if (isUsable(stored.record)) return toAccess(stored.record);
     observe(place.server, 'login needed');
     const required = await requireLogin(place, stored, reason);
@@ -247,7 +256,7 @@ export function createRenewal(
 
   /** Nothing is lost: where the connection stands as it was, its token serves until its end. @throws StoreUnavailable */
   async function fail(
-    place: Place,
+    place: ConnectionPlace,
     server: ConnectionServer,
     said: string,
     cause?: unknown,
@@ -270,7 +279,7 @@ export function createRenewal(
   }
 
   async function requireLogin(
-    place: Place,
+    place: ConnectionPlace,
     standing: StoredConnection,
     reason: string,
   ): Promise<Access | undefined> {

@@ -3,22 +3,23 @@ import { randomBytes } from 'node:crypto';
 import { generateSecret, hashSha256, isEqualSecret } from '../../platform/ids.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { createSealedRecords } from '../../store/seal/sealed-records.ts';
+import type { AuthorizationServers } from '../authorization-servers.ts';
 import type { ConnectionOwner, ConnectionServer } from '../connection.ts';
 import { type Connecting, ConnectionProblem, type ConnectionRequest } from '../connections.ts';
-import type { AuthorizationServers, KeptConnections } from '../parts.ts';
+import type { KeptConnections } from '../kept-connections.ts';
 import {
   type ConnectionRecord,
   describeConnection,
   isMadeFor,
 } from '../records/connection-record.ts';
-import type { Place } from '../records/place.ts';
+import type { ConnectionPlace } from '../records/place.ts';
 import { type AuthorizationServer, listEndpoints } from '../servers/authorization-server.ts';
-import type { KnownClient } from '../servers/clients.ts';
+import type { ChosenClient } from '../servers/clients.ts';
 import { NoAnswer } from '../servers/outbound.ts';
 import { buildRedirectUri } from '../servers/redirect-uri.ts';
 import { revokeFormer } from '../servers/revocation.ts';
 import type { FormPair } from '../tokens/client-authentication.ts';
-import type { IssuedTokens } from '../tokens/token-answer.ts';
+import type { ServerTokens } from '../tokens/token-answer.ts';
 import { TooManyRequests } from '../tokens/token-endpoint.ts';
 import {
   type AwaitedResponse,
@@ -199,7 +200,7 @@ export function createConnecting(
     login: Login,
     server: ConnectionServer,
     code: string,
-  ): Promise<IssuedTokens> {
+  ): Promise<ServerTokens> {
     const { tokenUrl, verifier, resource } = login;
     const client = clients.findForRecord(server, login);
     const form: readonly FormPair[] = [
@@ -243,10 +244,10 @@ export function createConnecting(
   async function keep(
     login: Login,
     server: ConnectionServer,
-    tokens: IssuedTokens,
+    tokens: ServerTokens,
     requireLogin: () => Promise<void>,
   ) {
-    const place: Place = findPlace(login.owner, login.server);
+    const place: ConnectionPlace = findPlace(login.owner, login.server);
     const now = clock.now();
     const since = known.beginReading();
     const { former, written } = await replaceStored(place, {
@@ -292,7 +293,10 @@ export function createConnecting(
   }
 
   /** What was renewed meanwhile is the former one, too. */
-  async function replaceStored(place: Place, record: Omit<ConnectionRecord, 'listedUntil'>) {
+  async function replaceStored(
+    place: ConnectionPlace,
+    record: Omit<ConnectionRecord, 'listedUntil'>,
+  ) {
     for (;;) {
       const standing = await records.read(place);
       const written = standing
@@ -329,7 +333,7 @@ const describeClient = ({
   secret,
   source,
   method,
-}: KnownClient): ConnectionRecord['client'] => ({
+}: ChosenClient): ConnectionRecord['client'] => ({
   id,
   ...(source === 'registered' && { secret }),
   source,

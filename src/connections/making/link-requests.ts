@@ -5,8 +5,8 @@ import type { Runtime } from '../../runtime/runtime.ts';
 import { buildConnectionLinkKey } from '../../store/keys.ts';
 import { createSealedRecords, createSealedValues } from '../../store/seal/sealed-records.ts';
 import type { ConnectionRequest, ConnectionRequests, RequestOutcome } from '../connections.ts';
-import type { KeptConnections } from '../parts.ts';
-import type { Place } from '../records/place.ts';
+import type { KeptConnections } from '../kept-connections.ts';
+import type { ConnectionPlace } from '../records/place.ts';
 
 export interface LinkRequests extends ConnectionRequests {
   /** The connection stands: the link leads nowhere any more. Never rejects. */
@@ -36,7 +36,7 @@ export function createLinkRequests(
   const recent = createSealedValues({ store, getSeal: async () => seal });
 
   /** The one that is good, or is to be made anew where it needs a login. */
-  async function findActiveId(place: Place): Promise<string | undefined> {
+  async function findActiveId(place: ConnectionPlace): Promise<string | undefined> {
     const stored = await records.read(place);
     return stored?.record.state === 'active' ? stored.record.id : undefined;
   }
@@ -62,7 +62,7 @@ export function createLinkRequests(
   }
 
   /** Undefined while nothing has come of it. @throws StoreUnavailable */
-  async function look(id: string, place: Place): Promise<RequestOutcome | undefined> {
+  async function look(id: string, place: ConnectionPlace): Promise<RequestOutcome | undefined> {
     const link = await links.get(id);
     if (link === undefined) return 'expired';
     if (link.outcome !== undefined) return link.outcome;

@@ -9,7 +9,7 @@ import type {
   ConnectionState,
 } from '../connection.ts';
 import { isSameIssuer } from '../servers/authorization-server.ts';
-import type { Place } from './place.ts';
+import type { ConnectionPlace } from './place.ts';
 
 /** Times are epoch milliseconds. */
 export interface ConnectionRecord {
@@ -72,7 +72,11 @@ interface Envelope {
   readonly sealed: string;
 }
 
-export function writeRecord(seal: Seal, place: Place, record: ConnectionRecord): StoredConnection {
+export function sealConnection(
+  seal: Seal,
+  place: ConnectionPlace,
+  record: ConnectionRecord,
+): StoredConnection {
   const { issuer } = record;
   const envelope: Envelope = {
     version: RECORD_VERSION,
@@ -83,7 +87,11 @@ export function writeRecord(seal: Seal, place: Place, record: ConnectionRecord):
 }
 
 /** Undefined for what no secret opens here: it is of another user, server or issuer, or of another secret. */
-export function openRecord(seal: Seal, place: Place, text: string): StoredConnection | undefined {
+export function unsealConnection(
+  seal: Seal,
+  place: ConnectionPlace,
+  text: string,
+): StoredConnection | undefined {
   const { version, issuer, sealed } = parseObject(text) ?? {};
   if (typeof issuer !== 'string' || typeof sealed !== 'string') return undefined;
   checkRecordVersion(version, 'A connection');
@@ -95,14 +103,14 @@ export function openRecord(seal: Seal, place: Place, text: string): StoredConnec
 }
 
 /** A key for each owner and server: what else is known of one opens no other. */
-const derive = (seal: Seal, { ownerName, server }: Place): Seal =>
+const derive = (seal: Seal, { ownerName, server }: ConnectionPlace): Seal =>
   createSeal(
     seal
       .deriveKeys(`postern connection ${JSON.stringify([ownerName, server])}`)
       .map(({ bytes }) => bytes.toString('base64url')),
   );
 
-const buildContext = ({ ownerName, server }: Place, issuer: string): string =>
+const buildContext = ({ ownerName, server }: ConnectionPlace, issuer: string): string =>
   JSON.stringify(['connection', ownerName, server, issuer]);
 
 // An operator may give a server's name to another host, or name another authorization server: what was made for the one before

@@ -2,7 +2,7 @@
 import type { Runtime } from '../../runtime/runtime.ts';
 import type { ConnectionAuth, ConnectionServer } from '../connection.ts';
 import { ConnectionProblem } from '../connections.ts';
-import type { KeptConnections } from '../parts.ts';
+import type { KeptConnections } from '../kept-connections.ts';
 import type { ClientSource, ConnectionRecord } from '../records/connection-record.ts';
 import { chooseSecretMethod, type OAuthClient } from '../tokens/client-authentication.ts';
 import type { AuthorizationServer } from './authorization-server.ts';
@@ -12,13 +12,13 @@ import type { Outbound } from './outbound.ts';
 import { adviseToCreate, buildOwnRedirectUri, isRedirectAmbiguous } from './redirect-uri.ts';
 import { createRegistrations, type Registrations } from './registrations.ts';
 
-export interface KnownClient extends Omit<OAuthClient, 'audience'> {
+export interface ChosenClient extends Omit<OAuthClient, 'audience'> {
   readonly source: ClientSource;
 }
 
 export interface OAuthClients extends Pick<Registrations, 'replaceForgotten'> {
   /** For a new login; registers where it must. @throws ConnectionProblem, StoreUnavailable */
-  findForLogin(server: ConnectionServer, at: AuthorizationServer): Promise<KnownClient>;
+  findForLogin(server: ConnectionServer, at: AuthorizationServer): Promise<ChosenClient>;
   /** The one that a connection's tokens were made for. */
   findForRecord(server: ConnectionServer, record: ClientOfRecord): OAuthClient;
   /** What its URL answers with; undefined where BASE_URL is no public https. */

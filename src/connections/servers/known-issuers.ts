@@ -7,7 +7,7 @@ import { buildConnectionIssuerKey } from '../../store/keys.ts';
 import { createSealedValues } from '../../store/seal/sealed-records.ts';
 import type { ConnectionServer } from '../connection.ts';
 import { ConnectionProblem } from '../connections.ts';
-import type { KeptConnections } from '../parts.ts';
+import type { KeptConnections } from '../kept-connections.ts';
 import { type AuthorizationServer, isSameIssuer, listEndpoints } from './authorization-server.ts';
 
 export interface KnownIssuers {

@@ -1,22 +1,22 @@
 // §24, RFC 7009: what is over here is over at its authorization server, too, where that can be told.
 import type { ConnectionServer } from '../connection.ts';
 import { type ConnectionRecord, isMadeFor } from '../records/connection-record.ts';
-import type { Place } from '../records/place.ts';
-import type { IssuedTokens } from '../tokens/token-answer.ts';
+import type { ConnectionPlace } from '../records/place.ts';
+import type { ServerTokens } from '../tokens/token-answer.ts';
 import type { TokenEndpoint } from '../tokens/token-endpoint.ts';
 import type { OAuthClients } from './clients.ts';
 
 /** Undefined where it was done, or cannot be: then there is no revocation endpoint. Else what failed. Never rejects. */
-export type RevokeTokens = (
+export type RevokeServerTokens = (
   server: ConnectionServer,
   at: Pick<ConnectionRecord, 'issuer' | 'client' | 'revocationUrl'>,
-  tokens: Pick<IssuedTokens, 'accessToken'> & Partial<Pick<IssuedTokens, 'refreshToken'>>,
+  tokens: Pick<ServerTokens, 'accessToken'> & Partial<Pick<ServerTokens, 'refreshToken'>>,
 ) => Promise<string | undefined>;
 
-export const createRevokeTokens = (
+export const createRevokeServerTokens = (
   clients: Pick<OAuthClients, 'findForRecord'>,
   tokenEndpoint: Pick<TokenEndpoint, 'revoke'>,
-): RevokeTokens =>
+): RevokeServerTokens =>
   async function revokeTokens(server, at, { accessToken, refreshToken }) {
     const { revocationUrl } = at;
     if (revocationUrl === undefined) return undefined;
@@ -34,12 +34,12 @@ export const createRevokeTokens = (
  * not be read. Never rejects.
  */
 export type RevokeConnection = (
-  place: Pick<Place, 'server'>,
+  place: Pick<ConnectionPlace, 'server'>,
   server: ConnectionServer | undefined,
   record: ConnectionRecord | undefined,
 ) => Promise<string | undefined>;
 
-export const createRevokeConnection = (revokeTokens: RevokeTokens): RevokeConnection =>
+export const createRevokeConnection = (revokeTokens: RevokeServerTokens): RevokeConnection =>
   async function revokeConnection(place, server, record) {
     if (record === undefined)
       return `the connection to ${place.server} could not be read, so nothing was revoked there`;

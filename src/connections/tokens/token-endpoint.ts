@@ -4,7 +4,7 @@ import type { Runtime } from '../../runtime/runtime.ts';
 import type { ConnectionServer } from '../connection.ts';
 import type { Outbound } from '../servers/outbound.ts';
 import type { AuthenticateForm, FormPair, OAuthClient } from './client-authentication.ts';
-import { readTokenAnswer, redact, type TokenAnswer } from './token-answer.ts';
+import { readServerTokens, redact, type TokenAnswer } from './token-answer.ts';
 
 export interface TokenEndpoint {
   /** @throws NoAnswer */
@@ -93,7 +93,7 @@ export function createTokenEndpoint(
   return {
     async request(url, client, pairs, server) {
       const { answer, form } = await post(url, client, pairs, server);
-      return readTokenAnswer(answer, form);
+      return readServerTokens(answer, form);
     },
     async revoke(url, client, { value, hint }, server) {
       const pairs: readonly FormPair[] = [
@@ -103,7 +103,7 @@ export function createTokenEndpoint(
       try {
         const { answer, form } = await post(url, client, pairs, server);
         if (answer.status >= 200 && answer.status < 300) return undefined;
-        const read = readTokenAnswer(answer, form);
+        const read = readServerTokens(answer, form);
         return 'said' in read ? read.said : `answered ${answer.status}`;
       } catch (error) {
         return error instanceof Error ? redact(error.message, pairs) : 'did not answer';

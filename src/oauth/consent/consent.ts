@@ -3,7 +3,7 @@
 import type { PendingReply, Reply, RequestBody } from '../../endpoint/message.ts';
 import { fail } from '../../errors/gateway-error.ts';
 import { generateSecret, isEqualSecret } from '../../platform/ids.ts';
-import type { GetPublicTools } from '../../site/public-tools.ts';
+import type { GetPublicTools } from '../../site/open-site.ts';
 import { createSealedRecords, type RecordsDeps } from '../../store/seal/sealed-records.ts';
 import { redirectToClient } from '../redirect-uri.ts';
 import type {

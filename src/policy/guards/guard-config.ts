@@ -4,7 +4,7 @@ import { list } from '../../config/file/shapes/collection.ts';
 import { defineMember, type MemberReader, object } from '../../config/file/shapes/object.ts';
 import { requestHeaders } from '../../config/file/shapes/request-headers.ts';
 import { choice, freeText, text, wholeNumber } from '../../config/file/shapes/scalar.ts';
-import type { Place, Shape } from '../../config/file/shapes/shape.ts';
+import type { FilePlace, Shape } from '../../config/file/shapes/shape.ts';
 import { httpUrl } from '../../config/rules.ts';
 import { MAX_GLOB_LENGTH } from '../../platform/glob.ts';
 import { GUARD_POINTS, type GuardPoint } from './guards.ts';
@@ -296,7 +296,7 @@ const guardMembers = {
 /** With its place in the file, where its problems are reported. */
 export interface PlacedGuard {
   readonly config: GuardConfig;
-  readonly place: Place;
+  readonly place: FilePlace;
   readonly line: number;
 }
 

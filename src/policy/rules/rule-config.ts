@@ -4,7 +4,7 @@ import { list, record } from '../../config/file/shapes/collection.ts';
 import { defineMember, object } from '../../config/file/shapes/object.ts';
 import { choice, freeText, text, trueOrFalse } from '../../config/file/shapes/scalar.ts';
 import {
-  type Place,
+  type FilePlace,
   type ReadContext,
   report,
   type Shape,
@@ -141,7 +141,7 @@ const EVERYONE = 'everyone';
 
 const who: Shape<RuleConfig['who']> = {
   schema: { anyOf: [{ const: EVERYONE }, subject.schema] },
-  read(node: FileNode, place: Place) {
+  read(node: FileNode, place: FilePlace) {
     if (node.kind === 'object') return subject.read(node, place);
     if (node.kind === 'scalar' && node.value === EVERYONE) return EVERYONE;
     return report(
@@ -203,7 +203,7 @@ const ruleShape: Shape<Omit<RuleConfig, 'place'>> = object({
 /** A rule, and where the file has it, which is where its problems are reported. */
 export interface PlacedRule {
   readonly rule: Omit<RuleConfig, 'place'>;
-  readonly place: Place;
+  readonly place: FilePlace;
   readonly line: number;
 }
 

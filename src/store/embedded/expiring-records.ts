@@ -11,7 +11,7 @@ export interface ExpiringRecord<Value> {
   readonly version?: number;
 }
 
-export const createRecord = <Value>(value: Value, expiresAt: number): ExpiringRecord<Value> => ({
+export const writeExpiring = <Value>(value: Value, expiresAt: number): ExpiringRecord<Value> => ({
   value,
   expiresAt,
   version: RECORD_VERSION,
@@ -22,7 +22,7 @@ export const createRecord = <Value>(value: Value, expiresAt: number): ExpiringRe
  *
  * @throws Error when the record is damaged, or of a later version: that is not the same as absent.
  */
-export function readRecord<Value>(
+export function readExpiring<Value>(
   database: Database<ExpiringRecord<Value>, string>,
   key: string,
 ): ExpiringRecord<Value> | undefined {

@@ -6,7 +6,7 @@ import type { Clock } from '../../platform/clock.ts';
 import type { Log } from '../../platform/log.ts';
 import type { Store } from '../store.ts';
 import { createCommandRunner } from './command-runner.ts';
-import { connect } from './connect.ts';
+import { connectToRedis } from './connect.ts';
 import { type Backoff, idleBackoff } from './connection.ts';
 import { listServers, readServerFacts } from './examine.ts';
 import { createRedisKeyValue } from './key-value.ts';
@@ -36,7 +36,7 @@ export interface RedisOptions {
 /** Does not wait for the connection: the service starts while Redis is down. */
 export function openRedisStore(options: RedisOptions): Store {
   const { sessionKeyPrefix, defaultIssuer, clock, log, counting, backoff = idleBackoff } = options;
-  const connection = connect(options.url, { backoff, clock, log });
+  const connection = connectToRedis(options.url, { backoff, clock, log });
   const commands = createCommandRunner(connection, { clock, log });
   const subscriber = createSubscriber(connection.client, { backoff, clock, log });
   const shares =

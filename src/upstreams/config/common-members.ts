@@ -1,6 +1,6 @@
 // The members of each server in the configuration file: each once, for parsing and for the JSON Schema.
 import type { Config } from '../../config/config.ts';
-import { createRecord, list, record } from '../../config/file/shapes/collection.ts';
+import { createRecordShape, list, record } from '../../config/file/shapes/collection.ts';
 import { defineMember, type MemberReader, object } from '../../config/file/shapes/object.ts';
 import {
   choice,
@@ -67,7 +67,7 @@ const toolsMembers = {
 const ALL_TOOLS: ToolSelection = {
   include: ['*'],
   exclude: [],
-  describe: createRecord([]),
+  describe: createRecordShape([]),
 };
 
 const toolsShape: Shape<ToolSelection> = object({

@@ -1,8 +1,8 @@
 // `mcpServers`: servers by name, and what they must not be together.
 import { createMemberReader, type MemberReader } from '../../config/file/shapes/object.ts';
 import {
+  type FilePlace,
   openObject,
-  type Place,
   placeMember,
   report,
   type Shape,
@@ -46,7 +46,7 @@ export const serversShape: Shape<readonly (PlacedServer | DisabledServer)[]> = {
 
 function readServer(
   { name: givenName, line, value }: MemberNode,
-  place: Place,
+  place: FilePlace,
 ): readonly (PlacedServer | DisabledServer)[] {
   const members = value.kind === 'object' ? createMemberReader(value, place, line) : undefined;
   const name = deriveServerName(givenName);

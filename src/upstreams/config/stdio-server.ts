@@ -1,7 +1,7 @@
 // A server of the configuration file that the gateway starts: its members, and what they come to.
 
 import { listValues } from '../../config/file/expand.ts';
-import { createRecord, list, record } from '../../config/file/shapes/collection.ts';
+import { createRecordShape, list, record } from '../../config/file/shapes/collection.ts';
 import { defineMember, type MemberReader } from '../../config/file/shapes/object.ts';
 import {
   choice,
@@ -100,7 +100,7 @@ export function buildStdio(members: MemberReader): UnnamedStdioServer | undefine
   const stdio = {
     args,
     secretArguments: [...given.flatMap(({ values }) => values), ...findSecretArguments(args)],
-    env: read(stdioMembers.env) ?? createRecord([]),
+    env: read(stdioMembers.env) ?? createRecordShape([]),
     cwd: read(stdioMembers.cwd),
     // Looked up where the server is completed: RUN_PROGRAMS_AS counts, too.
     runAs: undefined,

@@ -9,7 +9,7 @@ import {
   trueOrFalse,
   wholeNumber,
 } from '../../config/file/shapes/scalar.ts';
-import { type Place, report, type Shape } from '../../config/file/shapes/shape.ts';
+import { type FilePlace, report, type Shape } from '../../config/file/shapes/shape.ts';
 import type { FileNode } from '../../config/file/syntax/file-node.ts';
 import { httpUrl, integer } from '../../config/rules.ts';
 import { isScopeToken } from '../../config/scope.ts';
@@ -56,7 +56,7 @@ const endpointsShape: Shape<ConfiguredAuthorizationServer> = object({
 
 const authorizationServerShape: Shape<ConfiguredAuthorizationServer> = {
   schema: { anyOf: [endpoint.schema, endpointsShape.schema] },
-  read(node: FileNode, place: Place) {
+  read(node: FileNode, place: FilePlace) {
     if (node.kind === 'object') return endpointsShape.read(node, place);
     if (node.kind === 'list')
       return report(

@@ -1,10 +1,10 @@
 // §25.1: `views` of the configuration file.
-import { createRecord, list, record } from '../../config/file/shapes/collection.ts';
+import { createRecordShape, list, record } from '../../config/file/shapes/collection.ts';
 import { defineMember, object } from '../../config/file/shapes/object.ts';
 import { freeText, text, trueOrFalse } from '../../config/file/shapes/scalar.ts';
 import {
+  type FilePlace,
   openObject,
-  type Place,
   placeMember,
   report,
   type Shape,
@@ -20,7 +20,7 @@ import type { ViewConfig } from './view-config.ts';
 /** A view, and where the file has it. */
 export interface PlacedView {
   readonly view: Omit<ViewConfig, 'place'>;
-  readonly place: Place;
+  readonly place: FilePlace;
   readonly line: number;
 }
 
@@ -154,7 +154,7 @@ const viewShape: Shape<Omit<ViewConfig, 'place' | 'name'>> = object({
       tools: read(viewMembers.tools),
       prompts: read(viewMembers.prompts),
       resources: read(viewMembers.resources),
-      describe: read(viewMembers.describe) ?? createRecord([]),
+      describe: read(viewMembers.describe) ?? createRecordShape([]),
       search,
       pinned: read(viewMembers.pinned) ?? [],
     };

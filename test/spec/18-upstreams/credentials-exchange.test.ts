@@ -60,7 +60,7 @@ const provider = useFresh(async () => {
       getSeal: refuse,
       getProviderToken: getOriginalToken,
       fetch,
-      metadata: createProviderMetadata({ issuer: endpoint.url, fetch, clock, log }),
+      metadata: createProviderMetadata({ fetch, clock, log }, endpoint.url),
       clock,
       log,
     }).createGetHeaders({

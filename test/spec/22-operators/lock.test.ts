@@ -1,6 +1,6 @@
 // §22.4: what operators see of what the lock hides.
 import { expect, test } from 'vitest';
-import { EXCERPT, renderDifference } from '../../../src/operations/admin/lock-actions.ts';
+import { EXCERPT, renderDifference } from '../../../src/operations/admin/lock-panels.ts';
 import { computeFingerprint } from '../../../src/upstreams/lock/fingerprint.ts';
 import { createLock } from '../../../src/upstreams/lock/lock.ts';
 import { type CatalogGateway, startForTest } from '../../support/upstreams/catalog-gateway.ts';

@@ -42,7 +42,7 @@ const REFUSAL_MS = 0.03;
 function start(getWait = () => 0) {
   const loop = createLoop();
   const { log, lines } = collectLog();
-  const overload = createOverload({ runQueue: { getWait }, clock: loop.clock, log });
+  const overload = createOverload({ clock: loop.clock, log }, { getWait });
 
   /** A turn in which so many calls come, each of which takes so long if it is let in. */
   function runTurn(calls: number, msPerCall: number) {

@@ -278,11 +278,13 @@ describe('inspectToken: the same judgement without the signature', () => {
 
   const auth = () => {
     const { url } = gateway.issuer;
-    const config = loadConfig({ OIDC_ISSUER: url, BASE_URL: gateway.baseUrl });
+    const config = loadConfig({
+      OIDC_ISSUER: url,
+      BASE_URL: gateway.baseUrl,
+      METRICS_ENABLED: 'false',
+    });
     if (!config.auth.required) throw new Error('OIDC_ISSUER was set');
-    const metadata = { issuer: url, get: () => Promise.reject(new Error('not needed')) };
     const { log } = collectLog();
-    const deps = { fetch, clock, log, metrics: noMetrics };
     const keySet = {
       start() {},
       waitForKeys: () => Promise.reject(new Error('no key may be looked for')),
@@ -294,15 +296,10 @@ describe('inspectToken: the same judgement without the signature', () => {
       },
       close() {},
     };
-    return createAuth(config.auth, {
-      ...deps,
-      metadata,
+    const runtime = { config, fetch, clock, log, metrics: noMetrics };
+    return createAuth(runtime, config.auth, createChallenge(gateway.baseUrl, 'proxy'), {
       keySet,
-      baseUrl: gateway.baseUrl,
-      getChallenge: createChallenge(gateway.baseUrl, 'proxy'),
       isServerAudience: () => false,
-      maxTokenBytes: config.http.maxTokenBytes,
-      hasMetrics: false,
     });
   };
 

@@ -4,7 +4,8 @@ import { inject } from 'light-my-request';
 import { createChallenge } from '../../../src/auth/bearer.ts';
 import { loadConfig } from '../../../src/config/load.ts';
 import { createTransport } from '../../../src/edge/create-transport.ts';
-import { createLimiter, createUnlimitedLimiter } from '../../../src/edge/limits/limiter.ts';
+import type { CallerChecks } from '../../../src/edge/judge.ts';
+import { createLimiter } from '../../../src/edge/limits/limiter.ts';
 import type { UserContext } from '../../../src/endpoint/message.ts';
 import { getHeader, getOriginalToken, readBearerToken } from '../../../src/endpoint/message.ts';
 import { fail, GatewayError } from '../../../src/errors/gateway-error.ts';
@@ -48,6 +49,13 @@ interface SendOptions {
   readonly headers?: Readonly<Record<string, string>>;
 }
 
+const ENV = {
+  BASE_URL,
+  OIDC_ISSUER: 'https://issuer.example',
+  OAUTH_MODE: 'proxy',
+  TRUST_PROXY: '1',
+};
+
 export async function startGrantedGateway(
   store: Store,
   {
@@ -56,13 +64,7 @@ export async function startGrantedGateway(
   }: { readonly env?: Readonly<Record<string, string>>; readonly clock?: ManualClock } = {},
 ) {
   const { log, lines } = collectLog();
-  const config = loadConfig({
-    BASE_URL,
-    OIDC_ISSUER: 'https://issuer.example',
-    OAUTH_MODE: 'proxy',
-    TRUST_PROXY: '1',
-    ...env,
-  });
+  const config = loadConfig({ ...ENV, ...env });
   const metrics = createPrometheusMetrics();
   const known = new Map<string, UserContext>();
   let reloads = 0;
@@ -82,9 +84,7 @@ export async function startGrantedGateway(
     { judge: joinPolicies([]).judge, getGuards: () => undefined, askFirst: async () => {} },
     { findClientId: () => undefined, getProviderToken: getOriginalToken, getChallenge },
   );
-  const server = await createTransport(config, {
-    endpoints: mcp.endpoints,
-    corsHeaders: mcp.corsHeaders,
+  const checks: CallerChecks = {
     /** By what this process knows: it asks the store of nothing. */
     authenticate(request) {
       const user = known.get(readBearerToken(getHeader(request, 'authorization')) ?? '');
@@ -99,14 +99,9 @@ export async function startGrantedGateway(
       return toUser(id, version, JSON.parse(value.slice(GRANT_VERSION_LENGTH)));
     },
     getChallenge,
-    limiter: config.limits.enabled
-      ? createLimiter(config.limits.groups, { store, clock, metrics, log })
-      : createUnlimitedLimiter(store),
-    clock,
-    metrics,
-    log,
-    tracing: undefined,
-  });
+    limiter: createLimiter(runtime),
+  };
+  const server = createTransport(runtime, mcp.endpoints, checks, mcp.corsHeaders);
 
   async function send(token: string, body: unknown, options: SendOptions = {}) {
     const { method = 'POST', ip = '10.0.0.1', session, path = '/mcp', headers } = options;

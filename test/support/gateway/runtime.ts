@@ -12,20 +12,26 @@ const SECRET = 'a secret of at least thirty-two characters';
 
 interface TestRuntime extends Omit<RuntimeOverrides, 'hasOwnTools'> {
   readonly env?: Readonly<Record<string, string>>;
-  /** It stays the test's to close. */
-  readonly store: Store;
+  /** It stays the test's to close; unless given, nothing may ask it. */
+  readonly store?: Store;
 }
+
+const NO_STORE = new Proxy({} as Store, {
+  get(_store, operation) {
+    throw new Error(`This test has no store to ask for ${String(operation)}.`);
+  },
+});
 
 /** Nothing is told of by it, and nobody on the internet is reached. */
 export function openTestRuntime({
   env = { AUTH_REQUIRED: 'false' },
-  store,
+  store = NO_STORE,
   clock = systemClock,
   log = collectLog().log,
   metrics = noMetrics,
   fetch = globalThis.fetch,
   network = noInternet,
-}: TestRuntime): Runtime {
+}: TestRuntime = {}): Runtime {
   const loginSeal = createSeal([SECRET]);
   return {
     config: loadConfig(env),

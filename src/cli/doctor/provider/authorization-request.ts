@@ -4,7 +4,7 @@
 
 import { quote } from '../../../platform/text.ts';
 import { type Advice, type Finding, type Found, failure, ok, unknown } from '../finding.ts';
-import { type Answer, type Probe, readWords } from '../instruments.ts';
+import { type Probe, type ProbeAnswer, readHeaderWords } from '../instruments.ts';
 import { describeNetworkFailure } from '../network-failure.ts';
 
 type AuthorizationOutcome =
@@ -60,7 +60,7 @@ function replaceParameter(url: string, name: string, value: string): string {
 }
 
 /** The parameters with which the browser would come back; undefined where it would not. */
-function readReturn({ location }: Answer, redirectUri: string): URLSearchParams | undefined {
+function readReturn({ location }: ProbeAnswer, redirectUri: string): URLSearchParams | undefined {
   const isBack = location?.href === redirectUri || location?.href.startsWith(`${redirectUri}?`);
   return isBack ? location?.searchParams : undefined;
 }
@@ -80,11 +80,11 @@ function judgeErrorPage(said: string): AuthorizationOutcome {
 }
 
 /** What an error page, or the address of one, says; undefined for what is none. */
-function readErrorText({ status, text, location }: Answer): string | undefined {
+function readErrorText({ status, text, location }: ProbeAnswer): string | undefined {
   if (location !== undefined) return readErrorAddress(location);
   if (status < 400 && !/AADSTS\d+/.test(text)) return undefined;
   const aadsts = /AADSTS\d+:[^"<\\]{0,300}/.exec(text)?.[0];
-  return aadsts ?? readWords(text);
+  return aadsts ?? readHeaderWords(text);
 }
 
 /** Some redirect to a page of their own whose address says what is wrong; Google in base64. */
@@ -92,11 +92,11 @@ function readErrorAddress({ pathname, searchParams }: URL): string | undefined {
   const coded = Buffer.from(searchParams.get('authError') ?? '', 'base64').toString();
   const said = ['error', 'error_description'].map((name) => searchParams.get(name));
   const text = [coded, ...said].filter(Boolean).join(' ');
-  return /\/error\b/.test(pathname) || coded !== '' ? readWords(text) : undefined;
+  return /\/error\b/.test(pathname) || coded !== '' ? readHeaderWords(text) : undefined;
 }
 
 /** What differs between a login page and an error page. */
-function computeSignature({ status, location }: Answer): string {
+function computeSignature({ status, location }: ProbeAnswer): string {
   if (location === undefined) return String(status);
   const { origin, pathname } = location;
   // Some put the id of the attempt into the path.

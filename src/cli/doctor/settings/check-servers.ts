@@ -23,9 +23,9 @@ import {
   type UpstreamCaller,
   UpstreamError,
 } from '../../../upstreams/upstream.ts';
-import { createTimeLimit, openServers, readUser } from '../../setup/open-servers.ts';
+import { createTimeLimit, openServers, readTokenUser } from '../../setup/open-servers.ts';
 import {
-  describeUser,
+  describeProgramUser,
   findProgramUserProblems,
   isProgram,
   warnOfOwnUser,
@@ -45,7 +45,7 @@ const TIME_LIMIT_MS = 60_000;
 export async function checkServers(settings: SettingsAtHand): Promise<Found> {
   const { config, setup, env, token, clock } = settings;
   if (setup === undefined || setup.file.servers.length === 0) return undefined;
-  const user = token === undefined ? undefined : readUser(token, clock.now());
+  const user = token === undefined ? undefined : readTokenUser(token, clock.now());
   const caller: UpstreamCaller = user === undefined ? GATEWAY_CALLER : { ...GATEWAY_CALLER, user };
   const userProblems = await findProgramUserProblems(setup.file.servers);
   // Those are asked as guards.
@@ -95,7 +95,7 @@ function checkUsers(
   const advice = { setting: 'RUN_PROGRAMS_AS' };
   const others = servers
     .filter(isProgram)
-    .flatMap(({ name, runAs }) => (runAs ? [`${name} as ${describeUser(runAs)}`] : []));
+    .flatMap(({ name, runAs }) => (runAs ? [`${name} as ${describeProgramUser(runAs)}`] : []));
   return [
     ...problems.map(({ message }) => failure(USER_CHECK, { what: message, ...advice })),
     ...warnOfOwnUser(servers, config).map((text) => warning(USER_CHECK, { what: text, ...advice })),

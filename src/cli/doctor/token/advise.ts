@@ -123,7 +123,7 @@ export function readTokenParts(token: string) {
 }
 
 /** `says` is the gateway's own sentence. Of an opaque token it says at length what the advice says. */
-export const describeRefusal = (
+export const describeTokenRefusal = (
   verb: 'refuses' | 'would refuse',
   token: string,
   says: string,

@@ -1,66 +1,27 @@
-// §24: what the parts of this room work with: where connections are kept, and what is asked of authorization servers.
+// §24: what is asked of authorization servers: where one logs in, as whom the gateway comes, and tokens.
 import type { BrokerConfig } from '../config/groups/oauth.ts';
 import type { Runtime } from '../runtime/runtime.ts';
-import type { Replicas } from '../store/replicas/replicas.ts';
-import type { Seal } from '../store/seal/seal.ts';
 import type { SigningKeys } from '../store/seal/signing-keys.ts';
-import { createKnownAccess, type KnownAccess } from './access/known-access.ts';
-import {
-  type ConnectionChanges,
-  type ConnectionMessage,
-  createConnectionChanges,
-} from './changes.ts';
-import type { ConnectionServer } from './connection.ts';
-import type { ConnectionObserver } from './connections.ts';
-import { createPlaces, type FindPlace } from './records/place.ts';
-import { type ConnectionRecords, createConnectionRecords } from './records/records.ts';
-import type { LockReleases } from './records/run-exclusively.ts';
+import type { KeptConnections } from './kept-connections.ts';
 import { createFindLoginPlace, type FindLoginPlace } from './servers/authorization-server.ts';
 import { createOAuthClients, type OAuthClients } from './servers/clients.ts';
 import { createKnownIssuers, type KnownIssuers } from './servers/known-issuers.ts';
 import { createOutbound } from './servers/outbound.ts';
 import {
   createRevokeConnection,
-  createRevokeTokens,
+  createRevokeServerTokens,
   type RevokeConnection,
-  type RevokeTokens,
+  type RevokeServerTokens,
 } from './servers/revocation.ts';
 import { createAuthenticateForm } from './tokens/client-authentication.ts';
 import { createTokenEndpoint, type TokenEndpoint } from './tokens/token-endpoint.ts';
-
-export interface KeptConnections {
-  readonly seal: Seal;
-  /** Those of the configuration file that have connections, as it is now. */
-  readonly listServers: () => readonly ConnectionServer[];
-  readonly findPlace: FindPlace;
-  readonly records: ConnectionRecords;
-  readonly known: KnownAccess;
-  readonly changes: ConnectionChanges & LockReleases;
-  readonly observers: readonly ConnectionObserver[];
-}
-
-export function createKeptConnections(
-  runtime: Runtime,
-  given: Pick<KeptConnections, 'seal' | 'listServers' | 'observers'>,
-  replicas: Replicas<ConnectionMessage>,
-): KeptConnections {
-  const findPlace = createPlaces(runtime.config.oauth.provider?.issuer);
-  const known = createKnownAccess(runtime.clock);
-  return {
-    ...given,
-    findPlace,
-    known,
-    records: createConnectionRecords(runtime, given.seal),
-    changes: createConnectionChanges(runtime, replicas, known, findPlace),
-  };
-}
 
 export interface AuthorizationServers {
   readonly findLoginPlace: FindLoginPlace;
   readonly issuers: KnownIssuers;
   readonly clients: OAuthClients;
   readonly tokenEndpoint: TokenEndpoint;
-  readonly revokeTokens: RevokeTokens;
+  readonly revokeTokens: RevokeServerTokens;
   readonly revokeConnection: RevokeConnection;
 }
 
@@ -80,7 +41,7 @@ export function createAuthorizationServers(
   const clients = createOAuthClients(runtime, kept, outbound, issuers);
   const authenticate = createAuthenticateForm(keys, clock);
   const tokenEndpoint = createTokenEndpoint(runtime, outbound, authenticate);
-  const revokeTokens = createRevokeTokens(clients, tokenEndpoint);
+  const revokeTokens = createRevokeServerTokens(clients, tokenEndpoint);
   const findNamed = createFindLoginPlace(outbound, clock);
   return {
     issuers,

@@ -1,49 +1,108 @@
 // §22.4, §22.6: what the lock hides, and approving it.
+import type { AdminPanel, AdminWork } from '../../endpoint/admin-panel.ts';
+import { createJsonReply, getJson, type Reply } from '../../endpoint/message.ts';
 import { fail } from '../../errors/gateway-error.ts';
+import { createTurns } from '../../platform/clock.ts';
 import { hasLevels, type JsonObject } from '../../platform/json.ts';
+import { stripUri } from '../../platform/strip-uri.ts';
 import { toShellWord } from '../../platform/text.ts';
+import type { Runtime } from '../../runtime/runtime.ts';
 import type { PageRequest } from '../../store/page.ts';
 import type {
   DescribedServer,
   LockApproval,
   ReviewedServer,
 } from '../../upstreams/catalog/lock-approval.ts';
-import type { ReviewedDifference } from '../../upstreams/catalog/review-lock.ts';
+import type { ReviewedChange, ReviewedDifference } from '../../upstreams/catalog/review-lock.ts';
 import type { UpstreamCatalogs } from '../../upstreams/catalog/upstream-catalogs.ts';
-import { renderNextOf } from './read-request.ts';
+import { readDigests, readPageRequest, renderNextOf } from './read-request.ts';
 
-export interface LockSources extends Pick<UpstreamCatalogs, 'listLockDifferences'> {
-  /** Undefined without a configuration file. */
-  readonly lockApproval: LockApproval | undefined;
-  /** Of the configuration file, as it was named at the start; the lock lies beside it. */
-  readonly configPath: string | undefined;
-  /** `postern lock`, as it can be typed where the gateway was started. */
-  readonly lockCommand: string;
-}
+/** Undefined without a configuration file: then there is no lock. */
+type LockedServers =
+  | (Pick<UpstreamCatalogs, 'listLockDifferences'> & { readonly lockApproval: LockApproval })
+  | undefined;
 
-export const createLockActions = (sources: LockSources) => ({
-  async listLockDifferences({ from, limit }: PageRequest) {
+/** `lockCommand` is `postern lock`, as it can be typed where the gateway was started. */
+export function createLockPanels(
+  { config, clock }: Runtime,
+  servers: LockedServers,
+  lockCommand: string,
+): readonly AdminPanel[] {
+  // The lock lies beside the configuration file, as it was named at the start.
+  const command = renderLockCommand(lockCommand, config.server.configFile);
+
+  async function listDifferences({ from, limit }: PageRequest): Promise<JsonObject> {
     const skip = from?.skip ?? 0;
-    const found = sources.listLockDifferences({ skip, limit });
-    const command = renderLockCommand(sources.lockCommand, sources.configPath);
+    const found = servers?.listLockDifferences({ skip, limit });
     if (found === undefined) return { isLocked: false, command };
     return {
       isLocked: true,
       command,
       ...found,
-      obstacle: await sources.lockApproval?.findObstacle(),
+      obstacle: await servers?.lockApproval.findObstacle(),
       differences: found.differences.map((one) => renderDifference(one, EXCERPT)),
       ...renderNextOf(found.total, skip + limit),
     };
-  },
-  /** What approving them would change. @throws GatewayError as `LockApproval.review`. */
-  async reviewLock(servers: readonly string[]) {
-    const reviews = (await sources.lockApproval?.review(servers)) ?? fail('lock_not_approvable');
-    return { servers: renderReviews(reviews) };
-  },
+  }
+
   /** @throws GatewayError as `LockApproval.approve`. */
-  approveLock: async (digests: ReadonlyMap<string, string>) =>
-    sources.lockApproval?.approve(digests) ?? fail('lock_not_approvable'),
+  async function approve(
+    digests: ReadonlyMap<string, string>,
+    note: (part: AdminWork) => void,
+  ): Promise<Reply> {
+    const { reviews, isLoaded } =
+      (await servers?.lockApproval.approve(digests)) ?? fail('lock_not_approvable');
+    const turns = createTurns(clock);
+    for (const change of reviews.flatMap(({ changes }) => changes)) {
+      note(describeApproved(change));
+      if (turns.isOver()) await turns.next();
+    }
+    return createJsonReply(200, {
+      approved: reviews.map(({ server, changes }) => ({ server, differences: changes.length })),
+      isLoaded,
+    });
+  }
+
+  return [
+    {
+      method: 'GET',
+      path: '/lock',
+      show: (query) => listDifferences(readPageRequest(query)),
+    },
+    // What approving them would change.
+    {
+      method: 'GET',
+      path: '/lock/review',
+      async show(query) {
+        const reviews =
+          (await servers?.lockApproval.review(query.getAll('server'))) ??
+          fail('lock_not_approvable');
+        return { servers: renderReviews(reviews) };
+      },
+    },
+    {
+      method: 'POST',
+      path: '/lock',
+      prepare({ body }) {
+        const digests = readDigests(getJson(body));
+        return {
+          action: 'approve',
+          target: [...digests.keys()].join(', '),
+          run: (note) => approve(digests, note),
+        };
+      },
+    },
+  ];
+}
+
+/** A line of its own for each: texts of the audit log are short. */
+const describeApproved = ({ server, kind, name, change }: ReviewedChange): AdminWork => ({
+  action: `approve_${change}`,
+  target: kind,
+  server,
+  ...(kind === 'tool' && { tool: name }),
+  ...(kind === 'prompt' && { prompt: name }),
+  ...(kind === 'skill' && name !== undefined && { resource: stripUri(name) }),
 });
 
 // §22.6: what approving a server would change, whole: nobody approves what was not shown.
