@@ -1,4 +1,4 @@
-// §26: what a client is asked while a call goes on, and what it answers.
+// §26: guards of messages while a call goes on: questions to its client, answers, notifications.
 
 import type { CancelSignal } from '../../platform/cancellation.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
@@ -115,7 +115,7 @@ export async function passAnswers(
   return passed;
 }
 
-// §26: progress and log messages of a call, where guards look at them: in their order, and before the answer.
+// Progress and log messages of a call, where guards look at them: in their order, and before the answer.
 
 export interface GuardedNotification {
   readonly method: string;
@@ -204,7 +204,7 @@ export class CallStopped extends Error {
   }
 }
 
-// §26.3: what a guard puts in place of a message has to be one: what is wrong with it, as the rest of a sentence.
+// §26.3: a guard that puts something in place of a message has to put a message there. Problems are the rest of a sentence.
 
 type FindProblem = (value: JsonObject) => string | undefined;
 

@@ -1,4 +1,4 @@
-// Methods that only sessions have. Where one is not available (protocol/methods.ts), it is not asked for.
+// Methods that only sessions have, and cancellation. Where a method is not available (protocol/methods.ts), it is not asked for.
 
 import { fail, GatewayError } from '../../errors/gateway-error.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';

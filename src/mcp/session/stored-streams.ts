@@ -96,7 +96,7 @@ function parseRecord(text: string): StreamLog | undefined {
   };
 }
 
-// §15.1: what is kept of a stream goes to the store, and a replica at which it is read is told when there is more.
+// The events of a stream of this replica go there, and a replica at which it is read is told when there is more.
 
 interface StreamAddress {
   readonly sessionId: string;

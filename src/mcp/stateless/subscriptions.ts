@@ -187,7 +187,7 @@ function readNames(notifications: JsonObject, member: string, what: string): rea
       });
 }
 
-// MCP 2026-07-28 "Subscriptions": the stream of a subscription that takes long to open, as servers are asked first. It
+// The stream of a subscription that takes long to open, as servers are asked first. It
 // begins before that, so that nobody on its way takes its silence for an end.
 
 /** For `ResponseStream.keep`. Whether it is needed shows while it opens. */

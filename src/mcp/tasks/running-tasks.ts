@@ -111,7 +111,7 @@ interface RunningEntry {
   readonly abort: () => void;
 }
 
-// §29: one task that runs at this replica: what it tells and asks its client goes into its record, and what its client
+// One of them: what it tells and asks its client goes into its record, and what its client
 // does comes from there.
 
 export interface RunningTask {

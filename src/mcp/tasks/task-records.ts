@@ -134,7 +134,7 @@ const readStatus = (record: TaskRecord): string =>
 
 const hasQuestions = ({ questions }: TaskRecord): boolean => Object.keys(questions).length > 0;
 
-// §29: tasks in the store, sealed, each under the hash of its id, its user and its path: nobody else's look finds it. And
+// Tasks in the store, sealed, each under the hash of its id, its user and its path: nobody else's look finds it. And
 // how much of them there is.
 
 export interface TaskOwner {

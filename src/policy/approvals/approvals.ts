@@ -112,7 +112,7 @@ export interface CallApprovals {
   takeRound(secret: string, call: CallToApprove): Promise<ApprovalRound | undefined>;
 }
 
-// §27: what an approval is bound to, and how it is shown.
+// The call that an approval is bound to, and how it is shown.
 
 /** Characters of arguments in their canonical form: nobody reads more before they agree. */
 const MAX_ARGUMENTS = 65_536;
@@ -176,7 +176,7 @@ export const showJson = (canonical: string): string =>
 /** Characters. */
 const SHORT = 80;
 
-// §27: what rules that ask need of the settings.
+// Settings that rules which ask need.
 
 /** Checks the file of a gateway that is about to serve. */
 export function findAskProblems(

@@ -272,7 +272,7 @@ const buildSessionKey = (sessionId: string, call: CallToApprove): string =>
 
 const buildRoundKey = (secret: string): string => buildApprovalRoundKey(hashSha256(secret));
 
-// §27, §21.1: what happens to approvals, in the audit log and in metrics. Never the value of an argument.
+// §21.1: approvals in the audit log and in metrics. Never the value of an argument.
 
 const auditApprovals = (audit: Pick<Audit, 'write'>): ApprovalObserver => ({
   asked: (call, whom) =>

@@ -147,7 +147,7 @@ export interface GuardTurn {
   readonly user: UserContext | undefined;
 }
 
-// §26.2: what a guard answers, read without trust.
+// Its answer, read without trust.
 
 export type Decision =
   | { readonly kind: 'pass' }
@@ -217,7 +217,7 @@ function readMutation({ modified, payload }: JsonObject): Decision {
   return { kind: 'change', value: payload };
 }
 
-// §26.3: how much is asked of one guard at once, and how much it is sent.
+// §26.3: bounds of what is asked of one guard at once, and of what it is sent.
 
 /** Requests at once, of all users together, and of one user. */
 const REQUESTS = { ofAll: 64, ofOne: 32 };

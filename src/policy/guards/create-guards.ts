@@ -143,7 +143,7 @@ async function judgeAll(
   return isChanged ? { kind: 'changed', value, ...unsure } : { ...PASSED, ...unsure };
 }
 
-// §26.3: one guard: asked, watched, counted, and what follows where it fails.
+// §26.3: one guard: asked, watched and counted; where it fails, its `onError` decides.
 
 interface RunningGuard {
   readonly config: GuardConfig;

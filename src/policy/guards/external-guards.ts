@@ -1,4 +1,4 @@
-// §26.2: a guard that is asked over HTTP.
+// §26.2: guards that are not the gateway's own: asked over HTTP, interceptors of an MCP server, modules in this process.
 
 import { statSync } from 'node:fs';
 import { pathToFileURL } from 'node:url';
@@ -139,7 +139,7 @@ function createTimeLimit(
   };
 }
 
-// §26.2: interceptors of an MCP server behind the gateway (SEP-2624).
+// Interceptors of an MCP server behind the gateway (SEP-2624).
 
 /**
  * Sends a request to a server of the file, on behalf of the gateway itself.
@@ -246,7 +246,7 @@ export function createMcpGuard(
   };
 }
 
-// §26.2: a guard that is a module of the operator's, in this process.
+// A guard that is a module of the operator's, in this process.
 
 /** @throws ConfigError where the module cannot be loaded, or exports no guard. */
 export async function loadModuleGuard(

@@ -64,7 +64,7 @@ export type RuleDecision =
   /** Only these scopes are missing: it is listed, and its call is 403 `insufficient_scope`. */
   | { readonly kind: 'scopes_missing'; readonly scopes: readonly string[]; readonly rule?: string };
 
-// §18.5: whom a rule is about.
+// `who`: the callers that a rule is about.
 
 export interface Subject {
   /** All but the scopes: those a client can ask for. */
@@ -141,7 +141,7 @@ function hasValue(claim: unknown, wanted: unknown): boolean {
 export const isScalar = (value: unknown): boolean =>
   typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean';
 
-// §18.5: what a rule is about: its patterns, and the one form of a resource's URI or template that they are compared with.
+// `may`: the patterns of a rule, and the one form of a resource's URI or template that they are compared with.
 
 interface Pattern {
   readonly kind: ItemKind;
