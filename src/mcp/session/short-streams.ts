@@ -6,18 +6,6 @@ import { SESSION_BYTES, SESSION_EVENTS } from './kept-accounts.ts';
 import type { SessionAccount } from './kept-stream.ts';
 import { KEPT_MS } from './stored-streams.ts';
 
-export interface ShortStreams {
-  readonly isEmpty: boolean;
-  /** Its events, at the time at which it ended. False where they are too long. */
-  add(session: SessionAccount, name: string, events: readonly string[], now: number): boolean;
-  /** The events of a stream, as one text. */
-  find(session: SessionAccount, name: string, now: number): ShortStream | undefined;
-  /** Those that ended after that. */
-  list(after: number): readonly ShortStream[];
-  /** Gives up what has been kept for long enough. */
-  sweep(now: number): void;
-}
-
 export interface ShortStream {
   readonly session: SessionAccount;
   readonly name: string;
@@ -50,7 +38,7 @@ function createMemory() {
 }
 
 /** `onEmpty` is called when a session has none here any more. */
-export function createShortStreams(onEmpty: (session: SessionAccount) => void): ShortStreams {
+export function createShortStreams(onEmpty: (session: SessionAccount) => void) {
   let memory: ReturnType<typeof createMemory> | undefined;
   /** Numbers of streams, in the order in which they lie in the buffer: those from `oldest` on, before `next`, are kept. */
   let oldest = 0;
@@ -156,10 +144,11 @@ export function createShortStreams(onEmpty: (session: SessionAccount) => void): 
   }
 
   return {
-    get isEmpty() {
+    get isEmpty(): boolean {
       return oldest === next;
     },
-    add(session, name, events, now) {
+    /** Its events, at the time at which it ended. False where they are too long. */
+    add(session: SessionAccount, name: string, events: readonly string[], now: number): boolean {
       const text = events.length === 1 ? (events[0] ?? '') : events.join('');
       // Characters first: to count the bytes of what is far too long is work, too.
       if (text.length > MAX_BYTES) return false;
@@ -172,7 +161,8 @@ export function createShortStreams(onEmpty: (session: SessionAccount) => void): 
       note(session, Number.parseInt(name, 16), events.length, length, now);
       return true;
     },
-    find(session, name, now) {
+    /** The events of a stream, as one text. */
+    find(session: SessionAccount, name: string, now: number): ShortStream | undefined {
       if (memory === undefined) return undefined;
       const { lengths, eventCounts, names, endTimes, predecessors } = memory;
       const wanted = Number.parseInt(name, 16);
@@ -190,7 +180,8 @@ export function createShortStreams(onEmpty: (session: SessionAccount) => void): 
       }
       return undefined;
     },
-    list(after) {
+    /** Those that ended after that. */
+    list(after: number): readonly ShortStream[] {
       const found: ShortStream[] = [];
       for (let number = oldest; number < next; number += 1) {
         const slot = number % SLOTS;
@@ -200,7 +191,8 @@ export function createShortStreams(onEmpty: (session: SessionAccount) => void): 
       }
       return found;
     },
-    sweep(now) {
+    /** Gives up what has been kept for long enough. */
+    sweep(now: number): void {
       const isOld = (number: number) => (memory?.endTimes[number % SLOTS] ?? 0) <= now - KEPT_MS;
       while (oldest < next && isOld(oldest)) giveUpOldest(now);
     },

@@ -27,28 +27,23 @@ interface TaskPlace {
 
 type Whose = Pick<TaskOwner, 'user' | 'path'>;
 
-interface RelayedTaskIds {
-  seal(whose: Whose, place: TaskPlace): Promise<string>;
-  /** Undefined where it is none of theirs. */
-  open(whose: Whose, taskId: string): Promise<TaskPlace | undefined>;
-}
-
 /** No id of the gateway's own tasks begins so. */
 const PREFIX = 'r.';
 
 export const isRelayed = (taskId: string): boolean => taskId.startsWith(PREFIX);
 
-export function createRelayedTaskIds(getSeal: () => Promise<Seal>): RelayedTaskIds {
+export function createRelayedTaskIds(getSeal: () => Promise<Seal>) {
   const requireSeal = () => getSeal().catch((cause: unknown) => fail('internal_error', { cause }));
   const describe = ({ user, path }: Whose): string =>
     `mcp:relayed-task:${hashSha256(JSON.stringify([user ?? null, path ?? null]))}`;
 
   return {
-    async seal(whose, place) {
+    async seal(whose: Whose, place: TaskPlace): Promise<string> {
       const text = JSON.stringify({ version: RECORD_VERSION, ...place });
       return PREFIX + (await requireSeal()).seal(describe(whose), text);
     },
-    async open(whose, taskId) {
+    /** Undefined where it is none of theirs. */
+    async open(whose: Whose, taskId: string): Promise<TaskPlace | undefined> {
       const text = (await requireSeal()).open(describe(whose), taskId.slice(PREFIX.length));
       const { version, server, tool, id }: JsonObject = (text && parseObject(text)) || {};
       checkRecordVersion(version, 'params.taskId');

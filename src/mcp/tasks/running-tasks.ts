@@ -17,15 +17,6 @@ import type { Question } from '../control/message-guards.ts';
 import type { TaskChanges } from './task-changes.ts';
 import type { TaskEnd, TaskRecord, TaskRecords } from './task-records.ts';
 
-interface TaskRuns {
-  /** @throws GatewayError `internal_error` where the store does not answer. */
-  start(task: Omit<NewTask, 'onOver'>): Promise<RunningTask>;
-  /** True if a task runs that the replica of this name began. @throws where the store does not answer. */
-  isRunning(key: string, replica: string): Promise<boolean>;
-  /** Lets them end for so long; those that do not are ended. */
-  close(graceMs: number): Promise<void>;
-}
-
 /** So long nobody looks at a replica that says nothing; it says something three times meanwhile, and more. */
 const LIFE_SECONDS = 60;
 const SIGN_MS = 15_000;
@@ -36,7 +27,7 @@ export function createTaskRuns(
   records: TaskRecords,
   changes: TaskChanges,
   ownName: string,
-): TaskRuns {
+) {
   const { config, store, clock, log } = runtime;
   const { keyPrefix } = config.mcp.sessions;
   const running = new Map<string, RunningEntry>();
@@ -61,7 +52,8 @@ export function createTaskRuns(
   }
 
   return {
-    async start(task) {
+    /** @throws GatewayError `internal_error` where the store does not answer. */
+    async start(task: Omit<NewTask, 'onOver'>): Promise<RunningTask> {
       const { key } = task;
       const entry: RunningEntry = { task: undefined, abort: task.abort };
       running.set(key, entry);
@@ -84,11 +76,13 @@ export function createTaskRuns(
       startSweeping();
       return started;
     },
-    async isRunning(key, replica) {
+    /** True if a task runs that the replica of this name began. @throws where the store does not answer. */
+    async isRunning(key: string, replica: string): Promise<boolean> {
       if (replica === ownName) return running.has(key);
       return (await store.get(buildTaskReplicaKey(keyPrefix, replica))) !== undefined;
     },
-    async close(graceMs) {
+    /** Lets them end for so long; those that do not are ended. */
+    async close(graceMs: number): Promise<void> {
       if (running.size === 0) return;
       const idle = new Promise<void>((resolve) => {
         tellIdle = resolve;
