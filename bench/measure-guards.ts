@@ -151,6 +151,18 @@ async function measure(
 /** As much of a call as it takes. */
 function createCall(characters: number): Call {
   const result = { content: [{ type: 'text', text: 'Nothing secret. '.repeat(characters / 16) }] };
+  const caller = {
+    user: {
+      sub: 'u',
+      email: 'ada@example.com',
+      groups: ['staff'],
+      claims: { exp: 4_000_000_000 },
+      token: 'header.payload.signature',
+    },
+    clientId: 'client',
+    view: undefined,
+    trace: {},
+  };
   const call = {
     target: {
       item: { kind: 'tool', name: 'server__tool', server: 'server', annotations: {} },
@@ -159,21 +171,12 @@ function createCall(characters: number): Call {
     args: { path: '/a', words: 'some' },
     ask: undefined,
     context: {
-      user: {
-        sub: 'u',
-        email: 'ada@example.com',
-        groups: ['staff'],
-        claims: { exp: 4_000_000_000 },
-        token: 'header.payload.signature',
-      },
-      clientId: 'client',
-      view: undefined,
-      trace: {},
+      ...caller,
       relay: { meta: undefined, signal: new AbortController().signal },
       isAsking: () => false,
       flush: () => undefined,
     },
-    record: { id: 1 },
+    record: { id: 1, ...caller },
   };
   return call as unknown as Call;
 }
