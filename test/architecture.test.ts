@@ -51,7 +51,6 @@ const ROOMS: readonly string[] = [
   'cli/setup',
   'cli/dev-provider',
   'cli/serve',
-  'cli/watch',
   'cli/dev',
   'cli/lists',
   'cli/lock',

@@ -90,11 +90,11 @@ export function createSessions(
   const renderTime = createTimeRenderer();
 
   /** The stored owner names its issuer, so that it stays its user's own when `OIDC_ISSUER` changes. */
-  const toOwner = (user: User): Owner | undefined =>
+  const toOwner = (user: Owner | undefined): Owner | undefined =>
     user && { sub: user.sub, issuer: user.issuer ?? defaultIssuer };
 
-  const isOwn = (record: SessionRecord, owner: Owner | undefined): boolean =>
-    isOwnedBy(record, owner, defaultIssuer);
+  const isOwn = (record: SessionRecord, user: Owner | undefined): boolean =>
+    isOwnedBy(record, toOwner(user));
 
   async function sweep(): Promise<void> {
     metrics.recordSessions('expired', await store.sweepSessions());
@@ -214,8 +214,8 @@ function createTimeRenderer(): (time: number) => string {
 export const readLogLevel = (stored: string | undefined): LogSeverity =>
   isLogSeverity(stored) ? stored : 'info';
 
-/** Reads what `initialize` stored; sessions from before it was stored declared nothing. */
-export function readStoredCapabilities(clientCapabilities = '{}'): ClientCapabilities {
+/** Reads what `initialize` stored. */
+export function readStoredCapabilities(clientCapabilities: string): ClientCapabilities {
   const known = knownCapabilities.get(clientCapabilities);
   if (known !== undefined) return known;
   const read = freezeDeep(parseCapabilities(clientCapabilities));

@@ -221,7 +221,7 @@ async function readClientAnswers(
     fail('invalid_params', { details: 'params.requestState must be a string' });
   }
   const { answers, asked, relayed, approval } = await requestState.open(getBinding(), state);
-  const received = asked ? pick(inputResponses, asked) : inputResponses;
+  const received = pick(inputResponses, asked);
   if (approval === undefined) return { answers: { ...received, ...answers }, relayed };
   const { secret, isQuestion } = approval;
   // Servers and authors may call a question of theirs so: that is asked in another round.
@@ -262,11 +262,8 @@ export interface RequestState {
   /** `binding` is that of the call, by `prepareBinding`. */
   seal(binding: string, progress: RequestProgress): Promise<string>;
   /** @throws GatewayError `invalid_params` for a state of another call, user or time. */
-  open(binding: string, state: string): Promise<OpenedState>;
+  open(binding: string, state: string): Promise<RequestProgress>;
 }
-
-/** 0.1.0 does not say what it asked; its states are good for an hour. */
-type OpenedState = Pick<RequestProgress, 'answers'> & Partial<RequestProgress>;
 
 /** Characters that a call which waits may keep. */
 const MAX_KEPT = 4096;
@@ -288,10 +285,7 @@ const toBinding = (call: string): string => `mcp:request-state:${hashSha256(call
 /** The call that a state is good for, and no other. */
 function describeCall(user: UserContext | undefined, { method, params }: JsonRpcRequest): string {
   const { name, uri, arguments: args, ref, argument } = isObject(params) ? params : {};
-  const bound = [user ? nameOwner(user) : null, method, name, uri, args];
-  // Only completions have these: states of other calls are as older versions sealed them.
-  if (ref !== undefined || argument !== undefined) bound.push(ref, argument);
-  return JSON.stringify(bound);
+  return JSON.stringify([user ? nameOwner(user) : null, method, name, uri, args, ref, argument]);
 }
 
 /** Long enough for a person to look something up before answering. */
@@ -318,8 +312,13 @@ export function createRequestState({ getSeal, clock }: Runtime): RequestState {
       const text = (await requireSeal()).open(binding, state);
       const { version, expiresAt, answers, asked, relayed, approval }: JsonObject =
         (text && parseObject(text)) || {};
-      checkRecordVersion(version, 'params.requestState');
-      if (typeof expiresAt !== 'number' || !isObject(answers) || expiresAt <= clock.now()) {
+      if (text !== undefined) checkRecordVersion(version, 'params.requestState');
+      if (
+        typeof expiresAt !== 'number' ||
+        !isObject(answers) ||
+        !isStringArray(asked) ||
+        expiresAt <= clock.now()
+      ) {
         fail('invalid_params', {
           details:
             'params.requestState belongs to another call, or is more than an hour old. Call again without it.',
@@ -328,7 +327,7 @@ export function createRequestState({ getSeal, clock }: Runtime): RequestState {
       noteMembers(answers, text ?? '', ['answers']);
       return {
         answers,
-        ...(isStringArray(asked) && { asked }),
+        asked,
         ...(isObject(relayed) && { relayed }),
         ...(isObject(approval) &&
           typeof approval.secret === 'string' && {

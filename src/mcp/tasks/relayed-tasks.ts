@@ -46,7 +46,7 @@ export function createRelayedTaskIds(getSeal: () => Promise<Seal>) {
     async open(whose: Whose, taskId: string): Promise<TaskPlace | undefined> {
       const text = (await requireSeal()).open(describe(whose), taskId.slice(PREFIX.length));
       const { version, server, tool, id }: JsonObject = (text && parseObject(text)) || {};
-      checkRecordVersion(version, 'params.taskId');
+      if (text !== undefined) checkRecordVersion(version, 'params.taskId');
       return typeof server === 'string' && typeof tool === 'string' && typeof id === 'string'
         ? { server, tool, id }
         : undefined;

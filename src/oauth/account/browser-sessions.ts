@@ -102,9 +102,7 @@ export function createBrowserSessions(
     if (text === undefined) return undefined;
     // What opens was written by this code: no other check of its shape is needed.
     const record = JSON.parse(text) as BrowserSession & { readonly version: number };
-    // Records of 0.2.0 say nothing of operators.
-    const { version, isOperator = false, ...rest } = record;
-    const session = { ...rest, isOperator };
+    const { version, ...session } = record;
     checkRecordVersion(version, 'A browser session');
     if (getSecondsLeft(session) <= 0) return undefined;
     if (await logouts.isOver({ ...session, clientId: ACCOUNT_CLIENT_ID })) return undefined;

@@ -162,7 +162,6 @@ interface PendingConsents {
 const TTL_SECONDS = 600;
 
 export function createPendingConsents(records: RecordsDeps, browsers: Browsers): PendingConsents {
-  // The store's name for it since 0.1.0.
   const pendingConsents = createSealedRecords<PendingConsent>(records, 'question', TTL_SECONDS);
   return {
     async put(query, browser) {

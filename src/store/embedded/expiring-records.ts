@@ -7,8 +7,7 @@ export interface ExpiringRecord<Value> {
   readonly value: Value;
   /** Epoch milliseconds at which it is gone. */
   readonly expiresAt: number;
-  /** None in what 0.1.0 wrote. */
-  readonly version?: number;
+  readonly version: number;
 }
 
 export const writeExpiring = <Value>(value: Value, expiresAt: number): ExpiringRecord<Value> => ({

@@ -60,8 +60,6 @@ export interface EmbeddedSessions {
 
 export interface SessionRecordsOptions extends OpenFolder {
   readonly sessionKeyPrefix: string;
-  /** `OIDC_ISSUER`. */
-  readonly defaultIssuer?: string | undefined;
   readonly clock: Clock;
 }
 

@@ -66,7 +66,7 @@ function readServer(value: unknown, place: string): LockedServer {
         ? undefined
         : readFingerprints(value.instructions, `${place}.instructions`),
     prompts: readMap(value.prompts, `${place}.prompts`, readFingerprints),
-    // A lock of before there were skills approves none.
+    // Left out where there are none.
     skills:
       value.skills === undefined
         ? new Map()

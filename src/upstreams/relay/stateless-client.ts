@@ -192,16 +192,17 @@ async function readAnswers(
 ): Promise<RoundAnswers> {
   if (answered === undefined) return NO_ANSWERS;
   const { inputResponses, state } = answered;
-  if (state.server !== server) throw callAgain(server);
-  // 0.2.0 gave them no name; its states are good for an hour.
-  if (typeof state.once === 'string' && !(await redeemAnswers(state.once))) {
+  const { once, asked, requestState } = state;
+  if (state.server !== server || typeof once !== 'string' || !isObject(asked))
+    throw callAgain(server);
+  if (!(await redeemAnswers(once))) {
     throw new CallRefusedError(
       `The answers to what ${server} asked were passed on before, and count once. The call may have been done: check, where it must not be done twice. Call again without the answers.`,
     );
   }
   return {
-    inputResponses: await passInputResponses(inputResponses, state.asked, questionGuards),
-    ...(typeof state.requestState === 'string' && { requestState: state.requestState }),
+    inputResponses: await passInputResponses(inputResponses, asked, questionGuards),
+    ...(typeof requestState === 'string' && { requestState }),
   };
 }
 
@@ -209,22 +210,18 @@ async function readAnswers(
 const listMethods = (questions: Questions): Readonly<Record<string, string>> =>
   Object.fromEntries(Object.entries(questions).map(([key, { method }]) => [key, method]));
 
-/** `asked` is what the state says of the questions; an older gateway did not write it. */
+/** `asked` is what the state says of the questions. */
 async function passInputResponses(
   inputResponses: JsonObject,
-  asked: unknown,
+  asked: JsonObject,
   guards: QuestionGuards | undefined,
 ): Promise<JsonObject> {
   if (guards === undefined) return inputResponses;
-  if (!isObject(asked)) throw new CallRefusedError(ASKED_BEFORE);
   const methods = Object.fromEntries(
     Object.entries(asked).map(([key, method]) => [key, { method: String(method) }]),
   );
   return passAnswers(methods, inputResponses, guards).catch(refuseStopped);
 }
-
-const ASKED_BEFORE =
-  'The call asked before guards looked at what is answered. Call again, without the answers.';
 
 const callAgain = (server: string) =>
   new CallRefusedError(

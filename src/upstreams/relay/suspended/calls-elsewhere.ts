@@ -85,7 +85,7 @@ export function createWaitElsewhere({
     const { id: call, user, server, replica, key } = reply;
     const { answer } = toRawMembers({ answer: reply.answer });
     const from = replicas.ownName;
-    const about = { about: 'resume', ticket, from, call, sub: user, server } as const;
+    const about = { about: 'resume', ticket, from, call, user, server } as const;
     const send = (message: SuspendedCallMessage) => replicas.send(message, replica);
 
     return new Promise((resolve, reject) => {

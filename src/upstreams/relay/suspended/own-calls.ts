@@ -40,7 +40,7 @@ export function serveOwnCalls({ table, records, replicas, log }: OwnCallsDeps): 
     if (message.about === 'left') leave(message.ticket);
   });
 
-  function resume({ ticket, from, call: id, sub: user, server, key, answer }: Resume): void {
+  function resume({ ticket, from, call: id, user, server, key, answer }: Resume): void {
     const openCall = table.find({ id, user, server });
     if (waiters.has(ticket)) {
       void send({ about: 'going_on', ticket }, from);
@@ -169,8 +169,8 @@ export type SuspendedCallMessage =
       readonly ticket: string;
       readonly from: string;
       readonly call: string;
-      /** The call's user, as `nameOwner` has it; the member's name is that of older replicas. */
-      readonly sub?: string | undefined;
+      /** The call's user, as `nameOwner` has it. */
+      readonly user?: string | undefined;
       readonly server: string;
       readonly key?: string;
       readonly answer?: unknown;

@@ -36,7 +36,7 @@ export function listenToKeys(onKey: (key: string) => void, onInterrupt: () => vo
     if (pressed === CTRL_C) onInterrupt();
     else if (pressed === CTRL_Z) {
       giveBack();
-      // The processes that serve stop, too, as they would without us.
+      // All of the job stops, as it would without us.
       process.kill(0, 'SIGTSTP');
     } else onKey(pressed);
   });

@@ -1,48 +1,34 @@
 // What postern dev says once it serves: all of it at first, then what has changed.
 import { escapeInvisible } from '../../platform/invisible.ts';
-import { isObject } from '../../platform/json.ts';
 import { PACKAGE_VERSION } from '../../platform/own-files.ts';
 
-/** From postern dev to the process that watches its files, or straight to its terminal. */
-export interface Announcement extends Banner {
-  readonly kind: 'announcement';
+interface Announcement extends Banner {
   /** How much is served, and what was kept. */
   readonly summary: string;
-  /** The changed files that were loaded while it ran, none where somebody asked for that; undefined after a start. */
-  readonly loaded: readonly string[] | undefined;
+  /** The changed files that were loaded; none after the first start, and where somebody asked for that. */
+  readonly loaded: readonly string[];
 }
-
-export interface WatchNote {
-  readonly kind: 'note';
-  readonly text: string;
-}
-
-/** It comes from our own code in another process. */
-export const isTold = (message: unknown): message is Announcement | WatchNote =>
-  isObject(message) && (message.kind === 'announcement' || message.kind === 'note');
 
 /** `hasKeys` says that the user can ask for the rest by keys. */
-export function createAnnouncer(write: (text: string) => void, hasKeys = false) {
+export function createAnnouncer(write: (text: string) => void, hasKeys: boolean) {
   // Names of files and what these say may be another's: nothing of them moves the cursor of a terminal.
   const print = (text: string) => write(escapeInvisible(text));
   let told: Announcement | undefined;
 
   return {
-    /** `changedFiles`: why it was started again, where it was. */
-    announce(announcement: Announcement, changedFiles: readonly string[]): void {
+    announce(announcement: Announcement): void {
       const { facts, summary, loaded } = announcement;
-      if (told === undefined) {
+      if (told === undefined && loaded.length === 0) {
         print(hasKeys ? renderShortBanner(announcement) : renderBanner(announcement));
       } else {
-        const files = loaded ?? changedFiles;
-        const why = files.length === 0 ? '' : `: ${files.join(', ')} changed`;
-        const known = told.facts.map((fact) => renderFacts([fact]));
+        const why = loaded.length === 0 ? '' : `: ${loaded.join(', ')} changed`;
+        const known = (told ?? announcement).facts.map((fact) => renderFacts([fact]));
         const changed = facts.filter((fact) => !known.includes(renderFacts([fact])));
         print(`Reloaded${why}. ${summary}.\n${renderFacts(changed)}`.trimEnd());
       }
       told = announcement;
     },
-    note: ({ text }: WatchNote) => print(text),
+    note: print,
     /** What clients are given, where the banner left it out. */
     printHints() {
       if (told !== undefined) print(`\n${told.hints}`);
