@@ -108,7 +108,7 @@ const WITH_CLASSES = [
   'auth/parse-token.ts',
   'edge/(connection|connection-table|reply-writer|send-stream|limits/limiter).ts',
   'mcp/calls/(call|context).ts',
-  'mcp/session/(kept-stream|session-era|session-subscriptions).ts',
+  'mcp/session/(kept-streams?|session-era|session-subscriptions).ts',
   'mcp/streaming/(notification-streams|response-stream).ts',
   'platform/(cancellation|clock|exact-json|linked-list|note|shared-timer|splice-json).ts',
   'platform/http-client/(connection|content-coding|http-pool|read-response).ts',

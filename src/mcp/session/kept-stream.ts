@@ -1,8 +1,7 @@
 // §15.1: one stream whose events are kept for a client that comes back.
 
-import type { ReplyStream } from '../../endpoint/message.ts';
 import type { RequestId } from '../../protocol/json-rpc.ts';
-import type { EventChannel, EventQueue } from '../streaming/response-stream.ts';
+import type { EventQueue } from '../streaming/response-stream.ts';
 import type { LoggedEvent, StreamLog, StreamName, WrittenStream } from './resumable-events.ts';
 
 interface NewStream {
@@ -140,55 +139,3 @@ export class OldestFirst {
 }
 
 const SLACK = 32;
-
-// Sending on a stream, from its opening to its end.
-
-/** Shared by the channels of all streams. */
-export interface StreamWriting {
-  begin(stream: KeptStream): void;
-  send(stream: KeptStream, json: string, isNotification: boolean): void;
-  end(stream: KeptStream, json: string): void;
-  disconnect(stream: KeptStream): void;
-  close(stream: KeptStream): void;
-}
-
-/** A class: thousands of them stand for minutes, and closures would take ten times the memory. */
-export class StreamChannel implements EventChannel {
-  readonly items: ReplyStream;
-  private readonly stream: KeptStream;
-  private readonly writing: StreamWriting;
-
-  constructor(stream: KeptStream, items: ReplyStream, writing: StreamWriting) {
-    this.stream = stream;
-    this.items = items;
-    this.writing = writing;
-  }
-
-  begin(): void {
-    this.writing.begin(this.stream);
-  }
-
-  send(json: string, isNotification: boolean): void {
-    this.writing.send(this.stream, json, isNotification);
-  }
-
-  end(json: string): void {
-    this.writing.end(this.stream, json);
-  }
-
-  disconnect(): void {
-    this.writing.disconnect(this.stream);
-  }
-
-  isFull(): boolean {
-    return this.stream.queue?.isFull() === true;
-  }
-
-  hasRoomToSpare(characters: number): boolean {
-    return this.stream.queue?.hasRoomToSpare(characters) !== false;
-  }
-
-  close(): void {
-    this.writing.close(this.stream);
-  }
-}

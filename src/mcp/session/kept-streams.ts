@@ -13,7 +13,7 @@ import {
   type EventQueue,
 } from '../streaming/response-stream.ts';
 import { createKeptAccounts } from './kept-accounts.ts';
-import { KeptStream, StreamChannel, type StreamWriting } from './kept-stream.ts';
+import { KeptStream } from './kept-stream.ts';
 import type { McpReplicas } from './replica-message.ts';
 import {
   isPrimed,
@@ -249,22 +249,50 @@ export function createKeptStreams(
     }
   }
 
-  const writing: StreamWriting = {
-    begin: (stream) => push(stream, ''),
-    send,
-    end,
-    disconnect(stream) {
+  /** A class: thousands of them stand for minutes, and closures would take ten times the memory. */
+  class StreamChannel implements EventChannel {
+    readonly items: ReplyStream;
+    private readonly stream: KeptStream;
+
+    constructor(stream: KeptStream, items: ReplyStream) {
+      this.stream = stream;
+      this.items = items;
+    }
+
+    begin(): void {
+      push(this.stream, '');
+    }
+
+    send(json: string, isNotification: boolean): void {
+      send(this.stream, json, isNotification);
+    }
+
+    end(json: string): void {
+      end(this.stream, json);
+    }
+
+    close(): void {
+      push(this.stream, '');
+      close(this.stream);
+    }
+
+    isFull(): boolean {
+      return this.stream.queue?.isFull() === true;
+    }
+
+    hasRoomToSpare(characters: number): boolean {
+      return this.stream.queue?.hasRoomToSpare(characters) !== false;
+    }
+
+    disconnect(): void {
+      const { stream } = this;
       if (stream.endedAt !== undefined || stream.queue === undefined) return;
       push(stream, '');
       stream.queue.end();
       stream.queue = undefined;
       noteBroken(stream);
-    },
-    close(stream) {
-      push(stream, '');
-      close(stream);
-    },
-  };
+    }
+  }
 
   return {
     find,
@@ -283,7 +311,7 @@ export function createKeptStreams(
       scheduleSweep();
       const queue = openQueue(stream);
       stream.unsent = toPrimer(stream, 0);
-      return new StreamChannel(stream, queue.items, writing);
+      return new StreamChannel(stream, queue.items);
     },
     attach(stream, position) {
       releaseReader(stream);
