@@ -16,8 +16,7 @@ import { createLimiter } from '../edge/limits/limiter.ts';
 import { getOriginalToken, type UserContext } from '../endpoint/message.ts';
 import { openOwnTokens } from '../grants/open-grants.ts';
 import type { Catalog } from '../mcp/catalog/catalog.ts';
-import { listTools } from '../mcp/catalog/list-tools.ts';
-import { serveOwnCatalog } from '../mcp/catalog/served-catalog.ts';
+import { listTools, serveOwnCatalog } from '../mcp/catalog/own-catalog.ts';
 import { createMcp } from '../mcp/mcp.ts';
 import { findMachineClientProblems } from '../oauth/client-authentication/machine-client-problems.ts';
 import { createAuthorizationEndpoints } from '../oauth/create-authorization.ts';
@@ -40,8 +39,8 @@ import { type Clock, pause } from '../platform/clock.ts';
 import type { Fetch } from '../platform/fetch-with-limits.ts';
 import type { Log } from '../platform/log.ts';
 import type { Network } from '../platform/outbound/public-network.ts';
-import { PACKAGE_NAME, PACKAGE_VERSION } from '../platform/own-files.ts';
-import { findAskProblems } from '../policy/approvals/ask-problems.ts';
+import { findAskProblems } from '../policy/approvals/approvals.ts';
+import { joinPolicies } from '../policy/policy.ts';
 import { createClientOf } from '../policy/rules/client-of.ts';
 import { describeNamed } from '../policy/rules/named-facts.ts';
 import { openRuntime } from '../runtime/runtime.ts';
@@ -137,14 +136,12 @@ export async function createGateway(
   if (overrides.file !== undefined) checkFile(overrides.file, config);
   const machineClients = createMachineClients(overrides.file?.clients);
   const logo = await createLogo(config.site.logo, config.server.baseUrl);
-  const { environment, displayName } = config.server;
   const runtime = await openRuntime(config, {
     ...overrides,
     hasOwnTools: overrides.catalog !== undefined,
   });
-  const { clock, log, metrics, audit, tracing, fetch, outbound, store, loginSeal, getSeal } =
-    runtime;
-  const ownCatalog = serveOwnCatalog(overrides.catalog ?? builtInCatalog, { clock, log });
+  const { clock, log, metrics, audit, tracing, fetch, outbound, store, loginSeal } = runtime;
+  const ownCatalog = serveOwnCatalog(overrides.catalog ?? builtInCatalog, runtime);
   /** Its folder can be used again at once. */
   async function closeStore(error: unknown): Promise<never> {
     await runtime.close();
@@ -197,13 +194,11 @@ export async function createGateway(
   const getProviderToken = gatewayTokens?.renewal.getProviderToken ?? getOriginalToken;
   // A rule looks at it, a server is told it, or the audit log has it.
   const needsClients = () => audit !== undefined || upstreams?.needsClients() === true;
-  const clientOf = createClientOf({
-    store,
-    ownClientId: config.oauth.mode === 'broker' ? config.oauth.providerClient.id : undefined,
-    isNeeded: needsClients,
-    clock,
-    log,
-  });
+  const clientOf = createClientOf(
+    runtime,
+    config.oauth.mode === 'broker' ? config.oauth.providerClient.id : undefined,
+    needsClients,
+  );
   upstreams =
     overrides.file === undefined
       ? undefined
@@ -224,29 +219,21 @@ export async function createGateway(
     upstreams && describeNamed(user, upstreams.getNamedFacts());
   const getGuards = () => upstreams?.getGuards();
   const approvals = openApprovals(runtime, getGuards);
-  const mcp = createMcp(config.mcp, {
-    catalogs: upstreams?.catalogs ?? { all: ownCatalog, findNamed: () => undefined },
-    policies: upstreams?.catalogs.policies,
-    getGuards,
-    askFirst: approvals.askFirst,
-    service: { name: PACKAGE_NAME, version: PACKAGE_VERSION, displayName, environment },
-    store,
-    getSeal,
-    clock,
-    metrics,
-    log,
-    getChallenge: auth.getChallenge,
-    isTraced: tracing !== undefined,
-    audit,
-    describeUser: config.audit.claims ? describeUser : undefined,
-    findClientId: clientOf,
-    getProviderToken,
-    sealPerson: notes?.sealPerson,
-    defaultIssuer: config.oauth.provider?.issuer,
-    noteStatelessUser: notes?.recentCallers.note,
-    endedGrants: ownTokens?.endedGrants,
-    maxConnections: config.http.maxConnections,
-  });
+  const { judge } = upstreams?.catalogs.policies ?? joinPolicies([]);
+  const mcp = createMcp(
+    runtime,
+    upstreams?.catalogs ?? { all: ownCatalog, findNamed: () => undefined },
+    { judge, getGuards, askFirst: approvals.askFirst },
+    {
+      findClientId: clientOf,
+      getProviderToken,
+      getChallenge: auth.getChallenge,
+      describeUser,
+      sealPerson: notes?.sealPerson,
+      noteStatelessUser: notes?.recentCallers.note,
+      endedGrants: ownTokens?.endedGrants,
+    },
+  );
 
   const catalog = upstreams?.catalogs.all ?? ownCatalog;
   const site = openSite(runtime, logo, () => listTools(catalog), {

@@ -12,7 +12,7 @@ import type { NamedPaths } from '../endpoint/named-paths.ts';
 import type { Clock } from '../platform/clock.ts';
 import type { Fetch } from '../platform/fetch-with-limits.ts';
 import type { Log } from '../platform/log.ts';
-import type { Approvals as CallApprovals } from '../policy/approvals/approvals.ts';
+import type { CallApprovals } from '../policy/approvals/approvals.ts';
 import type { PublicNetworks } from '../runtime/runtime.ts';
 import type { GetPublicTools } from '../site/open-site.ts';
 import type { Seal } from '../store/seal/seal.ts';

@@ -6,11 +6,11 @@ import { createJsonReply } from '../endpoint/message.ts';
 import { JSONRPC } from '../endpoint/render-error.ts';
 import { GatewayError } from '../errors/gateway-error.ts';
 import type { CheckSchema } from '../mcp/catalog/foreign-schema.ts';
-import type { OwnCatalog } from '../mcp/catalog/served-catalog.ts';
+import type { OwnCatalog } from '../mcp/catalog/own-catalog.ts';
 import { createWorkQueue } from '../platform/work-queue.ts';
 import { createGuards } from '../policy/guards/create-guards.ts';
+import type { AskServer } from '../policy/guards/external-guards.ts';
 import type { Guards } from '../policy/guards/guards.ts';
-import type { AskServer } from '../policy/guards/mcp-guard.ts';
 import { joinPolicies } from '../policy/policy.ts';
 import type { ClientOf } from '../policy/rules/client-of.ts';
 import { createRules, createRulesPolicy } from '../policy/rules/create-rules.ts';
@@ -176,19 +176,19 @@ export async function openUpstreams(
 
 /** Nothing is changed yet: rules that cannot be compiled leave what is served as it is. */
 async function compileSetup(
-  { clock, fetch, log, metrics }: Runtime,
+  runtime: Runtime,
   setup: Setup,
   askServer: AskServer,
 ): Promise<CompiledSetup> {
   const { file, lock } = setup;
-  const rules = await createRules(file.rules, { clock });
+  const rules = await createRules(runtime, file.rules);
   return {
     setup,
     rules,
-    guards: await createGuards(file.guards, { clock, fetch, log, metrics, askServer }),
+    guards: await createGuards(runtime, file.guards, askServer),
     checkSchema: file.guards === undefined ? undefined : await loadCheckSchema(),
     policies: joinPolicies([
-      ...(lock === undefined ? [] : [createLockPolicy(lock, metrics)]),
+      ...(lock === undefined ? [] : [createLockPolicy(lock, runtime.metrics)]),
       // Without rules everybody may use everything.
       ...(file.rules.length === 0 ? [] : [createRulesPolicy(rules)]),
     ]),

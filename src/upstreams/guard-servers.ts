@@ -2,8 +2,8 @@
 import { Cancellation } from '../platform/cancellation.ts';
 import type { Clock } from '../platform/clock.ts';
 import { createGuards } from '../policy/guards/create-guards.ts';
+import type { AskServer } from '../policy/guards/external-guards.ts';
 import type { GuardFacts } from '../policy/guards/guards.ts';
-import type { AskServer } from '../policy/guards/mcp-guard.ts';
 import { listGuardServers, type Plan, type Setup } from './catalog/plan.ts';
 import type { UpstreamConfig } from './config/upstream-config.ts';
 import { GATEWAY_CALLER, type Upstream, UpstreamError, type UpstreamRuntime } from './upstream.ts';
@@ -56,7 +56,7 @@ interface TriedGuard extends Pick<GuardFacts, 'name' | 'kind' | 'onError'> {
 
 /** @throws ConfigError for a module that cannot be loaded. */
 export async function tryGuards(
-  { clock, fetch, log, metrics }: UpstreamRuntime,
+  runtime: UpstreamRuntime,
   file: Setup['file'],
   openUpstream: (config: UpstreamConfig) => Upstream,
 ): Promise<readonly TriedGuard[]> {
@@ -65,19 +65,17 @@ export async function tryGuards(
     file.servers.filter(({ name }) => names.has(name)).map((one) => [one.name, openUpstream(one)]),
   );
   try {
-    const guards = await createGuards(file.guards, {
-      clock,
-      fetch,
-      log,
-      metrics,
-      async askServer(name, { method, params, timeoutMs }) {
+    const guards = await createGuards(
+      runtime,
+      file.guards,
+      async (name, { method, params, timeoutMs }) => {
         const upstream = opened.get(name);
         if (upstream === undefined) throw new Error(`${name} is not there`);
         const signal = AbortSignal.timeout(timeoutMs);
         const request = { method, params, signal, trace: {}, logLevel: undefined };
         return upstream.request(GATEWAY_CALLER, request);
       },
-    });
+    );
     return await Promise.all(
       (guards?.listGuards() ?? []).map(async ({ name, kind, onError, check }) => ({
         name,

@@ -22,6 +22,7 @@ import {
 import { manualClock } from '../support/gateway/clock.ts';
 import { collectLog } from '../support/gateway/log.ts';
 import { createPartialRuntime } from '../support/gateway/partial-runtime.ts';
+import { openTestRuntime } from '../support/gateway/runtime.ts';
 import { useFresh } from '../support/lifetimes.ts';
 import { wrapStore } from '../support/stores/wrapped-store.ts';
 import { sessionCaller } from '../support/upstreams/requests.ts';
@@ -175,11 +176,7 @@ describe('what is renewed', () => {
   test('§15 a subscription that was given up meanwhile does not come back', async () => {
     const clock = manualClock();
     const { store } = shared;
-    const subscriptions = createSessionSubscriptions({
-      store,
-      clock,
-      sessionKeyPrefix: KEY_PREFIX,
-    });
+    const subscriptions = createSessionSubscriptions(openTestRuntime({ store, clock }));
     const key = buildSubscriptionKey(KEY_PREFIX, 'session', hashSha256('note://a'));
     const savedAt = clock.now();
     await store.set(key, String(savedAt), 604_800);

@@ -1,8 +1,7 @@
 // §25.2: what the lists of a configuration file's servers and views cost a model, for commands that ask the servers.
 import { builtInCatalog } from '../../catalog/index.ts';
 import type { Config } from '../../config/config.ts';
-import { listTools } from '../../mcp/catalog/list-tools.ts';
-import { serveOwnCatalog } from '../../mcp/catalog/served-catalog.ts';
+import { listTools, serveOwnCatalog } from '../../mcp/catalog/own-catalog.ts';
 import { systemClock } from '../../platform/clock.ts';
 import { countNoun } from '../../platform/text.ts';
 import { joinPolicies } from '../../policy/policy.ts';

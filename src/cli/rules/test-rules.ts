@@ -3,16 +3,15 @@ import { builtInCatalog } from '../../catalog/index.ts';
 import { readClaimedClient, readEmail, type UserContext } from '../../endpoint/message.ts';
 import type { GatewayFile } from '../../gateway/configuration/gateway-file.ts';
 import type { Cursor } from '../../mcp/catalog/catalog.ts';
-import { LISTING_CONTEXT } from '../../mcp/catalog/list-tools.ts';
-import { type ServedCatalog, serveOwnCatalog } from '../../mcp/catalog/served-catalog.ts';
+import { LISTING_CONTEXT, serveOwnCatalog } from '../../mcp/catalog/own-catalog.ts';
+import type { ServedCatalog } from '../../mcp/catalog/served-catalog.ts';
 import { systemClock } from '../../platform/clock.ts';
 import { escapeInvisible } from '../../platform/invisible.ts';
 import { isStringArray, type JsonObject, parseObject } from '../../platform/json.ts';
 import { quote } from '../../platform/text.ts';
 import { joinPolicies, type Policy } from '../../policy/policy.ts';
 import { createRules } from '../../policy/rules/create-rules.ts';
-import { parsePattern } from '../../policy/rules/may.ts';
-import type { RuleCaller, RuledItem } from '../../policy/rules/rules.ts';
+import { parsePattern, type RuleCaller, type RuledItem } from '../../policy/rules/rules.ts';
 import { ALL_KINDS, type ListKind } from '../../protocol/list-kinds.ts';
 import { noMetrics } from '../../telemetry/metrics/metrics.ts';
 import { createNaming } from '../../upstreams/catalog/naming.ts';
@@ -53,7 +52,7 @@ export async function testRules(
   const clientId = options.client ?? readClaimedClient(user.claims);
   const caller: RuleCaller = { user, clientId, view: options.view };
   const includes = createViewFilter(file, options.view);
-  const rules = await createRules(file.rules, { clock: systemClock });
+  const rules = await createRules({ clock: systemClock }, file.rules);
   const items = (await findItems({ path, file }, options, process)).filter(includes);
   const judged = items.map((item): JudgedItem => {
     const decision = rules.decide(item, caller);
@@ -172,7 +171,7 @@ async function listItems(
     {
       setup: { file, lock },
       // What they say of each item is asked apart.
-      rules: await createRules([], { clock: systemClock }),
+      rules: await createRules({ clock: systemClock }, []),
       policies: joinPolicies([...lockPolicies, noteItems]),
       // Which names there are is asked here, and nobody calls.
       guards: undefined,

@@ -92,7 +92,7 @@ async function completeFile(
     ...(guards?.length === 0 && { meansNoGuards: true }),
     ...(guards !== undefined &&
       guards.length > 0 && {
-        guards: completeGuards(guards, { servers: servers.map(toGuardedServer), ...options }),
+        guards: completeGuards(guards, servers.map(toGuardedServer), options),
       }),
   };
 }

@@ -3,15 +3,14 @@
 
 import type { UserContext } from '../../endpoint/message.ts';
 import { fail } from '../../errors/gateway-error.ts';
-import type { Clock } from '../../platform/clock.ts';
 import { writeExactJson } from '../../platform/exact-json.ts';
 import { hashSha256 } from '../../platform/ids.ts';
 import { isObject, isStringArray, type JsonObject, parseObject } from '../../platform/json.ts';
 import { noteMembers, toRawMembers } from '../../platform/noted-json.ts';
 import type { JsonRpcRequest } from '../../protocol/json-rpc.ts';
+import type { Runtime } from '../../runtime/runtime.ts';
 import { checkRecordVersion, RECORD_VERSION } from '../../store/keys.ts';
 import { nameOwner } from '../../store/owner.ts';
-import type { Seal } from '../../store/seal/seal.ts';
 import type { Call } from '../calls/call.ts';
 import { readAnswers } from '../calls/client-answers.ts';
 import type { CallClient } from '../calls/context.ts';
@@ -22,14 +21,14 @@ import {
   type ClientRequests,
   findMissingCapabilities,
 } from '../catalog/client-requests.ts';
-import type { MirroredParam } from '../catalog/descriptions.ts';
+import type { MirroredParam } from '../catalog/content.ts';
 import type { ApprovalRounds } from '../catalog/served-catalog.ts';
 import {
   passAnswers,
   passQuestions,
   type Question,
   type QuestionGuards,
-} from '../control/question-guards.ts';
+} from '../control/message-guards.ts';
 import type { TaskOffer } from '../tasks/tasks.ts';
 import { checkParamHeaders, type Envelope } from './envelope.ts';
 
@@ -129,7 +128,7 @@ export async function startRound(
 
     async createInputRequired() {
       const inputRequests = approvalQuestion ?? relayedRequests ?? openRequests;
-      // Where the call itself has not run, it has what it brought once it does.
+      // A call that has not run has what it brought once it does.
       const kept =
         approvalQuestion === undefined
           ? { answers: usedAnswers, relayed: relayedState }
@@ -198,14 +197,14 @@ const CANNOT_ASK = {
 };
 
 interface ClientAnswers {
-  /** By the keys of the questions. */
+  /** Keyed as the questions. */
   readonly answers: JsonObject;
   readonly relayed?: JsonObject | undefined;
   readonly approval?: ApprovalRounds['brought'];
 }
 
 /**
- * What was answered to this call. Answers that nobody asked for are left alone, as MCP says ("Server
+ * Reads what was answered to this call. Answers that nobody asked for are left alone, as MCP says ("Server
  * Requirements"), and the tool asks: a form that nobody was shown must not count as filled in.
  */
 async function readClientAnswers(
@@ -247,15 +246,15 @@ const pick = <Value>(from: Readonly<Record<string, Value>>, keys: readonly strin
 // MCP 2026-07-28 "Multi Round-Trip Requests": requestState goes through the client, so it is sealed,
 // and bound to its user, to the call and to its time.
 
-/** What a call has come to when it asks. */
+/** The state of a call when it asks. */
 interface RequestProgress {
   /** The client's answers so far, by key. */
   readonly answers: JsonObject;
   /** Keys of the questions that the client is asked now: answers to others do not count. */
   readonly asked: readonly string[];
-  /** What a catalogue that passes calls on keeps of its call. */
+  /** Kept of its call by a catalogue that passes calls on. */
   readonly relayed?: JsonObject | undefined;
-  /** Of a call that somebody has been asked about, or is now (§27). */
+  /** Present for a call that somebody has been asked about, or is now (§27). */
   readonly approval?: { readonly secret: string; readonly isQuestion: boolean } | undefined;
 }
 
@@ -292,8 +291,7 @@ function describeCall(user: UserContext | undefined, { method, params }: JsonRpc
 /** Long enough for a person to look something up before answering. */
 const LIFETIME_MS = 3_600_000;
 
-/** `getSeal` may wait for the shared store, once. */
-export function createRequestState(getSeal: () => Promise<Seal>, clock: Clock): RequestState {
+export function createRequestState({ getSeal, clock }: Runtime): RequestState {
   const requireSeal = () => getSeal().catch((cause: unknown) => fail('internal_error', { cause }));
 
   return {

@@ -14,7 +14,7 @@ import { fail, GatewayError } from '../../errors/gateway-error.ts';
 import { isLoopbackHost } from '../../platform/address.ts';
 import type { Clock } from '../../platform/clock.ts';
 import type { Log } from '../../platform/log.ts';
-import type { Approvals as CallApprovals } from '../../policy/approvals/approvals.ts';
+import type { CallApprovals } from '../../policy/approvals/approvals.ts';
 import {
   createSealedRecords,
   type RecordsDeps,

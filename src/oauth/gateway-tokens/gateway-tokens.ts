@@ -10,7 +10,7 @@ import type { ConnectionParts } from '../../connections/connections.ts';
 import { MAX_SCOPES } from '../../grants/token-codec.ts';
 import type { Clock } from '../../platform/clock.ts';
 import type { Log } from '../../platform/log.ts';
-import type { Approvals as CallApprovals } from '../../policy/approvals/approvals.ts';
+import type { CallApprovals } from '../../policy/approvals/approvals.ts';
 import type { RecordsDeps, SealedRecords } from '../../store/seal/sealed-records.ts';
 import type { Audit } from '../../telemetry/audit/audit.ts';
 import { createAccountEndpoints } from '../account/account.ts';

@@ -4,11 +4,15 @@ import { createJsonReply, getJson } from '../../endpoint/message.ts';
 import { fail } from '../../errors/gateway-error.ts';
 import { escapeInvisible } from '../../platform/invisible.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
-import type { ApprovalRequest, Approvals, Decision } from '../../policy/approvals/approvals.ts';
-import { showJson } from '../../policy/approvals/describe-call.ts';
+import {
+  type ApprovalDecision,
+  type ApprovalRequest,
+  type CallApprovals,
+  showJson,
+} from '../../policy/approvals/approvals.ts';
 import { readPageRequest, renderNext, renderTime } from './read-request.ts';
 
-type DecidedCalls = Pick<Approvals, 'listForOperators' | 'find' | 'decide'>;
+type DecidedCalls = Pick<CallApprovals, 'listForOperators' | 'find' | 'decide'>;
 
 export const createApprovalPanels = (approvals: DecidedCalls): readonly AdminPanel[] => [
   {
@@ -40,7 +44,7 @@ export const createApprovalPanels = (approvals: DecidedCalls): readonly AdminPan
 /** What an operator says of a call. */
 interface CallDecision {
   readonly id: string;
-  readonly decision: Decision;
+  readonly decision: ApprovalDecision;
 }
 
 /**
@@ -79,7 +83,7 @@ function describeRequest(request: ApprovalRequest): JsonObject {
   };
 }
 
-const DECISIONS: ReadonlyMap<unknown, Decision> = new Map([
+const DECISIONS: ReadonlyMap<unknown, ApprovalDecision> = new Map([
   ['approve', 'approved'],
   ['refuse', 'refused'],
 ]);

@@ -6,43 +6,37 @@ import {
   type UserContext,
 } from '../../endpoint/message.ts';
 import { createExpiringMap } from '../../platform/bounded-map.ts';
-import type { Clock } from '../../platform/clock.ts';
-import type { Log } from '../../platform/log.ts';
 import { createWarnThrottle } from '../../platform/throttle.ts';
+import type { Runtime } from '../../runtime/runtime.ts';
 import { buildTokenClientKey } from '../../store/keys.ts';
-import type { KeyValue } from '../../store/store.ts';
-
-export interface ClientOfDeps {
-  readonly store: Pick<KeyValue, 'get'>;
-  /** In broker mode, the client that the gateway is at the provider: all tokens are made for it. */
-  readonly ownClientId: string | undefined;
-  /** Whether anything depends on the client now; else the store is not asked. */
-  readonly isNeeded: () => boolean;
-  readonly clock: Clock;
-  readonly log: Log;
-}
 
 /** Undefined where it is not known, also because the store cannot say: no rule about clients holds then. */
 export type ClientOf = (caller: {
   readonly user: UserContext | undefined;
 }) => string | undefined | Promise<string | undefined>;
 
+type ClientOfRuntime = Pick<Runtime, 'clock' | 'log'> & {
+  readonly store: Pick<Runtime['store'], 'get'>;
+};
+
 const MAX_TOKENS = 10_000;
 
-/** Where nothing was noted: a token from elsewhere, or from before its client was needed. */
+/** For tokens of which nothing was noted: a token from elsewhere, or from before its client was needed. */
 const UNKNOWN_MS = 30_000;
 
-export function createClientOf({
-  store,
-  ownClientId,
-  isNeeded,
-  clock,
-  log,
-}: ClientOfDeps): ClientOf {
+/**
+ * `ownClientId` is the client that the gateway is at the provider, in broker mode: all tokens are made for it. Where nothing
+ * depends on the client now, as `isNeeded` says, the store is not asked.
+ */
+export function createClientOf(
+  { store, clock, log }: ClientOfRuntime,
+  ownClientId: string | undefined,
+  isNeeded: () => boolean,
+): ClientOf {
   // Outside of broker mode nothing was noted: what the token says is all that is known.
   if (ownClientId === undefined) return findClaimedClient;
 
-  /** By the SHA-256 of a token. */
+  /** Keyed by the SHA-256 of a token. */
   const remembered = createExpiringMap<Promise<string | undefined>>(MAX_TOKENS, clock.now);
   const warn = createWarnThrottle(clock, (error: unknown) => {
     log.warn(

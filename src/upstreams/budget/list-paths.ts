@@ -1,7 +1,7 @@
 // §25.2: the paths whose lists are measured: /mcp, each server, each view.
 import type { Cursor } from '../../mcp/catalog/catalog.ts';
-import { LISTING_CONTEXT } from '../../mcp/catalog/list-tools.ts';
-import type { CallerContext, OwnCatalog, ServedCatalog } from '../../mcp/catalog/served-catalog.ts';
+import { LISTING_CONTEXT, type OwnCatalog } from '../../mcp/catalog/own-catalog.ts';
+import type { CallerContext, ServedCatalog } from '../../mcp/catalog/served-catalog.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
 import type { GuardsConfig } from '../../policy/guards/guard-config.ts';
 import type { Policies } from '../../policy/policy.ts';

@@ -6,7 +6,7 @@ import type {
   ServedCatalog,
   ServedCompletion,
 } from '../../mcp/catalog/served-catalog.ts';
-import { findCompletionProblem } from '../../mcp/control/changed-values.ts';
+import { findCompletionProblem } from '../../mcp/control/message-guards.ts';
 import { isObject, isStringArray, type JsonObject } from '../../platform/json.ts';
 import type { Guard, GuardedItem, Guards } from '../../policy/guards/guards.ts';
 import { failUnknownItem } from '../../protocol/list-kinds.ts';

@@ -3,7 +3,7 @@
 
 import { isDeepStrictEqual } from 'node:util';
 import type { RawItem } from '../../mcp/catalog/catalog.ts';
-import { LISTING_CONTEXT } from '../../mcp/catalog/list-tools.ts';
+import { LISTING_CONTEXT } from '../../mcp/catalog/own-catalog.ts';
 import { canBegin, compileGlob, readGlobHead } from '../../platform/glob.ts';
 import type { Log } from '../../platform/log.ts';
 import { findNearestName } from '../../platform/nearest-name.ts';

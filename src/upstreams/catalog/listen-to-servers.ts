@@ -1,15 +1,9 @@
 // §18.3: what changes is told to those who listen: lists, and the resources that they subscribed to.
 
 import type { CatalogListener } from '../../mcp/catalog/catalog.ts';
-import type {
-  IdentifiedCaller,
-  OwnCatalog,
-  ServedCatalog,
-} from '../../mcp/catalog/served-catalog.ts';
-import {
-  createNotificationGate,
-  type NotificationGate,
-} from '../../mcp/control/notification-gate.ts';
+import type { OwnCatalog } from '../../mcp/catalog/own-catalog.ts';
+import type { IdentifiedCaller, ServedCatalog } from '../../mcp/catalog/served-catalog.ts';
+import { createNotificationGate, type NotificationGate } from '../../mcp/control/message-guards.ts';
 import { createTurns } from '../../platform/clock.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
 import { createPassWhenKnown } from '../../platform/pass-when-known.ts';

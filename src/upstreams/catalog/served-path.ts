@@ -1,5 +1,5 @@
 // §18.2: a path that is served, with all that answers for it.
-import type { OwnCatalog } from '../../mcp/catalog/served-catalog.ts';
+import type { OwnCatalog } from '../../mcp/catalog/own-catalog.ts';
 import type { Clock } from '../../platform/clock.ts';
 import type { ConnectUser } from '../connect/doors.ts';
 import type { RelayCall } from '../relay/server-request.ts';

@@ -1,6 +1,6 @@
 // §18.2: a tool or a prompt of a server, found: how it is called there, and what may go with it.
 import type { RawItem, RawResult } from '../../mcp/catalog/catalog.ts';
-import type { MirroredParam } from '../../mcp/catalog/descriptions.ts';
+import type { MirroredParam } from '../../mcp/catalog/content.ts';
 import type {
   CallableList,
   CallerContext,

@@ -1,7 +1,7 @@
 // §22.4: which tools somebody would see, and by which rule, for operators. Nobody's token is needed, and no server is asked.
 
 import type { RawItem } from '../../mcp/catalog/catalog.ts';
-import { LISTING_CONTEXT } from '../../mcp/catalog/list-tools.ts';
+import { LISTING_CONTEXT } from '../../mcp/catalog/own-catalog.ts';
 import { type Clock, createTurns } from '../../platform/clock.ts';
 import type { RuleCaller, RuleDecision } from '../../policy/rules/rules.ts';
 import { LOCKED } from '../lock/lock.ts';

@@ -2,7 +2,8 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { ConnectionOwner } from '../../connections/connection.ts';
 import type { RawItem } from '../../mcp/catalog/catalog.ts';
-import type { CallerContext, OwnCatalog, ServedCatalog } from '../../mcp/catalog/served-catalog.ts';
+import type { OwnCatalog } from '../../mcp/catalog/own-catalog.ts';
+import type { CallerContext, ServedCatalog } from '../../mcp/catalog/served-catalog.ts';
 import type { Policies } from '../../policy/policy.ts';
 import type { ListKind } from '../../protocol/list-kinds.ts';
 import { listPathsForOperators, listPathsOf } from '../budget/list-paths.ts';

@@ -4,7 +4,7 @@ import { GatewayError } from '../../errors/gateway-error.ts';
 import type { Context, RawResult, Relay, SessionRelay } from '../../mcp/catalog/catalog.ts';
 import type { ClientCapabilities } from '../../mcp/catalog/client-requests.ts';
 import type { CacheHint } from '../../mcp/catalog/content.ts';
-import { passAnswers, type QuestionGuards } from '../../mcp/control/question-guards.ts';
+import { passAnswers, type QuestionGuards } from '../../mcp/control/message-guards.ts';
 import type { CancelSignal } from '../../platform/cancellation.ts';
 import { writeExactJson } from '../../platform/exact-json.ts';
 import { isObject, type JsonObject, noteWritten, parseObject } from '../../platform/json.ts';

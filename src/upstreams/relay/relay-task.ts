@@ -4,13 +4,13 @@
 import { fail, GatewayError, type JsonRpcErrorObject } from '../../errors/gateway-error.ts';
 import type { Context } from '../../mcp/catalog/catalog.ts';
 import type { RelayedTask, TaskRequest } from '../../mcp/catalog/served-catalog.ts';
-import { CallStopped } from '../../mcp/control/call-stopped.ts';
 import {
+  CallStopped,
   passAnswers,
   passQuestions,
   type Question,
   type QuestionGuards,
-} from '../../mcp/control/question-guards.ts';
+} from '../../mcp/control/message-guards.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
 import { readExact, toNoted, toRawMembers } from '../../platform/noted-json.ts';
 import { findKindProblem, findQuestionProblem, nameAsker, readQuestion } from './questions.ts';

@@ -4,8 +4,11 @@
 import { randomUUID } from 'node:crypto';
 import { GatewayError } from '../../errors/gateway-error.ts';
 import type { ClientCapabilities } from '../../mcp/catalog/client-requests.ts';
-import { CallStopped } from '../../mcp/control/call-stopped.ts';
-import { passQuestions, type QuestionGuards } from '../../mcp/control/question-guards.ts';
+import {
+  CallStopped,
+  passQuestions,
+  type QuestionGuards,
+} from '../../mcp/control/message-guards.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
 import { readExact, toRawMembers } from '../../platform/noted-json.ts';
 import type { Runtime } from '../../runtime/runtime.ts';

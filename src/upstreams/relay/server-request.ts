@@ -2,8 +2,7 @@
 
 import type { Context, RawResult } from '../../mcp/catalog/catalog.ts';
 import type { TaskRequest } from '../../mcp/catalog/served-catalog.ts';
-import { CallStopped } from '../../mcp/control/call-stopped.ts';
-import type { QuestionGuards } from '../../mcp/control/question-guards.ts';
+import { CallStopped, type QuestionGuards } from '../../mcp/control/message-guards.ts';
 import type { CancelSignal } from '../../platform/cancellation.ts';
 import type { JsonObject } from '../../platform/json.ts';
 import { isLogSeverity, type LogSeverity } from '../../protocol/methods.ts';

@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto';
 import { GatewayError } from '../../errors/gateway-error.ts';
 import type { Context, StatelessRelay } from '../../mcp/catalog/catalog.ts';
-import { passAnswers, type QuestionGuards } from '../../mcp/control/question-guards.ts';
+import { passAnswers, type QuestionGuards } from '../../mcp/control/message-guards.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
 import { TASKS } from '../../protocol/extensions.ts';
 import { nameOwner } from '../../store/owner.ts';

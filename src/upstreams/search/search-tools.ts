@@ -1,6 +1,7 @@
 // §25.3: the three tools of a view that is searched, as clients see them, and what is wrong with their arguments.
+
+import type { ObjectSchema, ToolAnnotations } from '../../mcp/catalog/content.ts';
 import { compileSchema, type SchemaCheck } from '../../mcp/catalog/define/compile-schema.ts';
-import type { ObjectSchema, ToolAnnotations } from '../../mcp/catalog/descriptions.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
 import { countNoun, shorten } from '../../platform/text.ts';
 import type { CountTokens } from '../budget/measure-lists.ts';

@@ -1,6 +1,6 @@
 // §25.1: one view, as a configuration has it: what it takes of what `/mcp` serves, in which order, and how it describes it.
 import { canBegin, compileGlob } from '../../platform/glob.ts';
-import { decodeResource } from '../../policy/rules/may.ts';
+import { decodeResource } from '../../policy/rules/rules.ts';
 import type { ItemKind, ListKind } from '../../protocol/list-kinds.ts';
 import {
   createJoinLists,

@@ -12,7 +12,7 @@ import {
 import { MAX_GLOB_LENGTH } from '../../platform/glob.ts';
 import { findNearestName } from '../../platform/nearest-name.ts';
 import { quote } from '../../platform/text.ts';
-import { decodeResource } from '../../policy/rules/may.ts';
+import { decodeResource } from '../../policy/rules/rules.ts';
 import { BUILT_IN } from '../catalog/prepare-list.ts';
 import { deriveServerName, describeTakenName, SERVER_CARD_PATH_NAME } from '../config/servers.ts';
 

@@ -24,7 +24,7 @@ interface Parts {
 function open({ store, ownClientId, isNeeded = () => true }: Parts) {
   const clock = manualClock(NOW);
   const { log, lines } = collectLog();
-  const clientOf = createClientOf({ store, ownClientId, isNeeded, clock, log });
+  const clientOf = createClientOf({ store, clock, log }, ownClientId, isNeeded);
   const ask = async (claims: object, token = 'token') =>
     clientOf({ user: userWith({ exp: NOW / 1000 + 3600, ...claims }, token) });
   return { ask, clientOf, clock, lines };
@@ -152,13 +152,7 @@ describe('broker mode', () => {
     broker.answer(200, { access_token: second, refresh_token: 'refresh-2' });
     expect((await steps.refresh(client, 'refresh-1')).status).toBe(200);
 
-    const clientOf = createClientOf({
-      store,
-      ownClientId: OWN,
-      isNeeded: () => true,
-      clock,
-      log: collectLog().log,
-    });
+    const clientOf = createClientOf({ store, clock, log: collectLog().log }, OWN, () => true);
     for (const token of [first, second]) {
       expect(await clientOf({ user: userWith({ exp, azp: OWN }, token) })).toBe(client.id);
     }

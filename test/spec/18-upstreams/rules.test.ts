@@ -11,7 +11,7 @@ const allows = async (may: readonly string[], item: Parameters<typeof decide>[1]
 
 describe('what a rule is about', () => {
   test('§18.5 without a rule everything is allowed', async () => {
-    const rules = await createRules([], { clock: systemClock });
+    const rules = await createRules({ clock: systemClock }, []);
     expect(rules.needClient).toBe(false);
     expect((await decide([], tool('github__delete_repo'))).kind).toBe('allowed');
     expect((await decide([], resource('file:///x/../y'))).kind).toBe('allowed');
@@ -161,7 +161,7 @@ describe('who', () => {
     (await decide(who(subject), tool('x'), { user: userWith(claims), clientId })).kind ===
     'allowed';
   const needsClient = async (rules: readonly RuleConfig[]) =>
-    (await createRules(rules, { clock: systemClock })).needClient;
+    (await createRules({ clock: systemClock }, rules)).needClient;
 
   test.each<[RuleConfig['who'], object, boolean]>([
     [{ groups: ['a', 'b'] }, { groups: ['b'] }, true],

@@ -9,9 +9,10 @@ import { createLimiter } from '../../../src/edge/limits/limiter.ts';
 import type { UserContext } from '../../../src/endpoint/message.ts';
 import { getHeader, getOriginalToken, readBearerToken } from '../../../src/endpoint/message.ts';
 import { fail, GatewayError } from '../../../src/errors/gateway-error.ts';
-import { serveOwnCatalog } from '../../../src/mcp/catalog/served-catalog.ts';
+import { serveOwnCatalog } from '../../../src/mcp/catalog/own-catalog.ts';
 import { createMcp } from '../../../src/mcp/mcp.ts';
 import { joinPolicies } from '../../../src/policy/policy.ts';
+import type { Runtime } from '../../../src/runtime/runtime.ts';
 import { createReplicaSeal } from '../../../src/store/seal/secrets.ts';
 import { GRANT_VERSION_LENGTH, type Store } from '../../../src/store/store.ts';
 import { NO_COUNTS } from '../../../src/telemetry/metrics/metrics.ts';
@@ -68,35 +69,21 @@ export async function startGrantedGateway(
   const known = new Map<string, UserContext>();
   let reloads = 0;
   const getChallenge = createChallenge(BASE_URL, 'broker');
-  const catalog = serveOwnCatalog(specCatalog, { clock, log });
-  const mcp = createMcp(config.mcp, {
-    catalogs: { all: catalog, findNamed: () => undefined },
-    policies: joinPolicies([]),
-    getGuards: () => undefined,
-    askFirst: async () => {},
-    describeUser: undefined,
-    service: { name: 'test', version: '1', displayName: 'Test', environment: 'test' },
-    store,
+  const runtime: Runtime = {
+    ...openTestRuntime({ store, clock, log, metrics }),
+    config,
     getSeal: createReplicaSeal(config.mcp.sessions.keyPrefix, {
       store,
       clock,
       loginSeal: undefined,
     }),
-    clock,
-    metrics,
-    log,
-    getChallenge,
-    isTraced: false,
-    audit: undefined,
-    findClientId: () => undefined,
-    getProviderToken: getOriginalToken,
-    sealPerson: undefined,
-    defaultIssuer: config.oauth.provider?.issuer,
-    noteStatelessUser: undefined,
-    endedGrants: undefined,
-    maxConnections: 0,
-  });
-  const runtime = openTestRuntime({ env: { ...ENV, ...env }, store, clock, log, metrics });
+  };
+  const mcp = createMcp(
+    runtime,
+    { all: serveOwnCatalog(specCatalog, runtime), findNamed: () => undefined },
+    { judge: joinPolicies([]).judge, getGuards: () => undefined, askFirst: async () => {} },
+    { findClientId: () => undefined, getProviderToken: getOriginalToken, getChallenge },
+  );
   const checks: CallerChecks = {
     /** By what this process knows: it asks the store of nothing. */
     authenticate(request) {

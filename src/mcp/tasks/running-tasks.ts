@@ -1,46 +1,129 @@
-// §29: one task that runs at this replica: what it tells and asks its client goes into its record, and what its client
-// does comes from there.
+// §29: the tasks that run at this replica, and the signs by which other replicas know that it is there.
 
 import { toJsonRpcError } from '../../endpoint/render-error.ts';
 import { fail, GatewayError, getStackFacts } from '../../errors/gateway-error.ts';
 import { computePauseMs } from '../../platform/back-off.ts';
 import type { CancelSignal } from '../../platform/cancellation.ts';
-import { type Clock, pause } from '../../platform/clock.ts';
+import { createSecondTimer, pause } from '../../platform/clock.ts';
 import { writeExactJson } from '../../platform/exact-json.ts';
 import type { JsonObject } from '../../platform/json.ts';
-import type { Log } from '../../platform/log.ts';
 import { toRawJson } from '../../platform/noted-json.ts';
 import { createThrottle } from '../../platform/throttle.ts';
 import { waitForOutcome } from '../../platform/wait-for-outcome.ts';
+import type { Runtime } from '../../runtime/runtime.ts';
+import { buildTaskReplicaKey } from '../../store/keys.ts';
 import type { Answer } from '../calls/outcome.ts';
-import type { Question } from '../control/question-guards.ts';
+import type { Question } from '../control/message-guards.ts';
 import type { TaskChanges } from './task-changes.ts';
-import type { TaskEnd, TaskRecord } from './task-record.ts';
-import type { TaskRecords } from './task-records.ts';
+import type { TaskEnd, TaskRecord, TaskRecords } from './task-records.ts';
+
+/** So long nobody looks at a replica that says nothing; it says something three times meanwhile, and more. */
+const LIFE_SECONDS = 60;
+const SIGN_MS = 15_000;
+
+/** `ownName` is that of this replica. */
+export function createTaskRuns(
+  runtime: Runtime,
+  records: TaskRecords,
+  changes: TaskChanges,
+  ownName: string,
+) {
+  const { config, store, clock, log } = runtime;
+  const { keyPrefix } = config.mcp.sessions;
+  const running = new Map<string, RunningEntry>();
+  const ownKey = buildTaskReplicaKey(keyPrefix, ownName);
+  let signedAt = Number.NEGATIVE_INFINITY;
+  let tellIdle = () => {};
+
+  const startSweeping = createSecondTimer(clock, {
+    isNeeded: () => running.size > 0,
+    task() {
+      if (clock.monotonic() - signedAt < SIGN_MS) return;
+      sign().catch((cause: unknown) => {
+        log.debug('The sign of life of this replica could not be written.', { cause });
+      });
+    },
+  });
+
+  async function sign(): Promise<void> {
+    const now = clock.monotonic();
+    await store.set(ownKey, '1', LIFE_SECONDS);
+    signedAt = now;
+  }
+
+  return {
+    /** @throws GatewayError `internal_error` where the store does not answer. */
+    async start(task: Omit<NewTask, 'onOver'>): Promise<RunningTask> {
+      const { key } = task;
+      const entry: RunningEntry = { task: undefined, abort: task.abort };
+      running.set(key, entry);
+      const onOver = () => {
+        stopListening();
+        running.delete(key);
+        if (running.size === 0) tellIdle();
+      };
+      let stopListening = () => {};
+      try {
+        if (clock.monotonic() - signedAt >= SIGN_MS) await sign();
+        await records.create(key, task.record);
+      } catch (cause) {
+        onOver();
+        throw cause instanceof GatewayError ? cause : new GatewayError('internal_error', { cause });
+      }
+      const started = createRunningTask(runtime, { ...task, onOver }, records, changes);
+      entry.task = started;
+      stopListening = changes.listen(key, () => void started.look());
+      startSweeping();
+      return started;
+    },
+    /** True if a task runs that the replica of this name began. @throws where the store does not answer. */
+    async isRunning(key: string, replica: string): Promise<boolean> {
+      if (replica === ownName) return running.has(key);
+      return (await store.get(buildTaskReplicaKey(keyPrefix, replica))) !== undefined;
+    },
+    /** Lets them end for so long; those that do not are ended. */
+    async close(graceMs: number): Promise<void> {
+      if (running.size === 0) return;
+      const idle = new Promise<void>((resolve) => {
+        tellIdle = resolve;
+      });
+      await Promise.race([idle, pause(clock, graceMs)]);
+      await Promise.all(
+        [...running.values()].map(async ({ task, abort }) => {
+          const ended = task?.end({ error: new GatewayError('task_lost') });
+          abort();
+          await ended;
+        }),
+      );
+    },
+  };
+}
+
+interface RunningEntry {
+  /** Undefined until its record is written. */
+  task: RunningTask | undefined;
+  readonly abort: () => void;
+}
+
+// One of them: what it tells and asks its client goes into its record, and what its client
+// does comes from there.
 
 export interface RunningTask {
-  /** What it is doing, for people. */
+  /** Notes what it is doing, for people. */
   note(text: string): void;
   /** Resolves to the client's answers, by the keys of the questions. @throws GatewayError where the task ends before. */
   ask(questions: Readonly<Record<string, Question>>): Promise<JsonObject>;
   /** Resolves once that is written. What comes after the first end counts for nothing. */
   end(answer: Answer): Promise<void>;
-  /** Whether another replica, or its time, has ended it. */
+  /** Looks if another replica, or its time, has ended it. */
   look(): Promise<void>;
 }
 
-export interface RunningTaskDeps {
-  readonly records: TaskRecords;
-  readonly changes: TaskChanges;
-  readonly clock: Clock;
-  readonly log: Log;
-}
-
-export interface NewTask {
+interface NewTask {
   readonly key: string;
   readonly user: string | undefined;
   readonly record: TaskRecord;
-  /** Of its call. */
+  /** The signal of its call. */
   readonly signal: CancelSignal;
   /** Ends its work. */
   abort(): void;
@@ -57,9 +140,13 @@ const MAX_RESULT_BYTES = 4 * 1_048_576;
 /** A result must not be lost to a store that is away for a while. */
 const WRITE_AGAIN = { firstMs: 500, longestMs: 30_000 };
 
-export function createRunningTask(task: NewTask, deps: RunningTaskDeps): RunningTask {
+function createRunningTask(
+  { clock, log }: Runtime,
+  task: NewTask,
+  records: TaskRecords,
+  changes: TaskChanges,
+): RunningTask {
   const { key, user, record: first, signal, abort } = task;
-  const { records, changes, clock, log } = deps;
   const expiresAt = first.createdAt + first.ttlMs;
   let statusMessage: string | undefined;
   let ending: Promise<void> | undefined;
@@ -196,7 +283,7 @@ export function createRunningTask(task: NewTask, deps: RunningTaskDeps): Running
   };
 }
 
-/** What JSON cannot say is a failure of the tool. */
+/** A result that JSON cannot say is a failure of the tool. */
 function measure(result: object): number | GatewayError {
   try {
     return Buffer.byteLength(writeExactJson(toRawJson(result)));
