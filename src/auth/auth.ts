@@ -87,7 +87,7 @@ interface AuthDeps {
   /** Whether a token may name it, beside `OIDC_AUDIENCE`. */
   readonly isServerAudience: (audience: string) => boolean;
   readonly maxTokenBytes: number;
-  /** For OAUTH_TOKENS=gateway. */
+  /** In broker mode. */
   readonly ownTokens?: OwnTokenAccess | undefined;
   readonly fetch: Fetch;
   readonly clock: Clock;
@@ -117,9 +117,7 @@ export function openOwnTokenAccess(
   createCheckProviderUser: (config: IdentityConfig) => (user: UserContext) => void,
   clock: Clock,
 ): OwnTokenAccess {
-  if (oauth.mode !== 'broker' || oauth.tokens.kind !== 'gateway') {
-    throw new Error('Clients get tokens of the provider');
-  }
+  if (oauth.mode !== 'broker') throw new Error('Clients get tokens of the provider');
   return {
     ...createOwnTokenVerifier({
       codec,
@@ -176,7 +174,7 @@ export function createAuth(config: RequiredAuthConfig, deps: AuthDeps): Auth {
     baseUrl: deps.baseUrl,
     audience: provider.audience,
     audienceClaim: provider.audienceClaim,
-    foreignClaims: listForeignClaims(provider),
+    foreignClaims: listForeignClaims(provider.quirks),
     isServerAudience: deps.isServerAudience,
     maxTokenBytes,
     signatureMemory,

@@ -53,7 +53,7 @@ export function createConnections(
   { server: { baseUrl, displayName }, oauth, mcp }: Pick<Config, 'server' | 'oauth' | 'mcp'>,
   deps: ConnectionsDeps,
 ): (ConnectionParts & { close(): void }) | undefined {
-  if (oauth.mode !== 'broker' || oauth.tokens.kind !== 'gateway') return undefined;
+  if (oauth.mode !== 'broker') return undefined;
   const { seal, clock } = deps;
   if (seal === undefined) throw new Error('Connections need a secret');
   const findPlace = createPlaces(oauth.provider.issuer);

@@ -17,9 +17,9 @@ import { openOwnTokens } from '../grants/open-grants.ts';
 import type { Catalog } from '../mcp/catalog/catalog.ts';
 import { serveOwnCatalog } from '../mcp/catalog/served-catalog.ts';
 import { createMcp } from '../mcp/mcp.ts';
+import { openBroker } from '../oauth/broker/open-broker.ts';
 import { findMachineClientProblems } from '../oauth/client-authentication/machine-client-problems.ts';
 import { createAuthorizationEndpoints } from '../oauth/create-authorization.ts';
-import { openGatewayTokens } from '../oauth/gateway-tokens/open-gateway-tokens.ts';
 import { createCheckTokenUser } from '../oauth/identity/login-policy.ts';
 import { createLoginFailures } from '../oauth/login-failures.ts';
 import { createPeople, createPersonIndex } from '../operations/admin/people.ts';
@@ -207,14 +207,13 @@ export async function createGateway(
     metrics,
     audit,
   });
-  const gatewayTokens =
+  const broker =
     ownTokens &&
-    openGatewayTokens(config, {
+    openBroker(config, {
       ownTokens,
       metadata,
       keySet,
       records: { store, seal: loginSeal, tracing },
-      serverUrls,
       machineClients,
       connections: connections?.parts.connections,
       listNamedClaims: () => [
@@ -226,16 +225,10 @@ export async function createGateway(
       log,
       metrics,
     });
-  const getProviderToken = gatewayTokens?.renewal.getProviderToken ?? getOriginalToken;
-  // A rule looks at it, a server is told it, or the audit log has it.
-  const needsClients = () => audit !== undefined || upstreams?.needsClients() === true;
-  const clientOf = createClientOf({
-    store,
-    ownClientId: config.oauth.mode === 'broker' ? config.oauth.providerClient.id : undefined,
-    isNeeded: needsClients,
-    clock,
-    log,
-  });
+  const getProviderToken = broker?.renewal.getProviderToken ?? getOriginalToken;
+  const clientOf = createClientOf(
+    config.oauth.mode === 'broker' ? config.oauth.providerClient.id : undefined,
+  );
   upstreams =
     overrides.file === undefined
       ? undefined
@@ -315,14 +308,13 @@ export async function createGateway(
     serverUrls,
     namedPaths,
     network: overrides.network,
-    needsClients,
     getPublicTools: site.getPublicTools,
     tunnel: outbound.openTunnel,
     audit,
     tracing,
     getTraceId,
     noteFailure: loginFailures?.note,
-    gatewayTokens,
+    broker,
     callApprovals: approvals.approvals,
     connections: connections?.parts,
     listConnectionServers,
@@ -348,8 +340,8 @@ export async function createGateway(
           endSession: mcp.endSession,
           grants: ownTokens?.grants,
           connections: connections?.operated,
-          endGrant: gatewayTokens?.endGrant,
-          endSelectedGrants: gatewayTokens?.endSelectedGrants,
+          endGrant: broker?.endGrant,
+          endSelectedGrants: broker?.endSelectedGrants,
           callApprovals: approvals.approvals,
           listServers: () => upstreams?.listServers() ?? [],
           listGuards: () => upstreams?.getGuards()?.listGuards() ?? [],
@@ -438,7 +430,7 @@ export async function createGateway(
       await upstreams?.close(0);
       mcp.close();
       ownTokens?.close();
-      gatewayTokens?.close();
+      broker?.close();
       connections?.close();
       approvals.close();
       auth.close();

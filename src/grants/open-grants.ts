@@ -38,7 +38,7 @@ export function openOwnTokens(
   deps: OwnTokensDeps,
 ): OwnTokens | undefined {
   const { store, seal, clock } = deps;
-  if (oauth.mode !== 'broker' || oauth.tokens.kind !== 'gateway') return undefined;
+  if (oauth.mode !== 'broker') return undefined;
   if (seal === undefined) throw new Error("The gateway's own tokens need a secret");
   const lifetime = {
     idleSeconds: oauth.refreshTtlSeconds,

@@ -33,7 +33,7 @@ export interface OpenUpstreamDeps {
   readonly metadata: ProviderMetadata | undefined;
   /** The environment of this process, of which stdio servers get a part. */
   readonly environment: Readonly<Record<string, string | undefined>>;
-  /** Undefined where nobody can connect to a server: without OAUTH_TOKENS=gateway, and in commands. */
+  /** Undefined where nobody can connect to a server: without OAUTH_MODE=broker, and in commands. */
   readonly connections?: ConnectionParts | undefined;
   readonly clock: Clock;
   readonly log: Log;

@@ -119,7 +119,7 @@ export const createConnectionLists = (sources: ConnectionSources) => {
 };
 
 const NONE =
-  'There are no connections: they need OAUTH_TOKENS=gateway, where clients get tokens of the gateway.';
+  'There are no connections: they need OAUTH_MODE=broker, where clients get tokens of the gateway.';
 
 const hasConnections = ({ connections }: JsonObject): boolean =>
   Array.isArray(connections) && connections.length > 0;

@@ -5,8 +5,8 @@ import { createJsonReply, getJson, type Reply } from '../../endpoint/message.ts'
 import { JSONRPC } from '../../endpoint/render-error.ts';
 import { fail } from '../../errors/gateway-error.ts';
 import { isGrantId } from '../../grants/grant.ts';
-import type { EndGrant } from '../../oauth/gateway-tokens/end-grant.ts';
-import type { EndSelectedGrants } from '../../oauth/gateway-tokens/end-selected-grants.ts';
+import type { EndGrant } from '../../oauth/broker/end-grant.ts';
+import type { EndSelectedGrants } from '../../oauth/broker/end-selected-grants.ts';
 import { type Clock, createTurns } from '../../platform/clock.ts';
 import { isRegisteredClientId, isSessionId } from '../../platform/ids.ts';
 import type { JsonObject } from '../../platform/json.ts';
@@ -274,7 +274,7 @@ const failNotEnded = (ended: number, failed: number): never =>
   });
 
 const NO_GRANTS =
-  'Clients have tokens of the provider (OAUTH_TOKENS=provider), which cannot be ended here. Block the account at the provider.';
+  'In proxy mode clients have tokens of the provider, which cannot be ended here. Block the account at the provider.';
 
 const WHOSE = ['user', 'issuer', 'person', 'email', 'group', 'server'] as const;
 

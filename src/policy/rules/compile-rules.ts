@@ -9,7 +9,6 @@ import { compileWho, readScopes } from './who.ts';
 
 /** One rule by itself. */
 export interface CompiledRule {
-  readonly looksAtClient: boolean;
   readonly looksAtTool: boolean;
   /** Whether arguments of the call decide, by `holds`. */
   readonly looksAtArgs: boolean;
@@ -71,7 +70,6 @@ export async function loadConditions(
 
 const NOTHING = {
   looksAtArgs: false,
-  looksAtClient: false,
   looksAtTool: false,
   looksAtAnnotations: false,
   ofUser: undefined,
@@ -120,7 +118,6 @@ function compileRule({ who, may, place, ask }: RuleConfig, condition: Condition)
     looksAtAnnotations: condition.looksAtAnnotations,
     namedFacts: nameFacts(who, condition.ofUser),
     isRefuted: (item, caller) => evaluate(item, caller) === false,
-    looksAtClient: condition.looksAtClient || (who !== 'everyone' && who.clients !== undefined),
     address(caller) {
       if (!fits(caller)) return DENIED;
       return hasScope(caller) ? allowed : missing;

@@ -7,8 +7,6 @@ import type { NamedFacts } from './when/inspect-expression.ts';
 
 /** One predicate decides list, call, get, read, completion, templates and subscriptions. */
 export interface Rules {
-  /** Whether any rule looks at the OAuth client, which then has to be known. */
-  readonly needClient: boolean;
   /** What the rules name of users. */
   readonly namedFacts: NamedFacts;
   /** Before many items are decided on: works out what follows from the caller alone, and gives way to others. */

@@ -94,15 +94,10 @@ function createExchange({ config: { oauth }, metadata, fetch }: CredentialDeps):
   }
   return createExchangeToken({
     providerClient: oauth.providerClient,
-    subjectTokenType: hasOwnTokens(oauth) ? 'access_token' : oauth.provider.accessToken,
     endpoints: createProviderEndpoints(oauth.endpoints, metadata),
     api: createProviderApi(fetch),
   });
 }
-
-/** What a grant has of the provider is an access token always. */
-const hasOwnTokens = (oauth: CredentialDeps['config']['oauth']): boolean =>
-  oauth.mode === 'broker' && oauth.tokens.kind === 'gateway';
 
 export interface TokenExchangeConfig {
   readonly server: string;

@@ -44,7 +44,6 @@ export function openSettingsAtHand(options: Instruments & UsableSettings) {
   });
   return {
     ...options,
-    serverUrls,
     access: provider &&
       metadata &&
       keySet && {

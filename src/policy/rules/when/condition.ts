@@ -20,7 +20,6 @@ import { STRICT_FUNCTIONS } from './strict-functions.ts';
 
 export interface Condition {
   readonly looksAtArgs: boolean;
-  readonly looksAtClient: boolean;
   readonly looksAtTool: boolean;
   /** Works out what follows from the caller alone, which `evaluate` does else for the first item. */
   bindCaller(caller: RuleCaller): void;
@@ -77,7 +76,6 @@ export const compileCondition: CompileCondition = function compile(text) {
   );
   return {
     looksAtArgs: lookups.has('args'),
-    looksAtClient: lookups.has('client'),
     looksAtTool: lookups.has('tool'),
     ofUser: lookups.get('user'),
     looksAtAnnotations: namesMember(lookups.get('tool'), 'annotations'),
