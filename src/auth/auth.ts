@@ -80,7 +80,7 @@ interface AuthSources {
   readonly isServerAudience: (audience: string) => boolean;
   /** Told of each refusal of a token; nobody is unless given. */
   readonly onRefusal?: OnRefusal | undefined;
-  /** For OAUTH_TOKENS=gateway. */
+  /** In broker mode. */
   readonly ownTokens?: OwnTokenAccess | undefined;
   /** In place of the provider's own. */
   readonly keySet?: KeySet | undefined;
@@ -106,9 +106,7 @@ export function openOwnTokenAccess(
   createCheckProviderUser: (config: IdentityConfig) => (user: UserContext) => void,
 ): OwnTokenAccess {
   const { oauth } = runtime.config;
-  if (oauth.mode !== 'broker' || oauth.tokens.kind !== 'gateway') {
-    throw new Error('Clients get tokens of the provider');
-  }
+  if (oauth.mode !== 'broker') throw new Error('Clients get tokens of the provider');
   return {
     ...createOwnTokenVerifier(runtime, ownTokens, oauth, machineClients),
     checkProviderUser: oauth.tokens.acceptsProviderTokens
@@ -161,7 +159,7 @@ export function createAuth(
     baseUrl: server.baseUrl,
     audience: provider.audience,
     audienceClaim: provider.audienceClaim,
-    foreignClaims: listForeignClaims(provider),
+    foreignClaims: listForeignClaims(provider.quirks),
     isServerAudience,
     maxTokenBytes: http.maxTokenBytes,
     signatureMemory,

@@ -32,7 +32,7 @@ export function createConnections(
   listServers: () => readonly ConnectionServer[],
 ): GatewayConnections | undefined {
   const { oauth, mcp } = runtime.config;
-  if (oauth.mode !== 'broker' || oauth.tokens.kind !== 'gateway') return undefined;
+  if (oauth.mode !== 'broker') return undefined;
   const { loginSeal: seal, metrics, audit } = runtime;
   if (seal === undefined) throw new Error('Connections need a secret');
   const getSeal = async () => seal;

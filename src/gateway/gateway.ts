@@ -18,9 +18,9 @@ import { openOwnTokens } from '../grants/open-grants.ts';
 import type { Catalog } from '../mcp/catalog/catalog.ts';
 import { listTools, serveOwnCatalog } from '../mcp/catalog/own-catalog.ts';
 import { createMcp } from '../mcp/mcp.ts';
+import { openBroker } from '../oauth/broker/open-broker.ts';
 import { findMachineClientProblems } from '../oauth/client-authentication/machine-client-problems.ts';
 import { createAuthorizationEndpoints } from '../oauth/create-authorization.ts';
-import { openGatewayTokens } from '../oauth/gateway-tokens/open-gateway-tokens.ts';
 import { createCheckTokenUser } from '../oauth/identity/login-policy.ts';
 import { createApprovalPanels } from '../operations/admin/approval-panels.ts';
 import { createConnectionPanels } from '../operations/admin/connection-panels.ts';
@@ -172,14 +172,13 @@ export async function createGateway(
   const listConnectionServers = () =>
     connections === undefined ? [] : (upstreams?.listConnectionServers() ?? []);
   const connections = createConnections(runtime, listConnectionServers);
-  const gatewayTokens =
+  const broker =
     ownTokens &&
-    openGatewayTokens(config, {
+    openBroker(config, {
       ownTokens,
       metadata,
       keySet,
       records: { store, seal: loginSeal, tracing },
-      serverUrls,
       machineClients,
       connections: connections?.connections,
       listNamedClaims: () => [
@@ -191,13 +190,9 @@ export async function createGateway(
       log,
       metrics,
     });
-  const getProviderToken = gatewayTokens?.renewal.getProviderToken ?? getOriginalToken;
-  // A rule looks at it, a server is told it, or the audit log has it.
-  const needsClients = () => audit !== undefined || upstreams?.needsClients() === true;
+  const getProviderToken = broker?.renewal.getProviderToken ?? getOriginalToken;
   const clientOf = createClientOf(
-    runtime,
     config.oauth.mode === 'broker' ? config.oauth.providerClient.id : undefined,
-    needsClients,
   );
   upstreams =
     overrides.file === undefined
@@ -252,12 +247,11 @@ export async function createGateway(
     serverUrls,
     namedPaths,
     outbound,
-    needsClients,
     getPublicTools: site.getPublicTools,
     audit,
     tracing,
     noteFailure: notes?.loginFailures.note,
-    gatewayTokens,
+    broker,
     callApprovals: approvals.approvals,
     connections: connections,
     listConnectionServers,
@@ -265,7 +259,7 @@ export async function createGateway(
   });
   const limiter = createLimiter(runtime);
   const grants = ownTokens?.grants;
-  const operatedGrants = grants && gatewayTokens && { grants, ...gatewayTokens };
+  const operatedGrants = grants && broker && { grants, ...broker };
   const { describeKeySet } = auth;
   const operatorEndpoints =
     notes && describeKeySet
@@ -353,7 +347,7 @@ export async function createGateway(
       await upstreams?.close(0);
       mcp.close();
       ownTokens?.close();
-      gatewayTokens?.close();
+      broker?.close();
       connections?.close();
       approvals.close();
       auth.close();

@@ -22,7 +22,7 @@ export interface OwnTokens {
 export function openOwnTokens(runtime: Runtime): OwnTokens | undefined {
   const { server, oauth, mcp } = runtime.config;
   const { loginSeal: seal } = runtime;
-  if (oauth.mode !== 'broker' || oauth.tokens.kind !== 'gateway') return undefined;
+  if (oauth.mode !== 'broker') return undefined;
   if (seal === undefined) throw new Error("The gateway's own tokens need a secret");
   const lifetime = {
     idleSeconds: oauth.refreshTtlSeconds,

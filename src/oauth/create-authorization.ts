@@ -20,11 +20,11 @@ import { warnOfForeignSecrets } from '../store/seal/secrets.ts';
 import type { KeyValue } from '../store/store.ts';
 import type { Audit } from '../telemetry/audit/audit.ts';
 import type { Tracing } from '../telemetry/tracing/tracing.ts';
+import type { BrokerParts } from './broker/open-broker.ts';
 import { createClientDocuments } from './client-id-metadata/client-documents.ts';
 import { createDocumentOffer, createUncheckedOffer } from './client-id-metadata/document-offer.ts';
 import { createDiscoveryEndpoints, createServerMetadata } from './discovery.ts';
 import { createOAuthEndpoints } from './endpoints.ts';
-import type { GatewayTokensParts } from './gateway-tokens/open-gateway-tokens.ts';
 import type { NoteLoginFailure } from './login-failures.ts';
 import { createOAuth } from './oauth.ts';
 import { auditLogins, noteFailures, observeLogins } from './observe-logins.ts';
@@ -44,7 +44,6 @@ export interface AuthorizationParts {
   readonly serverUrls: ServerUrls;
   /** What there is at `/mcp/<name>`. */
   readonly namedPaths: NamedPaths;
-  readonly needsClients: () => boolean;
   /** Undefined where strangers see none. */
   readonly getPublicTools: GetPublicTools | undefined;
   readonly outbound: PublicNetworks;
@@ -52,9 +51,8 @@ export interface AuthorizationParts {
   readonly audit: Audit | undefined;
   /** Undefined where nothing is traced. */
   readonly tracing: Tracing | undefined;
-  /** For OAUTH_TOKENS=gateway. */
-  readonly gatewayTokens?: GatewayTokensParts | undefined;
-  /** Likewise. */
+  /** For broker mode. */
+  readonly broker?: BrokerParts | undefined;
   /** Likewise: calls that users have to agree to (§27). */
   readonly callApprovals?: CallApprovals | undefined;
   readonly connections?: ConnectionParts | undefined;
@@ -105,11 +103,10 @@ export function createAuthorizationEndpoints(
     providerEndpoints: metadata && createProviderEndpoints(oauth.endpoints, metadata),
     inspectToken: parts.inspectToken,
     verifyToken: parts.verifyToken,
-    needsClients: parts.needsClients,
     getPublicTools: parts.getPublicTools,
     serverUrls: parts.serverUrls,
     tracing: parts.tracing,
-    gatewayTokens: parts.gatewayTokens,
+    broker: parts.broker,
     callApprovals: parts.callApprovals,
     connections: parts.connections,
     listConnectionServers: parts.listConnectionServers,

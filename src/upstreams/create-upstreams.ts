@@ -73,8 +73,6 @@ export interface GatewayUpstreams
   listNamedClaims(): readonly string[];
   /** All that rules name of users. */
   getNamedFacts(): NamedFacts;
-  /** True if something depends on the OAuth client, which is then noted where tokens are handed out. */
-  needsClients(): boolean;
   reload(setup: Setup): Promise<void>;
   close(graceMs: number): Promise<void>;
 }
@@ -154,11 +152,6 @@ export async function openUpstreams(
     listNamedClaims: () =>
       catalogs.getPlan().setup.file.rules?.flatMap(({ who }) => listClaims(who)) ?? [],
     getNamedFacts: () => catalogs.getPlan().rules.namedFacts,
-    // A rule looks at it, or a guard or a server is told it.
-    needsClients: () =>
-      catalogs.getPlan().rules.needClient ||
-      catalogs.getPlan().guards !== undefined ||
-      listCredentials().some((one) => one?.namesClient),
     reload(next) {
       // One after the other: rules that take long to compile must not replace later ones.
       const loading = reloading.then(async () =>

@@ -97,7 +97,6 @@ describe('postern rules test', () => {
     const env = {
       ADMIN_GROUPS: 'ops',
       OAUTH_MODE: 'broker',
-      OAUTH_TOKENS: 'provider',
       WORKERS: '4',
       AUDIT_REQUIRED: 'true',
     };

@@ -194,8 +194,8 @@ const loadWithDevProvider = (
 
 /** Without a browser, curl gets a token of the provider: it is accepted beside the gateway's own. */
 function acceptProviderTokens(environment: Env, audience: readonly string[]): Env {
-  const { OAUTH_MODE, OAUTH_TOKENS, OAUTH_ACCEPT_PROVIDER_TOKENS } = environment;
-  const issuesOwn = (OAUTH_MODE || 'broker') === 'broker' && OAUTH_TOKENS !== 'provider';
+  const { OAUTH_MODE, OAUTH_ACCEPT_PROVIDER_TOKENS } = environment;
+  const issuesOwn = (OAUTH_MODE || 'broker') === 'broker';
   return issuesOwn && !OAUTH_ACCEPT_PROVIDER_TOKENS
     ? { OAUTH_ACCEPT_PROVIDER_TOKENS: 'true', OIDC_AUDIENCE: audience.join(',') }
     : {};

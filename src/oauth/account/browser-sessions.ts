@@ -6,7 +6,7 @@ import type { Clock } from '../../platform/clock.ts';
 import { generateSecret, hashSha256 } from '../../platform/ids.ts';
 import { buildOAuthKey, checkRecordVersion, RECORD_VERSION } from '../../store/keys.ts';
 import type { RecordsDeps } from '../../store/seal/sealed-records.ts';
-import { BROWSER_SESSION_MAX_SECONDS, type Logouts } from '../gateway-tokens/logouts.ts';
+import { BROWSER_SESSION_MAX_SECONDS, type Logouts } from '../broker/logouts.ts';
 
 export interface BrowserSession {
   readonly user: UserIdentity;

@@ -113,7 +113,7 @@ export function createConnectionPanels(
 }
 
 const NONE =
-  'There are no connections: they need OAUTH_TOKENS=gateway, where clients get tokens of the gateway.';
+  'There are no connections: they need OAUTH_MODE=broker, where clients get tokens of the gateway.';
 
 const hasConnections = ({ connections }: JsonObject): boolean =>
   Array.isArray(connections) && connections.length > 0;

@@ -4,8 +4,8 @@ import { createJsonReply, readEmail } from '../../endpoint/message.ts';
 import { fail } from '../../errors/gateway-error.ts';
 import { type Grant, isGrantId, type UserIdentity } from '../../grants/grant.ts';
 import type { Grants } from '../../grants/grants.ts';
-import type { EndGrant } from '../../oauth/gateway-tokens/end-grant.ts';
-import type { EndSelectedGrants } from '../../oauth/gateway-tokens/end-selected-grants.ts';
+import type { EndGrant } from '../../oauth/broker/end-grant.ts';
+import type { EndSelectedGrants } from '../../oauth/broker/end-selected-grants.ts';
 import type { JsonObject } from '../../platform/json.ts';
 import type { PageRequest } from '../../store/page.ts';
 import { endById } from './end-by-id.ts';
@@ -132,7 +132,7 @@ const failNotEnded = (ended: number, failed: number): never =>
   });
 
 const NO_GRANTS =
-  'Clients have tokens of the provider (OAUTH_TOKENS=provider), which cannot be ended here. Block the account at the provider.';
+  'In proxy mode clients have tokens of the provider, which cannot be ended here. Block the account at the provider.';
 
 /** Whose tokens clients have: of those of the provider nothing is known here. */
 const NONE: JsonObject = { tokens: 'provider', grants: [] };

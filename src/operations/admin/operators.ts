@@ -87,7 +87,7 @@ export const createRunAudited = (
     } as const;
 
     async function refuse(reason: 'operators_only' | 'operators_client_only'): Promise<never> {
-      audit.write({ ...action, client: await clientOf({ user }) }, { outcome: 'denied', reason });
+      audit.write({ ...action, client: clientOf({ user }) }, { outcome: 'denied', reason });
       return fail(reason);
     }
 

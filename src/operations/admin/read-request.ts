@@ -6,7 +6,7 @@ import { findIssuerOf } from '../../auth/machine-clients.ts';
 import { readEmail } from '../../endpoint/message.ts';
 import { fail } from '../../errors/gateway-error.ts';
 import type { UserIdentity } from '../../grants/grant.ts';
-import type { GrantSelection } from '../../oauth/gateway-tokens/logouts.ts';
+import type { GrantSelection } from '../../oauth/broker/logouts.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
 import type { RuleCaller } from '../../policy/rules/rules.ts';
 import type { Page, PagePlace, PageRequest } from '../../store/page.ts';

@@ -154,9 +154,7 @@ const REMEDIES: Readonly<Partial<Record<ErrorKey | Refusal, string>>> = {
   gateway_refused_by_provider:
     'Compare OAUTH_CLIENT_ID, OAUTH_CLIENT_SECRET and OAUTH_CLIENT_AUTH with the client at the provider.',
   gateway_request_refused:
-    'Compare the client at the provider with the message: its redirect URI must be BASE_URL/oauth/callback, and it must allow the scopes of OAUTH_ADDED_SCOPES. Some providers need OAUTH_RESOURCE_PARAMETER.',
-  unusable_access_token:
-    'Change the setting that the message names, or have the provider make tokens for this gateway (OIDC_AUDIENCE).',
+    'Compare the client at the provider with the message: its redirect URI must be BASE_URL/oauth/callback, and it must allow the scopes of OAUTH_ADDED_SCOPES.',
   unusable_id_token:
     'Change what the message names, here or at the provider. Compare OIDC_ISSUER and OAUTH_CLIENT_ID, character by character.',
   unusable_identity:

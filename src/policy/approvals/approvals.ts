@@ -198,7 +198,7 @@ interface AskingFile {
 
 /** True if users can log in at the gateway, and so decide at a page of its own. */
 export const hasApprovalsPage = ({ oauth }: Pick<Config, 'oauth'>): boolean =>
-  oauth.mode === 'broker' && oauth.tokens.kind === 'gateway';
+  oauth.mode === 'broker';
 
 type FindProblem = (
   config: Pick<Config, 'auth' | 'admin' | 'oauth'>,
@@ -211,7 +211,7 @@ const PROBLEMS: Readonly<Record<NonNullable<RuleConfig['ask']>, FindProblem>> = 
   page: (config) =>
     hasApprovalsPage(config)
       ? undefined
-      : '"ask": "page" needs OAUTH_MODE=broker with OAUTH_TOKENS=gateway, the default there: only then can users log in at the page of approvals. Set that, or write "ask": "user".',
+      : '"ask": "page" needs OAUTH_MODE=broker: only then can users log in at the page of approvals. Set that, or write "ask": "user".',
   operator: ({ auth, admin }, hasGuards) => {
     if (!auth.required)
       return '"ask": "operator" needs to know who calls, and with AUTH_REQUIRED=false nobody logs in. Write "ask": "user".';

@@ -14,7 +14,6 @@ import type { NamedFacts } from './when/inspect-expression.ts';
 
 /** One rule by itself. */
 export interface CompiledRule {
-  readonly looksAtClient: boolean;
   readonly looksAtTool: boolean;
   /** True if arguments of the call decide, by `holds`. */
   readonly looksAtArgs: boolean;
@@ -76,7 +75,6 @@ export async function loadConditions(
 
 const NOTHING = {
   looksAtArgs: false,
-  looksAtClient: false,
   looksAtTool: false,
   looksAtAnnotations: false,
   ofUser: undefined,
@@ -125,7 +123,6 @@ function compileRule({ who, may, place, ask }: RuleConfig, condition: Condition)
     looksAtAnnotations: condition.looksAtAnnotations,
     namedFacts: nameFacts(who, condition.ofUser),
     isRefuted: (item, caller) => evaluate(item, caller) === false,
-    looksAtClient: condition.looksAtClient || (who !== 'everyone' && who.clients !== undefined),
     address(caller) {
       if (!fits(caller)) return DENIED;
       return hasScope(caller) ? allowed : missing;

@@ -52,8 +52,6 @@ function createJudge(rules: readonly CompiledRule[], clock: Clock): CompiledRule
   }
 
   return {
-    // An approval is bound to the client, too (§27).
-    needClient: rules.some((rule) => rule.looksAtClient || rule.ask !== undefined),
     namedFacts: joinFacts(rules.map((rule) => rule.namedFacts)),
     async prepareFor(caller, work) {
       for (const { rule } of memory.open(caller).facts.addressed) {
@@ -82,7 +80,6 @@ const ALLOWED: RuleDecision = { kind: 'allowed' };
 const DENIED: RuleDecision = { kind: 'denied' };
 
 const NO_RULES: CompiledRules = {
-  needClient: false,
   namedFacts: new Map(),
   prepareFor: async () => {},
   decide: () => ALLOWED,

@@ -14,8 +14,6 @@ import type { NamedFacts } from './when/inspect-expression.ts';
 
 /** One predicate decides list, call, get, read, completion, templates and subscriptions. */
 export interface Rules {
-  /** True if any rule looks at the OAuth client, which then has to be known. */
-  readonly needClient: boolean;
   /** Facts of users that the rules name. */
   readonly namedFacts: NamedFacts;
   /** Before many items are decided on: works out what follows from the caller alone, and gives way to others. */

@@ -52,7 +52,7 @@ const toOwner = ({ sub, issuer }: UserContext): ConnectionOwner => ({ sub, issue
 
 const NOBODY: LoginAccess = {
   kind: 'impossible',
-  reason: 'each user logs in at it, which takes a running gateway with OAUTH_TOKENS=gateway',
+  reason: 'each user logs in at it, which takes a running gateway with OAUTH_MODE=broker',
 };
 
 const UNKNOWN: LoginAccess = {

@@ -30,8 +30,6 @@ export interface CredentialType<Auth extends TypedAuth = TypedAuth> {
   readonly requirements: readonly Requirement<Auth>[];
   /** The gateway itself has no credentials: the server answers nobody without a user's token. */
   readonly needsUser?: true;
-  /** The server is told the OAuth client. */
-  readonly namesClient?: true;
   /** Its tokens are signed by keys in the gateway's store. */
   readonly signsTokens?: true;
   /** Its tokens are made by the provider. */
@@ -97,7 +95,7 @@ export interface CallerTokens {
   readonly getProviderToken: GetProviderToken;
   /** Undefined without a provider: then no token can be exchanged. */
   readonly metadata: ProviderMetadata | undefined;
-  /** Undefined where nobody can connect: without OAUTH_TOKENS=gateway, and in commands. */
+  /** Undefined where nobody can connect: without OAUTH_MODE=broker, and in commands. */
   readonly connections: ConnectionParts | undefined;
 }
 

@@ -28,7 +28,6 @@ export const identity = defineCredentialType<{ readonly type: 'identity' }>({
         '"identity" with REDIS_URL needs OAUTH_STATE_SECRET, which seals the keys that all replicas share. Set it to the output of openssl rand -base64 48.',
     },
   ],
-  namesClient: true,
   signsTokens: true,
   open({ config, store, getSeal, clock, log }) {
     const buildKeyName = buildIdentityKeyName;

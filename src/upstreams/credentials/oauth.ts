@@ -274,12 +274,6 @@ export const oauth = defineCredentialType<ConnectionAuth>({
     },
     {
       checkedAt: 'start',
-      isMet: ({ oauth: settings }) =>
-        settings.mode !== 'broker' || settings.tokens.kind === 'gateway',
-      problem: `needs OAUTH_TOKENS=gateway, the default, in place of OAUTH_TOKENS=provider: ${KNOWS_WHO}`,
-    },
-    {
-      checkedAt: 'start',
       isMet: ({ admin }, { owner }) => owner !== 'shared' || admin.groups.length > 0,
       problem:
         'with "owner": "shared" needs ADMIN_GROUPS: only operators connect it, and without those groups there are none.',

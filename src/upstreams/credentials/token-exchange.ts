@@ -1,7 +1,6 @@
 // §18.6, RFC 8693: `token-exchange`: for the caller's token, the provider makes one for the server.
 
 import { createProviderEndpoints, type ProviderMetadata } from '../../auth/provider-metadata.ts';
-import type { Config } from '../../config/config.ts';
 import { defineMember } from '../../config/file/shapes/object.ts';
 import { text } from '../../config/file/shapes/scalar.ts';
 import { isScopeToken } from '../../config/scope.ts';
@@ -96,15 +95,10 @@ function createExchange(
   }
   return createExchangeToken({
     providerClient: oauth.providerClient,
-    subjectTokenType: hasOwnTokens(oauth) ? 'access_token' : oauth.provider.accessToken,
     endpoints: createProviderEndpoints(oauth.endpoints, metadata),
     api: createProviderApi(fetch),
   });
 }
-
-/** A grant always has an access token of the provider. */
-const hasOwnTokens = (oauth: Config['oauth']): boolean =>
-  oauth.mode === 'broker' && oauth.tokens.kind === 'gateway';
 
 export interface TokenExchangeConfig {
   readonly server: string;

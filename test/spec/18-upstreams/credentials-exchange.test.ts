@@ -44,19 +44,16 @@ const provider = useFresh(async () => {
   const create = (
     auth: { readonly scope?: string } = {},
     client: { readonly authMethod: 'post' | 'basic' } = { authMethod: 'post' },
-    subjectTokenType: 'access_token' | 'id_token' = 'access_token',
   ) =>
     openCredentials(
       createPartialRuntime({
         config: loadConfig({
           OIDC_ISSUER: endpoint.url,
           OAUTH_MODE: 'broker',
-          OAUTH_TOKENS: 'provider',
           OAUTH_TOKEN_URL: `${endpoint.url}/token`,
           OAUTH_CLIENT_ID: 'gateway',
           OAUTH_CLIENT_SECRET: 'pass word',
           OAUTH_CLIENT_AUTH: client.authMethod,
-          OAUTH_ACCESS_TOKEN: subjectTokenType,
         }),
         fetch,
         clock,
@@ -108,12 +105,8 @@ describe('the request', () => {
     expect(request?.headers.authorization).toBeUndefined();
   });
 
-  test('§18.6 token-exchange: scope, OAUTH_CLIENT_AUTH and OAUTH_ACCESS_TOKEN are heeded', async () => {
-    const getHeaders = provider.create(
-      { scope: 'read write' },
-      { authMethod: 'basic' },
-      'id_token',
-    );
+  test('§18.6 token-exchange: scope and OAUTH_CLIENT_AUTH are heeded', async () => {
+    const getHeaders = provider.create({ scope: 'read write' }, { authMethod: 'basic' });
     await getHeaders(callerOf(await signIn()));
     const [request] = provider.received;
     expect(request?.headers.authorization).toBe(
@@ -121,7 +114,6 @@ describe('the request', () => {
     );
     expect(Object.fromEntries(request?.form ?? [])).toMatchObject({
       scope: 'read write',
-      subject_token_type: 'urn:ietf:params:oauth:token-type:id_token',
     });
     expect(request?.form.has('client_secret')).toBe(false);
   });

@@ -11,7 +11,6 @@ import {
   type RuleDecision,
   type RuledItem,
 } from '../../../src/policy/rules/rules.ts';
-import { collectLog } from '../../support/gateway/log.ts';
 import { readFile } from '../../support/upstreams/gateway-file.ts';
 import { prompt, resource, tool, userWith } from '../../support/upstreams/rules.ts';
 
@@ -74,13 +73,9 @@ describe.each(examples)('docs/rules.md', ({ file, rows }) => {
   test.each(rows)('§18.5 as the page says: $token asks for $asked: $result', async (row) => {
     const { rules } = await readFile(file);
     const user = userWith(parseJson(row.token));
-    const clientOf = createClientOf(
-      { store: { get: async () => undefined }, clock: systemClock, log: collectLog().log },
-      undefined,
-      () => true,
-    );
+    const clientOf = createClientOf(undefined);
     const { decide } = await createRules({ clock: systemClock }, rules);
-    const decision = decide(readItem(row.asked), { user, clientId: await clientOf({ user }) });
+    const decision = decide(readItem(row.asked), { user, clientId: clientOf({ user }) });
     expect(describeDecision(decision)).toBe(row.result);
   });
 });

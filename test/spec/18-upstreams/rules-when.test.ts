@@ -121,14 +121,6 @@ describe('what conditions look at', () => {
     expect(await holds('true', tool('x'), nobody)).toBe(true);
   });
 
-  test('§18.5 only rules that look at the client need it', async () => {
-    const needClient = async (when: string) =>
-      (await createRules({ clock: manualClock(NOW) }, [rule({ when })])).needClient;
-    expect(await needClient("client.id == 'x'")).toBe(true);
-    expect(await needClient("has(client.id) && 'a' in user.groups")).toBe(true);
-    expect(await needClient("user.sub == 'client'")).toBe(false);
-  });
-
   test('§18.5 a rule with who and when needs both', async () => {
     const rules = [rule({ who: { groups: ['staff'] }, when: "user.sub == 'ann'" })];
     const judge = async (claims: object) =>

@@ -16,7 +16,6 @@ const ONE = 'the-first-secret-of-all-the-replicas';
 const OTHER = 'another-secret-of-all-the-replicas!!';
 const BROKER = {
   OAUTH_MODE: 'broker',
-  OAUTH_TOKENS: 'provider',
   OAUTH_CLIENT_ID: 'provider-client',
   OAUTH_AUTHORIZATION_URL: 'https://idp.example/authorize',
 };

@@ -171,24 +171,18 @@ const REFUSALS: Readonly<Record<string, Advice>> = {
     remedy:
       'name only scopes that the client has at the provider, and let it have openid, profile and email, which the gateway always asks for.',
   },
-  invalid_target: {
-    setting: 'OIDC_AUDIENCE, OAUTH_RESOURCE_PARAMETER',
-    remedy:
-      'register the gateway as an API (resource) at the provider and set OIDC_AUDIENCE to its identifier, or set OAUTH_RESOURCE_PARAMETER=none if the provider does not know resource. With OAUTH_MODE=broker it needs neither: remove OAUTH_TOKENS=provider and both of these, and clients get tokens of the gateway.',
-  },
   unauthorized_client: {
     setting: 'OAUTH_CLIENT_ID',
     remedy: 'allow the authorization code grant for this client at the provider.',
   },
   access_denied: {
-    setting: 'OAUTH_CLIENT_ID, OIDC_AUDIENCE',
-    remedy:
-      'let the client use this API at the provider (a policy or a grant that names it), or correct OIDC_AUDIENCE.',
+    setting: 'OAUTH_CLIENT_ID',
+    remedy: 'let the client log users in at the provider (by a policy or a grant that names it).',
   },
 };
 
 const adviseOnRefusal = (error: string): Advice =>
   REFUSALS[error] ?? {
-    setting: 'OAUTH_ADDED_SCOPES, OAUTH_ADDED_PARAMETERS, OAUTH_RESOURCE_PARAMETER',
+    setting: 'OAUTH_ADDED_SCOPES, OAUTH_ADDED_PARAMETERS',
     remedy: "compare what the gateway asks for with the client's settings at the provider.",
   };

@@ -21,7 +21,7 @@ export async function checkApprovals({ config, setup }: SettingsAtHand): Promise
     told,
     warning(CHECK, {
       what: 'Clients that cannot ask their user (without elicitation) can make none of the calls that "ask": "user" is about: this gateway has no page where users could decide.',
-      remedy: 'set OAUTH_MODE=broker with OAUTH_TOKENS=gateway, the default there.',
+      remedy: 'set OAUTH_MODE=broker.',
     }),
   ];
 }

@@ -42,7 +42,6 @@ export function openSettingsAtHand(options: Instruments & UsableSettings) {
   });
   return {
     ...options,
-    serverUrls,
     access: provider &&
       metadata &&
       keySet && {

@@ -9,7 +9,7 @@ import { countNoun, quote } from '../../../platform/text.ts';
 import { type Finding, type Found, failure, ok, unknown, warning } from '../finding.ts';
 import type { ProbeAnswer } from '../instruments.ts';
 import { isDiscovered } from '../settings/check-discovery.ts';
-import { findOwnTokens } from '../settings/check-own-tokens.ts';
+import { findBrokerConfig } from '../settings/check-own-tokens.ts';
 import type { ProviderAtHand, SettingsAtHand } from '../settings/settings-at-hand.ts';
 import { adviseOnLimit, createCall, readErrorData, readReason } from '../walk/read-answer.ts';
 import type { Walk } from '../walk/walk.ts';
@@ -125,7 +125,7 @@ export async function checkToken(settings: SettingsAtHand): Promise<Found> {
   const { access, config, token, clock } = settings;
   if (access === undefined || !config.auth.required) return [];
   const hasKeys = await isDiscovered(access);
-  const own = findOwnTokens(config);
+  const own = findBrokerConfig(config);
   if (own !== undefined) {
     if (token === undefined) return hasKeys ? [reportUntriedLogin(config.server.baseUrl)] : [];
     const isOfProvider = own.tokens.acceptsProviderTokens && !isOfGateway(token);

@@ -18,7 +18,6 @@ import { type CallerPart, rewriteExpression, STRICT_FUNCTIONS } from './rewrite-
 
 export interface Condition {
   readonly looksAtArgs: boolean;
-  readonly looksAtClient: boolean;
   readonly looksAtTool: boolean;
   /** Works out what follows from the caller alone, which `evaluate` does else for the first item. */
   bindCaller(caller: RuleCaller): void;
@@ -75,7 +74,6 @@ export const compileCondition: CompileCondition = function compile(text) {
   );
   return {
     looksAtArgs: lookups.has('args'),
-    looksAtClient: lookups.has('client'),
     looksAtTool: lookups.has('tool'),
     ofUser: lookups.get('user'),
     looksAtAnnotations: namesMember(lookups.get('tool'), 'annotations'),

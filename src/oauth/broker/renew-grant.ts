@@ -9,12 +9,12 @@ import { createExpiringMap } from '../../platform/bounded-map.ts';
 import type { Clock } from '../../platform/clock.ts';
 import type { Log } from '../../platform/log.ts';
 import type { Metrics } from '../../telemetry/metrics/metrics.ts';
-import type { RunOnce } from '../broker/run-once.ts';
 import type { FindLoginRefusal } from '../identity/login-policy.ts';
 import type { ReadIdentity } from '../identity/read-identity.ts';
 import type { EndGrant } from './end-grant.ts';
 import type { Logouts } from './logouts.ts';
 import type { ProviderLogins } from './provider-login.ts';
+import type { RunOnce } from './run-once.ts';
 import type { TellProvider } from './tell-provider.ts';
 
 /** What a renewal came to, as data that replicas tell each other. */

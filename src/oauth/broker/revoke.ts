@@ -1,4 +1,4 @@
-// RFC 7009, where the gateway issues tokens of its own: whichever of the two a client revokes, its login ends.
+// RFC 7009 in broker mode: whichever of its two tokens a client revokes, its login ends.
 import type { JudgedRequest } from '../../endpoint/endpoint.ts';
 import type { Reply, RequestBody } from '../../endpoint/message.ts';
 import { fail } from '../../errors/gateway-error.ts';
@@ -13,7 +13,6 @@ import type {
 import { hasCredentials } from '../client-authentication/read-credentials.ts';
 import type { Clients } from '../clients/clients.ts';
 import { parseBody } from '../request/parameters.ts';
-import type { EarlierLogins } from './earlier-logins.ts';
 import type { EndGrant } from './end-grant.ts';
 
 /** Who revokes, and what is left to do of its proof. */
@@ -22,17 +21,16 @@ interface RevokingClient {
   useUp(): Promise<void>;
 }
 
-export interface GatewayRevokeDeps {
+export interface BrokerRevokeDeps {
   readonly clients: Clients;
   readonly authentication: Pick<ClientAuthentication<ProvenClient>, 'authenticate'>;
   readonly codec: Pick<TokenCodec, 'readAccessToken' | 'readRefreshToken'>;
   readonly grants: Pick<Grants, 'read'>;
-  readonly earlierLogins: Pick<EarlierLogins, 'findToken' | 'findRecord' | 'revoke'>;
   readonly endGrant: EndGrant;
 }
 
-export function createGatewayRevoke(deps: GatewayRevokeDeps) {
-  const { clients, authentication, codec, grants, earlierLogins, endGrant } = deps;
+export function createBrokerRevoke(deps: BrokerRevokeDeps) {
+  const { clients, authentication, codec, grants, endGrant } = deps;
 
   /** Who proved to be itself to get the token does so here, too (RFC 7009 §2.1); the others are public, and say who they are. */
   async function identify(
@@ -58,23 +56,10 @@ export function createGatewayRevoke(deps: GatewayRevokeDeps) {
   ): Promise<JudgedRequest> {
     const parameters = parseBody(body);
     const token = parameters.require('token');
-    const own =
-      codec.readRefreshToken(token) ??
-      codec.readAccessToken(token) ??
-      (await earlierLogins.findToken(token));
+    const own = codec.readRefreshToken(token) ?? codec.readAccessToken(token);
     const stored = own && (await grants.read(own.grantId));
-    const [earlier, { id: clientId, useUp }] = await Promise.all([
-      own === undefined ? earlierLogins.findRecord(token) : undefined,
-      // Nothing else is awaited meanwhile: nobody would hear that it is refused.
-      identify({ body, parameters, authorization }, stored?.grant),
-    ]);
-    if (earlier !== undefined) {
-      requireOwner(earlier.owner, clientId);
-      return async function revokeEarlier() {
-        await earlierLogins.revoke(token);
-        return REVOKED;
-      };
-    }
+    const request = { body, parameters, authorization };
+    const { id: clientId, useUp } = await identify(request, stored?.grant);
     // RFC 7009 §2.2: what is none, or none any more, is revoked already. Anybody could have made it up.
     if (stored === undefined)
       return {
@@ -84,19 +69,16 @@ export function createGatewayRevoke(deps: GatewayRevokeDeps) {
         },
       };
     const { id, client, user } = stored.grant;
-    requireOwner(client.id, clientId);
+    // RFC 7009 §2.1: a token of another client is refused.
+    if (client.id !== clientId) {
+      fail('invalid_grant', { details: 'The token was issued to another client.' });
+    }
     return async function endAndAnswer() {
       await useUp();
       await endGrant(id, 'client');
       return { ...REVOKED, facts: { ...nameUser(user), grantId: id } };
     };
   };
-}
-
-/** RFC 7009 §2.1: a token of another client is refused. */
-function requireOwner(owner: string, clientId: string): void {
-  if (owner === clientId) return;
-  fail('invalid_grant', { details: 'The token was issued to another client.' });
 }
 
 const REVOKED: Reply = { status: 200, headers: { 'Cache-Control': 'no-store' } };

@@ -1,11 +1,16 @@
 // §8: a client that logs in as itself is counted by its own window once it is known to be itself, so that nobody who guesses at its
 // address, or loops there, keeps it out.
-import type { KnownLogin } from '../../endpoint/endpoint.ts';
-import type { FindMachineLogin } from '../broker/broker-tokens.ts';
+import type { KnownLogin, LoginSearch } from '../../endpoint/endpoint.ts';
+import type { RequestBody } from '../../endpoint/message.ts';
 import type { ClientAuthentication } from '../client-authentication/authenticate-client.ts';
 import type { AssertingClient } from '../id-jag/asserting-client.ts';
 import { JWT_BEARER } from '../request/login-facts.ts';
 import { parseBody } from '../request/parameters.ts';
+
+export type FindMachineLogin = (
+  body: RequestBody,
+  authorization: string | undefined,
+) => LoginSearch | undefined;
 
 /** `ofAssertions` is asked where the client brings an assertion about a user: other clients may do that, too. */
 export const createFindMachineLogin = (

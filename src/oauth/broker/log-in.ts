@@ -6,17 +6,17 @@ import { describeOAuthError } from '../../endpoint/render-error.ts';
 import { fail, type GatewayError, toGatewayError } from '../../errors/gateway-error.ts';
 import { nameUser } from '../../grants/grant.ts';
 import type { FinishPageLogin } from '../account/finish-login.ts';
-import type { FinishLogin } from '../broker/callback.ts';
-import type { Login } from '../broker/redirect-to-provider.ts';
 import type { Approvals } from '../consent/browser.ts';
 import type { Identity } from '../identity/identity.ts';
 import type { FindLoginRefusal, LoginRefusal } from '../identity/login-policy.ts';
 import type { ReadIdentity } from '../identity/read-identity.ts';
 import { addToRedirectUri } from '../redirect-uri.ts';
+import type { FinishLogin } from './callback.ts';
 import type { Codes } from './codes.ts';
 import type { Logouts } from './logouts.ts';
 import type { ProviderLogins } from './provider-login.ts';
 import { renderUnusableAnswer, withoutUserDetails } from './provider-problem.ts';
+import type { Login } from './redirect-to-provider.ts';
 import type { EndedLogin, TellProvider } from './tell-provider.ts';
 
 export interface LogInDeps {
@@ -75,7 +75,7 @@ export function createLogIn(deps: LogInDeps): FinishLogin {
         if (provider.isLasting) void tellProviderInTurn(given);
         return reply;
       }
-      const { clientName, redirectUri, codeChallenge, scopes = [], resources } = login;
+      const { clientName, redirectUri, codeChallenge, scopes, resources } = login;
       const asked = { clientId, clientName, redirectUri, codeChallenge, scopes, resources };
       const issued = { ...asked, ...identity, logoutMark, provider };
       return respond([['code', await codes.issue(issued)]]);

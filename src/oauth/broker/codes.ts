@@ -1,13 +1,10 @@
 // RFC 6749 §4.1.2: codes of the gateway's own. Each is used once, and a second use is known for what it is.
+import { fail } from '../../errors/gateway-error.ts';
 import { createGrantId, type Grant, type UserIdentity } from '../../grants/grant.ts';
 import { createSealedRecords, type RecordsDeps } from '../../store/seal/sealed-records.ts';
-import {
-  type CodeRequest,
-  failUnknownCode,
-  findCodeProblem,
-  type IssuedCode,
-} from '../broker/code.ts';
-import type { Login } from '../broker/redirect-to-provider.ts';
+import { createCodeChallenge } from '../provider/provider-parameters.ts';
+import type { RequestParameters } from '../request/parameters.ts';
+import type { Login } from './redirect-to-provider.ts';
 
 /** What a code stands for; found by the code. */
 export interface GrantCode
@@ -99,3 +96,54 @@ export function createCodes(records: RecordsDeps): Codes {
     },
   };
 }
+
+// RFC 6749 §4.1.3, RFC 7636 §4.6: whether whoever brings a code is the client that it was issued to.
+
+export interface CodeRequest {
+  readonly code: string;
+  readonly redirectUri: string;
+  readonly clientId: string;
+  readonly verifier: string;
+}
+
+/** @throws GatewayError `oauth_invalid_request` for what is missing. */
+export const readCodeRequest = (parameters: RequestParameters): CodeRequest => ({
+  code: parameters.require('code'),
+  redirectUri: parameters.require('redirect_uri'),
+  clientId: parameters.require('client_id'),
+  verifier: parameters.require('code_verifier'),
+});
+
+/** What a code was issued for. */
+interface IssuedCode {
+  readonly clientId: string;
+  readonly redirectUri: string;
+  readonly codeChallenge: string;
+}
+
+/** Why a request is not that of the client which the code was issued to, as a sentence. */
+function findCodeProblem(
+  issued: IssuedCode,
+  { clientId, redirectUri, verifier }: CodeRequest,
+): string | undefined {
+  if (issued.clientId !== clientId) return 'The code was issued to another client.';
+  if (issued.redirectUri !== redirectUri) {
+    return 'The redirect_uri does not match the one in the authorization request.';
+  }
+  return verifyPkce(issued.codeChallenge, verifier)
+    ? undefined
+    : 'The code_verifier does not match the code_challenge.';
+}
+
+const failUnknownCode = (): never =>
+  failCode('The code is unknown, has expired, or has already been used.');
+
+/** RFC 7636 §4.1. */
+const VERIFIER = /^[A-Za-z0-9._~-]{43,128}$/;
+
+/** RFC 7636 §4.6: whether the challenge was made from the verifier. */
+const verifyPkce = (challenge: string, verifier: string): boolean =>
+  VERIFIER.test(verifier) && createCodeChallenge(verifier) === challenge;
+
+/** @throws GatewayError `invalid_grant`, always. */
+export const failCode = (details: string): never => fail('invalid_grant', { details });

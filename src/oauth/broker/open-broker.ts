@@ -1,4 +1,4 @@
-// For the composition root: what is there of the gateway's own tokens before there are endpoints of OAuth.
+// For the composition root: what is there of broker mode before there are endpoints of OAuth.
 import { createIdTokenVerifier } from '../../auth/id-token.ts';
 import type { KeySet } from '../../auth/key-set.ts';
 import { createLogoutTokenVerifier, type LogoutTokenVerifier } from '../../auth/logout-token.ts';
@@ -6,8 +6,6 @@ import type { MachineClients } from '../../auth/machine-clients.ts';
 import { createProviderEndpoints, type ProviderMetadata } from '../../auth/provider-metadata.ts';
 import type { Config } from '../../config/config.ts';
 import type { BrokerConfig } from '../../config/groups/oauth.ts';
-import { DEFAULT_SCOPES } from '../../config/scope.ts';
-import type { ServerUrls } from '../../config/server-urls.ts';
 import type { Connections } from '../../connections/connections.ts';
 import type { OwnTokens } from '../../grants/open-grants.ts';
 import type { Clock } from '../../platform/clock.ts';
@@ -16,7 +14,6 @@ import type { Log } from '../../platform/log.ts';
 import type { Seal } from '../../store/seal/seal.ts';
 import type { RecordsDeps } from '../../store/seal/sealed-records.ts';
 import type { Metrics } from '../../telemetry/metrics/metrics.ts';
-import { createFlightRecords, createRunOnce } from '../broker/run-once.ts';
 import {
   type ClientAuthentication,
   type ClientAuthenticationDeps,
@@ -29,7 +26,6 @@ import { createFindLoginRefusal, type FindLoginRefusal } from '../identity/login
 import { openLoginSource } from '../identity/login-source.ts';
 import type { ReadIdentity } from '../identity/read-identity.ts';
 import { createProviderApi } from '../provider/provider-api.ts';
-import type { ProviderParametersConfig } from '../provider/provider-parameters.ts';
 import { createEndConnections } from './end-connections.ts';
 import { createEndGrant, createEndHere, type EndGrant } from './end-grant.ts';
 import { endOutdatedGrants } from './end-outdated-grants.ts';
@@ -37,9 +33,10 @@ import { createEndSelectedGrants, type EndSelectedGrants } from './end-selected-
 import { createLogouts, type Logouts } from './logouts.ts';
 import { createProviderLogins, type ProviderLogins } from './provider-login.ts';
 import { createGrantRenewal, type GrantRenewal } from './renew-grant.ts';
+import { createFlightRecords, createRunOnce } from './run-once.ts';
 import { createTellInTurn, createTellProvider, type TellProvider } from './tell-provider.ts';
 
-export interface GatewayTokensParts {
+export interface BrokerParts {
   readonly ownTokens: OwnTokens;
   readonly readIdentity: ReadIdentity;
   readonly findLoginRefusal: FindLoginRefusal;
@@ -62,12 +59,11 @@ export interface GatewayTokensParts {
   close(): void;
 }
 
-export interface OpenGatewayTokensDeps {
+export interface OpenBrokerDeps {
   readonly ownTokens: OwnTokens;
   readonly records: Omit<RecordsDeps, 'seal'> & { readonly seal: Seal | undefined };
   readonly metadata: ProviderMetadata | undefined;
   readonly keySet: KeySet | undefined;
-  readonly serverUrls: ServerUrls;
   /** Claims that rules name, as they stand now. */
   readonly listNamedClaims: () => readonly string[];
   readonly fetch: Fetch;
@@ -78,16 +74,14 @@ export interface OpenGatewayTokensDeps {
   readonly metrics: Metrics;
 }
 
-/** @throws Error where the settings have no such tokens. */
-export function openGatewayTokens(
+/** @throws Error in proxy mode. */
+export function openBroker(
   { server, oauth }: Pick<Config, 'server' | 'oauth'>,
-  deps: OpenGatewayTokensDeps,
-): GatewayTokensParts {
+  deps: OpenBrokerDeps,
+): BrokerParts {
   const { ownTokens, metadata, keySet, fetch, clock, log } = deps;
   const { seal } = deps.records;
-  if (oauth.mode !== 'broker' || oauth.tokens.kind !== 'gateway') {
-    throw new Error('Clients get tokens of the provider');
-  }
+  if (oauth.mode !== 'broker') throw new Error('Clients get tokens of the provider');
   if (seal === undefined || metadata === undefined || keySet === undefined) {
     throw new Error("The gateway's own tokens need a secret, and a provider");
   }
@@ -112,11 +106,7 @@ export function openGatewayTokens(
     log,
   });
   const providerLogins = createProviderLogins({
-    config: withoutAudience({
-      ...oauth,
-      baseUrl: server.baseUrl,
-      serverUrls: deps.serverUrls,
-    }),
+    config: { ...oauth, baseUrl: server.baseUrl },
     api: createProviderApi(fetch, oauth.provider.quirks.errorCodes),
     revoke,
     endpoints,
@@ -235,14 +225,3 @@ function openAssertions(
     close: issuers.close,
   };
 }
-
-/** No token of the provider is for us: it need not know whom they are for. But it has to say who logs in, by scopes it knows. */
-export const withoutAudience = <Settings extends ProviderParametersConfig>(
-  config: Settings,
-): Settings => ({
-  ...config,
-  resourceParameter: 'none',
-  addedScopes: config.provider.quirks.ownScopesOnly
-    ? config.addedScopes
-    : [...new Set([...DEFAULT_SCOPES, ...config.addedScopes])],
-});

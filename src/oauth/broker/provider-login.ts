@@ -5,10 +5,10 @@ import type { BrokerConfig } from '../../config/groups/oauth.ts';
 import { fail } from '../../errors/gateway-error.ts';
 import type { ProviderTokens } from '../../grants/grant.ts';
 import type { Clock } from '../../platform/clock.ts';
-import { forwardRefusal, isKnownRefusal } from '../broker/provider-refusals.ts';
 import {
   authenticateClient,
   failIfProviderClientRefused,
+  MISCONFIGURED,
   type ProviderApi,
   type ProviderResponse,
 } from '../provider/provider-api.ts';
@@ -40,7 +40,8 @@ export interface ProviderLogins {
 }
 
 export interface ProviderLoginsDeps {
-  readonly config: ProviderParametersConfig & Pick<BrokerConfig, 'providerClient'>;
+  readonly config: ProviderParametersConfig &
+    Pick<BrokerConfig, 'providerClient'> & { readonly baseUrl: string };
   readonly api: ProviderApi;
   readonly revoke: RevokeTokens;
   readonly endpoints: ProviderEndpoints;
@@ -67,7 +68,7 @@ export function createProviderLogins(deps: ProviderLoginsDeps): ProviderLogins {
         ['code_verifier', codeVerifier],
       ]);
       failIfProviderClientRefused(response);
-      if (!isGranted(response)) return failRefused(response, provider.issuer, undefined);
+      if (!isGranted(response)) return failRefused(response, provider.issuer);
       const { answer, tokens, problem } = readTokenAnswer(response, provider.issuer, askedAt);
       const isLasting =
         accessTokensLast && tokens.refreshToken === undefined && tokens.expiresAt === undefined;
@@ -82,7 +83,7 @@ export function createProviderLogins(deps: ProviderLoginsDeps): ProviderLogins {
       const response = await post(await endpoints.findTokenUrl(), [
         ['grant_type', 'refresh_token'],
         ['refresh_token', refreshToken],
-        ...buildRefreshParameters(config, undefined, []),
+        ...buildRefreshParameters(config),
       ]);
       failIfProviderClientRefused(response);
       if (isGranted(response)) {
@@ -95,7 +96,7 @@ export function createProviderLogins(deps: ProviderLoginsDeps): ProviderLogins {
       const code = response.refusal?.code;
       const hasEnded =
         code !== undefined && (code === 'invalid_grant' || code === spentRefreshTokenError);
-      return hasEnded ? undefined : failRefused(response, provider.issuer, spentRefreshTokenError);
+      return hasEnded ? undefined : failRefused(response, provider.issuer);
     },
     revoke: deps.revoke,
   };
@@ -105,12 +106,7 @@ const isGranted = ({ status, refusal }: ProviderResponse): boolean =>
   status === 200 && refusal === undefined;
 
 /** @throws GatewayError always. */
-function failRefused(
-  response: ProviderResponse,
-  issuer: string,
-  spentRefreshTokenError: string | undefined,
-): never {
-  const { status, refusal } = response;
+function failRefused({ status, refusal }: ProviderResponse, issuer: string): never {
   if (status < 400 && !isKnownRefusal(refusal?.code)) {
     failUnusableAnswer(issuer, {
       member: refusal === undefined ? 'status' : 'error',
@@ -118,10 +114,30 @@ function failRefused(
       expected: refusal === undefined ? '200' : 'tokens, or an error of RFC 6749',
     });
   }
-  const { error } = forwardRefusal(response, spentRefreshTokenError);
-  const said = error?.message ?? `The provider answered ${response.status}.`;
+  if (refusal?.code !== undefined && !isKnownRefusal(refusal.code)) {
+    // Of what a client sends nothing reaches the provider but scopes and wishes for its page: it can do nothing about this.
+    fail('gateway_request_refused', { details: `${MISCONFIGURED} ${refusal.message}` });
+  }
+  const said = refusal?.message ?? `The provider answered ${status}.`;
   return fail('upstream_failed', {
     details: `The identity provider refused the login. ${said}`,
     cause: new Error(said),
   });
 }
+
+/** Whether it is a code of which the specifications say what it means for a client or a user. */
+const isKnownRefusal = (code: string | undefined): boolean =>
+  code !== undefined && OF_CLIENT_OR_USER.has(code);
+
+/** RFC 6749 §4.1.2.1 and §5.2, OpenID Connect Core §3.1.2.6: these pass, or a new login helps. */
+const OF_CLIENT_OR_USER: ReadonlySet<string> = new Set([
+  'invalid_grant',
+  'invalid_scope',
+  'access_denied',
+  'login_required',
+  'interaction_required',
+  'consent_required',
+  'account_selection_required',
+  'temporarily_unavailable',
+  'server_error',
+]);
