@@ -367,6 +367,7 @@ test('§26.4 links leaves bytes as they are in which no address has a scheme', (
       const bytes = randomBytes(2_048);
       // Slashes among the bytes, and in what stands for them.
       bytes.write('//evil.test/', count);
+      bytes.write('"//\u00fcser@\u0001', 300, 'latin1');
       bytes.fill(0xff, 100, 130);
       const value = { data: bytes.toString('base64'), blob: bytes.toString('base64') };
       expect(judge(links(action), value)).toEqual({ kind: 'pass' });

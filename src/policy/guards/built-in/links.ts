@@ -79,16 +79,19 @@ const WITHOUT_SLASHES =
 /** At the beginning of an attribute, or in angle brackets: there a name of a user may have spaces. */
 const WITH_SPACES =
   /(?=[hwf/\\])(?<=["'<]\s*)(?:(?:(?:https?|wss?|ftps?):)?[/\\]{2,}|https?:)[^"'<>/\\?#]{0,512}@[^\s"'<>`()[\]{}|^]{0,4096}/;
+/** The same with a scheme. */
+const WITH_SCHEME_AND_SPACES =
+  /(?=[hwf])(?<=["'<]\s*)(?:(?:https?|wss?|ftps?):[/\\]{2,}|https?:)[^"'<>/\\?#]{0,512}@[^\s"'<>`()[\]{}|^]{0,4096}/;
 /** GitHub Flavored Markdown "Autolinks (extension)": a link without a scheme, to `http:`, which ends before a full stop. */
 const WITHOUT_SCHEME =
   /(?<![a-z0-9@./\\-])www\.[^\s"'<>`()[\]{}|^]{0,4096}[^\s"'<>`()[\]{}|^?!.,:;*_~]/;
 /** Nobody writes a host that is so long: where it ends is not looked for. */
 const TOO_LONG = /(?<long>[/\\]{4096}|[/\\]{2,}[^\s/\\?#]{4096,8192})/;
 
-const createLink = (begin: RegExp, ...more: readonly RegExp[]): RegExp =>
+const createLink = (spaced: RegExp, begin: RegExp, ...more: readonly RegExp[]): RegExp =>
   new RegExp(
     [
-      WITH_SPACES.source,
+      spaced.source,
       `${begin.source}(?:${TOO_LONG.source}|${WITH_SLASHES.source})`,
       WITHOUT_SLASHES.source,
       ...more.map(({ source }) => source),
@@ -101,8 +104,12 @@ const createLink = (begin: RegExp, ...more: readonly RegExp[]): RegExp =>
  * there an address has a scheme, and in base64 there is none.
  */
 const LINKS: Readonly<Record<Form, RegExp | undefined>> = {
-  text: createLink(/(?:[a-z][a-z0-9+.-]{0,20}:|(?<![a-z0-9+/\\]|;base64,))/, WITHOUT_SCHEME),
-  bytes: createLink(/(?:https?|wss?|ftps?):/),
+  text: createLink(
+    WITH_SPACES,
+    /(?:[a-z][a-z0-9+.-]{0,20}:|(?<![a-z0-9+/\\]|;base64,))/,
+    WITHOUT_SCHEME,
+  ),
+  bytes: createLink(WITH_SCHEME_AND_SPACES, /(?:https?|wss?|ftps?):/),
   base64: undefined,
 };
 /** Its last letters: Markdown takes `a.https://example.com` for a link from `https` on. */
