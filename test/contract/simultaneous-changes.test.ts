@@ -21,7 +21,6 @@ import {
 } from '../../src/upstreams/transport/session-records.ts';
 import { manualClock } from '../support/gateway/clock.ts';
 import { collectLog } from '../support/gateway/log.ts';
-import { createPartialRuntime } from '../support/gateway/partial-runtime.ts';
 import { openTestRuntime } from '../support/gateway/runtime.ts';
 import { useFresh } from '../support/lifetimes.ts';
 import { wrapStore } from '../support/stores/wrapped-store.ts';
@@ -45,7 +44,7 @@ const useStore = () =>
 
 /** Of a server's sessions, as one replica keeps them. */
 const openRecords = (store: Store) =>
-  createSessionRecords(createPartialRuntime({ store, getSeal: async () => SEAL }), 'server');
+  createSessionRecords(openTestRuntime({ store, getSeal: async () => SEAL }), 'server');
 const SEAL = createSeal(['a secret that all replicas have, long enough']);
 
 describe('subscriptions at a server', () => {
@@ -125,7 +124,7 @@ describe('records that were sealed with a former secret', () => {
     await first.readOrWrite('session', 'before');
     const { store } = shared;
     const sealedElsewhere = createSessionRecords(
-      createPartialRuntime({ store, getSeal: async () => FORMER }),
+      openTestRuntime({ store, getSeal: async () => FORMER }),
       'server',
     );
     const [one, other] = await Promise.all([
@@ -139,7 +138,7 @@ describe('records that were sealed with a former secret', () => {
   test('§18.2 a resource that two servers name belongs to one of them', async () => {
     const openLinks = (seal: typeof SEAL) =>
       createLinkedResources(
-        createPartialRuntime({ store: shared.store, getSeal: async () => seal, log }),
+        openTestRuntime({ store: shared.store, getSeal: async () => seal, log }),
       );
     await openLinks(FORMER).remember('session', 'gone', ['note://a']);
     const [one, other] = [openLinks(SEAL), openLinks(SEAL)];

@@ -7,7 +7,7 @@ import { openCredentials } from '../../../src/upstreams/credentials/credentials.
 import { GATEWAY_CALLER } from '../../../src/upstreams/upstream.ts';
 import { manualClock } from '../../support/gateway/clock.ts';
 import { collectLog } from '../../support/gateway/log.ts';
-import { createPartialRuntime } from '../../support/gateway/partial-runtime.ts';
+import { openTestRuntime } from '../../support/gateway/runtime.ts';
 import { useFresh, useShared } from '../../support/lifetimes.ts';
 import { startIssuer } from '../../support/oauth/issuer.ts';
 import { startUpstream } from '../../support/oauth/upstream.ts';
@@ -46,7 +46,7 @@ const provider = useFresh(async () => {
     client: { readonly authMethod: 'post' | 'basic' } = { authMethod: 'post' },
   ) =>
     openCredentials(
-      createPartialRuntime({
+      openTestRuntime({
         config: loadConfig({
           OIDC_ISSUER: endpoint.url,
           OAUTH_MODE: 'broker',

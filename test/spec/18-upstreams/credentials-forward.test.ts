@@ -10,7 +10,7 @@ import {
 import { findAuthProblems } from '../../../src/upstreams/credentials/server-credentials.ts';
 import { GATEWAY_CALLER } from '../../../src/upstreams/upstream.ts';
 import { manualClock } from '../../support/gateway/clock.ts';
-import { createPartialRuntime } from '../../support/gateway/partial-runtime.ts';
+import { openTestRuntime } from '../../support/gateway/runtime.ts';
 import { useShared } from '../../support/lifetimes.ts';
 import { startIssuer } from '../../support/oauth/issuer.ts';
 import { callerOf } from '../../support/upstreams/callers.ts';
@@ -20,7 +20,7 @@ const AUDIENCE = 'https://wiki.example';
 const issuer = useShared(startIssuer);
 
 const create = (auth: UpstreamAuth, url = 'https://wiki.example/mcp') =>
-  openCredentials(createPartialRuntime({ clock: manualClock() }), {
+  openCredentials(openTestRuntime({ clock: manualClock() }), {
     getProviderToken: getOriginalToken,
     metadata: undefined,
     connections: undefined,

@@ -8,7 +8,7 @@ import { computeFingerprint } from '../../../src/upstreams/lock/lock-file.ts';
 import { GATEWAY_CALLER, type UpstreamDescription } from '../../../src/upstreams/upstream.ts';
 import { CLIENT_CAPABILITIES, stateless } from '../../support/clients/stateless.ts';
 import { INITIALIZE_REQUEST } from '../../support/gateway/gateway.ts';
-import { createPartialRuntime } from '../../support/gateway/partial-runtime.ts';
+import { openTestRuntime } from '../../support/gateway/runtime.ts';
 import { closeAfterTest } from '../../support/lifetimes.ts';
 import {
   type CatalogGateway,
@@ -255,7 +255,7 @@ test('§18.4 descriptions: of more users than are kept, those who came last are'
   });
   closeAfterTest({ close });
   const lists = createServerLists(
-    createPartialRuntime(),
+    openTestRuntime(),
     upstream,
     { isPersonal: true, maxUsers: 1_000, signal: new AbortController().signal },
     { getLock: () => undefined, onChange() {} },

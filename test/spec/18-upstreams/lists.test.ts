@@ -6,7 +6,7 @@ import { createServerLists } from '../../../src/upstreams/catalog/server-lists.t
 import { GATEWAY_CALLER } from '../../../src/upstreams/upstream.ts';
 import { manualClock } from '../../support/gateway/clock.ts';
 import { INITIALIZE_REQUEST } from '../../support/gateway/gateway.ts';
-import { createPartialRuntime } from '../../support/gateway/partial-runtime.ts';
+import { openTestRuntime } from '../../support/gateway/runtime.ts';
 import { closeAfterTest } from '../../support/lifetimes.ts';
 import { startForTest as start } from '../../support/upstreams/catalog-gateway.ts';
 import { openHttpUpstream } from '../../support/upstreams/http-upstream.ts';
@@ -248,7 +248,7 @@ test('§18.4 lists: of more users than are kept, those who came last are', async
   });
   closeAfterTest({ close });
   const lists = createServerLists(
-    createPartialRuntime(),
+    openTestRuntime(),
     upstream,
     { isPersonal: true, maxUsers: 2, signal: new AbortController().signal },
     { getLock: () => undefined, onChange() {} },
@@ -332,7 +332,7 @@ test('§18.4 lists: a server that says all the time that its list has changed ho
   const { upstream, close } = await openHttpUpstream({ url: server.url });
   closeAfterTest({ close });
   const lists = createServerLists(
-    createPartialRuntime({ clock }),
+    openTestRuntime({ clock }),
     upstream,
     { isPersonal: false, maxUsers: 1, signal: new AbortController().signal },
     { getLock: () => undefined, onChange() {} },

@@ -4,7 +4,7 @@ import { expect, test } from 'vitest';
 import { type Clock, systemClock } from '../../../src/platform/clock.ts';
 import { createServerLists } from '../../../src/upstreams/catalog/server-lists.ts';
 import { GATEWAY_CALLER } from '../../../src/upstreams/upstream.ts';
-import { createPartialRuntime } from '../../support/gateway/partial-runtime.ts';
+import { openTestRuntime } from '../../support/gateway/runtime.ts';
 import { closeAfterTest } from '../../support/lifetimes.ts';
 import { startForTest } from '../../support/upstreams/catalog-gateway.ts';
 import { openHttpUpstream } from '../../support/upstreams/http-upstream.ts';
@@ -78,7 +78,7 @@ test('§18.2 while a long list is read for the first time, others have their tur
     logLevel: undefined,
   });
   const lists = createServerLists(
-    createPartialRuntime({ clock: hastyClock() }),
+    openTestRuntime({ clock: hastyClock() }),
     { ...upstream, request: async () => tools },
     { isPersonal: false, maxUsers: 1, signal: new AbortController().signal },
     { getLock: () => undefined, onChange() {} },

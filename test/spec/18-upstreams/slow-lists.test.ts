@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { createServerLists } from '../../../src/upstreams/catalog/server-lists.ts';
 import { GATEWAY_CALLER } from '../../../src/upstreams/upstream.ts';
 import { type ManualClock, manualClock } from '../../support/gateway/clock.ts';
-import { createPartialRuntime } from '../../support/gateway/partial-runtime.ts';
+import { openTestRuntime } from '../../support/gateway/runtime.ts';
 import { closeAfterTest } from '../../support/lifetimes.ts';
 import { countSeconds, pause } from '../../support/upstreams/as-seconds-pass.ts';
 import { startForTest as start } from '../../support/upstreams/catalog-gateway.ts';
@@ -29,7 +29,7 @@ async function openSharedLists(url: string, clock: ManualClock) {
   const { upstream, close } = await openHttpUpstream({ url });
   closeAfterTest({ close });
   return createServerLists(
-    createPartialRuntime({ clock }),
+    openTestRuntime({ clock }),
     upstream,
     { isPersonal: false, maxUsers: 1, signal: new AbortController().signal },
     { getLock: () => undefined, onChange() {} },
@@ -135,7 +135,7 @@ test('§18.4 slow lists: one user whose lists never come does not make others mi
   let isSlow = true;
   const answer: (() => void)[] = [];
   const lists = createServerLists(
-    createPartialRuntime({ clock }),
+    openTestRuntime({ clock }),
     {
       ...upstream,
       describe: (caller) => upstream.describe(caller),

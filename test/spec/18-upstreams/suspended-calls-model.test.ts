@@ -15,7 +15,7 @@ import {
 } from '../../../src/upstreams/relay/suspended/suspended-calls.ts';
 import { type ManualClock, manualClock } from '../../support/gateway/clock.ts';
 import { collectLog } from '../../support/gateway/log.ts';
-import { createPartialRuntime } from '../../support/gateway/partial-runtime.ts';
+import { openTestRuntime } from '../../support/gateway/runtime.ts';
 import { useShared } from '../../support/lifetimes.ts';
 import { createTemporaryFolder } from '../../support/temporary-folder.ts';
 import { chooseCount } from '../../support/tools/long-run.ts';
@@ -98,7 +98,7 @@ const parts = useShared(async () => {
     settle,
     open: (keyPrefix: string): SuspendedCalls =>
       createSuspendedCalls(
-        createPartialRuntime({
+        openTestRuntime({
           store,
           getSeal: async () => seal,
           clock,

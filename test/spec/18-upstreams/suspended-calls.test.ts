@@ -10,7 +10,7 @@ import {
   type NewCall,
 } from '../../../src/upstreams/relay/suspended/suspended-calls.ts';
 import { collectLog } from '../../support/gateway/log.ts';
-import { createPartialRuntime } from '../../support/gateway/partial-runtime.ts';
+import { openTestRuntime } from '../../support/gateway/runtime.ts';
 import { closeAfterTest } from '../../support/lifetimes.ts';
 import { createTemporaryFolder } from '../../support/temporary-folder.ts';
 import { formQuestion } from '../../support/upstreams/relay-server-1.ts';
@@ -42,7 +42,7 @@ async function openReplicas() {
   const open = () =>
     closeAfterTest(
       createSuspendedCalls(
-        createPartialRuntime({
+        openTestRuntime({
           store,
           getSeal: async () => seal,
           log,

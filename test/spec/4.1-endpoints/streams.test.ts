@@ -419,7 +419,7 @@ describe('what a stream sends', () => {
     const { port } = await serve(
       createPipeline(
         openTestRuntime({
-          env: { AUTH_REQUIRED: 'false', ALLOWED_ORIGINS: 'https://a.example' },
+          env: { ALLOWED_ORIGINS: 'https://a.example' },
         }),
         createRouter(
           [

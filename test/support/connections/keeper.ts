@@ -7,6 +7,7 @@ import type {
 import type { ConnectionParts } from '../../../src/connections/connections.ts';
 import { createConnections } from '../../../src/connections/create-connections.ts';
 import { type Clock, systemClock } from '../../../src/platform/clock.ts';
+import { createSeal } from '../../../src/store/seal/seal.ts';
 import type { Store } from '../../../src/store/store.ts';
 import { openTestRuntime } from '../gateway/runtime.ts';
 import { createBrowser } from './browser.ts';
@@ -35,13 +36,23 @@ export function openKeeper(
   { servers, clock = systemClock, baseUrl = KEEPER_URL }: KeeperOptions,
 ): Keeper {
   const env = {
+    AUTH_REQUIRED: 'true',
     OAUTH_MODE: 'broker',
     BASE_URL: baseUrl,
     OIDC_ISSUER: PROVIDER,
     OAUTH_CLIENT_ID: 'gateway',
     OAUTH_STATE_SECRET: SECRET,
   };
-  const parts = createConnections(openTestRuntime({ env, store, clock }), () => servers);
+  const parts = createConnections(
+    openTestRuntime({
+      env,
+      store,
+      clock,
+      fetch: globalThis.fetch,
+      loginSeal: createSeal([SECRET]),
+    }),
+    () => servers,
+  );
   if (parts === undefined) throw new Error('It is for tokens of the gateway’s own.');
   return { ...parts, servers };
 }

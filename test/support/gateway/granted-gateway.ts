@@ -12,7 +12,6 @@ import { fail, GatewayError } from '../../../src/errors/gateway-error.ts';
 import { serveOwnCatalog } from '../../../src/mcp/catalog/own-catalog.ts';
 import { createMcp } from '../../../src/mcp/mcp.ts';
 import { joinPolicies } from '../../../src/policy/policy.ts';
-import type { Runtime } from '../../../src/runtime/runtime.ts';
 import { createReplicaSeal } from '../../../src/store/seal/secrets.ts';
 import { GRANT_VERSION_LENGTH, type Store } from '../../../src/store/store.ts';
 import { NO_COUNTS } from '../../../src/telemetry/metrics/metrics.ts';
@@ -69,15 +68,9 @@ export async function startGrantedGateway(
   const known = new Map<string, UserContext>();
   let reloads = 0;
   const getChallenge = createChallenge(BASE_URL, 'broker');
-  const runtime: Runtime = {
-    ...openTestRuntime({ store, clock, log, metrics }),
-    config,
-    getSeal: createReplicaSeal(config.mcp.sessions.keyPrefix, {
-      store,
-      clock,
-      loginSeal: undefined,
-    }),
-  };
+  const sealed = { store, clock, loginSeal: undefined };
+  const getSeal = createReplicaSeal(config.mcp.sessions.keyPrefix, sealed);
+  const runtime = openTestRuntime({ config, store, clock, log, metrics, getSeal });
   const mcp = createMcp(
     runtime,
     { all: serveOwnCatalog(specCatalog, runtime), findNamed: () => undefined },

@@ -1,49 +1,35 @@
-// A runtime in a line, for a part that a test makes without a gateway around it.
+// A runtime in a line, for a part that a test makes without a gateway around it: what is not given may not be asked.
 import { loadConfig } from '../../../src/config/load.ts';
 import { systemClock } from '../../../src/platform/clock.ts';
-import type { Runtime, RuntimeOverrides } from '../../../src/runtime/runtime.ts';
-import { createSeal } from '../../../src/store/seal/seal.ts';
+import type { Runtime } from '../../../src/runtime/runtime.ts';
 import type { Store } from '../../../src/store/store.ts';
 import { noMetrics } from '../../../src/telemetry/metrics/metrics.ts';
 import { collectLog } from './log.ts';
 import { noInternet } from './no-internet.ts';
 
-const SECRET = 'a secret of at least thirty-two characters';
-
-interface TestRuntime extends Omit<RuntimeOverrides, 'hasOwnTools'> {
-  readonly env?: Readonly<Record<string, string>>;
-  /** It stays the test's to close; unless given, nothing may ask it. */
-  readonly store?: Store;
-}
-
-const NO_STORE = new Proxy({} as Store, {
-  get(_store, operation) {
-    throw new Error(`This test has no store to ask for ${String(operation)}.`);
-  },
-});
-
-/** Nothing is told of by it, and nobody on the internet is reached. */
+/** `env` is added to settings by which nobody logs in. A store that is given stays the test's to close. */
 export function openTestRuntime({
-  env = { AUTH_REQUIRED: 'false' },
-  store = NO_STORE,
-  clock = systemClock,
-  log = collectLog().log,
-  metrics = noMetrics,
-  fetch = globalThis.fetch,
-  network = noInternet,
-}: TestRuntime = {}): Runtime {
-  const loginSeal = createSeal([SECRET]);
+  env = {},
+  ...given
+}: Partial<Runtime> & { readonly env?: Readonly<Record<string, string>> } = {}): Runtime {
   return {
-    config: loadConfig(env),
-    clock,
-    log,
-    metrics,
+    config: loadConfig({ AUTH_REQUIRED: 'false', ...env }),
+    clock: systemClock,
+    log: collectLog().log,
+    metrics: noMetrics,
     audit: undefined,
     tracing: undefined,
-    fetch,
-    outbound: { isPublic: false, openPublicNetwork: () => network },
-    store,
-    loginSeal,
-    getSeal: async () => loginSeal,
+    fetch: refuse,
+    outbound: { isPublic: false, openPublicNetwork: () => noInternet },
+    store: NO_STORE,
+    loginSeal: undefined,
+    getSeal: refuse,
+    ...given,
   };
 }
+
+const refuse = () => Promise.reject(new Error('not asked'));
+
+const NO_STORE: Store = new Proxy(Object.create(null), {
+  get: (_, name) => (name === 'isShared' ? false : refuse),
+});

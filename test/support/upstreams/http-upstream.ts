@@ -16,7 +16,7 @@ import {
 import { openProcessShare } from '../../../src/upstreams/transport/process-share.ts';
 import type { Upstream } from '../../../src/upstreams/upstream.ts';
 import { collectLog, type LogLine } from '../gateway/log.ts';
-import { createPartialRuntime } from '../gateway/partial-runtime.ts';
+import { openTestRuntime } from '../gateway/runtime.ts';
 
 export interface OpenUpstream {
   readonly upstream: Upstream;
@@ -54,7 +54,7 @@ export async function openHttpUpstream(
     MAX_UPSTREAM_BYTES: String(maxBytes),
     MCP_SESSION_TTL_SECONDS: '3600',
   });
-  const runtime = createPartialRuntime({
+  const runtime = openTestRuntime({
     config: outbound === undefined ? settings : { ...settings, outbound },
     clock,
     log,

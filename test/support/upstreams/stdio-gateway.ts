@@ -2,10 +2,10 @@
 import { createStdioUpstream } from '../../../src/upstreams/stdio/stdio-upstream.ts';
 import { openProcessShare } from '../../../src/upstreams/transport/process-share.ts';
 import { GATEWAY_CALLER } from '../../../src/upstreams/upstream.ts';
-import { createPartialRuntime } from '../gateway/partial-runtime.ts';
+import { openTestRuntime } from '../gateway/runtime.ts';
 import { STDIO_DEFAULTS, scripted, textOf, toCall } from './stdio-calls.ts';
 
-const runtime = createPartialRuntime();
+const runtime = openTestRuntime();
 const upstream = createStdioUpstream(
   runtime,
   { ...STDIO_DEFAULTS, ...scripted(...process.argv.slice(2)) },

@@ -13,7 +13,7 @@ import {
 } from '../../../src/upstreams/upstream.ts';
 import { withholdRoots } from '../../../src/upstreams/wrap-upstream.ts';
 import { collectLog, type LogLine } from '../gateway/log.ts';
-import { createPartialRuntime } from '../gateway/partial-runtime.ts';
+import { openTestRuntime } from '../gateway/runtime.ts';
 import { STDIO_DEFAULTS, scripted, textOf, toCall } from './stdio-calls.ts';
 
 export { scripted, supportFile, textOf, toCall, toCaller, toRequest } from './stdio-calls.ts';
@@ -57,7 +57,7 @@ export function openStdio(
   const counts: number[] = [];
   const states: (readonly [boolean, string])[] = [];
   const env = { MAX_UPSTREAM_BYTES: String(maxBytes) };
-  const runtime = createPartialRuntime({ clock, log, env });
+  const runtime = openTestRuntime({ clock, log, env });
   const program = createStdioUpstream(
     runtime,
     { ...STDIO_DEFAULTS, ...config },
