@@ -144,7 +144,7 @@ export async function createGateway(
   const ownCatalog = serveOwnCatalog(overrides.catalog ?? builtInCatalog, runtime);
   /** Its folder can be used again at once. */
   async function closeStore(error: unknown): Promise<never> {
-    await runtime.close();
+    await runtime.close().catch(() => {});
     throw error;
   }
   logStartWarnings(config, log);
@@ -253,7 +253,7 @@ export async function createGateway(
     noteFailure: notes?.loginFailures.note,
     broker,
     callApprovals: approvals.approvals,
-    connections: connections,
+    connections,
     listConnectionServers,
     machineClients,
   });

@@ -18,7 +18,7 @@ import { type Metrics, noMetrics } from '../telemetry/metrics/metrics.ts';
 import { openTracing } from '../telemetry/tracing/open-tracing.ts';
 import type { Tracing } from '../telemetry/tracing/tracing.ts';
 
-/** Opened in the order of its members, closed in reverse. */
+/** Opened in the order of its members. Closed: the ways out, the store, then the audit log and the traces, which hear of all before. */
 export interface Runtime {
   readonly config: Config;
   readonly clock: Clock;
@@ -104,7 +104,7 @@ export async function openRuntime(
   // Its folder can be used again at once.
   const loginSeal = await createLoginSeal(config.oauth.stateSecret).catch(
     async (error: unknown) => {
-      await close();
+      await close().catch(() => {});
       throw error;
     },
   );

@@ -283,6 +283,11 @@ export const RECORD_VERSION = 1;
 
 /** @throws Error for a record of a later version, or of none: what it means is not known here. */
 export function checkRecordVersion(version: unknown, record: string): void {
-  if (Number(version) <= RECORD_VERSION) return;
-  throw new Error(`${record} was written by a later version of this service (${version})`);
+  const number = Number(version);
+  if (number >= 1 && number <= RECORD_VERSION) return;
+  throw new Error(
+    number > RECORD_VERSION
+      ? `${record} was written by a later version of this service (${version})`
+      : `${record} has no version that this service knows`,
+  );
 }

@@ -22,8 +22,11 @@ export function createAnnouncer(write: (text: string) => void, hasKeys: boolean)
         print(hasKeys ? renderShortBanner(announcement) : renderBanner(announcement));
       } else {
         const why = loaded.length === 0 ? '' : `: ${loaded.join(', ')} changed`;
-        const known = (told ?? announcement).facts.map((fact) => renderFacts([fact]));
-        const changed = facts.filter((fact) => !known.includes(renderFacts([fact])));
+        // Another process has told of them before: which of them have changed is not known here.
+        const known = told?.facts.map((fact) => renderFacts([fact])) ?? [];
+        const changed = facts.filter(
+          (fact) => !(told === undefined && fact.isDetail) && !known.includes(renderFacts([fact])),
+        );
         print(`Reloaded${why}. ${summary}.\n${renderFacts(changed)}`.trimEnd());
       }
       told = announcement;

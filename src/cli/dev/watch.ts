@@ -3,7 +3,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { type Dirent, readdirSync } from 'node:fs';
-import { basename, dirname, join, relative, resolve } from 'node:path';
+import { dirname, join, relative, resolve } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Texts } from '../command/invocation.ts';
 import { endWithNpx } from '../command/process-end.ts';
@@ -39,14 +39,24 @@ export async function watch(options: Texts<'catalog' | 'config'>): Promise<void>
     child.once('message', () => {
       hasServed = true;
     });
-    child.once('exit', (code) => {
-      if (!code || !hasServed) process.exit(code ?? 0);
-      console.error(`Ended with exit code ${code}. Waiting for a change.`);
+    child.once('exit', (code, signal) => {
+      if (!hasServed) process.exit(code ?? 1);
+      console.error(
+        `Ended ${signal ? `by ${signal}` : `with exit code ${code}`}. Waiting for a change.`,
+      );
     });
-    changed = await waitForChange(files, before, isDown);
+    changed = nameFew(await waitForChange(files, before, isDown));
     await stop(child, isDown);
   }
 }
+
+/** They go to the next process in one variable, which has an end. */
+const nameFew = (changed: readonly string[]): readonly string[] =>
+  changed.length <= MAX_NAMED
+    ? changed
+    : [...changed.slice(0, MAX_NAMED), `${changed.length - MAX_NAMED} more files`];
+
+const MAX_NAMED = 10;
 
 /** This command line once more, in this terminal. Over the channel it notices when this process is killed. */
 function startServing(changed: readonly string[]): ChildProcess {
@@ -121,15 +131,16 @@ const takeStamps = ({ folder, dataDir, envFile, configFiles }: WatchedFiles): St
 /** Told by the ending of the name: a tool may write other files into its own folder. */
 const CODE = /\.([cm]?[jt]sx?|json)$|^SKILL\.md$/;
 
-/** Not in packages, hidden folders and the store. */
+/** Below the folder not in packages, hidden folders and the store. */
 function listCode(folder: string, dataDir: string): readonly string[] {
-  if (folder === dataDir || /^(node_modules|\..+)$/.test(basename(folder))) return [];
   return listEntries(folder).flatMap((entry) => {
     const path = join(folder, entry.name);
-    if (entry.isDirectory()) return listCode(path, dataDir);
-    return CODE.test(entry.name) ? [path] : [];
+    if (!entry.isDirectory()) return CODE.test(entry.name) ? [path] : [];
+    return path === dataDir || LEFT_OUT.test(entry.name) ? [] : listCode(path, dataDir);
   });
 }
+
+const LEFT_OUT = /^(node_modules|\..+)$/;
 
 /** Empty where the folder is gone. */
 function listEntries(folder: string): readonly Dirent[] {

@@ -66,7 +66,7 @@ export const brokerSettings = {
   }),
   refreshTtlSeconds: defineSetting('OAUTH_REFRESH_TTL_SECONDS', refreshTtl, {
     default: { value: NINETY_DAYS_SECONDS },
-    summary: 'Seconds for which a refresh token is bound to its client.',
+    summary: 'Seconds after its last refresh for which a login lives.',
     details: 'Each use starts them again.',
     mode: 'broker',
   }),

@@ -45,7 +45,7 @@ export interface Login {
   /**
    * RFC 9207: whether the provider said that it names itself in its answer. Noted here because the
    * callback may come to a replica that cannot ask at that moment. Undefined when it could not be
-   * asked, and in records of version 0.1.0.
+   * asked.
    */
   readonly sendsIssuer?: boolean | undefined;
   /**

@@ -28,7 +28,7 @@ export interface StoredSession {
 export const getExpiry = ({ touched, expiresAt }: StoredSession): number =>
   readTouchedExpiry(touched) ?? expiresAt;
 
-export interface EmbeddedSessions {
+export interface EmbeddedSessionRecords {
   /**
    * Undefined when there is none, or when it has expired.
    *
@@ -63,7 +63,7 @@ export interface SessionRecordsOptions extends OpenFolder {
   readonly clock: Clock;
 }
 
-export function openSessionRecords(options: SessionRecordsOptions): EmbeddedSessions {
+export function openSessionRecords(options: SessionRecordsOptions): EmbeddedSessionRecords {
   const { root, ensureOpen, sessionKeyPrefix, clock } = options;
   const records: Database<ExpiringRecord<SessionRecord>, string> = root.openDB({
     name: 'sessions',

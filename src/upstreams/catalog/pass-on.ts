@@ -235,7 +235,7 @@ function fitResult(server: string, method: string, era: Era, given: RawResult): 
   }
   const isWithoutContent = method === 'tools/call' && !Object.hasOwn(given, 'content');
   const result = isWithoutContent ? addMember(given, 'content', '[]') : given;
-  if (isUnread(result)) return { result, problems: NO_PROBLEMS };
+  if (isUnread(result) && hasNeeded(method, result)) return { result, problems: NO_PROBLEMS };
   const found = new Findings();
   const isFitting = rules[era](result, found);
   if (!isFitting) return failAnswer(server, found.misfit ?? []);
@@ -246,6 +246,17 @@ function fitResult(server: string, method: string, era: Era, given: RawResult): 
   }
   return { result: editResult(result, found.list), problems: found.list.map(describe) };
 }
+
+/** Without knowing the method an unread result was looked at as that of a tool. */
+function hasNeeded(method: string, result: object): boolean {
+  const needed = NEEDED[method];
+  return needed === undefined || Object.hasOwn(result, needed);
+}
+
+const NEEDED: Readonly<Record<string, string>> = {
+  'prompts/get': 'messages',
+  'resources/read': 'contents',
+};
 
 /** With the gateway's own word of how long it may be kept, which was not written. */
 function editResult(result: RawResult, edits: readonly ValueEdit[]): RawResult {

@@ -106,6 +106,8 @@ export function createSseProtocol(
     }
     const entry: Entry = {
       opening: open(caller, () => {
+        // Without a connection there is no other token, and others may share the channel.
+        if (config.auth.type !== 'oauth') return;
         entry.isLeft = true;
         forget();
         closeIfLeft(entry);
@@ -280,6 +282,7 @@ async function openSseChannel(
   const handshakeMs = Math.min(timeoutMs, HANDSHAKE_MS);
   let postPath: string | undefined;
   let isOver = false;
+  let isInitialized = false;
   let stopStream = () => {};
   let tellEnd = () => {};
   const ended = new Promise<void>((resolve) => {
@@ -322,13 +325,16 @@ async function openSseChannel(
   /** A message that the server does not take it does not answer either. */
   function judgePost({ id }: JsonObject, posted: ExchangeEnd): void {
     if (posted.kind === 'failed') end(posted.error);
-    else if (posted.kind === 'refused' && posted.status === 404) {
+    else if (posted.kind === 'refused' && isEnd(posted.status)) {
       end(toRefusal(posted));
     } else if (posted.kind === 'refused') {
       if (posted.status === 401) listener.onUnauthorized();
       rpc.receiveValue({ id });
     }
   }
+
+  /** The session is gone, or the server itself refuses who comes: what `initialize` is answered is nobody's behind it. */
+  const isEnd = (status: number): boolean => status === 404 || (status === 401 && !isInitialized);
 
   await new Promise<void>((resolve, reject) => {
     const cancelTimer = clock.after(handshakeMs, () => {
@@ -361,6 +367,7 @@ async function openSseChannel(
 
   try {
     const description = await initialize(rpc, caller, handshakeMs);
+    isInitialized = true;
     return {
       rpc,
       description,

@@ -172,7 +172,8 @@ function readUsualResponse(bytes: Buffer, pieces: readonly Uint8Array[]): JsonOb
   const end = bytes.length - behind;
   const result = createUnreadResult({
     bytes,
-    pieces: bytes.length < MIN_PIECES ? undefined : pieces,
+    pieces,
+    isLong: bytes.length >= MIN_PIECES,
     start: before,
     end,
   });

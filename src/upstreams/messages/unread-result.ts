@@ -10,6 +10,7 @@ import {
   parseObject,
   type Written,
 } from '../../platform/json.ts';
+import { createNote } from '../../platform/note.ts';
 import {
   hasTwice,
   type ScannedEntry,
@@ -22,9 +23,12 @@ import { RESULTS } from '../../protocol/mcp-fits.ts';
 
 /** Bytes of a response, and where its result stands in them. */
 interface ResultBytes {
+  /** Good for now: others take their place as soon as something else is joined. */
   readonly bytes: Buffer;
-  /** As they came, if the result goes on in them, and not as text. */
-  readonly pieces: readonly Uint8Array[] | undefined;
+  /** The same as they came, in memory of their own. */
+  readonly pieces: readonly Uint8Array[];
+  /** True if the result goes on in these pieces, and not as text. */
+  readonly isLong: boolean;
   readonly start: number;
   readonly end: number;
 }
@@ -38,38 +42,52 @@ interface ResultBytes {
 export function createUnreadResult({
   bytes,
   pieces,
+  isLong,
   start,
   end,
 }: ResultBytes): JsonObject | undefined {
   const scanned = scanObject(bytes, start, end, SCAN_RULES);
   if (scanned === undefined || scanned.members.some((one) => isRead(bytes, one))) return undefined;
   if (!isFitting(bytes, scanned)) return undefined;
-  const written = pieces
-    ? cutPieces(pieces, start, bytes.length - end)
+  const { length } = bytes;
+  const written = isLong
+    ? cutPieces(pieces, start, length - end)
     : decodeUtf8(bytes.subarray(start, end));
   if (written === undefined) return undefined;
   const { members } = scanned;
-  return noteUnread({ bytes, pieces, members }, readShortMembers(bytes, members), written);
+  const meta = members.find(({ name }) => name === '_meta');
+  return noteUnread(written, readShortMembers(bytes, members), {
+    pieces,
+    isLong,
+    length,
+    members,
+    meta: meta && bytes.toString('utf8', meta.start, meta.end),
+  });
 }
 
 /** Where the members of an unread result stand. */
-interface UnreadSource extends Pick<ResultBytes, 'bytes' | 'pieces'> {
+interface UnreadSource extends Pick<ResultBytes, 'pieces' | 'isLong'> {
+  /** Bytes of all pieces. */
+  readonly length: number;
   readonly members: readonly ScannedMember[];
+  /** The text of `_meta`. */
+  readonly meta: string | undefined;
 }
 
-function noteUnread(source: UnreadSource, members: JsonObject, written: Written): JsonObject {
-  const result = new Proxy(members, createReader(written));
-  unread.set(result, source);
+function noteUnread(written: Written, short: JsonObject, source: UnreadSource): JsonObject {
+  const result = new Proxy(short, createReader(written));
+  UNREAD.set(result, { ...source, short });
   noteWritten(result, written);
   return result;
 }
 
-/** The text of one of its members. */
-export function cutUnread(result: object, name: string): string | undefined {
-  const { bytes, members } = unread.get(result) ?? failToRead();
-  const found = members.find((one) => one.name === name);
-  return found && bytes.toString('utf8', found.start, found.end);
-}
+const UNREAD = createNote<UnreadSource & { readonly short: JsonObject }>();
+
+/** True if nothing in the result names a resource, which nobody had to read it for. */
+export const isUnread = (result: object): boolean => UNREAD.find(result) !== undefined;
+
+/** The text of its `_meta`. */
+export const findUnreadMeta = (result: object): string | undefined => UNREAD.find(result)?.meta;
 
 /**
  * An unread result without some of its members, with a `_meta` that is written so where it has another, and with members that the gateway
@@ -81,33 +99,27 @@ export function changeUnread(
   meta: string | undefined,
   added: JsonObject,
 ): JsonObject {
-  const { bytes, pieces, members } = unread.get(result) ?? failToRead();
-  const kept = members.filter(({ name }) => !removed.has(name));
-  const isMeta = ({ name }: ScannedMember) => meta !== undefined && name === '_meta';
-  const texts: Uint8Array[] = [];
-  kept.forEach((one, index) => {
-    texts.push(index === 0 ? OPENING : COMMA);
-    const end = isMeta(one) ? one.start : one.end;
-    const copied = pieces
-      ? cutPieces(pieces, one.from, bytes.length - end).filter(({ length }) => length > 0)
-      : [bytes.subarray(one.from, end)];
-    texts.push(...copied);
-    if (isMeta(one)) texts.push(Buffer.from(meta ?? ''));
-  });
+  const source = UNREAD.find(result) ?? failToRead();
+  const { pieces, isLong, length, short } = source;
+  const members = source.members.filter(({ name }) => !removed.has(name));
+  const texts: Uint8Array[] = [OPENING];
+  for (const [index, { name, from, start, end }] of members.entries()) {
+    const isMeta = meta !== undefined && name === '_meta';
+    if (index > 0) texts.push(COMMA);
+    texts.push(...cutPieces(pieces, from, length - (isMeta ? start : end)).filter(isNotEmpty));
+    if (isMeta) texts.push(Buffer.from(meta));
+  }
   texts.push(CLOSING);
-  const written = pieces ? texts : joinPieces(texts).toString('utf8');
-  const source = { bytes, pieces, members: kept };
-  return noteUnread(source, { ...readShortMembers(bytes, kept), ...added }, written);
+  const kept = Object.fromEntries(members.map(({ name }) => [name, short[name]]));
+  const written = isLong ? texts : Buffer.concat(texts).toString('utf8');
+  return noteUnread(written, { ...kept, ...added }, { ...source, members });
 }
+
+const isNotEmpty = ({ length }: Uint8Array): boolean => length > 0;
 
 const OPENING = Buffer.from('{');
 const COMMA = Buffer.from(',');
 const CLOSING = Buffer.from('}');
-
-/** True if nothing in the result names a resource, which nobody had to read it for. */
-export const isUnread = (result: object): boolean => unread.has(result);
-
-const unread = new WeakMap<object, UnreadSource>();
 
 /** Of members that say how a call goes on, that are not for the client, or that have to be checked. */
 const isRead = (bytes: Buffer, { name, start, end }: ScannedMember): boolean =>

@@ -18,7 +18,7 @@ import {
   type Doors,
   withoutDoorAnswer,
 } from '../connect/doors.ts';
-import { changeUnread, cutUnread, isUnread } from '../messages/unread-result.ts';
+import { changeUnread, findUnreadMeta, isUnread } from '../messages/unread-result.ts';
 import {
   ConnectionNeeded,
   UpstreamError,
@@ -153,10 +153,10 @@ function toRawUnread(
   result: JsonObject,
   user: Context['user'],
 ): RawResult {
-  const text = cutUnread(result, '_meta');
+  const text = findUnreadMeta(result);
   const meta = text === undefined ? undefined : parseObject(text);
   const isOwn = meta !== undefined && Object.hasOwn(meta, SERVER_INFO);
-  const isOnlyOwn = isOwn && Object.keys(meta).length === 1;
+  const isOnlyOwn = meta !== undefined && Object.keys(meta).length === (isOwn ? 1 : 0);
   const { ttlMs, cacheScope } = result;
   const cache = CACHED.has(method) ? readCacheHint(ttlMs, cacheScope, user) : undefined;
   return changeUnread(

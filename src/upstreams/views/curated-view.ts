@@ -12,7 +12,7 @@ import {
 } from '../catalog/joined-view.ts';
 import { askByCurrentPlan, type Plan, type PlannedServer } from '../catalog/plan.ts';
 import { BUILT_IN, type Entry } from '../catalog/prepare-list.ts';
-import type { FoundItem, ListView, View, Who } from '../catalog/view.ts';
+import { type FoundItem, type ListView, mayUseSome, type View, type Who } from '../catalog/view.ts';
 import type { CuratedItem, PlannedView } from './planned-view.ts';
 
 /** `joined` is the view of `/mcp`. */
@@ -47,7 +47,9 @@ export function createCuratedView(name: string, getPlan: () => Plan, joined: Vie
     const chosen = servers.filter(({ config }) => planned.hasServer(config.name));
     const parts = [own?.entries ?? NOTHING, ...loaded.map((one) => one?.entries ?? NOTHING)];
     const isPersonal = chosen.some(({ server }) => server.isPersonal);
-    const ttls = chosen.map((one) => loaded[servers.indexOf(one)]?.ttlMs ?? SHORT_TTL_MS);
+    // If a server runs is told to nobody who may use nothing of it.
+    const told = chosen.filter((one) => mayUseSome(plan, one, who));
+    const ttls = told.map((one) => loaded[servers.indexOf(one)]?.ttlMs ?? SHORT_TTL_MS);
     const cache = planned.hasServer(BUILT_IN) ? own?.cache : undefined;
     return {
       ...planned.joinLists(kind, parts, resources),
@@ -59,7 +61,7 @@ export function createCuratedView(name: string, getPlan: () => Plan, joined: Vie
       ),
       hasAllServers:
         resources?.hasAllServers !== false &&
-        chosen.every((one) => loaded[servers.indexOf(one)] !== undefined),
+        told.every((one) => loaded[servers.indexOf(one)] !== undefined),
       isPersonal: isPersonal || cache?.scope === 'private' || resources?.isPersonal === true,
     };
   }

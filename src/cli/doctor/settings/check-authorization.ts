@@ -1,4 +1,4 @@
-// Whether the provider would let a user log in through the gateway: redirect URI, scopes, resource.
+// Whether the provider would let a user log in through the gateway: redirect URI and scopes.
 import {
   askForLogin,
   buildLoginRequest,
