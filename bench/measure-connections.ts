@@ -9,11 +9,7 @@ import { loadConfig } from '../src/config/load.ts';
 import type { ConnectionServer } from '../src/connections/connection.ts';
 import type { ConnectionParts } from '../src/connections/connections.ts';
 import { createConnections } from '../src/connections/create-connections.ts';
-import { systemClock } from '../src/platform/clock.ts';
-import { createLog } from '../src/platform/log.ts';
-import { openStore } from '../src/store/open.ts';
-import { createSeal } from '../src/store/seal/seal.ts';
-import { noMetrics } from '../src/telemetry/metrics/metrics.ts';
+import { openRuntime } from '../src/runtime/runtime.ts';
 import { noInternet } from '../test/support/gateway/no-internet.ts';
 import { createTemporaryFolder } from '../test/support/temporary-folder.ts';
 
@@ -41,22 +37,12 @@ export async function measureConnections(): Promise<void> {
     OAUTH_CLIENT_ID: 'gateway',
     OAUTH_STATE_SECRET: SECRET,
     DATA_DIR: folder.path,
+    LOG_LEVEL: 'warn',
   });
-  const log = createLog('warn');
-  const store = await openStore(config, { clock: systemClock, log });
+  const runtime = await openRuntime(config, { fetch: globalThis.fetch, network: noInternet });
   const servers = Array.from({ length: SERVERS }, (_, at) => describeServer(at, login.origin));
   const findServer = (name: string) => servers.find((server) => server.name === name);
-  const parts = createConnections(config, {
-    store,
-    seal: createSeal([SECRET]),
-    fetch: globalThis.fetch,
-    network: noInternet,
-    clock: systemClock,
-    log,
-    metrics: noMetrics,
-    listServers: () => servers,
-    observers: [],
-  });
+  const parts = createConnections(runtime, () => servers);
   if (parts === undefined) throw new Error('Connections need tokens of the gateway.');
   try {
     const heapMb: number[] = [];
@@ -80,7 +66,7 @@ export async function measureConnections(): Promise<void> {
     );
   } finally {
     parts.close();
-    await store.close();
+    await runtime.close();
     await login.close();
     await folder.close();
   }

@@ -105,17 +105,20 @@ export async function measureGuards(): Promise<void> {
 }
 
 const open = (guards: readonly GuardConfig[]): Promise<Guards | undefined> =>
-  createGuards(guards, {
-    clock: systemClock,
-    log: createLog('error'),
-    metrics: noMetrics,
-    fetch: globalThis.fetch,
-    askServer: () => Promise.reject(new Error('There are no servers here.')),
-  });
+  createGuards(
+    {
+      clock: systemClock,
+      log: createLog('error'),
+      metrics: noMetrics,
+      fetch: globalThis.fetch,
+    },
+    guards,
+    () => Promise.reject(new Error('There are no servers here.')),
+  );
 
 const openPolicies = async (rules: readonly RuleConfig[]): Promise<Policies> =>
   joinPolicies(
-    rules.length === 0 ? [] : [createRulesPolicy(await createRules(rules, { clock: systemClock }))],
+    rules.length === 0 ? [] : [createRulesPolicy(await createRules({ clock: systemClock }, rules))],
   );
 
 /** Microseconds of one call of a target that does nothing. */
@@ -148,6 +151,18 @@ async function measure(
 /** As much of a call as it takes. */
 function createCall(characters: number): Call {
   const result = { content: [{ type: 'text', text: 'Nothing secret. '.repeat(characters / 16) }] };
+  const caller = {
+    user: {
+      sub: 'u',
+      email: 'ada@example.com',
+      groups: ['staff'],
+      claims: { exp: 4_000_000_000 },
+      token: 'header.payload.signature',
+    },
+    clientId: 'client',
+    view: undefined,
+    trace: {},
+  };
   const call = {
     target: {
       item: { kind: 'tool', name: 'server__tool', server: 'server', annotations: {} },
@@ -156,21 +171,12 @@ function createCall(characters: number): Call {
     args: { path: '/a', words: 'some' },
     ask: undefined,
     context: {
-      user: {
-        sub: 'u',
-        email: 'ada@example.com',
-        groups: ['staff'],
-        claims: { exp: 4_000_000_000 },
-        token: 'header.payload.signature',
-      },
-      clientId: 'client',
-      view: undefined,
-      trace: {},
+      ...caller,
       relay: { meta: undefined, signal: new AbortController().signal },
       isAsking: () => false,
       flush: () => undefined,
     },
-    record: { id: 1 },
+    record: { id: 1, ...caller },
   };
   return call as unknown as Call;
 }

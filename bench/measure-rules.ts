@@ -121,7 +121,7 @@ const CASES: readonly Case[] = [
 export async function measureRules(): Promise<void> {
   const rows: Record<string, object> = {};
   for (const { name, goal, rules, units, prepare } of CASES) {
-    const run = prepare(await createRules(rules, { clock: systemClock }));
+    const run = prepare(await createRules({ clock: systemClock }, rules));
     const found = Math.min(...Array.from({ length: ROUNDS }, () => timeRound(run))) / units;
     rows[name] = {
       µs: Number(found.toPrecision(3)),

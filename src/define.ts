@@ -21,6 +21,7 @@ export type {
   ServiceInfo,
   SkillResult,
 } from './mcp/catalog/catalog.ts';
+export { requireUser } from './mcp/catalog/catalog.ts';
 export {
   type Answers,
   type AnswerTo,
@@ -41,12 +42,20 @@ export type {
   CacheHint,
   Content,
   Icon,
+  ObjectSchema,
+  PromptDescription,
   PromptResult,
   ResourceContent,
+  ResourceDescription,
   ResourceResult,
+  ResourceTemplateDescription,
+  SkillDescription,
+  SkillFile,
+  SkillFrontmatter,
+  ToolAnnotations,
+  ToolDescription,
   ToolResult,
 } from './mcp/catalog/content.ts';
-export { requireUser } from './mcp/catalog/define/context.ts';
 export {
   createLocalCatalog,
   type LocalEntries,
@@ -74,16 +83,5 @@ export {
   ToolError,
   type ToolFailure,
 } from './mcp/catalog/define/tool.ts';
-export type {
-  ObjectSchema,
-  PromptDescription,
-  ResourceDescription,
-  ResourceTemplateDescription,
-  SkillDescription,
-  SkillFile,
-  SkillFrontmatter,
-  ToolAnnotations,
-  ToolDescription,
-} from './mcp/catalog/descriptions.ts';
-export type { TraceContext } from './protocol/json-rpc.ts';
 export type { LogSeverity } from './protocol/methods.ts';
+export type { TraceContext } from './telemetry/tracing/trace-context.ts';

@@ -24,14 +24,13 @@ const MAX_TOKEN_BYTES = 16_384;
 
 export function createTokenChecks(keys: readonly JsonWebKey[]): TokenChecks {
   const clock = createSkippingClock();
-  const keySet = createKeySet({
-    url: `${ISSUER}/jwks`,
-    metadata: { issuer: ISSUER, get: () => Promise.reject(new Error('not needed')) },
-    fetch: async () => Response.json({ keys }),
-    clock,
-    log: noLog,
-    metrics: noMetrics,
-  });
+  const keySet = createKeySet(
+    { fetch: async () => Response.json({ keys }), clock, log: noLog, metrics: noMetrics },
+    {
+      url: `${ISSUER}/jwks`,
+      metadata: { issuer: ISSUER, get: () => Promise.reject(new Error('not needed')) },
+    },
+  );
   const rules = {
     issuer: ISSUER,
     baseUrl: AUDIENCE,
@@ -44,10 +43,7 @@ export function createTokenChecks(keys: readonly JsonWebKey[]): TokenChecks {
     clockToleranceSeconds: 0,
   };
   const { verify } = createTokenVerifier({ keySet, clock, ...rules });
-  const authenticate = createAuthenticate({
-    verify,
-    getChallenge: createChallenge(AUDIENCE, 'proxy'),
-  });
+  const authenticate = createAuthenticate(verify, createChallenge(AUDIENCE, 'proxy'));
   const parseToken = createTokenParser(MAX_TOKEN_BYTES);
 
   return {

@@ -125,25 +125,29 @@ export async function stageBroker(
     OAUTH_CALLBACK_RATE_LIMIT_MAX: '10000',
     OAUTH_TOKEN_RATE_LIMIT_MAX: '10000',
   });
-  const { issuer } = listening.gateway;
+  const { gateway, clock } = listening;
   const steps = createLoginSteps(listening);
+  const { approve } = steps;
+  steps.approve = async (...login) => {
+    const approved = await approve(...login);
+    const iat = Math.floor(clock.now() / 1000);
+    const nonce = approved.asked.searchParams.get('nonce');
+    const tokens = {
+      access_token: 'of the provider',
+      refresh_token: 'of the provider, too',
+      id_token: await gateway.issuer.sign({ aud: 'provider-client', iat, exp: iat + 300, nonce }),
+      token_type: 'Bearer',
+      expires_in: 3600,
+    };
+    provider.answer((res) => {
+      res.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(tokens));
+    });
+    return approved;
+  };
   const client = await steps.register();
-  let logins = 0;
   return {
-    clock: listening.clock,
-    async prepare() {
-      logins += 1;
-      const tokens = {
-        access_token: await issuer.sign({ jti: `login-${logins}` }),
-        refresh_token: `refresh-token-${logins}`,
-        token_type: 'Bearer',
-        expires_in: 3600,
-      };
-      provider.answer((res) => {
-        res.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(tokens));
-      });
-      return prepareCall(steps, client);
-    },
+    clock,
+    prepare: () => prepareCall(steps, client),
     async close() {
       await listening.close();
       await provider.close();

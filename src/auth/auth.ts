@@ -1,24 +1,21 @@
 // §5: authentication, put together: key set → token verifier → bearer token check.
 
-import type { Config } from '../config/config.ts';
 import type { IdentityConfig } from '../config/groups/login-policy.ts';
 import type { RequiredAuthConfig } from '../config/groups/provider.ts';
 import type { UserContext } from '../endpoint/message.ts';
 import { isOwnToken } from '../endpoint/own-token.ts';
 import { fail } from '../errors/gateway-error.ts';
 import type { OwnTokens } from '../grants/open-grants.ts';
-import type { Clock } from '../platform/clock.ts';
-import type { Fetch } from '../platform/fetch-with-limits.ts';
-import type { Log } from '../platform/log.ts';
 import { quote } from '../platform/text.ts';
-import type { Metrics } from '../telemetry/metrics/metrics.ts';
+import type { Runtime } from '../runtime/runtime.ts';
 import {
   type AuthRequest,
-  type BearerDeps,
   createAuthenticate,
   createChallenge,
   type GetChallenge,
   instrumentAuthenticate,
+  type OnRefusal,
+  type VerifyBearer,
 } from './bearer.ts';
 import { listForeignClaims } from './claims.ts';
 import { type KeySet, type KeySetFacts, openKeySet } from './key-set.ts';
@@ -77,27 +74,19 @@ const disabledAuth: Auth = {
   close() {},
 };
 
-interface AuthDeps {
-  readonly metadata: ProviderMetadata;
-  /** `BASE_URL`. */
-  readonly baseUrl: string;
-  readonly getChallenge: GetChallenge;
-  /** Told of each refusal of a token; nobody is unless given. */
-  readonly onRefusal?: BearerDeps['onRefusal'];
+/** What decides beside the settings who is let in. */
+interface AuthSources {
   /** Whether a token may name it, beside `OIDC_AUDIENCE`. */
   readonly isServerAudience: (audience: string) => boolean;
-  readonly maxTokenBytes: number;
-  /** For OAUTH_TOKENS=gateway. */
+  /** Told of each refusal of a token; nobody is unless given. */
+  readonly onRefusal?: OnRefusal | undefined;
+  /** In broker mode. */
   readonly ownTokens?: OwnTokenAccess | undefined;
-  readonly fetch: Fetch;
-  readonly clock: Clock;
-  readonly log: Log;
-  readonly metrics: Metrics;
-  /** Without metrics nothing is timed. */
-  readonly hasMetrics: boolean;
   /** In place of the provider's own. */
-  readonly keySet: KeySet | undefined;
+  readonly keySet?: KeySet | undefined;
 }
+
+type AuthRuntime = Pick<Runtime, 'config' | 'fetch' | 'clock' | 'log' | 'metrics'>;
 
 /** Callers with tokens of the gateway's own. */
 export interface OwnTokenAccess extends Pick<OwnTokenVerifier, 'verify' | 'reload'> {
@@ -111,25 +100,15 @@ export interface OwnTokenAccess extends Pick<OwnTokenVerifier, 'verify' | 'reloa
 
 /** @throws Error where the settings have no such tokens. */
 export function openOwnTokenAccess(
-  { server, oauth }: Config,
-  { codec, grants }: OwnTokens,
+  runtime: Runtime,
+  ownTokens: OwnTokens,
   machineClients: Pick<MachineClients, 'find'>,
   createCheckProviderUser: (config: IdentityConfig) => (user: UserContext) => void,
-  clock: Clock,
 ): OwnTokenAccess {
-  if (oauth.mode !== 'broker' || oauth.tokens.kind !== 'gateway') {
-    throw new Error('Clients get tokens of the provider');
-  }
+  const { oauth } = runtime.config;
+  if (oauth.mode !== 'broker') throw new Error('Clients get tokens of the provider');
   return {
-    ...createOwnTokenVerifier({
-      codec,
-      grants,
-      baseUrl: server.baseUrl,
-      issuer: oauth.provider.issuer,
-      assertionIssuers: oauth.idJag.isEnabled ? oauth.idJag.issuers : [],
-      machineClients,
-      clock,
-    }),
+    ...createOwnTokenVerifier(runtime, ownTokens, oauth, machineClients),
     checkProviderUser: oauth.tokens.acceptsProviderTokens
       ? createCheckProviderUser(oauth.identity)
       : undefined,
@@ -140,7 +119,7 @@ export function openOwnTokenAccess(
 function createVerify(
   verifyProviderToken: TokenVerifier['verify'],
   ownTokens: OwnTokenAccess | undefined,
-): BearerDeps['verify'] {
+): VerifyBearer {
   if (ownTokens === undefined) return verifyProviderToken;
   const { checkProviderUser } = ownTokens;
   if (checkProviderUser === undefined) return ownTokens.verify;
@@ -166,41 +145,43 @@ function refuseMachine(user: UserContext): UserContext {
   );
 }
 
-export function createAuth(config: RequiredAuthConfig, deps: AuthDeps): Auth {
-  const { provider, clockToleranceSeconds, signatureMemory } = config;
-  const { getChallenge, maxTokenBytes, clock, metrics } = deps;
-  const keySet = deps.keySet ?? openKeySet({ url: provider.jwksUrl, ...deps });
+export function createAuth(
+  runtime: AuthRuntime,
+  { provider, clockToleranceSeconds, signatureMemory }: RequiredAuthConfig,
+  getChallenge: GetChallenge,
+  sources: AuthSources & { readonly keySet: KeySet },
+): Auth {
+  const { server, http } = runtime.config;
+  const { keySet, ownTokens, isServerAudience, onRefusal } = sources;
   const verifier = createTokenVerifier({
     keySet,
     issuer: provider.issuer,
-    baseUrl: deps.baseUrl,
+    baseUrl: server.baseUrl,
     audience: provider.audience,
     audienceClaim: provider.audienceClaim,
-    foreignClaims: listForeignClaims(provider),
-    isServerAudience: deps.isServerAudience,
-    maxTokenBytes,
+    foreignClaims: listForeignClaims(provider.quirks),
+    isServerAudience,
+    maxTokenBytes: http.maxTokenBytes,
     signatureMemory,
     clockToleranceSeconds,
-    clock,
+    clock: runtime.clock,
   });
-  const authenticate = createAuthenticate({
-    verify: createVerify(verifier.verify, deps.ownTokens),
-    getChallenge,
-    onRefusal: deps.onRefusal,
-  });
+  const verify = createVerify(verifier.verify, ownTokens);
+  const authenticate = createAuthenticate(verify, getChallenge, onRefusal);
   keySet.start();
   return {
-    authenticate: deps.hasMetrics
-      ? instrumentAuthenticate(authenticate, metrics, clock)
+    // Without metrics nothing is timed.
+    authenticate: server.metricsEnabled
+      ? instrumentAuthenticate(authenticate, runtime)
       : authenticate,
-    reload: deps.ownTokens?.reload,
+    reload: ownTokens?.reload,
     inspectToken: verifier.inspect,
     verifyToken: (token) => verifier.verify(token, refuseFetch),
     getChallenge,
     describeKeySet: keySet.describe,
     // The gateway's own tokens are good whatever the provider does.
     readiness:
-      deps.ownTokens === undefined
+      ownTokens === undefined
         ? {
             async keySet() {
               if (!keySet.isFetched) throw new Error('The key set was never fetched');
@@ -223,38 +204,28 @@ export interface ProviderAccess {
   readonly auth: Auth;
 }
 
-/** Provider metadata and authentication. */
+/** Provider metadata and authentication. `isServer` says what there is at `/mcp/<name>`. */
 export function createProviderAccess(
-  { server, http, auth, oauth }: Config,
-  {
-    isServer,
-    ...deps
-  }: Omit<AuthDeps, 'metadata' | 'baseUrl' | 'getChallenge' | 'maxTokenBytes' | 'hasMetrics'> & {
-    readonly isServer: (name: string) => boolean;
-  },
+  runtime: AuthRuntime,
+  isServer: (name: string) => boolean,
+  sources: AuthSources,
 ): ProviderAccess {
+  const { server, auth, oauth } = runtime.config;
   const provider = auth.required ? auth.provider : oauth.provider;
   if (provider === undefined) return { metadata: undefined, keySet: undefined, auth: disabledAuth };
-  const metadata = openProviderMetadata(provider, deps);
-  if (!auth.required && deps.ownTokens === undefined) {
+  const metadata = openProviderMetadata(runtime, provider);
+  if (!auth.required && sources.ownTokens === undefined) {
     return { metadata, keySet: undefined, auth: disabledAuth };
   }
-  const keySet = deps.keySet ?? openKeySet({ url: provider.jwksUrl, metadata, ...deps });
+  const keySet = sources.keySet ?? openKeySet(runtime, { url: provider.jwksUrl, metadata });
   if (!auth.required) {
     keySet.start();
     return { metadata, keySet, auth: { ...disabledAuth, close: keySet.close } };
   }
+  const getChallenge = createChallenge(server.baseUrl, oauth.mode, isServer);
   return {
     metadata,
     keySet,
-    auth: createAuth(auth, {
-      ...deps,
-      metadata,
-      keySet,
-      baseUrl: server.baseUrl,
-      getChallenge: createChallenge(server.baseUrl, oauth.mode, isServer),
-      maxTokenBytes: http.maxTokenBytes,
-      hasMetrics: server.metricsEnabled,
-    }),
+    auth: createAuth(runtime, auth, getChallenge, { ...sources, keySet }),
   };
 }

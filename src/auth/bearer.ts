@@ -8,24 +8,21 @@ import {
   type UserContext,
 } from '../endpoint/message.ts';
 import { fail, GatewayError, toGatewayError } from '../errors/gateway-error.ts';
-import type { Clock } from '../platform/clock.ts';
 import { isStringArray } from '../platform/json.ts';
-import type { Metrics } from '../telemetry/metrics/metrics.ts';
+import type { Runtime } from '../runtime/runtime.ts';
 
 /** Headers of a 401. */
 export type Challenge = Readonly<Record<'WWW-Authenticate', string>>;
 
-export interface BearerDeps {
-  /** As that of a verifier, of a call at `path`. */
-  readonly verify: (
-    token: string,
-    beforeFetch: (() => Promise<void>) | undefined,
-    path: string,
-  ) => UserContext | Promise<UserContext>;
-  readonly getChallenge: GetChallenge;
-  /** Told of each 401; nobody is unless given. */
-  readonly onRefusal?: ((error: GatewayError, request: AuthRequest) => void) | undefined;
-}
+/** As that of a verifier, of a call at `path`. */
+export type VerifyBearer = (
+  token: string,
+  beforeFetch: (() => Promise<void>) | undefined,
+  path: string,
+) => UserContext | Promise<UserContext>;
+
+/** Told of each 401. */
+export type OnRefusal = (error: GatewayError, request: AuthRequest) => void;
 
 /** What a token is checked by. */
 export type AuthRequest = Pick<GatewayRequest, 'headers' | 'path' | 'clientIp'>;
@@ -89,7 +86,11 @@ function extendChallenge(challenge: Challenge | undefined, parameters: string): 
   return { 'WWW-Authenticate': `Bearer ${parameters}${metadata}` };
 }
 
-export function createAuthenticate({ verify, getChallenge, onRefusal }: BearerDeps): Authenticate {
+export function createAuthenticate(
+  verify: VerifyBearer,
+  getChallenge: GetChallenge,
+  onRefusal?: OnRefusal,
+): Authenticate {
   return function authenticate(request, beforeFetch) {
     try {
       const verifying = verify(
@@ -124,8 +125,7 @@ function requireToken(authorization: string | undefined): string {
 
 export function instrumentAuthenticate(
   authenticate: Authenticate,
-  metrics: Metrics,
-  clock: Clock,
+  { metrics, clock }: Pick<Runtime, 'metrics' | 'clock'>,
 ): Authenticate {
   return function authenticateAndRecord(request, beforeFetch) {
     const startedAt = clock.monotonic();

@@ -227,8 +227,6 @@ export interface ForeignClaim {
 const ACCESS_TOKEN_ONLY = 'Send the access token.';
 const NOT_BOUND =
   'Only plain bearer tokens are accepted: switch off DPoP and certificate-bound tokens for this client at the provider.';
-const NO_ID_TOKEN =
-  'Send the access token (an ID token is accepted only with OAUTH_ACCESS_TOKEN=id_token).';
 
 /** RFC 8417 §2.2, RFC 7800 §3.1, and the `typ` claim that Keycloak writes. */
 const NEVER_IN_ACCESS_TOKENS: readonly ForeignClaim[] = [
@@ -241,19 +239,18 @@ const NEVER_IN_ACCESS_TOKENS: readonly ForeignClaim[] = [
 
 /** OpenID Connect Core §3.1.3.6, §3.3.2.11, FAPI 1.0 part 2 §5.1, and Keycloak's `typ`. */
 const ID_TOKEN_CLAIMS: readonly ForeignClaim[] = [
-  { claim: 'at_hash', kind: 'an ID token', advice: NO_ID_TOKEN },
-  { claim: 'c_hash', kind: 'an ID token', advice: NO_ID_TOKEN },
-  { claim: 's_hash', kind: 'an ID token', advice: NO_ID_TOKEN },
-  { claim: 'typ', value: 'ID', kind: 'an ID token', advice: NO_ID_TOKEN },
+  { claim: 'at_hash', kind: 'an ID token', advice: ACCESS_TOKEN_ONLY },
+  { claim: 'c_hash', kind: 'an ID token', advice: ACCESS_TOKEN_ONLY },
+  { claim: 's_hash', kind: 'an ID token', advice: ACCESS_TOKEN_ONLY },
+  { claim: 'typ', value: 'ID', kind: 'an ID token', advice: ACCESS_TOKEN_ONLY },
 ];
 
-/** Which claims are refused depends on the provider, and on the kind of token that clients get. */
+/** Which claims are refused depends on the provider. */
 export function listForeignClaims({
-  accessToken,
-  quirks,
-}: Pick<ProviderConfig, 'accessToken' | 'quirks'>): readonly ForeignClaim[] {
-  if (accessToken === 'id_token') return NEVER_IN_ACCESS_TOKENS;
-  const { accessTokenHashes = [] } = quirks;
+  opaqueAccessTokens,
+  accessTokenHashes = [],
+}: ProviderConfig['quirks']): readonly ForeignClaim[] {
+  if (opaqueAccessTokens) return NEVER_IN_ACCESS_TOKENS;
   return [
     ...NEVER_IN_ACCESS_TOKENS,
     ...ID_TOKEN_CLAIMS.filter(({ claim }) => !accessTokenHashes.includes(claim)),

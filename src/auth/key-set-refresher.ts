@@ -18,21 +18,18 @@ export interface KeySetRefresher {
   close(): void;
 }
 
-export interface KeySetRefresherOptions {
-  /** What it throws is the cause of a failure. */
-  readonly load: () => Promise<void>;
-  readonly onOutcome: (outcome: RefreshOutcome) => void;
-  readonly clock: Clock;
-}
-
 const REFRESH_EVERY_MS = 600_000;
 /** However many unknown key ids arrive: at most one fetch in this time. */
 const COOL_DOWN_MS = 2000;
 /** A service without keys is not ready: it must notice soon that the provider is back. */
 const BACK_OFF = { firstMs: 2 * COOL_DOWN_MS, longestMs: 10_000 };
 
-export function createKeySetRefresher(options: KeySetRefresherOptions): KeySetRefresher {
-  const { load, onOutcome, clock } = options;
+/** What `load` throws is the cause of a failure. */
+export function createKeySetRefresher(
+  clock: Clock,
+  load: () => Promise<void>,
+  onOutcome: (outcome: RefreshOutcome) => void,
+): KeySetRefresher {
   let lastStart = Number.NEGATIVE_INFINITY;
   let lastOutcome: RefreshOutcome | undefined;
   let failures = 0;

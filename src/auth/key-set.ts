@@ -1,10 +1,10 @@
 // §5.2: the provider's key set, fetched rarely and kept for as long as needed.
 
 import { fail } from '../errors/gateway-error.ts';
-import type { Clock } from '../platform/clock.ts';
-import { type Fetch, fetchWithLimits } from '../platform/fetch-with-limits.ts';
+import { fetchWithLimits } from '../platform/fetch-with-limits.ts';
 import { describeCause, type Log } from '../platform/log.ts';
 import { stripUri } from '../platform/strip-uri.ts';
+import type { Runtime } from '../runtime/runtime.ts';
 import type { Metrics } from '../telemetry/metrics/metrics.ts';
 import { parseKeySet, type VerificationKey } from './jwk.ts';
 import { createKeySetRefresher, type RefreshOutcome } from './key-set-refresher.ts';
@@ -57,17 +57,13 @@ export interface KeySetFacts {
   readonly problem: string | undefined;
 }
 
-export interface KeySetDeps {
+export interface KeySetSource {
   /** `OIDC_JWKS_URL`; else the provider's metadata names it. */
   readonly url: string | undefined;
   /** Undefined where `url` is always there. */
   readonly metadata: ProviderMetadata | undefined;
   /** Whose it is; the provider's unless given. */
   readonly owner?: KeySetOwner;
-  readonly fetch: Fetch;
-  readonly clock: Clock;
-  readonly log: Log;
-  readonly metrics: Metrics;
 }
 
 /** For the log. */
@@ -85,9 +81,11 @@ const PROVIDER: KeySetOwner = {
 const MAX_WAITING = 10_000;
 const LIMITS = { timeoutMs: 5000, maxBytes: 1_048_576 };
 
+type FetchRuntime = Pick<Runtime, 'fetch' | 'clock' | 'log' | 'metrics'>;
+
 /** Empty, and never fetched, where the provider signs nothing. */
-export const openKeySet = (deps: KeySetDeps): KeySet =>
-  deps.metadata?.isFixed ? NO_KEYS : createKeySet(deps);
+export const openKeySet = (runtime: FetchRuntime, source: KeySetSource): KeySet =>
+  source.metadata?.isFixed ? NO_KEYS : createKeySet(runtime, source);
 
 const NO_KEYS: KeySet = {
   start() {},
@@ -105,21 +103,19 @@ const NO_KEYS: KeySet = {
   close() {},
 };
 
-export function createKeySet(deps: KeySetDeps): KeySet {
-  const { url, metadata, owner = PROVIDER, fetch, clock, log, metrics } = deps;
+export function createKeySet(
+  { fetch, clock, log, metrics }: FetchRuntime,
+  { url, metadata, owner = PROVIDER }: KeySetSource,
+): KeySet {
   let keys: readonly VerificationKey[] | undefined;
   let fetchedFrom: string | undefined;
   let fetchedAt: number | undefined;
   let problem: string | undefined;
   let waiting = 0;
   const reportOutcome = createOutcomeReport(owner, log, metrics);
-  const refresher = createKeySetRefresher({
-    load,
-    onOutcome(outcome) {
-      problem = outcome.ok ? undefined : describeCause(outcome.cause);
-      reportOutcome(outcome, keys !== undefined);
-    },
-    clock,
+  const refresher = createKeySetRefresher(clock, load, (outcome) => {
+    problem = outcome.ok ? undefined : describeCause(outcome.cause);
+    reportOutcome(outcome, keys !== undefined);
   });
 
   async function load(): Promise<void> {

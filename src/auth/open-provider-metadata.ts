@@ -1,23 +1,21 @@
 // What the provider says of itself, or what is known of one that says nothing.
 import type { ProviderConfig } from '../config/groups/provider.ts';
 import type { ProviderLogin } from '../config/provider-profiles.ts';
+import type { Runtime } from '../runtime/runtime.ts';
 import { buildGithubUrls } from './github-urls.ts';
-import {
-  createProviderMetadata,
-  type ProviderMetadata,
-  type ProviderMetadataDeps,
-} from './provider-metadata.ts';
+import { createProviderMetadata, type ProviderMetadata } from './provider-metadata.ts';
 
 export const openProviderMetadata = (
+  runtime: Pick<Runtime, 'fetch' | 'clock' | 'log'>,
   { issuer, login }: Pick<ProviderConfig, 'issuer' | 'login'>,
-  deps: Omit<ProviderMetadataDeps, 'issuer'>,
-): ProviderMetadata => METADATA[login]({ ...deps, issuer });
+): ProviderMetadata => METADATA[login](runtime, issuer);
 
-const METADATA: {
-  readonly [Login in ProviderLogin]: (deps: ProviderMetadataDeps) => ProviderMetadata;
-} = { openid: createProviderMetadata, github: createGithubMetadata };
+const METADATA: { readonly [Login in ProviderLogin]: typeof createProviderMetadata } = {
+  openid: createProviderMetadata,
+  github: createGithubMetadata,
+};
 
-function createGithubMetadata({ issuer }: Pick<ProviderMetadataDeps, 'issuer'>): ProviderMetadata {
+function createGithubMetadata(_runtime: unknown, issuer: string): ProviderMetadata {
   const { authorizationUrl, tokenUrl, apiUrl, redirectIssuer } = buildGithubUrls(issuer);
   return {
     issuer,

@@ -1,21 +1,22 @@
 // §5.11: who is let in by the gateway's own tokens. One is opened and judged here; whether its grant still stands is asked
 // in the step that counts the call (`UserContext.grant`).
+import type { BrokerConfig } from '../config/groups/oauth.ts';
 import type { UserContext } from '../endpoint/message.ts';
 import { ACCESS_TOKEN_PREFIX, isOwnToken } from '../endpoint/own-token.ts';
 import { fail } from '../errors/gateway-error.ts';
 import { type Grant, getClientMark, noteFirstUse } from '../grants/grant.ts';
-import type { Grants, StoredGrant } from '../grants/grants.ts';
+import type { StoredGrant } from '../grants/grants.ts';
+import type { OwnTokens } from '../grants/open-grants.ts';
 import {
   type AccessToken,
   hashResource,
   hashUser,
   MAX_TOKEN_LENGTH,
-  type TokenCodec,
   unmaskScopes,
 } from '../grants/token-codec.ts';
 import { createBoundedMap } from '../platform/bounded-map.ts';
-import type { Clock } from '../platform/clock.ts';
 import { createSingleFlight } from '../platform/single-flight.ts';
+import type { Runtime } from '../runtime/runtime.ts';
 import { buildGrantKey } from '../store/keys.ts';
 import { describeClaims } from './claims.ts';
 import { type MachineClient, type MachineClients, mayOperate } from './machine-clients.ts';
@@ -35,19 +36,6 @@ export interface OwnTokenVerifier {
   ): UserContext | Promise<UserContext>;
   /** The same user, of a grant that has changed. @throws GatewayError `token_revoked`. */
   reload(user: UserContext): Promise<UserContext>;
-}
-
-export interface OwnTokenVerifierDeps {
-  readonly codec: Pick<TokenCodec, 'readAccessToken'>;
-  readonly grants: Pick<Grants, 'read' | 'update' | 'computeAgeEnd'>;
-  /** `BASE_URL`. */
-  readonly baseUrl: string;
-  /** `OIDC_ISSUER`: a grant of another provider has ended with the change. */
-  readonly issuer: string;
-  /** Of assertions (ID-JAG); none where they are not taken. */
-  readonly assertionIssuers: readonly string[];
-  readonly machineClients: Pick<MachineClients, 'find'>;
-  readonly clock: Clock;
 }
 
 /** A grant as this process read it last, and who that is. */
@@ -72,8 +60,16 @@ const MAX_GRANTS = 10_000;
 /** Tokens that were opened, by their text: to open one again costs more than the rest of the check. */
 const MAX_OPENED = 10_000;
 
-export function createOwnTokenVerifier(deps: OwnTokenVerifierDeps): OwnTokenVerifier {
-  const { codec, grants, baseUrl, issuer, assertionIssuers, machineClients, clock } = deps;
+export function createOwnTokenVerifier(
+  { config, clock }: Runtime,
+  { codec, grants }: OwnTokens,
+  oauth: BrokerConfig,
+  machineClients: Pick<MachineClients, 'find'>,
+): OwnTokenVerifier {
+  const { baseUrl } = config.server;
+  // A grant of another provider has ended with the change.
+  const { issuer } = oauth.provider;
+  const assertionIssuers = oauth.idJag.isEnabled ? oauth.idJag.issuers : [];
   const known = createBoundedMap<string, KnownGrant>(MAX_GRANTS);
   const openedTokens = createBoundedMap<string, AccessToken>(MAX_OPENED);
   const reading = createSingleFlight<string, KnownGrant>();

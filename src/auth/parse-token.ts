@@ -57,7 +57,7 @@ const ACCESS_TOKEN: TokenForm = {
   types: 'JWT, at+jwt, application/at+jwt, or no typ',
   advice: {
     opaque:
-      'Most likely it is an opaque access token, which only its issuer can check. With OAUTH_MODE=broker and without OAUTH_TOKENS=provider the gateway issues tokens of its own, and this does not matter (/modes). Otherwise configure the provider to issue JWT access tokens for this service (/providers), or set OAUTH_ACCESS_TOKEN=id_token in broker mode.',
+      'Most likely it is an opaque access token, which only its issuer can check. With OAUTH_MODE=broker the gateway issues tokens of its own, and this does not matter (/modes). Otherwise configure the provider to issue JWT access tokens for this service (/providers).',
     encrypted: 'Switch encryption of access tokens off at the provider.',
     // Keycloak signs its refresh tokens so, and access tokens where it is told to.
     signedBySecret:

@@ -2,12 +2,11 @@
 
 import type { OAuthConfig } from '../config/groups/oauth.ts';
 import { fail } from '../errors/gateway-error.ts';
-import type { Clock } from '../platform/clock.ts';
 import { type Fetch, fetchWithLimits } from '../platform/fetch-with-limits.ts';
 import { isStringArray, parseObject } from '../platform/json.ts';
-import type { Log } from '../platform/log.ts';
 import { stripUri } from '../platform/strip-uri.ts';
 import { quote } from '../platform/text.ts';
+import type { Runtime } from '../runtime/runtime.ts';
 
 /** The members of the discovery document that the service uses. */
 export interface ProviderDocument {
@@ -47,15 +46,6 @@ export interface ProviderMetadata {
   get(): Promise<ProviderDocument>;
 }
 
-export interface ProviderMetadataDeps {
-  readonly issuer: string;
-  /** The setting that names it; OIDC_ISSUER unless given. */
-  readonly setting?: IssuerSetting;
-  readonly fetch: Fetch;
-  readonly clock: Clock;
-  readonly log: Log;
-}
-
 /** For the log. */
 export interface IssuerSetting {
   readonly variable: string;
@@ -78,8 +68,12 @@ const FRESH_MS = 300_000;
 const COOL_DOWN_MS = 2000;
 const LIMITS = { timeoutMs: 5000, maxBytes: 1_048_576 };
 
-export function createProviderMetadata(deps: ProviderMetadataDeps): ProviderMetadata {
-  const { issuer, setting = OIDC_ISSUER, fetch, clock, log } = deps;
+/** `setting` is the one that names the issuer. */
+export function createProviderMetadata(
+  { fetch, clock, log }: Pick<Runtime, 'fetch' | 'clock' | 'log'>,
+  issuer: string,
+  setting: IssuerSetting = OIDC_ISSUER,
+): ProviderMetadata {
   const url = buildDiscoveryUrl(issuer);
   let kept: { readonly document: ProviderDocument; readonly at: number } | undefined;
   let failed: { readonly cause: unknown; readonly at: number } | undefined;

@@ -7,7 +7,6 @@ import { GITHUB_PROBLEM_FINDERS } from './find-github-problems.ts';
 import { ID_JAG_PROBLEM_FINDERS } from './find-id-jag-problems.ts';
 import { adminSettings } from './groups/admin.ts';
 import { auditSettings } from './groups/audit.ts';
-import { brokerSettings } from './groups/broker.ts';
 import { clientSettings } from './groups/clients.ts';
 import { consentSettings } from './groups/consent.ts';
 import { idJagSettings } from './groups/id-jag.ts';
@@ -15,7 +14,7 @@ import { readLimitsConfig } from './groups/limits.ts';
 import { loginPolicySettings } from './groups/login-policy.ts';
 import { isBrokerMode, mode } from './groups/oauth-mode.ts';
 import { outboundSettings } from './groups/outbound.ts';
-import { issuesOwnTokens, ownTokenSettings } from './groups/own-tokens.ts';
+import { ownTokenSettings } from './groups/own-tokens.ts';
 import { providerSettings, readProfile } from './groups/provider.ts';
 import { providerClientSettings } from './groups/provider-client.ts';
 import { clientId } from './groups/provider-client-id.ts';
@@ -24,6 +23,7 @@ import { siteSettings } from './groups/site.ts';
 import { needsStateSecret, stateSecrets } from './groups/state-secret.ts';
 import { isClusterUrl, isSharedStore, readStoreConfig, storeSettings } from './groups/store.ts';
 import type { FindProblem, IsMissing, Problem } from './problem.ts';
+import { findRemovedSettings } from './removed-settings.ts';
 import { describeInvalid } from './rules.ts';
 import {
   type Env,
@@ -40,7 +40,11 @@ export function findProblems(read: Read, env: Env): readonly Problem[] {
   // A value that is not allowed is a complaint of its own: its setting is not missing as well.
   const isMissing: IsMissing = (setting) => findVariable(setting, env) === undefined;
   const contradictions = PROBLEM_FINDERS.flatMap((find) => find(read, isMissing) || []);
-  return [...invalid, ...contradictions.map((message) => ({ message }))];
+  return [
+    ...findRemovedSettings(env),
+    ...invalid,
+    ...contradictions.map((message) => ({ message })),
+  ];
 }
 
 /** What the README and other examples have in place of a value. */
@@ -175,34 +179,27 @@ const PROBLEM_FINDERS: readonly FindProblem[] = [
     );
   },
 
-  (read) =>
-    !isBrokerMode(read) &&
-    read(ownTokenSettings.tokens) === 'gateway' &&
-    'OAUTH_TOKENS=gateway needs OAUTH_MODE=broker: in proxy mode clients log in at the provider, and get its tokens. Set OAUTH_MODE=broker, or remove OAUTH_TOKENS.',
-
   // What an operator sets and nothing reads would seem to work. A line of .env.example at its default asks for nothing.
   (read, isMissing) => {
-    const isOwn = issuesOwnTokens(read);
-    const useless = isOwn
-      ? OF_PROVIDER_TOKENS.find((setting) => !isMissing(setting))
-      : OF_OWN_TOKENS.find((setting) => !isDefault(setting, read));
-    if (useless === undefined) return undefined;
-    if (!isOwn) {
-      return `${useless.variable} is for tokens of the gateway's own, and clients get those of the provider. Remove it, or set OAUTH_MODE=broker without OAUTH_TOKENS=provider.`;
+    if (!isBrokerMode(read)) {
+      const useless = OF_OWN_TOKENS.find((setting) => !isDefault(setting, read));
+      return (
+        useless &&
+        `${useless.variable} is for tokens of the gateway's own, and in proxy mode clients get those of the provider. Remove it, or set OAUTH_MODE=broker.`
+      );
     }
-    if (useless !== providerSettings.audience) {
-      return `${useless.variable} has no use: the gateway issues tokens of its own, and asks the provider for none that it could read. Remove it, or set OAUTH_TOKENS=provider to hand out the provider's tokens.`;
-    }
+    const useless = OF_PROVIDER_TOKENS.find((setting) => !isMissing(setting));
     return (
+      useless &&
       !read(ownTokenSettings.acceptsProviderTokens) &&
-      "OIDC_AUDIENCE has no use: the gateway issues tokens of its own, whatever the provider's are for. Remove it. If replicas of an earlier version still run, set OAUTH_TOKENS=provider until all are upgraded, then remove both. To accept tokens of the provider beside its own, set OAUTH_ACCEPT_PROVIDER_TOKENS=true."
+      `${useless.variable} has no use: the gateway issues tokens of its own, whatever the provider's are like. Remove it. To accept tokens of the provider beside its own, set OAUTH_ACCEPT_PROVIDER_TOKENS=true.`
     );
   },
 
   ...ID_JAG_PROBLEM_FINDERS,
 
   (read, isMissing) =>
-    issuesOwnTokens(read) &&
+    isBrokerMode(read) &&
     read(ownTokenSettings.acceptsProviderTokens) &&
     isMissing(providerSettings.audience) &&
     'OIDC_AUDIENCE is missing: OAUTH_ACCEPT_PROVIDER_TOKENS=true accepts tokens of the provider that name it. Set it to the audience of your service accounts, for example OIDC_AUDIENCE=https://mcp.example.com/mcp',
@@ -213,7 +210,7 @@ const PROBLEM_FINDERS: readonly FindProblem[] = [
     'CIMD_ALLOWED_HOSTS: * cannot be used with HTTPS_PROXY or HTTP_PROXY, because the proxy resolves the host names, so the gateway cannot refuse addresses inside your network. List the hosts.',
 
   (read) =>
-    issuesOwnTokens(read) &&
+    isBrokerMode(read) &&
     !read(ownTokenSettings.acceptsProviderTokens) &&
     read(loginPolicySettings.exemptClients).length > 0 &&
     'LOGIN_EXEMPT_CLIENTS has no use without OAUTH_ACCEPT_PROVIDER_TOKENS=true: it is about tokens of the provider, and none is accepted. Remove it.',
@@ -221,7 +218,7 @@ const PROBLEM_FINDERS: readonly FindProblem[] = [
   // What can never work with a provider is refused at start, with the reason.
   (read) => {
     const profile = readProfile(read);
-    const form = (issuesOwnTokens(read) ? profile.loginIssuer : undefined) ?? profile.issuer;
+    const form = (isBrokerMode(read) ? profile.loginIssuer : undefined) ?? profile.issuer;
     const issuer = read(providerSettings.issuer);
     // An issuer on this machine stands in for the provider: it has its habits, and cannot have its address.
     if (form === undefined || issuer === undefined || isStandIn(issuer)) return undefined;
@@ -236,7 +233,7 @@ const PROBLEM_FINDERS: readonly FindProblem[] = [
     const wrong = findOtherTokens(read, isMissing);
     return (
       wrong !== undefined &&
-      `${wrong} cannot work with ${nameProvider(read)}: ${ownTokensOnly}, so the gateway could check none of its tokens. Set OAUTH_MODE=broker, where clients get tokens of the gateway's own, and remove OAUTH_TOKENS and OAUTH_ACCEPT_PROVIDER_TOKENS.`
+      `${wrong} cannot work with ${nameProvider(read)}: ${ownTokensOnly}, so the gateway could check none of its tokens. Set OAUTH_MODE=broker, where clients get tokens of the gateway's own, and remove OAUTH_ACCEPT_PROVIDER_TOKENS.`
     );
   },
 
@@ -248,40 +245,9 @@ const PROBLEM_FINDERS: readonly FindProblem[] = [
     `OIDC_AUDIENCE is missing: ${explainClientAudience(read)}. Set OAUTH_CLIENT_ID to that client, or OIDC_AUDIENCE to what tokens name, for example OAUTH_CLIENT_ID=postern`,
 
   (read) =>
-    read(providerSettings.audienceClaim) === 'client_id' &&
-    handsOutIdTokens(read) &&
-    'OIDC_AUDIENCE_CLAIM=client_id cannot be used with OAUTH_ACCESS_TOKEN=id_token: ID tokens name the client in aud.',
-
-  (read) =>
     needsReadableTokens(read) &&
-    readProfile(read).opaque &&
-    !handsOutIdTokens(read) &&
-    `OAUTH_ACCESS_TOKEN=access_token cannot work with ${nameProvider(read)}: its access tokens are opaque, so the gateway cannot check them.`,
-
-  (read) =>
-    needsBroker(read) &&
-    `OAUTH_MODE=proxy cannot work with ${nameProvider(read)}: clients would get its access tokens, which are opaque, so the gateway cannot check them. Set OAUTH_MODE=broker, where clients get the ID token.`,
-
-  (read) =>
-    !isBrokerMode(read) &&
-    read(providerClientSettings.tokenUrl) !== undefined &&
-    handsOutIdTokens(read) &&
-    !needsBroker(read) &&
-    `OAUTH_TOKEN_URL cannot be used with OAUTH_ACCESS_TOKEN=id_token (${nameProvider(read)}) and OAUTH_MODE=proxy, which returns the provider's answer unchanged. Set OAUTH_MODE=broker.`,
-
-  (read) => {
-    const { neededScope } = readProfile(read);
-    const scopes = read(brokerSettings.addedScopes);
-    if (!isBrokerMode(read) || issuesOwnTokens(read) || neededScope === undefined) return undefined;
-    return scopes.some((scope) => neededScope.form.test(scope))
-      ? undefined
-      : `OAUTH_ADDED_SCOPES: ${JSON.stringify(scopes.join(' '))} is not enough with ${nameProvider(read)}: ${neededScope.why}.`;
-  },
-
-  (read) =>
-    read(brokerSettings.resourceParameter) === 'audience' &&
-    read(brokerSettings.addedParameters).some(([name]) => name === 'audience') &&
-    'OAUTH_ADDED_PARAMETERS names audience, which OAUTH_RESOURCE_PARAMETER=audience sends, too. Remove one of them.',
+    readProfile(read).quirks.opaqueAccessTokens &&
+    `OAUTH_MODE=proxy cannot work with ${nameProvider(read)}: clients would get its access tokens, which are opaque, so the gateway cannot check them. Set OAUTH_MODE=broker, where clients get tokens of the gateway's own.`,
 ];
 
 /** A wrong value is complained of by itself. */
@@ -291,7 +257,6 @@ const hasNoIssuer = (read: Read, isMissing: IsMissing): boolean =>
 /** The setting by which somebody would get in with tokens of the provider; undefined where nobody does. */
 function findOtherTokens(read: Read, isMissing: IsMissing): string | undefined {
   if (!isBrokerMode(read)) return isMissing(mode) ? 'OAUTH_MODE (proxy)' : 'OAUTH_MODE=proxy';
-  if (!issuesOwnTokens(read)) return 'OAUTH_TOKENS=provider';
   return read(ownTokenSettings.acceptsProviderTokens)
     ? 'OAUTH_ACCEPT_PROVIDER_TOKENS=true'
     : undefined;
@@ -306,33 +271,21 @@ const isStandIn = (issuer: string): boolean => {
 const OF_PROVIDER_TOKENS: readonly Setting<unknown>[] = [
   providerSettings.audience,
   providerSettings.audienceClaim,
-  providerSettings.accessToken,
-  brokerSettings.resourceParameter,
 ];
 
 const OF_OWN_TOKENS: readonly Setting<unknown>[] = [
   ...Object.values(loginPolicySettings),
   ...Object.values(idJagSettings),
-  ...Object.values(ownTokenSettings).filter((setting) => setting !== ownTokenSettings.tokens),
+  ...Object.values(ownTokenSettings),
 ];
 
-/** Whether the gateway reads tokens of the provider at all. */
+/** Whether clients come with tokens of the provider. */
 const needsReadableTokens = (read: Read): boolean =>
-  read(serverSettings.authRequired) && !issuesOwnTokens(read);
+  read(serverSettings.authRequired) && !isBrokerMode(read);
 
 const nameProvider = (read: Read): string => `OIDC_PROVIDER=${read(providerSettings.provider)}`;
 
-const handsOutIdTokens = (read: Read): boolean => read(providerSettings.accessToken) === 'id_token';
-
-/** Only there clients get another token than the access token. */
-const needsBroker = (read: Read): boolean =>
-  read(serverSettings.authRequired) && !isBrokerMode(read) && readProfile(read).opaque === true;
-
-function explainClientAudience(read: Read): string {
-  if (read(providerSettings.audienceClaim) === 'client_id') {
-    return 'OIDC_AUDIENCE_CLAIM=client_id compares it with the client that the token was issued to';
-  }
-  return handsOutIdTokens(read)
-    ? 'OAUTH_ACCESS_TOKEN=id_token hands out ID tokens, which name the client'
+const explainClientAudience = (read: Read): string =>
+  read(providerSettings.audienceClaim) === 'client_id'
+    ? 'OIDC_AUDIENCE_CLAIM=client_id compares it with the client that the token was issued to'
     : `tokens of ${nameProvider(read)} name the client`;
-}

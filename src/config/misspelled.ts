@@ -1,5 +1,6 @@
 // Variables that look like misspelled settings.
 import { createCountEdits } from '../platform/nearest-name.ts';
+import { isRemovedSetting } from './removed-settings.ts';
 import { type Env, listVariables } from './setting.ts';
 import { SETTINGS } from './settings.ts';
 
@@ -15,7 +16,8 @@ export const describeMisspelled = ({ variable, nearest }: MisspelledVariable): s
 /** Never with their values, which may be secrets. */
 export const findMisspelledVariables = (env: Env): readonly MisspelledVariable[] =>
   Object.keys(env).flatMap((variable) => {
-    const nearest = KNOWN.has(variable) ? undefined : findNearestSetting(variable);
+    const isKnown = KNOWN.has(variable) || isRemovedSetting(variable);
+    const nearest = isKnown ? undefined : findNearestSetting(variable);
     return nearest === undefined ? [] : [{ variable, nearest }];
   });
 

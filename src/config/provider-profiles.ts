@@ -8,11 +8,7 @@ export interface ProviderProfile {
   readonly scopes: readonly string[];
   /** Added to the authorization request. */
   readonly parameters: readonly Parameter[];
-  /** Under which name the client's `resource` (RFC 8707) is sent on. */
-  readonly resource: 'resource' | 'audience' | 'none';
   readonly clientAuth: 'post' | 'basic';
-  /** The token of the provider's answer that the client gets as access token. */
-  readonly accessToken: AccessToken;
   /** The claim that says whom a token is meant for. */
   readonly audienceClaim: 'aud' | 'client_id';
   /** What stands there unless the provider is told otherwise. */
@@ -21,10 +17,6 @@ export interface ProviderProfile {
   readonly issuer?: Requirement;
   /** The same where nobody but the provider has to read its access tokens, if that allows more. */
   readonly loginIssuer?: Requirement;
-  /** A scope without which its access tokens are of no use here. */
-  readonly neededScope?: Requirement;
-  /** Its access tokens can be read by nobody else. */
-  readonly opaque?: true;
   /** Why clients can get tokens of the gateway's own alone. */
   readonly ownTokensOnly?: string;
   /** Whose e-mail addresses it vouches for; where it is not said, for all with email_verified. */
@@ -34,6 +26,8 @@ export interface ProviderProfile {
 
 /** Where the provider differs from the RFCs; no variable sets these. */
 export interface ProviderQuirks {
+  /** Nobody else can read its access tokens: its ID tokens are accepted in their place. */
+  readonly opaqueAccessTokens?: true;
   /** Claims of ID tokens that its access tokens have as well. */
   readonly accessTokenHashes?: readonly string[];
   /** A refresh without `scope` gets a token for something else, or none. */
@@ -54,7 +48,6 @@ export interface ProviderQuirks {
 export type ProviderLogin = 'openid' | 'github';
 
 export type Parameter = readonly [name: string, value: string];
-export type AccessToken = 'access_token' | 'id_token';
 
 export interface EmailAuthority {
   /** Ends of the addresses that are its own. */
@@ -73,9 +66,7 @@ const GENERIC: ProviderProfile = {
   login: 'openid',
   scopes: [],
   parameters: [],
-  resource: 'resource',
   clientAuth: 'post',
-  accessToken: 'access_token',
   audienceClaim: 'aud',
   audience: 'gateway',
   quirks: {},
@@ -102,20 +93,14 @@ export const PROVIDER_PROFILES: { readonly [Name in Provider]: ProviderProfile }
 
   // https://learn.microsoft.com/entra/identity-platform/access-token-claims-reference (aud, iss)
   // https://learn.microsoft.com/entra/identity-platform/scopes-oidc (offline_access, Graph)
-  // https://github.com/punkpeye/mcp-remote/issues/217 (resource: AADSTS9010010)
   // https://github.com/AzureAD/microsoft-authentication-library-for-js/issues/5198 (refresh)
   entra: {
     ...GENERIC,
     scopes: ['offline_access'],
-    resource: 'none',
     audience: 'client_id',
     issuer: {
       form: /^https:\/\/(login\.microsoftonline\.(com|us)|login\.partner\.microsoftonline\.cn|[a-z0-9-]+\.ciamlogin\.com)\/[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\/v2\.0$/,
       why: 'it must be https://login.microsoftonline.com/<tenant id>/v2.0 with the id of one tenant in lower case: no token names common, organizations or a domain, and those of version 1 have another issuer',
-    },
-    neededScope: {
-      form: /\//,
-      why: 'it must name a scope of your API, such as "offline_access api://<application id>/<scope>": without one Entra makes tokens for Microsoft Graph, which nobody else can check',
     },
     quirks: { refreshNeedsScope: true },
   },
@@ -125,7 +110,6 @@ export const PROVIDER_PROFILES: { readonly [Name in Provider]: ProviderProfile }
   okta: {
     ...GENERIC,
     scopes: ['offline_access'],
-    resource: 'none',
     clientAuth: 'basic',
     issuer: {
       form: /^https:\/\/[^/?]+\/oauth2\/(?!v1$)[^/?]+$/,
@@ -142,7 +126,6 @@ export const PROVIDER_PROFILES: { readonly [Name in Provider]: ProviderProfile }
   auth0: {
     ...GENERIC,
     scopes: ['offline_access'],
-    resource: 'audience',
     issuer: {
       form: /^https:\/\/[^/?]+\/$/,
       why: 'it must be https://<tenant>.auth0.com/, or your custom domain, and end with its slash: the iss of the tokens does',
@@ -155,7 +138,6 @@ export const PROVIDER_PROFILES: { readonly [Name in Provider]: ProviderProfile }
   // https://www.keycloak.org/docs/latest/server_admin/#_offline-access (refresh without the scope)
   keycloak: {
     ...GENERIC,
-    resource: 'none',
     issuer: {
       form: /^https?:\/\/[^?]+\/realms\/[^/?]+$/,
       why: 'it must be that of a realm, https://<host>/realms/<realm>, without a slash at the end',
@@ -176,26 +158,21 @@ export const PROVIDER_PROFILES: { readonly [Name in Provider]: ProviderProfile }
       ['access_type', 'offline'],
       ['prompt', 'consent'],
     ],
-    resource: 'none',
-    accessToken: 'id_token',
     audience: 'client_id',
     issuer: {
       form: /^https:\/\/accounts\.google\.com$/,
       why: 'it must be https://accounts.google.com, without a slash at the end',
     },
-    opaque: true,
     // https://developers.google.com/identity/protocols/oauth2/web-server#tokenrevoke
-    quirks: { revokesAllOfUser: true },
+    quirks: { opaqueAccessTokens: true, revokesAllOfUser: true },
     emailAuthority: { ownDomains: ['@gmail.com'], organizationClaim: 'hd' },
   },
 
   // https://docs.aws.amazon.com/cognito/latest/developerguide/amazon-cognito-user-pools-using-the-access-token.html
   // https://docs.aws.amazon.com/cognito-user-identity-pools/latest/APIReference/API_IssuerConfigurationType.html
   // https://docs.aws.amazon.com/cognito/latest/developerguide/token-endpoint.html (always refreshed)
-  // https://github.com/PrefectHQ/fastmcp/pull/2149 (resource without a resource server)
   cognito: {
     ...GENERIC,
-    resource: 'none',
     audienceClaim: 'client_id',
     audience: 'client_id',
     issuer: {
@@ -209,7 +186,6 @@ export const PROVIDER_PROFILES: { readonly [Name in Provider]: ProviderProfile }
   authentik: {
     ...GENERIC,
     scopes: ['offline_access'],
-    resource: 'none',
     audience: 'client_id',
     issuer: {
       form: /^https?:\/\/[^?]+\/application\/o\/[^/?]+\/$/,
@@ -218,13 +194,11 @@ export const PROVIDER_PROFILES: { readonly [Name in Provider]: ProviderProfile }
   },
 
   // https://dexidp.io/docs/configuration/custom-scopes-claims-clients/ (aud, offline_access, groups)
-  // https://github.com/dexidp/dex/blob/master/server/oauth2.go (access tokens are made as ID tokens
-  // are, with at_hash; resource is not looked at)
+  // https://github.com/dexidp/dex/blob/master/server/oauth2.go (access tokens are made as ID tokens are, with at_hash)
   // A refresh token that was used before is answered with invalid_request, as trying it shows.
   dex: {
     ...GENERIC,
     scopes: ['offline_access', 'groups'],
-    resource: 'none',
     audience: 'client_id',
     quirks: { accessTokenHashes: ['at_hash'], spentRefreshTokenError: 'invalid_request' },
   },
@@ -240,7 +214,6 @@ export const PROVIDER_PROFILES: { readonly [Name in Provider]: ProviderProfile }
     ...GENERIC,
     login: 'github',
     scopes: ['read:user', 'user:email', 'read:org'],
-    resource: 'none',
     ownTokensOnly: 'its access tokens are opaque, and it has no ID tokens',
     quirks: {
       errorCodes: {
@@ -258,7 +231,6 @@ export const PROVIDER_PROFILES: { readonly [Name in Provider]: ProviderProfile }
   // https://docs.gitlab.com/api/oauth2/ (PKCE; access tokens for two hours, always with a refresh token, which rotates)
   gitlab: {
     ...GENERIC,
-    resource: 'none',
     ownTokensOnly: 'its access tokens are opaque, and its ID tokens live two minutes',
     issuer: {
       form: /^https?:\/\/[^?]*[^?/]$/,
@@ -272,7 +244,6 @@ export const PROVIDER_PROFILES: { readonly [Name in Provider]: ProviderProfile }
   slack: {
     ...GENERIC,
     scopes: ['openid', 'profile', 'email'],
-    resource: 'none',
     ownTokensOnly: 'its access tokens are opaque, and its ID tokens live five minutes',
     issuer: {
       form: /^https:\/\/slack\.com$/,

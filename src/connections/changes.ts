@@ -1,26 +1,25 @@
 // §24: what happened to a connection, told to all replicas: what they know of it ends, and whoever waits for it goes on.
-import type { Clock } from '../platform/clock.ts';
 import { isObject } from '../platform/json.ts';
-import type { Log } from '../platform/log.ts';
 import { createWarnThrottle } from '../platform/throttle.ts';
+import type { Runtime } from '../runtime/runtime.ts';
 import type { Replicas } from '../store/replicas/replicas.ts';
 import type { KnownAccess } from './access/known-access.ts';
 import type { ConnectionOwner, ConnectionState } from './connection.ts';
-import type { FindPlace, Place } from './records/place.ts';
+import type { ConnectionPlace, FindPlace } from './records/place.ts';
 import type { LockReleases } from './records/run-exclusively.ts';
 
 /** `renewed`: it has another token, and is the same. `declined`: somebody said no to a link for it. */
-export type Change = ConnectionState | 'renewed' | 'declined';
+export type ConnectionChange = ConnectionState | 'renewed' | 'declined';
 
 export interface ConnectionChanges {
   /** Here at once; at the other replicas soon, unless the message is lost. Never throws. What is known here was set right before. */
-  announce(place: Place, change: Change): void;
+  announce(place: ConnectionPlace, change: ConnectionChange): void;
   /** Returns a function that ends it. */
-  listen(listener: (place: Place, change: Change) => void): () => void;
+  listen(listener: (place: ConnectionPlace, change: ConnectionChange) => void): () => void;
 }
 
 export type ConnectionMessage = (
-  | { readonly owner: ConnectionOwner; readonly server: string; readonly change: Change }
+  | { readonly owner: ConnectionOwner; readonly server: string; readonly change: ConnectionChange }
   /** Work for which another replica may wait has ended. */
   | { readonly released: string }
 ) & {
@@ -34,7 +33,7 @@ const CHANGES: ReadonlySet<unknown> = new Set([
   'login needed',
   'renewed',
   'declined',
-] satisfies Change[]);
+] satisfies ConnectionChange[]);
 
 export const isConnectionMessage = (value: unknown): value is ConnectionMessage =>
   isObject(value) &&
@@ -45,29 +44,20 @@ export const isConnectionMessage = (value: unknown): value is ConnectionMessage 
 const isOwner = (value: unknown): boolean =>
   value === 'shared' || (isObject(value) && typeof value.sub === 'string');
 
-export interface ConnectionChangesDeps {
-  readonly replicas: Pick<Replicas<ConnectionMessage>, 'send' | 'listen' | 'ownName'>;
-  readonly known: Pick<KnownAccess, 'forget'>;
-  readonly findPlace: FindPlace;
-  readonly clock: Clock;
-  readonly log: Log;
-}
-
-export function createConnectionChanges({
-  replicas,
-  known,
-  findPlace,
-  clock,
-  log,
-}: ConnectionChangesDeps): ConnectionChanges & LockReleases {
-  const listeners = new Set<(place: Place, change: Change) => void>();
+export function createConnectionChanges(
+  { clock, log }: Runtime,
+  replicas: Pick<Replicas<ConnectionMessage>, 'send' | 'listen' | 'ownName'>,
+  known: Pick<KnownAccess, 'forget'>,
+  findPlace: FindPlace,
+): ConnectionChanges & LockReleases {
+  const listeners = new Set<(place: ConnectionPlace, change: ConnectionChange) => void>();
   const waiting = new Map<string, Set<() => void>>();
   const { ownName: from } = replicas;
   const warn = createWarnThrottle(clock, (cause: unknown) =>
     log.warn('Other replicas hear of changed connections up to 30 s late.', { cause }),
   );
 
-  function tell(place: Place, change: Change): void {
+  function tell(place: ConnectionPlace, change: ConnectionChange): void {
     for (const listener of [...listeners]) listener(place, change);
   }
 

@@ -1,130 +1,123 @@
-// For the composition root: what keeps connections, where the gateway knows who somebody is without asking the provider.
-import type { Config } from '../config/config.ts';
-import type { Clock } from '../platform/clock.ts';
-import type { Fetch } from '../platform/fetch-with-limits.ts';
-import type { Log } from '../platform/log.ts';
-import type { Network } from '../platform/outbound/public-network.ts';
+// §24, for the composition root: all of this room, where the gateway knows who somebody is without asking the provider.
+import type { Runtime } from '../runtime/runtime.ts';
 import { buildClientKeyName, buildConnectionsChannelName } from '../store/keys.ts';
 import { createReplicas } from '../store/replicas/replicas.ts';
-import type { Seal } from '../store/seal/seal.ts';
 import { createSigningKeys } from '../store/seal/signing-keys.ts';
-import type { Bus, KeyValue } from '../store/store.ts';
-import type { Metrics } from '../telemetry/metrics/metrics.ts';
+import type { Owner } from '../store/store.ts';
+import type { ConnectionCount } from '../telemetry/metrics/metrics.ts';
 import { createConnectionAccess } from './access/access.ts';
-import { createKnownAccess } from './access/known-access.ts';
 import { createRenewal } from './access/renewal.ts';
-import { type ConnectionMessage, createConnectionChanges, isConnectionMessage } from './changes.ts';
-import type { ConnectionServer } from './connection.ts';
-import type { ConnectionObserver, ConnectionParts } from './connections.ts';
-import { describeConnection } from './describe.ts';
+import { createAuthorizationServers } from './authorization-servers.ts';
+import { type ConnectionMessage, isConnectionMessage } from './changes.ts';
+import type { ConnectionInfo, ConnectionOwner, ConnectionServer } from './connection.ts';
+import type { ConnectionParts, Connections } from './connections.ts';
 import { createConnectionEnds } from './ends.ts';
+import { createKeptConnections } from './kept-connections.ts';
 import { createConnecting } from './making/connecting.ts';
 import { createLinkRequests } from './making/link-requests.ts';
-import { createPlaces } from './records/place.ts';
-import { createConnectionRecords } from './records/records.ts';
-import { createFindLoginPlace, type FindLoginPlace } from './servers/authorization-server.ts';
-import { createOAuthClients } from './servers/clients.ts';
-import { createKnownIssuers, describeProvider } from './servers/known-issuers.ts';
-import { createOutbound } from './servers/outbound.ts';
-import { createRevokeConnection } from './servers/revoke-connection.ts';
-import { createRevokeTokens } from './servers/revoke-tokens.ts';
-import { createAuthenticateForm } from './tokens/client-authentication.ts';
-import { createTokenEndpoint } from './tokens/token-endpoint.ts';
+import { auditConnections, createCountConnections, measureRefreshes } from './observers.ts';
+import { describeConnection } from './records/connection-record.ts';
 
-export interface ConnectionsDeps {
-  readonly store: KeyValue & Bus;
-  /** Undefined where nothing is sealed. */
-  readonly seal: Seal | undefined;
-  /** For what operators name. */
-  readonly fetch: Fetch;
-  /** For what servers name. */
-  readonly network: Network;
-  readonly clock: Clock;
-  readonly log: Log;
-  readonly metrics: Pick<Metrics, 'recordDroppedReplicaMessage'>;
-  /** Those of the configuration file that have connections, as it is now. */
-  readonly listServers: () => readonly ConnectionServer[];
-  readonly observers: readonly ConnectionObserver[];
+export interface GatewayConnections extends ConnectionParts {
+  /** For the operators' page. */
+  readonly operated: OperatedConnections;
+  /** For the metrics. */
+  readonly count: () => Promise<readonly ConnectionCount[]>;
+  close(): void;
 }
 
-/** Undefined where clients get the provider's tokens. */
+/** Undefined where clients get the provider's tokens. `listServers` has those of the configuration file that have connections, as it is now. */
 export function createConnections(
-  { server: { baseUrl, displayName }, oauth, mcp }: Pick<Config, 'server' | 'oauth' | 'mcp'>,
-  deps: ConnectionsDeps,
-): (ConnectionParts & { close(): void }) | undefined {
-  if (oauth.mode !== 'broker' || oauth.tokens.kind !== 'gateway') return undefined;
-  const { seal, clock } = deps;
+  runtime: Runtime,
+  listServers: () => readonly ConnectionServer[],
+): GatewayConnections | undefined {
+  const { oauth, mcp } = runtime.config;
+  if (oauth.mode !== 'broker') return undefined;
+  const { loginSeal: seal, metrics, audit } = runtime;
   if (seal === undefined) throw new Error('Connections need a secret');
-  const findPlace = createPlaces(oauth.provider.issuer);
+  const getSeal = async () => seal;
   const replicas = createReplicas<ConnectionMessage>({
-    ...deps,
-    getSeal: async () => seal,
+    ...runtime,
+    getSeal,
     channel: buildConnectionsChannelName(mcp.sessions.keyPrefix),
     isMessage: isConnectionMessage,
   });
-  const keys = createSigningKeys({
-    ...deps,
-    getSeal: async () => seal,
-    buildKeyName: buildClientKeyName,
-  });
-  const outbound = createOutbound(deps);
-  const shared = {
-    ...deps,
-    seal,
-    findPlace,
-    baseUrl,
-    findServer: (name: string) => deps.listServers().find((one) => one.name === name),
-  };
-  const records = createConnectionRecords(shared);
-  const known = createKnownAccess(clock);
-  const changes = createConnectionChanges({ ...shared, replicas, known });
-  const issuers = createKnownIssuers({ ...shared, provider: describeProvider(oauth) });
-  const clients = createOAuthClients({ ...shared, issuers, locks: changes, outbound, displayName });
-  const authenticate = createAuthenticateForm(keys, clock);
-  const tokenEndpoint = createTokenEndpoint({ outbound, authenticate, clock });
-  const revokeTokens = createRevokeTokens(clients, tokenEndpoint);
-  const revokeConnection = createRevokeConnection(revokeTokens);
-  const findNamed = createFindLoginPlace(outbound, clock);
-  const findLoginPlace: FindLoginPlace = async (server) => {
-    const place = await findNamed(server);
-    await issuers.requireOwnEndpoints(server, place.authorizationServer);
-    return place;
-  };
-  const parts = {
-    ...shared,
-    records,
-    known,
-    changes,
-    issuers,
-    clients,
-    tokenEndpoint,
-    revokeTokens,
-    revokeConnection,
-    findLoginPlace,
-  };
-  const renewal = createRenewal({ ...parts, locks: changes });
-  const requests = createLinkRequests(parts);
-  return {
-    connections: {
-      ...createConnectionAccess({ ...parts, renewal }),
-      ...createConnectionEnds(parts),
-      async describe(owner, server) {
-        const stored = await records.read(findPlace(owner, server.name));
-        return describeConnection(server, stored?.record);
-      },
-      count: records.countOfServer,
-      onChange(listener) {
-        changes.listen(({ owner, server }, change) => {
-          if (change !== 'renewed' && change !== 'declined') listener(owner, server, change);
-        });
-      },
+  const keys = createSigningKeys({ ...runtime, getSeal, buildKeyName: buildClientKeyName });
+  const observers = [
+    measureRefreshes(metrics),
+    ...(audit ? [auditConnections(audit, runtime)] : []),
+  ];
+  const kept = createKeptConnections(runtime, { seal, listServers, observers }, replicas);
+  const { records, findPlace } = kept;
+  const servers = createAuthorizationServers(runtime, kept, keys, oauth);
+  const renewal = createRenewal(runtime, kept, servers);
+  const requests = createLinkRequests(runtime, kept);
+  const connections: Connections = {
+    ...createConnectionAccess(runtime, kept, renewal),
+    ...createConnectionEnds(kept, servers.revokeConnection),
+    async describe(owner, server) {
+      const stored = await records.read(findPlace(owner, server.name));
+      return describeConnection(server, stored?.record);
     },
+    count: records.countOfServer,
+    onChange(listener) {
+      kept.changes.listen(({ owner, server }, change) => {
+        if (change !== 'renewed' && change !== 'declined') listener(owner, server, change);
+      });
+    },
+  };
+  return {
+    connections,
     requests,
     connecting: {
-      ...createConnecting({ ...parts, requests }),
-      getClientDocument: clients.createDocument,
+      ...createConnecting(runtime, kept, servers, requests),
+      getClientDocument: servers.clients.createDocument,
       listPublicKeys: async () => ({ keys: await keys.listPublicKeys() }),
     },
+    operated: createOperatedConnections(connections, listServers),
+    count: createCountConnections(runtime, connections, listServers),
     close: replicas.close,
   };
 }
+
+/** Those that are to end: at least one of both is said. `shared` is the connection that is everybody's. */
+export interface EndedConnections {
+  /** By its name; it need not be in the configuration file any more. */
+  readonly server: string | undefined;
+  readonly owner: ConnectionOwner | undefined;
+}
+
+export type OperatedConnections = ReturnType<typeof createOperatedConnections>;
+
+/** §24.6: what operators see and do with connections: how many, whose, and their end. Never a token. */
+const createOperatedConnections = (
+  connections: Connections,
+  listServers: () => readonly ConnectionServer[],
+) => ({
+  /** @throws StoreUnavailable */
+  async count() {
+    const counts = [];
+    // One after the other, so that who looks at it leaves room in the store for calls.
+    for (const { name, auth } of listServers()) {
+      counts.push({ server: name, owner: auth.owner, ...(await connections.count(name)) });
+    }
+    return counts;
+  },
+  /** At each server where users have connections of their own. @throws StoreUnavailable */
+  async describeOfUser(owner: Owner): Promise<readonly ConnectionInfo[]> {
+    const infos: ConnectionInfo[] = [];
+    for (const server of listServers()) {
+      if (server.auth.owner === 'user') infos.push(await connections.describe(owner, server));
+    }
+    return infos;
+  },
+  /** @throws StoreUnavailable */
+  async end({ server: name, owner }: EndedConnections) {
+    if (owner === undefined) return connections.endAtServer(name ?? '', 'operator');
+    if (name === undefined) return connections.endOfUser(owner, 'operator');
+    const server = listServers().find((one) => one.name === name);
+    if (server === undefined) return { ended: 0, failed: 0 };
+    const { ended, problem } = await connections.end(owner, server, 'operator');
+    return { ended: ended ? 1 : 0, failed: problem === undefined ? 0 : 1 };
+  },
+});

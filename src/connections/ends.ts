@@ -1,22 +1,10 @@
 // §24: connections end: here at once, and at the authorization server where it can be told (RFC 7009).
 import { createWorkQueue } from '../platform/work-queue.ts';
-import type { KnownAccess } from './access/known-access.ts';
-import type { ConnectionChanges } from './changes.ts';
 import type { ConnectionServer, EndedBy } from './connection.ts';
-import type { ConnectionObserver, Connections } from './connections.ts';
-import type { FindPlace, Place } from './records/place.ts';
-import type { ConnectionRecords } from './records/records.ts';
-import type { RevokeConnection } from './servers/revoke-connection.ts';
-
-export interface ConnectionEndsDeps {
-  readonly records: ConnectionRecords;
-  readonly known: KnownAccess;
-  readonly revokeConnection: RevokeConnection;
-  readonly changes: ConnectionChanges;
-  readonly observers: readonly ConnectionObserver[];
-  readonly findPlace: FindPlace;
-  readonly findServer: (name: string) => ConnectionServer | undefined;
-}
+import type { Connections } from './connections.ts';
+import type { KeptConnections } from './kept-connections.ts';
+import type { ConnectionPlace } from './records/place.ts';
+import type { RevokeConnection } from './servers/revocation.ts';
 
 interface End {
   readonly isEnded: boolean;
@@ -27,13 +15,14 @@ interface End {
 const MAX_AT_ONCE = 20;
 
 export function createConnectionEnds(
-  deps: ConnectionEndsDeps,
+  { records, known, changes, observers, findPlace, listServers }: KeptConnections,
+  revokeConnection: RevokeConnection,
 ): Pick<Connections, 'end' | 'endOfUser' | 'endAtServer'> {
-  const { records, known, revokeConnection, changes, observers, findPlace, findServer } = deps;
+  const findServer = (name: string) => listServers().find((one) => one.name === name);
 
   /** First here: whatever the authorization server says, nothing is sent by it from now on. */
   async function endOne(
-    place: Place,
+    place: ConnectionPlace,
     server: ConnectionServer | undefined,
     by: EndedBy,
   ): Promise<End> {
@@ -50,7 +39,7 @@ export function createConnectionEnds(
     return { isEnded: true, problem: await revokeConnection(place, server, record) };
   }
 
-  async function endAll(places: readonly Place[], by: EndedBy) {
+  async function endAll(places: readonly ConnectionPlace[], by: EndedBy) {
     const queue = createWorkQueue({
       maxRunning: MAX_AT_ONCE,
       maxWaiting: places.length,
@@ -80,7 +69,7 @@ export function createConnectionEnds(
       );
     },
     async endAtServer(server, by) {
-      const places: Place[] = [];
+      const places: ConnectionPlace[] = [];
       for await (const owner of records.listOfServer(server)) places.push(findPlace(owner, server));
       return endAll(places, by);
     },

@@ -1,7 +1,6 @@
 // The memory that request bodies take (§12): whose budget they count against, and which are
 // too slow to go on.
 
-import type { HttpConfig } from '../config/groups/http.ts';
 import { NO_BODY } from '../endpoint/message.ts';
 import { GatewayError } from '../errors/gateway-error.ts';
 import type { Clock } from '../platform/clock.ts';
@@ -34,17 +33,13 @@ export interface CountedBody {
   end(): void;
 }
 
-/** One body of `maxBodyBytes` always has room. */
-export interface BodyMemoryOptions extends Pick<HttpConfig, 'maxBodyBytes'> {
-  readonly clock: Clock;
-}
-
 const MEBIBYTE = 1_048_576;
 const UNAUTHENTICATED_BYTES = 8 * MEBIBYTE;
 const ALL_BYTES = 64 * MEBIBYTE;
 const USER_BYTES = 8 * MEBIBYTE;
 
-export function createBodyMemory({ maxBodyBytes, clock }: BodyMemoryOptions): BodyMemory {
+/** One body of `maxBodyBytes` always has room. */
+export function createBodyMemory(clock: Clock, maxBodyBytes: number): BodyMemory {
   const unauthenticated = createMemoryBudget(UNAUTHENTICATED_BYTES);
   /** All but those of unauthenticated callers. */
   const all = createMemoryBudget(Math.max(ALL_BYTES, maxBodyBytes));

@@ -1,11 +1,5 @@
 // §4.1: turns a path as received into the one that the router knows.
 
-export interface CanonicalPathOptions {
-  readonly baseUrl: string;
-  /** True for a path at which there is an endpoint. */
-  readonly hasEndpoint: (path: string) => boolean;
-}
-
 /** Decodes nothing and joins no slashes, so that a path which a proxy may read in another way leads nowhere. */
 export type CanonicalizePath = (path: string) => string;
 
@@ -13,10 +7,12 @@ export type CanonicalizePath = (path: string) => string;
  * Removes the slash behind an MCP endpoint, and the path of BASE_URL: from the start, where the proxy in front leaves it, and from
  * well-known addresses, which begin at the host (RFC 8414 §3.1, RFC 9728 §3.1).
  */
-export function createCanonicalizePath(options: CanonicalPathOptions): CanonicalizePath {
-  const basePath = new URL(options.baseUrl).pathname.replace(/\/$/, '');
+export function createCanonicalizePath(
+  baseUrl: string,
+  hasEndpoint: (path: string) => boolean,
+): CanonicalizePath {
+  const basePath = new URL(baseUrl).pathname.replace(/\/$/, '');
   if (basePath === '') return removeSlash;
-  const { hasEndpoint } = options;
 
   return function canonicalizePath(path) {
     const literal = removeSlash(path);

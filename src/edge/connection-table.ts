@@ -3,6 +3,7 @@ import type { ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { createSecondTimer } from '../platform/clock.ts';
 import { type Link, LinkedList } from '../platform/linked-list.ts';
+import type { Runtime } from '../runtime/runtime.ts';
 import {
   type Connection,
   type ConnectionProgress,
@@ -12,11 +13,7 @@ import {
   forgetConnection,
   StallDetector,
 } from './connection.ts';
-import {
-  type ConnectionLimit,
-  type ConnectionLimitOptions,
-  createConnectionLimit,
-} from './overload.ts';
+import { type ConnectionLimit, createConnectionLimit } from './overload.ts';
 import { toAddress } from './receive-request.ts';
 
 export interface ConnectionTable {
@@ -35,14 +32,18 @@ export interface ConnectionTable {
   closeAll(): void;
 }
 
-export function createConnectionTable(options: ConnectionLimitOptions): ConnectionTable {
+export function createConnectionTable(runtime: Runtime): ConnectionTable {
   const known = new WeakMap<Socket, Connection>();
   const open = createOpenConnections();
   const { all, busy, idle, beyondLimit, waitingForBody } = open;
-  const { makeRoomFor, tryClaimPlace } = createConnectionLimit(open, options);
+  const { makeRoomFor, tryClaimPlace } = createConnectionLimit(
+    open,
+    runtime.config.http.maxConnections,
+    runtime,
+  );
   let isDraining = false;
   let isClosing = false;
-  const startMeasuring = createSecondTimer(options.clock, {
+  const startMeasuring = createSecondTimer(runtime.clock, {
     isNeeded: () => busy.size > 0,
     task: () => closeStalledConnections(open),
   });

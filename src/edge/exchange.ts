@@ -5,15 +5,15 @@ import type { PendingReply, Reply } from '../endpoint/message.ts';
 import type { GrantLookup, SessionLookup } from '../store/store.ts';
 import type { RequestOrigin } from './host-and-origin.ts';
 import type { LimitCheck } from './limits/limiter.ts';
-import type { Caller } from './limits/windows.ts';
+import type { CountedCaller } from './limits/windows.ts';
 import type { ReceivedRequest } from './receive-request.ts';
 import type { ReplyOwner } from './reply-writer.ts';
-import type { Destination } from './router.ts';
+import type { RequestDestination } from './router.ts';
 
 /** A request and what is found out about it on its way. Its body, once read, is not kept here. */
 export interface Exchange {
   readonly received: ReceivedRequest;
-  readonly destination: Destination;
+  readonly destination: RequestDestination;
   readonly origin: RequestOrigin;
   /** From when it is known. */
   endpoint: Endpoint | undefined;
@@ -33,7 +33,7 @@ export interface UncountedRequest {
 
 export interface CountedRequest extends Pick<JudgedCall, 'access'> {
   readonly limits: LimitCheck;
-  readonly caller: Caller;
+  readonly caller: CountedCaller;
   /** Of the caller's grant, where the gateway's own token let it in. */
   readonly grantKey: string | undefined;
   run(session: SessionLookup, grant: GrantLookup): Reply | Promise<Reply>;

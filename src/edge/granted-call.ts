@@ -5,12 +5,27 @@ import type { GatewayRequest, Reply, UserContext } from '../endpoint/message.ts'
 import { fail, GatewayError, toGatewayError } from '../errors/gateway-error.ts';
 import type { GrantLookup, SessionLookup } from '../store/store.ts';
 
-export interface GrantedCallDeps {
+/** By what callers with a token are let in. */
+export interface TokenChecks {
+  readonly authenticate: Authenticate;
+  /** Told of a token that is refused with 401, before its bearer is. Never rejects. */
+  readonly noteRefusedToken?: ((token: string) => Promise<void>) | undefined;
   /** The user as the grant says now, whose token was looked at. Undefined where the gateway issues no tokens. */
   readonly reload?: ((user: UserContext) => Promise<UserContext>) | undefined;
   /** Undefined where nobody has to log in. */
   readonly getChallenge?: GetChallenge | undefined;
 }
+
+/**
+ * §5, or lets everybody in. A promise only where a key has to be fetched first: `beforeFetch` is
+ * called then.
+ *
+ * @throws GatewayError with a reason of §7.1, at once or by the promise.
+ */
+type Authenticate = (
+  request: GatewayRequest,
+  beforeFetch: () => Promise<void>,
+) => UserContext | undefined | Promise<UserContext | undefined>;
 
 interface GrantedCall {
   readonly request: GatewayRequest;
@@ -28,7 +43,7 @@ type RunGrantedCall = (session: SessionLookup, lookup: GrantLookup) => Reply | P
  */
 export const createRunGrantedCall =
   (
-    { reload, getChallenge }: GrantedCallDeps,
+    { reload, getChallenge }: TokenChecks,
     { request, user, judged, judgeAgain }: GrantedCall,
   ): RunGrantedCall =>
   (session, lookup) => {

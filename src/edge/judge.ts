@@ -19,31 +19,29 @@ import {
 } from '../endpoint/message.ts';
 import { type GatewayError, toGatewayError } from '../errors/gateway-error.ts';
 import type { Clock } from '../platform/clock.ts';
+import type { Runtime } from '../runtime/runtime.ts';
 import { nameOwner } from '../store/owner.ts';
 import type { BodyOwner } from './body-memory.ts';
 import type { CountedRequest, Exchange, JudgedRequest, UncountedRequest } from './exchange.ts';
-import { createRunGrantedCall, type GrantedCallDeps } from './granted-call.ts';
+import { createRunGrantedCall, type TokenChecks } from './granted-call.ts';
 import {
   CORS_FOR_ALL,
+  type CorsHeaderNames,
   checkNavigation,
   checkOrigin,
   checkOwnOrigin,
-  type GetPreflightHeaders,
-  type HostCheck,
+  createGetPreflightHeaders,
+  createHostCheck,
 } from './host-and-origin.ts';
 import type { LimitCheck, Limiter } from './limits/limiter.ts';
-import { type Caller, UNAUTHENTICATED } from './limits/windows.ts';
-import type { BodyReader } from './read-body.ts';
+import { type CountedCaller, UNAUTHENTICATED } from './limits/windows.ts';
+import { createBodyReader, type ReadRequestBody } from './read-body.ts';
 import type { ReceivedRequest } from './receive-request.ts';
 import { findEndpoint, type Router } from './router.ts';
 
-export interface JudgeDeps extends JudgeProtectedDeps {
-  readonly router: Router;
-  readonly checkHost: HostCheck;
-  /** Of BASE_URL. */
-  readonly ownOrigin: string;
+/** By what all callers are let in. */
+export interface CallerChecks extends TokenChecks {
   readonly limiter: Limiter;
-  readonly getPreflightHeaders: GetPreflightHeaders;
 }
 
 /**
@@ -53,10 +51,18 @@ export interface JudgeDeps extends JudgeProtectedDeps {
  */
 type Judge = (exchange: Exchange) => JudgedRequest | Promise<JudgedRequest>;
 
-export function createJudge(deps: JudgeDeps): Judge {
-  const { router, checkHost, ownOrigin, limiter, getPreflightHeaders } = deps;
-  const judgeProtected = createJudgeProtected(deps);
-  const judgePublic = createJudgePublic(deps.readBody);
+export function createJudgeRequest(
+  runtime: Runtime,
+  router: Router,
+  { limiter, ...checks }: CallerChecks,
+  corsHeaders: CorsHeaderNames,
+): Judge {
+  const checkHost = createHostCheck(runtime.config);
+  const { origin: ownOrigin } = new URL(runtime.config.server.baseUrl);
+  const getPreflightHeaders = createGetPreflightHeaders(corsHeaders);
+  const readBody = createBodyReader(runtime);
+  const judgeProtected = createJudgeProtected(runtime.clock, checks, readBody);
+  const judgePublic = createJudgePublic(readBody);
 
   return function judge(exchange) {
     const { received, destination, origin } = exchange;
@@ -94,25 +100,6 @@ const toUncounted = (run: PendingReply): UncountedRequest => ({ limits: undefine
 // Judges a call of an endpoint that needs a token: the token decides which windows count the call, so it
 // comes first, and a body is read only behind a valid one.
 
-/**
- * §5, or lets everybody in. A promise only where a key has to be fetched first: `beforeFetch` is
- * called then.
- *
- * @throws GatewayError with a reason of §7.1, at once or by the promise.
- */
-type Authenticate = (
-  request: GatewayRequest,
-  beforeFetch: () => Promise<void>,
-) => UserContext | undefined | Promise<UserContext | undefined>;
-
-interface JudgeProtectedDeps extends GrantedCallDeps {
-  readonly authenticate: Authenticate;
-  /** Told of a token that is refused with 401, before its bearer is. Never rejects. */
-  readonly noteRefusedToken?: ((token: string) => Promise<void>) | undefined;
-  readonly readBody: BodyReader;
-  readonly clock: Clock;
-}
-
 /** @throws GatewayError where it is not known who calls, and while a limit is known to refuse, at once or by the promise. */
 type JudgeProtected = (
   received: ReceivedRequest,
@@ -131,8 +118,12 @@ interface TokenCheckedRequest {
 /** While a body took so long, in milliseconds, its token may have expired. */
 const LATE_MS = 1000;
 
-function createJudgeProtected(deps: JudgeProtectedDeps): JudgeProtected {
-  const { authenticate, noteRefusedToken, readBody, clock } = deps;
+function createJudgeProtected(
+  clock: Clock,
+  checks: TokenChecks,
+  readBody: ReadRequestBody,
+): JudgeProtected {
+  const { authenticate, noteRefusedToken } = checks;
 
   return function judgeProtected(received, endpoint, limits) {
     const token = judgeToken(received.request, limits);
@@ -199,7 +190,7 @@ function createJudgeProtected(deps: JudgeProtectedDeps): JudgeProtected {
   function runGranted({ endpoint, call, user, judged, bodyRefusal }: GrantedMessage) {
     const judgeAgain = (fresh: UserContext) =>
       judgeCall(endpoint, { ...call, user: fresh }, bodyRefusal);
-    return createRunGrantedCall(deps, { request: call.request, user, judged, judgeAgain });
+    return createRunGrantedCall(checks, { request: call.request, user, judged, judgeAgain });
   }
 
   /** Counted like any other, and refused once no limit does so first. */
@@ -260,7 +251,7 @@ function refuseToken(thrown: unknown): JudgedToken {
 }
 
 interface JudgedToken {
-  readonly caller: Caller;
+  readonly caller: CountedCaller;
   readonly user: UserContext | undefined;
   readonly refusal: GatewayError | undefined;
 }
@@ -303,7 +294,7 @@ type JudgePublic = (
   startCheck: StartCheck,
 ) => Promise<CountedRequest>;
 
-const createJudgePublic = (readBody: BodyReader): JudgePublic =>
+const createJudgePublic = (readBody: ReadRequestBody): JudgePublic =>
   async function judgePublic({ request, body }, endpoint, startCheck) {
     async function readAcceptedBody(): Promise<RequestBody> {
       const { body: accepts, maxBodyBytes: maxBytes } = endpoint;
@@ -334,4 +325,4 @@ const createJudgePublic = (readBody: BodyReader): JudgePublic =>
   };
 
 /** Whoever sent something valid: users are not known here. */
-const SOMEBODY: Caller = { kind: 'admitted', user: undefined };
+const SOMEBODY: CountedCaller = { kind: 'admitted', user: undefined };

@@ -5,7 +5,6 @@
 // a timer of 100 ms fires late. The load of the processor does not say that: it may be used up although nobody
 // waits.
 
-import type { HttpConfig } from '../config/groups/http.ts';
 import type { Endpoint } from '../endpoint/endpoint.ts';
 import type { Reply, ReplyHeaders } from '../endpoint/message.ts';
 import { renderError } from '../endpoint/render-error.ts';
@@ -13,6 +12,7 @@ import { GatewayError } from '../errors/gateway-error.ts';
 import type { Clock } from '../platform/clock.ts';
 import type { Log } from '../platform/log.ts';
 import { createWarnThrottle } from '../platform/throttle.ts';
+import type { Runtime } from '../runtime/runtime.ts';
 import { type Connection, closeConnection, type OpenConnections } from './connection.ts';
 import { type HeaderList, toHeaderList } from './reply-headers.ts';
 import type { RunQueue } from './run-queue.ts';
@@ -38,13 +38,10 @@ const REFUSAL_MS = 0.03;
 /** How long the number of calls that can be served is remembered after the last refusal. */
 const QUIET_MS = 10_000;
 
-export interface OverloadDeps {
-  readonly runQueue: Pick<RunQueue, 'getWait'>;
-  readonly clock: Clock;
-  readonly log: Log;
-}
-
-export function createOverload({ runQueue, clock, log }: OverloadDeps): Overload {
+export function createOverload(
+  { clock, log }: Pick<Runtime, 'clock' | 'log'>,
+  runQueue: Pick<RunQueue, 'getWait'>,
+): Overload {
   let isTicking = false;
   let tickedAt = 0;
   /** When lateness was counted last: at a tick, or in the middle of a long turn of the event loop. */
@@ -144,11 +141,6 @@ export interface ConnectionLimit {
   tryClaimPlace(connection: Connection): boolean;
 }
 
-export interface ConnectionLimitOptions extends Pick<HttpConfig, 'maxConnections'> {
-  readonly clock: Clock;
-  readonly log: Log;
-}
-
 /**
  * Extra connections accepted while all are busy, so that /health can be answered. Others get 503. So
  * many that a probe is answered even while thousands of connections a second arrive.
@@ -157,7 +149,8 @@ const MAX_BEYOND_LIMIT = 1024;
 
 export function createConnectionLimit(
   open: OpenConnections,
-  { maxConnections, clock, log }: ConnectionLimitOptions,
+  maxConnections: number,
+  { clock, log }: Pick<Runtime, 'clock' | 'log'>,
 ): ConnectionLimit {
   const { all, busy, idle, beyondLimit, waitingForBody } = open;
   const warnOfLimit = createLimitWarning(maxConnections, clock, log);

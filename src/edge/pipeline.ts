@@ -5,27 +5,25 @@ import type { Endpoint } from '../endpoint/endpoint.ts';
 import { getHeader, type Reply, type ReplyHeaders } from '../endpoint/message.ts';
 import { JSONRPC, renderError, renderErrorPage } from '../endpoint/render-error.ts';
 import { toGatewayError } from '../errors/gateway-error.ts';
+import type { Runtime } from '../runtime/runtime.ts';
 import { isMissingGrant } from '../store/store.ts';
 import type { CountedRequest, Exchange, JudgedRequest } from './exchange.ts';
 import {
   CORS_FOR_ALL,
+  type CorsHeaderNames,
+  createGetCorsHeaders,
+  createIsAllowedOrigin,
   type GetCorsHeaders,
-  type IsAllowedOrigin,
   readOrigin,
 } from './host-and-origin.ts';
-import { createJudge, type JudgeDeps } from './judge.ts';
+import { type CallerChecks, createJudgeRequest } from './judge.ts';
 import type { AdmittedCall } from './limits/limiter.ts';
 import { UNAUTHENTICATED } from './limits/windows.ts';
 import type { ReceivedRequest } from './receive-request.ts';
-import { type HeaderList, toHeaderList } from './reply-headers.ts';
+import { createSecurityHeaders, type HeaderList, toHeaderList } from './reply-headers.ts';
 import type { ReplyOwner } from './reply-writer.ts';
 import { prefersHtml, type Router } from './router.ts';
 import type { RunQueue } from './run-queue.ts';
-
-export interface PipelineDeps extends JudgeDeps, ListHeadersDeps {
-  readonly isAllowedOrigin: IsAllowedOrigin;
-  readonly runQueue: RunQueue;
-}
 
 /** A promise only where there is something to wait for. Nothing fails: what was thrown is a reply, too. */
 export type Pipeline = (received: ReceivedRequest) => RoutedReply | Promise<RoutedReply>;
@@ -38,10 +36,17 @@ export interface RoutedReply {
   readonly owner?: ReplyOwner;
 }
 
-export function createPipeline(deps: PipelineDeps): Pipeline {
-  const { router, isAllowedOrigin, runQueue } = deps;
-  const judge = createJudge(deps);
-  const listHeaders = createListHeaders(deps);
+export function createPipeline(
+  runtime: Runtime,
+  router: Router,
+  checks: CallerChecks,
+  { corsHeaders, runQueue }: { readonly corsHeaders: CorsHeaderNames; readonly runQueue: RunQueue },
+): Pipeline {
+  const { config } = runtime;
+  const isAllowedOrigin = createIsAllowedOrigin(config);
+  const judge = createJudgeRequest(runtime, router, checks, corsHeaders);
+  const securityHeaders = createSecurityHeaders(config.server);
+  const listHeaders = createListHeaders(securityHeaders, createGetCorsHeaders(corsHeaders));
 
   // No async function, and each step a function of its own: what a step knows, such as the body, is not kept while the
   // call runs.
@@ -149,7 +154,7 @@ function renderThrown(
 
 // §4.12: the headers of a reply, put together.
 
-interface ReplyParts {
+interface HeaderSources {
   readonly reply: Pick<Reply, 'headers'>;
   readonly endpoint: Endpoint | undefined;
   /** The origin whose pages may read the reply. */
@@ -159,13 +164,7 @@ interface ReplyParts {
 }
 
 /** All but `Content-Length`. What the reply says itself replaces what is said of all replies. */
-type ListHeaders = (parts: ReplyParts) => HeaderList;
-
-interface ListHeadersDeps {
-  /** On every reply. */
-  readonly securityHeaders: ReplyHeaders;
-  readonly getCorsHeaders: GetCorsHeaders;
-}
+type ListHeaders = (sources: HeaderSources) => HeaderList;
 
 /** What all replies of an endpoint have in common: made once, copied for each. */
 interface HeaderBase {
@@ -174,7 +173,10 @@ interface HeaderBase {
   readonly positions: ReadonlyMap<string, number>;
 }
 
-function createListHeaders({ securityHeaders, getCorsHeaders }: ListHeadersDeps): ListHeaders {
+function createListHeaders(
+  securityHeaders: ReplyHeaders,
+  getCorsHeaders: GetCorsHeaders,
+): ListHeaders {
   const bases = new Map<Endpoint | undefined, HeaderBase>();
   const grantedBases = new Map<Endpoint | undefined, HeaderBase>();
 

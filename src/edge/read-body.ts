@@ -1,12 +1,12 @@
 // §4.4, §4.7, §4.8: request bodies, read once and bounded.
 import type { IncomingMessage } from 'node:http';
-import type { HttpConfig } from '../config/groups/http.ts';
 import { NO_BODY, type RequestBody } from '../endpoint/message.ts';
 import { fail, GatewayError } from '../errors/gateway-error.ts';
 import type { Clock } from '../platform/clock.ts';
 import { decodeUtf8, findExceededBound } from '../platform/json.ts';
 import { createGrowingBuffer, type GrowingBuffer } from '../platform/memory/growing-buffer.ts';
 import type { HoldBody } from '../platform/memory/user-budgets.ts';
+import type { Runtime } from '../runtime/runtime.ts';
 import { type BodyOwner, type CountedBody, createBodyMemory } from './body-memory.ts';
 import { DISCARD_MS } from './connection.ts';
 
@@ -33,14 +33,10 @@ export interface BodyRules {
  * @throws GatewayError `unsupported_media_type`, `unsupported_content_coding`, `body_too_large`, `incomplete_body`,
  * `request_timeout`, `overloaded` or `parse_error`, at once or by the promise.
  */
-export type BodyReader = (
+export type ReadRequestBody = (
   body: IncomingBody,
   rules: BodyRules,
 ) => RequestBody | Promise<RequestBody>;
-
-export interface BodyReaderOptions extends Pick<HttpConfig, 'maxBodyBytes' | 'maxBodyValues'> {
-  readonly clock: Clock;
-}
 
 const JSON_TYPE = 'application/json';
 const FORM_TYPE = 'application/x-www-form-urlencoded';
@@ -56,9 +52,9 @@ export const openBody = (req: IncomingMessage): IncomingBody => ({
 
 const NOTHING_TO_RELEASE = () => {};
 
-export function createBodyReader(options: BodyReaderOptions): BodyReader {
-  const { maxBodyBytes, maxBodyValues, clock } = options;
-  const memory = createBodyMemory({ maxBodyBytes, clock });
+export function createBodyReader({ config, clock }: Runtime): ReadRequestBody {
+  const { maxBodyBytes, maxBodyValues } = config.http;
+  const memory = createBodyMemory(clock, maxBodyBytes);
 
   /** Most bodies are there when they are asked for: nothing has to wait, or to be counted, for them. */
   function holdIfWhole(

@@ -18,31 +18,24 @@ export interface ReceivedRequest {
   readonly receivedAt: number;
 }
 
-export interface ReceiveOptions {
-  readonly receivedAt: number;
-  /** Of the connection. */
-  readonly address: string;
-  readonly findClientIp: FindClientIp;
-  readonly canonicalizePath: CanonicalizePath;
-}
-
 export function receiveRequest(
   req: IncomingMessage,
   res: ServerResponse,
-  { receivedAt, address, findClientIp, canonicalizePath }: ReceiveOptions,
+  connection: { readonly receivedAt: number; readonly address: string },
+  ways: { readonly findClientIp: FindClientIp; readonly canonicalizePath: CanonicalizePath },
 ): ReceivedRequest {
   const { authority, path, query } = parseRequestTarget(req.url ?? '/');
   let signal: CancelSignal | undefined;
   return {
     request: {
       method: req.method ?? 'GET',
-      path: canonicalizePath(path),
+      path: ways.canonicalizePath(path),
       query,
       headers: req.headers,
-      clientIp: findClientIp({
+      clientIp: ways.findClientIp({
         forwardedFor: getHeader(req, 'x-forwarded-for'),
         realIp: getHeader(req, 'x-real-ip'),
-        socket: address,
+        socket: connection.address,
       }),
       signal: () => {
         signal ??= createHangUpSignal(res);
@@ -51,7 +44,7 @@ export function receiveRequest(
     },
     authority,
     body: openBody(req),
-    receivedAt,
+    receivedAt: connection.receivedAt,
   };
 }
 

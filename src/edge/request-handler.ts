@@ -1,12 +1,10 @@
 // Requests of node:http to the pipeline, and its replies back; each is counted and logged.
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { HttpConfig } from '../config/groups/http.ts';
-import type { Reply, ReplyError, ReplyHeaders } from '../endpoint/message.ts';
+import type { Reply, ReplyError } from '../endpoint/message.ts';
 import type { GatewayError } from '../errors/gateway-error.ts';
-import type { Clock } from '../platform/clock.ts';
-import { type Log, truncateForLog } from '../platform/log.ts';
+import { truncateForLog } from '../platform/log.ts';
 import { createLogThrottle } from '../platform/throttle.ts';
-import type { Metrics } from '../telemetry/metrics/metrics.ts';
+import type { Runtime } from '../runtime/runtime.ts';
 import type { CanonicalizePath } from './canonical-path.ts';
 import type { Connection } from './connection.ts';
 import type { ConnectionTable } from './connection-table.ts';
@@ -20,29 +18,25 @@ import {
 import type { Pipeline, RoutedReply } from './pipeline.ts';
 import { createUnsupportedCodingError, discardBody, hasUnsupportedCoding } from './read-body.ts';
 import {
-  type FindClientIp,
+  createFindClientIp,
   type ReceivedRequest,
   receiveRequest,
   runWhenClosed,
 } from './receive-request.ts';
-import { renderTransportError, toHeaderList } from './reply-headers.ts';
+import { createSecurityHeaders, renderTransportError, toHeaderList } from './reply-headers.ts';
 import type { Router } from './router.ts';
+import type { RunQueue } from './run-queue.ts';
 import { createSendReply, createSendTogether } from './send-reply.ts';
 import type { OnStreamEnd } from './send-stream.ts';
 
-export interface RequestHandlerDeps extends Pick<HttpConfig, 'streamKeepaliveMs'> {
-  readonly connections: ConnectionTable;
+/** How the requests of a server are served. */
+export interface RequestService {
   readonly runPipeline: Pipeline;
-  readonly isServedWhenBusy: Router['isServedWhenBusy'];
-  readonly overload: Overload;
-  readonly overloadRefusals: OverloadRefusals;
-  readonly findClientIp: FindClientIp;
-  readonly canonicalizePath: CanonicalizePath;
   readonly logRequest: LogRequest;
-  readonly securityHeaders: ReplyHeaders;
-  readonly clock: Clock;
-  readonly metrics: Metrics;
-  readonly log: Log;
+  readonly isServedWhenBusy: Router['isServedWhenBusy'];
+  readonly overloadRefusals: OverloadRefusals;
+  readonly canonicalizePath: CanonicalizePath;
+  readonly runQueue: RunQueue;
 }
 
 export type RequestHandler = (req: IncomingMessage, res: ServerResponse) => void;
@@ -56,22 +50,18 @@ const HEAD_READ = Promise.resolve();
 /** Requests of one connection that wait for their replies: each holds one in memory. */
 const MAX_PIPELINED = 64;
 
-export function createRequestHandler(deps: RequestHandlerDeps): RequestHandler {
-  const {
-    connections,
-    runPipeline,
-    isServedWhenBusy,
-    overload,
-    overloadRefusals,
-    findClientIp,
-    canonicalizePath,
-    logRequest,
-    securityHeaders,
-    clock,
-    metrics,
-    log,
-  } = deps;
-  const sendReply = createSendReply(deps);
+export function createRequestHandler(
+  runtime: Runtime,
+  service: RequestService,
+  connections: ConnectionTable,
+  overload: Overload,
+): RequestHandler {
+  const { config, clock, metrics, log } = runtime;
+  const { runPipeline, isServedWhenBusy, overloadRefusals, logRequest } = service;
+  const { canonicalizePath } = service;
+  const ways = { findClientIp: createFindClientIp(config.http.trustProxy), canonicalizePath };
+  const securityHeaders = createSecurityHeaders(config.server);
+  const sendReply = createSendReply(runtime, connections);
   const sendTogether = createSendTogether();
 
   return function handleRequest(req, res) {
@@ -81,12 +71,8 @@ export function createRequestHandler(deps: RequestHandlerDeps): RequestHandler {
       req.socket.destroy();
       return;
     }
-    const received = receiveRequest(req, res, {
-      receivedAt: clock.monotonic(),
-      address: connection.address,
-      findClientIp,
-      canonicalizePath,
-    });
+    const { address } = connection;
+    const received = receiveRequest(req, res, { receivedAt: clock.monotonic(), address }, ways);
     const error = findTransportError(req, connection, received.request.path);
     if (error !== undefined) {
       sendRefusal(req, res, received, error);
@@ -258,7 +244,7 @@ const METHODS = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIO
 export const toKnownMethod = (method: string): string => (METHODS.has(method) ? method : 'other');
 
 /** Never logs a query, a header or a body: they carry codes, states and tokens. */
-export function createAccessLog(log: Log, metrics: Metrics, clock: Clock): LogRequest {
+export function createAccessLog({ log, metrics, clock }: Runtime): LogRequest {
   const throttle = createLogThrottle(clock, (error, leftOut) =>
     log.info(
       'Further requests were refused for the same reason in the last minute; LOG_LEVEL=debug shows all of them.',

@@ -27,7 +27,7 @@ interface Route {
   readonly isForAllOrigins: boolean;
 }
 
-export interface Destination {
+export interface RequestDestination {
   /** Undefined for pages, and for unknown paths. */
   readonly route: Route | undefined;
   /** Value of the metrics' label `route`: from a fixed set, whatever callers ask for. */
@@ -37,7 +37,7 @@ export interface Destination {
 }
 
 interface ParameterizedDestination {
-  readonly destination: Destination;
+  readonly destination: RequestDestination;
   /** What stands before the parameter, and behind it. */
   readonly start: string;
   readonly end: string;
@@ -45,7 +45,7 @@ interface ParameterizedDestination {
 }
 
 export interface Router {
-  findDestination(request: GatewayRequest): Destination;
+  findDestination(request: GatewayRequest): RequestDestination;
   hasEndpoint(path: string): boolean;
   /** Whether the path is served also while all connections are busy. */
   isServedWhenBusy(path: string): boolean;
@@ -56,14 +56,14 @@ export interface Router {
    *
    * @throws GatewayError `method_not_allowed`, `bad_request` or `not_found`.
    */
-  servePage(request: GatewayRequest, destination: Destination): Promise<Reply>;
+  servePage(request: GatewayRequest, destination: RequestDestination): Promise<Reply>;
   /** In place of an error, for a person who opened the address of an MCP endpoint; undefined for programs. */
   findFrontPage(request: GatewayRequest, error: GatewayError): Reply | undefined;
 }
 
 export function createRouter(endpoints: readonly Endpoint[], site: Site): Router {
   const compressPage = createCompressPage();
-  const destinations = new Map<string, Destination>();
+  const destinations = new Map<string, RequestDestination>();
   /** Those that end in a parameter, by what stands before it. */
   const parameterized = new Map<string, ParameterizedDestination>();
   /** Those with something behind it, by their paths. */
@@ -81,7 +81,7 @@ export function createRouter(endpoints: readonly Endpoint[], site: Site): Router
     else enclosed.set(path, found);
   }
 
-  function findParameterized(path: string): Destination | undefined {
+  function findParameterized(path: string): RequestDestination | undefined {
     const at = path.lastIndexOf('/') + 1;
     const found = parameterized.get(path.slice(0, at));
     if (found?.hasParameter(path.slice(at))) return found.destination;
@@ -136,7 +136,7 @@ function isBrowserByMistake(request: GatewayRequest): boolean {
   );
 }
 
-const NOWHERE: Destination = { route: undefined, label: 'unmatched', page: undefined };
+const NOWHERE: RequestDestination = { route: undefined, label: 'unmatched', page: undefined };
 
 /** @throws GatewayError `method_not_allowed`. HEAD is GET without a body. */
 export function findEndpoint({ endpoints, allow }: Route, method: string): Endpoint {

@@ -2,6 +2,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Reply } from '../endpoint/message.ts';
 import { createTurnEnd } from '../platform/turn-end.ts';
+import type { Runtime } from '../runtime/runtime.ts';
 import type { Connection } from './connection.ts';
 import type { ConnectionTable } from './connection-table.ts';
 import type { HeaderList } from './reply-headers.ts';
@@ -13,11 +14,7 @@ import {
   SLICE_BYTES,
   writeSlices,
 } from './reply-writer.ts';
-import { createSendStream, type OnStreamEnd, type SendStreamDeps } from './send-stream.ts';
-
-export interface SendReplyDeps extends Omit<SendStreamDeps, 'memory'> {
-  readonly connections: ConnectionTable;
-}
+import { createSendStream, type OnStreamEnd } from './send-stream.ts';
 
 /** Sends a reply with these headers, to which it adds those that only the transport knows. */
 export type SendReply = (
@@ -25,19 +22,17 @@ export type SendReply = (
   res: ServerResponse,
   reply: Reply,
   headers: HeaderList,
-  how?: SendOptions,
+  how?: {
+    /** Unauthenticated unless given. */
+    readonly owner?: ReplyOwner | undefined;
+    /** Of a stream. */
+    readonly onStreamEnd?: OnStreamEnd;
+  },
 ) => void;
 
-interface SendOptions {
-  /** Unauthenticated unless given. */
-  readonly owner?: ReplyOwner | undefined;
-  /** Of a stream. */
-  readonly onStreamEnd?: OnStreamEnd;
-}
-
-export function createSendReply({ connections, ...deps }: SendReplyDeps): SendReply {
-  const memory = createReplyMemory(deps.clock);
-  const sendStream = createSendStream({ ...deps, memory });
+export function createSendReply(runtime: Runtime, connections: ConnectionTable): SendReply {
+  const memory = createReplyMemory(runtime.clock);
+  const sendStream = createSendStream(runtime, memory);
 
   return function sendReply(
     req,

@@ -1,10 +1,10 @@
 // Event streams to bytes, piece by piece for as long as they last.
 import type { ServerResponse } from 'node:http';
 import type { ReplyStream } from '../endpoint/message.ts';
-import type { Clock } from '../platform/clock.ts';
 import type { Log } from '../platform/log.ts';
 import { SharedTimer, type Wait } from '../platform/shared-timer.ts';
 import { KEEP_ALIVE } from '../platform/sse.ts';
+import type { Runtime } from '../runtime/runtime.ts';
 import type { HeaderList } from './reply-headers.ts';
 import {
   type CountedReply,
@@ -31,14 +31,6 @@ export type OnStreamEnd = (failure?: { readonly cause: unknown }) => void;
 
 export type SendStream = (res: ServerResponse, reply: StreamedReply) => void;
 
-export interface SendStreamDeps {
-  readonly memory: ReplyMemory;
-  /** Proxies cut what is silent. */
-  readonly streamKeepaliveMs: number;
-  readonly clock: Clock;
-  readonly log: Log;
-}
-
 /** What all streams have in common. */
 interface StreamSurroundings {
   readonly memory: ReplyMemory;
@@ -46,8 +38,9 @@ interface StreamSurroundings {
   readonly log: Log;
 }
 
-export function createSendStream(deps: SendStreamDeps): SendStream {
-  const { memory, streamKeepaliveMs, clock, log } = deps;
+export function createSendStream({ config, clock, log }: Runtime, memory: ReplyMemory): SendStream {
+  // Proxies cut what is silent.
+  const { streamKeepaliveMs } = config.http;
   const silences = new SharedTimer<StreamSending>(clock, streamKeepaliveMs, (sending) =>
     sending.breakSilence(),
   );

@@ -1,31 +1,20 @@
 // The one file that creates a server of node:http: its limits and time-outs, and the drain.
 import type { Server } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
-import type { HttpConfig } from '../config/groups/http.ts';
-import type { ReplyHeaders } from '../endpoint/message.ts';
 import { GatewayError } from '../errors/gateway-error.ts';
-import type { Clock } from '../platform/clock.ts';
+import type { Runtime } from '../runtime/runtime.ts';
 import { DISCARD_MS } from './connection.ts';
 import { type ConnectionTable, createConnectionTable } from './connection-table.ts';
 import { createOverload } from './overload.ts';
-import { serializeTransportError } from './reply-headers.ts';
+import { createSecurityHeaders, serializeTransportError } from './reply-headers.ts';
 import {
   createRequestHandler,
   type RequestHandler,
-  type RequestHandlerDeps,
+  type RequestService,
 } from './request-handler.ts';
-import type { RunQueue } from './run-queue.ts';
 
 /** An `import` would have Node (from 22) load its WebSocket and `fetch`, whose names this module has, too: 30 ms of a start. */
 const { createServer } = process.getBuiltinModule('node:http');
-
-export interface HttpServerDeps
-  extends Omit<RequestHandlerDeps, 'connections' | 'overload'>,
-    Pick<HttpConfig, 'maxConnections'> {
-  readonly runQueue: RunQueue;
-  /** Bytes of a request's header section; more is 431. */
-  readonly maxHeaderBytes: number;
-}
 
 export interface HttpServer {
   /** Serves one request; for tests that inject requests without a socket. */
@@ -48,13 +37,17 @@ const MAX_TURNS = 100;
 /** How long a connection that brought no request yet may still bring one when the service closes. */
 const FIRST_REQUEST_MS = 1000;
 
-export function createHttpServer(deps: HttpServerDeps): HttpServer {
-  const { securityHeaders, maxConnections, maxHeaderBytes, runQueue, clock, log } = deps;
-  const connections = createConnectionTable({ maxConnections, clock, log });
-  const overload = createOverload({ runQueue, clock, log });
-  const handler = createRequestHandler({ ...deps, connections, overload });
-  const server = createNodeServer(handler, maxHeaderBytes);
-  server.on('clientError', createMalformedRequestHandler({ connections, securityHeaders, clock }));
+/** What a header section may have beside the token; more is 431. */
+const OTHER_HEADERS_BYTES = 16_384;
+
+export function createHttpServer(runtime: Runtime, service: RequestService): HttpServer {
+  const { config, clock } = runtime;
+  const { runQueue } = service;
+  const connections = createConnectionTable(runtime);
+  const overload = createOverload(runtime, runQueue);
+  const handler = createRequestHandler(runtime, service, connections, overload);
+  const server = createNodeServer(handler, config.http.maxTokenBytes + OTHER_HEADERS_BYTES);
+  server.on('clientError', createMalformedRequestHandler(runtime, connections));
   server.on('connection', connections.open);
   server.on('connection', runQueue.noteConnection);
 
@@ -130,18 +123,15 @@ const listen = (server: Server, port: number, host: string): Promise<AddressInfo
 
 // What node:http could not parse, or did not get in time, and so never made a request of.
 
-interface MalformedRequestDeps {
-  readonly connections: ConnectionTable;
-  readonly securityHeaders: ReplyHeaders;
-  readonly clock: Clock;
-}
-
 /** For the event `clientError`. */
 type MalformedRequestHandler = (error: NodeJS.ErrnoException, socket: Socket) => void;
 
 /** Replies, where no other reply is owed, and closes the connection. */
-function createMalformedRequestHandler(deps: MalformedRequestDeps): MalformedRequestHandler {
-  const { connections, securityHeaders, clock } = deps;
+function createMalformedRequestHandler(
+  { config, clock }: Runtime,
+  connections: ConnectionTable,
+): MalformedRequestHandler {
+  const securityHeaders = createSecurityHeaders(config.server);
 
   return function handleMalformedRequest({ code }, socket) {
     const connection = connections.get(socket);

@@ -2,31 +2,25 @@
 // codes, states and tokens.
 
 import type { Endpoint } from '../endpoint/endpoint.ts';
-import type { GatewayRequest } from '../endpoint/message.ts';
 import { truncateForLog } from '../platform/log.ts';
-import type { RequestTrace, Span, TraceParent, Tracing } from '../telemetry/tracing/tracing.ts';
+import { readTraceContext } from '../telemetry/tracing/trace-context.ts';
+import type { RequestTrace, Span, Tracing } from '../telemetry/tracing/tracing.ts';
 import type { Pipeline, RoutedReply } from './pipeline.ts';
 import { type LoggedRequest, type LogRequest, toKnownMethod } from './request-handler.ts';
 import type { RunQueue } from './run-queue.ts';
 
-interface TraceRequestsOptions {
-  readonly tracing: Tracing;
-  /** What the headers say of the caller's trace. */
-  readParent(request: GatewayRequest): TraceParent;
-  /** They come every few seconds, and would fill the traces of a quiet gateway. */
-  isProbe(path: string): boolean;
-}
-
-interface TracedParts {
+interface TracedService {
   readonly runPipeline: Pipeline;
   readonly logRequest: LogRequest;
 }
 
 /** The span of a request ends when its reply has been sent. Probes have none, and so nothing below one. */
 export function traceRequests(
-  { runPipeline, logRequest }: TracedParts,
-  { tracing, readParent, isProbe }: TraceRequestsOptions,
-): TracedParts {
+  { runPipeline, logRequest }: TracedService,
+  tracing: Tracing,
+  /** They come every few seconds, and would fill the traces of a quiet gateway. */
+  isProbe: (path: string) => boolean,
+): TracedService {
   /** Some replies are the same object for many requests. Apart from the request, which is not kept while it runs. */
   const keepTrace = (trace: RequestTrace) => (answer: RoutedReply) => ({
     ...answer,
@@ -37,7 +31,7 @@ export function traceRequests(
     runPipeline(received) {
       const { request } = received;
       if (isProbe(request.path)) return runPipeline(received);
-      const trace = tracing.startRequest(readParent(request));
+      const trace = tracing.startRequest(readTraceContext(request.headers));
       const traced = { ...received, request: { ...request, trace } };
       const answer = runPipeline(traced);
       return answer instanceof Promise ? answer.then(keepTrace(trace)) : keepTrace(trace)(answer);

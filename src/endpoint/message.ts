@@ -222,10 +222,3 @@ export function readClaimedClient(claims: JsonObject): string | undefined {
   }
   return undefined;
 }
-
-/** The same of a caller, who may have no token. */
-export const findClaimedClient = ({
-  user,
-}: {
-  readonly user: UserContext | undefined;
-}): string | undefined => user && readClaimedClient(user.claims);

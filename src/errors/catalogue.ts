@@ -580,9 +580,6 @@ export const catalogue = {
   gateway_request_refused: defineMisconfiguration(
     "The gateway is misconfigured; this is not the user's fault. The identity provider rejected the gateway's request.",
   ),
-  unusable_access_token: defineMisconfiguration(
-    "The gateway is misconfigured; this is not the user's fault. The gateway would not accept the identity provider's access token.",
-  ),
   unusable_id_token: defineMisconfiguration(
     "The gateway is misconfigured; this is not the user's fault. The gateway would not accept the identity provider's ID token.",
   ),

@@ -10,57 +10,57 @@ import type { Config } from '../config/config.ts';
 import { ConfigError, formatProblem } from '../config/problem.ts';
 import { createServerUrls } from '../config/server-urls.ts';
 import { logListening, logStartWarnings } from '../config/start-log.ts';
+import { createConnections } from '../connections/create-connections.ts';
 import { createTransport } from '../edge/create-transport.ts';
-import { createLimiter, createUnlimitedLimiter } from '../edge/limits/limiter.ts';
+import { createLimiter } from '../edge/limits/limiter.ts';
 import { getOriginalToken, type UserContext } from '../endpoint/message.ts';
 import { openOwnTokens } from '../grants/open-grants.ts';
 import type { Catalog } from '../mcp/catalog/catalog.ts';
-import { serveOwnCatalog } from '../mcp/catalog/served-catalog.ts';
+import { listTools, serveOwnCatalog } from '../mcp/catalog/own-catalog.ts';
 import { createMcp } from '../mcp/mcp.ts';
+import { openBroker } from '../oauth/broker/open-broker.ts';
 import { findMachineClientProblems } from '../oauth/client-authentication/machine-client-problems.ts';
 import { createAuthorizationEndpoints } from '../oauth/create-authorization.ts';
-import { openGatewayTokens } from '../oauth/gateway-tokens/open-gateway-tokens.ts';
 import { createCheckTokenUser } from '../oauth/identity/login-policy.ts';
-import { createLoginFailures } from '../oauth/login-failures.ts';
-import { createPeople, createPersonIndex } from '../operations/admin/people.ts';
-import { createRecentCallers } from '../operations/admin/recent-callers.ts';
+import { createApprovalPanels } from '../operations/admin/approval-panels.ts';
+import { createConnectionPanels } from '../operations/admin/connection-panels.ts';
+import { createGrantPanels } from '../operations/admin/grant-panels.ts';
+import { createLockPanels } from '../operations/admin/lock-panels.ts';
+import { createServerPanels } from '../operations/admin/server-panels.ts';
+import { createServicePanels } from '../operations/admin/service-panels.ts';
+import { createSessionPanels } from '../operations/admin/session-panels.ts';
 import {
   createOperatorEndpoints,
-  createSealPerson,
   noteRefusals,
+  openOperatorsNotes,
 } from '../operations/create-admin.ts';
 import { createHealthEndpoints, createMetricsEndpoints } from '../operations/endpoints.ts';
-import { type Clock, pause, systemClock } from '../platform/clock.ts';
+import { type Clock, pause } from '../platform/clock.ts';
 import type { Fetch } from '../platform/fetch-with-limits.ts';
-import { createLog, type Log } from '../platform/log.ts';
-import { openOutboundNetwork } from '../platform/outbound/outbound-network.ts';
+import type { Log } from '../platform/log.ts';
 import type { Network } from '../platform/outbound/public-network.ts';
-import { PACKAGE_NAME, PACKAGE_VERSION } from '../platform/own-files.ts';
-import { findAskProblems } from '../policy/approvals/ask-problems.ts';
+import { findAskProblems } from '../policy/approvals/approvals.ts';
+import { joinPolicies } from '../policy/policy.ts';
 import { createClientOf } from '../policy/rules/client-of.ts';
 import { describeNamed } from '../policy/rules/named-facts.ts';
+import { openRuntime } from '../runtime/runtime.ts';
 import { createLogo } from '../site/logo.ts';
-import { createServerCardEndpoints } from '../site/server-card-endpoints.ts';
-import { instrumentStore } from '../store/observe-store.ts';
-import { openStore } from '../store/open.ts';
-import { createLoginSeal, createReplicaSeal } from '../store/seal/secrets.ts';
+import { openSite } from '../site/open-site.ts';
+import { createServerCardEndpoints } from '../site/server-card.ts';
 import type { Store } from '../store/store.ts';
-import { type Metrics, noMetrics } from '../telemetry/metrics/metrics.ts';
+import type { Metrics } from '../telemetry/metrics/metrics.ts';
 import type { IdlePattern } from '../upstreams/catalog/idle-patterns.ts';
 import type { Setup } from '../upstreams/catalog/plan.ts';
 import type { ServerFacts } from '../upstreams/catalog/upstream-catalogs.ts';
 import type {
   GatewayUpstreams,
   openUpstreams as OpenUpstreams,
-  UpstreamParts,
+  UpstreamPorts,
 } from '../upstreams/create-upstreams.ts';
 import type { Lock } from '../upstreams/lock/lock.ts';
 import type { StoredLock } from '../upstreams/lock/lock-file.ts';
 import { openApprovals } from './approvals.ts';
 import type { GatewayFile } from './configuration/gateway-file.ts';
-import { openConnections } from './connections.ts';
-import { openObservation } from './observation.ts';
-import { createPublicSite } from './site.ts';
 
 /** Dependencies of a gateway; defaults are used for those left out. */
 export interface Deps {
@@ -79,7 +79,7 @@ export interface Deps {
   /** How operators can type `postern lock` where this gateway was started; just so unless given. */
   readonly lockCommand: string;
   /** What programs behind the gateway get PATH, HOME, USER, LANG and TMPDIR of; nothing unless given. */
-  readonly environment: UpstreamParts['environment'];
+  readonly environment: UpstreamPorts['environment'];
   /** What is counted; nothing is with `METRICS_ENABLED=false`. */
   readonly metrics: Metrics;
   /** By which client ID metadata documents are fetched; that they can be is not checked then. */
@@ -136,33 +136,19 @@ export async function createGateway(
   if (overrides.file !== undefined) checkFile(overrides.file, config);
   const machineClients = createMachineClients(overrides.file?.clients);
   const logo = await createLogo(config.site.logo, config.server.baseUrl);
-  const { metricsEnabled: hasMetrics, environment, displayName } = config.server;
-  const clock = overrides.clock ?? systemClock;
-  const log =
-    overrides.log ?? createLog(config.server.logLevel, { format: config.server.logFormat });
-  const outbound = openOutboundNetwork({ outbound: config.outbound });
-  const ownCatalog = serveOwnCatalog(overrides.catalog ?? builtInCatalog, { clock, log });
-  const metrics = hasMetrics ? (overrides.metrics ?? (await createMetrics())) : noMetrics;
-  const observation = await openObservation(config, {
-    clock,
-    log,
-    metrics,
+  const runtime = await openRuntime(config, {
+    ...overrides,
     hasOwnTools: overrides.catalog !== undefined,
   });
-  const { audit, tracing, getTraceId } = observation;
-  const fetch = observation.traceFetch(overrides.fetch ?? outbound.fetch);
-  const opened = overrides.store ?? (await openStore(config, { clock, log }));
-  const measured = hasMetrics ? instrumentStore(opened, metrics, clock) : opened;
-  const store = observation.traceStore(measured);
+  const { clock, log, metrics, audit, tracing, fetch, outbound, store, loginSeal } = runtime;
+  const ownCatalog = serveOwnCatalog(overrides.catalog ?? builtInCatalog, runtime);
   /** Its folder can be used again at once. */
   async function closeStore(error: unknown): Promise<never> {
-    await store.close();
+    await runtime.close().catch(() => {});
     throw error;
   }
-  const loginSeal = await createLoginSeal(config.oauth.stateSecret).catch(closeStore);
   logStartWarnings(config, log);
 
-  const getSeal = createReplicaSeal(config.mcp.sessions.keyPrefix, { store, clock, loginSeal });
   let upstreams: GatewayUpstreams | undefined;
   /** What there is at `/mcp/<name>`: servers and views. */
   const namedPaths = {
@@ -174,49 +160,27 @@ export async function createGateway(
     config.auth.required ? config.auth.provider.audience : config.oauth.provider?.audience,
     namedPaths.has,
   );
-  const loginFailures =
-    config.admin.groups.length > 0 ? createLoginFailures({ store, clock, log }) : undefined;
-  const people = loginFailures && createPeople(getSeal);
-  const personIndex = loginFailures && createPersonIndex({ store, getSeal });
-  const recentCallers = people && createRecentCallers({ store, people, clock, log });
-  const ownTokens = openOwnTokens(config, { store, seal: loginSeal, clock, log, metrics });
-  const { metadata, keySet, auth } = createProviderAccess(config, {
-    ownTokens:
-      ownTokens &&
-      openOwnTokenAccess(config, ownTokens, machineClients, createCheckTokenUser, clock),
-    onRefusal: loginFailures && noteRefusals(loginFailures.note),
-    isServer: namedPaths.has,
+  const notes = openOperatorsNotes(runtime);
+  const ownTokens = openOwnTokens(runtime);
+  const { metadata, keySet, auth } = createProviderAccess(runtime, namedPaths.has, {
     isServerAudience: serverUrls.isAudience,
-    fetch,
-    clock,
-    log,
-    metrics,
+    onRefusal: notes && noteRefusals(notes.loginFailures.note),
+    ownTokens:
+      ownTokens && openOwnTokenAccess(runtime, ownTokens, machineClients, createCheckTokenUser),
     keySet: overrides.keySet,
   });
   const listConnectionServers = () =>
     connections === undefined ? [] : (upstreams?.listConnectionServers() ?? []);
-  const connections = openConnections(config, {
-    store,
-    seal: loginSeal,
-    fetch,
-    network: overrides.network,
-    tunnel: outbound.openTunnel,
-    listServers: listConnectionServers,
-    clock,
-    log,
-    metrics,
-    audit,
-  });
-  const gatewayTokens =
+  const connections = createConnections(runtime, listConnectionServers);
+  const broker =
     ownTokens &&
-    openGatewayTokens(config, {
+    openBroker(config, {
       ownTokens,
       metadata,
       keySet,
       records: { store, seal: loginSeal, tracing },
-      serverUrls,
       machineClients,
-      connections: connections?.parts.connections,
+      connections: connections?.connections,
       listNamedClaims: () => [
         ...(config.admin.groups.length > 0 ? ['groups'] : []),
         ...(upstreams?.listNamedClaims() ?? []),
@@ -226,82 +190,50 @@ export async function createGateway(
       log,
       metrics,
     });
-  const getProviderToken = gatewayTokens?.renewal.getProviderToken ?? getOriginalToken;
-  // A rule looks at it, a server is told it, or the audit log has it.
-  const needsClients = () => audit !== undefined || upstreams?.needsClients() === true;
-  const clientOf = createClientOf({
-    store,
-    ownClientId: config.oauth.mode === 'broker' ? config.oauth.providerClient.id : undefined,
-    isNeeded: needsClients,
-    clock,
-    log,
-  });
+  const getProviderToken = broker?.renewal.getProviderToken ?? getOriginalToken;
+  const clientOf = createClientOf(
+    config.oauth.mode === 'broker' ? config.oauth.providerClient.id : undefined,
+  );
   upstreams =
     overrides.file === undefined
       ? undefined
       : await openUpstreams(
-          config,
+          runtime,
           { file: overrides.file, lock: overrides.lock },
           {
             builtIn: ownCatalog,
             environment: overrides.environment ?? {},
-            store,
-            getSeal,
             getProviderToken,
             findClientId: clientOf,
-            connections: connections?.parts,
-            fetch,
+            connections,
             metadata,
-            clock,
-            log,
-            metrics,
-            tracing,
             storedLock: overrides.storedLock,
           },
         ).catch(closeStore);
   const describeUser = (user: UserContext) =>
     upstreams && describeNamed(user, upstreams.getNamedFacts());
   const getGuards = () => upstreams?.getGuards();
-  const approvals = openApprovals(config, {
-    getGuards,
-    store,
-    getSeal,
-    clock,
-    log,
-    metrics,
-    audit,
-  });
-  const mcp = createMcp(config.mcp, {
-    catalogs: upstreams?.catalogs ?? { all: ownCatalog, findNamed: () => undefined },
-    policies: upstreams?.catalogs.policies,
-    getGuards,
-    askFirst: approvals.askFirst,
-    service: { name: PACKAGE_NAME, version: PACKAGE_VERSION, displayName, environment },
-    store,
-    getSeal,
-    clock,
-    metrics,
-    log,
-    getChallenge: auth.getChallenge,
-    isTraced: tracing !== undefined,
-    audit,
-    describeUser: config.audit.claims ? describeUser : undefined,
-    findClientId: clientOf,
-    getProviderToken,
-    sealPerson: people && personIndex && createSealPerson(people, personIndex),
-    defaultIssuer: config.oauth.provider?.issuer,
-    noteStatelessUser: recentCallers?.note,
-    endedGrants: ownTokens?.endedGrants,
-    maxConnections: config.http.maxConnections,
-  });
+  const approvals = openApprovals(runtime, getGuards);
+  const { judge } = upstreams?.catalogs.policies ?? joinPolicies([]);
+  const mcp = createMcp(
+    runtime,
+    upstreams?.catalogs ?? { all: ownCatalog, findNamed: () => undefined },
+    { judge, getGuards, askFirst: approvals.askFirst },
+    {
+      findClientId: clientOf,
+      getProviderToken,
+      getChallenge: auth.getChallenge,
+      describeUser,
+      sealPerson: notes?.sealPerson,
+      noteStatelessUser: notes?.recentCallers.note,
+      endedGrants: ownTokens?.endedGrants,
+    },
+  );
 
-  const site = createPublicSite(config, {
-    logo,
-    catalog: upstreams?.catalogs.all ?? ownCatalog,
+  const catalog = upstreams?.catalogs.all ?? ownCatalog;
+  const site = openSite(runtime, logo, () => listTools(catalog), {
     hasConnections: () => listConnectionServers().length > 0,
     hasPaths: upstreams !== undefined,
-    clock,
-    log,
   });
   const authorization = createAuthorizationEndpoints(config, {
     store,
@@ -314,53 +246,35 @@ export async function createGateway(
     verifyToken: auth.verifyToken,
     serverUrls,
     namedPaths,
-    network: overrides.network,
-    needsClients,
+    outbound,
     getPublicTools: site.getPublicTools,
-    tunnel: outbound.openTunnel,
     audit,
     tracing,
-    getTraceId,
-    noteFailure: loginFailures?.note,
-    gatewayTokens,
+    noteFailure: notes?.loginFailures.note,
+    broker,
     callApprovals: approvals.approvals,
-    connections: connections?.parts,
+    connections,
     listConnectionServers,
     machineClients,
   });
-  const limiter = config.limits.enabled
-    ? createLimiter(config.limits.groups, { store, clock, metrics, log })
-    : createUnlimitedLimiter(store);
+  const limiter = createLimiter(runtime);
+  const grants = ownTokens?.grants;
+  const operatedGrants = grants && broker && { grants, ...broker };
+  const { describeKeySet } = auth;
   const operatorEndpoints =
-    loginFailures && people && personIndex && recentCallers
-      ? createOperatorEndpoints(config, {
-          store,
-          clock,
-          audit,
-          getTraceId,
-          clientOf,
-          loginFailures,
-          people,
-          personIndex,
-          recentCallers,
-          limiter,
-          describeKeySet: auth.describeKeySet,
-          endSession: mcp.endSession,
-          grants: ownTokens?.grants,
-          connections: connections?.operated,
-          endGrant: gatewayTokens?.endGrant,
-          endSelectedGrants: gatewayTokens?.endSelectedGrants,
-          callApprovals: approvals.approvals,
-          listServers: () => upstreams?.listServers() ?? [],
-          listGuards: () => upstreams?.getGuards()?.listGuards() ?? [],
-          findIdlePatterns: () => upstreams?.findIdlePatterns() ?? [],
-          listServerTools: (name, part) => upstreams?.listServerTools(name, part),
-          listLockDifferences: (part) => upstreams?.listLockDifferences(part),
-          lockApproval: upstreams?.lockApproval,
-          measureLists: async () => (await upstreams?.measureLists()) ?? [],
-          previewAccess: upstreams?.previewAccess,
-          lockCommand: overrides.lockCommand ?? 'postern lock',
-        })
+    notes && describeKeySet
+      ? createOperatorEndpoints(runtime, clientOf, [
+          ...createSessionPanels(runtime, notes, mcp.endSession),
+          ...createGrantPanels(notes, operatedGrants),
+          ...createConnectionPanels(notes, connections?.operated, grants),
+          ...createServicePanels(runtime, notes.loginFailures, limiter, {
+            issuer: notes.issuers.issuer,
+            describe: describeKeySet,
+          }),
+          ...createServerPanels(upstreams),
+          ...createLockPanels(runtime, upstreams, overrides.lockCommand ?? 'postern lock'),
+          ...createApprovalPanels(approvals.approvals),
+        ])
       : [];
 
   /** It cannot listen, so that there is nobody to serve on for. */
@@ -379,7 +293,7 @@ export async function createGateway(
     ...authorization.endpoints,
     ...(upstreams?.endpoints ?? []),
     ...createHealthEndpoints(readinessChecks, () => isShuttingDown),
-    ...(hasMetrics
+    ...(config.server.metricsEnabled
       ? createMetricsEndpoints(metrics, {
           countSessions: mcp.countSessions,
           countConnections: connections?.count ?? (async () => []),
@@ -389,19 +303,14 @@ export async function createGateway(
     ...site.endpoints,
     ...createServerCardEndpoints(config, namedPaths),
   ];
-  const server = createTransport(config, {
-    endpoints,
-    corsHeaders: mcp.corsHeaders,
+  const checks = {
     authenticate: auth.authenticate,
     noteRefusedToken: authorization.noteRefusedToken,
     reload: auth.reload,
     getChallenge: auth.getChallenge,
     limiter,
-    clock,
-    metrics,
-    log,
-    tracing,
-  });
+  };
+  const server = createTransport(runtime, endpoints, checks, mcp.corsHeaders);
 
   authorization.start();
   return {
@@ -438,30 +347,14 @@ export async function createGateway(
       await upstreams?.close(0);
       mcp.close();
       ownTokens?.close();
-      gatewayTokens?.close();
+      broker?.close();
       connections?.close();
       approvals.close();
       auth.close();
       authorization.close();
-      outbound.close();
-      try {
-        await closeInTime('store', store.close(), clock);
-      } finally {
-        await closeInTime('audit log or the exporter of traces', observation.close(), clock);
-      }
+      await runtime.close();
     },
   };
-}
-
-/** Milliseconds for the store, and for what is written last: with what is in flight less than the time that containers are given. */
-const CLOSE_MS = 2000;
-
-/** @throws Error with the name of the part that takes longer. */
-async function closeInTime(part: string, closing: Promise<void>, clock: Clock): Promise<void> {
-  const tooLate = pause(clock, CLOSE_MS).then(() => {
-    throw new Error(`The ${part} did not close within ${CLOSE_MS / 1000} s`);
-  });
-  await Promise.race([closing, tooLate]);
 }
 
 /** @throws ConfigError with all that the file needs and the settings lack. */
@@ -478,9 +371,3 @@ const openUpstreams: typeof OpenUpstreams = async (...args) => {
   const upstreams = await import('../upstreams/create-upstreams.ts');
   return upstreams.openUpstreams(...args);
 };
-
-/** Loaded where it is used, as the store's driver is. */
-async function createMetrics(): Promise<Metrics> {
-  const { createPrometheusMetrics } = await import('../telemetry/metrics/prometheus.ts');
-  return createPrometheusMetrics();
-}

@@ -1,9 +1,8 @@
 // §5.11: that a grant has ended, told to all replicas: what its client has open ends with it. Calls that begin later need
 // none of this, since each asks the store.
 import { createExpiringMap } from '../platform/bounded-map.ts';
-import type { Clock } from '../platform/clock.ts';
 import { isObject } from '../platform/json.ts';
-import type { Log } from '../platform/log.ts';
+import type { Runtime } from '../runtime/runtime.ts';
 import type { Replicas } from '../store/replicas/replicas.ts';
 
 export interface EndedGrants {
@@ -21,17 +20,14 @@ export interface EndedGrantMessage {
 export const isEndedGrantMessage = (value: unknown): value is EndedGrantMessage =>
   isObject(value) && typeof value.grantId === 'string';
 
-export interface EndedGrantsDeps {
-  readonly replicas: Pick<Replicas<EndedGrantMessage>, 'send' | 'listen'>;
-  readonly clock: Clock;
-  readonly log: Log;
-}
-
 /** Longer than it takes from the look at the store until a stream is open. */
 const REMEMBERED_MS = 60_000;
 const MAX_REMEMBERED = 10_000;
 
-export function createEndedGrants({ replicas, clock, log }: EndedGrantsDeps): EndedGrants {
+export function createEndedGrants(
+  { clock, log }: Pick<Runtime, 'clock' | 'log'>,
+  replicas: Pick<Replicas<EndedGrantMessage>, 'send' | 'listen'>,
+): EndedGrants {
   const recent = createExpiringMap<true>(MAX_REMEMBERED, clock.monotonic);
   replicas.listen(({ grantId }) => recent.set(grantId, true, clock.monotonic() + REMEMBERED_MS));
 

@@ -1,12 +1,11 @@
 // §5.11: grants in the store, sealed, so that a token of any replica's holds at every other, and ends at all of them.
 import { randomBytes } from 'node:crypto';
 import { createBoundedMap } from '../platform/bounded-map.ts';
-import type { Clock } from '../platform/clock.ts';
+import type { Runtime } from '../runtime/runtime.ts';
 import { buildGrantKey, checkRecordVersion, RECORD_VERSION } from '../store/keys.ts';
 import type { Page, PageRequest } from '../store/page.ts';
 import type { Seal } from '../store/seal/seal.ts';
-import { GRANT_VERSION_LENGTH, type KeyValue } from '../store/store.ts';
-import type { Metrics } from '../telemetry/metrics/metrics.ts';
+import { GRANT_VERSION_LENGTH } from '../store/store.ts';
 import type { EndedGrants } from './ended-grants.ts';
 import type { Grant, UserIdentity } from './grant.ts';
 import { computeAgeEnd, computeGrantEnd, type GrantLifetime } from './grant-end.ts';
@@ -55,22 +54,17 @@ export interface Grants {
 
 export type ChangeGrant = (grant: Grant) => Grant | undefined;
 
-export interface GrantsDeps {
-  readonly store: KeyValue;
-  readonly seal: Seal;
-  readonly endedGrants: Pick<EndedGrants, 'announce'>;
-  readonly clock: Clock;
-  readonly lifetime: GrantLifetime;
-  readonly metrics: Pick<Metrics, 'recordGrant'>;
-}
-
 /** More than anybody has clients; who has them makes room by what would end first. */
 const MAX_USER_GRANTS = 1000;
 /** Grants that were read or written lately: the same text need not be opened again. Claims have 16 KiB at most. */
 const MAX_OPENED = 1000;
 
-export function createGrants(deps: GrantsDeps): Grants {
-  const { store, seal, endedGrants, clock, lifetime, metrics } = deps;
+export function createGrants(
+  { store, clock, metrics }: Pick<Runtime, 'store' | 'clock' | 'metrics'>,
+  seal: Seal,
+  endedGrants: Pick<EndedGrants, 'announce'>,
+  lifetime: GrantLifetime,
+): Grants {
   const listedLifetime = {
     ...lifetime,
     idleSeconds: lifetime.idleSeconds * (1 + LISTED_RESERVE),

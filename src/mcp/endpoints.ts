@@ -1,7 +1,7 @@
 // §4.1, §4.4, §4.5: the endpoints of /mcp. Here messages become values of the protocol, and
 // values replies.
 
-import { addChallenge, type GetChallenge } from '../auth/bearer.ts';
+import { addChallenge } from '../auth/bearer.ts';
 import type { Endpoint, JudgedCall, ProtectedCall } from '../endpoint/endpoint.ts';
 import {
   type GatewayRequest,
@@ -15,17 +15,13 @@ import { fail } from '../errors/gateway-error.ts';
 import { truncateForLog } from '../platform/log.ts';
 import { EVENT_STREAM_HEADERS } from '../platform/sse.ts';
 import { stripUri } from '../platform/strip-uri.ts';
-import {
-  type JsonRpcMessage,
-  parseMessage,
-  type RequestId,
-  readTraceId,
-} from '../protocol/json-rpc.ts';
+import { type JsonRpcMessage, parseMessage, type RequestId } from '../protocol/json-rpc.ts';
 import { checkVersionHeader, detectEra, type Era } from '../protocol/revisions.ts';
 import type { SessionLookup } from '../store/store.ts';
+import { readTraceId } from '../telemetry/tracing/trace-context.ts';
 import {
   Call,
-  type CallObserver,
+  type Callers,
   type CallRecord,
   createCallRecord,
   type EraHandler,
@@ -39,29 +35,17 @@ import {
   toErrorResponse,
 } from './calls/outcome.ts';
 import type { Catalogs, ServedCatalog } from './catalog/served-catalog.ts';
-import type { Resumptions } from './session/resumptions.ts';
-import type { FindStreamOwner, SessionStreams } from './session/session-streams.ts';
-import type { Sessions } from './session/sessions.ts';
+import type { SessionServices } from './session/session-services.ts';
 import { acceptsEventStream } from './streaming/response-stream.ts';
 
-export interface McpEndpointsDeps {
-  readonly catalogs: Catalogs;
-  readonly observer: Required<CallObserver>;
-  readonly eras: Readonly<Record<Era, EraHandler>>;
-  readonly sessions: Sessions;
-  /** Undefined without `MCP_STREAMS`. */
-  readonly sessionStreams: SessionStreams | undefined;
-  readonly resumptions: Resumptions;
-  /** Nobody may come back to what a session had. */
-  endKeptStreams(sessionId: string): void;
-  readonly findStreamOwner: FindStreamOwner;
-  /** Headers of a 401 at a path; undefined when nobody has to log in. */
-  readonly getChallenge: GetChallenge | undefined;
-}
-
-export function createMcpEndpoints(deps: McpEndpointsDeps): readonly Endpoint[] {
-  const { catalogs, eras, sessions, sessionStreams, resumptions, findStreamOwner, observer } = deps;
-  const { getChallenge } = deps;
+export function createMcpEndpoints(
+  catalogs: Catalogs,
+  eras: Readonly<Record<Era, EraHandler>>,
+  services: SessionServices,
+  getChallenge: Callers['getChallenge'],
+): readonly Endpoint[] {
+  const { calls, sessions, sessionStreams, keptStreams, resumptions, findStreamOwner } = services;
+  const { observer } = calls;
   const hasStreams = sessionStreams !== undefined;
   /** A server or view may go between the look at the path and here. */
   const findCatalog = ({ path }: GatewayRequest): ServedCatalog =>
@@ -152,7 +136,7 @@ export function createMcpEndpoints(deps: McpEndpointsDeps): readonly Endpoint[] 
     if (!hasEnded) fail('session_to_end_not_found');
     const { caller } = await findStreamOwner(call, session);
     call.catalog.endSession(caller);
-    deps.endKeptStreams(session.sessionId);
+    keptStreams.endSession(session.sessionId);
     await sessionStreams?.end(session.sessionId);
     return { status: 204 };
   }
@@ -181,7 +165,7 @@ export function createMcpEndpoints(deps: McpEndpointsDeps): readonly Endpoint[] 
           lastEventId === undefined ? NEW_STREAM : resumptions.resume(record, lastEventId);
         if (resumed === undefined) return NOTHING_LEFT;
         if (resumed.kind === 'stream') return toReply(resumed, null, { expiresAt });
-        // Of a time with MCP_STREAMS: nothing more comes.
+        // From a time with MCP_STREAMS: nothing more comes.
         if (sessionStreams === undefined) return NOTHING_LEFT;
         const owner = await findStreamOwner({ user, catalog }, record);
         const earlier = resumed.kind === 'earlier' ? resumed : undefined;
@@ -208,7 +192,7 @@ export function createMcpEndpoints(deps: McpEndpointsDeps): readonly Endpoint[] 
 
 const NEW_STREAM = { kind: 'new' } as const;
 
-/** By which clients of event streams know that they need not come again (WHATWG HTML §9.2.3). */
+/** Tells clients of event streams that they need not come again (WHATWG HTML §9.2.3). */
 const NOTHING_LEFT: Reply = { status: 204 };
 
 /** The one place where a response becomes HTTP. */
@@ -272,7 +256,7 @@ type DescribeForLog = () => Readonly<Record<string, unknown>>;
 
 const describeNothing: DescribeForLog = () => ({});
 
-/** What a message is about, for the log: `tools/call` of `service_ping`. Keeps nothing else of the record. */
+/** Describes for the log what a message is about: `tools/call` of `service_ping`. Keeps nothing else of the record. */
 function createDescribe({ era, methodName, subject, trace }: CallRecord): DescribeForLog {
   return function describe() {
     if (methodName === undefined) return { era };

@@ -8,25 +8,23 @@ import type { ServerUrls } from '../config/server-urls.ts';
 import type { ConnectionServer } from '../connections/connection.ts';
 import type { ConnectionParts } from '../connections/connections.ts';
 import type { Endpoint } from '../endpoint/endpoint.ts';
-import type { GatewayRequest } from '../endpoint/message.ts';
 import type { NamedPaths } from '../endpoint/named-paths.ts';
 import type { Clock } from '../platform/clock.ts';
 import type { Fetch } from '../platform/fetch-with-limits.ts';
 import type { Log } from '../platform/log.ts';
-import type { OpenTunnel } from '../platform/outbound/outbound-network.ts';
-import { createPublicNetwork, type Network } from '../platform/outbound/public-network.ts';
-import type { Approvals as CallApprovals } from '../policy/approvals/approvals.ts';
-import type { GetPublicTools } from '../site/public-tools.ts';
+import type { CallApprovals } from '../policy/approvals/approvals.ts';
+import type { PublicNetworks } from '../runtime/runtime.ts';
+import type { GetPublicTools } from '../site/open-site.ts';
 import type { Seal } from '../store/seal/seal.ts';
 import { warnOfForeignSecrets } from '../store/seal/secrets.ts';
 import type { KeyValue } from '../store/store.ts';
 import type { Audit } from '../telemetry/audit/audit.ts';
 import type { Tracing } from '../telemetry/tracing/tracing.ts';
+import type { BrokerParts } from './broker/open-broker.ts';
 import { createClientDocuments } from './client-id-metadata/client-documents.ts';
 import { createDocumentOffer, createUncheckedOffer } from './client-id-metadata/document-offer.ts';
 import { createDiscoveryEndpoints, createServerMetadata } from './discovery.ts';
 import { createOAuthEndpoints } from './endpoints.ts';
-import type { GatewayTokensParts } from './gateway-tokens/open-gateway-tokens.ts';
 import type { NoteLoginFailure } from './login-failures.ts';
 import { createOAuth } from './oauth.ts';
 import { auditLogins, noteFailures, observeLogins } from './observe-logins.ts';
@@ -46,26 +44,21 @@ export interface AuthorizationParts {
   readonly serverUrls: ServerUrls;
   /** What there is at `/mcp/<name>`. */
   readonly namedPaths: NamedPaths;
-  /** In place of the public network. */
-  readonly network: Network | undefined;
-  readonly needsClients: () => boolean;
   /** Undefined where strangers see none. */
   readonly getPublicTools: GetPublicTools | undefined;
-  readonly tunnel: OpenTunnel;
+  readonly outbound: PublicNetworks;
   /** Undefined without `AUDIT_LOG`. */
   readonly audit: Audit | undefined;
   /** Undefined where nothing is traced. */
   readonly tracing: Tracing | undefined;
-  /** For OAUTH_TOKENS=gateway. */
-  readonly gatewayTokens?: GatewayTokensParts | undefined;
-  /** Likewise. */
+  /** For broker mode. */
+  readonly broker?: BrokerParts | undefined;
   /** Likewise: calls that users have to agree to (§27). */
   readonly callApprovals?: CallApprovals | undefined;
   readonly connections?: ConnectionParts | undefined;
   /** Those of the configuration file as it stands now, for which there are connections. */
   readonly listConnectionServers: () => readonly ConnectionServer[];
   readonly machineClients: Pick<MachineClients, 'list'>;
-  readonly getTraceId: (request: GatewayRequest) => string | undefined;
   /** Undefined without an operators' page. */
   readonly noteFailure: NoteLoginFailure | undefined;
 }
@@ -89,7 +82,7 @@ export function createAuthorizationEndpoints(
   const { baseUrl } = config.server;
   const { allowedHosts } = oauth.clientIdMetadata;
   const takesAssertions = oauth.mode === 'broker' && oauth.idJag.isEnabled;
-  const network = parts.network ?? createPublicNetwork({ clock, tunnel: parts.tunnel });
+  const network = parts.outbound.openPublicNetwork();
   const clientDocuments = createClientDocuments({
     allowedHosts,
     redirectUris: selectRedirectUriRules(oauth, baseUrl),
@@ -98,10 +91,9 @@ export function createAuthorizationEndpoints(
     log,
     network,
   });
-  const documentOffer =
-    parts.network === undefined
-      ? createDocumentOffer({ allowedHosts, network, clock, log })
-      : createUncheckedOffer(allowedHosts);
+  const documentOffer = parts.outbound.isPublic
+    ? createDocumentOffer({ allowedHosts, network, clock, log })
+    : createUncheckedOffer(allowedHosts);
   const handlers = createOAuth(config, {
     store,
     seal: loginSeal && warnOfForeignSecrets(loginSeal, { clock, log }),
@@ -111,11 +103,10 @@ export function createAuthorizationEndpoints(
     providerEndpoints: metadata && createProviderEndpoints(oauth.endpoints, metadata),
     inspectToken: parts.inspectToken,
     verifyToken: parts.verifyToken,
-    needsClients: parts.needsClients,
     getPublicTools: parts.getPublicTools,
     serverUrls: parts.serverUrls,
     tracing: parts.tracing,
-    gatewayTokens: parts.gatewayTokens,
+    broker: parts.broker,
     callApprovals: parts.callApprovals,
     connections: parts.connections,
     listConnectionServers: parts.listConnectionServers,
@@ -124,7 +115,7 @@ export function createAuthorizationEndpoints(
   });
   const { noteRefusal } = handlers.logins;
   const observers = [
-    ...(parts.audit ? [auditLogins(parts.audit, parts.getTraceId)] : []),
+    ...(parts.audit ? [auditLogins(parts.audit)] : []),
     ...(parts.noteFailure ? [noteFailures(parts.noteFailure)] : []),
   ];
   const metadataDocuments = createServerMetadata(

@@ -157,9 +157,7 @@ function buildServerMetadata(
 ) {
   const { provider, endpoints } = oauth;
   const isBroker = oauth.mode === 'broker';
-  const revokes =
-    endpoints.revocationUrl !== undefined ||
-    (isBroker && (oauth.tokens.kind === 'gateway' || document?.revocation_endpoint !== undefined));
+  const revokes = isBroker || endpoints.revocationUrl !== undefined;
   return {
     issuer: isBroker || oauth.metadataIssuer === 'self' ? baseUrl : provider?.issuer,
     authorization_endpoint: `${baseUrl}/oauth/authorize`,

@@ -2,11 +2,10 @@
 import { toAddressKey } from '../platform/address.ts';
 import type { Clock } from '../platform/clock.ts';
 import { isObject, parseObject } from '../platform/json.ts';
-import type { Log } from '../platform/log.ts';
 import { stripUrisIn } from '../platform/strip-uri.ts';
 import { createWarnThrottle } from '../platform/throttle.ts';
+import type { Runtime } from '../runtime/runtime.ts';
 import { LOGIN_FAILURES_KEY } from '../store/keys.ts';
-import type { KeyValue } from '../store/store.ts';
 
 /** Never a token, a code or a secret. */
 export interface LoginFailure {
@@ -38,12 +37,6 @@ export interface LoginFailures {
   list(): Promise<readonly NotedLoginFailure[]>;
 }
 
-export interface LoginFailuresDeps {
-  readonly store: Pick<KeyValue, 'addRecent' | 'readRecent'>;
-  readonly clock: Clock;
-  readonly log: Log;
-}
-
 const BOUNDS = { max: 100, ttlSeconds: 7 * 86_400 };
 /** Of each process: whoever fails on purpose must not write without end. */
 const MAX_PER_MINUTE = 30;
@@ -53,7 +46,7 @@ const MAX_PER_ADDRESS_AND_HOUR = 20;
 const HOUR_MS = 3_600_000;
 const MAX_TEXT = 500;
 
-export function createLoginFailures({ store, clock, log }: LoginFailuresDeps): LoginFailures {
+export function createLoginFailures({ store, clock, log }: Runtime): LoginFailures {
   const isNews = createNewsFilter(clock);
   const warn = createWarnThrottle(clock, (cause: unknown) =>
     log.warn("A failed login could not be noted for the operators' page.", { cause }),

@@ -15,15 +15,16 @@ import type { PendingReply, RequestBody } from '../endpoint/message.ts';
 import type { Clock } from '../platform/clock.ts';
 import type { Fetch } from '../platform/fetch-with-limits.ts';
 import type { Log } from '../platform/log.ts';
-import type { Approvals as CallApprovals } from '../policy/approvals/approvals.ts';
-import type { GetPublicTools } from '../site/public-tools.ts';
+import type { CallApprovals } from '../policy/approvals/approvals.ts';
+import type { GetPublicTools } from '../site/open-site.ts';
 import type { Seal } from '../store/seal/seal.ts';
 import type { RecordsDeps } from '../store/seal/sealed-records.ts';
 import type { KeyValue } from '../store/store.ts';
 import type { Audit } from '../telemetry/audit/audit.ts';
 import type { Tracing } from '../telemetry/tracing/tracing.ts';
 import { createBroker } from './broker/broker.ts';
-import type { FindMachineLogin } from './broker/broker-tokens.ts';
+import type { FindMachineLogin } from './broker/find-machine-login.ts';
+import type { BrokerParts } from './broker/open-broker.ts';
 import type { ClientDocuments } from './client-id-metadata/client-documents.ts';
 import { type ClientsDeps, createClients } from './clients/clients.ts';
 import { createRegister } from './clients/register.ts';
@@ -34,17 +35,14 @@ import {
   createPendingConsents,
   type RedirectToProvider,
 } from './consent/consent.ts';
-import type { GatewayTokensParts } from './gateway-tokens/open-gateway-tokens.ts';
 import { createLoginLog, createNoteClient } from './provider/issued-tokens.ts';
 import { createProviderApi } from './provider/provider-api.ts';
 import { listGrantedScopes } from './provider/provider-parameters.ts';
 import { createProxy } from './proxy.ts';
 import { selectRedirectUriRules } from './redirect-uri.ts';
 import {
-  BROKER_FRESHNESS,
   createRecentAnswers,
   type LoginIndex,
-  PROXY_FRESHNESS,
   type RecentAnswersDeps,
 } from './refresh/recent-answers.ts';
 import type { ReadAuthorizationRequest } from './request/authorization-request.ts';
@@ -61,7 +59,7 @@ export interface OAuthHandlers {
   token(body: RequestBody, authorization: string | undefined): Promise<JudgedRequest>;
   /** Refreshes are counted apart: by login, so that one client's storm costs no other client anything. */
   readonly logins: LoginIndex;
-  /** None where the gateway issues no tokens of its own. */
+  /** None in proxy mode. */
   readonly ownEndpoints: readonly Endpoint[];
   /** Undefined where no client can log in as itself. */
   readonly findMachineLogin?: FindMachineLogin | undefined;
@@ -90,15 +88,12 @@ export interface OAuthDeps {
   /** What the gateway would say of an access token, its signature aside. */
   readonly inspectToken: (token: string) => TokenInspection;
   readonly verifyToken: RecentAnswersDeps['verifyToken'];
-  /** Whether it has to be known later which client got a token. */
-  readonly needsClients: () => boolean;
   /** The tools that everybody may see; undefined where strangers see none. */
   readonly getPublicTools?: GetPublicTools | undefined;
   /** Undefined where nothing is traced. */
   readonly tracing?: Tracing | undefined;
-  /** For OAUTH_TOKENS=gateway. */
-  readonly gatewayTokens?: GatewayTokensParts | undefined;
-  /** Likewise. */
+  /** For broker mode. */
+  readonly broker?: BrokerParts | undefined;
   /** Likewise: calls that users have to agree to (§27). */
   readonly callApprovals?: CallApprovals | undefined;
   readonly connections?: ConnectionParts | undefined;
@@ -121,7 +116,7 @@ interface Mode
 }
 
 /** How a mode treats clients. */
-interface ClientPolicy extends Pick<ClientsDeps, 'renewal'>, Pick<RecentAnswersDeps, 'freshness'> {
+interface ClientPolicy extends Pick<ClientsDeps, 'renewal'> {
   /** Of a registration until its client first gets a token. */
   readonly unusedTtlSeconds: number;
   /** The scopes that the provider will be asked for when a client sends this `scope`. */
@@ -146,26 +141,23 @@ export function createOAuth(
 }
 
 function createBrokerHandlers(config: WithBaseUrl<BrokerConfig>, deps: OAuthDeps): OAuthHandlers {
-  const { providerEndpoints: endpoints, clock, inspectToken } = deps;
+  const { providerEndpoints: endpoints, broker: opened } = deps;
   if (endpoints === undefined) throw new Error('Broker mode needs the endpoints of the provider');
+  const records = requireRecords(deps, 'Broker mode');
+  if (opened === undefined) throw new Error('Broker mode needs its grants');
   const { ttlSeconds, isRenewed } = config.registration;
   const parts = createParts(config, deps, {
     renewal: isRenewed ? 'every' : 'first',
-    freshness: BROKER_FRESHNESS,
     unusedTtlSeconds: Math.min(ONE_DAY_SECONDS, ttlSeconds),
     listScopes: (scope) => listGrantedScopes(config, scope),
   });
-  const records = requireRecords(deps, 'Broker mode');
-  const noteClient = createNoteClient(deps);
   const broker = createBroker(config, {
+    ...opened,
     ...parts,
     records,
     clientDocuments: deps.clientDocuments,
     endpoints,
-    clock,
-    inspectToken,
-    noteClient,
-    gatewayTokens: deps.gatewayTokens,
+    clock: deps.clock,
     callApprovals: deps.callApprovals,
     connections: deps.connections,
     listConnectionServers: deps.listConnectionServers,
@@ -179,16 +171,20 @@ function createProxyHandlers(config: WithBaseUrl<ProxyConfig>, deps: OAuthDeps):
   const { ttlSeconds, isRenewed } = config.registration;
   const parts = createParts(config, deps, {
     renewal: isRenewed ? 'every' : 'none',
-    freshness: PROXY_FRESHNESS,
     unusedTtlSeconds: ttlSeconds,
     listScopes: parseScope,
   });
-  // In this mode only the operators' page depends on it.
-  const noteClient = createNoteClient({ ...deps, needsClients: () => false });
-  const proxy = createProxy(config, { ...parts, noteClient, inspectToken: deps.inspectToken });
+  const recentAnswers = createRecentAnswers(deps);
+  const proxy = createProxy(config, {
+    ...parts,
+    api: createProviderApi(deps.fetch),
+    recentAnswers,
+    noteClient: createNoteClient(deps),
+    inspectToken: deps.inspectToken,
+  });
   return createHandlers(config, deps, parts, {
     ...proxy,
-    logins: parts.recentAnswers,
+    logins: recentAnswers,
     ownEndpoints: [],
     callback: undefined,
     issuer: undefined,
@@ -200,8 +196,8 @@ type Parts = ReturnType<typeof createParts>;
 /** What both modes stand on. */
 function createParts(
   config: WithBaseUrl<BrokerConfig | ProxyConfig>,
-  { store, clock, clientDocuments, fetch, log, verifyToken, gatewayTokens }: OAuthDeps,
-  { renewal, freshness, unusedTtlSeconds, listScopes }: ClientPolicy,
+  { store, clock, clientDocuments, log, broker }: OAuthDeps,
+  { renewal, unusedTtlSeconds, listScopes }: ClientPolicy,
 ) {
   const { baseUrl, registration, redirectUris, clientIdMetadata, consent } = config;
   const registered = createRegisteredClients(store, {
@@ -221,14 +217,12 @@ function createParts(
       baseUrl,
       hasOperatorsPage: config.admin.groups.length > 0,
     }),
-    api: createProviderApi(fetch),
-    recentAnswers: createRecentAnswers({ store, clock, freshness, verifyToken }),
     logLogin: createLoginLog(log),
     browsers: createBrowsers(baseUrl, consent.ttlSeconds),
     approvals: createApprovals(
       store,
       { ttlSeconds: consent.ttlSeconds, listScopes },
-      gatewayTokens?.logouts,
+      broker?.logouts,
     ),
     listScopes,
   };

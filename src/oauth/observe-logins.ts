@@ -6,6 +6,7 @@ import { toGatewayError } from '../errors/gateway-error.ts';
 import type { Clock } from '../platform/clock.ts';
 import type { Log } from '../platform/log.ts';
 import type { Audit, AuditEvent } from '../telemetry/audit/audit.ts';
+import { getTraceId } from '../telemetry/tracing/trace-context.ts';
 import type { LoginStep, NoteLoginFailure } from './login-failures.ts';
 import {
   addFactsOfRequest,
@@ -116,10 +117,7 @@ const findProblem = ({ error, status }: Reply): LoginProblem | undefined =>
 const UNNAMED = { key: 'refused_by_provider', message: 'The provider refused, without a reason.' };
 
 /** §21.1: a line for what succeeded or failed, and none for a login that goes on. */
-export const auditLogins = (
-  audit: Audit,
-  getTraceId: (request: GatewayRequest) => string | undefined,
-): LoginObserver =>
+export const auditLogins = (audit: Audit): LoginObserver =>
   function auditLogin({ step, facts, failure, request, seconds }) {
     if (failure === undefined && LEADS_ON.has(step)) return;
     const { client, user, issuer, grant: grantType, grantId: grant } = facts;

@@ -1,69 +1,59 @@
 // A part of the composition root: the operators' page.
 
-import type { Auth } from '../auth/auth.ts';
-import type { Config } from '../config/config.ts';
-import type { Limiter } from '../edge/limits/limiter.ts';
+import type { AdminPanel } from '../endpoint/admin-panel.ts';
 import type { Endpoint } from '../endpoint/endpoint.ts';
 import type { GatewayRequest, UserContext } from '../endpoint/message.ts';
 import type { GatewayError } from '../errors/gateway-error.ts';
-import { createClientDirectory } from '../oauth/clients/registered-clients.ts';
-import type { NoteLoginFailure } from '../oauth/login-failures.ts';
-import type { Store } from '../store/store.ts';
-import type { Audit } from '../telemetry/audit/audit.ts';
+import {
+  createLoginFailures,
+  type LoginFailures,
+  type NoteLoginFailure,
+} from '../oauth/login-failures.ts';
+import type { ClientOf } from '../policy/rules/client-of.ts';
+import type { Runtime } from '../runtime/runtime.ts';
 import { noAudit } from '../telemetry/audit/audit.ts';
-import { type AdminSources, createAdmin } from './admin/admin.ts';
-import { type AdminEndpointsDeps, createAdminEndpoints } from './admin/endpoints.ts';
-import { createOperators } from './admin/operators.ts';
-import type { People, PersonIndex } from './admin/people.ts';
+import { createAdminEndpoints } from './admin/endpoints.ts';
+import type { FoundPeople } from './admin/find-of-person.ts';
+import { createOperators, createRunAudited } from './admin/operators.ts';
+import { createPeople, createPersonIndex } from './admin/people.ts';
+import { createRecentCallers } from './admin/recent-callers.ts';
 
-type FromConfig =
-  | 'clients'
-  | 'limits'
-  | 'listRefusals'
-  | 'describeKeySet'
-  | 'issuer'
-  | 'baseUrl'
-  | 'configPath';
-
-/** What other parts of the gateway have for the page. */
-export interface AdminParts
-  extends Omit<AdminSources, FromConfig>,
-    Pick<
-      AdminEndpointsDeps,
-      'endSession' | 'endGrant' | 'endSelectedGrants' | 'getTraceId' | 'clientOf'
-    > {
-  readonly store: Store;
-  /** Undefined without `AUDIT_LOG`. */
-  readonly audit: Audit | undefined;
-  readonly limiter: Pick<Limiter, 'listRefusals'>;
-  readonly describeKeySet: Auth['describeKeySet'];
+/** What is noted for operators, before they ask. */
+export interface OperatorsNotes extends FoundPeople {
+  readonly loginFailures: LoginFailures;
+  /** Who has opened a session is found by operators from then on. */
+  sealPerson(user: UserContext, sessionId: string): Promise<string | undefined>;
 }
 
-/** None without `ADMIN_GROUPS`. */
-export function createOperatorEndpoints(config: Config, parts: AdminParts): readonly Endpoint[] {
-  const { auth, admin, limits } = config;
-  const { store, describeKeySet } = parts;
-  if (admin.groups.length === 0 || !auth.required || describeKeySet === undefined) return [];
-  const clients = createClientDirectory(store);
-  return createAdminEndpoints({
-    ...parts,
-    admin: createAdmin({
-      ...parts,
-      clients,
-      limits,
-      listRefusals: parts.limiter.listRefusals,
-      describeKeySet,
-      issuer: auth.provider.issuer,
-      baseUrl: config.server.baseUrl,
-      configPath: config.server.configFile,
-    }),
-    operators: createOperators({ store, ...admin }),
-    issuer: auth.provider.issuer,
-    baseUrl: config.server.baseUrl,
-    deleteClient: clients.delete,
-    audit: parts.audit ?? noAudit,
-  });
+/** Undefined without `ADMIN_GROUPS`, and where nobody has to log in. */
+export function openOperatorsNotes(runtime: Runtime): OperatorsNotes | undefined {
+  const { admin, auth, server } = runtime.config;
+  if (admin.groups.length === 0 || !auth.required) return undefined;
+  const people = createPeople(runtime);
+  const personIndex = createPersonIndex(runtime);
+  return {
+    loginFailures: createLoginFailures(runtime),
+    people,
+    personIndex,
+    recentCallers: createRecentCallers(runtime, people),
+    issuers: { issuer: auth.provider.issuer, baseUrl: server.baseUrl },
+    clock: runtime.clock,
+    async sealPerson(user, sessionId) {
+      const [sealed] = await Promise.all([people.seal(user, sessionId), personIndex.note(user)]);
+      return sealed;
+    },
+  };
 }
+
+export const createOperatorEndpoints = (
+  runtime: Runtime,
+  clientOf: ClientOf,
+  panels: readonly AdminPanel[],
+): readonly Endpoint[] => {
+  const operators = createOperators(runtime);
+  const runAudited = createRunAudited(runtime.audit ?? noAudit, operators, clientOf);
+  return createAdminEndpoints(panels, operators, runAudited);
+};
 
 /** Why a token is refused that its provider did sign: other tokens anybody can make up. */
 const OF_SIGNED_TOKENS: ReadonlySet<string> = new Set([
@@ -78,12 +68,4 @@ export const noteRefusals =
   ({ key, message }: GatewayError, { clientIp: ip }: Pick<GatewayRequest, 'clientIp'>): void => {
     if (OF_SIGNED_TOKENS.has(key))
       note({ step: 'call', client: undefined, ip, error: key, message });
-  };
-
-/** Who has opened a session is found by operators from then on. */
-export const createSealPerson =
-  (people: People, index: PersonIndex) =>
-  async (user: UserContext, sessionId: string): Promise<string | undefined> => {
-    const [sealed] = await Promise.all([people.seal(user, sessionId), index.note(user)]);
-    return sealed;
   };

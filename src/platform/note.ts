@@ -8,7 +8,7 @@ class Given {
   }
 }
 
-export interface Note<Content> {
+export interface ValueNote<Content> {
   set(value: object, content: Content): void;
   /** Undefined too for a value that only inherits from the one of which it was noted. */
   find(value: object): Content | undefined;
@@ -18,7 +18,7 @@ export interface Note<Content> {
  * One kind of note. It is kept in the value itself: a WeakMap that is as old as the process would keep each text until the next
  * full garbage collection. A private field takes a tenth of the time of a property that is defined, and can be changed.
  */
-export function createNote<Content>(): Note<Content> {
+export function createNote<Content>(): ValueNote<Content> {
   return class Noted extends Given {
     #content: Content | undefined;
 

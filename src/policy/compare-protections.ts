@@ -3,16 +3,15 @@
 import { isDeepStrictEqual } from 'node:util';
 import { compileGlob, readGlobHead } from '../platform/glob.ts';
 import { quote } from '../platform/text.ts';
-import { describeUse } from './guards/describe-use.ts';
-import type { GuardConfig, GuardsConfig } from './guards/guard-config.ts';
-import type { AskWhom } from './policy.ts';
-import { parsePattern } from './rules/may.ts';
+import { describeUse, type GuardConfig, type GuardsConfig } from './guards/guard-config.ts';
+import { ASK_ORDER, type AskWhom } from './policy.ts';
 import type { RuleConfig, RulesConfig } from './rules/rule-config.ts';
+import { parsePattern } from './rules/rules.ts';
 
-/** Of one file. No secret is in it. */
+/** The protections of one file. No secret is in it. */
 export interface Protections extends Pick<RulesConfig, 'rules'> {
   readonly guards: readonly ComparedGuard[];
-  /** How the names of each server begin. */
+  /** The beginning of the names of each server. */
   readonly starts: Readonly<Record<string, string>>;
 }
 
@@ -30,7 +29,7 @@ export const describeProtections = (
   starts,
 });
 
-/** Whether the pattern of the rule at this place, or of the guard of this name, is known to fit nothing. */
+/** True if the pattern of the rule at this place, or of the guard of this name, is known to fit nothing. */
 export type IsIdle = (subject: string, pattern: string) => boolean;
 
 interface Compared extends Protections {
@@ -66,13 +65,10 @@ function findLostAsks(served: Compared, next: Compared): readonly string[] {
   );
 }
 
-/** Each asks somebody who counts before those before it (§27). */
-const ASK_ORDER: readonly (AskWhom | undefined)[] = [undefined, 'user', 'page', 'operator'];
-
 const isAsAsking = (one: AskWhom | undefined, other: AskWhom | undefined): boolean =>
   one !== undefined && ASK_ORDER.indexOf(one) >= ASK_ORDER.indexOf(other);
 
-/** Of two conditions nobody can tell which holds more often. */
+/** Nobody can tell which of two conditions holds more often. */
 const isAboutAsMany = (one: RuleConfig, other: RuleConfig): boolean =>
   (one.when === undefined || other.when !== undefined) && namesAsMany(one.who, other.who);
 
@@ -198,7 +194,7 @@ const coversNow = (
   { isIdle }: Compared,
 ): boolean => patterns.some((one) => covers(one, now) && !isIdle(subject, one));
 
-/** Whether all that the other fits is fitted by this one; where that is hard to tell, it is not. */
+/** True if all that the other fits is fitted by this one; where that is hard to tell, it is not. */
 function covers(pattern: string, other: string): boolean {
   const [one, covered] = [parsePattern(pattern), parsePattern(other)];
   if (one.kind !== covered.kind) return false;
@@ -207,7 +203,7 @@ function covers(pattern: string, other: string): boolean {
   return (!one.glob.includes('?') || isName(covered.glob)) && compileGlob(one.glob)(covered.glob);
 }
 
-/** Whether something may fit both. */
+/** True if something may fit both. */
 function mayMeet(pattern: string, other: string): boolean {
   const [one, met] = [parsePattern(pattern), parsePattern(other)];
   if (one.kind !== met.kind) return false;

@@ -1,4 +1,4 @@
-// Who may see and use what: each reason why somebody may not is a policy, and policies are asked in the order of a list.
+// Policies, who may see and use what: each reason why somebody may not is a policy, and policies are asked in the order of a list.
 
 import type { UserContext } from '../endpoint/message.ts';
 import type { Turns } from '../platform/clock.ts';
@@ -10,12 +10,12 @@ export interface PolicyItem {
   readonly kind: ItemKind;
   /** As clients of `/mcp` see it, at whatever path they are: the name, or the URI or URI template. */
   readonly name: string;
-  /** Of the server behind the gateway; `''` for the built-in catalogue. */
+  /** The name of the server behind the gateway; `''` for the built-in catalogue. */
   readonly server: string;
   /** The server's own claim; `{}` where it makes none. */
   readonly annotations: JsonObject;
   /**
-   * Where it stands for all that the server may have, as the tool by which its users log in there (§24.3): how the names of
+   * Set where it stands for all that the server may have, as the tool by which its users log in there (§24.3): how the names of
    * that begin. Who may use something of such a name may use it.
    */
   readonly namesBegin?: string | undefined;
@@ -23,7 +23,7 @@ export interface PolicyItem {
   readonly isOpen?: boolean | undefined;
 }
 
-/** Who asks. */
+/** The caller. */
 export interface PolicyCaller {
   readonly user: UserContext | undefined;
   /** OAuth client ID; undefined where it is not known. */
@@ -49,6 +49,8 @@ export type Verdict =
  */
 export type AskWhom = 'user' | 'page' | 'operator';
 
+export const ASK_ORDER: readonly (AskWhom | undefined)[] = [undefined, 'user', 'page', 'operator'];
+
 export interface Policy {
   /** Before many items are judged: works out what follows from the caller alone, and gives way to others. */
   prepareFor?(caller: PolicyCaller, work: Turns): Promise<void>;
@@ -58,7 +60,7 @@ export interface Policy {
    */
   judge?(item: PolicyItem, caller: PolicyCaller, args: JsonObject | undefined): Verdict;
   /**
-   * Whether it may let the caller have something of a server, whatever that has. Names of its tools and prompts begin like this;
+   * True if it may let the caller have something of a server, whatever that has. Names of its tools and prompts begin like this;
    * its URIs may be any.
    */
   mayAllowSome?(namesBegin: string, caller: PolicyCaller): boolean;
@@ -74,9 +76,9 @@ export type HiddenKind = Exclude<ItemKind, 'resource'> | 'skill' | 'instructions
 
 /** All policies as one. */
 export interface Policies extends Required<Policy> {
-  /** Whether everybody may see and use everything. */
+  /** True if everybody may see and use everything. */
   readonly allowAll: boolean;
-  /** Whether callers may see different things. */
+  /** True if callers may see different things. */
   readonly dependOnCaller: boolean;
 }
 

@@ -136,33 +136,3 @@ const CALL_IDS: readonly string[] = [
 
 /** Whether the same call, made again, has another value there. */
 export const isMadeAnew = (key: string): boolean => isOfOneHop(key) || CALL_IDS.includes(key);
-
-// W3C Trace Context, as MCP carries it in `_meta`: what is not well-formed is left out, so that a tool can send it on in
-// headers as it is. W3C Baggage is left out always: programs take what it says of a user or tenant for their own word.
-
-export interface TraceContext {
-  readonly traceparent?: string;
-  readonly tracestate?: string;
-}
-
-/** Trace Context §3.2: no version ff, and no id of zeros only. */
-const TRACEPARENT = /^(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}$/;
-
-/** Characters of a header; W3C asks for 512 of tracestate at least. */
-const VALUE = /^[\x20-\x7E]{1,8192}$/;
-
-/** For calls without one, which are most: they share this object. */
-const NO_TRACE: TraceContext = Object.freeze({});
-
-export function readTraceContext(meta: JsonObject): TraceContext {
-  const { traceparent, tracestate } = meta;
-  // Without a parent its state means nothing (Trace Context §3.3).
-  if (typeof traceparent !== 'string' || !TRACEPARENT.test(traceparent)) return NO_TRACE;
-  return isValue(tracestate) ? { traceparent, tracestate } : { traceparent };
-}
-
-const isValue = (value: unknown): value is string => typeof value === 'string' && VALUE.test(value);
-
-/** `traceparent` is `00-<trace>-<span>-<flags>`. */
-export const readTraceId = ({ traceparent }: TraceContext): string | undefined =>
-  traceparent?.slice(3, 35);

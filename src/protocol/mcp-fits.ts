@@ -1,5 +1,5 @@
 // MCP, the schemas of all revisions: what entries of lists and results are made of. A member has one form in each revision that
-// has it, so that one table serves all of them; what the session era wants otherwise of schemas is in session-tools.ts.
+// has it, so that one table serves all of them; what the session era wants otherwise of schemas is in upstreams/catalog/list-page.ts.
 import { isObject } from '../platform/json.ts';
 import {
   anyObject,

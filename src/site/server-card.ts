@@ -2,12 +2,19 @@
 // registry is given. What is in it everybody may know: no tools, no servers by name.
 
 import type { Config } from '../config/config.ts';
+import type { Endpoint } from '../endpoint/endpoint.ts';
+import { createEtag, createNotModifiedReply, matchesEtag } from '../endpoint/etag.ts';
+import { type GatewayRequest, getHeader, type Reply } from '../endpoint/message.ts';
+import type { NamedPaths } from '../endpoint/named-paths.ts';
+import { JSONRPC } from '../endpoint/render-error.ts';
+import { fail } from '../errors/gateway-error.ts';
+import { PACKAGE_VERSION } from '../platform/own-files.ts';
 import { shorten } from '../platform/text.ts';
 import { SUPPORTED_VERSIONS } from '../protocol/revisions.ts';
 import { locateLogo } from './logo.ts';
 
 /** One address of the gateway. */
-export interface Described {
+export interface DescribedAddress {
   readonly name: string;
   readonly title: string;
   readonly description: string;
@@ -33,7 +40,7 @@ export function describeAddress(
   { server, site, serverCard }: Describing,
   version: string,
   path?: NamedPath,
-): Described {
+): DescribedAddress {
   const { baseUrl, displayName } = server;
   const { name, description } = serverCard;
   return {
@@ -57,7 +64,7 @@ export const SERVER_CARD_TYPE = 'application/mcp-server-card+json';
 const SERVER_CARD_SCHEMA =
   'https://static.modelcontextprotocol.io/schemas/v2/server-card.schema.json';
 
-export const renderServerCard = (described: Described): object => ({
+export const renderServerCard = (described: DescribedAddress): object => ({
   $schema: SERVER_CARD_SCHEMA,
   ...renderIdentity(described),
   ...(described.iconUrl !== undefined && { icons: [{ src: described.iconUrl }] }),
@@ -70,7 +77,7 @@ export const renderServerCard = (described: Described): object => ({
   ],
 });
 
-const renderIdentity = ({ name, title, description, version, websiteUrl }: Described) => ({
+const renderIdentity = ({ name, title, description, version, websiteUrl }: DescribedAddress) => ({
   name,
   title,
   description,
@@ -79,7 +86,7 @@ const renderIdentity = ({ name, title, description, version, websiteUrl }: Descr
 });
 
 /** The catalogue of the domain: what it has is found there, before anything else is known of it. */
-export const renderServerCatalog = (described: Described): object => ({
+export const renderServerCatalog = (described: DescribedAddress): object => ({
   specVersion: 'draft',
   entries: [
     {
@@ -102,7 +109,7 @@ const REGISTRY_SCHEMA =
 const MAX_REGISTRY_ICON_URL = 255;
 
 /** `server.json`, as a registry takes it for a server that runs elsewhere. */
-export const renderServerJson = (described: Described): object => ({
+export const renderServerJson = (described: DescribedAddress): object => ({
   $schema: REGISTRY_SCHEMA,
   ...renderIdentity(described),
   ...(isRegistryIcon(described.iconUrl) && { icons: [{ src: described.iconUrl }] }),
@@ -112,3 +119,55 @@ export const renderServerJson = (described: Described): object => ({
 /** Others would keep the whole document out. */
 const isRegistryIcon = (url: string | undefined): url is string =>
   url?.startsWith('https://') === true && url.length <= MAX_REGISTRY_ICON_URL;
+
+// Where clients find them.
+
+const START = '/mcp/';
+const END = '/server-card';
+
+/** As the proposal has it. What is new in a card is read by a client that connects, too. */
+const CACHING = { 'Cache-Control': 'public, max-age=3600' } as const;
+
+/** None without `SERVER_CARD=true`. */
+export function createServerCardEndpoints(
+  config: Pick<Config, 'server' | 'site' | 'serverCard'>,
+  paths: NamedPaths,
+): readonly Endpoint[] {
+  if (!config.serverCard.isServed) return [];
+  const gateway = describeAddress(config, PACKAGE_VERSION);
+  const shared = { kind: 'open', method: 'GET', errors: JSONRPC, isForAllOrigins: true } as const;
+  return [
+    // Names of servers and views are told to nobody who does not know them: the catalogue has the gateway alone.
+    {
+      ...shared,
+      path: '/.well-known/mcp/catalog.json',
+      handle: (request) => reply(request, renderServerCatalog(gateway), 'application/json'),
+    },
+    {
+      ...shared,
+      path: '/mcp/server-card',
+      handle: (request) => reply(request, renderServerCard(gateway), SERVER_CARD_TYPE),
+    },
+    {
+      ...shared,
+      path: '/mcp/:server/server-card',
+      hasParameter: paths.has,
+      handle(request) {
+        const name = request.path.slice(START.length, -END.length);
+        // It may go between the look at the path and here.
+        if (!paths.has(name)) fail('not_found');
+        const path = { name, title: paths.getTitle(name) };
+        const card = renderServerCard(describeAddress(config, PACKAGE_VERSION, path));
+        return reply(request, card, SERVER_CARD_TYPE);
+      },
+    },
+  ];
+}
+
+function reply(request: GatewayRequest, document: object, type: string): Reply {
+  const body = JSON.stringify(document);
+  const etag = createEtag(body);
+  return matchesEtag(getHeader(request, 'if-none-match'), etag)
+    ? createNotModifiedReply(etag, CACHING)
+    : { status: 200, headers: { 'Content-Type': type, ...CACHING, ETag: etag }, body };
+}

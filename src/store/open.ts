@@ -9,15 +9,10 @@ import type { Store } from './store.ts';
  * @throws DataDirError when the folder of the embedded store cannot be used.
  */
 export async function openStore(
-  { store, mcp, oauth, limits }: Pick<Config, 'store' | 'mcp' | 'oauth' | 'limits'>,
+  { store, mcp, limits }: Pick<Config, 'store' | 'mcp' | 'limits'>,
   { clock, log }: { readonly clock: Clock; readonly log: Log },
 ): Promise<Store> {
-  const shared = {
-    sessionKeyPrefix: mcp.sessions.keyPrefix,
-    defaultIssuer: oauth.provider?.issuer,
-    clock,
-    log,
-  };
+  const shared = { sessionKeyPrefix: mcp.sessions.keyPrefix, clock, log };
   // Each driver is loaded where it is used: its package takes as long as all our own modules.
   switch (store.kind) {
     case 'embedded': {

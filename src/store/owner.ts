@@ -1,15 +1,12 @@
 // §2.1: whose something in the store is. A `sub` alone does not say it: each issuer has users of its own (OpenID Connect
-// Core §5.7). What names no issuer was written before there could be others, and is of `OIDC_ISSUER`.
+// Core §5.7).
 import { hashSha256 } from '../platform/ids.ts';
 import type { Owner, SessionRecord } from './store.ts';
 
 /** How the names of other issuers' users begin. */
 const OTHER_ISSUER = '["';
 
-/**
- * Tells users apart, in memory, and hashed in keys. A user of `OIDC_ISSUER` is named by the `sub`, under which everything
- * lies since 0.1.0. No `sub` can be chosen so that it reads like another issuer's user.
- */
+/** Tells users apart, in memory, and hashed in keys. No `sub` can be chosen so that it reads like another issuer's user. */
 export const nameOwner = ({ sub, issuer }: Owner): string =>
   issuer === undefined && !sub.startsWith(OTHER_ISSUER) ? sub : JSON.stringify([issuer ?? '', sub]);
 
@@ -27,9 +24,5 @@ export const withoutDefault = (owner: Owner, defaultIssuer: string | undefined):
   owner.issuer === defaultIssuer ? { sub: owner.sub } : owner;
 
 /** Without authentication sessions are nobody's, as requests are. */
-export const isOwnedBy = (
-  { userId, userIssuer }: OwnedRecord,
-  owner: Owner | undefined,
-  defaultIssuer: string | undefined,
-): boolean =>
-  userId === owner?.sub && (userIssuer ?? defaultIssuer) === (owner?.issuer ?? defaultIssuer);
+export const isOwnedBy = ({ userId, userIssuer }: OwnedRecord, owner: Owner | undefined): boolean =>
+  userId === owner?.sub && userIssuer === owner?.issuer;

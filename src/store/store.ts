@@ -228,13 +228,13 @@ export interface SessionRecord {
   readonly lastAccessedAt: number;
   /** `sub` of the owner; absent when the service runs without authentication. */
   readonly userId?: string | undefined;
-  /** The issuer of `userId`; absent in records of versions that knew `OIDC_ISSUER` alone. */
+  /** The issuer of `userId`, `OIDC_ISSUER` or another. */
   readonly userIssuer?: string | undefined;
   readonly protocolVersion: string;
   /** `clientInfo` of `initialize` as JSON text; never re-encoded by a script. */
   readonly clientInfo?: string | undefined;
   /** `capabilities` that the client declared in `initialize`, as JSON text like `clientInfo`. */
-  readonly clientCapabilities?: string | undefined;
+  readonly clientCapabilities: string;
   /** The least severe level of log messages that the client asked for (`logging/setLevel`). */
   readonly logLevel?: string | undefined;
   /** The server at whose path it was opened (`/mcp/<server>`); absent for `/mcp`. */
@@ -246,7 +246,7 @@ export interface SessionRecord {
 /** Whose something is. A `sub` alone does not say it: each issuer has users of its own (OpenID Connect Core §5.7). */
 export interface Owner {
   readonly sub: string;
-  /** Absent for users of `OIDC_ISSUER`. */
+  /** Always there for owners of sessions; else it is absent for users of `OIDC_ISSUER`. */
   readonly issuer?: string | undefined;
 }
 

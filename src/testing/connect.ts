@@ -11,14 +11,16 @@ import type { UserContext } from '../endpoint/message.ts';
 import { DefinitionError } from '../errors/gateway-error.ts';
 import { createGateway } from '../gateway/gateway.ts';
 import type { Arguments, Caller, Catalog } from '../mcp/catalog/catalog.ts';
-import type { PromptResult, ResourceResult, ToolResult } from '../mcp/catalog/content.ts';
 import type {
   PromptDescription,
+  PromptResult,
   ResourceDescription,
+  ResourceResult,
   ResourceTemplateDescription,
   SkillDescription,
   ToolDescription,
-} from '../mcp/catalog/descriptions.ts';
+  ToolResult,
+} from '../mcp/catalog/content.ts';
 import { systemClock } from '../platform/clock.ts';
 import { createSendRequest, type QuestionHandlers, type SendRequest } from './requests.ts';
 

@@ -7,7 +7,7 @@ import type {
   SampleAnswer,
   SampleParams,
 } from '../mcp/catalog/client-requests.ts';
-import type { MirroredParam } from '../mcp/catalog/descriptions.ts';
+import type { MirroredParam } from '../mcp/catalog/content.ts';
 import { isObject, type JsonObject } from '../platform/json.ts';
 import { encodeHeader } from '../upstreams/messages/envelope.ts';
 

@@ -7,22 +7,23 @@ import type { JsonRpcErrorObject } from '../errors/gateway-error.ts';
 import type { ClientCapabilities } from '../mcp/catalog/client-requests.ts';
 import type { CancelSignal } from '../platform/cancellation.ts';
 import type { JsonObject } from '../platform/json.ts';
-import type { TraceContext } from '../protocol/json-rpc.ts';
 import type { ListName } from '../protocol/list-kinds.ts';
 import type { LogSeverity } from '../protocol/methods.ts';
 import type { Era } from '../protocol/revisions.ts';
+import type { Runtime } from '../runtime/runtime.ts';
+import type { TraceContext } from '../telemetry/tracing/trace-context.ts';
 import type { CommonUpstreamConfig } from './config/common-config.ts';
 
 export interface Upstream<Config extends CommonUpstreamConfig = CommonUpstreamConfig> {
   readonly config: Config;
-  /** Whether it could be reached when last tried; undefined until it was tried. */
+  /** True if it could be reached when last tried; undefined until it was tried. */
   readonly isUp: boolean | undefined;
   /** As it last spoke, to whomever; undefined until it did. */
   readonly era: Era | undefined;
-  /** Of a server where users log in themselves (`"auth": {"type": "oauth"}`), else undefined. */
+  /** Set for a server where users log in themselves (`"auth": {"type": "oauth"}`), else undefined. */
   readonly logins?: UpstreamLogins | undefined;
   /**
-   * What the server says of itself to this caller, as it was last told; connects where it never was. One for each
+   * The server's description of itself to this caller, as it was last told; connects where it never was. One for each
    * user, or process, where lists are kept so.
    *
    * @throws UpstreamError
@@ -51,6 +52,12 @@ export interface Upstream<Config extends CommonUpstreamConfig = CommonUpstreamCo
   close(graceMs: number): Promise<void>;
 }
 
+/** The part of the runtime by which a server is reached, be it by a gateway or by a command that asks servers. */
+export type UpstreamRuntime = Pick<
+  Runtime,
+  'config' | 'clock' | 'log' | 'metrics' | 'fetch' | 'store' | 'getSeal'
+>;
+
 /** On whose behalf something is asked. */
 export interface UpstreamCaller {
   /** Undefined for the gateway itself, and without authentication. */
@@ -59,7 +66,7 @@ export interface UpstreamCaller {
   readonly clientId: string | undefined;
   /** ID of the client's session; undefined in the stateless era, and for the gateway itself. */
   readonly sessionId: string | undefined;
-  /** What the client can be asked. */
+  /** The requests that the client can be asked. */
   readonly capabilities: ClientCapabilities;
   /**
    * The connection by which it is asked (§24), where users log in at the server themselves: what is kept of the server belongs to
@@ -69,7 +76,7 @@ export interface UpstreamCaller {
 }
 
 /**
- * What a client's session has of its own at the server; undefined for callers without one. With another connection (§24.4) it
+ * Names what a client's session has of its own at the server; undefined for callers without one. With another connection (§24.4) it
  * is another: sessions at the server, and what they subscribed to, are those of one account.
  */
 export const nameOwnSession = ({
@@ -113,11 +120,16 @@ export interface UpstreamRequest {
    */
   onRequest?(request: UpstreamQuestion, signal: CancelSignal): Promise<JsonObject>;
   /**
-   * What the user was sent to a URL for is done, says the server while the request goes on (session era). False where
+   * The user has done what they were sent to a URL for, says the server while the request goes on (session era). False where
    * this request did not ask for it.
    */
   onElicitationComplete?: ((elicitationId: string) => boolean) | undefined;
 }
+
+/** JSON-RPC 2.0 §5.1. */
+export const METHOD_NOT_FOUND = -32601;
+export const INVALID_PARAMS = -32602;
+export const INTERNAL_ERROR = -32603;
 
 /** A request of the server, as it wrote it. */
 export interface UpstreamQuestion {
@@ -125,7 +137,7 @@ export interface UpstreamQuestion {
   readonly params: JsonObject;
 }
 
-/** What `initialize` or `server/discover` said. */
+/** The answer to `initialize` or `server/discover`. */
 export interface UpstreamDescription {
   readonly era: Era;
   readonly protocolVersion: string;
@@ -140,7 +152,7 @@ export interface UpstreamListener {
   /** The server said so to somebody else: it may be about a list that all share. */
   listMayHaveChanged?(list: ListName): void;
   resourceUpdated(uri: string): void;
-  /** What the user was sent to a URL for is done (MCP 2025-11-25 "Elicitation"). */
+  /** The user has done what they were sent to a URL for (MCP 2025-11-25 "Elicitation"). */
   elicitationCompleted?(elicitationId: string): void;
   /** Params of `notifications/message` that belong to no call, but to the caller's own session at the server. */
   logged?(params: JsonObject): void;
@@ -152,7 +164,7 @@ export interface UpstreamLogins {
   getAccess(caller: UpstreamCaller): LoginAccess | Promise<LoginAccess>;
   /** As it was when it was last asked for; asks nobody. */
   peekConnectionId(caller: UpstreamCaller): string | undefined;
-  /** Whose the caller's connection is; undefined for those who can have none. */
+  /** The owner of the caller's connection; undefined for those who can have none. */
   findOwner(caller: UpstreamCaller): ConnectionOwner | undefined;
   /** For the caller: as whom they are connected. @throws UpstreamError where the store does not answer. */
   describe(caller: UpstreamCaller): Promise<ConnectionInfo | undefined>;
@@ -199,7 +211,7 @@ export class UpstreamError extends Error {
     options: {
       readonly cause?: unknown;
       readonly jsonRpcError?: JsonRpcErrorObject;
-      /** What the gateway does next. */
+      /** The gateway's next step. */
       readonly next?: string;
       /** In place of `reason`, for operators alone. */
       readonly logReason?: string | undefined;

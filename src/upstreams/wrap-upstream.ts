@@ -1,14 +1,14 @@
 import { catalogue } from '../errors/catalogue.ts';
-import type { Clock } from '../platform/clock.ts';
 import { isObject, type JsonObject } from '../platform/json.ts';
 import { type Log, truncateForLog } from '../platform/log.ts';
 import { stripUri } from '../platform/strip-uri.ts';
-import type { Metrics } from '../telemetry/metrics/metrics.ts';
+import type { Runtime } from '../runtime/runtime.ts';
 import type { Attributes, Span, Tracing } from '../telemetry/tracing/tracing.ts';
 import type { UpstreamConfig } from './config/upstream-config.ts';
 import { CallRefusedError } from './relay/failures.ts';
 import { refuseQuestion } from './relay/questions.ts';
 import {
+  METHOD_NOT_FOUND,
   type Upstream,
   type UpstreamCaller,
   UpstreamError,
@@ -42,11 +42,6 @@ export const wrapUpstream = <Config extends UpstreamConfig>(
 
 // §18.8: what a server is asked is counted and timed, and whether it is up.
 
-interface ObserveDeps {
-  readonly metrics: Metrics;
-  readonly clock: Clock;
-}
-
 /** Methods that the gateway sends: others, should there be any, are one series. */
 const METHODS: ReadonlySet<string> = new Set([
   'completion/complete',
@@ -65,10 +60,9 @@ const METHODS: ReadonlySet<string> = new Set([
 ]);
 
 export function observeUpstream(
+  { metrics, clock }: Pick<Runtime, 'metrics' | 'clock'>,
   upstream: Upstream<UpstreamConfig>,
-  deps: ObserveDeps,
 ): Upstream<UpstreamConfig> {
-  const { metrics, clock } = deps;
   const { name } = upstream.config;
   // The transport logs it: it knows why.
   upstream.onStateChange((isUp) => metrics.recordUpstreamState(name, isUp));
@@ -106,7 +100,7 @@ export function traceUpstream(
         kind: 'client',
         attributes: { ...place, ...describeRequest(request) },
       });
-      // What is not recorded is passed on all the same, as it came: the server follows.
+      // A request that is not recorded is passed on all the same, as it came: the server follows.
       if (span === undefined) return upstream.request(caller, request);
       const send = () => upstream.request(caller, { ...request, trace: span.getContext() });
       return watchRequest(span.run(send), span);
@@ -238,9 +232,6 @@ export function withholdRoots<Config extends UpstreamConfig>(
 }
 
 type OnRequest = NonNullable<UpstreamRequest['onRequest']>;
-
-/** JSON-RPC 2.0 §5.1. */
-const METHOD_NOT_FOUND = -32601;
 
 /** The gateway itself, and who has none, stay the object that they are. */
 const withoutRoots = (caller: UpstreamCaller): UpstreamCaller =>

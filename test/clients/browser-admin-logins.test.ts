@@ -11,7 +11,6 @@ const own = useShared(
       // The group of everybody who logs in at the provider of the tests.
       env: {
         ADMIN_GROUPS: 'developers',
-        OAUTH_TOKENS: 'gateway',
         OAUTH_STATE_SECRET: 'one-secret-of-more-than-32-characters',
       },
     }),

@@ -20,19 +20,6 @@ const own = useShared(startLogInBrowser, INSTALLATION_MS);
 
 const atProvider = (on: LogInBrowser) => `${on.service.issuer}/login/**`;
 
-test('§4.6 consent: back after the approval leads to the provider again, where the login goes on', async () => {
-  const page = await own.page();
-  await own.ask(page);
-  await approve(page);
-  await page.waitForURL(atProvider(own));
-  const first = page.url();
-  await page.goBack();
-  await page.waitForURL(atProvider(own));
-  expect(page.url()).not.toBe(first);
-  await logInAtProvider(page);
-  expect(await own.back(page)).toMatchObject({ code: CODE, state: STATE });
-});
-
 test('§4.6 consent: where nothing is remembered, back shows the question, which can be approved again', async () => {
   const forgetful = await startLogInBrowser({ env: { OAUTH_CONSENT_TTL_SECONDS: '0' } });
   const page = await forgetful.page();

@@ -1,6 +1,7 @@
 // §19.3: the login of the playground while it lasts, and when it ends: nothing that was entered is lost.
 import type { Page, Route } from 'playwright-core';
 import { expect, test } from 'vitest';
+import { systemClock } from '../../src/platform/clock.ts';
 import { useShared } from '../support/lifetimes.ts';
 import { approve, logInAtProvider } from '../support/oauth/login-browser.ts';
 import {
@@ -8,6 +9,7 @@ import {
   chooseEra,
   logInToPlayground,
   resultOf,
+  type SiteBrowser,
   startSiteBrowser,
   steps,
   type WatchedPage,
@@ -22,8 +24,8 @@ interface LoggedIn extends WatchedPage {
 }
 
 /** With a clock of the page's own, which can be put forward. */
-async function logIn(era: string): Promise<LoggedIn> {
-  const watched = await own.open('/playground');
+async function logIn(era: string, site: SiteBrowser = own): Promise<LoggedIn> {
+  const watched = await site.open('/playground');
   const { page } = watched;
   const granted: LoggedIn['granted'][number][] = [];
   page.on('response', async (response) => {
@@ -42,6 +44,14 @@ async function logIn(era: string): Promise<LoggedIn> {
 const TO_RENEWAL = '59:10';
 const TO_END = '01:00:10';
 
+/** Whose tokens are past half of their life: before that they are given again (§5.11). */
+async function startSiteWithOldTokens() {
+  let aheadMs = 0;
+  const clock = { ...systemClock, now: () => Date.now() + aheadMs };
+  const site = await startSiteBrowser({ deps: { clock } });
+  return { site, makeTokensOld: () => (aheadMs = 31 * 60_000) };
+}
+
 const notice = (page: Page) => page.locator('.pg-notice');
 
 /** As another client, or the provider, might do. */
@@ -52,8 +62,10 @@ const revoke = (refreshToken: string) =>
   });
 
 test('§19.3 playground: the token is renewed before it ends, and stays in memory', async () => {
-  const { page, granted, tokens, complaints } = await logIn('Stateless');
+  const { site, makeTokensOld } = await startSiteWithOldTokens();
+  const { page, granted, tokens, complaints } = await logIn('Stateless', site);
   await page.getByText(/^Token renews in$/).waitFor();
+  makeTokensOld();
   await page.clock.fastForward(TO_RENEWAL);
   await expect.poll(() => steps(page)).toContain('Renew the token');
   await expect.poll(() => granted.length).toBe(2);
@@ -74,6 +86,7 @@ test('§19.3 playground: the token is renewed before it ends, and stays in memor
   }
   expect(readable).toContain('refresh_token=$REFRESH_TOKEN');
   expect(complaints).toEqual([]);
+  await site.close();
 });
 
 test('§19.3 playground: nothing can be chosen until the login is complete, because it would be lost', async () => {
@@ -123,7 +136,9 @@ test('§19.3 playground: a gateway that is away when the token ends is asked aga
 });
 
 test('§19.3 playground: a call whose token is refused is sent again with a new one', async () => {
-  const { page, granted } = await logIn('Stateless');
+  const { site, makeTokensOld } = await startSiteWithOldTokens();
+  const { page, granted } = await logIn('Stateless', site);
+  makeTokensOld();
   await page.route(
     '**/mcp',
     (route) =>
@@ -134,6 +149,7 @@ test('§19.3 playground: a call whose token is refused is sent again with a new 
   await expect.poll(() => resultOf(page).innerText()).toBe('half a sentence');
   expect((await steps(page)).slice(-3)).toEqual(['Call echo', 'Renew the token', 'Call echo']);
   expect(granted).toHaveLength(2);
+  await site.close();
 });
 
 test('§19.3 playground: a session that has ended is opened anew, and another revision keeps what was entered', async () => {

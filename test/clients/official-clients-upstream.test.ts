@@ -1,7 +1,7 @@
 // Every official client in every era, logged in for real, and the same steps for each: all of it stands on a server behind the
 // gateway, of the client's era or the other. That server is a Postern of its own, which knows the user by the token that
-// the gateway forwards.
-import { afterAll, beforeAll, expect, test } from 'vitest';
+// the gateway makes for it.
+import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { loadConfig } from '../../src/config/load.ts';
 import { createGateway } from '../../src/gateway/gateway.ts';
 import {
@@ -19,6 +19,9 @@ import { createTemporaryFolder } from '../support/temporary-folder.ts';
 import { readFile } from '../support/upstreams/gateway-file.ts';
 import { hideStatelessEra } from '../support/upstreams/one-era.ts';
 
+/** On a busy machine; nothing here asserts by the clock. */
+const PATIENT = { timeout: 20_000 } as const;
+
 const SERVERS = ['both eras', 'sessions only'] as const;
 
 const own = createClientTestCatalog();
@@ -31,13 +34,11 @@ async function startFront(server: (typeof SERVERS)[number]) {
   const port = await freePort();
   const innerUrl = `http://127.0.0.1:${port}/mcp`;
   const proxy = server === 'both eras' ? undefined : await hideStatelessEra(innerUrl);
-  const frontPort = await freePort();
-  const audience = `http://localhost:${frontPort}/mcp`;
-  const behind = { url: proxy?.url ?? innerUrl, prefix: '', auth: { type: 'forward', audience } };
+  const url = proxy?.url ?? innerUrl;
+  const behind = { url, prefix: '', auth: { type: 'identity' }, required: true };
   const file = await readFile({ builtIn: false, mcpServers: { behind } });
   const front = await startService({
     mode: 'broker',
-    port: frontPort,
     deps: { file },
     env: { MCP_STREAMS: 'true' },
   });
@@ -47,8 +48,9 @@ async function startFront(server: (typeof SERVERS)[number]) {
       HOST: '127.0.0.1',
       PORT: String(port),
       BASE_URL: `http://127.0.0.1:${port}`,
-      OIDC_ISSUER: front.issuer,
-      OIDC_AUDIENCE: audience,
+      OIDC_ISSUER: front.baseUrl,
+      OIDC_JWKS_URL: `${front.baseUrl}/.well-known/jwks.json`,
+      OIDC_AUDIENCE: url,
       DATA_DIR: folder.path,
       MCP_STREAMS: 'true',
       MCP_RATE_LIMIT_MAX: '100000',
@@ -57,6 +59,10 @@ async function startFront(server: (typeof SERVERS)[number]) {
     { catalog: own.catalog },
   );
   await inner.listen();
+  // It found nobody there before.
+  await vi.waitFor(async () => {
+    expect((await fetch(`${front.baseUrl}/health/ready`)).status).toBe(200);
+  }, PATIENT);
   return {
     mcpUrl: front.mcpUrl,
     async close() {
@@ -94,9 +100,6 @@ test.for(steps)(
     await take(client, row, own);
   },
 );
-
-/** On a busy machine; nothing here asserts by the clock. */
-const PATIENT = { timeout: 20_000 } as const;
 
 test.for(rows)(
   '§18.3 a server of $server, official client $row.title: hears of changes of the resource that it subscribed to',

@@ -40,6 +40,7 @@ const recordOf = (sessionId: string): SessionRecord => ({
   lastAccessedAt: clock.now(),
   userId: 'ada',
   protocolVersion: '2025-11-25',
+  clientCapabilities: '{}',
 });
 
 /** What a killed process leaves: the socket of its lock, and nobody behind it. */

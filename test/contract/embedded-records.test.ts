@@ -32,6 +32,7 @@ const recordOf = (sessionId: string): SessionRecord => ({
   lastAccessedAt: clock.now(),
   userId: 'ada',
   protocolVersion: '2025-11-25',
+  clientCapabilities: '{}',
 });
 
 /** Writes into the closed store as nobody should. */

@@ -11,6 +11,7 @@ import { collectLog } from '../support/gateway/log.ts';
 import { closeAfterTest, useFresh } from '../support/lifetimes.ts';
 import { readSession, slideSession } from '../support/stores/session-steps.ts';
 import { createTemporaryFolder } from '../support/temporary-folder.ts';
+import { newSession } from './harness.ts';
 import { contentOf } from './store-content.ts';
 
 const TTL = 60;
@@ -48,9 +49,7 @@ const openWhatIsOnDisk = async () => open(await copyWhatIsOnDisk());
 
 async function create(sessionId: string, userMax = 0): Promise<SessionRecord> {
   const now = clock.now();
-  const userId = 'ada';
-  const times = { createdAt: now, lastAccessedAt: now };
-  const record = { sessionId, ...times, userId, protocolVersion: '2025-11-25' };
+  const record = newSession({ sessionId, createdAt: now, lastAccessedAt: now });
   await store.createSession(record, TTL, userMax);
   return record;
 }
@@ -164,8 +163,9 @@ test('§3.1 a session whose touch waits is neither swept, nor claimed, nor ended
   expect(await store.claimExpiredSession('first')).toBe(false);
   expect(await store.sweepSessions()).toBe(0);
   expect(await store.countSessions()).toBe(2);
-  const third = { sessionId: 'third', createdAt: 1, lastAccessedAt: 1, protocolVersion: 'x' };
-  expect(await store.createSession({ ...third, userId: 'ada' }, TTL, 2)).toEqual(['second']);
+  const times = { createdAt: 1, lastAccessedAt: 1 };
+  const third = newSession({ sessionId: 'third', ...times });
+  expect(await store.createSession(third, TTL, 2)).toEqual(['second']);
   expect(await readSession(store, 'first')).toBeDefined();
   expect(await readSession(store, 'second')).toBeUndefined();
 });

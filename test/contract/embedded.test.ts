@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { openEmbeddedStore } from '../../src/store/embedded/open.ts';
 import { manualClock } from '../support/gateway/clock.ts';
 import { collectLog } from '../support/gateway/log.ts';
-import { DEFAULT_ISSUER, type Harness } from './harness.ts';
+import type { Harness } from './harness.ts';
 import { describeStore } from './store.contract.ts';
 
 async function open(): Promise<Harness> {
@@ -14,7 +14,6 @@ async function open(): Promise<Harness> {
   const store = await openEmbeddedStore({
     dataDir,
     sessionKeyPrefix: 'mcp:session:',
-    defaultIssuer: DEFAULT_ISSUER,
     clock,
     log,
   });

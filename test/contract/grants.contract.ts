@@ -245,14 +245,12 @@ export function describeGrants(name: string, open: () => Promise<Harness>): void
     const ISSUER = 'https://id.example';
     const seal = createSeal(['a-secret-of-the-gateway-that-is-long-enough']);
     const openGrants = (from: Store): Grants =>
-      createGrants({
-        store: from,
+      createGrants(
+        { store: from, clock: systemClock, metrics: noMetrics },
         seal,
-        endedGrants: { announce: async () => {} },
-        clock: systemClock,
-        lifetime: { idleSeconds: TTL, maxSeconds: 0, unrenewedSeconds: TTL },
-        metrics: noMetrics,
-      });
+        { announce: async () => {} },
+        { idleSeconds: TTL, maxSeconds: 0, unrenewedSeconds: TTL },
+      );
     let grants: Grants;
     let others: Grants;
 

@@ -15,9 +15,6 @@ export interface Harness {
   close(): Promise<void>;
 }
 
-/** That of the stores that are opened: `OIDC_ISSUER`. */
-export const DEFAULT_ISSUER = 'https://id.example';
-
 /** Of what is stored, in seconds. */
 export const TTL = 3600;
 

@@ -11,7 +11,7 @@ import { closeAfterTest, useFresh, useShared } from '../support/lifetimes.ts';
 import type { RedisServer } from '../support/stores/redis.ts';
 import { startRedisCluster } from '../support/stores/redis-cluster.ts';
 import { describeGrants } from './grants.contract.ts';
-import { DEFAULT_ISSUER, type Harness } from './harness.ts';
+import type { Harness } from './harness.ts';
 import { age } from './redis-age.ts';
 import { describeStore } from './store.contract.ts';
 import { subscribers } from './subscribers.ts';
@@ -22,7 +22,6 @@ const openOn = (url: string, counting: LimitCounting = 'log', clock = systemCloc
     url,
     counting,
     sessionKeyPrefix: 'mcp:session:',
-    defaultIssuer: DEFAULT_ISSUER,
     clock,
     log: collectLog().log,
   });
@@ -74,6 +73,7 @@ describe('a Redis Cluster with a node down', () => {
       lastAccessedAt: 1,
       userId: 'ada',
       protocolVersion: '2025-11-25',
+      clientCapabilities: '{}',
     };
     await store.createSession(session, 3600);
     await lost.kill();

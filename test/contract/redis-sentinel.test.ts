@@ -13,7 +13,7 @@ import {
   startRedisSentinel,
 } from '../support/stores/redis-sentinel.ts';
 import { readSession } from '../support/stores/session-steps.ts';
-import { DEFAULT_ISSUER, type Harness } from './harness.ts';
+import type { Harness } from './harness.ts';
 import { age } from './redis-age.ts';
 import { describeStore } from './store.contract.ts';
 
@@ -34,7 +34,6 @@ function openShared(
   const store = openRedisStore({
     url,
     sessionKeyPrefix: 'mcp:session:',
-    defaultIssuer: DEFAULT_ISSUER,
     clock: systemClock,
     log,
     reads,

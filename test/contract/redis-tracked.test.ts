@@ -5,7 +5,7 @@ import { openRedisStore } from '../../src/store/redis/open.ts';
 import type { Store } from '../../src/store/store.ts';
 import { collectLog } from '../support/gateway/log.ts';
 import { startRedis } from '../support/stores/redis.ts';
-import { DEFAULT_ISSUER, type Harness } from './harness.ts';
+import type { Harness } from './harness.ts';
 import { age } from './redis-age.ts';
 import { describeStore } from './store.contract.ts';
 
@@ -13,7 +13,6 @@ const openTracked = (url: string): Store =>
   openRedisStore({
     url,
     sessionKeyPrefix: 'mcp:session:',
-    defaultIssuer: DEFAULT_ISSUER,
     clock: systemClock,
     log: collectLog().log,
     reads: 'tracked',

@@ -15,7 +15,7 @@ import { collectLog } from '../support/gateway/log.ts';
 import { useShared } from '../support/lifetimes.ts';
 import { startRedis } from '../support/stores/redis.ts';
 import { describeGrants } from './grants.contract.ts';
-import { DEFAULT_ISSUER, type Harness } from './harness.ts';
+import type { Harness } from './harness.ts';
 import { age } from './redis-age.ts';
 import { describeStore } from './store.contract.ts';
 import { subscribers } from './subscribers.ts';
@@ -26,7 +26,6 @@ const openOn = (url: string, counting: LimitCounting = 'log'): Store =>
     url,
     counting,
     sessionKeyPrefix: 'mcp:session:',
-    defaultIssuer: DEFAULT_ISSUER,
     clock: systemClock,
     log: collectLog().log,
   });
@@ -140,13 +139,8 @@ describe('the keys and values in Redis', () => {
   });
 
   test.each([
-    { what: 'OIDC_ISSUER', userIssuer: DEFAULT_ISSUER, name: 'ada' },
     { what: 'no issuer', userIssuer: undefined, name: 'ada' },
-    {
-      what: 'another issuer',
-      userIssuer: 'https://b.example',
-      name: '["https://b.example","ada"]',
-    },
+    { what: 'an issuer', userIssuer: 'https://b.example', name: '["https://b.example","ada"]' },
   ])('§2.1 the sessions of a user of $what lie under one hash', async ({ userIssuer, name }) => {
     const client = redis.client();
     await client.flushall();

@@ -41,13 +41,8 @@ export function describeSessions(name: string, open: () => Promise<Harness>): vo
       }
     });
 
-    test('§2.1 a session without user and what a client says comes back without them', async () => {
-      const {
-        userId: _user,
-        clientInfo: _info,
-        clientCapabilities: _can,
-        ...session
-      } = newSession();
+    test('§2.1 a session without user and what a client says of itself comes back without them', async () => {
+      const { userId: _user, clientInfo: _info, ...session } = newSession();
       await store.createSession(session, TTL);
       expect(await read(session.sessionId)).toEqual(session);
       expect(await slide(session.sessionId, 'ada')).toBe(false);
@@ -231,6 +226,7 @@ export function describeSessions(name: string, open: () => Promise<Harness>): vo
         lastAccessedAt: 1_700_000_000_000,
         protocolVersion: '2025-11-25',
         clientInfo: '{"name":"x"}',
+        clientCapabilities: '{}',
         ...(userId !== undefined && { userId }),
       };
       await store.createSession(session, ttlSeconds, userMax);
@@ -327,6 +323,7 @@ export function describeUserSessions(name: string, open: () => Promise<Harness>)
       lastAccessedAt: 1,
       ...(userId !== undefined && { userId }),
       protocolVersion: '2025-11-25',
+      clientCapabilities: '{}',
     };
     return { id, ended: await from.createSession(session, TTL, max) };
   }

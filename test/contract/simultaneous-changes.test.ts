@@ -15,10 +15,13 @@ import type { Store } from '../../src/store/store.ts';
 import { createLinkedResources } from '../../src/upstreams/catalog/linked-resources.ts';
 import { createServerSession } from '../../src/upstreams/http/server-session.ts';
 import { createServerSessions } from '../../src/upstreams/http/sessions.ts';
-import { createSessionRecords } from '../../src/upstreams/transport/session-records.ts';
-import { createSubscriptionMemory } from '../../src/upstreams/transport/subscription-memory.ts';
+import {
+  createSessionRecords,
+  createSubscriptionMemory,
+} from '../../src/upstreams/transport/session-records.ts';
 import { manualClock } from '../support/gateway/clock.ts';
 import { collectLog } from '../support/gateway/log.ts';
+import { openTestRuntime } from '../support/gateway/runtime.ts';
 import { useFresh } from '../support/lifetimes.ts';
 import { wrapStore } from '../support/stores/wrapped-store.ts';
 import { sessionCaller } from '../support/upstreams/requests.ts';
@@ -41,23 +44,13 @@ const useStore = () =>
 
 /** Of a server's sessions, as one replica keeps them. */
 const openRecords = (store: Store) =>
-  createSessionRecords('server', {
-    store,
-    getSeal: async () => SEAL,
-    keyPrefix: KEY_PREFIX,
-    ttlSeconds: 3600,
-  });
+  createSessionRecords(openTestRuntime({ store, getSeal: async () => SEAL }), 'server');
 const SEAL = createSeal(['a secret that all replicas have, long enough']);
 
 describe('subscriptions at a server', () => {
   const shared = useStore();
   const openMemory = (store: Store = shared.store) =>
-    createSubscriptionMemory({
-      records: openRecords(store),
-      store,
-      channel: 'changes',
-      onChange() {},
-    });
+    createSubscriptionMemory(store, openRecords(store), 'changes', () => {});
   const uris = Array.from({ length: 8 }, (_, at) => `note://${at}`);
 
   test('§18.3 of two replicas that note different resources of a session, both are kept', async () => {
@@ -104,13 +97,10 @@ test('§18.3 two replicas whose session the server has lost go on with one new s
   const ended: unknown[] = [];
   const openReplica = (name: string) => {
     const ids = [`lost`, `new of ${name}`];
-    return createServerSessions({
+    return createServerSessions(systemClock, openRecords(store), () => undefined, {
       initialize: async () => createServerSession(ids.shift(), '2025-11-25', 0),
       terminate: async (_caller, { id }) => void ended.push(id),
       restore: async () => {},
-      records: openRecords(store),
-      openCookies: () => undefined,
-      clock: systemClock,
     });
   };
   const caller = sessionCaller();
@@ -132,12 +122,11 @@ describe('records that were sealed with a former secret', () => {
   test('§18.3 two replicas that replace the session at a server have the same one', async () => {
     const first = openRecords(shared.store);
     await first.readOrWrite('session', 'before');
-    const sealedElsewhere = createSessionRecords('server', {
-      store: shared.store,
-      getSeal: async () => FORMER,
-      keyPrefix: KEY_PREFIX,
-      ttlSeconds: 3600,
-    });
+    const { store } = shared;
+    const sealedElsewhere = createSessionRecords(
+      openTestRuntime({ store, getSeal: async () => FORMER }),
+      'server',
+    );
     const [one, other] = await Promise.all([
       sealedElsewhere.readOrWrite('session', 'of the one'),
       sealedElsewhere.readOrWrite('session', 'of the other'),
@@ -148,14 +137,9 @@ describe('records that were sealed with a former secret', () => {
 
   test('§18.2 a resource that two servers name belongs to one of them', async () => {
     const openLinks = (seal: typeof SEAL) =>
-      createLinkedResources({
-        store: shared.store,
-        getSeal: async () => seal,
-        clock: systemClock,
-        log,
-        sessionKeyPrefix: KEY_PREFIX,
-        sessionTtlSeconds: 3600,
-      });
+      createLinkedResources(
+        openTestRuntime({ store: shared.store, getSeal: async () => seal, log }),
+      );
     await openLinks(FORMER).remember('session', 'gone', ['note://a']);
     const [one, other] = [openLinks(SEAL), openLinks(SEAL)];
     await Promise.all([
@@ -191,11 +175,7 @@ describe('what is renewed', () => {
   test('§15 a subscription that was given up meanwhile does not come back', async () => {
     const clock = manualClock();
     const { store } = shared;
-    const subscriptions = createSessionSubscriptions({
-      store,
-      clock,
-      sessionKeyPrefix: KEY_PREFIX,
-    });
+    const subscriptions = createSessionSubscriptions(openTestRuntime({ store, clock }));
     const key = buildSubscriptionKey(KEY_PREFIX, 'session', hashSha256('note://a'));
     const savedAt = clock.now();
     await store.set(key, String(savedAt), 604_800);

@@ -19,6 +19,7 @@ const create = (sessionId: string) =>
       lastAccessedAt: clock.now(),
       userId: 'ada',
       protocolVersion: '2025-11-25',
+      clientCapabilities: '{}',
     },
     TTL,
   );

@@ -5,6 +5,7 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterEach, expect, onTestFinished, test } from 'vitest';
+import { catalogModule } from '../support/catalogs/catalog-files.ts';
 import { freePort } from '../support/gateway/ports.ts';
 import { endPosterns, makeFolder, startPostern } from '../support/gateway/process.ts';
 
@@ -69,6 +70,22 @@ test.skipIf(!hasTerminal)(
     dev.press('\u0003');
     expect(await dev.ended).toBe(0);
     await expect(fetch(dev.url)).rejects.toThrow();
+  },
+);
+
+test.skipIf(!hasTerminal)(
+  '§20.1 dev: under --watch, too, Ctrl+C ends all of it, whatever was pressed before',
+  async () => {
+    const cwd = await makeFolder();
+    await writeFile(join(cwd, 'catalog.mjs'), catalogModule('one'));
+    const port = await freePort();
+    const dev = openTerminal(`dev --catalog catalog.mjs --port ${port}`, cwd);
+    await expect.poll(dev.printed, START).toContain('Press c to see how clients connect');
+    dev.press('c');
+    await expect.poll(dev.printed).toContain('    claude mcp add --transport http postern ');
+    dev.press('\u0003');
+    expect(await dev.ended).toBe(0);
+    await expect(fetch(`http://127.0.0.1:${port}`)).rejects.toThrow();
   },
 );
 

@@ -37,7 +37,6 @@ async function start(env: Env = {}, options: Partial<ProviderOptions> = {}): Pro
   const gateway = await startInside({
     ...provider.env,
     OAUTH_MODE: 'broker',
-    OAUTH_TOKENS: 'provider',
     CIMD_ALLOWED_HOSTS: 'none',
     PORT: String(port),
     ...env,
@@ -93,7 +92,6 @@ test('§20.2 doctor URL: of a gateway in order, all is fine, from the 401 to the
     'registration',
     'login',
     'provider.redirect-uri',
-    'provider.client-secret',
     'clock',
     'clients',
   ])
@@ -286,9 +284,9 @@ test('§20.2 doctor URL: a hostile server cannot push the rest off the screen', 
   expect(stdout.length).toBeLessThan(20_000);
 });
 
-test('§20.2 doctor URL: a wrong client secret of the gateway', async () => {
+test('§20.2 doctor URL: a wrong client secret of the gateway, in proxy mode', async () => {
   const { url } = await start(
-    { OAUTH_CLIENT_SECRET: 'not-the-secret' },
+    { OAUTH_MODE: 'proxy', OAUTH_CLIENT_SECRET: 'not-the-secret' },
     { client: { secret: 'the-secret', auth: 'post' } },
   );
   const { code, failures, find } = await runDoctor(url);
@@ -300,8 +298,7 @@ test('§20.2 doctor URL: a provider that is down since before the start', async 
   const port = await freePort();
   const gateway = await startInside({
     OIDC_ISSUER: `http://localhost:${port}`,
-    OAUTH_MODE: 'broker',
-    OAUTH_TOKENS: 'provider',
+    OAUTH_MODE: 'proxy',
     OAUTH_CLIENT_ID: 'gateway',
     CIMD_ALLOWED_HOSTS: 'none',
   });
@@ -401,7 +398,6 @@ test('§20.2 doctor URL: replicas whose secrets differ, and replicas without a c
   const env = {
     ...provider.env,
     OAUTH_MODE: 'broker',
-    OAUTH_TOKENS: 'provider',
     CIMD_ALLOWED_HOSTS: 'none',
     BASE_URL: url,
   };
@@ -479,8 +475,8 @@ test('§20.2 doctor URL: a gateway without authentication', async () => {
   expect(find('challenge')).toMatchObject({ status: 'warning', setting: 'AUTH_REQUIRED' });
 });
 
-test('§20.2 doctor URL --token: a token of a login, what its user sees, and tokens that are refused', async () => {
-  const { url, gateway } = await start();
+test('§20.2 doctor URL --token: a token of a login in proxy mode, what its user sees, and tokens that are refused', async () => {
+  const { url, gateway } = await start({ OAUTH_MODE: 'proxy' });
   const { accessToken } = await logIn(url, 'ann');
   const args = (token: string) => ({ args: ['--token', token] });
   const good = await runDoctor(url, args(accessToken));
@@ -510,7 +506,7 @@ test('§20.2 doctor URL: where it may not register, the login is tried as the pl
   const { url } = await start({ DCR_ACCESS_TOKEN: 'a-token-to-register-clients' });
   const { failures, find } = await runDoctor(url);
   expect(failures).toEqual([]);
-  for (const check of ['login', 'provider.redirect-uri', 'provider.client-secret'])
+  for (const check of ['login', 'provider.redirect-uri'])
     expect(find(check).status, check).toBe('ok');
 });
 

@@ -195,7 +195,7 @@ test('§24.6 doctor: a server that is not there is a failure, with the reason', 
 test('§24.6 doctor: without tokens of the gateway it says which setting is needed', async () => {
   const { find } = await diagnose(
     { it: { url: 'http://127.0.0.1:1/mcp', auth: { type: 'oauth' } } },
-    { OAUTH_TOKENS: 'provider', OIDC_AUDIENCE: 'x' },
+    { OAUTH_MODE: 'proxy' },
   );
-  expect(find('settings').what).toMatch(/it: auth oauth needs OAUTH_TOKENS=gateway/);
+  expect(find('settings').what).toMatch(/it: auth oauth needs OAUTH_MODE=broker/);
 });

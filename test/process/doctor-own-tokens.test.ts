@@ -74,19 +74,13 @@ describe('doctor: what own tokens need', () => {
     expect(find('token').what).toContain('whether a login works to its end');
   });
 
-  test('§20.2 doctor: OAUTH_TOKENS=provider is a hint, and what it needs is said for the provider at hand', async () => {
-    const { code, find } = await diagnose({ OAUTH_TOKENS: 'provider' });
-    expect([code, find('tokens')]).toMatchObject([
-      0,
-      {
-        status: 'warning',
-        setting: 'OAUTH_TOKENS',
-        remedy: expect.stringContaining('remove OAUTH_TOKENS and OIDC_AUDIENCE'),
-      },
-    ]);
-    const keycloak = { OIDC_PROVIDER: 'keycloak', OIDC_ISSUER: `${provider.issuer}/realms/main` };
-    const own = await diagnose(keycloak);
-    expect(own.find('tokens').why).toContain('Keycloak needs an Audience mapper');
+  test('§20.2 doctor: a setting that was removed is named, with the way on', async () => {
+    const { code, failures, find } = await diagnose({ OAUTH_TOKENS: 'provider' });
+    expect([code, failures]).toEqual([1, ['settings']]);
+    expect(find('settings')).toMatchObject({
+      setting: 'OAUTH_TOKENS',
+      what: expect.stringContaining('Remove it.'),
+    });
   });
 
   test.each<{ what: string; changed: Env; said: RegExp }>([
@@ -116,12 +110,12 @@ describe('doctor: what own tokens need', () => {
     ]);
   });
 
-  test('§20.2 doctor: OIDC_AUDIENCE has no use, which is said with both ways on', async () => {
+  test('§20.2 doctor: OIDC_AUDIENCE has no use, which is said with the way on', async () => {
     const { failures, find } = await diagnose({ OIDC_AUDIENCE: 'https://mcp.example.com' });
     expect(failures).toEqual(['settings']);
     expect(find('settings')).toMatchObject({
       setting: 'OIDC_AUDIENCE',
-      what: expect.stringMatching(/Remove it\..*OAUTH_TOKENS=provider/),
+      what: expect.stringMatching(/Remove it\..*OAUTH_ACCEPT_PROVIDER_TOKENS=true/),
     });
   });
 });

@@ -78,7 +78,6 @@ async function diagnose(behaviour: Partial<Behaviour>) {
     env: {
       OIDC_ISSUER: provider.url,
       OAUTH_MODE: 'broker',
-      OAUTH_TOKENS: 'provider',
       OAUTH_CLIENT_ID: 'gateway',
       OAUTH_CLIENT_SECRET: 'secret',
       BASE_URL: 'http://localhost:9',
@@ -316,7 +315,6 @@ describe('the client and its secret', () => {
           OAUTH_AUTHORIZATION_URL: `${url}/authorize`,
           OAUTH_TOKEN_URL: `${endpoint.url}/token`,
           OAUTH_MODE: 'broker',
-          OAUTH_TOKENS: 'provider',
           OAUTH_CLIENT_ID: 'gateway',
           OAUTH_CLIENT_SECRET: 'secret',
           OAUTH_ADDED_SCOPES: 'offline_access api://gateway/mcp',

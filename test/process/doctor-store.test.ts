@@ -204,8 +204,7 @@ test('§20.2 doctor: a running replica whose secret differs from the one at hand
 });
 
 test('§20.2 doctor: a gateway that runs with other settings than those at hand, and a token for both', async () => {
-  const { url, env: own } = await prepareGateway({ client: CLIENT });
-  const env = { ...own, OAUTH_TOKENS: 'provider' };
+  const { url, env } = await prepareGateway({ client: CLIENT }, 'proxy');
   const running = await startInside({ ...env, OAUTH_CLIENT_SECRET: 'a-secret-of-last-week' });
   const corrected = await runDoctor(undefined, { env });
   expect(corrected.failures).toEqual(['gateway.settings']);

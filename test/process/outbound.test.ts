@@ -6,6 +6,7 @@ import { afterEach, beforeEach, expect, test } from 'vitest';
 import { endPosterns, makeFolder, startPostern } from '../support/gateway/process.ts';
 import { useFresh } from '../support/lifetimes.ts';
 import { startDocumentHost } from '../support/oauth/document-host.ts';
+import { ACCEPT_PROVIDER_TOKENS } from '../support/oauth/issuer.ts';
 import { startProxy } from '../support/oauth/proxy.ts';
 
 const ISSUER = 'https://id.example';
@@ -46,7 +47,7 @@ async function startProvider() {
 const env = () => ({
   BASE_URL: 'http://localhost:3000',
   OAUTH_MODE: 'broker',
-  OAUTH_TOKENS: 'provider',
+  ...ACCEPT_PROVIDER_TOKENS,
   OAUTH_CLIENT_ID: 'gateway',
   OIDC_ISSUER: ISSUER,
   CIMD_ALLOWED_HOSTS: 'client.example',

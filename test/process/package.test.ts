@@ -157,12 +157,6 @@ test('§5 package: postern dev serves a catalogue, and lets a user in', async ()
   expect(await postern.ended).toEqual({ code: 0, signal: null });
 });
 
-test('§5 package: --watch needs a catalogue, whose folder it watches', async () => {
-  const postern = await runPostern({}, { main, args: ['dev', '--watch'], cwd: installed });
-  expect(postern.code).toBe(2);
-  expect(postern.stderr).toMatch(/^--watch needs --catalog FILE/);
-});
-
 test('§5 package: without the development provider dev says how to get it, start runs', async () => {
   const provider = join(installed, 'node_modules', 'oidc-provider');
   await rename(provider, `${provider}-hidden`);

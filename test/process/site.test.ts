@@ -8,7 +8,6 @@ import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { brotliDecompressSync, gunzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { createGetCorsHeaders } from '../../src/edge/host-and-origin.ts';
 import { createPipeline } from '../../src/edge/pipeline.ts';
 import { openBody } from '../../src/edge/read-body.ts';
 import { createRouter } from '../../src/edge/router.ts';
@@ -18,6 +17,7 @@ import { systemClock } from '../../src/platform/clock.ts';
 import { createSite, type Site } from '../../src/site/site.ts';
 import { createAdmittingLimiter } from '../support/gateway/limit-check.ts';
 import { collectLog } from '../support/gateway/log.ts';
+import { openTestRuntime } from '../support/gateway/runtime.ts';
 import { DOCUMENTATION } from '../support/site/documentation.ts';
 
 const PROVIDERS = [
@@ -397,25 +397,20 @@ const toRecord = (list: readonly string[]): Readonly<Record<string, string>> =>
 
 describe('documentation pages over HTTP', () => {
   async function ask(method: string, path: string, headers: Record<string, string> = {}) {
-    const answer = createPipeline({
-      router: createRouter([], site),
-      checkHost: () => {},
-      getCorsHeaders: createGetCorsHeaders({ request: [], response: [] }),
-      getPreflightHeaders: () => ({}),
-      isAllowedOrigin: () => true,
-      ownOrigin: 'http://localhost:3000',
-      limiter: createAdmittingLimiter(),
-      authenticate: async () => undefined,
-      readBody: () => Promise.reject(),
-      clock: systemClock,
-      runQueue: createRunQueue(systemClock),
-      securityHeaders: { 'X-Frame-Options': 'DENY' },
-    });
+    const answer = createPipeline(
+      openTestRuntime(),
+      createRouter([], site),
+      { authenticate: async () => undefined, limiter: createAdmittingLimiter() },
+      {
+        corsHeaders: { request: [], requestPrefix: undefined, response: [] },
+        runQueue: createRunQueue(systemClock),
+      },
+    );
     const request: GatewayRequest = {
       method,
       path,
       query: '',
-      headers,
+      headers: { host: 'localhost', ...headers },
       clientIp: 'unknown',
       signal: () => new AbortController().signal,
     };

@@ -198,7 +198,6 @@ test.each([
     DATA_DIR: dataDir,
     OIDC_ISSUER: 'http://127.0.0.1:9',
     OAUTH_MODE: 'broker',
-    OAUTH_TOKENS: 'provider',
     OAUTH_CLIENT_ID: 'client',
   });
   expectCleanFailure(postern);

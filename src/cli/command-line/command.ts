@@ -2,7 +2,7 @@
 import type { Invocation } from '../command/invocation.ts';
 
 /** `--check`: true where it is given. */
-export const flag = (summary: string) => ({ kind: 'flag', summary }) as const;
+export const flagOption = (summary: string) => ({ kind: 'flag', summary }) as const;
 
 /** `--watch` or `--no-watch`: undefined where neither is given. */
 export const toggle = (summary: string, negatedSummary: string) =>
@@ -21,11 +21,15 @@ interface TextRules {
  * `--config FILE`. `value` is the placeholder in the help, of which the shell completes `FILE`; `example` is one for the error
  * message where the value is missing.
  */
-export const text = (value: string, example: string, summary: string, rules: TextRules = {}) =>
-  ({ kind: 'text', value, example, summary, ...rules }) as const;
+export const textOption = (
+  value: string,
+  example: string,
+  summary: string,
+  rules: TextRules = {},
+) => ({ kind: 'text', value, example, summary, ...rules }) as const;
 
 /** `--item NAME`, which may be repeated. */
-export const list = (
+export const listOption = (
   value: string,
   example: string,
   summary: string,
@@ -33,14 +37,14 @@ export const list = (
 ) => ({ kind: 'list', value, example, summary, ...rules }) as const;
 
 /** `--store embedded`: one of a few. */
-export const choice = <const Choice extends string>(
+export const choiceOption = <const Choice extends string>(
   value: string,
   choices: readonly Choice[],
   summary: string,
 ) => ({ kind: 'choice', value, choices, summary }) as const;
 
 export type OptionRow = ReturnType<
-  typeof flag | typeof toggle | typeof text | typeof list | typeof choice
+  typeof flagOption | typeof toggle | typeof textOption | typeof listOption | typeof choiceOption
 >;
 
 /** By their names in code: `dryRun` is written `--dry-run`. */
@@ -120,13 +124,13 @@ export const toFlag = (name: string): string =>
 
 // Options that several commands have.
 
-export const CATALOG = text(
+export const CATALOG = textOption(
   'FILE',
   'catalog.js',
   'serve the tools, prompts and resources of FILE instead of the built-in ones',
 );
 
-export const CONFIG = text(
+export const CONFIG = textOption(
   'FILE',
   'mcp.json',
   'put the MCP servers of FILE (JSON or YAML) behind the gateway, by its rules',
@@ -134,7 +138,7 @@ export const CONFIG = text(
 
 const MAX_PORT = 65_535;
 
-export const PORT = text('N', '3010', 'listen on this port instead of PORT', {
+export const PORT = textOption('N', '3010', 'listen on this port instead of PORT', {
   findProblem(given) {
     const isPort = /^[1-9]\d{0,4}$/.test(given) && Number(given) <= MAX_PORT;
     return isPort ? undefined : `${JSON.stringify(given)} is not a number from 1 to 65535.`;
@@ -143,10 +147,10 @@ export const PORT = text('N', '3010', 'listen on this port instead of PORT', {
 
 /** Of `postern doctor` and `postern lock`: a user's access token, for what `summary` says. */
 export const tokenOptions = (summary: string) => ({
-  token: text('TOKEN', '- <token.txt', `${summary} - reads it from standard input`, {
+  token: textOption('TOKEN', '- <token.txt', `${summary} - reads it from standard input`, {
     takesStandardInput: true,
   }),
-  tokenFile: text(
+  tokenFile: textOption(
     'FILE',
     'token.txt',
     'a file with this token: other users of the machine can read what follows --token',
@@ -154,4 +158,4 @@ export const tokenOptions = (summary: string) => ({
   ),
 });
 
-export const JSON_OUTPUT = flag('print JSON, for programs');
+export const JSON_OUTPUT = flagOption('print JSON, for programs');

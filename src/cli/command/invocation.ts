@@ -37,9 +37,7 @@ export const describeCommand = (words: readonly string[], typed: TypedAs): strin
 
 /** The command line of this process, with another port. */
 export function describeWithPort(port: number): string {
-  const args = process.argv.slice(2).filter((arg, index, all) => !isPort(arg, all[index - 1]));
-  // Added by the watching process.
-  const given = args.filter((arg) => arg !== '--no-watch');
+  const given = process.argv.slice(2).filter((arg, index, all) => !isPort(arg, all[index - 1]));
   const { npm_lifecycle_event: script, npm_lifecycle_script: scriptText = '' } = process.env;
   if (process.env.npm_command !== 'run-script' || script === undefined)
     return describeCommand([...given, '--port', String(port)], process);
@@ -72,6 +70,3 @@ const sourceFolder = new URL('src/', PACKAGE_ROOT);
 
 /** The sources, where this is a checkout: an installed package has none. */
 export const SOURCE_FOLDER: URL | undefined = existsSync(sourceFolder) ? sourceFolder : undefined;
-
-/** Builds a checkout. */
-export const BUILD_SCRIPT = new URL('scripts/build.mjs', PACKAGE_ROOT);

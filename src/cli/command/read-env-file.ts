@@ -4,7 +4,7 @@ import { resolve } from 'node:path';
 import { parseEnv } from 'node:util';
 import { getErrorCode } from '../../platform/error-code.ts';
 import { StartError } from './errors.ts';
-import { readText } from './texts.ts';
+import { readTextFile } from './texts.ts';
 
 export interface EnvFile {
   readonly path: string;
@@ -15,7 +15,7 @@ export interface EnvFile {
 /** Undefined where there is none. @throws StartError when it cannot be read. */
 export function readEnvFile(env: NodeJS.ProcessEnv): EnvFile | undefined {
   const path = resolve('.env');
-  const text = readText(path, (error) => {
+  const text = readTextFile(path, (error) => {
     const code = getErrorCode(error);
     // A folder of that name is a virtual environment of Python.
     if (code === 'ENOENT' || code === 'EISDIR') return undefined;

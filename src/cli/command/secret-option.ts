@@ -4,7 +4,7 @@ import { text as readAll } from 'node:stream/consumers';
 import { getErrorCode } from '../../platform/error-code.ts';
 import { UsageError } from './errors.ts';
 import type { InvokedProcess, Texts } from './invocation.ts';
-import { readText } from './texts.ts';
+import { readTextFile } from './texts.ts';
 
 /**
  * What was given of `flag` and `flag`-file, without the line break at its end; undefined where neither was. `-` in place of the
@@ -29,7 +29,7 @@ export async function readSecretOption(
 }
 
 const readSecretFile = (flag: string, path: string): string =>
-  readText(path, (error) => {
+  readTextFile(path, (error) => {
     const code = getErrorCode(error) ?? 'it failed';
     throw new UsageError(`${flag}-file: ${path} cannot be read (${code}).`);
   });

@@ -2,7 +2,10 @@
 import { readFileSync } from 'node:fs';
 
 /** What the file says; where it cannot be read, what `explain` makes of the error. */
-export function readText<Other>(path: string, explain: (error: unknown) => Other): string | Other {
+export function readTextFile<Other>(
+  path: string,
+  explain: (error: unknown) => Other,
+): string | Other {
   try {
     return readFileSync(path, 'utf8');
   } catch (error) {
@@ -11,7 +14,7 @@ export function readText<Other>(path: string, explain: (error: unknown) => Other
 }
 
 /** Empty where it cannot be read. */
-export const readIfPresent = (path: string): string => readText(path, () => '');
+export const readIfPresent = (path: string): string => readTextFile(path, () => '');
 
 /** A line for each row, whose cells stand below one another. */
 export function alignColumns(rows: readonly (readonly string[])[]): readonly string[] {

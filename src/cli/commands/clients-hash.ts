@@ -1,4 +1,4 @@
-import { defineCommand, JSON_OUTPUT, text } from '../command-line/command.ts';
+import { defineCommand, JSON_OUTPUT, textOption } from '../command-line/command.ts';
 
 export const clientsHashCommand = defineCommand({
   name: 'clients hash',
@@ -8,14 +8,14 @@ export const clientsHashCommand = defineCommand({
     'Makes a random secret and prints it once, with the hash that "secretSha256" of a client takes. The secret is kept nowhere: give it to the client. With --secret - or --secret-file the hash of a secret is printed that you already have; it must be a random one of at least 32 characters.',
   ],
   options: {
-    secret: text('-', '- <secret.txt', 'hash the secret that standard input has', {
+    secret: textOption('-', '- <secret.txt', 'hash the secret that standard input has', {
       takesStandardInput: true,
       findProblem: (given) =>
         given === '-'
           ? undefined
           : 'other users of the machine can read what stands here. Write - and pipe the secret in, or use --secret-file FILE.',
     }),
-    secretFile: text('FILE', 'secret.txt', 'hash the secret in FILE', {
+    secretFile: textOption('FILE', 'secret.txt', 'hash the secret in FILE', {
       standardInput: '--secret -',
     }),
     json: JSON_OUTPUT,

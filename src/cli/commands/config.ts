@@ -1,4 +1,4 @@
-import { defineCommand, flag, JSON_OUTPUT, text } from '../command-line/command.ts';
+import { defineCommand, flagOption, JSON_OUTPUT, textOption } from '../command-line/command.ts';
 
 export const configCommand = defineCommand({
   name: 'config',
@@ -7,11 +7,11 @@ export const configCommand = defineCommand({
     'Prints what postern start would run with: the settings that are set, the configuration file, and every problem. Nothing is started or connected, except with --lists. Of secrets it prints a fingerprint, by which two machines can be compared.',
   ],
   options: {
-    lists: flag(
+    lists: flagOption(
       'also ask the servers what they list, and say what each list of tools costs a model; this starts those that are programs',
     ),
-    all: flag('also the settings that have their default'),
-    config: text('FILE', 'postern.yaml', 'the configuration file, instead of POSTERN_CONFIG'),
+    all: flagOption('also the settings that have their default'),
+    config: textOption('FILE', 'postern.yaml', 'the configuration file, instead of POSTERN_CONFIG'),
     json: JSON_OUTPUT,
   },
   examples: {

@@ -2,7 +2,7 @@ import { baseUrl } from '../../config/rules.ts';
 import { ALL_CLIENT_SETUPS } from '../../site/client-setups.ts';
 import { addScheme } from '../command/add-scheme.ts';
 import { UsageError } from '../command/errors.ts';
-import { defineCommand, JSON_OUTPUT, text } from '../command-line/command.ts';
+import { defineCommand, JSON_OUTPUT, textOption } from '../command-line/command.ts';
 
 const findProblem = (url: string): string | undefined =>
   baseUrl.parse(addScheme(url)) === undefined
@@ -20,19 +20,24 @@ export const connectCommand = defineCommand({
     { name: 'URL', summary: 'the public address of the gateway, as --url gives it' },
   ],
   options: {
-    url: text(
+    url: textOption(
       'URL',
       'https://mcp.example.com',
       'the public address of the gateway, instead of BASE_URL',
       { findProblem },
     ),
-    view: text('NAME', 'research', 'a view of the gateway, or a server, in place of everything', {
-      findProblem: (name) =>
-        /^[a-z][a-z0-9-]{0,31}$/.test(name)
-          ? undefined
-          : `${JSON.stringify(name)} must be a lower-case letter, then letters, digits and "-".`,
-    }),
-    name: text('NAME', 'tools', 'what the client calls the gateway, instead of postern', {
+    view: textOption(
+      'NAME',
+      'research',
+      'a view of the gateway, or a server, in place of everything',
+      {
+        findProblem: (name) =>
+          /^[a-z][a-z0-9-]{0,31}$/.test(name)
+            ? undefined
+            : `${JSON.stringify(name)} must be a lower-case letter, then letters, digits and "-".`,
+      },
+    ),
+    name: textOption('NAME', 'tools', 'what the client calls the gateway, instead of postern', {
       findProblem: (name) =>
         /^[\w-]+$/.test(name)
           ? undefined

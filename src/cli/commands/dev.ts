@@ -5,16 +5,13 @@ export const devCommand = defineCommand({
   summary: 'run it for development: anybody can log in, with any name',
   description: [
     'Starts the gateway with the embedded store, limits that nobody reaches by hand and, unless OIDC_ISSUER is set, an identity provider that accepts any name.',
-    'It starts again after a change of .env or, with a catalogue of your own, of code in the folder of that file. Sessions survive, and so do logins until they are renewed, at most an hour later (OAUTH_RENEWAL_SECONDS): the identity provider starts anew, too. Where a change cannot be loaded, what was served before goes on. The configuration file and its lock are loaded anew while it runs.',
+    'It starts again after a change of .env or, with a catalogue of your own, of code in the folder of that file. Sessions survive, and so do logins until they are renewed, at most an hour later (OAUTH_RENEWAL_SECONDS): the identity provider starts anew, too. Where a change cannot be loaded, it waits for the next one. The configuration file and its lock are loaded anew while it runs.',
   ],
   options: {
     catalog: CATALOG,
     config: CONFIG,
     port: PORT,
-    watch: toggle(
-      'in a checkout: start again when its code changes, too',
-      'do not start again by itself',
-    ),
+    watch: toggle('start again after a change (the default)', 'do not start again by itself'),
   },
   examples: {
     'postern dev': 'with the built-in tools, on http://localhost:3000',
@@ -23,7 +20,8 @@ export const devCommand = defineCommand({
     'AUTH_REQUIRED=false postern dev': 'without login, for a first call with curl',
   },
   async run(options) {
-    if (options.watch === false) await (await import('../dev/dev.ts')).dev(options);
-    else await (await import('../watch/watch.ts')).watch(process.argv.slice(2), options);
+    const { isWatched, watch } = await import('../dev/watch.ts');
+    if (options.watch === false || isWatched()) await (await import('../dev/dev.ts')).dev(options);
+    else await watch(options);
   },
 });

@@ -1,4 +1,4 @@
-import { defineCommand, JSON_OUTPUT, text, tokenOptions } from '../command-line/command.ts';
+import { defineCommand, JSON_OUTPUT, textOption, tokenOptions } from '../command-line/command.ts';
 
 export const doctorCommand = defineCommand({
   name: 'doctor',
@@ -10,7 +10,7 @@ export const doctorCommand = defineCommand({
   operands: [{ name: 'URL', summary: 'of a running gateway, such as https://mcp.example.com' }],
   options: {
     ...tokenOptions('an access token of a user: check it, too, and what the user sees.'),
-    config: text('FILE', 'mcp.json', 'the configuration file; without a URL only'),
+    config: textOption('FILE', 'mcp.json', 'the configuration file; without a URL only'),
     json: JSON_OUTPUT,
   },
   examples: {

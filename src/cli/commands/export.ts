@@ -1,6 +1,6 @@
 import { baseUrl } from '../../config/rules.ts';
 import { addScheme } from '../command/add-scheme.ts';
-import { defineCommand, text } from '../command-line/command.ts';
+import { defineCommand, textOption } from '../command-line/command.ts';
 
 export const exportCommand = defineCommand({
   name: 'export',
@@ -10,7 +10,7 @@ export const exportCommand = defineCommand({
   ],
   operands: [{ name: 'WHAT', summary: 'the document', choices: ['server.json'], isRequired: true }],
   options: {
-    url: text(
+    url: textOption(
       'URL',
       'https://mcp.example.com',
       'the public address of the gateway, instead of BASE_URL',
@@ -21,17 +21,17 @@ export const exportCommand = defineCommand({
             : undefined,
       },
     ),
-    view: text(
+    view: textOption(
       'NAME',
       'research',
       'a view or server of the configuration file, in place of everything',
     ),
-    config: text(
+    config: textOption(
       'FILE',
       'postern.yaml',
       'for --view: the configuration file, instead of POSTERN_CONFIG',
     ),
-    as: text(
+    as: textOption(
       'VERSION',
       '1.4.0',
       'the version to publish, instead of that of Postern: a registry takes each only once',

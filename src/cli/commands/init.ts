@@ -1,4 +1,10 @@
-import { choice, defineCommand, flag, text, toggle } from '../command-line/command.ts';
+import {
+  choiceOption,
+  defineCommand,
+  flagOption,
+  textOption,
+  toggle,
+} from '../command-line/command.ts';
 import { PROVIDER_CHOICES } from '../init/providers.ts';
 
 export const initCommand = defineCommand({
@@ -8,22 +14,22 @@ export const initCommand = defineCommand({
     'Asks where users log in, what the gateway serves and where it keeps sessions, writes the files into this folder, and says what to type next. What an option says is not asked. Files that exist are only overwritten with --force, or when you say so.',
   ],
   options: {
-    yes: flag('ask nothing: options, and defaults for the rest'),
-    force: flag('overwrite files that exist'),
-    provider: choice(
+    yes: flagOption('ask nothing: options, and defaults for the rest'),
+    force: flagOption('overwrite files that exist'),
+    provider: choiceOption(
       'NAME',
       PROVIDER_CHOICES,
       'where users log in; dev is the provider of postern dev, with any name',
     ),
-    issuer: text('URL', 'https://id.example.com', "the provider's issuer: OIDC_ISSUER"),
-    clientId: text('ID', 'postern', 'the client that you registered there: OAUTH_CLIENT_ID'),
-    clientSecret: text(
+    issuer: textOption('URL', 'https://id.example.com', "the provider's issuer: OIDC_ISSUER"),
+    clientId: textOption('ID', 'postern', 'the client that you registered there: OAUTH_CLIENT_ID'),
+    clientSecret: textOption(
       'SECRET',
       '- <secret.txt',
       'its secret: OAUTH_CLIENT_SECRET; - reads it from standard input',
       { takesStandardInput: true },
     ),
-    clientSecretFile: text(
+    clientSecretFile: textOption(
       'FILE',
       'secret.txt',
       'a file with this secret: other users of the machine can read arguments',
@@ -33,13 +39,13 @@ export const initCommand = defineCommand({
       'write a first tool with its test (the default without --servers)',
       'write no tool',
     ),
-    servers: text(
+    servers: textOption(
       'FILE',
       'mcp.json',
       'take over the MCP servers of FILE, such as the mcp.json of a desktop client, or the server.json of a registry; those with a url are asked whether they want a login',
     ),
-    store: choice('KIND', ['embedded', 'redis'], 'where sessions are kept'),
-    redisUrl: text('URL', 'redis://localhost:6379', 'the address of Redis: REDIS_URL'),
+    store: choiceOption('KIND', ['embedded', 'redis'], 'where sessions are kept'),
+    redisUrl: textOption('URL', 'redis://localhost:6379', 'the address of Redis: REDIS_URL'),
   },
   examples: {
     'postern init': 'asks',

@@ -1,4 +1,10 @@
-import { defineCommand, flag, JSON_OUTPUT, text, tokenOptions } from '../command-line/command.ts';
+import {
+  defineCommand,
+  flagOption,
+  JSON_OUTPUT,
+  textOption,
+  tokenOptions,
+} from '../command-line/command.ts';
 
 export const lockCommand = defineCommand({
   name: 'lock',
@@ -7,12 +13,12 @@ export const lockCommand = defineCommand({
     'Asks each server of the configuration file for its tools and prompts, and writes what they say into postern.lock beside that file. From then on, the gateway hides what is new or has changed until it is approved.',
   ],
   options: {
-    config: text(
+    config: textOption(
       'FILE',
       'mcp.json',
       'the file that names the servers; postern.lock lies beside it',
     ),
-    check: flag('write nothing; say what differs'),
+    check: flagOption('write nothing; say what differs'),
     ...tokenOptions(
       'an access token of the provider (a JWT), for servers that answer users only; adds what this user sees.',
     ),

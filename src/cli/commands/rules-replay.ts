@@ -1,4 +1,4 @@
-import { defineCommand, JSON_OUTPUT, list, text } from '../command-line/command.ts';
+import { defineCommand, JSON_OUTPUT, listOption, textOption } from '../command-line/command.ts';
 
 export const rulesReplayCommand = defineCommand({
   name: 'rules replay',
@@ -8,13 +8,13 @@ export const rulesReplayCommand = defineCommand({
     'Of arguments the log has nothing, and of groups and claims what AUDIT_CLAIMS=true made the gateway write. Where a rule needs more than that, it is said that nobody can tell.',
   ],
   options: {
-    audit: list(
+    audit: listOption(
       'FILE',
       'audit.log',
       'what AUDIT_LOG wrote, also gzipped; may be repeated. - reads standard input',
       { takesStandardInput: true },
     ),
-    config: text('FILE', 'mcp.json', 'the file that has the rules'),
+    config: textOption('FILE', 'mcp.json', 'the file that has the rules'),
     json: JSON_OUTPUT,
   },
   examples: {

@@ -1,4 +1,4 @@
-import { defineCommand, JSON_OUTPUT, list, text } from '../command-line/command.ts';
+import { defineCommand, JSON_OUTPUT, listOption, textOption } from '../command-line/command.ts';
 
 export const rulesTestCommand = defineCommand({
   name: 'rules test',
@@ -7,18 +7,18 @@ export const rulesTestCommand = defineCommand({
     'Lists every tool, prompt and resource as the gateway would list it to the user whose claims are given, and names the rule that allows each. Nothing is called.',
   ],
   options: {
-    config: text('FILE', 'mcp.json', 'the file that has the rules'),
-    claims: text('FILE', 'ann.json', 'the claims of the user, as a JSON object'),
-    client: text('ID', 'cursor', 'the OAuth client, where the claims do not name it'),
-    view: text('NAME', 'research', 'ask at this view of the file: only what it has'),
-    item: list(
+    config: textOption('FILE', 'mcp.json', 'the file that has the rules'),
+    claims: textOption('FILE', 'ann.json', 'the claims of the user, as a JSON object'),
+    client: textOption('ID', 'cursor', 'the OAuth client, where the claims do not name it'),
+    view: textOption('NAME', 'research', 'ask at this view of the file: only what it has'),
+    item: listOption(
       'NAME',
       'github__search',
       'ask about NAME alone: a tool, prompt:NAME or resource:URI; may be repeated',
     ),
-    tool: text('NAME', 'files__read_file', 'ask about a call of this tool'),
-    args: text('JSON', `'{"path": "/docs/a.txt"}'`, 'the arguments of that call'),
-    annotations: text(
+    tool: textOption('NAME', 'files__read_file', 'ask about a call of this tool'),
+    args: textOption('JSON', `'{"path": "/docs/a.txt"}'`, 'the arguments of that call'),
+    annotations: textOption(
       'JSON',
       `'{"readOnlyHint": true}'`,
       'what a server says of --item or --tool, for example {"readOnlyHint": true}',

@@ -14,7 +14,7 @@ import {
 import { SETTING_GROUPS } from '../../config/settings.ts';
 import { hideSecretArguments } from '../../platform/secret-texts.ts';
 import type { UpstreamConfig } from '../../upstreams/config/upstream-config.ts';
-import { describeUser } from '../setup/program-users.ts';
+import { describeProgramUser } from '../setup/program-users.ts';
 
 export interface DescribedFile {
   readonly path: string;
@@ -69,7 +69,7 @@ function describeServer(server: UpstreamConfig): DescribedServer {
   const { name, kind } = server;
   if (kind === 'http')
     return { name, kind, target: new URL(server.url).host, auth: server.auth.type };
-  const runAs = server.runAs && { runAs: describeUser(server.runAs) };
+  const runAs = server.runAs && { runAs: describeProgramUser(server.runAs) };
   return { name, kind, target: hideSecretArguments(server.command), ...runAs };
 }
 

@@ -2,7 +2,7 @@
 import { systemClock } from '../../platform/clock.ts';
 import { countNoun } from '../../platform/text.ts';
 import type { ServerFacts } from '../../upstreams/catalog/upstream-catalogs.ts';
-import { leaveOutNextStart } from '../../upstreams/stdio/server-state.ts';
+import { leaveOutNextStart } from '../../upstreams/stdio/stdio-upstream.ts';
 
 const LOOK_EVERY_MS = 200;
 /** Once each has been announced. */

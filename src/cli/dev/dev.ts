@@ -4,8 +4,7 @@ import { loadConfig } from '../../config/load.ts';
 import type { Env } from '../../config/setting.ts';
 import type { Gateway } from '../../gateway/gateway.ts';
 import type { Catalog } from '../../mcp/catalog/catalog.ts';
-import { listTools } from '../../mcp/catalog/list-tools.ts';
-import { serveOwnCatalog } from '../../mcp/catalog/served-catalog.ts';
+import { listTools, serveOwnCatalog } from '../../mcp/catalog/own-catalog.ts';
 import { countNoun } from '../../platform/text.ts';
 import type { Setup } from '../../upstreams/catalog/plan.ts';
 import { prepareEnvironment } from '../command/env-file.ts';
@@ -17,10 +16,11 @@ import { serve } from '../serve/serve.ts';
 import type { StartOptions } from '../serve/start.ts';
 import { loadCatalog } from '../setup/catalog-file/load-catalog.ts';
 import { openConfigFile } from '../setup/config-file/open-config-file.ts';
-import { type Announcement, createAnnouncer, type Note } from '../watch/announcement.ts';
-import { createBanner } from '../watch/banner.ts';
-import { waitForTurn } from '../watch/dev-process.ts';
 import { announceServers } from './announce-servers.ts';
+import { createAnnouncer } from './announcement.ts';
+import { createBanner } from './banner.ts';
+import { hasKeyboard, listenToKeys } from './keys.ts';
+import { joinWatcher, tellWatcher } from './watch.ts';
 
 const CLIENT_ID = 'postern-dev';
 
@@ -64,7 +64,7 @@ interface DevSetup {
  * of its own, unless OIDC_ISSUER names another.
  */
 export async function dev(options: StartOptions): Promise<void> {
-  exitWithWatcher();
+  const changed = joinWatcher();
   endWithNpx();
   const envFile = prepareEnvironment(options, process.env);
   if (process.env.NODE_ENV === 'production') {
@@ -81,50 +81,42 @@ export async function dev(options: StartOptions): Promise<void> {
   });
   const configFile = await openConfigFile(preview);
   const catalog = await loadCatalog(preview.server.catalogFile);
-  const openSetup = planSetup(environment, preview);
-  await waitForTurn();
-  const { config, login, tokenUrl, close } = await openSetup();
-  const announce = openAnnouncements();
+  const { config, login, tokenUrl, close } = await openSetup(environment, preview);
+  const hasKeys = hasKeyboard();
+  const announcer = createAnnouncer(console.log, hasKeys);
   let endServerNotes = () => {};
 
   async function announceServed(
     gateway: Gateway,
-    setup?: Setup,
-    loaded?: readonly string[],
+    { setup, loaded }: { readonly setup?: Setup; readonly loaded: readonly string[] },
   ): Promise<void> {
     const served = configFile && { ...configFile, ...(setup && { setup }) };
-    announce({
-      kind: 'announcement',
+    announcer.announce({
       ...createBanner(config, { login, tokenUrl, configFile: served, envFile }),
       summary: await summarize(gateway, catalog ?? builtInCatalog, served?.setup),
       loaded,
     });
     endServerNotes();
     if (config.server.logFormat === 'json') return;
-    endServerNotes = announceServers(gateway.listServers, (text) =>
-      announce({ kind: 'note', text }),
-    );
+    endServerNotes = announceServers(gateway.listServers, announcer.note);
   }
 
   const serving = serve(config, {
     catalog,
     envFile,
     configFile,
-    onReload: (setup, changed) =>
-      void serving.then((gateway) => announceServed(gateway, setup, changed)),
+    onReload: (setup, loaded) =>
+      void serving.then((gateway) => announceServed(gateway, { setup, loaded })),
     ...(close && { alsoClose: close }),
   });
-  await announceServed(await serving);
-}
-
-/** To the process that watches, or where there is none to the terminal. */
-function openAnnouncements(): (message: Announcement | Note) => void {
-  if (process.send === undefined) {
-    const { announce, note } = createAnnouncer(console.log);
-    return (message) => (message.kind === 'note' ? note(message) : announce(message, []));
-  }
-  // The watching process may be gone; `disconnect` then ends this one.
-  return (message) => void process.send?.(message, undefined, undefined, () => {});
+  await announceServed(await serving, { loaded: changed });
+  tellWatcher();
+  if (hasKeys)
+    listenToKeys(
+      (key) => key === 'c' && announcer.printHints(),
+      // As Ctrl+C does otherwise: all of the job gets it.
+      () => process.kill(0, 'SIGINT'),
+    );
 }
 
 /**
@@ -157,22 +149,18 @@ function chooseMode(environment: Env): Env {
   return { ...BROKER, ...(isBesideOwn && acceptProviderTokens(environment, [OIDC_AUDIENCE])) };
 }
 
-/**
- * Opens nothing before the result is called.
- *
- * @throws ConfigError with all that is wrong with the settings.
- */
-function planSetup(environment: Env, preview: Config): () => Promise<DevSetup> {
+/** @throws ConfigError with all that is wrong with the settings. */
+async function openSetup(environment: Env, preview: Config): Promise<DevSetup> {
   if (preview.auth.required && environment.OIDC_ISSUER === undefined) {
     const { audience } = preview.auth.provider;
     loadWithDevProvider(environment, PLACEHOLDERS.OIDC_ISSUER, audience);
-    return () => setUpDevProvider(environment, preview, audience);
+    return setUpDevProvider(environment, preview, audience);
   }
   // The provider that OIDC_ISSUER names, or none.
   const canLogIn = preview.auth.required && environment.OAUTH_CLIENT_ID !== undefined;
   const config = loadConfig({ ...DEV_DEFAULTS, ...(canLogIn && BROKER), ...environment });
   const login = config.auth.required ? `at ${config.auth.provider.issuer}` : 'none needed';
-  return async () => ({ config, login });
+  return { config, login };
 }
 
 async function setUpDevProvider(
@@ -206,15 +194,9 @@ const loadWithDevProvider = (
 
 /** Without a browser, curl gets a token of the provider: it is accepted beside the gateway's own. */
 function acceptProviderTokens(environment: Env, audience: readonly string[]): Env {
-  const { OAUTH_MODE, OAUTH_TOKENS, OAUTH_ACCEPT_PROVIDER_TOKENS } = environment;
-  const issuesOwn = (OAUTH_MODE || 'broker') === 'broker' && OAUTH_TOKENS !== 'provider';
+  const { OAUTH_MODE, OAUTH_ACCEPT_PROVIDER_TOKENS } = environment;
+  const issuesOwn = (OAUTH_MODE || 'broker') === 'broker';
   return issuesOwn && !OAUTH_ACCEPT_PROVIDER_TOKENS
     ? { OAUTH_ACCEPT_PROVIDER_TOKENS: 'true', OIDC_AUDIENCE: audience.join(',') }
     : {};
-}
-
-/** When `--watch` is killed, the process that it started would keep the port unnoticed. */
-function exitWithWatcher(): void {
-  process.once('disconnect', () => process.kill(process.pid, 'SIGTERM'));
-  process.channel?.unref();
 }

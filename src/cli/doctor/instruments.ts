@@ -76,7 +76,7 @@ export function createCollectingLog() {
 }
 
 /** As it is: redirects are answers, too. */
-export interface Answer {
+export interface ProbeAnswer {
   readonly url: string;
   readonly status: number;
   readonly headers: FetchHeaders;
@@ -89,7 +89,7 @@ export interface Answer {
 }
 
 /** @throws FetchError */
-export type Probe = (url: string, init?: FetchInit) => Promise<Answer>;
+export type Probe = (url: string, init?: FetchInit) => Promise<ProbeAnswer>;
 
 const LIMITS = { timeoutMs: 10_000, maxBytes: 1_048_576, acceptsRedirects: true };
 
@@ -145,7 +145,7 @@ function computeOffset(date: number, sent: number, received: number): number {
 const MAX_LENGTH = 300;
 
 /** What a page says, without its tags. In time that grows with its length alone: the other side may be hostile. */
-export const readWords = (html: string): string =>
+export const readHeaderWords = (html: string): string =>
   dropUnread(html)
     .replace(/<[^<>]*>/g, ' ')
     .replace(/&#0?39;|&quot;/g, "'")

@@ -6,7 +6,7 @@ import { UsageError } from '../command/errors.ts';
 import type { ProviderChoice } from './providers.ts';
 
 /** What `postern init` has to know. */
-export interface Answers {
+export interface InitAnswers {
   readonly provider: ProviderChoice;
   /** Undefined where it is to be filled in later; so are the next two. */
   readonly issuer: string | undefined;
@@ -21,10 +21,10 @@ export interface Answers {
 }
 
 /** What flags say; the rest is asked for, or has its default. */
-export type GivenAnswers = { readonly [Name in keyof Answers]: Answers[Name] | undefined };
+export type GivenAnswers = { readonly [Name in keyof InitAnswers]: InitAnswers[Name] | undefined };
 
 /** For `--yes`. */
-export const completeAnswers = (given: GivenAnswers): Answers => ({
+export const completeAnswers = (given: GivenAnswers): InitAnswers => ({
   ...given,
   provider: given.provider ?? (given.issuer === undefined ? 'dev' : 'other'),
   tool: given.tool ?? given.servers === undefined,
@@ -45,7 +45,7 @@ const CHECKED = [
 export type CheckedAnswer = (typeof CHECKED)[number]['answer'];
 
 /** What is wrong with `text`. It is not repeated: an address of Redis may have a password. */
-export function findAnswerProblem(name: CheckedAnswer, text: string): string | undefined {
+export function findInitProblem(name: CheckedAnswer, text: string): string | undefined {
   const rule = CHECKED.find(({ answer }) => answer === name)?.setting.rule;
   return rule === undefined || rule.parse(text) !== undefined
     ? undefined
@@ -56,7 +56,7 @@ export function findAnswerProblem(name: CheckedAnswer, text: string): string | u
 export function checkGivenAnswers(given: GivenAnswers): void {
   for (const { answer, option } of CHECKED) {
     const text = given[answer];
-    const problem = text === undefined ? undefined : findAnswerProblem(answer, text);
+    const problem = text === undefined ? undefined : findInitProblem(answer, text);
     if (problem !== undefined) throw new UsageError(`${option} is not valid. ${problem}`, 'init');
   }
 }

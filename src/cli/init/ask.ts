@@ -3,15 +3,15 @@ import { existsSync } from 'node:fs';
 import { type CANCEL_SYMBOL, confirm, isCancel, password, select, text } from '@clack/prompts';
 import { CommandError } from '../command/errors.ts';
 import {
-  type Answers,
   type CheckedAnswer,
-  findAnswerProblem,
+  findInitProblem,
   type GivenAnswers,
+  type InitAnswers,
 } from './answers.ts';
 import { DEV_PROVIDER, findProvider, PROVIDER_CHOICES } from './providers.ts';
 
 /** @throws CommandError when the user gives up. */
-export async function askForAnswers(given: GivenAnswers): Promise<Answers> {
+export async function askForAnswers(given: GivenAnswers): Promise<InitAnswers> {
   const provider = given.provider ?? (await askForProvider());
   const login = provider === DEV_PROVIDER ? given : await askForLogin(provider, given);
   const content = await askForContent(given);
@@ -24,7 +24,7 @@ export async function askForAnswers(given: GivenAnswers): Promise<Answers> {
   return { provider, issuer, clientId, clientSecret, ...content, store, redisUrl };
 }
 
-const askForProvider = async (): Promise<Answers['provider']> =>
+const askForProvider = async (): Promise<InitAnswers['provider']> =>
   requireAnswer(
     await select({
       message: 'Where do your users log in?',
@@ -37,7 +37,7 @@ const askForProvider = async (): Promise<Answers['provider']> =>
 
 type Login = Pick<GivenAnswers, 'issuer' | 'clientId' | 'clientSecret'>;
 
-async function askForLogin(choice: Answers['provider'], given: Login): Promise<Login> {
+async function askForLogin(choice: InitAnswers['provider'], given: Login): Promise<Login> {
   const { issuer, issuerExample = '' } = findProvider(choice) ?? {};
   return {
     issuer: given.issuer ?? issuer ?? (await askLater('Issuer', issuerExample, 'issuer')),
@@ -55,7 +55,7 @@ async function askForSecret(): Promise<string | undefined> {
 /** Where other programs keep what can be taken over. */
 const SERVER_FILES = ['mcp.json', '.mcp.json', '.cursor/mcp.json', '.vscode/mcp.json'];
 
-async function askForContent(given: GivenAnswers): Promise<Pick<Answers, 'tool' | 'servers'>> {
+async function askForContent(given: GivenAnswers): Promise<Pick<InitAnswers, 'tool' | 'servers'>> {
   if (given.tool !== undefined || given.servers !== undefined)
     return { tool: given.tool ?? false, servers: given.servers };
   const found = SERVER_FILES.find((file) => existsSync(file));
@@ -82,7 +82,7 @@ async function askForContent(given: GivenAnswers): Promise<Pick<Answers, 'tool' 
   return { tool: what !== 'servers', servers };
 }
 
-const askForStore = async (): Promise<Answers['store']> =>
+const askForStore = async (): Promise<InitAnswers['store']> =>
   requireAnswer(
     await select({
       message: 'Where does it keep sessions?',
@@ -107,7 +107,7 @@ async function askLater(
 ): Promise<string | undefined> {
   const message = `${what} (Enter to fill it in later)`;
   const validate = (answer: string | undefined) =>
-    answer && checked ? findAnswerProblem(checked, answer) : undefined;
+    answer && checked ? findInitProblem(checked, answer) : undefined;
   return (
     requireAnswer(await text({ message, placeholder, defaultValue: '', validate })) || undefined
   );

@@ -2,7 +2,7 @@
 // it says which package and address, and nothing of it decides which program runs, or reads the gateway's environment.
 import { isObject, type JsonObject } from '../../platform/json.ts';
 import { quote } from '../../platform/text.ts';
-import type { Change } from './move-secrets.ts';
+import type { MovedSecret } from './move-secrets.ts';
 import { chooseVariable } from './variable-names.ts';
 
 /** A sentence: why the file cannot be taken over. */
@@ -12,7 +12,7 @@ export class ServerJsonError extends Error {
 
 export interface ServerOfJson {
   readonly server: JsonObject;
-  readonly changes: readonly Change[];
+  readonly changes: readonly MovedSecret[];
 }
 
 /** A file with servers by their names has neither. */
@@ -26,7 +26,7 @@ export const readServerJsonName = ({ name }: JsonObject): string =>
 
 /** @throws ServerJsonError */
 export function convertServerJson(name: string, content: JsonObject): ServerOfJson {
-  const changes: Change[] = [];
+  const changes: MovedSecret[] = [];
   const inputs = createInputs(name, changes);
   const remotes = readObjects(content.remotes);
   const packages = readObjects(content.packages);
@@ -229,7 +229,7 @@ interface Inputs {
   fillIn(key: string, template: string, variables: unknown): string;
 }
 
-function createInputs(server: string, changes: Change[]): Inputs {
+function createInputs(server: string, changes: MovedSecret[]): Inputs {
   const taken = new Set<string>();
   const note = (member: string, what: string) => changes.push({ server, member, what });
 

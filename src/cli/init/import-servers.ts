@@ -11,14 +11,14 @@ import {
   isOtherName,
 } from '../../upstreams/config/servers.ts';
 import { CommandError } from '../command/errors.ts';
-import { alignColumns, readText } from '../command/texts.ts';
+import { alignColumns, readTextFile } from '../command/texts.ts';
 import {
   convertServerJson,
   isServerJson,
   readServerJsonName,
   ServerJsonError,
 } from './import-server-json.ts';
-import { type Change, createSecretMover } from './move-secrets.ts';
+import { createSecretMover, type MovedSecret } from './move-secrets.ts';
 
 export interface ImportedServers {
   /** By the names that they have here, without secrets. */
@@ -26,7 +26,7 @@ export interface ImportedServers {
   /** By the variables that stand in their place. */
   readonly secrets: Readonly<Record<string, string>>;
   /** What was moved, renamed and left, in the order of the file. */
-  readonly changes: readonly Change[];
+  readonly changes: readonly MovedSecret[];
 }
 
 export const NO_SERVERS: ImportedServers = { servers: {}, secrets: {}, changes: [] };
@@ -99,7 +99,7 @@ function read(path: string): JsonObject {
       `--servers takes a file, not an address. Fetch it first: curl -o server.json ${path}`,
     ]);
   }
-  const content = readText(path, (error) => {
+  const content = readTextFile(path, (error) => {
     throw refuse([`--servers: ${path} cannot be read (${String(error)}).`]);
   });
   const result = readSyntax(content, format);
@@ -117,7 +117,7 @@ function toValue(node: FileNode): unknown {
 }
 
 /** A table of what was moved, renamed and left, with an empty line behind it. */
-export function describeImport(path: string, changes: readonly Change[]): string {
+export function describeImport(path: string, changes: readonly MovedSecret[]): string {
   const rows = changes.map(({ server, member, what }) =>
     // Names come from a file that somebody else may have written.
     [server, member, what].map((text) => escapeInvisible(text.replaceAll('\n', '\\n'))),

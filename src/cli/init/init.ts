@@ -11,7 +11,12 @@ import { type Flags, type Invocation, isInCheckout, type Texts } from '../comman
 import { readSecretOption } from '../command/secret-option.ts';
 import { loadOutbound } from '../setup/load-outbound.ts';
 import { addLogins } from './add-logins.ts';
-import { type Answers, checkGivenAnswers, completeAnswers, type GivenAnswers } from './answers.ts';
+import {
+  checkGivenAnswers,
+  completeAnswers,
+  type GivenAnswers,
+  type InitAnswers,
+} from './answers.ts';
 import {
   describeImport,
   type ImportedServers,
@@ -81,7 +86,7 @@ async function addLoginsOver(
 const isInstalled = (): boolean => existsSync(INSTALLED_SCHEMA);
 
 async function planFiles(
-  answers: Answers,
+  answers: InitAnswers,
   { servers, secrets }: ImportedServers,
 ): Promise<readonly NewFile[]> {
   const hasOwnTools = answers.tool || Object.keys(servers).length === 0;

@@ -13,7 +13,7 @@ import { renderEnvLine } from './render-files.ts';
 import { findFreeName, findOtherReader, nameVariable } from './variable-names.ts';
 
 /** What became of a part of a server. No value is in it. */
-export interface Change {
+export interface MovedSecret {
   readonly server: string;
   /** `name`, `url`, `args[2]`, `env.API_KEY`. */
   readonly member: string;
@@ -23,7 +23,7 @@ export interface Change {
 /** Fills `secrets` and `changes` with what it moves. */
 export function createSecretMover() {
   const secrets: Record<string, string> = {};
-  const changes: Change[] = [];
+  const changes: MovedSecret[] = [];
   /** By variables that could not have the name that one would expect. */
   const reasons = new Map<string, string>();
 

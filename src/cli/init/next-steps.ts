@@ -7,12 +7,12 @@ import { isObject, parseObject } from '../../platform/json.ts';
 import { PACKAGE_NAME, PACKAGE_ROOT } from '../../platform/own-files.ts';
 import { describeCommand, isRunByNpx, SOURCE_FOLDER, type TypedAs } from '../command/invocation.ts';
 import { readIfPresent } from '../command/texts.ts';
-import type { Answers } from './answers.ts';
+import type { InitAnswers } from './answers.ts';
 import { findProvider } from './providers.ts';
 import { CATALOG_FILE, CONFIG_FILE, toPattern } from './render-files.ts';
 
 interface InitResult {
-  readonly answers: Answers;
+  readonly answers: InitAnswers;
   /** Names of files. */
   readonly written: readonly string[];
   /** The file from which secrets were copied, as it was named. */

@@ -4,7 +4,7 @@ import { parseEnv } from 'node:util';
 import { generateSecret } from '../../platform/ids.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
 import { CommandError } from '../command/errors.ts';
-import type { Answers } from './answers.ts';
+import type { InitAnswers } from './answers.ts';
 import { findProvider, type KnownProvider, OTHER_PROVIDER } from './providers.ts';
 
 export const CONFIG_FILE = 'postern.yaml';
@@ -68,7 +68,7 @@ const RESERVED = /^(true|false|null|yes|no|on|off|y|n)$/i;
 const PLACEHOLDER = '…';
 
 /** `secrets` were taken from the file with servers, which then names the variables. */
-export function renderEnv(answers: Answers, secrets: Readonly<Record<string, string>>): string {
+export function renderEnv(answers: InitAnswers, secrets: Readonly<Record<string, string>>): string {
   const provider = findProvider(answers.provider);
   const isShared = answers.store === 'redis';
   return `# Settings of Postern: \`postern config --all\` prints them all. Secrets stand here: keep this file out of Git.
@@ -97,7 +97,7 @@ const NO_PROVIDER = `
 #OAUTH_CLIENT_SECRET=
 `;
 
-function renderLogin(provider: KnownProvider, answers: Answers): string {
+function renderLogin(provider: KnownProvider, answers: InitAnswers): string {
   const { title, issuer, issuerExample, addressSetting = 'OIDC_ISSUER' } = provider;
   const profile = answers.provider === OTHER_PROVIDER ? undefined : answers.provider;
   const page = profile === undefined ? 'providers' : `provider-${profile}`;

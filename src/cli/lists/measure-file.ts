@@ -1,13 +1,12 @@
 // §25.2: what the lists of a configuration file's servers and views cost a model, for commands that ask the servers.
 import { builtInCatalog } from '../../catalog/index.ts';
 import type { Config } from '../../config/config.ts';
-import { listTools } from '../../mcp/catalog/list-tools.ts';
-import { serveOwnCatalog } from '../../mcp/catalog/served-catalog.ts';
+import { listTools, serveOwnCatalog } from '../../mcp/catalog/own-catalog.ts';
 import { systemClock } from '../../platform/clock.ts';
 import { countNoun } from '../../platform/text.ts';
 import { joinPolicies } from '../../policy/policy.ts';
 import { noMetrics } from '../../telemetry/metrics/metrics.ts';
-import { type FetchedTools, listFetchedPaths } from '../../upstreams/budget/fetched-paths.ts';
+import { type FetchedTools, listFetchedPaths } from '../../upstreams/budget/list-paths.ts';
 import {
   type ListCost,
   measureLists,
@@ -34,10 +33,8 @@ export async function measureFile(
   const paths = await listFetchedPaths(
     { ...file, builtIn: file.builtIn && !hasOwnTools },
     fetched,
-    {
-      ownCatalog,
-      policies: joinPolicies(lock === undefined ? [] : [createLockPolicy(lock, noMetrics)]),
-    },
+    ownCatalog,
+    joinPolicies(lock === undefined ? [] : [createLockPolicy(lock, noMetrics)]),
   );
   const ownTools = file.builtIn ? await listTools(ownCatalog) : [];
   const idle = createFindIdlePatterns(file)({

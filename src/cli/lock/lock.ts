@@ -41,7 +41,7 @@ import {
   EVERY_CAPABILITY,
   type OpenServers,
   openServers,
-  readUser,
+  readTokenUser,
 } from '../setup/open-servers.ts';
 import { readConfiguration } from '../setup/read-configuration.ts';
 
@@ -54,7 +54,7 @@ export async function lock(options: LockOptions, invocation: Invocation): Promis
   prepareEnvironment(options, process.env);
   const secretOption = { value: options.token, file: options.tokenFile };
   const token = await readSecretOption('--token', secretOption, process);
-  const user = token === undefined ? undefined : readUser(token, systemClock.now());
+  const user = token === undefined ? undefined : readTokenUser(token, systemClock.now());
   const { path, file } = await readConfiguration('lock', process.env);
   const lockPath = findLockPath(path);
   const former = readLockFile(lockPath);

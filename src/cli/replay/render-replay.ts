@@ -1,7 +1,7 @@
 // What `postern rules replay` prints: what would be different, what nobody can tell, and what was used of each rule.
 import { toVisibleJson } from '../../platform/invisible.ts';
 import { alignColumns } from '../command/texts.ts';
-import type { Change, CountedCalls, TallyResult, UnknownCalls, UsedRule } from './tally.ts';
+import type { CountedCalls, DecisionChange, TallyResult, UnknownCalls, UsedRule } from './tally.ts';
 
 interface Replayed extends TallyResult {
   /** Undefined where no line has a time. */
@@ -46,7 +46,7 @@ export function renderReplay(found: Replayed, path: string): string {
 }
 
 const CHANGES: readonly {
-  readonly change: Change;
+  readonly change: DecisionChange;
   readonly title: string;
   explain(rules: string): string;
 }[] = [
@@ -70,7 +70,8 @@ const CHANGES: readonly {
 function describeAll(found: Replayed, path: string): string {
   const { calls, from, to, changes, unknown, stayAllowed, stayRefused } = found;
   const sum = (rows: readonly CountedCalls[]) => rows.reduce((all, row) => all + row.calls, 0);
-  const of = (change: Change) => format(sum(changes.filter((one) => one.change === change)));
+  const of = (change: DecisionChange) =>
+    format(sum(changes.filter((one) => one.change === change)));
   return [
     `${countCalls(calls)}${from === undefined ? '' : ` from ${from} to ${to}`}, by ${path}:`,
     `${of('refused')} would be refused, ${of('allowed')} would be allowed, ${of('needs_scope')} would need a scope, ${format(sum(unknown))} cannot be told.`,

@@ -7,7 +7,7 @@ import {
   type LoggedCall,
   type ReplayVerdict,
 } from '../../policy/rules/replay-rules.ts';
-import { toSharedUri } from '../../upstreams/apps/shared-uris.ts';
+import { toSharedUri } from '../../upstreams/apps/app-tools.ts';
 import { createNaming } from '../../upstreams/catalog/naming.ts';
 import type { UpstreamConfig } from '../../upstreams/config/upstream-config.ts';
 import { CONNECT, canConnect } from '../../upstreams/connect/connect-tool.ts';

@@ -1,9 +1,9 @@
 // §28: what the rules would have done with many calls, counted by rule, user and name.
 
 import type { AskWhom } from '../../policy/policy.ts';
-import { compileMay, parsePattern } from '../../policy/rules/may.ts';
 import type { LoggedCall, ReplayVerdict } from '../../policy/rules/replay-rules.ts';
 import type { RuleConfig } from '../../policy/rules/rule-config.ts';
+import { compileMay, parsePattern } from '../../policy/rules/rules.ts';
 import type { CallResult } from './read-audit-log.ts';
 
 /** Calls of one user by one name that end alike. */
@@ -18,10 +18,10 @@ export interface CountedCalls {
   calls: number;
 }
 
-export type Change = 'refused' | 'allowed' | 'needs_scope';
+export type DecisionChange = 'refused' | 'allowed' | 'needs_scope';
 
 export interface ChangedCalls extends CountedCalls {
-  readonly change: Change;
+  readonly change: DecisionChange;
 }
 
 export interface UnknownCalls extends CountedCalls {
@@ -128,7 +128,7 @@ export function createTally(rules: readonly RuleConfig[]): Tally {
   };
 }
 
-const CHANGES: Readonly<Record<Exclude<ReplayVerdict['kind'], 'unknown'>, Change>> = {
+const CHANGES: Readonly<Record<Exclude<ReplayVerdict['kind'], 'unknown'>, DecisionChange>> = {
   allowed: 'allowed',
   denied: 'refused',
   scopes_missing: 'needs_scope',

@@ -2,12 +2,15 @@
 import { builtInCatalog } from '../../catalog/index.ts';
 import type { UserContext } from '../../endpoint/message.ts';
 import type { GatewayFile } from '../../gateway/configuration/gateway-file.ts';
-import { listTools } from '../../mcp/catalog/list-tools.ts';
-import { serveOwnCatalog } from '../../mcp/catalog/served-catalog.ts';
+import { listTools, serveOwnCatalog } from '../../mcp/catalog/own-catalog.ts';
 import { toVisibleJson } from '../../platform/invisible.ts';
 import { findNearestName } from '../../platform/nearest-name.ts';
-import { compileMay, parsePattern } from '../../policy/rules/may.ts';
-import type { RuleDecision, RuledItem } from '../../policy/rules/rules.ts';
+import {
+  compileMay,
+  parsePattern,
+  type RuleDecision,
+  type RuledItem,
+} from '../../policy/rules/rules.ts';
 import { createNaming } from '../../upstreams/catalog/naming.ts';
 import { alignColumns } from '../command/texts.ts';
 import { findLockPath, readLockFile } from '../setup/lock-file-on-disk.ts';

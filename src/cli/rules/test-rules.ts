@@ -3,19 +3,16 @@ import { builtInCatalog } from '../../catalog/index.ts';
 import { readClaimedClient, readEmail, type UserContext } from '../../endpoint/message.ts';
 import type { GatewayFile } from '../../gateway/configuration/gateway-file.ts';
 import type { Cursor } from '../../mcp/catalog/catalog.ts';
-import { LISTING_CONTEXT } from '../../mcp/catalog/list-tools.ts';
-import { type ServedCatalog, serveOwnCatalog } from '../../mcp/catalog/served-catalog.ts';
+import { LISTING_CONTEXT, serveOwnCatalog } from '../../mcp/catalog/own-catalog.ts';
+import type { ServedCatalog } from '../../mcp/catalog/served-catalog.ts';
 import { systemClock } from '../../platform/clock.ts';
-import { generateSecret } from '../../platform/ids.ts';
 import { escapeInvisible } from '../../platform/invisible.ts';
 import { isStringArray, type JsonObject, parseObject } from '../../platform/json.ts';
 import { quote } from '../../platform/text.ts';
 import { joinPolicies, type Policy } from '../../policy/policy.ts';
 import { createRules } from '../../policy/rules/create-rules.ts';
-import { parsePattern } from '../../policy/rules/may.ts';
-import type { RuleCaller, RuledItem } from '../../policy/rules/rules.ts';
+import { parsePattern, type RuleCaller, type RuledItem } from '../../policy/rules/rules.ts';
 import { ALL_KINDS, type ListKind } from '../../protocol/list-kinds.ts';
-import { createSeal } from '../../store/seal/seal.ts';
 import { noMetrics } from '../../telemetry/metrics/metrics.ts';
 import { createNaming } from '../../upstreams/catalog/naming.ts';
 import { createUpstreamCatalogs } from '../../upstreams/catalog/upstream-catalogs.ts';
@@ -25,7 +22,7 @@ import { prepareEnvironment } from '../command/env-file.ts';
 import { UsageError } from '../command/errors.ts';
 import type { Flags, Invocation, InvokedProcess, Texts } from '../command/invocation.ts';
 import { showSpinner } from '../command/spinner.ts';
-import { readText } from '../command/texts.ts';
+import { readTextFile } from '../command/texts.ts';
 import { findLockPath, readLockFile } from '../setup/lock-file-on-disk.ts';
 import { createStderrLog, openServers } from '../setup/open-servers.ts';
 import { readConfiguration } from '../setup/read-configuration.ts';
@@ -55,7 +52,7 @@ export async function testRules(
   const clientId = options.client ?? readClaimedClient(user.claims);
   const caller: RuleCaller = { user, clientId, view: options.view };
   const includes = createViewFilter(file, options.view);
-  const rules = await createRules(file.rules, { clock: systemClock });
+  const rules = await createRules({ clock: systemClock }, file.rules);
   const items = (await findItems({ path, file }, options, process)).filter(includes);
   const judged = items.map((item): JudgedItem => {
     const decision = rules.decide(item, caller);
@@ -99,7 +96,7 @@ function readInput(path: string | undefined): string {
       'postern rules test needs the claims of a token, for example --claims ann.json.',
     );
   }
-  return readText(path, (error) => {
+  return readTextFile(path, (error) => {
     const said = error instanceof Error ? error.message : String(error);
     throw new UsageError(`--claims: ${path} cannot be read (${said}).`);
   });
@@ -167,12 +164,14 @@ async function listItems(
   const lock = lockFile && createLock(lockFile);
   const lockPolicies = lock === undefined ? [] : [createLockPolicy(lock, noMetrics)];
   const servers = await openServers(file, { env: process.env, log });
-  const seal = createSeal([generateSecret()]);
+  const { runtime } = servers;
+  const upstreams = { ...runtime.config.upstreams, listWaitMs: LIST_WAIT_MS };
   const catalogs = createUpstreamCatalogs(
+    { ...runtime, config: { ...runtime.config, upstreams } },
     {
       setup: { file, lock },
       // What they say of each item is asked apart.
-      rules: await createRules([], { clock: systemClock }),
+      rules: await createRules({ clock: systemClock }, []),
       policies: joinPolicies([...lockPolicies, noteItems]),
       // Which names there are is asked here, and nobody calls.
       guards: undefined,
@@ -181,22 +180,8 @@ async function listItems(
     {
       builtIn: serveOwnCatalog(builtInCatalog),
       openUpstream: servers.openUpstream,
-      relayCall: failCall,
-      connectUser: { connect: failCall, connectAndTell: failCall },
-      store: {
-        get: async () => undefined,
-        getOrSet: async (_key, value) => value,
-        compareAndSet: async () => true,
-        getAndDelete: async () => undefined,
-        delete: async () => {},
-      },
-      getSeal: async () => seal,
-      sessionKeyPrefix: '',
-      sessionTtlSeconds: 60,
-      listWaitMs: 15_000,
-      clock: systemClock,
-      log,
-      metrics: noMetrics,
+      relay: { relayCall: failCall, connectUser: { connect: failCall, connectAndTell: failCall } },
+      storedLock: undefined,
     },
   );
   const endSpinner = showSpinner('Asking', process);
@@ -209,6 +194,8 @@ async function listItems(
     await servers.close();
   }
 }
+
+const LIST_WAIT_MS = 15_000;
 
 const failCall = () => Promise.reject(new Error('Nothing is called here'));
 

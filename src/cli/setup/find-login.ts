@@ -103,11 +103,7 @@ async function findLogin(
   server: ConnectionServer,
   { config, fetch, tunnel, clock }: FindLoginDeps,
 ): Promise<FoundLogin> {
-  const outbound = createOutbound({
-    fetch,
-    network: createPublicNetwork({ clock, tunnel }),
-    clock,
-  });
+  const outbound = createOutbound({ fetch, clock }, createPublicNetwork({ clock, tunnel }));
   try {
     const { authorizationServer } = await createFindLoginPlace(outbound, clock)(server);
     const { challengeMethods } = authorizationServer;

@@ -26,8 +26,8 @@ import {
   findAuthProblems,
   findServerCredentials,
 } from '../../upstreams/credentials/server-credentials.ts';
-import { createUpstreamOpener } from '../../upstreams/open-upstream.ts';
-import { leaveOutNextStart } from '../../upstreams/stdio/server-state.ts';
+import { openForCommand } from '../../upstreams/open-upstream.ts';
+import { leaveOutNextStart } from '../../upstreams/stdio/stdio-upstream.ts';
 import { CommandError, UsageError } from '../command/errors.ts';
 import type { InvokedProcess } from '../command/invocation.ts';
 import { findProgramUserProblems } from './program-users.ts';
@@ -61,19 +61,18 @@ export async function openServers(
   const outbound = openOutboundNetwork({ outbound: config.outbound });
   const { fetch } = outbound;
   const provider = config.auth.required ? config.auth.provider : undefined;
-  const { openUpstream } = createUpstreamOpener(config, {
-    ...shared,
-    store,
-    getSeal,
-    getProviderToken: getOriginalToken,
-    fetch,
-    metadata: provider && openProviderMetadata(provider, { fetch, ...shared }),
-    environment: env,
-  });
+  const { runtime, openUpstream } = openForCommand(
+    { config, clock: systemClock, log, fetch, store, getSeal },
+    {
+      getProviderToken: getOriginalToken,
+      metadata: provider && openProviderMetadata({ fetch, ...shared }, provider),
+      connections: undefined,
+    },
+    env,
+  );
   return {
+    runtime,
     openUpstream,
-    /** For what the file names beside servers. */
-    fetch,
     async close() {
       outbound.close();
       await close();
@@ -147,7 +146,7 @@ const OPAQUE_TOKENS =
  *
  * @throws UsageError for what is no token of a provider's user, or one that has expired.
  */
-export function readUser(token: string, now: number): UserContext {
+export function readTokenUser(token: string, now: number): UserContext {
   if (isOwnToken(token)) {
     throw new UsageError(
       `The token is one of the gateway (pst_…). It does not say who its user is, and no server may get it. Get an access token from the identity provider itself. ${OPAQUE_TOKENS}`,

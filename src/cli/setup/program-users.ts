@@ -13,7 +13,7 @@ import type {
   StdioUpstreamConfig,
   UpstreamConfig,
 } from '../../upstreams/config/upstream-config.ts';
-import { runCommandAs } from '../../upstreams/stdio/end-reason.ts';
+import { runCommandAs } from '../../upstreams/stdio/child.ts';
 
 /** Not the PATH of the environment: what is found here tells which rights a program has. */
 const SYSTEM_PATH = '/usr/bin:/bin:/usr/sbin:/sbin:/run/current-system/sw/bin';
@@ -143,12 +143,12 @@ async function tryUser(user: ProgramUser): Promise<string | undefined> {
     if (getErrorCode(error) === 'ENOENT')
       return 'Programs are run as another user by setpriv, which this system does not have. Install the package util-linux (on Alpine: setpriv), or remove RUN_PROGRAMS_AS and "runAs".';
     const said = error instanceof Error && 'stderr' in error ? String(error.stderr).trim() : '';
-    return `No program can run as ${describeUser(user)}: ${said.split('\n')[0] || String(error)}. setpriv has to be that of the package util-linux (on Alpine: setpriv).`;
+    return `No program can run as ${describeProgramUser(user)}: ${said.split('\n')[0] || String(error)}. setpriv has to be that of the package util-linux (on Alpine: setpriv).`;
   }
 }
 
 /** `postern-files (1001:1001)` */
-export const describeUser = ({ name, uid, gid }: ProgramUser): string =>
+export const describeProgramUser = ({ name, uid, gid }: ProgramUser): string =>
   name === undefined ? `${uid}:${gid}` : `${name} (${uid}:${gid})`;
 
 /**

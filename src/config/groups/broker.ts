@@ -1,7 +1,7 @@
 // What OAUTH_MODE=broker asks the provider for.
 
 import type { Parameter } from '../provider-profiles.ts';
-import { integer, list, NONE, ONE_YEAR_SECONDS, oneOf, type Rule, scope } from '../rules.ts';
+import { integer, list, NONE, ONE_YEAR_SECONDS, type Rule, scope } from '../rules.ts';
 import { defineSetting, type ValuesOf } from '../setting.ts';
 import { chooseByProvider } from './provider.ts';
 
@@ -35,7 +35,6 @@ const parameters: Rule<readonly Parameter[]> = {
 
 const allowedScopes = list(scope, 'a comma-separated list of scopes, or * for any');
 
-const resourceParameter = oneOf('resource', 'audience', NONE);
 const refreshTtl = integer(3600, ONE_YEAR_SECONDS * 10);
 const NINETY_DAYS_SECONDS = 7_776_000;
 
@@ -65,16 +64,9 @@ export const brokerSettings = {
       'Not those that the gateway sends itself: `client_id`, `redirect_uri`, `response_type`, `response_mode`, `state`, `nonce`, `scope`, `resource`, `code_challenge`, `request` and the like.',
     mode: 'broker',
   }),
-  resourceParameter: defineSetting('OAUTH_RESOURCE_PARAMETER', resourceParameter, {
-    default: chooseByProvider((profile) => profile.resource),
-    summary: 'The parameter that tells the provider what a token is for (RFC 8707).',
-    details:
-      "It is in every request. Its value is what the client's `resource` and OIDC_AUDIENCE have in common, else the first URI of OIDC_AUDIENCE, else `<BASE_URL>/mcp`. With `none` it is not sent.",
-    mode: 'broker',
-  }),
   refreshTtlSeconds: defineSetting('OAUTH_REFRESH_TTL_SECONDS', refreshTtl, {
     default: { value: NINETY_DAYS_SECONDS },
-    summary: 'Seconds for which a refresh token is bound to its client.',
+    summary: 'Seconds after its last refresh for which a login lives.',
     details: 'Each use starts them again.',
     mode: 'broker',
   }),

@@ -21,7 +21,7 @@ export const consentSettings = {
     default: { value: THIRTY_DAYS_SECONDS },
     summary: 'Seconds for which an approval is remembered; 0 asks every time.',
     details:
-      'For each browser, client and redirect URI. With `OAUTH_TOKENS=gateway` also for the person who logged in, until they or an operator log the client out.',
+      'For each browser, client and redirect URI. In broker mode also for the person who logged in, until they or an operator log the client out.',
   }),
   popups: defineSetting('OAUTH_POPUPS', flag, {
     default: { value: false },

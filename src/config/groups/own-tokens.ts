@@ -1,12 +1,10 @@
-// Whose tokens clients get: the gateway's own, or those of the provider.
+// Broker mode: the tokens of the gateway's own that clients get, and how long what they stand for lives.
 import { flag, integer, ONE_YEAR_SECONDS, oneOf } from '../rules.ts';
 import { defineSetting, type Read, readAll } from '../setting.ts';
-import { chooseByMode, isBrokerMode } from './oauth-mode.ts';
 import { providerSettings } from './provider.ts';
 
-/** §5.11: the gateway issues tokens of its own, or hands out the provider's. What follows is about its own; in seconds. */
+/** §5.11: the gateway issues tokens of its own. Times are in seconds. */
 export interface TokensConfig {
-  readonly kind: 'gateway' | 'provider';
   /** Whether tokens that the provider issued for OIDC_AUDIENCE are accepted beside them. */
   readonly acceptsProviderTokens: boolean;
   readonly accessSeconds: number;
@@ -32,17 +30,10 @@ const ONE_HOUR_SECONDS = 3600;
 const MIN_ACCESS_SECONDS = 600;
 
 export const ownTokenSettings = {
-  tokens: defineSetting('OAUTH_TOKENS', oneOf('gateway', 'provider'), {
-    default: chooseByMode({ proxy: 'provider', broker: 'gateway' }),
-    summary: 'Whose tokens clients get.',
-    details:
-      '`gateway`: tokens of the gateway’s own, which any provider with OpenID Connect allows, and which end when you say so. `provider`: the provider’s, which must be JWTs for OIDC_AUDIENCE; proxy mode knows only these. See [Modes](modes.md).',
-  }),
   acceptsProviderTokens: defineSetting('OAUTH_ACCEPT_PROVIDER_TOKENS', flag, {
     default: { value: false },
     summary: 'Accept tokens of the provider beside the gateway’s own.',
-    details:
-      'For service accounts and CI that get a JWT for OIDC_AUDIENCE at the provider itself. Only with OAUTH_TOKENS=gateway.',
+    details: 'For service accounts and CI that get a JWT for OIDC_AUDIENCE at the provider itself.',
     mode: 'broker',
   }),
   accessSeconds: defineSetting('OAUTH_ACCESS_TTL_SECONDS', integer(MIN_ACCESS_SECONDS, 86_400), {
@@ -98,11 +89,7 @@ export const ownTokenSettings = {
   }),
 };
 
-/** Whether clients get tokens of the gateway's own. */
-export const issuesOwnTokens = (read: Read): boolean =>
-  isBrokerMode(read) && read(ownTokenSettings.tokens) === 'gateway';
-
-export const readTokensConfig = (read: Read): TokensConfig => {
-  const { tokens: kind, ...values } = readAll(ownTokenSettings, read);
-  return { kind, ...values, clockToleranceSeconds: read(providerSettings.clockToleranceSeconds) };
-};
+export const readTokensConfig = (read: Read): TokensConfig => ({
+  ...readAll(ownTokenSettings, read),
+  clockToleranceSeconds: read(providerSettings.clockToleranceSeconds),
+});

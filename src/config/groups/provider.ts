@@ -24,7 +24,7 @@ const provider = defineSetting('OIDC_PROVIDER', oneOf(...PROVIDERS), {
   default: { value: 'generic' },
   summary: 'Which provider it is, for the defaults that it needs.',
   details:
-    'It decides the defaults of OAUTH_ADDED_SCOPES, OAUTH_ADDED_PARAMETERS, OAUTH_RESOURCE_PARAMETER, OAUTH_ACCESS_TOKEN, OAUTH_CLIENT_AUTH, OIDC_AUDIENCE and OIDC_AUDIENCE_CLAIM, and the form that OIDC_ISSUER must have, unless it is http on this machine, which stands in for the provider. See [Providers](providers.md).',
+    'It decides the defaults of OAUTH_ADDED_SCOPES, OAUTH_ADDED_PARAMETERS, OAUTH_CLIENT_AUTH, OIDC_AUDIENCE and OIDC_AUDIENCE_CLAIM, and the form that OIDC_ISSUER must have, unless it is http on this machine, which stands in for the provider. See [Providers](providers.md).',
 });
 
 export const readProfile = (read: Read): ProviderProfile => PROVIDER_PROFILES[read(provider)];
@@ -56,22 +56,11 @@ const audienceClaim = defineSetting('OIDC_AUDIENCE_CLAIM', claims, {
     'With `client_id` a token must also have `token_use` `access`, as those of Amazon Cognito have.',
 });
 
-const tokens = oneOf('access_token', 'id_token');
-
-const accessToken = defineSetting('OAUTH_ACCESS_TOKEN', tokens, {
-  default: chooseByProvider((profile) => profile.accessToken),
-  summary: "Which token of the provider's answer clients get, and the gateway accepts.",
-  details:
-    '`id_token` is for providers whose access tokens are not JWTs. Only OAUTH_MODE=broker can hand it out.',
-});
-
 const CLIENT_NAMED = PROVIDERS.filter((name) => PROVIDER_PROFILES[name].audience === 'client_id');
 
 /** Whether tokens name the client that they were issued to, and not the gateway. */
 const namesClient = (read: Read): boolean =>
-  read(accessToken) === 'id_token' ||
-  read(audienceClaim) === 'client_id' ||
-  readProfile(read).audience === 'client_id';
+  read(audienceClaim) === 'client_id' || readProfile(read).audience === 'client_id';
 
 /** Empty where it cannot be known. */
 function computeAudience(read: Read): readonly string[] {
@@ -113,7 +102,7 @@ const tokenSettings = {
       exceptions: [
         [
           'OAUTH_CLIENT_ID',
-          `with ${CLIENT_NAMED.join(', ')}, with OAUTH_ACCESS_TOKEN=id_token, and with OIDC_AUDIENCE_CLAIM=client_id`,
+          `with ${CLIENT_NAMED.join(', ')}, and with OIDC_AUDIENCE_CLAIM=client_id`,
         ],
       ],
       compute: computeAudience,
@@ -122,7 +111,6 @@ const tokenSettings = {
     details: 'In the claim that OIDC_AUDIENCE_CLAIM says.',
   }),
   audienceClaim,
-  accessToken,
   jwksUrl: defineSetting('OIDC_JWKS_URL', httpUrl, {
     default: { text: 'discovered', compute: () => undefined },
     summary: "The URL of the provider's key set.",

@@ -1,51 +1,38 @@
 // §24: by what a request for an owner goes to a server, and what follows where the server refuses it.
 import { createExpiringMap } from '../../platform/bounded-map.ts';
-import type { Clock } from '../../platform/clock.ts';
 import { createSingleFlight } from '../../platform/single-flight.ts';
-import type { ConnectionChanges } from '../changes.ts';
+import type { Runtime } from '../../runtime/runtime.ts';
 import type { ConnectionServer } from '../connection.ts';
 import type { Access, ActiveAccess, Connections } from '../connections.ts';
+import type { KeptConnections } from '../kept-connections.ts';
 import type { StoredConnection } from '../records/connection-record.ts';
-import type { FindPlace, Place } from '../records/place.ts';
-import type { ConnectionRecords } from '../records/records.ts';
+import type { ConnectionPlace } from '../records/place.ts';
 import { readBearerChallenge } from '../servers/protected-resource.ts';
-import { findRenewalTime, type KnownAccess } from './known-access.ts';
-import { describeMissing, FORCED_AGAIN_MS, findLoginNeed, type Renewal } from './renewal.ts';
-
-export interface ConnectionAccessDeps {
-  readonly records: ConnectionRecords;
-  readonly known: KnownAccess;
-  readonly renewal: Renewal;
-  readonly changes: Pick<ConnectionChanges, 'listen'>;
-  readonly findPlace: FindPlace;
-  readonly clock: Clock;
-}
+import { findRenewalTime } from './known-access.ts';
+import { describeMissing, FORCED_AGAIN_MS, findLoginNeed, type TokenRenewal } from './renewal.ts';
 
 /** A model tries again at once: the authorization server must not hear of each try. */
 const FAILURE_MS = 5000;
 const MAX_FAILURES = 2000;
 const DAY_MS = 86_400_000;
 
-export function createConnectionAccess({
-  records,
-  known,
-  renewal,
-  changes,
-  findPlace,
-  clock,
-}: ConnectionAccessDeps): Pick<Connections, 'getAccess' | 'peekConnectionId' | 'noteRefusal'> {
+export function createConnectionAccess(
+  { clock }: Runtime,
+  { records, known, changes, findPlace }: KeptConnections,
+  renewal: TokenRenewal,
+): Pick<Connections, 'getAccess' | 'peekConnectionId' | 'noteRefusal'> {
   const loads = createSingleFlight<string, Access>();
   const refusals = createSingleFlight<string, Access>();
   const failures = createExpiringMap<Access>(MAX_FAILURES, clock.monotonic);
   // What failed for a connection says nothing of the one that took its place.
   changes.listen(({ hash }) => failures.delete(hash));
 
-  function noteFailure({ hash }: Place, access: Access): Access {
+  function noteFailure({ hash }: ConnectionPlace, access: Access): Access {
     if (access.kind === 'unavailable') failures.set(hash, access, clock.monotonic() + FAILURE_MS);
     return access;
   }
 
-  async function load(place: Place, server: ConnectionServer): Promise<Access> {
+  async function load(place: ConnectionPlace, server: ConnectionServer): Promise<Access> {
     const since = known.beginReading();
     let stored: StoredConnection | undefined;
     try {
@@ -64,14 +51,14 @@ export function createConnectionAccess({
   }
 
   /** So that what is used does not expire. Whoever else changes it does the same. */
-  async function noteUse(place: Place, stored: StoredConnection): Promise<void> {
+  async function noteUse(place: ConnectionPlace, stored: StoredConnection): Promise<void> {
     const next = { ...stored.record, usedAt: clock.now() };
     await records.replace(place, stored, next).catch(() => undefined);
   }
 
   /** A call that was refused may have been so by what is behind the server, and others are served by the same token. */
   async function renewRefused(
-    place: Place,
+    place: ConnectionPlace,
     server: ConnectionServer,
     { token }: ActiveAccess,
     isRefusedItself: () => Promise<boolean>,
@@ -86,7 +73,7 @@ export function createConnectionAccess({
 
   /** Undefined where it goes on: the server takes the token, was asked already, or another token may be had soon. */
   async function endIfRefused(
-    place: Place,
+    place: ConnectionPlace,
     server: ConnectionServer,
     token: string,
     isRefusedItself: () => Promise<boolean>,

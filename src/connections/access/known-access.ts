@@ -4,7 +4,7 @@ import type { Clock } from '../../platform/clock.ts';
 import type { ConnectionServer } from '../connection.ts';
 import type { ActiveAccess } from '../connections.ts';
 import type { ConnectionRecord } from '../records/connection-record.ts';
-import type { Place } from '../records/place.ts';
+import type { ConnectionPlace } from '../records/place.ts';
 
 /** Of all users and servers; tokens have 16 KiB at most, and 2 KiB mostly. */
 const MAX_KNOWN = 4000;
@@ -20,24 +20,24 @@ interface Known extends Pick<ConnectionServer, 'url' | 'auth'> {
 
 export interface KnownAccess {
   /** For the server as it was configured when it was noted: with another it may be another. */
-  get(place: Place, server: ConnectionServer): ActiveAccess | undefined;
+  get(place: ConnectionPlace, server: ConnectionServer): ActiveAccess | undefined;
   /** To be taken before a record is read, and given to `note`: what was forgotten meanwhile is not known again by it. */
   beginReading(): number;
   note(
-    place: Place,
+    place: ConnectionPlace,
     server: ConnectionServer,
     record: ConnectionRecord,
     since: number,
   ): ActiveAccess;
   /** The same of one whose renewal has failed: for so long, while it is good. */
   noteForNow(
-    place: Place,
+    place: ConnectionPlace,
     server: ConnectionServer,
     record: ConnectionRecord,
     since: number,
     forMs: number,
   ): ActiveAccess;
-  forget(place: Place): void;
+  forget(place: ConnectionPlace): void;
 }
 
 export function createKnownAccess(clock: Clock): KnownAccess {
@@ -47,7 +47,7 @@ export function createKnownAccess(clock: Clock): KnownAccess {
   const forgotten = createExpiringMap<number>(MAX_KNOWN, clock.monotonic);
 
   function noteUntil(
-    { hash }: Place,
+    { hash }: ConnectionPlace,
     { url, auth }: ConnectionServer,
     record: ConnectionRecord,
     since: number,

@@ -1,14 +1,13 @@
 // §24: what a renewal brought is stored before it is used: it is the only copy, and the tokens before may be worth nothing now.
 import { createBoundedMap } from '../../platform/bounded-map.ts';
-import { type Clock, pause } from '../../platform/clock.ts';
-import type { Log } from '../../platform/log.ts';
+import { pause } from '../../platform/clock.ts';
+import type { Runtime } from '../../runtime/runtime.ts';
 import type { ConnectionServer } from '../connection.ts';
 import type { ConnectionRecord } from '../records/connection-record.ts';
-import type { Place } from '../records/place.ts';
+import type { ConnectionPlace } from '../records/place.ts';
 import type { ConnectionRecords } from '../records/records.ts';
-import { isSameAccount } from '../servers/revoke-connection.ts';
-import type { RevokeTokens } from '../servers/revoke-tokens.ts';
-import type { IssuedTokens } from '../tokens/token-answer.ts';
+import { isSameAccount, type RevokeServerTokens } from '../servers/revocation.ts';
+import type { ServerTokens } from '../tokens/token-answer.ts';
 
 export interface NewTokens {
   /** Whether those of its renewal came here, and the store did not take them then. */
@@ -22,19 +21,12 @@ export interface NewTokens {
 }
 
 export interface RenewedConnection {
-  readonly place: Place;
+  readonly place: ConnectionPlace;
   readonly server: ConnectionServer;
   /** With the mark of the renewal. */
   readonly marked: ConnectionRecord;
   /** Undefined for those that were not saved. */
-  readonly tokens: IssuedTokens | undefined;
-}
-
-export interface NewTokensDeps {
-  readonly records: ConnectionRecords;
-  readonly revokeTokens: RevokeTokens;
-  readonly clock: Clock;
-  readonly log: Log;
+  readonly tokens: ServerTokens | undefined;
 }
 
 /** For which the store is asked again while the lock is held. */
@@ -42,15 +34,18 @@ const STORING_MS = 15_000;
 const PAUSE_MS = 250;
 const MAX_UNSAVED = 1000;
 
-export function createNewTokens(deps: NewTokensDeps): NewTokens {
-  const { records, revokeTokens, clock, log } = deps;
+export function createNewTokens(
+  { clock, log }: Runtime,
+  records: ConnectionRecords,
+  revokeTokens: RevokeServerTokens,
+): NewTokens {
   /** By the attempt that they came of. */
-  const unsaved = createBoundedMap<string, IssuedTokens>(MAX_UNSAVED);
+  const unsaved = createBoundedMap<string, ServerTokens>(MAX_UNSAVED);
 
   /** @throws StoreUnavailable */
   async function storeOnce(
     { place, server, marked }: RenewedConnection,
-    tokens: IssuedTokens,
+    tokens: ServerTokens,
   ): Promise<ConnectionRecord | undefined> {
     for (;;) {
       const stored = await records.read(place);
@@ -97,7 +92,7 @@ export function createNewTokens(deps: NewTokensDeps): NewTokens {
 
 function applyTokens(
   record: ConnectionRecord,
-  { accessToken, refreshToken, expiresInSeconds, scopes }: IssuedTokens,
+  { accessToken, refreshToken, expiresInSeconds, scopes }: ServerTokens,
   now: number,
 ): ConnectionRecord {
   return {

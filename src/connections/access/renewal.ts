@@ -2,60 +2,41 @@
 // answer was lost, the same is asked again: many servers take a refresh token until the one that took its place is used, or for
 // some minutes. The others say `invalid_grant`, and a login is needed; what was lost cannot be had there in any other way.
 
-import type { Clock } from '../../platform/clock.ts';
 import { generateSecret } from '../../platform/ids.ts';
-import { describeCause, type Log } from '../../platform/log.ts';
+import { describeCause } from '../../platform/log.ts';
 import { createWarnThrottle } from '../../platform/throttle.ts';
-import type { KeyValue } from '../../store/store.ts';
-import type { ConnectionChanges } from '../changes.ts';
+import type { Runtime } from '../../runtime/runtime.ts';
+import type { AuthorizationServers } from '../authorization-servers.ts';
 import type { ConnectionServer } from '../connection.ts';
-import type { Access, ConnectionObserver } from '../connections.ts';
-import type { ConnectionRecord, StoredConnection } from '../records/connection-record.ts';
-import { describeChanged, isMadeFor } from '../records/made-for.ts';
-import type { Place } from '../records/place.ts';
-import type { ConnectionRecords } from '../records/records.ts';
+import type { Access } from '../connections.ts';
+import type { KeptConnections } from '../kept-connections.ts';
 import {
-  createRunExclusively,
-  type LockReleases,
-  StillUnderWay,
-} from '../records/run-exclusively.ts';
-import type { FindLoginPlace } from '../servers/authorization-server.ts';
-import type { OAuthClients } from '../servers/clients.ts';
+  type ConnectionRecord,
+  describeChanged,
+  isMadeFor,
+  type StoredConnection,
+} from '../records/connection-record.ts';
+import type { ConnectionPlace } from '../records/place.ts';
+import { createRunExclusively, StillUnderWay } from '../records/run-exclusively.ts';
 import { NoAnswer } from '../servers/outbound.ts';
-import type { RevokeTokens } from '../servers/revoke-tokens.ts';
 import type { FormPair, OAuthClient } from '../tokens/client-authentication.ts';
-import type { IssuedTokens, TokenAnswer } from '../tokens/token-answer.ts';
-import { type TokenEndpoint, TooManyRequests } from '../tokens/token-endpoint.ts';
-import { findRenewalTime, type KnownAccess, RESERVE_MS, toAccess } from './known-access.ts';
+import type { ServerTokens, TokenAnswer } from '../tokens/token-answer.ts';
+import { TooManyRequests } from '../tokens/token-endpoint.ts';
+import { findRenewalTime, RESERVE_MS, toAccess } from './known-access.ts';
 import { createNewTokens } from './new-tokens.ts';
 
-export interface Renewal {
+export interface TokenRenewal {
   /**
    * What to go on with: by the token that is stored, where it is good; else by a new one. In place of one that was `refused` (401)
    * another is had once a minute at most: until then it is the same, which others may be served by. Never rejects.
    */
-  renew(place: Place, server: ConnectionServer, refused?: string): Promise<Access>;
+  renew(place: ConnectionPlace, server: ConnectionServer, refused?: string): Promise<Access>;
   /** The owner must log in again; undefined where the connection has changed meanwhile. @throws StoreUnavailable */
   requireLogin(
-    place: Place,
+    place: ConnectionPlace,
     standing: StoredConnection,
     reason: string,
   ): Promise<Access | undefined>;
-}
-
-export interface RenewalDeps {
-  readonly store: KeyValue;
-  readonly locks: LockReleases;
-  readonly records: ConnectionRecords;
-  readonly known: KnownAccess;
-  readonly clients: OAuthClients;
-  readonly tokenEndpoint: TokenEndpoint;
-  readonly revokeTokens: RevokeTokens;
-  readonly findLoginPlace: FindLoginPlace;
-  readonly changes: ConnectionChanges;
-  readonly observers: readonly ConnectionObserver[];
-  readonly clock: Clock;
-  readonly log: Log;
 }
 
 /** Until a renewal that failed is tried again, while the token that there is still serves: calls do not wait for each try. */
@@ -63,10 +44,14 @@ const AGAIN_MS = 20_000;
 /** What is behind a server may answer 401 to one caller as often as it is called: the token is everybody's who is served by it. */
 export const FORCED_AGAIN_MS = 60_000;
 
-export function createRenewal(deps: RenewalDeps): Renewal {
-  const { records, known, clients, tokenEndpoint, changes, observers, clock, log } = deps;
-  const runExclusively = createRunExclusively<Access>(deps);
-  const newTokens = createNewTokens(deps);
+export function createRenewal(
+  runtime: Runtime,
+  { records, known, changes, observers }: KeptConnections,
+  { clients, tokenEndpoint, revokeTokens, findLoginPlace }: AuthorizationServers,
+): TokenRenewal {
+  const { clock, log } = runtime;
+  const runExclusively = createRunExclusively<Access>(runtime, changes);
+  const newTokens = createNewTokens(runtime, records, revokeTokens);
   const warn = createWarnThrottle(clock, (server: string, reason: string, cause: unknown) =>
     log.warn('A token for a server was not renewed; its users keep their connections.', {
       server,
@@ -75,7 +60,11 @@ export function createRenewal(deps: RenewalDeps): Renewal {
     }),
   );
 
-  function renew(place: Place, server: ConnectionServer, refused?: string): Promise<Access> {
+  function renew(
+    place: ConnectionPlace,
+    server: ConnectionServer,
+    refused?: string,
+  ): Promise<Access> {
     return runExclusively({
       hash: place.hash,
       look: (isElsewhere) => look(place, server, isElsewhere, refused),
@@ -97,7 +86,7 @@ export function createRenewal(deps: RenewalDeps): Renewal {
 
   /** Undefined where a new token is needed. */
   async function look(
-    place: Place,
+    place: ConnectionPlace,
     server: ConnectionServer,
     isElsewhere: boolean,
     refused: string | undefined,
@@ -122,7 +111,7 @@ export function createRenewal(deps: RenewalDeps): Renewal {
 
   /** With the lock. */
   async function run(
-    place: Place,
+    place: ConnectionPlace,
     server: ConnectionServer,
     refused: string | undefined,
   ): Promise<Access> {
@@ -145,7 +134,7 @@ export function createRenewal(deps: RenewalDeps): Renewal {
   }
 
   async function send(
-    place: Place,
+    place: ConnectionPlace,
     server: ConnectionServer,
     marked: StoredConnection,
     { refreshToken, isAgain }: { readonly refreshToken: string; readonly isAgain: boolean },
@@ -188,15 +177,15 @@ export function createRenewal(deps: RenewalDeps): Renewal {
   }
 
   /** What stands there now, whoever wrote it. */
-  const useStored = async (place: Place, server: ConnectionServer) =>
+  const useStored = async (place: ConnectionPlace, server: ConnectionServer) =>
     (await look(place, server, false, undefined)) ?? describeBusy(server);
 
   /** Not before they are stored; undefined for those that were not stored then. */
   async function useNew(
-    place: Place,
+    place: ConnectionPlace,
     server: ConnectionServer,
     marked: ConnectionRecord,
-    tokens: IssuedTokens | undefined,
+    tokens: ServerTokens | undefined,
   ): Promise<Access> {
     const stored = await newTokens.store({ place, server, marked, tokens });
     if (stored === undefined) return useStored(place, server);
@@ -234,7 +223,7 @@ export function createRenewal(deps: RenewalDeps): Renewal {
     said: string,
   ): Promise<string> {
     try {
-      const { authorizationServer } = await deps.findLoginPlace(server);
+      const { authorizationServer } = await findLoginPlace(server);
       const isSame = authorizationServer.issuer === record.issuer;
       const isNew =
         isSame && (await clients.replaceForgotten(server, authorizationServer, forgottenId));
@@ -246,7 +235,7 @@ export function createRenewal(deps: RenewalDeps): Renewal {
     }
   }
 
-  async function unmark(place: Place, marked: StoredConnection): Promise<void> {
+  async function unmark(place: ConnectionPlace, marked: StoredConnection): Promise<void> {
     await records.replace(place, marked, { ...marked.record, renewal: undefined });
   }
 
@@ -254,7 +243,11 @@ export function createRenewal(deps: RenewalDeps): Renewal {
     expiresAt === undefined || clock.now() < expiresAt - RESERVE_MS;
 
   /** There is no way to another token: the one that there is serves until its end. */
-  async function endUse(place: Place, stored: StoredConnection, reason: string): Promise<Access> {
+  async function endUse(
+    place: ConnectionPlace,
+    stored: StoredConnection,
+    reason: string,
+  ): Promise<Access> {
     if (isUsable(stored.record)) return toAccess(stored.record);
     observe(place.server, 'login needed');
     const required = await requireLogin(place, stored, reason);
@@ -263,7 +256,7 @@ export function createRenewal(deps: RenewalDeps): Renewal {
 
   /** Nothing is lost: where the connection stands as it was, its token serves until its end. @throws StoreUnavailable */
   async function fail(
-    place: Place,
+    place: ConnectionPlace,
     server: ConnectionServer,
     said: string,
     cause?: unknown,
@@ -286,7 +279,7 @@ export function createRenewal(deps: RenewalDeps): Renewal {
   }
 
   async function requireLogin(
-    place: Place,
+    place: ConnectionPlace,
     standing: StoredConnection,
     reason: string,
   ): Promise<Access | undefined> {

@@ -2,7 +2,7 @@
 // is taken for what it says before it is compared with what was asked.
 import { quote } from '../../platform/text.ts';
 import { ConnectionProblem } from '../connections.ts';
-import { cleanText } from '../tokens/token-answer.ts';
+import { toOneLine } from '../tokens/token-answer.ts';
 
 /** Whose response is waited for. */
 export interface AwaitedResponse {
@@ -66,7 +66,7 @@ function createRefusal(
   description = '',
 ): ConnectionProblem {
   const code = /^[\w.-]{1,60}$/.test(error) ? error : 'an error';
-  const why = cleanText(description, 200).replace(/[.\s]+$/, '');
+  const why = toOneLine(description, 200).replace(/[.\s]+$/, '');
   const said = why === '' ? code : `${code}: ${why}`;
   const advice = ADVICE.get(error);
   return new ConnectionProblem(

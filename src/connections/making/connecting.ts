@@ -1,63 +1,32 @@
 // §24: from the page to the authorization server and back (RFC 6749 §4.1, RFC 7636, RFC 9207, RFC 8707).
 import { randomBytes } from 'node:crypto';
-import type { Clock } from '../../platform/clock.ts';
 import { generateSecret, hashSha256, isEqualSecret } from '../../platform/ids.ts';
-import type { Seal } from '../../store/seal/seal.ts';
+import type { Runtime } from '../../runtime/runtime.ts';
 import { createSealedRecords } from '../../store/seal/sealed-records.ts';
-import type { KeyValue } from '../../store/store.ts';
-import type { KnownAccess } from '../access/known-access.ts';
-import type { ConnectionChanges } from '../changes.ts';
+import type { AuthorizationServers } from '../authorization-servers.ts';
 import type { ConnectionOwner, ConnectionServer } from '../connection.ts';
+import { type Connecting, ConnectionProblem, type ConnectionRequest } from '../connections.ts';
+import type { KeptConnections } from '../kept-connections.ts';
 import {
-  type Connecting,
-  type ConnectionObserver,
-  ConnectionProblem,
-  type ConnectionRequest,
-} from '../connections.ts';
-import { describeConnection } from '../describe.ts';
-import type { ConnectionRecord } from '../records/connection-record.ts';
-import { isMadeFor } from '../records/made-for.ts';
-import type { FindPlace, Place } from '../records/place.ts';
-import type { ConnectionRecords } from '../records/records.ts';
-import {
-  type AuthorizationServer,
-  type FindLoginPlace,
-  listEndpoints,
-} from '../servers/authorization-server.ts';
-import type { KnownClient, OAuthClients } from '../servers/clients.ts';
-import type { KnownIssuers } from '../servers/known-issuers.ts';
+  type ConnectionRecord,
+  describeConnection,
+  isMadeFor,
+} from '../records/connection-record.ts';
+import type { ConnectionPlace } from '../records/place.ts';
+import { type AuthorizationServer, listEndpoints } from '../servers/authorization-server.ts';
+import type { ChosenClient } from '../servers/clients.ts';
 import { NoAnswer } from '../servers/outbound.ts';
 import { buildRedirectUri } from '../servers/redirect-uri.ts';
-import { type RevokeConnection, revokeFormer } from '../servers/revoke-connection.ts';
-import type { RevokeTokens } from '../servers/revoke-tokens.ts';
+import { revokeFormer } from '../servers/revocation.ts';
 import type { FormPair } from '../tokens/client-authentication.ts';
-import type { IssuedTokens } from '../tokens/token-answer.ts';
-import { type TokenEndpoint, TooManyRequests } from '../tokens/token-endpoint.ts';
+import type { ServerTokens } from '../tokens/token-answer.ts';
+import { TooManyRequests } from '../tokens/token-endpoint.ts';
 import {
   type AwaitedResponse,
   BEGIN_AGAIN,
   readAuthorizationResponse,
 } from './authorization-response.ts';
 import type { LinkRequests } from './link-requests.ts';
-
-export interface ConnectingDeps {
-  readonly store: KeyValue;
-  readonly seal: Seal;
-  readonly records: ConnectionRecords;
-  readonly known: KnownAccess;
-  readonly clients: OAuthClients;
-  readonly tokenEndpoint: TokenEndpoint;
-  readonly revokeTokens: RevokeTokens;
-  readonly revokeConnection: RevokeConnection;
-  readonly findLoginPlace: FindLoginPlace;
-  readonly issuers: Pick<KnownIssuers, 'note'>;
-  readonly requests: Pick<LinkRequests, 'complete' | 'decline'>;
-  readonly changes: ConnectionChanges;
-  readonly observers: readonly ConnectionObserver[];
-  readonly findPlace: FindPlace;
-  readonly clock: Clock;
-  readonly baseUrl: string;
-}
 
 /** Found by `state`, which only this login's browser brings back. It names server and issuer: an answer of another is none. */
 interface Login extends AwaitedResponse {
@@ -79,9 +48,13 @@ const LOGIN_SECONDS = 600;
 const CONNECTION_ID_BYTES = 16;
 
 export function createConnecting(
-  deps: ConnectingDeps,
+  { store, clock, config }: Runtime,
+  { seal, records, known, changes, observers, findPlace }: KeptConnections,
+  { clients, issuers, tokenEndpoint, findLoginPlace, ...servers }: AuthorizationServers,
+  requests: Pick<LinkRequests, 'complete' | 'decline'>,
 ): Omit<Connecting, 'getClientDocument' | 'listPublicKeys'> {
-  const { store, seal, records, clients, tokenEndpoint, findLoginPlace, findPlace, clock } = deps;
+  const { revokeTokens, revokeConnection } = servers;
+  const { baseUrl } = config.server;
   const logins = createSealedRecords<Login>({ store, seal }, 'connection-login', LOGIN_SECONDS);
 
   return {
@@ -93,13 +66,13 @@ export function createConnecting(
       const { authorizationServer: at, resource, scopes: asked } = await findLoginPlace(server);
       if (!isAsShown(at, server, browser.shownHosts)) return undefined;
       // Before a client is registered there: that makes the redirect URI known.
-      await deps.issuers.note(server, at);
+      await issuers.note(server, at);
       const client = await clients.findForLogin(server, at);
       const scopes = await chooseScopes(request, server, asked, at);
       const verifier = server.auth.pkce ? generateSecret() : undefined;
       if (verifier !== undefined) requirePkce(server, at);
       const place = findPlace(request.owner, server.name);
-      const redirectUri = buildRedirectUri(deps.baseUrl, server);
+      const redirectUri = buildRedirectUri(baseUrl, server);
       const state = await logins.put({
         owner: place.owner,
         server: server.name,
@@ -165,7 +138,7 @@ export function createConnecting(
       const response = readAuthorizationResponse(query, login);
       if (response.kind === 'declined') {
         const { requestId } = login;
-        if (requestId !== undefined) await deps.requests.decline(requestId).catch(() => {});
+        if (requestId !== undefined) await requests.decline(requestId).catch(() => {});
         throw response.problem;
       }
       const tokens = await redeem(login, server, response.code);
@@ -174,7 +147,7 @@ export function createConnecting(
           if (!(await back.isStillLoggedIn())) throw createLoggedOut(name);
         } catch (thrown) {
           // Nobody else can end them. Its outcome is nobody's to see.
-          await deps.revokeTokens(server, login, tokens);
+          await revokeTokens(server, login, tokens);
           throw thrown;
         }
       };
@@ -227,7 +200,7 @@ export function createConnecting(
     login: Login,
     server: ConnectionServer,
     code: string,
-  ): Promise<IssuedTokens> {
+  ): Promise<ServerTokens> {
     const { tokenUrl, verifier, resource } = login;
     const client = clients.findForRecord(server, login);
     const form: readonly FormPair[] = [
@@ -271,12 +244,12 @@ export function createConnecting(
   async function keep(
     login: Login,
     server: ConnectionServer,
-    tokens: IssuedTokens,
+    tokens: ServerTokens,
     requireLogin: () => Promise<void>,
   ) {
-    const place: Place = findPlace(login.owner, login.server);
+    const place: ConnectionPlace = findPlace(login.owner, login.server);
     const now = clock.now();
-    const since = deps.known.beginReading();
+    const since = known.beginReading();
     const { former, written } = await replaceStored(place, {
       id: randomBytes(CONNECTION_ID_BYTES).toString('base64url'),
       state: 'active',
@@ -300,18 +273,18 @@ export function createConnecting(
     const { record } = written;
     await requireLogin().catch(async (thrown: unknown) => {
       await records.take(place);
-      deps.known.forget(place);
-      deps.changes.announce(place, 'missing');
-      if (former !== undefined) await deps.revokeConnection(place, server, former);
+      known.forget(place);
+      changes.announce(place, 'missing');
+      if (former !== undefined) await revokeConnection(place, server, former);
       throw thrown;
     });
-    deps.known.note(place, server, record, since);
+    known.note(place, server, record, since);
     const event = { owner: place.owner, server: place.server, connectionId: record.id };
-    for (const observer of deps.observers) observer.made?.(event);
-    if (login.requestId !== undefined) await deps.requests.complete(login.requestId);
-    deps.changes.announce(place, 'active');
+    for (const observer of observers) observer.made?.(event);
+    if (login.requestId !== undefined) await requests.complete(login.requestId);
+    changes.announce(place, 'active');
     const problem =
-      former && (await revokeFormer(deps.revokeConnection, server, { former, current: record }));
+      former && (await revokeFormer(revokeConnection, server, { former, current: record }));
     if (problem === undefined) return describeConnection(server, record);
     const told = { ...record, problem };
     // The connection stands, whatever becomes of this.
@@ -320,7 +293,10 @@ export function createConnecting(
   }
 
   /** What was renewed meanwhile is the former one, too. */
-  async function replaceStored(place: Place, record: Omit<ConnectionRecord, 'listedUntil'>) {
+  async function replaceStored(
+    place: ConnectionPlace,
+    record: Omit<ConnectionRecord, 'listedUntil'>,
+  ) {
     for (;;) {
       const standing = await records.read(place);
       const written = standing
@@ -357,7 +333,7 @@ const describeClient = ({
   secret,
   source,
   method,
-}: KnownClient): ConnectionRecord['client'] => ({
+}: ChosenClient): ConnectionRecord['client'] => ({
   id,
   ...(source === 'registered' && { secret }),
   source,

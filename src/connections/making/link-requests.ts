@@ -1,25 +1,12 @@
 // §24: links that lead one user to a connection, and those who wait for what comes of them.
-import type { Clock } from '../../platform/clock.ts';
 import { hashSha256 } from '../../platform/ids.ts';
 import { waitForOutcome } from '../../platform/wait-for-outcome.ts';
+import type { Runtime } from '../../runtime/runtime.ts';
 import { buildConnectionLinkKey } from '../../store/keys.ts';
-import type { Seal } from '../../store/seal/seal.ts';
 import { createSealedRecords, createSealedValues } from '../../store/seal/sealed-records.ts';
-import type { KeyValue } from '../../store/store.ts';
-import type { ConnectionChanges } from '../changes.ts';
 import type { ConnectionRequest, ConnectionRequests, RequestOutcome } from '../connections.ts';
-import type { FindPlace, Place } from '../records/place.ts';
-import type { ConnectionRecords } from '../records/records.ts';
-
-export interface LinkRequestsDeps {
-  readonly store: KeyValue;
-  readonly seal: Seal;
-  readonly records: ConnectionRecords;
-  readonly changes: ConnectionChanges;
-  readonly findPlace: FindPlace;
-  readonly clock: Clock;
-  readonly baseUrl: string;
-}
+import type { KeptConnections } from '../kept-connections.ts';
+import type { ConnectionPlace } from '../records/place.ts';
 
 export interface LinkRequests extends ConnectionRequests {
   /** The connection stands: the link leads nowhere any more. Never rejects. */
@@ -37,8 +24,10 @@ const LINK_SECONDS = 600;
 const SAME_LINK_SECONDS = 60;
 const WAIT_MS = 300_000;
 
-export function createLinkRequests(deps: LinkRequestsDeps): LinkRequests {
-  const { store, seal, records, changes, findPlace, clock, baseUrl } = deps;
+export function createLinkRequests(
+  { store, clock, config }: Runtime,
+  { seal, records, changes, findPlace }: KeptConnections,
+): LinkRequests {
   const links = createSealedRecords<LinkRecord>(
     { store, seal },
     'connection-request',
@@ -47,14 +36,14 @@ export function createLinkRequests(deps: LinkRequestsDeps): LinkRequests {
   const recent = createSealedValues({ store, getSeal: async () => seal });
 
   /** The one that is good, or is to be made anew where it needs a login. */
-  async function findActiveId(place: Place): Promise<string | undefined> {
+  async function findActiveId(place: ConnectionPlace): Promise<string | undefined> {
     const stored = await records.read(place);
     return stored?.record.state === 'active' ? stored.record.id : undefined;
   }
 
   const buildLink = (id: string, server: string) => ({
     id,
-    url: `${baseUrl}/connections/${encodeURIComponent(server)}?request=${id}`,
+    url: `${config.server.baseUrl}/connections/${encodeURIComponent(server)}?request=${id}`,
   });
 
   const isOpen = (link: LinkRecord | undefined): link is LinkRecord =>
@@ -73,7 +62,7 @@ export function createLinkRequests(deps: LinkRequestsDeps): LinkRequests {
   }
 
   /** Undefined while nothing has come of it. @throws StoreUnavailable */
-  async function look(id: string, place: Place): Promise<RequestOutcome | undefined> {
+  async function look(id: string, place: ConnectionPlace): Promise<RequestOutcome | undefined> {
     const link = await links.get(id);
     if (link === undefined) return 'expired';
     if (link.outcome !== undefined) return link.outcome;

@@ -2,8 +2,14 @@
 import { parseObject } from '../../platform/json.ts';
 import { checkRecordVersion, RECORD_VERSION } from '../../store/keys.ts';
 import { createSeal, type Seal } from '../../store/seal/seal.ts';
-import type { ClientAuthMethod, ConnectionState } from '../connection.ts';
-import type { Place } from './place.ts';
+import type {
+  ClientAuthMethod,
+  ConnectionInfo,
+  ConnectionServer,
+  ConnectionState,
+} from '../connection.ts';
+import { isSameIssuer } from '../servers/authorization-server.ts';
+import type { ConnectionPlace } from './place.ts';
 
 /** Times are epoch milliseconds. */
 export interface ConnectionRecord {
@@ -66,7 +72,11 @@ interface Envelope {
   readonly sealed: string;
 }
 
-export function writeRecord(seal: Seal, place: Place, record: ConnectionRecord): StoredConnection {
+export function sealConnection(
+  seal: Seal,
+  place: ConnectionPlace,
+  record: ConnectionRecord,
+): StoredConnection {
   const { issuer } = record;
   const envelope: Envelope = {
     version: RECORD_VERSION,
@@ -77,7 +87,11 @@ export function writeRecord(seal: Seal, place: Place, record: ConnectionRecord):
 }
 
 /** Undefined for what no secret opens here: it is of another user, server or issuer, or of another secret. */
-export function openRecord(seal: Seal, place: Place, text: string): StoredConnection | undefined {
+export function unsealConnection(
+  seal: Seal,
+  place: ConnectionPlace,
+  text: string,
+): StoredConnection | undefined {
   const { version, issuer, sealed } = parseObject(text) ?? {};
   if (typeof issuer !== 'string' || typeof sealed !== 'string') return undefined;
   checkRecordVersion(version, 'A connection');
@@ -89,12 +103,56 @@ export function openRecord(seal: Seal, place: Place, text: string): StoredConnec
 }
 
 /** A key for each owner and server: what else is known of one opens no other. */
-const derive = (seal: Seal, { ownerName, server }: Place): Seal =>
+const derive = (seal: Seal, { ownerName, server }: ConnectionPlace): Seal =>
   createSeal(
     seal
       .deriveKeys(`postern connection ${JSON.stringify([ownerName, server])}`)
       .map(({ bytes }) => bytes.toString('base64url')),
   );
 
-const buildContext = ({ ownerName, ownerIssuer, server }: Place, issuer: string): string =>
-  JSON.stringify(['connection', ownerName, ownerIssuer, server, issuer]);
+const buildContext = (
+  { ownerName, ownerIssuer, server }: ConnectionPlace,
+  issuer: string,
+): string => JSON.stringify(['connection', ownerName, ownerIssuer, server, issuer]);
+
+// An operator may give a server's name to another host, or name another authorization server: what was made for the one before
+// goes to neither.
+
+export type MadeFor = Pick<ConnectionRecord, 'serverOrigin' | 'issuer' | 'tokenUrl' | 'client'>;
+
+export function isMadeFor({ serverOrigin, ...record }: MadeFor, { url, auth }: ConnectionServer) {
+  return (
+    serverOrigin === new URL(url).origin &&
+    isAtNamed(record, auth) &&
+    // Its tokens are of no use to another client, and that one's secret is not for whoever made them.
+    (record.client.source !== 'configured' || record.client.id === auth.clientId)
+  );
+}
+
+function isAtNamed(
+  { issuer, tokenUrl }: Pick<MadeFor, 'issuer' | 'tokenUrl'>,
+  { authorizationServer: named }: ConnectionServer['auth'],
+): boolean {
+  if (named === undefined) return true;
+  return 'issuer' in named ? isSameIssuer(named.issuer, issuer) : named.tokenUrl === tokenUrl;
+}
+
+/** Where it was made for another. */
+export const describeChanged = ({ name }: Pick<ConnectionServer, 'name'>): string =>
+  `${name} was set up anew, at another address or with another login, since its user logged in: log in again`;
+
+/** As users and operators see it. */
+export function describeConnection(
+  server: ConnectionServer,
+  record: ConnectionRecord | undefined,
+): ConnectionInfo {
+  const isOfAnother = record?.state === 'active' && !isMadeFor(record, server);
+  return {
+    server: server.name,
+    state: isOfAnother ? 'login needed' : (record?.state ?? 'missing'),
+    account: record?.account,
+    since: record?.since,
+    scopes: record?.scopes,
+    problem: isOfAnother ? describeChanged(server) : record?.problem,
+  };
+}

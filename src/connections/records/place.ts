@@ -4,7 +4,7 @@ import { hashSha256 } from '../../platform/ids.ts';
 import { nameOwner, withoutDefault } from '../../store/owner.ts';
 import type { ConnectionOwner } from '../connection.ts';
 
-export interface Place {
+export interface ConnectionPlace {
   /** Without the default issuer. */
   readonly owner: ConnectionOwner;
   /** Whose user the owner is, also where that is the default one, which may change. Undefined for what is shared. */
@@ -23,9 +23,9 @@ const SHARED = '["shared"]';
 const MAX_REMEMBERED = 4000;
 
 export function createPlaces(defaultIssuer: string | undefined) {
-  const remembered = createBoundedMap<string, Place>(MAX_REMEMBERED);
+  const remembered = createBoundedMap<string, ConnectionPlace>(MAX_REMEMBERED);
 
-  return function findPlace(given: ConnectionOwner, server: string): Place {
+  return function findPlace(given: ConnectionOwner, server: string): ConnectionPlace {
     const owner = given === 'shared' ? given : withoutDefault(given, defaultIssuer);
     const ownerName = nameConnectionOwner(owner);
     const name = JSON.stringify([ownerName, server]);

@@ -1,7 +1,7 @@
 // §24: connections in the store: each under its owner and server, and listed for both.
-import type { Clock } from '../../platform/clock.ts';
 import { hashSha256 } from '../../platform/ids.ts';
 import { isObject, parseObject } from '../../platform/json.ts';
+import type { Runtime } from '../../runtime/runtime.ts';
 import {
   buildConnectionKey,
   buildListedConnectionKey,
@@ -11,31 +11,30 @@ import {
 } from '../../store/keys.ts';
 import type { PagePlace } from '../../store/page.ts';
 import type { Seal } from '../../store/seal/seal.ts';
-import type { KeyValue } from '../../store/store.ts';
 import type { ConnectionOwner, ConnectionState } from '../connection.ts';
 import {
   type ConnectionRecord,
-  openRecord,
   type StoredConnection,
-  writeRecord,
+  sealConnection,
+  unsealConnection,
 } from './connection-record.ts';
-import type { Place } from './place.ts';
+import type { ConnectionPlace } from './place.ts';
 
 /** All may throw StoreUnavailable. */
 export interface ConnectionRecords {
-  read(place: Place): Promise<StoredConnection | undefined>;
+  read(place: ConnectionPlace): Promise<StoredConnection | undefined>;
   /** In place of nothing, or of one that no secret opens; undefined where another was faster. */
-  create(place: Place, record: Unlisted): Promise<StoredConnection | undefined>;
+  create(place: ConnectionPlace, record: Unlisted): Promise<StoredConnection | undefined>;
   /** Undefined, and nothing is written, where something else stands there than was read. */
   replace(
-    place: Place,
+    place: ConnectionPlace,
     standing: StoredConnection,
     next: ConnectionRecord,
   ): Promise<StoredConnection | undefined>;
   /** For one of many at the same moment. */
-  take(place: Place): Promise<TakenConnection | undefined>;
+  take(place: ConnectionPlace): Promise<TakenConnection | undefined>;
   /** The names of servers. */
-  listOfUser(owner: Place): Promise<readonly string[]>;
+  listOfUser(owner: ConnectionPlace): Promise<readonly string[]>;
   listOfServer(server: string): AsyncIterable<ConnectionOwner>;
   /** However many there are, none of them is read. */
   countOfServer(server: string): Promise<ConnectionCounts>;
@@ -50,12 +49,6 @@ export interface TakenConnection {
 
 export type ConnectionCounts = Readonly<Record<Exclude<ConnectionState, 'missing'>, number>>;
 
-export interface ConnectionRecordsDeps {
-  readonly store: KeyValue;
-  readonly seal: Seal;
-  readonly clock: Clock;
-}
-
 /** Since the last renewal or use. */
 const KEPT_SECONDS = 31_536_000;
 /** So much longer it is listed, so that few renewals have to list it anew. */
@@ -64,13 +57,9 @@ const LISTED_RESERVE_SECONDS = 2_592_000;
 const MAX_OF_USER = 1000;
 const PAGE = 200;
 
-export function createConnectionRecords({
-  store,
-  seal,
-  clock,
-}: ConnectionRecordsDeps): ConnectionRecords {
+export function createConnectionRecords({ store, clock }: Runtime, seal: Seal): ConnectionRecords {
   /** Before it is written: nobody could end one that stands in no list. */
-  async function enlist(place: Place, record: Unlisted): Promise<ConnectionRecord> {
+  async function enlist(place: ConnectionPlace, record: Unlisted): Promise<ConnectionRecord> {
     const ttlSeconds = KEPT_SECONDS + LISTED_RESERVE_SECONDS;
     const { ofUser, ofServer, loginNeeded } = findLists(place);
     const named = sealText(ofUser.key, { server: place.server });
@@ -86,14 +75,14 @@ export function createConnectionRecords({
   }
 
   /** What was listed came too late: a login, or an end, was first. */
-  async function enlistStanding(place: Place): Promise<void> {
+  async function enlistStanding(place: ConnectionPlace): Promise<void> {
     const text = await store.get(buildConnectionKey(place.hash));
     if (text === undefined) return unlist(place);
     const record = openIfKnown(place, text);
     if (record !== undefined) await enlist(place, record);
   }
 
-  async function unlist(place: Place): Promise<void> {
+  async function unlist(place: ConnectionPlace): Promise<void> {
     await Promise.all(
       Object.values(findLists(place)).map(({ list, key }) =>
         store.deleteListed(list, key).catch(() => false),
@@ -123,20 +112,20 @@ export function createConnectionRecords({
   return {
     async read(place) {
       const text = await store.get(buildConnectionKey(place.hash));
-      return text === undefined ? undefined : openRecord(seal, place, text);
+      return text === undefined ? undefined : unsealConnection(seal, place, text);
     },
     async create(place, record) {
-      const written = writeRecord(seal, place, await enlist(place, record));
+      const written = sealConnection(seal, place, await enlist(place, record));
       const key = buildConnectionKey(place.hash);
       const standing = await store.getOrSet(key, written.text, KEPT_SECONDS);
       if (standing === written.text) return written;
-      if (openRecord(seal, place, standing) !== undefined) return undefined;
+      if (unsealConnection(seal, place, standing) !== undefined) return undefined;
       const isWritten = await store.compareAndSet(key, standing, written.text, KEPT_SECONDS);
       return isWritten ? written : undefined;
     },
     async replace(place, standing, next) {
       const listed = isListed(standing.record, next) ? next : await enlist(place, next);
-      const written = writeRecord(seal, place, listed);
+      const written = sealConnection(seal, place, listed);
       const key = buildConnectionKey(place.hash);
       if (await store.compareAndSet(key, standing.text, written.text, KEPT_SECONDS)) return written;
       if (listed !== next) await enlistStanding(place);
@@ -174,9 +163,9 @@ export function createConnectionRecords({
   };
 
   /** One that a later version wrote can be ended all the same. */
-  function openIfKnown(place: Place, text: string): ConnectionRecord | undefined {
+  function openIfKnown(place: ConnectionPlace, text: string): ConnectionRecord | undefined {
     try {
-      return openRecord(seal, place, text)?.record;
+      return unsealConnection(seal, place, text)?.record;
     } catch {
       return undefined;
     }
@@ -192,7 +181,7 @@ function readOwner(owner: unknown): ConnectionOwner | undefined {
 }
 
 /** In which it stands; in the last one while it needs a login. */
-function findLists({ ownerName, server, hash }: Place) {
+function findLists({ ownerName, server, hash }: ConnectionPlace) {
   const serverHash = hashSha256(server);
   return {
     ofUser: {

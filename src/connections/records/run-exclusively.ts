@@ -1,9 +1,8 @@
 // §24: work that one of all replicas does at a time.
-import type { Clock } from '../../platform/clock.ts';
 import { generateSecret } from '../../platform/ids.ts';
 import { createSingleFlight } from '../../platform/single-flight.ts';
+import type { Runtime } from '../../runtime/runtime.ts';
 import { buildConnectionLockKey } from '../../store/keys.ts';
-import type { KeyValue } from '../../store/store.ts';
 
 export interface ExclusiveWork<Result> {
   /** Names the work. */
@@ -35,13 +34,7 @@ export interface LockReleases {
   onRelease(hash: string, listener: () => void): () => void;
 }
 
-export interface RunExclusivelyDeps {
-  readonly store: Pick<KeyValue, 'getOrSet' | 'compareAndDelete'>;
-  readonly locks: LockReleases;
-  readonly clock: Clock;
-}
-
-export function createRunExclusively<Result>({ store, locks, clock }: RunExclusivelyDeps) {
+export function createRunExclusively<Result>({ store, clock }: Runtime, locks: LockReleases) {
   /** Of this process: of many that wait for the same, one asks the store how far it is. */
   const running = createSingleFlight<string, Result>();
 

@@ -1,24 +1,24 @@
 // §24.2: who the gateway is at an authorization server: by configuration, by its client document, or by registration.
+import type { Runtime } from '../../runtime/runtime.ts';
 import type { ConnectionAuth, ConnectionServer } from '../connection.ts';
 import { ConnectionProblem } from '../connections.ts';
+import type { KeptConnections } from '../kept-connections.ts';
 import type { ClientSource, ConnectionRecord } from '../records/connection-record.ts';
 import { chooseSecretMethod, type OAuthClient } from '../tokens/client-authentication.ts';
 import type { AuthorizationServer } from './authorization-server.ts';
 import { createClientDocument, findDocumentUrl } from './client-document.ts';
+import type { KnownIssuers } from './known-issuers.ts';
+import type { Outbound } from './outbound.ts';
 import { adviseToCreate, buildOwnRedirectUri, isRedirectAmbiguous } from './redirect-uri.ts';
-import {
-  createRegistrations,
-  type Registrations,
-  type RegistrationsDeps,
-} from './registrations.ts';
+import { createRegistrations, type Registrations } from './registrations.ts';
 
-export interface KnownClient extends Omit<OAuthClient, 'audience'> {
+export interface ChosenClient extends Omit<OAuthClient, 'audience'> {
   readonly source: ClientSource;
 }
 
 export interface OAuthClients extends Pick<Registrations, 'replaceForgotten'> {
   /** For a new login; registers where it must. @throws ConnectionProblem, StoreUnavailable */
-  findForLogin(server: ConnectionServer, at: AuthorizationServer): Promise<KnownClient>;
+  findForLogin(server: ConnectionServer, at: AuthorizationServer): Promise<ChosenClient>;
   /** The one that a connection's tokens were made for. */
   findForRecord(server: ConnectionServer, record: ClientOfRecord): OAuthClient;
   /** What its URL answers with; undefined where BASE_URL is no public https. */
@@ -27,14 +27,19 @@ export interface OAuthClients extends Pick<Registrations, 'replaceForgotten'> {
 
 type ClientOfRecord = Pick<ConnectionRecord, 'client' | 'issuer'>;
 
-export function createOAuthClients(deps: RegistrationsDeps): OAuthClients {
-  const { baseUrl, displayName, listServers } = deps;
+export function createOAuthClients(
+  runtime: Runtime,
+  kept: Pick<KeptConnections, 'seal' | 'changes' | 'listServers'>,
+  outbound: Outbound,
+  issuers: Pick<KnownIssuers, 'listOthers'>,
+): OAuthClients {
+  const { baseUrl, displayName } = runtime.config.server;
   const documentUrl = findDocumentUrl(baseUrl);
-  const { register, replaceForgotten } = createRegistrations(deps);
+  const { register, replaceForgotten } = createRegistrations(runtime, kept, outbound, issuers);
 
   return {
     replaceForgotten,
-    createDocument: () => createClientDocument(baseUrl, displayName, listServers()),
+    createDocument: () => createClientDocument(baseUrl, displayName, kept.listServers()),
     async findForLogin(server, at) {
       const { clientId, clientSecret, clientAuth } = server.auth;
       if (isRedirectAmbiguous(server, at)) {

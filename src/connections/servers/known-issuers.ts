@@ -3,12 +3,12 @@
 import type { BrokerConfig } from '../../config/groups/oauth.ts';
 import { hashSha256 } from '../../platform/ids.ts';
 import { isStringArray, parseObject } from '../../platform/json.ts';
+import type { Runtime } from '../../runtime/runtime.ts';
 import { buildConnectionIssuerKey } from '../../store/keys.ts';
-import type { Seal } from '../../store/seal/seal.ts';
 import { createSealedValues } from '../../store/seal/sealed-records.ts';
-import type { KeyValue } from '../../store/store.ts';
 import type { ConnectionServer } from '../connection.ts';
 import { ConnectionProblem } from '../connections.ts';
+import type { KeptConnections } from '../kept-connections.ts';
 import { type AuthorizationServer, isSameIssuer, listEndpoints } from './authorization-server.ts';
 
 export interface KnownIssuers {
@@ -31,16 +31,6 @@ export interface KnownIssuer {
   readonly clientId?: string | undefined;
 }
 
-export interface KnownIssuersDeps {
-  readonly store: KeyValue;
-  readonly seal: Seal;
-  readonly baseUrl: string;
-  /** Those of the configuration file that have connections, as it is now. */
-  readonly listServers: () => readonly ConnectionServer[];
-  /** At which users log in to the gateway itself. */
-  readonly provider: KnownIssuer;
-}
-
 /** Of one server, by its name: there are no more of them than the configuration file has had servers. */
 interface Noted extends Pick<KnownIssuer, 'issuer' | 'origins'> {
   /** Whether it had another before, which may know its redirect URI. */
@@ -49,8 +39,13 @@ interface Noted extends Pick<KnownIssuer, 'issuer' | 'origins'> {
 
 const TEN_YEARS_SECONDS = 315_360_000;
 
-export function createKnownIssuers(deps: KnownIssuersDeps): KnownIssuers {
-  const { store, seal, baseUrl, listServers, provider } = deps;
+/** `provider` is where users log in to the gateway itself. */
+export function createKnownIssuers(
+  { store, config }: Runtime,
+  { seal, listServers }: Pick<KeptConnections, 'seal' | 'listServers'>,
+  provider: KnownIssuer,
+): KnownIssuers {
+  const { baseUrl } = config.server;
   const values = createSealedValues({ store, getSeal: async () => seal });
 
   // With it the redirect URI is another.

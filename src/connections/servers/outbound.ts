@@ -1,14 +1,14 @@
 // §24: requests to what a server, or its operator, names: metadata, registration and token endpoints. Each is bounded, and no
 // redirect is followed.
 import { isOnThisMachine, isSafeForTokens } from '../../platform/address.ts';
-import type { Clock } from '../../platform/clock.ts';
 import { getErrorCode } from '../../platform/error-code.ts';
-import { type Fetch, fetchWithLimits, readBody } from '../../platform/fetch-with-limits.ts';
+import { fetchWithLimits, readBody } from '../../platform/fetch-with-limits.ts';
 import { ConnectTimeout } from '../../platform/http-client/connect.ts';
 import { UnsendableHeader } from '../../platform/http-client/write-request.ts';
 import type { Network } from '../../platform/outbound/public-network.ts';
 import { type PublicResponse, requestPublicHost } from '../../platform/outbound/public-request.ts';
 import { quote } from '../../platform/text.ts';
+import type { Runtime } from '../../runtime/runtime.ts';
 import type { ConnectionServer } from '../connection.ts';
 
 export interface Outbound {
@@ -43,20 +43,16 @@ export class NoAnswer extends Error {
   }
 }
 
-export interface OutboundDeps {
-  /** For what an operator named. */
-  readonly fetch: Fetch;
-  /** For what a server named. */
-  readonly network: Network;
-  readonly clock: Clock;
-}
-
 const TIMEOUT_MS = 10_000;
 const MAX_BYTES = 262_144;
 /** A server that does not answer at once has its metadata looked for where it belongs. */
 const CHALLENGE_MS = 5000;
 
-export function createOutbound({ fetch, network, clock }: OutboundDeps): Outbound {
+/** `fetch` is for what an operator named, `network` for what a server named. */
+export function createOutbound(
+  { fetch, clock }: Pick<Runtime, 'fetch' | 'clock'>,
+  network: Network,
+): Outbound {
   async function sendTrusted(url: string, request: OutboundRequest): Promise<OutboundAnswer> {
     try {
       const { status, headers, body } = await fetchWithLimits(fetch, url, withAccept(request), {

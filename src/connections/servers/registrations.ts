@@ -1,20 +1,19 @@
 // §24.2, RFC 7591: clients that the gateway registered at authorization servers: one at each, made once for all replicas.
 import { createExpiringMap } from '../../platform/bounded-map.ts';
-import type { Clock } from '../../platform/clock.ts';
 import { hashSha256 } from '../../platform/ids.ts';
 import { isStringArray, parseObject } from '../../platform/json.ts';
+import type { Runtime } from '../../runtime/runtime.ts';
 import { buildConnectionClientKey, RECORD_VERSION } from '../../store/keys.ts';
-import type { Seal } from '../../store/seal/seal.ts';
-import type { KeyValue } from '../../store/store.ts';
 import type { ClientAuthMethod, ConnectionServer } from '../connection.ts';
 import { ConnectionProblem } from '../connections.ts';
-import { createRunExclusively, type LockReleases } from '../records/run-exclusively.ts';
+import type { KeptConnections } from '../kept-connections.ts';
+import { createRunExclusively } from '../records/run-exclusively.ts';
 import {
   chooseSecretMethod,
   readMethodName,
   writeMethodName,
 } from '../tokens/client-authentication.ts';
-import { cleanText } from '../tokens/token-answer.ts';
+import { toOneLine } from '../tokens/token-answer.ts';
 import type { AuthorizationServer } from './authorization-server.ts';
 import { describeClient, findDocumentUrl } from './client-document.ts';
 import type { KnownIssuers } from './known-issuers.ts';
@@ -23,7 +22,7 @@ import { adviseToCreate, buildRedirectUri } from './redirect-uri.ts';
 
 export interface Registrations {
   /** The one that stands, or a new one. @throws ConnectionProblem, StoreUnavailable */
-  register(server: ConnectionServer, at: AuthorizationServer): Promise<Registration>;
+  register(server: ConnectionServer, at: AuthorizationServer): Promise<ClientRegistration>;
   /**
    * The authorization server says that it does not know the client. A registration is made anew, at most once in 10
    * minutes: true where that was done now. @throws StoreUnavailable
@@ -35,21 +34,8 @@ export interface Registrations {
   ): Promise<boolean>;
 }
 
-export interface RegistrationsDeps {
-  readonly store: KeyValue;
-  readonly locks: LockReleases;
-  readonly seal: Seal;
-  readonly outbound: Outbound;
-  readonly clock: Clock;
-  readonly baseUrl: string;
-  readonly displayName: string;
-  /** Those of the configuration file that have connections, as it is now. */
-  readonly listServers: () => readonly ConnectionServer[];
-  readonly issuers: Pick<KnownIssuers, 'listOthers'>;
-}
-
 /** Sealed in the store. */
-export interface Registration {
+export interface ClientRegistration {
   readonly id: string;
   /** One serves all servers of its authorization server. */
   readonly redirectUris: readonly string[];
@@ -67,21 +53,27 @@ const RENEWAL_MS = 600_000;
 const REFUSED_MS = 10_000;
 const MAX_REFUSED = 500;
 
-export function createRegistrations(deps: RegistrationsDeps): Registrations {
-  const { store, seal, outbound, clock, baseUrl, displayName, listServers, issuers } = deps;
-  const runExclusively = createRunExclusively<Registration>(deps);
+export function createRegistrations(
+  runtime: Runtime,
+  { seal, changes, listServers }: Pick<KeptConnections, 'seal' | 'changes' | 'listServers'>,
+  outbound: Outbound,
+  issuers: Pick<KnownIssuers, 'listOthers'>,
+): Registrations {
+  const { store, clock } = runtime;
+  const { baseUrl, displayName } = runtime.config.server;
+  const runExclusively = createRunExclusively<ClientRegistration>(runtime, changes);
   const refused = createExpiringMap<ConnectionProblem>(MAX_REFUSED, clock.monotonic);
 
   const hashPlace = (issuer: string): string => hashSha256(JSON.stringify([issuer, baseUrl]));
 
-  async function read(issuer: string): Promise<Registration | undefined> {
+  async function read(issuer: string): Promise<ClientRegistration | undefined> {
     const key = buildConnectionClientKey(hashPlace(issuer));
     const sealed = await store.get(key);
     const text = sealed === undefined ? undefined : seal.open(key, sealed);
     return text === undefined ? undefined : parseRegistration(text);
   }
 
-  async function write(issuer: string, registration: Registration): Promise<void> {
+  async function write(issuer: string, registration: ClientRegistration): Promise<void> {
     const key = buildConnectionClientKey(hashPlace(issuer));
     const record = { ...registration, method: writeMethodName(registration.method) };
     const text = JSON.stringify({ ...record, version: RECORD_VERSION });
@@ -89,7 +81,9 @@ export function createRegistrations(deps: RegistrationsDeps): Registrations {
   }
 
   /** However soon its secret ends: at most one in 10 minutes. */
-  const isGood = (registration: Registration | undefined): registration is Registration =>
+  const isGood = (
+    registration: ClientRegistration | undefined,
+  ): registration is ClientRegistration =>
     registration !== undefined &&
     (registration.secretEndsAt === undefined ||
       clock.now() < Math.max(registration.secretEndsAt, registration.registeredAt + RENEWAL_MS));
@@ -99,7 +93,7 @@ export function createRegistrations(deps: RegistrationsDeps): Registrations {
     server: ConnectionServer,
     at: AuthorizationServer,
     forgottenId: string | undefined,
-  ): Promise<Registration> {
+  ): Promise<ClientRegistration> {
     const redirectUri = buildRedirectUri(baseUrl, server);
     let isTried = false;
     for (;;) {
@@ -140,7 +134,7 @@ export function createRegistrations(deps: RegistrationsDeps): Registrations {
     server: ConnectionServer,
     at: AuthorizationServer,
     redirectUris: readonly string[],
-  ): Promise<Registration> {
+  ): Promise<ClientRegistration> {
     // What is wrong with one server says nothing of another.
     const key = `${at.issuer} ${server.name}`;
     const known = refused.get(key);
@@ -158,7 +152,7 @@ export function createRegistrations(deps: RegistrationsDeps): Registrations {
     server: ConnectionServer,
     at: AuthorizationServer,
     redirectUris: readonly string[],
-  ): Promise<Registration> {
+  ): Promise<ClientRegistration> {
     const { registrationUrl = '' } = at;
     const method = server.auth.clientAuth ?? choosePublicMethod(at.authMethods);
     const body = JSON.stringify({
@@ -176,7 +170,7 @@ export function createRegistrations(deps: RegistrationsDeps): Registrations {
       });
     const members = parseObject(answer.body);
     if (answer.status !== 200 && answer.status !== 201) {
-      const said = typeof members?.error === 'string' ? ` ${cleanText(members.error, 60)}` : '';
+      const said = typeof members?.error === 'string' ? ` ${toOneLine(members.error, 60)}` : '';
       throw new ConnectionProblem(
         'operator',
         `${hop} was refused: it answered ${answer.status}${said}. ${adviseToCreate(baseUrl, server)}`,
@@ -235,7 +229,7 @@ const MAX_ID = 4096;
 /** Where authorization servers find the keys of a client that was registered with `private_key_jwt`. */
 const KEYS_PATH = '/oauth/connections-keys.json';
 
-function parseRegistration(text: string): Registration | undefined {
+function parseRegistration(text: string): ClientRegistration | undefined {
   const { id, redirectUris, secret, method, registeredAt, secretEndsAt } = parseObject(text) ?? {};
   const known = readMethodName(method);
   if (typeof id !== 'string' || known === undefined || typeof registeredAt !== 'number')

@@ -13,7 +13,7 @@ import type { OutboundAnswer } from '../servers/outbound.ts';
 import { cleanScopes } from '../servers/protected-resource.ts';
 import { type FormPair, formEncode } from './client-authentication.ts';
 
-export interface IssuedTokens {
+export interface ServerTokens {
   readonly accessToken: string;
   readonly refreshToken: string | undefined;
   /** Undefined where the token does not expire, or nothing says when. */
@@ -27,7 +27,7 @@ export interface IssuedTokens {
 }
 
 export type TokenAnswer =
-  | { readonly kind: 'issued'; readonly tokens: IssuedTokens }
+  | { readonly kind: 'issued'; readonly tokens: ServerTokens }
   /** What was sent is worth nothing any more: code or refresh token. */
   | { readonly kind: 'invalid_grant'; readonly said: string }
   | { readonly kind: 'invalid_client'; readonly said: string }
@@ -35,7 +35,7 @@ export type TokenAnswer =
   | { readonly kind: 'failed'; readonly said: string };
 
 /** `said` is `answered 400 invalid_grant`: what it sent is in none of it. */
-export function readTokenAnswer(
+export function readServerTokens(
   { status, body, location }: OutboundAnswer,
   sent: readonly FormPair[],
 ): TokenAnswer {
@@ -100,7 +100,7 @@ function describeError(
   if (error === undefined) return '';
   const description = members?.error_description ?? members?.message;
   if (typeof description !== 'string' || description === '') return ` ${redact(error, sent)}`;
-  const text = cleanText(redact(description.slice(0, 2000), sent), 200);
+  const text = toOneLine(redact(description.slice(0, 2000), sent), 200);
   return ` ${redact(error, sent)}: ${text.replace(/[.\s]+$/, '')}`;
 }
 
@@ -121,7 +121,7 @@ export const redact = (text: string, sent: readonly FormPair[]): string =>
     .reduce((redacted, spelling) => redacted.replaceAll(spelling, '…'), text);
 
 /** On one line, and with what people see only. */
-export const cleanText = (text: string, max: number): string =>
+export const toOneLine = (text: string, max: number): string =>
   shorten(removeUnseen(text.replace(/\s+/g, ' ')).trim(), max);
 
 // What was issued.
@@ -134,7 +134,7 @@ const OTHER_TYPES = /^(dpop|pop|mac)$/i;
 const ONE_YEAR_SECONDS = 31_536_000;
 
 /** Or why it is none. */
-function readTokens(members: JsonObject): IssuedTokens | string {
+function readTokens(members: JsonObject): ServerTokens | string {
   const holder = findHolder(members);
   if (holder === undefined) return 'without an access token';
   const { access_token: accessToken, refresh_token: refreshToken, token_type: type } = holder;
@@ -187,14 +187,14 @@ function readScopes(value: unknown): readonly string[] | undefined {
  * OpenID Connect Core §5.1 and §3.1.3.7: it came from the token endpoint itself, by TLS, and is only shown, so no signature is
  * checked.
  */
-function readAccount(idToken: unknown): Pick<IssuedTokens, 'account' | 'subject'> {
+function readAccount(idToken: unknown): Pick<ServerTokens, 'account' | 'subject'> {
   const claims =
     typeof idToken === 'string' && idToken.length <= 2 * MAX_TOKEN
       ? parseObject(Buffer.from(idToken.split('.')[1] ?? '', 'base64url'))
       : undefined;
   const [account] = ['email', 'preferred_username', 'name', 'sub'].flatMap((name) => {
     const value = claims?.[name];
-    return (typeof value === 'string' && cleanText(value, 200)) || [];
+    return (typeof value === 'string' && toOneLine(value, 200)) || [];
   });
   const { sub } = claims ?? {};
   return { account, subject: typeof sub === 'string' && sub !== '' ? sub : undefined };

@@ -1,10 +1,10 @@
 // §24: requests to token and revocation endpoints (RFC 6749 §3.2, RFC 7009).
-import type { Clock } from '../../platform/clock.ts';
 import { createWorkQueue, type WorkQueue } from '../../platform/work-queue.ts';
+import type { Runtime } from '../../runtime/runtime.ts';
 import type { ConnectionServer } from '../connection.ts';
 import type { Outbound } from '../servers/outbound.ts';
 import type { AuthenticateForm, FormPair, OAuthClient } from './client-authentication.ts';
-import { readTokenAnswer, redact, type TokenAnswer } from './token-answer.ts';
+import { readServerTokens, redact, type TokenAnswer } from './token-answer.ts';
 
 export interface TokenEndpoint {
   /** @throws NoAnswer */
@@ -32,17 +32,11 @@ const MAX_WAITING_OF_SERVER = 275;
 /** Whoever waits longer holds a lock for longer than another replica waits for it. */
 const MAX_WAIT_MS = 10_000;
 
-export interface TokenEndpointDeps {
-  readonly outbound: Outbound;
-  readonly authenticate: AuthenticateForm;
-  readonly clock: Clock;
-}
-
-export function createTokenEndpoint({
-  outbound,
-  authenticate,
-  clock,
-}: TokenEndpointDeps): TokenEndpoint {
+export function createTokenEndpoint(
+  { clock }: Pick<Runtime, 'clock'>,
+  outbound: Outbound,
+  authenticate: AuthenticateForm,
+): TokenEndpoint {
   const createRefusal = () => new TooManyRequests('has too many requests waiting for it');
   const all = createWorkQueue({
     maxRunning: MAX_RUNNING,
@@ -99,7 +93,7 @@ export function createTokenEndpoint({
   return {
     async request(url, client, pairs, server) {
       const { answer, form } = await post(url, client, pairs, server);
-      return readTokenAnswer(answer, form);
+      return readServerTokens(answer, form);
     },
     async revoke(url, client, { value, hint }, server) {
       const pairs: readonly FormPair[] = [
@@ -109,7 +103,7 @@ export function createTokenEndpoint({
       try {
         const { answer, form } = await post(url, client, pairs, server);
         if (answer.status >= 200 && answer.status < 300) return undefined;
-        const read = readTokenAnswer(answer, form);
+        const read = readServerTokens(answer, form);
         return 'said' in read ? read.said : `answered ${answer.status}`;
       } catch (error) {
         return error instanceof Error ? redact(error.message, pairs) : 'did not answer';

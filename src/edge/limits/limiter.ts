@@ -3,8 +3,7 @@
 import type { LimitGroup, LimitRule } from '../../config/groups/limits.ts';
 import type { LoginSearch } from '../../endpoint/endpoint.ts';
 import type { ReplyHeaders } from '../../endpoint/message.ts';
-import type { Clock } from '../../platform/clock.ts';
-import type { Log } from '../../platform/log.ts';
+import type { Runtime } from '../../runtime/runtime.ts';
 import {
   type Admission,
   isMissingGrant,
@@ -15,12 +14,11 @@ import {
   type Verdict,
   type Windows,
 } from '../../store/store.ts';
-import type { Metrics } from '../../telemetry/metrics/metrics.ts';
 import { createLimitErrors } from './limit-errors.ts';
 import {
   type AdmitInStore,
-  type Caller,
   type CommonWindows,
+  type CountedCaller,
   type CurrentRefusal,
   createAddressWindow,
   createAdmitInStore,
@@ -57,7 +55,7 @@ export interface LimitCheck {
    *
    * @throws GatewayError `user_rate_limit_exceeded` while a refusal of this user is remembered.
    */
-  checkRememberedRefusal(caller: Caller): void;
+  checkRememberedRefusal(caller: CountedCaller): void;
   /**
    * Counts in the windows that have not counted yet, in all or in none; in the same step of the store
    * the session is read, and slid where that is asked for, and it is looked whether the caller's grant is still there.
@@ -68,7 +66,7 @@ export interface LimitCheck {
    * `global_rate_limit_exceeded`, by the promise.
    */
   admit(
-    caller: Caller,
+    caller: CountedCaller,
     access: SessionAccess | undefined,
     grantKey: string | undefined,
   ): AdmittedCall | Promise<AdmittedCall>;
@@ -91,13 +89,6 @@ export interface Limiter {
   listRefusals(): readonly CurrentRefusal[];
 }
 
-export interface LimiterDeps {
-  readonly store: Windows;
-  readonly clock: Clock;
-  readonly metrics: Metrics;
-  readonly log: Log;
-}
-
 const NOTHING_COUNTED: Admission = {
   verdict: undefined,
   entry: undefined,
@@ -106,13 +97,12 @@ const NOTHING_COUNTED: Admission = {
 };
 
 /** §8. Fails open (§8.4). */
-export function createLimiter(
-  rules: Readonly<Record<LimitGroup, LimitRule>>,
-  { store, clock, metrics, log }: LimiterDeps,
-): Limiter {
+export function createLimiter({ config, store, clock, metrics, log }: Runtime): Limiter {
+  if (!config.limits.enabled) return createUnlimitedLimiter(store);
+  const rules: Readonly<Record<LimitGroup, LimitRule>> = config.limits.groups;
   const refusals = createRememberedRefusals(clock);
   const commonWindows = new Map<LimitRule, CommonWindows>();
-  const deps: CheckDeps = {
+  const surroundings: CheckSurroundings = {
     refusals,
     spareLookups: createSpareLookups(clock),
     createLimitError: createLimitErrors(clock, metrics, log),
@@ -126,7 +116,7 @@ export function createLimiter(
       const rule = rules[group];
       const common = commonWindows.get(rule) ?? createCommonWindows(rule);
       commonWindows.set(rule, common);
-      const check = new WindowCheck(deps, { rule, common, clientIp, search });
+      const check = new WindowCheck(surroundings, { rule, common, clientIp, search });
       check.checkFirst();
       return check;
     },
@@ -134,7 +124,8 @@ export function createLimiter(
   };
 }
 
-interface CheckDeps extends Pick<LimiterDeps, 'store' | 'metrics'> {
+/** What all checks have in common. */
+interface CheckSurroundings extends Pick<Runtime, 'store' | 'metrics'> {
   readonly refusals: RememberedRefusals;
   readonly spareLookups: SpareLookups;
   readonly createLimitError: ReturnType<typeof createLimitErrors>;
@@ -150,7 +141,7 @@ interface CheckedRequest {
 
 /** A class: every request has one, and as closures its functions took 600 bytes. */
 class WindowCheck implements LimitCheck {
-  private readonly deps: CheckDeps;
+  private readonly surroundings: CheckSurroundings;
   private readonly rule: LimitRule;
   private readonly common: CommonWindows;
   private readonly clientIp: string;
@@ -161,11 +152,11 @@ class WindowCheck implements LimitCheck {
   private addressEntry: string | undefined;
   private isAddressCounted = false;
   /** Who was looked at last, and its window: it is asked for twice, and its key is a hash. */
-  private caller: Caller | undefined;
+  private caller: CountedCaller | undefined;
   private userWindow: LimitWindow | undefined;
 
-  constructor(deps: CheckDeps, { rule, common, clientIp, search }: CheckedRequest) {
-    this.deps = deps;
+  constructor(surroundings: CheckSurroundings, { rule, common, clientIp, search }: CheckedRequest) {
+    this.surroundings = surroundings;
     this.rule = rule;
     this.common = common;
     this.clientIp = clientIp;
@@ -175,7 +166,7 @@ class WindowCheck implements LimitCheck {
 
   /** @throws GatewayError `rate_limit_exceeded` or `grant_rate_limit_exceeded` where nothing more is looked up. */
   checkFirst(): void {
-    const { refusals, spareLookups, createLimitError } = this.deps;
+    const { refusals, spareLookups, createLimitError } = this.surroundings;
     const { rule, clientIp, search } = this;
     for (const key of this.listFirstKeys()) {
       const refusal = refusals.find(key);
@@ -197,7 +188,7 @@ class WindowCheck implements LimitCheck {
       this.checkRemembered(this.loginWindows?.address);
     }
     const windows = [this.firstWindow];
-    const { verdict, entry } = await this.deps.admitInStore(windows, undefined);
+    const { verdict, entry } = await this.surroundings.admitInStore(windows, undefined);
     if (verdict?.isAdmitted === false) return this.refuse(verdict, windows);
     this.isAddressCounted = true;
     this.addressVerdict = verdict;
@@ -205,24 +196,26 @@ class WindowCheck implements LimitCheck {
   }
 
   async countInvalid(): Promise<void> {
-    const { admitInStore, metrics } = this.deps;
+    const { admitInStore, metrics } = this.surroundings;
     const { verdict } = await admitInStore([this.common.invalid], undefined);
     if (verdict?.isAdmitted === false) await this.uncountAddress();
     metrics.recordRateLimitCheck(this.rule.group, false);
   }
 
-  checkRememberedRefusal(caller: Caller): void {
+  checkRememberedRefusal(caller: CountedCaller): void {
     this.checkRemembered(this.findUserWindow(caller), getUser(caller));
   }
 
   admit(
-    caller: Caller,
+    caller: CountedCaller,
     access: SessionAccess | undefined,
     grantKey: string | undefined,
   ): AdmittedCall | Promise<AdmittedCall> {
     const windows = this.listWindowsLeft(caller);
     const isAsked = windows.length > 0 || access !== undefined || grantKey !== undefined;
-    const admission = isAsked ? this.deps.admitInStore(windows, access, grantKey) : NOTHING_COUNTED;
+    const admission = isAsked
+      ? this.surroundings.admitInStore(windows, access, grantKey)
+      : NOTHING_COUNTED;
     const isOfGrant = grantKey !== undefined;
     return admission instanceof Promise
       ? admission.then((known) => this.conclude(known, windows, caller, isOfGrant))
@@ -236,19 +229,19 @@ class WindowCheck implements LimitCheck {
   private conclude(
     admission: Admission,
     windows: readonly LimitWindow[],
-    caller: Caller,
+    caller: CountedCaller,
     isOfGrant: boolean,
   ): AdmittedCall | Promise<never> {
     const { verdict, grant } = admission;
     if (isOfGrant && isMissingGrant(grant)) return admission;
     if (verdict?.isAdmitted === false) return this.refuse(verdict, windows, getUser(caller));
     if (!this.isAddressCounted) this.addressVerdict = verdict;
-    this.deps.metrics.recordRateLimitCheck(this.rule.group, false);
+    this.surroundings.metrics.recordRateLimitCheck(this.rule.group, false);
     return admission;
   }
 
   private checkRemembered(window: LimitWindow | undefined, user?: string): void {
-    const { refusals, createLimitError } = this.deps;
+    const { refusals, createLimitError } = this.surroundings;
     const refusal = window && refusals.find(window.key);
     if (refusal === undefined) return;
     throw createLimitError(this.rule, refusal, { clientIp: this.clientIp, user });
@@ -261,7 +254,7 @@ class WindowCheck implements LimitCheck {
     user?: string,
   ): Promise<never> {
     const { rule, clientIp } = this;
-    const { refusals, createLimitError } = this.deps;
+    const { refusals, createLimitError } = this.surroundings;
     const window = windows.find(({ scope }) => scope === verdict.scope);
     if (window && window.scope !== 'global' && window.scope !== 'network') {
       const caller = (window.scope === 'user' ? user : undefined) ?? clientIp;
@@ -271,7 +264,7 @@ class WindowCheck implements LimitCheck {
     throw createLimitError(rule, verdict, { clientIp, user });
   }
 
-  private findUserWindow(caller: Caller): LimitWindow | undefined {
+  private findUserWindow(caller: CountedCaller): LimitWindow | undefined {
     if (caller !== this.caller) {
       this.caller = caller;
       this.userWindow = createUserWindow(this.rule, caller);
@@ -280,7 +273,7 @@ class WindowCheck implements LimitCheck {
   }
 
   /** Those that have not counted yet. */
-  private listWindowsLeft(caller: Caller): readonly LimitWindow[] {
+  private listWindowsLeft(caller: CountedCaller): readonly LimitWindow[] {
     const { rule, common, clientIp, loginWindows, isAddressCounted } = this;
     // Neither is the provider asked, nor can others be kept out: it does not count in the window of all callers.
     if (isAddressCounted && loginWindows !== undefined && loginWindows.address === undefined)
@@ -299,9 +292,9 @@ class WindowCheck implements LimitCheck {
     if (this.addressEntry === undefined) return;
     const { key } = this.firstWindow;
     // The window has room again, whatever was remembered of it.
-    this.deps.refusals.forget(key);
+    this.surroundings.refusals.forget(key);
     // If that fails, the entry leaves the window by itself.
-    await this.deps.store.uncountRequest(key, this.addressEntry).catch(() => {});
+    await this.surroundings.store.uncountRequest(key, this.addressEntry).catch(() => {});
   }
 
   /** Before anything is looked up: those of a known login, or that of the address. */
@@ -314,7 +307,7 @@ class WindowCheck implements LimitCheck {
 }
 
 /** `RATE_LIMIT_ENABLED=false` (§8.3): only the session is read and slid, and the caller's grant looked up. */
-export function createUnlimitedLimiter(store: Windows): Limiter {
+function createUnlimitedLimiter(store: Windows): Limiter {
   const check: LimitCheck = {
     countAddress: async () => {},
     countInvalid: async () => {},

@@ -12,7 +12,7 @@ import type { Admission, LimitWindow, Verdict, Windows } from '../../store/store
 import type { LimitScope } from '../../telemetry/metrics/metrics.ts';
 
 /** Who turned out to send a request, once it was judged. */
-export type Caller =
+export type CountedCaller =
   /** Let in, by a valid token or because what was sent is valid. `user` (`nameOwner`) where users are counted. */
   | {
       readonly kind: 'admitted';
@@ -23,7 +23,7 @@ export type Caller =
   /** Without a valid token: counted apart, so that such callers lock nobody out. */
   | { readonly kind: 'unauthenticated' };
 
-export const UNAUTHENTICATED: Caller = { kind: 'unauthenticated' };
+export const UNAUTHENTICATED: CountedCaller = { kind: 'unauthenticated' };
 
 export const createAddressWindow = (rule: LimitRule, clientIp: string): LimitWindow =>
   createWindow(rule, 'ip', rule.max.ip, toAddressKey(clientIp));
@@ -65,7 +65,7 @@ export const createLoginKeys = (rule: LimitRule, clientIp: string, id: string): 
   });
 
 /** Undefined where users are not counted, and for callers that are none. */
-export function createUserWindow(rule: LimitRule, caller: Caller): LimitWindow | undefined {
+export function createUserWindow(rule: LimitRule, caller: CountedCaller): LimitWindow | undefined {
   const max = (caller.kind === 'admitted' ? caller.userMax : undefined) ?? rule.max.user;
   const user = getUser(caller);
   if (user === undefined || max === undefined) return undefined;
@@ -79,7 +79,7 @@ const NETWORK_SHARE = 0.1;
 export function createNetworkWindow(
   rule: LimitRule,
   clientIp: string,
-  { kind }: Caller,
+  { kind }: CountedCaller,
 ): LimitWindow | undefined {
   const network = toNetworkKey(clientIp);
   if (network === undefined) return undefined;
@@ -103,7 +103,7 @@ export const createCommonWindows = (rule: LimitRule): CommonWindows => ({
   invalid: createWindow(rule, 'global', rule.max.global, 'refused'),
 });
 
-export const getUser = (caller: Caller): string | undefined =>
+export const getUser = (caller: CountedCaller): string | undefined =>
   caller.kind === 'admitted' ? caller.user : undefined;
 
 const createWindow = (

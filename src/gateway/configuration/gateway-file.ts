@@ -21,16 +21,15 @@ import {
   type PlacedGuard,
 } from '../../policy/guards/guard-config.ts';
 import { type PlacedRules, type RulesConfig, rulesShape } from '../../policy/rules/rule-config.ts';
-import { serverShape } from '../../upstreams/config/server-shape.ts';
 import {
   type DisabledServer,
   type PlacedServer,
   SERVER_DEFINITION,
+  serverShape,
   serversShape,
 } from '../../upstreams/config/servers.ts';
 import type { ServersConfig } from '../../upstreams/config/upstream-config.ts';
-import type { ViewsConfig } from '../../upstreams/views/view-config.ts';
-import { type PlacedView, viewsShape } from '../../upstreams/views/view-shape.ts';
+import { type PlacedView, type ViewsConfig, viewsShape } from '../../upstreams/views/view-shape.ts';
 
 /** What the file says, parsed. */
 export interface GatewayFile

@@ -10,14 +10,14 @@ import type { PlacedGuard } from '../../policy/guards/guard-config.ts';
 import { completeRules, describeMissingViews } from '../../policy/rules/check-rules.ts';
 import type { PlacedRule } from '../../policy/rules/rule-config.ts';
 import { createFindStranger } from '../../upstreams/catalog/idle-patterns.ts';
-import type { CompletionDeps } from '../../upstreams/config/common-members.ts';
+import type { FileSurroundings } from '../../upstreams/config/common-members.ts';
 import { describePlainSecrets } from '../../upstreams/config/plain-secrets.ts';
 import { completeServers, isOtherName, type PlacedServer } from '../../upstreams/config/servers.ts';
 import { dependsOnUser } from '../../upstreams/credentials/server-credentials.ts';
 import { completeViews, describeMissingServers } from '../../upstreams/views/view-shape.ts';
 import { type FileContent, fileShape, type GatewayFile } from './gateway-file.ts';
 
-export interface ParseOptions extends TextSource, CompletionDeps {}
+export interface ParseOptions extends TextSource, FileSurroundings {}
 
 export type ParsedGatewayFile =
   | {
@@ -92,7 +92,7 @@ async function completeFile(
     ...(guards?.length === 0 && { meansNoGuards: true }),
     ...(guards !== undefined &&
       guards.length > 0 && {
-        guards: completeGuards(guards, { servers: servers.map(toGuardedServer), ...options }),
+        guards: completeGuards(guards, servers.map(toGuardedServer), options),
       }),
   };
 }

@@ -1,21 +1,23 @@
 // One call of POST /mcp: what all of its steps need, made once.
 
+import type { GetChallenge } from '../../auth/bearer.ts';
 import type { ProtectedCall } from '../../endpoint/endpoint.ts';
-import { type GatewayRequest, getHeader, type UserContext } from '../../endpoint/message.ts';
+import {
+  type GatewayRequest,
+  type GetProviderToken,
+  getHeader,
+  type UserContext,
+} from '../../endpoint/message.ts';
 import type { GatewayError } from '../../errors/gateway-error.ts';
+import type { EndedGrants } from '../../grants/ended-grants.ts';
 import { Cancellation, type CancelSignal, toAbortSignal } from '../../platform/cancellation.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
-import type { Log } from '../../platform/log.ts';
-import {
-  type JsonRpcMessage,
-  type RequestId,
-  readMeta,
-  readTraceContext,
-  type TraceContext,
-} from '../../protocol/json-rpc.ts';
+import { type JsonRpcMessage, type RequestId, readMeta } from '../../protocol/json-rpc.ts';
 import { findMethod, isAvailable, type Method } from '../../protocol/methods.ts';
 import type { Era } from '../../protocol/revisions.ts';
 import type { SessionAccess, SessionLookup } from '../../store/store.ts';
+import { readTraceContext, type TraceContext } from '../../telemetry/tracing/trace-context.ts';
+import type { Caller } from '../catalog/catalog.ts';
 import type { ServedCatalog, Target } from '../catalog/served-catalog.ts';
 import { acceptsEventStream, ResponseStream } from '../streaming/response-stream.ts';
 import type { McpResponse, Outcome, SessionInfo } from './outcome.ts';
@@ -25,19 +27,19 @@ import type { McpResponse, Outcome, SessionInfo } from './outcome.ts';
  * had half a kilobyte more.
  */
 export class Call {
-  /** What is known of it, for whoever observes calls. */
+  /** Known of it, for those that observe calls. */
   readonly record: CallRecord;
-  /** What its path serves. */
+  /** Served at its path. */
   readonly catalog: ServedCatalog;
   readonly request: GatewayRequest;
   readonly user: UserContext | undefined;
   /** Value of the header `mcp-session-id`. */
   readonly sessionId: string | undefined;
-  /** What the store said of that session. */
+  /** The store's answer about that session. */
   readonly session: SessionLookup;
   /** The way to the client until the call is answered. */
   readonly stream: ResponseStream;
-  /** What its response says of its session; unset while that is not found, and in the stateless era. */
+  /** Said of its session by its response; unset while that is not found, and in the stateless era. */
   sessionInfo: SessionInfo = NO_SESSION;
   /**
    * As it was sent: what of it goes on, or is judged, is as its client wrote it. Unset before the call runs, as what waits
@@ -111,7 +113,7 @@ const NO_SESSION: SessionInfo = {};
 
 /** An era of the protocol: answers its messages. */
 export interface EraHandler {
-  /** What a message wants of the session that its request names; undefined where the era has none. */
+  /** Asks the store for the session that its request names; undefined where the era has none. */
   accessSession(request: GatewayRequest, user: UserContext | undefined): SessionAccess | undefined;
   /** @throws GatewayError that says, in the era's own terms, why the message is refused; at once, or by the promise. */
   handle(call: Call, message: JsonRpcMessage): McpResponse | Promise<McpResponse>;
@@ -120,7 +122,7 @@ export interface EraHandler {
 export const readSessionHeader = (request: GatewayRequest): string | undefined =>
   getHeader(request, 'mcp-session-id');
 
-// What is known of one message of a client, from its arrival to its end: made once, and told to all who observe calls.
+// One message of a client, from its arrival to its end: made once, and told to all who observe calls.
 
 export interface CallRecord {
   readonly request: GatewayRequest;
@@ -145,13 +147,13 @@ export interface CallRecord {
   readonly view: string | undefined;
   /** The server that it is about, as far as that is known; undefined for the gateway's own. */
   server: string | undefined;
-  /** Whether observers were told that it starts. */
+  /** True if observers were told that it starts. */
   hasStarted: boolean;
-  /** What it is about, once that is found. */
+  /** Its tool, prompt or resource, once that is found. */
   target: Target | undefined;
   /** The policy that denied the call; undefined where none did. */
   deniedBy: string | undefined;
-  /** How it ended. */
+  /** Set at its end. */
   outcome: Outcome | undefined;
 }
 
@@ -201,52 +203,29 @@ function readSubject(
   return typeof subject === 'string' ? subject : undefined;
 }
 
-// Who is told of calls: counters, the audit log, traces.
+// Knowledge of the rest of the gateway about those who call.
 
-/** A row of the list of observers. What one throws, but for `start`, is logged and reaches nobody. */
-export interface CallObserver {
-  /** A message has come and can be understood; nothing has been done of it. */
-  receive?(record: CallRecord): void;
-  /** The limits let it through: it is answered from here on. */
-  admit?(record: CallRecord): void;
-  /** It is known what the call is about, and it is about to run. What rejects keeps it from running. */
-  start?(record: CallRecord): Promise<void> | undefined;
-  /** It has ended: `outcome` says how. */
-  end?(record: CallRecord): void;
+export interface Callers {
+  readonly findClientId: FindClientId;
+  readonly getProviderToken: GetProviderToken;
+  /** Headers of a 401 at a path; undefined when nobody has to log in. */
+  readonly getChallenge?: GetChallenge | undefined;
+  /** As far as rules name it, for the audit log with `AUDIT_CLAIMS`. */
+  readonly describeUser?: ((user: UserContext) => JsonObject | undefined) | undefined;
+  /**
+   * Name and e-mail of the user of a session, sealed for it; undefined where the token has neither. Undefined as a whole
+   * without operators who could see it.
+   */
+  readonly sealPerson?:
+    | ((user: UserContext, sessionId: string) => Promise<string | undefined>)
+    | undefined;
+  /** Called with each request of a user that needs no session; undefined without operators. */
+  readonly noteStatelessUser?: ((user: UserContext) => void) | undefined;
+  /** Undefined where the gateway issues no tokens of its own. */
+  readonly endedGrants?: Pick<EndedGrants, 'listen' | 'hasEnded'> | undefined;
 }
 
-/** All observers as one, in their order. */
-export const joinObservers = (
-  observers: readonly CallObserver[],
-  log: Log,
-): Required<CallObserver> => ({
-  receive: (record) => tellAll(observers, 'receive', record, log),
-  admit: (record) => tellAll(observers, 'admit', record, log),
-  start(record) {
-    // Nearly always nobody has to be waited for.
-    let waiting: Promise<void> | undefined;
-    for (const { start } of observers) {
-      const starting = start?.(record);
-      if (starting === undefined) continue;
-      // All at once: what rejects while another is waited for would be nobody's.
-      waiting = waiting === undefined ? starting : Promise.all([waiting, starting]).then(() => {});
-    }
-    return waiting;
-  },
-  end: (record) => tellAll(observers, 'end', record, log),
-});
-
-function tellAll(
-  observers: readonly CallObserver[],
-  event: 'receive' | 'admit' | 'end',
-  record: CallRecord,
-  log: Log,
-): void {
-  for (const observer of observers) {
-    try {
-      observer[event]?.(record);
-    } catch (cause) {
-      log.error('A call was not counted, traced or audited; please report this.', { cause });
-    }
-  }
-}
+/** The OAuth client that a user's token was made for, where anything depends on it. */
+export type FindClientId = (
+  caller: Pick<Caller, 'user'>,
+) => string | undefined | Promise<string | undefined>;

@@ -1,4 +1,4 @@
-// What clients answer to our questions, read without trust.
+// Clients' answers to our questions, read without trust.
 
 import type { Ajv, ValidateFunction } from 'ajv';
 import { fail } from '../../errors/gateway-error.ts';
@@ -18,7 +18,7 @@ export function readAnswers<Requests extends ClientRequests>(
 ): Answers<Requests> {
   const answers = Object.entries(requests).map(([key, request]) => {
     const answer = received[key];
-    const problem = findAnswerProblem(request, answer);
+    const problem = findClientAnswerProblem(request, answer);
     if (problem !== undefined) failAnswer(key, problem);
     return [key, answer];
   });
@@ -28,8 +28,8 @@ export function readAnswers<Requests extends ClientRequests>(
 const failAnswer = (key: string, problem: string): never =>
   fail('invalid_params', { details: `The client's answer "${key.slice(0, 100)}" ${problem}` });
 
-/** What is wrong with the answer to one question; undefined where it fits. */
-export function findAnswerProblem(
+/** Says what is wrong with the answer to one question; undefined where it fits. */
+export function findClientAnswerProblem(
   { method, params }: { readonly method: string; readonly params: object },
   answer: unknown,
 ): string | undefined {
@@ -74,7 +74,7 @@ const isOptionalString = (value: unknown): boolean =>
 // JSON Schemas of questions, which tools make while they run.
 
 /**
- * What is wrong with a value by a schema that was not defined beforehand. What is compiled goes with
+ * Says what is wrong with a value by a schema that was not defined beforehand. What is compiled goes with
  * the schema: one that was made for a single question leaves nothing behind.
  */
 function findSchemaProblem(schema: object, subject: string, value: unknown): string | undefined {

@@ -1,11 +1,11 @@
-// What a tool, prompt or resource gets of one call, whatever the era.
+// The context that a tool, prompt or resource gets of one call, whatever the era.
 
 import { isDeepStrictEqual } from 'node:util';
 import type { GetProviderToken, UserContext } from '../../endpoint/message.ts';
 import { fail } from '../../errors/gateway-error.ts';
 import type { CancelSignal } from '../../platform/cancellation.ts';
 import type { JsonObject } from '../../platform/json.ts';
-import type { GuardCaller, GuardedItem, Guards } from '../../policy/guards/guards.ts';
+import type { GuardedItem, Guards } from '../../policy/guards/guards.ts';
 import {
   isRequestId,
   isShortId,
@@ -26,10 +26,12 @@ import type {
 } from '../catalog/served-catalog.ts';
 import {
   createNotificationGate,
+  createQuestionGuards,
   type GuardedNotification,
   type NotificationGate,
-} from '../control/notification-gate.ts';
-import { createQuestionGuards, type QuestionGuards } from '../control/question-guards.ts';
+  type QuestionGuards,
+  toGuardCaller,
+} from '../control/message-guards.ts';
 import type { ResponseStream } from '../streaming/response-stream.ts';
 import type { CallRecord } from './call.ts';
 
@@ -40,9 +42,9 @@ export interface CallTask {
   hasBegun(): boolean;
   /** §29.5: what the server of the target answered, as its client gets it: a task under an id of the gateway's. */
   adopt(tasks: RelayedTasks, server: string, result: object): object | Promise<object>;
-  /** Whether it is what `adopt` made of a task of a server: a server may write what looks like one. */
+  /** True if it is what `adopt` made of a task of a server: a server may write what looks like one. */
   isHandle(result: object): boolean;
-  /** What would be sent to the client before the answer. */
+  /** In place of sending it to the client before the answer. */
   send(message: GuardedNotification): void;
 }
 
@@ -59,11 +61,11 @@ export interface CallClient {
   /** For catalogues that pass calls on. */
   createRelay(
     call: Pick<Relay, 'wantsProgress' | 'signal' | 'meta' | 'questionGuards'> & {
-      /** Whether the method may ask the client. */
+      /** True if the method may ask the client. */
       readonly canAsk: boolean;
     },
   ): Relay;
-  /** Whether the call ends with a question, whatever its tool returns. */
+  /** True if the call ends with a question, whatever its tool returns. */
   isAsking(): boolean;
   /** Undefined where the client cannot have tasks. */
   readonly task?: CallTask | undefined;
@@ -73,7 +75,7 @@ export interface CallClient {
 }
 
 /**
- * What the era asks of a call whose target is known, before it is made.
+ * A check of the era, once the target of a call is known and before it is made.
  *
  * @throws GatewayError where it is not so.
  */
@@ -83,15 +85,15 @@ export type CheckTarget = (
   args: JsonObject | undefined,
 ) => Promise<void> | undefined;
 
-/** The same for all calls. */
-export interface ContextDeps {
+/** The same for the contexts of all calls. */
+export interface ContextServices {
   readonly service: ServiceInfo;
   readonly getProviderToken: GetProviderToken;
   /** Those of the configuration as it is now; undefined where it has none. */
   getGuards(): Guards | undefined;
 }
 
-/** What the methods get; authors see the Context in it. */
+/** Given to the methods; authors see the Context in it. */
 export interface CallContext extends CallerContext {
   readonly task: CallTask | undefined;
   isAsking(): boolean;
@@ -101,11 +103,14 @@ export interface CallContext extends CallerContext {
   withMeta(meta: JsonObject | undefined): CallContext;
 }
 
-/** What of a call reaches its tool. */
+/** The part of a call that reaches its tool. */
 export interface ContextSource {
   readonly user: UserContext | undefined;
   readonly session: SessionLookup;
-  readonly record: Pick<CallRecord, 'id' | 'method' | 'trace' | 'clientId' | 'view' | 'target'>;
+  readonly record: Pick<
+    CallRecord,
+    'id' | 'method' | 'trace' | 'user' | 'clientId' | 'view' | 'target'
+  >;
   readonly stream: ResponseStream;
   signal(): CancelSignal;
   abortSignal(): AbortSignal;
@@ -115,7 +120,7 @@ export interface ContextSource {
 export function createContext(
   source: ContextSource,
   client: CallClient,
-  deps: ContextDeps,
+  services: ContextServices,
   params: unknown,
   sentText?: string,
 ): CallContext {
@@ -126,16 +131,16 @@ export function createContext(
   }
   const token = isRequestId(progressToken) ? progressToken : undefined;
   return new ClientContext(
-    new ClientAccess(source, client, deps, token),
+    new ClientAccess(source, client, services, token),
     readForeignMeta(meta, sentText),
   );
 }
 
-/** How a call reaches its client while it runs. */
+/** The way from a call to its client while it runs. */
 class ClientAccess {
   readonly source: ContextSource;
   readonly client: CallClient;
-  readonly deps: ContextDeps;
+  readonly services: ContextServices;
   private readonly progressToken: RequestId | undefined;
   private askedKeys: Set<string> | undefined;
   private gate: NotificationGate | undefined;
@@ -143,18 +148,18 @@ class ClientAccess {
   constructor(
     source: ContextSource,
     client: CallClient,
-    deps: ContextDeps,
+    services: ContextServices,
     progressToken: RequestId | undefined,
   ) {
     this.source = source;
     this.client = client;
-    this.deps = deps;
+    this.services = services;
     this.progressToken = progressToken;
   }
 
   progress(done: number, total?: number, message?: string): void {
     const { progressToken } = this;
-    // Of a task it is the status, whether it was asked for or not.
+    // For a task it is the status, whether it was asked for or not.
     if (progressToken === undefined && !this.isTask()) return;
     const params = { progressToken, progress: done, total, message };
     this.send({ method: 'notifications/progress', params });
@@ -205,13 +210,13 @@ class ClientAccess {
   }
 
   private send(message: GuardedNotification): void {
-    const guards = this.deps.getGuards();
+    const guards = this.services.getGuards();
     if (guards === undefined || !guards.looksAt('notifications')) {
       this.pass(message);
       return;
     }
     const { record, stream } = this.source;
-    // Where it is not known what the call is about, as of a completion, nobody can tell who looks at it.
+    // Without a known target, as in a completion, nobody can tell which guard looks at it.
     const item: GuardedItem | undefined = record.target?.item;
     if (item === undefined || !(stream.isAccepted || this.isTask())) return;
     const guard = guards.find('notifications', item);
@@ -219,7 +224,7 @@ class ClientAccess {
       this.pass(message);
       return;
     }
-    this.gate ??= createNotificationGate(guard, this.toGuardCaller(), (passed) =>
+    this.gate ??= createNotificationGate(guard, toGuardCaller(record), (passed) =>
       this.pass(passed),
     );
     this.gate.send(message);
@@ -232,26 +237,20 @@ class ClientAccess {
   }
 
   private findQuestionGuards(): QuestionGuards | undefined {
-    const guards = this.deps.getGuards();
+    const guards = this.services.getGuards();
     if (guards === undefined) return undefined;
     const { record } = this.source;
     return createQuestionGuards(
       guards,
       record.target?.item,
-      this.toGuardCaller(),
+      toGuardCaller(record),
       this.source.signal(),
     );
-  }
-
-  private toGuardCaller(): GuardCaller {
-    const { user, record } = this.source;
-    const { clientId, view, id, trace } = record;
-    return { user, clientId, view, requestId: id, trace };
   }
 }
 
 /**
- * What authors see is either at hand or made when it is looked at, bound to its call, so that it can be destructured. All of
+ * Members that authors see are either at hand or made when they are looked at, bound to its call, so that it can be destructured. All of
  * it is on the prototype: as functions and accessors of its own, each context had a kilobyte more and outlived its call,
  * and collecting them was a quarter of a call's work. Nothing else of the call can be reached from here.
  */
@@ -270,7 +269,7 @@ class ClientContext implements CallContext {
     const { user, session, record } = access.source;
     this.user = user;
     this.session = 'record' in session ? session.record : undefined;
-    this.service = access.deps.service;
+    this.service = access.services.service;
     this.trace = record.trace;
     this.clientId = record.clientId;
     this.view = record.view;
@@ -320,7 +319,7 @@ class ClientContext implements CallContext {
 
   get providerToken(): Context['providerToken'] {
     const { user } = this;
-    const { getProviderToken } = ClientContext.#find(this).#access.deps;
+    const { getProviderToken } = ClientContext.#find(this).#access.services;
     return () => (user === undefined ? Promise.resolve(undefined) : getProviderToken(user));
   }
 

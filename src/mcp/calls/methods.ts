@@ -92,6 +92,13 @@ export function failUnknownMethod(
   return fail(key, { details: `Unknown method ${quote(method, 100)}${hint}` });
 }
 
+/** `needs` begins a sentence: who or what needs a client that can have tasks. */
+export const failWithoutTasks = (needs: string): never =>
+  fail('missing_client_capability', {
+    details: `${needs} that declares the extension ${TASKS}.`,
+    data: { requiredCapabilities: { extensions: { [TASKS]: {} } } },
+  });
+
 /** `capabilities` of `initialize` and `server/discover`: nothing that is not there. */
 export function listCapabilities({ offers }: CatalogDescription, hasStreams: boolean, era: Era) {
   const listChanged = offers.listChanges === true && hasStreams && { listChanged: true };
@@ -118,10 +125,10 @@ function listExtensions({ tasks, skills, directories }: Offers, era: Era) {
 
 const NOT_CACHED: CacheHint = { ttlMs: 0, scope: 'private' };
 
-/** Of what was called, got or read. */
+/** The result of what was called, got or read. */
 export const toItemResult = (result: object): MethodResult => ({ result });
 
-/** Of a resource, which says itself how long it may be kept. */
+/** The result of a resource, which says itself how long it may be kept. */
 export function toResourceResult(read: object & { readonly cache?: CacheHint }): MethodResult {
   // The same object: of what a server wrote the bytes are known (platform/json.ts).
   if (read.cache === undefined) return { result: read, cache: NOT_CACHED };

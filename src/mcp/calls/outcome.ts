@@ -11,7 +11,7 @@ import { findText } from '../../platform/noted-json.ts';
 import type { RequestId } from '../../protocol/json-rpc.ts';
 import type { Method } from '../../protocol/methods.ts';
 import type { CacheHint } from '../catalog/content.ts';
-import { isToolError, readWords } from '../catalog/define/tool.ts';
+import { isToolError, readFailure } from '../catalog/define/tool.ts';
 
 export type Outcome =
   | { readonly kind: 'success'; readonly result: MethodResult }
@@ -50,13 +50,13 @@ export function judgeResult(result: MethodResult, deniedBy: string | undefined):
 
 interface ThrownBy {
   readonly method: Method | undefined;
-  /** What the call is about. */
+  /** The name or URI that the call is about. */
   readonly subject: string | undefined;
   /** The policy that denied the call. */
   readonly deniedBy: string | undefined;
 }
 
-/** What a method throws beside GatewayErrors is unexpected: its cause is for the log alone. */
+/** Anything that a method throws beside GatewayErrors is unexpected: its cause is for the log alone. */
 export function judgeThrown(
   thrown: unknown,
   { method, subject = '', deniedBy }: ThrownBy,
@@ -73,7 +73,7 @@ export function judgeThrown(
     return toFailure('method_failed', { cause: thrown, facts: getStackFacts(thrown) });
   }
   if (isToolError(thrown)) {
-    return { kind: 'tool_error', result: { result: toErrorResult(readWords(thrown)) } };
+    return { kind: 'tool_error', result: { result: toErrorResult(readFailure(thrown)) } };
   }
   // The message may have secrets, such as an address with a password: it is for the log alone.
   const reference = generateReference();
@@ -90,7 +90,7 @@ const toFailure = (...error: ConstructorParameters<typeof GatewayError>): Outcom
 });
 
 /**
- * What is answered; `showResult` makes the result that is sent. With `hasFailureResults` a tool's failure, and arguments
+ * The answer; `showResult` makes the result that is sent. With `hasFailureResults` a tool's failure, and arguments
  * that do not fit, are results: the model reads them and can act on them, while a JSON-RPC error would end at its
  * client (MCP 2025-11-25 "Error Handling").
  */
@@ -104,7 +104,7 @@ export function toAnswer(
   const text = hasFailureResults ? findFailureText(error) : undefined;
   if (text === undefined) return { error };
   const result = showResult({ result: toErrorResult(text) });
-  // What a caller did wrong is no failure of the gateway's.
+  // A mistake of the caller is no failure of the gateway's.
   return error.key === 'tool_failed' ? { result, failure: error } : { result };
 }
 
@@ -123,7 +123,8 @@ function findFailureText({ key, message }: GatewayError): string | undefined {
   return `${catalogue.invalid_tool_input.details}\n${message}`;
 }
 
-const toErrorResult = (text: string) => ({
+/** Read by models. */
+export const toErrorResult = (text: string) => ({
   content: [{ type: 'text', text }],
   isError: true,
 });
@@ -132,7 +133,7 @@ const toErrorResult = (text: string) => ({
 // of them.
 
 /**
- * How a request is answered: the `result` or the `error` of its JSON-RPC response. `failure` is for the log, of a result that
+ * The answer to a request: the `result` or the `error` of its JSON-RPC response. `failure` is for the log, of a result that
  * tells of it.
  */
 export type Answer =
@@ -142,9 +143,9 @@ export type Answer =
 /** One JSON-RPC response, a stream of messages that ends with it, or 202 for what has none. */
 export type McpResponse = JsonResponse | StreamResponse | AcceptedResponse;
 
-/** What a reply says of its session; nothing in the stateless era. */
+/** Said of its session by a reply; nothing in the stateless era. */
 export interface SessionInfo {
-  /** Of a session that was just made. */
+  /** Set for a session that was just made. */
   readonly sessionId?: string;
   /** ISO 8601. */
   readonly expiresAt?: string;

@@ -4,20 +4,20 @@ import { fail, toGatewayError } from '../../errors/gateway-error.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { hasRepeatedNames, type JsonObject } from '../../platform/json.ts';
 import { noteSource } from '../../platform/noted-json.ts';
+import { PACKAGE_NAME, PACKAGE_VERSION } from '../../platform/own-files.ts';
 import type { JsonPath } from '../../platform/splice-json.ts';
-import type { Policies, Verdict } from '../../policy/policy.ts';
+import type { Verdict } from '../../policy/policy.ts';
 import { readParams } from '../../protocol/json-rpc.ts';
 import type { MethodItem } from '../../protocol/methods.ts';
-import type { Caller } from '../catalog/catalog.ts';
+import type { Runtime } from '../../runtime/runtime.ts';
 import type { InnerCall, Target, WantedItem } from '../catalog/served-catalog.ts';
-import { nameDenial, refuse } from '../control/refuse.ts';
-import type { RunTarget } from '../control/run-target.ts';
-import type { Call, CallObserver, CallRecord } from './call.ts';
+import { type CallControl, createRunTarget, nameDenial, refuse } from '../control/run-target.ts';
+import type { Call, Callers, CallRecord, FindClientId } from './call.ts';
 import {
   type CallClient,
   type CallContext,
   type CheckTarget,
-  type ContextDeps,
+  type ContextServices,
   createContext,
 } from './context.ts';
 import {
@@ -28,8 +28,9 @@ import {
   toItemResult,
   toResourceResult,
 } from './methods.ts';
+import { type CallObserver, observeCalls } from './observe-calls.ts';
 import { judgeResult, judgeThrown, type MethodResult, type Outcome } from './outcome.ts';
-import type { CountCall } from './running-calls.ts';
+import { type CountCall, createCountCall } from './running-calls.ts';
 
 /**
  * Runs the method of the call, or `run` in its place. Never rejects. The call, and the bytes of its body, count until the
@@ -42,25 +43,32 @@ export type RunCall = (
   run?: RunMethod,
 ) => Promise<Outcome>;
 
-/** The OAuth client that a user's token was made for, where anything depends on it. */
-export type FindClientId = (
-  caller: Pick<Caller, 'user'>,
-) => string | undefined | Promise<string | undefined>;
-
-export interface RunCallDeps extends ContextDeps {
-  /** All policies as one. */
-  readonly judge: Policies['judge'];
-  /** Runs what policies allow. */
-  readonly runTarget: RunTarget;
+/** Shared by both eras: all that they do with calls. */
+export interface Calls extends ContextServices {
+  readonly run: RunCall;
+  readonly count: CountCall;
   readonly observer: Required<CallObserver>;
   readonly findClientId: FindClientId;
-  readonly countCall: CountCall;
-  readonly clock: Clock;
+}
+
+export function createCalls(runtime: Runtime, control: CallControl, callers: Callers): Calls {
+  const { displayName, environment } = runtime.config.server;
+  const { findClientId, getProviderToken, endedGrants } = callers;
+  const calls = {
+    service: { name: PACKAGE_NAME, version: PACKAGE_VERSION, displayName, environment },
+    getProviderToken,
+    getGuards: control.getGuards,
+    findClientId,
+    observer: observeCalls(runtime, callers),
+    count: createCountCall(runtime, endedGrants),
+  };
+  return { ...calls, run: createRunCall(calls, control, runtime.clock) };
 }
 
 // None of these functions awaits anything while it has the params: V8 would keep them until the call ends.
-export function createRunCall(deps: RunCallDeps): RunCall {
-  const { runTarget, observer, findClientId, countCall, clock } = deps;
+function createRunCall(calls: Omit<Calls, 'run'>, control: CallControl, clock: Clock): RunCall {
+  const { observer, findClientId, count } = calls;
+  const runTarget = createRunTarget(control);
 
   return function runCall(call, client, params, run) {
     call.record.startedAt = clock.monotonic();
@@ -70,7 +78,7 @@ export function createRunCall(deps: RunCallDeps): RunCall {
       : begin(call, client, params, run, clientId);
   };
 
-  // What waits is apart from what need not, here and below: a function whose closures may have to be made pays for what
+  // Waiting is apart from what need not wait, here and below: a function whose closures may have to be made pays for what
   // they use in each call.
 
   function beginOnceFound(
@@ -98,9 +106,9 @@ export function createRunCall(deps: RunCallDeps): RunCall {
     let stopCounting: (() => void) | undefined;
     let work: Promise<MethodResult>;
     try {
-      const context = createContext(call, client, deps, params, call.sentText);
+      const context = createContext(call, client, calls, params, call.sentText);
       const args = readParams(params);
-      stopCounting = countCall(call);
+      stopCounting = count(call);
       work = runMethod(call, client, args, context, run);
     } catch (thrown) {
       work = Promise.reject(thrown);
@@ -189,7 +197,7 @@ export function createRunCall(deps: RunCallDeps): RunCall {
     const { record } = call;
     record.target = target;
     record.server = target.server ?? record.server;
-    const verdict = deps.judge(target.item, context, args);
+    const verdict = control.judge(target.item, context, args);
     const checking = verdict.kind === 'denied' ? undefined : checkTarget?.(target, context, args);
     const starting = checking === undefined ? tellStart(record) : tellStartAfter(checking, record);
     return starting === undefined
@@ -212,7 +220,7 @@ export function createRunCall(deps: RunCallDeps): RunCall {
   ): Promise<MethodResult> {
     return starting.then(() => {
       // Rules may have been loaded anew meanwhile.
-      const now = verdict.kind === 'denied' ? verdict : deps.judge(target.item, context, args);
+      const now = verdict.kind === 'denied' ? verdict : control.judge(target.item, context, args);
       return runJudged(now, target, wanted, args, context, call);
     });
   }
@@ -259,7 +267,7 @@ export function createRunCall(deps: RunCallDeps): RunCall {
       },
       (thrown: unknown) => {
         stopCounting?.();
-        // What is refused before it is known what it is about has a start, too.
+        // A call that is refused before its target is known has a start, too.
         const starting = call.record.hasStarted ? undefined : tellStart(call.record);
         return starting === undefined
           ? endThrown(call, client, thrown)

@@ -1,15 +1,11 @@
 // §12: how many calls run, for each user and in all; §5.11: those of a login that has ended end.
 
-import type { McpConfig } from '../../config/groups/mcp.ts';
 import type { GrantCheck } from '../../endpoint/message.ts';
 import { fail, GatewayError } from '../../errors/gateway-error.ts';
-import type { EndedGrants } from '../../grants/ended-grants.ts';
-import type { Clock } from '../../platform/clock.ts';
 import { LinkedList } from '../../platform/linked-list.ts';
+import type { Runtime } from '../../runtime/runtime.ts';
 import { nameOwner } from '../../store/owner.ts';
-import type { Metrics } from '../../telemetry/metrics/metrics.ts';
-import type { Call, CallObserver } from './call.ts';
-import type { Outcome } from './outcome.ts';
+import type { Call, Callers } from './call.ts';
 
 /** Milliseconds after which a call counts: short ones are the business of the rate limits. */
 const LONG_MS = 1000;
@@ -36,12 +32,12 @@ interface CountedCall extends Pick<Call, 'user' | 'holdBody' | 'abort'> {
 /** §15: milliseconds between looks for calls that have run for so long that their answers should become streams. */
 const LOOK_FOR_LONG_MS = 250;
 
-/** `maxCallsPerUser` 0 means no bound, `streamAfterMs` 0 that no answer becomes a stream only because its call takes long. */
 export function createCountCall(
-  { maxCallsPerUser, streamAfterMs }: Pick<McpConfig, 'maxCallsPerUser' | 'streamAfterMs'>,
-  clock: Clock,
-  endedGrants?: Pick<EndedGrants, 'listen' | 'hasEnded'>,
+  { config, clock }: Pick<Runtime, 'config' | 'clock'>,
+  endedGrants?: Callers['endedGrants'],
 ): CountCall {
+  // 0 means no bound, and that no answer becomes a stream only because its call takes long.
+  const { maxCallsPerUser, streamAfterMs } = config.mcp;
   // §15.1: a stream that can outlive its connection begins earlier, so that its client gets an id.
   const beginAfterMs = Math.min(LONG_MS, streamAfterMs);
   const all: RunningCalls = new LinkedList();
@@ -121,7 +117,7 @@ export function createCountCall(
   }
 }
 
-/** Whether so many have run for long. Looks at no more than it has to. */
+/** True if so many have run for long. Looks at no more than it has to. */
 function isFull(calls: RunningCalls, max: number, now: number): boolean {
   if (calls.size < max) return false;
   let count = 0;
@@ -130,34 +126,4 @@ function isFull(calls: RunningCalls, max: number, now: number): boolean {
     if (++count === max) return true;
   }
   return false;
-}
-
-// §4.11: calls in numbers.
-
-interface CountCallsDeps {
-  readonly metrics: Metrics;
-  readonly clock: Clock;
-}
-
-export const countCalls = ({ metrics, clock }: CountCallsDeps): CallObserver => ({
-  admit({ id, method, era, view = '' }) {
-    if (id !== undefined) metrics.recordMcpRequest(method?.name ?? 'other', era, view);
-  },
-  /**
-   * Known tools only: series are named after them, as `/mcp` lists them. A refused call (wrong input, a question) is not
-   * counted.
-   */
-  end({ target, method, era, startedAt, outcome }) {
-    if (method?.item?.kind !== 'tool' || target === undefined || outcome === undefined) return;
-    const status = toStatus(outcome);
-    if (status === undefined) return;
-    metrics.recordToolCall(target.item.name, status, era, (clock.monotonic() - startedAt) / 1000);
-  },
-});
-
-function toStatus(outcome: Outcome): 'success' | 'error' | 'exception' | undefined {
-  if (outcome.kind === 'success') return 'success';
-  if (outcome.kind === 'tool_error') return 'error';
-  const hasThrown = outcome.kind === 'failure' && outcome.error.key === 'tool_failed';
-  return hasThrown ? 'exception' : undefined;
 }

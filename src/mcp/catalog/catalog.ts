@@ -1,23 +1,26 @@
 import type { UserContext } from '../../endpoint/message.ts';
-import type { JsonRpcErrorObject } from '../../errors/gateway-error.ts';
+import { fail, type JsonRpcErrorObject } from '../../errors/gateway-error.ts';
 import type { CancelSignal } from '../../platform/cancellation.ts';
 import type { JsonObject } from '../../platform/json.ts';
-import type { TraceContext } from '../../protocol/json-rpc.ts';
 import type { LogSeverity } from '../../protocol/methods.ts';
-import type { QuestionGuards } from '../control/question-guards.ts';
+import type { TraceContext } from '../../telemetry/tracing/trace-context.ts';
+import type { QuestionGuards } from '../control/message-guards.ts';
 import type { Ask, ClientCapabilities } from './client-requests.ts';
-import type { CacheHint, PromptResult, ResourceResult, ToolResult } from './content.ts';
 import type {
+  CacheHint,
   MirroredParam,
   PromptDescription,
+  PromptResult,
   ResourceDescription,
+  ResourceResult,
   ResourceTemplateDescription,
   SkillDescription,
   ToolDescription,
-} from './descriptions.ts';
+  ToolResult,
+} from './content.ts';
 
 /**
- * What stands behind tools, prompts and resources. The local catalogue serves those defined in
+ * The source of tools, prompts and resources. The local catalogue serves those defined in
  * this process; others pass calls on to servers behind the gateway, and join several catalogues.
  *
  * An unknown name, URI, cursor or argument ends in `fail('invalid_params', …)`, tool arguments that
@@ -25,17 +28,17 @@ import type {
  * (§4.4). Methods of what is not offered are never called.
  */
 export interface Catalog {
-  /** What there can be, for any caller at any time: the rest is neither advertised nor answered. */
+  /** All that there can be, for any caller at any time: the rest is neither advertised nor answered. */
   readonly offers: Offers;
   /** All headers in which arguments of tools are repeated, for browsers to send. */
   readonly mirrorHeaders: readonly string[];
   /** For the client's model: how to use this service. */
   readonly instructions?: string;
-  /** What there is for one caller now, where that is less than `offers`, or depends on the caller. */
+  /** All that there is for one caller now, where that is less than `offers`, or depends on the caller. */
   describe?(caller: Caller): Promise<CatalogDescription>;
   readonly listTools: ListItems<ToolDescription>;
   callTool(name: string, args: Arguments, context: Context): Promise<ToolResult | RawResult>;
-  /** How calls of the tool may go on as tasks (ext-tasks); undefined for any other, and for an unknown one. */
+  /** Says how calls of the tool may go on as tasks (ext-tasks); undefined for any other, and for an unknown one. */
   findTask?(tool: string): TaskTool | undefined;
   /** Arguments of the tool that clients repeat in headers (`x-mcp-header`); none of an unknown one. */
   mirroredParams(
@@ -47,18 +50,18 @@ export interface Catalog {
   readonly listResources: ListItems<ResourceDescription>;
   readonly listResourceTemplates: ListItems<ResourceTemplateDescription>;
   readResource(uri: string, context: Context): Promise<ResourceResult | RawResult>;
-  /** Where it offers skills. */
+  /** Present where it offers skills. */
   readonly listSkills?: ListItems<SkillDescription>;
-  /** Where it offers skills: the one whose `SKILL.md` has the URI, whether it is listed or not. */
+  /** Present where it offers skills: finds the one whose `SKILL.md` has the URI, whether it is listed or not. */
   getSkill?(uri: string, context: Context): Promise<SkillResult>;
-  /** Where it offers directories: what lies in this one, not in those below it. */
+  /** Present where it offers directories: lists what lies in this one, not in those below it. */
   readDirectory?(
     uri: string,
     cursor: Cursor,
     context: Context,
   ): Promise<Page<ResourceDescription | RawItem>>;
   complete(completion: CompletionRequest, context: Context): Promise<Completion>;
-  /** Whether the resource tells when it changes. */
+  /** True if the resource tells when it changes. */
   canWatch(uri: string, caller: Caller): boolean | Promise<boolean>;
   /** Calls `changed` with the URI of each that has changed, until the result is called. */
   watchResources(changed: (uri: string) => void): () => void;
@@ -78,7 +81,7 @@ export interface Catalog {
 
 /** A tool whose calls may go on as tasks. */
 export interface TaskTool {
-  /** Whether a client that cannot have tasks is refused, where its revision has them. */
+  /** True if a client that cannot have tasks is refused, where its revision has them. */
   readonly isRequired: boolean;
   /**
    * All that comes before the task: what is wrong with the arguments is said, and what has to be asked is asked. Resolves to
@@ -96,17 +99,17 @@ export interface ListItems<Item> {
   readonly isFixed?: true;
 }
 
-/** Who calls: what lists, and all that is answered, may depend on. */
+/** The caller, on whom lists, and all that is answered, may depend. */
 export interface Caller {
   /** Undefined when the service runs without authentication. */
   readonly user: UserContext | undefined;
   /** Undefined in the stateless era, and before the session is made. */
   readonly session: CallerSession | undefined;
-  /** What the client can be asked. */
+  /** The questions that the client can be asked. */
   readonly client: ClientCapabilities;
 }
 
-export interface CallerSession {
+interface CallerSession {
   readonly sessionId: string;
   readonly protocolVersion: string;
   /** `clientInfo` of `initialize` as JSON text. */
@@ -121,7 +124,7 @@ export interface CatalogDescription {
 export interface CatalogListener {
   listChanged(list: 'tools' | 'prompts' | 'resources'): void;
   resourceUpdated(uri: string): void;
-  /** What the user was sent to a URL for is done; only sessions hear of it. */
+  /** The user has done what it was sent to a URL for; only sessions hear of it. */
   elicitationCompleted?(elicitationId: string): void;
   /** Params of `notifications/message` that belong to no call, as a server wrote them; only for sessions. */
   logged?(params: JsonObject): void;
@@ -160,7 +163,7 @@ export interface Offers {
   readonly directories?: boolean;
 }
 
-/** Where a page begins: `nextCursor` of the page before, undefined for the first. */
+/** The place where a page begins: `nextCursor` of the page before, undefined for the first. */
 export type Cursor = string | undefined;
 
 export interface Page<Item> {
@@ -173,7 +176,7 @@ export interface Page<Item> {
   readonly cache?: CacheHint;
 }
 
-/** What is being typed, and for which argument of which prompt or template. */
+/** A text that is being typed, and for which argument of which prompt or template. */
 export interface CompletionRequest {
   readonly ref:
     | { readonly type: 'ref/prompt'; readonly name: string }
@@ -193,7 +196,7 @@ export interface Completion {
 /** A JSON object as it came from the caller. */
 export type Arguments = JsonObject;
 
-/** What a tool, prompt or resource knows of the call, and how it reaches the client meanwhile. */
+/** The call as a tool, prompt or resource knows it, with the ways to the client meanwhile. */
 export interface Context extends Caller {
   readonly service: ServiceInfo;
   /** Aborted when the caller hangs up or cancels the call. */
@@ -225,7 +228,7 @@ export type Relay = SessionRelay | StatelessRelay;
 interface RelayBase {
   /** As the context's, and cheaper to make. */
   readonly signal: CancelSignal;
-  /** Whether the client asked for progress and takes a stream. */
+  /** True if the client asked for progress and takes a stream. */
   readonly wantsProgress: boolean;
   /** Least severe log message that the client wants; undefined for none. */
   readonly logLevel: LogSeverity | undefined;
@@ -259,7 +262,7 @@ export type RawAnswer = { readonly result: JsonObject } | { readonly error: Json
 /** Questions end the call, and the client calls again with the answers. */
 export interface StatelessRelay extends RelayBase {
   readonly era: 'stateless';
-  /** What this call brings of a former one that ended with `requireInput`. */
+  /** Brought by this call from a former one that ended with `requireInput`. */
   readonly answered: StatelessAnswers | undefined;
   /**
    * Ends the call with `inputRequests`, which are not looked at. `state` comes back with the answers; it is sealed, and
@@ -270,7 +273,7 @@ export interface StatelessRelay extends RelayBase {
   requireInput(inputRequests: JsonObject, state: JsonObject): never;
 }
 
-export interface StatelessAnswers {
+interface StatelessAnswers {
   readonly inputResponses: JsonObject;
   readonly state: JsonObject;
 }
@@ -290,3 +293,10 @@ export interface ServiceInfo {
   /** `NODE_ENV`. */
   readonly environment: string;
 }
+
+/**
+ * The user of a call that makes no sense without one.
+ *
+ * @throws GatewayError `user_required` when the service runs without authentication.
+ */
+export const requireUser = ({ user }: Context): UserContext => user ?? fail('user_required');

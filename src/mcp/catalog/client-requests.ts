@@ -50,7 +50,7 @@ export interface SampleParams {
   };
 }
 
-/** What the user did with the form; `content` fits its schema. */
+/** The user's action on the form; `content` fits its schema. */
 export type ElicitAnswer<Fields = Readonly<Record<string, unknown>>> =
   | { readonly action: 'accept'; readonly content: Fields }
   | { readonly action: 'decline' | 'cancel' };
@@ -97,9 +97,9 @@ export type Ask = <const Requests extends ClientRequests>(
 
 /** Which questions a client can answer, as it declared. */
 export interface ClientCapabilities {
-  /** By a form. */
+  /** Through a form. */
   readonly elicitation: boolean;
-  /** By a URL that the user opens (2025-11-25). */
+  /** Through a URL that the user opens (2025-11-25). */
   readonly elicitationUrl?: boolean;
   readonly sampling: boolean;
   readonly roots: boolean;
@@ -109,7 +109,7 @@ export interface ClientCapabilities {
 
 type ClientCapability = Exclude<keyof ClientCapabilities, 'extensions'>;
 
-/** What the requests need, and the client did not declare: capabilities, or methods that are no question. */
+/** Lists what the requests need, and the client did not declare: capabilities, or methods that are no question. */
 export const findMissingCapabilities = (
   requests: Readonly<Record<string, { readonly method: string; readonly params: object }>>,
   declared: ClientCapabilities,

@@ -1,4 +1,5 @@
 // §2.5–§2.7, MCP "Content": what tools, prompts and resources answer with.
+
 import { isObject } from '../../platform/json.ts';
 
 /** For whom a piece of content is, and how much it matters; clients may heed it. */
@@ -28,7 +29,7 @@ export type Content = (
 ) & { readonly annotations?: Annotations };
 
 /** For results of a catalogue that is not ours. */
-export function isContent(value: unknown): value is Content {
+function isContent(value: unknown): value is Content {
   if (!isObject(value)) return false;
   switch (value.type) {
     case 'text':
@@ -45,7 +46,7 @@ export function isContent(value: unknown): value is Content {
   }
 }
 
-export type EmbeddedResource = {
+type EmbeddedResource = {
   readonly uri: string;
   readonly name?: string;
   readonly description?: string;
@@ -56,7 +57,7 @@ export type EmbeddedResource = {
 export type ResourceContent = { readonly text: string } | { readonly blob: string };
 
 /** Points to a resource, be it listed here or not. */
-export interface ResourceLink {
+interface ResourceLink {
   readonly type: 'resource_link';
   readonly uri: string;
   readonly name: string;
@@ -92,7 +93,7 @@ export interface ResourceResult {
     readonly uri: string;
     readonly mimeType?: string;
   } & ResourceContent)[];
-  /** How long clients may keep it, and for whom; the default is not cached, private. */
+  /** Says how long clients may keep it, and for whom; the default is not cached, private. */
   readonly cache?: CacheHint;
 }
 
@@ -130,7 +131,7 @@ export function adaptContent(version: string, result: object): object {
   };
 }
 
-/** What is no content of MCP stays as it is: not every catalogue checks what it returns. */
+/** Anything that is no content of MCP stays as it is: not every catalogue checks what it returns. */
 const adaptItem = (version: string, content: unknown): unknown =>
   isContent(content) ? adaptKind(version, content) : content;
 
@@ -139,4 +140,114 @@ function adaptKind(version: string, content: Content): Content {
   if (content.type === 'resource_link') return { type: 'text', text: content.uri };
   if (content.type === 'audio') return { type: 'text', text: `[${content.mimeType}]` };
   return content;
+}
+
+// §2.4, §2.6, §2.7: how tools, prompts and resources are listed.
+
+/** Members that every entry of a list may have beside its name. */
+export interface DescribedEntry {
+  /** For people; the name is for programs. */
+  readonly title?: string;
+  readonly description: string;
+  readonly icons?: readonly Icon[];
+}
+
+/** JSON Schema of a tool's arguments or of its structured result: always an object. */
+export interface ObjectSchema extends Schema {
+  readonly type: 'object';
+  readonly additionalProperties?: boolean;
+}
+
+/** JSON Schema, as far as a mistake in it can be told by the compiler: the rest is any keyword. */
+interface Schema {
+  readonly type?: TypeName | readonly TypeName[];
+  readonly properties?: Readonly<Record<string, Schema | boolean>>;
+  readonly required?: readonly string[];
+  readonly additionalProperties?: Schema | boolean;
+  readonly items?: Schema | boolean | readonly (Schema | boolean)[];
+  readonly enum?: readonly unknown[];
+  readonly allOf?: readonly (Schema | boolean)[];
+  readonly anyOf?: readonly (Schema | boolean)[];
+  readonly oneOf?: readonly (Schema | boolean)[];
+  readonly not?: Schema | boolean;
+  readonly [keyword: string]: unknown;
+}
+
+type TypeName = 'object' | 'array' | 'string' | 'number' | 'integer' | 'boolean' | 'null';
+
+/** Effects of a tool on its world: hints for the client's user interface, no promises. */
+export interface ToolAnnotations {
+  readonly title?: string;
+  readonly readOnlyHint?: boolean;
+  readonly destructiveHint?: boolean;
+  readonly idempotentHint?: boolean;
+  readonly openWorldHint?: boolean;
+}
+
+/** §2.4. */
+export interface ToolDescription extends DescribedEntry {
+  readonly name: string;
+  readonly inputSchema: ObjectSchema;
+  readonly outputSchema?: ObjectSchema;
+  readonly annotations?: ToolAnnotations;
+}
+
+/** An argument of a tool that clients repeat in a header (MCP 2026-07-28 "x-mcp-header"). */
+export interface MirroredParam {
+  /** `Mcp-Param-Region`. */
+  readonly header: string;
+  /** The members that lead to it from the arguments. */
+  readonly path: readonly string[];
+}
+
+/** §2.6. */
+export interface PromptDescription extends DescribedEntry {
+  readonly name: string;
+  readonly arguments: readonly {
+    readonly name: string;
+    readonly description: string;
+    readonly required: boolean;
+  }[];
+}
+
+/** §2.7. */
+export interface ResourceDescription extends DescribedEntry {
+  readonly uri: string;
+  readonly name: string;
+  readonly mimeType: string;
+  /** Bytes. */
+  readonly size?: number;
+  readonly annotations?: Annotations;
+}
+
+/** SEP-2640: instructions for agents, in a folder of resources. */
+export interface SkillDescription {
+  /** The URI of its `SKILL.md`. */
+  readonly uri: string;
+  /** That of its `SKILL.md`, as its author wrote it. */
+  readonly frontmatter: SkillFrontmatter;
+  /** All of its files, `SKILL.md` among them; `dynamic` where they are made anew each time. */
+  readonly resources: readonly SkillFile[] | 'dynamic';
+}
+
+export interface SkillFrontmatter {
+  readonly name: string;
+  readonly description: string;
+  readonly [member: string]: unknown;
+}
+
+export interface SkillFile {
+  readonly uri: string;
+  /** `sha256:` and 64 lower-case hexadecimal digits, of the bytes of the file. */
+  readonly digest: string;
+  /** Bytes. */
+  readonly size: number;
+}
+
+/** Resources whose URIs follow a pattern (RFC 6570). */
+export interface ResourceTemplateDescription extends DescribedEntry {
+  readonly uriTemplate: string;
+  readonly name: string;
+  readonly mimeType?: string;
+  readonly annotations?: Annotations;
 }

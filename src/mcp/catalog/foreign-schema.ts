@@ -8,7 +8,7 @@ import { hashSha256 } from '../../platform/ids.ts';
 import { isObject } from '../../platform/json.ts';
 import { describeErrors } from './define/describe-errors.ts';
 
-/** What is wrong with the value; undefined where it fits, and where the schema is none that can be read. */
+/** Says what is wrong with the value; undefined where it fits, and where the schema is none that can be read. */
 export type CheckSchema = (schema: unknown, subject: string, value: unknown) => string | undefined;
 
 export const checkForeignSchema: CheckSchema = (schema, subject, value) => {

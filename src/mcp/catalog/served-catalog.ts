@@ -1,19 +1,9 @@
-// What one path serves: the gateway's own tools, prompts and resources, those of the servers behind it, or both.
+// The catalogue of one path: the gateway's own tools, prompts and resources, those of the servers behind it, or both.
 import type { JsonRpcErrorObject } from '../../errors/gateway-error.ts';
-import type { Clock } from '../../platform/clock.ts';
-import { createCountedBus } from '../../platform/counted-bus.ts';
 import type { JsonObject } from '../../platform/json.ts';
-import type { Log } from '../../platform/log.ts';
-import { createThrottle } from '../../platform/throttle.ts';
 import type { PolicyItem } from '../../policy/policy.ts';
-import {
-  failNoDirectory,
-  failUnknownItem,
-  LIST_KINDS,
-  type ListKind,
-  type ListName,
-} from '../../protocol/list-kinds.ts';
-import type { Question } from '../control/question-guards.ts';
+import type { ListKind, ListName } from '../../protocol/list-kinds.ts';
+import type { Question } from '../control/message-guards.ts';
 import type {
   Caller,
   Catalog,
@@ -28,7 +18,7 @@ import type {
   SkillResult,
   TaskTool,
 } from './catalog.ts';
-import type { MirroredParam } from './descriptions.ts';
+import type { MirroredParam } from './content.ts';
 
 /** A caller whose OAuth client is known, where anything depends on it. */
 export interface IdentifiedCaller extends Caller {
@@ -47,7 +37,7 @@ export interface CallerContext extends Context, IdentifiedCaller {
 
 /** MCP 2026-07-28 "Multi Round-Trip Requests": a call that somebody is asked about, as its client sends it again and again. */
 export interface ApprovalRounds {
-  /** What a round before gave the client, and what the client answers to the question of that round. */
+  /** The secret that a round before gave the client, and the client's response to the question of that round. */
   readonly brought: { readonly secret: string; readonly response: unknown } | undefined;
   /** @throws always: the call ends with the question. */
   require(question: object, secret: string): never;
@@ -55,7 +45,7 @@ export interface ApprovalRounds {
   passOn(createSecret: () => Promise<string>): void;
 }
 
-/** What stands behind each path. */
+/** The catalogue behind each path. */
 export interface Catalogs {
   /** `/mcp`. */
   readonly all: ServedCatalog;
@@ -71,17 +61,17 @@ export interface ServedCatalog extends Pick<Catalog, 'mirrorHeaders'> {
   readonly server: string | undefined;
   /** The view (§25) that it is; undefined for `/mcp` and the paths of servers. */
   readonly view: string | undefined;
-  /** What people see it called; undefined for all but views. */
+  /** Its name for people; undefined for all but views. */
   readonly title?: string | undefined;
-  /** What there can be, for any caller at any time: the rest is neither advertised nor answered. */
+  /** All that there can be, for any caller at any time: the rest is neither advertised nor answered. */
   readonly offers: Offers;
-  /** Whether the description and all lists are the same for every caller. */
+  /** True if the description and all lists are the same for every caller. */
   readonly isShared: boolean;
-  /** What there is for this caller, and how it is used. */
+  /** Describes what there is for this caller, and how it is used. */
   describe(caller: IdentifiedCaller): CatalogDescription | Promise<CatalogDescription>;
   list(kind: ListKind, cursor: Cursor, context: CallerContext): Promise<Page<object>>;
   /**
-   * What a call is about. Whether the caller may use it is not asked here.
+   * Finds what a call is about. The caller's right to use it is not checked here.
    *
    * @throws GatewayError `invalid_params` where nobody has it, `upstream_error` where that cannot be known now.
    */
@@ -98,7 +88,7 @@ export interface ServedCatalog extends Pick<Catalog, 'mirrorHeaders'> {
   /** SEP-2640: what lies in a directory. @throws GatewayError `invalid_params` for what is no directory. */
   readDirectory(uri: string, cursor: Cursor, context: CallerContext): Promise<Page<object>>;
   complete(completion: CompletionRequest, context: CallerContext): Promise<ServedCompletion>;
-  /** Whether the caller may hear of the resource's changes, and it tells of them. */
+  /** True if the caller may hear of the resource's changes, and it tells of them. */
   canWatch(uri: string, caller: IdentifiedCaller): boolean | Promise<boolean>;
   setWatched(uri: string, isWatched: boolean, caller: IdentifiedCaller): Promise<void>;
   /**
@@ -119,7 +109,7 @@ export interface ServedCompletion extends Completion {
   readonly meta?: JsonObject;
 }
 
-/** What sessions of its path belong to: names of servers and of views are never the same (§25.1). Undefined for `/mcp`. */
+/** Names what sessions of its path belong to: names of servers and of views are never the same (§25.1). Undefined for `/mcp`. */
 export const nameOwnPath = ({ server, view }: Pick<ServedCatalog, 'server' | 'view'>) =>
   server ?? view;
 
@@ -148,33 +138,33 @@ export interface OwnTool {
 
 /** One tool, prompt or resource, found. */
 export interface Target {
-  /** By which policies judge it. */
+  /** Judged by policies. */
   readonly item: PolicyItem;
   /** The server behind the gateway whose it is; undefined for the gateway's own. */
   readonly server: string | undefined;
-  /** Of a tool: arguments that clients repeat in headers (`x-mcp-header`). */
+  /** For a tool: arguments that clients repeat in headers (`x-mcp-header`). */
   listMirroredParams(
     caller: IdentifiedCaller,
   ): readonly MirroredParam[] | Promise<readonly MirroredParam[]>;
-  /** Of a tool: what its server says of it, under its own name. Undefined where that is not known. */
+  /** For a tool: what its server says of it, under its own name. Undefined where that is not known. */
   readonly own?: OwnTool | undefined;
   /**
    * Its server has not said what it has: `run` finds out first, and runs nothing that the policies do not allow without
    * asking anybody. So nobody is asked about it yet.
    */
   readonly isAbsent?: true;
-  /** What is wrong with arguments that did not come from the client as they are; undefined where its schema allows them. */
+  /** Says what is wrong with arguments that did not come from the client as they are; undefined where its schema allows them. */
   findProblem?(args: JsonObject): string | undefined;
-  /** What is wrong with a result that did not come from the server as it is; undefined where its schema allows it. */
+  /** Says what is wrong with a result that did not come from the server as it is; undefined where its schema allows it. */
   findResultProblem?(result: JsonObject): string | undefined;
-  /** Of a tool whose calls may go on as tasks (§29). */
+  /** For a tool whose calls may go on as tasks (§29). */
   readonly task?: TargetTask | undefined;
-  /** Of a tool whose server may answer with a task of its own (§29.5). */
+  /** For a tool whose server may answer with a task of its own (§29.5). */
   readonly relayedTasks?: RelayedTasks | undefined;
   /** @throws GatewayError for what the caller did wrong; any other throw is an unexpected failure (§4.4). */
   run(args: JsonObject, context: CallerContext): Promise<object>;
   /**
-   * What a caller gets that may not use it: the same as all where nobody has it.
+   * Answers a caller that may not use it: the same as all where nobody has it.
    *
    * @throws GatewayError always, with the facts for the log.
    */
@@ -188,11 +178,11 @@ export type TargetTask = TaskTool;
 export interface TaskRequest {
   readonly method: 'tasks/get' | 'tasks/update' | 'tasks/cancel';
   readonly taskId: string;
-  /** Of `tasks/update`. */
+  /** For `tasks/update`. */
   readonly inputResponses?: JsonObject | undefined;
 }
 
-/** What a server says of its task, as far as it is passed on. */
+/** A server's description of its task, as far as it is passed on. */
 export interface RelayedTask {
   readonly taskId: string;
   readonly status: 'working' | 'input_required' | 'completed' | 'failed' | 'cancelled';
@@ -208,152 +198,8 @@ export interface RelayedTask {
 
 /** §29.5: tasks that its server has. */
 export interface RelayedTasks {
-  /** What the call was answered with; undefined where that is no task. @throws GatewayError */
+  /** The task that the call was answered with; undefined where there is none. @throws GatewayError */
   readHandle(result: object): RelayedTask | undefined;
   /** Undefined for what is only acknowledged. @throws GatewayError */
   request(request: TaskRequest, context: CallerContext): Promise<RelayedTask | undefined>;
 }
-
-// A catalogue of an author, as the gateway serves it.
-
-export interface OwnCatalog extends ServedCatalog {
-  /** Whether the list is the same for every caller, and never changes. */
-  isFixed(kind: ListKind): boolean;
-}
-
-export interface ListeningDeps {
-  readonly clock: Clock;
-  readonly log: Log;
-}
-
-/**
- * Names are the catalogue's matter: one that it does not have fails when it is called. Without `listening` nobody
- * listens, as where it is only asked for its lists.
- */
-export function serveOwnCatalog(catalog: Catalog, listening?: ListeningDeps): OwnCatalog {
-  return {
-    server: undefined,
-    view: undefined,
-    offers: catalog.offers,
-    mirrorHeaders: catalog.mirrorHeaders,
-    isShared: catalog.describe === undefined,
-    describe: (caller) => catalog.describe?.(caller) ?? catalog,
-    list: async (kind, cursor, context) => LISTS[kind](catalog, cursor, context),
-    resolve: ({ list, name }) => createOwnTarget(catalog, list, name),
-    getSkill: async (uri, context) =>
-      catalog.getSkill?.(uri, context) ?? failUnknownItem('skills', uri),
-    readDirectory: async (uri, cursor, context) =>
-      catalog.readDirectory?.(uri, cursor, context) ?? failNoDirectory(uri),
-    complete: async (completion, context) => catalog.complete(completion, context),
-    canWatch: (uri, caller) => catalog.canWatch(uri, caller),
-    setWatched: async (uri, isWatched, caller) => catalog.setWatched?.(uri, isWatched, caller),
-    listen: listening === undefined ? () => listenToNothing : createListen(catalog, listening),
-    endSession: (caller) => catalog.endSession?.(caller),
-    isFixed: (kind) => FIXED[kind](catalog) === true,
-  };
-}
-
-const listenToNothing = (): void => {};
-
-/** Each stream asks the store at each change: a resource that changes all the time is told so often. */
-const UPDATE_INTERVAL_MS = 250;
-const RESOURCES = 'resources';
-
-/** The catalogue is watched once for all, and only while somebody listens. */
-function createListen(catalog: Catalog, { clock, log }: ListeningDeps): ServedCatalog['listen'] {
-  const bus = createCountedBus<typeof RESOURCES, CatalogListener, () => void>({
-    start() {
-      let isWatching = true;
-      const stop = catalog.watchResources(
-        createThrottle(clock, UPDATE_INTERVAL_MS, (uri) => {
-          if (isWatching) bus.publish(RESOURCES, (listener) => listener.resourceUpdated(uri));
-        }),
-      );
-      return () => {
-        isWatching = false;
-        stop();
-      };
-    },
-    stop: (stopWatching) => stopWatching(),
-    // This is called from an author's emitter or timer, into which nothing must be thrown.
-    onError: (cause) =>
-      log.error('A client could not be told that a resource changed; please report this.', {
-        cause,
-      }),
-  });
-
-  return function listen(caller, listener, uris) {
-    bus.subscribe(RESOURCES, listener);
-    try {
-      return createStop(listener, catalog.listen?.(caller, bindListener(listener), uris));
-    } catch (error) {
-      bus.unsubscribe(RESOURCES, listener);
-      throw error;
-    }
-  };
-
-  /** Apart from its caller, so that an open stream does not keep that. */
-  function createStop(listener: CatalogListener, stop: (() => void) | undefined): () => void {
-    return () => {
-      bus.unsubscribe(RESOURCES, listener);
-      stop?.();
-    };
-  }
-}
-
-/** For authors, who may take its functions off it: in a handler of their own a `this` that is missing ends the process. */
-const bindListener = (listener: CatalogListener): CatalogListener => ({
-  listChanged: (list) => listener.listChanged(list),
-  resourceUpdated: (uri) => listener.resourceUpdated(uri),
-  elicitationCompleted: (elicitationId) => listener.elicitationCompleted?.(elicitationId),
-  logged: (params) => listener.logged?.(params),
-});
-
-/** One page of a list, asked of a catalogue by its own method. */
-const LISTS: Readonly<
-  Record<ListKind, (catalog: Catalog, cursor: Cursor, context: Context) => Promise<Page<object>>>
-> = {
-  tools: (catalog, cursor, context) => catalog.listTools(cursor, context),
-  prompts: (catalog, cursor, context) => catalog.listPrompts(cursor, context),
-  resources: (catalog, cursor, context) => catalog.listResources(cursor, context),
-  templates: (catalog, cursor, context) => catalog.listResourceTemplates(cursor, context),
-  skills: async (catalog, cursor, context) => catalog.listSkills?.(cursor, context) ?? NO_SKILLS,
-};
-
-const NO_SKILLS: Page<object> = { items: [] };
-
-const FIXED: Readonly<Record<ListKind, (catalog: Catalog) => true | undefined>> = {
-  tools: ({ listTools }) => listTools.isFixed,
-  prompts: ({ listPrompts }) => listPrompts.isFixed,
-  resources: ({ listResources }) => listResources.isFixed,
-  templates: ({ listResourceTemplates }) => listResourceTemplates.isFixed,
-  skills: ({ listSkills }) => listSkills?.isFixed,
-};
-
-function createOwnTarget(catalog: Catalog, list: CallableList, name: string): Target {
-  const run = RUNS[list];
-  return {
-    item: { kind: LIST_KINDS[list].ruled, name, server: '', annotations: NONE },
-    server: undefined,
-    listMirroredParams: (caller) =>
-      list === 'tools' ? catalog.mirroredParams(name, caller) : NO_PARAMS,
-    ...(list === 'tools' && { task: catalog.findTask?.(name) }),
-    run: (args, context) => run(catalog, name, args, context),
-    failAsUnknown: async (_context, facts) => failUnknownItem(list, name, { facts }),
-  };
-}
-
-const NONE: JsonObject = {};
-const NO_PARAMS: readonly MirroredParam[] = [];
-
-/** Async: what an author's function throws, or returns at once, comes as from a promise. */
-const RUNS: Readonly<
-  Record<
-    CallableList,
-    (catalog: Catalog, name: string, args: JsonObject, context: Context) => Promise<object>
-  >
-> = {
-  tools: async (catalog, name, args, context) => catalog.callTool(name, args, context),
-  prompts: async (catalog, name, args, context) => catalog.getPrompt(name, args, context),
-  resources: async (catalog, uri, _args, context) => catalog.readResource(uri, context),
-};

@@ -1,5 +1,5 @@
 // SEP-2640: the directories of skills, as the URIs of the files in them say.
-import type { ResourceDescription } from './descriptions.ts';
+import type { ResourceDescription } from './content.ts';
 
 /** As MIME type. */
 export const DIRECTORY = 'inode/directory';
@@ -33,7 +33,7 @@ export function listDirectories(uri: string): readonly string[] {
 /** A file, or a directory, as far as it is described. */
 type Child = Pick<ResourceDescription, 'uri' | 'name' | 'mimeType'>;
 
-/** What lies in the directory itself, in the order of the files; undefined where none of them lies in or below it. */
+/** Lists what lies in the directory itself, in the order of the files; undefined where none of them lies in or below it. */
 export function listChildren<File extends { readonly uri: string }>(
   files: readonly File[],
   directory: string,
@@ -56,7 +56,7 @@ const describeDirectory = (uri: string, name: string): Child => ({
   mimeType: DIRECTORY,
 });
 
-/** Whether it names what lies in its directory, also to a client that puts the file on a disk. */
+/** True if it names what lies in its directory, also to a client that puts the file on a disk. */
 export function isPlainName(segment: string): boolean {
   const name = decodeName(segment);
   return !['', '.', '..'].includes(name) && !/[/\\\0]/.test(name);

@@ -2,38 +2,30 @@
 // operators. Whatever the way, the approval is of this call alone, and of one run of it.
 
 import { randomUUID } from 'node:crypto';
-import { fail, GatewayError } from '../../errors/gateway-error.ts';
+import { fail } from '../../errors/gateway-error.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
 import { readExact } from '../../platform/noted-json.ts';
-import type {
-  ApprovalObserver,
-  ApprovalRequest,
-  Approvals,
-  Approver,
-  CallToApprove,
-  DecidedBy,
-  Decision,
+import {
+  type ApprovalDecision,
+  type ApprovalObserver,
+  type ApprovalRequest,
+  type Approver,
+  type CallApprovals,
+  type CallToApprove,
+  type DecidedBy,
+  describeCall,
+  hasApprovalsPage,
+  showJson,
 } from '../../policy/approvals/approvals.ts';
-import { describeCall, showJson } from '../../policy/approvals/describe-call.ts';
-import type { Guards } from '../../policy/guards/guards.ts';
 import type { AskWhom } from '../../policy/policy.ts';
+import type { Runtime } from '../../runtime/runtime.ts';
 import { withoutDefault } from '../../store/owner.ts';
 import type { Relay } from '../catalog/catalog.ts';
-import { askToOpen, createPageQuestion, NO_ANSWER } from './ask-to-open.ts';
-import { CallStopped } from './call-stopped.ts';
-import { type AllowedCall, type AskFirst, toGuardCaller } from './run-target.ts';
+import { askInSession, askToOpen, createPageQuestion, NO_ANSWER } from './ask-to-open.ts';
+import { CallStopped, toGuardCaller } from './message-guards.ts';
+import type { AllowedCall, AskFirst, CallControl } from './run-target.ts';
 
-export interface AskFirstDeps {
-  readonly approvals: Approvals;
-  readonly observer: ApprovalObserver;
-  getGuards(): Guards | undefined;
-  /** Of the page where users decide; undefined where they cannot log in at the gateway. */
-  readonly pageUrl: string | undefined;
-  /** `OIDC_ISSUER`. */
-  readonly defaultIssuer: string | undefined;
-}
-
-/** Who is asked what. */
+/** A call, with what is asked about it and the way to its client. */
 interface Question {
   readonly call: AllowedCall;
   readonly asked: CallToApprove;
@@ -43,11 +35,18 @@ interface Question {
 /** Characters of a form: what is longer is shown at the page, where one can read it. */
 const MAX_FORM = 2000;
 
-export function createAskFirst(deps: AskFirstDeps): AskFirst {
-  const { approvals, observer, pageUrl } = deps;
+export function createAskFirst(
+  { config }: Runtime,
+  approvals: CallApprovals,
+  observer: ApprovalObserver,
+  getGuards: CallControl['getGuards'],
+): AskFirst {
+  const defaultIssuer = config.oauth.provider?.issuer;
+  /** The page where users decide; undefined where they cannot log in at the gateway. */
+  const pageUrl = hasApprovalsPage(config) ? `${config.server.baseUrl}/approvals` : undefined;
 
   return async function askFirst(call, whom) {
-    const question = toQuestion(call, deps.defaultIssuer);
+    const question = toQuestion(call, defaultIssuer);
     if (call.context.user?.grant?.isMachine === true && whom !== 'operator')
       stop(TO_MACHINES(call));
     if (!(await goOn(question, whom)) && !(await ask(question, whom))) return;
@@ -55,7 +54,7 @@ export function createAskFirst(deps: AskFirstDeps): AskFirst {
     approvalRounds?.passOn(() => approvals.beginRound(question.asked, { kind: 'approved', whom }));
   };
 
-  /** Whether this is a later round of a call that has its approval by now. */
+  /** True in a later round of a call that has its approval by now. */
   async function goOn(question: Question, whom: AskWhom): Promise<boolean> {
     const { call, asked } = question;
     const brought = call.context.approvalRounds?.brought;
@@ -89,13 +88,13 @@ export function createAskFirst(deps: AskFirstDeps): AskFirst {
     return true;
   }
 
-  // By a form.
+  // Asking with a form.
 
   /** False where it cannot reach the client. */
   async function askByForm(question: Question, message: string): Promise<boolean> {
     const { asked, relay, call } = question;
     const sessionId = call.context.session?.sessionId;
-    observer.asked?.(asked, 'form');
+    observer.asked(asked, 'form');
     const choices = listChoices(relay.era === 'session' && sessionId !== undefined);
     const form = createForm(message, choices);
     if (relay.era === 'stateless') {
@@ -119,9 +118,9 @@ export function createAskFirst(deps: AskFirstDeps): AskFirst {
     const answer = readAnswer(response, choices);
     const by: DecidedBy = { kind: 'user', name: asked.owner?.sub };
     if (answer === undefined) return stop(UNANSWERED(call));
-    observer.decided?.(asked, 'form', answer === 'refuse' ? 'refused' : 'approved', by);
+    observer.decided(asked, 'form', answer === 'refuse' ? 'refused' : 'approved', by);
     if (answer === 'refuse') return stop(REFUSED(call));
-    observer.used?.(asked, 'form');
+    observer.used(asked, 'form');
     return answer;
   }
 
@@ -165,10 +164,10 @@ export function createAskFirst(deps: AskFirstDeps): AskFirst {
   /** Undefined where none decides: then operators do. */
   async function askGuards(
     call: AllowedCall,
-  ): Promise<{ readonly decision: Decision; readonly by: DecidedBy } | undefined> {
+  ): Promise<{ readonly decision: ApprovalDecision; readonly by: DecidedBy } | undefined> {
     const { context, record, target } = call;
     const { item } = target;
-    const guard = deps.getGuards()?.find('approval', item);
+    const guard = getGuards()?.find('approval', item);
     if (guard === undefined) return undefined;
     const { meta } = context.relay;
     const value = {
@@ -179,7 +178,7 @@ export function createAskFirst(deps: AskFirstDeps): AskFirst {
     };
     const verdict = await guard.judge({
       value,
-      caller: toGuardCaller(context, record),
+      caller: toGuardCaller(record),
       signal: context.relay.signal,
       findProblem: () => 'what is to be approved cannot be changed',
     });
@@ -190,7 +189,7 @@ export function createAskFirst(deps: AskFirstDeps): AskFirst {
     return { decision: 'approved', by: { kind: 'guard', name: undefined } };
   }
 
-  // What is kept until somebody has decided.
+  // Requests that are kept until somebody has decided.
 
   /** The request that waits; `taken` where it was approved before. @throws CallStopped where it was refused. */
   async function requestOrTake(
@@ -246,20 +245,6 @@ function toQuestion(call: AllowedCall, defaultIssuer: string | undefined): Quest
 const requireRounds = ({ context }: AllowedCall) =>
   context.approvalRounds ?? fail('client_cannot_be_asked');
 
-/** Undefined where the question would not reach the client. */
-async function askInSession(
-  relay: Extract<Relay, { era: 'session' }>,
-  form: Form,
-): Promise<JsonObject | undefined> {
-  try {
-    const answer = await relay.ask(form);
-    return 'result' in answer ? answer.result : NO_ANSWER;
-  } catch (thrown) {
-    if (relay.signal.aborted || !(thrown instanceof GatewayError)) throw thrown;
-    return thrown.key === 'client_cannot_be_asked' ? undefined : NO_ANSWER;
-  }
-}
-
 // The form.
 
 interface Form {
@@ -311,7 +296,7 @@ const describeQuestion = ({ call, asked: { args, meta, clientId } }: Question): 
     meta === undefined ? '' : `Metadata (_meta):\n${showJson(meta)}\n\n`
   }${clientId === undefined ? 'Your app' : `The app ${JSON.stringify(clientId)}`} asks for it.`;
 
-// What models and people are told.
+// Texts for models and people.
 
 const BY = 'approval';
 

@@ -14,27 +14,33 @@ export const createPageQuestion = (params: {
   readonly message: string;
 }): PageQuestion => ({ method: 'elicitation/create', params: { mode: 'url', ...params } });
 
+/** The client's response, whatever its user wants; undefined where the question would not reach the client. */
+export async function askInSession(
+  relay: SessionRelay,
+  question: Parameters<SessionRelay['ask']>[0],
+): Promise<JsonObject | undefined> {
+  try {
+    const answer = await relay.ask(question);
+    return 'result' in answer ? answer.result : NO_ANSWER;
+  } catch (thrown) {
+    if (relay.signal.aborted || !(thrown instanceof GatewayError)) throw thrown;
+    return thrown.key === 'client_cannot_be_asked' ? undefined : NO_ANSWER;
+  }
+}
+
 /**
  * Resolves to the client's response.
  *
  * @throws GatewayError; MCP 2025-11-25 "URL Elicitation Required Errors" where a question would not reach the client.
  */
 export async function askToOpen(relay: SessionRelay, question: PageQuestion): Promise<JsonObject> {
-  try {
-    const answer = await relay.ask(question);
-    return 'result' in answer ? answer.result : NO_ANSWER;
-  } catch (thrown) {
-    if (relay.signal.aborted || !(thrown instanceof GatewayError)) throw thrown;
-    if (thrown.key !== 'client_cannot_be_asked') return NO_ANSWER;
-    const { message } = question.params;
-    return fail('upstream_error', {
-      jsonRpc: {
-        code: URL_REQUIRED,
-        message: String(message),
-        data: { elicitations: [question.params] },
-      },
-    });
-  }
+  const { params } = question;
+  const jsonRpc = {
+    code: URL_REQUIRED,
+    message: String(params.message),
+    data: { elicitations: [params] },
+  };
+  return (await askInSession(relay, question)) ?? fail('upstream_error', { jsonRpc });
 }
 
 export const URL_REQUIRED = -32042;

@@ -13,12 +13,13 @@ import { findText, readExact, toNoted } from '../../platform/noted-json.ts';
 import type { Guard, GuardedMessage } from '../../policy/guards/guards.ts';
 import type { ItemKind } from '../../protocol/list-kinds.ts';
 import type { CallContext } from '../calls/context.ts';
-import { isToolError, readWords } from '../catalog/define/tool.ts';
+import { toErrorResult } from '../calls/outcome.ts';
+import { isToolError, readFailure } from '../catalog/define/tool.ts';
 import type { Target } from '../catalog/served-catalog.ts';
-import { CallStopped } from './call-stopped.ts';
-import { findAskedProblem, findResultProblem } from './changed-values.ts';
+import { URL_REQUIRED } from './ask-to-open.ts';
+import { findAskedProblem, findResultProblem, passGuard } from './message-guards.ts';
 
-interface GuardEndDeps {
+interface GuardedEnd {
   readonly after: Guard | undefined;
   readonly asked: Guard | undefined;
   readonly target: Target;
@@ -26,14 +27,14 @@ interface GuardEndDeps {
   readonly context: Pick<CallContext, 'isAsking' | 'task'>;
 }
 
-/** What an author's tool says of its failure is a result like any other. @throws what was thrown otherwise. */
+/** The message of a failed tool of an author is a result like any other. @throws what was thrown otherwise. */
 export function toToolError(kind: ItemKind, thrown: unknown): object {
   if (kind !== 'tool' || !isToolError(thrown)) throw thrown;
-  return { content: [{ type: 'text', text: readWords(thrown) }], isError: true };
+  return toErrorResult(readFailure(thrown));
 }
 
 /** @throws CallStopped where a guard refuses it; else what the call throws. */
-export async function guardEnd(running: Promise<object>, deps: GuardEndDeps): Promise<object> {
+export async function guardEnd(running: Promise<object>, deps: GuardedEnd): Promise<object> {
   let result: object;
   try {
     result = await running;
@@ -53,21 +54,18 @@ const isTaskOfServer = ({ task }: Pick<CallContext, 'task'>, result: object): bo
 async function guardResult(
   given: object,
   after: Guard,
-  { target, message }: GuardEndDeps,
+  { target, message }: GuardedEnd,
 ): Promise<object> {
   const result = toReadInOneWay(given);
-  // How long a resource may be kept is the gateway's own note.
+  // The time for which a resource may be kept is the gateway's own note.
   const { cache, value } = splitCache(target.item.kind, result);
-  const verdict = await after.judge({
+  const passed = await passGuard(after, {
     value,
     ...message,
     findProblem: (changed) =>
       findResultProblem(target.item.kind, changed) ?? findStructureProblem(target, changed),
   });
-  if (verdict.kind === 'refused') throw new CallStopped(`guard:${verdict.by}`, verdict.message);
-  const passed = verdict.kind === 'changed' ? verdict.value : undefined;
-  if (isObject(passed)) return toShown(passed, cache);
-  return result;
+  return isObject(passed?.value) ? toShown(passed.value, cache) : result;
 }
 
 /** Plain data, of which nothing is noted. */
@@ -101,8 +99,8 @@ function toShown(exact: JsonObject, cache: unknown): object {
 const findStructureProblem = (target: Target, changed: unknown): string | undefined =>
   isObject(changed) && changed.isError !== true ? target.findResultProblem?.(changed) : undefined;
 
-/** What a server says of its failure goes to the client as it is. What the gateway says itself has nothing of a server. */
-async function guardThrown(thrown: unknown, deps: GuardEndDeps): Promise<never> {
+/** The error of a server goes to the client as it is. An error of the gateway itself has nothing of a server. */
+async function guardThrown(thrown: unknown, deps: GuardedEnd): Promise<never> {
   if (!(thrown instanceof GatewayError) || thrown.failure.jsonRpc === undefined) throw thrown;
   const { key, failure } = thrown;
   const asked = await guardUrlQuestions(failure.jsonRpc ?? NO_ERROR, deps);
@@ -116,9 +114,9 @@ const NO_ERROR: JsonRpcErrorObject = { code: -32603, message: 'Internal error' }
 async function guardError(
   error: JsonRpcErrorObject,
   after: Guard,
-  { target, message }: GuardEndDeps,
+  { target, message }: GuardedEnd,
 ): Promise<JsonRpcErrorObject> {
-  const verdict = await after.judge({
+  const passed = await passGuard(after, {
     value: { error },
     ...message,
     findProblem: (changed) =>
@@ -126,9 +124,7 @@ async function guardError(
         ? findResultProblem(target.item.kind, changed)
         : 'an error cannot become a result',
   });
-  if (verdict.kind === 'passed') return error;
-  if (verdict.kind === 'refused') throw new CallStopped(`guard:${verdict.by}`, verdict.message);
-  return readError(verdict.value) ?? error;
+  return (passed && readError(passed.value)) ?? error;
 }
 
 function readError(value: unknown): JsonRpcErrorObject | undefined {
@@ -139,11 +135,9 @@ function readError(value: unknown): JsonRpcErrorObject | undefined {
 
 // MCP 2025-11-25 "URL Elicitation Required Errors": an error that asks.
 
-const URL_REQUIRED = -32042;
-
 async function guardUrlQuestions(
   error: JsonRpcErrorObject,
-  { asked, message }: GuardEndDeps,
+  { asked, message }: GuardedEnd,
 ): Promise<JsonRpcErrorObject> {
   const { code, data } = error;
   if (asked === undefined || code !== URL_REQUIRED) return error;
@@ -153,10 +147,9 @@ async function guardUrlQuestions(
   for (const question of data.elicitations) {
     const value: JsonObject = isObject(question) ? question : {};
     const findProblem = (changed: unknown) => findAskedProblem('elicitation', changed);
-    const verdict = await asked.judge({ value, ...message, findProblem });
-    if (verdict.kind === 'refused') throw new CallStopped(`guard:${verdict.by}`, verdict.message);
-    passed.push(verdict.kind === 'changed' ? verdict.value : question);
-    isChanged ||= verdict.kind === 'changed';
+    const replaced = await passGuard(asked, { value, ...message, findProblem });
+    passed.push(replaced === undefined ? question : replaced.value);
+    isChanged ||= replaced !== undefined;
   }
   return isChanged ? { ...error, data: { ...data, elicitations: passed } } : error;
 }

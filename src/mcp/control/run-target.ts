@@ -4,18 +4,18 @@ import { isDeepStrictEqual } from 'node:util';
 import { fail } from '../../errors/gateway-error.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
 import { forgetSource, readExact, toNoted } from '../../platform/noted-json.ts';
-import type { Guard, GuardCaller, GuardPoint, Guards } from '../../policy/guards/guards.ts';
+import { quote } from '../../platform/text.ts';
+import type { Guard, GuardPoint, Guards } from '../../policy/guards/guards.ts';
 import type { AskWhom, Policies, Verdict } from '../../policy/policy.ts';
-import { TASKS } from '../../protocol/extensions.ts';
 import { isMadeAnew } from '../../protocol/json-rpc.ts';
 import type { ItemKind } from '../../protocol/list-kinds.ts';
 import type { CallRecord } from '../calls/call.ts';
 import type { CallContext, CallTask } from '../calls/context.ts';
+import { failWithoutTasks } from '../calls/methods.ts';
+import { toErrorResult } from '../calls/outcome.ts';
 import type { ServedCatalog, Target, TargetTask, WantedItem } from '../catalog/served-catalog.ts';
-import { CallStopped } from './call-stopped.ts';
 import { guardEnd, toToolError } from './guard-end.ts';
-import { QUESTION_POINTS } from './question-guards.ts';
-import { type Denial, nameDenial, refuse } from './refuse.ts';
+import { CallStopped, passGuard, QUESTION_POINTS, toGuardCaller } from './message-guards.ts';
 
 /** A call that the policies allow. */
 export interface AllowedCall {
@@ -25,7 +25,7 @@ export interface AllowedCall {
   readonly catalog: Pick<ServedCatalog, 'resolve'>;
   readonly args: JsonObject;
   readonly ask: AskWhom | undefined;
-  /** What was sent has a member twice: others may read another call in it. */
+  /** The message has a member twice: others may read another call in it. */
   readonly isAmbiguous: boolean;
   readonly context: CallContext;
   readonly record: CallRecord;
@@ -38,15 +38,16 @@ export interface AllowedCall {
  */
 export type AskFirst = (call: AllowedCall, whom: AskWhom) => Promise<void>;
 
-export interface RunTargetDeps {
+/** Policies, guards and approvals, as calls meet them. */
+export interface CallControl {
+  /** All policies as one. */
+  readonly judge: Policies['judge'];
   /** Those of the configuration as it is now; undefined where it has none. */
   getGuards(): Guards | undefined;
   readonly askFirst: AskFirst;
-  /** All policies as one. */
-  readonly judge: Policies['judge'];
 }
 
-export type RunTarget = (call: AllowedCall) => Promise<object>;
+type RunTarget = (call: AllowedCall) => Promise<object>;
 
 /** Those that look at a call of one target; each undefined where none does. */
 interface CallGuards {
@@ -56,7 +57,7 @@ interface CallGuards {
   readonly asked: Guard | undefined;
 }
 
-export function createRunTarget({ getGuards, askFirst, judge }: RunTargetDeps): RunTarget {
+export function createRunTarget({ judge, getGuards, askFirst }: CallControl): RunTarget {
   return function runTarget(call) {
     const { target, ask, args, context } = call;
     if (target.task !== undefined) checkTask(target.task, call);
@@ -71,7 +72,7 @@ export function createRunTarget({ getGuards, askFirst, judge }: RunTargetDeps): 
   /** In this order: guards, rules and schema again where a guard has changed something, who is asked, the target, guards. */
   async function runControlled(call: AllowedCall, guards: CallGuards): Promise<object> {
     const { target } = call;
-    const passed = guards.before === undefined ? call : await passGuard(call, guards.before);
+    const passed = guards.before === undefined ? call : await guardRequest(call, guards.before);
     const ready =
       passed.ask === undefined || target.isAbsent === true
         ? passed
@@ -85,7 +86,7 @@ export function createRunTarget({ getGuards, askFirst, judge }: RunTargetDeps): 
       const deps = { after, asked, target, message: toGuardMessage(call), context };
       return await guardEnd(ended, deps);
     } finally {
-      // What was sent before the answer comes before it.
+      // Messages that were sent before the answer come before it.
       await context.flush();
     }
   }
@@ -106,17 +107,16 @@ export function createRunTarget({ getGuards, askFirst, judge }: RunTargetDeps): 
     return judge(item, context, item.kind === 'resource' ? undefined : args);
   }
 
-  async function passGuard(call: AllowedCall, guard: Guard): Promise<AllowedCall> {
+  async function guardRequest(call: AllowedCall, guard: Guard): Promise<AllowedCall> {
     const { target, args, context } = call;
     const value = toRequest(call);
-    const verdict = await guard.judge({
+    const passed = await passGuard(guard, {
       value,
       ...toGuardMessage(call),
       findProblem: (given) => findRequestProblem(target, value, given),
     });
-    if (verdict.kind === 'passed') return call;
-    if (verdict.kind === 'refused') throw new CallStopped(`guard:${verdict.by}`, verdict.message);
-    const changed = isObject(verdict.value) ? verdict.value : value;
+    if (passed === undefined) return call;
+    const changed = isObject(passed.value) ? passed.value : value;
     const next = isObject(changed.arguments) ? toNoted(changed.arguments) : args;
     const judged = judgeAgain(call, next);
     if (judged.kind !== 'allowed') return refuseChanged(call, judged);
@@ -159,13 +159,10 @@ async function runAsTask(
 /** Nobody is asked about a call that cannot be made. */
 function checkTask({ isRequired }: TargetTask, { context, record, target }: AllowedCall): void {
   if (!isRequired || record.era === 'session' || context.task !== undefined) return;
-  fail('missing_client_capability', {
-    details: `Calls of ${target.item.name} are tasks: this needs a client that declares the extension ${TASKS}.`,
-    data: { requiredCapabilities: { extensions: { [TASKS]: {} } } },
-  });
+  failWithoutTasks(`Calls of ${target.item.name} are tasks: this needs a client`);
 }
 
-/** Of policies that say something else of a call than when it came. */
+/** For policies that say something else of a call than when it came. */
 function refuseChanged({ record, target, context }: AllowedCall, verdict: Denial): Promise<never> {
   record.deniedBy = nameDenial(verdict);
   return refuse(verdict, target, context);
@@ -184,7 +181,7 @@ function withoutCallIds(call: AllowedCall): AllowedCall {
   return { ...call, context: context.withMeta(lasting) };
 }
 
-/** What its server says of it is a part of what people agree to. */
+/** The server's description of it is a part of what people agree to. */
 const isSameTool = (one: Target, other: Target): boolean =>
   one.item.server === other.item.server &&
   one.own?.ownName === other.own?.ownName &&
@@ -232,16 +229,11 @@ function toRequest({ target: { item }, args, context }: AllowedCall): JsonObject
 }
 
 const toGuardMessage = ({ context, record }: AllowedCall) => ({
-  caller: toGuardCaller(context, record),
+  caller: toGuardCaller(record),
   signal: context.relay.signal,
 });
 
-export const toGuardCaller = (
-  { user, clientId, view, trace }: Pick<CallContext, 'user' | 'clientId' | 'view' | 'trace'>,
-  { id }: Pick<CallRecord, 'id'>,
-): GuardCaller => ({ user, clientId, view, requestId: id, trace });
-
-/** What is called is for the policies to say: a guard may change what it is called with. */
+/** The choice of what is called is the policies': a guard may change what it is called with. */
 function findRequestProblem(
   target: Target,
   { name, uri, _meta: meta }: JsonObject,
@@ -265,5 +257,34 @@ function stop({ target, record }: AllowedCall, thrown: unknown): object {
   if (target.item.kind !== 'tool') {
     fail('upstream_error', { jsonRpc: { code: -32603, message }, facts: { deniedBy: by } });
   }
-  return { content: [{ type: 'text', text: message }], isError: true };
+  return toErrorResult(message);
+}
+
+// Refusals for callers that may not use something.
+
+/** Characters of a number that an error shows. */
+const MAX_NUMBER = 40;
+
+type Denial = Exclude<Verdict, { kind: 'allowed' }>;
+
+export const nameDenial = (verdict: Denial): string =>
+  verdict.kind === 'denied' ? verdict.by : 'insufficient_scope';
+
+/** Anything that may not be used is unknown to its caller; RFC 6750 §3.1 for scopes. */
+export async function refuse(
+  verdict: Denial,
+  target: Target,
+  context: CallContext,
+): Promise<never> {
+  const facts = { deniedBy: nameDenial(verdict), server: target.item.server };
+  if (verdict.kind === 'scopes_missing') {
+    fail('insufficient_scope', { data: { scopes: verdict.scopes }, facts });
+  }
+  if (verdict.rounded !== undefined) {
+    fail(target.item.kind === 'tool' ? 'invalid_tool_input' : 'invalid_params', {
+      details: `A rule looks at the number ${quote(verdict.rounded, MAX_NUMBER)}, which cannot be compared exactly here. Send one of at most 15 digits.`,
+      facts,
+    });
+  }
+  return target.failAsUnknown(context, facts);
 }

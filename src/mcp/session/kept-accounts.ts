@@ -1,74 +1,19 @@
 // §15.1: who holds how much of what is kept of streams: each session, each user, and all.
 
-import type { EventQueue } from '../streaming/event-queue.ts';
-import { type StreamId, tagSession } from './event-ids.ts';
-import { type Droppable, OldestFirst } from './oldest-first.ts';
-import type { LoggedEvent, StreamName } from './stored-streams.ts';
+import {
+  type Account,
+  type KeptStream,
+  OldestFirst,
+  type SessionAccount,
+  type UserAccount,
+} from './kept-stream.ts';
+import { type LoggedEvent, tagSession } from './resumable-events.ts';
 
-/** What is known of a stream while it is kept. */
-export interface KeptStream extends StreamName, StreamId, Droppable {
-  readonly session: SessionAccount;
-  readonly protocolVersion: string;
-  /** Milliseconds of the monotonic clock, as all times here. */
-  readonly startedAt: number;
-  readonly events: LoggedEvent[];
-  firstPosition: number;
-  lostPosition: number;
-  endedAt: number | undefined;
-  /** Since when nobody reads; undefined while somebody does. */
-  brokenAt: number | undefined;
-  /** Of the connection on which it is sent. */
-  queue: EventQueue | undefined;
-  /** What goes before the next event: what the connection begins with, as one piece with it. */
-  unsent: string;
-  /** The replica at which it is read in place of here. */
-  readBy: string | undefined;
-  /** Bytes in the store. */
-  storedBytes: number;
-  /** Whether there is anything that was not written yet. */
-  isUnsaved: boolean;
-  saving: Promise<SaveResult> | undefined;
-  abandon: (() => void) | undefined;
-}
-
-export type SaveResult = 'saved' | 'no_room' | 'failed';
-
-/** A session, a user, or all: who holds how much. */
-interface Account {
-  bytes: number;
-  /** Those that have ended. */
-  readonly finished: OldestFirst<KeptStream>;
-}
-
-export interface UserAccount extends Account {
-  /** As `nameOwner` has it. Without authentication a session is a user of its own, without a name. */
-  readonly name: string | undefined;
-  /** How many sessions are kept of it. */
-  sessions: number;
-  /** Of what is kept as bytes (short-streams.ts). */
-  shortBytes: number;
-}
-
-export interface SessionAccount extends Account {
-  readonly sessionId: string;
-  readonly tag: string;
-  readonly protocolVersion: string;
-  readonly user: UserAccount;
-  events: number;
-  /** Not a Map: one that is filled and emptied again and again leaves old tables behind, which keep what was in them. */
-  streams: KeptStream[];
-  /** How many are kept as bytes, and the number of the newest (short-streams.ts). */
-  shortStreams: number;
-  newestShort: number;
-  /** It has ended: nobody may come back. */
-  isOver: boolean;
-}
-
-/** Of one session (§15.1). */
+/** For one session (§15.1). */
 export const SESSION_EVENTS = 1000;
 export const SESSION_BYTES = 1_048_576;
 /**
- * Of one user, and of all: what ended first goes first. A stream takes some of it by itself. Short ones that have ended are
+ * For one user, and for all: what ended first goes first. A stream takes some of it by itself. Short ones that have ended are
  * not among these: those have bytes of their own.
  */
 const USER_BYTES = 4 * SESSION_BYTES;
@@ -76,7 +21,7 @@ const ALL_BYTES = 8 * SESSION_BYTES;
 const STREAM_BYTES = 3072;
 
 /**
- * What a stream takes by itself, beside its events. The one of a session counts from its end on: until then it is one of
+ * Counts what a stream takes by itself, beside its events. The one of a session counts from its end on: until then it is one of
  * the streams that are open (notification-streams.ts), whose number is bounded, and thousands of those must not leave
  * nothing for what others have sent.
  */
@@ -152,7 +97,7 @@ export function createKeptAccounts() {
   function forget(stream: KeptStream): void {
     const { session } = stream;
     drop(stream);
-    // Who is about to read it may still hold it, and what is about to be written of it says that it is lost.
+    // A reader may still hold it, and what is about to be written of it says that it is lost.
     stream.firstPosition += stream.events.length;
     stream.lostPosition = stream.firstPosition - 1;
     stream.events.length = 0;
@@ -221,7 +166,7 @@ export function createKeptAccounts() {
       stream.events.push(event);
       stream.isUnsaved = true;
       countBytes(stream, event.text.length, 1);
-      // Who has ended goes first; then what this stream sent first.
+      // Streams that have ended go first; then what this stream sent first.
       holdBounds(stream, (account) => forgetOldest(account) || forgetFirstEvent(stream));
     },
     /** One that has ended: it is kept for as long as there is room. */
@@ -269,7 +214,7 @@ function addToSession(stream: KeptStream): void {
   else session.streams.push(stream);
 }
 
-/** What is removed is nearly always what came last. */
+/** The stream that is removed is nearly always the one that came last. */
 function removeLast(streams: KeptStream[], stream: KeptStream): void {
   const last = streams.pop();
   if (last !== undefined && last !== stream) streams[streams.lastIndexOf(stream)] = last;

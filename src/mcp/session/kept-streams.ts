@@ -5,17 +5,16 @@ import { randomUUID } from 'node:crypto';
 import type { ReplyStream } from '../../endpoint/message.ts';
 import type { GatewayError } from '../../errors/gateway-error.ts';
 import type { RequestId } from '../../protocol/json-rpc.ts';
+import type { Runtime } from '../../runtime/runtime.ts';
 import { renderResponse } from '../calls/outcome.ts';
-import { createEventQueue, type EventQueue } from '../streaming/event-queue.ts';
 import {
-  createKeptAccounts,
-  type KeptStream,
-  SESSION_BYTES,
-  SESSION_EVENTS,
-  type SessionAccount,
-} from './kept-accounts.ts';
-import { type KeptChannel, StreamChannel, type StreamWriting } from './kept-channel.ts';
-import { createKeptSaving, type KeptSavingDeps, toLog } from './kept-saving.ts';
+  createEventQueue,
+  type EventChannel,
+  type EventQueue,
+} from '../streaming/response-stream.ts';
+import { createKeptAccounts } from './kept-accounts.ts';
+import { KeptStream } from './kept-stream.ts';
+import type { McpReplicas } from './replica-message.ts';
 import {
   isPrimed,
   readIdOf,
@@ -25,14 +24,14 @@ import {
   toReplay,
 } from './resumable-events.ts';
 import { createShortStreams, type ShortStream } from './short-streams.ts';
-import { KEPT_MS, type LoggedEvent } from './stored-streams.ts';
+import { createKeptSaving, KEPT_MS, type StoredStreams } from './stored-streams.ts';
 
-export interface StreamOptions {
+export interface NewKeptStream {
   readonly sessionId: string;
   /** As `nameOwner` has it; undefined without authentication. */
   readonly user: string | undefined;
   readonly protocolVersion: string;
-  /** Of the call that it answers. */
+  /** The id of the call that it answers. */
   readonly requestId: RequestId | undefined;
   /** It is the stream of the session, which answers nothing. */
   readonly isOfSession: boolean;
@@ -42,7 +41,7 @@ export interface StreamOptions {
 
 export interface KeptStreams {
   /** A stream that is sent for the first time. */
-  start(options: StreamOptions): KeptChannel;
+  start(options: NewKeptStream): EventChannel;
   /** A stream of the session that is kept here. */
   find(sessionId: string, name: string): KeptStream | undefined;
   /** Sends what came after the position, and what comes, on a connection of its own: the one before is over. */
@@ -59,22 +58,25 @@ export interface KeptStreams {
 
 /** Milliseconds. What has ended sooner is written to the store when it ends only if its connection is broken by then. */
 const LONG_MS = 1000;
-/** What ended so long before the process stops is written then: its client may be on the way. */
+/** Streams that ended within this time before the process stops are written then: its client may be on the way. */
 const RECENT_MS = 10_000;
 const SWEEP_MS = 10_000;
 /** For how long what a session would hear is heard after its connection broke: many clients only leave. */
 const LISTEN_MS = 30_000;
 
-export function createKeptStreams(deps: KeptSavingDeps): KeptStreams {
-  const { replicas, clock } = deps;
+export function createKeptStreams(
+  runtime: Runtime,
+  stored: StoredStreams,
+  replicas: McpReplicas,
+): KeptStreams {
+  const { clock } = runtime;
   const accounts = createKeptAccounts();
-  const shortStreams = createShortStreams({
-    maxEvents: SESSION_EVENTS,
-    maxBytes: SESSION_BYTES,
-    onEmpty: accounts.release,
-  });
-  const { save, saveForReader, scheduleNews, tellGone, releaseReader, finish } =
-    createKeptSaving(deps);
+  const shortStreams = createShortStreams(accounts.release);
+  const { save, saveForReader, scheduleNews, tellGone, releaseReader, finish } = createKeptSaving(
+    runtime,
+    stored,
+    replicas,
+  );
   const broken = new Set<KeptStream>();
   /** Calls under way. */
   let running = 0;
@@ -100,38 +102,6 @@ export function createKeptStreams(deps: KeptSavingDeps): KeptStreams {
     return stream;
   }
 
-  function createStream(
-    session: SessionAccount,
-    { name, requestId, isOfSession, startedAt, events, abandon }: NewStream,
-  ): KeptStream {
-    const { sessionId, tag: sessionTag, protocolVersion } = session;
-    return {
-      session,
-      sessionId,
-      name,
-      user: session.user.name,
-      requestId,
-      isOfSession,
-      protocolVersion,
-      replica: replicas.ownName,
-      sessionTag,
-      startedAt,
-      events,
-      firstPosition: 1,
-      lostPosition: 0,
-      endedAt: undefined,
-      brokenAt: undefined,
-      queue: undefined,
-      unsent: '',
-      isForgotten: false,
-      readBy: undefined,
-      storedBytes: 0,
-      isUnsaved: true,
-      saving: undefined,
-      abandon,
-    };
-  }
-
   // Streams that were short, and sent whole.
 
   /** False where it is kept as others are. */
@@ -152,8 +122,9 @@ export function createKeptStreams(deps: KeptSavingDeps): KeptStreams {
   /** Somebody comes back to it. */
   function openAgain({ session, name, text, endedAt }: ShortStream): KeptStream {
     const texts = splitEvents(text);
-    const stream = createStream(session, {
+    const stream = new KeptStream(session, {
       name,
+      replica: replicas.ownName,
       requestId: readIdOf(text)?.requestId,
       isOfSession: false,
       startedAt: endedAt,
@@ -164,7 +135,7 @@ export function createKeptStreams(deps: KeptSavingDeps): KeptStreams {
     return stream;
   }
 
-  // What the stream sends.
+  // Sending.
 
   function send(stream: KeptStream, json: string, isNotification: boolean): void {
     // A client that reads far slower than notifications come does without some of them.
@@ -251,7 +222,7 @@ export function createKeptStreams(deps: KeptSavingDeps): KeptStreams {
     saveForReader(stream);
   }
 
-  // What nobody came back for.
+  // Streams that nobody came back for.
 
   function scheduleSweep(): void {
     if (isSweeping) return;
@@ -278,28 +249,57 @@ export function createKeptStreams(deps: KeptSavingDeps): KeptStreams {
     }
   }
 
-  const writing: StreamWriting = {
-    begin: (stream) => push(stream, ''),
-    send,
-    end,
-    disconnect(stream) {
+  /** A class: thousands of them stand for minutes, and closures would take ten times the memory. */
+  class StreamChannel implements EventChannel {
+    readonly items: ReplyStream;
+    private readonly stream: KeptStream;
+
+    constructor(stream: KeptStream, items: ReplyStream) {
+      this.stream = stream;
+      this.items = items;
+    }
+
+    begin(): void {
+      push(this.stream, '');
+    }
+
+    send(json: string, isNotification: boolean): void {
+      send(this.stream, json, isNotification);
+    }
+
+    end(json: string): void {
+      end(this.stream, json);
+    }
+
+    close(): void {
+      push(this.stream, '');
+      close(this.stream);
+    }
+
+    isFull(): boolean {
+      return this.stream.queue?.isFull() === true;
+    }
+
+    hasRoomToSpare(characters: number): boolean {
+      return this.stream.queue?.hasRoomToSpare(characters) !== false;
+    }
+
+    disconnect(): void {
+      const { stream } = this;
       if (stream.endedAt !== undefined || stream.queue === undefined) return;
       push(stream, '');
       stream.queue.end();
       stream.queue = undefined;
       noteBroken(stream);
-    },
-    close(stream) {
-      push(stream, '');
-      close(stream);
-    },
-  };
+    }
+  }
 
   return {
     find,
     start({ sessionId, user, protocolVersion, requestId, isOfSession, abandon }) {
-      const stream = createStream(accounts.openSession(sessionId, user, protocolVersion), {
+      const stream = new KeptStream(accounts.openSession(sessionId, user, protocolVersion), {
         name: randomUUID().slice(-12),
+        replica: replicas.ownName,
         requestId,
         isOfSession,
         startedAt: clock.monotonic(),
@@ -311,13 +311,13 @@ export function createKeptStreams(deps: KeptSavingDeps): KeptStreams {
       scheduleSweep();
       const queue = openQueue(stream);
       stream.unsent = toPrimer(stream, 0);
-      return new StreamChannel(stream, queue.items, writing);
+      return new StreamChannel(stream, queue.items);
     },
     attach(stream, position) {
       releaseReader(stream);
       const queue = openQueue(stream);
       stream.unsent = '';
-      queue.push(toPrimer(stream, position) + toReplay(stream, toLog(stream), position));
+      queue.push(toPrimer(stream, position) + toReplay(stream, stream.toLog(), position));
       if (stream.endedAt === undefined && stream.lostPosition <= position) return queue.items;
       queue.end();
       stream.queue = undefined;
@@ -355,12 +355,3 @@ export function createKeptStreams(deps: KeptSavingDeps): KeptStreams {
 /** True once an event id was sent, with which the client can come back. */
 const hasId = ({ isOfSession, protocolVersion, firstPosition, events }: KeptStream): boolean =>
   isOfSession || isPrimed(protocolVersion) || firstPosition + events.length > 1;
-
-interface NewStream {
-  readonly name: string;
-  readonly requestId: RequestId | undefined;
-  readonly isOfSession: boolean;
-  readonly startedAt: number;
-  readonly events: LoggedEvent[];
-  readonly abandon: (() => void) | undefined;
-}

@@ -1,16 +1,17 @@
 // MCP "Elicitation", "Sampling", "Roots" up to 2025-11-25: requests to the client on the stream of
 // its own request; the answers come by POSTs, to any replica.
 
-import { fail, type JsonRpcErrorObject } from '../../errors/gateway-error.ts';
+import { fail, GatewayError, type JsonRpcErrorObject } from '../../errors/gateway-error.ts';
 import type { CancelSignal } from '../../platform/cancellation.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { writeExactJson } from '../../platform/exact-json.ts';
-import { generateQuestionId, isQuestionId } from '../../platform/ids.ts';
+import { generateQuestionId, hashSha256, isQuestionId } from '../../platform/ids.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
 import { readExact, toRawMembers } from '../../platform/noted-json.ts';
-import type { JsonRpcResponse } from '../../protocol/json-rpc.ts';
-import { buildQuestionKey } from '../../store/keys.ts';
-import type { KeyValue, SessionRecord } from '../../store/store.ts';
+import { isShortId, type JsonRpcResponse } from '../../protocol/json-rpc.ts';
+import type { Runtime } from '../../runtime/runtime.ts';
+import { buildElicitationKey, buildQuestionKey } from '../../store/keys.ts';
+import type { SessionRecord } from '../../store/store.ts';
 import type { Call } from '../calls/call.ts';
 import { readAnswers } from '../calls/client-answers.ts';
 import type { RawAnswer } from '../catalog/catalog.ts';
@@ -20,17 +21,12 @@ import {
   type ClientRequests,
   findMissingCapabilities,
 } from '../catalog/client-requests.ts';
-import { passAnswers, passQuestions, type QuestionGuards } from '../control/question-guards.ts';
-import { createElicitations, type Elicitations } from './elicitations.ts';
-import {
-  ANSWER_TIMEOUT_MS,
-  type ClientAnswer,
-  createPendingQuestions,
-} from './pending-questions.ts';
+import { URL_REQUIRED } from '../control/ask-to-open.ts';
+import { passAnswers, passQuestions, type QuestionGuards } from '../control/message-guards.ts';
 import type { McpReplicas } from './replica-message.ts';
 import { readStoredCapabilities } from './sessions.ts';
 
-export interface Questions extends Elicitations {
+export interface SessionQuestions extends Omit<ReturnType<typeof createElicitations>, 'noteAsked'> {
   /**
    * Asks the client on the stream of one call, and resolves to its answers by key. A client that
    * cannot answer is never asked.
@@ -59,16 +55,10 @@ export interface RawRequest {
   readonly params: JsonObject;
 }
 
-/** Of the note which replica waits; a little longer than an answer may take. */
+/** Long enough for a person to answer. */
+const ANSWER_TIMEOUT_MS = 300_000;
+/** Time to live of the note which replica waits; a little longer than an answer may take. */
 const NOTE_TTL_SECONDS = ANSWER_TIMEOUT_MS / 1000 + 10;
-
-export interface QuestionsDeps {
-  readonly replicas: McpReplicas;
-  readonly store: Pick<KeyValue, 'get' | 'set' | 'delete' | 'getAndDelete'>;
-  readonly clock: Clock;
-  /** `MCP_SESSION_KEY_PREFIX`. */
-  readonly sessionKeyPrefix: string;
-}
 
 /** @throws GatewayError `client_cannot_be_asked`. */
 function checkCanBeAsked(
@@ -90,14 +80,11 @@ function checkCanBeAsked(
   }
 }
 
-export function createQuestions({
-  replicas,
-  store,
-  clock,
-  sessionKeyPrefix,
-}: QuestionsDeps): Questions {
+export function createSessionQuestions(runtime: Runtime, replicas: McpReplicas): SessionQuestions {
+  const { config, store, clock } = runtime;
+  const { keyPrefix } = config.mcp.sessions;
   const pendingQuestions = createPendingQuestions(clock);
-  const { noteAsked, ...elicitations } = createElicitations({ store, sessionKeyPrefix });
+  const { noteAsked, ...elicitations } = createElicitations(runtime);
 
   replicas.listen((message) => {
     if (message.about !== 'answer') return;
@@ -117,11 +104,7 @@ export function createQuestions({
       return { name, request, id: generateQuestionId() };
     });
     const noteWaitingReplica = ({ id }: { readonly id: string }) =>
-      store.set(
-        buildQuestionKey(sessionKeyPrefix, sessionId, id),
-        replicas.ownName,
-        NOTE_TTL_SECONDS,
-      );
+      store.set(buildQuestionKey(keyPrefix, sessionId, id), replicas.ownName, NOTE_TTL_SECONDS);
     await Promise.all(named.map(noteWaitingReplica)).catch((cause: unknown) =>
       fail('internal_error', { cause }),
     );
@@ -173,7 +156,7 @@ export function createQuestions({
       const answer = { result, error };
       if (!isQuestionId(id) || pendingQuestions.receiveAnswer(sessionId, id, answer)) return;
       // Sent only to the replica that asked: what nobody asked for is sent to none.
-      const key = buildQuestionKey(sessionKeyPrefix, sessionId, id);
+      const key = buildQuestionKey(keyPrefix, sessionId, id);
       const replica = await store.get(key);
       if (replica === undefined || replica === replicas.ownName) return;
       await replicas.send({ about: 'answer', sessionId, id, ...toRawMembers(answer) }, replica);
@@ -205,3 +188,134 @@ const readData = (error: JsonRpcErrorObject) =>
 
 const isJsonRpcError = (value: unknown): value is JsonRpcErrorObject =>
   isObject(value) && Number.isInteger(value.code) && typeof value.message === 'string';
+
+// Questions that this replica waits on.
+
+/** As the client wrote it; `result` is undefined where it failed. */
+interface ClientAnswer {
+  readonly result?: unknown;
+  readonly error?: unknown;
+}
+
+interface Waiter {
+  receive(answer: ClientAnswer): void;
+  giveUp(details: string): void;
+}
+
+function createPendingQuestions(clock: Clock) {
+  const waiters = new Map<string, Waiter>();
+  const buildWaiterKey = (sessionId: string, id: string) => `${sessionId} ${id}`;
+
+  return {
+    /** Waits for an answer until the signal is aborted, or it takes too long. */
+    add(sessionId: string, id: string, signal: CancelSignal) {
+      const key = buildWaiterKey(sessionId, id);
+      const { promise, resolve, reject } = createDeferred();
+      /** Rejects the answer with `client_silent`. */
+      const giveUp = (details: string) => reject(new GatewayError('client_silent', { details }));
+      const giveUpOnAbort = () =>
+        giveUp('The client disconnected or cancelled before it answered.');
+      const cancelTimeout = clock.after(ANSWER_TIMEOUT_MS, () =>
+        giveUp(`The client did not answer within ${ANSWER_TIMEOUT_MS / 1000} s.`),
+      );
+      waiters.set(key, { giveUp, receive: resolve });
+      if (signal.aborted) giveUpOnAbort();
+      else signal.addEventListener('abort', giveUpOnAbort);
+      return {
+        answer: promise,
+        giveUp,
+        /** To be called when nobody waits for the answer any more. */
+        forget() {
+          cancelTimeout();
+          signal.removeEventListener('abort', giveUpOnAbort);
+          waiters.delete(key);
+        },
+      };
+    },
+
+    /** False when nobody waits here. */
+    receiveAnswer(sessionId: string, id: string, answer: ClientAnswer): boolean {
+      const waiter = waiters.get(buildWaiterKey(sessionId, id));
+      waiter?.receive(answer);
+      return waiter !== undefined;
+    },
+
+    giveUpAll(details: string) {
+      for (const { giveUp } of waiters.values()) giveUp(details);
+    },
+  };
+}
+
+function createDeferred() {
+  let resolve: (value: ClientAnswer) => void = () => {};
+  let reject: (reason: unknown) => void = () => {};
+  const promise = new Promise<ClientAnswer>((settle, refuse) => {
+    resolve = settle;
+    reject = refuse;
+  });
+  return { promise, resolve, reject };
+}
+
+// MCP 2025-11-25 "URL mode elicitation": questions that lead to a page, as sessions got them. Only those can be said to be done:
+// any other id is a server's word that no guard saw, or is another session's.
+
+/** Time for the user to open the page. */
+const TTL_SECONDS = 3600;
+/** For one call, and for one error; earlier ones beyond that are forgotten. */
+const MAX_REMEMBERED = 100;
+const MAX_OF_ERROR = 16;
+
+function createElicitations({ config, store }: Pick<Runtime, 'config' | 'store'>) {
+  const { keyPrefix } = config.mcp.sessions;
+  const ofCalls = new WeakMap<Call, Set<string>>();
+
+  const buildKey = (sessionId: string, elicitationId: string): string =>
+    buildElicitationKey(keyPrefix, sessionId, hashSha256(elicitationId));
+
+  /** Not waited for, and not missed where the store does not answer: its client then goes on without being told. */
+  function note(sessionId: string, elicitationId: string): void {
+    store.set(buildKey(sessionId, elicitationId), 'asked', TTL_SECONDS).catch(() => {});
+  }
+
+  return {
+    /** The client of the call has been sent this question. */
+    noteAsked(call: Call, sessionId: string, params: object): void {
+      const elicitationId = readId(params);
+      if (elicitationId === undefined) return;
+      const asked = ofCalls.get(call) ?? new Set();
+      ofCalls.set(call, asked.add(elicitationId));
+      const [first] = asked;
+      if (asked.size > MAX_REMEMBERED && first !== undefined) asked.delete(first);
+      note(sessionId, elicitationId);
+    },
+    /** Tells the client of a call that it is done; false where the call did not ask it, or it was told before. */
+    completeElicitation(call: Call, sessionId: string, elicitationId: string): boolean {
+      if (ofCalls.get(call)?.delete(elicitationId) !== true) return false;
+      call.stream.send({ method: 'notifications/elicitation/complete', params: { elicitationId } });
+      store.delete(buildKey(sessionId, elicitationId)).catch(() => {});
+      return true;
+    },
+    /** An error says that the user of the session has to open pages first. */
+    noteRequired(sessionId: string, { failure: { jsonRpc } }: GatewayError): void {
+      const { elicitations } = isObject(jsonRpc?.data) ? jsonRpc.data : NOTHING;
+      if (jsonRpc?.code !== URL_REQUIRED || !Array.isArray(elicitations)) return;
+      for (const params of elicitations.slice(0, MAX_OF_ERROR)) {
+        const elicitationId = readId(params);
+        if (elicitationId !== undefined) note(sessionId, elicitationId);
+      }
+    },
+    /** True once, where the session got it, at any replica, and was not told yet that it is done. */
+    takeElicitation: async (sessionId: string, elicitationId: string): Promise<boolean> =>
+      isShortId(elicitationId) &&
+      (await store.getAndDelete(buildKey(sessionId, elicitationId))) !== undefined,
+  };
+}
+
+const NOTHING = { elicitations: undefined };
+
+function readId(params: unknown): string | undefined {
+  const { elicitationId } = isObject(params) ? params : NO_ID;
+  return typeof elicitationId === 'string' && isShortId(elicitationId) ? elicitationId : undefined;
+}
+
+const NO_ID = { elicitationId: undefined };

@@ -1,4 +1,4 @@
-// What the replicas of this feature say to each other (store/replicas).
+// Messages between the replicas of this feature (store/replicas).
 import { isObject } from '../../platform/json.ts';
 import type { Replicas } from '../../store/replicas/replicas.ts';
 

@@ -3,22 +3,29 @@
 
 import type { ReplyStream } from '../../endpoint/message.ts';
 import { fail } from '../../errors/gateway-error.ts';
-import type { Clock } from '../../platform/clock.ts';
-import type { Log } from '../../platform/log.ts';
+import type { Runtime } from '../../runtime/runtime.ts';
 import { nameOwner, readOwner } from '../../store/owner.ts';
 import type { SessionRecord } from '../../store/store.ts';
 import type { StreamResponse } from '../calls/outcome.ts';
-import { createEventQueue, type EventQueue } from '../streaming/event-queue.ts';
-import { type EventId, readEventId, tagSession } from './event-ids.ts';
-import { toLog } from './kept-saving.ts';
+import { createEventQueue, type EventQueue } from '../streaming/response-stream.ts';
 import type { KeptStreams } from './kept-streams.ts';
 import type { McpReplicas } from './replica-message.ts';
-import { readJson, toLoss, toPrimer, toReplay, type WrittenStream } from './resumable-events.ts';
-import type { StoredStreams, StreamLog } from './stored-streams.ts';
+import {
+  type EventId,
+  readEventId,
+  readJson,
+  type StreamLog,
+  tagSession,
+  toLoss,
+  toPrimer,
+  toReplay,
+  type WrittenStream,
+} from './resumable-events.ts';
+import type { StoredStreams } from './stored-streams.ts';
 
 export interface Resumptions {
   /**
-   * What the stream of that event has sent since, and sends; undefined where nothing is left to be sent. The stream of a
+   * Returns what the stream of that event has sent since, and sends; undefined where nothing is left to be sent. The stream of a
    * session goes on as a new one, which begins with what the earlier one has sent since.
    *
    * @throws GatewayError `unknown_event_id`, `too_many_streams`.
@@ -37,18 +44,8 @@ export interface EarlierStream {
 export interface Missed {
   /** JSON-RPC messages. */
   readonly messages: readonly string[];
-  /** Whether there were more, which nobody has any more. */
+  /** True if there were more, which nobody has any more. */
   readonly isIncomplete: boolean;
-}
-
-export interface ResumptionsDeps {
-  readonly kept: KeptStreams;
-  readonly stored: Pick<StoredStreams, 'read'>;
-  readonly replicas: McpReplicas;
-  /** Whether there may be other replicas. */
-  readonly isShared: boolean;
-  readonly clock: Clock;
-  readonly log: Log;
 }
 
 /** A stream that began elsewhere, while it is read here. */
@@ -63,7 +60,7 @@ interface Reader {
   /** The replica where it began has said that it has it no more. */
   isGone: boolean;
   isOver: boolean;
-  /** Whether anything was heard since the store was read. */
+  /** True if anything was heard since the store was read. */
   hasNews: boolean;
   /** Ends the wait for news. */
   wake: () => void;
@@ -81,8 +78,13 @@ const MAX_PER_SESSION = 50;
 const MAX_PER_USER = 200;
 const MAX_READERS = 2000;
 
-export function createResumptions(deps: ResumptionsDeps): Resumptions {
-  const { kept, stored, replicas, isShared, clock, log } = deps;
+export function createResumptions(
+  { store, clock, log }: Runtime,
+  kept: KeptStreams,
+  stored: StoredStreams,
+  replicas: McpReplicas,
+): Resumptions {
+  const { isShared } = store;
   const readers = new Map<string, Reader>();
 
   const toKey = (sessionId: string, stream: string) => `${sessionId} ${stream}`;
@@ -105,7 +107,7 @@ export function createResumptions(deps: ResumptionsDeps): Resumptions {
     tellNews(reader);
   }
 
-  /** Who reads already goes on in place of that one. */
+  /** A reader that reads it already gives way to the new one. */
   function hasRoom(session: SessionRecord, { name }: EventId): boolean {
     const { sessionId } = session;
     if (readers.has(toKey(sessionId, name))) return true;
@@ -120,7 +122,7 @@ export function createResumptions(deps: ResumptionsDeps): Resumptions {
     return ofSession < MAX_PER_SESSION && ofUser < MAX_PER_USER;
   }
 
-  /** Where there is room. */
+  /** To be called where there is room. */
   function openReader(session: SessionRecord, id: EventId, position: number): Reader {
     const { sessionId, protocolVersion } = session;
     const key = toKey(sessionId, id.name);
@@ -158,8 +160,8 @@ export function createResumptions(deps: ResumptionsDeps): Resumptions {
     position: number,
   ): Promise<Missed> {
     const own = kept.find(session.sessionId, id.name);
-    if (own !== undefined) return toMissed(toLog(own), position);
-    // Where no more may be read here, it is as if nobody had it.
+    if (own !== undefined) return toMissed(own.toLog(), position);
+    // Without room for another reader here, it is as if nobody had it.
     const reader = hasRoom(session, id) ? openReader(session, id, position) : undefined;
     return toMissed(reader && (await readEnded(reader)), position);
   }

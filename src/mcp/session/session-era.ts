@@ -26,50 +26,32 @@ import {
   toAnswer,
   toErrorAnswer,
 } from '../calls/outcome.ts';
-import type { FindClientId, RunCall } from '../calls/run-call.ts';
-import type { CountCall } from '../calls/running-calls.ts';
-import type { RawAnswer, ServiceInfo, SessionRelay } from '../catalog/catalog.ts';
+import type { RawAnswer, SessionRelay } from '../catalog/catalog.ts';
 import type { Answers, ClientCapabilities, ClientRequests } from '../catalog/client-requests.ts';
 import { adaptContent, NEWEST_KINDS } from '../catalog/content.ts';
 import type { IdentifiedCaller } from '../catalog/served-catalog.ts';
-import type { QuestionGuards } from '../control/question-guards.ts';
+import type { QuestionGuards } from '../control/message-guards.ts';
 import type { EventChannel, KeepStream } from '../streaming/response-stream.ts';
-import { type Cancellations, createCancellations } from './cancellations.ts';
-import type { KeptStreams } from './kept-streams.ts';
-import type { Questions, RawRequest } from './questions.ts';
-import type { McpReplicas } from './replica-message.ts';
+import type { RawRequest } from './questions.ts';
 import { isPrimed, isResumable } from './resumable-events.ts';
 import {
+  type Cancellations,
+  createCancellations,
   createInitialize,
   createSessionMethods,
   runSessionMethod,
-  type SessionMethods,
 } from './session-methods.ts';
-import type { FindStreamOwner, SessionStreams } from './session-streams.ts';
-import { readLogLevel, readStoredCapabilities, type Sessions } from './sessions.ts';
+import type { SessionServices } from './session-services.ts';
+import { readLogLevel, readStoredCapabilities } from './sessions.ts';
 
-export interface SessionEraDeps {
-  readonly runCall: RunCall;
-  readonly findClientId: FindClientId;
-  readonly countCall: CountCall;
-  readonly sessions: Sessions;
-  readonly replicas: McpReplicas;
-  readonly questions: Questions;
-  readonly keptStreams: Pick<KeptStreams, 'start' | 'endSession'>;
-  /** Undefined without `MCP_STREAMS`. */
-  readonly sessionStreams: SessionStreams | undefined;
-  /** Closes what catalogues opened for a session, at whatever path it was. */
-  closeSession(caller: IdentifiedCaller): void;
-  readonly findStreamOwner: FindStreamOwner;
-  readonly service: ServiceInfo;
-}
-
-export function createSessionEra(deps: SessionEraDeps): EraHandler {
-  const { sessions, questions } = deps;
-  const sessionMethods = createSessionMethods(deps);
-  const cancellations = createCancellations(deps.replicas);
-  const initialize = createInitialize(deps);
-  const respondToRequest = createRespondToRequest({ ...deps, sessionMethods, cancellations });
+export function createSessionEraHandler(
+  services: SessionServices,
+  closeSession: (caller: IdentifiedCaller) => void,
+): EraHandler {
+  const { sessions, questions } = services;
+  const cancellations = createCancellations(services.replicas);
+  const initialize = createInitialize(services, closeSession);
+  const respondToRequest = createRespondToRequest(services, cancellations);
 
   return {
     // A message of an unknown protocol version is of no era, and does not slide its session.
@@ -138,14 +120,10 @@ function failSession(message: JsonRpcMessage): never {
   });
 }
 
-interface RequestDeps extends SessionEraDeps {
-  readonly sessionMethods: SessionMethods;
-  readonly cancellations: Cancellations;
-}
-
 /** Answers a request in a session: of a method that only sessions have, or that both eras have. */
-function createRespondToRequest(deps: RequestDeps) {
-  const { sessionMethods, runCall, cancellations } = deps;
+function createRespondToRequest(services: SessionServices, cancellations: Cancellations) {
+  const sessionMethods = createSessionMethods(services);
+  const { run } = services.calls;
 
   return function respondToRequest(
     call: Call,
@@ -172,9 +150,9 @@ function createRespondToRequest(deps: RequestDeps) {
   ): Promise<McpResponse> {
     const { stream } = call;
     const { protocolVersion } = session;
-    const client = new SessionClient(call, session, deps);
+    const client = new SessionClient(call, session, services);
     if (stream.mayBegin) stream.keep(client);
-    const working = runCall(call, client, params);
+    const working = run(call, client, params);
     const running = cancellations.add(call, session.sessionId, id);
     // One reaction for all that is left to do: each further promise would cost every call as much again.
     working.then(
@@ -182,7 +160,7 @@ function createRespondToRequest(deps: RequestDeps) {
         running.remove();
         const answer = answerInVersion(protocolVersion, outcome);
         if ('result' in answer) tellOfMissedLists(call, session);
-        else deps.questions.noteRequired(session.sessionId, answer.error);
+        else services.questions.noteRequired(session.sessionId, answer.error);
         stream.end(answer);
       },
       (thrown: unknown) => {
@@ -207,18 +185,14 @@ class SessionClient implements CallClient, KeepStream {
   readonly logLevel: LogSeverity | undefined;
   private readonly call: Call;
   private readonly session: SessionRecord;
-  private readonly deps: Pick<SessionEraDeps, 'questions' | 'keptStreams'>;
+  private readonly services: SessionServices;
 
-  constructor(
-    call: Call,
-    session: SessionRecord,
-    deps: Pick<SessionEraDeps, 'questions' | 'keptStreams'>,
-  ) {
+  constructor(call: Call, session: SessionRecord, services: SessionServices) {
     const { offers } = call.catalog;
     this.logLevel = offers.logging ? readLogLevel(session.logLevel) : undefined;
     this.call = call;
     this.session = session;
-    this.deps = deps;
+    this.services = services;
   }
 
   capabilities(): ClientCapabilities {
@@ -229,11 +203,11 @@ class SessionClient implements CallClient, KeepStream {
     requests: Requests,
     guards: QuestionGuards | undefined,
   ): Promise<Answers<Requests>> {
-    return this.deps.questions.ask(this.call, this.session, requests, guards);
+    return this.services.questions.ask(this.call, this.session, requests, guards);
   }
 
   askRaw(request: RawRequest, cancelled: CancelSignal | undefined): Promise<RawAnswer> {
-    return this.deps.questions.askRaw(this.call, this.session, request, cancelled);
+    return this.services.questions.askRaw(this.call, this.session, request, cancelled);
   }
 
   createRelay(relayed: RelayedThrough): SessionRelay {
@@ -241,8 +215,8 @@ class SessionClient implements CallClient, KeepStream {
   }
 
   completeElicitation(elicitationId: string): boolean {
-    const { call, session, deps } = this;
-    return deps.questions.completeElicitation(call, session.sessionId, elicitationId);
+    const { call, session, services } = this;
+    return services.questions.completeElicitation(call, session.sessionId, elicitationId);
   }
 
   /** Sessions are asked while a call goes on: none of their calls ends with a question. */
@@ -257,7 +231,7 @@ class SessionClient implements CallClient, KeepStream {
   start(): EventChannel {
     const { call, session } = this;
     const { sessionId, protocolVersion } = session;
-    return this.deps.keptStreams.start({
+    return this.services.keptStreams.start({
       sessionId,
       user: call.user && nameOwner(call.user),
       protocolVersion,

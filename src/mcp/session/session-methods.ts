@@ -1,49 +1,37 @@
-// Methods that only sessions have. Where one is not available (protocol/methods.ts), it is not asked for.
-import { fail } from '../../errors/gateway-error.ts';
+// Methods that only sessions have, and cancellation. Where a method is not available (protocol/methods.ts), it is not asked for.
+
+import { fail, GatewayError } from '../../errors/gateway-error.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
-import { readParams } from '../../protocol/json-rpc.ts';
+import { type Link, LinkedList } from '../../platform/linked-list.ts';
+import { isShortId, type RequestId, readParams } from '../../protocol/json-rpc.ts';
 import { isLogSeverity, LOG_SEVERITIES } from '../../protocol/methods.ts';
 import { negotiateVersion } from '../../protocol/revisions.ts';
 import type { SessionRecord } from '../../store/store.ts';
 import type { Call } from '../calls/call.ts';
 import { listCapabilities, readString } from '../calls/methods.ts';
 import { type McpResponse, toErrorAnswer, toResultResponse } from '../calls/outcome.ts';
-import type { FindClientId } from '../calls/run-call.ts';
-import type { CountCall } from '../calls/running-calls.ts';
-import type { Arguments, ServiceInfo } from '../catalog/catalog.ts';
+import type { Arguments } from '../catalog/catalog.ts';
 import { readCapabilities } from '../catalog/client-requests.ts';
 import { type IdentifiedCaller, nameOwnPath } from '../catalog/served-catalog.ts';
-import type { FindStreamOwner, SessionStreams } from './session-streams.ts';
-import type { Sessions } from './sessions.ts';
+import type { McpReplicas } from './replica-message.ts';
+import type { SessionServices } from './session-services.ts';
 
-interface SessionMethodsDeps {
-  readonly sessions: Sessions;
-  /** Undefined without `MCP_STREAMS`. */
-  readonly sessionStreams: SessionStreams | undefined;
-  readonly findStreamOwner: FindStreamOwner;
-  readonly countCall: CountCall;
-}
+type SessionMethod = (params: Arguments, session: SessionRecord, call: Call) => Promise<void>;
 
-export type SessionMethod = (
-  params: Arguments,
-  session: SessionRecord,
-  call: Call,
-) => Promise<void>;
-
-/** By the method's name; all of them answer `{}`. */
-export type SessionMethods = Readonly<Record<string, SessionMethod>>;
+/** Keyed by the method's name; all of them answer `{}`. */
+type SessionMethods = Readonly<Record<string, SessionMethod>>;
 
 export function createSessionMethods({
+  calls,
   sessions,
   sessionStreams,
   findStreamOwner,
-  countCall,
-}: SessionMethodsDeps): SessionMethods {
+}: SessionServices): SessionMethods {
   /** A server is asked, and may take its time. */
   const count =
     (method: SessionMethod): SessionMethod =>
     async (params, session, call) => {
-      const stopCounting = countCall(call);
+      const stopCounting = calls.count(call);
       try {
         await method(params, session, call);
       } finally {
@@ -74,27 +62,20 @@ export function createSessionMethods({
 
 // §4.4: initialize, which makes a session.
 
-interface InitializeDeps {
-  readonly sessions: Sessions;
-  /** Undefined without `MCP_STREAMS`. */
-  readonly sessionStreams: SessionStreams | undefined;
-  /** Closes what catalogues opened for a session, at whatever path it was. */
-  closeSession(caller: IdentifiedCaller): void;
-  readonly findClientId: FindClientId;
-  readonly service: ServiceInfo;
-}
-
 /** @throws GatewayError `invalid_params` naming the member. */
 type Initialize = (call: Call, params: unknown) => Promise<McpResponse>;
 
-export const createInitialize = ({
-  sessions,
-  sessionStreams,
-  closeSession,
-  findClientId,
-  service: { name, version },
-}: InitializeDeps): Initialize =>
-  async function initialize(call, params) {
+/** Closes what catalogues opened for a session, at whatever path it was. */
+type CloseSession = (caller: IdentifiedCaller) => void;
+
+export function createInitialize(
+  { calls, sessions, sessionStreams }: SessionServices,
+  closeSession: CloseSession,
+): Initialize {
+  const { findClientId, service } = calls;
+  const { name, version } = service;
+
+  return async function initialize(call, params) {
     const { user, catalog } = call;
     const { client, ...session } = readInitialize(params);
     const clientId = await findClientId({ user });
@@ -118,6 +99,7 @@ export const createInitialize = ({
       ...(description.instructions !== undefined && { instructions: description.instructions }),
     });
   };
+}
 
 /** The session that the params ask for. */
 function readInitialize(params: unknown) {
@@ -156,4 +138,59 @@ export function runSessionMethod(
     (thrown: unknown) => stream.end(toErrorAnswer(thrown)),
   );
   return stream.respond();
+}
+
+// MCP "Cancellation": calls that run, by session and request id, so that they can be cancelled from
+// any replica.
+
+export type Cancellations = ReturnType<typeof createCancellations>;
+
+interface RunningCall {
+  readonly sessionId: string;
+  readonly id: RequestId;
+  readonly call: Call;
+}
+
+/**
+ * Calls are looked for in one part of so many, chosen by the last two digits of the session's id, a UUID: so few share it that all
+ * can be looked at. A Map would grow and shrink with each call (platform/linked-list.ts).
+ */
+const PARTS = 256;
+
+export function createCancellations(replicas: McpReplicas) {
+  const parts = Array.from({ length: PARTS }, () => new LinkedList<RunningCall>());
+  const others = new LinkedList<RunningCall>();
+  const findPart = (sessionId: string) => parts[Number.parseInt(sessionId.slice(-2), 16)] ?? others;
+
+  function cancelHere(sessionId: string, id: RequestId): boolean {
+    const found = findNewest(findPart(sessionId), sessionId, id);
+    found?.call.abort(new GatewayError('request_cancelled'));
+    return found !== undefined;
+  }
+
+  replicas.listen((message) => {
+    if (message.about === 'cancelled') cancelHere(message.sessionId, message.id);
+  });
+
+  return {
+    /** Until it is removed, its client can cancel it: it is answered at once, with `request_cancelled`. */
+    add: (call: Call, sessionId: string, id: RequestId): Link<RunningCall> =>
+      findPart(sessionId).add({ sessionId, id, call }),
+    /** Cancels the call wherever it runs; one that is over already, or never was, is no matter. */
+    async cancel(sessionId: string, id: RequestId): Promise<void> {
+      if (cancelHere(sessionId, id) || !isShortId(id)) return;
+      await replicas.send({ about: 'cancelled', sessionId, id });
+    },
+  };
+}
+
+/** A client that uses an id twice at once cancels the later call. 1 and "1" are two ids (JSON-RPC). */
+function findNewest(
+  running: Iterable<RunningCall>,
+  sessionId: string,
+  id: RequestId,
+): RunningCall | undefined {
+  let newest: RunningCall | undefined;
+  for (const one of running) if (one.id === id && one.sessionId === sessionId) newest = one;
+  return newest;
 }

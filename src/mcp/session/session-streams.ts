@@ -2,28 +2,27 @@
 // has the stream, and whatever replica took the subscription.
 
 import { randomUUID } from 'node:crypto';
-import type { Log } from '../../platform/log.ts';
 import type { OutgoingMessage } from '../../protocol/json-rpc.ts';
+import type { Runtime } from '../../runtime/runtime.ts';
 import { buildStreamNumberKey } from '../../store/keys.ts';
 import { nameOwner } from '../../store/owner.ts';
 import type { SessionRecord } from '../../store/store.ts';
-import type { Call } from '../calls/call.ts';
+import type { Call, FindClientId } from '../calls/call.ts';
 import type { StreamResponse } from '../calls/outcome.ts';
-import type { FindClientId } from '../calls/run-call.ts';
 import type { NotificationStream, NotificationStreams } from '../streaming/notification-streams.ts';
 import type { KeptStreams } from './kept-streams.ts';
-import type { Questions } from './questions.ts';
+import type { SessionQuestions } from './questions.ts';
 import type { McpReplicas } from './replica-message.ts';
 import { isResumable } from './resumable-events.ts';
 import type { EarlierStream } from './resumptions.ts';
-import { type ListenerSurroundings, SessionListener } from './session-listener.ts';
 import {
   createSessionSubscriptions,
+  type ListenerSurroundings,
+  SessionListener,
   type SessionSubscriptions,
-  type SessionSubscriptionsDeps,
   type StreamOwner,
 } from './session-subscriptions.ts';
-import { readStoredCapabilities, type Sessions } from './sessions.ts';
+import { type ClientSessions, readStoredCapabilities } from './sessions.ts';
 
 export interface SessionStreams extends Pick<SessionSubscriptions, 'subscribe' | 'unsubscribe'> {
   /**
@@ -33,15 +32,6 @@ export interface SessionStreams extends Pick<SessionSubscriptions, 'subscribe' |
   open(owner: StreamOwner, earlier?: EarlierStream): Promise<StreamResponse>;
   /** Ends the session's stream, wherever it is. */
   end(sessionId: string): Promise<void>;
-}
-
-export interface SessionStreamsDeps extends SessionSubscriptionsDeps {
-  readonly replicas: McpReplicas;
-  readonly notificationStreams: NotificationStreams;
-  readonly keptStreams: Pick<KeptStreams, 'start'>;
-  readonly sessions: Pick<Sessions, 'readLogLevel'>;
-  readonly questions: Pick<Questions, 'takeElicitation'>;
-  readonly log: Log;
 }
 
 interface OpenStream {
@@ -66,10 +56,23 @@ export const createFindStreamOwner =
     };
   };
 
-export function createSessionStreams(deps: SessionStreamsDeps): SessionStreams {
-  const { replicas, notificationStreams, keptStreams, sessions, questions, log } = deps;
-  const subscriptions = createSessionSubscriptions(deps);
-  const generateId = createGenerateId(deps);
+export function createSessionStreams(
+  runtime: Runtime,
+  notificationStreams: NotificationStreams,
+  replicas: McpReplicas,
+  {
+    sessions,
+    questions,
+    keptStreams,
+  }: {
+    readonly sessions: ClientSessions;
+    readonly questions: SessionQuestions;
+    readonly keptStreams: KeptStreams;
+  },
+): SessionStreams {
+  const { log } = runtime;
+  const subscriptions = createSessionSubscriptions(runtime);
+  const generateId = createGenerateId(runtime);
   const openStreams = new Map<string, OpenStream>();
   let isFailing = false;
 
@@ -128,7 +131,7 @@ export function createSessionStreams(deps: SessionStreamsDeps): SessionStreams {
   }
 
   const surroundings: ListenerSurroundings = {
-    clock: deps.clock,
+    clock: runtime.clock,
     readLevel: (sessionId, user) => sessions.readLogLevel(sessionId, user),
     tellUpdate: (sessionId, stream, uri) =>
       void sendUpdate(sessionId, stream, uri).then(noteSuccess, reportFailure),
@@ -209,7 +212,7 @@ const createAbandon = (stream: Pick<NotificationStream, 'end'>) => () => stream.
 /** As much as is kept of a session. */
 const MAX_HELD = 1000;
 
-/** What is said meanwhile waits for what was said before. `release` never rejects. */
+/** Messages that come meanwhile wait for those before. `release` never rejects. */
 function holdBack(
   stream: NotificationStream,
   earlier: EarlierStream | undefined,
@@ -252,7 +255,7 @@ const MAY_HAVE_CHANGED: readonly OutgoingMessage[] = ['tools', 'prompts', 'resou
 // MCP "Streamable HTTP" up to 2025-11-25: a session has one stream, whichever replicas it is opened at.
 
 /**
- * Of the streams of a session the one with the highest id stays: the one that was opened last. The store counts them,
+ * Among the streams of a session the one with the highest id stays: the one that was opened last. The store counts them,
  * whichever replicas they are opened at, and whatever their clocks say. The higher one may arrive before the lower one is
  * open: a replica that receives a lower id than that of its open stream sends its own once more, also in case the message
  * was lost.
@@ -267,13 +270,10 @@ const NUMBER_TTL_SECONDS = 600;
 const DIGITS = 16;
 
 /** Numbers begin with the time, so that the newer stream has the higher one also where the store has lost the last one. */
-function createGenerateId({
-  store,
-  clock,
-  sessionKeyPrefix,
-}: SessionSubscriptionsDeps): GenerateId {
+function createGenerateId({ config, store, clock }: Runtime): GenerateId {
+  const { keyPrefix } = config.mcp.sessions;
   return async function generateId(sessionId) {
-    const key = buildStreamNumberKey(sessionKeyPrefix, sessionId);
+    const key = buildStreamNumberKey(keyPrefix, sessionId);
     for (;;) {
       const last = await store.get(key);
       const number = Math.max(clock.now(), (Number(last) || 0) + 1);

@@ -1,25 +1,16 @@
 // §2.1, §3.1: sessions, active while their record is in the store.
 
-import type { SessionsConfig } from '../../config/groups/mcp.ts';
 import type { UserContext } from '../../endpoint/message.ts';
 import { fail } from '../../errors/gateway-error.ts';
 import { createBoundedMap } from '../../platform/bounded-map.ts';
-import type { Clock } from '../../platform/clock.ts';
 import { generateSessionId, isSessionId } from '../../platform/ids.ts';
 import { freezeDeep, parseObject } from '../../platform/json.ts';
-import type { Log } from '../../platform/log.ts';
 import { readClientExtensions } from '../../protocol/extensions.ts';
 import { isLogSeverity, type LogSeverity } from '../../protocol/methods.ts';
+import type { Runtime } from '../../runtime/runtime.ts';
 import { isOwnedBy, readOwner } from '../../store/owner.ts';
-import type {
-  Owner,
-  SessionAccess,
-  SessionLookup,
-  SessionRecord,
-  Sessions as SessionStore,
-  Windows,
-} from '../../store/store.ts';
-import type { Metrics } from '../../telemetry/metrics/metrics.ts';
+import type { Owner, SessionAccess, SessionLookup, SessionRecord } from '../../store/store.ts';
+import type { Callers } from '../calls/call.ts';
 import type { ClientCapabilities } from '../catalog/client-requests.ts';
 import { nameOwnPath, type ServedCatalog } from '../catalog/served-catalog.ts';
 
@@ -27,7 +18,7 @@ type User = UserContext | undefined;
 
 interface NewSession {
   readonly protocolVersion: string;
-  /** What the client can be asked, as JSON text. */
+  /** The questions that the client can be asked, as JSON text. */
   readonly clientCapabilities: string;
   /** `clientInfo` as JSON text. */
   readonly clientInfo?: string;
@@ -43,17 +34,17 @@ interface CreatedSession {
 
 interface CallInSession {
   readonly user: User;
-  /** What the store said of the session, when it admitted the request. */
+  /** The store's answer about the session, when it admitted the request. */
   readonly session: SessionLookup;
-  /** Of the path that it comes to. */
+  /** Served at the path that it comes to. */
   readonly catalog: Pick<ServedCatalog, 'server' | 'view'>;
 }
 
-export interface Sessions {
-  /** Where the user has too many then, those that expire first are ended. */
+export interface ClientSessions {
+  /** Ends those that expire first where the user has too many then. */
   create(user: User, session: NewSession): Promise<CreatedSession>;
   /**
-   * What a request wants of the session that it names: to read it only, or to give it its full time
+   * Asks for the session that a request names: to read it only, or to give it its full time
    * again. Undefined for what cannot be a session ID, which never reaches the store.
    */
   createAccess(
@@ -88,36 +79,22 @@ export interface Sessions {
   startSweeping(): () => void;
 }
 
-interface SessionsDeps {
-  readonly store: SessionStore & Pick<Windows, 'admitRequest'>;
-  readonly clock: Clock;
-  readonly metrics: Metrics;
-  readonly log: Log;
-  readonly sealPerson: SealPerson | undefined;
-  /** `OIDC_ISSUER`; undefined without a provider. */
-  readonly defaultIssuer: string | undefined;
-}
-
-/**
- * Name and e-mail of the user of a session, sealed for it; undefined where the token has neither. Undefined as a whole
- * without operators who could see it.
- */
-export type SealPerson = (user: UserContext, sessionId: string) => Promise<string | undefined>;
-
 const SWEEP_INTERVAL_MS = 60_000;
 
 export function createSessions(
-  { ttlSeconds, maxPerUser }: Pick<SessionsConfig, 'ttlSeconds' | 'maxPerUser'>,
-  { store, clock, metrics, log, sealPerson, defaultIssuer }: SessionsDeps,
-): Sessions {
+  { config, store, clock, metrics, log }: Runtime,
+  sealPerson: Callers['sealPerson'],
+): ClientSessions {
+  const { ttlSeconds, maxPerUser } = config.mcp.sessions;
+  const defaultIssuer = config.oauth.provider?.issuer;
   const renderTime = createTimeRenderer();
 
-  /** What is stored names its issuer, so that it stays its user's own when `OIDC_ISSUER` changes. */
-  const toOwner = (user: User): Owner | undefined =>
+  /** The stored owner names its issuer, so that it stays its user's own when `OIDC_ISSUER` changes. */
+  const toOwner = (user: Owner | undefined): Owner | undefined =>
     user && { sub: user.sub, issuer: user.issuer ?? defaultIssuer };
 
-  const isOwn = (record: SessionRecord, owner: Owner | undefined): boolean =>
-    isOwnedBy(record, owner, defaultIssuer);
+  const isOwn = (record: SessionRecord, user: Owner | undefined): boolean =>
+    isOwnedBy(record, toOwner(user));
 
   async function sweep(): Promise<void> {
     metrics.recordSessions('expired', await store.sweepSessions());
@@ -237,8 +214,8 @@ function createTimeRenderer(): (time: number) => string {
 export const readLogLevel = (stored: string | undefined): LogSeverity =>
   isLogSeverity(stored) ? stored : 'info';
 
-/** What `initialize` stored; sessions from before it was stored declared nothing. */
-export function readStoredCapabilities(clientCapabilities = '{}'): ClientCapabilities {
+/** Reads what `initialize` stored. */
+export function readStoredCapabilities(clientCapabilities: string): ClientCapabilities {
   const known = knownCapabilities.get(clientCapabilities);
   if (known !== undefined) return known;
   const read = freezeDeep(parseCapabilities(clientCapabilities));
@@ -246,7 +223,7 @@ export function readStoredCapabilities(clientCapabilities = '{}'): ClientCapabil
   return read;
 }
 
-/** By their text: all clients of one program declare the same, and to read that for each call took up to 10 µs. */
+/** Keyed by their text: all clients of one program declare the same, and to read that for each call took up to 10 µs. */
 const knownCapabilities = createBoundedMap<string, ClientCapabilities>(100);
 
 function parseCapabilities(text: string): ClientCapabilities {

@@ -2,20 +2,9 @@
 // are kept as bytes in one buffer, with arrays of numbers that say where, so that the garbage collector has nothing of
 // them to look at, to copy and to give up again. What is new takes the place of what is oldest.
 
-import type { SessionAccount } from './kept-accounts.ts';
+import { SESSION_BYTES, SESSION_EVENTS } from './kept-accounts.ts';
+import type { SessionAccount } from './kept-stream.ts';
 import { KEPT_MS } from './stored-streams.ts';
-
-export interface ShortStreams {
-  readonly isEmpty: boolean;
-  /** Its events, at the time at which it ended. False where they are too long. */
-  add(session: SessionAccount, name: string, events: readonly string[], now: number): boolean;
-  /** The events of a stream, as one text. */
-  find(session: SessionAccount, name: string, now: number): ShortStream | undefined;
-  /** Those that ended after that. */
-  list(after: number): readonly ShortStream[];
-  /** Gives up what has been kept for long enough. */
-  sweep(now: number): void;
-}
 
 export interface ShortStream {
   readonly session: SessionAccount;
@@ -24,7 +13,7 @@ export interface ShortStream {
   readonly endedAt: number;
 }
 
-/** Of all sessions. */
+/** For all sessions. */
 const ALL_BYTES = 8_388_608;
 /** More are not kept. Two events and their ids take more bytes than this leaves to each. */
 const SLOTS = 32_768;
@@ -48,20 +37,13 @@ function createMemory() {
   };
 }
 
-export interface ShortStreamsDeps {
-  /** Of one session, with all else that is kept of it. */
-  readonly maxEvents: number;
-  readonly maxBytes: number;
-  /** Called when a session has none here any more. */
-  onEmpty(session: SessionAccount): void;
-}
-
-export function createShortStreams(deps: ShortStreamsDeps): ShortStreams {
+/** `onEmpty` is called when a session has none here any more. */
+export function createShortStreams(onEmpty: (session: SessionAccount) => void) {
   let memory: ReturnType<typeof createMemory> | undefined;
   /** Numbers of streams, in the order in which they lie in the buffer: those from `oldest` on, before `next`, are kept. */
   let oldest = 0;
   let next = 0;
-  /** Where in the buffer the next one goes. */
+  /** The place in the buffer for the next one. */
   let position = 0;
   let totalBytes = 0;
   let userCount = 0;
@@ -125,10 +107,10 @@ export function createShortStreams(deps: ShortStreamsDeps): ShortStreams {
     }
     count(session, -length);
     session.shortStreams -= 1;
-    if (session.shortStreams === 0) deps.onEmpty(session);
+    if (session.shortStreams === 0) onEmpty(session);
   }
 
-  /** What lies at `position` now. */
+  /** Notes what lies at `position` now. */
   function note(
     session: SessionAccount,
     name: number,
@@ -162,10 +144,11 @@ export function createShortStreams(deps: ShortStreamsDeps): ShortStreams {
   }
 
   return {
-    get isEmpty() {
+    get isEmpty(): boolean {
       return oldest === next;
     },
-    add(session, name, events, now) {
+    /** Its events, at the time at which it ended. False where they are too long. */
+    add(session: SessionAccount, name: string, events: readonly string[], now: number): boolean {
       const text = events.length === 1 ? (events[0] ?? '') : events.join('');
       // Characters first: to count the bytes of what is far too long is work, too.
       if (text.length > MAX_BYTES) return false;
@@ -178,7 +161,8 @@ export function createShortStreams(deps: ShortStreamsDeps): ShortStreams {
       note(session, Number.parseInt(name, 16), events.length, length, now);
       return true;
     },
-    find(session, name, now) {
+    /** The events of a stream, as one text. */
+    find(session: SessionAccount, name: string, now: number): ShortStream | undefined {
       if (memory === undefined) return undefined;
       const { lengths, eventCounts, names, endTimes, predecessors } = memory;
       const wanted = Number.parseInt(name, 16);
@@ -187,7 +171,8 @@ export function createShortStreams(deps: ShortStreamsDeps): ShortStreams {
         const slot = number % SLOTS;
         events += eventCounts[slot] ?? 0;
         bytes += lengths[slot] ?? 0;
-        if (events > deps.maxEvents || bytes > deps.maxBytes) return undefined;
+        // With all else that is kept of the session.
+        if (events > SESSION_EVENTS || bytes > SESSION_BYTES) return undefined;
         if (names[slot] === wanted) {
           return (endTimes[slot] ?? 0) > now - KEPT_MS ? read(session, slot) : undefined;
         }
@@ -195,7 +180,8 @@ export function createShortStreams(deps: ShortStreamsDeps): ShortStreams {
       }
       return undefined;
     },
-    list(after) {
+    /** Those that ended after that. */
+    list(after: number): readonly ShortStream[] {
       const found: ShortStream[] = [];
       for (let number = oldest; number < next; number += 1) {
         const slot = number % SLOTS;
@@ -205,7 +191,8 @@ export function createShortStreams(deps: ShortStreamsDeps): ShortStreams {
       }
       return found;
     },
-    sweep(now) {
+    /** Gives up what has been kept for long enough. */
+    sweep(now: number): void {
       const isOld = (number: number) => (memory?.endTimes[number % SLOTS] ?? 0) <= now - KEPT_MS;
       while (oldest < next && isOld(oldest)) giveUpOldest(now);
     },

@@ -1,38 +1,20 @@
 // §15.1: what a stream has sent, in the store: for the replica at which its client comes back.
 
+import { pause } from '../../platform/clock.ts';
 import { hashSha256 } from '../../platform/ids.ts';
 import { isObject, parseObject } from '../../platform/json.ts';
+import type { Runtime } from '../../runtime/runtime.ts';
+import { type Budget, releaseInAll, reserveInAll } from '../../store/budgets.ts';
 import {
   buildStreamBytesKey,
   buildStreamLogKey,
   checkRecordVersion,
   RECORD_VERSION,
 } from '../../store/keys.ts';
-import type { Seal } from '../../store/seal/seal.ts';
-import type { ByteEntry, KeyValue, Windows } from '../../store/store.ts';
-
-/** An event as it is sent, id and all. */
-export interface LoggedEvent {
-  readonly text: string;
-  /** A notification: a client can do without it, but not without an answer or a question. */
-  readonly isNotification: boolean;
-}
-
-export interface StreamLog {
-  /** Position of the first of `events`. */
-  readonly firstPosition: number;
-  readonly events: readonly LoggedEvent[];
-  readonly hasEnded: boolean;
-  /** Position of the last answer or question that fell out; 0 where none did. */
-  readonly lostPosition: number;
-}
-
-export interface StreamName {
-  readonly sessionId: string;
-  readonly name: string;
-  /** Whose session it is, as `nameOwner` has it; undefined without authentication. */
-  readonly user: string | undefined;
-}
+import { SESSION_BYTES } from './kept-accounts.ts';
+import type { KeptStream, SaveResult } from './kept-stream.ts';
+import type { McpReplicas } from './replica-message.ts';
+import type { StreamLog, StreamName } from './resumable-events.ts';
 
 export interface StoredStreams {
   /**
@@ -43,63 +25,36 @@ export interface StoredStreams {
   read(stream: Pick<StreamName, 'sessionId' | 'name'>): Promise<StreamLog | undefined>;
 }
 
-export interface StoredStreamsDeps {
-  readonly store: Pick<KeyValue, 'get' | 'set' | 'delete'> &
-    Pick<Windows, 'reserveBytes' | 'releaseBytes'>;
-  getSeal(): Promise<Seal>;
-  /** `MCP_SESSION_KEY_PREFIX`. */
-  readonly sessionKeyPrefix: string;
-}
-
 /** For how long an answer waits for its client. */
 export const KEPT_MS = 300_000;
 const TTL_SECONDS = KEPT_MS / 1000;
 
 const MEBIBYTE = 1_048_576;
-/** What lies in the store of one user's streams, and of all: a user whose budget is full takes nothing of the others'. */
+/** Bytes in the store of one user's streams, and of all: a user whose budget is full takes nothing of the others'. */
 const USER_BYTES = 16 * MEBIBYTE;
 const ALL_BYTES = 256 * MEBIBYTE;
 
-export function createStoredStreams(deps: StoredStreamsDeps): StoredStreams {
-  const { store, getSeal, sessionKeyPrefix } = deps;
+export function createStoredStreams({ config, store, getSeal }: Runtime): StoredStreams {
+  const { keyPrefix } = config.mcp.sessions;
 
   const buildKey = ({ sessionId, name }: Pick<StreamName, 'sessionId' | 'name'>) =>
-    buildStreamLogKey(sessionKeyPrefix, sessionId, name);
+    buildStreamLogKey(keyPrefix, sessionId, name);
 
-  const listBudgets = (user: string | undefined) => [
-    ...(user === undefined ? [] : [{ owner: hashSha256(user), maxBytes: USER_BYTES }]),
-    { owner: 'all', maxBytes: ALL_BYTES },
+  const listBudgets = (user: string | undefined): readonly Budget[] => [
+    ...(user === undefined ? [] : [{ key: buildBytesKey(hashSha256(user)), maxBytes: USER_BYTES }]),
+    { key: buildBytesKey('all'), maxBytes: ALL_BYTES },
   ];
-
-  async function reserve(user: string | undefined, entry: ByteEntry): Promise<boolean> {
-    const reserved: string[] = [];
-    for (const { owner, maxBytes } of listBudgets(user)) {
-      const budget = buildStreamBytesKey(sessionKeyPrefix, owner);
-      if (!(await store.reserveBytes(budget, entry, { maxBytes, ttlSeconds: TTL_SECONDS }))) {
-        await Promise.all(reserved.map((key) => store.releaseBytes(key, entry)));
-        return false;
-      }
-      reserved.push(budget);
-    }
-    return true;
-  }
-
-  async function release(user: string | undefined, entry: ByteEntry): Promise<void> {
-    await Promise.all(
-      listBudgets(user).map(({ owner }) =>
-        store.releaseBytes(buildStreamBytesKey(sessionKeyPrefix, owner), entry),
-      ),
-    );
-  }
+  const buildBytesKey = (owner: string) => buildStreamBytesKey(keyPrefix, owner);
 
   return {
     async write(stream, log, bytesBefore) {
       const key = buildKey(stream);
       const sealed = (await getSeal()).seal(key, JSON.stringify(toRecord(log)));
       const bytes = sealed.length;
-      if (bytesBefore > 0) await release(stream.user, { name: key, bytes: bytesBefore });
-      if (!(await reserve(stream.user, { name: key, bytes }))) {
-        // What was written before counts no longer.
+      const budgets = listBudgets(stream.user);
+      if (bytesBefore > 0) await releaseInAll(store, budgets, { name: key, bytes: bytesBefore });
+      if (!(await reserveInAll(store, budgets, { name: key, bytes }, TTL_SECONDS))) {
+        // The bytes that were written before count no longer.
         if (bytesBefore > 0) await store.delete(key);
         return undefined;
       }
@@ -123,7 +78,7 @@ const toRecord = ({ firstPosition, events, hasEnded, lostPosition }: StreamLog) 
   lostPosition,
 });
 
-/** What opens was written by a replica; of a later version it may be. */
+/** Any record that opens was written by a replica, perhaps of a later version. */
 function parseRecord(text: string): StreamLog | undefined {
   const record = parseObject(text);
   if (!isObject(record)) return undefined;
@@ -140,3 +95,110 @@ function parseRecord(text: string): StreamLog | undefined {
     lostPosition: typeof lostPosition === 'number' ? lostPosition : 0,
   };
 }
+
+// The events of a stream of this replica go there, and a replica at which it is read is told when there is more.
+
+interface StreamAddress {
+  readonly sessionId: string;
+  readonly stream: string;
+}
+
+/** Milliseconds until what is read at another replica is written: a long log not so often. */
+const NEWS_MS = 50;
+const MS_PER_BYTE = 0.002;
+
+export function createKeptSaving(
+  { clock, log }: Runtime,
+  stored: StoredStreams,
+  replicas: McpReplicas,
+) {
+  const saving = new Set<Promise<unknown>>();
+
+  /** Its client has come back to this replica, or to a third one. */
+  function releaseReader(stream: KeptStream): void {
+    if (stream.readBy !== undefined) tellReader(toAddress(stream), stream.readBy, 'taken');
+    stream.readBy = undefined;
+  }
+
+  /** There is more: soon, with what comes until then. */
+  function scheduleNews(stream: KeptStream): void {
+    if (stream.saving !== undefined) return;
+    const bytes = Math.min(stream.storedBytes, SESSION_BYTES);
+    stream.saving = pause(clock, NEWS_MS + bytes * MS_PER_BYTE).then(() => {
+      stream.saving = undefined;
+      return save(stream).then((saved) => {
+        tellNews(stream, saved);
+        return saved;
+      });
+    });
+  }
+
+  function tellNews(stream: KeptStream, saved: SaveResult): void {
+    if (stream.readBy === undefined || saved === 'failed') return;
+    tellReader(toAddress(stream), stream.readBy, saved === 'saved' ? 'news' : 'gone');
+  }
+
+  function tellReader(
+    { sessionId, stream }: StreamAddress,
+    replica: string,
+    news: 'news' | 'gone' | 'taken',
+  ): void {
+    replicas
+      .send({ about: 'resumed', sessionId, stream, news }, replica)
+      // It asks again.
+      .catch((cause: unknown) => log.debug('Another replica was not told of a stream.', { cause }));
+  }
+
+  /** One write at a time; what comes meanwhile is written by the next. Never rejects. */
+  function save(stream: KeptStream): Promise<SaveResult> {
+    if (stream.saving !== undefined && !stream.isUnsaved) return stream.saving;
+    const before = stream.saving ?? Promise.resolve();
+    const work = before
+      .then(() => (stream.isUnsaved || stream.storedBytes === 0 ? write(stream) : 'saved'))
+      .finally(() => {
+        saving.delete(work);
+        if (stream.saving === work) stream.saving = undefined;
+      });
+    stream.saving = work;
+    saving.add(work);
+    return work;
+  }
+
+  async function write(stream: KeptStream): Promise<SaveResult> {
+    // It has made room meanwhile.
+    if (stream.isForgotten) return 'no_room';
+    stream.isUnsaved = false;
+    try {
+      const bytes = await stored.write(stream, stream.toLog(), stream.storedBytes);
+      stream.storedBytes = bytes ?? 0;
+      return bytes === undefined ? 'no_room' : 'saved';
+    } catch (cause) {
+      stream.isUnsaved = true;
+      log.warn(
+        'What a client may come back for could not be written to the store: only this replica has it.',
+        { cause },
+      );
+      return 'failed';
+    }
+  }
+
+  return {
+    save,
+    /** Writes it, and says so to the replica at which it is read. */
+    saveForReader(stream: KeptStream): void {
+      void save(stream).then((saved) => tellNews(stream, saved));
+    },
+    scheduleNews,
+    tellGone: (address: StreamAddress, replica: string) => tellReader(address, replica, 'gone'),
+    releaseReader,
+    /** Resolves once nothing is under way. */
+    async finish(): Promise<void> {
+      while (saving.size > 0) await Promise.allSettled(saving);
+    },
+  };
+}
+
+const toAddress = ({ sessionId, name }: StreamName): StreamAddress => ({
+  sessionId,
+  stream: name,
+});

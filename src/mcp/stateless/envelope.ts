@@ -13,7 +13,7 @@ import { isLogSeverity, type LogSeverity, type Method } from '../../protocol/met
 import { findEra, PROTOCOL_VERSION, SUPPORTED_VERSIONS } from '../../protocol/revisions.ts';
 import type { Offers } from '../catalog/catalog.ts';
 import { type ClientCapabilities, readCapabilities } from '../catalog/client-requests.ts';
-import type { MirroredParam } from '../catalog/descriptions.ts';
+import type { MirroredParam } from '../catalog/content.ts';
 
 export interface Envelope {
   readonly client: ClientCapabilities;
@@ -120,7 +120,7 @@ const getMember = (value: unknown, [key, ...rest]: readonly string[]): unknown =
     ? value
     : getMember(isObject(value) && Object.hasOwn(value, key) ? value[key] : undefined, rest);
 
-/** What no header can say (null, an object) is the schema's matter. */
+/** Values that no header can say (null, an object) are the schema's matter. */
 function isSame(value: string | undefined, argument: unknown): boolean {
   if (argument instanceof JsonNumber) {
     return value === argument.text || isSameNumber(value, argument.valueOf());

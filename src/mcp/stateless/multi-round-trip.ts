@@ -3,15 +3,14 @@
 
 import type { UserContext } from '../../endpoint/message.ts';
 import { fail } from '../../errors/gateway-error.ts';
-import type { Clock } from '../../platform/clock.ts';
 import { writeExactJson } from '../../platform/exact-json.ts';
 import { hashSha256 } from '../../platform/ids.ts';
 import { isObject, isStringArray, type JsonObject, parseObject } from '../../platform/json.ts';
 import { noteMembers, toRawMembers } from '../../platform/noted-json.ts';
 import type { JsonRpcRequest } from '../../protocol/json-rpc.ts';
+import type { Runtime } from '../../runtime/runtime.ts';
 import { checkRecordVersion, RECORD_VERSION } from '../../store/keys.ts';
 import { nameOwner } from '../../store/owner.ts';
-import type { Seal } from '../../store/seal/seal.ts';
 import type { Call } from '../calls/call.ts';
 import { readAnswers } from '../calls/client-answers.ts';
 import type { CallClient } from '../calls/context.ts';
@@ -22,14 +21,14 @@ import {
   type ClientRequests,
   findMissingCapabilities,
 } from '../catalog/client-requests.ts';
-import type { MirroredParam } from '../catalog/descriptions.ts';
+import type { MirroredParam } from '../catalog/content.ts';
 import type { ApprovalRounds } from '../catalog/served-catalog.ts';
 import {
   passAnswers,
   passQuestions,
   type Question,
   type QuestionGuards,
-} from '../control/question-guards.ts';
+} from '../control/message-guards.ts';
 import type { TaskOffer } from '../tasks/tasks.ts';
 import { checkParamHeaders, type Envelope } from './envelope.ts';
 
@@ -129,7 +128,7 @@ export async function startRound(
 
     async createInputRequired() {
       const inputRequests = approvalQuestion ?? relayedRequests ?? openRequests;
-      // Where the call itself has not run, it has what it brought once it does.
+      // A call that has not run has what it brought once it does.
       const kept =
         approvalQuestion === undefined
           ? { answers: usedAnswers, relayed: relayedState }
@@ -198,14 +197,14 @@ const CANNOT_ASK = {
 };
 
 interface ClientAnswers {
-  /** By the keys of the questions. */
+  /** Keyed as the questions. */
   readonly answers: JsonObject;
   readonly relayed?: JsonObject | undefined;
   readonly approval?: ApprovalRounds['brought'];
 }
 
 /**
- * What was answered to this call. Answers that nobody asked for are left alone, as MCP says ("Server
+ * Reads what was answered to this call. Answers that nobody asked for are left alone, as MCP says ("Server
  * Requirements"), and the tool asks: a form that nobody was shown must not count as filled in.
  */
 async function readClientAnswers(
@@ -222,7 +221,7 @@ async function readClientAnswers(
     fail('invalid_params', { details: 'params.requestState must be a string' });
   }
   const { answers, asked, relayed, approval } = await requestState.open(getBinding(), state);
-  const received = asked ? pick(inputResponses, asked) : inputResponses;
+  const received = pick(inputResponses, asked);
   if (approval === undefined) return { answers: { ...received, ...answers }, relayed };
   const { secret, isQuestion } = approval;
   // Servers and authors may call a question of theirs so: that is asked in another round.
@@ -247,15 +246,15 @@ const pick = <Value>(from: Readonly<Record<string, Value>>, keys: readonly strin
 // MCP 2026-07-28 "Multi Round-Trip Requests": requestState goes through the client, so it is sealed,
 // and bound to its user, to the call and to its time.
 
-/** What a call has come to when it asks. */
+/** The state of a call when it asks. */
 interface RequestProgress {
   /** The client's answers so far, by key. */
   readonly answers: JsonObject;
   /** Keys of the questions that the client is asked now: answers to others do not count. */
   readonly asked: readonly string[];
-  /** What a catalogue that passes calls on keeps of its call. */
+  /** Kept of its call by a catalogue that passes calls on. */
   readonly relayed?: JsonObject | undefined;
-  /** Of a call that somebody has been asked about, or is now (§27). */
+  /** Present for a call that somebody has been asked about, or is now (§27). */
   readonly approval?: { readonly secret: string; readonly isQuestion: boolean } | undefined;
 }
 
@@ -263,11 +262,8 @@ export interface RequestState {
   /** `binding` is that of the call, by `prepareBinding`. */
   seal(binding: string, progress: RequestProgress): Promise<string>;
   /** @throws GatewayError `invalid_params` for a state of another call, user or time. */
-  open(binding: string, state: string): Promise<OpenedState>;
+  open(binding: string, state: string): Promise<RequestProgress>;
 }
-
-/** 0.1.0 does not say what it asked; its states are good for an hour. */
-type OpenedState = Pick<RequestProgress, 'answers'> & Partial<RequestProgress>;
 
 /** Characters that a call which waits may keep. */
 const MAX_KEPT = 4096;
@@ -289,17 +285,13 @@ const toBinding = (call: string): string => `mcp:request-state:${hashSha256(call
 /** The call that a state is good for, and no other. */
 function describeCall(user: UserContext | undefined, { method, params }: JsonRpcRequest): string {
   const { name, uri, arguments: args, ref, argument } = isObject(params) ? params : {};
-  const bound = [user ? nameOwner(user) : null, method, name, uri, args];
-  // Only completions have these: states of other calls are as older versions sealed them.
-  if (ref !== undefined || argument !== undefined) bound.push(ref, argument);
-  return JSON.stringify(bound);
+  return JSON.stringify([user ? nameOwner(user) : null, method, name, uri, args, ref, argument]);
 }
 
 /** Long enough for a person to look something up before answering. */
 const LIFETIME_MS = 3_600_000;
 
-/** `getSeal` may wait for the shared store, once. */
-export function createRequestState(getSeal: () => Promise<Seal>, clock: Clock): RequestState {
+export function createRequestState({ getSeal, clock }: Runtime): RequestState {
   const requireSeal = () => getSeal().catch((cause: unknown) => fail('internal_error', { cause }));
 
   return {
@@ -320,8 +312,13 @@ export function createRequestState(getSeal: () => Promise<Seal>, clock: Clock): 
       const text = (await requireSeal()).open(binding, state);
       const { version, expiresAt, answers, asked, relayed, approval }: JsonObject =
         (text && parseObject(text)) || {};
-      checkRecordVersion(version, 'params.requestState');
-      if (typeof expiresAt !== 'number' || !isObject(answers) || expiresAt <= clock.now()) {
+      if (text !== undefined) checkRecordVersion(version, 'params.requestState');
+      if (
+        typeof expiresAt !== 'number' ||
+        !isObject(answers) ||
+        !isStringArray(asked) ||
+        expiresAt <= clock.now()
+      ) {
         fail('invalid_params', {
           details:
             'params.requestState belongs to another call, or is more than an hour old. Call again without it.',
@@ -330,7 +327,7 @@ export function createRequestState(getSeal: () => Promise<Seal>, clock: Clock): 
       noteMembers(answers, text ?? '', ['answers']);
       return {
         answers,
-        ...(isStringArray(asked) && { asked }),
+        asked,
         ...(isObject(relayed) && { relayed }),
         ...(isObject(approval) &&
           typeof approval.secret === 'string' && {

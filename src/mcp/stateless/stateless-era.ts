@@ -1,6 +1,5 @@
 // The stateless era, 2026-07-28: every request brings its version and what its client can do; no
 // session, no requests to the client.
-import type { GetProviderToken } from '../../endpoint/message.ts';
 import { fail } from '../../errors/gateway-error.ts';
 import { writeExactJson } from '../../platform/exact-json.ts';
 import {
@@ -13,13 +12,18 @@ import {
 } from '../../platform/json.ts';
 import { findText, noteMembers, readExact } from '../../platform/noted-json.ts';
 import { removeMembers } from '../../platform/splice-json.ts';
-import type { Guards } from '../../policy/guards/guards.ts';
 import { TASKS } from '../../protocol/extensions.ts';
 import type { JsonRpcRequest } from '../../protocol/json-rpc.ts';
 import { SUPPORTED_VERSIONS } from '../../protocol/revisions.ts';
+import type { Runtime } from '../../runtime/runtime.ts';
 import type { Call, EraHandler } from '../calls/call.ts';
 import { createContext } from '../calls/context.ts';
-import { failUnknownMethod, listCapabilities, type RunMethod } from '../calls/methods.ts';
+import {
+  failUnknownMethod,
+  failWithoutTasks,
+  listCapabilities,
+  type RunMethod,
+} from '../calls/methods.ts';
 import {
   ACCEPTED,
   type Answer,
@@ -29,38 +33,26 @@ import {
   toAnswer,
   toErrorAnswer,
 } from '../calls/outcome.ts';
-import type { FindClientId, RunCall } from '../calls/run-call.ts';
-import type { CountCall } from '../calls/running-calls.ts';
-import type { ServiceInfo } from '../catalog/catalog.ts';
+import type { Calls } from '../calls/run-call.ts';
 import type { ClientCapabilities } from '../catalog/client-requests.ts';
 import type { NotificationStreams } from '../streaming/notification-streams.ts';
 import type { TaskOffer, Tasks } from '../tasks/tasks.ts';
 import { checkNameHeader, type Envelope, readEnvelope } from './envelope.ts';
-import { type RequestState, type Round, startRound } from './multi-round-trip.ts';
-import { createOpeningStream } from './opening-stream.ts';
-import { createOpenSubscription, readFilter } from './subscriptions.ts';
-
-export interface StatelessEraDeps {
-  readonly runCall: RunCall;
-  readonly countCall: CountCall;
-  readonly findClientId: FindClientId;
-  readonly requestState: RequestState;
-  readonly tasks: Tasks;
-  readonly notificationStreams: NotificationStreams;
-  /** `MCP_STREAMS`: whether there are subscriptions. */
-  readonly hasStreams: boolean;
-  readonly service: ServiceInfo;
-  readonly getProviderToken: GetProviderToken;
-  /** Those of the configuration as it is now; undefined where it has none. */
-  getGuards(): Guards | undefined;
-}
+import { createRequestState, type Round, startRound } from './multi-round-trip.ts';
+import { createOpeningStream, createOpenSubscription, readFilter } from './subscriptions.ts';
 
 /** Like the lists: new with a deploy. */
 const DISCOVER_CACHE = { ttlMs: 60_000, scope: 'public' } as const;
 
-export function createStatelessEra(deps: StatelessEraDeps): EraHandler {
-  const { runCall, countCall, requestState, tasks, hasStreams, findClientId } = deps;
-  const { name, version } = deps.service;
+export function createStatelessEraHandler(
+  runtime: Runtime,
+  calls: Calls,
+  tasks: Tasks,
+  notificationStreams: NotificationStreams,
+): EraHandler {
+  const { streams: hasStreams } = runtime.config.mcp;
+  const { name, version } = calls.service;
+  const requestState = createRequestState(runtime);
   const createServerInfo = (members: JsonObject) => ({
     'io.modelcontextprotocol/serverInfo': { name, version, ...members },
   });
@@ -73,7 +65,7 @@ export function createStatelessEra(deps: StatelessEraDeps): EraHandler {
       Object.entries(tasks.methods).map(([method, run]) => [method, requireTasks(run)]),
     ),
   };
-  const openSubscription = createOpenSubscription({ ...deps, serverInfo });
+  const openSubscription = createOpenSubscription(notificationStreams, tasks, serverInfo);
 
   return {
     accessSession: () => undefined,
@@ -117,9 +109,9 @@ export function createStatelessEra(deps: StatelessEraDeps): EraHandler {
   ): Promise<StreamResponse> {
     const { user, catalog } = call;
     const { client } = envelope;
-    const stopCounting = countCall(call);
+    const stopCounting = calls.count(call);
     try {
-      const clientId = await findClientId({ user });
+      const clientId = await calls.findClientId({ user });
       call.record.clientId = clientId;
       const caller = { user, session: undefined, client, clientId, view: catalog.view };
       const filter = readFilter(message.params);
@@ -136,7 +128,7 @@ export function createStatelessEra(deps: StatelessEraDeps): EraHandler {
             abortSignal: () => call.abortSignal(),
           },
           await startRound(call, message, envelope, requestState, undefined),
-          deps,
+          calls,
           message.params,
         ),
       );
@@ -153,7 +145,7 @@ export function createStatelessEra(deps: StatelessEraDeps): EraHandler {
   ): Promise<Answer> {
     const task = mayBeTask(call, envelope.client) ? tasks.offer(call) : undefined;
     const round = await startRound(call, request, envelope, requestState, task);
-    const work = runCall(call, round, request.params, ownRuns[request.method]);
+    const work = calls.run(call, round, request.params, ownRuns[request.method]);
     const info = nameServer(call.catalog);
     return task === undefined ? endRound(round, work, info) : answerOrGoOn(task, round, work, info);
   }
@@ -228,11 +220,7 @@ const requireTasks =
   };
 
 function checkDeclaresTasks(client: ClientCapabilities): void {
-  if (declaresTasks(client)) return;
-  fail('missing_client_capability', {
-    details: `Tasks need a client that declares the extension ${TASKS}.`,
-    data: { requiredCapabilities: { extensions: { [TASKS]: {} } } },
-  });
+  if (!declaresTasks(client)) failWithoutTasks('Tasks need a client');
 }
 
 const withServerInfo = (result: JsonObject, info: JsonObject): JsonObject => ({
@@ -253,7 +241,7 @@ function noteAnswers({ sentText }: Call, params: unknown): void {
   if (answers !== undefined) noteMembers(answers, sentText ?? '', ['params', 'inputResponses']);
 }
 
-/** What depends on the caller is private. */
+/** Anything that depends on the caller is private. */
 const NOT_SHARED = { ttlMs: 10_000, scope: 'private' } as const;
 
 const COMPLETE = { resultType: 'complete' } as const;

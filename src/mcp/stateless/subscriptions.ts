@@ -1,24 +1,26 @@
 // MCP 2026-07-28 "Subscriptions": subscriptions/listen with MCP_STREAMS=true.
+
+import type { ReplyStream } from '../../endpoint/message.ts';
 import { fail, GatewayError } from '../../errors/gateway-error.ts';
 import { isObject, isStringArray, type JsonObject } from '../../platform/json.ts';
-import { isShortId, type JsonRpcRequest, readParams } from '../../protocol/json-rpc.ts';
+import { toSseEvent } from '../../platform/sse.ts';
+import {
+  isShortId,
+  type JsonRpcRequest,
+  type RequestId,
+  readParams,
+} from '../../protocol/json-rpc.ts';
 import { LIST_NAMES, type ListName } from '../../protocol/list-kinds.ts';
 import type { Call, CallRecord } from '../calls/call.ts';
 import type { CallContext } from '../calls/context.ts';
-import type { StreamResponse } from '../calls/outcome.ts';
+import { renderResponse, type StreamResponse, toErrorAnswer } from '../calls/outcome.ts';
 import type { IdentifiedCaller } from '../catalog/served-catalog.ts';
 import type {
-  NotificationStreamOptions,
+  NewNotificationStream,
   NotificationStreams,
 } from '../streaming/notification-streams.ts';
+import type { KeepStream } from '../streaming/response-stream.ts';
 import type { Tasks } from '../tasks/tasks.ts';
-
-interface SubscriptionsDeps {
-  readonly tasks: Tasks;
-  readonly notificationStreams: NotificationStreams;
-  /** The `_meta` of every result. */
-  readonly serverInfo: JsonObject;
-}
 
 /** Answers with a stream of what the client opted in to, and this service can tell. */
 type OpenSubscription = (
@@ -32,9 +34,12 @@ type OpenSubscription = (
 
 const SUBSCRIPTION_ID = 'io.modelcontextprotocol/subscriptionId';
 
-export function createOpenSubscription(deps: SubscriptionsDeps): OpenSubscription {
-  const { notificationStreams, serverInfo, tasks } = deps;
-
+/** `serverInfo` is the `_meta` of every result. */
+export function createOpenSubscription(
+  notificationStreams: NotificationStreams,
+  tasks: Tasks,
+  serverInfo: JsonObject,
+): OpenSubscription {
   return async function openSubscription({ id }, filter, call, caller, createCaller) {
     const { catalog } = call;
     if (!isShortId(id)) {
@@ -55,7 +60,7 @@ export function createOpenSubscription(deps: SubscriptionsDeps): OpenSubscriptio
       ...(uris.size > 0 && { resourceSubscriptions: [...uris] }),
       ...(watched.taskIds.length > 0 && { taskIds: watched.taskIds }),
     };
-    const options: NotificationStreamOptions = {
+    const options: NewNotificationStream = {
       user: caller.user,
       lastMessage: { jsonrpc: '2.0', result, id },
       listen(stream) {
@@ -180,4 +185,45 @@ function readNames(notifications: JsonObject, member: string, what: string): rea
     : fail('invalid_params', {
         details: `params.notifications.${member} must be an array of ${what}`,
       });
+}
+
+// The stream of a subscription that takes long to open, as servers are asked first. It
+// begins before that, so that nobody on its way takes its silence for an end.
+
+/** For `ResponseStream.keep`. Whether it is needed shows while it opens. */
+export function createOpeningStream(opening: Promise<StreamResponse>, id: RequestId): KeepStream {
+  return {
+    canPrime: false,
+    start: () => ({
+      items: createItems(opening, id),
+      // All that is sent comes of what opens.
+      begin() {},
+      send() {},
+      end() {},
+      disconnect() {},
+    }),
+  };
+}
+
+function createItems(opening: Promise<StreamResponse>, id: RequestId): ReplyStream {
+  const opened: Promise<ReplyStream> = opening.then(
+    ({ events }) => events,
+    (thrown: unknown) => tellError(renderResponse(toErrorAnswer(thrown), id).text),
+  );
+  const reading = opened.then((events) => events[Symbol.asyncIterator]());
+  return {
+    watchWaiting: (watcher) => void opened.then((events) => events.watchWaiting?.(watcher)),
+    [Symbol.asyncIterator]: () => ({
+      next: async () => (await reading).next(),
+      // A client that leaves before it is open ends it once it is.
+      async return() {
+        await (await reading).return?.();
+        return { done: true, value: undefined };
+      },
+    }),
+  };
+}
+
+async function* tellError(json: string): AsyncGenerator<string> {
+  yield toSseEvent(json);
 }

@@ -1,18 +1,18 @@
 // MCP "Streamable HTTP": streams that belong to no request, open for notifications: those of
 // GET /mcp, and of subscriptions/listen.
 
-import type { ReplyStream, UserContext } from '../../endpoint/message.ts';
+import type { UserContext } from '../../endpoint/message.ts';
 import { fail } from '../../errors/gateway-error.ts';
-import type { EndedGrants } from '../../grants/ended-grants.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { writeExactJson } from '../../platform/exact-json.ts';
 import type { Log } from '../../platform/log.ts';
 import { SharedTimer, type Wait } from '../../platform/shared-timer.ts';
-import { toSseEvent } from '../../platform/sse.ts';
 import type { OutgoingMessage } from '../../protocol/json-rpc.ts';
+import type { Runtime } from '../../runtime/runtime.ts';
 import { nameOwner } from '../../store/owner.ts';
+import type { Callers } from '../calls/call.ts';
 import type { StreamResponse } from '../calls/outcome.ts';
-import { createEventQueue } from './event-queue.ts';
+import { type EventChannel, PlainChannel } from './response-stream.ts';
 
 export interface NotificationStream {
   readonly response: StreamResponse;
@@ -23,39 +23,25 @@ export interface NotificationStream {
   end(): void;
 }
 
-export interface NotificationStreamOptions {
+export interface NewNotificationStream {
   /** Undefined without authentication. */
   readonly user: UserContext | undefined;
   /**
-   * What it is for: begins to send, and returns what stops that, which is called once, however the stream ends. What it
+   * Serves its purpose: begins to send, and returns what stops that, which is called once, however the stream ends. What it
    * throws ends the stream, too. What the stop throws is logged: it keeps no other stream from ending.
    */
   listen(stream: NotificationStream): () => void;
   /** Sent last, where it is not the client that leaves. */
   readonly lastMessage?: object;
   /** On which it is sent, in place of one that ends when its connection does. */
-  openChannel?(stream: Pick<NotificationStream, 'end'>): NotificationChannel;
-}
-
-export interface NotificationChannel {
-  /** To be read once. */
-  readonly items: ReplyStream;
-  begin(): void;
-  send(json: string, isNotification: true): void;
-  /** Whether more waits for its reader than a slow one may keep in memory. */
-  isFull(): boolean;
-  /** Whether half of that would stay free with so many characters more. */
-  hasRoomToSpare(characters: number): boolean;
-  /** The process stops: who reads is to come again elsewhere. */
-  disconnect(): void;
-  close(): void;
+  openChannel?(stream: Pick<NotificationStream, 'end'>): EventChannel;
 }
 
 export interface NotificationStreams {
   /**
    * @throws GatewayError `too_many_streams` for its user, or for the process; `token_revoked`; what `listen` throws.
    */
-  open(options: NotificationStreamOptions): NotificationStream;
+  open(options: NewNotificationStream): NotificationStream;
   /** Ends the connections of all: a process that stops must not wait for them. */
   disconnect(): void;
   /** Ends those, too, that were kept for clients that come back. */
@@ -67,31 +53,25 @@ const LIFETIME_MS = 300_000;
 
 /** A stream holds a connection and is sent each change: what many clients of one user need. */
 const MAX_PER_USER = 50;
-/** What each takes is measured (npm run bench -- memory --only streams). */
+/** The memory of each is measured (npm run bench -- memory --only streams). */
 const MAX_OPEN = 10_000;
-/** Of the connections: the rest are left for calls. */
+/** The part of the connections that streams may take: the rest are left for calls. */
 const CONNECTIONS_PART = 0.9;
 
+/** 0 connections are no limit. */
 const countPlaces = (maxConnections: number): number =>
   maxConnections === 0
     ? MAX_OPEN
     : Math.min(MAX_OPEN, Math.floor(maxConnections * CONNECTIONS_PART));
 
-export interface NotificationStreamsDeps {
-  readonly clock: Clock;
-  readonly log: Log;
-  /** Undefined where the gateway issues no tokens of its own. */
-  readonly endedGrants: Pick<EndedGrants, 'listen' | 'hasEnded'> | undefined;
-  /** Of the process; 0 for no limit. */
-  readonly maxConnections: number;
-}
-
-export function createNotificationStreams(deps: NotificationStreamsDeps): NotificationStreams {
-  const { clock, log, endedGrants } = deps;
+export function createNotificationStreams(
+  { config, clock, log }: Runtime,
+  endedGrants: Callers['endedGrants'],
+): NotificationStreams {
   const open = new Set<OpenStream>();
-  /** How many of them each user has. */
+  /** The number that each user has. */
   const counts = new Map<string, number>();
-  const places = countPlaces(deps.maxConnections);
+  const places = countPlaces(config.http.maxConnections);
   const lifetimes = new SharedTimer<OpenStream>(clock, LIFETIME_MS, (stream) => stream.end());
   let isClosed = false;
 
@@ -125,7 +105,7 @@ export function createNotificationStreams(deps: NotificationStreamsDeps): Notifi
   };
 
   return {
-    open({ user, listen, lastMessage, openChannel = createPlainChannel }) {
+    open({ user, listen, lastMessage, openChannel = openPlainChannel }) {
       checkRoom(user);
       const stream = new OpenStream(surroundings, user, lastMessage, openChannel);
       open.add(stream);
@@ -159,7 +139,7 @@ class OpenStream implements NotificationStream {
   readonly grantId: string | undefined;
   private readonly surroundings: StreamSurroundings;
   private readonly lastMessage: object | undefined;
-  private readonly channel: NotificationChannel;
+  private readonly channel: EventChannel;
   private readonly lifetime: Wait<OpenStream>;
   /** Undefined where its login outlives it. */
   private readonly stopAging: (() => void) | undefined;
@@ -169,7 +149,7 @@ class OpenStream implements NotificationStream {
     surroundings: StreamSurroundings,
     user: UserContext | undefined,
     lastMessage: object | undefined,
-    openChannel: (stream: Pick<NotificationStream, 'end'>) => NotificationChannel,
+    openChannel: (stream: Pick<NotificationStream, 'end'>) => EventChannel,
   ) {
     this.userName = user && nameOwner(user);
     this.grantId = user?.grant?.id;
@@ -188,7 +168,7 @@ class OpenStream implements NotificationStream {
   }
 
   /** @throws what `listen` throws. */
-  begin(listen: NotificationStreamOptions['listen']): void {
+  begin(listen: NewNotificationStream['listen']): void {
     try {
       this.stopListening = listen(this);
       this.channel.begin();
@@ -225,23 +205,12 @@ class OpenStream implements NotificationStream {
         cause,
       });
     }
-    if (lastMessage !== undefined) channel.send(JSON.stringify(lastMessage), true);
+    if (lastMessage !== undefined) channel.send(JSON.stringify(lastMessage), false);
     channel.close();
   }
 }
 
 const toJson = (message: OutgoingMessage): string => writeExactJson({ jsonrpc: '2.0', ...message });
 
-function createPlainChannel(stream: Pick<NotificationStream, 'end'>): NotificationChannel {
-  const end = () => stream.end();
-  const queue = createEventQueue(end);
-  return {
-    items: queue.items,
-    begin() {},
-    send: (json) => queue.push(toSseEvent(json)),
-    isFull: () => queue.isFull(),
-    hasRoomToSpare: (characters) => queue.hasRoomToSpare(characters),
-    disconnect: end,
-    close: () => queue.end(),
-  };
-}
+const openPlainChannel = (stream: Pick<NotificationStream, 'end'>): EventChannel =>
+  new PlainChannel(() => stream.end());

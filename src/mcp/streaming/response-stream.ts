@@ -1,6 +1,12 @@
 // §1, MCP "Streamable HTTP": the answer to one request is JSON, or a stream of events once
 // something is sent before the result and the client takes a stream.
-import { type GatewayRequest, getHeader, type ReplyStream } from '../../endpoint/message.ts';
+
+import {
+  type GatewayRequest,
+  getHeader,
+  type ReplyStream,
+  type WaitingWatcher,
+} from '../../endpoint/message.ts';
 import { writeExactJson } from '../../platform/exact-json.ts';
 import { toSseEvent } from '../../platform/sse.ts';
 import type { OutgoingMessage, RequestId } from '../../protocol/json-rpc.ts';
@@ -10,35 +16,45 @@ import {
   renderResponse,
   type StreamResponse,
 } from '../calls/outcome.ts';
-import { createEventQueue } from './event-queue.ts';
 
 export interface KeepStream {
-  start(): EventChannel;
-  /** Whether clients understand a stream that begins with nothing but an id to come back with. */
+  start(): ResponseChannel;
+  /** True if clients understand a stream that begins with nothing but an id to come back with. */
   readonly canPrime: boolean;
 }
 
-/** On which the events of one response are sent. */
+/** On which the events of one response, or of one stream of notifications, are sent. */
 export interface EventChannel {
   /** To be read once. */
   readonly items: ReplyStream;
   /** Shows the client that it has begun. */
   begin(): void;
+  /** Notifications to a client that reads far slower than they come are dropped. */
   send(json: string, isNotification: boolean): void;
   /** With the last event. */
   end(json: string): void;
+  /** Ends it without a last event. */
+  close(): void;
+  /** More waits for its reader than a slow one may keep in memory. */
+  isFull(): boolean;
+  /** Half of that would stay free with so many characters more. */
+  hasRoomToSpare(characters: number): boolean;
+  /** Ends the connection: its reader comes again, where it can. */
   disconnect(): void;
 }
 
+/** All that a response needs. */
+export type ResponseChannel = Omit<EventChannel, 'close' | 'isFull' | 'hasRoomToSpare'>;
+
 /** The way to the client until its request is answered. A class: as closures each call's had half a kilobyte more. */
 export class ResponseStream {
-  /** Whether the client takes a stream: to others nothing is sent but the response. */
+  /** True if the client takes a stream: to others nothing is sent but the response. */
   readonly isAccepted: boolean;
   /** True if it may become a stream only because its call takes long; the era sets it. */
   mayBegin = false;
   private readonly id: RequestId | null;
   private keepStream: KeepStream | undefined;
-  private channel: EventChannel | undefined;
+  private channel: ResponseChannel | undefined;
   /** True once an event id was sent, with which the client can come back. */
   private hasId = false;
   private response: StreamResponse | undefined;
@@ -89,7 +105,7 @@ export class ResponseStream {
     this.resolve?.(response);
   }
 
-  /** Where it becomes a stream, it is one that outlives its connection. To be called before anything is sent. */
+  /** Has it outlive its connection, where it becomes a stream. To be called before anything is sent. */
   keep(how: KeepStream): void {
     if (this.isAccepted) this.keepStream = how;
   }
@@ -116,37 +132,62 @@ export class ResponseStream {
     if (this.hasId) this.channel?.disconnect();
   }
 
-  /** Whether the client may come back for the answer after its connection broke. */
+  /** True if the client may come back for the answer after its connection broke. */
   isKept(): boolean {
     return this.hasId;
   }
 
-  private startStream(): EventChannel {
-    const started = this.keepStream === undefined ? createPlainChannel() : this.keepStream.start();
+  private startStream(): ResponseChannel {
+    const started = this.keepStream === undefined ? new PlainChannel() : this.keepStream.start();
     this.response = { kind: 'stream', events: started.items, answer: () => this.answer };
     this.resolve?.(this.response);
     return started;
   }
 }
 
-/** Of a stream that ends with its connection. */
-function createPlainChannel(): EventChannel {
-  const queue = createEventQueue();
-  return {
-    items: queue.items,
-    begin() {},
-    send(json, isNotification) {
-      if (!isNotification || !queue.isFull()) queue.push(toSseEvent(json));
-    },
-    end(json) {
-      queue.push(toSseEvent(json));
-      queue.end();
-    },
-    disconnect() {},
-  };
+/** The channel of a stream that ends with its connection; `onLeave` is called when that ends before. */
+export class PlainChannel implements EventChannel {
+  private readonly queue: EventQueue;
+  private readonly onLeave: () => void;
+
+  constructor(onLeave: () => void = () => {}) {
+    this.onLeave = onLeave;
+    this.queue = createEventQueue(onLeave);
+  }
+
+  get items(): ReplyStream {
+    return this.queue.items;
+  }
+
+  begin(): void {}
+
+  send(json: string, isNotification: boolean): void {
+    if (!isNotification || !this.queue.isFull()) this.queue.push(toSseEvent(json));
+  }
+
+  end(json: string): void {
+    this.queue.push(toSseEvent(json));
+    this.queue.end();
+  }
+
+  close(): void {
+    this.queue.end();
+  }
+
+  isFull(): boolean {
+    return this.queue.isFull();
+  }
+
+  hasRoomToSpare(characters: number): boolean {
+    return this.queue.hasRoomToSpare(characters);
+  }
+
+  disconnect(): void {
+    this.onLeave();
+  }
 }
 
-/** Whether the caller names event streams among what it accepts; any type (a plain client) is not enough. */
+/** True if the caller names event streams among what it accepts; any type (a plain client) is not enough. */
 export function acceptsEventStream(request: GatewayRequest): boolean {
   const accept = getHeader(request, 'accept') ?? '';
   // As nearly all clients write it: nothing has to be taken apart.
@@ -161,3 +202,111 @@ const EVENT_STREAM = /^\s*text\/event-stream\s*(;|$)/i;
 
 /** RFC 9110 §12.4.2: a weight of zero. */
 const REFUSED = /;\s*q\s*=\s*0(\.0*)?\s*(;|$)/i;
+
+/** Server-sent events in their order, from who sends them to one reader. */
+export interface EventQueue {
+  push(event: string): void;
+  /** Nothing more comes; what waits is still read. */
+  end(): void;
+  /** True if more waits for its reader than a slow one may keep in memory. */
+  isFull(): boolean;
+  /** True if half of that would stay free with so many characters more. */
+  hasRoomToSpare(characters: number): boolean;
+  /** For one reader. When it leaves early, what waits and what comes is dropped. */
+  readonly items: ReplyStream;
+}
+
+const MAX_WAITING_CHARACTERS = 262_144;
+
+/** `onLeave` is called when the reader leaves before the end. */
+export const createEventQueue = (onLeave: () => void = () => {}): EventQueue =>
+  new WaitingEvents(onLeave);
+
+type NextEvent = IteratorResult<string, undefined>;
+
+/** A class: thousands of them stand for minutes, and closures would take four times the memory. */
+class WaitingEvents implements EventQueue, ReplyStream, AsyncIterator<string, undefined> {
+  private readonly onLeave: () => void;
+  /** Undefined where nothing waits: an array that has lost its members would keep their room. */
+  private waiting: string[] | undefined;
+  private waitingCharacters = 0;
+  private hasEnded = false;
+  private watcher: WaitingWatcher | undefined;
+  /** Set by the reader's `next`, while there is nothing to read. */
+  private resolveNext: ((result: NextEvent) => void) | undefined;
+
+  constructor(onLeave: () => void) {
+    this.onLeave = onLeave;
+  }
+
+  get items(): ReplyStream {
+    return this;
+  }
+
+  push(event: string): void {
+    if (this.hasEnded) return;
+    if (this.resolveNext !== undefined) {
+      this.passToReader({ done: false, value: event });
+      return;
+    }
+    if (this.waiting === undefined) this.waiting = [event];
+    else this.waiting.push(event);
+    this.countWaiting(event.length);
+  }
+
+  end(): void {
+    this.hasEnded = true;
+    if (this.resolveNext !== undefined) this.passToReader({ done: true, value: undefined });
+  }
+
+  isFull(): boolean {
+    return this.waitingCharacters >= MAX_WAITING_CHARACTERS;
+  }
+
+  hasRoomToSpare(characters: number): boolean {
+    return this.waitingCharacters + characters <= MAX_WAITING_CHARACTERS / 2;
+  }
+
+  watchWaiting(watcher: WaitingWatcher): void {
+    this.watcher = watcher;
+    watcher.noteWaiting(this.waitingCharacters);
+  }
+
+  [Symbol.asyncIterator](): AsyncIterator<string, undefined> {
+    return this;
+  }
+
+  next(): Promise<NextEvent> {
+    const event = this.waiting?.shift();
+    if (event !== undefined) {
+      if (this.waiting?.length === 0) this.waiting = undefined;
+      this.countWaiting(-event.length);
+      return Promise.resolve({ done: false, value: event });
+    }
+    if (this.hasEnded) return Promise.resolve({ done: true, value: undefined });
+    return new Promise((resolve) => {
+      this.resolveNext = resolve;
+    });
+  }
+
+  async return(): Promise<NextEvent> {
+    const isEarly = !this.hasEnded;
+    this.hasEnded = true;
+    this.waiting = undefined;
+    this.countWaiting(-this.waitingCharacters);
+    this.passToReader({ done: true, value: undefined });
+    if (isEarly) this.onLeave();
+    return { done: true, value: undefined };
+  }
+
+  private countWaiting(change: number): void {
+    this.waitingCharacters += change;
+    this.watcher?.noteWaiting(this.waitingCharacters);
+  }
+
+  private passToReader(result: NextEvent): void {
+    const resolve = this.resolveNext;
+    this.resolveNext = undefined;
+    resolve?.(result);
+  }
+}

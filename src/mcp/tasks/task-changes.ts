@@ -1,11 +1,17 @@
 // §29: who hears that a task has changed, at whatever replica. What is lost on the way is found by looking.
-import { type Clock, createSecondTimer } from '../../platform/clock.ts';
-import { isObject } from '../../platform/json.ts';
-import type { Log } from '../../platform/log.ts';
+
+import type { UserContext } from '../../endpoint/message.ts';
+import { fail } from '../../errors/gateway-error.ts';
+import { createSecondTimer } from '../../platform/clock.ts';
+import { writeExactJson } from '../../platform/exact-json.ts';
+import { isObject, type JsonObject } from '../../platform/json.ts';
+import type { Runtime } from '../../runtime/runtime.ts';
+import { nameOwner } from '../../store/owner.ts';
 import type { Replicas } from '../../store/replicas/replicas.ts';
+import type { ServedCatalog } from '../catalog/served-catalog.ts';
 
 /** To all replicas: the record under this key is another. */
-export interface TaskMessage {
+interface TaskMessage {
   readonly about: 'changed';
   readonly key: string;
 }
@@ -23,9 +29,8 @@ export interface TaskChanges {
 const LOOK_MS = 5000;
 
 export function createTaskChanges(
+  { clock, log }: Runtime,
   replicas: Replicas<TaskMessage>,
-  clock: Clock,
-  log: Log,
 ): TaskChanges {
   const listeners = new Map<string, Set<() => void>>();
 
@@ -59,5 +64,93 @@ export function createTaskChanges(
         if (known.size === 0 && listeners.get(key) === known) listeners.delete(key);
       };
     },
+  };
+}
+
+// §29.3, ext-tasks "Task Status Notifications": who listens to tasks is told each time that one has become another.
+
+export interface TaskWatch {
+  readonly taskId: string;
+  readonly user: UserContext | undefined;
+  readonly catalog: Pick<ServedCatalog, 'server' | 'view'>;
+  /** As its user. */
+  read(): Promise<JsonObject>;
+  tell(task: JsonObject): void;
+}
+
+/** Tells what the task is, and each time that it has become another; returns what ends it. */
+export function watchTask(
+  { read, tell }: Pick<TaskWatch, 'read' | 'tell'>,
+  listen: (changed: () => void) => () => void,
+): () => void {
+  let told = '';
+  let isOver = false;
+  async function look(): Promise<void> {
+    // A task that can be read no longer, or not now, is told no longer, or later.
+    const task = await read().catch(() => undefined);
+    const { pollIntervalMs: _, ...state } = task ?? {};
+    const text = writeExactJson(state);
+    if (task === undefined || text === told || isOver) return;
+    told = text;
+    tell(task);
+  }
+  const lookInOrder = createTurnTaker(look);
+  const stopListening = listen(lookInOrder);
+  lookInOrder();
+  return () => {
+    isOver = true;
+    stopListening();
+  };
+}
+
+/** One look at a time; what changes meanwhile is looked at once more. */
+function createTurnTaker(look: () => Promise<void>): () => void {
+  let isLooking = false;
+  let hasChanged = false;
+  return function lookInOrder() {
+    hasChanged = isLooking;
+    if (isLooking) return;
+    isLooking = true;
+    void look().finally(() => {
+      isLooking = false;
+      if (hasChanged) lookInOrder();
+    });
+  };
+}
+
+/** Each is looked at every few seconds, those of servers at their server: of one user, and in all. */
+const MAX_WATCHED = { user: 200, all: 8192 };
+
+/**
+ * Counts so many tasks as watched for their user, until what it returns is called.
+ *
+ * @throws GatewayError `too_many_streams`
+ */
+export type ReserveWatches = (user: UserContext | undefined, count: number) => () => void;
+
+export function createWatchCounter(): ReserveWatches {
+  const byUser = new Map<string, number>();
+  let all = 0;
+  return function reserveWatches(user, count) {
+    const name = user && nameOwner(user);
+    const ofUser = name === undefined ? 0 : (byUser.get(name) ?? 0);
+    if (all + count > MAX_WATCHED.all || ofUser + count > MAX_WATCHED.user) {
+      fail('too_many_streams', {
+        details: `Of one user ${MAX_WATCHED.user} tasks may be listened to at once, and ${MAX_WATCHED.all} of all.`,
+      });
+    }
+    let isReserved = true;
+    function add(change: number): void {
+      all += change;
+      if (name === undefined) return;
+      const left = (byUser.get(name) ?? 0) + change;
+      if (left === 0) byUser.delete(name);
+      else byUser.set(name, left);
+    }
+    add(count);
+    return function release() {
+      if (isReserved) add(-count);
+      isReserved = false;
+    };
   };
 }

@@ -1,15 +1,141 @@
-// §29: tasks in the store, sealed, each under the hash of its id, its user and its path: nobody else's look finds it. And
-// how much of them there is.
+// §29: what is known of a task, as it lies in the store, and as its client sees it.
 
-import type { McpConfig } from '../../config/groups/mcp.ts';
-import { fail } from '../../errors/gateway-error.ts';
-import type { Clock } from '../../platform/clock.ts';
+import { fail, type JsonRpcErrorObject } from '../../errors/gateway-error.ts';
+import { writeExactJson } from '../../platform/exact-json.ts';
 import { hashSha256 } from '../../platform/ids.ts';
+import { isObject, type JsonObject, parseObject } from '../../platform/json.ts';
+import { noteMembers, toRawJson, toRawMembers } from '../../platform/noted-json.ts';
+import type { Runtime } from '../../runtime/runtime.ts';
 import { type Budget, releaseInAll, reserveInAll } from '../../store/budgets.ts';
-import { buildTaskBudgetKey, buildTaskKey } from '../../store/keys.ts';
-import type { Seal } from '../../store/seal/seal.ts';
-import { type KeyValue, MIN_ENTRY_BYTES, type Windows } from '../../store/store.ts';
-import { readRecord, type TaskRecord, writeRecord } from './task-record.ts';
+import {
+  buildTaskBudgetKey,
+  buildTaskKey,
+  checkRecordVersion,
+  RECORD_VERSION,
+} from '../../store/keys.ts';
+import { MIN_ENTRY_BYTES } from '../../store/store.ts';
+import { findClientAnswerProblem } from '../calls/client-answers.ts';
+import type { Question } from '../control/message-guards.ts';
+
+export interface TaskRecord {
+  /** The tool that was called, as clients of its path see it. */
+  readonly tool: string;
+  /** The replica that it runs at. */
+  readonly replica: string;
+  /** Epoch milliseconds. */
+  readonly createdAt: number;
+  /** Epoch milliseconds. */
+  readonly updatedAt: number;
+  /** Milliseconds from `createdAt` on for which it is kept. */
+  readonly ttlMs: number;
+  readonly statusMessage?: string | undefined;
+  /** That the client has not answered yet, by keys that each have one question only. */
+  readonly questions: Readonly<Record<string, Question>>;
+  /** The client's answers. */
+  readonly answers: JsonObject;
+  /** Undefined while it runs. */
+  readonly end?: TaskEnd | undefined;
+}
+
+export type TaskEnd =
+  | { readonly status: 'completed'; readonly result: object }
+  | { readonly status: 'failed'; readonly error: JsonRpcErrorObject }
+  | { readonly status: 'cancelled' };
+
+const writeRecord = ({ end, answers, ...record }: TaskRecord): string =>
+  writeExactJson({
+    version: RECORD_VERSION,
+    ...record,
+    answers: toRawMembers(answers),
+    end: end && ('result' in end ? { ...end, result: toRawJson(end.result) } : end),
+  });
+
+/**
+ * Undefined for what this version does not know.
+ *
+ * @throws Error for a record of a later version.
+ */
+function readRecord(text: string): TaskRecord | undefined {
+  const { version, ...record } = parseObject(text) ?? {};
+  noteRecord(record, text);
+  checkRecordVersion(version, 'A task');
+  const { tool, replica, createdAt, updatedAt, ttlMs, statusMessage, questions, answers, end } =
+    record;
+  if (typeof tool !== 'string' || typeof replica !== 'string') return undefined;
+  if (typeof createdAt !== 'number' || typeof updatedAt !== 'number') return undefined;
+  if (typeof ttlMs !== 'number') return undefined;
+  return {
+    tool,
+    replica,
+    createdAt,
+    updatedAt,
+    ttlMs,
+    ...(typeof statusMessage === 'string' && { statusMessage }),
+    questions: readQuestions(questions),
+    answers: isObject(answers) ? answers : {},
+    ...(isObject(end) && { end: readEnd(end) }),
+  };
+}
+
+/** Values that reach the client, or the tool's server, as they were written. */
+function noteRecord({ end, answers }: JsonObject, text: string): void {
+  noteMembers(answers, text, ['answers']);
+  noteMembers(end, text, ['end']);
+}
+
+const readQuestions = (questions: unknown): TaskRecord['questions'] =>
+  Object.fromEntries(
+    Object.entries(isObject(questions) ? questions : {}).flatMap(([key, question]) =>
+      isObject(question) && typeof question.method === 'string' && isObject(question.params)
+        ? [[key, { method: question.method, params: question.params }] as const]
+        : [],
+    ),
+  );
+
+function readEnd({ status, result, error }: JsonObject): TaskEnd {
+  if (status === 'completed' && isObject(result)) return { status, result };
+  if (status === 'cancelled') return { status };
+  return { status: 'failed', error: readError(error) };
+}
+
+const readError = (error: unknown): JsonRpcErrorObject =>
+  isObject(error) && typeof error.code === 'number' && typeof error.message === 'string'
+    ? { code: error.code, message: error.message, ...('data' in error && { data: error.data }) }
+    : { code: -32603, message: 'Internal error' };
+
+/** Milliseconds until the client should ask again: what has run for long will not end in a moment. */
+const POLL_MS = { first: 1000, later: 5000, afterMs: 60_000 };
+
+/** `Task` of ext-tasks: what the call is answered with, and what all views begin with. */
+export function describeTask(taskId: string, record: TaskRecord, now: number): JsonObject {
+  const { createdAt, updatedAt, ttlMs, statusMessage } = record;
+  return {
+    taskId,
+    status: readStatus(record),
+    ...(statusMessage !== undefined && { statusMessage }),
+    createdAt: new Date(createdAt).toISOString(),
+    lastUpdatedAt: new Date(updatedAt).toISOString(),
+    ttlMs,
+    pollIntervalMs: now - createdAt < POLL_MS.afterMs ? POLL_MS.first : POLL_MS.later,
+  };
+}
+
+/** `DetailedTask`: with what its status wants to be said. */
+export function describeInDetail(taskId: string, record: TaskRecord, now: number): JsonObject {
+  const { end, questions } = record;
+  const task = describeTask(taskId, record, now);
+  if (end?.status === 'completed') return { ...task, result: toRawJson(end.result) };
+  if (end?.status === 'failed') return { ...task, error: end.error };
+  return end === undefined && hasQuestions(record) ? { ...task, inputRequests: questions } : task;
+}
+
+const readStatus = (record: TaskRecord): string =>
+  record.end?.status ?? (hasQuestions(record) ? 'input_required' : 'working');
+
+const hasQuestions = ({ questions }: TaskRecord): boolean => Object.keys(questions).length > 0;
+
+// Tasks in the store, sealed, each under the hash of its id, its user and its path: nobody else's look finds it. And
+// how much of them there is.
 
 export interface TaskOwner {
   readonly id: string;
@@ -19,23 +145,19 @@ export interface TaskOwner {
   readonly path: string | undefined;
 }
 
-export interface TaskRecordsDeps {
-  readonly store: Pick<KeyValue, 'get' | 'set' | 'compareAndSet'> &
-    Pick<Windows, 'reserveBytes' | 'releaseBytes'>;
-  getSeal(): Promise<Seal>;
-  readonly clock: Clock;
-  /** `MCP_SESSION_KEY_PREFIX`. */
-  readonly keyPrefix: string;
-  readonly config: Pick<McpConfig, 'tasks'>['tasks'];
-}
-
 export type TaskRecords = ReturnType<typeof createTaskRecords>;
 
 /** All methods reject with GatewayError `internal_error` where the store does not answer. */
-export function createTaskRecords({ store, getSeal, clock, keyPrefix, config }: TaskRecordsDeps) {
-  const running = createRunningBudget(keyPrefix, config.maxTasksPerUser);
-  const listKeptBudgets = createKeptBudgets(keyPrefix);
-  const ttlSeconds = config.taskTtlSeconds;
+export function createTaskRecords({ config, store, getSeal, clock }: Runtime) {
+  const { keyPrefix } = config.mcp.sessions;
+  const { taskTtlSeconds: ttlSeconds, maxTasksPerUser } = config.mcp.tasks;
+  const listRunning = createBudgets(
+    keyPrefix,
+    'running',
+    maxTasksPerUser * MIN_ENTRY_BYTES,
+    MAX_RUNNING * MIN_ENTRY_BYTES,
+  );
+  const listKept = createBudgets(keyPrefix, 'kept', USER_BYTES, ALL_BYTES);
 
   const open = async (key: string, sealed: string | undefined): Promise<TaskRecord | undefined> => {
     const text = sealed === undefined ? undefined : (await getSeal()).open(key, sealed);
@@ -49,6 +171,26 @@ export function createTaskRecords({ store, getSeal, clock, keyPrefix, config }: 
     Math.max(1, Math.ceil((createdAt + ttlMs - clock.now()) / 1000)) +
     (end === undefined ? OVERTIME_SECONDS : 0);
 
+  /**
+   * Writes what `change` makes of it, nothing where it makes nothing. Called again where another replica has changed it
+   * meanwhile. Resolves to what stands there then; undefined where nothing does.
+   */
+  const update = (
+    key: string,
+    change: (record: TaskRecord) => TaskRecord | undefined,
+  ): Promise<TaskRecord | undefined> =>
+    orInternalError(async () => {
+      for (;;) {
+        const standing = await store.get(key);
+        const record = await open(key, standing);
+        const changed = record && change(record);
+        if (changed === undefined) return record;
+        const sealed = await seal(key, changed);
+        const ttl = countSecondsLeft(changed);
+        if (await store.compareAndSet(key, standing, sealed, ttl)) return changed;
+      }
+    });
+
   return {
     buildKey: ({ id, user, path }: TaskOwner): string =>
       buildTaskKey(keyPrefix, hashSha256(JSON.stringify([id, user ?? null, path ?? null]))),
@@ -58,35 +200,29 @@ export function createTaskRecords({ store, getSeal, clock, keyPrefix, config }: 
       ),
     read: (key: string): Promise<TaskRecord | undefined> =>
       orInternalError(async () => open(key, await store.get(key))),
-    /**
-     * Writes what `change` makes of it, nothing where it makes nothing. Called again where another replica has changed it
-     * meanwhile. Resolves to what stands there then; undefined where nothing does.
-     */
-    update: (
-      key: string,
-      change: (record: TaskRecord) => TaskRecord | undefined,
-    ): Promise<TaskRecord | undefined> =>
-      orInternalError(async () => {
-        for (;;) {
-          const standing = await store.get(key);
-          const record = await open(key, standing);
-          const changed = record && change(record);
-          if (changed === undefined) return record;
-          const sealed = await seal(key, changed);
-          const ttl = countSecondsLeft(changed);
-          if (await store.compareAndSet(key, standing, sealed, ttl)) return changed;
-        }
-      }),
+    update,
+    /** Ends one that has not ended. Resolves as `update` does. */
+    end: (key: string, end: TaskEnd, statusMessage?: string): Promise<TaskRecord | undefined> =>
+      update(key, (record) =>
+        record.end === undefined
+          ? {
+              ...record,
+              updatedAt: clock.now(),
+              statusMessage,
+              questions: {},
+              answers: {},
+              end,
+            }
+          : undefined,
+      ),
     /** False where the user, or all, have as many tasks running as they may. */
     reserveRun: (key: string, user: string | undefined): Promise<boolean> =>
-      orInternalError(() => reserveInAll(store, running.list(user), toRunEntry(key), ttlSeconds)),
+      orInternalError(() => reserveInAll(store, listRunning(user), toRunEntry(key), ttlSeconds)),
     releaseRun: (key: string, user: string | undefined): Promise<void> =>
-      orInternalError(() => releaseInAll(store, running.list(user), toRunEntry(key))),
+      orInternalError(() => releaseInAll(store, listRunning(user), toRunEntry(key))),
     /** False where there is no room for a result of so many bytes. */
     reserveResult: (key: string, user: string | undefined, bytes: number): Promise<boolean> =>
-      orInternalError(() =>
-        reserveInAll(store, listKeptBudgets(user), { name: key, bytes }, ttlSeconds),
-      ),
+      orInternalError(() => reserveInAll(store, listKept(user), { name: key, bytes }, ttlSeconds)),
   };
 }
 
@@ -100,33 +236,57 @@ const orInternalError = <Result>(work: () => Promise<Result>): Promise<Result> =
 
 const toRunEntry = (key: string) => ({ name: key, bytes: MIN_ENTRY_BYTES });
 
-/** Of all users, at all replicas. */
+/** That run, of all users, at all replicas. */
 const MAX_RUNNING = 8192;
 
-function createRunningBudget(keyPrefix: string, maxPerUser: number) {
-  const all: Budget = {
-    key: buildTaskBudgetKey(keyPrefix, 'running', 'all'),
-    maxBytes: MAX_RUNNING * MIN_ENTRY_BYTES,
-  };
-  return {
-    list(user: string | undefined): readonly Budget[] {
-      if (user === undefined || maxPerUser === 0) return [all];
-      const key = buildTaskBudgetKey(keyPrefix, 'running', hashSha256(user));
-      return [{ key, maxBytes: maxPerUser * MIN_ENTRY_BYTES }, all];
-    },
-  };
-}
-
 const MEBIBYTE = 1_048_576;
-/** Of results that are kept. */
+/** For results that are kept. */
 const USER_BYTES = 16 * MEBIBYTE;
 const ALL_BYTES = 128 * MEBIBYTE;
 
-function createKeptBudgets(keyPrefix: string) {
-  const all: Budget = { key: buildTaskBudgetKey(keyPrefix, 'kept', 'all'), maxBytes: ALL_BYTES };
-  return (user: string | undefined): readonly Budget[] => {
-    if (user === undefined) return [all];
-    const key = buildTaskBudgetKey(keyPrefix, 'kept', hashSha256(user));
-    return [{ key, maxBytes: USER_BYTES }, all];
-  };
+/** The budgets of a user, if there is one and its bound is not 0, and of all. */
+function createBudgets(
+  keyPrefix: string,
+  kind: 'running' | 'kept',
+  userBytes: number,
+  allBytes: number,
+): (user: string | undefined) => readonly Budget[] {
+  const all = { key: buildTaskBudgetKey(keyPrefix, kind, 'all'), maxBytes: allBytes };
+  return (user) =>
+    user === undefined || userBytes === 0
+      ? [all]
+      : [{ key: buildTaskBudgetKey(keyPrefix, kind, hashSha256(user)), maxBytes: userBytes }, all];
+}
+
+// §29.2, ext-tasks "Task Update Requests": the answers that a client gives to what a task asks.
+
+/** ext-tasks: answers to what is not asked, or is answered already, are left alone. */
+export const pickAnswers = ({ questions }: TaskRecord, received: JsonObject): JsonObject =>
+  Object.fromEntries(Object.entries(received).filter(([key]) => Object.hasOwn(questions, key)));
+
+export const omit = <Value>(from: Readonly<Record<string, Value>>, keys: object) =>
+  Object.fromEntries(Object.entries(from).filter(([key]) => !Object.hasOwn(keys, key)));
+
+export const isEmpty = (value: object): boolean => Object.keys(value).length === 0;
+
+/** An answer that does not fit its question is refused, and the task goes on waiting. */
+export function findProblem({ questions }: TaskRecord, answered: JsonObject): string | undefined {
+  for (const [key, answer] of Object.entries(answered)) {
+    const question = questions[key];
+    const problem = question && findClientAnswerProblem(question, answer);
+    if (problem !== undefined) {
+      return `params.inputResponses "${key.slice(0, 100)}" ${problem}`;
+    }
+  }
+  return undefined;
+}
+
+/** Bytes as JSON: they lie in the store until the tool has taken them. */
+const MAX_ANSWER_BYTES = 1_048_576;
+
+export function findSizeProblem({ answers }: TaskRecord, answered: JsonObject): string | undefined {
+  const bytes = Buffer.byteLength(writeExactJson(toRawMembers({ ...answers, ...answered })));
+  return bytes > MAX_ANSWER_BYTES
+    ? `params.inputResponses are too large: answers of a task may have ${MAX_ANSWER_BYTES} bytes as JSON`
+    : undefined;
 }

@@ -3,17 +3,13 @@
 import type { UserContext } from '../../endpoint/message.ts';
 import { toJsonRpcError } from '../../endpoint/render-error.ts';
 import { fail, GatewayError } from '../../errors/gateway-error.ts';
-import type { Clock } from '../../platform/clock.ts';
 import { generateSecret } from '../../platform/ids.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
 import type { Log } from '../../platform/log.ts';
-import type { Guards } from '../../policy/guards/guards.ts';
-import type { Policies } from '../../policy/policy.ts';
+import type { Runtime } from '../../runtime/runtime.ts';
 import { buildTasksChannelName } from '../../store/keys.ts';
 import { nameOwner } from '../../store/owner.ts';
 import { createReplicas } from '../../store/replicas/replicas.ts';
-import type { Bus } from '../../store/store.ts';
-import type { Metrics } from '../../telemetry/metrics/metrics.ts';
 import type { Call } from '../calls/call.ts';
 import type { CallContext, CallTask } from '../calls/context.ts';
 import { type RunMethod, readString } from '../calls/methods.ts';
@@ -24,34 +20,45 @@ import {
   type Target,
   type TaskRequest,
 } from '../catalog/served-catalog.ts';
-import { guardTask } from '../control/guard-task.ts';
-import type { Question } from '../control/question-guards.ts';
+import type { Question } from '../control/message-guards.ts';
+import type { CallControl } from '../control/run-target.ts';
 import {
   createRelayedTaskIds,
   describeHandle,
   describeRelayed,
+  guardTask,
   isRelayed,
 } from './relayed-tasks.ts';
-import type { RunningTask } from './running-task.ts';
-import { findProblem, findSizeProblem, isEmpty, omit, pickAnswers } from './task-answers.ts';
-import { createTaskChanges, isTaskMessage } from './task-changes.ts';
-import { describeInDetail, describeTask, type TaskRecord } from './task-record.ts';
-import { createTaskRecords, type TaskOwner, type TaskRecordsDeps } from './task-records.ts';
-import { createTaskRuns, type TaskRunsDeps } from './task-runs.ts';
+import { createTaskRuns, type RunningTask } from './running-tasks.ts';
 import {
+  createTaskChanges,
   createWatchCounter,
+  isTaskMessage,
   type ReserveWatches,
   type TaskWatch,
   watchTask,
-} from './task-watches.ts';
+} from './task-changes.ts';
+import {
+  createTaskRecords,
+  describeInDetail,
+  describeTask,
+  findProblem,
+  findSizeProblem,
+  isEmpty,
+  omit,
+  pickAnswers,
+  type TaskEnd,
+  type TaskOwner,
+  type TaskRecord,
+} from './task-records.ts';
 
 /** A call that may go on as a task. */
 export interface TaskOffer extends CallTask {
-  /** What the client is answered, once it does. */
+  /** The answer to the client, once it does. */
   readonly created: Promise<JsonObject>;
   /** Resolves to the client's answers, by the keys of the questions. */
   ask(questions: Readonly<Record<string, Question>>): Promise<JsonObject>;
-  /** How the call ended, once it has begun as a task. */
+  /** Takes the end of the call, once it has begun as a task. */
   end(answer: Answer): Promise<void>;
 }
 
@@ -71,30 +78,17 @@ export interface Tasks {
   close(graceMs: number): Promise<void>;
 }
 
-export interface TasksDeps extends TaskRecordsDeps {
-  readonly store: TaskRecordsDeps['store'] & TaskRunsDeps['store'] & Bus;
-  readonly clock: Clock;
-  readonly log: Log;
-  readonly metrics: Pick<Metrics, 'recordDroppedReplicaMessage'>;
-  /** Undefined where everybody may use everything. */
-  readonly policies: Pick<Policies, 'judge'> | undefined;
-  /** Those of the configuration as it is now; undefined where it has none. */
-  getGuards(): Guards | undefined;
-}
-
-export function createTasks(deps: TasksDeps): Tasks {
-  const { clock, log, config, keyPrefix, policies, getGuards } = deps;
-  const replicas = createReplicas({
-    ...deps,
-    channel: buildTasksChannelName(keyPrefix),
-    isMessage: isTaskMessage,
-  });
+export function createTasks(runtime: Runtime, { judge, getGuards }: CallControl): Tasks {
+  const { config, clock, log, getSeal } = runtime;
+  const { sessions, tasks } = config.mcp;
+  const channel = buildTasksChannelName(sessions.keyPrefix);
+  const replicas = createReplicas({ ...runtime, channel, isMessage: isTaskMessage });
   const { ownName } = replicas;
-  const changes = createTaskChanges(replicas, clock, log);
-  const records = createTaskRecords(deps);
-  const relayedIds = createRelayedTaskIds(deps.getSeal);
+  const changes = createTaskChanges(runtime, replicas);
+  const records = createTaskRecords(runtime);
+  const relayedIds = createRelayedTaskIds(getSeal);
   const reserveWatches = createWatchCounter();
-  const runs = createTaskRuns({ ...deps, records, changes, ownName });
+  const runs = createTaskRuns(runtime, records, changes, ownName);
 
   function offer(call: Call): TaskOffer {
     const { user, catalog, record } = call;
@@ -117,7 +111,7 @@ export function createTasks(deps: TasksDeps): Tasks {
         replica: ownName,
         createdAt: now,
         updatedAt: now,
-        ttlMs: config.taskTtlSeconds * 1000,
+        ttlMs: tasks.taskTtlSeconds * 1000,
         questions: {},
         answers: {},
       };
@@ -145,8 +139,8 @@ export function createTasks(deps: TasksDeps): Tasks {
       created,
       begin,
       hasBegun: () => running !== undefined,
-      adopt(tasks, server, result) {
-        const handle = tasks.readHandle(result);
+      adopt(relayed, server, result) {
+        const handle = relayed.readHandle(result);
         if (handle === undefined) return result;
         const place = { server, tool: record.subject ?? '', id: handle.taskId };
         return relayedIds.seal(toOwner('', user, catalog), place).then((taskId) => {
@@ -180,21 +174,22 @@ export function createTasks(deps: TasksDeps): Tasks {
     await findTool(record.tool, caller, call);
     if (record.end !== undefined || (await isRunning(key, record))) return { key, record };
     const error = new GatewayError('task_lost');
-    const lost = await records.update(key, (standing) =>
-      standing.end === undefined
-        ? {
-            ...standing,
-            updatedAt: clock.now(),
-            statusMessage: error.message,
-            questions: {},
-            answers: {},
-            end: { status: 'failed', error: toJsonRpcError(error) },
-          }
-        : undefined,
-    );
-    await records.releaseRun(key, owner.user);
-    changes.announce(key);
+    const end = { status: 'failed', error: toJsonRpcError(error) } as const;
+    const lost = await endElsewhere(key, owner.user, end, error.message);
     return { key, record: lost ?? failUnknownTask() };
+  }
+
+  /** Its replica may be gone, and nobody be there to give up what the task holds. */
+  async function endElsewhere(
+    key: string,
+    user: string | undefined,
+    end: TaskEnd,
+    statusMessage?: string,
+  ): Promise<TaskRecord | undefined> {
+    const ended = await records.end(key, end, statusMessage);
+    await records.releaseRun(key, user);
+    changes.announce(key);
+    return ended;
   }
 
   const isRunning = (key: string, { replica }: TaskRecord): Promise<boolean> =>
@@ -212,9 +207,9 @@ export function createTasks(deps: TasksDeps): Tasks {
         throw thrown;
       },
     );
-    const verdict = policies?.judge(target.item, caller, undefined);
-    if (verdict?.kind === 'denied') failUnknownTask();
-    if (verdict?.kind === 'scopes_missing') {
+    const verdict = judge(target.item, caller, undefined);
+    if (verdict.kind === 'denied') failUnknownTask();
+    if (verdict.kind === 'scopes_missing') {
       fail('insufficient_scope', { data: { scopes: verdict.scopes } });
     }
     // Guards on what is asked go by it.
@@ -287,21 +282,7 @@ export function createTasks(deps: TasksDeps): Tasks {
       }
       const { key } = await find(taskId, context, call);
       const { user } = toOwner(taskId, context.user, call.catalog);
-      await records.update(key, (standing) =>
-        standing.end === undefined
-          ? {
-              ...standing,
-              updatedAt: clock.now(),
-              statusMessage: undefined,
-              questions: {},
-              answers: {},
-              end: { status: 'cancelled' },
-            }
-          : undefined,
-      );
-      // Its replica may be gone, and nobody be there to do it.
-      await records.releaseRun(key, user);
-      changes.announce(key);
+      await endElsewhere(key, user, { status: 'cancelled' });
       return NOTHING;
     },
   };

@@ -5,9 +5,9 @@ import { createRedirectReply, type Reply } from '../../endpoint/message.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { generateSecret } from '../../platform/ids.ts';
 import type { SealedRecords } from '../../store/seal/sealed-records.ts';
+import type { Logouts } from '../broker/logouts.ts';
 import { buildLoginRequest, type Login } from '../broker/redirect-to-provider.ts';
 import type { Browsers } from '../consent/browser.ts';
-import type { Logouts } from '../gateway-tokens/logouts.ts';
 import type { AuthorizationParameters } from '../provider/provider-parameters.ts';
 
 export interface BeginLoginDeps {
@@ -58,6 +58,7 @@ export function createBeginLogin(deps: BeginLoginDeps): BeginLogin {
       state: undefined,
       codeChallenge: '',
       resources: [],
+      scopes: [],
       logoutMark,
       codeVerifier,
       nonce,

@@ -6,7 +6,7 @@ import type { Clock } from '../../platform/clock.ts';
 import { generateSecret, hashSha256 } from '../../platform/ids.ts';
 import { buildOAuthKey, checkRecordVersion, RECORD_VERSION } from '../../store/keys.ts';
 import type { RecordsDeps } from '../../store/seal/sealed-records.ts';
-import { BROWSER_SESSION_MAX_SECONDS, type Logouts } from '../gateway-tokens/logouts.ts';
+import { BROWSER_SESSION_MAX_SECONDS, type Logouts } from '../broker/logouts.ts';
 
 export interface BrowserSession {
   readonly user: UserIdentity;
@@ -102,9 +102,7 @@ export function createBrowserSessions(
     if (text === undefined) return undefined;
     // What opens was written by this code: no other check of its shape is needed.
     const record = JSON.parse(text) as BrowserSession & { readonly version: number };
-    // Records of 0.2.0 say nothing of operators.
-    const { version, isOperator = false, ...rest } = record;
-    const session = { ...rest, isOperator };
+    const { version, ...session } = record;
     checkRecordVersion(version, 'A browser session');
     if (getSecondsLeft(session) <= 0) return undefined;
     if (await logouts.isOver({ ...session, clientId: ACCOUNT_CLIENT_ID })) return undefined;

@@ -8,7 +8,7 @@ import {
 } from '../../endpoint/message.ts';
 import { fail } from '../../errors/gateway-error.ts';
 import type { Grants } from '../../grants/grants.ts';
-import type { ApprovalRequest, Approvals } from '../../policy/approvals/approvals.ts';
+import type { ApprovalRequest, CallApprovals } from '../../policy/approvals/approvals.ts';
 import { nameOwner, withoutDefault } from '../../store/owner.ts';
 import type { Owner } from '../../store/store.ts';
 import type { BeginLogin, OwnPage } from '../account/begin-login.ts';
@@ -33,7 +33,7 @@ export interface ApprovalEndpointsDeps {
   readonly displayName: string;
   /** `OIDC_ISSUER`: users of it are named without it. */
   readonly issuer: string;
-  readonly approvals: Pick<Approvals, 'find' | 'listOfUser' | 'decide'>;
+  readonly approvals: Pick<CallApprovals, 'find' | 'listOfUser' | 'decide'>;
   readonly grants: Pick<Grants, 'listOfUser'>;
   readonly beginLogin: BeginLogin;
   readonly browserSessions: Pick<BrowserSessions, 'find' | 'has'>;

@@ -3,8 +3,7 @@ import { escapeHtml } from '../../endpoint/html-page.ts';
 import type { Reply } from '../../endpoint/message.ts';
 import { escapeInvisible } from '../../platform/invisible.ts';
 import { shorten } from '../../platform/text.ts';
-import type { ApprovalRequest } from '../../policy/approvals/approvals.ts';
-import { showJson } from '../../policy/approvals/describe-call.ts';
+import { type ApprovalRequest, showJson } from '../../policy/approvals/approvals.ts';
 import type { BrowserSession } from '../account/browser-sessions.ts';
 import {
   DONE_MARK,

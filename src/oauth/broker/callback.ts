@@ -7,35 +7,23 @@ import { truncateForLog } from '../../platform/log.ts';
 import { toErrorDescription, toSentence } from '../../platform/text.ts';
 import type { SealedRecords } from '../../store/seal/sealed-records.ts';
 import type { Browsers } from '../consent/browser.ts';
-import { CHECK_PROVIDER_CLIENT, isClientError } from '../provider/provider-api.ts';
+import { CHECK_PROVIDER_CLIENT, isClientError, MISCONFIGURED } from '../provider/provider-api.ts';
 import { redirectToClient } from '../redirect-uri.ts';
 import { addFacts } from '../request/login-facts.ts';
 import { parseQuery, type RequestParameters } from '../request/parameters.ts';
-import { MISCONFIGURED } from './provider-refusals.ts';
 import type { Login } from './redirect-to-provider.ts';
-
-/** What a code of ours stands for; found by the code. */
-export interface AuthorizationCode {
-  readonly clientId: string;
-  readonly clientName?: string | undefined;
-  readonly redirectUri: string;
-  readonly codeChallenge: string;
-  readonly resources: readonly string[];
-  /** The provider's code. */
-  readonly code: string;
-  readonly codeVerifier: string;
-  readonly nonce: string | undefined;
-}
 
 export interface CallbackDeps {
   readonly baseUrl: string;
   readonly browsers: Browsers;
   readonly logins: SealedRecords<Login>;
-  readonly finish: FinishLogin;
+  readonly finishLogin: FinishLogin;
   readonly endpoints: ProviderEndpoints;
 }
 
-export function createCallback({ baseUrl, browsers, logins, finish, endpoints }: CallbackDeps) {
+export function createCallback(deps: CallbackDeps) {
+  const { baseUrl, browsers, logins, finishLogin, endpoints } = deps;
+
   return async function callback(query: string, cookie: string | undefined): Promise<PendingReply> {
     // Whatever else providers add to their answer is not looked at.
     const parameters = parseQuery(query, () => {});
@@ -65,22 +53,11 @@ export function createCallback({ baseUrl, browsers, logins, finish, endpoints }:
     const respond: Respond = (pairs) =>
       redirectToClient(login.redirectUri, [...pairs, ['state', login.state], ['iss', baseUrl]]);
     const code = parameters.get('code');
-    return code === undefined ? forwardError(parameters, respond) : finish(login, code, respond);
+    return code === undefined
+      ? forwardError(parameters, respond)
+      : finishLogin(login, code, respond);
   }
 }
-
-/** The provider's code is kept: it is redeemed when the client redeems its own. */
-export const createKeepCode =
-  (codes: SealedRecords<AuthorizationCode>): FinishLogin =>
-  async (login, code, respond) =>
-    respond([['code', await codes.put(createAuthorizationCode(login, code))]]);
-
-/** Member by member: the record of a login holds the trace of the request that began it, too. */
-const createAuthorizationCode = (login: Login, code: string): AuthorizationCode => {
-  const { clientId, clientName, redirectUri, codeChallenge, resources, codeVerifier, nonce } =
-    login;
-  return { clientId, clientName, redirectUri, codeChallenge, resources, code, codeVerifier, nonce };
-};
 
 /** What becomes of a login that the provider's code came back for. */
 export type FinishLogin = (login: Login, code: string, respond: Respond) => Promise<Reply>;

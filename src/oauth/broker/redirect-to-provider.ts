@@ -4,6 +4,7 @@ import type { ProviderEndpoints } from '../../auth/provider-metadata.ts';
 import { parseScope } from '../../config/scope.ts';
 import { createRedirectReply, type Reply } from '../../endpoint/message.ts';
 import { fail } from '../../errors/gateway-error.ts';
+import { MAX_SCOPES } from '../../grants/token-codec.ts';
 import { generateSecret } from '../../platform/ids.ts';
 import type { SealedRecords } from '../../store/seal/sealed-records.ts';
 import type { Approval, Browser } from '../consent/browser.ts';
@@ -12,11 +13,13 @@ import {
   buildAuthorizationParameters,
   buildCallbackUrl,
   createCodeChallenge,
+  listGrantedScopes,
   type ProviderParametersConfig,
-  selectResources,
 } from '../provider/provider-parameters.ts';
 import type { AuthorizationRequest } from '../request/authorization-request.ts';
-import { type RequestParameters, readResourceIndicators } from '../request/parameters.ts';
+import type { OwnResources, RequestParameters } from '../request/parameters.ts';
+import type { Logouts } from './logouts.ts';
+import { getDefaultResources, readAskedResources } from './resources.ts';
 
 /** A login under way at the provider; found by the state that the provider brings back. */
 export interface Login {
@@ -30,19 +33,19 @@ export interface Login {
   /** The client's own. */
   readonly state: string | undefined;
   readonly codeChallenge: string;
-  /** RFC 8707: what tokens are for, those of the provider or the gateway's own. */
+  /** RFC 8707: what tokens are for. */
   readonly resources: readonly string[];
-  /** What the gateway's own are granted; undefined where clients get the provider's. */
-  readonly scopes?: readonly string[] | undefined;
-  /** When it began, as `Logouts` counts; undefined where clients get the provider's tokens. */
-  readonly logoutMark?: number | undefined;
+  /** Those of the consent page. */
+  readonly scopes: readonly string[];
+  /** When it began, as `Logouts` counts. */
+  readonly logoutMark: number;
   /** Ours, for the provider. */
   readonly codeVerifier: string;
   readonly nonce: string | undefined;
   /**
    * RFC 9207: whether the provider said that it names itself in its answer. Noted here because the
    * callback may come to a replica that cannot ask at that moment. Undefined when it could not be
-   * asked, and in records of version 0.1.0.
+   * asked.
    */
   readonly sendsIssuer?: boolean | undefined;
   /**
@@ -64,31 +67,12 @@ const FORWARDED = new Set([
   'ui_locales',
 ]);
 
-/** What the provider is asked for, and what tokens are to be for. */
-export interface AskedOfProvider
-  extends Pick<AuthorizationParameters, 'scope' | 'authorization'>,
-    Pick<Login, 'resources' | 'scopes' | 'logoutMark'> {}
-
-export type ReadAsked = (
-  parameters: RequestParameters,
-  clientId: string,
-) => AskedOfProvider | Promise<AskedOfProvider>;
-
-/** Where clients get the provider's tokens, it is told what for. */
-export const createReadAsked =
-  (config: ProviderParametersConfig): ReadAsked =>
-  (parameters) => {
-    const resources = selectResources(config, readResourceIndicators(parameters, config));
-    const scope = parameters.get('scope');
-    return { ...buildAuthorizationParameters(config, scope, resources), resources };
-  };
-
 export interface BrokerRedirectDeps {
-  readonly baseUrl: string;
+  readonly config: ProviderParametersConfig & OwnResources;
   /** The gateway's own at the provider. */
   readonly clientId: string;
-  readonly readAsked: ReadAsked;
   readonly logins: SealedRecords<Login>;
+  readonly logouts: Pick<Logouts, 'getMark'>;
   readonly endpoints: ProviderEndpoints;
 }
 
@@ -140,11 +124,12 @@ export const createBrokerRedirect = (deps: BrokerRedirectDeps) =>
     browser: Browser,
     approval?: Approval,
   ): Promise<Reply> {
-    const { baseUrl, clientId, readAsked, logins, endpoints } = deps;
+    const { config, clientId, logins, logouts, endpoints } = deps;
     const { query, parameters, redirectUri } = request;
     if (request.client === undefined) fail('unknown_client');
-    const asked = await readAsked(parameters, request.clientId);
-    const { scope, authorization, resources, scopes, logoutMark } = asked;
+    const logoutMark = await logouts.getMark();
+    const requestedScope = parameters.get('scope');
+    const { scope, authorization } = await askForLogin(config, endpoints, requestedScope);
     const codeVerifier = generateSecret();
     const nonce = parseScope(scope).includes('openid') ? generateSecret() : undefined;
     const state = await logins.put({
@@ -155,8 +140,10 @@ export const createBrokerRedirect = (deps: BrokerRedirectDeps) =>
       query,
       state: parameters.get('state'),
       codeChallenge: parameters.require('code_challenge'),
-      resources,
-      scopes,
+      resources:
+        readAskedResources(parameters, config, request.clientId) ?? getDefaultResources(config),
+      // Of the user the provider may be asked more: that is for the gateway.
+      scopes: listGrantedScopes(config, requestedScope).slice(0, MAX_SCOPES),
       logoutMark,
       codeVerifier,
       nonce,
@@ -165,7 +152,7 @@ export const createBrokerRedirect = (deps: BrokerRedirectDeps) =>
     });
     const url = buildLoginRequest(
       await endpoints.findAuthorizationUrl(),
-      { baseUrl, clientId, scope, state, codeVerifier, nonce },
+      { baseUrl: config.baseUrl, clientId, scope, state, codeVerifier, nonce },
       [...authorization, ...selectForwarded(parameters, authorization)],
     );
     const reply = createRedirectReply(url);
@@ -177,3 +164,33 @@ const selectForwarded = (
   { pairs }: RequestParameters,
   added: readonly (readonly [string, string])[],
 ) => pairs.filter(([name]) => FORWARDED.has(name) && !added.some(([other]) => other === name));
+
+/** What the provider is asked for; `scope` is what the client asks for. */
+export async function askForLogin(
+  config: ProviderParametersConfig,
+  endpoints: Pick<ProviderEndpoints, 'listScopes'>,
+  scope: string | undefined,
+): Promise<AuthorizationParameters> {
+  const { scope: sent, authorization } = buildAuthorizationParameters(config, scope);
+  const known = await endpoints.listScopes();
+  return {
+    scope: chooseOfflineAccess(sent.split(' ').slice(0, MAX_SCOPES), known, config).join(' '),
+    authorization,
+  };
+}
+
+const OFFLINE_ACCESS = 'offline_access';
+
+/**
+ * The gateway goes on asking whether the user may, whatever its client asks for. A provider that lists other scopes refuses
+ * this one, and the whole login with it.
+ */
+function chooseOfflineAccess(
+  scopes: readonly string[],
+  known: readonly string[],
+  { addedScopes }: Pick<ProviderParametersConfig, 'addedScopes'>,
+): readonly string[] {
+  if (known.includes(OFFLINE_ACCESS)) return [...new Set([...scopes, OFFLINE_ACCESS])];
+  const mayKnow = known.length === 0 || addedScopes.includes(OFFLINE_ACCESS);
+  return mayKnow ? scopes : scopes.filter((name) => name !== OFFLINE_ACCESS);
+}

@@ -25,8 +25,7 @@ export function createClientKeySets(deps: ClientKeySetsDeps): ClientKeySets {
   const byUrl = new Map<string, KeySet>();
 
   function open(url: string): KeySet {
-    const keySet = createKeySet({
-      ...deps,
+    const keySet = createKeySet(deps, {
       url,
       metadata: undefined,
       owner: {

@@ -11,15 +11,12 @@ export function findMachineClientProblems(
 ): readonly Problem[] {
   const [first] = clients;
   if (first === undefined) return [];
-  if (oauth.mode !== 'broker' || oauth.tokens.kind !== 'gateway') {
+  if (oauth.mode !== 'broker') {
     return [
       {
         place: first.place,
-        message: `Only a gateway that issues tokens of its own has "clients"; this one has ${
-          oauth.mode === 'broker'
-            ? 'OAUTH_TOKENS=provider. Remove that setting'
-            : 'OAUTH_MODE=proxy, the default. Set OAUTH_MODE=broker'
-        }, or remove "clients".`,
+        message:
+          'Only a gateway that issues tokens of its own has "clients"; this one has OAUTH_MODE=proxy, the default. Set OAUTH_MODE=broker, or remove "clients".',
       },
     ];
   }

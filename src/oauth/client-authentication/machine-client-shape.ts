@@ -8,7 +8,7 @@ import {
 import { list } from '../../config/file/shapes/collection.ts';
 import { defineMember, type MemberReader, object } from '../../config/file/shapes/object.ts';
 import { text, wholeNumber } from '../../config/file/shapes/scalar.ts';
-import { nameKind, type Place, report, type Shape } from '../../config/file/shapes/shape.ts';
+import { type FilePlace, nameKind, report, type Shape } from '../../config/file/shapes/shape.ts';
 import type { FileNode } from '../../config/file/syntax/file-node.ts';
 import { httpUrl, type Rule } from '../../config/rules.ts';
 import { isScopeToken } from '../../config/scope.ts';
@@ -21,7 +21,7 @@ import { parseFileHash } from './client-secret.ts';
 /** A client, and where the file has it. */
 export interface PlacedClient {
   readonly client: Omit<MachineClient, 'mark' | 'place'>;
-  readonly place: Place;
+  readonly place: FilePlace;
   readonly line: number;
 }
 

@@ -111,7 +111,7 @@ export function createClients(deps: ClientsDeps): Clients {
     allowsRedirectUri({ kind, redirectUris }, redirectUri) {
       if (kind === 'own') return redirectUris.includes(redirectUri);
       const isRegistered = redirectUris.some((uri) => isSameRedirectUri(uri, redirectUri, deps));
-      // By any port, or by a registration from before this was refused, it could be the gateway's own.
+      // By any port, or since BASE_URL has changed, it could be the gateway's own.
       return isRegistered && !isAtOrigin(redirectUri, baseUrl);
     },
     async recordUse(client) {

@@ -6,7 +6,7 @@ import { generateSecret, hashSha256 } from '../../platform/ids.ts';
 import { type JsonObject, parseObject } from '../../platform/json.ts';
 import { buildOAuthKey } from '../../store/keys.ts';
 import type { KeyValue } from '../../store/store.ts';
-import type { Logouts } from '../gateway-tokens/logouts.ts';
+import type { Logouts } from '../broker/logouts.ts';
 import type { AuthorizationRequest } from '../request/authorization-request.ts';
 
 export interface Browser {

@@ -4,7 +4,7 @@ import { OPERATORS_CLIENT_ID } from '../../auth/own-clients.ts';
 import { escapeHtml, ICONS, renderHtmlPage } from '../../endpoint/html-page.ts';
 import type { Reply } from '../../endpoint/message.ts';
 import { shorten } from '../../platform/text.ts';
-import type { PublicTool } from '../../site/public-tools.ts';
+import type { PublicTool } from '../../site/open-site.ts';
 import type { Client } from '../clients/clients.ts';
 import { createDisplayName, renderQuoted, renderWarning } from './display-name.ts';
 

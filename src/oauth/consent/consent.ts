@@ -3,7 +3,7 @@
 import type { PendingReply, Reply, RequestBody } from '../../endpoint/message.ts';
 import { fail } from '../../errors/gateway-error.ts';
 import { generateSecret, isEqualSecret } from '../../platform/ids.ts';
-import type { GetPublicTools } from '../../site/public-tools.ts';
+import type { GetPublicTools } from '../../site/open-site.ts';
 import { createSealedRecords, type RecordsDeps } from '../../store/seal/sealed-records.ts';
 import { redirectToClient } from '../redirect-uri.ts';
 import type {
@@ -162,7 +162,6 @@ interface PendingConsents {
 const TTL_SECONDS = 600;
 
 export function createPendingConsents(records: RecordsDeps, browsers: Browsers): PendingConsents {
-  // The store's name for it since 0.1.0.
   const pendingConsents = createSealedRecords<PendingConsent>(records, 'question', TTL_SECONDS);
   return {
     async put(query, browser) {

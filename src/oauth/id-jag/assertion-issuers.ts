@@ -55,10 +55,9 @@ export function createAssertionIssuers(deps: AssertionIssuersDeps): AssertionIss
 }
 
 function openKeySet(issuer: string, deps: AssertionIssuersDeps): KeySet {
-  const keySet = createKeySet({
-    ...deps,
+  const keySet = createKeySet(deps, {
     url: undefined,
-    metadata: requireSafeKeys(createProviderMetadata({ ...deps, issuer, setting: SETTING })),
+    metadata: requireSafeKeys(createProviderMetadata(deps, issuer, SETTING)),
     owner: {
       name: `The key set of an issuer of assertions (${stripUri(issuer)})`,
       advice: 'Check ID_JAG_ISSUERS, the issuer, and the outbound network.',

@@ -7,7 +7,7 @@ import {
   readAskedResources,
   selectOwnResources,
   toUrl,
-} from '../gateway-tokens/resources.ts';
+} from '../broker/resources.ts';
 import type { OwnResources, RequestParameters } from '../request/parameters.ts';
 import type { AssertingClient } from './asserting-client.ts';
 import { type Assertion, failMember } from './assertion.ts';

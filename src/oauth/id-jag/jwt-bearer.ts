@@ -12,13 +12,13 @@ import type { Clock } from '../../platform/clock.ts';
 import { hashSha256 } from '../../platform/ids.ts';
 import { buildUserAssertionKey } from '../../store/keys.ts';
 import type { KeyValue } from '../../store/store.ts';
+import type { WriteTokens } from '../broker/answer.ts';
+import type { IssueGrant } from '../broker/issue-grant.ts';
+import type { Logouts } from '../broker/logouts.ts';
 import type {
   ClientAuthentication,
   ClientRequest,
 } from '../client-authentication/authenticate-client.ts';
-import type { WriteTokens } from '../gateway-tokens/answer.ts';
-import type { IssueGrant } from '../gateway-tokens/issue-grant.ts';
-import type { Logouts } from '../gateway-tokens/logouts.ts';
 import type { FindLoginRefusal } from '../identity/login-policy.ts';
 import type { LogLogin } from '../provider/issued-tokens.ts';
 import { addFacts } from '../request/login-facts.ts';

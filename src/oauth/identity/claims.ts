@@ -14,7 +14,7 @@ export interface ClaimSources {
 /** The ID token is signed, and has the last word. */
 export function joinClaims({ idToken = {}, userinfo = {} }: ClaimSources): JsonObject {
   // But of an address that userinfo alone has, it says nothing.
-  if (idToken.email === undefined && userinfo.email !== undefined) {
+  if (idToken.email === undefined && typeof userinfo.email === 'string') {
     return { ...userinfo, ...select(idToken, isNotAboutEmail) };
   }
   const isOfOther = userinfo.email !== idToken.email;

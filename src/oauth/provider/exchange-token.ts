@@ -28,16 +28,14 @@ export type ExchangeToken = (request: TokenExchangeRequest) => Promise<TokenExch
 
 export interface ExchangeTokenDeps {
   readonly providerClient: ProviderClientConfig;
-  /** The kind of token that callers have. */
-  readonly subjectTokenType: 'access_token' | 'id_token';
   readonly endpoints: ProviderEndpoints;
   readonly api: ProviderApi;
 }
 
-const TOKEN_TYPE = 'urn:ietf:params:oauth:token-type:';
+const ACCESS_TOKEN = 'urn:ietf:params:oauth:token-type:access_token';
 
 export function createExchangeToken(deps: ExchangeTokenDeps): ExchangeToken {
-  const { providerClient, subjectTokenType, endpoints, api } = deps;
+  const { providerClient, endpoints, api } = deps;
 
   return async function exchangeToken({ subjectToken, audience, scope }) {
     const url = await endpoints.findTokenUrl();
@@ -47,8 +45,8 @@ export function createExchangeToken(deps: ExchangeTokenDeps): ExchangeToken {
         form: [
           ['grant_type', 'urn:ietf:params:oauth:grant-type:token-exchange'],
           ['subject_token', subjectToken],
-          ['subject_token_type', TOKEN_TYPE + subjectTokenType],
-          ['requested_token_type', `${TOKEN_TYPE}access_token`],
+          ['subject_token_type', ACCESS_TOKEN],
+          ['requested_token_type', ACCESS_TOKEN],
           ['audience', audience],
           ...(scope === undefined ? [] : [['scope', scope] as const]),
         ],

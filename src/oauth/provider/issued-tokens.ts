@@ -16,7 +16,7 @@ interface LoggedLogin {
   readonly clientName: string | undefined;
   /** `sub` of the user; undefined where the access token names nobody. */
   readonly user: string | undefined;
-  /** Whose users that is one of; undefined where the provider's own tokens say who it is. */
+  /** Whose users that is one of; undefined in proxy mode, where the provider's own tokens say who it is. */
   readonly issuer?: string | undefined;
   /** Whether they came by a refresh token, which happens every few minutes. */
   readonly isRefresh: boolean;
@@ -51,32 +51,28 @@ export const createLoginLog = (log: Log): LogLogin =>
     return { ...(user !== undefined && { user }), ...(issuer !== undefined && { issuer }) };
   };
 
-// §18.5, §22.1: all tokens are made for the gateway's own client at the provider. Where something depends on
-// the client that got one, that is noted when it is handed out.
+// §22.1: in proxy mode all tokens are made for the one client at the provider. Those that the operators' page got are noted when they
+// are handed out.
 
 interface NoteClientDeps {
   readonly store: Pick<KeyValue, 'set'>;
-  /** Whether anything depends now on which client got a token. For the operators' page it always does. */
-  readonly needsClients: () => boolean;
   readonly clock: Clock;
   readonly log: Log;
 }
 
-/** Never rejects: without the note the token works, only its client is not known. */
+/** Never rejects: without the note the token works, but not for operators. */
 export type NoteClient = (token: unknown, clientId: string) => Promise<void>;
 
-export function createNoteClient({ store, needsClients, clock, log }: NoteClientDeps): NoteClient {
-  const isNeeded = (clientId: string) => clientId === OPERATORS_CLIENT_ID || needsClients();
-
+export function createNoteClient({ store, clock, log }: NoteClientDeps): NoteClient {
   return async function noteClient(token, clientId) {
-    if (typeof token !== 'string' || !isNeeded(clientId)) return;
+    if (typeof token !== 'string' || clientId !== OPERATORS_CLIENT_ID) return;
     const ttlSeconds = Math.ceil(readExpiry(token) - clock.now() / 1000) + TOLERANCE_SECONDS;
     if (!(ttlSeconds > TOLERANCE_SECONDS)) return;
     try {
       await store.set(buildTokenClientKey(hashSha256(token)), clientId, ttlSeconds);
     } catch (error) {
       log.warn(
-        'The store could not note which client got a token. Until it is refreshed, rules about clients allow it nothing, servers with identity are not told the client, and it is of no use to operators.',
+        "The store could not note that the operators' page got a token, so the token is of no use to operators. Log in there again.",
         { client: clientId, cause: error },
       );
     }

@@ -19,12 +19,6 @@ export interface ProviderApi {
    * too many requests are in flight: a provider that stalls must not keep every one that comes.
    */
   post(request: ProviderRequest): Promise<ProviderResponse>;
-  /**
-   * For what must not be used up in vain, such as a code.
-   *
-   * @throws GatewayError `provider_busy` when a request now would be refused.
-   */
-  requireCapacity(): void;
 }
 
 const LIMITS = { timeoutMs: 10_000, maxBytes: 1_048_576 };
@@ -39,15 +33,11 @@ export function createProviderApi(
 ): ProviderApi {
   let inFlight = 0;
 
-  function requireCapacity(): void {
-    if (inFlight < MAX_IN_FLIGHT) return;
-    fail('provider_busy', { headers: { 'Retry-After': String(RETRY_AFTER_SECONDS) } });
-  }
-
   return {
-    requireCapacity,
     async post(request) {
-      requireCapacity();
+      if (inFlight >= MAX_IN_FLIGHT) {
+        fail('provider_busy', { headers: { 'Retry-After': String(RETRY_AFTER_SECONDS) } });
+      }
       inFlight += 1;
       try {
         return readResponse(await postForm(fetch, request), request, errorCodes);
@@ -244,6 +234,9 @@ const formEncode = (text: string): string => new URLSearchParams([['', text]]).t
 /** RFC 6749 §4.1.2.1, §5.2: whether the error is about the client, not about its request. */
 export const isClientError = (error: unknown): boolean =>
   error === 'invalid_client' || error === 'unauthorized_client';
+
+/** For the client. */
+export const MISCONFIGURED = "The gateway is misconfigured; this is not the user's fault.";
 
 /** For the log. */
 export const CHECK_PROVIDER_CLIENT =

@@ -1,5 +1,5 @@
-// §4.7: the provider's last answer for a grant. While it is fresh, its client gets it again: some clients refresh at every look at
-// a session once an access token has less than five minutes left.
+// §4.7: in proxy mode, the provider's last answer to a refresh. For ten seconds its client gets it again: some clients refresh at every
+// look at a session once an access token has less than five minutes left.
 import { isOwnClient } from '../../auth/own-clients.ts';
 import type { KnownLogin } from '../../endpoint/endpoint.ts';
 import { createJsonReply, type Reply, type UserContext } from '../../endpoint/message.ts';
@@ -70,39 +70,13 @@ export interface KeptAnswer {
   /** Epoch milliseconds: when the provider answered. */
   readonly issuedAt: number;
   readonly lifetimeSeconds: number;
-  /** Whether the client had another refresh token given in place of this one. */
-  readonly isReplaced: boolean;
 }
-
-/** Rules by which answers are given again, and for how long. */
-interface FreshnessRules {
-  /** With the refresh token that the client has from then on. */
-  readonly maxAgeSeconds: number;
-  /** The part of `expires_in` that may have passed. */
-  readonly maxShare: number;
-  /** True if the answer to a code may be given again, too. */
-  readonly includesCodes: boolean;
-}
-
-/** For clients that refresh in a storm: any other refresh is the provider's to answer. */
-export const PROXY_FRESHNESS: FreshnessRules = {
-  maxAgeSeconds: 10,
-  maxShare: 1,
-  includesCodes: false,
-};
-
-/** Here a refresh of the client need not be one at the provider. */
-export const BROKER_FRESHNESS: FreshnessRules = {
-  maxAgeSeconds: 300,
-  maxShare: 0.5,
-  includesCodes: true,
-};
 
 /**
- * With the token that was replaced: a client that lost the answer comes again within this time. No longer, since a thief
- * who has that token comes by the next one in it.
+ * For clients that refresh in a storm: any other refresh is the provider's to answer. With the token that was replaced, too: a client that
+ * lost the answer comes again within this time. No longer, since a thief who has that token comes by the next one in it.
  */
-const MAX_REPLACED_AGE_SECONDS = 10;
+const MAX_AGE_SECONDS = 10;
 
 interface FreshToken extends Pick<RecalledAnswer, 'user'> {
   readonly secondsLeft: number;
@@ -116,13 +90,12 @@ export interface LoginIndex
 export interface RecentAnswersDeps {
   readonly store: KeyValue;
   readonly clock: Clock;
-  readonly freshness: FreshnessRules;
   /** As /mcp does, in full. @throws GatewayError, at once or by the promise, for a token that is not accepted as things stand. */
   readonly verifyToken: (token: string) => UserContext | undefined | Promise<UserContext>;
 }
 
 export function createRecentAnswers(deps: RecentAnswersDeps): RecentAnswers {
-  const { store, clock, freshness, verifyToken } = deps;
+  const { store, clock, verifyToken } = deps;
   const grants = createKnownGrants(store);
   const knownTokens = createKnownRefreshTokens();
 
@@ -140,7 +113,8 @@ export function createRecentAnswers(deps: RecentAnswersDeps): RecentAnswers {
 
   /** Unless anything happened to the grant while the provider was asked: an answer from before that is not given again. */
   async function keepAnswers(issued: IssuedTokens): Promise<void> {
-    if (issued.used === undefined && !freshness.includesCodes) return;
+    // What came of a code is not given again.
+    if (issued.used === undefined) return;
     const id = generateSecret();
     const answers = buildAnswers(issued, id, clock.now());
     if (!(await grants.changeMark(issued.grantId, issued.mark, id))) return;
@@ -148,8 +122,7 @@ export function createRecentAnswers(deps: RecentAnswersDeps): RecentAnswers {
   }
 
   async function keepAnswer(token: string, answer: KeptAnswer): Promise<void> {
-    const { maxAgeSeconds, maxShare } = freshness;
-    const ttlSeconds = Math.min(maxAgeSeconds, Math.floor(answer.lifetimeSeconds * maxShare));
+    const ttlSeconds = Math.min(MAX_AGE_SECONDS, Math.floor(answer.lifetimeSeconds));
     if (ttlSeconds < 1) return;
     const key = buildAnswerKey(hashSha256(token));
     await store.set(key, createSeal([token]).seal(key, JSON.stringify(answer)), ttlSeconds);
@@ -162,7 +135,7 @@ export function createRecentAnswers(deps: RecentAnswersDeps): RecentAnswers {
   ): Promise<FreshToken | undefined> {
     // They renew when they have to, also because a token was refused, and then want another one.
     if (isOwnClient(asked.clientId)) return undefined;
-    const secondsLeft = computeSecondsLeft(kept, freshness, clock.now());
+    const secondsLeft = computeSecondsLeft(kept, clock.now());
     if (secondsLeft === undefined || !isSameRequest(kept.asked, asked)) return undefined;
     const { access_token: access } = kept.tokens;
     if (typeof access !== 'string') return undefined;
@@ -246,13 +219,8 @@ function buildAnswers(
     tokens,
     issuedAt: now,
     lifetimeSeconds,
-    isReplaced: false,
   };
-  const isReplacement = used !== undefined && used !== current;
-  return new Map([
-    [current, answer],
-    ...(isReplacement ? [[used, { ...answer, isReplaced: true }] as const] : []),
-  ]);
+  return new Map([current, ...(used === undefined ? [] : [used])].map((token) => [token, answer]));
 }
 
 /** The refresh token that the client has from now on. */
@@ -274,16 +242,13 @@ function listGrants(issued: IssuedTokens) {
 
 /** Of the access token, in whole seconds; undefined once the answer is not fresh any more. */
 function computeSecondsLeft(
-  { issuedAt, lifetimeSeconds, isReplaced }: KeptAnswer,
-  { maxAgeSeconds, maxShare }: FreshnessRules,
+  { issuedAt, lifetimeSeconds }: KeptAnswer,
   now: number,
 ): number | undefined {
   // Clocks of replicas differ.
   const age = Math.max(0, (now - issuedAt) / 1000);
-  const maxAge = isReplaced ? MAX_REPLACED_AGE_SECONDS : maxAgeSeconds;
-  const isFresh = age <= maxAge && age < lifetimeSeconds * maxShare;
   const secondsLeft = Math.floor(lifetimeSeconds - age);
-  return isFresh && secondsLeft > 0 ? secondsLeft : undefined;
+  return age <= MAX_AGE_SECONDS && secondsLeft > 0 ? secondsLeft : undefined;
 }
 
 const buildAnswerKey = (hash: string): string => buildOAuthKey('recent-answer', hash);

@@ -2,14 +2,17 @@
 import type { UserIdentity } from '../../grants/grant.ts';
 import { type Clock, createTurns } from '../../platform/clock.ts';
 import type { Page, PageRequest } from '../../store/page.ts';
-import type { PersonIndex } from './people.ts';
-import type { AdminPage, AdminPageRequest } from './read-request.ts';
+import type { People, PersonIndex } from './people.ts';
+import type { AdminPage, AdminPageRequest, Issuers } from './read-request.ts';
+import type { RecentCallers } from './recent-callers.ts';
 
-export interface PersonSearchDeps {
-  readonly personIndex: Pick<PersonIndex, 'find'>;
+/** Whom operators see, and by what they are found. */
+export interface FoundPeople {
+  readonly people: People;
+  readonly personIndex: PersonIndex;
+  readonly recentCallers: RecentCallers;
+  readonly issuers: Issuers;
   readonly clock: Clock;
-  /** `OIDC_ISSUER`. */
-  readonly issuer: string;
 }
 
 /** A list that may have what is of the person. */
@@ -22,14 +25,16 @@ export interface SearchedList<Item> {
 
 /** By a whole e-mail address at once; else the list is looked through. */
 export async function findOfPerson<Item>(
-  { personIndex, clock, issuer }: PersonSearchDeps,
+  { personIndex, clock, issuers }: FoundPeople,
   { text, from }: { readonly text: string; readonly from: AdminPageRequest['from'] },
   { isMeant, readPage, readOfUser }: SearchedList<Item>,
 ): Promise<AdminPage<Item>> {
   // A cursor names a list of the address, or none while all items are looked through.
   if (text.includes('@') && (from === undefined || from.list !== undefined)) {
     const { users, next } = await personIndex.find(text, from);
-    const read = users.map((user) => readOfUser({ ...user, issuer: user.issuer ?? issuer }));
+    const read = users.map((user) =>
+      readOfUser({ ...user, issuer: user.issuer ?? issuers.issuer }),
+    );
     const items = (await Promise.all(read)).flat().filter(isMeant);
     if (items.length > 0 || next !== undefined || from !== undefined) return { items, next };
   }

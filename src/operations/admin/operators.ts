@@ -1,34 +1,37 @@
 // §22.1: who is an operator, and by which client: an operator's token for another client is in other hands, too.
 import { OPERATORS_CLIENT_ID } from '../../auth/own-clients.ts';
-import { identifyCredential, readClaimedClient, type UserContext } from '../../endpoint/message.ts';
+import type { AdminWork, PreparedAct } from '../../endpoint/admin-panel.ts';
+import type { ProtectedCall } from '../../endpoint/endpoint.ts';
+import {
+  identifyCredential,
+  type Reply,
+  readClaimedClient,
+  type UserContext,
+} from '../../endpoint/message.ts';
+import { fail } from '../../errors/gateway-error.ts';
 import { createBoundedMap } from '../../platform/bounded-map.ts';
+import type { ClientOf } from '../../policy/rules/client-of.ts';
+import type { Runtime } from '../../runtime/runtime.ts';
 import { buildTokenClientKey } from '../../store/keys.ts';
-import type { KeyValue } from '../../store/store.ts';
-
-export interface OperatorsDeps {
-  /** Has a note of each token that the operators' page got. */
-  readonly store: Pick<KeyValue, 'get'>;
-  /** `ADMIN_GROUPS`. */
-  readonly groups: readonly string[];
-  /** `ADMIN_CLIENTS`. */
-  readonly clients: readonly string[];
-}
+import type { Audit } from '../../telemetry/audit/audit.ts';
+import { getTraceId } from '../../telemetry/tracing/trace-context.ts';
 
 export type Operators = ReturnType<typeof createOperators>;
 
 /** Tokens that need not be looked up again, so that the page also works while the store does not answer. */
 const MAX_TOKENS = 1000;
 
-export function createOperators(deps: OperatorsDeps) {
-  const groups = new Set(deps.groups);
-  const clients = new Set(deps.clients);
+export function createOperators({ config, store }: Runtime) {
+  const groups = new Set(config.admin.groups);
+  const clients = new Set(config.admin.clients);
   /** By the SHA-256 of a token. What was noted of a token stays true. */
   const ofPage = createBoundedMap<string, true>(MAX_TOKENS);
 
   async function isTokenOfPage(user: UserContext): Promise<boolean> {
     const digest = identifyCredential(user);
     if (ofPage.get(digest)) return true;
-    if ((await deps.store.get(buildTokenClientKey(digest))) !== OPERATORS_CLIENT_ID) return false;
+    // The store has a note of each token that the operators' page got.
+    if ((await store.get(buildTokenClientKey(digest))) !== OPERATORS_CLIENT_ID) return false;
     ofPage.set(digest, true);
     return true;
   }
@@ -52,3 +55,46 @@ export function createOperators(deps: OperatorsDeps) {
     },
   };
 }
+
+// §22.1, §21.1: the audit log has all that operators read and do, and whom it was refused.
+
+/** `note` writes a line for a part of the work that succeeded. */
+export type RunAudited = (
+  call: ProtectedCall,
+  what: AdminWork,
+  work: PreparedAct['run'],
+) => Promise<Reply>;
+
+/**
+ * `clientOf` says the OAuth client of a token that is refused.
+ *
+ * @throws GatewayError `operators_only` or `operators_client_only`, or what the work throws.
+ */
+export const createRunAudited = (
+  audit: Audit,
+  operators: Operators,
+  clientOf: ClientOf,
+): RunAudited =>
+  async function runAudited({ request, user }, what, work) {
+    const action = {
+      event: 'admin',
+      ...what,
+      user: user?.sub,
+      issuer: user?.issuer,
+      grant: user?.grant?.id,
+      ip: request.clientIp,
+      trace: getTraceId(request),
+    } as const;
+
+    async function refuse(reason: 'operators_only' | 'operators_client_only'): Promise<never> {
+      audit.write({ ...action, client: clientOf({ user }) }, { outcome: 'denied', reason });
+      return fail(reason);
+    }
+
+    if (user === undefined || !operators.isOperator(user)) return refuse('operators_only');
+    const client = await operators.findClient(user);
+    if (client === undefined) return refuse('operators_client_only');
+    const note = (part: AdminWork) =>
+      audit.write({ ...action, client, ...part }, { outcome: 'success' });
+    return audit.run({ ...action, client }, () => work(note));
+  };

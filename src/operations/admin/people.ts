@@ -2,10 +2,10 @@
 
 import type { UserContext } from '../../endpoint/message.ts';
 import { parseObject } from '../../platform/json.ts';
+import type { Runtime } from '../../runtime/runtime.ts';
 import { buildPersonKey } from '../../store/keys.ts';
 import { hashOwner, nameOwner } from '../../store/owner.ts';
-import type { Seal } from '../../store/seal/seal.ts';
-import type { KeyValue, Owner } from '../../store/store.ts';
+import type { Owner } from '../../store/store.ts';
 import type { AdminPlace } from './read-request.ts';
 
 /** What the token said when the session was opened. */
@@ -23,7 +23,7 @@ const MAX_NAME = 200;
 /** RFC 5321 §4.5.3.1 allows no longer address. */
 const MAX_EMAIL = 320;
 
-export function createPeople(getSeal: () => Promise<Seal>) {
+export function createPeople({ getSeal }: Pick<Runtime, 'getSeal'>) {
   const toSealContext = (context: string) => `person ${context}`;
   return {
     /** `context` must be the same for opening. Undefined where the token has neither name nor e-mail. */
@@ -64,18 +64,13 @@ export function matchesPerson(text: string, sub: string | undefined, person: Per
 
 export type PersonIndex = ReturnType<typeof createPersonIndex>;
 
-interface PersonIndexDeps {
-  readonly store: Pick<KeyValue, 'setListed' | 'readListed'>;
-  getSeal(): Promise<Seal>;
-}
-
 /** A session may be used for as long, and longer. */
 const TTL_SECONDS = 2_592_000;
 /** Of one page. An address is that of one user, or of a few who share it. */
 const MAX_USERS = 20;
 const MAC_CONTEXT = 'e-mail address';
 
-export function createPersonIndex({ store, getSeal }: PersonIndexDeps) {
+export function createPersonIndex({ store, getSeal }: Pick<Runtime, 'store' | 'getSeal'>) {
   return {
     /** Never rejects: whoever is not noted is found by looking through all sessions. */
     async note(user: UserContext) {

@@ -6,7 +6,7 @@ import { findIssuerOf } from '../../auth/machine-clients.ts';
 import { readEmail } from '../../endpoint/message.ts';
 import { fail } from '../../errors/gateway-error.ts';
 import type { UserIdentity } from '../../grants/grant.ts';
-import type { GrantSelection } from '../../oauth/gateway-tokens/logouts.ts';
+import type { GrantSelection } from '../../oauth/broker/logouts.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
 import type { RuleCaller } from '../../policy/rules/rules.ts';
 import type { Page, PagePlace, PageRequest } from '../../store/page.ts';
@@ -105,7 +105,10 @@ export function readDigests(body: unknown): ReadonlyMap<string, string> {
 export type Issuers = Parameters<typeof findIssuerOf>[1];
 
 /** Undefined where nobody is named. @throws GatewayError `bad_request`. */
-export function readUser(query: URLSearchParams, issuers: Issuers): UserIdentity | undefined {
+export function readSelectedUser(
+  query: URLSearchParams,
+  issuers: Issuers,
+): UserIdentity | undefined {
   const sub = query.get('user') ?? '';
   const issuer = query.get('issuer') ?? '';
   if (sub !== '') return { sub, issuer: issuer === '' ? findIssuerOf(sub, issuers) : issuer };
@@ -129,7 +132,7 @@ const isClear = (query: URLSearchParams, names: ReadonlySet<string>): boolean =>
 export function readGrantSelection(query: URLSearchParams, issuers: Issuers): GrantSelection {
   if (query.get('all') === 'true' && query.size === 1) return { kind: 'all' };
   if (isClear(query, OF_GRANTS)) {
-    const user = readUser(query, issuers);
+    const user = readSelectedUser(query, issuers);
     const client = query.get('client') ?? undefined;
     if (user !== undefined) return { kind: 'user', user, client };
     if (client !== undefined) return { kind: 'client', client };
@@ -150,8 +153,12 @@ export function readConnectionSelection(query: URLSearchParams, issuers: Issuers
         'Say which connections are to end: server=NAME, user=SUB, or both, each once and with a value. issuer=URL beside user=SUB names a user of another issuer than OIDC_ISSUER.',
     });
   }
-  return { server: query.get('server') ?? undefined, user: readUser(query, issuers) };
+  return { server: query.get('server') ?? undefined, user: readSelectedUser(query, issuers) };
 }
+
+/** As the audit log has it. */
+export const describeSelection = (query: URLSearchParams): string =>
+  [...query].map((parameter) => parameter.join(' ')).join(', ');
 
 const OF_CONNECTIONS: ReadonlySet<string> = new Set(['server', 'user', 'issuer']);
 

@@ -2,14 +2,13 @@
 
 import type { UserContext } from '../../endpoint/message.ts';
 import { createExpiringMap } from '../../platform/bounded-map.ts';
-import type { Clock } from '../../platform/clock.ts';
 import { parseObject } from '../../platform/json.ts';
-import type { Log } from '../../platform/log.ts';
 import { createWarnThrottle } from '../../platform/throttle.ts';
+import type { Runtime } from '../../runtime/runtime.ts';
 import { buildCallerKey, CALLER_LIST_KEY } from '../../store/keys.ts';
 import { hashOwner, nameOwner } from '../../store/owner.ts';
 import type { PageRequest } from '../../store/page.ts';
-import type { KeyValue, Owner } from '../../store/store.ts';
+import type { Owner } from '../../store/store.ts';
 import type { People, Person } from './people.ts';
 
 export interface RecentCaller {
@@ -20,15 +19,6 @@ export interface RecentCaller {
 }
 
 export type RecentCallers = ReturnType<typeof createRecentCallers>;
-
-export interface RecentCallersDeps {
-  readonly store: Pick<KeyValue, 'setListed' | 'readListed' | 'deleteListed'>;
-  readonly people: People;
-  readonly clock: Clock;
-  readonly log: Log;
-  /** Kept in all; 5,000 unless given. */
-  readonly maxCallers?: number;
-}
 
 const TTL_SECONDS = 86_400;
 /** A process writes of each user at most once in this time. */
@@ -42,8 +32,12 @@ const TRIMMED = 100;
 /** Later than any entry: the place of the first. */
 const AFTER_ALL = Number.MAX_SAFE_INTEGER;
 
-export function createRecentCallers(deps: RecentCallersDeps) {
-  const { store, people, clock, log, maxCallers = MAX_CALLERS } = deps;
+/** `maxCallers` are kept in all. */
+export function createRecentCallers(
+  { store, clock, log }: Pick<Runtime, 'store' | 'clock' | 'log'>,
+  people: People,
+  maxCallers = MAX_CALLERS,
+) {
   /** By user; ends when they may be written again. */
   const written = createExpiringMap<true>(MAX_KNOWN, clock.monotonic);
   let trimAt = Number.NEGATIVE_INFINITY;

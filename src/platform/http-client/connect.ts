@@ -27,7 +27,7 @@ export class ConnectTimeout extends Error {
   readonly code = 'ETIMEDOUT';
 }
 
-export interface Connecting {
+export interface PendingConnection {
   readonly clock: Clock;
   /** Ends the connection while it is made. */
   readonly signal: AbortSignal;
@@ -36,7 +36,9 @@ export interface Connecting {
 }
 
 /** Returns a function that makes connections. The TLS of one goes on from that of another, which saves a round trip. */
-export function createConnect(destination: Destination): (how: Connecting) => Promise<Socket> {
+export function createConnect(
+  destination: Destination,
+): (how: PendingConnection) => Promise<Socket> {
   const host = normalizeHost(destination.host);
   const { port, isSecure, ca, timeoutMs, openTunnel, isProxy } = destination;
   let session: Buffer | undefined;
@@ -51,7 +53,7 @@ export function createConnect(destination: Destination): (how: Connecting) => Pr
     });
   }
 
-  function open({ clock, receive }: Connecting, signal: AbortSignal): Promise<Socket> {
+  function open({ clock, receive }: PendingConnection, signal: AbortSignal): Promise<Socket> {
     if (isSecure && openTunnel !== undefined) return openThrough(openTunnel, receive, signal);
     let hasAddress = isIP(host) !== 0;
     const begin = (ending: AbortSignal, onReached: () => void) => {
@@ -69,7 +71,7 @@ export function createConnect(destination: Destination): (how: Connecting) => Pr
   }
 
   async function openDirectly(
-    receive: Connecting['receive'],
+    receive: PendingConnection['receive'],
     signal: AbortSignal,
     { onAddress, onReached }: Progress,
   ): Promise<Socket> {
@@ -85,7 +87,7 @@ export function createConnect(destination: Destination): (how: Connecting) => Pr
 
   async function openThrough(
     tunnelling: NonNullable<Destination['openTunnel']>,
-    receive: Connecting['receive'],
+    receive: PendingConnection['receive'],
     signal: AbortSignal,
   ): Promise<Socket> {
     const tunnel = await tunnelling(signal);

@@ -28,17 +28,17 @@ export class ConnectionClosed extends Error {
 }
 
 /** Who keeps the connections. */
-export interface ConnectionOwner {
-  connect(connection: Connection, signal: AbortSignal): Promise<Socket>;
+export interface ConnectionPool {
+  connect(connection: PooledConnection, signal: AbortSignal): Promise<Socket>;
   /** Another request may be sent; for so many milliseconds, where the server says so (`Keep-Alive: timeout`). */
-  release(connection: Connection, keptMs: number | undefined): void;
+  release(connection: PooledConnection, keptMs: number | undefined): void;
   /** Nothing can be sent any more. */
-  forget(connection: Connection): void;
+  forget(connection: PooledConnection): void;
 }
 
 /** A class: each request has one, mostly one that others had before. */
-export class Connection implements ResponseSink, SentRequest {
-  private readonly owner: ConnectionOwner;
+export class PooledConnection implements ResponseSink, SentRequest {
+  private readonly owner: ConnectionPool;
   private readonly reader = new ResponseReader(this);
   private readonly connecting = new AbortController();
   private socket: Socket | undefined;
@@ -49,7 +49,7 @@ export class Connection implements ResponseSink, SentRequest {
   /** While it is idle: until when a request may be sent, by the clock's monotonic time. */
   idleUntil = 0;
 
-  constructor(owner: ConnectionOwner) {
+  constructor(owner: ConnectionPool) {
     this.owner = owner;
   }
 

@@ -3,10 +3,10 @@
 import { AsyncResource } from 'node:async_hooks';
 import type { Socket } from 'node:net';
 import { type Clock, createSecondTimer } from '../clock.ts';
-import { type Connecting, createConnect, type Destination } from './connect.ts';
+import { createConnect, type Destination, type PendingConnection } from './connect.ts';
 import {
-  Connection,
-  type ConnectionOwner,
+  type ConnectionPool,
+  PooledConnection,
   type ResponseHandler,
   type SentRequest,
 } from './connection.ts';
@@ -41,16 +41,16 @@ const IDLE_MS = 1_500;
 const EARLIER_MS = 2_000;
 const MAX_IDLE_MS = 600_000;
 
-export class HttpPool implements ConnectionOwner {
+export class HttpPool implements ConnectionPool {
   private readonly clock: Clock;
   private readonly targetPrefix: string;
   private readonly keepsConnections: boolean;
   /** The headers that are the connection's. */
   private readonly own: string;
-  private readonly open: (how: Connecting) => Promise<Socket>;
-  private readonly connections = new Set<Connection>();
+  private readonly open: (how: PendingConnection) => Promise<Socket>;
+  private readonly connections = new Set<PooledConnection>();
   /** The one that was used last is at the end: it is used next, so that the others can be closed. */
-  private readonly idle: Connection[] = [];
+  private readonly idle: PooledConnection[] = [];
   private readonly sweep: () => void;
   private isClosed = false;
   /** A connection is nobody's: what is read on it must not count as a part of the request that happened to open it. */
@@ -100,7 +100,7 @@ export class HttpPool implements ConnectionOwner {
 
   // What connections ask of it.
 
-  connect(connection: Connection, signal: AbortSignal): Promise<Socket> {
+  connect(connection: PooledConnection, signal: AbortSignal): Promise<Socket> {
     const receive = (bytes: Buffer) => connection.receive(bytes);
     return this.origin.runInAsyncScope(this.open, undefined, {
       clock: this.clock,
@@ -109,7 +109,7 @@ export class HttpPool implements ConnectionOwner {
     });
   }
 
-  release(connection: Connection, keptMs: number | undefined): void {
+  release(connection: PooledConnection, keptMs: number | undefined): void {
     if (!this.keepsConnections) {
       connection.end(EXPIRED);
       return;
@@ -120,19 +120,19 @@ export class HttpPool implements ConnectionOwner {
     this.sweep();
   }
 
-  forget(connection: Connection): void {
+  forget(connection: PooledConnection): void {
     this.connections.delete(connection);
     const at = this.idle.lastIndexOf(connection);
     if (at !== -1) this.idle.splice(at, 1);
   }
 
-  private add(): Connection {
-    const connection = new Connection(this);
+  private add(): PooledConnection {
+    const connection = new PooledConnection(this);
     this.connections.add(connection);
     return connection;
   }
 
-  private takeIdle(): Connection | undefined {
+  private takeIdle(): PooledConnection | undefined {
     const now = this.clock.monotonic();
     for (;;) {
       const connection = this.idle.pop();

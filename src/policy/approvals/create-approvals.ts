@@ -1,8 +1,9 @@
 // §27: requests for approval, as the store has them: each bound to one user, client and call, decided once, used once.
-import type { Clock } from '../../platform/clock.ts';
+
 import { generateSecret, hashSha256 } from '../../platform/ids.ts';
 import { isObject } from '../../platform/json.ts';
 import { waitForOutcome } from '../../platform/wait-for-outcome.ts';
+import type { Runtime } from '../../runtime/runtime.ts';
 import {
   APPROVAL_LIST_KEY,
   buildApprovalKey,
@@ -17,26 +18,20 @@ import {
 } from '../../store/keys.ts';
 import { hashOwner, nameOwner } from '../../store/owner.ts';
 import type { Replicas } from '../../store/replicas/replicas.ts';
-import type { Seal } from '../../store/seal/seal.ts';
 import { createSealedValues } from '../../store/seal/sealed-records.ts';
-import type { KeyValue } from '../../store/store.ts';
+import type { Audit, AuditedAction } from '../../telemetry/audit/audit.ts';
+import type { Metrics } from '../../telemetry/metrics/metrics.ts';
 import type {
+  ApprovalDecision,
   ApprovalObserver,
   ApprovalRequest,
   ApprovalRound,
-  Approvals,
   Approver,
+  AskedWhom,
+  CallApprovals,
   CallToApprove,
-  Decision,
+  DecidedBy,
 } from './approvals.ts';
-
-export interface ApprovalsDeps {
-  readonly store: KeyValue;
-  readonly getSeal: () => Promise<Seal>;
-  readonly replicas: Pick<Replicas<ApprovalMessage>, 'send' | 'listen'>;
-  readonly clock: Clock;
-  readonly observer: ApprovalObserver;
-}
 
 /** Somebody has decided. */
 export interface ApprovalMessage {
@@ -47,10 +42,10 @@ export const isApprovalMessage = (value: unknown): value is ApprovalMessage =>
   isObject(value) && typeof value.decided === 'string';
 
 /** A request waits for so long, and what was decided is good for so long. */
-export const APPROVAL_SECONDS = 600;
+const APPROVAL_SECONDS = 600;
 /** A call waits for its decision. */
 const WAIT_MS = 300_000;
-/** Of one session; no session is used for longer without a question. */
+/** For one session; no session is used for longer without a question. */
 const SESSION_SECONDS = 28_800;
 /** As long as the state of such a call is good (2026-07-28). */
 const ROUND_SECONDS = 3600;
@@ -59,12 +54,16 @@ const MAX_OF_USER = 20;
 const MAX_IN_ALL = 1000;
 
 /** Each user and client, and what the call is: one that belongs to somebody else, or is another, has another name. */
-export const nameCall = ({ owner, clientId, digest }: CallToApprove): string =>
+const nameCall = ({ owner, clientId, digest }: CallToApprove): string =>
   JSON.stringify([owner === undefined ? null : nameOwner(owner), clientId ?? null, digest]);
 
-export function createApprovals(deps: ApprovalsDeps): Approvals {
-  const { store, getSeal, replicas, clock, observer } = deps;
-  const sealed = createSealedValues({ store, getSeal });
+export function createCallApprovals(
+  runtime: Runtime,
+  replicas: Replicas<ApprovalMessage>,
+  observer: ApprovalObserver,
+): CallApprovals {
+  const { store, getSeal, clock } = runtime;
+  const sealed = createSealedValues(runtime);
   const listeners = new Set<(id: string) => void>();
 
   const tell = (id: string): void => {
@@ -153,12 +152,12 @@ export function createApprovals(deps: ApprovalsDeps): Approvals {
         if (known !== undefined && nameCall(known) === nameCall(call)) return known;
         const request = await create(call, approver);
         const isListed = await addToLists(request);
-        // Of many at the same moment all get the same.
+        // Many at the same moment all get the same.
         if (
           isListed &&
           (await store.compareAndSet(key, standing, request.id, 2 * APPROVAL_SECONDS))
         ) {
-          observer.asked?.(request, approver);
+          observer.asked(request, approver);
           return request;
         }
         await removeFromLists(request);
@@ -192,7 +191,7 @@ export function createApprovals(deps: ApprovalsDeps): Approvals {
         );
         if (!isSet) continue;
         await removeFromLists(request);
-        observer.decided?.(decided, request.approver, decision, by);
+        observer.decided(decided, request.approver, decision, by);
         tell(id);
         // Whoever waits elsewhere looks now and then by itself, too.
         replicas.send({ decided: id }).catch(() => {});
@@ -206,11 +205,11 @@ export function createApprovals(deps: ApprovalsDeps): Approvals {
       if (standing === undefined || request?.state !== 'approved') return false;
       if (nameCall(request) !== nameCall(call)) return false;
       if (!(await store.compareAndDelete(key, standing))) return false;
-      observer.used?.(request, request.approver);
+      observer.used(request, request.approver);
       return true;
     },
     wait: (id, signal) =>
-      waitForOutcome<Decision | 'pending' | 'gone'>({
+      waitForOutcome<ApprovalDecision | 'pending' | 'gone'>({
         async look() {
           const request = await find(id);
           if (request === undefined) return 'gone';
@@ -259,7 +258,7 @@ interface Versioned {
   readonly version: number;
 }
 
-/** What opens was written by this code: no other check of its shape is needed. */
+/** Any record that opens was written by this code: no other check of its shape is needed. */
 function parseRecord<Value>(text: string, name: string): Value & Versioned {
   const record = JSON.parse(text) as Value & Versioned;
   checkRecordVersion(record.version, name);
@@ -272,3 +271,56 @@ const buildSessionKey = (sessionId: string, call: CallToApprove): string =>
   buildSessionApprovalKey(hashSha256(JSON.stringify([sessionId, nameCall(call)])));
 
 const buildRoundKey = (secret: string): string => buildApprovalRoundKey(hashSha256(secret));
+
+// §21.1: approvals in the audit log and in metrics. Never the value of an argument.
+
+const auditApprovals = (audit: Pick<Audit, 'write'>): ApprovalObserver => ({
+  asked: (call, whom) =>
+    audit.write({ ...describe(call, whom), action: 'asked' }, { outcome: 'asked' }),
+  decided: (call, whom, decision, by) =>
+    audit.write(
+      { ...describe(call, whom), action: decision, by: nameDecider(by) },
+      { outcome: decision === 'approved' ? 'success' : 'denied' },
+    ),
+  used: (call, whom) =>
+    audit.write({ ...describe(call, whom), action: 'used' }, { outcome: 'success' }),
+});
+
+/** The digest says which call it is of several with the same tool, and nothing of its arguments. */
+const describe = (call: CallToApprove, whom: AskedWhom): AuditedAction => ({
+  event: 'approval',
+  user: call.owner?.sub,
+  issuer: call.owner?.issuer,
+  client: call.clientId,
+  server: call.server === '' ? undefined : call.server,
+  tool: call.name,
+  target: `${whom} ${call.digest}`,
+});
+
+const nameDecider = ({ kind, name }: DecidedBy): string =>
+  kind === 'user' || name === undefined ? kind : `${kind} ${name}`;
+
+const measureApprovals = (metrics: Pick<Metrics, 'recordApproval'>): ApprovalObserver => ({
+  asked: (_call, whom) => metrics.recordApproval(whom, 'asked'),
+  decided: (_call, whom, decision) => metrics.recordApproval(whom, decision),
+  used: (_call, whom) => metrics.recordApproval(whom, 'used'),
+});
+
+/** In this order. */
+export function observeApprovals({ metrics, audit }: Runtime): ApprovalObserver {
+  const observers = [
+    measureApprovals(metrics),
+    ...(audit === undefined ? [] : [auditApprovals(audit)]),
+  ];
+  return {
+    asked(...event) {
+      for (const { asked } of observers) asked(...event);
+    },
+    decided(...event) {
+      for (const { decided } of observers) decided(...event);
+    },
+    used(...event) {
+      for (const { used } of observers) used(...event);
+    },
+  };
+}

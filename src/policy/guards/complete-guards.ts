@@ -5,12 +5,13 @@ import { findNearestName } from '../../platform/nearest-name.ts';
 import { quote } from '../../platform/text.ts';
 import type { GuardConfig, PlacedGuard } from './guard-config.ts';
 
-interface GuardCompletionDeps {
-  /** Of the file. `personalBy` is the member by which one is another for each user; undefined where it is the same for all. */
-  readonly servers: readonly {
-    readonly name: string;
-    readonly personalBy: 'auth' | 'isolation' | undefined;
-  }[];
+/** Servers of the file. `personalBy` is the member by which one is another for each user; undefined where it is the same for all. */
+type GuardedServers = readonly {
+  readonly name: string;
+  readonly personalBy: 'auth' | 'isolation' | undefined;
+}[];
+
+interface FileAccess {
   /** An absolute path, for one that is relative to the file. */
   resolvePath(path: string): string;
   /** @throws Error with what is wrong with the file. */
@@ -20,38 +21,44 @@ interface GuardCompletionDeps {
 /** With what their paths lead to. Reports at each what is wrong with it. */
 export const completeGuards = (
   placed: readonly PlacedGuard[],
-  deps: GuardCompletionDeps,
+  servers: GuardedServers,
+  files: FileAccess,
 ): readonly GuardConfig[] =>
   placed.map((guard, index) => {
     const { config, place, line } = guard;
-    for (const problem of findProblems(config, placed.slice(0, index), deps)) {
+    for (const problem of findProblems(config, placed.slice(0, index), servers, files)) {
       report(place, line, problem);
     }
     const { use } = config;
     return use.kind === 'module'
-      ? { ...config, use: { ...use, path: deps.resolvePath(use.path) } }
+      ? { ...config, use: { ...use, path: files.resolvePath(use.path) } }
       : config;
   });
 
 function findProblems(
-  { name, servers = [], use }: GuardConfig,
+  { name, servers: named = [], use }: GuardConfig,
   earlier: readonly PlacedGuard[],
-  deps: GuardCompletionDeps,
+  servers: GuardedServers,
+  files: FileAccess,
 ): readonly string[] {
   const namesake = earlier.find(({ config }) => config.name === name);
   return [
     ...(namesake === undefined
       ? []
       : [`The guard in line ${namesake.line} is called ${name}, too. Rename one of them.`]),
-    ...servers.flatMap((server) => findServerProblem('servers', server, deps) ?? []),
-    ...findUseProblems(use, deps),
+    ...named.flatMap((server) => findServerProblem('servers', server, servers) ?? []),
+    ...findUseProblems(use, servers, files),
   ];
 }
 
-function findUseProblems(use: GuardConfig['use'], deps: GuardCompletionDeps): readonly string[] {
+function findUseProblems(
+  use: GuardConfig['use'],
+  servers: GuardedServers,
+  files: FileAccess,
+): readonly string[] {
   if (use.kind === 'module') {
     try {
-      deps.readText(deps.resolvePath(use.path));
+      files.readText(files.resolvePath(use.path));
       return [];
     } catch (error) {
       const reason = error instanceof Error ? error.message : String(error);
@@ -59,9 +66,9 @@ function findUseProblems(use: GuardConfig['use'], deps: GuardCompletionDeps): re
     }
   }
   if (use.kind !== 'mcp') return [];
-  const problem = findServerProblem('use.mcp', use.server, deps);
+  const problem = findServerProblem('use.mcp', use.server, servers);
   if (problem !== undefined) return [problem];
-  const personalBy = deps.servers.find(({ name }) => name === use.server)?.personalBy;
+  const personalBy = servers.find(({ name }) => name === use.server)?.personalBy;
   return personalBy === undefined ? [] : [`use.mcp: ${use.server} ${PERSONAL[personalBy]}`];
 }
 
@@ -75,7 +82,7 @@ const PERSONAL = {
 function findServerProblem(
   member: string,
   name: string,
-  { servers }: GuardCompletionDeps,
+  servers: GuardedServers,
 ): string | undefined {
   const names = servers.map((server) => server.name);
   if (names.includes(name)) return undefined;

@@ -4,12 +4,12 @@ import { list } from '../../config/file/shapes/collection.ts';
 import { defineMember, type MemberReader, object } from '../../config/file/shapes/object.ts';
 import { requestHeaders } from '../../config/file/shapes/request-headers.ts';
 import { choice, freeText, text, wholeNumber } from '../../config/file/shapes/scalar.ts';
-import type { Place, Shape } from '../../config/file/shapes/shape.ts';
+import type { FilePlace, Shape } from '../../config/file/shapes/shape.ts';
 import { httpUrl } from '../../config/rules.ts';
 import { MAX_GLOB_LENGTH } from '../../platform/glob.ts';
 import { GUARD_POINTS, type GuardPoint } from './guards.ts';
 
-/** What the file says of who looks at what goes through. */
+/** The part of the file about who looks at what goes through. */
 export interface GuardsConfig {
   /** In their order; left out where there are none. */
   readonly guards?: readonly GuardConfig[];
@@ -77,7 +77,7 @@ const version = defineMember(
   'The shapes that are spoken: sep-2624, those of the interceptors proposal of MCP.',
 );
 
-/** What each request to a guard has. */
+/** Present in each request to a guard. */
 const OWN_HEADERS: ReadonlySet<string> = new Set(['accept', 'content-type', 'traceparent']);
 
 const httpMembers = {
@@ -191,7 +191,7 @@ const useShape: Shape<GuardUse> = object<GuardUse>({
       );
     }
     const builtIn = has(useMembers.builtIn) ? read(useMembers.builtIn) : undefined;
-    // What belongs to a misspelled one is not misplaced.
+    // Members of a misspelled one are not misplaced.
     if (has(useMembers.builtIn) && builtIn === undefined) return undefined;
     reportMisplaced(members, builtIn);
     read(useMembers.version);
@@ -207,7 +207,7 @@ const useShape: Shape<GuardUse> = object<GuardUse>({
   },
 });
 
-/** What says nothing where it stands was meant to say something. */
+/** A member that says nothing where it stands was meant to say something. */
 function reportMisplaced(
   { has, report }: MemberReader,
   builtIn: BuiltInGuardConfig['kind'] | undefined,
@@ -293,10 +293,10 @@ const guardMembers = {
   ),
 };
 
-/** Where the file has it, which is where its problems are reported. */
+/** With its place in the file, where its problems are reported. */
 export interface PlacedGuard {
   readonly config: GuardConfig;
-  readonly place: Place;
+  readonly place: FilePlace;
   readonly line: number;
 }
 
@@ -330,3 +330,17 @@ export const guardsShape: Shape<readonly PlacedGuard[]> = list(
   },
   { allowed: 'a list of guards' },
 );
+
+/** Describes a guard for operators: never a path, a query or a header of its address. */
+export function describeUse(use: GuardUse): string {
+  switch (use.kind) {
+    case 'http':
+      return `http ${new URL(use.url).host}`;
+    case 'mcp':
+      return `mcp ${use.server}`;
+    case 'module':
+      return `module ${use.path.split(/[\\/]/).at(-1)}`;
+    default:
+      return `built in: ${use.kind}`;
+  }
+}

@@ -2,10 +2,11 @@
 
 import type { UserContext } from '../../endpoint/message.ts';
 import type { CancelSignal } from '../../platform/cancellation.ts';
-import type { RequestId, TraceContext } from '../../protocol/json-rpc.ts';
+import type { RequestId } from '../../protocol/json-rpc.ts';
 import type { ItemKind } from '../../protocol/list-kinds.ts';
+import type { TraceContext } from '../../telemetry/tracing/trace-context.ts';
 
-/** What a guard can look at, as `on` in the configuration file names it (§26.1). */
+/** The points that a guard can look at, as `on` in the configuration file names it (§26.1). */
 export const GUARD_POINTS = [
   'tools/list',
   'tools/call',
@@ -33,7 +34,7 @@ export const GUARD_POINTS = [
 
 export type GuardPoint = (typeof GUARD_POINTS)[number];
 
-/** What it is about: of a server, and as clients of `/mcp` see it. Guards are chosen by it. */
+/** The subject of a message: of a server, and as clients of `/mcp` see it. Guards are chosen by it. */
 export interface GuardedItem {
   readonly kind: ItemKind | undefined;
   /** `''` where it is about a server as a whole. */
@@ -42,7 +43,7 @@ export interface GuardedItem {
   readonly server: string;
 }
 
-/** Who calls. A guard is told who it is, never a token. */
+/** The caller. A guard is told who it is, never a token. */
 export interface GuardCaller {
   readonly user: UserContext | undefined;
   readonly clientId: string | undefined;
@@ -59,7 +60,7 @@ export interface Guards {
    * Costs no more than a look-up for the same object.
    */
   find(point: GuardPoint, item: GuardedItem): Guard | undefined;
-  /** Whether some guard looks at this point, whatever it is about. */
+  /** True if some guard looks at this point, whatever it is about. */
   looksAt(point: GuardPoint): boolean;
   /** In the order of the file. */
   listGuards(): readonly GuardFacts[];
@@ -78,7 +79,7 @@ export interface GuardedMessage {
   readonly caller: GuardCaller | undefined;
   /** Aborted when nobody waits for the verdict any more. */
   readonly signal?: CancelSignal | undefined;
-  /** What is wrong with a value that a guard put in its place: then that guard has failed. */
+  /** Says what is wrong with a value that a guard put in its place: then that guard has failed. */
   findProblem?(changed: unknown): string | undefined;
 }
 
@@ -95,7 +96,7 @@ export type GuardVerdict = (
 /** For operators. */
 export interface GuardFacts {
   readonly name: string;
-  /** What it is, in a few words without a secret: `http guard.example.com`, `built in: secrets`. */
+  /** Its kind, in a few words without a secret: `http guard.example.com`, `built in: secrets`. */
   readonly kind: string;
   readonly on: readonly GuardPoint[];
   readonly onError: 'refuse' | 'pass';

@@ -1,13 +1,14 @@
 // §26.2: SEP-2624, the interceptors proposal of MCP: what they are sent.
 
 import { isObject, type JsonObject } from '../../platform/json.ts';
-import type { AskedMessage } from './asked-message.ts';
-import { type Decision, GuardFailure, PASS } from './decision.ts';
+import { type AskedMessage, type Decision, GuardFailure, PASS } from './ask-guard.ts';
 
-/** Params of `interceptor/invoke`. */
+/** Params of `interceptor/invoke`. `now` is in epoch milliseconds. */
 export function toInvocation(
   message: AskedMessage,
-  { interceptor, timeoutMs, now }: InvocationOptions,
+  interceptor: string,
+  timeoutMs: number,
+  now: number,
 ): JsonObject {
   const { method, phase, value, server, name, view, client, requestId, traceparent, user } =
     message;
@@ -34,13 +35,6 @@ export function toInvocation(
   };
 }
 
-interface InvocationOptions {
-  readonly interceptor: string;
-  readonly timeoutMs: number;
-  /** Epoch milliseconds. */
-  readonly now: number;
-}
-
 function toClaims({ issuer, email, groups }: NonNullable<AskedMessage['user']>): JsonObject {
   return {
     ...(issuer !== undefined && { iss: issuer }),
@@ -49,7 +43,7 @@ function toClaims({ issuer, email, groups }: NonNullable<AskedMessage['user']>):
   };
 }
 
-/** Of a notification its own method is the event. */
+/** The event of a notification is its own method. */
 export const nameEvent = (method: string, value: unknown): string =>
   method === 'notifications' && isObject(value) && typeof value.method === 'string'
     ? value.method
@@ -69,8 +63,8 @@ function toPayload({ method, value }: AskedMessage): unknown {
   return method === 'notifications' && isObject(value) ? value.params : value;
 }
 
-/** What takes the place of the message; a list from which the item was taken away refuses it. */
-export function readPayload(
+/** Reads what takes the place of the message; a list from which the item was taken away refuses it. */
+export function readInterceptorPayload(
   decision: Decision,
   { method, value }: Pick<AskedMessage, 'method' | 'value'>,
 ): Decision {
@@ -166,7 +160,7 @@ const looksAt = (hook: Hook, event: string, phase: string): boolean =>
   (hook.phase === 'both' || hook.phase === phase) &&
   hook.events.some((one) => one === '*' || one === event || one === `*/${phase}`);
 
-/** What several say one after the other, each of what the ones before made of it. */
+/** Asks several one after the other, each about what the ones before made of it. */
 export async function askInTurn<Asked>(
   all: readonly Asked[],
   value: unknown,

@@ -7,8 +7,8 @@ import { isObject, type JsonObject } from '../../platform/json.ts';
 import { findNearestName } from '../../platform/nearest-name.ts';
 import { quote } from '../../platform/text.ts';
 import { loadConditions } from './compile-rules.ts';
-import { decodeResource, parsePattern } from './may.ts';
 import type { PlacedRule, RuleConfig, RuleSubject } from './rule-config.ts';
+import { decodeResource, isScalar, parsePattern } from './rules.ts';
 
 /** The rules of a file, each with its place for messages. Reports at each what is wrong with it. */
 export async function completeRules(
@@ -138,6 +138,3 @@ function checkClaims(claims: JsonObject, place: string): readonly string[] {
       : [`${at} must be a text, a number, true, false, or a list of such.`];
   });
 }
-
-const isScalar = (value: unknown): boolean =>
-  typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean';

@@ -1,31 +1,35 @@
 import type { AskWhom } from '../policy.ts';
-import { compileMay } from './may.ts';
 import { nameFacts } from './named-facts.ts';
 import type { RuleConfig } from './rule-config.ts';
-import type { RuleCaller, RuleDecision, RuledItem } from './rules.ts';
+import {
+  compileMay,
+  compileWho,
+  type RuleCaller,
+  type RuleDecision,
+  type RuledItem,
+  readScopes,
+} from './rules.ts';
 import type { CompileCondition, Condition } from './when/condition.ts';
 import type { NamedFacts } from './when/inspect-expression.ts';
-import { compileWho, readScopes } from './who.ts';
 
 /** One rule by itself. */
 export interface CompiledRule {
-  readonly looksAtClient: boolean;
   readonly looksAtTool: boolean;
-  /** Whether arguments of the call decide, by `holds`. */
+  /** True if arguments of the call decide, by `holds`. */
   readonly looksAtArgs: boolean;
   readonly looksAtAnnotations: boolean;
-  /** What `who` and `when` name of the user. */
+  /** Facts of the user that `who` and `when` name. */
   readonly namedFacts: NamedFacts;
   readonly place: string;
   readonly ask: AskWhom | undefined;
-  /** What it says to the caller of all that it is about, by `who` alone. */
+  /** Its decision for the caller on all that it is about, by `who` alone. */
   address(caller: RuleCaller): RuleDecision;
-  /** Whether it is about the caller, by `who` alone; what is not known of them counts as fulfilled. */
+  /** True if it is about the caller, by `who` alone; what is not known of them counts as fulfilled. */
   mayAddress(caller: RuleCaller): boolean;
-  /** By the text that patterns are compared with. */
+  /** Goes by the text that patterns are compared with. */
   isAbout(item: RuledItem, text: string): boolean;
   /**
-   * Whether it may hold for something whose name begins so, whatever that is. A condition that looks at the tool or its
+   * True if it may hold for something whose name begins so, whatever that is. A condition that looks at the tool or its
    * arguments may.
    */
   mayHoldFor(namesBegin: string, item: RuledItem, caller: RuleCaller): boolean;
@@ -33,7 +37,7 @@ export interface CompiledRule {
   mayAllowSome(namesBegin: string, caller: RuleCaller): boolean;
   /** Works out what its condition needs of the caller. */
   bindCaller(caller: RuleCaller): void;
-  /** Whether its condition is fulfilled; one that fails is not. */
+  /** True if its condition is fulfilled; one that fails is not. */
   holds(item: RuledItem, caller: RuleCaller): boolean;
   /**
    * The same, but that a condition that fails counts as fulfilled: nobody gets around a question by arguments that
@@ -42,7 +46,7 @@ export interface CompiledRule {
   mayHold(item: RuledItem, caller: RuleCaller): boolean;
   /** A number of the arguments at which its condition looks, and which no double holds. */
   findRounded(item: RuledItem): string | undefined;
-  /** Whether its condition is false whatever is not known: `item` where not all of it is, and the user of `caller`. */
+  /** True if its condition is false whatever is not known: `item` where not all of it is, and the user of `caller`. */
   isRefuted(item: RuledItem | undefined, caller: RuleCaller): boolean;
 }
 
@@ -71,7 +75,6 @@ export async function loadConditions(
 
 const NOTHING = {
   looksAtArgs: false,
-  looksAtClient: false,
   looksAtTool: false,
   looksAtAnnotations: false,
   ofUser: undefined,
@@ -120,7 +123,6 @@ function compileRule({ who, may, place, ask }: RuleConfig, condition: Condition)
     looksAtAnnotations: condition.looksAtAnnotations,
     namedFacts: nameFacts(who, condition.ofUser),
     isRefuted: (item, caller) => evaluate(item, caller) === false,
-    looksAtClient: condition.looksAtClient || (who !== 'everyone' && who.clients !== undefined),
     address(caller) {
       if (!fits(caller)) return DENIED;
       return hasScope(caller) ? allowed : missing;

@@ -2,18 +2,25 @@
 
 import type { Clock } from '../../platform/clock.ts';
 import type { JsonObject } from '../../platform/json.ts';
-import type { AskWhom, Policy } from '../policy.ts';
+import type { Runtime } from '../../runtime/runtime.ts';
+import { ASK_ORDER, type Policy } from '../policy.ts';
 import { type CompiledRule, compileRules } from './compile-rules.ts';
-import { createDecodeResource } from './may.ts';
 import { joinFacts } from './named-facts.ts';
 import type { RuleConfig } from './rule-config.ts';
 import { createRuleMemory } from './rule-memory.ts';
-import type { CompiledRules, RuleCaller, RuleDecision, RuledItem, Rules } from './rules.ts';
+import {
+  type CompiledRules,
+  createDecodeResource,
+  type RuleCaller,
+  type RuleDecision,
+  type RuledItem,
+  type Rules,
+} from './rules.ts';
 
 /** Rules that `checkRules` has nothing against; one that it has something against allows nothing. */
 export async function createRules(
+  { clock }: Pick<Runtime, 'clock'>,
   configs: readonly RuleConfig[],
-  { clock }: { readonly clock: Clock },
 ): Promise<CompiledRules> {
   if (configs.length === 0) return NO_RULES;
   return createJudge(await compileRules(configs), clock);
@@ -45,8 +52,6 @@ function createJudge(rules: readonly CompiledRule[], clock: Clock): CompiledRule
   }
 
   return {
-    // An approval is bound to the client, too (§27).
-    needClient: rules.some((rule) => rule.looksAtClient || rule.ask !== undefined),
     namedFacts: joinFacts(rules.map((rule) => rule.namedFacts)),
     async prepareFor(caller, work) {
       for (const { rule } of memory.open(caller).facts.addressed) {
@@ -75,7 +80,6 @@ const ALLOWED: RuleDecision = { kind: 'allowed' };
 const DENIED: RuleDecision = { kind: 'denied' };
 
 const NO_RULES: CompiledRules = {
-  needClient: false,
   namedFacts: new Map(),
   prepareFor: async () => {},
   decide: () => ALLOWED,
@@ -83,7 +87,7 @@ const NO_RULES: CompiledRules = {
   withOwnMemory: () => NO_RULES,
 };
 
-/** Of what no pattern fits. */
+/** For what no pattern fits. */
 const NO_PATTERN: Judgement = {
   decision: DENIED,
   pending: [],
@@ -91,12 +95,12 @@ const NO_PATTERN: Judgement = {
   pendingAsks: [],
 };
 
-/** What the rules say of an item to a caller, but for what depends on the arguments of the call. */
+/** The rules' judgement of an item for a caller, but for what depends on the arguments of the call. */
 interface Judgement {
   readonly decision: RuleDecision;
   /** Rules that say more, if the arguments fulfil them. */
   readonly pending: readonly AddressedRule[];
-  /** Who is asked whatever the arguments are. */
+  /** Asked whatever the arguments are. */
   readonly asked: Asked | undefined;
   /** Rules that ask somebody else before that one, if the arguments fulfil them. */
   readonly pendingAsks: readonly CompiledRule[];
@@ -170,16 +174,12 @@ function judgeAsked(
   return { asked, pendingAsks };
 }
 
-/** Each beats those before it (§27). */
-const ASK_ORDER: readonly AskWhom[] = ['user', 'page', 'operator'];
-
-/** Of rules that ask the same one, the first says so. */
+/** Among rules that ask the same one, the first says so. */
 export function strengthen(
   asked: Asked | undefined,
   { ask, place }: Pick<CompiledRule, 'ask' | 'place'>,
 ): Asked | undefined {
-  if (ask === undefined) return asked;
-  return asked === undefined || ASK_ORDER.indexOf(ask) > ASK_ORDER.indexOf(asked.ask)
+  return ask !== undefined && ASK_ORDER.indexOf(ask) > ASK_ORDER.indexOf(asked?.ask)
     ? { ask, askRule: place }
     : asked;
 }
@@ -229,7 +229,7 @@ function tellRounded(pending: readonly AddressedRule[], item: RuledItem): RuleDe
 const choose = (one: RuleDecision, other: RuleDecision): RuleDecision =>
   other.kind === 'allowed' || one.kind === 'denied' ? other : one;
 
-/** Whether the server says of the item what it said then. */
+/** True if the server says of the item what it said then. */
 const isAbout = ({ server, annotations }: Opinion, item: RuledItem): boolean =>
   server === item.server && hasSameMembers(annotations, item.annotations);
 

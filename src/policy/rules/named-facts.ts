@@ -4,8 +4,8 @@
 import type { UserContext } from '../../endpoint/message.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
 import type { RuleConfig } from './rule-config.ts';
+import { readScopes } from './rules.ts';
 import type { Lookup, NamedFacts } from './when/inspect-expression.ts';
-import { readScopes } from './who.ts';
 
 export function nameFacts(who: RuleConfig['who'], ofUser: Lookup | undefined): NamedFacts {
   const { groups, scopes, claims } = who === 'everyone' ? NOBODY : who;
@@ -47,7 +47,7 @@ function joinLookups(one: Lookup | undefined, other: Lookup | undefined): Lookup
 }
 
 /**
- * What is named of a user, for the audit log: `null` for what they do not have, and nothing for what is `null` itself, or all
+ * Lists what is named of a user, for the audit log: `null` for what they do not have, and nothing for what is `null` itself, or all
  * claims. Undefined where nothing is named.
  */
 export function describeNamed(user: UserContext, named: NamedFacts): JsonObject | undefined {
@@ -85,7 +85,7 @@ const readOwn = (source: JsonObject, name: string): unknown =>
 const hasNull = (value: unknown): boolean =>
   value === null || (isObject(value) && Object.values(value).some(hasNull));
 
-/** What `describeNamed` made of the members that are there. */
+/** Leaves the members that are there, as `describeNamed` made them. */
 export const dropMissing = (described: JsonObject): JsonObject =>
   Object.fromEntries(
     Object.entries(described)
@@ -93,7 +93,7 @@ export const dropMissing = (described: JsonObject): JsonObject =>
       .map(([name, value]) => [name, isObject(value) ? dropMissing(value) : value]),
   );
 
-/** What of the named is not in what `describeNamed` wrote, as conditions would name it. */
+/** Lists the named that `describeNamed` did not write, as conditions would name it. */
 export const listUnknown = (described: JsonObject, named: NamedFacts): readonly string[] =>
   [...named]
     .filter(([name]) => name !== 'sub')

@@ -4,22 +4,29 @@ import type { UserContext } from '../../endpoint/message.ts';
 import { isObject, isStringArray, type JsonObject } from '../../platform/json.ts';
 import { type CompiledRule, compileRules } from './compile-rules.ts';
 import { strengthen } from './create-rules.ts';
-import { compileMay, createDecodeResource, parsePattern } from './may.ts';
 import { dropMissing, listUnknown, nameFacts } from './named-facts.ts';
 import type { RuleConfig, RuleSubject } from './rule-config.ts';
-import type { RuleCaller, RuleDecision, RuledItem } from './rules.ts';
-import { compileWho, type Subject } from './who.ts';
+import {
+  compileMay,
+  compileWho,
+  createDecodeResource,
+  parsePattern,
+  type RuleCaller,
+  type RuleDecision,
+  type RuledItem,
+  type Subject,
+} from './rules.ts';
 
 /** A call as the audit log has it. */
 export interface LoggedCall {
   readonly item: Omit<RuledItem, 'annotations' | 'args'>;
-  /** Whether the log has all of the name. */
+  /** True if the log has all of the name. */
   readonly isWhole: boolean;
   /** `sub`; undefined where nobody was logged in. */
   readonly user: string | undefined;
-  /** Whose users that is one of; undefined for those of `OIDC_ISSUER`. */
+  /** The issuer of that user; undefined for those of `OIDC_ISSUER`. */
   readonly issuer: string | undefined;
-  /** What `describeNamed` wrote of the user; `{}` without `AUDIT_CLAIMS`. */
+  /** Written of the user by `describeNamed`; `{}` without `AUDIT_CLAIMS`. */
   readonly described: JsonObject;
   readonly clientId: string | undefined;
   readonly view: string | undefined;
@@ -39,13 +46,13 @@ export type ReplayVerdict =
   | ({ readonly kind: 'unknown' } & Untold);
 
 export interface Untold {
-  /** What the log does not have, as conditions name it: `args`, `user.claims.level`. */
+  /** Missing in the log, as conditions name it: `args`, `user.claims.level`. */
   readonly missing: readonly string[];
   /** Places of the rules that name it. */
   readonly rules: readonly string[];
 }
 
-/** Of rules that `checkRules` has nothing against. */
+/** Takes rules that `checkRules` has nothing against. */
 export async function createReplay(
   configs: readonly RuleConfig[],
 ): Promise<(call: LoggedCall) => ReplayVerdict> {
@@ -119,7 +126,7 @@ function findUntold(said: readonly Said[]): Untold | undefined {
 
 const ALLOWED: ReplayVerdict = { kind: 'allowed' };
 
-/** What one rule says of a call. */
+/** The opinion of one rule on a call. */
 type Opinion =
   | Exclude<RuleDecision, { kind: 'denied' }>
   | { readonly kind: 'denied'; readonly isAbout: boolean }
@@ -182,7 +189,7 @@ function toReplayedRule(config: RuleConfig, rule: CompiledRule | undefined): Rep
   }
 
   function judgeKnown({ item, caller }: AskedCall): Opinion {
-    // Of a tool by which somebody logs in, what looks at tools counts as fulfilled.
+    // For a tool by which somebody logs in, what looks at tools counts as fulfilled.
     const countsAsFulfilled = item.namesBegin !== undefined && (looksAtTool || looksAtArgs);
     if (!countsAsFulfilled && !holds(item, caller)) return FOR_OTHERS;
     const decision = address(caller);

@@ -4,7 +4,7 @@ import { list, record } from '../../config/file/shapes/collection.ts';
 import { defineMember, object } from '../../config/file/shapes/object.ts';
 import { choice, freeText, text, trueOrFalse } from '../../config/file/shapes/scalar.ts';
 import {
-  type Place,
+  type FilePlace,
   type ReadContext,
   report,
   type Shape,
@@ -14,7 +14,7 @@ import { anyText } from '../../config/rules.ts';
 import type { JsonObject } from '../../platform/json.ts';
 import type { AskWhom } from '../policy.ts';
 
-/** What the file says of who may use what. */
+/** The part of the file about who may use what. */
 export interface RulesConfig {
   /** Without any, everybody may use everything. */
   readonly rules: readonly RuleConfig[];
@@ -24,17 +24,17 @@ export interface RulesConfig {
   readonly allowsFewer?: true;
 }
 
-/** What some callers may use. Rules only add up. */
+/** Lets some callers use something. Rules only add up. */
 export interface RuleConfig {
-  /** Whom it is about; all that is named must hold. */
+  /** The callers that it is about; all that is named must hold. */
   readonly who: 'everyone' | RuleSubject;
   /** A CEL expression that must hold, too. */
   readonly when: string | undefined;
   /** Globs over names as clients see them: of tools, or after `prompt:` or `resource:`. */
   readonly may: readonly string[];
-  /** Who has to agree to a call before it runs (§27); undefined where nobody has to. */
+  /** The one who has to agree to a call before it runs (§27); undefined where nobody has to. */
   readonly ask?: AskWhom | undefined;
-  /** Where it stands, for messages: `postern.yaml:12, rules[0]`. */
+  /** Its place, for messages: `postern.yaml:12, rules[0]`. */
   readonly place: string;
 }
 
@@ -141,7 +141,7 @@ const EVERYONE = 'everyone';
 
 const who: Shape<RuleConfig['who']> = {
   schema: { anyOf: [{ const: EVERYONE }, subject.schema] },
-  read(node: FileNode, place: Place) {
+  read(node: FileNode, place: FilePlace) {
     if (node.kind === 'object') return subject.read(node, place);
     if (node.kind === 'scalar' && node.value === EVERYONE) return EVERYONE;
     return report(
@@ -203,7 +203,7 @@ const ruleShape: Shape<Omit<RuleConfig, 'place'>> = object({
 /** A rule, and where the file has it, which is where its problems are reported. */
 export interface PlacedRule {
   readonly rule: Omit<RuleConfig, 'place'>;
-  readonly place: Place;
+  readonly place: FilePlace;
   readonly line: number;
 }
 

@@ -1,4 +1,4 @@
-// What was decided is remembered for each token, so that a list of many tools under many rules costs little.
+// Decisions are remembered for each token, so that a list of many tools under many rules costs little.
 
 import { identifyCredential, type UserContext } from '../../endpoint/message.ts';
 import type { Clock } from '../../platform/clock.ts';
@@ -6,9 +6,9 @@ import { hashSha256 } from '../../platform/ids.ts';
 import type { ItemKind } from '../../protocol/list-kinds.ts';
 import type { RuleCaller, RuledItem } from './rules.ts';
 
-/** What is remembered of one caller. */
+/** The memory of one caller. */
 export interface CallerMemory<Value, Facts> {
-  /** What follows from the caller alone. */
+  /** Facts that follow from the caller alone. */
   readonly facts: Facts;
   find(item: RuledItem): Value | undefined;
   remember(item: RuledItem, value: Value): void;
@@ -18,7 +18,7 @@ export interface RuleMemory<Value, Facts> {
   open(caller: RuleCaller): CallerMemory<Value, Facts>;
 }
 
-/** Of all callers: some 15 MB. */
+/** For all callers: some 15 MB. */
 const MAX_VALUES = 100_000;
 const MAX_CALLERS = 10_000;
 /**
@@ -39,7 +39,7 @@ export function createRuleMemory<Value, Facts>(
   computeFacts: (caller: RuleCaller) => Facts,
 ): RuleMemory<Value, Facts> {
   type Known = Caller<Value, Facts>;
-  /** By token, view and client; who called last is last. */
+  /** Keyed by token, view and client; the latest caller is last. */
   const callers = new Map<string, Known>();
   /** A request asks about many names: its token is hashed once. */
   const opened = new WeakMap<
@@ -69,7 +69,7 @@ export function createRuleMemory<Value, Facts>(
       prompt: new Map(),
       resource: new Map(),
     };
-    /** By SHA-256: apart from the others, since a URI may look like such a key. */
+    /** Keyed by SHA-256: apart from the others, since a URI may look like such a key. */
     const longUris = new Map<string, Value>();
     function findPlace({ kind, name }: RuledItem) {
       if (name.length <= MAX_NAME_LENGTH) return { values: kinds[kind], id: name };
@@ -129,7 +129,7 @@ export function createRuleMemory<Value, Facts>(
 
 /** Without a time at which a token ends, nothing of it is kept beyond its request. */
 function readExpiry(user: UserContext | undefined): number {
-  // What is kept of a grant is by its version: others take its place.
+  // The memory of a grant is by its version: others take its place.
   if (user === undefined || user.grant !== undefined) return Number.POSITIVE_INFINITY;
   const { exp } = user.claims;
   return typeof exp === 'number' ? exp * 1000 : 0;

@@ -7,11 +7,10 @@ export interface ExpiringRecord<Value> {
   readonly value: Value;
   /** Epoch milliseconds at which it is gone. */
   readonly expiresAt: number;
-  /** None in what 0.1.0 wrote. */
-  readonly version?: number;
+  readonly version: number;
 }
 
-export const createRecord = <Value>(value: Value, expiresAt: number): ExpiringRecord<Value> => ({
+export const writeExpiring = <Value>(value: Value, expiresAt: number): ExpiringRecord<Value> => ({
   value,
   expiresAt,
   version: RECORD_VERSION,
@@ -22,7 +21,7 @@ export const createRecord = <Value>(value: Value, expiresAt: number): ExpiringRe
  *
  * @throws Error when the record is damaged, or of a later version: that is not the same as absent.
  */
-export function readRecord<Value>(
+export function readExpiring<Value>(
   database: Database<ExpiringRecord<Value>, string>,
   key: string,
 ): ExpiringRecord<Value> | undefined {

@@ -8,7 +8,7 @@ import { getErrorCode } from '../../platform/error-code.ts';
 import { describeCause } from '../../platform/log.ts';
 import { StoreUnavailable } from '../store.ts';
 import { DataDirError, lockFolder } from './lock.ts';
-import { hasPagesBeyond, type Meta, PAGE_HEADER_BYTES, readMeta } from './pages.ts';
+import { hasPagesBeyond, type Meta, PAGE_HEADER_BYTES, readPageMeta } from './pages.ts';
 import { trackWrite } from './writes-under-way.ts';
 
 export interface DataFolder {
@@ -120,7 +120,7 @@ function checkPages(descriptor: number, size: number): void {
     const buffer = Buffer.alloc(bytes);
     return buffer.subarray(0, readSync(descriptor, buffer, 0, bytes, at));
   };
-  const metaAt = (at: number): Meta => readMeta(read(at, META_BYTES)) ?? throwForeign();
+  const metaAt = (at: number): Meta => readPageMeta(read(at, META_BYTES)) ?? throwForeign();
   const first = metaAt(0);
   const second = metaAt(first.pageBytes);
   const meta = second.transaction > first.transaction ? second : first;

@@ -4,11 +4,11 @@ import type { Clock } from '../../platform/clock.ts';
 import { isStringArray } from '../../platform/json.ts';
 import type { GrantLookup, KeyValue } from '../store.ts';
 import {
-  createRecord,
   type ExpiringRecord,
+  readExpiring,
   readExpiry,
   readKeyPage,
-  readRecord,
+  writeExpiring,
 } from './expiring-records.ts';
 import type { OpenFolder } from './folder.ts';
 import { createGrantVersions } from './grant-versions.ts';
@@ -44,7 +44,7 @@ export function createEmbeddedKeyValue(options: EmbeddedKeyValueOptions): Embedd
 
   function readUntimely(key: string): ExpiringRecord<string> | undefined {
     ensureOpen();
-    return readRecord(values, key);
+    return readExpiring(values, key);
   }
 
   function read(key: string): string | undefined {
@@ -63,7 +63,7 @@ export function createEmbeddedKeyValue(options: EmbeddedKeyValueOptions): Embedd
     const expiresAt = clock.now() + ttlSeconds * 1000;
     const expiredAtBefore = readExpiry(values, key);
     if (expiredAtBefore > 0) dueKeys.remove([expiredAtBefore, key]);
-    values.put(key, createRecord(value, expiresAt));
+    values.put(key, writeExpiring(value, expiresAt));
     dueKeys.put([expiresAt, key], true);
     return expiresAt;
   }

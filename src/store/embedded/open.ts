@@ -21,8 +21,6 @@ import { createByteBudgets, createSlidingWindows } from './windows.ts';
 export interface EmbeddedOptions {
   readonly dataDir: string;
   readonly sessionKeyPrefix: string;
-  /** `OIDC_ISSUER`: whose users' sessions those are that name no issuer. */
-  readonly defaultIssuer?: string | undefined;
   readonly clock: Clock;
   readonly log: Log;
 }

@@ -23,7 +23,7 @@ const META = { magic: 24, freeTree: 48, mainTree: 96, lastPage: 144, transaction
 const TREE = { bytes: 48, pageBytes: 0, root: 40 };
 
 /** Undefined for what is no meta page. */
-export function readMeta(page: Buffer): Meta | undefined {
+export function readPageMeta(page: Buffer): Meta | undefined {
   if (page.length < META.end || page.readUInt32LE(META.magic) !== MAGIC) return undefined;
   const pageBytes = page.readUInt32LE(META.freeTree + TREE.pageBytes);
   if (pageBytes < SMALLEST_PAGE || pageBytes > LARGEST_PAGE) return undefined;

@@ -2,7 +2,7 @@
 // touches; whoever needs them right puts them again.
 import type { Database, RootDatabase } from 'lmdb';
 import { isObject } from '../../platform/json.ts';
-import { hashOwner, withoutDefault } from '../owner.ts';
+import { hashOwner } from '../owner.ts';
 import type { PageRequest } from '../page.ts';
 import type { Owner } from '../store.ts';
 import { type KeyPage, readKeyPage } from './expiring-records.ts';
@@ -35,35 +35,22 @@ type DueKey = [dueAt: number, id: string];
 /** The owner's hash. */
 type UserKey = [user: string, dueAt: number, id: string];
 
-/** `defaultIssuer` is `OIDC_ISSUER`. */
-export function openSessionIndex(
-  root: RootDatabase,
-  defaultIssuer: string | undefined,
-): SessionIndex {
+export function openSessionIndex(root: RootDatabase): SessionIndex {
   /** Session id → the time under which it stands in the others. */
   const times: Database<number, string> = root.openDB({ name: 'session-index' });
   const all: Database<true, DueKey> = root.openDB({ name: 'sessions-due' });
   const ofUsers: Database<true, UserKey> = root.openDB({ name: 'user-sessions-due' });
 
-  const hashUser = (owner: Owner) => hashOwner(withoutDefault(owner, defaultIssuer));
-
   const buildUserRange = (owner: Owner) => {
-    const user = hashUser(owner);
+    const user = hashOwner(owner);
     return { start: [user, 0], end: [user, Number.MAX_VALUE] };
   };
-
-  /** An entry was put under the `sub` alone where its issuer was the default then, whichever that is now. */
-  function removeOfUser({ sub, issuer = defaultIssuer }: Owner, dueAt: number, id: string): void {
-    for (const user of new Set([hashOwner({ sub }), hashOwner({ sub, issuer })])) {
-      ofUsers.remove([user, dueAt, id]);
-    }
-  }
 
   function remove(id: string, owner: Owner | undefined): boolean {
     const dueAt = times.get(id);
     if (dueAt === undefined) return false;
     all.remove([dueAt, id]);
-    if (owner !== undefined) removeOfUser(owner, dueAt, id);
+    if (owner !== undefined) ofUsers.remove([hashOwner(owner), dueAt, id]);
     times.remove(id);
     return true;
   }
@@ -75,7 +62,7 @@ export function openSessionIndex(
       remove(id, owner);
       times.put(id, dueAt);
       all.put([dueAt, id], true);
-      if (owner !== undefined) ofUsers.put([hashUser(owner), dueAt, id], true);
+      if (owner !== undefined) ofUsers.put([hashOwner(owner), dueAt, id], true);
     },
     remove,
     listDue: (now, limit) =>
@@ -88,7 +75,7 @@ export function openSessionIndex(
     readPage: (request, owner) =>
       owner === undefined
         ? readKeyPage(all, [], request)
-        : readKeyPage(ofUsers, [hashUser(owner)], request),
+        : readKeyPage(ofUsers, [hashOwner(owner)], request),
     countUserSessions: (owner) => ofUsers.getKeysCount(buildUserRange(owner)),
   };
 }

@@ -5,7 +5,12 @@ import type { Clock } from '../../platform/clock.ts';
 import { buildSessionKey } from '../keys.ts';
 import { readOwner } from '../owner.ts';
 import type { Owner, SessionRecord } from '../store.ts';
-import { createRecord, type ExpiringRecord, readExpiry, readRecord } from './expiring-records.ts';
+import {
+  type ExpiringRecord,
+  readExpiring,
+  readExpiry,
+  writeExpiring,
+} from './expiring-records.ts';
 import type { OpenFolder } from './folder.ts';
 import { readExpiry as readTouchedExpiry, type TimesPlace } from './time-buckets.ts';
 import { openTouchedTimes } from './touched-times.ts';
@@ -23,7 +28,7 @@ export interface StoredSession {
 export const getExpiry = ({ touched, expiresAt }: StoredSession): number =>
   readTouchedExpiry(touched) ?? expiresAt;
 
-export interface SessionRecords {
+export interface EmbeddedSessionRecords {
   /**
    * Undefined when there is none, or when it has expired.
    *
@@ -55,12 +60,10 @@ export interface SessionRecords {
 
 export interface SessionRecordsOptions extends OpenFolder {
   readonly sessionKeyPrefix: string;
-  /** `OIDC_ISSUER`. */
-  readonly defaultIssuer?: string | undefined;
   readonly clock: Clock;
 }
 
-export function openSessionRecords(options: SessionRecordsOptions): SessionRecords {
+export function openSessionRecords(options: SessionRecordsOptions): EmbeddedSessionRecords {
   const { root, ensureOpen, sessionKeyPrefix, clock } = options;
   const records: Database<ExpiringRecord<SessionRecord>, string> = root.openDB({
     name: 'sessions',
@@ -70,7 +73,7 @@ export function openSessionRecords(options: SessionRecordsOptions): SessionRecor
   const buildKey = (id: string) => buildSessionKey(sessionKeyPrefix, id);
 
   function read(id: string): StoredSession | undefined {
-    const stored = readRecord(records, buildKey(id));
+    const stored = readExpiring(records, buildKey(id));
     if (stored === undefined) return undefined;
     return { record: stored.value, expiresAt: stored.expiresAt, touched: times.locate(id) };
   }
@@ -79,7 +82,7 @@ export function openSessionRecords(options: SessionRecordsOptions): SessionRecor
     session !== undefined && getExpiry(session) > clock.now();
 
   function put(record: SessionRecord, expiresAt: number): void {
-    records.put(buildKey(record.sessionId), createRecord(record, expiresAt));
+    records.put(buildKey(record.sessionId), writeExpiring(record, expiresAt));
   }
 
   return {

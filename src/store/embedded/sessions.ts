@@ -26,17 +26,14 @@ export interface EmbeddedSessions extends Sessions {
 const SWEEP_BATCH = 500;
 
 export function createEmbeddedSessions(options: SessionRecordsOptions): EmbeddedSessions {
-  const { root, clock, write, ensureOpen, defaultIssuer } = options;
+  const { root, clock, write, ensureOpen } = options;
   const records = openSessionRecords(options);
-  const index = openSessionIndex(root, defaultIssuer);
+  const index = openSessionIndex(root);
 
   function remove(id: string, owner: Owner | undefined): boolean {
     records.remove(id);
     return index.remove(id, owner);
   }
-
-  const isOwned = ({ record }: StoredSession, owner: Owner | undefined) =>
-    isOwnedBy(record, owner, defaultIssuer);
 
   const endOldest = createEndOldest({ index, readExpiry: records.readExpiry, remove });
 
@@ -56,7 +53,7 @@ export function createEmbeddedSessions(options: SessionRecordsOptions): Embedded
     accessSession({ sessionId: id, owner, slideSeconds }) {
       const session = records.find(id);
       if (session === undefined) return undefined;
-      if (slideSeconds !== undefined && isOwned(session, owner)) {
+      if (slideSeconds !== undefined && isOwnedBy(session.record, owner)) {
         const now = clock.now();
         records.touch(session, now, now + slideSeconds * 1000);
       }
@@ -80,7 +77,7 @@ export function createEmbeddedSessions(options: SessionRecordsOptions): Embedded
     async setSessionLogLevel(id, owner, logLevel) {
       const isSet = await write(() => {
         const session = records.findInTransaction(id);
-        if (session === undefined || !isOwned(session, owner)) return false;
+        if (session === undefined || !isOwnedBy(session.record, owner)) return false;
         records.replace(session, { ...toRecord(session), logLevel });
         return true;
       });
@@ -90,7 +87,7 @@ export function createEmbeddedSessions(options: SessionRecordsOptions): Embedded
     async endSession(id, owner) {
       const hasEnded = await write(() => {
         const session = records.findInTransaction(id);
-        if (session === undefined || !isOwned(session, owner)) return false;
+        if (session === undefined || !isOwnedBy(session.record, owner)) return false;
         remove(id, owner);
         return true;
       });
@@ -124,11 +121,7 @@ export function createEmbeddedSessions(options: SessionRecordsOptions): Embedded
     async listSessions(request, owner) {
       ensureOpen();
       const { entries, next } = index.readPage(request, owner);
-      const items = entries.flatMap(({ id }) => readListed(id) ?? []);
-      // Under the hash of a `sub` there may be sessions from when another issuer was the default.
-      const isMeant = ({ record }: ListedSession) =>
-        owner === undefined || isOwnedBy(record, owner, defaultIssuer);
-      return { items: items.filter(isMeant), next };
+      return { items: entries.flatMap(({ id }) => readListed(id) ?? []), next };
     },
     close: records.close,
   };

@@ -39,8 +39,6 @@ interface Queue {
 export interface AdmissionBatchesOptions {
   readonly commands: Pick<CommandRunner, 'run'>;
   readonly clock: Clock;
-  /** `OIDC_ISSUER`. */
-  readonly defaultIssuer?: string | undefined;
   readonly isCluster: boolean;
   /** `RATE_LIMIT_COUNTING=leased`. */
   readonly shares?: Shares | undefined;
@@ -55,7 +53,6 @@ export interface AdmissionBatchesOptions {
 export function createAdmissionBatches({
   commands,
   clock,
-  defaultIssuer,
   isCluster,
   shares,
   slidesRarely = false,
@@ -117,7 +114,6 @@ export function createAdmissionBatches({
     const options = {
       suffix,
       now: clock.now(),
-      defaultIssuer,
       slidesRarely,
       isCluster,
       wanted: wanted?.permits ?? [],

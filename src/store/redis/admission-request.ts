@@ -16,8 +16,6 @@ export interface AdmissionBatch {
   readonly suffix: string;
   /** Epoch milliseconds. */
   readonly now: number;
-  /** `OIDC_ISSUER`. */
-  readonly defaultIssuer: string | undefined;
   /** Whether a session slides only where a share of its time is over. */
   readonly slidesRarely: boolean;
   readonly isCluster: boolean;
@@ -40,7 +38,7 @@ const NO_GRANT_INDEX = 0;
 /** A key is one window, of one length and maximum: requests that share it, or a grant, name it by its index. */
 export function encodeRequests(
   requests: readonly AdmissionRequest[],
-  { defaultIssuer, isCluster, wanted }: AdmissionBatch,
+  { isCluster, wanted }: AdmissionBatch,
 ) {
   const windowKeys: string[] = [];
   const limits: number[] = [];
@@ -63,7 +61,7 @@ export function encodeRequests(
       args.push(NO_ACCESS);
     } else {
       sessionKeys.push(sessionKey);
-      args.push(access.slideSeconds ?? READ_ONLY, ...encodeOwner(access.owner, defaultIssuer));
+      args.push(access.slideSeconds ?? READ_ONLY, ...encodeOwner(access.owner));
     }
   }
   return {
@@ -71,7 +69,6 @@ export function encodeRequests(
     args: [
       windowKeys.length,
       grantIndexes.size,
-      defaultIssuer ?? '',
       isCluster ? 1 : 0,
       wanted.length,
       ...limits,

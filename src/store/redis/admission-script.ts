@@ -17,10 +17,10 @@ const MAX_REMOVED = 5000;
 /**
  * KEYS: the windows' sorted sets, each once, then the grants, each once, then the hash of each request that has a
  * session.
- * ARGV: suffix of the entries, time of access (ms), numbers of windows and of grants, the default issuer, 1 on a cluster,
- * of how many windows permits are wanted, length (ms) and maximum of each window, index and permits of each that they are
- * wanted of, then for each request: the index of its grant (0 for none), how many windows it has, the index of each of
- * these, then -1, or the session's time-to-live (s; 0 to read it only), its owner and the owner's issuer.
+ * ARGV: suffix of the entries, time of access (ms), numbers of windows and of grants, 1 on a cluster, of how many windows
+ * permits are wanted, length (ms) and maximum of each window, index and permits of each that they are wanted of, then for
+ * each request: the index of its grant (0 for none), how many windows it has, the index of each of these, then -1, or the
+ * session's time-to-live (s; 0 to read it only), its owner and the owner's issuer.
  * Answers the time, then for each request: decision, entries and oldest entry of the deciding window,
  * session; then of each grant its version, '' where it is missing; then for each window that permits are wanted
  * of: how many were taken, their end, entries and oldest entry. Permits that processes have taken count as entries do.
@@ -32,7 +32,7 @@ const MAX_REMOVED = 5000;
 const createAdmissionScript = ({ slideRule, takePermits, addShares }: AdmissionScriptParts) =>
   createScript(`${NOW}${IS_OWNED_BY}${slideRule}
 local suffix, accessedAt, windows, grants = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
-local isCluster, wanted = ARGV[6] == '1', tonumber(ARGV[7])
+local isCluster, wanted = ARGV[5] == '1', tonumber(ARGV[6])
 local counts, skipped, oldest, added, versions = {}, {}, {}, {}, {}
 
 local function readWrongType(failure)
@@ -42,7 +42,7 @@ end
 
 ${SUM_PERMITS}${takePermits}
 local function removeOld(w, size)
-  local since = now - ARGV[6 + 2 * w]
+  local since = now - ARGV[5 + 2 * w]
   local old = size > ${MAX_REMOVED} and redis.call('ZCOUNT', KEYS[w], '-inf', since) or 0
   if old <= ${MAX_REMOVED} then
     return size - redis.call('ZREMRANGEBYSCORE', KEYS[w], '-inf', since)
@@ -68,7 +68,7 @@ local function findOldest(w)
   if not oldest[w] then
     local first = skipped[w] or 0
     local entry = tonumber(redis.call('ZRANGE', KEYS[w], first, first, 'WITHSCORES')[2]) or now
-    oldest[w] = firstEnds[w] and math.min(entry, firstEnds[w] - ARGV[6 + 2 * w]) or entry
+    oldest[w] = firstEnds[w] and math.min(entry, firstEnds[w] - ARGV[5 + 2 * w]) or entry
   end
   return oldest[w]
 end
@@ -78,7 +78,7 @@ local function decide(at, size, request)
     local w = tonumber(ARGV[at + i])
     local entries = count(w)
     if type(entries) == 'string' then return entries, 0, 0 end
-    if entries >= tonumber(ARGV[7 + 2 * w]) then return -i, entries, findOldest(w) end
+    if entries >= tonumber(ARGV[6 + 2 * w]) then return -i, entries, findOldest(w) end
   end
   if size == 0 then return 0, 0, 0 end
   local member = now .. '-' .. suffix .. '.' .. request
@@ -97,7 +97,7 @@ end
 local function access(key, ttl, owner, issuer)
   local found = redis.pcall('HMGET', key, '${SESSION_FIELDS.join("', '")}')
   if found.err then return readWrongType(found) end
-  if ttl > 0 and found[1] and isOwnedBy(found[2], found[3], owner, issuer, ARGV[5]) and isSlideDue(key, ttl) then
+  if ttl > 0 and found[1] and isOwnedBy(found[2], found[3], owner, issuer) and isSlideDue(key, ttl) then
     redis.call('HSET', key, 'lastAccessedAt', accessedAt)
     redis.call('EXPIRE', key, ttl)
     found[4] = accessedAt
@@ -110,7 +110,7 @@ for g = 1, grants do
   versions[g] = type(version) == 'table' and { readWrongType(version) } or version
 end
 
-local replies, request, session, at = { now }, 0, windows + grants, 8 + 2 * (windows + wanted)
+local replies, request, session, at = { now }, 0, windows + grants, 7 + 2 * (windows + wanted)
 local last = #ARGV
 while at <= last do
   local version, size = versions[tonumber(ARGV[at])], tonumber(ARGV[at + 1])
@@ -133,7 +133,7 @@ while at <= last do
 end
 for w, members in pairs(added) do
   redis.call('ZADD', KEYS[w], unpack(members))
-  redis.call('PEXPIRE', KEYS[w], ARGV[6 + 2 * w])
+  redis.call('PEXPIRE', KEYS[w], ARGV[5 + 2 * w])
 end
 local to = 1 + 4 * request
 for g = 1, grants do replies[to + g] = versions[g] end
@@ -159,10 +159,10 @@ const sparingScript = createAdmissionScript({
   takePermits: TAKE_PERMITS,
   addShares: `
 for i = 1, wanted do
-  local w, permits = tonumber(ARGV[6 + 2 * (windows + i)]), tonumber(ARGV[7 + 2 * (windows + i)])
+  local w, permits = tonumber(ARGV[5 + 2 * (windows + i)]), tonumber(ARGV[6 + 2 * (windows + i)])
   local taken, ends, entries, since = 0, '', 0, 0
   if added[w] then
-    local length, max = tonumber(ARGV[6 + 2 * w]), tonumber(ARGV[7 + 2 * w])
+    local length, max = tonumber(ARGV[5 + 2 * w]), tonumber(ARGV[6 + 2 * w])
     taken, ends = takePermits(w, permits, length, max, max - counts[w])
     entries, since = counts[w] + taken, findOldest(w)
   end

@@ -10,12 +10,12 @@ import {
 import {
   type Backoff,
   CONNECT_MS,
-  type ConnectOptions,
   endInOtherDatabase,
   endWhenSilent,
   FAIL_FAST,
   type RedisClient,
   type RedisConnection,
+  type RedisConnectOptions,
   SERVER_OPTIONS,
 } from './connection.ts';
 import { askSentinels, type PrimaryAddress } from './sentinels.ts';
@@ -24,7 +24,7 @@ import { askSentinels, type PrimaryAddress } from './sentinels.ts';
  * Starts to connect; does not wait for it. `?cluster=true` makes it a Redis Cluster, `redis+sentinel:`
  * the primary that the sentinels name.
  */
-export function connect(redisUrl: string, options: ConnectOptions): RedisConnection {
+export function connectToRedis(redisUrl: string, options: RedisConnectOptions): RedisConnection {
   if (isSentinelUrl(redisUrl)) return connectPrimary(requireSentinelUrl(redisUrl), options);
   const { backoff } = options;
   const url = new URL(redisUrl);
@@ -79,7 +79,7 @@ const DISCONNECT_MS = 100;
 
 function connectPrimary(
   url: SentinelUrl,
-  { backoff, clock, log }: ConnectOptions,
+  { backoff, clock, log }: RedisConnectOptions,
 ): RedisConnection {
   const client = new Redis({
     ...SERVER_OPTIONS,

@@ -11,7 +11,7 @@ export type Backoff = (attempt: number) => number;
 /** §8.5: grows by 100 ms per attempt, up to 30 s. */
 export const idleBackoff: Backoff = (attempt) => Math.min(attempt * 100, 30_000);
 
-export interface ConnectOptions {
+export interface RedisConnectOptions {
   /** Of attempts to connect that nobody asked for. */
   readonly backoff: Backoff;
   readonly clock: Clock;

@@ -5,7 +5,7 @@ import { describeCause, type Log } from '../../platform/log.ts';
 import { buildOAuthKey } from '../keys.ts';
 import type { RedisServerFacts } from '../store.ts';
 import { createCommandRunner } from './command-runner.ts';
-import { connect } from './connect.ts';
+import { connectToRedis } from './connect.ts';
 import { idleBackoff, type RedisClient } from './connection.ts';
 import { countOlderGrants, type GrantCount } from './older-grants.ts';
 import { openTrackingPair } from './tracking.ts';
@@ -40,7 +40,7 @@ export async function examineRedis(
   url: string,
   { clock, log, isSealedBefore, isTracked }: ExamineOptions,
 ): Promise<RedisExamination> {
-  const connection = connect(url, { backoff: idleBackoff, clock, log });
+  const connection = connectToRedis(url, { backoff: idleBackoff, clock, log });
   // Its own attempts to connect do: one more beside them would go on after the end.
   const patient = { ...connection, reconnect() {} };
   const commands = createCommandRunner(patient, { clock, log });

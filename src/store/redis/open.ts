@@ -6,7 +6,7 @@ import type { Clock } from '../../platform/clock.ts';
 import type { Log } from '../../platform/log.ts';
 import type { Store } from '../store.ts';
 import { createCommandRunner } from './command-runner.ts';
-import { connect } from './connect.ts';
+import { connectToRedis } from './connect.ts';
 import { type Backoff, idleBackoff } from './connection.ts';
 import { listServers, readServerFacts } from './examine.ts';
 import { createRedisKeyValue } from './key-value.ts';
@@ -21,8 +21,6 @@ export interface RedisOptions {
   /** `REDIS_URL`. */
   readonly url: string;
   readonly sessionKeyPrefix: string;
-  /** `OIDC_ISSUER`: whose users' sessions those are that name no issuer. */
-  readonly defaultIssuer?: string | undefined;
   readonly clock: Clock;
   readonly log: Log;
   /** `RATE_LIMIT_COUNTING`. */
@@ -35,8 +33,8 @@ export interface RedisOptions {
 
 /** Does not wait for the connection: the service starts while Redis is down. */
 export function openRedisStore(options: RedisOptions): Store {
-  const { sessionKeyPrefix, defaultIssuer, clock, log, counting, backoff = idleBackoff } = options;
-  const connection = connect(options.url, { backoff, clock, log });
+  const { sessionKeyPrefix, clock, log, counting, backoff = idleBackoff } = options;
+  const connection = connectToRedis(options.url, { backoff, clock, log });
   const commands = createCommandRunner(connection, { clock, log });
   const subscriber = createSubscriber(connection.client, { backoff, clock, log });
   const shares =
@@ -45,21 +43,9 @@ export function openRedisStore(options: RedisOptions): Store {
       : undefined;
   const records =
     options.reads === 'tracked' && connection.client instanceof Redis
-      ? createTrackedRecords(connection.client, {
-          sessionKeyPrefix,
-          defaultIssuer,
-          backoff,
-          clock,
-          log,
-        })
+      ? createTrackedRecords(connection.client, { sessionKeyPrefix, backoff, clock, log })
       : undefined;
-  const shared = {
-    commands,
-    sessionKeyPrefix,
-    defaultIssuer,
-    clock,
-    isCluster: connection.isCluster,
-  };
+  const shared = { commands, sessionKeyPrefix, clock, isCluster: connection.isCluster };
 
   return {
     isShared: true,

@@ -46,7 +46,11 @@ export function parseSessionFields(values: readonly unknown[]): SessionRecord | 
     server,
     version,
   ] = values;
-  if (typeof sessionId !== 'string' || typeof protocolVersion !== 'string') {
+  if (
+    typeof sessionId !== 'string' ||
+    typeof protocolVersion !== 'string' ||
+    typeof clientCapabilities !== 'string'
+  ) {
     if (values.every((value) => value === null)) return undefined;
     throw new Error('A session in Redis is damaged');
   }
@@ -59,7 +63,7 @@ export function parseSessionFields(values: readonly unknown[]): SessionRecord | 
     userId: readString(userId),
     userIssuer: readString(userIssuer),
     clientInfo: readString(clientInfo),
-    clientCapabilities: readString(clientCapabilities),
+    clientCapabilities,
     logLevel: readString(logLevel),
     server: readString(server),
   };
@@ -165,40 +169,33 @@ if redis.call('ZCARD', KEYS[1]) <= tonumber(ARGV[1]) then return 0 end
 return redis.call('ZREM', KEYS[1], ARGV[2])
 `);
 
-/**
- * Whether a session, by its fields `userId` and `userIssuer`, is that of an owner as `encodeOwner` names it: no issuer is
- * the default one.
- */
+/** Whether a session, by its fields `userId` and `userIssuer`, is that of an owner as `encodeOwner` names it. */
 export const IS_OWNED_BY = `
-local function isOwnedBy(userId, userIssuer, owner, issuer, default)
-  if userIssuer == default then userIssuer = '' end
+local function isOwnedBy(userId, userIssuer, owner, issuer)
   return (userId or '') == owner and (userIssuer or '') == issuer
 end
 `;
 
-/** '' for nobody, and for `OIDC_ISSUER`. */
-export const encodeOwner = (
-  owner: Owner | undefined,
-  defaultIssuer: string | undefined,
-): readonly [owner: string, issuer: string] =>
-  owner === undefined
-    ? ['', '']
-    : [owner.sub, owner.issuer === defaultIssuer ? '' : (owner.issuer ?? '')];
+/** '' for nobody. */
+export const encodeOwner = (owner: Owner | undefined): readonly [owner: string, issuer: string] => [
+  owner?.sub ?? '',
+  owner?.issuer ?? '',
+];
 
 const OWNED = `${IS_OWNED_BY}
 local found = redis.call('HMGET', KEYS[1], 'sessionId', 'userId', 'userIssuer')
-if not found[1] or not isOwnedBy(found[2], found[3], ARGV[1], ARGV[2], ARGV[3]) then return 0 end
+if not found[1] or not isOwnedBy(found[2], found[3], ARGV[1], ARGV[2]) then return 0 end
 `;
 
-/** KEYS: session. ARGV: owner, its issuer, the default issuer, log level. */
+/** KEYS: session. ARGV: owner, its issuer, log level. */
 export const setSessionLogLevelScript = createScript(`${OWNED}
-redis.call('HSET', KEYS[1], 'logLevel', ARGV[4])
+redis.call('HSET', KEYS[1], 'logLevel', ARGV[3])
 return 1
 `);
 
-/** KEYS: session, then sorted sets that it leaves. ARGV: owner, its issuer, the default issuer, id. */
+/** KEYS: session, then sorted sets that it leaves. ARGV: owner, its issuer, id. */
 export const endSessionScript = createScript(`${OWNED}
 redis.call('DEL', KEYS[1])
-for at = 2, #KEYS do redis.call('ZREM', KEYS[at], ARGV[4]) end
+for at = 2, #KEYS do redis.call('ZREM', KEYS[at], ARGV[3]) end
 return 1
 `);

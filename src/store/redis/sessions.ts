@@ -6,7 +6,7 @@ import {
   buildUserSessionsKey,
   RECORD_VERSION,
 } from '../keys.ts';
-import { hashOwner, isOwnedBy, type OwnedRecord, readOwner, withoutDefault } from '../owner.ts';
+import { hashOwner, type OwnedRecord, readOwner } from '../owner.ts';
 import type { ListedSession, Owner, SessionRecord, Sessions } from '../store.ts';
 import { createClusterUserSessions } from './cluster-user-sessions.ts';
 import type { CommandRunner } from './command-runner.ts';
@@ -26,7 +26,6 @@ import { readSetPage, removeFromSet } from './sorted-sets.ts';
 export interface RedisSessionsOptions {
   readonly commands: CommandRunner;
   readonly sessionKeyPrefix: string;
-  readonly defaultIssuer?: string | undefined;
   readonly clock: Clock;
   /** A cluster keeps session and sets in different slots: several steps in place of one script. */
   readonly isCluster: boolean;
@@ -36,19 +35,15 @@ export interface RedisSessionsOptions {
 const VERSION_FIELD = ['version', RECORD_VERSION] as const;
 
 export function createRedisSessions(options: RedisSessionsOptions): Sessions {
-  const { commands, sessionKeyPrefix, defaultIssuer, clock, isCluster } = options;
+  const { commands, sessionKeyPrefix, clock, isCluster } = options;
   const index = buildSessionIndexKey(sessionKeyPrefix);
   const buildKey = (id: string) => buildSessionKey(sessionKeyPrefix, id);
   const buildUserSetKey = (owner: Owner) =>
-    buildUserSessionsKey(sessionKeyPrefix, hashOwner(withoutDefault(owner, defaultIssuer)));
+    buildUserSessionsKey(sessionKeyPrefix, hashOwner(owner));
   const findUserSetKey = (session: OwnedRecord) => {
     const owner = readOwner(session);
     return owner && buildUserSetKey(owner);
   };
-  const toOwnerArgs = (owner: Owner | undefined) => [
-    ...encodeOwner(owner, defaultIssuer),
-    defaultIssuer ?? '',
-  ];
   const clusterUserSessions = createClusterUserSessions({ commands, clock, index, buildKey });
 
   const runCreateScript = (
@@ -106,7 +101,7 @@ export function createRedisSessions(options: RedisSessionsOptions): Sessions {
 
     async setSessionLogLevel(id, owner, logLevel) {
       const found = await commands.run((client) =>
-        setSessionLogLevelScript.run(client, [buildKey(id)], [...toOwnerArgs(owner), logLevel]),
+        setSessionLogLevelScript.run(client, [buildKey(id)], [...encodeOwner(owner), logLevel]),
       );
       return found === 1;
     },
@@ -115,7 +110,7 @@ export function createRedisSessions(options: RedisSessionsOptions): Sessions {
       const sets = [index, ...(owner === undefined ? [] : [buildUserSetKey(owner)])];
       const keys = [buildKey(id), ...(isCluster ? [] : sets)];
       const ended = await commands.run((client) =>
-        endSessionScript.run(client, keys, [...toOwnerArgs(owner), id]),
+        endSessionScript.run(client, keys, [...encodeOwner(owner), id]),
       );
       if (ended !== 1) return false;
       if (isCluster) await Promise.all(sets.map((set) => removeFromSet(commands, set, id)));
@@ -136,11 +131,7 @@ export function createRedisSessions(options: RedisSessionsOptions): Sessions {
       const set = owner === undefined ? index : buildUserSetKey(owner);
       const { entries, next } = await readSetPage(commands, set, request);
       const found = await Promise.all(entries.map(({ id }) => readListed(id)));
-      // Under the hash of a `sub` there may be sessions from when another issuer was the default.
-      const isMeant = (session: ListedSession | undefined): session is ListedSession =>
-        session !== undefined &&
-        (owner === undefined || isOwnedBy(session.record, owner, defaultIssuer));
-      return { items: found.filter(isMeant), next };
+      return { items: found.filter((session) => session !== undefined), next };
     },
   };
 }

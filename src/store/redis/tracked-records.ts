@@ -28,8 +28,6 @@ export interface OpenTrackedRecords extends TrackedRecords {
 
 export interface TrackedRecordsOptions {
   readonly sessionKeyPrefix: string;
-  /** `OIDC_ISSUER`. */
-  readonly defaultIssuer?: string | undefined;
   readonly backoff: Backoff;
   readonly clock: Clock;
   readonly log: Log;
@@ -44,7 +42,7 @@ export function createTrackedRecords(
   commandClient: Redis,
   options: TrackedRecordsOptions,
 ): OpenTrackedRecords {
-  const { sessionKeyPrefix, defaultIssuer, clock } = options;
+  const { sessionKeyPrefix, clock } = options;
   const sessions = createBoundedMap<string, Known<FoundSession>>(MAX_KNOWN);
   const grants = createBoundedMap<string, Known<GrantLookup>>(MAX_KNOWN);
   /**
@@ -81,7 +79,7 @@ export function createTrackedRecords(
       forget(key);
       return undefined;
     }
-    return isOwnedBy(found.value.record, owner, defaultIssuer) ? found.value : undefined;
+    return isOwnedBy(found.value.record, owner) ? found.value : undefined;
   }
 
   function findGrant(key: string) {

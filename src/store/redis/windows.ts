@@ -24,8 +24,6 @@ import type { Shares } from './shares.ts';
 interface RedisWindowsOptions {
   readonly commands: CommandRunner;
   readonly sessionKeyPrefix: string;
-  /** `OIDC_ISSUER`. */
-  readonly defaultIssuer?: string | undefined;
   readonly clock: Clock;
   /** A cluster keeps windows and sessions in different slots: several steps in place of one script. */
   readonly isCluster: boolean;

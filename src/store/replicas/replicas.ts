@@ -109,7 +109,7 @@ const DROPPED = 'A message on the channel of the replicas was dropped';
 
 const EXPLANATIONS: Readonly<Record<DropReason, string>> = {
   unreadable:
-    'it is not sealed with the key of this replica. Set the same OAUTH_STATE_SECRET on all replicas, and a different MCP_SESSION_KEY_PREFIX for each service that shares the Redis. This is normal while replicas of 0.1.0 are running. Otherwise a program that is not a replica publishes there: allow only the Redis user of the replicas to publish.',
+    'it is not sealed with the key of this replica. Set the same OAUTH_STATE_SECRET on all replicas, and a different MCP_SESSION_KEY_PREFIX for each service that shares the Redis. Otherwise a program that is not a replica publishes there: allow only the Redis user of the replicas to publish.',
   other_version:
     'it comes from another version of this service. This is normal during an upgrade; after it, look for a replica that was not upgraded.',
   stale:

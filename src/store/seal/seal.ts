@@ -53,13 +53,11 @@ export function createSeal(secrets: readonly string[]): Seal {
     },
     open(context, sealed) {
       const { bytes, fingerprint } = parseSealed(sealed);
-      if (bytes === undefined || bytes.length < IV_BYTES + TAG_BYTES) return undefined;
-      const candidates = keys.filter((one) => (fingerprint ?? one.fingerprint) === one.fingerprint);
-      for (const candidate of candidates) {
-        const text = decrypt(candidate.bytes, context, bytes);
-        if (text !== undefined) return text;
-      }
-      return undefined;
+      const sealing = keys.find((one) => one.fingerprint === fingerprint);
+      if (sealing === undefined || bytes === undefined) return undefined;
+      return bytes.length < IV_BYTES + TAG_BYTES
+        ? undefined
+        : decrypt(sealing.bytes, context, bytes);
     },
     computeMacs: (context, text) =>
       keys.map(({ mac }) =>
@@ -78,10 +76,7 @@ export function createSeal(secrets: readonly string[]): Seal {
   };
 }
 
-/**
- * Version 0.1.0 writes no fingerprint, and reads what has one: base64 ends at its padding, and
- * Node's decoder does not look behind it.
- */
+/** In front of the fingerprint. */
 const SEPARATOR = '=';
 
 interface SealedParts {

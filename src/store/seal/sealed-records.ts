@@ -86,7 +86,7 @@ export interface RecordsDeps {
 
 /** What each record has beside its value. */
 interface Envelope {
-  readonly version?: number;
+  readonly version: number;
   /** Of the request that wrote it. */
   readonly trace?: TraceParent | undefined;
 }

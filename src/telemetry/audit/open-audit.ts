@@ -1,6 +1,6 @@
 // §21.1: one line of JSON for each event, written before what it tells of is answered.
 
-import type { AuditConfig } from '../../config/groups/audit.ts';
+import type { Config } from '../../config/config.ts';
 import { fail, toGatewayError } from '../../errors/gateway-error.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { toVisibleJson } from '../../platform/invisible.ts';
@@ -25,13 +25,14 @@ interface AuditDeps {
 
 /** Undefined without `AUDIT_LOG`. @throws AuditLogError when its file cannot be opened. */
 export function openAudit(
-  { destination, required }: AuditConfig,
-  deps: Omit<AuditDeps, 'sink' | 'isRequired'>,
+  { audit: { destination, required }, oauth }: Pick<Config, 'audit' | 'oauth'>,
+  deps: Pick<AuditDeps, 'clock' | 'log' | 'metrics'>,
 ): Audit | undefined {
   if (destination === undefined) return undefined;
+  const defaultIssuer = oauth.provider?.issuer;
   const sink =
     destination.kind === 'stdout' ? openStdoutSink() : openPathSink(destination.path, deps.clock);
-  return createAudit({ ...deps, sink, isRequired: required });
+  return createAudit({ ...deps, defaultIssuer, sink, isRequired: required });
 }
 
 function createAudit(deps: AuditDeps): Audit {

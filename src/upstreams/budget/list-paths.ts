@@ -1,19 +1,27 @@
 // §25.2: the paths whose lists are measured: /mcp, each server, each view.
 import type { Cursor } from '../../mcp/catalog/catalog.ts';
-import { LISTING_CONTEXT } from '../../mcp/catalog/list-tools.ts';
+import { LISTING_CONTEXT, type OwnCatalog } from '../../mcp/catalog/own-catalog.ts';
 import type { CallerContext, ServedCatalog } from '../../mcp/catalog/served-catalog.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
-import type { Plan } from '../catalog/plan.ts';
-import type { Entry } from '../catalog/prepare-list.ts';
+import type { GuardsConfig } from '../../policy/guards/guard-config.ts';
+import type { Policies } from '../../policy/policy.ts';
+import { createBuiltIn } from '../catalog/built-in.ts';
+import type { FetchedList } from '../catalog/fetch-list.ts';
+import { createJoinLists, type JoinedList } from '../catalog/join-lists.ts';
+import { createNaming } from '../catalog/naming.ts';
+import { listGuardServers, type Plan } from '../catalog/plan.ts';
+import { createPrepareList, type Entry } from '../catalog/prepare-list.ts';
 import { toWho, type View, type Who } from '../catalog/view.ts';
+import type { ServersConfig } from '../config/upstream-config.ts';
 import { listSearched } from '../search/search-catalog.ts';
-import type { ViewConfig } from '../views/view-config.ts';
+import { createPlannedView } from '../views/planned-view.ts';
+import type { ViewConfig, ViewsConfig } from '../views/view-shape.ts';
 import type { MeasuredPath } from './measure-lists.ts';
 
 interface NamedPath extends Pick<MeasuredPath, 'kind' | 'name' | 'title'> {
-  /** Of a view that is searched. */
+  /** Set for a view that is searched. */
   readonly searched?: ViewConfig | undefined;
-  /** Whether it has something of the server. */
+  /** True if it has something of the server. */
   hasServer(name: string): boolean;
 }
 
@@ -36,7 +44,7 @@ function listNamedPaths(plan: Plan): readonly NamedPath[] {
   ];
 }
 
-/** What a server that is down lists is as little known as what it lists for each user. */
+/** The lists of a server that is down are as little known as those that differ between users. */
 const isPersonal = (plan: Plan, { hasServer }: NamedPath): boolean =>
   [...plan.servers].some(
     ([name, { server }]) => hasServer(name) && (server.isPersonal || server.isDown()),
@@ -93,3 +101,78 @@ async function listPages(
   } while (cursor !== undefined);
   return tools;
 }
+
+// §25.2: the paths of a configuration file, of lists that were asked for apart from a gateway that serves them.
+
+export interface FetchedTools {
+  /** The file's servers that could be asked, by name. */
+  readonly tools: ReadonlyMap<string, FetchedList>;
+  /** The servers of which that is what one user sees, or all that can be known without one. */
+  readonly personal: ReadonlySet<string>;
+}
+
+/** As the gateway would list them, before rules. */
+export async function listFetchedPaths(
+  file: ServersConfig & ViewsConfig & GuardsConfig,
+  { tools, personal }: FetchedTools,
+  ownCatalog: OwnCatalog,
+  policies: Pick<Policies, 'findHidden'>,
+): Promise<readonly MeasuredPath[]> {
+  const naming = createNaming(file);
+  const guardServers = listGuardServers(file);
+  const seen = file.servers.filter(({ name }) => !guardServers.includes(name));
+  const prepared = seen.map((config) => {
+    const list = tools.get(config.name);
+    const prepareList = createPrepareList({
+      config,
+      naming,
+      policies,
+      warn: IGNORED,
+      listGuards: undefined,
+    });
+    return list === undefined ? NOTHING : prepareList('tools', list).entries;
+  });
+  const own = file.builtIn
+    ? (await createBuiltIn(ownCatalog).list('tools', LISTING_CONTEXT)).entries
+    : NOTHING;
+  const joined = createJoinLists(naming, IGNORED)('tools', [own, ...prepared]);
+  const isAbsent = ({ name }: { readonly name: string }) => personal.has(name) || !tools.has(name);
+
+  const views = (file.views ?? []).map((config): MeasuredPath => {
+    const planned = createPlannedView(config, naming);
+    const isWhole = !seen.some((one) => planned.hasServer(one.name) && isAbsent(one));
+    const { entries } = planned.curate('tools', joined);
+    const { name, title } = config;
+    return {
+      kind: 'view',
+      name,
+      title,
+      isPersonal: !isWhole,
+      listTools: async () => (config.search ? listSearched(entries, config) : show(entries)),
+    };
+  });
+
+  return [
+    {
+      kind: 'all',
+      name: '',
+      isPersonal: seen.some(isAbsent),
+      listTools: async () => show(joined.entries),
+    },
+    ...seen.map(
+      (config, place): MeasuredPath => ({
+        kind: 'server',
+        name: config.name,
+        isPersonal: isAbsent(config),
+        listTools: async () => (prepared[place] ?? NOTHING).map(({ ownItem }) => ownItem),
+      }),
+    ),
+    ...views,
+  ];
+}
+
+const NOTHING: readonly Entry[] = [];
+/** Hidden items do not matter here. */
+const IGNORED = () => {};
+
+const show = (entries: JoinedList['entries']) => entries.map(({ item }) => item);

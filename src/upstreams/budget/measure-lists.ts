@@ -1,15 +1,14 @@
 // §25.2: what the list of tools of each path costs a model that reads it.
 import { type Clock, createTurns } from '../../platform/clock.ts';
 import type { JsonObject } from '../../platform/json.ts';
-import { type CountTokens, loadCountTokens } from './count-tokens.ts';
 
 export interface ListCost {
   readonly kind: 'all' | 'server' | 'view';
-  /** Of the server or view; `''` for `/mcp`. */
+  /** Name of the server or view; `''` for `/mcp`. */
   readonly name: string;
-  /** What people see a view called. */
+  /** Shown to people in place of a view's name. */
   readonly title?: string | undefined;
-  /** How many tools are listed. */
+  /** The number of tools that are listed. */
   readonly tools: number;
   /** About how many tokens they are. */
   readonly tokens: number;
@@ -19,7 +18,7 @@ export interface ListCost {
   readonly isPersonal: boolean;
 }
 
-export interface ToolCost {
+interface ToolCost {
   readonly name: string;
   readonly tokens: number;
 }
@@ -60,3 +59,25 @@ async function measure(tools: readonly JsonObject[], countTokens: CountTokens, c
     expensive: costs.toSorted((one, other) => other.tokens - one.tokens).slice(0, MOST_EXPENSIVE),
   };
 }
+
+// §25.2: about how many tokens a model reads of a tool: its name, its description and the schema of its arguments.
+
+/** Keyed by the item itself: lists keep theirs for as long as they are the same. */
+export type CountTokens = (tool: JsonObject) => number;
+
+const known = new WeakMap<JsonObject, number>();
+
+/** Loaded where somebody asks. Models differ by some percent, and the estimate does no more (docs/decisions/0020-tokens.md). */
+export async function loadCountTokens(): Promise<CountTokens> {
+  const { estimateTokenCount } = await import('tokenx');
+
+  return function countTokens(tool) {
+    const count = known.get(tool) ?? estimateTokenCount(writeForModel(tool));
+    known.set(tool, count);
+    return count;
+  };
+}
+
+/** As clients pass it on; output schemas, annotations and icons they keep. */
+const writeForModel = ({ name, description, inputSchema }: JsonObject): string =>
+  JSON.stringify({ name, description, inputSchema });

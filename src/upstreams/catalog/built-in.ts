@@ -1,32 +1,33 @@
 // §18.2: the built-in catalogue among the servers: first in order, without a prefix.
-
 import type { Cursor } from '../../mcp/catalog/catalog.ts';
 import type { CacheHint } from '../../mcp/catalog/content.ts';
-import type { CallerContext, OwnCatalog } from '../../mcp/catalog/served-catalog.ts';
+import type { OwnCatalog } from '../../mcp/catalog/own-catalog.ts';
+import type { CallerContext } from '../../mcp/catalog/served-catalog.ts';
 import { isObject } from '../../platform/json.ts';
 import { LIST_KINDS, type ListKind } from '../../protocol/list-kinds.ts';
 import { listFiles } from '../skills/check-skill.ts';
+import type { ListGuards } from './list-guards.ts';
 import { BUILT_IN, type Entry } from './prepare-list.ts';
 
 export interface BuiltIn {
   readonly catalog: OwnCatalog;
   /** All pages. The same entries as long as the catalogue lists the same. */
   list(kind: ListKind, context: CallerContext): Promise<BuiltInList>;
-  /** What it listed last. */
+  /** The list as it last was. */
   peek(kind: ListKind): BuiltInList;
-  /** What it lists once and for all, as soon as it was asked. */
+  /** Lists that never change, as soon as they were asked for. */
   readonly fixed: ReadonlyMap<ListKind, BuiltInList>;
 }
 
-export interface BuiltInList {
+interface BuiltInList {
   readonly entries: readonly Entry[];
   readonly byName: ReadonlyMap<string, Entry>;
-  /** How long it may be kept, and for whom: what holds for all of its pages. */
+  /** The time that it may be kept, and for whom: holds for all of its pages. */
   readonly cache: CacheHint;
 }
 
 const ALWAYS: CacheHint = { ttlMs: Number.POSITIVE_INFINITY, scope: 'public' };
-/** Of a page that does not say. */
+/** For a page that does not say. */
 const NOT_CACHED: CacheHint = { ttlMs: 0, scope: 'private' };
 const EMPTY: BuiltInList = { entries: [], byName: new Map(), cache: ALWAYS };
 
@@ -60,7 +61,7 @@ interface KeptList {
   readonly list: BuiltInList;
 }
 
-/** Whether it lists the same to everybody, at any time. */
+/** True if it lists the same to everybody, at any time. */
 export const isFixed = (catalog: OwnCatalog, kind: ListKind): boolean =>
   catalog.isFixed(kind) || !hasList(catalog, kind);
 
@@ -108,5 +109,50 @@ function createEntry(kind: ListKind, object: object): Entry {
     item,
     annotations: isObject(annotations) ? annotations : {},
     ...(kind === 'skills' && { files: listFiles(item, BUILT_IN) }),
+  };
+}
+
+// §26.2: the built-in catalogue as its guards let it be listed.
+
+export function guardBuiltIn(builtIn: BuiltIn, listGuards: ListGuards): BuiltIn {
+  /** Keyed by the list that it was made of; one of which a guard could not be asked is made again. */
+  const known = new WeakMap<readonly Entry[], BuiltInList>();
+  const fixed = new Map<ListKind, BuiltInList>();
+
+  const describe = (kind: ListKind) => ({
+    server: BUILT_IN,
+    kind,
+    join: (ownName: string) => ownName,
+  });
+
+  function select(kind: ListKind, { entries, cache }: BuiltInList): BuiltInList {
+    const shown = entries.flatMap((entry) => {
+      const verdict = listGuards.peek(describe(kind), entry.item);
+      if (verdict === undefined) return [entry];
+      if (verdict.kind === 'hidden') return [];
+      return [{ ...entry, item: verdict.item, ownItem: verdict.item }];
+    });
+    return { entries: shown, byName: new Map(shown.map((entry) => [entry.name, entry])), cache };
+  }
+
+  return {
+    catalog: builtIn.catalog,
+    fixed,
+    async list(kind, context) {
+      const list = await builtIn.list(kind, context);
+      const made = known.get(list.entries);
+      if (made !== undefined) return { ...made, cache: list.cache };
+      const items = list.entries.map(({ item }) => item);
+      const { hasFailed } = await listGuards.judge({ ...describe(kind), items });
+      const selected = select(kind, list);
+      if (hasFailed) return { ...selected, cache: { ttlMs: 0, scope: list.cache.scope } };
+      known.set(list.entries, selected);
+      if (builtIn.fixed.has(kind)) fixed.set(kind, selected);
+      return selected;
+    },
+    peek(kind) {
+      const list = builtIn.peek(kind);
+      return known.get(list.entries) ?? select(kind, list);
+    },
   };
 }

@@ -130,7 +130,7 @@ export type WarnOfItem = (
   problem: string,
 ) => void;
 
-/** Of each server; it chooses its names, so that it could fill the log. */
+/** For each server; it chooses its names, so that it could fill the log. */
 const MAX_WARNINGS = 200;
 const MAX_NAME = 100;
 

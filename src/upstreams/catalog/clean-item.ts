@@ -71,15 +71,15 @@ interface Reading {
   lookAlike: string | undefined;
 }
 
-/** What a value stands in. */
+/** The context of a value. */
 type Place =
   | 'item'
   | 'schema'
-  /** Whose members are names, each of a schema. */
+  /** An object whose members are names, each of a schema. */
   | 'schemas'
-  /** What may be put in by a caller: as it is, or not at all. */
+  /** A value that callers may put in: as it is, or not at all. */
   | 'value'
-  /** What a caller may begin with. */
+  /** An example that callers may begin with. */
   | 'example';
 
 const PLACES: ReadonlyMap<string, Place> = new Map([
@@ -144,7 +144,7 @@ function judgeName(reading: Reading, name: string): void {
   else if (!reading.isAscii && LOOKS_LIKE_ANOTHER.test(name)) reading.lookAlike ??= name;
 }
 
-export const cleanText = (text: string, max: number): string =>
+export const cleanForeignText = (text: string, max: number): string =>
   cutText(text.replace(HIDDEN_IN_TEXT, ''), max);
 
 const cutText = (text: string, max: number): string =>
@@ -164,7 +164,7 @@ const PICTURE = '\\p{Extended_Pictographic}';
 const BEFORE_JOINER = `[${JOINING.join('')}${PICTURE}\\p{Emoji_Modifier}\\ufe0f]`;
 const AFTER_JOINER = `[${JOINING.join('')}${PICTURE}]`;
 
-/** What emoji, and languages such as Persian and Hindi, need: only where it does something. */
+/** Needed by emoji, and by languages such as Persian and Hindi: only where it does something. */
 const NEEDED = [
   `(?<=${BEFORE_JOINER})[\\u200c\\u200d](?=${AFTER_JOINER})`,
   `(?<=${PICTURE})[\\ufe0e\\ufe0f]`,
@@ -180,7 +180,7 @@ const HIDDEN_IN_VALUE = createUnseenPattern(`\\p{Cc}${IGNORABLE}`, `[\\t\\n\\r]|
 /** The same for regular expressions, which may name controls. */
 const HIDDEN_IN_PATTERN = createUnseenPattern(IGNORABLE, NEEDED);
 
-/** Whether JSON text may have any of them: there the first controls are escaped. */
+/** True if JSON text may have any of them: there the first controls are escaped. */
 const MAY_HIDE = new RegExp(`\\\\u00[01]|\\\\[bfr]|[\\u007f-\\u009f${IGNORABLE}]`, 'u');
 
 export const hasHidden = (text: string, hidden: RegExp = HIDDEN_IN_VALUE): boolean =>

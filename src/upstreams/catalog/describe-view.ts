@@ -2,27 +2,21 @@
 
 import type { CatalogDescription, Offers } from '../../mcp/catalog/catalog.ts';
 import type { IdentifiedCaller } from '../../mcp/catalog/served-catalog.ts';
-import { type Clock, createTurns } from '../../platform/clock.ts';
+import { createTurns } from '../../platform/clock.ts';
 import { isObject } from '../../platform/json.ts';
 import { TASKS } from '../../protocol/extensions.ts';
 import { ALL_KINDS } from '../../protocol/list-kinds.ts';
 import { canSubscribe, offersList } from '../messages/description.ts';
 import type { UpstreamDescription } from '../upstream.ts';
-import { cleanText } from './clean-item.ts';
+import { cleanForeignText } from './clean-item.ts';
 import { loadPrepared } from './joined-view.ts';
 import { JUDGED_AT_ONCE } from './list-page.ts';
-import type { Plan, PlannedServer } from './plan.ts';
+import type { PlannedServer } from './plan.ts';
 import { BUILT_IN } from './prepare-list.ts';
-import { type Access, mayUseSome, toWho, type View, type Who } from './view.ts';
+import { findBuiltIn, type ServedPath } from './served-path.ts';
+import { mayUseSome, toWho, type View, type Who } from './view.ts';
 
-export interface DescribeDeps {
-  readonly view: View;
-  readonly access: Access;
-  readonly clock: Clock;
-  getPlan(): Plan;
-}
-
-/** What a server may have that has not said so yet, and what one may have that comes tomorrow. */
+/** Offers that a server may have which has not said so yet, or which comes tomorrow. */
 export const ALL_OFFERS: Offers = {
   tools: true,
   prompts: true,
@@ -37,22 +31,21 @@ export const ALL_OFFERS: Offers = {
 };
 
 export async function describeView(
-  deps: DescribeDeps,
+  path: ServedPath,
   caller: IdentifiedCaller,
 ): Promise<CatalogDescription> {
   const who = toWho(caller, undefined, 'told');
-  const { view, getPlan } = deps;
-  const { servers, builtIn } = getPlan();
-  const catalog = view.hasBuiltIn() ? builtIn?.catalog : undefined;
-  const own = await catalog?.describe(caller);
+  const { view, getPlan } = path;
+  const { servers } = getPlan();
+  const own = await findBuiltIn(path)?.describe(caller);
   const told = await Promise.all(
     view.listServers().flatMap(({ name }) => {
       const planned = servers.get(name);
-      return planned ? [describeServer(deps, planned, who)] : [];
+      return planned ? [describeServer(path, planned, who)] : [];
     }),
   );
   const ownInstructions =
-    own?.instructions && (await passInstructions(deps, BUILT_IN, own.instructions));
+    own?.instructions && (await passInstructions(path, BUILT_IN, own.instructions));
   const sections = told.flatMap(({ instructions }) => instructions ?? []);
   return {
     offers: joinOffers([...(own ? [own.offers] : []), ...told.map(({ offers }) => offers)]),
@@ -74,40 +67,40 @@ function joinOrReplace(
 
 const NOTHING = { offers: joinOffers([]), instructions: undefined };
 
-async function describeServer(deps: DescribeDeps, planned: PlannedServer, who: Who) {
-  if (!mayUseSome(deps.getPlan(), planned, who)) return NOTHING;
+async function describeServer(path: ServedPath, planned: PlannedServer, who: Who) {
+  if (!mayUseSome(path.getPlan(), planned, who)) return NOTHING;
   const description = await planned.server.lists.describe(who.upstream, who.patience);
   return {
     offers: readOffers(description),
-    instructions: await readInstructions(deps, planned, description, who),
+    instructions: await readInstructions(path, planned, description, who),
   };
 }
 
 async function readInstructions(
-  deps: DescribeDeps,
+  path: ServedPath,
   planned: PlannedServer,
   description: UpstreamDescription | undefined,
   who: Who,
 ): Promise<ServerInstructions | undefined> {
   const { name } = planned.server;
-  const { policies, warn } = deps.getPlan();
+  const { policies, warn } = path.getPlan();
   const text = description?.instructions;
   if (typeof text !== 'string' || text.trim() === '') return undefined;
-  if (deps.view.getInstructions() !== undefined) return undefined;
+  if (path.view.getInstructions() !== undefined) return undefined;
   const hidden = policies.findHidden(name, 'instructions', text);
   if (hidden !== undefined) {
     warn(name, 'instructions', undefined, hidden);
     return undefined;
   }
-  const seesAll = !policies.dependOnCaller && !deps.view.isCurated;
-  const maySee = seesAll || (await mayUseAny(deps, planned, who));
-  const passed = maySee ? await passInstructions(deps, name, text) : undefined;
+  const seesAll = !policies.dependOnCaller && !path.view.isCurated;
+  const maySee = seesAll || (await mayUseAny(path, planned, who));
+  const passed = maySee ? await passInstructions(path, name, text) : undefined;
   return passed === undefined ? undefined : { name, text: passed };
 }
 
 /** As the guards let it be told; undefined where they do not. */
 async function passInstructions(
-  { getPlan }: DescribeDeps,
+  { getPlan }: ServedPath,
   server: string,
   text: string,
 ): Promise<string | undefined> {
@@ -117,7 +110,7 @@ async function passInstructions(
 
 /** With rules, a server of which a caller may use nothing does not exist for it; nor does one in a view that has nothing of it. */
 async function mayUseAny(
-  { view, access, clock }: DescribeDeps,
+  { view, access, clock }: ServedPath,
   planned: PlannedServer,
   who: Who,
 ): Promise<boolean> {
@@ -148,7 +141,7 @@ function readOffers(description: UpstreamDescription | undefined): Offers {
     completions: has('completions'),
     logging: has('logging'),
     skills: offersList(capabilities, 'skills'),
-    // Of a skill whose server lists no directories the gateway knows the files.
+    // The gateway knows the files of a skill whose server lists no directories.
     directories: offersList(capabilities, 'skills'),
     tasks: isObject(capabilities.extensions) && isObject(capabilities.extensions[TASKS]),
   };
@@ -180,9 +173,9 @@ interface ServerInstructions {
 /** Bytes of all, in UTF-8. */
 const MAX_BYTES = 8_192;
 
-/** Of one server, without a heading. */
+/** The instructions of one server, without a heading. */
 const fitInstructions = (text: string): string =>
-  cutBytes(cleanText(text.trim(), MAX_BYTES), MAX_BYTES);
+  cutBytes(cleanForeignText(text.trim(), MAX_BYTES), MAX_BYTES);
 
 /** `own` are those of the built-in catalogue; undefined where there is nothing to say. */
 function joinInstructions(
@@ -194,7 +187,7 @@ function joinInstructions(
     const heading = `${joined === '' ? '' : '\n\n'}## ${name}\n\n`;
     // Each gets its share of what those before it left: none can push the others out.
     const share = Math.floor((MAX_BYTES - Buffer.byteLength(joined)) / (sections.length - index));
-    const clean = cleanText(text.trim(), MAX_BYTES);
+    const clean = cleanForeignText(text.trim(), MAX_BYTES);
     const fitted = cutBytes(lowerHeadings(clean), share - Buffer.byteLength(heading));
     if (fitted !== '') joined += heading + fitted;
   }

@@ -1,26 +1,30 @@
 // §18.4: one list of a server, all its pages, as much of it as is kept.
-
 import { hash } from 'node:crypto';
 import type { RawItem } from '../../mcp/catalog/catalog.ts';
 import { type Clock, createTurns } from '../../platform/clock.ts';
 import { writeExactJson } from '../../platform/exact-json.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
 import { noteEntries, readExact, toRawJson } from '../../platform/noted-json.ts';
-import { LIST_KINDS, type ListKind } from '../../protocol/list-kinds.ts';
-import { findLockedKind } from '../lock/fingerprint.ts';
+import { LIST_KINDS, LIST_NAMES, type ListKind, type ListName } from '../../protocol/list-kinds.ts';
 import type { Lock } from '../lock/lock.ts';
+import { findLockedKind } from '../lock/lock-file.ts';
 import { offersList } from '../messages/description.ts';
-import { type Upstream, type UpstreamCaller, UpstreamError } from '../upstream.ts';
+import {
+  METHOD_NOT_FOUND,
+  type Upstream,
+  type UpstreamCaller,
+  UpstreamError,
+} from '../upstream.ts';
 import { findItemProblem } from './check-item.ts';
 
 export interface FetchedList {
   /** As the server wrote them. */
   readonly items: readonly RawItem[];
-  /** How long it may be served, in milliseconds. */
+  /** Milliseconds for which it may be served. */
   readonly ttlMs: number;
   /** Two lists with the same one are the same. */
   readonly fingerprint: string;
-  /** Of the items as JSON text. */
+  /** Size of the items as JSON text. */
   readonly bytes: number;
   /** Why the rest was left out; undefined when all is there. */
   readonly cut: string | undefined;
@@ -41,9 +45,6 @@ const MIN_TTL_MS = 1_000;
 const MAX_TTL_MS = 3_600_000;
 export const DEFAULT_TTL_MS = 60_000;
 
-/** JSON-RPC 2.0 §5.1. */
-const METHOD_NOT_FOUND = -32601;
-
 /** @throws UpstreamError */
 export async function fetchList(
   upstream: Upstream,
@@ -58,7 +59,7 @@ export async function fetchList(
   let cursor: unknown;
   let ttlMs: unknown;
   for (let page = 1; page <= MAX_PAGES; page += 1) {
-    const result = await requestPage(upstream, kind, caller, signal, cursor);
+    const result = await requestPage(cursor);
     if (page === 1) ttlMs = result.ttlMs;
     cursor = result.nextCursor;
     const items = result[LIST_KINDS[kind].member];
@@ -74,31 +75,20 @@ export async function fetchList(
   }
   collected.cut(`it has more than ${MAX_PAGES} pages`);
   return collected.finish(ttlMs);
-}
 
-async function requestPage(
-  upstream: Upstream,
-  kind: ListKind,
-  caller: UpstreamCaller,
-  signal: AbortSignal,
-  cursor: unknown,
-): Promise<JsonObject> {
-  const { method, member } = LIST_KINDS[kind];
-  const params = typeof cursor === 'string' ? { cursor } : {};
-  try {
-    return await upstream.request(caller, {
-      method,
-      params,
-      signal,
-      trace: {},
-      logLevel: undefined,
-    });
-  } catch (error) {
-    // Many have resources and no templates.
-    if (error instanceof UpstreamError && error.jsonRpcError?.code === METHOD_NOT_FOUND) {
-      return { [member]: [] };
+  async function requestPage(at: unknown): Promise<JsonObject> {
+    const { method, member } = LIST_KINDS[kind];
+    const params = typeof at === 'string' ? { cursor: at } : {};
+    const request = { method, params, signal, trace: {}, logLevel: undefined };
+    try {
+      return await upstream.request(caller, request);
+    } catch (error) {
+      // Many have resources and no templates.
+      if (error instanceof UpstreamError && error.jsonRpcError?.code === METHOD_NOT_FOUND) {
+        return { [member]: [] };
+      }
+      throw error;
     }
-    throw error;
   }
 }
 
@@ -156,20 +146,15 @@ const boundTtl = (ttlMs: unknown): number =>
     ? Math.min(Math.max(ttlMs, MIN_TTL_MS), MAX_TTL_MS)
     : DEFAULT_TTL_MS;
 
-// What takes long to find out of each item of a list, before anybody gets the list: while one server's is read, others have
+// Work on each item of a list that takes long, before anybody gets the list: while one server's is read, others have
 // their turn.
 
-interface ReadItemsDeps {
-  readonly clock: Clock;
-  readonly lock: Lock | undefined;
-}
-
-/** What is found out is remembered with each item. */
+/** The findings are remembered with each item. */
 export async function readItems(
+  clock: Clock,
   server: string,
-  kind: ListKind,
-  items: readonly RawItem[],
-  { clock, lock }: ReadItemsDeps,
+  { kind, items }: { readonly kind: ListKind; readonly items: readonly RawItem[] },
+  lock: Lock | undefined,
 ): Promise<void> {
   const locked = findLockedKind(kind);
   const work = createTurns(clock);
@@ -178,5 +163,39 @@ export async function readItems(
     if (work.isOver()) await work.next();
     if (isUsable && locked !== undefined) lock?.check(server, locked, item);
     if (work.isOver()) await work.next();
+  }
+}
+
+// Lists that a server has and does not declare: neither the gateway nor clients ask for them, but `postern doctor` does.
+
+export interface UndeclaredList {
+  readonly list: ListName;
+  /** Entries on its first page, at least one. */
+  readonly count: number;
+}
+
+/** For a list that most servers do not have: some never answer what they do not know. */
+const TIME_LIMIT_MS = 2000;
+
+/** Never rejects. */
+export async function countUndeclared(
+  upstream: Upstream,
+  caller: UpstreamCaller,
+  signal: AbortSignal,
+): Promise<readonly UndeclaredList[]> {
+  const { capabilities } = await upstream.describe(caller).catch(() => ({ capabilities: {} }));
+  const undeclared = LIST_NAMES.filter((list) => !offersList(capabilities, list));
+  const counted = await Promise.all(
+    undeclared.map(async (list) => ({ list, count: await countItems(list) })),
+  );
+  return counted.filter(({ count }) => count > 0);
+
+  async function countItems(list: ListName): Promise<number> {
+    const { method, member } = LIST_KINDS[list];
+    const limit = AbortSignal.any([signal, AbortSignal.timeout(TIME_LIMIT_MS)]);
+    const request = { method, params: {}, signal: limit, trace: {}, logLevel: undefined };
+    const result = await upstream.request(caller, request).catch(() => undefined);
+    const items = result?.[member];
+    return Array.isArray(items) ? items.length : 0;
   }
 }

@@ -37,7 +37,7 @@ export function createFindTemplate(): FindTemplate {
 
 interface TemplateMatcher {
   fits(uri: string): boolean;
-  /** How many places are looked at to say so: 0 where the beginning says it. */
+  /** The number of places that are looked at to say so: 0 where the beginning says it. */
   countWork(uri: string): number;
 }
 
@@ -82,11 +82,11 @@ const createText =
       : starts.filter((at) => uri.startsWith(text, at)).map((at) => at + text.length);
 
 interface Form {
-  /** What stands in front of the values, if there are any; `''` for nothing. */
+  /** Stands in front of the values, if there are any; `''` for nothing. */
   readonly first: string;
-  /** Of the values and what separates them. */
+  /** True for characters of the values and of what separates them. */
   readonly allowed: (character: string) => boolean;
-  /** Whether there can be nothing at all. */
+  /** True if there can be nothing at all. */
   readonly isOptional: boolean;
 }
 

@@ -1,7 +1,11 @@
 // §18.9: patterns of the configuration file that fit nothing of what its servers list. What was to be protected by
 // one that is misspelled, or by the former name of a tool, is not, and nothing else shows it.
+
+import { isDeepStrictEqual } from 'node:util';
 import type { RawItem } from '../../mcp/catalog/catalog.ts';
+import { LISTING_CONTEXT } from '../../mcp/catalog/own-catalog.ts';
 import { canBegin, compileGlob, readGlobHead } from '../../platform/glob.ts';
+import type { Log } from '../../platform/log.ts';
 import { findNearestName } from '../../platform/nearest-name.ts';
 import { quote } from '../../platform/text.ts';
 import type { GuardsConfig } from '../../policy/guards/guard-config.ts';
@@ -10,8 +14,10 @@ import { LIST_KINDS, type ListKind } from '../../protocol/list-kinds.ts';
 import type { ServersConfig, UpstreamConfig } from '../config/upstream-config.ts';
 import { CONNECT, canConnect } from '../connect/connect-tool.ts';
 import { dependsOnUser } from '../credentials/server-credentials.ts';
-import type { ViewsConfig } from '../views/view-config.ts';
+import type { ViewsConfig } from '../views/view-shape.ts';
+import { type BuiltIn, isFixed } from './built-in.ts';
 import { createNaming, type Naming } from './naming.ts';
+import type { Plan } from './plan.ts';
 import { BUILT_IN, selectTools, toJudgedList } from './prepare-list.ts';
 
 /** A pattern that fits nothing, though all that could have such a name have listed what they have. */
@@ -24,17 +30,17 @@ export interface IdlePattern {
   readonly message: string;
 }
 
-export type PatternsFile = ServersConfig & ViewsConfig & RulesConfig & GuardsConfig;
+type PatternsFile = ServersConfig & ViewsConfig & RulesConfig & GuardsConfig;
 
-/** What is known of what there is. */
-export interface KnownLists {
-  /** What the server has listed, to whomever; none while it has not. */
+/** All that is known of what there is. */
+interface KnownLists {
+  /** The lists of the server, of whomever; none until it has listed. */
   findLists(server: string, kind: ListKind): readonly (readonly RawItem[])[];
   /** Names of the built-in catalogue; undefined where they are not known, or differ between callers. */
   findBuiltIn(kind: ListKind): readonly string[] | undefined;
 }
 
-export type FindIdlePatterns = (known: KnownLists) => readonly IdlePattern[];
+type FindIdlePatterns = (known: KnownLists) => readonly IdlePattern[];
 
 /** Each list is looked at once as long as it is the same, and a nearest name is looked for once among the same servers. */
 export function createFindIdlePatterns(file: PatternsFile): FindIdlePatterns {
@@ -52,7 +58,7 @@ export function createFindIdlePatterns(file: PatternsFile): FindIdlePatterns {
     if (builtIn === undefined || row.fitsOne(new Set(builtIn))) return undefined;
     for (const config of owners) {
       const lists = findLists(config.name, kind);
-      // What it has not said yet may be what is meant.
+      // An unlisted item may be meant.
       if (lists.length === 0) return undefined;
       if (lists.some((items) => row.fitsOne(readNames(config, kind, items)[of]))) return undefined;
     }
@@ -159,7 +165,7 @@ interface Names extends Readonly<Record<Row['of'], ReadonlySet<string>>> {
   readonly shown: ReadonlyMap<string, string>;
 }
 
-/** What `tools` of a server or the lock leaves out is there all the same; but no view has what the former does. */
+/** Items that `tools` of a server or the lock leaves out are there all the same; but no view has the former. */
 function createReadNames(naming: Naming) {
   const known = new WeakMap<readonly RawItem[], Names>();
 
@@ -191,7 +197,7 @@ function createReadNames(naming: Naming) {
   };
 }
 
-/** What may have been meant. */
+/** Suggests what may have been meant. */
 function createSuggest(file: PatternsFile) {
   const findStranger = createFindStranger(file);
 
@@ -223,7 +229,7 @@ export function createFindStranger({
 }: Pick<ServersConfig, 'servers' | 'separator' | 'maxNameLength' | 'names'>) {
   const { findStart, listStarts } = createNaming({ servers, separator, ...naming });
   const starts = listStarts().filter((start) => start !== '');
-  /** By its name, too, where it has another prefix. */
+  /** Also keyed by the server's name, where it has another prefix. */
   const startsByWord = new Map(
     servers.flatMap((server) =>
       [server.name, server.prefix].map((word) => [word + separator, findStart(server)]),
@@ -243,7 +249,7 @@ export function createFindStranger({
   };
 }
 
-/** How a sentence begins, and what follows from a pattern that fits nothing. */
+/** The beginnings of sentences, and what follows from a pattern that fits nothing. */
 const WORDS = {
   view: { subject: 'View ', effect: '' },
   guard: { subject: 'Guard ', effect: ', so it looks at nothing by that pattern' },
@@ -275,3 +281,75 @@ const describeGuarded = (guard: string, server: string): IdlePattern => ({
   pattern: server,
   message: `Guard ${guard}: "servers" names ${server}, which is a guard itself, and no guard looks at it.`,
 });
+
+// §18.9: tells when a pattern of the configuration file that is served fits nothing any more.
+
+export interface PatternWatch {
+  /** Another configuration is served. */
+  restart(): void;
+  /** A list is another than before. What is new is logged: each pattern once, as long as the configuration is the same. */
+  noteList(kind: ListKind): void;
+  /** Uses the lists at hand; of the configuration that is served, unless another is given. */
+  findIdle(file?: PatternsFile): readonly IdlePattern[];
+}
+
+/** Those that patterns are about. */
+const KINDS = ['tools', 'prompts'] as const;
+/** For servers with lists for each user: those of the users who were there last. */
+const MAX_LISTS = 100;
+
+export function createPatternWatch(log: Log, builtIn: BuiltIn, getPlan: () => Plan): PatternWatch {
+  let find: FindIdlePatterns = () => [];
+  let watched: PatternsFile | undefined;
+  let said = new Set<string>();
+
+  const listKept = (name: string) => getPlan().servers.get(name)?.server.lists.listKept() ?? [];
+
+  const findBy = (findIdle: FindIdlePatterns, hasBuiltIn: boolean) =>
+    findIdle({
+      findLists: (name, kind) =>
+        listKept(name)
+          .flatMap((kept) => (kept.kind === kind ? [kept.items] : []))
+          .slice(-MAX_LISTS),
+      findBuiltIn: (kind) =>
+        hasBuiltIn ? builtIn.fixed.get(kind)?.entries.map(({ name }) => name) : [],
+    });
+
+  const findServed = () => findBy(find, getPlan().setup.file.builtIn);
+
+  function look(): void {
+    for (const { of, subject, message } of findServed()) {
+      if (said.has(message)) continue;
+      said.add(message);
+      log.warn(message, { [of]: subject });
+    }
+  }
+
+  /** A catalogue that is not the same for everybody is not asked: nobody knows what it will list. */
+  async function askBuiltIn(): Promise<void> {
+    for (const kind of KINDS) {
+      if (isFixed(builtIn.catalog, kind)) await builtIn.list(kind, LISTING_CONTEXT);
+    }
+  }
+
+  async function start(): Promise<void> {
+    await askBuiltIn().catch(() => {});
+    look();
+  }
+
+  return {
+    restart() {
+      const { file } = getPlan().setup;
+      find = createFindIdlePatterns(file);
+      // An operator who approves what a server says has the same file loaded with another lock.
+      if (!isDeepStrictEqual(file, watched)) said = new Set();
+      watched = file;
+      void start();
+    },
+    noteList(kind) {
+      if (KINDS.some((one) => one === kind)) look();
+    },
+    findIdle: (file) =>
+      file === undefined ? findServed() : findBy(createFindIdlePatterns(file), file.builtIn),
+  };
+}

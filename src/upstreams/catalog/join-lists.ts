@@ -1,7 +1,7 @@
 // §18.2: the lists of all servers as one. The order decides who has a name, on every replica the same.
 
 import { LIST_KINDS, type ListKind } from '../../protocol/list-kinds.ts';
-import { isAppUri, toMovedUri } from '../apps/shared-uris.ts';
+import { isAppUri, toMovedUri } from '../apps/app-tools.ts';
 import { joinSkills } from '../skills/join-skills.ts';
 import type { WarnOfItem } from './check-item.ts';
 import type { Naming } from './naming.ts';
@@ -9,17 +9,17 @@ import { BUILT_IN, type Entry } from './prepare-list.ts';
 
 export interface JoinedList {
   readonly entries: readonly Entry[];
-  /** Where each stands, by the name that clients see. */
+  /** The place of each, by the name that clients see. */
   readonly positions: ReadonlyMap<string, number>;
 }
 
-/** What each server lists, in their order. */
+/** The lists of all servers, in their order. */
 type Parts = readonly (readonly Entry[])[];
 
 /** `resources`, joined, are needed for skills alone: who has a URI there has it. */
 export type JoinLists = (kind: ListKind, parts: Parts, resources?: JoinedList) => JoinedList;
 
-/** Of users with lists of their own, so many are remembered. */
+/** The number of users with lists of their own that are remembered. */
 const MAX_REMEMBERED = 16;
 
 /** Joined once as long as the parts are the same arrays. */

@@ -1,7 +1,7 @@
 // §18.2: /mcp: everything, under names that say whose they are.
 
 import type { ListKind } from '../../protocol/list-kinds.ts';
-import { isAppUri, readSharedUri, toOwnUri, toSharedUri } from '../apps/shared-uris.ts';
+import { isAppUri, readSharedUri, toOwnUri, toSharedUri } from '../apps/app-tools.ts';
 import { findInSkillFolder, findSkillFile } from '../skills/find-file.ts';
 import type { FetchedList } from './fetch-list.ts';
 import { createFindTemplate, type FindTemplate } from './find-template.ts';
@@ -10,7 +10,7 @@ import type { Naming } from './naming.ts';
 import { askByCurrentPlan, type Plan, type PlannedServer } from './plan.ts';
 import { BUILT_IN, type Entry, type PreparedList } from './prepare-list.ts';
 import {
-  type Found,
+  type FoundItem,
   type FoundResource,
   type ListView,
   mayUseSome,
@@ -21,7 +21,7 @@ import {
 export function createJoinedView(getPlan: () => Plan): View {
   const findTemplate = createFindTemplate();
 
-  /** Where no call is under way, what it listed last is as much as can be known. */
+  /** Without a call under way, the last list is as much as can be known. */
   async function listBuiltIn(kind: ListKind, { context }: Who) {
     const { builtIn } = getPlan();
     return context === undefined ? builtIn?.peek(kind) : builtIn?.list(kind, context);
@@ -84,7 +84,7 @@ export function createJoinedView(getPlan: () => Plan): View {
     );
   }
 
-  function findAtHand(kind: ListKind, name: string, who: Who): Found | undefined {
+  function findAtHand(kind: ListKind, name: string, who: Who): FoundItem | undefined {
     const { builtIn, servers, naming } = getPlan();
     if (!isCalled(kind)) return undefined;
     const own = builtIn?.fixed.get(kind);
@@ -104,7 +104,7 @@ export function createJoinedView(getPlan: () => Plan): View {
     kind: ListKind,
     name: string,
     who: Who,
-  ): Promise<Found | undefined> {
+  ): Promise<FoundItem | undefined> {
     if (!isCalled(kind)) {
       const atHand = findIn(await joinAtHand(kind, who), name);
       return toFound(atHand ?? findIn(await list(kind, who), name));
@@ -117,7 +117,7 @@ export function createJoinedView(getPlan: () => Plan): View {
     );
   }
 
-  /** Where it cannot say what it has, a name that can only be a server's is looked for there. */
+  /** A name that can only be a server's is looked for there if the gateway cannot say what it has. */
   async function findBuiltIn(
     kind: ListKind,
     name: string,
@@ -132,13 +132,13 @@ export function createJoinedView(getPlan: () => Plan): View {
     }
   }
 
-  /** Of several that can have the name, as without a prefix, none is waited for that lists slowly. */
+  /** Servers that list slowly are not waited for if several can have the name, as without a prefix. */
   async function findAtQuick(
     owners: readonly PlannedServer[],
     kind: ListKind,
     name: string,
     who: Who,
-  ): Promise<Found | undefined> {
+  ): Promise<FoundItem | undefined> {
     if (owners.length === 1) return undefined;
     for (const planned of owners) {
       const { lists } = planned.server;
@@ -157,7 +157,7 @@ export function createJoinedView(getPlan: () => Plan): View {
     name: string,
     naming: Naming,
     who: Who,
-  ): Promise<Found | undefined> {
+  ): Promise<FoundItem | undefined> {
     for (const planned of owners) {
       const loaded = await loadPrepared(planned, kind, who);
       const entry = loaded?.prepared.byName.get(name);
@@ -178,7 +178,7 @@ export function createJoinedView(getPlan: () => Plan): View {
     return findSkillFile((await joinAtHand('skills', who, resources)).entries, uri, 'joined');
   }
 
-  /** What servers have said so far. */
+  /** Joins what servers have said so far. */
   async function joinAtHand(kind: ListKind, who: Who, resources?: JoinedList): Promise<JoinedList> {
     const own = await listBuiltIn(kind, who);
     const { servers, joinLists } = getPlan();
@@ -190,7 +190,7 @@ export function createJoinedView(getPlan: () => Plan): View {
     return joinLists(kind, [own?.entries ?? NOTHING, ...parts], listed);
   }
 
-  /** What one server lists nobody has to wait for another to read. */
+  /** A resource that one server lists can be read without waiting for another. */
   async function findResource(uri: string, who: Who): Promise<FoundResource | undefined> {
     const atHand = await findListed(uri, who);
     if (atHand) return atHand;
@@ -226,7 +226,7 @@ export function createJoinedView(getPlan: () => Plan): View {
   };
 }
 
-/** What is called by a name of its server; the rest is found by URIs, which may be any. */
+/** True for kinds that are called by a name of their server; the rest is found by URIs, which may be any. */
 export const isCalled = (kind: ListKind): boolean => kind !== 'templates' && kind !== 'skills';
 
 const NOTHING: readonly Entry[] = [];
@@ -240,7 +240,7 @@ export interface LoadedList {
   readonly ttlMs: number;
 }
 
-/** Whether a name that is not in it is not there: a server may not have said yet what it has, or not to this caller. */
+/** True if a name that is not in it is not there: a server may not have said yet what it has, or not to this caller. */
 export const isComplete = (loaded: LoadedList | undefined): boolean =>
   loaded !== undefined && !loaded.prepared.needsLogin;
 
@@ -330,7 +330,7 @@ async function findBuiltInTemplate(uri: string, { findTemplate, listTemplates }:
   return fitting && toResource(fitting, uri);
 }
 
-/** Whether it is `<server>+<uri>`, of a URI that this server lists, or did. */
+/** True if it is `<server>+<uri>`, of a URI that this server lists, or did. */
 function isNamedFor(planned: PlannedServer, uri: string, who: Who): boolean {
   const { name, lists } = planned.server;
   const ownUri = toOwnUri(name, uri);
@@ -344,7 +344,8 @@ export function findIn({ entries, positions }: JoinedList, name: string): Entry 
   return position === undefined ? undefined : entries[position];
 }
 
-const toFound = (entry: Entry | undefined): Found | undefined => entry && { kind: 'entry', entry };
+const toFound = (entry: Entry | undefined): FoundItem | undefined =>
+  entry && { kind: 'entry', entry };
 
 /** `uri` is that of the entry, or one that fits its template: then both begin alike. */
 function toResource({ server, name, ownName, annotations }: Entry, uri: string): FoundResource {

@@ -2,15 +2,12 @@
 // server whose result it was, by the client that got it.
 
 import { createBoundedMap } from '../../platform/bounded-map.ts';
-import type { Clock } from '../../platform/clock.ts';
 import { hashSha256 } from '../../platform/ids.ts';
-import type { Log } from '../../platform/log.ts';
+import type { Runtime } from '../../runtime/runtime.ts';
 import { buildResourceLinkKey } from '../../store/keys.ts';
 import { nameOwner } from '../../store/owner.ts';
-import type { Seal } from '../../store/seal/seal.ts';
-import { createSealedValues, type SealedValuesDeps } from '../../store/seal/sealed-records.ts';
-import type { KeyValue } from '../../store/store.ts';
-import { isAppUri, toMovedUri } from '../apps/shared-uris.ts';
+import { createSealedValues } from '../../store/seal/sealed-records.ts';
+import { isAppUri, toMovedUri } from '../apps/app-tools.ts';
 import type { UpstreamCaller } from '../upstream.ts';
 import { BUILT_IN } from './prepare-list.ts';
 import type { FoundResource, ResolveResource, View, Who } from './view.ts';
@@ -24,47 +21,40 @@ export interface LinkedResources {
   forget(owner: string): void;
 }
 
-export interface LinkedResourcesDeps {
-  readonly store: SealedValuesDeps['store'] & Pick<KeyValue, 'delete'>;
-  readonly getSeal: () => Promise<Seal>;
-  readonly clock: Clock;
-  readonly log: Log;
-  readonly sessionKeyPrefix: string;
-  /** Of a session that is not used. */
-  readonly sessionTtlSeconds: number;
-}
-
 /** Keys in the store, the oldest first, and when they were written. */
 type SavedLinks = Map<string, number>;
 
-/** Of each server in a session; the oldest is forgotten first. No server can make another's forgotten. */
+/** For each server in a session; the oldest is forgotten first. No server can make another's forgotten. */
 const MAX_LINKS = 100;
 /** Sessions whose links are counted; beyond them the store forgets by itself. */
 const MAX_OWNERS = 10_000;
 /** Characters of a URI that is remembered. */
 const MAX_URI = 4_096;
 
-/** Whose links they are: those of a session, or at one path (`''` for `/mcp`) those of a user and client without one. */
+/** The owner of links: a session, or at one path (`''` for `/mcp`) a user and client without one. */
 export const nameLinkOwner = (
   { sessionId, user, clientId }: UpstreamCaller,
   path: string,
 ): string =>
   sessionId ?? `caller:${hashSha256(JSON.stringify([path, user && nameOwner(user), clientId]))}`;
 
-export function createLinkedResources(deps: LinkedResourcesDeps): LinkedResources {
-  const { store, clock, log, sessionKeyPrefix, sessionTtlSeconds } = deps;
-  const firstServers = createSealedValues(deps);
-  /** By server, what this process has put into the store for each. */
+export function createLinkedResources(
+  runtime: Pick<Runtime, 'config' | 'clock' | 'log' | 'store' | 'getSeal'>,
+): LinkedResources {
+  const { config, clock, log, store } = runtime;
+  const { keyPrefix, ttlSeconds } = config.mcp.sessions;
+  const firstServers = createSealedValues(runtime);
+  /** Keyed by server: what this process has put into the store for each. */
   const owners = createBoundedMap<string, Map<string, SavedLinks>>(MAX_OWNERS);
   const toKey = (owner: string, uri: string) =>
-    buildResourceLinkKey(sessionKeyPrefix, owner, hashSha256(uri));
+    buildResourceLinkKey(keyPrefix, owner, hashSha256(uri));
 
   async function save(owner: string, key: string, server: string): Promise<void> {
     const servers = owners.get(owner) ?? new Map<string, SavedLinks>();
     const links: SavedLinks = servers.get(server) ?? new Map();
     const now = clock.monotonic();
     const savedAt = links.get(key);
-    if (savedAt !== undefined && now - savedAt < (sessionTtlSeconds * 1000) / 2) return;
+    if (savedAt !== undefined && now - savedAt < (ttlSeconds * 1000) / 2) return;
     if (!(await claim(key, server))) return;
     links.delete(key);
     links.set(key, now);
@@ -78,7 +68,7 @@ export function createLinkedResources(deps: LinkedResourcesDeps): LinkedResource
 
   /** False where another server was first, maybe at another replica. */
   async function claim(key: string, server: string): Promise<boolean> {
-    const claimed = await firstServers.update(key, sessionTtlSeconds, (first = server) =>
+    const claimed = await firstServers.update(key, ttlSeconds, (first = server) =>
       first === server ? server : undefined,
     );
     return claimed !== undefined;
@@ -115,7 +105,7 @@ export function createResolveResource(
   links: LinkedResources,
 ): ResolveResource {
   /**
-   * What a client was given by a server is for that server alone: it may hold a secret. Nobody was given by a link what
+   * A URI that a client was given by a server is for that server alone: it may hold a secret. Nobody was given by a link what
    * another server listed then.
    */
   return async function resolveResource(uri, who) {
@@ -130,7 +120,7 @@ export function createResolveResource(
     return view.includes(linked) ? linked : listed;
   };
 
-  /** Where the store cannot say, what is listed can be read all the same. */
+  /** A listed resource can be read even if the store does not answer. */
   async function findLinker(uri: string, who: Who, listed: FoundResource | undefined) {
     try {
       return await links.find(nameLinkOwner(who.upstream, view.path), uri);
@@ -141,7 +131,7 @@ export function createResolveResource(
   }
 
   async function toLinked(uri: string, server: string, who: Who): Promise<FoundResource> {
-    // What another server lists at /mcp is not this server's: the rules about it are about the other.
+    // A resource that another server lists at /mcp is not this server's: the rules about it are about the other.
     const other = view === joined ? undefined : await joined.findListed(uri, who);
     const isOther = other !== undefined && other.server !== server;
     return { server, ownUri: uri, uri: isOther ? toMovedUri(server, uri) : uri, annotations: {} };

@@ -14,7 +14,7 @@ export interface ListCache {
    * longer than is waited for.
    */
   load(patience: Patience): FetchedList | undefined | Promise<FetchedList | undefined>;
-  /** What there is, however old. */
+  /** The list at hand, however old. */
   peek(): FetchedList | undefined;
   /** It has changed: it is asked for before anybody gets it again. */
   invalidate(): void;
@@ -27,14 +27,13 @@ export interface ListCache {
   lookAgain(): void;
 }
 
-interface ListCacheDeps {
-  readonly clock: Clock;
+interface ListSource {
   fetch(): Promise<FetchedList>;
   /** For how many milliseconds the first list is waited for. */
   countLeftMs(patience: Patience): number;
   /** A wait for the first list ended without it, so many milliseconds after the list was requested. */
   onWaitedInVain(ms: number): void;
-  /** Whether a list that has changed must not be served while the new one cannot be had. */
+  /** True if a list that has changed must not be served while the new one cannot be had. */
   isStrict(): boolean;
   /** The list is another than the one that was served last. */
   onChange(): void;
@@ -42,7 +41,7 @@ interface ListCacheDeps {
   onOther(): void;
 }
 
-/** How long a changed list is waited for before the old one is served. */
+/** Milliseconds for which a changed list is waited for before the old one is served. */
 const CHANGED_WAIT_MS = 15_000;
 /** A server that takes longer is not waited for again so soon, however often it says that its list has changed. */
 const QUICK_MS = 1_000;
@@ -60,8 +59,8 @@ interface Flight {
   readonly startedAt: number;
 }
 
-export function createListCache(deps: ListCacheDeps): ListCache {
-  const { clock, fetch, isStrict, onChange } = deps;
+export function createListCache(clock: Clock, source: ListSource): ListCache {
+  const { fetch, isStrict, onChange } = source;
   let list: FetchedList | undefined;
   let expiresAt = 0;
   let retryAt = Number.NEGATIVE_INFINITY;
@@ -95,7 +94,7 @@ export function createListCache(deps: ListCacheDeps): ListCache {
     wasMissed = false;
     if (waitedMs() < QUICK_MS) changedWait = undefined;
     if (isNews) onChange();
-    if (isOther) deps.onOther();
+    if (isOther) source.onOther();
   }
 
   const waitedMs = () =>
@@ -141,10 +140,10 @@ export function createListCache(deps: ListCacheDeps): ListCache {
   async function wait(patience: Patience): Promise<FetchedList | undefined> {
     changedWait ??= { time: createWaitingTime(clock), startedAt: clock.monotonic() };
     const leftMs =
-      list === undefined ? deps.countLeftMs(patience) : changedWait.time.left(CHANGED_WAIT_MS);
+      list === undefined ? source.countLeftMs(patience) : changedWait.time.left(CHANGED_WAIT_MS);
     await waitAtMost(clock, leftMs, refresh());
     if (list === undefined && flight !== undefined) {
-      deps.onWaitedInVain(clock.monotonic() - flight.startedAt);
+      source.onWaitedInVain(clock.monotonic() - flight.startedAt);
     }
     return getServable();
   }
@@ -193,7 +192,7 @@ export function waitAtMost(clock: Clock, ms: number, work: Promise<unknown>): Pr
   });
 }
 
-/** How long a first answer may be waited for, of all who wait for it together. */
+/** The time that a first answer may be waited for, shared by all who wait for it together. */
 export interface WaitingTime {
   /** Milliseconds that are left of so many; the time begins with the first call. */
   left(ms: number): number;

@@ -9,7 +9,7 @@ import type { Guard, GuardPoint, Guards } from '../../policy/guards/guards.ts';
 import { LIST_KINDS, type ListKind } from '../../protocol/list-kinds.ts';
 import { findItemProblem, fitItem } from './check-item.ts';
 
-/** What the guards of one configuration say. */
+/** The verdicts of the guards of one configuration. */
 export interface ListGuards {
   /**
    * Asks about each item that nobody was asked about. Never rejects. Two lists of which the same is said have the same
@@ -54,7 +54,7 @@ interface Known {
 }
 
 export function createListGuards(guards: Guards, clock: Clock): ListGuards {
-  /** By what was asked about: an item that is listed again, the same, is not asked about again. */
+  /** Keyed by what was asked about: an item that is listed again, the same, is not asked about again. */
   const remembered = createBoundedMap<string, Known>(MAX_REMEMBERED);
   const ofItems = new WeakMap<RawItem, Known>();
   const instructions = createBoundedMap<string, { readonly text: string | undefined }>(
@@ -69,7 +69,7 @@ export function createListGuards(guards: Guards, clock: Clock): ListGuards {
 
   async function judgeItem(list: JudgedList, item: RawItem): Promise<Known | undefined> {
     const guard = findGuard(list, item);
-    // What clients cannot use is hidden from them anyway.
+    // Items that clients cannot use are hidden from them anyway.
     if (guard === undefined) return undefined;
     const { item: fitting, problem } = fitItem(list.kind, item);
     if (problem !== undefined) return undefined;
@@ -129,7 +129,7 @@ const LIST_POINTS = {
   skills: 'skills/list',
 } as const satisfies Readonly<Record<ListKind, GuardPoint>>;
 
-/** Where no guard looks at lists. */
+/** For a configuration in which no guard looks at lists. */
 export const NOTHING_SAID: ListJudgement = { digest: '', hasFailed: false };
 
 const NOT_YET: ListedVerdict = {

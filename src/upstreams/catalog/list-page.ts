@@ -1,48 +1,32 @@
 // MCP "Pagination": a joined list in pages.
-
 import { fail } from '../../errors/gateway-error.ts';
 import type { Cursor, Page, RawItem } from '../../mcp/catalog/catalog.ts';
 import type { CallerContext } from '../../mcp/catalog/served-catalog.ts';
-import { type Clock, createTurns, type Turns } from '../../platform/clock.ts';
+import { createTurns, type Turns } from '../../platform/clock.ts';
+import { isObject, type JsonObject } from '../../platform/json.ts';
 import type { ListKind } from '../../protocol/list-kinds.ts';
 import { nameOwner } from '../../store/owner.ts';
-import type { ChangeHub } from './change-hub.ts';
-import type { MissedLists } from './missed-lists.ts';
-import type { WritePage } from './page-memory.ts';
 import type { Entry } from './prepare-list.ts';
-import { createHasOthers, toSessionTool } from './session-tools.ts';
-import { type Access, type ListView, toLister, type View, type Who } from './view.ts';
+import type { ServedPath } from './served-path.ts';
+import { type ListView, toLister, type Who } from './view.ts';
 
 /** Many clients read one page only. */
 const PAGE_SIZE = 1_000;
 /** Entries, each of which takes some microseconds for each condition that it has to fulfil. */
 export const JUDGED_AT_ONCE = 16;
 
-export interface ListPageDeps {
-  readonly view: View;
-  readonly access: Access;
-  readonly hub: Pick<ChangeHub, 'hasStream'>;
-  readonly missedLists: Pick<MissedLists, 'note'>;
-  readonly clock: Clock;
-  /** Whether callers may see different things. */
-  dependsOnCaller(): boolean;
-  readonly writePage: WritePage;
-}
+type ListPage = (kind: ListKind, cursor: Cursor, context: CallerContext) => Promise<Page<RawItem>>;
 
-export type ListPage = (
-  kind: ListKind,
-  cursor: Cursor,
-  context: CallerContext,
-) => Promise<Page<RawItem>>;
-
-export function createListPage(deps: ListPageDeps): ListPage {
-  const { view, access, hub, missedLists, clock, dependsOnCaller, writePage } = deps;
+export function createListPage(served: ServedPath): ListPage {
+  const { view, access, hub, missedLists, clock, getPlan } = served;
   const orderByTurns = createOrderByTurns();
   const hasOthers = createHasOthers();
   const getName = (entry: Entry) => (view.shown === 'own' ? entry.ownName : entry.name);
   const getItem = (entry: Entry) => (view.shown === 'own' ? entry.ownItem : entry.item);
 
   const isAnyDown = () => view.listServers().some((server) => server.isDown());
+  /** True if callers may see different things. */
+  const dependsOnCaller = () => getPlan().policies.dependOnCaller;
 
   return async function listPage(kind, cursor, context) {
     const who = toLister(context, hub);
@@ -64,7 +48,7 @@ export function createListPage(deps: ListPageDeps): ListPage {
     const isNarrowed = kind === 'tools' && context.relay.era === 'session' && hasOthers(entries);
     const page = { path, kind, list: entries, positions, nextCursor, caller, isNarrowed };
     return {
-      ...writePage(page, isNarrowed ? (entry) => toSessionTool(getItem(entry)) : getItem),
+      ...getPlan().writePage(page, isNarrowed ? (entry) => toSessionTool(getItem(entry)) : getItem),
       ...(nextCursor !== undefined && { nextCursor }),
       cache: { ttlMs: list.ttlMs, scope: isPrivate ? 'private' : 'public' },
     };
@@ -128,7 +112,7 @@ async function takeVisible(
   for (let place = start; place < positions.length && !hasMore; place += 1) {
     const position = positions[place] ?? 0;
     const entry = entries[position];
-    // Of a skill each file is judged.
+    // Each file of a skill is judged.
     const isLong = place % JUDGED_AT_ONCE === 0 || entry?.files !== undefined;
     if (isLong && work.isOver()) await work.next();
     if (entry === undefined || !isVisible(entry)) continue;
@@ -148,7 +132,7 @@ const decodeCursor = (cursor: string) => Buffer.from(cursor, 'base64url').toStri
 interface ServerTurns {
   /** Positions in the list, in the order in which pages take them. */
   readonly positions: readonly number[];
-  /** By position in the list: when it is taken. */
+  /** The turn of each, by its position in the list. */
   readonly places: readonly number[];
   /** All positions, rising. */
   readonly all: readonly number[];
@@ -183,3 +167,52 @@ function takeTurns(entries: readonly Entry[]): ServerTurns {
   for (const [place, position] of positions.entries()) places[position] = place;
   return { positions, places, all: [...places.keys()] };
 }
+
+// §33: tools of servers of the stateless era, as clients of the session era can read them. Since 2026-07-28 a schema may be any
+// JSON Schema; clients of the revisions before refuse a whole list for one tool whose schema is not an object's.
+
+/** The very item where nothing of it has to change, as of nearly all. */
+function toSessionTool(item: RawItem): RawItem {
+  const { inputSchema, outputSchema, ...members } = item;
+  const [input, output] = [narrow(inputSchema), narrow(outputSchema)];
+  if (input === inputSchema && output === outputSchema) return item;
+  return {
+    ...members,
+    inputSchema: input,
+    // The text of a result has what it would describe.
+    ...(isOfObject(output) && { outputSchema: output }),
+  };
+}
+
+/** Looks at each list once. */
+function createHasOthers(): (entries: readonly Entry[]) => boolean {
+  const known = new WeakMap<readonly Entry[], boolean>();
+
+  return function hasOthers(entries) {
+    const found =
+      known.get(entries) ?? entries.some(({ ownItem }) => toSessionTool(ownItem) !== ownItem);
+    known.set(entries, found);
+    return found;
+  };
+}
+
+const isOfObject = (schema: unknown): boolean => isObject(schema) && schema.type === 'object';
+
+/** Undefined for what those clients refuse. */
+function narrow(schema: unknown): unknown {
+  if (!isObject(schema)) return schema;
+  if (!isOfObject(schema)) return undefined;
+  const { properties } = schema;
+  return !isObject(properties) || Object.values(properties).every(isObject)
+    ? schema
+    : { ...schema, properties: writeAsObjects(properties) };
+}
+
+/** `true` allows everything, as `{}` does; `false` nothing. */
+const writeAsObjects = (properties: JsonObject): JsonObject =>
+  Object.fromEntries(
+    Object.entries(properties).map(([name, schema]) => [
+      name,
+      typeof schema === 'boolean' ? (schema ? {} : { not: {} }) : schema,
+    ]),
+  );

@@ -1,15 +1,14 @@
 // §22.6: operators approve at their page what servers say: exactly what they were shown, or nothing.
 
 import { fail } from '../../errors/gateway-error.ts';
-import { type Clock, createTurns } from '../../platform/clock.ts';
+import { createTurns } from '../../platform/clock.ts';
 import { getErrorCode } from '../../platform/error-code.ts';
-import type { Log } from '../../platform/log.ts';
 import { createSingleFlight } from '../../platform/single-flight.ts';
+import type { Runtime } from '../../runtime/runtime.ts';
 import { approveServers } from '../lock/compare.ts';
 import { createLock } from '../lock/lock.ts';
 import { type LockFile, LockFileError, type StoredLock } from '../lock/lock-file.ts';
 import { UpstreamError } from '../upstream.ts';
-import type { PlannedServer } from './plan.ts';
 import {
   type AnsweredServer,
   askServer,
@@ -17,13 +16,14 @@ import {
   type ReviewedDifference,
   reviewServer,
   type ServerReview,
-} from './review-lock.ts';
+} from './list-lock-differences.ts';
+import type { PlannedServer } from './plan.ts';
 
 export interface LockApproval {
   /** Why nothing can be approved here, as sentences; undefined where it can. */
   findObstacle(): Promise<string | undefined>;
   /**
-   * What approving these servers would change; of all where none is named, but for those that differ between users.
+   * The changes that approving these servers would make; all servers if none is named, but for those that differ between users.
    * The servers are asked, and those that cannot be read have a `problem`.
    *
    * @throws GatewayError `server_not_found`, `lock_not_approvable`.
@@ -55,25 +55,19 @@ export interface Approved {
   readonly isLoaded: boolean;
 }
 
-export interface LockApprovalDeps {
-  getServers(): ReadonlyMap<string, PlannedServer>;
-  /** Undefined where this process knows no file. */
-  readonly storedLock: StoredLock | undefined;
-  /** Whether others serve with the same store, each of which may have a file of its own. */
-  readonly hasReplicas: boolean;
-  readonly clock: Clock;
-  readonly log: Log;
-}
-
-export function createLockApproval(deps: LockApprovalDeps): LockApproval {
-  const { getServers, storedLock, hasReplicas, clock, log } = deps;
-  /** Of two operators the second one finds what the first one wrote. */
+/** `storedLock` is undefined where this process knows no file. */
+export function createLockApproval(
+  { clock, log, store }: Pick<Runtime, 'clock' | 'log' | 'store'>,
+  getServers: () => ReadonlyMap<string, PlannedServer>,
+  storedLock: StoredLock | undefined,
+): LockApproval {
+  /** The second of two operators finds what the first one wrote. */
   let writing: Promise<unknown> = Promise.resolve();
-  /** Of all who look at a server at once one asks it: its lists may be long, and it may hang. */
+  /** One of all who look at a server at once asks it: its lists may be long, and it may hang. */
   const asking = createSingleFlight<PlannedServer, AnsweredServer | UnreadServer>();
 
   async function findObstacle(): Promise<string | undefined> {
-    if (hasReplicas)
+    if (store.isShared)
       return 'With Redis there may be several replicas, each with a postern.lock of its own, so that this page cannot write it for all of them.';
     if (storedLock === undefined) return 'This gateway was not told where postern.lock lies.';
     try {

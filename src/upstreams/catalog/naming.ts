@@ -25,13 +25,13 @@ export interface Naming {
    * such prefix, and nobody else's; otherwise those without a prefix.
    */
   findOwners(name: string): readonly string[];
-  /** How all names of the server begin. */
+  /** The beginning of all names of the server. */
   findStart(server: Pick<UpstreamConfig, 'prefix'>): string;
-  /** How the names of each server begin; `''` for one without a prefix. */
+  /** The beginnings of the names of each server; `''` for one without a prefix. */
   listStarts(): readonly string[];
-  /** Whether the name can only be that of a server with a prefix. */
+  /** True if the name can only be that of a server with a prefix. */
   hasPrefix(name: string): boolean;
-  /** What the server itself would call it; undefined where the name may be cut or made strict, so that nobody can tell. */
+  /** The server's own name for it; undefined where the name may be cut or made strict, so that nobody can tell. */
   toOwnName(server: Pick<UpstreamConfig, 'prefix'>, name: string): string | undefined;
 }
 
@@ -42,7 +42,7 @@ export function createNaming({
   names,
 }: Pick<ServersConfig, 'servers' | 'separator' | 'maxNameLength' | 'names'>): Naming {
   const isStrict = names === 'strict';
-  /** What stays of a longer name, before `_` and the hash. */
+  /** The part of a longer name that stays, before `_` and the hash. */
   const keptCharacters = countKeptCharacters(maxNameLength);
   const cutNames = new RegExp(`^.{${keptCharacters}}_[0-9a-f]{${NAME_HASH_CHARACTERS}}$`, 'su');
   const toStart = (prefix: string) => (prefix === '' ? '' : prefix + separator);

@@ -6,17 +6,17 @@ import { writeExactJson } from '../../platform/exact-json.ts';
 import { LIST_KINDS, type ListKind } from '../../protocol/list-kinds.ts';
 import { type Entry, showNumbers } from './prepare-list.ts';
 
-/** What a caller may see of a list. Asked anew each time: here it is only looked up how that is written. */
+/** The part of a list that a caller may see. Asked anew each time: here it is only looked up how that is written. */
 export interface VisiblePage {
   /** `path` of the view that shows it. */
   readonly path: string;
   readonly kind: ListKind;
   /** The very array: a list that was fetched anew, or prepared by another configuration, is another one. */
   readonly list: readonly Entry[];
-  /** Of its entries in the list, rising. */
+  /** Positions of its entries in the list, rising. */
   readonly positions: readonly number[];
   readonly nextCursor: string | undefined;
-  /** Who asks (`nameOwner`); undefined where nobody logs in. */
+  /** The caller (`nameOwner`); undefined where nobody logs in. */
   readonly caller: string | undefined;
   /** §33: its tools are written otherwise for clients of the session era. */
   readonly isNarrowed?: boolean;
@@ -32,9 +32,9 @@ export interface WrittenPage {
 export type WritePage = (page: VisiblePage, getItem: (entry: Entry) => RawItem) => WrittenPage;
 
 const MAX_BYTES = 33_554_432;
-/** Of those that one user was the first to see: however many that are, those of others stay. */
+/** For pages that one user was the first to see: however many that are, those of others stay. */
 const MAX_USER_BYTES = MAX_BYTES / 8;
-/** What an entry takes beside its part of the bytes. */
+/** Memory of an entry beside its part of the bytes. */
 const BYTES_AN_ENTRY = 16;
 
 interface KeptPage extends Omit<VisiblePage, 'list'> {
@@ -106,7 +106,7 @@ function write(
   return { items, bytes: Buffer.from(writeExactJson(result)) };
 }
 
-/** Of two pages with one hash the later one is kept. */
+/** The later one of two pages with one hash is kept. */
 function hashPositions(positions: readonly number[]): number {
   let hash = positions.length;
   for (const position of positions) hash = (Math.imul(hash, 31) + position) | 0;

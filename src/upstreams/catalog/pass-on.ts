@@ -2,36 +2,27 @@
 // remembered.
 import { fail, GatewayError } from '../../errors/gateway-error.ts';
 import type { RawResult } from '../../mcp/catalog/catalog.ts';
-import { editValue } from '../../platform/edit-json.ts';
+import { addMember, editValue, type ValueEdit } from '../../platform/edit-json.ts';
 import { isObject, type JsonObject, noteWritten } from '../../platform/json.ts';
 import { findText, toRawMembers } from '../../platform/noted-json.ts';
-import { cutJson } from '../../platform/splice-json.ts';
+import { cutJson, type JsonPath } from '../../platform/splice-json.ts';
+import { type Finding, Findings } from '../../protocol/fit.ts';
 import type { ListKind } from '../../protocol/list-kinds.ts';
+import { RESULTS } from '../../protocol/mcp-fits.ts';
 import type { Era } from '../../protocol/revisions.ts';
-import { isAppUri, toMovedUri, toSharedUri } from '../apps/shared-uris.ts';
-import { editResult, fitResult } from '../messages/fit-result.ts';
+import { isAppUri, listAppUris, toMovedUri, toSharedUri } from '../apps/app-tools.ts';
 import { isUnread } from '../messages/unread-result.ts';
-import type { RelayCall, RelayedRequest } from '../relay/server-request.ts';
-import { type LinkedResources, nameLinkOwner } from './linked-resources.ts';
-import type { Plan } from './plan.ts';
-import { listAppsOf, listNamedUris, type NamedUri } from './result-uris.ts';
+import type { RelayedRequest } from '../relay/server-request.ts';
+import { nameLinkOwner } from './linked-resources.ts';
+import type { ServedPath } from './served-path.ts';
 import type { PassOn } from './server-target.ts';
-import type { View, Who } from './view.ts';
+import type { Who } from './view.ts';
 
 /** Bounds for one result: URIs that are remembered, and URIs that are looked up. */
 const MAX_LINKS = 100;
 const MAX_LOOKED_UP = 10_000;
 
-interface PassOnDeps {
-  readonly view: View;
-  /** That of `/mcp`, whose names are those of all paths but of a server's own. */
-  readonly joined: View;
-  readonly relayCall: RelayCall;
-  readonly links: LinkedResources;
-  getPlan(): Pick<Plan, 'warnOfResult'>;
-}
-
-export function createPassOn({ view, joined, relayCall, links, getPlan }: PassOnDeps): PassOn {
+export function createPassOn({ view, joined, relayCall, links, getPlan }: ServedPath): PassOn {
   const isOwn = view.shown === 'own';
 
   function finish(
@@ -169,3 +160,131 @@ const addMeta = (request: RelayedRequest, meta: JsonObject): RelayedRequest => (
 /** The configuration has changed since it was found. */
 export const failGone = (server: string): never =>
   fail('upstream_error', { jsonRpc: { code: -32603, message: `${server} is no longer there.` } });
+
+// §18.2, §30.1: the URIs that a result of a server names, and where: of links, embedded resources, what was read, and apps. Texts
+// and structured content are the server's words, and stay as they are.
+
+interface NamedUri {
+  readonly path: JsonPath;
+  readonly uri: string;
+  /** A result of a tool or a prompt has it: it can be read, whether it is listed or not. */
+  readonly isLink: boolean;
+}
+
+function listNamedUris(result: JsonObject): readonly NamedUri[] {
+  const named: NamedUri[] = [];
+  addApps(result, [], named);
+  addItems('content', result.content, (item, path) => addContent(item, path, named));
+  addItems('messages', result.messages, (item, path) => {
+    if (isObject(item)) addContent(item.content, [...path, 'content'], named);
+  });
+  addItems('contents', result.contents, (item, path) => addResource(item, path, false, named));
+  return named;
+}
+
+function addItems(name: string, list: unknown, add: (item: unknown, path: JsonPath) => void): void {
+  if (!Array.isArray(list)) return;
+  for (let index = 0; index < list.length; index += 1) add(list[index], [name, index]);
+}
+
+function addContent(item: unknown, path: JsonPath, named: NamedUri[]): void {
+  if (!isObject(item)) return;
+  if (item.type === 'resource_link') addResource(item, path, true, named);
+  else addApps(item, path, named);
+  if (item.type === 'resource') addResource(item.resource, [...path, 'resource'], true, named);
+}
+
+function addResource(item: unknown, path: JsonPath, isLink: boolean, named: NamedUri[]): void {
+  if (!isObject(item)) return;
+  const { uri } = item;
+  if (typeof uri === 'string') named.push({ path: [...path, 'uri'], uri, isLink });
+  addApps(item, path, named);
+}
+
+/** The apps that `_meta` of something names. */
+function addApps({ _meta: meta }: JsonObject, path: JsonPath, named: NamedUri[]): void {
+  if (meta === undefined) return;
+  for (const app of listAppUris(meta)) {
+    named.push({ path: [...path, '_meta', ...app.path], uri: app.uri, isLink: false });
+  }
+}
+
+/** Those of a result in which nothing else names a URI. */
+function listAppsOf(result: JsonObject): readonly NamedUri[] {
+  const named: NamedUri[] = [];
+  addApps(result, [], named);
+  return named;
+}
+
+// A result as clients can read it: one part that MCP does not allow would cost them all of it.
+
+interface FittingResult {
+  readonly result: RawResult;
+  /** The change, as the rest of a sentence; the same for all results with the same mistake. */
+  readonly problems: readonly string[];
+}
+
+const NO_PROBLEMS: readonly string[] = [];
+
+/** `method` is that of the request. @throws GatewayError `upstream_error` where nothing can be made of it. */
+function fitResult(server: string, method: string, era: Era, given: RawResult): FittingResult {
+  const rules = RESULTS.get(method);
+  // A task is no result of a call yet.
+  if (rules === undefined || given.resultType !== undefined) {
+    return { result: given, problems: NO_PROBLEMS };
+  }
+  const isWithoutContent = method === 'tools/call' && !Object.hasOwn(given, 'content');
+  const result = isWithoutContent ? addMember(given, 'content', '[]') : given;
+  if (isUnread(result) && hasNeeded(method, result)) return { result, problems: NO_PROBLEMS };
+  const found = new Findings();
+  const isFitting = rules[era](result, found);
+  if (!isFitting) return failAnswer(server, found.misfit ?? []);
+  if (found.list.length === 0) return { result, problems: NO_PROBLEMS };
+  const [first] = found.list;
+  if (first !== undefined && isAllLeftOut(result.contents, found.list)) {
+    return failAnswer(server, first.path);
+  }
+  return { result: editResult(result, found.list), problems: found.list.map(describe) };
+}
+
+/** Without knowing the method an unread result was looked at as that of a tool. */
+function hasNeeded(method: string, result: object): boolean {
+  const needed = NEEDED[method];
+  return needed === undefined || Object.hasOwn(result, needed);
+}
+
+const NEEDED: Readonly<Record<string, string>> = {
+  'prompts/get': 'messages',
+  'resources/read': 'contents',
+};
+
+/** With the gateway's own word of how long it may be kept, which was not written. */
+function editResult(result: RawResult, edits: readonly ValueEdit[]): RawResult {
+  if (edits.length === 0 || result.cache === undefined) return editValue(result, edits);
+  const { cache, ...written } = result;
+  const text = findText(result);
+  if (text !== undefined) noteWritten(written, text);
+  return Object.assign(editValue(written, edits), { cache });
+}
+
+const isAllLeftOut = (contents: unknown, list: readonly Finding[]): boolean =>
+  Array.isArray(contents) &&
+  contents.length > 0 &&
+  list.filter(({ path: [name, ...behind] }) => name === 'contents' && behind.length === 1)
+    .length === contents.length;
+
+const describe = ({ path, rewrite }: Finding): string =>
+  `answers with ${showPath(path)}, which MCP does not allow: ${rewrite === undefined ? 'it is left out' : 'it goes on as text'}`;
+
+/** Without positions: what is wrong with one part is wrong with others, too. */
+const showPath = (path: JsonPath): string =>
+  path.map((step) => (typeof step === 'number' ? '[]' : step)).join('.');
+
+const failAnswer = (server: string, path: JsonPath): never =>
+  fail('upstream_error', {
+    jsonRpc: {
+      code: -32603,
+      message: `${server} answered with what MCP does not allow: ${showPath(path)} is missing, or has another form.`,
+    },
+    facts: { server },
+  });

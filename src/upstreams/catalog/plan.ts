@@ -1,4 +1,4 @@
-// What the configuration file says, as long as it says it.
+// The configuration file, as long as it is the one that is served.
 import type { MachineClientsConfig } from '../../auth/machine-clients.ts';
 import type { CheckSchema } from '../../mcp/catalog/foreign-schema.ts';
 import type { GuardsConfig } from '../../policy/guards/guard-config.ts';
@@ -10,10 +10,9 @@ import { LIST_KINDS, type ListKind } from '../../protocol/list-kinds.ts';
 import type { ServersConfig, UpstreamConfig } from '../config/upstream-config.ts';
 import { type Lock, NO_LOCK } from '../lock/lock.ts';
 import { createPlannedView, type PlannedView } from '../views/planned-view.ts';
-import type { ViewsConfig } from '../views/view-config.ts';
-import type { BuiltIn } from './built-in.ts';
+import type { ViewsConfig } from '../views/view-shape.ts';
+import { type BuiltIn, guardBuiltIn } from './built-in.ts';
 import { isNameAllowed, type WarnOfItem } from './check-item.ts';
-import { guardBuiltIn } from './guard-built-in.ts';
 import { createJoinLists, type JoinLists } from './join-lists.ts';
 import type { ListGuards } from './list-guards.ts';
 import { createNaming, type Naming } from './naming.ts';
@@ -21,7 +20,7 @@ import { createWritePage, type WritePage } from './page-memory.ts';
 import { createPrepareList, type PrepareList, selectTools } from './prepare-list.ts';
 import type { Server } from './server.ts';
 
-/** What is read together, and served until it is read anew: the configuration file, and the lock beside it. */
+/** Read together, and served until it is read anew: the configuration file, and the lock beside it. */
 export interface Setup {
   readonly file: ServersConfig & ViewsConfig & RulesConfig & GuardsConfig & MachineClientsConfig;
   /** Undefined where there is none: everything is approved. */
@@ -34,11 +33,11 @@ export interface Setup {
 export interface CompiledSetup {
   readonly setup: Setup;
   readonly rules: CompiledRules;
-  /** Who may see and use what. */
+  /** Decide who may see and use what. */
   readonly policies: Policies;
-  /** Who looks at what goes through; undefined where nobody does. */
+  /** Look at what goes through; undefined without guards. */
   readonly guards: Guards | undefined;
-  /** Whether what a guard has changed fits a server's schema; undefined without guards. */
+  /** Checks what a guard has changed against a server's schema; undefined without guards. */
   readonly checkSchema: CheckSchema | undefined;
 }
 
@@ -74,7 +73,8 @@ export interface PlannedServer {
 
 export type PlannedGuardServer = Pick<PlannedServer, 'config' | 'server'>;
 
-interface PlanParts {
+/** The setup, opened. */
+interface OpenedSetup {
   readonly builtIn: BuiltIn;
   /** One for each of the file, by name. */
   readonly servers: ReadonlyMap<string, Server>;
@@ -85,7 +85,7 @@ interface PlanParts {
 
 export function createPlan(
   compiled: CompiledSetup,
-  { builtIn, servers, warn, warnOfResult, listGuards }: PlanParts,
+  { builtIn, servers, warn, warnOfResult, listGuards }: OpenedSetup,
 ): Plan {
   const { setup, policies } = compiled;
   const { file, lock = NO_LOCK } = setup;
@@ -131,7 +131,7 @@ export const listGuardServers = ({ guards = [] }: GuardsConfig): readonly string
 
 // §18.2: whether a server that has not said what it has could have a name that clients may see.
 
-/** By the server's own name: what is hidden while it is there is unknown while it is not. */
+/** Asked by the server's own name: an item that is hidden while it is there is unknown while it is not. */
 type MayHave = (kind: ListKind, ownName: string) => boolean;
 
 function createMayHave({ name, tools }: UpstreamConfig, lock: Lock, { isStrict }: Naming): MayHave {

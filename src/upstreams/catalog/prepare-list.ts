@@ -7,8 +7,7 @@ import { readExact } from '../../platform/noted-json.ts';
 import { restoreNumbers, UnclearNumber } from '../../platform/plain-json.ts';
 import type { Policies, PolicyItem } from '../../policy/policy.ts';
 import { type ItemKind, LIST_KINDS, type ListKind } from '../../protocol/list-kinds.ts';
-import { withSharedMeta } from '../apps/app-tools.ts';
-import { toSharedUri } from '../apps/shared-uris.ts';
+import { toSharedUri, withSharedMeta } from '../apps/app-tools.ts';
 import type { ToolSelection } from '../config/common-config.ts';
 import type { UpstreamConfig } from '../config/upstream-config.ts';
 import {
@@ -17,7 +16,7 @@ import {
   createConnectTool,
   HIDDEN_BY_CONNECT,
 } from '../connect/connect-tool.ts';
-import { findLockedKind } from '../lock/fingerprint.ts';
+import { findLockedKind } from '../lock/lock-file.ts';
 import { listFiles } from '../skills/check-skill.ts';
 import {
   findItemProblem,
@@ -31,7 +30,7 @@ import type { FetchedList } from './fetch-list.ts';
 import type { ListGuards } from './list-guards.ts';
 import type { Naming } from './naming.ts';
 
-/** Of one server, in its order; each own name once. */
+/** The list of one server, in its order; each own name once. */
 export interface PreparedList {
   readonly entries: readonly Entry[];
   readonly byOwnName: ReadonlyMap<string, Entry>;
@@ -40,7 +39,8 @@ export interface PreparedList {
   readonly needsLogin: boolean;
 }
 
-interface PrepareDeps {
+/** The configuration of a server, and all that decides what of its lists is served. */
+interface ServerControls {
   readonly config: UpstreamConfig;
   readonly naming: Naming;
   readonly policies: Pick<Policies, 'findHidden'>;
@@ -52,12 +52,12 @@ interface PrepareDeps {
 export type PrepareList = (kind: ListKind, list: FetchedList) => PreparedList;
 
 /** Each list is prepared once. */
-export function createPrepareList(deps: PrepareDeps): PrepareList {
-  const selected = selectTools(deps.config.tools);
+export function createPrepareList(controls: ServerControls): PrepareList {
+  const selected = selectTools(controls.config.tools);
   const prepared = new WeakMap<FetchedList, PreparedList>();
 
   return function prepareList(kind, list) {
-    const known = prepared.get(list) ?? prepare(kind, list, selected, deps);
+    const known = prepared.get(list) ?? prepare(kind, list, selected, controls);
     prepared.set(list, known);
     return known;
   };
@@ -67,13 +67,13 @@ function prepare(
   kind: ListKind,
   { items, cut, needsLogin }: FetchedList,
   selected: SelectedTools,
-  deps: PrepareDeps,
+  controls: ServerControls,
 ): PreparedList {
-  const { config, warn } = deps;
-  const connect = kind === 'tools' && canConnect(config) ? createConnectEntry(deps) : undefined;
+  const { config, warn } = controls;
+  const connect = kind === 'tools' && canConnect(config) ? createConnectEntry(controls) : undefined;
   const byOwnName = new Map<string, Entry>();
   const byName = new Map<string, Entry>();
-  const judgedList = toJudgedList(kind, items, deps);
+  const judgedList = toJudgedList(kind, items, controls);
   if (cut !== undefined) warn(config.name, kind, undefined, `is cut: ${cut}`);
   for (const raw of items) {
     const ownName = String(raw[LIST_KINDS[kind].key]);
@@ -82,19 +82,20 @@ function prepare(
       warn(config.name, kind, ownName, HIDDEN_BY_CONNECT);
       continue;
     }
-    const problem = findProblem(kind, raw, byOwnName.has(ownName), deps);
+    const problem = findProblem(kind, raw, byOwnName.has(ownName), controls);
     if (problem !== undefined) {
       warn(config.name, kind, ownName, problem);
       continue;
     }
-    const judged = deps.listGuards?.peek(judgedList, raw);
+    const judged = controls.listGuards?.peek(judgedList, raw);
     if (judged?.kind === 'hidden') {
       warn(config.name, kind, ownName, judged.reason);
       continue;
     }
     const { leftOut } = fitItem(kind, raw);
     const { item: fitting } = fitItem(kind, judged?.item ?? raw);
-    const made = createEntry(kind, fitting, judgedList.join(ownName), selected, deps);
+    const placed = { server: config.name, name: judgedList.join(ownName) };
+    const made = createEntry(kind, fitting, placed, selected);
     const written = judged?.item === undefined ? fitting : raw;
     const entry =
       findWritten(written) === undefined ? made : { ...made, exact: readExact(written) };
@@ -147,7 +148,7 @@ const tell = (paths: readonly string[]): string =>
 export function toJudgedList(
   kind: ListKind,
   items: readonly RawItem[],
-  { config, naming }: Pick<PrepareDeps, 'config' | 'naming'>,
+  { config, naming }: Pick<ServerControls, 'config' | 'naming'>,
 ) {
   const { key, ruled } = LIST_KINDS[kind];
   const names =
@@ -167,7 +168,7 @@ export function toJudgedList(
 
 const NO_NAMES: ReadonlyMap<string, string> = new Map();
 
-function createConnectEntry({ config, naming }: PrepareDeps): Entry {
+function createConnectEntry({ config, naming }: ServerControls): Entry {
   const ownItem = createConnectTool(config.name);
   const name = naming.join(config, CONNECT);
   return {
@@ -186,7 +187,7 @@ function findProblem(
   kind: ListKind,
   raw: RawItem,
   isRepeated: boolean,
-  { config, naming, policies }: PrepareDeps,
+  { config, naming, policies }: ServerControls,
 ): string | undefined {
   const problem =
     findItemProblem(kind, raw) ??
@@ -200,9 +201,8 @@ function findProblem(
 function createEntry(
   kind: ListKind,
   raw: RawItem,
-  name: string,
+  { server, name }: Pick<Entry, 'server' | 'name'>,
   selected: SelectedTools,
-  { config: { name: server } }: PrepareDeps,
 ): Entry {
   const { key, ruled } = LIST_KINDS[kind];
   const ownName = String(raw[key]);
@@ -275,15 +275,15 @@ export interface Entry {
   readonly exact?: JsonObject;
   /** The server's own claim. */
   readonly annotations: JsonObject;
-  /** Of a skill: its files, as policies judge them. Who may not read all of them does not see it. */
+  /** The files of a skill, as policies judge them. Anybody who may not read all of them does not see it. */
   readonly files?: readonly PolicyItem[];
-  /** Of the tool by which users log in at the server: how all names of the server begin, as policies judge it by. */
+  /** For the tool by which users log in at the server: the beginning of all names of the server, as policies judge it by. */
   readonly namesBegin?: string;
 }
 
 export const BUILT_IN = '';
 
-/** What is shown of an entry, with the numbers that its server wrote. */
+/** The item of an entry as it is shown, with the numbers that its server wrote. */
 export function showNumbers({ exact }: Entry, item: RawItem): RawItem {
   try {
     const shown = exact && restoreNumbers(item, exact, new Map());

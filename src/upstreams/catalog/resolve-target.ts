@@ -1,44 +1,26 @@
 // §18.2: what a call is about, and how it is made: by whose server, and under its own name.
 
 import { fail } from '../../errors/gateway-error.ts';
-import type {
-  CallerContext,
-  OwnCatalog,
-  Target,
-  WantedItem,
-} from '../../mcp/catalog/served-catalog.ts';
+import type { CallerContext, Target, WantedItem } from '../../mcp/catalog/served-catalog.ts';
 import type { JsonObject } from '../../platform/json.ts';
 import { LIST_KINDS } from '../../protocol/list-kinds.ts';
-import type { ConnectUser } from '../connect/connect-user.ts';
+import type { FindItem } from './find-item.ts';
 import { failGone } from './pass-on.ts';
-import type { Plan } from './plan.ts';
 import { BUILT_IN, type Entry } from './prepare-list.ts';
+import { findBuiltIn, type ServedPath } from './served-path.ts';
 import type { Server } from './server.ts';
-import { METHODS, NO_PARAMS, type PassOn, ServerTarget } from './server-target.ts';
-import {
-  type FindItem,
-  type Found,
-  type FoundResource,
-  failAbsent,
-  toItem,
-  toWho,
-  type View,
-  type Who,
-} from './view.ts';
+import { CALL_METHODS, NO_PARAMS, type PassOn, ServerTarget } from './server-target.ts';
+import { type FoundItem, type FoundResource, failAbsent, toItem, toWho, type Who } from './view.ts';
 
 type ResolveTarget = (wanted: WantedItem, context: CallerContext) => Target | Promise<Target>;
 
-interface ResolveTargetDeps extends FindItem {
-  readonly passOn: PassOn;
-  readonly view: View;
-  readonly connectUser: ConnectUser;
-  getPlan(): Pick<Plan, 'policies' | 'checkSchema'>;
-  /** What the gateway has itself; undefined where this path does not serve it. */
-  getBuiltIn(): OwnCatalog | undefined;
-}
-
-export function createResolveTarget(deps: ResolveTargetDeps): ResolveTarget {
-  const { find, findResource, failAsUnknown, passOn, getBuiltIn, connectUser, getPlan } = deps;
+export function createResolveTarget(
+  path: ServedPath,
+  { find, findResource, failAsUnknown }: FindItem,
+  passOn: PassOn,
+): ResolveTarget {
+  const { view, connectUser, getPlan } = path;
+  const calls = { passOn, failAsUnknown, getPlan };
 
   return resolveTarget;
 
@@ -49,7 +31,7 @@ export function createResolveTarget(deps: ResolveTargetDeps): ResolveTarget {
         toResourceTarget(found, wanted, who, context),
       );
     }
-    // What is called is nearly always known at once: then nothing is waited for.
+    // The item is nearly always known at once: then nothing is waited for.
     const finding = find(wanted.list, wanted.name, who);
     return finding instanceof Promise
       ? finding.then((found) => toTarget(found, wanted, who, context))
@@ -57,7 +39,7 @@ export function createResolveTarget(deps: ResolveTargetDeps): ResolveTarget {
   }
 
   function toTarget(
-    found: Found,
+    found: FoundItem,
     wanted: WantedItem,
     who: Who,
     context: CallerContext,
@@ -66,7 +48,7 @@ export function createResolveTarget(deps: ResolveTargetDeps): ResolveTarget {
     const { entry } = found;
     if (entry.server === BUILT_IN) return toBuiltInTarget(entry, wanted, who, context);
     if (entry.namesBegin !== undefined) return toConnectTarget(entry, wanted, who);
-    return new ServerTarget(deps, wanted, entry, who);
+    return new ServerTarget(calls, wanted, entry, who);
   }
 
   /** §24.3: the tool by which a user logs in at a server. */
@@ -76,8 +58,8 @@ export function createResolveTarget(deps: ResolveTargetDeps): ResolveTarget {
       server: entry.server,
       listMirroredParams: () => NO_PARAMS,
       run(_args, context) {
-        const { usage, upstream } = deps.view.findServer(entry.server) ?? failGone(entry.server);
-        const call = { upstream, caller: who.upstream, method: METHODS[list], context };
+        const { usage, upstream } = view.findServer(entry.server) ?? failGone(entry.server);
+        const call = { upstream, caller: who.upstream, method: CALL_METHODS[list], context };
         return usage.run(() => connectUser.connectAndTell(call));
       },
       failAsUnknown: (_running, facts) => failAsUnknown(list, name, who, facts),
@@ -95,7 +77,7 @@ export function createResolveTarget(deps: ResolveTargetDeps): ResolveTarget {
     const call = {
       upstream: server.upstream,
       caller: who.upstream,
-      method: METHODS[wanted.list],
+      method: CALL_METHODS[wanted.list],
       context,
     };
     const refused = await server.usage.run(() => connectUser.connect(call));
@@ -114,7 +96,7 @@ export function createResolveTarget(deps: ResolveTargetDeps): ResolveTarget {
 
   /** It is a name of a server that has not said what it has. */
   function toAbsentTarget(
-    { server, name }: Extract<Found, { kind: 'absent' }>,
+    { server, name }: Extract<FoundItem, { kind: 'absent' }>,
     wanted: WantedItem,
     who: Who,
   ): Target {
@@ -163,7 +145,7 @@ export function createResolveTarget(deps: ResolveTargetDeps): ResolveTarget {
     context: CallerContext,
   ): Target | Promise<Target> {
     const { list, name } = wanted;
-    const own = getBuiltIn()?.resolve(wanted, context);
+    const own = findBuiltIn(path)?.resolve(wanted, context);
     const described = 'ownItem' in item ? item : undefined;
     // The configuration has changed since it was found.
     if (own === undefined) return failAsUnknown(list, name, who);

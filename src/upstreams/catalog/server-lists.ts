@@ -1,17 +1,22 @@
 // §18.4: the lists of one server, for everybody or for each user, and what it says of itself.
 
 import type { RawItem } from '../../mcp/catalog/catalog.ts';
-import type { Clock } from '../../platform/clock.ts';
 import { hashSha256 } from '../../platform/ids.ts';
-import type { Log } from '../../platform/log.ts';
 import { ALL_KINDS, LIST_KINDS, type ListKind, type ListName } from '../../protocol/list-kinds.ts';
+import type { Runtime } from '../../runtime/runtime.ts';
+import {
+  createIsApproved,
+  findLastApproved,
+  type LastApproved,
+  type Lock,
+  NONE_APPROVED,
+} from '../lock/lock.ts';
 import {
   findLockedKind,
   LOCKED_ITEMS,
   type LockedItemKind,
   type LockedList,
-} from '../lock/fingerprint.ts';
-import type { Lock } from '../lock/lock.ts';
+} from '../lock/lock-file.ts';
 import { createNameAudience, EVERYBODY } from '../transport/description-memory.ts';
 import {
   GATEWAY_CALLER,
@@ -22,12 +27,6 @@ import {
 } from '../upstream.ts';
 import { findItemProblem } from './check-item.ts';
 import { type FetchedList, fetchList, readItems } from './fetch-list.ts';
-import {
-  createIsApproved,
-  findLastApproved,
-  type LastApproved,
-  NONE_APPROVED,
-} from './last-approved.ts';
 import {
   createListCache,
   createWaitingTime,
@@ -47,15 +46,15 @@ export interface ServerLists {
   ): FetchedList | undefined | Promise<FetchedList | undefined>;
   /** Waits for the first list as long as one takes that comes quickly: a second, once. */
   waitIfQuick(kind: ListKind, caller: UpstreamCaller): Promise<void>;
-  /** What it listed last, however old; nothing is asked for. */
+  /** The list as it last was, however old; nothing is asked for. */
   peek(kind: ListKind, caller: UpstreamCaller): FetchedList | undefined;
-  /** Whether it listed the resource, and does so no longer. */
+  /** True if it listed the resource, and does so no longer. */
   hadResource(uri: string, caller: UpstreamCaller): boolean;
-  /** What it says of itself; undefined where it did not in time. */
+  /** The server's description of itself; undefined if it did not come in time. */
   describe(caller: UpstreamCaller, patience: Patience): Promise<UpstreamDescription | undefined>;
   /** The same, as far as it is known. */
   peekDescription(caller: UpstreamCaller): UpstreamDescription | undefined;
-  /** What of that name, or URI, was approved when it was last listed so; undefined where it still is, or was never seen so. */
+  /** The item of that name, or URI, as it was approved when last listed so; undefined where it still is, or was never seen so. */
   peekApproved(kind: LockedList, ownName: string): RawItem | undefined;
   /** Why its lists could not be had last. */
   peekProblem(caller: UpstreamCaller): string | undefined;
@@ -65,13 +64,13 @@ export interface ServerLists {
   lookAgain(list: ListName, caller: UpstreamCaller): void;
   /** All that is kept, of whomever. */
   listKept(): readonly KeptList[];
-  /** How many tools there are; undefined where they are not known, or differ between users. */
+  /** The number of tools; undefined where they are not known, or differ between users. */
   countTools(): number | undefined;
   /** All that was used lately is asked for anew. */
   refresh(): void;
-  /** Whose lists they are: the same for all who share them. */
+  /** The audience of the lists: the same for all who share them. */
   getAudience(caller: UpstreamCaller): string;
-  /** What is kept for these callers is theirs no longer. */
+  /** Forgets what is kept for these callers: it is theirs no longer. */
   forget(isAbout: (caller: UpstreamCaller) => boolean): void;
 }
 
@@ -80,14 +79,16 @@ export interface KeptList {
   readonly items: readonly RawItem[];
 }
 
-export interface ServerListsDeps {
-  readonly clock: Clock;
-  readonly log: Log;
+interface ListsScope {
+  /** Each user has lists of their own. */
   readonly isPersonal: boolean;
-  readonly maxUsers: number;
-  /** `LIST_WAIT_MS`. */
-  readonly listWaitMs: number;
+  /** Users whose lists are kept; 1,000 unless given. */
+  readonly maxUsers?: number;
+  /** Ends all that is asked for. */
   readonly signal: AbortSignal;
+}
+
+interface ListsOwner {
   /** Undefined where nothing is locked. */
   getLock(): Lock | undefined;
   /** Asks the guards about items as the server wrote them (§26.2). Never rejects. Left out where nobody looks at lists. */
@@ -103,30 +104,36 @@ const CALL_WAIT_MS = 15_000;
 const UNTOLD_WAIT_MS = 8_000;
 /** For a list of which is known that it takes longer; and for any, where another server may have what is looked for. */
 const QUICK_WAIT_MS = 1_000;
-/** Of the lists of all users of a server, as JSON text. */
+const MAX_USERS = 1_000;
+/** For the lists of all users of a server, as JSON text. */
 const MAX_USERS_BYTES = 67_108_864;
-/** Of users with lists of their own, whose are asked for anew when the server is back. */
+/** The number of users with lists of their own whose lists are asked for anew when the server is back. */
 const MAX_REFRESHED = 10;
 /** Resources of a list that went from it: the last ones, as hashes. */
 const MAX_FORMER = 1_000;
 /** About what one of them takes. */
 const FORMER_BYTES = 100;
 
-/** What is kept for one user, or for all. */
+/** Everything that is kept for one user, or for all. */
 interface Holder {
   /** The last that came; with its token lists are fetched. */
   caller: UpstreamCaller;
   readonly lists: Readonly<Record<ListKind, ListCache>>;
   readonly firstWait: WaitingTime;
   readonly quickWait: WaitingTime;
-  /** Of which it is known that they have not come to this one: said once, as others may have got theirs since. */
+  /** Lists known not to have come to this holder: said once, as others may have got theirs since. */
   readonly missing: Set<ListKind>;
   readonly formerResources: Set<string>;
   problem: string | undefined;
 }
 
-export function createServerLists(upstream: Upstream, deps: ServerListsDeps): ServerLists {
-  const { clock, log, isPersonal, maxUsers, listWaitMs, signal } = deps;
+export function createServerLists(
+  { config, clock, log }: Pick<Runtime, 'config' | 'clock' | 'log'>,
+  upstream: Upstream,
+  { isPersonal, maxUsers = MAX_USERS, signal }: ListsScope,
+  owner: ListsOwner,
+): ServerLists {
+  const { listWaitMs } = config.upstreams;
   const waitMs: Readonly<Record<Patience, number>> = {
     told: listWaitMs,
     untold: Math.max(listWaitMs, UNTOLD_WAIT_MS),
@@ -173,14 +180,13 @@ export function createServerLists(upstream: Upstream, deps: ServerListsDeps): Se
       return isSlow ? Math.min(leftMs, quickLeftMs) : leftMs;
     };
     const createList = (kind: ListKind): ListCache =>
-      createListCache({
-        clock,
+      createListCache(clock, {
         countLeftMs: (patience) => countLeftMs(kind, patience),
         onWaitedInVain: (ms) => noteWaitedInVain(holder, kind, ms),
-        isStrict: () => deps.getLock() !== undefined,
+        isStrict: () => owner.getLock() !== undefined,
         fetch: () => fetchFor(holder, kind),
-        onChange: () => deps.onChange(LIST_KINDS[kind].list, audience),
-        onOther: () => deps.onOther?.(kind),
+        onChange: () => owner.onChange(LIST_KINDS[kind].list, audience),
+        onOther: () => owner.onOther?.(kind),
       });
     const holder: Holder = {
       caller,
@@ -204,8 +210,8 @@ export function createServerLists(upstream: Upstream, deps: ServerListsDeps): Se
     const startedAt = clock.monotonic();
     try {
       const fetched = await fetchList(upstream, kind, holder.caller, signal);
-      await readItems(upstream.config.name, kind, fetched.items, { clock, lock: deps.getLock() });
-      const list = addJudgement(fetched, await deps.judgeItems?.(kind, fetched.items));
+      await readItems(clock, upstream.config.name, { kind, items: fetched.items }, owner.getLock());
+      const list = addJudgement(fetched, await owner.judgeItems?.(kind, fetched.items));
       if (kind === 'resources') noteFormer(holder, list);
       const locked = findLockedKind(kind);
       if (locked !== undefined) noteApproved(holder, locked, list);
@@ -227,7 +233,7 @@ export function createServerLists(upstream: Upstream, deps: ServerListsDeps): Se
 
   /** Not for each user: operators do not see what one user alone sees. */
   function noteApproved({ lists }: Holder, kind: LockedItemKind, next: FetchedList): void {
-    const lock = deps.getLock();
+    const lock = owner.getLock();
     if (isPersonal || lock === undefined) return;
     const { list } = LOCKED_ITEMS[kind];
     lastApproved[list] = findLastApproved(
@@ -252,7 +258,7 @@ export function createServerLists(upstream: Upstream, deps: ServerListsDeps): Se
 
   /** Whoever waited does not know for whom. Why a server is down is said where that is noticed. */
   function noteWaitedInVain({ missing }: Holder, kind: ListKind, ms: number): void {
-    // What has just been asked for again is not late yet: the one before it may have failed at once.
+    // A list that has just been asked for again is not late yet: the one before it may have failed at once.
     if (ms < quickMs || missing.has(kind)) return;
     missing.add(kind);
     slownesses.set(kind, Math.max(slownesses.get(kind) ?? 0, ms));
@@ -281,7 +287,7 @@ export function createServerLists(upstream: Upstream, deps: ServerListsDeps): Se
     async describe(caller, patience) {
       const { firstWait, caller: asking } = findHolder(caller);
       const known = upstream.peekDescription(asking);
-      // What is known may be out of date; then it is asked for, and nobody waits.
+      // A known description may be out of date; then it is asked for, and nobody waits.
       const leftMs = known === undefined ? firstWait.left(waitMs[patience]) : 0;
       await waitAtMost(clock, leftMs, upstream.describe(asking));
       return upstream.peekDescription(asking);
@@ -292,7 +298,7 @@ export function createServerLists(upstream: Upstream, deps: ServerListsDeps): Se
     invalidate(list, caller) {
       const { lists } = findHolder(caller);
       for (const kind of ALL_KINDS) if (LIST_KINDS[kind].list === list) lists[kind].invalidate();
-      deps.onChange(list, getAudience(caller));
+      owner.onChange(list, getAudience(caller));
     },
     lookAgain(list, caller) {
       const { lists } = findHolder(caller);

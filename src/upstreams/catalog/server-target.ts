@@ -1,7 +1,6 @@
 // §18.2: a tool or a prompt of a server, found: how it is called there, and what may go with it.
-
 import type { RawItem, RawResult } from '../../mcp/catalog/catalog.ts';
-import type { MirroredParam } from '../../mcp/catalog/descriptions.ts';
+import type { MirroredParam } from '../../mcp/catalog/content.ts';
 import type {
   CallableList,
   CallerContext,
@@ -17,10 +16,10 @@ import { readExact, toRawJson } from '../../platform/noted-json.ts';
 import { isUnread } from '../messages/unread-result.ts';
 import { readTaskHandle, relayTaskRequest } from '../relay/relay-task.ts';
 import type { RelayedRequest } from '../relay/server-request.ts';
-import { findMirroredParams } from './mirrored-params.ts';
+import type { FindItem } from './find-item.ts';
 import type { Plan } from './plan.ts';
 import type { Entry } from './prepare-list.ts';
-import type { FindItem, Who } from './view.ts';
+import type { Who } from './view.ts';
 
 /** Sends a request to the server of this name. */
 export type PassOn = (
@@ -30,14 +29,15 @@ export type PassOn = (
   context: CallerContext,
 ) => Promise<RawResult>;
 
-interface ServerTargetDeps extends Pick<FindItem, 'failAsUnknown'> {
+/** The same for all calls at a path. */
+interface PathCalls extends Pick<FindItem, 'failAsUnknown'> {
   readonly passOn: PassOn;
   getPlan(): Pick<Plan, 'checkSchema'>;
 }
 
 /** A class, since every call has one: closures, of which it calls one or two, took more of it than all else. */
 export class ServerTarget implements Target, RelayedTasks {
-  private readonly deps: ServerTargetDeps;
+  private readonly path: PathCalls;
   private readonly wanted: WantedItem;
   private readonly who: Who;
   readonly item: Entry;
@@ -45,8 +45,8 @@ export class ServerTarget implements Target, RelayedTasks {
   readonly server: string;
   readonly relayedTasks: RelayedTasks | undefined;
 
-  constructor(deps: ServerTargetDeps, wanted: WantedItem, entry: Entry, who: Who) {
-    this.deps = deps;
+  constructor(path: PathCalls, wanted: WantedItem, entry: Entry, who: Who) {
+    this.path = path;
     this.wanted = wanted;
     this.who = who;
     this.item = entry;
@@ -59,28 +59,28 @@ export class ServerTarget implements Target, RelayedTasks {
     return this.wanted.list === 'tools' ? readMirroredParams(this.item) : NO_PARAMS;
   }
 
-  /** Of those that a guard has changed: a client's own are for the server to look at. */
+  /** Checks arguments that a guard has changed: a client's own are for the server to look at. */
   findProblem(args: JsonObject): string | undefined {
     const { ownItem } = this.item;
     return this.wanted.list === 'tools'
-      ? this.deps.getPlan().checkSchema?.(ownItem.inputSchema, 'arguments', args)
+      ? this.path.getPlan().checkSchema?.(ownItem.inputSchema, 'arguments', args)
       : findPromptProblem(ownItem, args);
   }
 
   findResultProblem({ structuredContent }: JsonObject): string | undefined {
     if (this.wanted.list !== 'tools') return undefined;
     const { outputSchema } = this.item.ownItem;
-    return this.deps.getPlan().checkSchema?.(outputSchema, 'structuredContent', structuredContent);
+    return this.path.getPlan().checkSchema?.(outputSchema, 'structuredContent', structuredContent);
   }
 
   run(args: JsonObject, context: CallerContext): Promise<object> {
     const request = toRequest(this.wanted.list, this.item, args);
-    return this.deps.passOn(this.server, this.who, request, context);
+    return this.path.passOn(this.server, this.who, request, context);
   }
 
   failAsUnknown(_context: CallerContext, facts: Readonly<Record<string, unknown>>): Promise<never> {
     const { list, name } = this.wanted;
-    return this.deps.failAsUnknown(list, name, this.who, facts);
+    return this.path.failAsUnknown(list, name, this.who, facts);
   }
 
   readHandle(result: object): RelayedTask | undefined {
@@ -88,9 +88,9 @@ export class ServerTarget implements Target, RelayedTasks {
   }
 
   request(request: TaskRequest, context: CallerContext): Promise<RelayedTask | undefined> {
-    const { deps, server, who } = this;
+    const { path, server, who } = this;
     return relayTaskRequest(server, request, context, (sent) =>
-      deps.passOn(server, who, sent, context),
+      path.passOn(server, who, sent, context),
     );
   }
 }
@@ -107,7 +107,7 @@ function findPromptProblem({ arguments: named }: RawItem, args: JsonObject): str
     : 'arguments must be texts';
 }
 
-export const METHODS = {
+export const CALL_METHODS = {
   tools: 'tools/call',
   prompts: 'prompts/get',
   resources: 'resources/read',
@@ -157,3 +157,43 @@ const getMember = (value: unknown, path: readonly string[]): unknown =>
     (at, key) => (isObject(at) && Object.hasOwn(at, key) ? at[key] : undefined),
     value,
   );
+
+// MCP 2026-07-28 "x-mcp-header": which arguments of a server's tool are repeated in headers.
+
+const KEYWORD = 'x-mcp-header';
+const TOKEN = /^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,64}$/;
+const TYPES: ReadonlySet<unknown> = new Set(['string', 'integer', 'boolean']);
+const MAX_LEVELS = 8;
+const MAX_PARAMS = 32;
+
+/** None where one annotation is wrong: clients may heed the others, or none. */
+function findMirroredParams(schema: unknown): readonly MirroredParam[] {
+  const annotations = findAnnotations(schema, []);
+  const params = annotations.flatMap(({ name, type, path }) =>
+    typeof name === 'string' && TOKEN.test(name) && TYPES.has(type) && path.length > 0
+      ? [{ header: `Mcp-Param-${name}`, path }]
+      : [],
+  );
+  const isRight =
+    params.length === annotations.length &&
+    params.length <= MAX_PARAMS &&
+    new Set(params.map(({ header }) => header.toLowerCase())).size === params.length;
+  return isRight ? params : [];
+}
+
+interface Annotation {
+  readonly name: unknown;
+  readonly type: unknown;
+  readonly path: readonly string[];
+}
+
+function findAnnotations(member: unknown, path: readonly string[]): readonly Annotation[] {
+  if (!isObject(member) || path.length > MAX_LEVELS) return [];
+  const { type, properties } = member;
+  const own = KEYWORD in member ? [{ name: member[KEYWORD], type, path }] : [];
+  if (!isObject(properties)) return own;
+  const inner = Object.entries(properties).flatMap(([key, value]) =>
+    findAnnotations(value, [...path, key]),
+  );
+  return [...own, ...inner];
+}

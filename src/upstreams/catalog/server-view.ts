@@ -1,7 +1,7 @@
 // §18.2: /mcp/<server>: one server under its own names.
 
 import { LIST_KINDS, type ListKind } from '../../protocol/list-kinds.ts';
-import { isAppUri, listClientUris, toMovedUri, toSharedUri } from '../apps/shared-uris.ts';
+import { isAppUri, listClientUris, toMovedUri, toSharedUri } from '../apps/app-tools.ts';
 import { findInSkillFolder, findSkillFile } from '../skills/find-file.ts';
 import { DEFAULT_TTL_MS } from './fetch-list.ts';
 import { createFindTemplate } from './find-template.ts';
@@ -9,7 +9,7 @@ import { indexEntries, type JoinedList } from './join-lists.ts';
 import { findOwnAnnotations, isComplete, loadPrepared, peekPrepared } from './joined-view.ts';
 import { askByCurrentPlan, type Plan, type PlannedServer } from './plan.ts';
 import type { Entry, PreparedList } from './prepare-list.ts';
-import { type Found, type ListView, mayUseSome, type View, type Who } from './view.ts';
+import { type FoundItem, type ListView, mayUseSome, type View, type Who } from './view.ts';
 
 /** `joined` is the view of `/mcp`. */
 export function createServerView(name: string, getPlan: () => Plan, joined: View): View {
@@ -64,7 +64,7 @@ export function createServerView(name: string, getPlan: () => Plan, joined: View
     kind: ListKind,
     ownName: string,
     who: Who,
-  ): Promise<Found | undefined> {
+  ): Promise<FoundItem | undefined> {
     const planned = servers.get(name);
     if (planned === undefined) return undefined;
     const loaded = await loadPrepared(planned, kind, who);
@@ -82,7 +82,7 @@ export function createServerView(name: string, getPlan: () => Plan, joined: View
     kind: ListKind,
     ownName: string,
     who: Who,
-  ): Promise<Found | undefined> {
+  ): Promise<FoundItem | undefined> {
     if (!mayHave(kind, ownName)) return undefined;
     const { naming } = getPlan();
     const absent = { kind: 'absent', server, name: naming.join(config, ownName) } as const;
@@ -97,16 +97,16 @@ export function createServerView(name: string, getPlan: () => Plan, joined: View
     kind: ListKind,
     entry: Entry,
     who: Who,
-  ): Promise<Found | undefined> {
+  ): Promise<FoundItem | undefined> {
     const found = await joined.find(kind, entry.name, who);
     if (LIST_KINDS[kind].ruled !== 'resource' || isOwn(found)) return found;
     return joined.find(kind, toMovedUri(name, entry.name), who);
   }
 
-  const isOwn = (found: Found | undefined): boolean =>
+  const isOwn = (found: FoundItem | undefined): boolean =>
     found?.kind === 'entry' && found.entry.server === name;
 
-  /** Of the list that is known; nothing is waited for. */
+  /** Looks at the list that is known; nothing is waited for. */
   const findListed = createFind('findListed', async (planned, uri, who) => {
     const listed = peekPrepared(planned, 'resources', who)?.byOwnName.get(uri);
     if (listed) return listed.annotations;
@@ -167,7 +167,7 @@ export function createServerView(name: string, getPlan: () => Plan, joined: View
   };
 }
 
-/** Of a server that offers nothing. */
+/** For a server that offers nothing. */
 const NOTHING: ListView = {
   ...indexEntries([], () => ''),
   ttlMs: DEFAULT_TTL_MS,

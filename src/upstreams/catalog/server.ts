@@ -2,12 +2,11 @@
 
 import type { ConnectionOwner } from '../../connections/connection.ts';
 import type { RawItem } from '../../mcp/catalog/catalog.ts';
-import type { Clock } from '../../platform/clock.ts';
-import type { Log } from '../../platform/log.ts';
 import { LIST_NAMES, type ListKind, type ListName } from '../../protocol/list-kinds.ts';
 import type { Era } from '../../protocol/revisions.ts';
+import type { Runtime } from '../../runtime/runtime.ts';
 import type { UpstreamConfig } from '../config/upstream-config.ts';
-import { createConnectionLists } from '../connect/connection-lists.ts';
+import { createListsByConnection } from '../connect/bind-connections.ts';
 import { isCallerOf } from '../connect/logins.ts';
 import { dependsOnUser } from '../credentials/server-credentials.ts';
 import type { Lock } from '../lock/lock.ts';
@@ -19,7 +18,7 @@ import { createServerLists, type ServerLists } from './server-lists.ts';
 export interface Server {
   readonly name: string;
   readonly upstream: Upstream<UpstreamConfig>;
-  /** Whether each user has lists of its own. */
+  /** True if each user has lists of its own. */
   readonly isPersonal: boolean;
   readonly lists: ServerLists;
   /** It was tried, and could not be reached. */
@@ -42,18 +41,14 @@ export interface ServerState {
   /** Why it is not up. */
   readonly reason: string | undefined;
   readonly era: Era | undefined;
-  /** Whether each user has lists of their own. */
+  /** True if each user has lists of their own. */
   readonly isPersonal: boolean;
   /** Undefined where they are not known, or differ between users. */
   readonly tools: number | undefined;
 }
 
-export interface ServerDeps {
-  readonly clock: Clock;
-  readonly log: Log;
-  readonly maxUsers: number;
-  /** `LIST_WAIT_MS`. */
-  readonly listWaitMs: number;
+/** The catalogues that serve a server. */
+export interface ServerOwner {
   /** Undefined where nothing is locked. */
   getLock(): Lock | undefined;
   /** Asks the guards about items of one of its lists (§26.2). Never rejects. */
@@ -74,22 +69,27 @@ export interface ServerDeps {
   ): void;
 }
 
-export function createServer(upstream: Upstream<UpstreamConfig>, deps: ServerDeps): Server {
+export function createServer(
+  runtime: Pick<Runtime, 'config' | 'clock' | 'log'>,
+  upstream: Upstream<UpstreamConfig>,
+  owner: ServerOwner,
+): Server {
+  const { clock } = runtime;
   const { config } = upstream;
   const isPersonal = dependsOnUser(config);
   const closing = new AbortController();
-  const usage = createUsage(deps.clock);
+  const usage = createUsage(clock);
   let reason: string | undefined;
   let since: number | undefined;
-  const ownLists = createServerLists(upstream, {
-    ...deps,
-    isPersonal,
-    signal: closing.signal,
-    judgeItems: (kind, items) => deps.judgeItems(config, kind, items),
-    onChange: (list, audience) => deps.onListChange(server, list, audience),
+  const scope = { isPersonal, signal: closing.signal };
+  const ownLists = createServerLists(runtime, upstream, scope, {
+    getLock: owner.getLock,
+    onOther: owner.onOther,
+    judgeItems: (kind, items) => owner.judgeItems(config, kind, items),
+    onChange: (list, audience) => owner.onListChange(server, list, audience),
   });
   const { logins } = upstream;
-  const lists = logins === undefined ? ownLists : createConnectionLists(ownLists, logins, config);
+  const lists = logins === undefined ? ownLists : createListsByConnection(ownLists, logins, config);
   const server: Server = {
     name: config.name,
     upstream,
@@ -105,12 +105,12 @@ export function createServer(upstream: Upstream<UpstreamConfig>, deps: ServerDep
       isPersonal,
       tools: lists.countTools(),
     }),
-    noteConnectionChange(owner) {
+    noteConnectionChange(whose) {
       if (logins === undefined) return;
-      const isAbout = (caller: UpstreamCaller) => isCallerOf(logins, caller, owner);
+      const isAbout = (caller: UpstreamCaller) => isCallerOf(logins, caller, whose);
       lists.forget(isAbout);
-      logins.noteChange(owner);
-      for (const list of LIST_NAMES) deps.onConnectionChange(server, list, isAbout);
+      logins.noteChange(whose);
+      for (const list of LIST_NAMES) owner.onConnectionChange(server, list, isAbout);
     },
     async close(graceMs) {
       stopListening();
@@ -123,11 +123,11 @@ export function createServer(upstream: Upstream<UpstreamConfig>, deps: ServerDep
   upstream.onStateChange((isUp, why) => {
     reason = isUp ? undefined : why;
     const isFirst = since === undefined;
-    since = deps.clock.now();
+    since = clock.now();
     if (isUp) lists.refresh();
     // That one user was the first to reach it changes nothing for those who have yet to log in at it.
     if (isUp && isFirst && logins !== undefined) return;
-    for (const list of LIST_NAMES) deps.onListChange(server, list);
+    for (const list of LIST_NAMES) owner.onListChange(server, list);
   });
   const stopListening = isPersonal
     ? () => {}

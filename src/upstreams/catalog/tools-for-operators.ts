@@ -1,9 +1,9 @@
 // §22.4: which tools somebody would see, and by which rule, for operators. Nobody's token is needed, and no server is asked.
 
 import type { RawItem } from '../../mcp/catalog/catalog.ts';
-import type { CallerContext } from '../../mcp/catalog/served-catalog.ts';
+import { LISTING_CONTEXT } from '../../mcp/catalog/own-catalog.ts';
 import { type Clock, createTurns } from '../../platform/clock.ts';
-import type { RuleCaller, RuleDecision, Rules } from '../../policy/rules/rules.ts';
+import type { RuleCaller, RuleDecision } from '../../policy/rules/rules.ts';
 import { LOCKED } from '../lock/lock.ts';
 import { GATEWAY_CALLER } from '../upstream.ts';
 import { findItemProblem, findOwnNameProblem } from './check-item.ts';
@@ -11,7 +11,7 @@ import type { Plan, PlannedServer } from './plan.ts';
 import { selectTools, toJudgedList } from './prepare-list.ts';
 
 export interface AccessPreview {
-  /** How many tools there are, and how many of them are seen. */
+  /** The number of tools, and of those that are seen. */
   readonly total: number;
   readonly seen: number;
   /** Some of them, in the order of the joined list. */
@@ -26,27 +26,27 @@ interface PreviewedTool {
   readonly decision: RuleDecision;
 }
 
-export interface PreviewOptions {
+export interface PreviewRequest {
   readonly caller: RuleCaller;
-  /** Of the preview's own: what they remember of a caller must not be what a real one gets. */
-  readonly rules: Rules;
   readonly skip: number;
   readonly limit: number;
-  readonly clock: Clock;
-  /** By which the built-in catalogue is asked: of nobody in particular. */
-  readonly listingContext: CallerContext;
 }
 
 /** Tools that the lock or the configuration hides are seen by nobody, and left out. */
-export async function previewAccess(plan: Plan, options: PreviewOptions): Promise<AccessPreview> {
-  const { caller, rules, skip, limit, clock, listingContext } = options;
+export async function previewAccess(
+  clock: Clock,
+  plan: Plan,
+  { caller, skip, limit }: PreviewRequest,
+): Promise<AccessPreview> {
+  // Rules remember callers: a preview must not change what a real one gets.
+  const rules = plan.rules.withOwnMemory();
   const servers = [...plan.servers.values()];
-  const builtIn = await plan.builtIn?.list('tools', listingContext);
-  const parts = servers.map(({ server, prepareList }) => {
+  const builtIn = await plan.builtIn?.list('tools', LISTING_CONTEXT);
+  const listed = servers.map(({ server, prepareList }) => {
     const list = server.isPersonal ? undefined : server.lists.peek('tools', GATEWAY_CALLER);
     return list === undefined ? NOTHING : prepareList('tools', list).entries;
   });
-  const { entries } = plan.joinLists('tools', [builtIn?.entries ?? NOTHING, ...parts]);
+  const { entries } = plan.joinLists('tools', [builtIn?.entries ?? NOTHING, ...listed]);
   const work = createTurns(clock);
   await rules.prepareFor(caller, work);
   const judged: PreviewedTool[] = [];
@@ -70,7 +70,7 @@ const NOTHING: readonly never[] = [];
 export interface ServerTools {
   /** Each user has a list of their own: then there is none for the gateway itself. */
   readonly isPersonal: boolean;
-  /** How many there are. */
+  /** The number of all. */
   readonly total: number;
   /** Some of them, in the server's order. */
   readonly tools: readonly ServerTool[];

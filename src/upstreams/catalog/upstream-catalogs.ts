@@ -2,28 +2,25 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { ConnectionOwner } from '../../connections/connection.ts';
 import type { RawItem } from '../../mcp/catalog/catalog.ts';
-import type { CallerContext, OwnCatalog, ServedCatalog } from '../../mcp/catalog/served-catalog.ts';
-import type { Clock } from '../../platform/clock.ts';
-import type { Log } from '../../platform/log.ts';
+import type { OwnCatalog } from '../../mcp/catalog/own-catalog.ts';
+import type { CallerContext, ServedCatalog } from '../../mcp/catalog/served-catalog.ts';
 import type { Policies } from '../../policy/policy.ts';
 import type { ListKind } from '../../protocol/list-kinds.ts';
-import type { Seal } from '../../store/seal/seal.ts';
-import type { Metrics } from '../../telemetry/metrics/metrics.ts';
 import { listPathsForOperators, listPathsOf } from '../budget/list-paths.ts';
 import { type ListCost, measureLists } from '../budget/measure-lists.ts';
 import type { UpstreamConfig } from '../config/upstream-config.ts';
-import type { ConnectUser } from '../connect/connect-user.ts';
 import type { StoredLock } from '../lock/lock-file.ts';
-import type { RelayCall } from '../relay/server-request.ts';
+import type { CallRelay } from '../relay/relay-call.ts';
 import { createSearchCatalog } from '../search/search-catalog.ts';
-import type { Upstream } from '../upstream.ts';
+import type { Upstream, UpstreamRuntime } from '../upstream.ts';
 import { createCuratedView } from '../views/curated-view.ts';
 import { observeUpstream } from '../wrap-upstream.ts';
 import { createBuiltIn } from './built-in.ts';
-import { createChangeHub } from './change-hub.ts';
+import { createChangeHub, createMissedLists } from './change-hub.ts';
 import { createWarnOfItem } from './check-item.ts';
+import { createPatternWatch, type PatternWatch } from './idle-patterns.ts';
 import { createJoinedView } from './joined-view.ts';
-import { createLinkedResources, type LinkedResourcesDeps } from './linked-resources.ts';
+import { createLinkedResources } from './linked-resources.ts';
 import {
   createListGuards,
   type ListGuards,
@@ -32,50 +29,36 @@ import {
 } from './list-guards.ts';
 import { type LockDifferences, listLockDifferences } from './list-lock-differences.ts';
 import { createLockApproval, type LockApproval } from './lock-approval.ts';
-import { createMissedLists } from './missed-lists.ts';
 import { createNaming } from './naming.ts';
-import { createPatternWatch, type PatternWatch } from './pattern-watch.ts';
 import { type CompiledSetup, createPlan, type Plan } from './plan.ts';
 import { toJudgedList } from './prepare-list.ts';
+import type { ServedPath } from './served-path.ts';
 import { createServer, type Server, type ServerState } from './server.ts';
 import { createServerView } from './server-view.ts';
 import {
   type AccessPreview,
   listServerTools,
-  type PreviewOptions,
+  type PreviewRequest,
   previewAccess,
   type ServerTools,
 } from './tools-for-operators.ts';
 import { createAccess, type View } from './view.ts';
 import { createViewCatalog } from './view-catalog.ts';
 
-export interface UpstreamCatalogsDeps {
+/** All that catalogues are made of. */
+export interface CatalogSources {
   readonly builtIn: OwnCatalog;
   /** Nothing has to be reachable. */
   openUpstream(config: UpstreamConfig): Upstream<UpstreamConfig>;
-  readonly relayCall: RelayCall;
-  readonly connectUser: ConnectUser;
-  readonly store: LinkedResourcesDeps['store'];
-  readonly getSeal: () => Promise<Seal>;
-  readonly sessionKeyPrefix: string;
-  readonly sessionTtlSeconds: number;
-  readonly clock: Clock;
-  readonly log: Log;
-  readonly metrics: Metrics;
-  /** What operators approve is written there; undefined where this process knows no file. */
-  readonly storedLock?: StoredLock | undefined;
-  /** Whether others serve with the same store. */
-  readonly hasReplicas?: boolean;
-  /** Users whose lists are kept, of each server that has some for each user; 1,000 unless given. */
-  readonly maxUsers?: number;
-  /** `LIST_WAIT_MS`. */
-  readonly listWaitMs: number;
+  readonly relay: Pick<CallRelay, 'relayCall' | 'connectUser'>;
+  /** Written when operators approve; undefined where this process knows no file. */
+  readonly storedLock: StoredLock | undefined;
 }
 
 export interface UpstreamCatalogs {
   /** `/mcp`. */
   readonly all: ServedCatalog;
-  /** Who may see and use what now. */
+  /** Decide who may see and use what now. */
   readonly policies: Pick<Policies, 'judge'>;
   /** `/mcp/<server>` and `/mcp/<view>`; the same object for as long as the file names it. */
   findNamed(name: string): ServedCatalog | undefined;
@@ -86,7 +69,7 @@ export interface UpstreamCatalogs {
   reload(next: CompiledSetup): Promise<void>;
   /** §24: a connection to the server was made, ended, or needs a login. */
   noteConnectionChange(owner: ConnectionOwner, server: string): void;
-  /** What is served now. */
+  /** The plan that is served now. */
   getPlan(): Plan;
   /** Each server that must be up for the gateway to be ready, and whether it is. */
   listRequired(): readonly { readonly name: string; readonly isUp: boolean }[];
@@ -109,7 +92,7 @@ export interface UpstreamCatalogs {
   /** §25.2: the same of `/mcp` and the views, of what the caller sees. */
   measureListsOf(caller: Pick<CallerContext, 'user' | 'clientId'>): Promise<readonly ListCost[]>;
   /** For operators. */
-  previewAccess(options: Omit<PreviewOptions, 'clock'>): Promise<AccessPreview>;
+  previewAccess(request: PreviewRequest): Promise<AccessPreview>;
   /** Patterns that fit nothing: of the file that is served, or of another one. */
   readonly findIdlePatterns: PatternWatch['findIdle'];
   close(graceMs: number): Promise<void>;
@@ -128,37 +111,40 @@ type FormerServers = Pick<Plan, 'servers' | 'guardServers'>;
 
 const NO_SERVERS: FormerServers = { servers: new Map(), guardServers: new Map() };
 
-const MAX_USERS = 1_000;
-/** How long calls to a server may go on that is no longer in the file. */
+/** Milliseconds for which calls to a server may go on that is no longer in the file. */
 const DRAIN_MS = 600_000;
 
 export function createUpstreamCatalogs(
+  runtime: UpstreamRuntime,
   first: CompiledSetup,
-  deps: UpstreamCatalogsDeps,
+  sources: CatalogSources,
 ): UpstreamCatalogs {
-  const { clock, log } = deps;
-  const builtIn = createBuiltIn(deps.builtIn);
-  const hub = createChangeHub(deps);
+  const { clock, log } = runtime;
+  const { relayCall, connectUser } = sources.relay;
+  const builtIn = createBuiltIn(sources.builtIn);
+  const hub = createChangeHub(runtime);
   const serverCatalogs = new Map<string, ServedCatalog>();
   const viewCatalogs = new Map<string, ServedCatalog>();
   const draining = new Set<Promise<void>>();
   let plan = createNextPlan(first, NO_SERVERS, openListGuards(first));
 
   const getPlan = (): Plan => plan;
-  const patterns = createPatternWatch(getPlan, { builtIn, log });
+  const patterns = createPatternWatch(log, builtIn, getPlan);
   patterns.restart();
-  const shared = {
+  const joined = createJoinedView(getPlan);
+  const root: ServedPath = {
+    view: joined,
+    joined,
     access: createAccess(() => plan.policies),
-    relayCall: deps.relayCall,
-    connectUser: deps.connectUser,
-    links: createLinkedResources(deps),
+    relayCall,
+    connectUser,
+    links: createLinkedResources(runtime),
     hub,
     missedLists: createMissedLists(hub),
     clock,
     getPlan,
   };
-  const joined = createJoinedView(getPlan);
-  const all = createViewCatalog({ ...shared, view: joined, joined });
+  const all = createViewCatalog(root);
 
   function findNamed(name: string): ServedCatalog | undefined {
     if (plan.servers.has(name)) return openCatalog(serverCatalogs, name);
@@ -172,8 +158,9 @@ export function createUpstreamCatalogs(
   }
 
   function createCatalog(view: View): ServedCatalog {
-    const catalog = createViewCatalog({ ...shared, view, joined });
-    return view.isCurated ? createSearchCatalog({ ...shared, catalog, view }) : catalog;
+    const path = { ...root, view };
+    const catalog = createViewCatalog(path);
+    return view.isCurated ? createSearchCatalog(path, catalog) : catalog;
   }
 
   /** `''` for `/mcp`. */
@@ -184,11 +171,7 @@ export function createUpstreamCatalogs(
   }
 
   function openServer(config: UpstreamConfig): Server {
-    return createServer(observeUpstream(deps.openUpstream(config), deps), {
-      clock,
-      log,
-      maxUsers: deps.maxUsers ?? MAX_USERS,
-      listWaitMs: deps.listWaitMs,
+    return createServer(runtime, observeUpstream(runtime, sources.openUpstream(config)), {
       getLock: () => plan.setup.lock,
       judgeItems: judgeByCurrentPlan,
       onListChange: hub.announce,
@@ -201,7 +184,7 @@ export function createUpstreamCatalogs(
     return guards && createListGuards(guards, clock);
   }
 
-  /** Of a list that came while the configuration was loaded anew, the new guards are asked. */
+  /** The new guards are asked about a list that came while the configuration was loaded anew. */
   async function judgeByCurrentPlan(
     config: UpstreamConfig,
     kind: ListKind,
@@ -215,7 +198,7 @@ export function createUpstreamCatalogs(
     }
   }
 
-  /** What is kept is served at once: nobody should miss it while guards that are new look at it. */
+  /** Kept lists are served at once: nobody should miss them while guards that are new look at them. */
   async function judgeKept(next: CompiledSetup, listGuards: ListGuards): Promise<void> {
     const naming = createNaming(next.setup.file);
     const seen = new Set<readonly RawItem[]>();
@@ -268,7 +251,8 @@ export function createUpstreamCatalogs(
   function drain(server: Server, graceMs: number): void {
     const { name } = server;
     // Another one of the same name has the gauge now.
-    if (!plan.servers.has(name) && !plan.guardServers.has(name)) deps.metrics.removeUpstream(name);
+    if (!plan.servers.has(name) && !plan.guardServers.has(name))
+      runtime.metrics.removeUpstream(name);
     const ending = server
       .close(graceMs)
       .catch((cause: unknown) =>
@@ -311,26 +295,20 @@ export function createUpstreamCatalogs(
       })),
     listServerTools(name, part) {
       const planned = plan.servers.get(name);
-      // What an operator looks at counts as no refusal.
+      // Tools that an operator looks at count as no refusal.
       const { naming, lock } = plan;
       return planned && listServerTools(planned, { naming, lock }, part);
     },
     listLockDifferences: (part) =>
       plan.setup.lock && listLockDifferences(plan.servers.values(), plan.setup.lock, part),
-    lockApproval: createLockApproval({
-      storedLock: deps.storedLock,
-      hasReplicas: deps.hasReplicas === true,
-      getServers: () => plan.servers,
-      clock,
-      log,
-    }),
+    lockApproval: createLockApproval(runtime, () => plan.servers, sources.storedLock),
     measureLists: (options) => measureLists(listPathsForOperators(plan, openView, options), clock),
     measureListsOf: (caller) =>
       measureLists(
         listPathsOf(plan, (name) => (name === '' ? all : findNamed(name)), caller),
         clock,
       ),
-    previewAccess: (options) => previewAccess(plan, { ...options, clock }),
+    previewAccess: (request) => previewAccess(clock, plan, request),
     findIdlePatterns: patterns.findIdle,
     async close(graceMs) {
       for (const { server } of listAll()) drain(server, graceMs);
@@ -343,7 +321,7 @@ function forgetMissing(catalogs: Map<string, ServedCatalog>, named: Pick<Plan['v
   for (const name of catalogs.keys()) if (!named.has(name)) catalogs.delete(name);
 }
 
-/** What clients see of a server, and under which names, is none of its connection. */
+/** Names, and what clients see of a server, are no part of its connection. */
 const isSameConnection = (one: UpstreamConfig, other: UpstreamConfig): boolean =>
   isDeepStrictEqual({ ...one, ...SHOWN }, { ...other, ...SHOWN });
 

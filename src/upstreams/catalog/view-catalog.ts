@@ -1,76 +1,28 @@
 // §18.2: a view as the catalogue of its path: what is asked for is found, and passed on to whose it is.
 
-import { fail, GatewayError } from '../../errors/gateway-error.ts';
-import type { Completion, CompletionRequest, RawResult } from '../../mcp/catalog/catalog.ts';
-import type {
-  CallerContext,
-  IdentifiedCaller,
-  OwnCatalog,
-  ServedCatalog,
-  ServedCompletion,
-} from '../../mcp/catalog/served-catalog.ts';
-import type { Clock } from '../../platform/clock.ts';
-import { isObject, isStringArray, type JsonObject } from '../../platform/json.ts';
-import type { Guard, GuardedItem } from '../../policy/guards/guards.ts';
-import { failUnknownItem } from '../../protocol/list-kinds.ts';
-import { createFindAppTool } from '../apps/find-app-tool.ts';
-import type { ConnectUser } from '../connect/connect-user.ts';
+import { fail } from '../../errors/gateway-error.ts';
+import type { IdentifiedCaller, ServedCatalog } from '../../mcp/catalog/served-catalog.ts';
+import type { Guard, GuardedItem, Guards } from '../../policy/guards/guards.ts';
 import { canSubscribe } from '../messages/description.ts';
-import type { RelayCall } from '../relay/server-request.ts';
 import { createServeSkills } from '../skills/serve-skills.ts';
 import { UpstreamError } from '../upstream.ts';
-import type { ChangeHub } from './change-hub.ts';
+import { createComplete } from './completions.ts';
 import { ALL_OFFERS, describeView } from './describe-view.ts';
-import { createCompletionGuards } from './guard-completion.ts';
-import { guardSubscription } from './guard-subscription.ts';
-import { createResolveResource, type LinkedResources } from './linked-resources.ts';
+import { createFindItem } from './find-item.ts';
+import { createResolveResource } from './linked-resources.ts';
 import { createListPage } from './list-page.ts';
-import { type ListenDeps, listenToServers } from './listen-to-servers.ts';
-import type { MissedLists } from './missed-lists.ts';
+import { createListenToServers } from './listen-to-servers.ts';
 import { createPassOn } from './pass-on.ts';
-import type { Plan } from './plan.ts';
-import { BUILT_IN, type Entry } from './prepare-list.ts';
+import { BUILT_IN } from './prepare-list.ts';
 import { createResolveTarget } from './resolve-target.ts';
-import type { PassOn } from './server-target.ts';
-import { createSuggestName } from './suggest-name.ts';
-import {
-  type Access,
-  createFindItem,
-  type FindItem,
-  failAbsent,
-  findDenial,
-  toItem,
-  toWho,
-  type View,
-  type Who,
-} from './view.ts';
+import { findBuiltIn, type ServedPath } from './served-path.ts';
+import { type ResolveResource, toItem, toWho, type View } from './view.ts';
 
-export interface ViewCatalogDeps {
-  readonly view: View;
-  /** That of `/mcp`. */
-  readonly joined: View;
-  readonly access: Access;
-  readonly relayCall: RelayCall;
-  readonly connectUser: ConnectUser;
-  readonly links: LinkedResources;
-  readonly hub: ChangeHub;
-  readonly missedLists: MissedLists;
-  readonly clock: Clock;
-  getPlan(): Plan;
-}
-
-export function createViewCatalog(deps: ViewCatalogDeps): ServedCatalog {
-  const { view, links, getPlan } = deps;
-  const getBuiltIn = () => (view.hasBuiltIn() ? getPlan().builtIn?.catalog : undefined);
-  const resolveResource = createResolveResource(view, deps.joined, links);
-  const findItem = createFindItem({
-    view,
-    resolveResource,
-    findAppTool: createFindAppTool(deps),
-    suggestName: createSuggestName(deps),
-  });
-  const passOn = createPassOn(deps);
-  const parts = { ...deps, ...findItem, passOn, getBuiltIn };
+export function createViewCatalog(path: ServedPath): ServedCatalog {
+  const { view, links, missedLists } = path;
+  const resolveResource = createResolveResource(view, path.joined, links);
+  const items = createFindItem(path, resolveResource);
+  const passOn = createPassOn(path);
 
   return {
     server: view.path === '' || view.isCurated ? undefined : view.path,
@@ -81,26 +33,22 @@ export function createViewCatalog(deps: ViewCatalogDeps): ServedCatalog {
     offers: ALL_OFFERS,
     isShared: false,
     get mirrorHeaders() {
-      return getBuiltIn()?.mirrorHeaders ?? [];
+      return findBuiltIn(path)?.mirrorHeaders ?? [];
     },
-    describe: (caller) => describeView(deps, caller),
-    list: createListPage({
-      ...deps,
-      dependsOnCaller: () => getPlan().policies.dependOnCaller,
-      writePage: (page, getItem) => getPlan().writePage(page, getItem),
-    }),
-    resolve: createResolveTarget(parts),
-    ...createServeSkills({ ...parts, resolveResource }),
-    complete: createComplete(parts),
-    ...createWatching({ ...deps, resolveResource }),
-    takeMissedLists: deps.missedLists.take,
+    describe: (caller) => describeView(path, caller),
+    list: createListPage(path),
+    resolve: createResolveTarget(path, items, passOn),
+    ...createServeSkills(path, passOn, resolveResource),
+    complete: createComplete(path, items, passOn),
+    ...createWatching(path, resolveResource),
+    takeMissedLists: missedLists.take,
     endSession(caller) {
       const sessionId = caller.session?.sessionId;
       if (sessionId !== undefined) {
         links.forget(sessionId);
-        deps.missedLists.forget(sessionId);
+        missedLists.forget(sessionId);
       }
-      getBuiltIn()?.endSession(caller);
+      findBuiltIn(path)?.endSession(caller);
       // The session has ended: there is nobody left to tell of a failure.
       endSessions(view, caller).catch(() => {});
     },
@@ -116,14 +64,13 @@ async function endSessions(view: View, caller: IdentifiedCaller): Promise<void> 
 
 type Watching = Pick<ServedCatalog, 'canWatch' | 'setWatched' | 'listen'>;
 
-function createWatching(deps: ListenDeps): Watching {
-  const { view, access, resolveResource, getPlan } = deps;
-  const getBuiltIn = () => (view.hasBuiltIn() ? getPlan().builtIn?.catalog : undefined);
+function createWatching(path: ServedPath, resolveResource: ResolveResource): Watching {
+  const { view, access, getPlan } = path;
 
   async function canWatch(uri: string, caller: IdentifiedCaller): Promise<boolean> {
     const who = toWho(caller);
     const own = { server: BUILT_IN, ownUri: uri, uri, annotations: {} };
-    if (view.includes(own) && (await getBuiltIn()?.canWatch(uri, caller))) {
+    if (view.includes(own) && (await findBuiltIn(path)?.canWatch(uri, caller))) {
       return access.mayRead(own, who) && guardSubscription(getPlan().guards, toItem(own), caller);
     }
     const found = await resolveResource(uri, who);
@@ -138,12 +85,12 @@ function createWatching(deps: ListenDeps): Watching {
     canWatch,
 
     async setWatched(uri, isWatched, caller) {
-      const builtIn = view.includes({ server: BUILT_IN, uri }) ? getBuiltIn() : undefined;
+      const builtIn = view.includes({ server: BUILT_IN, uri }) ? findBuiltIn(path) : undefined;
       if (await builtIn?.canWatch(uri, caller)) return builtIn?.setWatched(uri, isWatched, caller);
       const who = toWho(caller);
       const found = await resolveResource(uri, who);
       const server = found && view.findServer(found.server);
-      // What the server says of a resource that the caller may not read would tell that there is one.
+      // The server's answer about a resource that the caller may not read would tell that there is one.
       if (!server || !access.mayRead(found, who)) return;
       await server.upstream
         .request(who.upstream, {
@@ -164,7 +111,7 @@ function createWatching(deps: ListenDeps): Watching {
         );
     },
 
-    listen: (caller, listener, uris) => listenToServers(deps, caller, listener, uris),
+    listen: createListenToServers(path, resolveResource),
   };
 }
 
@@ -177,128 +124,20 @@ function failWithUpstreamError(error: unknown, server: string, guard: Guard | un
   return fail('upstream_error', { jsonRpc: own ?? { code: -32603, message } });
 }
 
-// MCP "Completion": of whose prompt or template it is.
+// §26: what a client wants to hear of: a URI goes to its server with it.
 
-interface CompletionDeps extends FindItem {
-  readonly view: View;
-  readonly passOn: PassOn;
-  /** What the gateway has itself; undefined where this path does not serve it. */
-  getBuiltIn(): OwnCatalog | undefined;
-  getPlan(): Plan;
-}
-
-/** MCP, completion: at most 100 values per answer. */
-const MAX_VALUES = 100;
-
-const createComplete =
-  (deps: CompletionDeps): ServedCatalog['complete'] =>
-  async (completion, context) => {
-    const who = toWho(context, context);
-    const found = await findReference(deps, completion.ref, who).catch((thrown: unknown) =>
-      failUnseen(deps, thrown),
-    );
-    const guards = createCompletionGuards(deps.getPlan().guards, found.item, context);
-    return guards === undefined
-      ? completeAt(deps, found, completion, who, context)
-      : guards.guard(completion, (passed) => completeAt(deps, found, passed, who, context));
-  };
-
-async function completeAt(
-  deps: CompletionDeps,
-  { server, ref }: FoundReference,
-  completion: CompletionRequest,
-  who: Who,
-  context: CallerContext,
-): Promise<ServedCompletion> {
-  const builtIn = server === BUILT_IN ? deps.getBuiltIn() : undefined;
-  if (builtIn) return builtIn.complete(completion, context);
-  const description = await deps.view
-    .findServer(server)
-    ?.lists.describe(who.upstream, who.patience);
-  if (description && !isObject(description.capabilities.completions)) return NOTHING;
-  const params = {
-    ref,
-    argument: completion.argument,
-    ...(Object.keys(completion.known).length > 0 && { context: { arguments: completion.known } }),
-  };
-  const request = { method: 'completion/complete', params } as const;
-  return readCompletion(await deps.passOn(server, who, request, context));
-}
-
-const NOTHING: Completion = { values: [], total: 0, hasMore: false };
-
-/** What a server says of its failure, where it is not known which guards look at it. @throws always. */
-function failUnseen({ getPlan }: CompletionDeps, thrown: unknown): never {
-  const isOfServer = thrown instanceof GatewayError && thrown.failure.jsonRpc !== undefined;
-  if (!isOfServer || getPlan().guards?.looksAt('completion/result') !== true) throw thrown;
-  return fail('upstream_error', {
-    jsonRpc: { code: -32603, message: 'The server is not available now; try again in a moment.' },
-    cause: thrown,
+/** True if the guards let it. They cannot change what somebody subscribes to. */
+async function guardSubscription(
+  guards: Guards | undefined,
+  item: GuardedItem,
+  { user, clientId, view }: IdentifiedCaller,
+): Promise<boolean> {
+  const guard = guards?.find('resources/subscribe', item);
+  if (guard === undefined) return true;
+  const verdict = await guard.judge({
+    value: { uri: item.name },
+    caller: { user, clientId, view, requestId: undefined, trace: {} },
+    findProblem: () => 'what is subscribed to cannot be changed',
   });
-}
-
-interface FoundReference {
-  readonly server: string;
-  /** In the server's own words. */
-  readonly ref: JsonObject;
-  /** As guards see it. */
-  readonly item: GuardedItem;
-}
-
-/** The reference in the server's own words. A client may name a URI in place of the template that it fits. */
-async function findReference(
-  deps: CompletionDeps,
-  ref: CompletionRequest['ref'],
-  who: Who,
-): Promise<FoundReference> {
-  if (ref.type === 'ref/prompt') {
-    const item = await findUsable(deps, 'prompts', ref.name, who);
-    return { server: item.server, ref: { type: ref.type, name: item.ownName }, item };
-  }
-  if (await deps.view.find('templates', ref.uri, who)) {
-    const item = await findUsable(deps, 'templates', ref.uri, who);
-    return { server: item.server, ref: { type: ref.type, uri: item.ownName }, item };
-  }
-  const found = await findUsableResource(deps, ref.uri, who);
-  const { server, ownUri } = found;
-  return { server, ref: { type: ref.type, uri: ownUri }, item: toItem(found) };
-}
-
-/** @throws GatewayError for what the caller does not see, or may not use. */
-async function findUsable(
-  deps: CompletionDeps,
-  kind: 'prompts' | 'templates',
-  name: string,
-  who: Who,
-): Promise<Entry> {
-  const found = await deps.find(kind, name, who);
-  const item =
-    found.kind === 'entry'
-      ? found.entry
-      : ({ kind: 'prompt', name: found.name, server: found.server.name, annotations: {} } as const);
-  const denial = findDenial(deps.getPlan().policies, item, who);
-  if (denial !== undefined) return deps.failAsUnknown(kind, name, who, denial);
-  return found.kind === 'entry' ? found.entry : failAbsent(found.server, who);
-}
-
-/** What is unknown is told in the same words as a template that is denied: nobody finds out by them what there is. */
-async function findUsableResource(deps: CompletionDeps, uri: string, who: Who) {
-  const found = await deps.findResource(uri, who).catch((thrown: unknown) => {
-    const isUnknown = thrown instanceof GatewayError && thrown.key === 'invalid_params';
-    if (isUnknown) failUnknownItem('templates', uri);
-    throw thrown;
-  });
-  const facts = findDenial(deps.getPlan().policies, toItem(found), who);
-  return facts === undefined ? found : failUnknownItem('templates', uri, { facts });
-}
-
-function readCompletion({ completion, _meta: meta }: RawResult): ServedCompletion {
-  if (!isObject(completion) || !isStringArray(completion.values)) return NOTHING;
-  const { values, total, hasMore } = completion;
-  return {
-    values: values.slice(0, MAX_VALUES),
-    ...(Number.isInteger(total) && { total: Number(total) }),
-    ...(typeof hasMore === 'boolean' && { hasMore }),
-    ...(isObject(meta) && { meta }),
-  };
+  return verdict.kind !== 'refused';
 }

@@ -6,26 +6,25 @@ import type { CallerContext, IdentifiedCaller } from '../../mcp/catalog/served-c
 import type { Turns } from '../../platform/clock.ts';
 import type { Policies, PolicyCaller, PolicyItem } from '../../policy/policy.ts';
 import { TASKS } from '../../protocol/extensions.ts';
-import { failUnknownItem, type ListKind } from '../../protocol/list-kinds.ts';
+import type { ListKind } from '../../protocol/list-kinds.ts';
 import type { UpstreamCaller } from '../upstream.ts';
-import type { ChangeHub } from './change-hub.ts';
 import type { JoinedList } from './join-lists.ts';
 import type { Patience } from './list-cache.ts';
 import type { Plan, PlannedServer } from './plan.ts';
 import type { Entry } from './prepare-list.ts';
 import type { Server } from './server.ts';
 
-/** Who asks. */
+/** The caller, as views need to know it. */
 export interface Who {
   readonly upstream: UpstreamCaller;
   readonly policy: PolicyCaller;
-  /** Of the call under way; without one the built-in catalogue is not asked, and what it listed last serves. */
+  /** That of the call under way; without one the built-in catalogue is not asked, and its last list serves. */
   readonly context: CallerContext | undefined;
   readonly patience: Patience;
 }
 
 /**
- * What one path serves: `/mcp` all, `/mcp/<server>` one server, `/mcp/<view>` what the configuration file says (§25). Rules are
+ * The offer of one path: `/mcp` all, `/mcp/<server>` one server, `/mcp/<view>` what the configuration file says (§25). Rules are
  * not applied here.
  */
 export interface View {
@@ -35,40 +34,44 @@ export interface View {
   readonly isCurated: boolean;
   /** Those of servers that are down, too. */
   list(kind: ListKind, who: Who): Promise<ListView>;
-  /** What `list` would say, as far as it is known without waiting for a server. */
+  /** The same as `list`, as far as it is known without waiting for a server. */
   listAtHand(kind: ListKind, who: Who): Promise<readonly Entry[]>;
-  /** By the name, or the template, that clients see here. */
-  find(kind: ListKind, name: string, who: Who): Found | undefined | Promise<Found | undefined>;
-  /** Who lists the URI, as far as that is known without waiting for a server. */
+  /** Takes the name, or the template, that clients see here. */
+  find(
+    kind: ListKind,
+    name: string,
+    who: Who,
+  ): FoundItem | undefined | Promise<FoundItem | undefined>;
+  /** The resource of the server that lists the URI, as far as that is known without waiting for a server. */
   findListed(uri: string, who: Who): Promise<FoundResource | undefined>;
   /** To whom a URI is sent that nobody linked to: who lists it, or did, else whose template fits it. */
   findResource(uri: string, who: Who): Promise<FoundResource | undefined>;
-  /** Where a URI that nobody lists comes from: only one of these. */
+  /** The server of a URI that nobody lists: only one of these. */
   findServer(name: string): Server | undefined;
   /** In order. */
   listServers(): readonly Server[];
-  /** Whether a resource that no list of this path has can be here, such as one that a result linked to. */
+  /** True if a resource that no list of this path has can be here, such as one that a result linked to. */
   includes(resource: Pick<FoundResource, 'server' | 'uri'>): boolean;
-  /** Whether the built-in catalogue is served here. */
+  /** True if the built-in catalogue is served here. */
   hasBuiltIn(): boolean;
-  /** What people see it called; undefined for all but curated ones. */
+  /** Shown to people; undefined for all but curated views. */
   getTitle(): string | undefined;
-  /** What is said in place of the servers' instructions. */
+  /** Told in place of the servers' instructions. */
   getInstructions(): string | undefined;
-  /** What of an entry clients see here. */
+  /** The form of an entry that clients see here. */
   readonly shown: 'own' | 'joined';
 }
 
 export interface ListView extends JoinedList {
   /** Milliseconds for which it may be kept. */
   readonly ttlMs: number;
-  /** Whether users have lists of their own. */
+  /** True if users have lists of their own. */
   readonly isPersonal: boolean;
   /** True once all servers have listed. */
   readonly hasAllServers: boolean;
 }
 
-export type Found =
+export type FoundItem =
   | { readonly kind: 'entry'; readonly entry: Entry }
   /** It is a name of this server, which has not said what it has. */
   | {
@@ -88,6 +91,9 @@ export interface FoundResource {
   readonly annotations: Entry['annotations'];
 }
 
+/** To whom a URI is sent; undefined where nobody has it. */
+export type ResolveResource = (uri: string, who: Who) => Promise<FoundResource | undefined>;
+
 /** `context` is that of the call under way, where there is one. */
 export const toWho = (
   { user, session, client: capabilities, clientId, view }: IdentifiedCaller,
@@ -106,7 +112,10 @@ export const toWho = (
 });
 
 /** The caller of a list. Without a session, the list itself says how soon to ask again. */
-export function toLister(context: CallerContext, hub: Pick<ChangeHub, 'hasStream'>): Who {
+export function toLister(
+  context: CallerContext,
+  hub: { hasStream(sessionId: string): boolean },
+): Who {
   const { session, takesStream } = context;
   const canBeTold =
     session === undefined || takesStream === true || hub.hasStream(session.sessionId);
@@ -118,65 +127,6 @@ function withoutTasks(capabilities: ClientCapabilities): ClientCapabilities {
   if (capabilities.extensions?.[TASKS] === undefined) return capabilities;
   const { [TASKS]: _, ...extensions } = capabilities.extensions;
   return { ...capabilities, extensions };
-}
-
-// §18.2: what a caller asks for by its name: found, or unknown in words that help.
-
-/** To whom a URI is sent; undefined where nobody has it. */
-export type ResolveResource = (uri: string, who: Who) => Promise<FoundResource | undefined>;
-
-/** What an app means by the name of a tool that nobody has; undefined where that is nobody's, or not one server's alone. */
-export type FindAppTool = (kind: ListKind, name: string, who: Who) => Promise<Found | undefined>;
-
-/** Undefined where nothing is like it. Waits for no server: what they have said so far is looked through. */
-export type SuggestName = (kind: ListKind, name: string, who: Who) => Promise<string | undefined>;
-
-export interface FindItem {
-  /** @throws GatewayError `invalid_params` where nobody has it. */
-  find(kind: ListKind, name: string, who: Who): Found | Promise<Found>;
-  /** @throws GatewayError `invalid_params` where nobody has it. */
-  findResource(uri: string, who: Who): Promise<FoundResource>;
-  /** `facts` are for the log. @throws GatewayError `invalid_params` always. */
-  failAsUnknown(
-    kind: ListKind,
-    name: string,
-    who: Who,
-    facts?: Readonly<Record<string, unknown>>,
-  ): Promise<never>;
-}
-
-interface FindItemDeps {
-  readonly view: View;
-  readonly findAppTool: FindAppTool;
-  readonly resolveResource: ResolveResource;
-  readonly suggestName: SuggestName;
-}
-
-export function createFindItem(deps: FindItemDeps): FindItem {
-  const { view, resolveResource, findAppTool, suggestName } = deps;
-
-  const findForApp = async (kind: ListKind, name: string, who: Who): Promise<Found> =>
-    (await findAppTool(kind, name, who)) ?? failAsUnknown(kind, name, who);
-
-  const failAsUnknown: FindItem['failAsUnknown'] = async (kind, name, who, facts) => {
-    // Where nobody can say what there is, nothing is suggested.
-    const nearest = await suggestName(kind, name, who).catch(() => undefined);
-    return failUnknownItem(kind, name, { nearest, ...(facts && { facts }) });
-  };
-
-  return {
-    find(kind, name, who) {
-      const finding = view.find(kind, name, who);
-      if (finding === undefined) return findForApp(kind, name, who);
-      if (!(finding instanceof Promise)) return finding;
-      return finding.then((found) => found ?? findForApp(kind, name, who));
-    },
-    async findResource(uri, who) {
-      const found = await resolveResource(uri, who);
-      return found ?? failUnknownItem('resources', uri);
-    },
-    failAsUnknown,
-  };
 }
 
 /** No result: whether there is such a tool nobody knows, and series of metrics are named after tools. */
@@ -202,16 +152,16 @@ export const mayUseSome = (
 
 // §18.5: one predicate for list, call, get, read, completion, templates and subscriptions.
 
-export interface Access {
+export interface ItemAccess {
   /** Before many entries are asked about. */
   prepareFor(who: Who, work: Turns): Promise<void>;
-  /** What only a scope is missing for is listed; a skill by whom all of its files are. */
+  /** True also if only a scope is missing; for a skill, if that holds for all of its files. */
   mayList(entry: Entry, who: Who): boolean;
-  /** Whether its changes may be told. */
+  /** True if its changes may be told. */
   mayRead(found: FoundResource, who: Who): boolean;
 }
 
-export const createAccess = (getPolicies: () => Policies): Access => ({
+export const createAccess = (getPolicies: () => Policies): ItemAccess => ({
   prepareFor: (who, work) => getPolicies().prepareFor(who.policy, work),
   mayList(entry, who) {
     const { judge } = getPolicies();

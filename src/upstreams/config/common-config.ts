@@ -7,11 +7,11 @@ export interface CommonUpstreamConfig {
   readonly prefix: string;
   /** Milliseconds without progress after which a call ends. */
   readonly timeoutMs: number;
-  /** Whether the gateway is ready only while the server can be reached. */
+  /** True if the gateway is ready only while the server can be reached. */
   readonly required: boolean;
   /** Which era it is spoken to in; `auto` is the newest that it speaks. */
   readonly era: 'auto' | 'session' | 'stateless';
-  /** Whether it is told clients' roots; they may replace what it lets its callers read. */
+  /** True if it is told clients' roots; they may replace what it lets its callers read. */
   readonly roots: boolean;
   readonly tools: ToolSelection;
 }

@@ -1,6 +1,6 @@
 // The members of each server in the configuration file: each once, for parsing and for the JSON Schema.
 import type { Config } from '../../config/config.ts';
-import { createRecord, list, record } from '../../config/file/shapes/collection.ts';
+import { createRecordShape, list, record } from '../../config/file/shapes/collection.ts';
 import { defineMember, type MemberReader, object } from '../../config/file/shapes/object.ts';
 import {
   choice,
@@ -67,7 +67,7 @@ const toolsMembers = {
 const ALL_TOOLS: ToolSelection = {
   include: ['*'],
   exclude: [],
-  describe: createRecord([]),
+  describe: createRecordShape([]),
 };
 
 const toolsShape: Shape<ToolSelection> = object({
@@ -80,7 +80,7 @@ const toolsShape: Shape<ToolSelection> = object({
   }),
 });
 
-/** Of each server. */
+/** Members of every server. */
 export const commonMembers = {
   type: defineMember(
     'type',
@@ -137,8 +137,8 @@ export function readCommon({ read }: MemberReader) {
   };
 }
 
-/** What servers are completed with, once the whole file is read. */
-export interface CompletionDeps {
+/** The gateway and the machine that the file is for: by them servers are completed, once the whole file is read. */
+export interface FileSurroundings {
   readonly config: Pick<Config, 'admin' | 'auth' | 'oauth' | 'server' | 'store' | 'upstreams'>;
   /** A user that programs may run as, by name or numbers. Asked once for each text; never rejects. */
   findProgramUser(text: string): Promise<FoundProgramUser>;

@@ -6,7 +6,7 @@ import { freeText, text, trueOrFalse } from '../../config/file/shapes/scalar.ts'
 import { httpUrl } from '../../config/rules.ts';
 import { isSafeForTokens } from '../../platform/address.ts';
 import { authShape, findCredentialType } from '../credentials/credentials.ts';
-import { type CompletionDeps, commonMembers, readCommon } from './common-members.ts';
+import { commonMembers, type FileSurroundings, readCommon } from './common-members.ts';
 import type { HttpUpstreamConfig } from './upstream-config.ts';
 
 const EXAMPLE = 'https://wiki.example.com/mcp';
@@ -19,7 +19,7 @@ const addressShape = text(
   },
 );
 
-/** What belongs to the message, or to the protocol. */
+/** Headers of the message, or of the protocol. */
 const OWN_HEADERS: ReadonlySet<string> = new Set([
   'accept',
   'accept-encoding',
@@ -111,12 +111,13 @@ export function buildHttp(members: MemberReader): UnnamedHttpServer | undefined 
 export function completeHttp(
   config: HttpUpstreamConfig,
   { report }: MemberReader,
-  deps: CompletionDeps,
+  surroundings: FileSurroundings,
 ): HttpUpstreamConfig {
   for (const { checkedAt, isMet, problem } of findCredentialType(config.auth)?.requirements ?? [])
-    if (checkedAt === 'file' && !isMet(deps.config, config.auth)) report(problem, httpMembers.auth);
+    if (checkedAt === 'file' && !isMet(surroundings.config, config.auth))
+      report(problem, httpMembers.auth);
   if (config.ca === undefined) return config;
-  const certificates = readCertificates(deps, config.ca);
+  const certificates = readCertificates(surroundings, config.ca);
   if (certificates.kind === 'problem') report(certificates.message, httpMembers.ca);
   return certificates.kind === 'problem' ? config : { ...config, ca: certificates.pem };
 }
@@ -125,7 +126,7 @@ type Certificates =
   | { readonly kind: 'pem'; readonly pem: string }
   | { readonly kind: 'problem'; readonly message: string };
 
-function readCertificates({ resolvePath, readText }: CompletionDeps, path: string): Certificates {
+function readCertificates({ resolvePath, readText }: FileSurroundings, path: string): Certificates {
   try {
     const pem = readText(resolvePath(path));
     return hasCertificate(pem)

@@ -68,7 +68,7 @@ const findInAuth = (auth: FileNode, path: string): readonly PlainSecret[] =>
         : [],
   );
 
-/** Of an object, or of the one that is its member `name`. */
+/** Members of an object, or of the one that is its member `name`. */
 function listMembers(node: FileNode, name?: string): readonly MemberNode[] {
   if (node.kind !== 'object') return [];
   if (name === undefined) return node.members;
@@ -77,14 +77,14 @@ function listMembers(node: FileNode, name?: string): readonly MemberNode[] {
     .flatMap(({ value }) => listMembers(value));
 }
 
-interface Context {
-  /** Of the variable or header. */
+interface TextPlace {
+  /** Name of the variable or header. */
   readonly name?: string;
   /** The argument in front of it. */
   readonly before?: string;
 }
 
-function isPlainSecret(node: FileNode, { name, before }: Context = {}): boolean {
+function isPlainSecret(node: FileNode, { name, before }: TextPlace = {}): boolean {
   const text = toText(node);
   if (text === '' || isBareVariable(text)) return false;
   if (name !== undefined && isSecretName(name)) return !hasVariable(text);

@@ -1,17 +1,32 @@
 // `mcpServers`: servers by name, and what they must not be together.
-import { createMemberReader, type MemberReader } from '../../config/file/shapes/object.ts';
 import {
+  createMemberReader,
+  type Member,
+  type MemberReader,
+  object,
+} from '../../config/file/shapes/object.ts';
+import {
+  type FilePlace,
   openObject,
-  type Place,
   placeMember,
   report,
   type Shape,
 } from '../../config/file/shapes/shape.ts';
 import type { MemberNode } from '../../config/file/syntax/file-node.ts';
-import { type CompletionDeps, commonMembers, type FoundProgramUser } from './common-members.ts';
-import { completeHttp } from './http-server.ts';
-import { serverShape } from './server-shape.ts';
-import { completeStdio, stdioMembers } from './stdio-server.ts';
+import { commonMembers, type FileSurroundings, type FoundProgramUser } from './common-members.ts';
+import {
+  addressMembers,
+  buildHttp,
+  completeHttp,
+  httpMembers,
+  type UnnamedHttpServer,
+} from './http-server.ts';
+import {
+  buildStdio,
+  completeStdio,
+  stdioMembers,
+  type UnnamedStdioServer,
+} from './stdio-server.ts';
 import { countKeptCharacters, type ServersConfig, type UpstreamConfig } from './upstream-config.ts';
 
 /** A server, and its members, by which problems are reported where they stand. */
@@ -27,7 +42,7 @@ export interface DisabledServer {
   readonly disabledPrefix: string;
 }
 
-/** How the JSON Schema calls the shape of one server. */
+/** Name of the shape of one server in the JSON Schema. */
 export const SERVER_DEFINITION = 'server';
 
 export const serversShape: Shape<readonly (PlacedServer | DisabledServer)[]> = {
@@ -46,7 +61,7 @@ export const serversShape: Shape<readonly (PlacedServer | DisabledServer)[]> = {
 
 function readServer(
   { name: givenName, line, value }: MemberNode,
-  place: Place,
+  place: FilePlace,
 ): readonly (PlacedServer | DisabledServer)[] {
   const members = value.kind === 'object' ? createMemberReader(value, place, line) : undefined;
   const name = deriveServerName(givenName);
@@ -71,25 +86,25 @@ function findPlainPrefix(node: MemberNode['value']): string | undefined {
 export async function completeServers(
   servers: readonly PlacedServer[],
   naming: NamingConfig,
-  deps: CompletionDeps,
+  surroundings: FileSurroundings,
 ): Promise<readonly UpstreamConfig[]> {
   servers.forEach((server, index) => {
     checkName(server, naming, servers.slice(0, index));
   });
-  const users = await findUsers(servers, deps);
+  const users = await findUsers(servers, surroundings);
   return servers.map(({ config, members }) =>
     config.kind === 'http'
-      ? completeHttp(config, members, deps)
-      : completeStdio(config, members, deps, users),
+      ? completeHttp(config, members, surroundings)
+      : completeStdio(config, members, surroundings, users),
   );
 }
 
 type NamingConfig = Pick<ServersConfig, 'separator' | 'names' | 'maxNameLength'>;
 
-/** By what the file or RUN_PROGRAMS_AS calls them. */
+/** Keyed by the names that the file or RUN_PROGRAMS_AS uses. */
 async function findUsers(
   servers: readonly PlacedServer[],
-  { config: { upstreams }, findProgramUser }: CompletionDeps,
+  { config: { upstreams }, findProgramUser }: FileSurroundings,
 ): Promise<ReadonlyMap<string, FoundProgramUser>> {
   const texts = servers
     .filter(({ config }) => config.kind === 'stdio')
@@ -146,7 +161,7 @@ function checkName(
     );
 }
 
-/** Whether a name could begin with both. */
+/** True if a name could begin with both. */
 function overlap(one: string, other: string, separator: string): boolean {
   if (one === '' || other === '') return false;
   const [first, second] = [one + separator, other + separator];
@@ -194,3 +209,119 @@ export const describeSameName = (
   given: { readonly earlier: string; readonly later: string; readonly where?: string },
 ): string =>
   `${JSON.stringify(given.later)} and ${JSON.stringify(given.earlier)}${given.where ?? ''} would both be called ${name} here. Rename one of them.`;
+
+// A server of the configuration file, of either kind.
+
+type UnnamedServer = UnnamedHttpServer | UnnamedStdioServer;
+
+const httpOnly: readonly Member<unknown>[] = Object.values(httpMembers);
+const stdioOnly: readonly Member<unknown>[] = Object.values(stdioMembers);
+
+// Members that other programs write into the files that they share with us.
+
+/** Members of a server that are about the program that asks its user, or about showing the server there. */
+const IGNORED_SERVER_MEMBERS: readonly string[] = [
+  '//',
+  '_comment',
+  'alwaysAllow',
+  'alwaysLoad',
+  'autoApprove',
+  'comment',
+  'description',
+  'dev',
+  'displayName',
+  'fromGalleryId',
+  'gallery',
+  'icon',
+  'metadata',
+  'note',
+  'sandbox',
+  'sandboxEnabled',
+  'source',
+  'trust',
+  'version',
+  'watchPaths',
+];
+
+const USE_EXCLUDE = 'Postern has "tools": { "exclude": ["name", …] } for this.';
+const USE_INCLUDE = 'Postern has "tools": { "include": ["name", …] } for this.';
+const USE_TYPE = 'Postern has "type" for this: "http", "sse" or "stdio".';
+const NO_USER_LOGIN =
+  'Postern cannot log in at this server for its users yet. Give it a token with "headers", or remove this.';
+
+/** They would be missed: what they say, another member says here. */
+const REPLACED_SERVER_MEMBERS: Readonly<Record<string, string>> = {
+  allowedTools: USE_INCLUDE,
+  disabledTools: USE_EXCLUDE,
+  enabled: 'Postern has "disabled": true for servers that are to be left out.',
+  enabledTools: USE_INCLUDE,
+  envFile: 'Postern reads no file for one server. Write its variables under "env".',
+  excludeTools: USE_EXCLUDE,
+  headersHelper: 'Postern runs no program for headers. Write them under "headers".',
+  includeTools: USE_INCLUDE,
+  oauth: NO_USER_LOGIN,
+  transport: USE_TYPE,
+  transportType: USE_TYPE,
+};
+
+export const serverShape: Shape<UnnamedServer> = object<UnnamedServer>({
+  allowed: 'an object with command (a program to start) or url (a server that runs)',
+  members: [...Object.values(commonMembers), ...httpOnly, ...stdioOnly],
+  ignored: IGNORED_SERVER_MEMBERS,
+  replaced: REPLACED_SERVER_MEMBERS,
+  schema: {
+    anyOf: [{ required: ['command'] }, ...addressMembers.map(({ name }) => ({ required: [name] }))],
+    dependencies: {
+      command: forbid(httpOnly),
+      ...Object.fromEntries(
+        addressMembers.map((address) => [
+          address.name,
+          forbid([...stdioOnly, ...addressMembers.filter((other) => other !== address)]),
+        ]),
+      ),
+    },
+  },
+  build(members) {
+    const kind = chooseKind(members);
+    if (kind === undefined) return undefined;
+    reportStrangers(members, kind);
+    return kind === 'http' ? buildHttp(members) : buildStdio(members);
+  },
+});
+
+function forbid(members: readonly Member<unknown>[]) {
+  return { properties: Object.fromEntries(members.map(({ name }) => [name, false])) };
+}
+
+type Kind = UpstreamConfig['kind'];
+
+/** Undefined where it cannot be told, which it reports. */
+function chooseKind({ has, report: reportAt }: MemberReader): Kind | undefined {
+  const [first, second] = addressMembers.filter(has);
+  const hasCommand = has(stdioMembers.command);
+  if (first === undefined && !hasCommand)
+    return reportAt(
+      '"command" or "url" is missing: a program to start, or the address of a server that runs.',
+    );
+  if (first !== undefined && hasCommand)
+    reportAt(
+      `Both command and ${first.name} are given. Keep command for a program that Postern starts, or ${first.name} for a server that runs.`,
+      first,
+    );
+  else if (second !== undefined)
+    reportAt(`Both ${first?.name} and ${second.name} are given. Keep one.`, second);
+  return hasCommand ? 'stdio' : 'http';
+}
+
+function reportStrangers({ has, report: reportAt }: MemberReader, kind: Kind): void {
+  const strangers = kind === 'http' ? stdioOnly : httpOnly;
+  const isAmbiguous = addressMembers.some(has) && has(stdioMembers.command);
+  for (const member of isAmbiguous ? [] : strangers.filter(has)) {
+    reportAt(
+      kind === 'http'
+        ? 'Only a server with command has this: Postern does not start this one.'
+        : 'Only a server with url has this. A program gets its settings and secrets by env or args.',
+      member,
+    );
+  }
+}

@@ -1,7 +1,7 @@
 // A server of the configuration file that the gateway starts: its members, and what they come to.
 
 import { listValues } from '../../config/file/expand.ts';
-import { createRecord, list, record } from '../../config/file/shapes/collection.ts';
+import { createRecordShape, list, record } from '../../config/file/shapes/collection.ts';
 import { defineMember, type MemberReader } from '../../config/file/shapes/object.ts';
 import {
   choice,
@@ -15,8 +15,8 @@ import { isSharedStore } from '../../config/groups/store.ts';
 import { systemUser } from '../../config/rules.ts';
 import { findSecretArguments } from '../../platform/secret-texts.ts';
 import {
-  type CompletionDeps,
   commonMembers,
+  type FileSurroundings,
   type FoundProgramUser,
   readCommon,
 } from './common-members.ts';
@@ -100,7 +100,7 @@ export function buildStdio(members: MemberReader): UnnamedStdioServer | undefine
   const stdio = {
     args,
     secretArguments: [...given.flatMap(({ values }) => values), ...findSecretArguments(args)],
-    env: read(stdioMembers.env) ?? createRecord([]),
+    env: read(stdioMembers.env) ?? createRecordShape([]),
     cwd: read(stdioMembers.cwd),
     // Looked up where the server is completed: RUN_PROGRAMS_AS counts, too.
     runAs: undefined,
@@ -113,30 +113,30 @@ export function buildStdio(members: MemberReader): UnnamedStdioServer | undefine
   return command === undefined ? undefined : { kind: 'stdio', command, ...stdio, ...common };
 }
 
-/** By what the file or RUN_PROGRAMS_AS calls them. */
+/** Keyed by the names that the file or RUN_PROGRAMS_AS uses. */
 type Users = ReadonlyMap<string, FoundProgramUser>;
 
 /** With what its paths and its user lead to. Reports what is wrong with them, and what the settings rule out. */
 export function completeStdio(
   config: StdioUpstreamConfig,
   members: MemberReader,
-  deps: CompletionDeps,
+  surroundings: FileSurroundings,
   users: Users,
 ): StdioUpstreamConfig {
-  if (config.isolation === 'session' && isSharedStore(deps.config.store))
+  if (config.isolation === 'session' && isSharedStore(surroundings.config.store))
     members.report(
       '"session" cannot be used with REDIS_URL: another replica could not reach the process of a session. Use "user" or "shared", or run one replica without REDIS_URL.',
       stdioMembers.isolation,
     );
-  const runAs = findUser(members, deps, users);
+  const runAs = findUser(members, surroundings, users);
   if (runAs !== undefined) checkEnvironment(config, members);
-  const cwd = config.cwd === undefined ? undefined : deps.resolvePath(config.cwd);
+  const cwd = config.cwd === undefined ? undefined : surroundings.resolvePath(config.cwd);
   return { ...config, cwd, runAs };
 }
 
 function findUser(
   { read, report }: MemberReader,
-  { config }: CompletionDeps,
+  { config }: FileSurroundings,
   users: Users,
 ): ProgramUser | undefined {
   const own = read(stdioMembers.runAs);
@@ -149,7 +149,7 @@ function findUser(
     : report(found.message, stdioMembers.runAs);
 }
 
-/** What the dynamic linker and the C library load code by, before there is a program. */
+/** Variables by which the dynamic linker and the C library load code, before there is a program. */
 const LOADS_CODE = /^(LD_.*|GLIBC_TUNABLES|GCONV_PATH|LOCPATH|NLSPATH)$/;
 
 /** Until setpriv has changed the user, it runs in this environment with the rights of the gateway. */

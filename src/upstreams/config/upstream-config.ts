@@ -2,9 +2,9 @@
 import type { UpstreamAuth } from '../credentials/credentials.ts';
 import type { CommonUpstreamConfig } from './common-config.ts';
 
-/** What the file says of servers and of the names of what they have; `disabled` servers are left out. */
+/** The part of the file about servers and the names of what they have; `disabled` servers are left out. */
 export interface ServersConfig {
-  /** Whether the built-in catalogue is served, too. */
+  /** True if the built-in catalogue is served, too. */
   readonly builtIn: boolean;
   /** Between a server's prefix and a name of its own; `__` unless given. */
   readonly separator: string;
@@ -19,7 +19,7 @@ export interface ServersConfig {
 /** At the end of a name that was cut: hexadecimal digits of its SHA-256, after `_`. */
 export const NAME_HASH_CHARACTERS = 8;
 
-/** What stays of a name that is longer than `maxNameLength`. */
+/** The number of characters that stay of a name that is longer than `maxNameLength`. */
 export const countKeptCharacters = (maxNameLength: number): number =>
   maxNameLength - NAME_HASH_CHARACTERS - 1;
 
@@ -37,7 +37,7 @@ export interface HttpUpstreamConfig extends CommonUpstreamConfig {
   readonly ca: string | undefined;
   /** True if cookies that it sets in a session are sent back in it. */
   readonly cookies: boolean;
-  /** What tells it who calls (§18.6). */
+  /** Tells it who calls (§18.6). */
   readonly auth: UpstreamAuth;
 }
 

@@ -1,23 +1,32 @@
 // §24.4: each request to a server where users log in themselves goes by one connection, from its first byte to its last.
-
 import { nameConnectionOwner } from '../../connections/records/place.ts';
 import { createBoundedMap } from '../../platform/bounded-map.ts';
+import type { ListKind } from '../../protocol/list-kinds.ts';
+import type { FetchedList } from '../catalog/fetch-list.ts';
+import type { Patience } from '../catalog/list-cache.ts';
+import type { ServerLists } from '../catalog/server-lists.ts';
 import type { UpstreamConfig } from '../config/upstream-config.ts';
-import type { Upstream, UpstreamCaller, UpstreamListener, UpstreamLogins } from '../upstream.ts';
-import { GATEWAY_CALLER, type LoginAccess } from '../upstream.ts';
+import {
+  GATEWAY_CALLER,
+  type LoginAccess,
+  type Upstream,
+  type UpstreamCaller,
+  type UpstreamListener,
+  type UpstreamLogins,
+} from '../upstream.ts';
 import { wrapUpstream } from '../wrap-upstream.ts';
 import { isCallerOf, type Logins, toLoginError } from './logins.ts';
 
-/** Where the connection is missing or cannot be used, nothing is sent. */
+/** Nothing is sent if the connection is missing or cannot be used. */
 export function bindConnections<Config extends UpstreamConfig>(
   upstream: Upstream<Config>,
   logins: Logins,
 ): Upstream<Config> {
-  /** By owner. */
+  /** Keyed by owner. */
   const ids = createBoundedMap<string, string>(MAX_REMEMBERED);
   const listenings = new Set<Listening>();
 
-  /** What was heard last of a connection is remembered: what is kept of the server is found by it. */
+  /** The last word about a connection is remembered: what is kept of the server is found by it. */
   function getAccess(caller: UpstreamCaller): LoginAccess | Promise<LoginAccess> {
     const access = logins.getAccess(caller);
     return access instanceof Promise
@@ -45,7 +54,7 @@ export function bindConnections<Config extends UpstreamConfig>(
     return bindCaller(caller, access.connectionId);
   }
 
-  /** Where the connection is at hand, nothing is waited for. */
+  /** Nothing is waited for if the connection is at hand. */
   function withBound<Result>(
     caller: UpstreamCaller,
     run: (bound: UpstreamCaller) => Promise<Result>,
@@ -113,7 +122,7 @@ export function bindConnections<Config extends UpstreamConfig>(
   });
 }
 
-/** Of users of one server. */
+/** Users of one server. */
 const MAX_REMEMBERED = 10_000;
 
 interface Listening {
@@ -121,7 +130,114 @@ interface Listening {
   restart(): Promise<void>;
 }
 
-export const bindCaller = (caller: UpstreamCaller, connectionId: string): UpstreamCaller => ({
+const bindCaller = (caller: UpstreamCaller, connectionId: string): UpstreamCaller => ({
   ...caller,
   connectionId,
 });
+
+// §24.3, §24.4: the lists of a server where users log in themselves: of the caller's own connection, and before there is one
+// those that anybody gets, or none.
+
+/** `lists` are kept by connection. */
+export function createListsByConnection(
+  lists: ServerLists,
+  { getAccess, peekConnectionId, findOwner }: UpstreamLogins,
+  config: UpstreamConfig,
+): ServerLists {
+  const isOpenToAll =
+    config.kind === 'http' && config.auth.type === 'oauth' && config.auth.list === 'anonymous';
+
+  /** Undefined for who sees nothing of the server yet. */
+  function chooseCaller(caller: UpstreamCaller, access: LoginAccess): UpstreamCaller | undefined {
+    if (access.kind === 'active') return bindCaller(caller, access.connectionId);
+    // A connection that cannot be had for a while is served as it was.
+    return access.kind === 'unavailable' ? peekCaller(caller) : withoutLogin();
+  }
+
+  function peekCaller(caller: UpstreamCaller): UpstreamCaller | undefined {
+    const connectionId = peekConnectionId(caller);
+    return connectionId === undefined ? withoutLogin() : bindCaller(caller, connectionId);
+  }
+
+  const withoutLogin = () => (isOpenToAll ? GATEWAY_CALLER : undefined);
+
+  function load(kind: ListKind, caller: UpstreamCaller, access: LoginAccess, patience: Patience) {
+    const chosen = chooseCaller(caller, access);
+    if (chosen === GATEWAY_CALLER) return loadWithoutLogin(kind, patience);
+    if (chosen !== undefined) return lists.load(kind, chosen, patience);
+    if (access.kind === 'impossible') return NEVER_CONNECTED[kind];
+    return access.kind === 'unavailable' ? undefined : NOT_CONNECTED[kind];
+  }
+
+  /** A server that lists to nobody without a login after all is shown as any other. */
+  function loadWithoutLogin(kind: ListKind, patience: Patience) {
+    const loading = lists.load(kind, GATEWAY_CALLER, patience);
+    return loading instanceof Promise
+      ? loading.then((list) => list ?? NOT_CONNECTED[kind])
+      : (loading ?? NOT_CONNECTED[kind]);
+  }
+
+  return {
+    ...lists,
+    load(kind, caller, patience) {
+      const access = getAccess(caller);
+      return access instanceof Promise
+        ? access.then((later) => load(kind, caller, later, patience))
+        : load(kind, caller, access, patience);
+    },
+    async waitIfQuick(kind, caller) {
+      const chosen = chooseCaller(caller, await getAccess(caller));
+      if (chosen !== undefined) await lists.waitIfQuick(kind, chosen);
+    },
+    peek(kind, caller) {
+      const chosen = peekCaller(caller);
+      if (chosen !== undefined) return lists.peek(kind, chosen);
+      return findOwner(caller) === undefined ? NEVER_CONNECTED[kind] : NOT_CONNECTED[kind];
+    },
+    hadResource(uri, caller) {
+      const chosen = peekCaller(caller);
+      return chosen !== undefined && lists.hadResource(uri, chosen);
+    },
+    async describe(caller, patience) {
+      const chosen = chooseCaller(caller, await getAccess(caller));
+      return chosen && lists.describe(chosen, patience);
+    },
+    peekDescription(caller) {
+      const chosen = peekCaller(caller);
+      return chosen && lists.peekDescription(chosen);
+    },
+    peekProblem(caller) {
+      const chosen = peekCaller(caller);
+      return chosen && lists.peekProblem(chosen);
+    },
+    invalidate(list, caller) {
+      const chosen = peekCaller(caller);
+      if (chosen !== undefined) lists.invalidate(list, chosen);
+    },
+    getAudience: (caller) => lists.getAudience(peekCaller(caller) ?? GATEWAY_CALLER),
+  };
+}
+
+/** Nothing of the server. Each kind has its own, as what is made of a list is found by it. */
+function createNoLists(
+  needsLogin: 'possible' | 'impossible',
+): Readonly<Record<ListKind, FetchedList>> {
+  const createNoList = (): FetchedList => ({
+    items: [],
+    ttlMs: 1_000,
+    fingerprint: '',
+    bytes: 0,
+    cut: undefined,
+    needsLogin,
+  });
+  return {
+    tools: createNoList(),
+    prompts: createNoList(),
+    resources: createNoList(),
+    templates: createNoList(),
+    skills: createNoList(),
+  };
+}
+
+const NOT_CONNECTED = createNoLists('possible');
+const NEVER_CONNECTED = createNoLists('impossible');

@@ -6,7 +6,7 @@ import type { UpstreamConfig } from '../config/upstream-config.ts';
 /** Its own name, as at `/mcp/<server>`. */
 export const CONNECT = 'connect';
 
-/** Whether the server has such a tool. */
+/** True if the server has such a tool. */
 export const canConnect = (config: UpstreamConfig): boolean =>
   config.kind === 'http' && config.auth.type === 'oauth';
 

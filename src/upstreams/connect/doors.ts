@@ -3,11 +3,18 @@
 import { randomUUID } from 'node:crypto';
 import type { ConnectionRequest, ConnectionRequests } from '../../connections/connections.ts';
 import { fail } from '../../errors/gateway-error.ts';
-import type { Context, Relay } from '../../mcp/catalog/catalog.ts';
+import type { Context, RawResult, Relay } from '../../mcp/catalog/catalog.ts';
 import { askToOpen, createPageQuestion, NO_ANSWER } from '../../mcp/control/ask-to-open.ts';
 import { isObject } from '../../platform/json.ts';
-import { CallRefusedError } from '../relay/failures.ts';
-import type { ConnectionNeeded, Upstream, UpstreamCaller } from '../upstream.ts';
+import { CallRefusedError, type ToFailedResult } from '../relay/failures.ts';
+import type { RelayedRequest } from '../relay/server-request.ts';
+import {
+  ConnectionNeeded,
+  CredentialError,
+  type Upstream,
+  type UpstreamCaller,
+} from '../upstream.ts';
+import { toLoginError } from './logins.ts';
 
 export interface Doors {
   /**
@@ -23,16 +30,9 @@ export interface Doors {
   ): Promise<void>;
 }
 
-export interface DoorCall {
+interface DoorCall {
   readonly upstream: Upstream;
   readonly caller: UpstreamCaller;
-}
-
-export interface DoorsDeps {
-  /** Undefined where nobody can connect. */
-  readonly requests: ConnectionRequests | undefined;
-  /** `BASE_URL`. */
-  readonly baseUrl: string;
 }
 
 /** A link that its user was sent to. What it asks for stands in its record. */
@@ -40,7 +40,8 @@ interface SentLink extends Pick<ConnectionRequest, 'owner' | 'server'> {
   readonly id: string;
 }
 
-export function createDoors({ requests, baseUrl }: DoorsDeps): Doors {
+/** `requests` are undefined where nobody can connect. */
+export function createDoors(baseUrl: string, requests: ConnectionRequests | undefined): Doors {
   return {
     async pass(needed, { upstream, caller }, { relay }, mayAsk) {
       const server = upstream.config.name;
@@ -125,7 +126,7 @@ export const withoutDoorAnswer = (relay: Relay): Relay =>
     ? { ...relay, answered: undefined }
     : relay;
 
-// What people and models are told. A link is for one user alone.
+// Texts for people and models. A link is for one user alone.
 
 function describeNeed(server: string, { why, scopes }: ConnectionNeeded): string {
   if (scopes !== undefined && scopes.length > 0)
@@ -145,3 +146,69 @@ const tellOperator = (need: string, page: string): string =>
 
 const CALL_AGAIN =
   'The login that was asked for was one at another server. Call again, without the answers.';
+
+// §24.3: connecting itself, without a call that goes on: `<server>__connect`, and names that are known only afterwards.
+
+export interface ConnectUser {
+  /**
+   * Resolves to undefined once the caller is connected, else to what the client gets.
+   *
+   * @throws GatewayError; in the stateless era what ends a call that asks.
+   */
+  connect(call: ConnectCall): Promise<RawResult | undefined>;
+  /** The same, and then as whom: the result of the tool. */
+  connectAndTell(call: ConnectCall): Promise<RawResult>;
+}
+
+interface ConnectCall {
+  readonly upstream: Upstream;
+  readonly caller: UpstreamCaller;
+  readonly method: RelayedRequest['method'];
+  readonly context: Pick<Context, 'relay'>;
+}
+
+export function createConnectUser(doors: Doors, toFailedResult: ToFailedResult): ConnectUser {
+  async function connect(call: ConnectCall): Promise<RawResult | undefined> {
+    const { upstream, caller, context } = call;
+    const access = await upstream.logins?.getAccess(caller);
+    if (access === undefined || access.kind === 'active') return undefined;
+    try {
+      const needed = toLoginError(access);
+      if (!(needed instanceof ConnectionNeeded)) throw needed;
+      await doors.pass(needed, call, context, true);
+      return undefined;
+    } catch (thrown) {
+      return toResult(call, thrown);
+    }
+  }
+
+  const toResult = ({ upstream, caller, method, context }: ConnectCall, thrown: unknown) =>
+    toFailedResult(upstream.config.name, method, thrown, {
+      era: context.relay.era,
+      capabilities: caller.capabilities,
+    });
+
+  return {
+    connect,
+    async connectAndTell(call) {
+      const refused = await connect(call);
+      if (refused !== undefined) return refused;
+      const { upstream, caller } = call;
+      const { name } = upstream.config;
+      try {
+        const info = await upstream.logins?.describe(caller);
+        const account = info?.account === undefined ? name : `${name} as ${info.account}`;
+        return {
+          content: [
+            { type: 'text', text: `Connected to ${account}. Its tools can be called now.` },
+          ],
+        };
+      } catch (cause) {
+        return toResult(
+          call,
+          new CredentialError('the store of this service does not answer', { cause }),
+        );
+      }
+    },
+  };
+}

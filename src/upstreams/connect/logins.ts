@@ -1,8 +1,9 @@
 // §24: by whose connection a server is asked where users log in themselves.
 import type { ConnectionOwner, ConnectionServer } from '../../connections/connection.ts';
-import type { ConnectionParts } from '../../connections/connections.ts';
+import type { ActiveAccess, ConnectionParts } from '../../connections/connections.ts';
 import { nameConnectionOwner } from '../../connections/records/place.ts';
 import type { UserContext } from '../../endpoint/message.ts';
+import { type GetToken, type NoteRefusal, readToken } from '../credentials/credential-type.ts';
 import {
   ConnectionNeeded,
   CredentialError,
@@ -37,7 +38,7 @@ export function createLogins(server: ConnectionServer, parts: ConnectionParts | 
   };
 }
 
-/** Whether the caller's requests go by the connection of this owner. */
+/** True if the caller's requests go by the connection of this owner. */
 export function isCallerOf(
   { findOwner }: Pick<UpstreamLogins, 'findOwner'>,
   caller: UpstreamCaller,
@@ -51,7 +52,7 @@ const toOwner = ({ sub, issuer }: UserContext): ConnectionOwner => ({ sub, issue
 
 const NOBODY: LoginAccess = {
   kind: 'impossible',
-  reason: 'each user logs in at it, which takes a running gateway with OAUTH_TOKENS=gateway',
+  reason: 'each user logs in at it, which takes a running gateway with OAUTH_MODE=broker',
 };
 
 const UNKNOWN: LoginAccess = {
@@ -70,4 +71,43 @@ export function toLoginError(access: Exclude<LoginAccess, { kind: 'active' }>): 
   return access.kind === 'unavailable' || access.kind === 'impossible'
     ? new CredentialError(access.reason)
     : new ConnectionNeeded({ why: access.reason, scopes: access.scopes });
+}
+
+// §24.4: the token of a connection goes with the requests that were begun by it, and by no other.
+
+/** The gateway itself has none: what it asks without a connection, anybody may ask. */
+export const createGetConnectionToken = ({ getAccess }: Logins): GetToken =>
+  function getConnectionToken(caller) {
+    if (caller.connectionId === undefined) return undefined;
+    const access = getAccess(caller);
+    return access instanceof Promise
+      ? access.then((later) => takeToken(later, caller))
+      : takeToken(access, caller);
+  };
+
+function takeToken(access: LoginAccess, { connectionId }: UpstreamCaller): string {
+  if (access.kind !== 'active') throw toLoginError(access);
+  // The session at the server is another account's.
+  if (access.connectionId !== connectionId) throw new CredentialError(OTHER_ACCOUNT);
+  return access.token;
+}
+
+const OTHER_ACCOUNT = 'its user has just connected another account; call again';
+
+export function createNoteConnectionRefusal(
+  server: ConnectionServer,
+  parts: ConnectionParts | undefined,
+): NoteRefusal {
+  const { findOwner } = createLogins(server, parts);
+
+  return async function noteRefusal(caller, headers, refusal, isRefusedItself) {
+    const { connectionId } = caller;
+    const owner = findOwner(caller);
+    if (parts === undefined || owner === undefined || connectionId === undefined) return false;
+    const used: ActiveAccess = { kind: 'active', token: readToken(headers), connectionId };
+    const access = await parts.connections.noteRefusal(owner, server, used, refusal, () =>
+      isRefusedItself().catch(() => false),
+    );
+    return takeToken(access, caller) !== used.token;
+  };
 }

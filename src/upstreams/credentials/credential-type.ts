@@ -7,13 +7,8 @@ import type { ConnectionParts } from '../../connections/connections.ts';
 import type { Endpoint } from '../../endpoint/endpoint.ts';
 import type { GetProviderToken, UserContext } from '../../endpoint/message.ts';
 import { isOwnToken } from '../../endpoint/own-token.ts';
-import type { Clock } from '../../platform/clock.ts';
-import type { Fetch } from '../../platform/fetch-with-limits.ts';
 import type { JsonObject } from '../../platform/json.ts';
-import type { Log } from '../../platform/log.ts';
-import type { Seal } from '../../store/seal/seal.ts';
-import type { KeyValue } from '../../store/store.ts';
-import { CredentialError, type UpstreamCaller } from '../upstream.ts';
+import { CredentialError, type UpstreamCaller, type UpstreamRuntime } from '../upstream.ts';
 
 /** A file in this folder, and a row of `credentials.ts`. `Auth` is what `auth` of a server becomes. */
 export interface CredentialType<Auth extends TypedAuth = TypedAuth> {
@@ -21,7 +16,7 @@ export interface CredentialType<Auth extends TypedAuth = TypedAuth> {
   readonly type: Auth['type'];
   /** For editors; follows the type and a colon. */
   readonly summary: string;
-  /** What `auth` may have beside `type`. Types that have the same member share it. */
+  /** Members that `auth` may have beside `type`. Types that have the same member share it. */
   readonly members: readonly Member<unknown>[];
   /** Those without which it cannot be. */
   readonly required: readonly Member<unknown>[];
@@ -31,12 +26,10 @@ export interface CredentialType<Auth extends TypedAuth = TypedAuth> {
   readonly schema?: JsonObject;
   /** Undefined where what is missing was reported. */
   read(members: MemberReader): Auth | undefined;
-  /** What it needs of the settings. */
+  /** Requirements of the settings. */
   readonly requirements: readonly Requirement<Auth>[];
   /** The gateway itself has no credentials: the server answers nobody without a user's token. */
   readonly needsUser?: true;
-  /** The server is told the OAuth client. */
-  readonly namesClient?: true;
   /** Its tokens are signed by keys in the gateway's store. */
   readonly signsTokens?: true;
   /** Its tokens are made by the provider. */
@@ -46,13 +39,16 @@ export interface CredentialType<Auth extends TypedAuth = TypedAuth> {
   /** Its tokens were given for the server by its own authorization server, which may be a gateway of this kind, too. */
   readonly isIssuedForServer?: true;
   /** Once for each gateway. Asks nobody anything yet. */
-  open(deps: CredentialDeps): OpenCredentials;
+  open(runtime: UpstreamRuntime, callers: CallerTokens): OpenCredentials;
 }
 
 /** `open` is told the server's own `auth`. */
 export interface CredentialDefinition<Auth extends TypedAuth>
   extends Omit<CredentialType<Auth>, 'open'> {
-  open(deps: CredentialDeps): Omit<OpenCredentials, 'createGetToken' | 'createNoteRefusal'> & {
+  open(
+    runtime: UpstreamRuntime,
+    callers: CallerTokens,
+  ): Omit<OpenCredentials, 'createGetToken' | 'createNoteRefusal'> & {
     createGetToken(server: Pick<CredentialServer, 'name' | 'url'>, auth: Auth): GetToken;
     createNoteRefusal?(server: Pick<CredentialServer, 'name' | 'url'>, auth: Auth): NoteRefusal;
   };
@@ -65,8 +61,8 @@ export function defineCredentialType<Auth extends TypedAuth>(
 
   return {
     ...definition,
-    open(deps) {
-      const opened = definition.open(deps);
+    open(runtime, callers) {
+      const opened = definition.open(runtime, callers);
       return {
         ...opened,
         createGetToken: (server) =>
@@ -94,18 +90,13 @@ export interface Requirement<Auth extends TypedAuth = TypedAuth> {
 
 export type NeededSettings = Pick<Config, 'admin' | 'auth' | 'oauth' | 'store'>;
 
-export interface CredentialDeps {
-  readonly config: Pick<Config, 'server' | 'auth' | 'oauth'>;
-  readonly store: Pick<KeyValue, 'get' | 'getOrSet' | 'compareAndSet'>;
-  getSeal(): Promise<Seal>;
+/** Sources of the tokens of callers. */
+export interface CallerTokens {
   readonly getProviderToken: GetProviderToken;
-  readonly fetch: Fetch;
-  /** Undefined without a provider. */
+  /** Undefined without a provider: then no token can be exchanged. */
   readonly metadata: ProviderMetadata | undefined;
-  readonly clock: Clock;
-  readonly log: Log;
-  /** Undefined where nobody can connect: without OAUTH_TOKENS=gateway, and in commands. */
-  readonly connections?: ConnectionParts | undefined;
+  /** Undefined where nobody can connect: without OAUTH_MODE=broker, and in commands. */
+  readonly connections: ConnectionParts | undefined;
 }
 
 export interface OpenCredentials {
@@ -124,7 +115,7 @@ export interface CredentialServer {
   readonly auth: TypedAuth;
 }
 
-/** By lower-case name. */
+/** Keyed by lower-case name. */
 export type CredentialHeaders = Readonly<Record<string, string>>;
 
 /**
@@ -157,7 +148,7 @@ export interface TokenRefusal {
 /** Undefined for who has no token: the gateway itself, and callers without authentication. */
 export type GetToken = (caller: UpstreamCaller) => string | undefined | Promise<string | undefined>;
 
-/** Where the token is at hand, nothing is waited for. */
+/** Nothing is waited for if the token is at hand. */
 export const addToken = (
   getToken: GetToken,
   { isIssuedForServer }: Pick<CredentialType, 'isIssuedForServer'>,
@@ -185,11 +176,11 @@ function writeForeignToken(token: string | undefined): CredentialHeaders {
 
 const SCHEME = 'Bearer ';
 
-/** What `addToken` made the headers of. */
+/** The token of the headers that `addToken` made. */
 export const readToken = ({ authorization = '' }: CredentialHeaders): string =>
   authorization.slice(SCHEME.length);
 
-/** What a user without a token of the provider is told. */
+/** Told to a user without a token of the provider. */
 export const describeMissingToken = ({ grant }: UserContext): string =>
   grant?.isMachine ? OF_MACHINE : NO_PROVIDER_TOKEN;
 
@@ -217,7 +208,7 @@ export const AUDIENCE = {
       : report('"audience" is missing: name the audience that the token must be for.'),
 };
 
-/** Of types whose tokens are made of a caller's own. */
+/** For types whose tokens are made of a caller's own. */
 export const NEEDS_LOGIN: Requirement = {
   checkedAt: 'start',
   isMet: ({ auth }) => auth.required,

@@ -11,9 +11,10 @@ import type { Shape } from '../../config/file/shapes/shape.ts';
 import { oneOf } from '../../config/rules.ts';
 import type { Endpoint } from '../../endpoint/endpoint.ts';
 import type { JsonObject } from '../../platform/json.ts';
+import type { UpstreamRuntime } from '../upstream.ts';
 import {
   addToken,
-  type CredentialDeps,
+  type CallerTokens,
   type CredentialServer,
   type CredentialType,
   type GetHeaders,
@@ -30,7 +31,7 @@ const CREDENTIAL_TYPES = [identity, oauth, tokenExchange, forward] as const;
 
 type AuthOf<Type> = Type extends CredentialType<infer Auth> ? Auth : never;
 
-/** What tells the server who calls: `none` where the file has no `auth`. */
+/** The credentials that a server gets: `none` where the file has no `auth`. */
 export type UpstreamAuth = { readonly type: 'none' } | AuthOf<(typeof CREDENTIAL_TYPES)[number]>;
 
 const ALL_TYPES: readonly CredentialType[] = CREDENTIAL_TYPES;
@@ -49,8 +50,8 @@ export interface Credentials {
   createEndpoints(isUsed: (type: CredentialType) => boolean): readonly Endpoint[];
 }
 
-export function openCredentials(deps: CredentialDeps): Credentials {
-  const opened = ALL_TYPES.map((type) => ({ type, ...type.open(deps) }));
+export function openCredentials(runtime: UpstreamRuntime, callers: CallerTokens): Credentials {
+  const opened = ALL_TYPES.map((type) => ({ type, ...type.open(runtime, callers) }));
 
   return {
     createGetHeaders(server) {
@@ -84,7 +85,7 @@ const typeMember = defineMember(
   CREDENTIAL_TYPES.map(({ type, summary }) => `${type}: ${summary}`).join(' '),
 );
 
-/** Of all types, each once. */
+/** Members of all types, each once. */
 const typedMembers: readonly Member<unknown>[] = [
   ...new Set(ALL_TYPES.flatMap(({ members }) => members)),
 ];

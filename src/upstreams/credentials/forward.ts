@@ -29,7 +29,7 @@ export const forward = defineCredentialType<ForwardAuth>({
   requirements: [NEEDS_LOGIN],
   needsUser: true,
   passesTokensOn: true,
-  open: ({ getProviderToken }) => ({
+  open: (_runtime, { getProviderToken }) => ({
     createGetToken: ({ url }, { audience }) => createForward(url, audience, getProviderToken),
   }),
 });
@@ -48,7 +48,7 @@ function createForward(
         'tokens are forwarded by https only, and its address has none; only the operator of this service can change that',
       );
     }
-    // Whom the provider's token of a grant is for, only the server that gets it has to be able to read.
+    // Only the server that gets the provider's token of a grant has to be able to read whom it is for.
     if (user.grant !== undefined) return requireProviderToken(user, getProviderToken);
     if (!namesAudience(user.claims.aud, audience)) {
       throw new CredentialError(

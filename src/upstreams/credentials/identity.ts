@@ -28,18 +28,13 @@ export const identity = defineCredentialType<{ readonly type: 'identity' }>({
         '"identity" with REDIS_URL needs OAUTH_STATE_SECRET, which seals the keys that all replicas share. Set it to the output of openssl rand -base64 48.',
     },
   ],
-  namesClient: true,
   signsTokens: true,
-  open({ config, clock, ...deps }) {
-    const keys = createSigningKeys({ ...deps, buildKeyName: buildIdentityKeyName, clock });
+  open({ config, store, getSeal, clock, log }) {
+    const buildKeyName = buildIdentityKeyName;
+    const keys = createSigningKeys({ store, getSeal, buildKeyName, clock, log });
     const { server, auth, oauth } = config;
     const provider = auth.required ? auth.provider : oauth.provider;
-    const issuer = createIdentity({
-      baseUrl: server.baseUrl,
-      providerIssuer: provider?.issuer,
-      keys,
-      clock,
-    });
+    const issuer = createIdentityIssuer(clock, keys, server.baseUrl, provider?.issuer);
     return {
       createGetToken: ({ url }) => createGetIdentity(issuer, url),
       createEndpoints: (isUsed) => [createKeySetEndpoint(issuer, isUsed)],
@@ -48,7 +43,7 @@ export const identity = defineCredentialType<{ readonly type: 'identity' }>({
 });
 
 export const createGetIdentity =
-  ({ issueToken }: Pick<Identity, 'issueToken'>, url: string): GetToken =>
+  ({ issueToken }: Pick<IdentityIssuer, 'issueToken'>, url: string): GetToken =>
   (caller) =>
     issueToken(caller, url).catch(failToIssue);
 
@@ -56,9 +51,9 @@ function failToIssue(cause: unknown): never {
   throw new CredentialError('this service cannot sign now who calls', { cause });
 }
 
-/** Where servers find the keys. Without a server that has `identity` there is no such document. */
+/** The document in which servers find the keys. Without a server that has `identity` there is none. */
 const createKeySetEndpoint = (
-  { getKeySet }: Pick<Identity, 'getKeySet'>,
+  { getKeySet }: Pick<IdentityIssuer, 'getKeySet'>,
   isUsed: () => boolean,
 ): Endpoint => ({
   kind: 'open',
@@ -71,20 +66,11 @@ const createKeySetEndpoint = (
   },
 });
 
-export interface Identity {
+export interface IdentityIssuer {
   /** A JWT (ES256, 60 s) for the server at `url`. @throws StoreUnavailable without a key. */
   issueToken(caller: UpstreamCaller, url: string): Promise<string>;
   /** RFC 7517: the keys by which servers check such tokens. */
   getKeySet(): Promise<JsonObject>;
-}
-
-export interface IdentityDeps {
-  /** `BASE_URL`: the issuer. */
-  readonly baseUrl: string;
-  /** `OIDC_ISSUER`: a `sub` alone says nothing of whose user it is. Undefined without a provider. */
-  readonly providerIssuer: string | undefined;
-  readonly keys: SigningKeys;
-  readonly clock: Clock;
 }
 
 const LIFETIME_SECONDS = 60;
@@ -92,8 +78,16 @@ const LIFETIME_SECONDS = 60;
 const RESERVE_MS = 30_000;
 const MAX_TOKENS = 5000;
 
-export function createIdentity(deps: IdentityDeps): Identity {
-  const { baseUrl, providerIssuer, keys, clock } = deps;
+/**
+ * `baseUrl` is the issuer. `providerIssuer` is `OIDC_ISSUER`: a `sub` alone says nothing of whose user it is; undefined without
+ * a provider.
+ */
+export function createIdentityIssuer(
+  clock: Clock,
+  keys: SigningKeys,
+  baseUrl: string,
+  providerIssuer: string | undefined,
+): IdentityIssuer {
   const memory = createExpiringMap<string>(MAX_TOKENS, clock.now);
 
   return {

@@ -9,7 +9,7 @@ import {
   trueOrFalse,
   wholeNumber,
 } from '../../config/file/shapes/scalar.ts';
-import { type Place, report, type Shape } from '../../config/file/shapes/shape.ts';
+import { type FilePlace, report, type Shape } from '../../config/file/shapes/shape.ts';
 import type { FileNode } from '../../config/file/syntax/file-node.ts';
 import { httpUrl, integer } from '../../config/rules.ts';
 import { isScopeToken } from '../../config/scope.ts';
@@ -18,8 +18,11 @@ import type {
   ConnectionAuth,
 } from '../../connections/connection.ts';
 import { isSafeForTokens } from '../../platform/address.ts';
-import { createLogins } from '../connect/logins.ts';
-import { createGetConnectionToken, createNoteConnectionRefusal } from './connection-token.ts';
+import {
+  createGetConnectionToken,
+  createLogins,
+  createNoteConnectionRefusal,
+} from '../connect/logins.ts';
 import { defineCredentialType } from './credential-type.ts';
 
 const EXAMPLE = 'https://login.example.com';
@@ -56,7 +59,7 @@ const endpointsShape: Shape<ConfiguredAuthorizationServer> = object({
 
 const authorizationServerShape: Shape<ConfiguredAuthorizationServer> = {
   schema: { anyOf: [endpoint.schema, endpointsShape.schema] },
-  read(node: FileNode, place: Place) {
+  read(node: FileNode, place: FilePlace) {
     if (node.kind === 'object') return endpointsShape.read(node, place);
     if (node.kind === 'list')
       return report(
@@ -91,7 +94,7 @@ const resource: Shape<string | false> = {
     node.kind === 'scalar' && node.value === false ? false : resourceText.read(node, place),
 };
 
-/** What the gateway says there itself, and the member that changes it, if one does. */
+/** Parameters that the gateway sets itself, and the member that changes each, if one does. */
 const OWN_PARAMETERS: Readonly<Record<string, string | undefined>> = {
   client_assertion: undefined,
   client_assertion_type: undefined,
@@ -271,12 +274,6 @@ export const oauth = defineCredentialType<ConnectionAuth>({
     },
     {
       checkedAt: 'start',
-      isMet: ({ oauth: settings }) =>
-        settings.mode !== 'broker' || settings.tokens.kind === 'gateway',
-      problem: `needs OAUTH_TOKENS=gateway, the default, in place of OAUTH_TOKENS=provider: ${KNOWS_WHO}`,
-    },
-    {
-      checkedAt: 'start',
       isMet: ({ admin }, { owner }) => owner !== 'shared' || admin.groups.length > 0,
       problem:
         'with "owner": "shared" needs ADMIN_GROUPS: only operators connect it, and without those groups there are none.',
@@ -285,7 +282,7 @@ export const oauth = defineCredentialType<ConnectionAuth>({
   needsUser: true,
   passesTokensOn: true,
   isIssuedForServer: true,
-  open: ({ connections }) => ({
+  open: (_runtime, { connections }) => ({
     createGetToken: (server, auth) =>
       createGetConnectionToken(createLogins({ ...server, auth }, connections)),
     createNoteRefusal: (server, auth) =>
@@ -293,7 +290,7 @@ export const oauth = defineCredentialType<ConnectionAuth>({
   }),
 });
 
-/** What each member allows, and all of them together do not. */
+/** Combinations that are not allowed, though each member is. */
 function reportContradictions(auth: ConnectionAuth, { has, report: reportAt }: MemberReader): void {
   const { authorizationServer, clientAuth, pkce, owner } = auth;
   const hasSecret = has(members.clientSecret);

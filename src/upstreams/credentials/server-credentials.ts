@@ -9,16 +9,16 @@ import { findCredentialType } from './credentials.ts';
 export const findServerCredentials = (config: UpstreamConfig): CredentialType | undefined =>
   config.kind === 'http' ? findCredentialType(config.auth) : undefined;
 
-/** Whether it is told who calls, so that its lists may differ between users. */
+/** True if it is told who calls, so that its lists may differ between users. */
 export const knowsUsers = (config: UpstreamConfig): boolean =>
   findServerCredentials(config) !== undefined;
 
-/** Whether it answers nobody without a user's token: the gateway itself has no credentials there. */
+/** True if it answers nobody without a user's token: the gateway itself has no credentials there. */
 export const needsUser = (config: UpstreamConfig): boolean =>
   findServerCredentials(config)?.needsUser === true;
 
 /**
- * Whether each user has lists of their own, for what their client can be asked. A process of one's own is listed by
+ * True if each user has lists of their own, for what their client can be asked. A process of one's own is listed by
  * oneself, too: for the gateway alone there is none.
  */
 export const dependsOnUser = (config: UpstreamConfig): boolean =>
@@ -30,7 +30,7 @@ export const readConnectionServer = (config: UpstreamConfig): ConnectionServer |
     ? { name: config.name, url: config.url, auth: config.auth }
     : undefined;
 
-/** What `auth` of the servers needs of the settings of a gateway that is about to serve users. */
+/** Problems of the settings of a gateway that is about to serve users, as `auth` of the servers needs them. */
 export const findAuthProblems = (
   servers: readonly UpstreamConfig[],
   settings: NeededSettings,

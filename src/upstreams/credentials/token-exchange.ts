@@ -1,6 +1,6 @@
 // §18.6, RFC 8693: `token-exchange`: for the caller's token, the provider makes one for the server.
 
-import { createProviderEndpoints } from '../../auth/provider-metadata.ts';
+import { createProviderEndpoints, type ProviderMetadata } from '../../auth/provider-metadata.ts';
 import { defineMember } from '../../config/file/shapes/object.ts';
 import { text } from '../../config/file/shapes/scalar.ts';
 import { isScopeToken } from '../../config/scope.ts';
@@ -16,14 +16,12 @@ import {
 } from '../../oauth/provider/exchange-token.ts';
 import { createProviderApi } from '../../oauth/provider/provider-api.ts';
 import { createExpiringMap } from '../../platform/bounded-map.ts';
-import type { Clock } from '../../platform/clock.ts';
-import { describeCause, type Log } from '../../platform/log.ts';
+import { describeCause } from '../../platform/log.ts';
 import { createSingleFlight } from '../../platform/single-flight.ts';
 import { createWarnThrottle } from '../../platform/throttle.ts';
-import { CredentialError } from '../upstream.ts';
+import { CredentialError, type UpstreamRuntime } from '../upstream.ts';
 import {
   AUDIENCE,
-  type CredentialDeps,
   defineCredentialType,
   describeMissingToken,
   type GetToken,
@@ -78,43 +76,34 @@ export const tokenExchange = defineCredentialType<TokenExchangeAuth>({
   ],
   needsUser: true,
   asksProvider: true,
-  open(deps) {
-    const exchangeToken = createExchange(deps);
+  open(runtime, { metadata, getProviderToken }) {
+    const exchangeToken = createExchange(runtime, metadata);
     return {
       createGetToken: ({ name }, auth) =>
-        createTokenExchange({ server: name, ...auth }, { ...deps, exchangeToken }),
+        createTokenExchange(runtime, { server: name, ...auth }, exchangeToken, getProviderToken),
     };
   },
 });
 
 /** The provider's token endpoint, by the gateway's own client. */
-function createExchange({ config: { oauth }, metadata, fetch }: CredentialDeps): ExchangeToken {
+function createExchange(
+  { config: { oauth }, fetch }: UpstreamRuntime,
+  metadata: ProviderMetadata | undefined,
+): ExchangeToken {
   if (metadata === undefined || oauth.provider === undefined) {
     return async () => ({ kind: 'refused', reason: 'there is no provider: set OIDC_ISSUER' });
   }
   return createExchangeToken({
     providerClient: oauth.providerClient,
-    subjectTokenType: hasOwnTokens(oauth) ? 'access_token' : oauth.provider.accessToken,
     endpoints: createProviderEndpoints(oauth.endpoints, metadata),
     api: createProviderApi(fetch),
   });
 }
 
-/** What a grant has of the provider is an access token always. */
-const hasOwnTokens = (oauth: CredentialDeps['config']['oauth']): boolean =>
-  oauth.mode === 'broker' && oauth.tokens.kind === 'gateway';
-
 export interface TokenExchangeConfig {
   readonly server: string;
   readonly audience: string;
   readonly scope?: string;
-}
-
-export interface TokenExchangeDeps {
-  readonly exchangeToken: ExchangeToken;
-  readonly getProviderToken: GetProviderToken;
-  readonly clock: Clock;
-  readonly log: Log;
 }
 
 interface KeptToken {
@@ -137,16 +126,18 @@ const MAX_TOKENS = 2000;
 const MAX_FAILURES = 2000;
 /** A token must still be good when it arrives. */
 const RESERVE_MS = 5000;
-/** How long who has a token that is still good waits for the next one. */
+/** Milliseconds for which a caller with a token that is still good waits for the next one. */
 const RENEWAL_WAIT_MS = 1000;
-/** Where the provider does not say how long its token lives. */
+/** Assumed if the provider does not say how long its token lives. */
 const UNKNOWN_LIFETIME_SECONDS = 60;
 /** A model tries again at once: the provider must not hear of each try. */
 const FAILURE_MS = 3000;
 
 function createTokenExchange(
+  { clock, log }: UpstreamRuntime,
   { server, audience, scope }: TokenExchangeConfig,
-  { exchangeToken, getProviderToken, clock, log }: TokenExchangeDeps,
+  exchangeToken: ExchangeToken,
+  getProviderToken: GetProviderToken,
 ): GetToken {
   const tokens = createExpiringMap<KeptToken>(MAX_TOKENS, clock.now);
   const failures = createExpiringMap<Failure>(MAX_FAILURES, clock.now);

@@ -6,10 +6,9 @@ import { dropByteOrderMark, hasByteOrderMark } from '../../platform/byte-order-m
 import { cutPieces, isObject, type JsonObject } from '../../platform/json.ts';
 import { createGrowingBuffer, type GrowingBuffer } from '../../platform/memory/growing-buffer.ts';
 import { parseServerBytes } from '../messages/server-message.ts';
-import type { EventCursor } from './event-cursor.ts';
 
 export interface AnswerBody {
-  /** What is wrong with it; undefined while nothing is. */
+  /** Returns the problem of the body; undefined while there is none. */
   add(chunk: Buffer): string | undefined;
   /** As `add`, once nothing more comes. */
   end(): void;
@@ -30,15 +29,15 @@ const tooLong = (maxBytes: number) =>
 /** Kept as they came, and not copied; what comes behind them is, since of many small pieces each costs more than its bytes. */
 const MAX_PIECES = 16;
 
-/** Who is told what is read of a body. */
-export interface BodyReader extends EventReader {
+/** Told what is read of a body. */
+export interface AnswerReader extends EventReader {
   /** All of a body that is a single value of JSON, in pieces; or nothing at all (202). */
   onBody(pieces: readonly Uint8Array[], bytes: number): void;
   /** All of a refusal, where it is an object of JSON and no longer than one is read. */
   onRefusal(body: JsonObject | undefined): void;
 }
 
-export interface EventReader {
+interface EventReader {
   /** Data of an event, as text or as the bytes that came. */
   onMessage(data: string | Buffer): void;
   onNamedEvent(name: string, data: string): void;
@@ -49,18 +48,20 @@ export interface EventReader {
   openCursor(): EventCursor | undefined;
 }
 
-export const createJsonBody = (maxBytes: number, reader: Pick<BodyReader, 'onBody'>): AnswerBody =>
-  new JsonBody(maxBytes, reader);
+export const createJsonBody = (
+  maxBytes: number,
+  reader: Pick<AnswerReader, 'onBody'>,
+): AnswerBody => new JsonBody(maxBytes, reader);
 
 /** A class as most calls have one. */
 class JsonBody implements AnswerBody {
   private readonly maxBytes: number;
-  private readonly reader: Pick<BodyReader, 'onBody'>;
+  private readonly reader: Pick<AnswerReader, 'onBody'>;
   private pieces: Buffer[] = [];
   private bytes = 0;
   private rest: GrowingBuffer | undefined;
 
-  constructor(maxBytes: number, reader: Pick<BodyReader, 'onBody'>) {
+  constructor(maxBytes: number, reader: Pick<AnswerReader, 'onBody'>) {
     this.maxBytes = maxBytes;
     this.reader = reader;
   }
@@ -128,7 +129,7 @@ class EventBody implements AnswerBody {
   }
 }
 
-/** How the SDKs of MCP begin the event of a message. */
+/** The beginning of a message's event as the SDKs of MCP write it. */
 const MESSAGE_HEAD = /^(?:event: ?message\r?\n)?data: ?(?=\{)/;
 const MAX_MESSAGE_HEAD = 24;
 const MESSAGE_ENDS = ['\r\n\r\n', '\n\n'] as const;
@@ -155,9 +156,9 @@ function createEventSplitter(
 ): EventSplitter {
   const decoder = new StringDecoder('utf8');
   const toLineFeeds = createToLineFeeds();
-  /** Of the line that has begun. */
+  /** The line that has begun. */
   const held = createGrowingBuffer();
-  /** Of the event that has begun: about what its lines take so far. */
+  /** Bytes of the event that has begun: about what its lines take so far. */
   let heldOfEvent = 0;
   let commentBytes = 0;
   let hadLineEnd = false;
@@ -225,7 +226,7 @@ const COMMENT_BYTES = 3;
 const LINES_A_MESSAGE = 8;
 const EMPTY_LINE = '\n\n';
 
-/** How much follows the last empty line, which ends what had begun, be it an event or not; undefined where there is none. */
+/** The length of what follows the last empty line, which ends any event; undefined where there is none. */
 function measureBegun(text: string, isAtLine: boolean): number | undefined {
   const end = text.lastIndexOf(EMPTY_LINE);
   if (end !== -1) return text.length - end - EMPTY_LINE.length;
@@ -250,10 +251,10 @@ function countLineFeeds(text: string): number {
   return count;
 }
 
-/** Of a refusal no more than an error of JSON-RPC is read. */
+/** No more than an error of JSON-RPC is read of a refusal. */
 const MAX_REFUSAL_BYTES = 65_536;
 
-export function createRefusalBody(reader: Pick<BodyReader, 'onRefusal'>): AnswerBody {
+export function createRefusalBody(reader: Pick<AnswerReader, 'onRefusal'>): AnswerBody {
   const received = createGrowingBuffer();
   return {
     add(chunk) {
@@ -270,4 +271,51 @@ export function createRefusalBody(reader: Pick<BodyReader, 'onRefusal'>): Answer
 function readRefusal(bytes: Buffer): JsonObject | undefined {
   const value = parseServerBytes([bytes])?.value;
   return isObject(value) ? value : undefined;
+}
+
+// MCP "Resumability and Redelivery": how far a stream of a server has been read, and when the gateway may come back to it.
+
+export interface EventCursor {
+  /** Notes an event; false where it is among those that are remembered: a server may send more than it was asked for. */
+  take(id: string): boolean;
+  noteRetry(ms: number): void;
+  /** Tells the server where to go on; undefined where it cannot. */
+  lastId(): string | undefined;
+  /** Milliseconds that the server wants to be left alone for; undefined where it did not say. */
+  retryMs(): number | undefined;
+}
+
+/** Fits into a header, and is no more than is worth keeping for each call. */
+const USABLE_ID = /^[\x21-\x7E](?:[\x20-\x7E]{0,510}[\x21-\x7E])?$/;
+/** A server that wants less would be asked without end. */
+const MIN_RETRY_MS = 500;
+/** Events are hardly kept for longer. */
+const MAX_RETRY_MS = 300_000;
+
+export function createEventCursor(rememberedIds: number): EventCursor {
+  const seen = new Set<string>();
+  let last: string | undefined;
+  let retry: number | undefined;
+
+  return {
+    take(given) {
+      // The server takes the position back, or names one that cannot be sent.
+      if (!USABLE_ID.test(given)) {
+        last = undefined;
+        return true;
+      }
+      if (seen.has(given)) return false;
+      // A piece of a string keeps all of it, here the whole chunk that was received.
+      last = Buffer.from(given, 'latin1').toString('latin1');
+      seen.add(last);
+      const [oldest] = seen;
+      if (seen.size > rememberedIds && oldest !== undefined) seen.delete(oldest);
+      return true;
+    },
+    noteRetry(ms) {
+      retry = Math.min(MAX_RETRY_MS, Math.max(MIN_RETRY_MS, ms));
+    },
+    lastId: () => last,
+    retryMs: () => retry,
+  };
 }

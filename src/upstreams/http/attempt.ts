@@ -8,7 +8,7 @@ import type {
   NoteRefusal,
   TokenRefusal,
 } from '../credentials/credential-type.ts';
-import type { HeaderList } from '../messages/envelope.ts';
+import type { RequestHeaders } from '../messages/envelope.ts';
 import type { ServerNotification, ServerRequest } from '../messages/server-message.ts';
 import type { UpstreamCaller, UpstreamError } from '../upstream.ts';
 import type { Judge } from './availability.ts';
@@ -22,11 +22,11 @@ export interface Sending<Result> {
   readonly method: string;
   /** May be called again: what is sent once more has another id then. */
   toParams(id: number): JsonObject;
-  readonly headers: HeaderList;
+  readonly headers: RequestHeaders;
   /** Cookies of its session; undefined if none are kept. */
   readonly cookies?: SessionCookies | undefined;
-  /** Of the GET by which an answer is read on whose stream has ended; undefined where that cannot be. */
-  readonly resumeHeaders?: HeaderList;
+  /** For the GET by which an answer is read on whose stream has ended; undefined where that cannot be. */
+  readonly resumeHeaders?: RequestHeaders;
   readonly timeoutMs: number;
   readonly signal?: CancelSignal | undefined;
   /** Its answer alone does not show that the server can be used. */
@@ -39,10 +39,10 @@ export interface Sending<Result> {
   onAbandon?(id: number, reason: string): void;
   /** True if a 401 is about the session, and not about the token. */
   isAboutSession?(): Promise<boolean>;
-  /** What was sent with the last id has ended, however it did. */
+  /** The message sent with the last id has ended, however it did. */
   onSettled?(): void;
   /**
-   * What the last outcome comes to; may throw. Not by a promise of the outcome: each between a server and its caller costs
+   * Makes the result of the last outcome; may throw. Not by a promise of the outcome: each between a server and its caller costs
    * both.
    */
   conclude(outcome: CallOutcome): Result | Promise<Result>;
@@ -66,7 +66,8 @@ export const toFirstTry = <Result>(
   sending: Sending<Result>,
 ): Tried<Result> => ({ caller, sending, mayBreak: mayRepeat(sending), mayBeRefused: true });
 
-export interface AttemptDeps {
+/** Sends the calls of a server. */
+export interface CallSender {
   /** Told how each call went: whether the server can be reached is seen by that. */
   readonly judge: Pick<Judge, 'noteOutcome' | 'noteFailure'>;
   /** Undefined where what the server says of a token changes nothing. */
@@ -78,31 +79,36 @@ export interface AttemptDeps {
   /** Undefined once the server may no longer be asked. */
   reopen(
     caller: UpstreamCaller,
-    headers: HeaderList,
+    session: SessionHeaders,
     listener: ExchangeListener,
-    cookies: SessionCookies | undefined,
   ): Promise<() => void> | undefined;
+}
+
+/** Headers by which a request names its session at the server, and the session's cookies; undefined if none are kept. */
+export interface SessionHeaders {
+  readonly headers: RequestHeaders;
+  readonly cookies: SessionCookies | undefined;
 }
 
 /** One that is sent: nearly always the only one of its call. A class, since every call has one. */
 export class Attempt<Result> implements ServerCall<Result> {
-  private readonly deps: AttemptDeps;
+  private readonly sender: CallSender;
   private readonly tried: Tried<Result>;
-  /** What went with it. */
+  /** Sent with it. */
   private readonly credentials: CredentialHeaders;
   readonly id: number;
   readonly exchange: ExchangeRequest;
   readonly timeoutMs: number;
   readonly signal: CancelSignal | undefined;
   readonly canReopen: boolean;
-  readonly onStray: AttemptDeps['onStray'];
+  readonly onStray: CallSender['onStray'];
 
   constructor(
-    deps: AttemptDeps,
+    sender: CallSender,
     tried: Tried<Result>,
     sent: Pick<ServerCall<Result>, 'id' | 'exchange'> & { readonly credentials: CredentialHeaders },
   ) {
-    this.deps = deps;
+    this.sender = sender;
     this.tried = tried;
     this.credentials = sent.credentials;
     this.id = sent.id;
@@ -110,14 +116,14 @@ export class Attempt<Result> implements ServerCall<Result> {
     this.timeoutMs = tried.sending.timeoutMs;
     this.signal = tried.sending.signal;
     this.canReopen = tried.sending.resumeHeaders !== undefined;
-    this.onStray = deps.onStray;
+    this.onStray = sender.onStray;
   }
 
   reopen(lastEventId: string, listener: ExchangeListener): Promise<() => void> | undefined {
     const { caller, sending } = this.tried;
     const { resumeHeaders = [], cookies } = sending;
     const headers = [...resumeHeaders, 'last-event-id', lastEventId];
-    return this.deps.reopen(caller, headers, listener, cookies);
+    return this.sender.reopen(caller, { headers, cookies }, listener);
   }
 
   onStart(deadline: Deadline): void {
@@ -138,7 +144,7 @@ export class Attempt<Result> implements ServerCall<Result> {
 
   conclude(outcome: CallOutcome): Result | Promise<Result> {
     this.tried.sending.onSettled?.();
-    const { noteRefusal } = this.deps;
+    const { noteRefusal } = this.sender;
     const refusal = findTokenRefusal(outcome);
     return refusal === undefined || noteRefusal === undefined || this.tried.sending.isTrial
       ? this.finish(outcome)
@@ -148,7 +154,7 @@ export class Attempt<Result> implements ServerCall<Result> {
   /** Noted before whoever waits goes on. */
   private finish(outcome: CallOutcome): Result | Promise<Result> {
     const { sending } = this.tried;
-    if (!sending.isTrial) this.deps.judge.noteOutcome(outcome, sending.isHandshake === true);
+    if (!sending.isTrial) this.sender.judge.noteOutcome(outcome, sending.isHandshake === true);
     return sending.conclude(outcome);
   }
 
@@ -164,19 +170,19 @@ export class Attempt<Result> implements ServerCall<Result> {
     const { caller, sending, mayBeRefused } = this.tried;
     if (refusal.status === 401 && (await sending.isAboutSession?.())) return this.finish(outcome);
     const hasOther = await noteRefusal(caller, this.credentials, refusal, () =>
-      this.deps.isTokenRefused(caller),
+      this.sender.isTokenRefused(caller),
     );
     if (!hasOther || !mayBeRefused) return this.finish(outcome);
     const mayBreak = mayRepeat(sending);
-    return this.deps.tryCall({ caller, sending, mayBreak, mayBeRefused: false });
+    return this.sender.tryCall({ caller, sending, mayBreak, mayBeRefused: false });
   }
 
   concludeFailure(error: UpstreamError): Promise<Result> {
     const { sending, mayBreak } = this.tried;
     sending.onSettled?.();
     if (mayBreak && !sending.signal?.aborted && isBroken(error))
-      return this.deps.tryCall({ ...this.tried, mayBreak: false });
-    if (!sending.isTrial) this.deps.judge.noteFailure(error);
+      return this.sender.tryCall({ ...this.tried, mayBreak: false });
+    if (!sending.isTrial) this.sender.judge.noteFailure(error);
     throw error;
   }
 }

@@ -2,10 +2,10 @@
 // once.
 
 import { computePauseMs } from '../../platform/back-off.ts';
-import type { Clock } from '../../platform/clock.ts';
-import type { Log } from '../../platform/log.ts';
+import type { Runtime } from '../../runtime/runtime.ts';
 import type { HttpUpstreamConfig } from '../config/upstream-config.ts';
 import { knowsUsers } from '../credentials/server-credentials.ts';
+import { BACK_OFF } from '../transport/process-share.ts';
 import { CredentialError, UpstreamError } from '../upstream.ts';
 import { ConnectionError, isDownStatus, RefusalError } from './failures.ts';
 import type { CallOutcome } from './server-call.ts';
@@ -29,21 +29,15 @@ export interface Availability {
 
 type StateListener = (isUp: boolean, reason: string, wasUp: boolean | undefined) => void;
 
-interface AvailabilityDeps {
-  /** The server's name in the configuration. */
-  readonly name: string;
-  /** Rejects with an UpstreamError while the server is down. */
-  readonly probe: () => Promise<unknown>;
-  readonly clock: Clock;
-  readonly log: Log;
-}
-
-const BACK_OFF = { firstMs: 1000, longestMs: 30_000 };
 /** When it was looked for last though it was up, and how often in a row. */
 const NO_SUSPICION = { lookedAt: Number.NEGATIVE_INFINITY, looks: 1 };
 
-export function createAvailability(deps: AvailabilityDeps): Availability {
-  const { name, probe, clock, log } = deps;
+/** `name` is that of the configuration. `probe` rejects with an UpstreamError while the server is down. */
+export function createAvailability(
+  { clock, log }: Pick<Runtime, 'clock' | 'log'>,
+  name: string,
+  probe: () => Promise<unknown>,
+): Availability {
   const listeners: StateListener[] = [];
   let isUp: boolean | undefined;
   let downReason = '';
@@ -157,9 +151,12 @@ export interface Judge {
   noteFailedHandshake(failure: unknown): void;
 }
 
-export function createJudge(config: HttpUpstreamConfig, availability: Availability): Judge {
+export function createAvailabilityJudge(
+  config: HttpUpstreamConfig,
+  availability: Availability,
+): Judge {
   const isPersonal = knowsUsers(config);
-  /** Of 401 and 403 nobody knows whom they concern, where users can be told apart. */
+  /** Nobody knows whom 401 and 403 concern, where users can be told apart. */
   const mayConcernAll = (status: number): boolean =>
     isDownStatus(status) || (status === 401 && !isPersonal);
 

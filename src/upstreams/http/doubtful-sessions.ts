@@ -30,12 +30,6 @@ export type FindSessionState = (
 /** In the session; nothing follows from how it ends. @throws UpstreamError */
 export type Ping = (caller: UpstreamCaller, session: ServerSession) => Promise<CallOutcome>;
 
-export interface DoubtfulSessionsDeps {
-  readonly ping: Ping;
-  readonly sessions: Pick<ServerSessions, 'find' | 'replace'>;
-  readonly clock: Clock;
-}
-
 /** While it answers no request: what refuses each by its nature costs no more than this, nor does a server that loses each session. */
 const ASK_AGAIN_MS = 5000;
 const PING_MS = 5000;
@@ -53,11 +47,11 @@ export const createPing =
       conclude: toOutcome,
     });
 
-export function createFindSessionState({
-  ping,
-  sessions,
-  clock,
-}: DoubtfulSessionsDeps): FindSessionState {
+export function createFindSessionState(
+  clock: Clock,
+  ping: Ping,
+  sessions: Pick<ServerSessions, 'find' | 'replace'>,
+): FindSessionState {
   const questions = createSingleFlight<ServerSession, SessionState>();
 
   async function ask(caller: UpstreamCaller, session: ServerSession): Promise<SessionState> {

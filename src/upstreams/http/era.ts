@@ -1,15 +1,27 @@
 // §18.3: of which era a server is: `server/discover` is tried once, and what it said is remembered.
 
+import { isDeepStrictEqual } from 'node:util';
 import { createBoundedMap } from '../../platform/bounded-map.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { createSingleFlight } from '../../platform/single-flight.ts';
 import type { Era } from '../../protocol/revisions.ts';
-import type { UpstreamConfig } from '../config/upstream-config.ts';
+import type { HttpUpstreamConfig } from '../config/upstream-config.ts';
+import { knowsUsers } from '../credentials/server-credentials.ts';
 import { NOT_STATELESS, readDiscoverResult } from '../messages/description.ts';
 import { describeInHeaders, toStatelessParams } from '../messages/envelope.ts';
-import type { NameAudience } from '../transport/description-memory.ts';
-import { type UpstreamCaller, type UpstreamDescription, UpstreamError } from '../upstream.ts';
+import {
+  createDescriptionMemory,
+  createNameAudience,
+  type NameAudience,
+} from '../transport/description-memory.ts';
+import {
+  GATEWAY_CALLER,
+  type UpstreamCaller,
+  type UpstreamDescription,
+  UpstreamError,
+} from '../upstream.ts';
 import { toOutcome } from './attempt.ts';
+import type { Availability } from './availability.ts';
 import { isDownStatus, toRefusal } from './failures.ts';
 import type { HttpConnection } from './http-connection.ts';
 import { type CallOutcome, isUnauthorized } from './server-call.ts';
@@ -21,23 +33,12 @@ export interface EraMemory {
   find(caller: UpstreamCaller): Era | undefined;
   /** Asks the server; once for all who are told the same, and ask at the same time. */
   detect(caller: UpstreamCaller): Promise<Era>;
-  /** Whether it answers at all, whatever it says. @throws UpstreamError */
+  /** Resolves if it answers at all, whatever it says. @throws UpstreamError */
   reach(caller: UpstreamCaller): Promise<void>;
   /** @throws UpstreamError */
   isTokenRefused(caller: UpstreamCaller): Promise<boolean>;
-  /** Whether it is no longer the one that a request was sent in: asks again, unless that was just done. */
+  /** True if it is no longer the one that a request was sent in: asks again, unless that was just done. */
   hasChanged(caller: UpstreamCaller, before: Era): Promise<boolean>;
-}
-
-export interface EraMemoryDeps {
-  readonly connection: HttpConnection;
-  readonly clock: Clock;
-  readonly timeoutMs: number;
-  readonly nameAudience: NameAudience;
-  /** Which era the configuration file demands. */
-  readonly demanded: UpstreamConfig['era'];
-  /** Called with what each `server/discover` said. */
-  onDescription(caller: UpstreamCaller, description: UpstreamDescription): void;
 }
 
 interface AudienceEra {
@@ -45,15 +46,20 @@ interface AudienceEra {
   askedAt: number;
 }
 
-/** Of those who may be told something else; more than there are descriptions, as each is small. */
+/** Audiences that may be told something else; more than there are descriptions, as each is small. */
 const MAX_AUDIENCES = 10_000;
 const ASK_AGAIN_MS = 10_000;
 /** A server that never answers what it does not know is given up on by then. */
 const DISCOVER_MS = 5000;
 
-export function createEraMemory(deps: EraMemoryDeps): EraMemory {
-  const { connection, clock, nameAudience, onDescription } = deps;
-  const timeoutMs = Math.min(deps.timeoutMs, DISCOVER_MS);
+export function createEraMemory(
+  clock: Clock,
+  config: HttpUpstreamConfig,
+  connection: HttpConnection,
+  { nameAudience, note }: Descriptions,
+): EraMemory {
+  const { era: demanded } = config;
+  const timeoutMs = Math.min(config.timeoutMs, DISCOVER_MS);
   const eras = createBoundedMap<string, AudienceEra>(MAX_AUDIENCES);
   const detections = createSingleFlight<string, Era>();
   let last: Era | undefined;
@@ -67,7 +73,7 @@ export function createEraMemory(deps: EraMemoryDeps): EraMemory {
   }
 
   async function ask(caller: UpstreamCaller, era: AudienceEra): Promise<Era> {
-    era.current = deps.demanded === 'session' ? 'session' : await askServer(caller, era);
+    era.current = demanded === 'session' ? 'session' : await askServer(caller, era);
     last = era.current;
     return era.current;
   }
@@ -76,8 +82,8 @@ export function createEraMemory(deps: EraMemoryDeps): EraMemory {
     const outcome = await discover(caller);
     era.askedAt = clock.monotonic();
     const description = outcome?.kind === 'result' && readDiscoverResult(outcome.result);
-    if (description) onDescription(caller, description);
-    else if (deps.demanded === 'stateless') throw new UpstreamError('unavailable', NOT_STATELESS);
+    if (description) note(caller, description);
+    else if (demanded === 'stateless') throw new UpstreamError('unavailable', NOT_STATELESS);
     return description ? 'stateless' : 'session';
   }
 
@@ -140,6 +146,52 @@ const DISCOVER = {
   logLevel: undefined,
 } as const;
 
-/** What `initialize` would be told, too. */
+/** True if `initialize` would be refused, too. */
 const isFinal = (status: number): boolean =>
   [401, 403, 429].includes(status) || isDownStatus(status);
+
+// §18.4: what an HTTP server says of itself: to each user where it is told who calls, else to all.
+
+export interface Descriptions {
+  readonly nameAudience: NameAudience;
+  find(caller: UpstreamCaller): UpstreamDescription | undefined;
+  /** Undefined as well where the server was away since it said so. */
+  findCurrent(caller: UpstreamCaller): UpstreamDescription | undefined;
+  /** The server has said it to this caller. */
+  note(caller: UpstreamCaller, description: UpstreamDescription): void;
+}
+
+export function createDescriptions(
+  config: HttpUpstreamConfig,
+  availability: Pick<Availability, 'onChange'>,
+): Descriptions {
+  const memory = createDescriptionMemory();
+  const isPersonal = knowsUsers(config);
+  const nameAudience = createNameAudience(isPersonal);
+  // The gateway has just heard what is the same for all, when it looked whether the server is back.
+  availability.onChange((isUp, _reason, wasUp) => {
+    if (isPersonal && isUp && wasUp === false) memory.expireAll();
+  });
+
+  return {
+    nameAudience,
+    find: (caller) => memory.find(nameAudience(caller)),
+    findCurrent(caller) {
+      const audience = nameAudience(caller);
+      return memory.isExpired(audience) ? undefined : memory.find(audience);
+    },
+    note(caller, description) {
+      const audience = nameAudience(caller);
+      const known = memory.find(audience);
+      if (isPersonal || caller === GATEWAY_CALLER || known === undefined) {
+        memory.note(audience, description);
+      } else if (known.era !== description.era) {
+        // It is another server now: the gateway asks for itself.
+        memory.forget(audience);
+      } else if (!isDeepStrictEqual(known, description)) {
+        // It may say so to this client alone: until the gateway has asked, what all were told serves.
+        memory.expire(audience);
+      }
+    },
+  };
+}

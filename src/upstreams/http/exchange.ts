@@ -16,12 +16,12 @@ import { PacedMessages, type PacedStream } from '../transport/paced-messages.ts'
 import { type UpstreamCaller, UpstreamError } from '../upstream.ts';
 import {
   type AnswerBody,
-  type BodyReader,
+  type AnswerReader,
   createEventBody,
   createJsonBody,
   createRefusalBody,
+  type EventCursor,
 } from './answer-body.ts';
-import type { EventCursor } from './event-cursor.ts';
 import {
   createCodingError,
   createInvalidError,
@@ -30,7 +30,7 @@ import {
 } from './failures.ts';
 import type { SessionCookies } from './session-cookies.ts';
 
-/** What is the same for all requests to a server. */
+/** Shared by all requests to a server. */
 export interface ExchangeServer {
   readonly url: string;
   /** Bytes of an answer; of a stream, of each of its events. */
@@ -39,7 +39,7 @@ export interface ExchangeServer {
   readonly hasToken: boolean;
   /** Counts what of an answer is in memory; `onDrop` is called when it takes too much. */
   countAnswer(caller: UpstreamCaller, onDrop: (error: UpstreamError) => void): CountedAnswer;
-  /** Of the messages in an answer. */
+  /** Pace of the messages in an answer. */
   openPace(caller: UpstreamCaller): StreamPace;
 }
 
@@ -48,7 +48,7 @@ export interface ExchangeRequest extends HttpRequest {
   readonly caller: UpstreamCaller;
   /** Cookies of its session; undefined if none are kept. */
   readonly cookies: SessionCookies | undefined;
-  /** What has no answer is accepted by its status, whatever the body. */
+  /** False for a message without an answer: it is accepted by its status, whatever the body. */
   readonly isAnswered: boolean;
 }
 
@@ -66,7 +66,7 @@ export interface ExchangeListener {
   onStart?(headers: IncomingHttpHeaders, status: number): void;
   /** An event of another name than that of messages. */
   onNamedEvent?(name: string, data: string): void;
-  /** Where the position in a stream is kept; called once the server gives one. Undefined where none is read on. */
+  /** Keeps the position in a stream; called once the server gives one. Undefined if none is read on. */
   openCursor?(): EventCursor | undefined;
 }
 
@@ -99,7 +99,7 @@ type Received = string | readonly Uint8Array[];
 const parseReceived = (received: Received) =>
   typeof received === 'string' ? parseServerJson(received) : parseServerBytes(received);
 
-/** How requests get to a server. */
+/** The way of requests to a server. */
 export interface Route {
   readonly pool: HttpPool;
   /** As `createTurnEnd` returns it. */
@@ -123,7 +123,7 @@ export function startExchange(
  * A class, since every call has one: the connection, the body and the pace call its methods, where closures of each exchange
  * took some 2 KB of it.
  */
-class Exchange implements ResponseHandler, DecodedReader, PacedStream<Received>, BodyReader {
+class Exchange implements ResponseHandler, DecodedReader, PacedStream<Received>, AnswerReader {
   private readonly route: Route;
   private readonly request: ExchangeRequest;
   private readonly listener: ExchangeListener;
@@ -136,7 +136,7 @@ class Exchange implements ResponseHandler, DecodedReader, PacedStream<Received>,
   private decoder: BodyDecoder | undefined;
   private status = 0;
   private answerHeaders: IncomingHttpHeaders = NO_HEADERS;
-  /** How it ends once all that came has been passed on. */
+  /** The end, once all that came has been passed on. */
   private outcome: ExchangeEnd | undefined;
   private isOver = false;
 
@@ -168,7 +168,7 @@ class Exchange implements ResponseHandler, DecodedReader, PacedStream<Received>,
     return this.request.method === 'POST';
   }
 
-  /** What cannot be sent at all, as for a header that is the connection's, concerns this request alone. */
+  /** A request that cannot be sent at all, as for a header that is the connection's, fails alone. */
   private send(): void {
     if (this.isOver) return;
     try {
@@ -197,7 +197,7 @@ class Exchange implements ResponseHandler, DecodedReader, PacedStream<Received>,
     this.sent?.abort(this);
   }
 
-  // What the connection tells.
+  // Told by the connection.
 
   onStart(status: number, headers: IncomingHttpHeaders): void {
     if (this.isOver) return;
@@ -292,7 +292,7 @@ class Exchange implements ResponseHandler, DecodedReader, PacedStream<Received>,
     this.endAfterMessages({ kind: 'failed', error, isCut });
   }
 
-  // What its body tells.
+  // Told by its body.
 
   private createBody(): AnswerBody {
     const { status, answerHeaders: headers, listener, request } = this;
@@ -346,7 +346,7 @@ class Exchange implements ResponseHandler, DecodedReader, PacedStream<Received>,
     this.messages.end();
   }
 
-  // What the pace of its messages tells.
+  // Told by the pace of its messages.
 
   pass(received: Received): number {
     const parsed = parseReceived(received);

@@ -18,7 +18,7 @@ export function toConnectionError(cause: unknown, hasAnswered: boolean): Upstrea
     : new UpstreamError('invalid', wrong, { cause });
 }
 
-/** What concerns one request, and not the server as a whole. */
+/** A mistake that concerns one request, and not the server as a whole. */
 function findMistake(cause: unknown): string | undefined {
   if (cause instanceof InvalidResponse) return `it answered no valid HTTP: ${cause.message}`;
   // A header may have been asked for by the server (x-mcp-header).
@@ -73,11 +73,11 @@ export class ConnectionError extends UpstreamError {
   }
 }
 
-/** Whether a status says that the server as a whole cannot be used now. */
+/** True if a status says that the server as a whole cannot be used now. */
 export const isDownStatus = (status: number): boolean =>
   (status >= 300 && status < 400) || (status >= 502 && status <= 504);
 
-/** Of several addresses that were tried each has its own error. */
+/** Each of several addresses that were tried has its own error. */
 function findCode(cause: unknown): string | undefined {
   const code = getErrorCode(cause);
   if (code !== undefined) return code;

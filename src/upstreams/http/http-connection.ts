@@ -1,20 +1,30 @@
 // The way to one server: each request with the headers of the configuration, the credentials and the era.
 
 import type { IncomingHttpHeaders } from 'node:http';
-import type { Clock } from '../../platform/clock.ts';
 import { writeExactJson, writeMembers } from '../../platform/exact-json.ts';
-import type { HttpPool } from '../../platform/http-client/http-pool.ts';
-import type { Log } from '../../platform/log.ts';
+import { openServerPool } from '../../platform/outbound/server-pool.ts';
 import { createWarnThrottle } from '../../platform/throttle.ts';
 import { createTurnEnd } from '../../platform/turn-end.ts';
 import { nameOwner } from '../../store/owner.ts';
 import type { HttpUpstreamConfig } from '../config/upstream-config.ts';
 import type { CredentialHeaders, GetHeaders } from '../credentials/credential-type.ts';
-import { type HeaderList, toHeaderList } from '../messages/envelope.ts';
-import type { AnswerMemory, AnswerOwner } from '../transport/answer-memory.ts';
-import type { MessagePace } from '../transport/message-pace.ts';
-import { GATEWAY_CALLER, type UpstreamCaller, UpstreamError } from '../upstream.ts';
-import { Attempt, type AttemptDeps, type Sending, type Tried, toFirstTry } from './attempt.ts';
+import { type RequestHeaders, toRequestHeaders } from '../messages/envelope.ts';
+import type { AnswerOwner } from '../transport/answer-memory.ts';
+import type { ProcessShare } from '../transport/process-share.ts';
+import {
+  GATEWAY_CALLER,
+  type UpstreamCaller,
+  UpstreamError,
+  type UpstreamRuntime,
+} from '../upstream.ts';
+import {
+  Attempt,
+  type CallSender,
+  type Sending,
+  type SessionHeaders,
+  type Tried,
+  toFirstTry,
+} from './attempt.ts';
 import {
   type ExchangeEnd,
   type ExchangeListener,
@@ -38,16 +48,14 @@ export interface HttpConnection {
   send(
     caller: UpstreamCaller,
     message: object | null,
-    headers: HeaderList,
-    cookies: SessionCookies | undefined,
+    session: SessionHeaders,
     path?: string,
   ): Promise<ExchangeEnd>;
   /** GET: a stream of messages, until the result is called. */
   stream(
     caller: UpstreamCaller,
-    headers: HeaderList,
+    session: SessionHeaders,
     listener: ExchangeListener,
-    cookies: SessionCookies | undefined,
   ): Promise<() => void>;
   /**
    * Opens what a server answers by 401 where it refuses the token: once more by another token, where there is one.
@@ -58,19 +66,14 @@ export interface HttpConnection {
   close(): Promise<void>;
 }
 
-export interface HttpConnectionDeps
-  extends Pick<AttemptDeps, 'judge' | 'noteRefusal' | 'isTokenRefused'> {
-  readonly pool: HttpPool;
-  /** What tells the server who calls. */
+/** Tells a server who calls, and the gateway how that went. */
+export interface CallAccess extends Pick<CallSender, 'judge' | 'noteRefusal' | 'isTokenRefused'> {
   readonly getHeaders: GetHeaders;
-  readonly maxBytes: number;
-  readonly answerMemory: AnswerMemory;
-  readonly messagePace: MessagePace;
-  readonly clock: Clock;
-  readonly log: Log;
 }
 
-/** What has no answer must not wait for long. */
+/** Under the second within which a call of a server that is gone has its answer. */
+const CONNECT_TIMEOUT_MS = 900;
+/** Messages without an answer must not wait for long. */
 const SEND_TIMEOUT_MS = 10_000;
 /** The body of what was accepted, so that its connection can be used again. */
 const REST_MS = 1000;
@@ -78,14 +81,22 @@ const REST_MS = 1000;
 const DELETE_TIMEOUT_MS = 2000;
 
 export function createHttpConnection(
+  { config: settings, clock, log }: Pick<UpstreamRuntime, 'config' | 'clock' | 'log'>,
   config: HttpUpstreamConfig,
-  deps: HttpConnectionDeps,
+  { answerMemory, messagePace }: ProcessShare,
+  { judge, noteRefusal, isTokenRefused, getHeaders }: CallAccess,
 ): HttpConnection {
-  const { clock, log, maxBytes, answerMemory, messagePace } = deps;
-  const { pathname, search } = new URL(config.url);
-  const path = pathname + search;
+  const { maxBytes } = settings.upstreams;
+  const url = new URL(config.url);
+  const path = url.pathname + url.search;
+  const pool = openServerPool(url, {
+    ca: config.ca,
+    connectTimeoutMs: CONNECT_TIMEOUT_MS,
+    outbound: settings.outbound,
+    clock,
+  });
   // To decode what nobody reads twice would cost more than it saves.
-  const configured = [...toHeaderList(config.headers), 'accept-encoding', 'identity'];
+  const configured = [...toRequestHeaders(config.headers), 'accept-encoding', 'identity'];
   const hasToken = config.auth.type === 'none' && Object.keys(config.headers).some(isTokenName);
   const posted = [
     ...configured,
@@ -96,21 +107,21 @@ export function createHttpConnection(
       server: config.name,
     }),
   );
-  const route: Route = { pool: deps.pool, runAtTurnEnd: createTurnEnd(), underWay: 0 };
+  const route: Route = { pool, runAtTurnEnd: createTurnEnd(), underWay: 0 };
   let isClosed = false;
   let lastId = 0;
 
   async function prepare(
     caller: UpstreamCaller,
-    basis: HeaderList,
-    headers: HeaderList,
-  ): Promise<readonly HeaderList[]> {
-    return joinHeaders(basis, await deps.getHeaders(caller), headers);
+    basis: RequestHeaders,
+    headers: RequestHeaders,
+  ): Promise<readonly RequestHeaders[]> {
+    return joinHeaders(basis, await getHeaders(caller), headers);
   }
 
-  /** Where credentials are at hand, as for nearly all calls, nothing is waited for. */
+  /** Nothing is waited for if credentials are at hand, as for nearly all calls. */
   function tryCall<Result>(tried: Tried<Result>): Promise<Result> {
-    const credentials = deps.getHeaders(tried.caller);
+    const credentials = getHeaders(tried.caller);
     return credentials instanceof Promise
       ? credentials.then((given) => sendCall(tried, given))
       : sendCall(tried, credentials);
@@ -128,24 +139,23 @@ export function createHttpConnection(
       writeRequest(id, sending),
       sending.cookies,
     );
-    return runCall(route, clock, new Attempt(attemptDeps, tried, { id, exchange, credentials }));
+    return runCall(route, clock, new Attempt(sender, tried, { id, exchange, credentials }));
   }
 
-  const attemptDeps: AttemptDeps = {
-    judge: deps.judge,
-    noteRefusal: deps.noteRefusal,
-    isTokenRefused: deps.isTokenRefused,
+  const sender: CallSender = {
+    judge,
+    noteRefusal,
+    isTokenRefused,
     onStray: warnOfStray,
     tryCall,
-    reopen: (caller, headers, listener, cookies) =>
-      isClosed ? undefined : openStream(caller, headers, listener, cookies),
+    reopen: (caller, session, listener) =>
+      isClosed ? undefined : openStream(caller, session, listener),
   };
 
   async function openStream(
     caller: UpstreamCaller,
-    given: HeaderList,
+    { headers: given, cookies }: SessionHeaders,
     listener: ExchangeListener,
-    cookies: SessionCookies | undefined,
   ): Promise<() => void> {
     const accepted = [...configured, 'accept', 'text/event-stream'];
     const headers = await prepare(caller, accepted, given);
@@ -159,14 +169,14 @@ export function createHttpConnection(
     open: () => Promise<Result>,
     mayBeRefused = true,
   ): Promise<Result> {
-    const credentials = await deps.getHeaders(caller);
+    const credentials = await getHeaders(caller);
     try {
       return await open();
     } catch (error) {
-      if (!isUnauthorizedError(error) || deps.noteRefusal === undefined) throw error;
+      if (!isUnauthorizedError(error) || noteRefusal === undefined) throw error;
       const refusal = { status: 401, challenge: undefined } as const;
-      const hasOther = await deps.noteRefusal(caller, credentials, refusal, () =>
-        deps.isTokenRefused(caller),
+      const hasOther = await noteRefusal(caller, credentials, refusal, () =>
+        isTokenRefused(caller),
       );
       if (!hasOther || !mayBeRefused) throw error;
       return openByToken(caller, open, false);
@@ -185,7 +195,7 @@ export function createHttpConnection(
   const toExchange = (
     caller: UpstreamCaller,
     method: ExchangeRequest['method'],
-    headers: readonly HeaderList[],
+    headers: readonly RequestHeaders[],
     body: string | null,
     cookies: SessionCookies | undefined,
     to = path,
@@ -203,7 +213,7 @@ export function createHttpConnection(
   return {
     call: (caller, sending) => tryCall(toFirstTry(caller, sending)),
 
-    async send(caller, message, given, cookies, elsewhere) {
+    async send(caller, message, { headers: given, cookies }, elsewhere) {
       const headers = await prepare(caller, message === null ? configured : posted, given);
       const body = message === null ? null : writeExactJson(message);
       const method = message === null ? 'DELETE' : 'POST';
@@ -238,7 +248,7 @@ export function createHttpConnection(
 
     async close() {
       isClosed = true;
-      deps.pool.close();
+      pool.close();
     },
   };
 }
@@ -255,7 +265,7 @@ function writeRequest<Result>(id: number, sending: Sending<Result>): string {
   }
 }
 
-/** Of a header: services have names of their own beside Authorization, such as X-API-Key. */
+/** Names of headers: services have names of their own beside Authorization, such as X-API-Key. */
 const isTokenName = (name: string): boolean => /auth|token|key|secret/i.test(name);
 
 const nameUser = ({ user }: UpstreamCaller) => user && nameOwner(user);
@@ -264,18 +274,18 @@ const findOwner = (caller: UpstreamCaller, server: string): AnswerOwner =>
   caller === GATEWAY_CALLER ? { server } : { user: nameUser(caller) };
 
 function joinHeaders(
-  basis: HeaderList,
+  basis: RequestHeaders,
   credentials: CredentialHeaders,
-  headers: HeaderList,
-): readonly HeaderList[] {
+  headers: RequestHeaders,
+): readonly RequestHeaders[] {
   const names = Object.keys(credentials);
   return names.length === 0
     ? [basis, headers]
-    : [withoutNames(basis, names), toHeaderList(credentials), headers];
+    : [withoutNames(basis, names), toRequestHeaders(credentials), headers];
 }
 
 /** Credentials win over what the configuration says. */
-function withoutNames(headers: HeaderList, names: readonly string[]): HeaderList {
+function withoutNames(headers: RequestHeaders, names: readonly string[]): RequestHeaders {
   const replaced = names.map((name) => name.toLowerCase());
   return headers.filter((_, at) => !replaced.includes(headers[at - (at % 2)]?.toLowerCase() ?? ''));
 }

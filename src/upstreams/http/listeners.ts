@@ -1,12 +1,14 @@
-// Who wants to hear what changes at a server, and what is kept open for that: one stream for all that share a session.
+// Listeners to the changes of a server, and what is kept open for them: one stream for all that share a session.
+
 import { computePauseMs } from '../../platform/back-off.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { createCountedBus } from '../../platform/counted-bus.ts';
 import type { JsonObject } from '../../platform/json.ts';
-import type { Log } from '../../platform/log.ts';
+import type { Runtime } from '../../runtime/runtime.ts';
 import { findListsThatChange } from '../messages/description.ts';
-import { readChange, tellListener } from '../messages/route-notification.ts';
-import type { ServerNotification } from '../messages/server-message.ts';
+import { readChange, type ServerNotification, tellListener } from '../messages/server-message.ts';
+import { BACK_OFF } from '../transport/process-share.ts';
+import { hashSession } from '../transport/session-records.ts';
 import {
   GATEWAY_CALLER,
   nameOwnSession,
@@ -16,7 +18,7 @@ import {
 } from '../upstream.ts';
 import { nameSharer } from './server-session.ts';
 
-export interface Listeners {
+export interface ServerListeners {
   listen(
     caller: UpstreamCaller,
     listener: UpstreamListener,
@@ -35,9 +37,9 @@ export interface Listeners {
   close(): void;
 }
 
-/** What a stream is for; the same object for as long as somebody listens. */
+/** The audience of a stream; the same object for as long as somebody listens. */
 export interface Audience {
-  /** Of several that share it the one with the newest token. */
+  /** The one with the newest token, if several share it. */
   readonly caller: UpstreamCaller;
   /** Resources of subscriptions of the stateless era. */
   readonly uris: readonly string[];
@@ -48,14 +50,11 @@ export interface Audience {
   log(params: JsonObject): void;
 }
 
-export interface ListenersDeps {
-  readonly clock: Clock;
-  readonly log: Log;
+export interface ServerStreams {
   /** Opens a stream, calls `onOpen` when it stands, and resolves when it has ended. */
-  open(audience: Audience, ...attempt: Parameters<Attempt>): Promise<AttemptEnd>;
+  open(audience: Audience, ...attempt: Parameters<StreamAttempt>): Promise<AttemptEnd>;
   /** The audience wants more resources: true where it needs another stream for that. */
   extend(audience: Audience): boolean;
-  readonly hashSession: (sessionId: string) => string;
   readonly describe: (caller: UpstreamCaller) => UpstreamDescription | undefined;
 }
 
@@ -73,25 +72,27 @@ interface Watch {
   readonly sessionHash: string | undefined;
   readonly audience: Audience;
   readonly loop: RetryLoop;
-  /** What changes is missed now. */
+  /** True while changes are missed. */
   isGone: boolean;
 }
 
 /** Under this the gateway itself listens, where a server's lists are the same for all. */
 const GATEWAY_SHARER = nameSharer(GATEWAY_CALLER);
 
-export function createListeners(deps: ListenersDeps): Listeners {
-  const { clock, open, describe } = deps;
-  /** By the name of those who share a stream. */
+export function createServerListeners(
+  { clock, log }: Pick<Runtime, 'clock' | 'log'>,
+  { open, extend, describe }: ServerStreams,
+): ServerListeners {
+  /** Keyed by the name of those who share a stream. */
   const bus = createCountedBus<string, Entry, Watch>({
     start: startWatch,
     stop: ({ loop }) => loop.stop(),
-    onError: (cause) => deps.log.error('A listener failed; please report this.', { cause }),
+    onError: (cause) => log.error('A listener failed; please report this.', { cause }),
   });
 
   function startWatch(sharer: string, { caller }: Entry): Watch {
     const sessionId = nameOwnSession(caller);
-    const sessionHash = sessionId === undefined ? undefined : deps.hashSession(sessionId);
+    const sessionHash = sessionId === undefined ? undefined : hashSession(sessionId);
     const audience: Audience = {
       get caller() {
         return watch.caller;
@@ -107,8 +108,8 @@ export function createListeners(deps: ListenersDeps): Listeners {
       notify: (message) => tell(sharer, message),
       log: (params) => bus.publish(sharer, ({ listener }) => listener.logged?.(params)),
     };
-    /** What changed while no stream stood was missed, unless the server tells it now. */
-    const attempt: Attempt = (signal, onOpen) =>
+    /** Changes while no stream stood were missed, unless the server tells them now. */
+    const attempt: StreamAttempt = (signal, onOpen) =>
       open(audience, signal, (isResumed) => {
         if (watch.isGone && isResumed !== true) tellMissed(sharer, watch.caller);
         watch.isGone = false;
@@ -151,7 +152,7 @@ export function createListeners(deps: ListenersDeps): Listeners {
       known.caller = caller;
       known.loop.revive();
       const hasMore = uris !== undefined && uris.length > 0;
-      if (hasMore && deps.extend(known.audience)) known.loop.replace();
+      if (hasMore && extend(known.audience)) known.loop.replace();
       return stopListening;
     },
     notify: (caller, message) => tell(nameSharer(caller), message),
@@ -175,7 +176,7 @@ export function createListeners(deps: ListenersDeps): Listeners {
   };
 }
 
-// What is kept open for as long as somebody listens: tried again after a pause that grows.
+// A stream that is kept open for as long as somebody listens: tried again after a pause that grows.
 
 interface RetryLoop {
   /** Ends the attempt under way and begins another one at once. */
@@ -187,21 +188,19 @@ interface RetryLoop {
   stop(): void;
 }
 
-/** Whether another attempt makes sense before something has changed; in milliseconds, where the server has said when. */
+/** Says if another attempt makes sense before something has changed; in milliseconds, where the server has said when. */
 export type AttemptEnd = 'again' | 'never' | { readonly afterMs: number };
 
 /**
  * One attempt, until its signal is aborted; calls `onOpen` when it stands, maybe where the one before has ended. What it throws
  * is a reason to try again.
  */
-export type Attempt = (
+export type StreamAttempt = (
   signal: AbortSignal,
   onOpen: (isResumed?: boolean) => void,
 ) => Promise<AttemptEnd>;
 
-const BACK_OFF = { firstMs: 1000, longestMs: 30_000 };
-
-function startRetryLoop(clock: Clock, attempt: Attempt): RetryLoop {
+function startRetryLoop(clock: Clock, attempt: StreamAttempt): RetryLoop {
   /** True if the attempts that began last have ended by themselves. */
   let hasGivenUp = false;
   let current = start(() => {});
@@ -215,7 +214,7 @@ function startRetryLoop(clock: Clock, attempt: Attempt): RetryLoop {
     let failures = 0;
     let cancelPause = () => {};
 
-    /** What stood before is not needed any more. */
+    /** The stream before is not needed any more. */
     function noteOpen(): void {
       release();
       release = () => {};
@@ -236,7 +235,7 @@ function startRetryLoop(clock: Clock, attempt: Attempt): RetryLoop {
         cancelPause = clock.after(next.afterMs, () => void run());
         return;
       }
-      // What stood for a while is no server that refuses.
+      // A stream that stood for a while is none of a server that refuses.
       if (clock.monotonic() - startedAt >= BACK_OFF.longestMs) failures = 0;
       failures += 1;
       cancelPause = clock.after(computePauseMs(BACK_OFF, failures), () => void run());

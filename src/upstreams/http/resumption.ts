@@ -1,8 +1,10 @@
 // MCP "Resumability and Redelivery": an answer whose stream broke, or that the server closed before its end (polling), is
 // read on by GET. The call itself is never sent again.
+
 import { computePauseMs } from '../../platform/back-off.ts';
 import type { Clock } from '../../platform/clock.ts';
-import { createEventCursor, type EventCursor } from './event-cursor.ts';
+import { BACK_OFF } from '../transport/process-share.ts';
+import { createEventCursor, type EventCursor } from './answer-body.ts';
 import { type ExchangeEnd, type ExchangeListener, isEventStream } from './exchange.ts';
 
 /** Opens a stream that begins after this event; undefined where the server may no longer be asked. */
@@ -13,32 +15,29 @@ export type Reopen = (
 
 export interface Resumption {
   readonly cursor: EventCursor;
-  /** Whether the stream that has ended like this is read on; what comes of it is told to `onMessage` and `onEnd`. */
+  /** True if the stream that has ended like this is read on; what comes of it is told to `onMessage` and `onEnd`. */
   goOn(end: ExchangeEnd): boolean;
-  /** Whether what comes now comes on a stream that was opened again. */
+  /** True if what comes now comes on a stream that was opened again. */
   isReading(): boolean;
   stop(): void;
 }
 
-interface ResumptionDeps extends Pick<ExchangeListener, 'onMessage' | 'onEnd'> {
-  readonly clock: Clock;
-  readonly reopen: Reopen;
-}
-
-/** Between two attempts to come back, and before the first where the server does not say how long. */
-const BACK_OFF = { firstMs: 1000, longestMs: 30_000 };
-/** By these an event that comes again is known. */
+/** An event that comes again is known by these. */
 const REMEMBERED_IDS = 32;
 /** In a row: about a minute, in which a server may be started anew. */
 const MAX_FAILURES = 6;
 
-export function createResumption({ clock, reopen, onMessage, onEnd }: ResumptionDeps): Resumption {
+export function createResumption(
+  clock: Clock,
+  reopen: Reopen,
+  listener: Pick<ExchangeListener, 'onMessage' | 'onEnd'>,
+): Resumption {
   const cursor = createEventCursor(REMEMBERED_IDS);
   let isOver = false;
   let failures = 0;
   let cancelPause = () => {};
   let stopStream = () => {};
-  /** What the call comes to where the server does not let it go on. */
+  /** The end of the call if the server does not let it go on. */
   let broken: ExchangeEnd | undefined;
 
   function goOn(end: ExchangeEnd): boolean {
@@ -54,7 +53,7 @@ export function createResumption({ clock, reopen, onMessage, onEnd }: Resumption
 
   function comeBack(): void {
     const lastId = cursor.lastId();
-    const opening = lastId === undefined ? undefined : reopen(lastId, listener());
+    const opening = lastId === undefined ? undefined : reopen(lastId, createListener());
     if (opening === undefined) giveUp();
     else {
       opening.then((started) => {
@@ -64,7 +63,7 @@ export function createResumption({ clock, reopen, onMessage, onEnd }: Resumption
     }
   }
 
-  function listener(): ExchangeListener {
+  function createListener(): ExchangeListener {
     let hasBegun = false;
     return {
       openCursor: () => cursor,
@@ -73,10 +72,10 @@ export function createResumption({ clock, reopen, onMessage, onEnd }: Resumption
         hasBegun = true;
         failures = 0;
       },
-      onMessage,
+      onMessage: (value, headers) => listener.onMessage(value, headers),
       onEnd(end) {
         stopStream = () => {};
-        if (hasBegun) onEnd(end);
+        if (hasBegun) listener.onEnd(end);
         else if (isRefusal(end)) giveUp();
         else tryAgain();
       },
@@ -92,7 +91,7 @@ export function createResumption({ clock, reopen, onMessage, onEnd }: Resumption
   function giveUp(): void {
     if (isOver) return;
     stop();
-    if (broken !== undefined) onEnd(broken);
+    if (broken !== undefined) listener.onEnd(broken);
   }
 
   function stop(): void {

@@ -12,7 +12,7 @@ import {
   type ServerRequest,
 } from '../messages/server-message.ts';
 import { UpstreamError } from '../upstream.ts';
-import type { EventCursor } from './event-cursor.ts';
+import type { EventCursor } from './answer-body.ts';
 import {
   type ExchangeEnd,
   type ExchangeListener,
@@ -42,7 +42,7 @@ export interface ServerCall<Result> {
   /** False in an era whose streams end with their connection. */
   readonly canReopen: boolean;
   readonly reopen: Reopen;
-  /** What the call comes to by how it ended. May throw, as what follows may. */
+  /** Makes the result of the call by how it ended. May throw, as what follows may. */
   conclude(outcome: CallOutcome): Result | Promise<Result>;
   concludeFailure(error: UpstreamError): Result | Promise<Result>;
 }
@@ -131,7 +131,7 @@ class OpenCall<Result> implements ExchangeListener {
     );
     call.onStart(this.deadline);
     const exchange = startExchange(route, call.exchange, this);
-    // What could not even be sent has ended by now.
+    // A call that could not even be sent has ended by now.
     if (this.call === undefined) return;
     this.exchange = exchange;
     if (signal === undefined) return;
@@ -219,7 +219,7 @@ class OpenCall<Result> implements ExchangeListener {
     this.cancelLinger = this.clock.after(LINGER_MS, () => this.exchange?.stop());
   }
 
-  /** How the call ends by this message: undefined where it goes on. */
+  /** The end of the call by this message: undefined where it goes on. */
   private takeMessage(
     call: ServerCall<Result>,
     message: Exclude<ServerMessage, ServerRequest>,
@@ -274,12 +274,11 @@ class OpenCall<Result> implements ExchangeListener {
   openCursor(): EventCursor | undefined {
     const { clock, call } = this;
     if (call === undefined || !call.canReopen) return this.resumption?.cursor;
-    this.resumption ??= createResumption({
+    this.resumption ??= createResumption(
       clock,
-      reopen: (lastEventId, listener) => call.reopen(lastEventId, listener),
-      onMessage: (value, headers) => this.onMessage(value, headers),
-      onEnd: (end) => this.onEnd(end),
-    });
+      (lastEventId, listener) => call.reopen(lastEventId, listener),
+      this,
+    );
     return this.resumption.cursor;
   }
 }
@@ -287,7 +286,7 @@ class OpenCall<Result> implements ExchangeListener {
 const createAbortedError = () =>
   new UpstreamError('aborted', 'nobody waits for its answer any more');
 
-// What the outcome of a call means to whoever asked.
+// The meaning of a call's outcome to its caller.
 
 /** @throws UpstreamError */
 export function getResult(outcome: CallOutcome): JsonObject {

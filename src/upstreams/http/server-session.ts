@@ -3,9 +3,12 @@ import type { Deadline } from '../../platform/clock.ts';
 import { type JsonObject, parseObject } from '../../platform/json.ts';
 import type { LogSeverity } from '../../protocol/methods.ts';
 import { nameOwner } from '../../store/owner.ts';
-import type { HeaderList } from '../messages/envelope.ts';
-import { readChange } from '../messages/route-notification.ts';
-import { readEchoedNumber, type ServerNotification } from '../messages/server-message.ts';
+import type { RequestHeaders } from '../messages/envelope.ts';
+import {
+  readChange,
+  readEchoedNumber,
+  type ServerNotification,
+} from '../messages/server-message.ts';
 import {
   type Askable,
   createServerQuestions,
@@ -18,7 +21,7 @@ import {
   UpstreamError,
   type UpstreamRequest,
 } from '../upstream.ts';
-import type { EventCursor } from './event-cursor.ts';
+import type { EventCursor } from './answer-body.ts';
 import { type CallOutcome, findError, type Refusal } from './server-call.ts';
 import type { OpenCookies, SessionCookies } from './session-cookies.ts';
 
@@ -28,8 +31,8 @@ export interface ServerSession {
   readonly protocolVersion: string;
   /** Another replica may have opened it, long ago: the server may have lost it since. */
   readonly isFromStore: boolean;
-  /** By which each of its requests names it. */
-  readonly headers: HeaderList;
+  /** Sent with each of its requests to name it. */
+  readonly headers: RequestHeaders;
   /** Undefined where none are kept. */
   readonly cookies: SessionCookies | undefined;
   /** The level that was last asked for. */
@@ -51,7 +54,7 @@ export interface ServerSession {
   refusesStream: boolean;
   /** The stream that is open for questions of the server; undefined until a call needed it. */
   held: HeldForQuestions | undefined;
-  /** How far its own stream was read; undefined until an event had an id. */
+  /** The position in its own stream; undefined until an event had an id. */
   cursor: EventCursor | undefined;
 }
 
@@ -71,8 +74,7 @@ export function createServerSession(
   id: string | undefined,
   protocolVersion: string,
   now: number,
-  isFromStore = false,
-  cookies?: SessionCookies,
+  { isFromStore = false, cookies }: Partial<Pick<ServerSession, 'isFromStore' | 'cookies'>> = {},
 ): ServerSession {
   const headers = ['mcp-protocol-version', protocolVersion];
   if (id !== undefined) headers.push('mcp-session-id', id);
@@ -97,7 +99,7 @@ export function createServerSession(
   };
 }
 
-/** What any replica needs to go on with it. */
+/** The record by which any replica can go on with it. */
 export const toRecord = ({ id, protocolVersion, cookies }: ServerSession): JsonObject => ({
   id,
   protocolVersion,
@@ -111,7 +113,10 @@ export function fromRecord(
 ): ServerSession | undefined {
   const { id, protocolVersion, cookies } = parseObject(text) ?? {};
   return typeof id === 'string' && typeof protocolVersion === 'string'
-    ? createServerSession(id, protocolVersion, now, true, openCookies(cookies))
+    ? createServerSession(id, protocolVersion, now, {
+        isFromStore: true,
+        cookies: openCookies(cookies),
+      })
     : undefined;
 }
 
@@ -119,7 +124,7 @@ export function fromRecord(
 export const readSessionId = (value: string | string[] | undefined): string | undefined =>
   typeof value === 'string' && /^[\x21-\x7E]{1,1024}$/.test(value) ? value : undefined;
 
-/** Who shares a session: the requests of one client's session, or of one user and client. */
+/** Names those who share a session: the requests of one client's session, or of one user and client. */
 export function nameSharer(caller: UpstreamCaller): string {
   const { sessionId, user, clientId, capabilities, connectionId } = caller;
   if (sessionId !== undefined && connectionId === undefined) return sessionId;
@@ -156,7 +161,7 @@ interface OpenRequests {
   add(open: OpenRequest): number;
   remove(place: number): void;
   find(token: number): OpenRequest | undefined;
-  /** Whether one of them says so. */
+  /** True if one of them says so. */
   some(test: (request: UpstreamRequest) => boolean): boolean;
   /** The request that anything must belong to, where there is only one. */
   findOnly(): UpstreamRequest | undefined;
@@ -219,7 +224,7 @@ export function listAskable(
 
 // Reads from a refusal that a session is gone, so that the request was not run and may be sent once more; or that it may be gone.
 
-/** Whether a handshake failed by what the server answered: what failed on the way has a cause. */
+/** True if a handshake failed by what the server answered: what failed on the way has a cause. */
 export const isAnswered = (error: unknown): boolean =>
   error instanceof UpstreamError &&
   !(error instanceof CredentialError) &&
@@ -256,7 +261,7 @@ const OF_REQUEST: ReadonlySet<number> = new Set([413, 429]);
 /** 2026-07-28: `HeaderMismatch`, `MissingRequiredClientCapability`, `UnsupportedProtocolVersion`. */
 const ERA_CODES: readonly unknown[] = [-32020, -32021, -32022];
 
-/** Whether a server of the stateless era may have said it, which is then to be asked. */
+/** True if a server of the stateless era may have said it, which is then to be asked. */
 export const isOfOtherEra = (outcome: CallOutcome): boolean =>
   outcome.kind === 'refused' &&
   [400, 404, 405].includes(outcome.status) &&

@@ -3,7 +3,7 @@
 import type { Clock } from '../../platform/clock.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
 import type { HttpUpstreamConfig } from '../config/upstream-config.ts';
-import type { HeaderList } from '../messages/envelope.ts';
+import type { RequestHeaders } from '../messages/envelope.ts';
 
 /** Cookies of a new session, or those that were kept of one; undefined where none are to be kept. */
 export type OpenCookies = (kept?: unknown) => SessionCookies | undefined;
@@ -31,7 +31,7 @@ export const MAX_COOKIES = 8;
 /** Bytes of names, values and paths together. */
 export const MAX_COOKIE_BYTES = 4096;
 
-interface CookieDeps {
+interface CookieServer {
   /** The server is reached by https. */
   readonly isSecure: boolean;
   readonly clock: Clock;
@@ -39,7 +39,7 @@ interface CookieDeps {
 }
 
 export class SessionCookies {
-  private readonly deps: CookieDeps;
+  private readonly server: CookieServer;
   /** Keyed by name and path. The one that was set last is at the end. */
   private readonly cookies = new Map<string, Cookie>();
   /** Names that were stored at once: otherwise a server with new names would cause a write with each answer. */
@@ -51,12 +51,12 @@ export class SessionCookies {
   /** Called when there is one of a new name. */
   onNewName: (() => void) | undefined;
 
-  constructor(deps: CookieDeps, kept: unknown) {
-    this.deps = deps;
+  constructor(server: CookieServer, kept: unknown) {
+    this.server = server;
     const { storedAt, list } = isObject(kept) ? kept : {};
     if (typeof storedAt === 'number') this.storedAt = storedAt;
     for (const cookie of Array.isArray(list) ? list : []) {
-      if (!isCookie(cookie) || isExpired(cookie, deps.clock.now())) continue;
+      if (!isCookie(cookie) || isExpired(cookie, server.clock.now())) continue;
       this.cookies.set(toKey(cookie), cookie);
       this.told.add(toKey(cookie));
     }
@@ -64,7 +64,7 @@ export class SessionCookies {
 
   /** Keeps the cookies that an answer sets. `path` is that of its request. */
   take(lines: readonly string[], path: string): void {
-    const now = this.deps.clock.now();
+    const now = this.server.clock.now();
     let hasNewName = false;
     for (const line of lines) {
       const cookie = readCookie(line, path, now);
@@ -73,15 +73,15 @@ export class SessionCookies {
     if (hasNewName) this.onNewName?.();
   }
 
-  /** Whether it has one of a name that the other has not. */
+  /** True if it has one of a name that the other has not. */
   hasNews(other: SessionCookies | undefined): boolean {
     return [...this.cookies.keys()].some((key) => other?.cookies.has(key) !== true);
   }
 
   /** The headers of a request to `path`, and the cookies that belong to it. */
-  addTo(headers: readonly HeaderList[], path: string): readonly HeaderList[] {
+  addTo(headers: readonly RequestHeaders[], path: string): readonly RequestHeaders[] {
     if (this.cookies.size === 0) return headers;
-    const { isSecure, clock } = this.deps;
+    const { isSecure, clock } = this.server;
     this.dropExpired(clock.now());
     const pairs = [...this.cookies.values()]
       .filter((cookie) => (isSecure || !cookie.isSecure) && isWithin(cutQuery(path), cookie.path))
@@ -94,7 +94,7 @@ export class SessionCookies {
   toRecord(): JsonObject | undefined {
     if (this.told.size === 0) return undefined;
     this.isUnsaved = false;
-    this.storedAt = this.deps.clock.now();
+    this.storedAt = this.server.clock.now();
     this.dropExpired(this.storedAt);
     return { storedAt: this.storedAt, list: [...this.cookies.values()] };
   }
@@ -102,7 +102,7 @@ export class SessionCookies {
   /** True if it should be stored at once. */
   private set(cookie: Cookie, now: number): boolean {
     if (countBytes(cookie) > MAX_COOKIE_BYTES) {
-      this.deps.onExcess();
+      this.server.onExcess();
       return false;
     }
     const key = toKey(cookie);
@@ -128,7 +128,7 @@ export class SessionCookies {
       if (this.cookies.size <= MAX_COOKIES && bytes <= MAX_COOKIE_BYTES) return;
       this.cookies.delete(key);
       bytes -= countBytes(cookie);
-      this.deps.onExcess();
+      this.server.onExcess();
     }
   }
 }

@@ -1,30 +1,27 @@
 // Servers of 2024-11-05 to 2025-11-25: requests within a session that begins with `initialize`.
 
-import type { Clock } from '../../platform/clock.ts';
 import type { JsonObject } from '../../platform/json.ts';
-import type { UpstreamConfig } from '../config/upstream-config.ts';
+import type { HttpUpstreamConfig } from '../config/upstream-config.ts';
 import { NO_SESSIONS, readInitializeResult } from '../messages/description.ts';
-import { CLIENT_INFO, declareCapabilities, SESSION_VERSION } from '../messages/envelope.ts';
-import type { ServerNotification } from '../messages/server-message.ts';
-import type { SessionRecords } from '../transport/session-records.ts';
+import { toInitializeParams } from '../messages/envelope.ts';
 import {
+  createOptionalRecords,
+  createSessionRecords,
   readSubscriptionChange,
   SUBSCRIBING,
   type SubscriptionChange,
-  type SubscriptionMemory,
-} from '../transport/subscription-memory.ts';
+} from '../transport/session-records.ts';
 import {
   nameOwnSession,
   type UpstreamCaller,
-  type UpstreamDescription,
   UpstreamError,
   type UpstreamRequest,
+  type UpstreamRuntime,
 } from '../upstream.ts';
 import { type Sending, toOutcome } from './attempt.ts';
 import { createFindSessionState, createPing, type FindSessionState } from './doubtful-sessions.ts';
 import { isUnauthorizedError } from './failures.ts';
-import type { HttpConnection } from './http-connection.ts';
-import type { QuestionStreams } from './question-streams.ts';
+import type { HttpLink, ServerKnowledge } from './protocol-types.ts';
 import { type CallOutcome, findError, getResult, isUnauthorized } from './server-call.ts';
 import {
   createServerSession,
@@ -34,12 +31,11 @@ import {
   readSessionId,
   type ServerSession,
 } from './server-session.ts';
-import type { OpenCookies } from './session-cookies.ts';
 import {
   type SendAnew,
-  type SendingDeps,
   type SentInSession,
   type SessionAttempt,
+  type SessionSender,
   SessionSending,
 } from './session-sending.ts';
 import { createServerSessions, type ServerSessions } from './sessions.ts';
@@ -53,50 +49,38 @@ export interface SessionEra {
   ): Promise<JsonObject>;
   /** Opens a session that is ended at once, only to hear what the server says. */
   introduce(caller: UpstreamCaller): Promise<void>;
-  /** By a session that is ended at once. @throws UpstreamError */
+  /** Uses a session that is ended at once. @throws UpstreamError */
   isTokenRefused(caller: UpstreamCaller): Promise<boolean>;
   readonly sessions: ServerSessions;
   readonly findSessionState: FindSessionState;
 }
 
-export interface SessionEraDeps {
-  readonly connection: HttpConnection;
-  readonly records: SessionRecords;
-  readonly subscriptions: SubscriptionMemory;
-  readonly questionStreams: Pick<QuestionStreams, 'hold'>;
-  readonly openCookies: OpenCookies;
-  readonly clock: Clock;
-  readonly timeoutMs: number;
-  /** Which era the configuration file demands. */
-  readonly demanded: UpstreamConfig['era'];
-  /** A notification that belongs to no request. */
-  onNotification(caller: UpstreamCaller, message: ServerNotification): void;
-  /** Called with what each `initialize` said. */
-  onDescription(caller: UpstreamCaller, description: UpstreamDescription): void;
-  /** Asked when the server refuses what belongs to this era: it may have been replaced by a newer one. */
-  hasChangedEra(caller: UpstreamCaller): Promise<boolean>;
-  /** The caller has another session, in place of one that the server lost, whose stream may still stand. */
-  onReplaced(caller: UpstreamCaller, isStanding: boolean): void;
-}
+/** Tells records of its sessions from those of other servers. */
+export const nameHttpServer = ({ name, url }: HttpUpstreamConfig): string => `${name} ${url}`;
 
 const REFUSAL = 'it refuses to begin (initialize)';
 /** Longer than a server should take to begin; a first call waits for it. */
 const HANDSHAKE_MS = 15_000;
 
-export function createSessionEra(deps: SessionEraDeps): SessionEra {
-  const { connection, records, subscriptions, questionStreams, clock, timeoutMs } = deps;
-  const { openCookies } = deps;
+export function speakSessionEra(
+  runtime: UpstreamRuntime,
+  config: HttpUpstreamConfig,
+  { connection, openCookies }: HttpLink,
+  { era, descriptions, listeners, subscriptions, questionStreams }: ServerKnowledge,
+): SessionEra {
+  const { clock, log } = runtime;
+  const { timeoutMs } = config;
   const handshakeMs = Math.min(timeoutMs, HANDSHAKE_MS);
-  const sessions = createServerSessions({
+  const records = createOptionalRecords(createSessionRecords(runtime, nameHttpServer(config)), log);
+  const sessions = createServerSessions(clock, records, openCookies, {
     initialize,
     terminate,
     restore,
-    records,
-    openCookies,
-    clock,
   });
   const ping = createPing(connection, timeoutMs);
-  const findSessionState = createFindSessionState({ ping, sessions, clock });
+  const findSessionState = createFindSessionState(clock, ping, sessions);
+  /** The server refuses what belongs to this era: it may have been replaced by a newer one. */
+  const hasChangedEra = (caller: UpstreamCaller) => era.hasChanged(caller, 'session');
 
   async function initialize(
     caller: UpstreamCaller,
@@ -105,11 +89,7 @@ export function createSessionEra(deps: SessionEraDeps): SessionEra {
     const cookies = openCookies();
     const outcome = await connection.call(caller, {
       method: 'initialize',
-      toParams: () => ({
-        protocolVersion: SESSION_VERSION,
-        capabilities: declareCapabilities(caller.capabilities),
-        clientInfo: CLIENT_INFO,
-      }),
+      toParams: () => toInitializeParams(caller.capabilities),
       headers: [],
       cookies,
       timeoutMs: handshakeMs,
@@ -118,7 +98,7 @@ export function createSessionEra(deps: SessionEraDeps): SessionEra {
       conclude: toOutcome,
     });
     if (findError(outcome) !== undefined) {
-      const isDemanded = deps.demanded === 'session';
+      const isDemanded = config.era === 'session';
       throw new UpstreamError('unavailable', isDemanded ? NO_SESSIONS : REFUSAL);
     }
     const description = readInitializeResult(getResult(outcome));
@@ -130,18 +110,17 @@ export function createSessionEra(deps: SessionEraDeps): SessionEra {
       readSessionId(id),
       description.protocolVersion,
       clock.monotonic(),
-      false,
-      cookies,
+      { cookies },
     );
     await notify(caller, session, 'notifications/initialized', {});
-    deps.onDescription(caller, description);
+    descriptions.note(caller, description);
     return session;
   }
 
   async function terminate(caller: UpstreamCaller, session: ServerSession): Promise<void> {
     if (session.id === undefined) return;
     // A server may refuse, or be gone: its sessions end by themselves then.
-    await connection.send(caller, null, session.headers, session.cookies).catch(() => {});
+    await connection.send(caller, null, session).catch(() => {});
   }
 
   /** Repeats the client's subscriptions and log level of the session before. Resources that the server no longer has are skipped. */
@@ -150,24 +129,31 @@ export function createSessionEra(deps: SessionEraDeps): SessionEra {
     session: ServerSession,
     lost: ServerSession,
   ): Promise<void> {
-    deps.onReplaced(caller, lost.standing > 0);
+    listeners.move(caller, lost.standing > 0);
     // The replica that opened it has asked.
     if (session.isFromStore) return;
     if (lost.logLevel !== undefined) void setLogLevel(caller, session, lost.logLevel);
     const sessionId = nameOwnSession(caller);
     const uris = sessionId === undefined ? [] : await subscriptions.read(sessionId).catch(() => []);
-    for (const uri of uris) {
-      const asked = connection.call(caller, {
-        method: 'resources/subscribe',
-        toParams: () => ({ uri }),
-        headers: session.headers,
-        cookies: session.cookies,
-        timeoutMs: handshakeMs,
-        conclude: toOutcome,
-      });
-      await asked.catch(() => {});
-    }
+    for (const uri of uris)
+      await ask(caller, session, 'resources/subscribe', { uri }).catch(() => {});
   }
+
+  /** Sends a request of the gateway's own. */
+  const ask = (
+    caller: UpstreamCaller,
+    { headers, cookies }: ServerSession,
+    method: string,
+    params: JsonObject,
+  ): Promise<CallOutcome> =>
+    connection.call(caller, {
+      method,
+      toParams: () => params,
+      headers,
+      cookies,
+      timeoutMs: handshakeMs,
+      conclude: toOutcome,
+    });
 
   async function notify(
     caller: UpstreamCaller,
@@ -175,8 +161,7 @@ export function createSessionEra(deps: SessionEraDeps): SessionEra {
     method: string,
     params: JsonObject,
   ): Promise<void> {
-    const { headers, cookies } = session;
-    await connection.send(caller, { jsonrpc: '2.0', method, params }, headers, cookies);
+    await connection.send(caller, { jsonrpc: '2.0', method, params }, session);
   }
 
   async function setLogLevel(
@@ -185,16 +170,8 @@ export function createSessionEra(deps: SessionEraDeps): SessionEra {
     level: ServerSession['logLevel'],
   ): Promise<void> {
     session.logLevel = level;
-    const asked = connection.call(caller, {
-      method: 'logging/setLevel',
-      toParams: () => ({ level }),
-      headers: session.headers,
-      cookies: session.cookies,
-      timeoutMs: handshakeMs,
-      conclude: toOutcome,
-    });
     // A server without logging refuses it, or never answers: the request itself must not fail by that.
-    await asked.catch(() => {});
+    await ask(caller, session, 'logging/setLevel', { level }).catch(() => {});
   }
 
   function send(
@@ -215,18 +192,18 @@ export function createSessionEra(deps: SessionEraDeps): SessionEra {
   ): Promise<JsonObject> {
     const { caller, request } = sent;
     const { logLevel } = request;
-    const sending = new SessionSending(sendingDeps, session, sent, attempt);
+    const sending = new SessionSending(sender, session, sent, attempt);
     return logLevel === undefined || logLevel === session.logLevel
       ? connection.call(caller, sending)
       : setLogLevel(caller, session, logLevel).then(() => connection.call(caller, sending));
   }
 
-  const sendingDeps: SendingDeps = {
+  const sender: SessionSender = {
     timeoutMs,
-    onNotification: deps.onNotification,
+    onNotification: listeners.notify,
     tell: (caller, session, response) =>
       // Without credentials the server waits in vain, until the call ends.
-      connection.send(caller, response, session.headers, session.cookies).catch(() => {}),
+      connection.send(caller, response, session).catch(() => {}),
     cancel: (caller, session, params) =>
       void notify(caller, session, 'notifications/cancelled', params).catch(() => {}),
     sendAgain,
@@ -241,7 +218,7 @@ export function createSessionEra(deps: SessionEraDeps): SessionEra {
     try {
       return await sessions.open(caller);
     } catch (error) {
-      if (isAnswered(error) && (await deps.hasChangedEra(caller))) return undefined;
+      if (isAnswered(error) && (await hasChangedEra(caller))) return undefined;
       throw error;
     }
   }
@@ -264,7 +241,7 @@ export function createSessionEra(deps: SessionEraDeps): SessionEra {
     outcome: CallOutcome,
   ): Promise<JsonObject> {
     const { caller, request, sendAnew } = sent;
-    if (await deps.hasChangedEra(caller)) return sendAnew(caller, request);
+    if (await hasChangedEra(caller)) return sendAnew(caller, request);
     if (isSessionLost(session, outcome)) return sendAgain(session, sent, 'second');
     return mayBeLost(session, outcome)
       ? concludeDoubtful(session, sent, outcome)

@@ -3,9 +3,12 @@
 
 import type { Deadline } from '../../platform/clock.ts';
 import type { JsonObject } from '../../platform/json.ts';
-import { type HeaderList, toSessionParams, traceInHeaders } from '../messages/envelope.ts';
-import { routeToRequest } from '../messages/route-notification.ts';
-import type { ServerNotification, ServerRequest } from '../messages/server-message.ts';
+import { type RequestHeaders, toSessionParams, traceInHeaders } from '../messages/envelope.ts';
+import {
+  routeToRequest,
+  type ServerNotification,
+  type ServerRequest,
+} from '../messages/server-message.ts';
 import type { UpstreamCaller, UpstreamRequest } from '../upstream.ts';
 import type { Sending } from './attempt.ts';
 import { type CallOutcome, getResult } from './server-call.ts';
@@ -31,7 +34,8 @@ export interface SentInSession {
 /** A third comes where the server has lost the session of another replica, too: then this one opens its own. */
 export type SessionAttempt = 'first' | 'second' | 'third';
 
-export interface SendingDeps {
+/** Sends the requests of all sessions at a server. */
+export interface SessionSender {
   readonly timeoutMs: number;
   /** A notification that belongs to no request. */
   onNotification(caller: UpstreamCaller, message: ServerNotification): void;
@@ -59,12 +63,12 @@ export class SessionSending implements Sending<JsonObject>, OpenRequest {
   token = 0;
   deadline: Deadline | undefined;
   readonly method: string;
-  readonly headers: HeaderList;
+  readonly headers: RequestHeaders;
   readonly cookies: SessionCookies | undefined;
-  readonly resumeHeaders: HeaderList;
+  readonly resumeHeaders: RequestHeaders;
   readonly timeoutMs: number;
   readonly signal: UpstreamRequest['signal'];
-  private readonly deps: SendingDeps;
+  private readonly sender: SessionSender;
   private readonly session: ServerSession;
   private readonly sent: SentInSession;
   private readonly attempt: SessionAttempt;
@@ -72,12 +76,12 @@ export class SessionSending implements Sending<JsonObject>, OpenRequest {
   private place: number | undefined;
 
   constructor(
-    deps: SendingDeps,
+    sender: SessionSender,
     session: ServerSession,
     sent: SentInSession,
     attempt: SessionAttempt,
   ) {
-    this.deps = deps;
+    this.sender = sender;
     this.session = session;
     this.sent = sent;
     this.attempt = attempt;
@@ -89,7 +93,7 @@ export class SessionSending implements Sending<JsonObject>, OpenRequest {
     this.headers = traced.length === 0 ? headers : [...headers, ...traced];
     this.cookies = session.cookies;
     this.resumeHeaders = headers;
-    this.timeoutMs = deps.timeoutMs;
+    this.timeoutMs = sender.timeoutMs;
     this.signal = request.signal;
   }
 
@@ -113,40 +117,40 @@ export class SessionSending implements Sending<JsonObject>, OpenRequest {
     const { caller, request } = this.sent;
     const { questions } = this.session;
     const response = await questions.answer(message, request.onRequest?.bind(request));
-    if (response !== undefined) await this.deps.tell(caller, this.session, response);
+    if (response !== undefined) await this.sender.tell(caller, this.session, response);
   }
 
   onNotification(message: ServerNotification, id: number): void {
     const { caller, request } = this.sent;
     if (routeToRequest(message, id, request) || routeToSession(message, this.session)) return;
-    this.deps.onNotification(caller, message);
+    this.sender.onNotification(caller, message);
   }
 
   onAbandon(requestId: number, reason: string): void {
-    this.deps.cancel(this.sent.caller, this.session, { requestId, reason });
+    this.sender.cancel(this.sent.caller, this.session, { requestId, reason });
   }
 
   conclude(outcome: CallOutcome): JsonObject | Promise<JsonObject> {
-    const { deps, session, sent, attempt } = this;
+    const { sender, session, sent, attempt } = this;
     if (outcome.kind === 'result') {
       session.hasServed = true;
       return outcome.result;
     }
     const isLost = isSessionLost(session, outcome);
     if (attempt === 'first' && (isLost || isOfOtherEra(outcome))) {
-      return deps.sendElsewhere(session, sent, outcome);
+      return sender.sendElsewhere(session, sent, outcome);
     }
     // The server may have lost that of another replica, too.
     if (attempt === 'second' && isLost && session.isFromStore) {
-      return deps.sendAgain(session, sent, 'third');
+      return sender.sendAgain(session, sent, 'third');
     }
     return !isLost && mayBeLost(session, outcome)
-      ? deps.concludeDoubtful(session, sent, outcome)
+      ? sender.concludeDoubtful(session, sent, outcome)
       : getResult(outcome);
   }
 
   async isAboutSession(): Promise<boolean> {
-    const { deps, session, sent } = this;
-    return session.id !== undefined && deps.isReplaced(sent.caller, session);
+    const { sender, session, sent } = this;
+    return session.id !== undefined && sender.isReplaced(sent.caller, session);
   }
 }

@@ -7,15 +7,15 @@ import {
   type ServerNotification,
   type ServerRequest,
 } from '../messages/server-message.ts';
+import type { ProcessShare } from '../transport/process-share.ts';
 import { isQuestion } from '../transport/server-questions.ts';
-import type { UpstreamCaller, UpstreamRequest } from '../upstream.ts';
-import type { FindSessionState } from './doubtful-sessions.ts';
-import { createEventCursor } from './event-cursor.ts';
+import type { UpstreamCaller } from '../upstream.ts';
+import { createEventCursor } from './answer-body.ts';
 import { type ExchangeEnd, isEventStream } from './exchange.ts';
 import { RefusalError } from './failures.ts';
 import type { HttpConnection } from './http-connection.ts';
-import type { Attempt, AttemptEnd, Audience } from './listeners.ts';
-import type { QuestionReplicas } from './question-replicas.ts';
+import type { AttemptEnd, Audience, StreamAttempt } from './listeners.ts';
+import type { QuestionReplicas } from './question-streams.ts';
 import { type CallOutcome, MAX_OPEN_REQUESTS } from './server-call.ts';
 import {
   isSessionLost,
@@ -24,34 +24,28 @@ import {
   routeToSession,
   type ServerSession,
 } from './server-session.ts';
-import type { ServerSessions } from './sessions.ts';
-
-export interface SessionStreamDeps {
-  readonly connection: HttpConnection;
-  readonly sessions: ServerSessions;
-  readonly findSessionState: FindSessionState;
-  /** Whether a client's session goes on; never rejects. */
-  isSessionActive(sessionId: string): Promise<boolean>;
-  /** Undefined where no other process shares the store. */
-  getReplicas(): Pick<QuestionReplicas, 'pass' | 'cancel'> | undefined;
-  /** Sends a request of the gateway's own. */
-  request(caller: UpstreamCaller, request: UpstreamRequest): Promise<unknown>;
-}
+import type { SessionEra } from './session-era.ts';
 
 /** Refused by its status, or by a JSON-RPC error in place of a stream. */
 type StreamRefusal = Exclude<CallOutcome, { kind: 'result' }>;
 
 export interface SessionStream {
   /** Resolves when the stream has ended: whether, and when, it is to be opened again. */
-  open(audience: Audience, ...attempt: Parameters<Attempt>): Promise<AttemptEnd>;
+  open(audience: Audience, ...attempt: Parameters<StreamAttempt>): Promise<AttemptEnd>;
   /** Subscribes to the resources of stateless clients, for which the session that they share has to ask. */
   subscribe(audience: Audience): Promise<void>;
   /** Answers a question on the stream of the session, here or at another replica. Never rejects. */
   answer(caller: UpstreamCaller, session: ServerSession, message: ServerRequest): Promise<void>;
 }
 
-export function createSessionStream(deps: SessionStreamDeps): SessionStream {
-  const { connection, sessions, getReplicas } = deps;
+/** `getReplicas` gives nothing where no other process shares the store. */
+export function createSessionStream(
+  connection: HttpConnection,
+  era: SessionEra,
+  { isSessionActive }: Pick<ProcessShare, 'isSessionActive'>,
+  getReplicas: () => Pick<QuestionReplicas, 'pass' | 'cancel'> | undefined,
+): SessionStream {
+  const { sessions } = era;
   /** Sessions that had a stream. */
   const streamed = new WeakSet<ServerSession>();
 
@@ -110,13 +104,13 @@ export function createSessionStream(deps: SessionStreamDeps): SessionStream {
     }
     // It may have been ended with the client's, at another replica: nobody needs one in its place.
     const { sessionId } = caller;
-    if (sessionId !== undefined && !(await deps.isSessionActive(sessionId))) return 'never';
+    if (sessionId !== undefined && !(await isSessionActive(sessionId))) return 'never';
     // Servers without such streams say 404 of each.
     if (status === 404 && streamed.has(session)) {
       await sessions.renew(caller, session);
       return 'again';
     }
-    const state = await deps.findSessionState(caller, session);
+    const state = await era.findSessionState(caller, session);
     if (state.kind === 'kept') return next;
     // Credentials do not get better by themselves; a server that is down comes back.
     const error = state.kind === 'refused' ? state.error : undefined;
@@ -157,7 +151,7 @@ export function createSessionStream(deps: SessionStreamDeps): SessionStream {
         }
       }
 
-      /** Where it is of no call, it is the client's own only if both have sessions. */
+      /** A message of no call is the client's own only if both have sessions. */
       function log(params: JsonObject): void {
         const only = session.openRequests.findOnly();
         if (only?.onLog !== undefined) only.onLog(params);
@@ -198,7 +192,7 @@ export function createSessionStream(deps: SessionStreamDeps): SessionStream {
           ? session.headers
           : [...session.headers, 'last-event-id', lastEventId];
       const asker = findCaller(audience, session);
-      connection.stream(asker, headers, listener, session.cookies).then((started) => {
+      connection.stream(asker, { headers, cookies: session.cookies }, listener).then((started) => {
         stop = started;
         if (signal.aborted) started();
       }, reject);
@@ -206,7 +200,8 @@ export function createSessionStream(deps: SessionStreamDeps): SessionStream {
   }
 
   async function subscribe({ uris, caller }: Audience): Promise<void> {
-    for (const uri of uris) await deps.request(caller, { ...SUBSCRIBE, params: { uri } });
+    for (const uri of uris)
+      await era.request(caller, { ...SUBSCRIBE, params: { uri } }, askNothing);
   }
 
   async function answerServer(
@@ -218,8 +213,7 @@ export function createSessionStream(deps: SessionStreamDeps): SessionStream {
       listAskable(caller, session),
     );
     if (response === undefined) return;
-    const { headers, cookies } = session;
-    await connection.send(caller, response, headers, cookies).catch(() => {});
+    await connection.send(caller, response, session).catch(() => {});
   }
 
   return { open, subscribe, answer: answerServer };
@@ -235,6 +229,9 @@ const isForOthers = (
   caller: UpstreamCaller,
   session: ServerSession,
 ): boolean => isQuestion(message) && listAskable(caller, session).length === 0;
+
+/** Nothing is asked of the other era for the stream of a session. */
+const askNothing = async () => ({});
 
 const SUBSCRIBE = {
   method: 'resources/subscribe',

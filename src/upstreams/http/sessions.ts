@@ -2,7 +2,7 @@
 // any replica goes on with; callers without a session share one for each user and client.
 import type { Clock } from '../../platform/clock.ts';
 import { createSingleFlight } from '../../platform/single-flight.ts';
-import type { SessionRecords } from '../transport/session-records.ts';
+import type { ServerSessionRecords } from '../transport/session-records.ts';
 import { nameOwnSession, type UpstreamCaller } from '../upstream.ts';
 import { fromRecord, nameSharer, type ServerSession, toRecord } from './server-session.ts';
 import type { OpenCookies } from './session-cookies.ts';
@@ -24,7 +24,8 @@ export interface ServerSessions {
 /** @throws UpstreamError where the session is of no use. */
 type Test = (session: ServerSession) => Promise<void>;
 
-export interface ServerSessionsDeps {
+/** The beginning and the end of sessions at a server. */
+export interface SessionLife {
   /** `initialize`; on trial where nothing else may follow from how that ends. */
   readonly initialize: (caller: UpstreamCaller, isTrial?: true) => Promise<ServerSession>;
   /** DELETE. Never rejects. */
@@ -35,14 +36,11 @@ export interface ServerSessionsDeps {
     session: ServerSession,
     lost: ServerSession,
   ) => Promise<void>;
-  readonly records: SessionRecords;
-  readonly openCookies: OpenCookies;
-  readonly clock: Clock;
 }
 
 interface Entry {
   readonly session: ServerSession;
-  /** Whose credentials end it, where it is shared; undefined for that of a client's session. */
+  /** The caller whose credentials end it, if it is shared; undefined for that of a client's session. */
   sharedBy: UpstreamCaller | undefined;
   /** The client's session, which is the key of its record. */
   readonly sessionId: string | undefined;
@@ -56,8 +54,12 @@ const WRITE_AGAIN_MS = 1_800_000;
 /** Some balancers set another value with each answer. The one before is good for as long as the store needs. */
 const WRITE_COOKIES_MS = 60_000;
 
-export function createServerSessions(deps: ServerSessionsDeps): ServerSessions {
-  const { initialize, terminate, restore, records, openCookies, clock } = deps;
+export function createServerSessions(
+  clock: Clock,
+  records: ServerSessionRecords,
+  openCookies: OpenCookies,
+  { initialize, terminate, restore }: SessionLife,
+): ServerSessions {
   const entries = new Map<string, Entry>();
   const openings = createSingleFlight<string, ServerSession>();
   let cancelSweep: (() => void) | undefined;
@@ -65,7 +67,7 @@ export function createServerSessions(deps: ServerSessionsDeps): ServerSessions {
   function find(caller: UpstreamCaller): ServerSession | undefined {
     const entry = entries.get(nameSharer(caller));
     if (entry === undefined) return undefined;
-    // Of several tokens the newest is valid for longest.
+    // The newest of several tokens is valid for longest.
     if (isShared(caller)) entry.sharedBy = caller;
     touch(caller, entry.session);
     return entry.session;

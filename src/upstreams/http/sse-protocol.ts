@@ -1,21 +1,33 @@
 // §18.3: servers of 2024-11-05: each client's session has a connection of its own, in this process.
 
+import type { Clock } from '../../platform/clock.ts';
+import { RawJson, writeExactJson } from '../../platform/exact-json.ts';
+import type { JsonObject } from '../../platform/json.ts';
 import { createWarnThrottle } from '../../platform/throttle.ts';
 import type { LogSeverity } from '../../protocol/methods.ts';
 import type { HttpUpstreamConfig } from '../config/upstream-config.ts';
-import { toSessionParams } from '../messages/envelope.ts';
-import { hashSession } from '../transport/subscription-memory.ts';
-import { GATEWAY_CALLER, type UpstreamCaller, UpstreamError } from '../upstream.ts';
-import { createDescriptions } from './descriptions.ts';
-import { isUnauthorizedError } from './failures.ts';
-import { type Audience, createListeners } from './listeners.ts';
-import type { Protocol, ProtocolDeps } from './protocol-types.ts';
+import { readInitializeResult } from '../messages/description.ts';
+import { toInitializeParams, toSessionParams } from '../messages/envelope.ts';
+import type { ServerNotification } from '../messages/server-message.ts';
+import { createRpcConnection, type RpcConnection } from '../stdio/rpc-connection.ts';
+import type { ProcessShare } from '../transport/process-share.ts';
+import {
+  GATEWAY_CALLER,
+  type UpstreamCaller,
+  type UpstreamDescription,
+  UpstreamError,
+  type UpstreamRuntime,
+} from '../upstream.ts';
+import { createDescriptions } from './era.ts';
+import type { ExchangeEnd } from './exchange.ts';
+import { createInvalidError, isUnauthorizedError, toRefusal } from './failures.ts';
+import { type Audience, createServerListeners } from './listeners.ts';
+import type { HttpLink, Protocol } from './protocol-types.ts';
 import { nameSharer } from './server-session.ts';
-import { openSseChannel, type SseChannel } from './sse-channel.ts';
 
 interface Entry {
   readonly opening: Promise<SseChannel>;
-  /** Of the client's session that it ends with; undefined where it is shared. */
+  /** The client's session that it ends with; undefined where it is shared. */
   readonly sessionId: string | undefined;
   usedAt: number;
   /** When it was last asked whether its session goes on. */
@@ -35,9 +47,15 @@ const ASK_AFTER_MS = 300_000;
 const MAX_CHANNELS = 10_000;
 const SET_LEVEL_MS = 10_000;
 
-export function createSseProtocol(config: HttpUpstreamConfig, deps: ProtocolDeps): Protocol {
-  const { connection, availability, judge, openCookies, clock, log } = deps;
-  const { name, url, timeoutMs } = config;
+export function createSseProtocol(
+  runtime: UpstreamRuntime,
+  config: HttpUpstreamConfig,
+  { isSessionActive }: ProcessShare,
+  link: HttpLink,
+): Protocol {
+  const { clock, log } = runtime;
+  const { availability, judge } = link;
+  const { name, timeoutMs } = config;
   const entries = new Map<string, Entry>();
   const descriptions = createDescriptions(config, availability);
   let cancelSweep: (() => void) | undefined;
@@ -49,25 +67,18 @@ export function createSseProtocol(config: HttpUpstreamConfig, deps: ProtocolDeps
       server: name,
     }),
   );
-  const listeners = createListeners({
-    clock,
-    log,
+  const listeners = createServerListeners(runtime, {
     open: openStream,
     extend(audience) {
       useEntry(audience.caller, ({ rpc }) => subscribe(rpc, audience)).catch(() => {});
       return false;
     },
-    hashSession,
     describe: descriptions.find,
   });
 
   const openOnce = (caller: UpstreamCaller, onUnauthorized = () => {}): Promise<SseChannel> =>
-    openSseChannel(caller, {
-      connection,
-      url,
-      cookies: openCookies(),
-      clock,
-      timeoutMs,
+    openSseChannel(clock, config, link, {
+      caller,
       onNotification: (message) => listeners.notify(caller, message),
       onStrayAnswer,
       onNoMessage,
@@ -76,7 +87,9 @@ export function createSseProtocol(config: HttpUpstreamConfig, deps: ProtocolDeps
 
   async function open(caller: UpstreamCaller, onUnauthorized?: () => void): Promise<SseChannel> {
     try {
-      const channel = await connection.openByToken(caller, () => openOnce(caller, onUnauthorized));
+      const channel = await link.connection.openByToken(caller, () =>
+        openOnce(caller, onUnauthorized),
+      );
       descriptions.note(caller, channel.description);
       availability.noteUp();
       return channel;
@@ -93,6 +106,8 @@ export function createSseProtocol(config: HttpUpstreamConfig, deps: ProtocolDeps
     }
     const entry: Entry = {
       opening: open(caller, () => {
+        // Without a connection there is no other token, and others may share the channel.
+        if (config.auth.type !== 'oauth') return;
         entry.isLeft = true;
         forget();
         closeIfLeft(entry);
@@ -128,7 +143,7 @@ export function createSseProtocol(config: HttpUpstreamConfig, deps: ProtocolDeps
   /** The session may have been ended at another replica, or without a word. */
   async function endAfterSession(entry: Entry, sessionId: string): Promise<void> {
     entry.askedAt = clock.monotonic();
-    const isActive = await deps.isSessionActive(sessionId);
+    const isActive = await isSessionActive(sessionId);
     if (!isActive && entry.users === 0) await closeChannel(entry.opening);
   }
 
@@ -230,3 +245,171 @@ const closeChannel = (opening: Promise<SseChannel>): Promise<void> =>
     (channel) => channel.close(),
     () => {},
   );
+
+// MCP 2024-11-05 "HTTP with SSE": one stream with all that the server says; what it is told goes by POST to the address
+// that the first event of the stream names.
+
+interface SseChannel {
+  readonly rpc: RpcConnection;
+  readonly description: UpstreamDescription;
+  /** Resolves when the stream has ended. */
+  readonly ended: Promise<void>;
+  close(): void;
+}
+
+/** The listener to all that is no answer. */
+interface SseListener {
+  readonly caller: UpstreamCaller;
+  onNotification(message: ServerNotification): void;
+  onStrayAnswer(): void;
+  /** An event came that is no message: of which call it is nobody can tell, so that it ends none. */
+  onNoMessage(): void;
+  /** What was sent was answered 401: by the server, or by what is behind it. */
+  onUnauthorized(): void;
+}
+
+const HANDSHAKE_MS = 15_000;
+
+/** @throws UpstreamError */
+async function openSseChannel(
+  clock: Clock,
+  { url, timeoutMs }: HttpUpstreamConfig,
+  { connection, openCookies }: HttpLink,
+  listener: SseListener,
+): Promise<SseChannel> {
+  const { caller } = listener;
+  const session = { headers: [], cookies: openCookies() };
+  const handshakeMs = Math.min(timeoutMs, HANDSHAKE_MS);
+  let postPath: string | undefined;
+  let isOver = false;
+  let isInitialized = false;
+  let stopStream = () => {};
+  let tellEnd = () => {};
+  const ended = new Promise<void>((resolve) => {
+    tellEnd = resolve;
+  });
+
+  const rpc = createRpcConnection(clock, timeoutMs, true, {
+    write(message) {
+      if (postPath === undefined) return false;
+      // A value that JSON cannot hold throws here, to the sender.
+      const text = new RawJson(writeExactJson(message));
+      connection.send(caller, text, session, postPath).then(
+        (posted) => judgePost(message, posted),
+        (error: unknown) => end(toSendError(error)),
+      );
+      return true;
+    },
+    onNotification: listener.onNotification,
+    onStrayAnswer: listener.onStrayAnswer,
+  });
+
+  function take(value: unknown): number {
+    const { isMessage, count } = rpc.receiveValue(value);
+    if (!isMessage) listener.onNoMessage();
+    return count;
+  }
+
+  /** The stream may still have to begin. */
+  function stop(): void {
+    isOver = true;
+    stopStream();
+  }
+
+  function end(error: UpstreamError): void {
+    stop();
+    rpc.fail(error);
+    tellEnd();
+  }
+
+  /** A message that the server does not take it does not answer either. */
+  function judgePost({ id }: JsonObject, posted: ExchangeEnd): void {
+    if (posted.kind === 'failed') end(posted.error);
+    else if (posted.kind === 'refused' && isEnd(posted.status)) {
+      end(toRefusal(posted));
+    } else if (posted.kind === 'refused') {
+      if (posted.status === 401) listener.onUnauthorized();
+      rpc.receiveValue({ id });
+    }
+  }
+
+  /** The session is gone, or the server itself refuses who comes: what `initialize` is answered is nobody's behind it. */
+  const isEnd = (status: number): boolean => status === 404 || (status === 401 && !isInitialized);
+
+  await new Promise<void>((resolve, reject) => {
+    const cancelTimer = clock.after(handshakeMs, () => {
+      stop();
+      reject(new UpstreamError('timeout', 'it did not begin its stream'));
+    });
+    function settle(error: UpstreamError | undefined): void {
+      cancelTimer();
+      if (error === undefined) resolve();
+      else {
+        end(error);
+        reject(error);
+      }
+    }
+    const reader = {
+      onNamedEvent(name: string, data: string) {
+        if (name !== 'endpoint' || postPath !== undefined) return;
+        postPath = findPath(data, url);
+        settle(postPath === undefined ? createInvalidError(FOREIGN_ENDPOINT) : undefined);
+      },
+      onMessage: take,
+      onNoJson: () => take(undefined),
+      onEnd: (how: ExchangeEnd) => settle(toEndError(how)),
+    };
+    connection.stream(caller, session, reader).then((started) => {
+      stopStream = started;
+      if (isOver) started();
+    }, reject);
+  });
+
+  try {
+    const description = await initialize(rpc, caller, handshakeMs);
+    isInitialized = true;
+    return {
+      rpc,
+      description,
+      ended,
+      close: () => end(new UpstreamError('unavailable', 'it is no longer served')),
+    };
+  } catch (error) {
+    stop();
+    throw error;
+  }
+}
+
+/** Credentials could not be had. */
+const toSendError = (error: unknown): UpstreamError =>
+  error instanceof UpstreamError
+    ? error
+    : new UpstreamError('unavailable', 'nothing can be sent to it', { cause: error });
+
+const FOREIGN_ENDPOINT = 'it names an address elsewhere for what it is told';
+
+/** Another origin could be anywhere, and must not get the credentials. */
+function findPath(data: string, url: string): string | undefined {
+  if (!URL.canParse(data, url)) return undefined;
+  const { origin, pathname, search } = new URL(data, url);
+  return origin === new URL(url).origin ? pathname + search : undefined;
+}
+
+function toEndError(end: ExchangeEnd): UpstreamError {
+  if (end.kind === 'failed') return end.error;
+  return end.kind === 'refused' ? toRefusal(end) : createInvalidError('it ended its stream');
+}
+
+async function initialize(
+  rpc: RpcConnection,
+  { capabilities }: UpstreamCaller,
+  timeoutMs: number,
+): Promise<UpstreamDescription> {
+  const params = toInitializeParams(capabilities);
+  const description = readInitializeResult(await rpc.ask('initialize', params, timeoutMs));
+  if (description === undefined) {
+    throw new UpstreamError('unavailable', 'it speaks no version of MCP that is known here');
+  }
+  rpc.notify('notifications/initialized', {});
+  return description;
+}

@@ -1,23 +1,20 @@
 // Servers of 2026-07-28: each request brings all that it needs.
 import type { JsonObject } from '../../platform/json.ts';
+import type { HttpUpstreamConfig } from '../config/upstream-config.ts';
 import { toListenParams } from '../messages/description.ts';
 import { describeInHeaders, toStatelessParams, traceInHeaders } from '../messages/envelope.ts';
-import { routeToRequest } from '../messages/route-notification.ts';
-import type { ServerNotification } from '../messages/server-message.ts';
+import { routeToRequest } from '../messages/server-message.ts';
+import { readSubscriptionChange, SUBSCRIBING } from '../transport/session-records.ts';
 import {
-  readSubscriptionChange,
-  SUBSCRIBING,
-  type SubscriptionMemory,
-} from '../transport/subscription-memory.ts';
-import {
+  METHOD_NOT_FOUND,
   nameOwnSession,
   type UpstreamCaller,
-  type UpstreamDescription,
   type UpstreamRequest,
 } from '../upstream.ts';
 import { toOutcome } from './attempt.ts';
 import type { HttpConnection } from './http-connection.ts';
 import type { Audience } from './listeners.ts';
+import type { ServerKnowledge } from './protocol-types.ts';
 import { type CallOutcome, findError, getResult } from './server-call.ts';
 import type { SendAnew } from './session-sending.ts';
 
@@ -39,31 +36,23 @@ export interface StatelessEra {
   ): Promise<'again' | 'never'>;
 }
 
-export interface StatelessEraDeps {
-  readonly connection: HttpConnection;
-  readonly subscriptions: SubscriptionMemory;
-  readonly timeoutMs: number;
-  readonly describe: (caller: UpstreamCaller) => UpstreamDescription | undefined;
-  /** A notification that belongs to no request. */
-  onNotification(caller: UpstreamCaller, message: ServerNotification): void;
-  /** Asked when an answer is none of this era: the server may have been replaced by an older one. */
-  hasChangedEra(caller: UpstreamCaller): Promise<boolean>;
-}
-
 /** The longest time that timers know: streams end, but nobody waits for it. */
 const NO_TIMEOUT_MS = 2_147_483_647;
-const METHOD_NOT_FOUND = -32601;
 
-export function createStatelessEra(deps: StatelessEraDeps): StatelessEra {
-  const { connection, subscriptions, timeoutMs } = deps;
-
+export function speakStatelessEra(
+  { timeoutMs }: HttpUpstreamConfig,
+  connection: HttpConnection,
+  { era, descriptions, listeners, subscriptions }: ServerKnowledge,
+): StatelessEra {
   function send(
     caller: UpstreamCaller,
     request: UpstreamRequest,
     sendAnew: SendAnew,
   ): Promise<JsonObject> {
+    /** The server may have been replaced by an older one. */
     async function concludeForeign(outcome: CallOutcome): Promise<JsonObject> {
-      return (await deps.hasChangedEra(caller)) ? sendAnew(caller, request) : getResult(outcome);
+      const hasChanged = await era.hasChanged(caller, 'stateless');
+      return hasChanged ? sendAnew(caller, request) : getResult(outcome);
     }
 
     return connection.call(caller, {
@@ -73,7 +62,7 @@ export function createStatelessEra(deps: StatelessEraDeps): StatelessEra {
       timeoutMs,
       signal: request.signal,
       onNotification(message, id) {
-        if (!routeToRequest(message, id, request)) deps.onNotification(caller, message);
+        if (!routeToRequest(message, id, request)) listeners.notify(caller, message);
       },
       conclude: (outcome) => (isForeign(outcome) ? concludeForeign(outcome) : getResult(outcome)),
     });
@@ -94,7 +83,7 @@ export function createStatelessEra(deps: StatelessEraDeps): StatelessEra {
       const sessionId = nameOwnSession(caller);
       const subscribed = sessionId === undefined ? [] : await subscriptions.read(sessionId);
       const uris = [...new Set([...audience.uris, ...subscribed])];
-      const params = toListenParams(deps.describe(caller), uris);
+      const params = toListenParams(descriptions.find(caller), uris);
       if (params === undefined || signal.aborted) return 'never';
       const request: UpstreamRequest = { ...LISTEN, params, signal };
       const outcome = await connection.call(caller, {

@@ -2,10 +2,11 @@
 
 import type { UpstreamConfig } from '../config/upstream-config.ts';
 import { knowsUsers } from '../credentials/server-credentials.ts';
-import type { Fingerprint, LockedKind } from './fingerprint.ts';
 import {
   EMPTY_LOCK_FILE,
+  type Fingerprint,
   type LockedItems,
+  type LockedKind,
   type LockedServer,
   type LockFile,
 } from './lock-file.ts';
@@ -13,10 +14,10 @@ import {
 export interface LockDifference {
   readonly server: string;
   readonly kind: LockedKind;
-  /** Of the tool or prompt, the URI of the skill; undefined for instructions. */
+  /** Name of the tool or prompt, URI of the skill; undefined for instructions. */
   readonly name: string | undefined;
   readonly change: 'added' | 'removed' | 'changed';
-  /** Of what changed: which members, such as `description`. */
+  /** The members that changed, such as `description`. */
   readonly members: readonly string[];
 }
 
@@ -128,7 +129,7 @@ export interface FoundServer {
 }
 
 /**
- * What was found takes the place of what was approved. Where lists may differ between users and one of them was
+ * The findings take the place of what was approved. Where lists may differ between users and one of them was
  * given, it is added instead; what was not asked stays. Servers that the configuration no longer names go.
  */
 export function updateLockFile(
@@ -147,7 +148,7 @@ export function updateLockFile(
   return { servers: new Map(servers) };
 }
 
-/** What was reviewed takes the place of what was approved of these servers; nothing of others changes. */
+/** The reviews take the place of what was approved of these servers; nothing of others changes. */
 export const approveServers = (
   former: LockFile,
   reviewed: ReadonlyMap<string, LockedServer>,

@@ -1,5 +1,6 @@
 // §18.7: what a server says of its tools stays as it was approved.
 
+import type { RawItem } from '../../mcp/catalog/catalog.ts';
 import { isObject } from '../../platform/json.ts';
 import type { Policy } from '../../policy/policy.ts';
 import type { Metrics } from '../../telemetry/metrics/metrics.ts';
@@ -10,20 +11,22 @@ import {
   LOCKED_ITEMS,
   type LockedItemKind,
   type LockedKind,
-} from './fingerprint.ts';
-import { type LockedServer, type LockFile, parseLockFile } from './lock-file.ts';
+  type LockedServer,
+  type LockFile,
+  parseLockFile,
+} from './lock-file.ts';
 
-export type LockVerdict = 'approved' | 'new' | 'changed';
+type LockVerdict = 'approved' | 'new' | 'changed';
 
 export interface Lock {
   /**
-   * Whether what the server says was approved. `item` as the server wrote it: a member of its list (by its own
+   * True if what the server says was approved. `item` as the server wrote it: a member of its list (by its own
    * name), or the text of its instructions. The answer for an object is remembered with it: items are not changed.
    */
   check(server: string, kind: LockedKind, item: unknown): LockVerdict;
-  /** Whether anything was approved under this own name of the server. */
+  /** True if anything was approved under this own name of the server. */
   knows(server: string, kind: LockedItemKind, name: string): boolean;
-  /** Of what was changed: which members, such as `description`. None where the lock does not say. */
+  /** The members that were changed, such as `description`. None where the lock does not say. */
   findChanges(server: string, kind: LockedKind, item: unknown): readonly string[];
 }
 
@@ -102,3 +105,42 @@ export const LOCKED = {
   changed:
     'is no longer what postern.lock approved. See what changed with postern lock --check; approve it with postern lock',
 } as const;
+
+// §22.4: the lock has hashes only. Of what is no longer as it was approved, what this process saw approved is kept, so that
+// operators can compare.
+
+interface ListedItems {
+  readonly items: readonly RawItem[];
+}
+
+/** Keyed by own name or URI. */
+export type LastApproved = ReadonlyMap<string, RawItem>;
+
+export const NONE_APPROVED: LastApproved = new Map();
+
+/** Holds only items of `next` that are not approved, so that there are never more than the server lists. */
+export function findLastApproved(
+  kind: LockedItemKind,
+  lists: { readonly next: ListedItems; readonly before: ListedItems | undefined },
+  known: LastApproved,
+  isApproved: (item: RawItem) => boolean,
+): LastApproved {
+  const { key } = LOCKED_ITEMS[kind];
+  const hidden = lists.next.items.filter((item) => !isApproved(item));
+  if (hidden.length === 0) return NONE_APPROVED;
+  const before = new Map(
+    (lists.before?.items ?? []).filter(isApproved).map((item) => [String(item[key]), item]),
+  );
+  return new Map(
+    hidden.flatMap((one) => {
+      const name = String(one[key]);
+      const item = before.get(name) ?? known.get(name);
+      return item === undefined ? [] : [[name, item] as const];
+    }),
+  );
+}
+
+export const createIsApproved =
+  (server: string, kind: LockedItemKind, lock: Lock) =>
+  (item: RawItem): boolean =>
+    lock.check(server, kind, item) === 'approved';

@@ -11,10 +11,10 @@ import {
   type LockedItemKind,
   type LockedKind,
   type LockedList,
-} from './fingerprint.ts';
-import type { LockedServer } from './lock-file.ts';
+  type LockedServer,
+} from './lock-file.ts';
 
-/** What the lock is about, as the server wrote it. */
+/** The locked parts of a server, as it wrote them. */
 export interface ReadServer {
   /** Undefined where it has none. */
   readonly instructions: string | undefined;
@@ -68,7 +68,7 @@ export async function toLockedServer(
   };
 }
 
-/** By name or URI. Of two with one name the first counts, as in the catalogue. */
+/** Keyed by name or URI. The first of two with one name counts, as in the catalogue. */
 export function indexItems(
   kind: LockedItemKind,
   items: readonly RawItem[],

@@ -1,4 +1,4 @@
-// What a server says of itself, read without trust.
+// A server's description of itself, read without trust.
 import { isObject, type JsonObject } from '../../platform/json.ts';
 import { SKILLS } from '../../protocol/extensions.ts';
 import { LIST_KINDS, LIST_NAMES, type ListKind, type ListName } from '../../protocol/list-kinds.ts';
@@ -44,7 +44,7 @@ export const findListsThatChange = (
 ): readonly ListName[] =>
   LIST_NAMES.filter((list) => Object(description?.capabilities[list]).listChanged === true);
 
-/** Whether the server has the list at all. */
+/** True if the server has the list at all. */
 export const offersList = (capabilities: JsonObject, kind: ListKind): boolean =>
   kind === 'skills'
     ? findSkillSettings(capabilities) !== undefined

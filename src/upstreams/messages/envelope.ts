@@ -1,4 +1,4 @@
-// What the gateway adds to a request: progress token, trace, and in 2026-07-28 what each request says of itself, also in
+// Additions of the gateway to a request: progress token, trace, and in 2026-07-28 what each request says of itself, also in
 // headers.
 
 import type { ClientCapabilities } from '../../mcp/catalog/client-requests.ts';
@@ -24,7 +24,7 @@ const SESSION_VERSIONS: readonly unknown[] = [
 export const isSessionVersion = (version: unknown): version is string =>
   SESSION_VERSIONS.includes(version);
 
-export const CLIENT_INFO = { name: PACKAGE_NAME, version: PACKAGE_VERSION };
+const CLIENT_INFO = { name: PACKAGE_NAME, version: PACKAGE_VERSION };
 
 /** As `initialize` and `_meta` declare them. `extensions` are those whose messages go through the gateway in that era. */
 export const declareCapabilities = (
@@ -55,7 +55,7 @@ function declareElicitation({ elicitation, elicitationUrl }: ClientCapabilities)
   return { elicitation: elicitation ? { form: {}, url: {} } : { url: {} } };
 }
 
-/** What of a request goes into its params. */
+/** The part of a request that goes into its params. */
 type Enveloped = Pick<UpstreamRequest, 'params' | 'trace' | 'logLevel' | 'onProgress'>;
 
 /** The params of a request of the session era. */
@@ -110,7 +110,7 @@ function describeCall({ trace, onProgress }: Enveloped, token: number): JsonObje
 // §18.6: the headers of a request: what the configuration and the credentials say, and what MCP asks for.
 // Nothing of the client's request is among them.
 
-/** What belongs to a connection, or is decided by the transport (RFC 9110 §7.6.1). */
+/** Headers of a connection, or decided by the transport (RFC 9110 §7.6.1). */
 const OWN_TO_TRANSPORT: ReadonlySet<string> = new Set([
   'accept',
   'connection',
@@ -127,16 +127,23 @@ const OWN_TO_TRANSPORT: ReadonlySet<string> = new Set([
   'upgrade',
 ]);
 
-/** Names and values in turn, as they are sent. */
-export type HeaderList = readonly string[];
+/** Params of `initialize`. */
+export const toInitializeParams = (capabilities: ClientCapabilities): JsonObject => ({
+  protocolVersion: SESSION_VERSION,
+  capabilities: declareCapabilities(capabilities),
+  clientInfo: CLIENT_INFO,
+});
 
-export const toHeaderList = (headers: Readonly<Record<string, string>>): HeaderList =>
+/** Names and values in turn, as they are sent. */
+export type RequestHeaders = readonly string[];
+
+export const toRequestHeaders = (headers: Readonly<Record<string, string>>): RequestHeaders =>
   Object.entries(headers)
     .filter(([name]) => !OWN_TO_TRANSPORT.has(name.toLowerCase()))
     .flat();
 
 /** MCP 2026-07-28 "Request Metadata". */
-export function describeInHeaders(request: UpstreamRequest): HeaderList {
+export function describeInHeaders(request: UpstreamRequest): RequestHeaders {
   const { method, name, mirrored } = request;
   const headers = ['mcp-protocol-version', STATELESS_VERSION, 'mcp-method', method];
   if (name !== undefined) headers.push('mcp-name', encodeHeader(name));
@@ -147,7 +154,7 @@ export function describeInHeaders(request: UpstreamRequest): HeaderList {
 }
 
 /** W3C Trace Context §3. */
-export function traceInHeaders({ trace }: UpstreamRequest): HeaderList {
+export function traceInHeaders({ trace }: UpstreamRequest): RequestHeaders {
   const { traceparent, tracestate } = trace;
   if (traceparent === undefined) return NO_HEADERS;
   return tracestate === undefined
@@ -155,9 +162,9 @@ export function traceInHeaders({ trace }: UpstreamRequest): HeaderList {
     : ['traceparent', traceparent, 'tracestate', tracestate];
 }
 
-const NO_HEADERS: HeaderList = [];
+const NO_HEADERS: RequestHeaders = [];
 
-/** What a header cannot carry, or would lose at its ends, goes as `=?base64?…?=`. */
+/** A value that a header cannot carry, or would lose at its ends, goes as `=?base64?…?=`. */
 export const encodeHeader = (value: string): string =>
   /^(?!=\?base64\?)(?:[\x21-\x7E](?:[\t\x20-\x7E]*[\x21-\x7E])?)?$/.test(value)
     ? value

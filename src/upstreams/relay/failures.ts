@@ -4,22 +4,16 @@ import { catalogue } from '../../errors/catalogue.ts';
 import { fail, type JsonRpcErrorObject } from '../../errors/gateway-error.ts';
 import type { RawResult } from '../../mcp/catalog/catalog.ts';
 import type { ClientCapabilities } from '../../mcp/catalog/client-requests.ts';
-import type { Clock } from '../../platform/clock.ts';
 import { isObject } from '../../platform/json.ts';
-import type { Log } from '../../platform/log.ts';
 import { createWarnThrottle } from '../../platform/throttle.ts';
 import type { Era } from '../../protocol/revisions.ts';
+import type { Runtime } from '../../runtime/runtime.ts';
 import { UpstreamError, type UpstreamFailure } from '../upstream.ts';
 import { nameAskerInMessage } from './questions.ts';
 import type { RelayedRequest } from './server-request.ts';
 
-interface FailureDeps {
-  readonly clock: Clock;
-  readonly log: Log;
-}
-
 /**
- * What a failed call of this method comes to: a result that the client's model can read, or for what has no such
+ * Makes the result of a failed call of this method: one that the client's model can read, or for methods without such
  * results a JSON-RPC error.
  *
  * @throws GatewayError; and what is no failure of a server, as it was thrown.
@@ -36,7 +30,10 @@ interface FailedClient {
   readonly capabilities: ClientCapabilities;
 }
 
-export function createToFailedResult({ clock, log }: FailureDeps): ToFailedResult {
+export function createToFailedResult({
+  clock,
+  log,
+}: Pick<Runtime, 'clock' | 'log'>): ToFailedResult {
   const warnings = new Map<string, (method: string, thrown: UpstreamError) => void>();
 
   return function toFailedResult(server, method, thrown, client) {

@@ -2,12 +2,13 @@
 import { GatewayError, type JsonRpcErrorObject } from '../../errors/gateway-error.ts';
 import type { ClientCapabilities } from '../../mcp/catalog/client-requests.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
-import { UpstreamError, type UpstreamQuestion } from '../upstream.ts';
-
-/** JSON-RPC 2.0 §5.1. */
-const METHOD_NOT_FOUND = -32601;
-const INVALID_PARAMS = -32602;
-const INTERNAL_ERROR = -32603;
+import {
+  INTERNAL_ERROR,
+  INVALID_PARAMS,
+  METHOD_NOT_FOUND,
+  UpstreamError,
+  type UpstreamQuestion,
+} from '../upstream.ts';
 
 /** Why this client cannot be asked; undefined where it can. */
 export function findQuestionProblem(
@@ -44,7 +45,7 @@ export function toQuestionError(thrown: unknown, isCancelled: boolean): Upstream
   return isOver ? refuseAsOver(thrown.message) : refuseQuestion(thrown.message);
 }
 
-/** What somebody else wrote as a question; undefined where it is none. */
+/** Reads what somebody else wrote as a question; undefined where it is none. */
 export function readQuestion(value: unknown): UpstreamQuestion | undefined {
   const { method, params = {} } = isObject(value) ? value : {};
   return typeof method === 'string' && isObject(params) ? { method, params } : undefined;
@@ -99,7 +100,7 @@ export function nameAsker(server: string, question: UpstreamQuestion): UpstreamQ
   return { ...question, params: { ...others, systemPrompt: tell(server, params.systemPrompt) } };
 }
 
-/** Of params of an elicitation. */
+/** Takes the params of an elicitation. */
 export const nameAskerInMessage = (server: string, params: JsonObject): JsonObject => ({
   ...params,
   message: tell(server, params.message),

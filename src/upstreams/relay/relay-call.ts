@@ -1,30 +1,65 @@
 // §18.3, §18.4: a call goes through to its server, whatever the eras of client and server.
 
-import type { Context, RawResult, Relay } from '../../mcp/catalog/catalog.ts';
+import { GatewayError } from '../../errors/gateway-error.ts';
+import type { Context, RawResult, Relay, SessionRelay } from '../../mcp/catalog/catalog.ts';
+import type { ClientCapabilities } from '../../mcp/catalog/client-requests.ts';
 import type { CacheHint } from '../../mcp/catalog/content.ts';
+import { passAnswers, type QuestionGuards } from '../../mcp/control/message-guards.ts';
+import type { CancelSignal } from '../../platform/cancellation.ts';
 import { writeExactJson } from '../../platform/exact-json.ts';
 import { isObject, type JsonObject, noteWritten, parseObject } from '../../platform/json.ts';
 import { findText, readExact, toNoted } from '../../platform/noted-json.ts';
 import { type JsonEdit, removeMembers, spliceJson } from '../../platform/splice-json.ts';
-import { type Doors, withoutDoorAnswer } from '../connect/doors.ts';
-import { changeUnread, cutUnread, isUnread } from '../messages/unread-result.ts';
-import { ConnectionNeeded } from '../upstream.ts';
-import type { ToFailedResult } from './failures.ts';
-import type { RedeemAnswers } from './rounds.ts';
-import type { RelayCall, RelayedCall, RelayedRequest } from './server-request.ts';
-import { relayToSessionClient } from './session-client.ts';
+import type { LogSeverity } from '../../protocol/methods.ts';
+import type { TraceContext } from '../../telemetry/tracing/trace-context.ts';
+import {
+  type ConnectUser,
+  createConnectUser,
+  type Doors,
+  withoutDoorAnswer,
+} from '../connect/doors.ts';
+import { changeUnread, findUnreadMeta, isUnread } from '../messages/unread-result.ts';
+import {
+  ConnectionNeeded,
+  UpstreamError,
+  type UpstreamQuestion,
+  type UpstreamRuntime,
+} from '../upstream.ts';
+import { CallRefusedError, createToFailedResult } from './failures.ts';
+import { findQuestionProblem, nameAsker, refuseQuestion, toQuestionError } from './questions.ts';
+import {
+  addAnswers,
+  createRedeemAnswers,
+  NO_ANSWERS,
+  type RoundAnswers,
+  type RoundQuestions,
+  type RoundsRequest,
+  refuseStopped,
+  runRounds,
+} from './rounds.ts';
+import {
+  passLog,
+  passProgress,
+  type RelayCall,
+  type RelayedCall,
+  type RelayedRequest,
+  type RequestClient,
+  sendToServer,
+} from './server-request.ts';
 import { relayToStatelessClient } from './stateless-client.ts';
-import type { SuspendedCalls } from './suspended/suspended-calls.ts';
+import { createSuspendedCalls } from './suspended/suspended-calls.ts';
 
-export interface RelayCallDeps {
-  readonly suspendedCalls: SuspendedCalls;
-  readonly redeemAnswers: RedeemAnswers;
-  readonly doors: Doors;
-  readonly toFailedResult: ToFailedResult;
+export interface CallRelay {
+  readonly relayCall: RelayCall;
+  readonly connectUser: ConnectUser;
+  /** Ends all calls that wait for an answer; their clients are told to call again. */
+  close(): Promise<void>;
 }
 
-export function createRelayCall(deps: RelayCallDeps): RelayCall {
-  const { doors, toFailedResult } = deps;
+export function openRelay(runtime: UpstreamRuntime, doors: Doors): CallRelay {
+  const toFailedResult = createToFailedResult(runtime);
+  const suspendedCalls = createSuspendedCalls(runtime);
+  const resumption = { suspendedCalls, redeemAnswers: createRedeemAnswers(runtime) };
 
   const relay = (
     call: RelayedCall,
@@ -33,7 +68,7 @@ export function createRelayCall(deps: RelayCallDeps): RelayCall {
   ): Promise<JsonObject> =>
     client.era === 'session'
       ? relayToSessionClient(call, client, context)
-      : relayToStatelessClient(deps, call, client, context);
+      : relayToStatelessClient(resumption, call, client, context);
 
   /** §24.3: once its user has logged in at the server, a call goes on by itself. */
   function relayThroughDoors(call: RelayedCall, context: Context): Promise<JsonObject> {
@@ -50,7 +85,7 @@ export function createRelayCall(deps: RelayCallDeps): RelayCall {
     });
   }
 
-  return function relayCall(upstream, caller, request, context) {
+  const relayCall: RelayCall = (upstream, caller, request, context) => {
     const call = { upstream, caller, request };
     const relaying =
       upstream.logins === undefined ? relay(call, context) : relayThroughDoors(call, context);
@@ -62,6 +97,12 @@ export function createRelayCall(deps: RelayCallDeps): RelayCall {
           capabilities: caller.capabilities,
         }),
     );
+  };
+
+  return {
+    relayCall,
+    connectUser: createConnectUser(doors, toFailedResult),
+    close: suspendedCalls.close,
   };
 }
 
@@ -87,7 +128,7 @@ function toRawResult(
     const isValue = !isUnread(result) && result.structuredContent !== null;
     return relay.era === 'session' && isValue ? toSessionResult(result) : result;
   }
-  // What it says of a task is read, and not passed on as it is (§29.5).
+  // The server's word about a task is read, and not passed on as it is (§29.5).
   if (result.resultType === 'task' || method.startsWith('tasks/')) {
     const { cache: _cache, ...said } = result;
     return noteCopy(result, said);
@@ -112,10 +153,10 @@ function toRawUnread(
   result: JsonObject,
   user: Context['user'],
 ): RawResult {
-  const text = cutUnread(result, '_meta');
+  const text = findUnreadMeta(result);
   const meta = text === undefined ? undefined : parseObject(text);
   const isOwn = meta !== undefined && Object.hasOwn(meta, SERVER_INFO);
-  const isOnlyOwn = isOwn && Object.keys(meta).length === 1;
+  const isOnlyOwn = meta !== undefined && Object.keys(meta).length === (isOwn ? 1 : 0);
   const { ttlMs, cacheScope } = result;
   const cache = CACHED.has(method) ? readCacheHint(ttlMs, cacheScope, user) : undefined;
   return changeUnread(
@@ -157,7 +198,7 @@ function toSessionResult(shown: RawResult): RawResult {
   return cache === undefined ? members : Object.assign(members, { cache });
 }
 
-/** Of those servers say how long their result may be kept. */
+/** Servers say how long results of these may be kept. */
 const CACHED: ReadonlySet<string> = new Set(['resources/read', 'skills/get']);
 
 /** `cache` is the gateway's own word. */
@@ -181,3 +222,97 @@ function readCacheHint(
     return undefined;
   return { ttlMs, scope: scope === 'public' && user === undefined ? 'public' : 'private' };
 }
+
+// §18.3: clients of the session era are asked while their call goes on.
+
+const relayToSessionClient = (
+  call: RelayedCall,
+  relay: SessionRelay,
+  context: Context,
+): Promise<JsonObject> => runRounds(new SessionClient(call, relay, context));
+
+/** The client of one call. A class, since every call has one, and nearly none asks it anything. */
+class SessionClient implements RequestClient, RoundsRequest {
+  private readonly call: RelayedCall;
+  private readonly relay: SessionRelay;
+  private readonly context: Context;
+  readonly server: string;
+  readonly capabilities: ClientCapabilities;
+  readonly questionGuards: QuestionGuards | undefined;
+  readonly mayBeTask = false;
+  readonly first: RoundAnswers = NO_ANSWERS;
+  readonly signal: CancelSignal;
+  readonly trace: TraceContext;
+  readonly logLevel: LogSeverity | undefined;
+  readonly wantsProgress: boolean;
+
+  constructor(call: RelayedCall, relay: SessionRelay, context: Context) {
+    this.call = call;
+    this.relay = relay;
+    this.context = context;
+    this.server = call.upstream.config.name;
+    this.capabilities = call.caller.capabilities;
+    this.questionGuards = relay.questionGuards;
+    this.signal = relay.signal;
+    this.trace = context.trace;
+    this.logLevel = relay.logLevel;
+    this.wantsProgress = relay.wantsProgress;
+  }
+
+  send(answers: RoundAnswers): Promise<JsonObject> {
+    const { call } = this;
+    return sendToServer(call, addAnswers(call.request.params, answers), this);
+  }
+
+  progress(params: JsonObject): void {
+    passProgress(this.context, params);
+  }
+
+  log(params: JsonObject): void {
+    passLog(this.context, params);
+  }
+
+  /** A server of the session era waits for the answer. */
+  async answer(question: UpstreamQuestion, cancelled: CancelSignal): Promise<JsonObject> {
+    const problem = findQuestionProblem(question, this.capabilities);
+    if (problem !== undefined) throw refuseQuestion(problem.message, problem.code);
+    const answer = await this.relay
+      .ask(nameAsker(this.server, question), cancelled)
+      .catch((thrown: unknown) => {
+        throw toQuestionError(thrown, this.signal.aborted);
+      });
+    if ('result' in answer) return answer.result;
+    throw new UpstreamError('error', answer.error.message, { jsonRpcError: answer.error });
+  }
+
+  completeElicitation(elicitationId: string): boolean {
+    return this.relay.completeElicitation(elicitationId);
+  }
+
+  /** A server of the stateless era has answered, and gets the request again. */
+  async ask(questions: RoundQuestions): Promise<JsonObject> {
+    const answers = Object.entries(questions).map(async ([key, question]) => [
+      key,
+      await this.askOne(question),
+    ]);
+    const received = Object.fromEntries(await Promise.all(answers));
+    const { questionGuards } = this;
+    return questionGuards === undefined
+      ? received
+      : passAnswers(questions, received, questionGuards).catch(refuseStopped);
+  }
+
+  /** The stateless era has no word for an answer that is an error. */
+  private async askOne(question: UpstreamQuestion): Promise<JsonObject> {
+    const { relay, server } = this;
+    const answer = await relay.ask(nameAsker(server, question)).catch((thrown: unknown) => {
+      if (relay.signal.aborted || !(thrown instanceof GatewayError)) throw thrown;
+      throw refuseCall(server, thrown.message);
+    });
+    if ('result' in answer) return answer.result;
+    throw refuseCall(server, answer.error.message);
+  }
+}
+
+const refuseCall = (server: string, reason: string): CallRefusedError =>
+  new CallRefusedError(`${server} asked, and this client gave no answer: ${reason}`);

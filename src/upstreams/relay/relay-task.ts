@@ -4,13 +4,13 @@
 import { fail, GatewayError, type JsonRpcErrorObject } from '../../errors/gateway-error.ts';
 import type { Context } from '../../mcp/catalog/catalog.ts';
 import type { RelayedTask, TaskRequest } from '../../mcp/catalog/served-catalog.ts';
-import { CallStopped } from '../../mcp/control/call-stopped.ts';
 import {
+  CallStopped,
   passAnswers,
   passQuestions,
   type Question,
   type QuestionGuards,
-} from '../../mcp/control/question-guards.ts';
+} from '../../mcp/control/message-guards.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
 import { readExact, toNoted, toRawMembers } from '../../platform/noted-json.ts';
 import { findKindProblem, findQuestionProblem, nameAsker, readQuestion } from './questions.ts';
@@ -24,7 +24,7 @@ const MAX_ID_LENGTH = 512;
 const MAX_MESSAGE = 1000;
 const MAX_QUESTIONS = 16;
 
-/** What a call was answered with; undefined where it is no task. @throws GatewayError for one that cannot be read. */
+/** Reads the answer to a call; undefined if it is no task. @throws GatewayError for one that cannot be read. */
 export function readTaskHandle(server: string, result: JsonObject): RelayedTask | undefined {
   return result.resultType === 'task' ? readTask(server, result) : undefined;
 }
@@ -129,7 +129,7 @@ function readTask(server: string, written: JsonObject): RelayedTask {
   };
 }
 
-/** What its status wants to be said; nothing in the answer to the call itself. */
+/** The members that its status wants; none in the answer to the call itself. */
 function readDetails(
   server: string,
   status: RelayedTask['status'],

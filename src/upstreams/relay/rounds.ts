@@ -4,39 +4,43 @@
 import { randomUUID } from 'node:crypto';
 import { GatewayError } from '../../errors/gateway-error.ts';
 import type { ClientCapabilities } from '../../mcp/catalog/client-requests.ts';
-import { CallStopped } from '../../mcp/control/call-stopped.ts';
-import { passQuestions, type QuestionGuards } from '../../mcp/control/question-guards.ts';
+import {
+  CallStopped,
+  passQuestions,
+  type QuestionGuards,
+} from '../../mcp/control/message-guards.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
 import { readExact, toRawMembers } from '../../platform/noted-json.ts';
+import type { Runtime } from '../../runtime/runtime.ts';
 import { buildRedeemedAnswersKey } from '../../store/keys.ts';
-import type { KeyValue } from '../../store/store.ts';
 import type { UpstreamQuestion } from '../upstream.ts';
 import { CallRefusedError } from './failures.ts';
 import { findQuestionProblem, readQuestion } from './questions.ts';
 
-/** What a request brings of its rounds before. */
+/** The answers that a request brings of its rounds before. */
 export interface RoundAnswers {
   readonly inputResponses?: JsonObject;
   readonly requestState?: string;
 }
 
-export type Questions = Readonly<Record<string, UpstreamQuestion>>;
+export type RoundQuestions = Readonly<Record<string, UpstreamQuestion>>;
 
-export interface RoundsOptions {
-  /** Of the server, for messages. */
+/** A request, as it is sent in rounds. */
+export interface RoundsRequest {
+  /** Name of the server, for messages. */
   readonly server: string;
   readonly capabilities: ClientCapabilities;
   /** Undefined where no guard looks at what is asked. */
   readonly questionGuards: QuestionGuards | undefined;
   readonly first: RoundAnswers;
-  /** Whether the server was told that the client can have tasks (§29). */
+  /** True if the server was told that the client can have tasks (§29). */
   readonly mayBeTask: boolean;
   send(answers: RoundAnswers): Promise<JsonObject>;
   /** Resolves to the answers by the keys of the questions. */
-  ask(questions: Questions, requestState: string | undefined): Promise<JsonObject>;
+  ask(questions: RoundQuestions, requestState: string | undefined): Promise<JsonObject>;
 }
 
-/** Of a call that was not asked yet. */
+/** For a call that was not asked yet. */
 export const NO_ANSWERS: RoundAnswers = {};
 
 /** Params of the request, with the answers of its rounds. */
@@ -56,35 +60,35 @@ const MAX_QUESTIONS = 16;
 const MAX_STATE_LENGTH = 65_536;
 
 /** Resolves to the result that ends the rounds: nearly always the first one. */
-export const runRounds = (options: RoundsOptions): Promise<JsonObject> =>
-  options
-    .send(options.first)
-    .then((result) => (endsRounds(result, options) ? result : runFurtherRounds(result, options)));
+export const runRounds = (rounds: RoundsRequest): Promise<JsonObject> =>
+  rounds
+    .send(rounds.first)
+    .then((result) => (endsRounds(result, rounds) ? result : runFurtherRounds(result, rounds)));
 
-async function runFurtherRounds(asking: JsonObject, options: RoundsOptions): Promise<JsonObject> {
+async function runFurtherRounds(asking: JsonObject, rounds: RoundsRequest): Promise<JsonObject> {
   let result = asking;
   for (let round = 1; round <= MAX_ROUNDS; round += 1) {
-    result = await options.send(await answerRound(result, options));
-    if (endsRounds(result, options)) return result;
+    result = await rounds.send(await answerRound(result, rounds));
+    if (endsRounds(result, rounds)) return result;
   }
   throw new CallRefusedError(
-    `${options.server} asked again after ${MAX_ROUNDS} rounds of questions.`,
+    `${rounds.server} asked again after ${MAX_ROUNDS} rounds of questions.`,
   );
 }
 
-function endsRounds({ resultType = 'complete' }: JsonObject, options: RoundsOptions): boolean {
-  if (resultType === 'complete' || (resultType === 'task' && options.mayBeTask)) return true;
+function endsRounds({ resultType = 'complete' }: JsonObject, rounds: RoundsRequest): boolean {
+  if (resultType === 'complete' || (resultType === 'task' && rounds.mayBeTask)) return true;
   if (resultType === 'input_required') return false;
   throw new CallRefusedError(
-    `${options.server} answered with a kind of result that the gateway does not know.`,
+    `${rounds.server} answered with a kind of result that the gateway does not know.`,
   );
 }
 
 /** A server that only wants to be asked again, later, asks nothing. */
-async function answerRound(result: JsonObject, options: RoundsOptions): Promise<RoundAnswers> {
-  const requestState = readState(result.requestState, options.server);
-  const asked = readQuestions(readExact(result).inputRequests, options);
-  const { questionGuards } = options;
+async function answerRound(result: JsonObject, rounds: RoundsRequest): Promise<RoundAnswers> {
+  const requestState = readState(result.requestState, rounds.server);
+  const asked = readQuestions(readExact(result).inputRequests, rounds);
+  const { questionGuards } = rounds;
   const questions =
     questionGuards === undefined
       ? asked
@@ -92,7 +96,7 @@ async function answerRound(result: JsonObject, options: RoundsOptions): Promise<
   const state = requestState === undefined ? {} : { requestState };
   return Object.keys(questions).length === 0
     ? state
-    : { inputResponses: await options.ask(questions, requestState), ...state };
+    : { inputResponses: await rounds.ask(questions, requestState), ...state };
 }
 
 /** For a server that waits for nothing: its call ends. */
@@ -110,8 +114,8 @@ function readState(state: unknown, server: string): string | undefined {
 
 function readQuestions(
   inputRequests: unknown,
-  { server, capabilities }: Pick<RoundsOptions, 'server' | 'capabilities'>,
-): Questions {
+  { server, capabilities }: Pick<RoundsRequest, 'server' | 'capabilities'>,
+): RoundQuestions {
   const entries = isObject(inputRequests) ? Object.entries(inputRequests) : [];
   if (entries.length > MAX_QUESTIONS) {
     throw new CallRefusedError(
@@ -139,7 +143,7 @@ function readQuestions(
 // call, so it could not tell a replay from the first time.
 
 /**
- * Whether these answers, named when they were asked for, come for the first time, at any replica.
+ * True if these answers, named when they were asked for, come for the first time, at any replica.
  *
  * @throws GatewayError `internal_error` when the store does not say.
  */
@@ -148,10 +152,12 @@ export type RedeemAnswers = (id: string) => Promise<boolean>;
 /** No `requestState` is good for longer. */
 const TTL_SECONDS = 3600;
 
-export function createRedeemAnswers(
-  store: Pick<KeyValue, 'getOrSet'>,
-  keyPrefix: string,
-): RedeemAnswers {
+export function createRedeemAnswers({
+  config,
+  store,
+}: Pick<Runtime, 'config' | 'store'>): RedeemAnswers {
+  const { keyPrefix } = config.mcp.sessions;
+
   return async function redeemAnswers(id) {
     const own = randomUUID();
     const key = buildRedeemedAnswersKey(keyPrefix, id);

@@ -2,12 +2,11 @@
 
 import type { Context, RawResult } from '../../mcp/catalog/catalog.ts';
 import type { TaskRequest } from '../../mcp/catalog/served-catalog.ts';
-import { CallStopped } from '../../mcp/control/call-stopped.ts';
-import type { QuestionGuards } from '../../mcp/control/question-guards.ts';
+import { CallStopped, type QuestionGuards } from '../../mcp/control/message-guards.ts';
 import type { CancelSignal } from '../../platform/cancellation.ts';
 import type { JsonObject } from '../../platform/json.ts';
-import type { TraceContext } from '../../protocol/json-rpc.ts';
 import { isLogSeverity, type LogSeverity } from '../../protocol/methods.ts';
+import type { TraceContext } from '../../telemetry/tracing/trace-context.ts';
 import type { Upstream, UpstreamCaller, UpstreamQuestion } from '../upstream.ts';
 import { refuseQuestion } from './questions.ts';
 
@@ -57,7 +56,7 @@ export function sendToServer(
   });
 }
 
-/** Of one call that wait for an answer at the same time. */
+/** Questions of one call that wait for an answer at the same time. */
 const MAX_QUESTIONS = 16;
 
 function limitQuestions(client: RequestClient): RequestClient['answer'] {
@@ -94,7 +93,7 @@ async function answerGuarded(
   }
 }
 
-// What is passed on: one request of a client, to one server.
+// Calls that are passed on: one request of a client, to one server.
 
 /**
  * Passes a call on to its server, and what both ask and tell each other meanwhile.
@@ -133,7 +132,7 @@ export interface RelayedCall {
   readonly request: RelayedRequest;
 }
 
-// How what a server says of a call reaches its client. All of it is hostile input: what does not fit is dropped.
+// A server's words about a call on their way to its client. All of them are hostile input: what does not fit is dropped.
 
 /** The progress token is the gateway's own towards the server; the context has the client's. */
 export function passProgress(

@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto';
 import { GatewayError } from '../../errors/gateway-error.ts';
 import type { Context, StatelessRelay } from '../../mcp/catalog/catalog.ts';
-import { passAnswers, type QuestionGuards } from '../../mcp/control/question-guards.ts';
+import { passAnswers, type QuestionGuards } from '../../mcp/control/message-guards.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
 import { TASKS } from '../../protocol/extensions.ts';
 import { nameOwner } from '../../store/owner.ts';
@@ -12,9 +12,9 @@ import { nameAsker, refuseQuestion } from './questions.ts';
 import {
   addAnswers,
   NO_ANSWERS,
-  type Questions,
   type RedeemAnswers,
   type RoundAnswers,
+  type RoundQuestions,
   refuseStopped,
   runRounds,
 } from './rounds.ts';
@@ -25,20 +25,22 @@ import {
   type RequestClient,
   sendToServer,
 } from './server-request.ts';
-import type { ClientReply, Listener } from './suspended/calls-elsewhere.ts';
-import { type Outcome, toUpstreamError } from './suspended/outcome-records.ts';
-import type { NewCall, SuspendedCalls } from './suspended/suspended-calls.ts';
+import { type NextOutcome, toUpstreamError } from './suspended/outcome-records.ts';
+import type {
+  CallListener,
+  ClientReply,
+  NewCall,
+  SuspendedCalls,
+} from './suspended/suspended-calls.ts';
 
-/** Where a call goes on that waits for an answer. */
+/** The place at which a call goes on that waits for an answer. */
 type Place = Pick<ClientReply, 'id' | 'replica'>;
 
-export interface StatelessClientDeps {
-  readonly suspendedCalls: SuspendedCalls;
-  readonly redeemAnswers: RedeemAnswers;
-}
-
 export async function relayToStatelessClient(
-  { suspendedCalls, redeemAnswers }: StatelessClientDeps,
+  {
+    suspendedCalls,
+    redeemAnswers,
+  }: { readonly suspendedCalls: SuspendedCalls; readonly redeemAnswers: RedeemAnswers },
   call: RelayedCall,
   relay: StatelessRelay,
   context: Context,
@@ -69,7 +71,7 @@ export async function relayToStatelessClient(
     const outcome = await suspendedCalls
       .resume(reply, toListener(context))
       .catch((cause: unknown) => {
-        // What is no failure of the server is one of the store.
+        // Any failure but the server's is one of the store.
         throw cause instanceof UpstreamError
           ? cause
           : new GatewayError('internal_error', { cause });
@@ -78,7 +80,7 @@ export async function relayToStatelessClient(
     return toResult(outcome, reply);
   }
 
-  function toResult(outcome: Outcome, { id, replica }: Place): JsonObject {
+  function toResult(outcome: NextOutcome, { id, replica }: Place): JsonObject {
     switch (outcome.kind) {
       case 'result':
         return outcome.result;
@@ -116,7 +118,7 @@ export async function relayToStatelessClient(
   });
 }
 
-const nameAskers = (server: string, questions: Questions): Questions =>
+const nameAskers = (server: string, questions: RoundQuestions): RoundQuestions =>
   Object.fromEntries(
     Object.entries(questions).map(([key, question]) => [key, nameAsker(server, question)]),
   );
@@ -160,7 +162,7 @@ function createSend(
     });
 }
 
-function toListener(context: Context): Listener {
+function toListener(context: Context): CallListener {
   const { relay } = context;
   return {
     signal: relay.signal,
@@ -169,7 +171,7 @@ function toListener(context: Context): Listener {
   };
 }
 
-/** What the client answered to a server that waits for it. */
+/** The client's answer to a server that waits for it. */
 function readReply(
   server: string,
   user: string | undefined,
@@ -184,7 +186,7 @@ function readReply(
   return { id, user, server, replica, key, answer: answered.inputResponses[key] };
 }
 
-/** What the client answered to a server that gets the request again; nothing where it was not asked before. */
+/** The client's answers to a server that gets the request again; none where it was not asked before. */
 async function readAnswers(
   server: string,
   { answered, questionGuards }: StatelessRelay,
@@ -192,39 +194,36 @@ async function readAnswers(
 ): Promise<RoundAnswers> {
   if (answered === undefined) return NO_ANSWERS;
   const { inputResponses, state } = answered;
-  if (state.server !== server) throw callAgain(server);
-  // 0.2.0 gave them no name; its states are good for an hour.
-  if (typeof state.once === 'string' && !(await redeemAnswers(state.once))) {
+  const { once, asked, requestState } = state;
+  if (state.server !== server || typeof once !== 'string' || !isObject(asked))
+    throw callAgain(server);
+  if (!(await redeemAnswers(once))) {
     throw new CallRefusedError(
       `The answers to what ${server} asked were passed on before, and count once. The call may have been done: check, where it must not be done twice. Call again without the answers.`,
     );
   }
   return {
-    inputResponses: await passInputResponses(inputResponses, state.asked, questionGuards),
-    ...(typeof state.requestState === 'string' && { requestState: state.requestState }),
+    inputResponses: await passInputResponses(inputResponses, asked, questionGuards),
+    ...(typeof requestState === 'string' && { requestState }),
   };
 }
 
-/** By the keys of the questions: guards look at an answer by what was asked. */
-const listMethods = (questions: Questions): Readonly<Record<string, string>> =>
+/** Keyed as the questions are: guards look at an answer by what was asked. */
+const listMethods = (questions: RoundQuestions): Readonly<Record<string, string>> =>
   Object.fromEntries(Object.entries(questions).map(([key, { method }]) => [key, method]));
 
-/** `asked` is what the state says of the questions; an older gateway did not write it. */
+/** `asked` is what the state says of the questions. */
 async function passInputResponses(
   inputResponses: JsonObject,
-  asked: unknown,
+  asked: JsonObject,
   guards: QuestionGuards | undefined,
 ): Promise<JsonObject> {
   if (guards === undefined) return inputResponses;
-  if (!isObject(asked)) throw new CallRefusedError(ASKED_BEFORE);
   const methods = Object.fromEntries(
     Object.entries(asked).map(([key, method]) => [key, { method: String(method) }]),
   );
   return passAnswers(methods, inputResponses, guards).catch(refuseStopped);
 }
-
-const ASKED_BEFORE =
-  'The call asked before guards looked at what is answered. Call again, without the answers.';
 
 const callAgain = (server: string) =>
   new CallRefusedError(

@@ -8,72 +8,48 @@ import type {
   ServedCatalog,
   Target,
 } from '../../mcp/catalog/served-catalog.ts';
-import { type Clock, createTurns, type Turns } from '../../platform/clock.ts';
+import { createTurns, type Turns } from '../../platform/clock.ts';
 import { writeExactJson } from '../../platform/exact-json.ts';
 import { compileGlob } from '../../platform/glob.ts';
 import { isObject, isStringArray, type JsonObject } from '../../platform/json.ts';
 import { quote } from '../../platform/text.ts';
 import { failUnknownItem } from '../../protocol/list-kinds.ts';
 import { isForAppsAlone } from '../apps/app-tools.ts';
-import { loadCountTokens } from '../budget/count-tokens.ts';
-import type { ChangeHub } from '../catalog/change-hub.ts';
+import { loadCountTokens } from '../budget/measure-lists.ts';
 import { indexEntries, type JoinedList } from '../catalog/join-lists.ts';
 import { createListPage, JUDGED_AT_ONCE } from '../catalog/list-page.ts';
-import type { MissedLists } from '../catalog/missed-lists.ts';
-import type { Plan } from '../catalog/plan.ts';
 import { BUILT_IN, type Entry } from '../catalog/prepare-list.ts';
-import {
-  type Access,
-  type ListView,
-  toLister,
-  toWho,
-  type View,
-  type Who,
-} from '../catalog/view.ts';
-import type { ViewConfig } from '../views/view-config.ts';
-import { describeServers } from './describe-servers.ts';
+import type { ServedPath } from '../catalog/served-path.ts';
+import { type ListView, toLister, toWho, type View, type Who } from '../catalog/view.ts';
+import type { ViewConfig } from '../views/view-shape.ts';
 import { rank, readQuery } from './rank.ts';
 import {
   CALL,
   DEFAULT_LIMIT,
   DESCRIBE,
+  describeServers,
+  describeTools,
+  explainLeftOut,
   findArgumentProblem,
   getAnnotations,
   isSearchTool,
   listSearchTools,
   SEARCH,
   type SearchTool,
+  showTools,
 } from './search-tools.ts';
-import { describeTools, explainLeftOut, showTools } from './show-tools.ts';
 
-export interface SearchCatalogDeps {
-  /** The same view as it is without a search. */
-  readonly catalog: ServedCatalog;
-  readonly view: View;
-  readonly access: Access;
-  readonly hub: Pick<ChangeHub, 'hasStream'>;
-  readonly missedLists: Pick<MissedLists, 'note'>;
-  readonly clock: Clock;
-  getPlan(): Plan;
-}
-
-/** Whether it is searched is what the configuration says now: sessions outlive a change of it. */
-export function createSearchCatalog(deps: SearchCatalogDeps): ServedCatalog {
-  const { catalog, view, access, hub, missedLists, clock, getPlan } = deps;
+/**
+ * `catalog` serves the same view without a search. The configuration says now whether it is searched: sessions outlive a change
+ * of it.
+ */
+export function createSearchCatalog(path: ServedPath, catalog: ServedCatalog): ServedCatalog {
+  const { view, access, hub, clock, getPlan } = path;
   const findConfig = () => {
     const config = getPlan().views.get(view.path)?.config;
     return config?.search === true ? config : undefined;
   };
-  const pinned = createPinnedView(view, findConfig);
-  const listPinned = createListPage({
-    view: pinned,
-    access,
-    hub,
-    missedLists,
-    clock,
-    dependsOnCaller: () => getPlan().policies.dependOnCaller,
-    writePage: (page, getItem) => getPlan().writePage(page, getItem),
-  });
+  const listPinned = createListPage({ ...path, view: createPinnedView(view, findConfig) });
 
   /** As in a list. */
   function createIsVisible(who: Who): (entry: Entry) => boolean {
@@ -210,10 +186,10 @@ function readInnerCall(args: JsonObject): InnerCall {
   return { name, args: isObject(args.arguments) ? args.arguments : {} };
 }
 
-/** What is for apps alone no model is shown (ext-apps, "Resource Discovery"). */
+/** Tools for apps alone are shown to no model (ext-apps, "Resource Discovery"). */
 const canBeFound = ({ name, item }: Entry): boolean => !isSearchTool(name) && !isForAppsAlone(item);
 
-/** What such a view lists of its own: nothing where nothing can be found, so that it is as empty as any other view. */
+/** The view's own tools: none where nothing can be found, so that it is as empty as any other view. */
 const listOwn = (visible: readonly Entry[]): readonly JsonObject[] =>
   visible.length === 0 ? [] : listSearchTools(describeServers(visible));
 

@@ -1,8 +1,12 @@
 // §25.3: the three tools of a view that is searched, as clients see them, and what is wrong with their arguments.
 
+import type { ObjectSchema, ToolAnnotations } from '../../mcp/catalog/content.ts';
 import { compileSchema, type SchemaCheck } from '../../mcp/catalog/define/compile-schema.ts';
-import type { ObjectSchema, ToolAnnotations } from '../../mcp/catalog/descriptions.ts';
-import type { JsonObject } from '../../platform/json.ts';
+import { isObject, type JsonObject } from '../../platform/json.ts';
+import { countNoun, shorten } from '../../platform/text.ts';
+import type { CountTokens } from '../budget/measure-lists.ts';
+import { cleanForeignText } from '../catalog/clean-item.ts';
+import { BUILT_IN, type Entry, showNumbers } from '../catalog/prepare-list.ts';
 import { MAX_QUERY } from './rank.ts';
 
 export const SEARCH = 'search_tools';
@@ -126,3 +130,135 @@ export function findArgumentProblem(tool: SearchTool, args: JsonObject): string 
   checks.set(tool, check);
   return check.fits(args) ? undefined : check.describeProblem(args);
 }
+
+// §25.3: what a model is told of tools that were found: whole where they fit, else how to ask for the rest.
+
+/** Tokens of one result's names, descriptions and schemas. */
+const MAX_TOKENS = 4_000;
+
+/** For a tool whose schema is left out. */
+const MAX_SHORT_DESCRIPTION = 300;
+const MAX_SHORT_ARGUMENTS = 20;
+const MAX_SHORT_NAME = 64;
+
+interface ShownTools {
+  readonly tools: readonly JsonObject[];
+  /** Those that are not shown whole. */
+  readonly leftOut: readonly string[];
+}
+
+/** A tool that does not fit is shown shortly, and keeps no smaller one after it out. */
+export function showTools(entries: readonly Entry[], countTokens: CountTokens): ShownTools {
+  const leftOut: string[] = [];
+  let left = MAX_TOKENS;
+  const tools = entries.map((entry) => {
+    const tokens = countTokens(entry.item);
+    if (tokens <= left) {
+      left -= tokens;
+      return showWhole(entry);
+    }
+    leftOut.push(entry.name);
+    return showShortly(entry);
+  });
+  return { tools, leftOut };
+}
+
+/** The first is always whole: without its schema nobody could call it. */
+export function describeTools(entries: readonly Entry[], countTokens: CountTokens): ShownTools {
+  const tools: JsonObject[] = [];
+  const leftOut: string[] = [];
+  let left = MAX_TOKENS;
+  for (const entry of entries) {
+    const tokens = countTokens(entry.item);
+    if (tools.length > 0 && tokens > left) {
+      leftOut.push(entry.name);
+      continue;
+    }
+    tools.push(showWhole(entry));
+    left -= tokens;
+  }
+  return { tools, leftOut };
+}
+
+/** For the model. */
+export const explainLeftOut = (names: readonly string[]): string =>
+  `Left out, since they are long: ask ${DESCRIBE} for ${names.join(', ')}.`;
+
+const showWhole = (entry: Entry): JsonObject => {
+  const { name, title, description, inputSchema, annotations } = showNumbers(entry, entry.item);
+  return {
+    name,
+    ...(title !== undefined && { title }),
+    ...(description !== undefined && { description }),
+    inputSchema,
+    ...(annotations !== undefined && { annotations }),
+  };
+};
+
+function showShortly({ name, item }: Entry): JsonObject {
+  const { description, inputSchema } = item;
+  const properties = isObject(inputSchema) ? inputSchema.properties : undefined;
+  const names = isObject(properties) ? Object.keys(properties) : [];
+  return {
+    name,
+    ...(typeof description === 'string' && {
+      description: cleanForeignText(description, MAX_SHORT_DESCRIPTION),
+    }),
+    arguments: names.slice(0, MAX_SHORT_ARGUMENTS).map((one) => shorten(one, MAX_SHORT_NAME)),
+  };
+}
+
+// §25.3: what there is to be found, for the description of search_tools: the servers, and what they are for.
+
+/** Characters of all. */
+const MAX_TEXT = 2_000;
+/** Tools of each that are named; fewer where there are many servers. */
+const EXAMPLES = [5, 3, 1, 0] as const;
+/** Characters of a tool's name: of a longer one nothing is said. */
+const MAX_EXAMPLE = 40;
+
+/**
+ * Uses names of tools alone, which the lock, the rules and the guards have let through for this caller: a server's own words about
+ * itself would stand here as the gateway's.
+ */
+export function describeServers(entries: readonly Entry[]): string {
+  const names = new Map<string, string[]>();
+  for (const { server, ownName } of entries) {
+    const known = names.get(server);
+    if (known === undefined) names.set(server, [ownName]);
+    else known.push(ownName);
+  }
+  const servers = [...names].sort(([one], [other]) => (one < other ? -1 : 1));
+  for (const count of EXAMPLES) {
+    const text = describe(servers, count);
+    if (text.length <= MAX_TEXT) return text;
+  }
+  return describe(servers.slice(0, MAX_NAMED), 0, servers.length - MAX_NAMED);
+}
+
+/** Names of servers that stand in `MAX_TEXT` characters, each with a number. */
+const MAX_NAMED = 30;
+
+type ServerTools = readonly (readonly [string, readonly string[]])[];
+
+function describe(servers: ServerTools, count: number, left = 0): string {
+  const parts = servers.map(([server, tools]) => {
+    const examples = spread(
+      tools.filter((tool) => tool.length <= MAX_EXAMPLE),
+      count,
+    );
+    const more = examples.length < tools.length ? ', …' : '';
+    const told = examples.length === 0 ? '' : `: ${examples.join(', ')}${more}`;
+    return `${server === BUILT_IN ? 'the gateway' : server} (${countNoun(tools.length, 'tool')}${told})`;
+  });
+  return `There are tools of ${parts.join('; ')}${left > 0 ? `; and ${countNoun(left, 'other server')}` : ''}.`;
+}
+
+/** So many of them from all over the list, since servers group their tools by what they deal with. */
+const spread = (tools: readonly string[], count: number): readonly string[] =>
+  tools.length <= count
+    ? tools
+    : Array.from(
+        { length: count },
+        (_, at) => tools[Math.floor((at * tools.length) / count)] ?? '',
+      );

@@ -10,7 +10,7 @@ import {
 } from '../../mcp/catalog/skill-directories.ts';
 import { isObject } from '../../platform/json.ts';
 import type { PolicyItem } from '../../policy/policy.ts';
-import { isAppUri } from '../apps/shared-uris.ts';
+import { isAppUri } from '../apps/app-tools.ts';
 import { hasHidden } from '../catalog/clean-item.ts';
 
 /** SEP-2640 "Limits". */
@@ -58,7 +58,7 @@ function findFrontmatterProblem(frontmatter: unknown, root: string): string | un
   return hides(frontmatter) ? 'has characters in its frontmatter that cannot be seen' : undefined;
 }
 
-/** Whether a text or a name in it has characters that people do not see, and models read. */
+/** True if a text or a name in it has characters that people do not see, and models read. */
 function hides(value: unknown): boolean {
   if (typeof value === 'string') return hasHidden(value);
   if (Array.isArray(value)) return value.some(hides);
@@ -108,7 +108,7 @@ const isFile = (file: unknown): file is File =>
   Number.isSafeInteger(file.size) &&
   file.size >= 0;
 
-/** Of a skill that clients can use: its files as far as they are known, at least its SKILL.md. */
+/** The files of a skill that clients can use, as far as they are known: at least its SKILL.md. */
 export function listFiles({ uri, resources }: RawItem, server: string): readonly PolicyItem[] {
   const uris = Array.isArray(resources)
     ? resources.flatMap((file: unknown) => (isFile(file) ? [file.uri] : []))

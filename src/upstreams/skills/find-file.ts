@@ -1,13 +1,13 @@
 // SEP-2640: whose a file of a skill is: it need not be in the list of resources.
 import { listDirectories, requireSkillRoot } from '../../mcp/catalog/skill-directories.ts';
-import { toMovedUri, toOwnUri } from '../apps/shared-uris.ts';
+import { toMovedUri, toOwnUri } from '../apps/app-tools.ts';
 import { BUILT_IN, type Entry } from '../catalog/prepare-list.ts';
 import type { FoundResource, View } from '../catalog/view.ts';
 
 type Shown = View['shown'];
 
 interface SkillPlaces {
-  /** By URIs as clients see them. */
+  /** Keyed by URIs as clients see them. */
   readonly files: ReadonlyMap<string, Entry>;
   readonly roots: ReadonlyMap<string, Entry>;
 }
@@ -17,7 +17,7 @@ const known: Readonly<Record<Shown, WeakMap<readonly Entry[], SkillPlaces>>> = {
   joined: new WeakMap(),
 };
 
-/** Of each list once. */
+/** Looks at each list once. */
 function placeSkills(skills: readonly Entry[], shown: Shown): SkillPlaces {
   const placed = known[shown].get(skills) ?? place(skills, shown);
   known[shown].set(skills, placed);
@@ -56,7 +56,7 @@ export function findSkillAround(
   return root === undefined ? undefined : roots.get(root);
 }
 
-/** What lies in the folder of a skill, whether the skill names it or not. */
+/** Finds what lies in the folder of a skill, whether the skill names it or not. */
 export const findInSkillFolder = (
   skills: readonly Entry[],
   uri: string,

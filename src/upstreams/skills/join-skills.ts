@@ -2,11 +2,11 @@
 // that of the skill which names it.
 import { listDirectories, requireSkillRoot } from '../../mcp/catalog/skill-directories.ts';
 import { isObject } from '../../platform/json.ts';
-import { toMovedUri } from '../apps/shared-uris.ts';
+import { toMovedUri } from '../apps/app-tools.ts';
 import type { WarnOfItem } from '../catalog/check-item.ts';
 import type { Entry } from '../catalog/prepare-list.ts';
 
-/** What servers list, joined. */
+/** The lists of servers, joined. */
 interface ListedResources {
   readonly entries: readonly Entry[];
   readonly positions: ReadonlyMap<string, number>;
@@ -58,7 +58,7 @@ function createTakenUris({ entries, positions }: ListedResources): TakenUris {
     const isOther = (owner: string | undefined) => owner !== undefined && owner !== server;
     if (own.some((file) => isOther(ofResource(file.name)) || isOther(files.get(file.name))))
       return false;
-    // What one server has in a directory would be found at another that has the directory.
+    // A file that one server has in a directory would be found at another that has the directory.
     if (isOther(above.get(root))) return false;
     return !listDirectories(name).some((directory) => isOther(roots.get(directory)));
   }
@@ -71,7 +71,7 @@ function createTakenUris({ entries, positions }: ListedResources): TakenUris {
       for (const file of own) files.set(file.name, server);
       roots.set(root, server);
       for (const directory of listDirectories(root)) {
-        // Of several that have skills there each is another's to the others.
+        // Each of several that have skills there is another's to the others.
         above.set(directory, isSame(above.get(directory), server) ? server : SEVERAL);
       }
       return true;

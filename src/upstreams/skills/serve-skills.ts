@@ -3,7 +3,7 @@
 
 import { fail, GatewayError } from '../../errors/gateway-error.ts';
 import type { Cursor, Page, RawItem, RawResult } from '../../mcp/catalog/catalog.ts';
-import type { CallerContext, OwnCatalog, ServedCatalog } from '../../mcp/catalog/served-catalog.ts';
+import type { CallerContext, ServedCatalog } from '../../mcp/catalog/served-catalog.ts';
 import {
   DIRECTORY,
   decodeName,
@@ -13,19 +13,17 @@ import {
 import { isObject } from '../../platform/json.ts';
 import type { GuardPoint } from '../../policy/guards/guards.ts';
 import { failNoDirectory, failUnknownItem } from '../../protocol/list-kinds.ts';
-import { toMovedUri } from '../apps/shared-uris.ts';
+import { toMovedUri } from '../apps/app-tools.ts';
 import { findIn } from '../catalog/joined-view.ts';
-import type { Plan } from '../catalog/plan.ts';
 import { BUILT_IN, type Entry, toJudgedList } from '../catalog/prepare-list.ts';
+import { findBuiltIn, type ServedPath } from '../catalog/served-path.ts';
 import type { PassOn } from '../catalog/server-target.ts';
 import {
-  type Access,
   type FoundResource,
   findDenial,
   type ResolveResource,
   toItem,
   toWho,
-  type View,
   type Who,
 } from '../catalog/view.ts';
 import { canReadDirectories, offersList } from '../messages/description.ts';
@@ -33,23 +31,17 @@ import type { RelayedRequest } from '../relay/server-request.ts';
 import { findSkillAround, isRenamed, locateFile } from './find-file.ts';
 import { renameSkill } from './join-skills.ts';
 
-interface ServeSkillsDeps {
-  readonly view: View;
-  readonly access: Access;
-  readonly passOn: PassOn;
-  readonly resolveResource: ResolveResource;
-  /** What the gateway has itself; undefined where this path does not serve it. */
-  getBuiltIn(): OwnCatalog | undefined;
-  getPlan(): Plan;
-}
-
 type ServedSkills = Pick<ServedCatalog, 'getSkill' | 'readDirectory'>;
 
-export function createServeSkills(deps: ServeSkillsDeps): ServedSkills {
-  const { view, access, passOn, getPlan } = deps;
+export function createServeSkills(
+  path: ServedPath,
+  passOn: PassOn,
+  resolveResource: ResolveResource,
+): ServedSkills {
+  const { view, access, getPlan } = path;
   const getItem = (entry: Entry) => (view.shown === 'own' ? entry.ownItem : entry.item);
 
-  /** What a server says of its failure no guard would have looked at. */
+  /** Sends a request; no guard would have looked at the server's words about a failure. */
   async function ask(
     server: string,
     request: RelayedRequest,
@@ -100,7 +92,7 @@ export function createServeSkills(deps: ServeSkillsDeps): ServedSkills {
 
   /** SEP-2640: a skill need not be listed. Whoever has the resource is asked. */
   async function findUnlisted(uri: string, who: Who) {
-    const found = await deps.resolveResource(uri, who);
+    const found = await resolveResource(uri, who);
     if (found === undefined || found.server === BUILT_IN) return failUnknownItem('skills', uri);
     const facts = findDenial(getPlan().policies, toItem(found), who);
     if (facts !== undefined) return failUnknownItem('skills', uri, { facts });
@@ -125,7 +117,7 @@ export function createServeSkills(deps: ServeSkillsDeps): ServedSkills {
     return true;
   }
 
-  // What lies in a directory.
+  // The contents of a directory.
 
   async function readDirectory(
     uri: string,
@@ -135,7 +127,7 @@ export function createServeSkills(deps: ServeSkillsDeps): ServedSkills {
     const who = toWho(context, context);
     const { entries: skills } = await view.list('skills', who);
     const skill = findSkillAround(skills, uri, view.shown);
-    const found = skill ? locateFile(skill, uri, view.shown) : await deps.resolveResource(uri, who);
+    const found = skill ? locateFile(skill, uri, view.shown) : await resolveResource(uri, who);
     if (found === undefined) return failNoDirectory(uri);
     const directory = { ...found, uri: toDirectory(found.uri) };
     if (!view.includes(directory)) return failNoDirectory(uri);
@@ -158,7 +150,7 @@ export function createServeSkills(deps: ServeSkillsDeps): ServedSkills {
     cursor: Cursor,
     context: CallerContext,
   ): Promise<ReadPage> {
-    const page = await deps.getBuiltIn()?.readDirectory(uri, cursor, context);
+    const page = await findBuiltIn(path)?.readDirectory(uri, cursor, context);
     if (page === undefined) return failNoDirectory(uri);
     const items = page.items.map((item) => ({ ...item }));
     const { listGuards } = getPlan();
@@ -227,10 +219,10 @@ interface ReadPage {
   readonly nextCursor: unknown;
 }
 
-/** Of one page. */
+/** Entries of one page. */
 const MAX_CHILDREN = 10_000;
 
-/** By which rules and views judge a directory: a pattern for all that is in it (`skill://refunds/*`) fits it, too. */
+/** The form by which rules and views judge a directory: a pattern for all that is in it (`skill://refunds/*`) fits it, too. */
 const toDirectory = (uri: string): string => (uri.endsWith('/') ? uri : `${uri}/`);
 
 const NO_LIST = { ttlMs: 0, fingerprint: '', bytes: 0, cut: undefined };

@@ -1,25 +1,19 @@
 // §18.3: one process of a server: its start, its streams, its end with all that it started.
-
 import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
+import { existsSync } from 'node:fs';
 import nodeProcess from 'node:process';
 import { type Clock, pause } from '../../platform/clock.ts';
-import type { StdioUpstreamConfig } from '../config/upstream-config.ts';
+import { getErrorCode } from '../../platform/error-code.ts';
+import { hideSecretArguments } from '../../platform/secret-texts.ts';
+import type { ProgramUser, StdioUpstreamConfig } from '../config/upstream-config.ts';
 import type { CountedAnswer } from '../transport/answer-memory.ts';
 import type { StreamPace } from '../transport/message-pace.ts';
 import { PacedMessages } from '../transport/paced-messages.ts';
-import type { UpstreamError } from '../upstream.ts';
-import {
-  type ChildExit,
-  type EndReason,
-  explainExit,
-  explainStart,
-  toCommand,
-} from './end-reason.ts';
-import { startWithout } from './inherited-files.ts';
-import { createLineSplitter } from './line-splitter.ts';
-import { readErrorOutput } from './output-log.ts';
+import type { UpstreamError, UpstreamFailure } from '../upstream.ts';
+import { createLineSplitter, readErrorOutput } from './output-log.ts';
+import { type Program, startWithout } from './program.ts';
 
-export interface Child {
+interface Child {
   /** False where its command could not be started. */
   readonly isStarted: boolean;
   /** Writes a line; false, and nothing is written, while too much waits to be read. */
@@ -30,27 +24,15 @@ export interface Child {
   kill(reason: EndReason): void;
 }
 
-export interface ChildHandlers {
+interface ChildHandlers {
   /** A line that it wrote to its standard output; returns how many messages it counts as. */
   onLine(line: Buffer): number;
   /** A line that it wrote to its error output, or the beginning of it. */
   onErrorLine(line: Buffer): void;
-  /** It has ended, or could not be started: called once, and nothing after it. */
-  onEnd(reason: EndReason): void;
-}
-
-export interface ChildDeps {
-  readonly clock: Clock;
-  /** `MAX_UPSTREAM_BYTES`: longest line of its standard output, and most that may wait to be read by it. */
-  readonly maxBytes: number;
-  /** Of its standard output. */
-  readonly pace: StreamPace;
   /** Counts what of a message is in memory; undefined where that is bounded otherwise. */
   countAnswer(onDrop: (error: UpstreamError) => void): CountedAnswer | undefined;
-  /** All that it finds in its environment. */
-  readonly environment: Readonly<Record<string, string>>;
-  /** Descriptors that the gateway itself inherited, as `findInheritedFiles` found them. */
-  readonly inheritedFiles: readonly number[];
+  /** It has ended, or could not be started: called once, and nothing after it. */
+  onEnd(reason: EndReason): void;
 }
 
 /** Milliseconds from the end of its input to SIGTERM: servers end by themselves then. */
@@ -60,20 +42,17 @@ const TERM_MS = 2000;
 /** Milliseconds after its end in which its last words may arrive: a process that it left may hold the streams open. */
 const LAST_WORDS_MS = 250;
 
-export function startChild(
-  config: StdioUpstreamConfig,
-  handlers: ChildHandlers,
-  deps: ChildDeps,
-): Child {
+/** `pace` is that of its standard output. */
+export function startChild(program: Program, handlers: ChildHandlers, pace: StreamPace): Child {
+  const { config, environment, inheritedFiles } = program;
   try {
     const { command, args } = toCommand(config);
-    // A group of its own, so that a signal reaches what it starts as well.
-    const options = { cwd: config.cwd, env: { ...deps.environment }, detached: true };
-    const child = startWithout(deps.inheritedFiles, (stdio) =>
-      spawn(command, args, { ...options, stdio }),
+    const child = startWithout(inheritedFiles, (stdio) =>
+      // A group of its own, so that a signal reaches what it starts as well.
+      spawn(command, args, { cwd: config.cwd, env: { ...environment }, detached: true, stdio }),
     );
     const { pid } = child;
-    if (pid !== undefined) return watchChild(config, child, pid, handlers, deps);
+    if (pid !== undefined) return watchChild(program, { child, pid }, handlers, pace);
     const failure = new Promise<unknown>((resolve) => child.once('error', resolve));
     return reportFailedStart(config, handlers, failure);
   } catch (error) {
@@ -93,11 +72,10 @@ function reportFailedStart(
 }
 
 function watchChild(
-  config: StdioUpstreamConfig,
-  child: ChildProcessWithoutNullStreams,
-  pid: number,
+  { config, clock, maxBytes }: Program,
+  { child, pid }: { readonly child: ChildProcessWithoutNullStreams; readonly pid: number },
   handlers: ChildHandlers,
-  { clock, maxBytes, pace, countAnswer }: ChildDeps,
+  pace: StreamPace,
 ): Child {
   let killedFor: EndReason | undefined;
   let hasExited = false;
@@ -128,7 +106,7 @@ function watchChild(
 
   addGroup(pid);
   const ended = waitForEnd();
-  const counted = countAnswer(({ message: what, failure }) => kill({ what, failure }));
+  const counted = handlers.countAnswer(({ message: what, failure }) => kill({ what, failure }));
   const messages = new PacedMessages<Buffer>(pace, {
     pass: (line) => (killedFor === undefined ? handlers.onLine(line) : 0),
     copy: (line) => Buffer.from(line),
@@ -151,7 +129,7 @@ function watchChild(
     counted?.note(piece.length, output.heldBytes + messages.waitingBytes);
   });
   readErrorOutput(child.stderr, clock, handlers.onErrorLine);
-  // What breaks a stream is told by the child's end.
+  // The child's end tells what breaks a stream.
   for (const stream of [child, child.stdin, child.stdout, child.stderr]) {
     stream.on('error', () => {});
   }
@@ -220,3 +198,117 @@ async function endGroup(leader: number, clock: Clock, graceMs: number): Promise<
 function killAll(): void {
   for (const leader of groups) signalGroup(leader, 'SIGKILL');
 }
+
+// §18.4: why a process of a server is not there, for callers and for the operator.
+
+export interface EndReason {
+  /** Goes on a sentence about the server: `its process ended with exit code 1`. Clients may see it. */
+  readonly what: string;
+  /** The failure of requests under way; `unavailable` unless given. */
+  readonly failure?: UpstreamFailure;
+  /** A sentence about what the operator can do; it may name paths. */
+  readonly advice?: string;
+  /** The last lines of its error output, for the operator alone. */
+  readonly lastWords?: readonly string[];
+}
+
+interface ChildExit {
+  readonly code: number | null;
+  readonly signal: NodeJS.Signals | null;
+}
+
+const explainExit = (
+  { command, runAs }: StdioUpstreamConfig,
+  { code, signal }: ChildExit,
+): EndReason => ({
+  what:
+    signal === null
+      ? `its process ended with exit code ${code}`
+      : `its process was ended by ${signal}`,
+  ...(runAs !== undefined &&
+    (code === NOT_EXECUTABLE || code === NOT_STARTED) && {
+      advice: `If a line of errorOutput begins with setpriv, it says why ${hideSecretArguments(command)} could not be started as the user ${runAs.name ?? runAs.uid}.`,
+    }),
+});
+
+/** Exit codes of setpriv if it cannot execute a command, or cannot find it or change the user. */
+const [NOT_EXECUTABLE, NOT_STARTED] = [126, 127];
+
+function explainStart(config: StdioUpstreamConfig, error: unknown): EndReason {
+  const { cwd } = config;
+  const command = hideSecretArguments(toCommand(config).command);
+  const what = 'its command could not be started';
+  const code = getErrorCode(error);
+  if (cwd !== undefined && !existsSync(cwd)) {
+    return { what, advice: `The folder of "cwd", ${cwd}, does not exist.` };
+  }
+  const explain = ADVICE[code ?? ''];
+  return { what, advice: explain?.(command) ?? `${command}: ${code ?? String(error)}` };
+}
+
+const ADVICE: Readonly<Record<string, (command: string) => string>> = {
+  ENOENT: (command) => `The command ${command} was not found. ${adviseOnMissing(command)}`,
+  EACCES: (command) =>
+    `The command ${command} may not be executed. Make the file executable for the user of the gateway.`,
+  EAGAIN: () =>
+    'There are too many processes. Raise the limit of processes, or lower maxProcesses.',
+  EMFILE: () => 'Too many files are open. Raise the limit of open files (ulimit -n).',
+};
+
+/** No shell reads the command. */
+function adviseOnMissing(command: string): string {
+  if (/^~/.test(command)) return `Write \${HOME} in place of ~: no shell expands it.`;
+  if (/\s/.test(command)) {
+    return '"command" is the program alone, and no shell reads it: its arguments belong in "args", a folder in "cwd".';
+  }
+  if (command.includes('/')) {
+    return 'Write its whole path: another one begins at "cwd", or where the gateway was started.';
+  }
+  return 'Install it, add its folder to the PATH of the gateway, or write its whole path in "command".';
+}
+
+// §18.3: a program of another user than the gateway's, started by setpriv of util-linux. The uid and gid of Node's spawn
+// do not do: from a gateway that is not root, its ambient capabilities would go to the program, which could then become
+// any user. https://man7.org/linux/man-pages/man1/setpriv.1.html
+
+/**
+ * The paths at which systems have it. Not by the PATH: that of a program may name a folder that the program writes to, and until it
+ * has changed the user, setpriv has the rights of the gateway.
+ */
+const SETPRIV_PATHS = [
+  '/usr/bin/setpriv',
+  '/bin/setpriv',
+  '/usr/sbin/setpriv',
+  '/sbin/setpriv',
+  '/run/current-system/sw/bin/setpriv',
+] as const;
+
+interface Command {
+  readonly command: string;
+  readonly args: readonly string[];
+}
+
+const findSetpriv = (): string =>
+  SETPRIV_PATHS.find((path) => existsSync(path)) ?? SETPRIV_PATHS[0];
+
+/** Started in place of the command of a server. */
+const toCommand = ({ command, args, runAs }: StdioUpstreamConfig): Command =>
+  runAs === undefined ? { command, args } : runCommandAs(runAs, { command, args });
+
+export const runCommandAs = ({ uid, gid }: ProgramUser, { command, args }: Command): Command => ({
+  command: findSetpriv(),
+  args: [
+    // `+1000` is always the number. Without the sign, setpriv would first look for a user named `1000`.
+    `--reuid=+${uid}`,
+    `--regid=+${gid}`,
+    '--clear-groups',
+    '--inh-caps=-all',
+    '--ambient-caps=-all',
+    // So neither sudo nor a file with capabilities gives it rights, and what is in the bounding set does not matter.
+    // To empty that set takes a capability that the gateway has no other use for.
+    '--no-new-privs',
+    '--',
+    command,
+    ...args,
+  ],
+});

@@ -1,13 +1,20 @@
 // §18.3: who is told what changes at the processes of a server, and of which resources: at this replica and at others.
-import type { Clock } from '../../platform/clock.ts';
 import { createCountedBus } from '../../platform/counted-bus.ts';
-import type { Log } from '../../platform/log.ts';
 import type { StdioUpstreamConfig } from '../config/upstream-config.ts';
 import { findListsThatChange } from '../messages/description.ts';
-import { type Change, readChange, tellListener } from '../messages/route-notification.ts';
-import type { ServerNotification } from '../messages/server-message.ts';
-import type { UpstreamCaller, UpstreamListener, UpstreamRequest } from '../upstream.ts';
-import type { StdioReplicas } from './replicas.ts';
+import {
+  readChange,
+  type ServerChange,
+  type ServerNotification,
+  tellListener,
+} from '../messages/server-message.ts';
+import type { ProcessShare } from '../transport/process-share.ts';
+import type {
+  UpstreamCaller,
+  UpstreamListener,
+  UpstreamRequest,
+  UpstreamRuntime,
+} from '../upstream.ts';
 import {
   findOwner,
   findProcessKey,
@@ -15,30 +22,17 @@ import {
   type ProcessKey,
   type RunningServer,
 } from './server-run.ts';
-import { createSubscriptions, type Subscriptions } from './subscriptions.ts';
-
-export type Listeners = ReturnType<typeof createListeners>;
-
-export interface ListenersDeps {
-  readonly clock: Clock;
-  readonly log: Log;
-  /** Undefined where no other process shares the store; `onUpdate` is told what processes elsewhere say. */
-  openReplicas?(onUpdate: (keyId: string, uri: string) => void): StdioReplicas;
-  /** Whether a client's session goes on; never rejects. */
-  isSessionActive(sessionId: string): Promise<boolean>;
-  /** Resolves when the caller's process runs. */
-  wake(caller: UpstreamCaller): Promise<void>;
-}
+import { createStdioReplicas, createSubscriptions, type Subscriptions } from './subscriptions.ts';
 
 interface Listening {
   readonly sessionId: string | undefined;
   readonly listener: UpstreamListener;
 }
 
-/** What is known of a key's process, whether it runs or not. */
+/** Everything that is known of a key's process, whether it runs or not. */
 interface Room {
   readonly subscriptions: Subscriptions;
-  /** Whether there ever was a process. */
+  /** True if there ever was a process. */
   wasConnected: boolean;
 }
 
@@ -50,16 +44,23 @@ const METHODS: readonly string[] = ['resources/subscribe', 'resources/unsubscrib
 
 export const isSubscription = ({ method }: UpstreamRequest): boolean => METHODS.includes(method);
 
-export function createListeners(
-  { name, isolation }: StdioUpstreamConfig,
-  { clock, log, openReplicas, isSessionActive, wake }: ListenersDeps,
+/** `wake` resolves when the caller's process runs. */
+export function createProgramListeners(
+  runtime: UpstreamRuntime,
+  config: StdioUpstreamConfig,
+  { isSessionActive, hasReplicas }: ProcessShare,
+  wake: (caller: UpstreamCaller) => Promise<void>,
 ) {
+  const { clock, log } = runtime;
+  const { name, isolation } = config;
   const rooms = new Map<string, Room>();
-  /** By the id of their process's key. */
+  /** Keyed by the id of their process's key. */
   const listening = createCountedBus<string, Listening>({ onError });
-  /** What ends the watch over sessions that have subscriptions here, with or without a stream. */
+  /** Ends the watch over sessions that have subscriptions here, with or without a stream. */
   const held = new Map<string, () => void>();
-  const replicas = openReplicas?.((keyId, uri) => tell(keyId, { kind: 'resource', uri }));
+  const replicas = hasReplicas
+    ? createStdioReplicas(runtime, config, (keyId, uri) => tell(keyId, { kind: 'resource', uri }))
+    : undefined;
 
   function onError(cause: unknown): void {
     log.error('A listener failed; please report this.', { server: name, cause });
@@ -89,7 +90,7 @@ export function createListeners(
   const hasSubscriptions = ({ id }: Pick<ProcessKey, 'id'>): boolean =>
     (rooms.get(id)?.subscriptions.count ?? 0) > 0;
 
-  function tell(keyId: string, change: Change): void {
+  function tell(keyId: string, change: ServerChange): void {
     // A process that all share could ask nobody.
     if (change.kind === 'elicitation' && keyId === GATEWAY_KEY.id) return;
     listening.publish(keyId, (entry) => {
@@ -105,7 +106,7 @@ export function createListeners(
     return owners.some((owner) => subscriptions?.isWanted(owner, uri));
   }
 
-  /** What the client's session has subscribed to, at whichever replica: also where there is no process just now. */
+  /** Takes up the subscriptions of the client's session, at whichever replica: also where there is no process just now. */
   async function takeUp(caller: UpstreamCaller, sessionId: string, uris: readonly string[]) {
     const { replaceAll } = findSubscriptions(caller);
     replaceAll(sessionId, uris);
@@ -160,7 +161,7 @@ export function createListeners(
       const subscriptions = findSubscriptions(caller);
       const entry = { sessionId, listener };
       const stop = listening.subscribe(findProcessKey(isolation, caller).id, entry);
-      // What the server does not agree to is not told of.
+      // Resources that the server does not agree to are not told of.
       for (const uri of uris) subscriptions.add(entry, uri).catch(() => {});
       // Starts a process where none runs: it alone can tell of changes.
       if (uris.length > 0) wake(caller).catch(() => {});
@@ -205,13 +206,13 @@ export function createListeners(
       room.wasConnected = true;
       room.subscriptions.connect(running, timeoutMs);
       if (!wasConnected) return;
-      // What has changed while no process was there was missed.
+      // Changes while no process was there were missed.
       for (const list of findListsThatChange(running.description)) {
         tell(key.id, { kind: 'list', list });
       }
     },
     disconnect: ({ id }: ProcessKey) => rooms.get(id)?.subscriptions.disconnect(),
-    /** Whether somebody subscribed to a resource of the key's process. */
+    /** True if somebody subscribed to a resource of the key's process. */
     hasSubscriptions,
     async endSession({ sessionId }: UpstreamCaller) {
       if (sessionId === undefined) return;

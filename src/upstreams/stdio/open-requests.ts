@@ -6,7 +6,7 @@ import { nameOwner } from '../../store/owner.ts';
 import { readEchoedNumber } from '../messages/server-message.ts';
 import { type UpstreamCaller, UpstreamError, type UpstreamRequest } from '../upstream.ts';
 
-/** What is kept of a request while it is under way: not its params, which may be large. */
+/** The part of a request that is kept while it is under way: not its params, which may be large. */
 export interface RequestHandlers
   extends Pick<UpstreamRequest, 'onProgress' | 'onLog' | 'onRequest' | 'onElicitationComplete'> {
   readonly caller: UpstreamCaller;
@@ -14,7 +14,7 @@ export interface RequestHandlers
 }
 
 /** A request that was sent. */
-export interface OpenRequest extends RequestHandlers {
+export interface PendingRequest extends RequestHandlers {
   readonly deadline: Deadline;
   resolve(result: JsonObject): void;
   reject(error: UpstreamError): void;
@@ -22,7 +22,7 @@ export interface OpenRequest extends RequestHandlers {
 
 export type OpenRequests = ReturnType<typeof createOpenRequests>;
 
-/** What ends a request before its answer. */
+/** Ends a request before its answer. */
 export interface RequestEnd {
   readonly signal: CancelSignal | undefined;
   /** Milliseconds without progress. */
@@ -32,7 +32,7 @@ export interface RequestEnd {
 }
 
 export function createOpenRequests(clock: Clock) {
-  const byId = new Map<number, OpenRequest>();
+  const byId = new Map<number, PendingRequest>();
   const emptied = new Set<() => void>();
 
   function remove(id: number): void {
@@ -95,11 +95,11 @@ export const createAbortedError = () => new UpstreamError('aborted', 'nobody wai
 // §18.3: a process does not say whose request its log messages and questions belong to.
 
 /** The requests that a message may belong to, the newest first: none unless all of them reach the same client. */
-export function listOfOneClient(requests: readonly OpenRequest[]): readonly OpenRequest[] {
+export function listOfOneClient(requests: readonly PendingRequest[]): readonly PendingRequest[] {
   const [first, ...others] = requests.toReversed();
   if (first === undefined) return [];
   const { caller } = first;
-  const isSame = (request: OpenRequest) => isSameClient(caller, request.caller);
+  const isSame = (request: PendingRequest) => isSameClient(caller, request.caller);
   return others.every(isSame) ? [first, ...others] : [];
 }
 

@@ -1,12 +1,11 @@
 // §18.3: what a server writes beside its messages, in the gateway's log.
-
 import type { Readable } from 'node:stream';
 import type { Clock } from '../../platform/clock.ts';
 import type { Log } from '../../platform/log.ts';
+import { createGrowingBuffer } from '../../platform/memory/growing-buffer.ts';
 import { shorten } from '../../platform/text.ts';
 import { createLogThrottle, createWarnThrottle } from '../../platform/throttle.ts';
 import type { StdioUpstreamConfig } from '../config/upstream-config.ts';
-import { createLineSplitter } from './line-splitter.ts';
 
 export type OutputLog = ReturnType<typeof createOutputLog>;
 
@@ -79,7 +78,6 @@ const listSecretLines = (secrets: readonly string[]): readonly string[] =>
 const MAX_LINE = 4096;
 /** Bytes at the beginning of a large piece that are looked at, and at its end. */
 const LOOKED_AT = 8192;
-const LINE_FEED = 0x0a;
 const LINES_PER_MS = 10;
 /** In one piece: fewer need no pause. */
 const MANY_LINES = 1000;
@@ -117,3 +115,55 @@ function selectLines(piece: Buffer): readonly Buffer[] {
   if (firstEnd === 0 || lastStart === 0) return [piece];
   return [piece.subarray(0, firstEnd), piece.subarray(lastStart)];
 }
+
+/** Told by a line-splitter; the bytes are valid during the call only. */
+interface LineHandlers {
+  /** A whole line, without its end. */
+  onLine(line: Buffer): void;
+  /** The beginning of a line that is longer than `maxBytes`; the rest of it is left out. */
+  onTooLong(start: Buffer): void;
+}
+
+const LINE_FEED = 0x0a;
+const CARRIAGE_RETURN = 0x0d;
+
+/**
+ * Cuts a stream of bytes into lines. What waits for the end of its line is copied into one growing buffer: a
+ * process may write bytes one by one, and each piece would cost an object.
+ */
+export function createLineSplitter(maxBytes: number, { onLine, onTooLong }: LineHandlers) {
+  const held = createGrowingBuffer();
+  let isSkipping = false;
+
+  /** Takes a piece of the current line; `isLast` where the line ends with it. */
+  function take(piece: Buffer, isLast: boolean): void {
+    const length = held.byteLength();
+    if (!isSkipping && length + piece.length > maxBytes) {
+      held.append(piece.subarray(0, maxBytes - length));
+      isSkipping = true;
+      onTooLong(held.take());
+    } else if (!isSkipping) {
+      held.append(piece);
+      if (isLast) onLine(withoutReturn(held.take()));
+    }
+    if (isLast) isSkipping = false;
+  }
+
+  return {
+    add(chunk: Buffer) {
+      let start = 0;
+      for (let end = chunk.indexOf(LINE_FEED); end !== -1; end = chunk.indexOf(LINE_FEED, start)) {
+        take(chunk.subarray(start, end), true);
+        start = end + 1;
+      }
+      if (start < chunk.length) take(chunk.subarray(start), false);
+    },
+    /** Bytes of the line that has begun. */
+    get heldBytes() {
+      return held.byteLength();
+    },
+  };
+}
+
+const withoutReturn = (line: Buffer): Buffer =>
+  line.at(-1) === CARRIAGE_RETURN ? line.subarray(0, -1) : line;

@@ -3,16 +3,25 @@ import type { ClientCapabilities } from '../../mcp/catalog/client-requests.ts';
 import { writeExactJson } from '../../platform/exact-json.ts';
 import type { JsonObject } from '../../platform/json.ts';
 import { quote } from '../../platform/text.ts';
+import type { Era } from '../../protocol/revisions.ts';
 import { nameOwner } from '../../store/owner.ts';
-import type { StdioUpstreamConfig } from '../config/upstream-config.ts';
+import type { StdioUpstreamConfig, UpstreamConfig } from '../config/upstream-config.ts';
+import {
+  NO_SESSIONS,
+  NOT_STATELESS,
+  readDiscoverResult,
+  readInitializeResult,
+} from '../messages/description.ts';
+import { toInitializeParams, toStatelessParams } from '../messages/envelope.ts';
 import type { ServerNotification } from '../messages/server-message.ts';
-import type { AnswerMemory } from '../transport/answer-memory.ts';
-import type { MessagePace } from '../transport/message-pace.ts';
-import { type UpstreamCaller, type UpstreamDescription, UpstreamError } from '../upstream.ts';
-import { type ChildDeps, startChild } from './child.ts';
-import type { EndReason } from './end-reason.ts';
-import { type FirstRequest, shakeHands } from './handshake.ts';
-import type { OutputLog } from './output-log.ts';
+import {
+  GATEWAY_CALLER,
+  type UpstreamCaller,
+  type UpstreamDescription,
+  UpstreamError,
+} from '../upstream.ts';
+import { type EndReason, startChild } from './child.ts';
+import type { FirstRequest, Program } from './program.ts';
 import { createRpcConnection, type RpcConnection } from './rpc-connection.ts';
 
 export interface ServerRun {
@@ -26,25 +35,7 @@ export interface RunningServer {
   readonly connection: RpcConnection;
 }
 
-/** What is the same for all processes of a server. */
-export interface RunDeps extends Omit<ChildDeps, 'pace' | 'countAnswer'> {
-  readonly config: StdioUpstreamConfig;
-  readonly output: OutputLog;
-  readonly answerMemory: AnswerMemory;
-  readonly messagePace: MessagePace;
-  onStrayAnswer(): void;
-  /** A process that all share wanted to ask a client. */
-  onUnattributed(method: string): void;
-  /** A process was started (1), or has ended (-1). */
-  countProcess(change: 1 | -1): void;
-}
-
-interface RunOptions {
-  /** Whose process it is. */
-  readonly key: ProcessKey;
-  readonly first: FirstRequest;
-  /** What the clients behind it can be asked. */
-  readonly capabilities: ClientCapabilities;
+interface RunHandlers {
   onReady(running: RunningServer): void;
   /** Also where it could not be started; called once. */
   onEnd(end: RunEnd): void;
@@ -59,26 +50,30 @@ export interface RunEnd {
   readonly isStarted: boolean;
 }
 
-export function startRun(deps: RunDeps, options: RunOptions): ServerRun {
-  const { config, clock, output, answerMemory, messagePace } = deps;
-  const { user } = options.key;
-  const isShared = options.key === GATEWAY_KEY;
+/** `key` says whose process it is, `capabilities` what the clients behind it can be asked. */
+export function startRun(
+  program: Program,
+  key: ProcessKey,
+  capabilities: ClientCapabilities,
+  handlers: RunHandlers,
+): ServerRun {
+  const { config, clock, output, share } = program;
+  const { user } = key;
+  const isShared = key === GATEWAY_KEY;
   let readyAt: number | undefined;
   let hasEnded = false;
   const lastWords = createLastWords();
 
-  const connection = createRpcConnection({
-    clock,
-    timeoutMs: config.timeoutMs,
-    canAttribute: config.isolation !== 'shared',
+  const canAttribute = config.isolation !== 'shared';
+  const connection = createRpcConnection(clock, config.timeoutMs, canAttribute, {
     write: (message) => child.write(toLine(message)),
-    onNotification: options.onNotification,
-    onStrayAnswer: deps.onStrayAnswer,
-    onUnattributed: deps.onUnattributed,
+    onNotification: handlers.onNotification,
+    onStrayAnswer: program.onStrayAnswer,
+    onUnattributed: program.onUnattributed,
   });
 
   const child = startChild(
-    config,
+    program,
     {
       onLine(line) {
         const { isMessage, count } = connection.receive(line);
@@ -89,43 +84,35 @@ export function startRun(deps: RunDeps, options: RunOptions): ServerRun {
         lastWords.add(line);
         output.writeErrorLine(line);
       },
+      // One line of each server is no more than its bound.
+      countAnswer: (onDrop) => (isShared ? undefined : share.answerMemory.open({ user }, onDrop)),
       onEnd(reason) {
         hasEnded = true;
-        deps.countProcess(-1);
+        program.countProcess(-1);
         connection.fail(new UpstreamError(reason.failure ?? 'unavailable', reason.what));
         const readyMs = readyAt === undefined ? undefined : clock.monotonic() - readyAt;
-        options.onEnd({
+        handlers.onEnd({
           reason: { ...reason, lastWords: lastWords.list().map(output.toText) },
           readyMs,
           isStarted: child.isStarted,
         });
       },
     },
-    {
-      ...deps,
-      pace: messagePace.open({ server: config.name, user, isShared }),
-      // One line of each server is no more than its bound.
-      countAnswer: (onDrop) => (isShared ? undefined : answerMemory.open({ user }, onDrop)),
-    },
+    share.messagePace.open({ server: config.name, user, isShared }),
   );
 
   async function connect(): Promise<void> {
     try {
-      const description = await shakeHands(
-        connection,
-        options.first,
-        options.capabilities,
-        config.era,
-      );
+      const description = await shakeHands(connection, program.first, capabilities, config.era);
       if (hasEnded) return;
       readyAt = clock.monotonic();
-      options.onReady({ description, connection });
+      handlers.onReady({ description, connection });
     } catch (error) {
       child.kill(explainHandshake(error));
     }
   }
 
-  deps.countProcess(1);
+  program.countProcess(1);
   void connect();
   return { end: child.end };
 }
@@ -165,15 +152,15 @@ function createLastWords() {
 
 /** §18.3: for whom there is a process of its own. */
 export interface ProcessKey {
-  /** Who has the same shares a process. */
+  /** The same for all who share a process. */
   readonly id: string;
-  /** Whose process it is (`nameOwner`); undefined where all share it, and without authentication. */
+  /** The owner of the process (`nameOwner`); undefined where all share it, and without authentication. */
   readonly user: string | undefined;
   /** The client's session that it ends with, not by being idle. */
   readonly sessionId: string | undefined;
 }
 
-/** Of the gateway itself, and of all where the process is shared. */
+/** For the gateway itself, and for all where the process is shared. */
 export const GATEWAY_KEY: ProcessKey = { id: 'gateway', user: undefined, sessionId: undefined };
 
 export function findProcessKey(
@@ -195,10 +182,84 @@ export function findProcessKey(
 const toId = (...parts: readonly (string | undefined)[]): string =>
   JSON.stringify(parts.map((part) => part ?? null));
 
-/** Whose subscriptions they are. */
+/** The owner of subscriptions. */
 export const findOwner = ({ user, clientId, sessionId }: UpstreamCaller): string =>
   sessionId ?? toId('client', user && nameOwner(user), clientId);
 
 /** Values that are passed on as they were written may have line ends, which mean nothing in JSON. */
 const toLine = (message: JsonObject): string =>
   `${writeExactJson(message).replace(/[\r\n]/g, ' ')}\n`;
+
+// §18.3: which era a process speaks, and what it says of itself.
+
+/** Milliseconds for `server/discover`: a server that does not know it may leave it unanswered. */
+const DISCOVER_MS = 10_000;
+/** Milliseconds for `initialize`: a first `npx` downloads the server. */
+const INITIALIZE_MS = 120_000;
+
+/** @throws UpstreamError */
+async function shakeHands(
+  connection: RpcConnection,
+  first: FirstRequest,
+  capabilities: ClientCapabilities,
+  demanded: UpstreamConfig['era'],
+): Promise<UpstreamDescription> {
+  if (demanded !== 'auto') return shakeHandsIn(demanded, connection, capabilities);
+  if (first === 'server/discover') {
+    return (await discover(connection)) ?? initialize(connection, capabilities);
+  }
+  try {
+    return await initialize(connection, capabilities);
+  } catch (error) {
+    // A newer version of the server may have come, which has no sessions any more.
+    const description = isRefusal(error) ? await discover(connection) : undefined;
+    if (description === undefined) throw error;
+    return description;
+  }
+}
+
+async function shakeHandsIn(
+  era: Era,
+  connection: RpcConnection,
+  capabilities: ClientCapabilities,
+): Promise<UpstreamDescription> {
+  if (era === 'session') {
+    return initialize(connection, capabilities).catch((error: unknown) => {
+      throw isRefusal(error) ? new UpstreamError('invalid', NO_SESSIONS) : error;
+    });
+  }
+  const description = await discover(connection);
+  if (description === undefined) throw new UpstreamError('invalid', NOT_STATELESS);
+  return description;
+}
+
+const isRefusal = (error: unknown): boolean =>
+  error instanceof UpstreamError && error.failure === 'error';
+
+/** Undefined where the server does not speak 2026-07-28. @throws UpstreamError when it has ended. */
+async function discover(connection: RpcConnection): Promise<UpstreamDescription | undefined> {
+  const request = { params: {}, trace: {}, logLevel: undefined };
+  const params = toStatelessParams(request, 0, GATEWAY_CALLER.capabilities);
+  let result: JsonObject;
+  try {
+    result = await connection.ask('server/discover', params, DISCOVER_MS);
+  } catch (error) {
+    if (error instanceof UpstreamError && error.failure === 'unavailable') throw error;
+    return undefined;
+  }
+  return readDiscoverResult(result);
+}
+
+async function initialize(
+  connection: RpcConnection,
+  capabilities: ClientCapabilities,
+): Promise<UpstreamDescription> {
+  const params = toInitializeParams(capabilities);
+  const result = await connection.ask('initialize', params, INITIALIZE_MS);
+  const description = readInitializeResult(result);
+  if (description === undefined) {
+    throw new UpstreamError('invalid', 'it speaks no revision of MCP that the gateway knows');
+  }
+  connection.notify('notifications/initialized', {});
+  return description;
+}

@@ -7,48 +7,41 @@ import type { Era } from '../../protocol/revisions.ts';
 import type { StdioUpstreamConfig } from '../config/upstream-config.ts';
 import { toSessionParams, toStatelessParams } from '../messages/envelope.ts';
 import { createDescriptionMemory } from '../transport/description-memory.ts';
+import type { ProcessShare } from '../transport/process-share.ts';
 import {
   GATEWAY_CALLER,
   type Upstream,
   type UpstreamCaller,
   type UpstreamRequest,
+  type UpstreamRuntime,
 } from '../upstream.ts';
-import type { FirstRequest } from './handshake.ts';
-import { createListeners, isSubscription, type ListenersDeps } from './listeners.ts';
-import { createRunDeps, type ProcessDeps } from './run-deps.ts';
-import { createServerPool } from './server-pool.ts';
+import type { EndReason } from './child.ts';
+import { createProgramListeners, isSubscription } from './listeners.ts';
+import { openProgram, type ProgramHost } from './program.ts';
+import { createServerPool, createSupervisedServer } from './server-pool.ts';
 import { findProcessKey, GATEWAY_KEY, type RunningServer } from './server-run.ts';
-import { createServerState } from './server-state.ts';
-import { createSupervisedServer } from './supervised-server.ts';
-
-export interface StdioUpstreamDeps
-  extends ProcessDeps,
-    Pick<ListenersDeps, 'openReplicas' | 'isSessionActive'> {}
 
 /** Starts the first process in the background. */
 export function createStdioUpstream(
+  runtime: UpstreamRuntime,
   config: StdioUpstreamConfig,
-  deps: StdioUpstreamDeps,
+  share: ProcessShare,
+  host: ProgramHost,
 ): Upstream<StdioUpstreamConfig> {
-  const { clock, log } = deps;
+  const { clock, log } = runtime;
   const { name, isolation, timeoutMs } = config;
-  const memory: { first: FirstRequest } = { first: 'server/discover' };
-  const runDeps = createRunDeps(config, deps);
-  const state = createServerState(name, clock, log);
-  const listeners = createListeners(config, {
-    ...deps,
-    wake: (caller) => use(caller, undefined, () => {}),
-  });
+  const program = openProgram(runtime, config, share, host);
+  const state = createProgramState(runtime, name);
+  const listeners = createProgramListeners(runtime, config, share, (caller) =>
+    use(caller, undefined, () => {}),
+  );
   const wantLogLevel = createWantLogLevel();
-  /** Of each process. */
+  /** Descriptions of each process. */
   const descriptions = createDescriptionMemory();
   let lastEra: Era | undefined;
 
-  const pool = createServerPool({
-    config,
-    clock,
+  const pool = createServerPool(program, {
     isNeeded: listeners.hasSubscriptions,
-    isSessionActive: deps.isSessionActive,
     onEnd(key, isLast) {
       listeners.disconnect(key);
       if (isLast) state.forgetFailure();
@@ -60,25 +53,20 @@ export function createStdioUpstream(
       ),
     ),
     createServer: (key, capabilities) =>
-      createSupervisedServer(
-        { ...runDeps, memory },
-        {
-          key,
-          capabilities,
-          onUp(running) {
-            descriptions.note(key.id, running.description);
-            lastEra = running.description.era;
-            listeners.connect(key, running, timeoutMs);
-            state.setUp();
-          },
-          onDown(reason, retryMs) {
-            listeners.disconnect(key);
-            if (key.id !== GATEWAY_KEY.id) state.noteFailedProcess(reason, retryMs);
-            else if (!pool.isAnyRunning()) state.setDown(reason, retryMs);
-          },
-          onNotification: (message) => listeners.notify(key, message),
+      createSupervisedServer(program, key, capabilities, {
+        onUp(running) {
+          descriptions.note(key.id, running.description);
+          lastEra = running.description.era;
+          listeners.connect(key, running, timeoutMs);
+          state.setUp();
         },
-      ),
+        onDown(reason, retryMs) {
+          listeners.disconnect(key);
+          if (key.id !== GATEWAY_KEY.id) state.noteFailedProcess(reason, retryMs);
+          else if (!pool.isAnyRunning()) state.setDown(reason, retryMs);
+        },
+        onNotification: (message) => listeners.notify(key, message),
+      }),
   });
 
   const use = <Result>(
@@ -165,3 +153,70 @@ function createWantLogLevel(): WantLogLevel {
     connection.ask('logging/setLevel', { level: least }, TIMEOUT_MS).catch(() => {});
   };
 }
+
+// §18.4: whether a server is up, as its callers and the operator are told.
+
+function createProgramState(
+  { clock, log }: Pick<UpstreamRuntime, 'clock' | 'log'>,
+  server: string,
+) {
+  const listeners = new Set<(isUp: boolean, reason: string) => void>();
+  let isUp: boolean | undefined;
+
+  function set(value: boolean, reason: string): void {
+    if (isUp === value) return;
+    isUp = value;
+    for (const listener of listeners) listener(value, reason);
+  }
+
+  const warnOfProcess = createWarnThrottle(clock, (reason: EndReason, retryMs: number) =>
+    log.warn(`A process of the MCP server ${server} is not available: ${tell(reason, retryMs)}`, {
+      server,
+      ...tellLastWords(reason),
+    }),
+  );
+
+  return {
+    /** Undefined where nothing is tried. */
+    get isUp() {
+      return isUp;
+    },
+    /** A process can be used. */
+    setUp() {
+      if (isUp !== true) log.info(`The MCP server ${server} answers`, { server });
+      set(true, 'it answers');
+    },
+    /** None can; one is tried again in `retryMs`. */
+    setDown(ended: EndReason, retryMs: number) {
+      const reason = tell(ended, retryMs);
+      if (isUp !== false)
+        log.warn(`The MCP server ${server} is not available: ${reason}`, {
+          server,
+          ...tellLastWords(ended),
+        });
+      set(false, reason);
+    },
+    /** One of several, that of a user or a session, cannot be used: that concerns nobody else. At most a line a minute. */
+    noteFailedProcess: warnOfProcess,
+    /** Nothing is tried any more until it is needed. */
+    forgetFailure() {
+      if (isUp === false) isUp = undefined;
+    },
+    onChange: (listener: (isUp: boolean, reason: string) => void) => void listeners.add(listener),
+  };
+}
+
+/** Added by `tell`, and soon no longer true. */
+export const NEXT_START = /; it is started again in \d+ s(?:\. |$)/;
+
+/** For where the words stay, or nothing is started again. */
+export const leaveOutNextStart = (message: string): string =>
+  message.replace(NEXT_START, (said) => (said.endsWith('. ') ? '. ' : ''));
+
+function tell({ what, advice }: EndReason, retryMs: number): string {
+  const said = `${what}; it is started again in ${Math.ceil(retryMs / 1000)} s`;
+  return advice === undefined ? said : `${said}. ${advice}`;
+}
+
+const tellLastWords = ({ lastWords = [] }: EndReason) =>
+  lastWords.length > 0 && { errorOutput: lastWords };

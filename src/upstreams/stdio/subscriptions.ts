@@ -1,14 +1,31 @@
 // §18.3: the resources of one process that somebody subscribed to: the server is asked once for each.
+
+import { computePauseMs } from '../../platform/back-off.ts';
 import { createCountedBus } from '../../platform/counted-bus.ts';
+import { hashSha256 } from '../../platform/ids.ts';
+import { isObject } from '../../platform/json.ts';
+import { createBatch } from '../../platform/throttle.ts';
+import { buildUpstreamSubscriptionsChannelName } from '../../store/keys.ts';
+import { createReplicas } from '../../store/replicas/replicas.ts';
+import type { StdioUpstreamConfig } from '../config/upstream-config.ts';
 import { toListenParams } from '../messages/description.ts';
 import { toStatelessParams } from '../messages/envelope.ts';
-import { GATEWAY_CALLER, UpstreamError } from '../upstream.ts';
+import { BACK_OFF } from '../transport/process-share.ts';
+import {
+  createSessionRecords,
+  createSubscriptionMemory,
+  failTooMany,
+  hashSession,
+  MAX_SUBSCRIPTIONS,
+  type SubscriptionMemory,
+} from '../transport/session-records.ts';
+import { GATEWAY_CALLER, UpstreamError, type UpstreamRuntime } from '../upstream.ts';
 import type { RunningServer } from './server-run.ts';
 
 export type Subscriptions = ReturnType<typeof createSubscriptions>;
 
 /** A client's session by its ID, or a listener. */
-export type SubscriptionOwner = string | object;
+type SubscriptionOwner = string | object;
 
 interface Agreement {
   agreed: Promise<void>;
@@ -19,8 +36,6 @@ interface Agreement {
 /** URIs that are wanted at one process, and characters of each. */
 const MAX_URIS = 10_000;
 const MAX_URI = 8192;
-/** So many one session may want: none keeps the others out. */
-const MAX_OF_OWNER = 200;
 /** A server chooses how many slashes there are. */
 const MAX_PARENTS = 60;
 
@@ -39,7 +54,7 @@ export function createSubscriptions(onError: (cause: unknown) => void) {
       if (!isRefused) wire?.unsubscribe(uri);
     },
     onError,
-    bounds: { topics: MAX_URIS, topicsOfListener: MAX_OF_OWNER, failFull },
+    bounds: { topics: MAX_URIS, topicsOfListener: MAX_SUBSCRIPTIONS, failFull },
   });
 
   async function ask(uri: string): Promise<void> {
@@ -75,7 +90,7 @@ export function createSubscriptions(onError: (cause: unknown) => void) {
       ),
     /** The owner is gone. */
     removeAll: wanted.unsubscribeAll,
-    /** Whether the owner wants to know that the resource, or a part of it, has changed. */
+    /** True if the owner wants to know that the resource, or a part of it, has changed. */
     isWanted: (owner: SubscriptionOwner, uri: string) =>
       uri.length <= MAX_URI &&
       listParents(uri).some((parent) => wanted.topics.get(parent)?.listeners.has(owner)),
@@ -85,7 +100,7 @@ export function createSubscriptions(onError: (cause: unknown) => void) {
       for (const [uri, { source }] of wanted.topics) {
         if (source === undefined) continue;
         source.agreed = ask(uri);
-        // What it no longer has is not told of.
+        // Resources that it no longer has are not told of.
         source.agreed.catch(() => {});
       }
     },
@@ -99,12 +114,7 @@ function failFull(what: 'topics' | 'topicsOfListener'): never {
   if (what === 'topics') {
     throw new UpstreamError('unavailable', 'too many of its resources are subscribed to');
   }
-  throw new UpstreamError('error', 'too many subscriptions', {
-    jsonRpcError: {
-      code: -32602,
-      message: `A session can subscribe to at most ${MAX_OF_OWNER} resources.`,
-    },
-  });
+  return failTooMany();
 }
 
 /** The URI, and those that it is a part of, with and without the slash at their end. */
@@ -179,3 +189,115 @@ function createStatelessWire({ connection, description }: RunningServer): Subscr
     },
   };
 }
+
+// §18.3: each replica has processes of its own, and a client's stream may be at another replica than the one that took
+// its subscription: what sessions subscribed to is in the store, and what has changed is told to all replicas.
+
+interface StdioReplicas extends Pick<SubscriptionMemory, 'change' | 'forget'> {
+  /** Tells what the session subscribed to at any replica, now and when that changes, until the result is called. */
+  watch(sessionId: string, tell: (uris: readonly string[]) => void): () => void;
+  /** A process here says that the resource has changed. */
+  noteUpdate(keyId: string, uri: string): void;
+  close(): void;
+}
+
+/** A process of the replica `from` says that a resource has changed; `keyId` says for whom the process is. */
+interface UpdateMessage {
+  readonly from: string;
+  readonly keyId: string;
+  readonly uri: string;
+}
+
+interface Watcher {
+  readonly sessionId: string;
+  tell(uris: readonly string[]): void;
+}
+
+/** `onUpdate` is told what processes of other replicas say. */
+export function createStdioReplicas(
+  runtime: UpstreamRuntime,
+  { name }: StdioUpstreamConfig,
+  onUpdate: (keyId: string, uri: string) => void,
+): StdioReplicas {
+  const { config, store, getSeal, clock, log, metrics } = runtime;
+  const { keyPrefix } = config.mcp.sessions;
+  const identity = `stdio ${name} subscriptions`;
+  const channel = buildUpstreamSubscriptionsChannelName(keyPrefix, hashSha256(identity));
+  /** Keyed by the hash of their session's id. */
+  const watchers = createCountedBus<string, Watcher>({
+    onError: (cause) => log.error('A listener failed; please report this.', { cause }),
+  });
+  const batches = new Map<string, (uri: string) => void>();
+  const memory = createSubscriptionMemory(
+    store,
+    createSessionRecords(runtime, identity),
+    channel,
+    (sessionHash) => watchers.publish(sessionHash, (watcher) => void tellSubscriptions(watcher)),
+  );
+  const replicas = createReplicas<UpdateMessage>({
+    store,
+    getSeal,
+    clock,
+    log,
+    metrics,
+    channel: `${channel}:updates`,
+    isMessage: isUpdateMessage,
+  });
+  replicas.listen(({ from, keyId, uri }) => {
+    if (from !== replicas.ownName) onUpdate(keyId, uri);
+  });
+
+  const isWatching = (watcher: Watcher): boolean =>
+    watchers.topics.get(hashSession(watcher.sessionId))?.listeners.has(watcher) === true;
+
+  /** While the store does not say, what was told before holds. */
+  async function tellSubscriptions(watcher: Watcher, failures = 0): Promise<void> {
+    const uris = await memory.read(watcher.sessionId).catch(() => undefined);
+    if (!isWatching(watcher)) return;
+    if (uris === undefined) askAgainLater(watcher, failures + 1);
+    else watcher.tell(uris);
+  }
+
+  function askAgainLater(watcher: Watcher, failures: number): void {
+    clock.after(computePauseMs(BACK_OFF, failures), () => {
+      if (isWatching(watcher)) void tellSubscriptions(watcher, failures);
+    });
+  }
+
+  /** Those of other processes are not kept waiting by one that tells of many. */
+  function findBatch(keyId: string): (uri: string) => void {
+    if (batches.size >= MAX_BATCHES) batches.clear();
+    const batch =
+      batches.get(keyId) ??
+      createBatch(clock, (uri) => replicas.send({ from: replicas.ownName, keyId, uri }));
+    batches.set(keyId, batch);
+    return batch;
+  }
+
+  return {
+    change: memory.change,
+    async forget(sessionId) {
+      await memory.forget(sessionId);
+      await store.publish(channel, hashSession(sessionId));
+    },
+    watch(sessionId, tell) {
+      const watcher = { sessionId, tell };
+      const stop = watchers.subscribe(hashSession(sessionId), watcher);
+      void tellSubscriptions(watcher);
+      return stop;
+    },
+    noteUpdate: (keyId, uri) => findBatch(keyId)(uri),
+    close() {
+      watchers.endAll();
+      memory.close();
+      replicas.close();
+    },
+  };
+}
+
+/** Users whose processes told of a resource. */
+const MAX_BATCHES = 1000;
+
+const isUpdateMessage = (value: unknown): value is UpdateMessage =>
+  isObject(value) &&
+  [value.from, value.keyId, value.uri].every((member) => typeof member === 'string');

@@ -14,7 +14,7 @@ export interface AnswerMemory {
   open(owner: AnswerOwner, onDrop: (error: UpstreamError) => void): CountedAnswer;
 }
 
-/** Who asked: a user, and without authentication nobody knows which; or the gateway itself, which asked the server. */
+/** The owner of an answer: a user, and without authentication nobody knows which; or the gateway itself, which asked the server. */
 export type AnswerOwner = { readonly user: string | undefined } | { readonly server: string };
 
 export interface CountedAnswer {

@@ -19,7 +19,7 @@ interface DescriptionMemory {
 interface Kept {
   readonly description: UpstreamDescription;
   readonly bytes: number;
-  /** How often all had expired by then. */
+  /** The number of times that all had expired by then. */
   generation: number;
 }
 
@@ -27,7 +27,7 @@ interface Kept {
 const NEVER = -1;
 /** As many as there are users whose lists are kept. */
 const MAX_OWNERS = 1_000;
-/** Of all of a server, as JSON text: instructions may be as long as an answer. */
+/** For all of a server, as JSON text: instructions may be as long as an answer. */
 const MAX_BYTES = 16_777_216;
 
 export function createDescriptionMemory(): DescriptionMemory {

@@ -9,13 +9,13 @@ export interface MessagePace {
 
 export interface PacedSource {
   readonly server: string;
-  /** Whose stream it is (`nameOwner`); undefined for the gateway's own, and for what users share. */
+  /** The owner of the stream (`nameOwner`); undefined for the gateway's own, and for what users share. */
   readonly user: string | undefined;
-  /** Whether many callers share it: then it may be as fast as its server, and is never given up. */
+  /** True if many callers share it: then it may be as fast as its server, and is never given up. */
   readonly isShared: boolean;
 }
 
-/** Of one stream: the answer to a call, a stream of notifications, the output of a process. */
+/** The pace of one stream: the answer to a call, a stream of notifications, the output of a process. */
 export interface StreamPace {
   hasRoom(): boolean;
   /**
@@ -48,7 +48,7 @@ const BYTES_AN_ANSWER = 32_768;
 const MAX_BEHIND_MS = 60_000;
 const MIN_BEHIND_MESSAGES = 1000;
 
-/** What may be looked at in a second of the clock; what was more is taken off the seconds that follow. */
+/** The messages that may be looked at in a second of the clock; more are taken off the seconds that follow. */
 interface Window {
   second: number;
   used: number;
@@ -57,12 +57,12 @@ interface Window {
 
 export const createMessagePace = (clock: Clock): MessagePace => new ProcessPace(clock);
 
-/** What the streams of a process share. */
+/** Shared by the streams of a process. */
 class ProcessPace implements MessagePace {
   readonly clock: Clock;
   leftInTurn = TURN_MESSAGES;
   private readonly windows = new Map<string, Window>();
-  /** Who waits longest comes first. */
+  /** The stream that waits longest comes first. */
   private readonly waiting = new Set<SourcePace>();
   private isTurnTimed = false;
   private isSecondTimed = false;
@@ -158,7 +158,7 @@ class ProcessPace implements MessagePace {
 
 const NOTHING = () => {};
 
-/** Of one stream. Most are one answer, which looks at no window. */
+/** The pace of one stream. Most are one answer, which looks at no window. */
 class SourcePace implements StreamPace {
   private readonly all: ProcessPace;
   private readonly source: PacedSource;
@@ -194,7 +194,7 @@ class SourcePace implements StreamPace {
     this.all.takeOfTurn(size);
     if (count === 0) return;
     this.messages += count;
-    // What is beyond a window all the same, as the first ones of a stream may be, takes nothing of what others share.
+    // Messages beyond a window, as the first ones of a stream may be, take nothing of what others share.
     for (const window of this.listWindows()) {
       if (!this.all.hasRoomIn(window)) break;
       window.used += size;

@@ -2,7 +2,7 @@
 // stream is paused once there are many.
 import type { StreamPace } from './message-pace.ts';
 
-/** Where messages come from, and who takes them. */
+/** The source of messages, which also takes them. */
 export interface PacedStream<Message> {
   /** Returns how many messages it counts as: none for an answer that is waited for. */
   pass(message: Message): number;

@@ -4,7 +4,12 @@ import type { Deadline } from '../../platform/clock.ts';
 import type { JsonObject } from '../../platform/json.ts';
 import { toRawJson } from '../../platform/noted-json.ts';
 import { readEchoedNumber, type ServerRequest } from '../messages/server-message.ts';
-import { UpstreamError, type UpstreamRequest } from '../upstream.ts';
+import {
+  INTERNAL_ERROR,
+  METHOD_NOT_FOUND,
+  UpstreamError,
+  type UpstreamRequest,
+} from '../upstream.ts';
 
 export interface ServerQuestions {
   readonly size: number;
@@ -35,7 +40,7 @@ export interface Askable {
 
 type OnRequest = NonNullable<UpstreamRequest['onRequest']>;
 
-/** Of one session, or of one process: ids are its own. */
+/** Questions of one session, or of one process: ids are its own. */
 export function createServerQuestions(): ServerQuestions {
   const open = new Map<unknown, Cancellation>();
   const busy = new Set<Askable['request']>();
@@ -83,11 +88,8 @@ const ASKING_METHODS: readonly string[] = [
   'roots/list',
 ];
 
-/** What only a client can answer. */
+/** True for a question that only a client can answer. */
 export const isQuestion = ({ method }: ServerRequest): boolean => ASKING_METHODS.includes(method);
-
-const METHOD_NOT_FOUND = -32601;
-const INTERNAL_ERROR = -32603;
 
 /** The whole JSON-RPC response. Never rejects. */
 async function answerRequest(
@@ -137,7 +139,7 @@ function askInTurn(
   };
 }
 
-/** What the client itself answered, where it did; anything else is not for the server. */
+/** The client's own error, if it answered so; anything else is not for the server. */
 function toErrorObject(thrown: unknown) {
   const told = thrown instanceof UpstreamError ? thrown.jsonRpcError : undefined;
   return told ?? { code: INTERNAL_ERROR, message: 'The client could not be asked' };

@@ -1,4 +1,4 @@
-// What is under way at a server, so that it can end before the server is let go.
+// Work that is under way at a server, so that it can end before the server is let go.
 import type { Clock } from '../../platform/clock.ts';
 import { UpstreamError } from '../upstream.ts';
 
@@ -64,7 +64,7 @@ export function createUsage(clock: Clock): Usage {
 const refuse = (): Promise<never> =>
   Promise.reject(new UpstreamError('unavailable', 'it is no longer served'));
 
-/** What it throws is a rejection. */
+/** Anything that it throws is a rejection. */
 function startWork<Value>(work: () => Promise<Value>): Promise<Value> {
   try {
     return work();

@@ -1,6 +1,6 @@
 // §25.1: /mcp/<view>: some of what /mcp serves, under the same names. It only takes away: rules and lock hold here as there.
 import { LIST_KINDS, type ListKind } from '../../protocol/list-kinds.ts';
-import { isAppUri, readSharedUri } from '../apps/shared-uris.ts';
+import { isAppUri, readSharedUri } from '../apps/app-tools.ts';
 import { createFindTemplate } from '../catalog/find-template.ts';
 import type { JoinedList } from '../catalog/join-lists.ts';
 import {
@@ -12,7 +12,7 @@ import {
 } from '../catalog/joined-view.ts';
 import { askByCurrentPlan, type Plan, type PlannedServer } from '../catalog/plan.ts';
 import { BUILT_IN, type Entry } from '../catalog/prepare-list.ts';
-import type { Found, ListView, View, Who } from '../catalog/view.ts';
+import { type FoundItem, type ListView, mayUseSome, type View, type Who } from '../catalog/view.ts';
 import type { CuratedItem, PlannedView } from './planned-view.ts';
 
 /** `joined` is the view of `/mcp`. */
@@ -33,7 +33,7 @@ export function createCuratedView(name: string, getPlan: () => Plan, joined: Vie
     return { ...whole, ...planned.curate(kind, whole) };
   }
 
-  /** Of everything at /mcp, as far as it concerns this view. */
+  /** Joins everything at /mcp, as far as it concerns this view. */
   async function joinBy(
     plan: Plan,
     planned: PlannedView,
@@ -47,7 +47,9 @@ export function createCuratedView(name: string, getPlan: () => Plan, joined: Vie
     const chosen = servers.filter(({ config }) => planned.hasServer(config.name));
     const parts = [own?.entries ?? NOTHING, ...loaded.map((one) => one?.entries ?? NOTHING)];
     const isPersonal = chosen.some(({ server }) => server.isPersonal);
-    const ttls = chosen.map((one) => loaded[servers.indexOf(one)]?.ttlMs ?? SHORT_TTL_MS);
+    // If a server runs is told to nobody who may use nothing of it.
+    const told = chosen.filter((one) => mayUseSome(plan, one, who));
+    const ttls = told.map((one) => loaded[servers.indexOf(one)]?.ttlMs ?? SHORT_TTL_MS);
     const cache = planned.hasServer(BUILT_IN) ? own?.cache : undefined;
     return {
       ...planned.joinLists(kind, parts, resources),
@@ -59,7 +61,7 @@ export function createCuratedView(name: string, getPlan: () => Plan, joined: Vie
       ),
       hasAllServers:
         resources?.hasAllServers !== false &&
-        chosen.every((one) => loaded[servers.indexOf(one)] !== undefined),
+        told.every((one) => loaded[servers.indexOf(one)] !== undefined),
       isPersonal: isPersonal || cache?.scope === 'private' || resources?.isPersonal === true,
     };
   }
@@ -85,7 +87,7 @@ export function createCuratedView(name: string, getPlan: () => Plan, joined: Vie
   const mustWait = (kind: ListKind): boolean =>
     LIST_KINDS[kind].ruled === 'resource' && getPlan().policies.dependOnCaller;
 
-  /** Where every server has its prefix, none takes the name of another. */
+  /** No server takes the name of another if every server has its prefix. */
   const canTake = ({ config }: PlannedServer, kind: ListKind): boolean =>
     LIST_KINDS[kind].ruled === 'resource' || config.prefix === '';
 
@@ -97,11 +99,11 @@ export function createCuratedView(name: string, getPlan: () => Plan, joined: Vie
   ) {
     if (context === undefined) return builtIn?.peek(kind);
     const listing = builtIn?.list(kind, context);
-    // What fails of the gateway's own is no failure of a view without it.
+    // A failure of the gateway's own is no failure of a view without it.
     return planned.hasServer(BUILT_IN) ? listing : listing?.catch(() => builtIn?.peek(kind));
   }
 
-  /** What servers have said so far. */
+  /** Lists what servers have said so far. */
   async function listKnown(plan: Plan, kind: ListKind, who: Who): Promise<JoinedList> {
     const planned = plan.views.get(name);
     if (planned === undefined) return GONE;
@@ -129,14 +131,14 @@ export function createCuratedView(name: string, getPlan: () => Plan, joined: Vie
     if (!isCalled(kind)) return findInList(kind, wanted, who);
     const { naming } = getPlan();
     const owners = naming.findOwners(wanted);
-    // Of a server that is not of the view nothing is asked.
+    // Nothing is asked of a server that is not of the view.
     if (!owners.some((owner) => findPlanned()?.hasServer(owner)))
       return findKnown(kind, wanted, who);
     const found = joined.find(kind, wanted, who);
     return found instanceof Promise ? found.then((one) => admit(kind, one)) : admit(kind, found);
   }
 
-  function admit(kind: ListKind, found: Found | undefined): Found | undefined {
+  function admit(kind: ListKind, found: FoundItem | undefined): FoundItem | undefined {
     if (found === undefined) return undefined;
     const item =
       found.kind === 'entry'
@@ -145,12 +147,20 @@ export function createCuratedView(name: string, getPlan: () => Plan, joined: Vie
     return includes(item) ? found : undefined;
   }
 
-  async function findKnown(kind: ListKind, wanted: string, who: Who): Promise<Found | undefined> {
+  async function findKnown(
+    kind: ListKind,
+    wanted: string,
+    who: Who,
+  ): Promise<FoundItem | undefined> {
     const entry = findIn(await listKnown(getPlan(), kind, who), wanted);
     return entry && { kind: 'entry', entry };
   }
 
-  async function findInList(kind: ListKind, wanted: string, who: Who): Promise<Found | undefined> {
+  async function findInList(
+    kind: ListKind,
+    wanted: string,
+    who: Who,
+  ): Promise<FoundItem | undefined> {
     const known = await findKnown(kind, wanted, who);
     if (known) return known;
     const entry = findIn(await list(kind, who), wanted);
@@ -162,7 +172,7 @@ export function createCuratedView(name: string, getPlan: () => Plan, joined: Vie
     return listed && includesResource(listed) ? listed : undefined;
   };
 
-  /** Whose it is at /mcp; it is found here by its own URI, or by a template that is of the view. */
+  /** The resource as its owner at /mcp has it; found here by its own URI, or by a template that is of the view. */
   const findResource: View['findResource'] = async (uri, who) => {
     const atHand = await joined.findListed(uri, who);
     // Skills need the list of resources: both are there then.

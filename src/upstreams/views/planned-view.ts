@@ -1,6 +1,6 @@
 // §25.1: one view, as a configuration has it: what it takes of what `/mcp` serves, in which order, and how it describes it.
 import { canBegin, compileGlob } from '../../platform/glob.ts';
-import { decodeResource } from '../../policy/rules/may.ts';
+import { decodeResource } from '../../policy/rules/rules.ts';
 import type { ItemKind, ListKind } from '../../protocol/list-kinds.ts';
 import {
   createJoinLists,
@@ -10,11 +10,11 @@ import {
 } from '../catalog/join-lists.ts';
 import type { Naming } from '../catalog/naming.ts';
 import type { Entry } from '../catalog/prepare-list.ts';
-import type { ViewConfig } from './view-config.ts';
+import type { ViewConfig } from './view-shape.ts';
 
 export interface PlannedView {
   readonly config: ViewConfig;
-  /** Of its own: those of many views would push each other out of one memory. */
+  /** A memory of its own: those of many views would push each other out of one. */
   readonly joinLists: JoinLists;
   /** `''` for the built-in catalogue. */
   hasServer(name: string): boolean;
@@ -72,7 +72,7 @@ export function createPlannedView(config: ViewConfig, naming: Naming): PlannedVi
   };
 }
 
-/** Where names collide is said of the joined list. */
+/** The joined list tells where names collide. */
 const IGNORED = () => {};
 
 const NOWHERE = -1;

@@ -1,10 +1,10 @@
 // §25.1: `views` of the configuration file.
-import { createRecord, list, record } from '../../config/file/shapes/collection.ts';
+import { createRecordShape, list, record } from '../../config/file/shapes/collection.ts';
 import { defineMember, object } from '../../config/file/shapes/object.ts';
 import { freeText, text, trueOrFalse } from '../../config/file/shapes/scalar.ts';
 import {
+  type FilePlace,
   openObject,
-  type Place,
   placeMember,
   report,
   type Shape,
@@ -12,15 +12,14 @@ import {
 import { MAX_GLOB_LENGTH } from '../../platform/glob.ts';
 import { findNearestName } from '../../platform/nearest-name.ts';
 import { quote } from '../../platform/text.ts';
-import { decodeResource } from '../../policy/rules/may.ts';
+import { decodeResource } from '../../policy/rules/rules.ts';
 import { BUILT_IN } from '../catalog/prepare-list.ts';
 import { deriveServerName, describeTakenName, SERVER_CARD_PATH_NAME } from '../config/servers.ts';
-import type { ViewConfig } from './view-config.ts';
 
 /** A view, and where the file has it. */
 export interface PlacedView {
   readonly view: Omit<ViewConfig, 'place'>;
-  readonly place: Place;
+  readonly place: FilePlace;
   readonly line: number;
 }
 
@@ -154,7 +153,7 @@ const viewShape: Shape<Omit<ViewConfig, 'place' | 'name'>> = object({
       tools: read(viewMembers.tools),
       prompts: read(viewMembers.prompts),
       resources: read(viewMembers.resources),
-      describe: read(viewMembers.describe) ?? createRecord([]),
+      describe: read(viewMembers.describe) ?? createRecordShape([]),
       search,
       pinned: read(viewMembers.pinned) ?? [],
     };
@@ -200,7 +199,7 @@ export const describeMissingServers = (
       }),
   );
 
-/** Of the whole file: views and servers share one namespace, since both have paths. Reports at each. */
+/** Names of the whole file: views and servers share one namespace, since both have paths. Reports at each. */
 export const completeViews = (
   placed: readonly PlacedView[],
   fileName: string,
@@ -215,3 +214,35 @@ export const completeViews = (
       );
     return { ...view, place: `${fileName}:${line}, ${place.path}` };
   });
+
+// §25.1: what the configuration file says of views.
+
+export interface ViewsConfig {
+  /** In the file's order; none unless given. */
+  readonly views?: readonly ViewConfig[];
+}
+
+/** A curated set of what `/mcp` serves, at a path of its own. Names are those that clients of `/mcp` see. */
+export interface ViewConfig {
+  /** `[a-z][a-z0-9-]{0,31}`; no server of the file has it. */
+  readonly name: string;
+  /** For people; the name unless given. */
+  readonly title: string;
+  /** In place of those of the servers. */
+  readonly instructions: string | undefined;
+  /** Undefined for all, and the built-in catalogue (`BUILT_IN` here). */
+  readonly servers: readonly string[] | undefined;
+  /** Globs; undefined for all of these servers. Their order is that of the lists. */
+  readonly tools: readonly string[] | undefined;
+  readonly prompts: readonly string[] | undefined;
+  /** Globs over URIs, decoded, and over templates. */
+  readonly resources: readonly string[] | undefined;
+  /** Descriptions in place of the servers', by the tool's name. */
+  readonly describe: Readonly<Record<string, string>>;
+  /** §25.3: whether tools are found by searching, beside those that are pinned. */
+  readonly search: boolean;
+  /** Globs over the tools that are listed beside the search. */
+  readonly pinned: readonly string[];
+  /** The place in the file, for messages: `postern.yaml:12, views.research`. */
+  readonly place: string;
+}

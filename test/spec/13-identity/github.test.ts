@@ -295,7 +295,6 @@ test.each<{ env: Record<string, string>; said: RegExp }>([
   },
   { env: { OAUTH_MODE: 'proxy' }, said: /^OAUTH_MODE=proxy cannot work with OIDC_PROVIDER=github/ },
   { env: { OAUTH_MODE: '' }, said: /^OAUTH_MODE \(proxy\) cannot work with OIDC_PROVIDER=github/ },
-  { env: { OAUTH_TOKENS: 'provider' }, said: /^OAUTH_TOKENS=provider cannot work with/ },
   {
     env: { OAUTH_ACCEPT_PROVIDER_TOKENS: 'true', OIDC_AUDIENCE: 'x' },
     said: /^OAUTH_ACCEPT_PROVIDER_TOKENS=true cannot work with/,

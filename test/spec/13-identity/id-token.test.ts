@@ -30,8 +30,8 @@ const issuer = useShared(async () => {
 const open = () => {
   const { log } = collectLog();
   const deps = { fetch, clock, log, metrics: noMetrics };
-  const metadata = createProviderMetadata({ issuer: issuer.url, ...deps });
-  const keySet = createKeySet({ url: undefined, metadata, ...deps });
+  const metadata = createProviderMetadata(deps, issuer.url);
+  const keySet = createKeySet(deps, { url: undefined, metadata });
   keySet.start();
   return createIdTokenVerifier({
     issuer: issuer.url,

@@ -42,8 +42,8 @@ function open({ env = {}, named = [] }: Options = {}) {
     ...env,
   });
   if (oauth.mode !== 'broker') throw new Error('it is broker mode');
-  const metadata = createProviderMetadata({ issuer: issuer.url, ...deps });
-  const keySet = createKeySet({ url: undefined, metadata, ...deps });
+  const metadata = createProviderMetadata(deps, issuer.url);
+  const keySet = createKeySet(deps, { url: undefined, metadata });
   keySet.start();
   const readIdentity = createReadIdentity({
     config: oauth.identity,

@@ -164,8 +164,9 @@ test.each(['slack', 'gitlab'])(
     expect(() => loadConfig(env)).toThrow(
       /^OAUTH_MODE \(proxy\) cannot work with .* ID tokens live/,
     );
-    expect(() => loadConfig({ ...broker, OAUTH_TOKENS: 'provider' })).toThrow(
-      /^OAUTH_TOKENS=provider cannot work with .*access tokens are opaque/,
+    const accepting = { OAUTH_ACCEPT_PROVIDER_TOKENS: 'true', OIDC_AUDIENCE: 'x' };
+    expect(() => loadConfig({ ...broker, ...accepting })).toThrow(
+      /^OAUTH_ACCEPT_PROVIDER_TOKENS=true cannot work with .*access tokens are opaque/,
     );
   },
 );

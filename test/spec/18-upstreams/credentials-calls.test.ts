@@ -218,9 +218,8 @@ test('§18.6 identity: in broker mode the token says which client calls, though 
   const broker = closeAfterTest(await startBroker({}, { file }));
   const { gateway, steps } = broker;
   const client = await steps.register();
-  const token = await broker.sign({ sub: 'ada', azp: 'provider-client' });
-  broker.answer(200, { access_token: token });
-  expect((await steps.redeem(client, await steps.logIn(client))).status).toBe(200);
+  broker.answerLogins({ sub: 'ada' });
+  const { access_token: token } = await broker.logIn(client);
   const { message, headers } = statelessRequest('tools/call', { name: 'wiki__search' });
   expect((await gateway.rpc(message, { token, headers })).status).toBe(200);
   const [call] = world.recorder.received.filter(({ body }) => body.includes('"tools/call"'));

@@ -7,6 +7,7 @@ import { openCredentials } from '../../../src/upstreams/credentials/credentials.
 import { GATEWAY_CALLER } from '../../../src/upstreams/upstream.ts';
 import { manualClock } from '../../support/gateway/clock.ts';
 import { collectLog } from '../../support/gateway/log.ts';
+import { openTestRuntime } from '../../support/gateway/runtime.ts';
 import { useFresh, useShared } from '../../support/lifetimes.ts';
 import { startIssuer } from '../../support/oauth/issuer.ts';
 import { startUpstream } from '../../support/oauth/upstream.ts';
@@ -43,27 +44,27 @@ const provider = useFresh(async () => {
   const create = (
     auth: { readonly scope?: string } = {},
     client: { readonly authMethod: 'post' | 'basic' } = { authMethod: 'post' },
-    subjectTokenType: 'access_token' | 'id_token' = 'access_token',
   ) =>
-    openCredentials({
-      config: loadConfig({
-        OIDC_ISSUER: endpoint.url,
-        OAUTH_MODE: 'broker',
-        OAUTH_TOKENS: 'provider',
-        OAUTH_TOKEN_URL: `${endpoint.url}/token`,
-        OAUTH_CLIENT_ID: 'gateway',
-        OAUTH_CLIENT_SECRET: 'pass word',
-        OAUTH_CLIENT_AUTH: client.authMethod,
-        OAUTH_ACCESS_TOKEN: subjectTokenType,
+    openCredentials(
+      openTestRuntime({
+        config: loadConfig({
+          OIDC_ISSUER: endpoint.url,
+          OAUTH_MODE: 'broker',
+          OAUTH_TOKEN_URL: `${endpoint.url}/token`,
+          OAUTH_CLIENT_ID: 'gateway',
+          OAUTH_CLIENT_SECRET: 'pass word',
+          OAUTH_CLIENT_AUTH: client.authMethod,
+        }),
+        fetch,
+        clock,
+        log,
       }),
-      store: { get: refuse, getOrSet: refuse, compareAndSet: refuse },
-      getSeal: refuse,
-      getProviderToken: getOriginalToken,
-      fetch,
-      metadata: createProviderMetadata({ issuer: endpoint.url, fetch, clock, log }),
-      clock,
-      log,
-    }).createGetHeaders({
+      {
+        getProviderToken: getOriginalToken,
+        metadata: createProviderMetadata({ fetch, clock, log }, endpoint.url),
+        connections: undefined,
+      },
+    ).createGetHeaders({
       name: 'wiki',
       url: `${AUDIENCE}/mcp`,
       auth: { type: 'token-exchange', audience: AUDIENCE, ...auth },
@@ -80,8 +81,6 @@ const provider = useFresh(async () => {
     close: endpoint.close,
   };
 });
-
-const refuse = () => Promise.reject(new Error('not asked'));
 
 const signIn = (claims: Readonly<Record<string, unknown>> = {}) =>
   issuer.sign({ sub: 'ada', exp: NOW + 3600, ...claims });
@@ -106,12 +105,8 @@ describe('the request', () => {
     expect(request?.headers.authorization).toBeUndefined();
   });
 
-  test('§18.6 token-exchange: scope, OAUTH_CLIENT_AUTH and OAUTH_ACCESS_TOKEN are heeded', async () => {
-    const getHeaders = provider.create(
-      { scope: 'read write' },
-      { authMethod: 'basic' },
-      'id_token',
-    );
+  test('§18.6 token-exchange: scope and OAUTH_CLIENT_AUTH are heeded', async () => {
+    const getHeaders = provider.create({ scope: 'read write' }, { authMethod: 'basic' });
     await getHeaders(callerOf(await signIn()));
     const [request] = provider.received;
     expect(request?.headers.authorization).toBe(
@@ -119,7 +114,6 @@ describe('the request', () => {
     );
     expect(Object.fromEntries(request?.form ?? [])).toMatchObject({
       scope: 'read write',
-      subject_token_type: 'urn:ietf:params:oauth:token-type:id_token',
     });
     expect(request?.form.has('client_secret')).toBe(false);
   });

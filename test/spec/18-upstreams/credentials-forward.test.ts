@@ -10,7 +10,7 @@ import {
 import { findAuthProblems } from '../../../src/upstreams/credentials/server-credentials.ts';
 import { GATEWAY_CALLER } from '../../../src/upstreams/upstream.ts';
 import { manualClock } from '../../support/gateway/clock.ts';
-import { collectLog } from '../../support/gateway/log.ts';
+import { openTestRuntime } from '../../support/gateway/runtime.ts';
 import { useShared } from '../../support/lifetimes.ts';
 import { startIssuer } from '../../support/oauth/issuer.ts';
 import { callerOf } from '../../support/upstreams/callers.ts';
@@ -20,18 +20,11 @@ const AUDIENCE = 'https://wiki.example';
 const issuer = useShared(startIssuer);
 
 const create = (auth: UpstreamAuth, url = 'https://wiki.example/mcp') =>
-  openCredentials({
-    config: loadConfig({ AUTH_REQUIRED: 'false' }),
-    store: { get: refuse, getOrSet: refuse, compareAndSet: refuse },
-    getSeal: refuse,
+  openCredentials(openTestRuntime({ clock: manualClock() }), {
     getProviderToken: getOriginalToken,
-    fetch: refuse,
     metadata: undefined,
-    clock: manualClock(),
-    log: collectLog().log,
+    connections: undefined,
   }).createGetHeaders({ name: 'wiki', url, auth });
-
-const refuse = () => Promise.reject(new Error('not asked'));
 
 describe('none', () => {
   test('§18.6 without auth a server learns nothing of the caller', async () => {

@@ -5,7 +5,10 @@ import { createSeal } from '../../../src/store/seal/seal.ts';
 import { createSigningKeys } from '../../../src/store/seal/signing-keys.ts';
 import type { Store } from '../../../src/store/store.ts';
 import { addToken } from '../../../src/upstreams/credentials/credential-type.ts';
-import { createGetIdentity, createIdentity } from '../../../src/upstreams/credentials/identity.ts';
+import {
+  createGetIdentity,
+  createIdentityIssuer,
+} from '../../../src/upstreams/credentials/identity.ts';
 import { GATEWAY_CALLER, type UpstreamCaller } from '../../../src/upstreams/upstream.ts';
 import { type ManualClock, manualClock } from '../../support/gateway/clock.ts';
 import { collectLog } from '../../support/gateway/log.ts';
@@ -67,7 +70,7 @@ function startReplica(
     clock,
     log,
   });
-  const identity = createIdentity({ baseUrl: BASE, providerIssuer, keys, clock });
+  const identity = createIdentityIssuer(clock, keys, BASE, providerIssuer);
   const getHeaders = addToken(createGetIdentity(identity, URL_OF_SERVER), {});
   return {
     identity,

@@ -1,15 +1,14 @@
 // What a server says of itself to one caller is told to nobody else.
 import { decodeJwt } from 'jose';
 import { describe, expect, test } from 'vitest';
-import { systemClock } from '../../../src/platform/clock.ts';
 import { createServerLists } from '../../../src/upstreams/catalog/server-lists.ts';
-import { createDescriptions } from '../../../src/upstreams/http/descriptions.ts';
-import { computeFingerprint } from '../../../src/upstreams/lock/fingerprint.ts';
+import { createDescriptions } from '../../../src/upstreams/http/era.ts';
 import { createLock } from '../../../src/upstreams/lock/lock.ts';
+import { computeFingerprint } from '../../../src/upstreams/lock/lock-file.ts';
 import { GATEWAY_CALLER, type UpstreamDescription } from '../../../src/upstreams/upstream.ts';
 import { CLIENT_CAPABILITIES, stateless } from '../../support/clients/stateless.ts';
 import { INITIALIZE_REQUEST } from '../../support/gateway/gateway.ts';
-import { collectLog } from '../../support/gateway/log.ts';
+import { openTestRuntime } from '../../support/gateway/runtime.ts';
 import { closeAfterTest } from '../../support/lifetimes.ts';
 import {
   type CatalogGateway,
@@ -255,16 +254,12 @@ test('§18.4 descriptions: of more users than are kept, those who came last are'
     auth: { type: 'identity' },
   });
   closeAfterTest({ close });
-  const lists = createServerLists(upstream, {
-    clock: systemClock,
-    log: collectLog().log,
-    isPersonal: true,
-    maxUsers: 1_000,
-    listWaitMs: 5_000,
-    signal: new AbortController().signal,
-    getLock: () => undefined,
-    onChange() {},
-  });
+  const lists = createServerLists(
+    openTestRuntime(),
+    upstream,
+    { isPersonal: true, maxUsers: 1_000, signal: new AbortController().signal },
+    { getLock: () => undefined, onChange() {} },
+  );
   const describeTo = (clientId: string) => lists.describe({ ...GATEWAY_CALLER, clientId }, 'told');
   for (let user = 0; user <= 1_000; user += 1) await describeTo(`user ${user}`);
   const asked = server.count('initialize');

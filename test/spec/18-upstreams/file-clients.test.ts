@@ -112,12 +112,6 @@ const BROKER = {
 
 test.each([
   [{ ...BROKER }, []],
-  [
-    { ...BROKER, OAUTH_TOKENS: 'provider' },
-    [
-      /^mcp\.json:3: clients\[0\]: Only a gateway that issues tokens of its own .* OAUTH_TOKENS=provider/,
-    ],
-  ],
   [{ ...BROKER, OAUTH_MODE: 'proxy' }, [/^mcp\.json:3: clients\[0\]: Only .* OAUTH_MODE=proxy/]],
 ] as const)('§13.6 file: with %j', async (env, says) => {
   const { clients } = await readFile({ clients: [OK] });

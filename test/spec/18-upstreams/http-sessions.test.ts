@@ -407,13 +407,10 @@ test('§18.3 sessions of many users: the one that is ended to make room is none 
     update: async () => undefined,
     take: async () => undefined,
   };
-  const sessions = createServerSessions({
+  const sessions = createServerSessions(manualClock(), records, () => undefined, {
     initialize: async ({ user }) => createServerSession(user?.sub, '2025-11-25', 0),
     terminate: async (_caller, { id }) => void ended.push(id),
     restore: async () => {},
-    records,
-    openCookies: () => undefined,
-    clock: manualClock(),
   });
   const openAs = (sub: string) =>
     sessions.open(statelessCaller({ user: { sub, claims: { sub }, token: sub } }));

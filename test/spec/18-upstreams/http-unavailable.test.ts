@@ -2,7 +2,10 @@ import type { AddressInfo, Socket } from 'node:net';
 import { createServer } from 'node:net';
 import { describe, expect, test } from 'vitest';
 import { systemClock } from '../../../src/platform/clock.ts';
-import { createAvailability, createJudge } from '../../../src/upstreams/http/availability.ts';
+import {
+  createAvailability,
+  createAvailabilityJudge,
+} from '../../../src/upstreams/http/availability.ts';
 import { toConnectionError } from '../../../src/upstreams/http/failures.ts';
 import { GATEWAY_CALLER } from '../../../src/upstreams/upstream.ts';
 import { manualClock } from '../../support/gateway/clock.ts';
@@ -257,18 +260,16 @@ describe('a connection that fails', () => {
   function useJudge(look?: string) {
     let looks = 0;
     const { log } = collectLog();
-    const availability = createAvailability({
-      name: 's',
-      async probe() {
-        looks += 1;
-        if (look !== undefined) throw fail(look);
-      },
-      clock: systemClock,
-      log,
+    const availability = createAvailability({ clock: systemClock, log }, 's', async () => {
+      looks += 1;
+      if (look !== undefined) throw fail(look);
     });
     closeAfterTest(availability);
     availability.noteUp();
-    const judge = createJudge({ ...HTTP_DEFAULTS, url: 'http://127.0.0.1:1/mcp' }, availability);
+    const judge = createAvailabilityJudge(
+      { ...HTTP_DEFAULTS, url: 'http://127.0.0.1:1/mcp' },
+      availability,
+    );
     return { availability, judge, looks: () => looks };
   }
   const fail = (code: string) =>

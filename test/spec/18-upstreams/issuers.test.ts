@@ -23,7 +23,6 @@ test.each([
   {
     what: 'the resources that results named',
     name: (caller: typeof ours) => nameLinkOwner(caller, '/mcp'),
-    // As older replicas have it.
     ofDefault: `caller:${hashSha256('["/mcp","ada","svc-1"]')}`,
   },
   { what: 'a session at a server', name: nameSharer, ofDefault: '["ada","svc-1","0000"]' },

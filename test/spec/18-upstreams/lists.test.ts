@@ -1,13 +1,12 @@
 // Lists of servers: kept, fetched anew, and told in pages.
 import { decodeJwt } from 'jose';
 import { expect, test } from 'vitest';
-import { systemClock } from '../../../src/platform/clock.ts';
 import type { JsonObject } from '../../../src/platform/json.ts';
 import { createServerLists } from '../../../src/upstreams/catalog/server-lists.ts';
 import { GATEWAY_CALLER } from '../../../src/upstreams/upstream.ts';
 import { manualClock } from '../../support/gateway/clock.ts';
 import { INITIALIZE_REQUEST } from '../../support/gateway/gateway.ts';
-import { collectLog } from '../../support/gateway/log.ts';
+import { openTestRuntime } from '../../support/gateway/runtime.ts';
 import { closeAfterTest } from '../../support/lifetimes.ts';
 import { startForTest as start } from '../../support/upstreams/catalog-gateway.ts';
 import { openHttpUpstream } from '../../support/upstreams/http-upstream.ts';
@@ -248,16 +247,12 @@ test('§18.4 lists: of more users than are kept, those who came last are', async
     auth: { type: 'identity' },
   });
   closeAfterTest({ close });
-  const lists = createServerLists(upstream, {
-    clock: systemClock,
-    log: collectLog().log,
-    isPersonal: true,
-    maxUsers: 2,
-    listWaitMs: 5_000,
-    signal: new AbortController().signal,
-    getLock: () => undefined,
-    onChange() {},
-  });
+  const lists = createServerLists(
+    openTestRuntime(),
+    upstream,
+    { isPersonal: true, maxUsers: 2, signal: new AbortController().signal },
+    { getLock: () => undefined, onChange() {} },
+  );
   const listAs = (sub: string) => lists.load('tools', { ...GATEWAY_CALLER, clientId: sub }, 'told');
   for (const user of ['ann', 'bob', 'ann', 'cem']) await listAs(user);
   expect(server.count('tools/list')).toBe(3);
@@ -336,16 +331,12 @@ test('§18.4 lists: a server that says all the time that its list has changed ho
   const server = await serve({ tools: buildTools('t') });
   const { upstream, close } = await openHttpUpstream({ url: server.url });
   closeAfterTest({ close });
-  const lists = createServerLists(upstream, {
-    clock,
-    log: collectLog().log,
-    isPersonal: false,
-    maxUsers: 1,
-    listWaitMs: 5_000,
-    signal: new AbortController().signal,
-    getLock: () => undefined,
-    onChange() {},
-  });
+  const lists = createServerLists(
+    openTestRuntime({ clock }),
+    upstream,
+    { isPersonal: false, maxUsers: 1, signal: new AbortController().signal },
+    { getLock: () => undefined, onChange() {} },
+  );
   const load = async () => lists.load('tools', GATEWAY_CALLER, 'told');
   await load();
   let answer = (_outcome: object) => {};

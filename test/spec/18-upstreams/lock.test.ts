@@ -2,9 +2,9 @@ import { createHash } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import { toCanonicalJson } from '../../../src/platform/canonical-json.ts';
 import { findDifferences, mergeServers } from '../../../src/upstreams/lock/compare.ts';
-import { computeFingerprint } from '../../../src/upstreams/lock/fingerprint.ts';
 import { NO_LOCK, readLock } from '../../../src/upstreams/lock/lock.ts';
 import {
+  computeFingerprint,
   isEmptyLock,
   type LockedServer,
   type LockFile,

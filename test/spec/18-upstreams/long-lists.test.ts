@@ -4,7 +4,7 @@ import { expect, test } from 'vitest';
 import { type Clock, systemClock } from '../../../src/platform/clock.ts';
 import { createServerLists } from '../../../src/upstreams/catalog/server-lists.ts';
 import { GATEWAY_CALLER } from '../../../src/upstreams/upstream.ts';
-import { collectLog } from '../../support/gateway/log.ts';
+import { openTestRuntime } from '../../support/gateway/runtime.ts';
 import { closeAfterTest } from '../../support/lifetimes.ts';
 import { startForTest } from '../../support/upstreams/catalog-gateway.ts';
 import { openHttpUpstream } from '../../support/upstreams/http-upstream.ts';
@@ -78,17 +78,10 @@ test('§18.2 while a long list is read for the first time, others have their tur
     logLevel: undefined,
   });
   const lists = createServerLists(
+    openTestRuntime({ clock: hastyClock() }),
     { ...upstream, request: async () => tools },
-    {
-      clock: hastyClock(),
-      log: collectLog().log,
-      isPersonal: false,
-      maxUsers: 1,
-      listWaitMs: 5_000,
-      signal: new AbortController().signal,
-      getLock: () => undefined,
-      onChange() {},
-    },
+    { isPersonal: false, maxUsers: 1, signal: new AbortController().signal },
+    { getLock: () => undefined, onChange() {} },
   );
   const loading = Promise.resolve(lists.load('tools', GATEWAY_CALLER, 'told'));
   expect(await countTurns(loading)).toBeGreaterThan(MANY);

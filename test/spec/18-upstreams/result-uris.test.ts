@@ -7,7 +7,7 @@ import {
   toMovedUri,
   toOwnUri,
   toSharedUri,
-} from '../../../src/upstreams/apps/shared-uris.ts';
+} from '../../../src/upstreams/apps/app-tools.ts';
 import { stateless } from '../../support/clients/stateless.ts';
 import { startForTest as start } from '../../support/upstreams/catalog-gateway.ts';
 import { type Listing, serveForTest as serve } from '../../support/upstreams/listing-server.ts';

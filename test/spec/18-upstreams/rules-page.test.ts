@@ -6,9 +6,11 @@ import type { JsonObject } from '../../../src/platform/json.ts';
 import { checkRules } from '../../../src/policy/rules/check-rules.ts';
 import { createClientOf } from '../../../src/policy/rules/client-of.ts';
 import { createRules } from '../../../src/policy/rules/create-rules.ts';
-import { parsePattern } from '../../../src/policy/rules/may.ts';
-import type { RuleDecision, RuledItem } from '../../../src/policy/rules/rules.ts';
-import { collectLog } from '../../support/gateway/log.ts';
+import {
+  parsePattern,
+  type RuleDecision,
+  type RuledItem,
+} from '../../../src/policy/rules/rules.ts';
 import { readFile } from '../../support/upstreams/gateway-file.ts';
 import { prompt, resource, tool, userWith } from '../../support/upstreams/rules.ts';
 
@@ -71,15 +73,9 @@ describe.each(examples)('docs/rules.md', ({ file, rows }) => {
   test.each(rows)('§18.5 as the page says: $token asks for $asked: $result', async (row) => {
     const { rules } = await readFile(file);
     const user = userWith(parseJson(row.token));
-    const clientOf = createClientOf({
-      store: { get: async () => undefined },
-      ownClientId: undefined,
-      isNeeded: () => true,
-      clock: systemClock,
-      log: collectLog().log,
-    });
-    const { decide } = await createRules(rules, { clock: systemClock });
-    const decision = decide(readItem(row.asked), { user, clientId: await clientOf({ user }) });
+    const clientOf = createClientOf(undefined);
+    const { decide } = await createRules({ clock: systemClock }, rules);
+    const decision = decide(readItem(row.asked), { user, clientId: clientOf({ user }) });
     expect(describeDecision(decision)).toBe(row.result);
   });
 });

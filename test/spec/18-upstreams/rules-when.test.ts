@@ -121,14 +121,6 @@ describe('what conditions look at', () => {
     expect(await holds('true', tool('x'), nobody)).toBe(true);
   });
 
-  test('§18.5 only rules that look at the client need it', async () => {
-    const needClient = async (when: string) =>
-      (await createRules([rule({ when })], { clock: manualClock(NOW) })).needClient;
-    expect(await needClient("client.id == 'x'")).toBe(true);
-    expect(await needClient("has(client.id) && 'a' in user.groups")).toBe(true);
-    expect(await needClient("user.sub == 'client'")).toBe(false);
-  });
-
   test('§18.5 a rule with who and when needs both', async () => {
     const rules = [rule({ who: { groups: ['staff'] }, when: "user.sub == 'ann'" })];
     const judge = async (claims: object) =>
@@ -179,9 +171,12 @@ describe('arguments', () => {
   ])(
     '§18.5 in lists a condition that looks at arguments holds, also by another name: %s',
     async (when) => {
-      const rules = await createRules([rule({ when, may: ['*', 'prompt:*', 'resource:*'] })], {
-        clock: manualClock(NOW),
-      });
+      const rules = await createRules(
+        {
+          clock: manualClock(NOW),
+        },
+        [rule({ when, may: ['*', 'prompt:*', 'resource:*'] })],
+      );
       const judge = (item: RuledItem) => rules.decide(item, caller);
       expect(judge(tool('x'))).toEqual({ kind: 'allowed', rule: 'rules[0]', isByArgs: true });
       expect(judge(prompt('x')).kind).toBe('allowed');
@@ -194,14 +189,11 @@ describe('arguments', () => {
   );
 
   test('§18.5 a call is decided by its arguments each time', async () => {
-    const rules = await createRules(
-      [
-        rule({ when: "args.path == 'a'", who: { groups: ['staff'] } }),
-        rule({ when: "args.path == 'b'", who: { scopes: ['admin'] }, place: 'rules[1]' }),
-        rule({ may: ['free'], place: 'rules[2]' }),
-      ],
-      { clock: manualClock(NOW) },
-    );
+    const rules = await createRules({ clock: manualClock(NOW) }, [
+      rule({ when: "args.path == 'a'", who: { groups: ['staff'] } }),
+      rule({ when: "args.path == 'b'", who: { scopes: ['admin'] }, place: 'rules[1]' }),
+      rule({ may: ['free'], place: 'rules[2]' }),
+    ]);
     const judge = (path: string) => rules.decide(call({ path }), caller).kind;
     expect(['a', 'b', 'c', 'a', 'b'].map(judge)).toEqual([
       'allowed',
@@ -365,7 +357,7 @@ describe('attacks: expressions that take long', () => {
     '§18.5 a regular expression that tries again elsewhere for minutes is done at once here: %s',
     async (pattern, letter) => {
       const when = `!args.text.matches('${pattern}') || true`;
-      const rules = await createRules([rule({ when })], { clock: manualClock(NOW) });
+      const rules = await createRules({ clock: manualClock(NOW) }, [rule({ when })]);
       const item = call({ text: `${letter.repeat(1022)}!` });
       for (let time = 0; time < 20; time += 1)
         expect(rules.decide(item, caller).kind).toBe('allowed');
@@ -377,13 +369,10 @@ describe('what is remembered', () => {
   const inOneHour = { ...ANN, exp: NOW / 1000 + 3600 };
 
   test('§18.5 a decision is of its token and client: another one is decided anew', async () => {
-    const rules = await createRules(
-      [
-        rule({ who: { groups: ['staff'] }, may: ['a'] }),
-        rule({ who: { clients: ['c*'] }, may: ['b'] }),
-      ],
-      { clock: manualClock(NOW) },
-    );
+    const rules = await createRules({ clock: manualClock(NOW) }, [
+      rule({ who: { groups: ['staff'] }, may: ['a'] }),
+      rule({ who: { clients: ['c*'] }, may: ['b'] }),
+    ]);
     const judge = (name: string, claims: object, token: string, clientId?: string) =>
       rules.decide(tool(name), { user: userWith({ ...inOneHour, ...claims }, token), clientId })
         .kind;
@@ -398,9 +387,12 @@ describe('what is remembered', () => {
   });
 
   test('§18.5 a user object of one request keeps to its own client', async () => {
-    const rules = await createRules([rule({ who: { clients: ['c*'] } })], {
-      clock: manualClock(NOW),
-    });
+    const rules = await createRules(
+      {
+        clock: manualClock(NOW),
+      },
+      [rule({ who: { clients: ['c*'] } })],
+    );
     const user = userWith(inOneHour);
     expect(rules.decide(tool('x'), { user, clientId: 'cursor' }).kind).toBe('allowed');
     expect(rules.decide(tool('x'), { user, clientId: undefined }).kind).toBe('denied');
@@ -408,7 +400,7 @@ describe('what is remembered', () => {
   });
 
   test('§18.5 tools, prompts and resources of the same name are decided apart', async () => {
-    const rules = await createRules([rule({ may: ['prompt:x'] })], { clock: manualClock(NOW) });
+    const rules = await createRules({ clock: manualClock(NOW) }, [rule({ may: ['prompt:x'] })]);
     const who: RuleCaller = { user: userWith(inOneHour), clientId: undefined };
     for (let time = 0; time < 2; time += 1) {
       expect(rules.decide(prompt('x'), who).kind).toBe('allowed');
@@ -418,9 +410,12 @@ describe('what is remembered', () => {
   });
 
   test('§18.5 a tool that changes what it says of itself is decided anew', async () => {
-    const rules = await createRules([rule({ when: 'tool.annotations.readOnlyHint' })], {
-      clock: manualClock(NOW),
-    });
+    const rules = await createRules(
+      {
+        clock: manualClock(NOW),
+      },
+      [rule({ when: 'tool.annotations.readOnlyHint' })],
+    );
     const who: RuleCaller = { user: userWith(inOneHour), clientId: undefined };
     const judge = (annotations: JsonObject) => rules.decide(tool('x', { annotations }), who).kind;
     expect(judge({ readOnlyHint: true })).toBe('allowed');
@@ -432,9 +427,12 @@ describe('what is remembered', () => {
   });
 
   test('§18.5 a tool that comes from another server is decided anew', async () => {
-    const rules = await createRules([rule({ when: "tool.server == 'good'" })], {
-      clock: manualClock(NOW),
-    });
+    const rules = await createRules(
+      {
+        clock: manualClock(NOW),
+      },
+      [rule({ when: "tool.server == 'good'" })],
+    );
     const who: RuleCaller = { user: userWith(inOneHour), clientId: undefined };
     expect(rules.decide(tool('x', { server: 'good' }), who).kind).toBe('allowed');
     expect(rules.decide(tool('x', { server: 'evil' }), who).kind).toBe('denied');

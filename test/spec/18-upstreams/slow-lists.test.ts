@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { createServerLists } from '../../../src/upstreams/catalog/server-lists.ts';
 import { GATEWAY_CALLER } from '../../../src/upstreams/upstream.ts';
 import { type ManualClock, manualClock } from '../../support/gateway/clock.ts';
-import { collectLog } from '../../support/gateway/log.ts';
+import { openTestRuntime } from '../../support/gateway/runtime.ts';
 import { closeAfterTest } from '../../support/lifetimes.ts';
 import { countSeconds, pause } from '../../support/upstreams/as-seconds-pass.ts';
 import { startForTest as start } from '../../support/upstreams/catalog-gateway.ts';
@@ -28,16 +28,12 @@ const serveSlow = () =>
 async function openSharedLists(url: string, clock: ManualClock) {
   const { upstream, close } = await openHttpUpstream({ url });
   closeAfterTest({ close });
-  return createServerLists(upstream, {
-    clock,
-    log: collectLog().log,
-    isPersonal: false,
-    maxUsers: 1,
-    listWaitMs: 5_000,
-    signal: new AbortController().signal,
-    getLock: () => undefined,
-    onChange() {},
-  });
+  return createServerLists(
+    openTestRuntime({ clock }),
+    upstream,
+    { isPersonal: false, maxUsers: 1, signal: new AbortController().signal },
+    { getLock: () => undefined, onChange() {} },
+  );
 }
 
 test('§18.4 slow lists: what other servers have is used without waiting', async () => {
@@ -139,6 +135,7 @@ test('§18.4 slow lists: one user whose lists never come does not make others mi
   let isSlow = true;
   const answer: (() => void)[] = [];
   const lists = createServerLists(
+    openTestRuntime({ clock }),
     {
       ...upstream,
       describe: (caller) => upstream.describe(caller),
@@ -148,16 +145,8 @@ test('§18.4 slow lists: one user whose lists never come does not make others mi
         return upstream.request(caller, request);
       },
     },
-    {
-      clock,
-      log: collectLog().log,
-      isPersonal: true,
-      maxUsers: 100,
-      listWaitMs: 5_000,
-      signal: new AbortController().signal,
-      getLock: () => undefined,
-      onChange() {},
-    },
+    { isPersonal: true, maxUsers: 100, signal: new AbortController().signal },
+    { getLock: () => undefined, onChange() {} },
   );
   const load = async (clientId: string) =>
     lists.load('tools', { ...GATEWAY_CALLER, clientId }, 'told');

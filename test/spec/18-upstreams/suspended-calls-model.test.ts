@@ -6,8 +6,7 @@ import type { JsonObject } from '../../../src/platform/json.ts';
 import { openEmbeddedStore } from '../../../src/store/embedded/open.ts';
 import { createSeal } from '../../../src/store/seal/seal.ts';
 import type { Store } from '../../../src/store/store.ts';
-import { noMetrics } from '../../../src/telemetry/metrics/metrics.ts';
-import type { Outcome } from '../../../src/upstreams/relay/suspended/outcome-records.ts';
+import type { NextOutcome } from '../../../src/upstreams/relay/suspended/outcome-records.ts';
 import { createKeptBytes } from '../../../src/upstreams/relay/suspended/outcome-records.ts';
 import {
   createSuspendedCalls,
@@ -16,6 +15,7 @@ import {
 } from '../../../src/upstreams/relay/suspended/suspended-calls.ts';
 import { type ManualClock, manualClock } from '../../support/gateway/clock.ts';
 import { collectLog } from '../../support/gateway/log.ts';
+import { openTestRuntime } from '../../support/gateway/runtime.ts';
 import { useShared } from '../../support/lifetimes.ts';
 import { createTemporaryFolder } from '../../support/temporary-folder.ts';
 import { chooseCount } from '../../support/tools/long-run.ts';
@@ -78,7 +78,7 @@ interface RealCall {
 }
 
 /** `left`: for a client that hung up; `waits`: nothing so far. */
-type Told = Outcome | 'nothing' | 'left' | 'waits';
+type Told = NextOutcome | 'nothing' | 'left' | 'waits';
 
 const parts = useShared(async () => {
   const folder = await createTemporaryFolder();
@@ -97,15 +97,15 @@ const parts = useShared(async () => {
     store,
     settle,
     open: (keyPrefix: string): SuspendedCalls =>
-      createSuspendedCalls({
-        store,
-        getSeal: async () => seal,
-        clock,
-        log,
-        metrics: noMetrics,
-        keyPrefix,
-        maxAnswerBytes: MEBIBYTE,
-      }),
+      createSuspendedCalls(
+        openTestRuntime({
+          store,
+          getSeal: async () => seal,
+          clock,
+          log,
+          env: { MCP_SESSION_KEY_PREFIX: keyPrefix, MAX_UPSTREAM_BYTES: String(MEBIBYTE) },
+        }),
+      ),
     async close() {
       await opened.close();
       await folder.close();
@@ -261,12 +261,7 @@ class System {
 
   /** What is counted of this user, and of all, once nothing is kept: nothing. */
   async expectNothingCounted(): Promise<void> {
-    const bytes = createKeptBytes({
-      store: parts.store,
-      keyPrefix: this.#prefix,
-      maxAnswerBytes: MEBIBYTE,
-      ttlSeconds: 300,
-    });
+    const bytes = createKeptBytes(parts.store, this.#prefix, MEBIBYTE);
     for (const [sub, mebibytes] of [
       ['ada', 16],
       ['bob', 16],

@@ -4,13 +4,13 @@ import { systemClock } from '../../../src/platform/clock.ts';
 import type { JsonObject } from '../../../src/platform/json.ts';
 import { openEmbeddedStore } from '../../../src/store/embedded/open.ts';
 import { createSeal } from '../../../src/store/seal/seal.ts';
-import { noMetrics } from '../../../src/telemetry/metrics/metrics.ts';
 import { createKeptBytes } from '../../../src/upstreams/relay/suspended/outcome-records.ts';
 import {
   createSuspendedCalls,
   type NewCall,
 } from '../../../src/upstreams/relay/suspended/suspended-calls.ts';
 import { collectLog } from '../../support/gateway/log.ts';
+import { openTestRuntime } from '../../support/gateway/runtime.ts';
 import { closeAfterTest } from '../../support/lifetimes.ts';
 import { createTemporaryFolder } from '../../support/temporary-folder.ts';
 import { formQuestion } from '../../support/upstreams/relay-server-1.ts';
@@ -41,15 +41,14 @@ async function openReplicas() {
   const seal = createSeal(['a secret of more than thirty-two characters']);
   const open = () =>
     closeAfterTest(
-      createSuspendedCalls({
-        store,
-        getSeal: async () => seal,
-        clock: systemClock,
-        log,
-        metrics: noMetrics,
-        keyPrefix: 'mcp:',
-        maxAnswerBytes: 8_388_608,
-      }),
+      createSuspendedCalls(
+        openTestRuntime({
+          store,
+          getSeal: async () => seal,
+          log,
+          env: { MCP_SESSION_KEY_PREFIX: 'mcp:' },
+        }),
+      ),
     );
   return { first: open(), second: open() };
 }
@@ -148,12 +147,7 @@ test('§18.3 what a server asks counts as kept, too, until it is answered; other
 
 test('§18.3 no user takes what others may have kept: what does not fit for all counts for nobody', async () => {
   const store = await openStore();
-  const bytes = createKeptBytes({
-    store,
-    keyPrefix: 'mcp:',
-    maxAnswerBytes: 1000,
-    ttlSeconds: 300,
-  });
+  const bytes = createKeptBytes(store, 'mcp:', 1000);
   const entry = (name: string, mebibytes: number) => ({ name, bytes: mebibytes * 1_048_576 });
   const reserve = (user: string | undefined, mebibytes: number, name = 'first') =>
     bytes.reserve(user, entry(`${name} of ${user}`, mebibytes), 'any');

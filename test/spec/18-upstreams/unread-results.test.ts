@@ -1,7 +1,8 @@
 // Long results in which the gateway has nothing to look at go on as bytes, unparsed; what it does look at, it finds.
 import { beforeEach, expect, test } from 'vitest';
+import { findText } from '../../../src/platform/noted-json.ts';
 import { parseServerBytes } from '../../../src/upstreams/messages/server-message.ts';
-import { isUnread } from '../../../src/upstreams/messages/unread-result.ts';
+import { changeUnread, isUnread } from '../../../src/upstreams/messages/unread-result.ts';
 import { SERVER_INFO, stateless } from '../../support/clients/stateless.ts';
 import { INITIALIZE_REQUEST } from '../../support/gateway/gateway.ts';
 import { seriesOf } from '../../support/gateway/metrics.ts';
@@ -128,6 +129,55 @@ test.each([
     }
   },
 );
+
+test.each([
+  ['its type', `{"resultType":"complete"${' '.repeat(3000)}}`],
+  [
+    'its type and name',
+    `{"resultType":"complete","_meta":{${INFO.replace('"1"', `"${'1'.repeat(3000)}"`)}}}`,
+  ],
+])(
+  '§18.3 results: of a long one with only %s nothing is left, and what is missing is said',
+  async (_what, result) => {
+    write = (id) => respond(id, result);
+    const { json } = await call();
+    expect(json.result).toEqual({ content: [] });
+  },
+);
+
+test.each([
+  ['prompts/get', { name: 'one__any' }],
+  ['resources/read', { uri: 'one+a:b' }],
+])(
+  '§18.3 results: a long one of %s without what that method needs is refused',
+  async (method, params) => {
+    write = (id) => respond(id, `{"resultType":"complete",${CONTENT}}`);
+    const answer = await stateless(gateway, method, params);
+    expect(answer.json.result).toBeUndefined();
+    expect(answer.json.error).toBeDefined();
+  },
+);
+
+test('§18.3 results: one goes on with its own bytes, whatever is read between', () => {
+  const take = (letter: string, length: number) => {
+    const text = `{"isError":true,"resultType":"complete","content":[{"type":"text","text":"${letter.repeat(length)}"}]}`;
+    return Object(parseServerBytes(cut(respond(1, text), 3000))?.value).result;
+  };
+  for (const length of [4000, 40_000]) {
+    const ann = take('a', length);
+    const bob = take('1', length);
+    for (const [result, letter] of [
+      [ann, 'a'],
+      [bob, '1'],
+    ] as const) {
+      const changed = changeUnread(result, new Set(['resultType']), undefined, {});
+      expect(changed.isError).toBe(true);
+      expect(findText(changed)).toBe(
+        `{"isError":true,"content":[{"type":"text","text":"${letter.repeat(length)}"}]}`,
+      );
+    }
+  }
+});
 
 /** As a body comes in. */
 function cut(text: string, length: number): readonly Buffer[] {

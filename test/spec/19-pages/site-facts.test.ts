@@ -31,7 +31,6 @@ const factsOf = async (env: Env) => (await (await start(env)).request({ path: '/
 
 const BROKER = {
   OAUTH_MODE: 'broker',
-  OAUTH_TOKENS: 'provider',
   OAUTH_CLIENT_ID: 'provider-client',
 };
 

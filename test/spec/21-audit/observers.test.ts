@@ -1,7 +1,8 @@
 // Whoever is told of calls and logins may fail: the call or login does not.
 import { expect, onTestFinished, test } from 'vitest';
 import { fail } from '../../../src/errors/gateway-error.ts';
-import { type CallRecord, joinObservers } from '../../../src/mcp/calls/call.ts';
+import type { CallRecord } from '../../../src/mcp/calls/call.ts';
+import { joinObservers } from '../../../src/mcp/calls/observe-calls.ts';
 import { observeLogins } from '../../../src/oauth/observe-logins.ts';
 import { systemClock } from '../../../src/platform/clock.ts';
 import { collectLog } from '../../support/gateway/log.ts';

@@ -73,8 +73,8 @@ test('§22.2 operators: of one user something is written once in five minutes', 
 test('§22.2 operators: where there are too many, those who were seen first go', async () => {
   const { clock, store } = closeAfterTest(await startBroker());
   const { log } = collectLog();
-  const people = createPeople(async () => createSeal(['a secret']));
-  const callers = createRecentCallers({ store, people, clock, log, maxCallers: 3 });
+  const people = createPeople({ getSeal: async () => createSeal(['a secret']) });
+  const callers = createRecentCallers({ store, clock, log }, people, 3);
   for (let at = 0; at < 6; at += 1) {
     callers.note({ sub: `u-${at}`, claims: {}, token: '' });
     await expect.poll(async () => (await callers.list(ALL)).items[0]?.user.sub).toBe(`u-${at}`);

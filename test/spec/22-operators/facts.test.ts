@@ -2,6 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import { startOperators } from '../../support/gateway/operators.ts';
 import { type Broker, MCP } from '../../support/oauth/broker.ts';
+import { REDIRECT } from '../../support/oauth/login-steps.ts';
 
 test('§22.4 operators: limits as they are set, and whom this process refuses until when', async () => {
   const { broker, show } = await startOperators({
@@ -98,10 +99,9 @@ describe('logins that failed', () => {
     await gateway.request({ method: 'POST', path: '/oauth/register', body: { redirect_uris: [] } });
     const client = await steps.register();
     await steps.authorize(client, { redirect_uri: 'https://evil.example/' });
-    const back = await steps.logIn(client);
     broker.answer(400, { error: 'invalid_grant', error_description: 'too late' });
-    await steps.redeem(client, back);
-    await steps.refresh({ ...client, id: 'svc-AAAAAAAAAAAA' }, 'the-refresh-token');
+    await steps.logIn(client);
+    await steps.redeem({ ...client, id: 'svc-AAAAAAAAAAAA' }, new URL(`${REDIRECT}?code=c`));
     await gateway.rpc({}, { token: await broker.sign({ aud: 'https://other.example' }) });
     await expect.poll(async () => (await failuresOf(show)).length).toBe(5);
     const time = new Date(clock.now()).toISOString();
@@ -126,11 +126,11 @@ describe('logins that failed', () => {
         },
         {
           ...common,
-          step: 'token',
+          step: 'callback',
           client: client.id,
-          error: 'refused_by_provider',
+          error: 'upstream_failed',
           message: expect.stringContaining('too late'),
-          remedy: expect.stringContaining('what the provider says'),
+          remedy: expect.any(String),
         },
         {
           ...common,
@@ -150,15 +150,15 @@ describe('logins that failed', () => {
       ]),
     );
     const text = JSON.stringify(failures);
-    for (const secret of ['the-refresh-token', back.searchParams.get('code'), client.verifier]) {
-      expect(text).not.toContain(String(secret));
+    for (const secret of ['provider-code', client.verifier]) {
+      expect(text).not.toContain(secret);
     }
   });
 
   test('§22.4 operators: what succeeds is none, nor a call without a valid signature', async () => {
     const { broker, show } = await startOperators();
     const { steps, gateway } = broker;
-    await broker.refreshTokenOf(await steps.register(), 'refresh-1');
+    await broker.logIn(await steps.register());
     await gateway.request({ method: 'POST', path: '/mcp', body: {} });
     await gateway.rpc({}, { token: 'a.b.c' });
     await gateway.rpc({}, { token: await broker.sign({ exp: 1 }) });

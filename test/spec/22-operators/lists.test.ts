@@ -115,7 +115,7 @@ describe('registered clients', () => {
     const registeredAt = new Date(clock.now()).toISOString();
     const unused = await steps.register({ client_name: 'Unused' });
     const used = await steps.register({ client_name: 'Used' });
-    await broker.refreshTokenOf(used, 'refresh-1');
+    await broker.logIn(used);
     const { json, text } = await show('/clients');
     expect(json).toEqual({
       clients: [
@@ -153,10 +153,10 @@ describe('registered clients', () => {
     const { broker, act, show, audit } = await startOperators();
     const { steps } = broker;
     const client = await steps.register();
-    await broker.refreshTokenOf(client, 'refresh-1');
+    const { refresh_token: token } = await broker.logIn(client);
     expect((await act(`/clients/${client.id}`)).status).toBe(204);
     expect((await show('/clients')).json.clients).toEqual([]);
-    const refreshed = await steps.refresh(client, 'refresh-1');
+    const refreshed = await steps.refresh(client, token);
     expect(refreshed.status).toBe(401);
     expect(refreshed.json.error).toBe('invalid_client');
     expect((await steps.authorize(client)).status).toBe(400);

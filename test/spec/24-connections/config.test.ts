@@ -231,12 +231,6 @@ const OPERATORS =
 test.each([
   { env: BROKER, says: [] },
   {
-    env: { ...BROKER, OIDC_AUDIENCE: 'a', OAUTH_TOKENS: 'provider' },
-    says: [
-      `Server it: auth oauth needs OAUTH_TOKENS=gateway, the default, in place of OAUTH_TOKENS=provider: ${KNOWS_WHO}`,
-    ],
-  },
-  {
     env: { ...BROKER, OIDC_AUDIENCE: 'a', OAUTH_MODE: 'proxy' },
     says: [`Server it: auth oauth needs OAUTH_MODE=broker: ${KNOWS_WHO}`],
   },

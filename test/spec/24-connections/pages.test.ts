@@ -317,19 +317,7 @@ const NO_PAGES = [
   '/oauth/connections-keys.json',
 ];
 
-test.each(['proxy', 'broker'])(
-  '§24.1 pages: there are none where clients get tokens of the provider (OAUTH_MODE=%s)',
-  async (mode) => {
-    const gateway = closeAfterTest(
-      await startGateway({
-        env: {
-          OAUTH_MODE: mode,
-          OAUTH_CLIENT_ID: 'gateway',
-          OAUTH_CLIENT_SECRET: 'secret-of-the-gateway',
-          OAUTH_STATE_SECRET: 'one-secret-of-more-than-32-characters',
-        },
-      }),
-    );
-    for (const path of NO_PAGES) expect((await gateway.request({ path })).status).toBe(404);
-  },
-);
+test('§24.1 pages: there are none where clients get tokens of the provider', async () => {
+  const gateway = closeAfterTest(await startGateway({ env: { OAUTH_MODE: 'proxy' } }));
+  for (const path of NO_PAGES) expect((await gateway.request({ path })).status).toBe(404);
+});

@@ -1,13 +1,13 @@
 // §24.4: answers of token endpoints, as servers give them that do not keep to RFC 6749, read without trust.
 import { expect, test } from 'vitest';
-import { readTokenAnswer } from '../../../src/connections/tokens/token-answer.ts';
+import { readServerTokens } from '../../../src/connections/tokens/token-answer.ts';
 
 const read = (
   status: number,
   body: object | string,
   sent: readonly (readonly [string, string])[] = [],
 ) =>
-  readTokenAnswer(
+  readServerTokens(
     {
       status,
       location: undefined,

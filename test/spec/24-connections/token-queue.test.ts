@@ -22,11 +22,11 @@ async function start() {
   const good = closeAfterTest(
     await listenOnLoopback((_req, res) => res.end('{"access_token":"t","token_type":"Bearer"}')),
   );
-  const tokenEndpoint = createTokenEndpoint({
-    outbound: createOutbound({ fetch, network: noInternet, clock }),
-    authenticate: async (_client, _url, form) => ({ form, headers: {} }),
-    clock,
-  });
+  const tokenEndpoint = createTokenEndpoint(
+    { clock },
+    createOutbound({ fetch, clock }, noInternet),
+    async (_client, _url, form) => ({ form, headers: {} }),
+  );
   const ask = (name: string, url: string) => {
     const server: ConnectionServer = {
       name,

@@ -40,13 +40,9 @@ test('§25.1 RFC 9728: the document of a view names its URL and its title, and c
 });
 
 test('§25.1 RFC 8707: the URL of a view is a resource of ours, and an audience of tokens, as long as there is the view', async () => {
-  const { gateway, steps, answer, sign } = await startBrokerWith();
+  const { gateway, logIn, steps } = await startBrokerWith();
   const client = await steps.register();
-  answer(200, { access_token: await sign({ aud: RESEARCH }), refresh_token: 'r-1' });
-  await steps.approve(client, { resource: RESEARCH });
-  const code = await steps.logIn(client, { resource: RESEARCH });
-  expect((await steps.redeem(client, code, { resource: RESEARCH })).status).toBe(200);
-  const token = await sign({ aud: RESEARCH });
+  const { access_token: token } = await logIn(client, { resource: RESEARCH });
   const statusAt = async (path: string) =>
     (
       await gateway.request({

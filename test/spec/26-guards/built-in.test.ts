@@ -3,11 +3,11 @@ import { randomBytes } from 'node:crypto';
 import { expect, test } from 'vitest';
 import { Cancellation } from '../../../src/platform/cancellation.ts';
 import { JsonNumber } from '../../../src/platform/exact-json.ts';
+import type { AskGuard } from '../../../src/policy/guards/ask-guard.ts';
+import { TooMuchForGuard } from '../../../src/policy/guards/ask-guard.ts';
 import { createLinksGuard } from '../../../src/policy/guards/built-in/links.ts';
 import { createSecretsGuard } from '../../../src/policy/guards/built-in/secrets.ts';
 import { createSizeGuard } from '../../../src/policy/guards/built-in/size.ts';
-import { TooMuchForGuard } from '../../../src/policy/guards/decision.ts';
-import type { AskGuard } from '../../../src/policy/guards/run-guard.ts';
 import { callTool } from '../../support/clients/stateless.ts';
 import { useShared } from '../../support/lifetimes.ts';
 import { startForTest } from '../../support/upstreams/catalog-gateway.ts';
@@ -367,6 +367,7 @@ test('§26.4 links leaves bytes as they are in which no address has a scheme', (
       const bytes = randomBytes(2_048);
       // Slashes among the bytes, and in what stands for them.
       bytes.write('//evil.test/', count);
+      bytes.write('"//\u00fcser@\u0001', 300, 'latin1');
       bytes.fill(0xff, 100, 130);
       const value = { data: bytes.toString('base64'), blob: bytes.toString('base64') };
       expect(judge(links(action), value)).toEqual({ kind: 'pass' });

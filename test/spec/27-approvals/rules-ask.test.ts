@@ -85,13 +85,10 @@ test('§27.1 a rule for others asks nobody; a client that is not known may be an
 });
 
 test('§27.1 who.views: a rule holds at the paths of these views alone, and what is remembered of one view says nothing of another', async () => {
-  const rules = await createRules(
-    [
-      rule({ who: { views: ['research'] }, may: ['wiki__*'], place: 'rules[0]' }),
-      rule({ who: { views: ['writing'] }, may: ['wiki__*'], ask: 'user', place: 'rules[1]' }),
-    ],
-    { clock: systemClock },
-  );
+  const rules = await createRules({ clock: systemClock }, [
+    rule({ who: { views: ['research'] }, may: ['wiki__*'], place: 'rules[0]' }),
+    rule({ who: { views: ['writing'] }, may: ['wiki__*'], ask: 'user', place: 'rules[1]' }),
+  ]);
   const claims = { exp: Date.now() / 1000 + 600 };
   const shared = userWith(claims);
   const decideAt = (view: string | undefined, user = userWith(claims)) => {

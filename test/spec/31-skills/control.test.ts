@@ -1,9 +1,12 @@
 // §31: what rules, views, guards and the lock make of skills.
 import { describe, expect, test } from 'vitest';
 import { createLocalCatalog, defineSkill } from '../../../src/index.ts';
-import { computeFingerprint } from '../../../src/upstreams/lock/fingerprint.ts';
 import { createLock } from '../../../src/upstreams/lock/lock.ts';
-import { parseLockFile, writeLockFile } from '../../../src/upstreams/lock/lock-file.ts';
+import {
+  computeFingerprint,
+  parseLockFile,
+  writeLockFile,
+} from '../../../src/upstreams/lock/lock-file.ts';
 import { writeGuard } from '../../support/guards/module-guard.ts';
 import {
   type CatalogGateway,

@@ -64,9 +64,7 @@ test('§11 without a token a compressed body is 401, and of another media type i
 });
 
 describe('in the form of each endpoint that reads a body', () => {
-  const broker = useShared(() =>
-    startBroker({ OAUTH_TOKENS: 'gateway', OAUTH_REFRESH_TTL_SECONDS: '86400' }),
-  );
+  const broker = useShared(startBroker);
 
   test.each([
     { path: '/oauth/token', error: 'invalid_request' },

@@ -5,6 +5,7 @@ import type { Clock } from '../../../src/platform/clock.ts';
 import { manualClock } from '../../support/gateway/clock.ts';
 import { collectLog } from '../../support/gateway/log.ts';
 import { useGateway } from '../../support/gateway/use-gateway.ts';
+import { ACCEPT_PROVIDER_TOKENS } from '../../support/oauth/issuer.ts';
 
 /** An event loop that does one thing after the other, each of which takes as long as is said. */
 function createLoop() {
@@ -42,7 +43,7 @@ const REFUSAL_MS = 0.03;
 function start(getWait = () => 0) {
   const loop = createLoop();
   const { log, lines } = collectLog();
-  const overload = createOverload({ runQueue: { getWait }, clock: loop.clock, log });
+  const overload = createOverload({ clock: loop.clock, log }, { getWait });
 
   /** A turn in which so many calls come, each of which takes so long if it is let in. */
   function runTurn(calls: number, msPerCall: number) {
@@ -211,7 +212,7 @@ describe('what callers see', () => {
   const gateway = useGateway({
     env: {
       OAUTH_MODE: 'broker',
-      OAUTH_TOKENS: 'provider',
+      ...ACCEPT_PROVIDER_TOKENS,
       OAUTH_CLIENT_ID: 'client',
       METRICS_ENABLED: 'true',
     },

@@ -4,7 +4,6 @@ import { Agent, type ClientRequest, type IncomingMessage, request } from 'node:h
 import { connect, type Socket } from 'node:net';
 import { inject } from 'light-my-request';
 import { afterEach, describe, expect, test } from 'vitest';
-import { createGetCorsHeaders } from '../../../src/edge/host-and-origin.ts';
 import { createPipeline, type Pipeline } from '../../../src/edge/pipeline.ts';
 import { toHeaderList } from '../../../src/edge/reply-headers.ts';
 import type { LoggedRequest } from '../../../src/edge/request-handler.ts';
@@ -14,13 +13,14 @@ import { createHttpServer, type HttpServer } from '../../../src/edge/server.ts';
 import type { GatewayRequest, Reply } from '../../../src/endpoint/message.ts';
 import { JSONRPC } from '../../../src/endpoint/render-error.ts';
 import type { CancelSignal } from '../../../src/platform/cancellation.ts';
+import type { Clock } from '../../../src/platform/clock.ts';
 import { EVENT_STREAM_HEADERS, toSseEvent } from '../../../src/platform/sse.ts';
-import { noMetrics } from '../../../src/telemetry/metrics/metrics.ts';
 import { manualClock } from '../../support/gateway/clock.ts';
 import { createAdmittingLimiter } from '../../support/gateway/limit-check.ts';
 import { collectLog, type LogLine } from '../../support/gateway/log.ts';
 import { flushLoopback } from '../../support/gateway/manual-connection.ts';
 import { sendRaw } from '../../support/gateway/raw-http.ts';
+import { openTestRuntime } from '../../support/gateway/runtime.ts';
 
 const KEEP_ALIVE = ': keep-alive\n\n';
 const MEBIBYTE = 2 ** 20;
@@ -152,39 +152,32 @@ async function serve(runPipeline: Pipeline): Promise<Running> {
   const { log, lines } = collectLog();
   const served: LoggedRequest[] = [];
   const waits = new Set<object>();
-  const server = createHttpServer({
+  const clock: Clock = {
+    ...manual,
+    after(delay, task) {
+      const wait = {};
+      // The server itself looks each second at the connections that are busy.
+      if (delay > 1000) waits.add(wait);
+      const cancel = manual.after(delay, () => {
+        waits.delete(wait);
+        task();
+      });
+      return () => {
+        waits.delete(wait);
+        cancel();
+      };
+    },
+  };
+  const server = createHttpServer(openTestRuntime({ clock, log }), {
     runPipeline,
     isServedWhenBusy: () => false,
     overloadRefusals: new Map(),
-    metrics: noMetrics,
-    findClientIp: () => 'unknown',
     canonicalizePath: (path) => path,
     logRequest(one) {
       served.push(one);
       events.emit('served');
     },
-    securityHeaders: {},
-    maxHeaderBytes: 16_384,
-    maxConnections: 0,
-    streamKeepaliveMs: 15_000,
     runQueue: createRunQueue(manual),
-    clock: {
-      ...manual,
-      after(delay, task) {
-        const wait = {};
-        // The server itself looks each second at the connections that are busy.
-        if (delay > 1000) waits.add(wait);
-        const cancel = manual.after(delay, () => {
-          waits.delete(wait);
-          task();
-        });
-        return () => {
-          waits.delete(wait);
-          cancel();
-        };
-      },
-    },
-    log,
   });
   const { port } = await server.listen(0, '127.0.0.1');
   running.push(server);
@@ -424,8 +417,11 @@ describe('what a stream sends', () => {
   test('§4.12 a stream has the headers of every reply, and no Content-Length', async () => {
     const source = createSource();
     const { port } = await serve(
-      createPipeline({
-        router: createRouter(
+      createPipeline(
+        openTestRuntime({
+          env: { ALLOWED_ORIGINS: 'https://a.example' },
+        }),
+        createRouter(
           [
             {
               kind: 'protected',
@@ -442,18 +438,15 @@ describe('what a stream sends', () => {
             getFrontPage: () => undefined,
           },
         ),
-        checkHost: () => {},
-        getCorsHeaders: createGetCorsHeaders({ request: [], response: [] }),
-        getPreflightHeaders: () => ({}),
-        isAllowedOrigin: () => true,
-        ownOrigin: 'http://localhost:3000',
-        limiter: createAdmittingLimiter({ 'X-RateLimit-Limit': '7' }),
-        authenticate: async () => undefined,
-        readBody: () => Promise.reject(),
-        clock: manualClock(),
-        runQueue: createRunQueue(manualClock()),
-        securityHeaders: { 'X-Frame-Options': 'DENY' },
-      }),
+        {
+          limiter: createAdmittingLimiter({ 'X-RateLimit-Limit': '7' }),
+          authenticate: async () => undefined,
+        },
+        {
+          corsHeaders: { request: [], requestPrefix: undefined, response: [] },
+          runQueue: createRunQueue(manualClock()),
+        },
+      ),
     );
     const socket = await openRaw(port, GET('/stream', 'Origin: https://a.example'));
     const [head] = await once(socket.setEncoding('latin1'), 'data');

@@ -16,7 +16,7 @@ const PROXY = {
   OAUTH_TOKEN_URL: 'https://id.example/token',
   OAUTH_CLIENT_ID: 'provider-client',
 };
-const BROKER = { ...PROXY, OAUTH_MODE: 'broker', OAUTH_TOKENS: 'provider' };
+const BROKER = { ...PROXY, OAUTH_MODE: 'broker' };
 
 let gateway: TestGateway;
 
@@ -178,7 +178,7 @@ describe('start-up errors of broker mode', () => {
     { what: 'plain http', env: { ...BROKER, BASE_URL: 'http://gw.example' }, says: 'BASE_URL' },
     {
       what: 'no client',
-      env: { OAUTH_MODE: 'broker', OAUTH_TOKENS: 'provider', BASE_URL: BASE },
+      env: { OAUTH_MODE: 'broker', BASE_URL: BASE },
       says: 'OAUTH_CLIENT_ID is missing',
     },
     {
@@ -230,15 +230,23 @@ test('§4.7 broker: no code, verifier or token lies in the store as it is', asyn
     const question = await steps.ask(client);
     const { cookie, asked } = await steps.approve(client);
     const state = asked.searchParams.get('state') ?? '';
-    const access = await gateway.issuer.sign({ aud: `${BASE}/mcp` });
-    const tokens = { access_token: access, refresh_token: 'the-refresh-token' };
+    const idToken = await gateway.issuer.sign({
+      aud: 'provider-client',
+      iat: Math.floor(Date.now() / 1000),
+      nonce: asked.searchParams.get('nonce'),
+    });
+    const tokens = {
+      access_token: 'the-access-token',
+      refresh_token: 'the-refresh-token',
+      id_token: idToken,
+    };
     upstream.answer((res) => void res.end(JSON.stringify(tokens)));
     const { headers } = await steps.callback({ code: 'the-provider-code', state }, cookie);
     const back = new URL(headers.location ?? '');
     const whole = async () => (await readFile(join(dataDir, 'store.mdb'))).toString('latin1');
     const before = await whole();
-    expect((await steps.redeem(client, back)).status).toBe(200);
-    expect((await steps.refresh(client, 'the-refresh-token')).status).toBe(200);
+    const { json } = await steps.redeem(client, back);
+    expect((await steps.refresh(client, json.refresh_token)).status).toBe(200);
     const stored = before + (await whole());
     expect(stored).toContain('can be found');
     const sent = Object.fromEntries(upstream.received[0]?.form ?? []);
@@ -249,8 +257,9 @@ test('§4.7 broker: no code, verifier or token lies in the store as it is', asyn
       back.searchParams.get('code'),
       sent.code_verifier,
       'the-provider-code',
-      access,
-      'the-refresh-token',
+      ...Object.values(tokens),
+      json.access_token,
+      json.refresh_token,
     ];
     for (const secret of secrets) {
       expect(secret?.length).toBeGreaterThan(10);

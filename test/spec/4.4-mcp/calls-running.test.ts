@@ -1,6 +1,7 @@
 // §12: calls that run for long: so many of one user, so many in a process.
 import { EventEmitter, once } from 'node:events';
 import { afterEach, describe, expect, test } from 'vitest';
+import { loadConfig } from '../../../src/config/load.ts';
 import { createLocalCatalog, defineTool } from '../../../src/index.ts';
 import { createCountCall } from '../../../src/mcp/calls/running-calls.ts';
 import { openClient } from '../../support/clients/session-client.ts';
@@ -199,7 +200,8 @@ test('§12 without authentication there is no limit per user', async () => {
 describe('4,096 calls in a process', () => {
   test('§12 one more is 503 with Retry-After, once they have run for over a second', () => {
     const clock = manualClock();
-    const countCall = createCountCall({ maxCallsPerUser: 0, streamAfterMs: 0 }, clock);
+    const config = loadConfig({ AUTH_REQUIRED: 'false', STREAM_AFTER_MS: '0' });
+    const countCall = createCountCall({ config, clock });
     let released = 0;
     const begin = () =>
       countCall({

@@ -32,7 +32,6 @@ describe('the state parameter', () => {
     for (const state of [undefined, '']) {
       const back = await steps.logIn(client, { state });
       expect(Object.fromEntries(back.searchParams)).toEqual(expected);
-      broker.answer(200, { access_token: await broker.sign() });
       expect((await steps.redeem(client, back)).status).toBe(200);
     }
     const denied = await steps.decide(await steps.ask(client, { state: undefined }), 'deny');
@@ -111,7 +110,8 @@ describe('a wrong request of a known client', () => {
 
   test('§13 broker: redirected by itself where this browser approved the client before', async () => {
     const { steps } = broker;
-    const { cookie } = await steps.approve(client);
+    const { cookie, asked } = await steps.approve(client);
+    await steps.callback({ code: 'c', state: asked.searchParams.get('state') ?? '' }, cookie);
     const wrong = { response_type: 'x', scope: 'email' };
     expect((await visit(wrong, cookie)).status).toBe(303);
     for (const [change, jar] of [

@@ -41,7 +41,6 @@ async function startReplica() {
       },
       env: {
         OAUTH_MODE: 'broker',
-        OAUTH_TOKENS: 'provider',
         BASE_URL: gateway.baseUrl,
         OIDC_ISSUER: gateway.issuer.url,
         OAUTH_AUTHORIZATION_URL: 'https://id.example/authorize',

@@ -42,6 +42,8 @@ const HARMLESS = [
 interface Mode {
   readonly broker: Broker;
   readonly client: Client;
+  /** One that is good. */
+  readonly refreshToken: string;
   close(): Promise<void>;
 }
 
@@ -50,12 +52,18 @@ const literal = useShared(() => start({ OAUTH_MODE: 'proxy' }));
 
 async function start(env: Readonly<Record<string, string>>): Promise<Mode> {
   const broker = await startBroker(env);
-  return { broker, client: await broker.steps.register(), close: broker.close };
+  const client = await broker.steps.register();
+  const { refresh_token: refreshToken } =
+    env.OAUTH_MODE === 'proxy' ? { refresh_token: 'r' } : await broker.logIn(client);
+  return { broker, client, refreshToken, close: broker.close };
 }
 
 /** Every endpoint that takes parameters of a client, asked with one more. */
-function requests({ broker: { steps, gateway }, client: { id } }: Mode, name: string) {
-  const refresh = { grant_type: 'refresh_token', refresh_token: 'r', client_id: id };
+function requests(
+  { broker: { steps, gateway }, client: { id }, refreshToken }: Mode,
+  name: string,
+) {
+  const refresh = { grant_type: 'refresh_token', refresh_token: refreshToken, client_id: id };
   return [
     [
       'authorize',

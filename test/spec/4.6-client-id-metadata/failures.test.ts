@@ -63,7 +63,6 @@ const FAILURES: readonly Failure[] = [
 async function authorize(hosts: string, network: Network, accept: string) {
   const env = {
     OAUTH_MODE: 'broker',
-    OAUTH_TOKENS: 'provider',
     OAUTH_CLIENT_ID: 'gateway',
     CIMD_ALLOWED_HOSTS: hosts,
     OAUTH_AUTHORIZATION_URL: 'https://id.example/authorize',

@@ -36,7 +36,6 @@ function start(hosts: readonly string[] = HOSTS, network: Network = host.network
     OIDC_ISSUER: 'https://id.example',
     OIDC_JWKS_URL: 'https://id.example/jwks',
     OAUTH_MODE: 'broker',
-    OAUTH_TOKENS: 'provider',
     OAUTH_CLIENT_ID: 'client-1',
   });
   const provider = { issuer: 'https://id.example', get: () => Promise.reject(new Error('down')) };
@@ -184,7 +183,7 @@ test('§14 document offer: a check ends with the gateway, and says nothing then'
 });
 
 test('§14 document offer: a gateway with a network of the test’s own offers documents and checks nothing', async () => {
-  const env = { OAUTH_MODE: 'broker', OAUTH_TOKENS: 'provider', OAUTH_CLIENT_ID: 'gateway' };
+  const env = { OAUTH_MODE: 'broker', OAUTH_CLIENT_ID: 'gateway' };
   const gateway = await startGateway({ env, deps: { network: host.network } });
   const { json } = await gateway.request({ path: '/.well-known/oauth-authorization-server' });
   expect(json.client_id_metadata_document_supported).toBe(true);

@@ -13,104 +13,82 @@ beforeEach(async () => {
 const lastLine = (of: Broker, at: string) =>
   of.gateway.log.filter(({ path }) => path === at).at(-1);
 
-describe('the provider refuses a request of the gateway', () => {
+describe('the provider refuses to redeem its code', () => {
+  /** What the client is told of a login. */
+  const logIn = async () => {
+    const back = await broker.steps.logIn(client);
+    return {
+      error: back.searchParams.get('error'),
+      words: back.searchParams.get('error_description'),
+      line: lastLine(broker, '/oauth/callback'),
+    };
+  };
+
   test.each([
     ['invalid_request', 'DPoP proof is missing'],
     ['invalid_dpop_proof', 'no proof'],
     ['invalid_target', 'The requested resource is unknown'],
     ['unsupported_grant_type', 'not for this client'],
     ['not_allowed', 'Offline tokens not allowed for the user or client'],
-  ])('§4.7 broker: %s is the operator’s matter: 502, and a warning', async (error, words) => {
-    const { steps, answer } = broker;
-    const token = await broker.refreshTokenOf(client, `r-${error}`);
-    const back = await steps.logIn(client);
-    answer(400, { error, error_description: `${words}.` });
-    for (const ask of [() => steps.redeem(client, back), () => steps.refresh(client, token)]) {
-      const { status, json } = await ask();
-      expect([status, json.error]).toEqual([502, 'server_error']);
-      expect(json.error_description).toContain('The gateway is misconfigured');
-      expect(json.error_description).toMatch(new RegExp(`${error}: ${words}\\.$`));
-      expect(lastLine(broker, '/oauth/token')).toMatchObject({
+  ])(
+    '§13 broker: %s is the operator’s matter: server_error, and a warning',
+    async (error, said) => {
+      broker.answer(400, { error, error_description: `${said}.` });
+      const told = await logIn();
+      expect(told.error).toBe('server_error');
+      expect(told.words).toContain('The gateway is misconfigured');
+      expect(told.words).toMatch(new RegExp(`${error}: ${said}\\.$`));
+      expect(told.line).toMatchObject({
         level: 'warn',
         error: 'gateway_request_refused',
-        details: expect.stringContaining(`${error}: ${words}`),
+        details: expect.stringContaining(`${error}: ${said}`),
         client: client.id,
       });
-    }
-    broker.clock.advance(2000);
-    answer(200, { access_token: await broker.sign() });
-    expect((await steps.refresh(client, token)).status).toBe(200);
-  });
+    },
+  );
 
-  test('§4.7 broker: what it repeats of the request is told to nobody', async () => {
-    const token = await broker.refreshTokenOf(client, 'r-to-be-repeated');
-    broker.answer(400, { error: 'invalid_request', error_description: `no use: ${token}` });
-    const { status, text } = await broker.steps.refresh(client, token);
-    expect(status).toBe(502);
-    expect(text).not.toContain(token);
-    expect(JSON.stringify(broker.gateway.log)).not.toContain(token);
+  test('§13 broker: what it repeats of the request is told to nobody', async () => {
+    broker.answer(400, { error: 'invalid_request', error_description: 'no use: provider-code' });
+    const told = await logIn();
+    expect(told.words).toContain('no use');
+    expect(told.words).not.toContain('provider-code');
+    expect(JSON.stringify(broker.gateway.log)).not.toContain('provider-code');
   });
 
   test.each([
     'invalid_grant',
-    'invalid_scope',
     'access_denied',
     'login_required',
-    'interaction_required',
-    'consent_required',
     'temporarily_unavailable',
     'server_error',
-  ])('§4.7 broker: %s goes on as it came', async (error) => {
-    const { steps, answer } = broker;
-    const token = await broker.refreshTokenOf(client, `r-${error}`);
-    const back = await steps.logIn(client);
-    answer(400, { error, error_description: 'why' });
-    for (const ask of [() => steps.redeem(client, back), () => steps.refresh(client, token)]) {
-      const { status, json } = await ask();
-      expect([status, json]).toEqual([400, { error, error_description: 'why' }]);
+  ])('§13 broker: of %s nobody has to mend anything here', async (error) => {
+    broker.answer(400, { error, error_description: 'why' });
+    const { words, line } = await logIn();
+    expect(words).toContain(`${error}: why`);
+    expect(words).not.toContain('misconfigured');
+    expect(line).toMatchObject({ error: 'upstream_failed' });
+  });
+
+  test.each([
+    { status: 401, body: { error: 'invalid_client', error_description: 'secret is wrong' } },
+    { status: 400, body: { error: 'unauthorized_client' } },
+    { status: 400, body: { error: 'invalid_client' } },
+    { status: 401, body: {} },
+    { status: 401, body: { error: 'invalid_grant' } },
+  ])('§13 broker: $status $body is about the gateway’s own client', async ({ status, body }) => {
+    broker.answer(status, body);
+    const { error, words, line } = await logIn();
+    expect(error).toBe('server_error');
+    expect(words).toContain('The gateway is misconfigured');
+    expect(line).toMatchObject({ level: 'warn', error: 'gateway_refused_by_provider' });
+    for (const variable of ['OAUTH_CLIENT_ID', 'OAUTH_CLIENT_SECRET', 'OAUTH_CLIENT_AUTH']) {
+      expect(JSON.stringify(line)).toContain(variable);
     }
   });
 
-  test('§4.7 broker: an answer without an error code goes on as it came', async () => {
-    const token = await broker.refreshTokenOf(client, 'r-no-code');
-    for (const status of [400, 403, 500, 503]) {
-      broker.answer(status, { message: 'no OAuth' });
-      const answer = await broker.steps.refresh(client, token);
-      expect([answer.status, answer.json]).toEqual([status, { message: 'no OAuth' }]);
-      broker.clock.advance(20_000);
-    }
-  });
-});
-
-describe('dex answers invalid_request to a spent refresh token', () => {
-  const dex = useShared(() =>
-    startBroker({ OIDC_PROVIDER: 'dex', OIDC_AUDIENCE: 'https://gw.example/mcp' }),
-  );
-
-  const spent = {
-    error: 'invalid_request',
-    error_description: 'Refresh token is invalid or has already been claimed by another client.',
-  };
-
-  test('§4.7 broker: clients hear invalid_grant, after which they log in anew', async () => {
-    const own = await dex.steps.register();
-    const token = await dex.refreshTokenOf(own, 'spent');
-    dex.answer(400, spent);
-    const { status, json, headers } = await dex.steps.refresh(own, token);
-    expect([status, json]).toEqual([400, { ...spent, error: 'invalid_grant' }]);
-    expect(headers['cache-control']).toBe('no-store');
-    expect(lastLine(dex, '/oauth/token')).toMatchObject({
-      level: 'info',
-      error: 'refused_by_provider',
-      details: expect.stringContaining('invalid_request: Refresh token is invalid'),
-    });
-  });
-
-  test('§4.7 broker: of a code it is the operator’s matter there, too', async () => {
-    const own = await dex.steps.register();
-    const back = await dex.steps.logIn(own);
-    dex.answer(400, { error: 'invalid_request' });
-    expect((await dex.steps.redeem(own, back)).status).toBe(502);
+  test('§13 broker: its silence comes to no login', async () => {
+    broker.respond((res) => void res.destroy());
+    expect((await logIn()).error).toBe('server_error');
   });
 });
 

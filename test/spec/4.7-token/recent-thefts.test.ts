@@ -4,13 +4,13 @@ import { useShared } from '../../support/lifetimes.ts';
 import { startBroker } from '../../support/oauth/broker.ts';
 import { logInByCode, rotate } from './rotating-provider.ts';
 
-describe.each(['broker', 'proxy'])('in %s mode', (mode) => {
-  const broker = useShared(() => startBroker({ OAUTH_MODE: mode }));
+describe('in proxy mode', () => {
+  const broker = useShared(() => startBroker({ OAUTH_MODE: 'proxy' }));
   beforeEach(() => rotate(broker));
 
   /** The refresh tokens of a grant, the first one first. */
   async function logInAndRefreshTwice() {
-    const { client, refreshToken: first } = await logInByCode(broker, mode === 'broker');
+    const { client, refreshToken: first } = await logInByCode(broker);
     broker.clock.advance(151_000);
     const { json: next } = await broker.steps.refresh(client, first);
     broker.clock.advance(151_000);
@@ -20,7 +20,7 @@ describe.each(['broker', 'proxy'])('in %s mode', (mode) => {
 
   test('§4.7 token: a thief who has the token before does not follow the client to its next ones', async () => {
     await rotate(broker, { expires_in: 600 });
-    const { client, refreshToken } = await logInByCode(broker, mode === 'broker');
+    const { client, refreshToken } = await logInByCode(broker);
     broker.clock.advance(301_000);
     const { json } = await broker.steps.refresh(client, refreshToken);
     broker.clock.advance(11_000);
@@ -42,7 +42,7 @@ describe.each(['broker', 'proxy'])('in %s mode', (mode) => {
 
   test('§4.7 token: a refused replay of one grant ends no other', async () => {
     const { client, first } = await logInAndRefreshTwice();
-    const other = await logInByCode(broker, mode === 'broker');
+    const other = await logInByCode(broker);
     broker.clock.advance(11_000);
     const { json } = await broker.steps.refresh(other.client, other.refreshToken);
     broker.answer(400, { error: 'invalid_grant' });

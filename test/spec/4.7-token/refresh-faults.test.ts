@@ -1,64 +1,42 @@
-// Faults of the store at single steps of a refresh: a login must survive them.
-import { beforeEach, expect, test } from 'vitest';
+// Faults of the store, and of a replica, while one of many does what all wait for.
+import { expect, test } from 'vitest';
 import { createFlightRecords, createRunOnce } from '../../../src/oauth/broker/run-once.ts';
 import { createSeal } from '../../../src/store/seal/seal.ts';
-import { useShared } from '../../support/lifetimes.ts';
-import { startBroker } from '../../support/oauth/broker.ts';
-import type { Client } from '../../support/oauth/login-steps.ts';
+import { manualClock } from '../../support/gateway/clock.ts';
+import { closeAfterTest } from '../../support/lifetimes.ts';
+import { wrapStore } from '../../support/stores/wrapped-store.ts';
 
-/** The part of a key whose next read fails. */
-let failingKey: string | undefined;
-let client: Client;
-
-const broker = useShared(() =>
-  startBroker({}, {}, (store) => ({
-    ...store,
-    get(key) {
-      if (failingKey === undefined || !key.includes(failingKey)) return store.get(key);
-      failingKey = undefined;
-      return Promise.reject(new Error('The store does not answer'));
-    },
-  })),
-);
-beforeEach(async () => {
-  client = await broker.steps.register();
-});
+const seal = createSeal(['a secret that all replicas have, long enough']);
 
 test('§17 refresh: a read that fails after the lock was taken leaves no lock behind', async () => {
-  const token = await broker.refreshTokenOf(client, 'r-lock');
-  const asked = broker.asked();
-  failingKey = ':answer:';
-  expect((await broker.steps.refresh(client, token)).status).toBe(500);
-  expect(broker.asked()).toBe(asked);
-  broker.answer(200, { access_token: await broker.sign(), refresh_token: 'r-lock-2' });
-  expect((await broker.steps.refresh(client, token)).json.refresh_token).toBe('r-lock-2');
-});
-
-test('§17 refresh: a replacement that was kept is not forgotten before the client has its tokens', async () => {
-  const token = await broker.refreshTokenOf(client, 'r-kept');
-  broker.answer(200, {
-    access_token: await broker.sign({ aud: 'https://elsewhere.example' }),
-    refresh_token: 'r-replacement',
-  });
-  expect((await broker.steps.refresh(client, token)).status).toBe(502);
-  broker.clock.advance(20_000);
-
-  broker.answer(200, { access_token: await broker.sign() });
-  broker.respond(async (res) => {
-    failingKey = ':refresh-revoked:';
-    res.writeHead(200).end(JSON.stringify({ access_token: await broker.sign() }));
-  });
-  expect((await broker.steps.refresh(client, token)).status).toBe(500);
-  broker.clock.advance(20_000);
-
-  broker.answer(200, { access_token: await broker.sign() });
-  expect((await broker.steps.refresh(client, token)).status).toBe(200);
-  expect(broker.last().refresh_token).toBe('r-replacement');
+  const clock = manualClock(1_800_000_000_000);
+  let isFailing = true;
+  const { store, remove } = await wrapStore(
+    (real) => ({
+      get(key) {
+        if (!isFailing || !key.includes(':answer:')) return real.get(key);
+        isFailing = false;
+        return Promise.reject(new Error('The store does not answer'));
+      },
+    }),
+    clock,
+  );
+  closeAfterTest({ close: () => store.close().then(remove) });
+  const runOnce = createRunOnce(createFlightRecords<string>({ store, seal }), clock);
+  const run = () =>
+    runOnce(
+      'a grant',
+      async () => 'renewed',
+      () => true,
+    );
+  await expect(run()).rejects.toThrow('The store does not answer');
+  expect(await run()).toBe('renewed');
 });
 
 test('§13 refresh: a failure that comes late does not end the work of another replica', async () => {
-  const { clock, store } = broker;
-  const seal = createSeal(['a secret that all replicas have, long enough']);
+  const clock = manualClock(1_800_000_000_000);
+  const { store, remove } = await wrapStore(() => ({}), clock);
+  closeAfterTest({ close: () => store.close().then(remove) });
   const startReplica = () => createRunOnce(createFlightRecords<string>({ store, seal }), clock);
   let failSlow = (_: Error) => {};
   let endNext = (_: string) => {};

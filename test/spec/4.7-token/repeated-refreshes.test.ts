@@ -34,7 +34,7 @@ async function refresh(client: Client, token: string, change = {}) {
 
 /** A client that has just refreshed for the first time. */
 async function logInAndRefresh() {
-  const { client, refreshToken: first } = await logInByCode(broker, false);
+  const { client, refreshToken: first } = await logInByCode(broker);
   const { json } = await refresh(client, first);
   return { client, first, tokens: json as Tokens, next: json.refresh_token as string };
 }
@@ -59,7 +59,7 @@ async function expectEnded(client: Client, token: string): Promise<void> {
 
 describe('a refresh that repeats one', () => {
   test('§4.7 token: the answer to a code is never given for a refresh', async () => {
-    const { client, refreshToken } = await logInByCode(broker, false);
+    const { client, refreshToken } = await logInByCode(broker);
     const { json, asked } = await refresh(client, refreshToken);
     expect([json.expires_in, asked]).toEqual([300, 1]);
     expect(json.refresh_token).not.toBe(refreshToken);
@@ -104,7 +104,7 @@ describe('a refresh that repeats one', () => {
   ])(
     '§4.7 token: of 299 refreshes in 17 s with %s, 2 reach the provider',
     async (_what, select) => {
-      const { client, refreshToken } = await logInByCode(broker, false);
+      const { client, refreshToken } = await logInByCode(broker);
       if (select('') !== '') await rotate(broker, { refresh_token: undefined });
       const before = broker.asked();
       let newest = refreshToken;
@@ -128,7 +128,7 @@ describe('a refresh that repeats one', () => {
   });
 
   test('§4.7 token: an answer that brings no refresh token brings none when it is given again', async () => {
-    const { client, refreshToken } = await logInByCode(broker, false);
+    const { client, refreshToken } = await logInByCode(broker);
     await rotate(broker, { refresh_token: undefined, scope: 'openid', extra: { a: [1] } });
     const { json } = await refresh(client, refreshToken);
     expect(json).not.toHaveProperty('refresh_token');
@@ -136,7 +136,7 @@ describe('a refresh that repeats one', () => {
   });
 
   test('§4.7 token: refreshes at the same moment all go to the provider', async () => {
-    const { client, refreshToken } = await logInByCode(broker, false);
+    const { client, refreshToken } = await logInByCode(broker);
     const before = broker.asked();
     await Promise.all(Array.from({ length: 4 }, () => refresh(client, refreshToken)));
     expect(broker.asked() - before).toBe(4);

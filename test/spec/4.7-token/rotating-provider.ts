@@ -1,4 +1,4 @@
-// Logins at a provider that gives a new refresh token at every refresh.
+// Logins in proxy mode at a provider that gives a new refresh token at every refresh.
 import type { Broker } from '../../support/oauth/broker.ts';
 import { type Client, REDIRECT } from '../../support/oauth/login-steps.ts';
 
@@ -29,11 +29,10 @@ export async function rotate(broker: Broker, change: object = {}): Promise<void>
   );
 }
 
-export async function logInByCode(broker: Broker, isBroker: boolean): Promise<Login> {
-  const { steps } = broker;
+export async function logInByCode({ steps, asked }: Broker): Promise<Login> {
   const client = await steps.register();
-  const back = isBroker ? await steps.logIn(client) : new URL(`${REDIRECT}?code=provider-code`);
+  const back = new URL(`${REDIRECT}?code=provider-code`);
   const { status, json, text } = await steps.redeem(client, back);
   if (status !== 200) throw new Error(text);
-  return { client, refreshToken: json.refresh_token, asked: broker.asked() };
+  return { client, refreshToken: json.refresh_token, asked: asked() };
 }

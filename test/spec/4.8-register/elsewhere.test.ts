@@ -51,10 +51,6 @@ const OPTIONAL = [
 describe.each([
   ['proxy mode', { OAUTH_MODE: 'proxy' }],
   ['broker mode', {}],
-  [
-    'broker mode with tokens of the gateway',
-    { OAUTH_TOKENS: 'gateway', OAUTH_STATE_SECRET: 'a secret that is long enough for this test' },
-  ],
 ])('in %s', (_mode, env: Readonly<Record<string, string>>) => {
   const broker = useShared(() => startBroker({ ...env, DCR_RATE_LIMIT_MAX: '1000' }));
   const register = (metadata: object) =>

@@ -297,7 +297,7 @@ describe('a proxy', () => {
 describe('whether the server may have got a request that failed', () => {
   const server = { name: 'a', url: 'http://127.0.0.1/', auth: { allowPrivate: true } };
   const sendBy = (fetch: Fetch, url: string) =>
-    createOutbound({ fetch, network: {} as never, clock: systemClock })
+    createOutbound({ fetch, clock: systemClock }, {} as never)
       .send(url, { method: 'POST', body: 'refresh_token=r' }, server as never)
       .catch((error: unknown) => error);
 

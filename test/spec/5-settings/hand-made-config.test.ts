@@ -20,7 +20,6 @@ const ISSUER = 'https://idp.example';
 const BROKER = {
   OIDC_ISSUER: ISSUER,
   OAUTH_MODE: 'broker',
-  OAUTH_TOKENS: 'provider',
   OAUTH_CLIENT_ID: 'client-1',
 };
 const CONSENT = { OIDC_ISSUER: ISSUER, OAUTH_CONSENT: 'page' };
@@ -133,7 +132,7 @@ describe('OAuth endpoints without what they need', () => {
   let end = async () => {};
   afterEach(() => end());
 
-  async function open(env: Env, missing: 'seal' | 'providerEndpoints') {
+  async function open(env: Env, missing: 'seal' | 'providerEndpoints' | 'broker') {
     const config = loadConfig(env);
     const { store, remove } = await wrapStore(() => ({}));
     end = async () => {
@@ -158,7 +157,6 @@ describe('OAuth endpoints without what they need', () => {
       providerEndpoints: createProviderEndpoints(config.oauth.endpoints, metadata),
       verifyToken: () => undefined,
       inspectToken: () => ({ sub: undefined, problem: undefined }),
-      needsClients: () => false,
       listConnectionServers: () => [],
       log,
     };
@@ -171,6 +169,10 @@ describe('OAuth endpoints without what they need', () => {
 
   test('§13 broker mode without the endpoints of the provider does not become proxy mode', async () => {
     expect(await open(BROKER, 'providerEndpoints')).toThrow('Broker mode needs the endpoints');
+  });
+
+  test('§13 broker mode without grants does not become proxy mode', async () => {
+    expect(await open(BROKER, 'broker')).toThrow('Broker mode needs its grants');
   });
 
   test('§13 the consent page without a seal is not left out', async () => {

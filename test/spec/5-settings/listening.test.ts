@@ -9,7 +9,7 @@ let gateway: TestGateway;
 
 test.each([
   { env: {}, mode: 'proxy' },
-  { env: { OAUTH_MODE: 'broker', OAUTH_TOKENS: 'provider', OAUTH_CLIENT_ID: 'c' }, mode: 'broker' },
+  { env: { OAUTH_MODE: 'broker', OAUTH_CLIENT_ID: 'c' }, mode: 'broker' },
   { env: { AUTH_REQUIRED: 'false' }, mode: 'without authentication' },
 ])('§10 listening: with $env the mode is $mode', async ({ env, mode }) => {
   gateway = closeAfterTest(await startGateway({ env }));

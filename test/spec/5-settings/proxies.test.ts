@@ -26,7 +26,6 @@ const ENV = { OIDC_ISSUER: 'https://id.example' };
 const BROKER = {
   ...ENV,
   OAUTH_MODE: 'broker',
-  OAUTH_TOKENS: 'provider',
   OAUTH_CLIENT_ID: 'gateway',
 };
 

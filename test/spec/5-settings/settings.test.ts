@@ -58,7 +58,6 @@ describe('what is missing', () => {
     const right = {
       OIDC_ISSUER: ISSUER,
       OAUTH_MODE: 'broker',
-      OAUTH_TOKENS: 'provider',
       OAUTH_CLIENT_ID: 'client-1',
       OAUTH_STATE_SECRET: 's'.repeat(32),
       REDIS_URL: 'redis://redis.example',

@@ -17,7 +17,6 @@ const HEALTHY: Env = {
   OIDC_ISSUER: 'https://idp.example',
   OIDC_JWKS_URL: 'https://idp.example/jwks',
   OAUTH_MODE: 'broker',
-  OAUTH_TOKENS: 'provider',
   OAUTH_CLIENT_ID: 'client-1',
   TRUST_PROXY: '1',
 };

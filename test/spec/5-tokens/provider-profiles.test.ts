@@ -9,13 +9,10 @@ import { createReader } from '../../../src/config/setting.ts';
 import {
   buildAuthorizationParameters,
   buildRefreshParameters,
-  selectClientTokens,
-  selectResources,
 } from '../../../src/oauth/provider/provider-parameters.ts';
 import { INITIALIZE_REQUEST, startGateway } from '../../support/gateway/gateway.ts';
 import { closeAfterTest } from '../../support/lifetimes.ts';
 import { startIssuer } from '../../support/oauth/issuer.ts';
-import { NO_SERVER_URLS } from '../../support/oauth/no-server-urls.ts';
 
 type Env = Readonly<Record<string, string>>;
 
@@ -39,9 +36,8 @@ const ISSUERS: Readonly<Record<Provider, string>> = {
   slack: 'https://slack.com',
 };
 
-/** Clients cannot get the provider's tokens there. */
+/** None of the provider's tokens is accepted there. */
 const OWN_TOKENS_ONLY: readonly Provider[] = ['github', 'gitlab', 'slack'];
-const WITH_PROVIDER_TOKENS = PROVIDERS.filter((name) => !OWN_TOKENS_ONLY.includes(name));
 
 const minimal = (provider: Provider, env: Env = {}): Env => ({
   BASE_URL,
@@ -49,7 +45,11 @@ const minimal = (provider: Provider, env: Env = {}): Env => ({
   OIDC_ISSUER: ISSUERS[provider],
   OAUTH_CLIENT_ID: 'client-1',
   // The others work in both modes.
-  ...(provider === 'google' && { OAUTH_MODE: 'broker', OAUTH_TOKENS: 'provider' }),
+  ...(provider === 'google' && {
+    OAUTH_MODE: 'broker',
+    OAUTH_ACCEPT_PROVIDER_TOKENS: 'true',
+    OIDC_AUDIENCE: 'client-1',
+  }),
   ...(OWN_TOKENS_ONLY.includes(provider) && { OAUTH_MODE: 'broker', OAUTH_CLIENT_SECRET: 'x' }),
   ...env,
 });
@@ -61,8 +61,6 @@ function readValues(env: Env) {
     provider: read(providerSettings.provider),
     addedScopes: read(brokerSettings.addedScopes),
     addedParameters: read(brokerSettings.addedParameters),
-    resourceParameter: read(brokerSettings.resourceParameter),
-    accessToken: read(providerSettings.accessToken),
     clientAuth: read(providerClientSettings.authMethod),
     audienceClaim: read(providerSettings.audienceClaim),
     audience: read(providerSettings.audience),
@@ -83,8 +81,6 @@ describe('the defaults of each provider', () => {
   const usual = {
     addedScopes: [],
     addedParameters: [],
-    resourceParameter: 'resource',
-    accessToken: 'access_token',
     clientAuth: 'post',
     audienceClaim: 'aud',
     audience: OWN,
@@ -95,7 +91,6 @@ describe('the defaults of each provider', () => {
       provider: 'entra',
       differs: {
         addedScopes: ['offline_access'],
-        resourceParameter: 'none',
         audience: ['client-1'],
       },
     },
@@ -103,15 +98,14 @@ describe('the defaults of each provider', () => {
       provider: 'okta',
       differs: {
         addedScopes: ['offline_access'],
-        resourceParameter: 'none',
         clientAuth: 'basic',
       },
     },
     {
       provider: 'auth0',
-      differs: { addedScopes: ['offline_access'], resourceParameter: 'audience' },
+      differs: { addedScopes: ['offline_access'] },
     },
-    { provider: 'keycloak', differs: { resourceParameter: 'none' } },
+    { provider: 'keycloak', differs: {} },
     {
       provider: 'google',
       differs: {
@@ -119,15 +113,12 @@ describe('the defaults of each provider', () => {
           ['access_type', 'offline'],
           ['prompt', 'consent'],
         ],
-        resourceParameter: 'none',
-        accessToken: 'id_token',
         audience: ['client-1'],
       },
     },
     {
       provider: 'cognito',
       differs: {
-        resourceParameter: 'none',
         audienceClaim: 'client_id',
         audience: ['client-1'],
       },
@@ -136,7 +127,6 @@ describe('the defaults of each provider', () => {
       provider: 'authentik',
       differs: {
         addedScopes: ['offline_access'],
-        resourceParameter: 'none',
         audience: ['client-1'],
       },
     },
@@ -144,7 +134,6 @@ describe('the defaults of each provider', () => {
       provider: 'dex',
       differs: {
         addedScopes: ['offline_access', 'groups'],
-        resourceParameter: 'none',
         audience: ['client-1'],
       },
     },
@@ -152,18 +141,17 @@ describe('the defaults of each provider', () => {
       provider: 'github',
       differs: {
         addedScopes: ['read:user', 'user:email', 'read:org'],
-        resourceParameter: 'none',
       },
     },
-    { provider: 'gitlab', differs: { resourceParameter: 'none' } },
+    { provider: 'gitlab', differs: {} },
     {
       provider: 'slack',
-      differs: { addedScopes: ['openid', 'profile', 'email'], resourceParameter: 'none' },
+      differs: { addedScopes: ['openid', 'profile', 'email'] },
     },
   ];
 
   test.each(rows)('§5 providers: $provider has the defaults of its profile', (row) => {
-    expect(readValues(minimal(row.provider))).toEqual({
+    expect(readValues(minimal(row.provider, { OIDC_AUDIENCE: '' }))).toEqual({
       provider: row.provider,
       ...usual,
       ...row.differs,
@@ -184,7 +172,6 @@ describe('the defaults of each provider', () => {
       minimal(provider, {
         OAUTH_ADDED_SCOPES: `openid, groups ${API_SCOPE}`,
         OAUTH_ADDED_PARAMETERS: 'hd=example.com&prompt=select_account',
-        OAUTH_RESOURCE_PARAMETER: 'resource',
         OAUTH_CLIENT_AUTH: 'basic',
         OIDC_AUDIENCE: 'api://gateway',
         OIDC_AUDIENCE_CLAIM: 'aud',
@@ -196,7 +183,6 @@ describe('the defaults of each provider', () => {
         ['hd', 'example.com'],
         ['prompt', 'select_account'],
       ],
-      resourceParameter: 'resource',
       clientAuth: 'basic',
       audience: ['api://gateway'],
       audienceClaim: 'aud',
@@ -210,12 +196,10 @@ describe('the defaults of each provider', () => {
     expect(values).toMatchObject({ addedScopes: [], addedParameters: [] });
   });
 
-  test.each([{ OAUTH_ACCESS_TOKEN: 'id_token' }, { OIDC_AUDIENCE_CLAIM: 'client_id' }])(
-    '§5 providers: with %o the audience is the client',
-    (env: Env) => {
-      expect(readValues(minimal('generic', env)).audience).toEqual(['client-1']);
-    },
-  );
+  test('§5 providers: with OIDC_AUDIENCE_CLAIM=client_id the audience is the client', () => {
+    const env = { OIDC_AUDIENCE_CLAIM: 'client_id' };
+    expect(readValues(minimal('generic', env)).audience).toEqual(['client-1']);
+  });
 });
 
 describe('start-up errors by provider', () => {
@@ -249,8 +233,6 @@ describe('start-up errors by provider', () => {
         'prompt=consent&state=x',
       ],
     },
-    { variable: 'OAUTH_RESOURCE_PARAMETER', wrong: ['drop', 'Resource'] },
-    { variable: 'OAUTH_ACCESS_TOKEN', wrong: ['refresh_token', 'none'] },
     { variable: 'OIDC_AUDIENCE_CLAIM', wrong: ['azp', 'sub'] },
   ])('§5 providers: a wrong $variable is named', ({ variable, wrong }) => {
     for (const given of wrong) {
@@ -390,14 +372,10 @@ describe('start-up errors by provider', () => {
     }
   });
 
+  const CANNOT_ACCEPT = { OAUTH_ACCEPT_PROVIDER_TOKENS: '', OIDC_AUDIENCE: '' };
   const CLIENT =
     'Set OAUTH_CLIENT_ID to that client, or OIDC_AUDIENCE to what tokens name, for example OAUTH_CLIENT_ID=postern';
   test.each<{ what: string; env: Env; says: string }>([
-    {
-      what: 'ID tokens without a client',
-      env: minimal('generic', { OAUTH_ACCESS_TOKEN: 'id_token', OAUTH_CLIENT_ID: '' }),
-      says: `OIDC_AUDIENCE is missing: OAUTH_ACCESS_TOKEN=id_token hands out ID tokens, which name the client. ${CLIENT}`,
-    },
     {
       what: 'the claim client_id without a client',
       env: minimal('generic', { OIDC_AUDIENCE_CLAIM: 'client_id', OAUTH_CLIENT_ID: '' }),
@@ -409,67 +387,39 @@ describe('start-up errors by provider', () => {
       says: `OIDC_AUDIENCE is missing: tokens of OIDC_PROVIDER=entra name the client. ${CLIENT}`,
     },
     {
-      what: 'the claim client_id with ID tokens',
-      env: minimal('cognito', { OAUTH_ACCESS_TOKEN: 'id_token' }),
-      says: 'OIDC_AUDIENCE_CLAIM=client_id cannot be used with OAUTH_ACCESS_TOKEN=id_token: ID tokens name the client in aud.',
-    },
-    {
-      what: 'opaque access tokens',
-      env: minimal('google', { OAUTH_ACCESS_TOKEN: 'access_token' }),
-      says: 'OAUTH_ACCESS_TOKEN=access_token cannot work with OIDC_PROVIDER=google: its access tokens are opaque',
-    },
-    {
-      what: 'ID tokens in proxy mode',
-      env: minimal('generic', {
-        OAUTH_ACCESS_TOKEN: 'id_token',
-        OAUTH_TOKEN_URL: 'https://id.example.com/token',
-      }),
-      says: 'OAUTH_TOKEN_URL cannot be used with OAUTH_ACCESS_TOKEN=id_token (OIDC_PROVIDER=generic) and OAUTH_MODE=proxy',
-    },
-    {
       what: 'Google in literal mode',
-      env: minimal('google', { OAUTH_MODE: 'proxy' }),
+      env: minimal('google', { ...CANNOT_ACCEPT, OAUTH_MODE: 'proxy' }),
       says: 'OAUTH_MODE=proxy cannot work with OIDC_PROVIDER=google',
     },
     {
       what: 'Google in literal mode, with a token URL',
       env: minimal('google', {
+        ...CANNOT_ACCEPT,
         OAUTH_MODE: '',
         OAUTH_TOKEN_URL: 'https://oauth2.googleapis.com/token',
       }),
-      says: 'Set OAUTH_MODE=broker, where clients get the ID token.',
-    },
-    {
-      what: 'Entra in broker mode without a scope of an API',
-      env: minimal('entra', { OAUTH_MODE: 'broker', OAUTH_TOKENS: 'provider' }),
-      says: 'OAUTH_ADDED_SCOPES: "offline_access" is not enough with OIDC_PROVIDER=entra: it must name a scope of your API',
-    },
-    {
-      what: 'audience sent twice',
-      env: minimal('auth0', { OAUTH_ADDED_PARAMETERS: 'audience=https://api.example.com' }),
-      says: 'OAUTH_ADDED_PARAMETERS names audience, which OAUTH_RESOURCE_PARAMETER=audience sends, too',
+      says: "Set OAUTH_MODE=broker, where clients get tokens of the gateway's own.",
     },
   ])('§5 providers: $what is refused', ({ env, says }) => {
     expect(problemsOf(env)).toEqual([expect.stringContaining(says)]);
   });
 
   test('§5 providers: what is refused can be put right', () => {
-    const broker = { OAUTH_MODE: 'broker', OAUTH_TOKENS: 'provider' };
-    const added = { OAUTH_ADDED_SCOPES: `offline_access ${API_SCOPE}` };
-    expect(problemsOf(minimal('entra', { ...broker, ...added }))).toEqual([]);
-    expect(problemsOf(minimal('google', broker))).toEqual([]);
+    expect(problemsOf(minimal('google', CANNOT_ACCEPT))).toEqual([]);
     expect(
       problemsOf(minimal('authentik', { OAUTH_CLIENT_ID: '', OIDC_AUDIENCE: 'client-2' })),
     ).toEqual([]);
     const open = { AUTH_REQUIRED: 'false', BASE_URL: '' };
-    expect(problemsOf(minimal('google', { ...open, OAUTH_MODE: 'proxy' }))).toEqual([]);
+    expect(
+      problemsOf(minimal('google', { ...open, ...CANNOT_ACCEPT, OAUTH_MODE: 'proxy' })),
+    ).toEqual([]);
   });
 
   test('§5 providers: all problems are told at once, and none without authentication', () => {
     const env = { OIDC_PROVIDER: 'okta', OIDC_ISSUER: 'https://org.okta.com' };
-    const wrong = { OIDC_AUDIENCE_CLAIM: 'client_id', OAUTH_ACCESS_TOKEN: 'id_token' };
+    const wrong = { OIDC_AUDIENCE_CLAIM: 'client_id' };
     expect(problemsOf({ ...env, ...wrong, PORT: 'x' }).map((one) => one.split(/[:= ]/)[0])).toEqual(
-      ['PORT', 'OIDC_ISSUER', 'OIDC_AUDIENCE', 'OIDC_AUDIENCE_CLAIM'],
+      ['PORT', 'OIDC_ISSUER', 'OIDC_AUDIENCE'],
     );
     expect(problemsOf({ AUTH_REQUIRED: 'false', OIDC_PROVIDER: 'cognito' })).toEqual([]);
   });
@@ -575,163 +525,47 @@ describe('the tokens of each provider', () => {
 });
 
 describe('what each provider is asked', () => {
-  const MCP = `${BASE_URL}/mcp`;
   const settings = (provider: Provider, env: Env = {}) => {
-    const { oauth, server } = loadConfig(
-      minimal(provider, {
-        OAUTH_MODE: 'broker',
-        OAUTH_TOKENS: 'provider',
-        OAUTH_ALLOWED_SCOPES: '*',
-        ...(provider === 'entra' && { OAUTH_ADDED_SCOPES: `offline_access ${API_SCOPE}` }),
-        ...env,
-      }),
+    const { oauth } = loadConfig(
+      minimal(provider, { OAUTH_MODE: 'broker', OAUTH_ALLOWED_SCOPES: '*', ...env }),
     );
     if (oauth.mode === 'proxy') throw new Error('OAUTH_MODE was set');
-    return { ...oauth, baseUrl: server.baseUrl, serverUrls: NO_SERVER_URLS };
-  };
-  const parameters: Readonly<Partial<Record<Provider, readonly (readonly [string, string])[]>>> = {
-    generic: [['resource', MCP]],
-    entra: [],
-    okta: [],
-    auth0: [['audience', MCP]],
-    keycloak: [],
-    google: [
-      ['access_type', 'offline'],
-      ['prompt', 'consent'],
-    ],
-    cognito: [],
-    authentik: [],
-    dex: [],
+    return oauth;
   };
 
-  test.each(WITH_PROVIDER_TOKENS)(
+  test.each(PROVIDERS.filter((name) => !OWN_TOKENS_ONLY.includes(name)))(
     '§5 providers: what %s gets with an authorization request',
     (provider) => {
       const added = settings(provider).addedScopes;
-      expect(buildAuthorizationParameters(settings(provider), 'openid x', [MCP])).toEqual({
-        scope: ['openid', 'x', ...added].join(' '),
-        authorization: parameters[provider],
-        // Google's are of the login page.
-        token: provider === 'google' ? [] : parameters[provider],
+      expect(buildAuthorizationParameters(settings(provider), 'openid x')).toEqual({
+        scope: ['openid', 'x', 'profile', 'email', ...added].join(' '),
+        authorization:
+          provider === 'google'
+            ? [
+                ['access_type', 'offline'],
+                ['prompt', 'consent'],
+              ]
+            : [],
       });
     },
   );
 
-  test('§5 providers: scopes keep their order and stand once', () => {
+  test('§5 providers: scopes keep their order and stand once, and who logs in is always asked for', () => {
     const okta = settings('okta');
-    const scopeFor = (scope: string | undefined) =>
-      buildAuthorizationParameters(okta, scope, []).scope;
-    expect(scopeFor(undefined)).toBe('openid profile email offline_access');
-    expect(scopeFor('')).toBe('openid profile email offline_access');
-    expect(scopeFor('  ')).toBe('openid profile email offline_access');
-    expect(scopeFor('offline_access openid offline_access')).toBe('offline_access openid');
-    expect(scopeFor('b  a')).toBe('b a offline_access');
-  });
-
-  test('§5 providers: an ID token is never asked for without openid', () => {
-    expect(buildAuthorizationParameters(settings('google'), 'email', []).scope).toBe(
-      'email openid',
+    const scopeFor = (scope: string | undefined) => buildAuthorizationParameters(okta, scope).scope;
+    for (const nothing of [undefined, '', '  '])
+      expect(scopeFor(nothing)).toBe('openid profile email offline_access');
+    expect(scopeFor('offline_access openid offline_access')).toBe(
+      'offline_access openid profile email',
     );
-  });
-
-  test('§5 providers: several resources are all kept', () => {
-    const both = [BASE_URL, MCP];
-    const expected = both.map((one) => ['resource', one]);
-    expect(selectResources(settings('generic'), both)).toEqual(both);
-    expect(buildAuthorizationParameters(settings('generic'), undefined, both)).toMatchObject({
-      authorization: expected,
-      token: expected,
-    });
-  });
-
-  const API = 'https://api.example.com';
-  test.each<{
-    what: string;
-    env?: Env;
-    requested?: readonly string[];
-    resource: readonly string[];
-    audience?: readonly string[];
-  }>([
-    { what: "the client's", requested: [BASE_URL], resource: [BASE_URL] },
-    { what: 'BASE_URL/mcp, when the client names none', resource: [MCP] },
-    { what: 'the API, when the client names none', env: { OIDC_AUDIENCE: API }, resource: [API] },
-    {
-      what: 'the API, when its tokens are good and those for what the client names are not',
-      env: { OIDC_AUDIENCE: API },
-      requested: [MCP],
-      resource: [API],
-    },
-    {
-      what: 'the first URI',
-      env: { OIDC_AUDIENCE: 'client-1,urn:example:api,https://other.example' },
-      resource: ['urn:example:api'],
-    },
-    {
-      what: 'a name of the API where one is, else BASE_URL/mcp',
-      env: { OIDC_AUDIENCE: 'my-api' },
-      requested: [MCP],
-      resource: [MCP],
-      audience: ['my-api'],
-    },
-    {
-      what: 'what is ours only',
-      requested: ['https://other.example', MCP],
-      resource: [MCP],
-    },
-    {
-      what: 'all that the client names, but one audience',
-      requested: [BASE_URL, MCP],
-      resource: [BASE_URL, MCP],
-      audience: [BASE_URL],
-    },
-  ])('§5 providers: the provider is asked for $what', ({ env, requested = [], ...expected }) => {
-    const { resource, audience = resource } = expected;
-    expect(selectResources(settings('generic', env), requested)).toEqual(resource);
-    expect(selectResources(settings('auth0', env), requested)).toEqual(audience);
-    expect(selectResources(settings('okta', env), requested)).toEqual([]);
-    expect(buildAuthorizationParameters(settings('auth0', env), undefined, audience)).toMatchObject(
-      {
-        authorization: audience.map((one) => ['audience', one]),
-        token: audience.map((one) => ['audience', one]),
-      },
-    );
+    expect(scopeFor('b  a')).toBe('b a openid profile email offline_access');
   });
 
   test('§5 providers: a refresh names scopes where the provider does not remember them', () => {
-    const entra = settings('entra');
-    const added = `offline_access ${API_SCOPE}`;
-    expect(buildRefreshParameters(entra, undefined, [MCP])).toEqual([['scope', added]]);
-    expect(buildRefreshParameters(entra, 'openid', [])).toEqual([['scope', `openid ${added}`]]);
-    expect(buildRefreshParameters(settings('okta'), undefined, [MCP])).toEqual([]);
-    expect(buildRefreshParameters(settings('generic'), 'openid', [MCP])).toEqual([
-      ['scope', 'openid'],
-      ['resource', MCP],
+    const entra = settings('entra', { OAUTH_ADDED_SCOPES: `offline_access ${API_SCOPE}` });
+    expect(buildRefreshParameters(entra)).toEqual([
+      ['scope', `openid profile email offline_access ${API_SCOPE}`],
     ]);
+    expect(buildRefreshParameters(settings('okta'))).toEqual([]);
   });
-
-  const ANSWER = {
-    access_token: 'ya29.opaque',
-    id_token: 'a.b.c',
-    refresh_token: 'r',
-    token_type: 'Bearer',
-    expires_in: 3599,
-  };
-
-  test('§5 providers: the ID token is handed out as access token, or not at all', () => {
-    const { id_token: _, ...rest } = ANSWER;
-    expect(selectClientTokens(ANSWER, settings('okta').provider)).toEqual(rest);
-    expect(selectClientTokens(ANSWER, settings('google').provider)).toEqual({
-      ...rest,
-      access_token: 'a.b.c',
-    });
-  });
-
-  test.each([{}, { id_token: '' }, { id_token: 7 }, { id_token: null }])(
-    '§5 providers: an answer without the token to hand out is a failure of the provider: %o',
-    (members) => {
-      const { id_token: _, ...rest } = ANSWER;
-      const fails = () => selectClientTokens({ ...rest, ...members }, settings('google').provider);
-      expect(fails).toThrow(expect.objectContaining({ key: 'upstream_failed' }));
-    },
-  );
 });

@@ -12,6 +12,7 @@ import {
 } from '../../support/gateway/gateway.ts';
 import { collectLog } from '../../support/gateway/log.ts';
 import { closeAfterTest, useShared } from '../../support/lifetimes.ts';
+import { ACCEPT_PROVIDER_TOKENS } from '../../support/oauth/issuer.ts';
 
 type Claims = Readonly<Record<string, unknown>>;
 
@@ -36,12 +37,14 @@ function refusalOf({ status, json }: TestResponse) {
 }
 
 const NO_ID_TOKENS = {};
-const ID_TOKENS = { OAUTH_ACCESS_TOKEN: 'id_token', OIDC_AUDIENCE: 'http://localhost:3000/mcp' };
+const BROKER = { OAUTH_MODE: 'broker', OAUTH_CLIENT_ID: 'client-1', ...ACCEPT_PROVIDER_TOKENS };
+/** Its access tokens are opaque. */
+const ID_TOKENS = { ...BROKER, OIDC_PROVIDER: 'google' };
 const DEX = { OIDC_PROVIDER: 'dex', OIDC_AUDIENCE: 'http://localhost:3000/mcp' };
 
 const MODES = [
   { mode: 'by default', env: NO_ID_TOKENS },
-  { mode: 'with OAUTH_ACCESS_TOKEN=id_token', env: ID_TOKENS },
+  { mode: 'with OIDC_PROVIDER=google, beside tokens of the gateway', env: ID_TOKENS },
   { mode: 'with OIDC_PROVIDER=dex', env: DEX },
 ] as const;
 
@@ -136,7 +139,7 @@ describe.each(MODES)('kinds of tokens, $mode', ({ env }) => {
       return;
     }
     expect(answer).toMatchObject({ status: 401, reason: 'invalid_token' });
-    expect(answer.details).toMatch(/ID token.*access token.*OAUTH_ACCESS_TOKEN=id_token/);
+    expect(answer.details).toMatch(/ID token.*Send the access token/);
   });
 
   test('§5.2 at_hash beside another mark counts as that mark', async () => {
@@ -165,7 +168,7 @@ describe('details name what is wrong and what is allowed', () => {
   test('§7.1 a token that is no JWT: what this usually means, and what helps', async () => {
     const { details } = refusalOf(await gateway.rpc(INITIALIZE_REQUEST, { token: SECRET }));
     expect(details).toContain('opaque access token');
-    expect(details).toContain('OAUTH_ACCESS_TOKEN=id_token');
+    expect(details).toContain('OAUTH_MODE=broker');
     expect(details).toContain('/providers');
   });
 
@@ -278,11 +281,13 @@ describe('inspectToken: the same judgement without the signature', () => {
 
   const auth = () => {
     const { url } = gateway.issuer;
-    const config = loadConfig({ OIDC_ISSUER: url, BASE_URL: gateway.baseUrl });
+    const config = loadConfig({
+      OIDC_ISSUER: url,
+      BASE_URL: gateway.baseUrl,
+      METRICS_ENABLED: 'false',
+    });
     if (!config.auth.required) throw new Error('OIDC_ISSUER was set');
-    const metadata = { issuer: url, get: () => Promise.reject(new Error('not needed')) };
     const { log } = collectLog();
-    const deps = { fetch, clock, log, metrics: noMetrics };
     const keySet = {
       start() {},
       waitForKeys: () => Promise.reject(new Error('no key may be looked for')),
@@ -294,15 +299,10 @@ describe('inspectToken: the same judgement without the signature', () => {
       },
       close() {},
     };
-    return createAuth(config.auth, {
-      ...deps,
-      metadata,
+    const runtime = { config, fetch, clock, log, metrics: noMetrics };
+    return createAuth(runtime, config.auth, createChallenge(gateway.baseUrl, 'proxy'), {
       keySet,
-      baseUrl: gateway.baseUrl,
-      getChallenge: createChallenge(gateway.baseUrl, 'proxy'),
       isServerAudience: () => false,
-      maxTokenBytes: config.http.maxTokenBytes,
-      hasMetrics: false,
     });
   };
 
@@ -366,10 +366,10 @@ describe('inspectToken: the same judgement without the signature', () => {
 
 describe('the challenge', () => {
   test.each([
-    { mode: 'proxy', document: '/.well-known/oauth-protected-resource' },
-    { mode: 'broker', document: '/.well-known/oauth-protected-resource/mcp' },
-  ])('§5.6 OAUTH_MODE=$mode: every 401 names $document', async ({ mode, document }) => {
-    closeAfterTest(await start({ OAUTH_MODE: mode, OAUTH_CLIENT_ID: 'client-1' }));
+    { mode: 'proxy', env: {}, document: '/.well-known/oauth-protected-resource' },
+    { mode: 'broker', env: BROKER, document: '/.well-known/oauth-protected-resource/mcp' },
+  ])('§5.6 OAUTH_MODE=$mode: every 401 names $document', async ({ mode, env, document }) => {
+    closeAfterTest(await start(env));
     const expected = `Bearer resource_metadata="${gateway.baseUrl}${document}"`;
     const headers = { authorization: 'Bearer x' };
     for (const ask of [
@@ -389,14 +389,7 @@ describe('the challenge', () => {
   });
 
   test('§5.6 with MCP_STREAMS the probe by GET names it, too', async () => {
-    closeAfterTest(
-      await start({
-        OAUTH_MODE: 'broker',
-        OAUTH_TOKENS: 'provider',
-        OAUTH_CLIENT_ID: 'client-1',
-        MCP_STREAMS: 'true',
-      }),
-    );
+    closeAfterTest(await start({ ...BROKER, MCP_STREAMS: 'true' }));
     const { status, headers } = await gateway.request({ path: '/mcp' });
     expect(status).toBe(401);
     expect(headers['www-authenticate']).toContain('/.well-known/oauth-protected-resource/mcp"');

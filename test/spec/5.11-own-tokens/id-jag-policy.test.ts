@@ -101,18 +101,8 @@ const BROKER = {
   OAUTH_CLIENT_SECRET: 'secret-of-the-gateway',
   OAUTH_STATE_SECRET: 'a secret of more than thirty-two characters',
 };
-const PROVIDER_TOKENS = {
-  ...BROKER,
-  OAUTH_TOKENS: 'provider',
-  OIDC_AUDIENCE: 'https://mcp.example.com/mcp',
-};
 
 test.each<[string, Readonly<Record<string, string>>, RegExp]>([
-  [
-    'tokens of the provider',
-    { ...PROVIDER_TOKENS, ID_JAG: 'true' },
-    /^.*ID_JAG is for tokens of the gateway's own/s,
-  ],
   [
     'proxy mode',
     { OIDC_ISSUER: BROKER.OIDC_ISSUER, ID_JAG: 'true' },

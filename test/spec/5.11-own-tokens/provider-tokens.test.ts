@@ -51,14 +51,12 @@ async function startFull() {
     env: { OAUTH_STATE_SECRET: SECRET, ...audit.env },
     deps: { store },
   });
-  const grants = createGrants({
-    store,
-    seal: createSeal([SECRET]),
-    endedGrants: { announce: async () => {} },
-    clock,
-    lifetime: { idleSeconds: 2_592_000, maxSeconds: 0, unrenewedSeconds: 28_800 },
-    metrics: createPrometheusMetrics(),
-  });
+  const grants = createGrants(
+    { store, clock, metrics: createPrometheusMetrics() },
+    createSeal([SECRET]),
+    { announce: async () => {} },
+    { idleSeconds: 2_592_000, maxSeconds: 0, unrenewedSeconds: 28_800 },
+  );
   const ids = Array.from({ length: 1000 }, createGrantId);
   const fill = (id: string, at: number) => {
     const now = clock.now() + at * 1000;

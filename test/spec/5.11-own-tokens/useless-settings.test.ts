@@ -1,47 +1,67 @@
-// §5.11: settings of the other kind of tokens would seem to work. Each stops the start: of what the provider is
-// asked for also the default value. The error names it and says what to remove.
+// §5.11: settings of the other mode would seem to work, and so would those that were removed. Each stops the start: the error names it, and
+// says the way on.
 import { expect, test } from 'vitest';
 import { loadConfig } from '../../../src/config/load.ts';
 
-const BROKER = {
+const PROXY = {
   BASE_URL: 'https://mcp.example.com',
   OIDC_ISSUER: 'https://login.example.com',
+};
+const BROKER = {
+  ...PROXY,
   OAUTH_MODE: 'broker',
   OAUTH_CLIENT_ID: 'gateway',
   OAUTH_CLIENT_SECRET: 'secret-of-the-gateway',
   OAUTH_STATE_SECRET: 'a secret of more than thirty-two characters',
 };
-const PROVIDER_TOKENS = {
-  ...BROKER,
-  OAUTH_TOKENS: 'provider',
-  OIDC_AUDIENCE: 'https://mcp.example.com/mcp',
-};
+const AUDIENCE = { OIDC_AUDIENCE: 'https://mcp.example.com/mcp' };
 
-test.each([
-  { OIDC_AUDIENCE: 'https://mcp.example.com/mcp' },
-  { OAUTH_RESOURCE_PARAMETER: 'resource' },
-  { OAUTH_RESOURCE_PARAMETER: 'none' },
-  { OAUTH_ACCESS_TOKEN: 'access_token' },
-  { OAUTH_ACCESS_TOKEN: 'id_token' },
-])('§5.11 settings: with tokens of the gateway’s own, %o stops the start', (setting) => {
-  const [name] = Object.keys(setting);
-  expect(() => loadConfig({ ...BROKER, ...setting })).toThrow(
-    new RegExp(`${name} has no use: the gateway issues tokens of its own.*Remove it`),
-  );
+test.each([AUDIENCE, { OIDC_AUDIENCE_CLAIM: 'aud' }])(
+  '§5.11 settings: in broker mode, %o stops the start',
+  (setting) => {
+    const [name] = Object.keys(setting);
+    expect(() => loadConfig({ ...BROKER, ...setting })).toThrow(
+      new RegExp(
+        `^${name} has no use: the gateway issues tokens of its own.*Remove it\\..*OAUTH_ACCEPT_PROVIDER_TOKENS=true`,
+      ),
+    );
+  },
+);
+
+test('§5.11 settings: beside the gateway’s own tokens those of the provider are accepted for an audience', () => {
+  const accepting = { ...BROKER, OAUTH_ACCEPT_PROVIDER_TOKENS: 'true' };
+  expect(() => loadConfig(accepting)).toThrow(/^OIDC_AUDIENCE is missing/);
+  expect(loadConfig({ ...accepting, ...AUDIENCE }).oauth).toMatchObject({
+    tokens: { acceptsProviderTokens: true },
+  });
 });
 
 test.each([
   { OAUTH_ACCESS_TTL_SECONDS: '1800' },
   { OAUTH_GRANT_MAX_SECONDS: '86400' },
   { OAUTH_ACCEPT_PROVIDER_TOKENS: 'true' },
-])('§5.11 settings: with tokens of the provider, %o stops the start', (setting) => {
+])('§5.11 settings: in proxy mode, %o stops the start', (setting) => {
   const [name] = Object.keys(setting);
-  expect(() => loadConfig({ ...PROVIDER_TOKENS, ...setting })).toThrow(
-    new RegExp(`${name} is for tokens of the gateway's own.*Remove it`),
+  expect(() => loadConfig({ ...PROXY, ...setting })).toThrow(
+    new RegExp(`^${name} is for tokens of the gateway's own.*Remove it, or set OAUTH_MODE=broker`),
   );
 });
 
-test('§5.11 settings: with neither, both kinds start', () => {
-  expect(loadConfig(BROKER).oauth).toMatchObject({ tokens: { kind: 'gateway' } });
-  expect(loadConfig(PROVIDER_TOKENS).oauth).toMatchObject({ tokens: { kind: 'provider' } });
-});
+test.each([
+  ['OAUTH_TOKENS', 'provider', /Remove it\..*OAUTH_ACCEPT_PROVIDER_TOKENS=true/],
+  ['OAUTH_TOKENS', 'gateway', /Remove it\./],
+  ['OAUTH_ACCESS_TOKEN', 'id_token', /Remove it\..*OAUTH_MODE=broker/],
+  ['OAUTH_RESOURCE_PARAMETER', 'audience', /Remove it\./],
+])(
+  '§5.11 settings: %s=%s, which was removed, stops the start in both modes',
+  (name, value, way) => {
+    for (const env of [PROXY, BROKER]) {
+      expect(() => loadConfig({ ...env, [name]: '' })).not.toThrow();
+      const load = () => loadConfig({ ...env, [name]: value });
+      expect(load).toThrow(new RegExp(`^${name}: there is no such setting any more`));
+      expect(load).toThrow(way);
+      // It is no misspelled one as well.
+      expect(load).not.toThrow('Did you mean');
+    }
+  },
+);

@@ -62,7 +62,6 @@ describe('strangers lock nobody out', () => {
 
   const broker = {
     OAUTH_MODE: 'broker',
-    OAUTH_TOKENS: 'provider',
     OAUTH_CLIENT_ID: 'static',
     OAUTH_CONSENT_GLOBAL_RATE_LIMIT_MAX: '1',
     OAUTH_CALLBACK_GLOBAL_RATE_LIMIT_MAX: '1',
@@ -86,7 +85,7 @@ describe('strangers lock nobody out', () => {
         refresh_token: 'r',
         client_id: 'svc-AAAAAAAAAAAA',
       }),
-      401,
+      400,
     ],
     [
       'POST',

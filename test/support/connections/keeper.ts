@@ -1,18 +1,15 @@
 // What keeps connections, without a gateway around it: for what two of them do with one store, and what lies in it.
-import { loadConfig } from '../../../src/config/load.ts';
 import type {
   ConnectionAuth,
   ConnectionOwner,
   ConnectionServer,
 } from '../../../src/connections/connection.ts';
-import type { ConnectionObserver, ConnectionParts } from '../../../src/connections/connections.ts';
+import type { ConnectionParts } from '../../../src/connections/connections.ts';
 import { createConnections } from '../../../src/connections/create-connections.ts';
 import { type Clock, systemClock } from '../../../src/platform/clock.ts';
 import { createSeal } from '../../../src/store/seal/seal.ts';
 import type { Store } from '../../../src/store/store.ts';
-import { noMetrics } from '../../../src/telemetry/metrics/metrics.ts';
-import { collectLog } from '../gateway/log.ts';
-import { noInternet } from '../gateway/no-internet.ts';
+import { openTestRuntime } from '../gateway/runtime.ts';
 import { createBrowser } from './browser.ts';
 import type { ProtectedServer } from './protected-server.ts';
 
@@ -27,7 +24,6 @@ export interface KeeperOptions {
   readonly servers: readonly ConnectionServer[];
   readonly clock?: Clock;
   readonly baseUrl?: string;
-  readonly observers?: readonly ConnectionObserver[];
 }
 
 export type Keeper = ConnectionParts & {
@@ -37,26 +33,26 @@ export type Keeper = ConnectionParts & {
 
 export function openKeeper(
   store: Store,
-  { servers, clock = systemClock, baseUrl = KEEPER_URL, observers = [] }: KeeperOptions,
+  { servers, clock = systemClock, baseUrl = KEEPER_URL }: KeeperOptions,
 ): Keeper {
-  const config = loadConfig({
+  const env = {
+    AUTH_REQUIRED: 'true',
     OAUTH_MODE: 'broker',
     BASE_URL: baseUrl,
     OIDC_ISSUER: PROVIDER,
     OAUTH_CLIENT_ID: 'gateway',
     OAUTH_STATE_SECRET: SECRET,
-  });
-  const parts = createConnections(config, {
-    store,
-    seal: createSeal([SECRET]),
-    fetch: globalThis.fetch,
-    network: noInternet,
-    clock,
-    log: collectLog().log,
-    metrics: noMetrics,
-    listServers: () => servers,
-    observers,
-  });
+  };
+  const parts = createConnections(
+    openTestRuntime({
+      env,
+      store,
+      clock,
+      fetch: globalThis.fetch,
+      loginSeal: createSeal([SECRET]),
+    }),
+    () => servers,
+  );
   if (parts === undefined) throw new Error('It is for tokens of the gateway’s own.');
   return { ...parts, servers };
 }

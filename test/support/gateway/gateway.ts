@@ -71,12 +71,6 @@ export const INITIALIZE_REQUEST = {
 
 export const BASE_URL = 'http://localhost:3000';
 
-type TestEnv = Readonly<Record<string, string>>;
-
-/** Tests of tokens of the gateway's own say so: the others sign those of a provider. */
-export const withProviderTokens = (env: TestEnv): TestEnv =>
-  env.OAUTH_MODE === 'broker' ? { OAUTH_TOKENS: 'provider', ...env } : env;
-
 /** With port 0, which the settings refuse: the system picks a free one. */
 export const onFreePort = (config: Config): Config => ({
   ...config,
@@ -103,7 +97,7 @@ export async function startGateway({
     DCR_RATE_LIMIT_MAX: '10000',
     // The default, and meant: nobody has to be able to log in.
     OAUTH_MODE: 'proxy',
-    ...withProviderTokens(env),
+    ...env,
   });
   let listening: Promise<number> | undefined;
   const gateway = await createGateway(onFreePort(config), {

@@ -4,11 +4,12 @@ import { inject } from 'light-my-request';
 import { createChallenge } from '../../../src/auth/bearer.ts';
 import { loadConfig } from '../../../src/config/load.ts';
 import { createTransport } from '../../../src/edge/create-transport.ts';
-import { createLimiter, createUnlimitedLimiter } from '../../../src/edge/limits/limiter.ts';
+import type { CallerChecks } from '../../../src/edge/judge.ts';
+import { createLimiter } from '../../../src/edge/limits/limiter.ts';
 import type { UserContext } from '../../../src/endpoint/message.ts';
 import { getHeader, getOriginalToken, readBearerToken } from '../../../src/endpoint/message.ts';
 import { fail, GatewayError } from '../../../src/errors/gateway-error.ts';
-import { serveOwnCatalog } from '../../../src/mcp/catalog/served-catalog.ts';
+import { serveOwnCatalog } from '../../../src/mcp/catalog/own-catalog.ts';
 import { createMcp } from '../../../src/mcp/mcp.ts';
 import { joinPolicies } from '../../../src/policy/policy.ts';
 import { createReplicaSeal } from '../../../src/store/seal/secrets.ts';
@@ -19,6 +20,7 @@ import { specCatalog } from '../catalogs/spec-catalog.ts';
 import { type ManualClock, manualClock } from './clock.ts';
 import { BASE_URL, INITIALIZE_REQUEST } from './gateway.ts';
 import { collectLog } from './log.ts';
+import { openTestRuntime } from './runtime.ts';
 
 /** What the value of a grant says after its version. */
 interface GrantedUser {
@@ -46,6 +48,13 @@ interface SendOptions {
   readonly headers?: Readonly<Record<string, string>>;
 }
 
+const ENV = {
+  BASE_URL,
+  OIDC_ISSUER: 'https://issuer.example',
+  OAUTH_MODE: 'proxy',
+  TRUST_PROXY: '1',
+};
+
 export async function startGrantedGateway(
   store: Store,
   {
@@ -54,48 +63,21 @@ export async function startGrantedGateway(
   }: { readonly env?: Readonly<Record<string, string>>; readonly clock?: ManualClock } = {},
 ) {
   const { log, lines } = collectLog();
-  const config = loadConfig({
-    BASE_URL,
-    OIDC_ISSUER: 'https://issuer.example',
-    OAUTH_MODE: 'proxy',
-    TRUST_PROXY: '1',
-    ...env,
-  });
+  const config = loadConfig({ ...ENV, ...env });
   const metrics = createPrometheusMetrics();
   const known = new Map<string, UserContext>();
   let reloads = 0;
   const getChallenge = createChallenge(BASE_URL, 'broker');
-  const catalog = serveOwnCatalog(specCatalog, { clock, log });
-  const mcp = createMcp(config.mcp, {
-    catalogs: { all: catalog, findNamed: () => undefined },
-    policies: joinPolicies([]),
-    getGuards: () => undefined,
-    askFirst: async () => {},
-    describeUser: undefined,
-    service: { name: 'test', version: '1', displayName: 'Test', environment: 'test' },
-    store,
-    getSeal: createReplicaSeal(config.mcp.sessions.keyPrefix, {
-      store,
-      clock,
-      loginSeal: undefined,
-    }),
-    clock,
-    metrics,
-    log,
-    getChallenge,
-    isTraced: false,
-    audit: undefined,
-    findClientId: () => undefined,
-    getProviderToken: getOriginalToken,
-    sealPerson: undefined,
-    defaultIssuer: config.oauth.provider?.issuer,
-    noteStatelessUser: undefined,
-    endedGrants: undefined,
-    maxConnections: 0,
-  });
-  const server = await createTransport(config, {
-    endpoints: mcp.endpoints,
-    corsHeaders: mcp.corsHeaders,
+  const sealed = { store, clock, loginSeal: undefined };
+  const getSeal = createReplicaSeal(config.mcp.sessions.keyPrefix, sealed);
+  const runtime = openTestRuntime({ config, store, clock, log, metrics, getSeal });
+  const mcp = createMcp(
+    runtime,
+    { all: serveOwnCatalog(specCatalog, runtime), findNamed: () => undefined },
+    { judge: joinPolicies([]).judge, getGuards: () => undefined, askFirst: async () => {} },
+    { findClientId: () => undefined, getProviderToken: getOriginalToken, getChallenge },
+  );
+  const checks: CallerChecks = {
     /** By what this process knows: it asks the store of nothing. */
     authenticate(request) {
       const user = known.get(readBearerToken(getHeader(request, 'authorization')) ?? '');
@@ -110,14 +92,9 @@ export async function startGrantedGateway(
       return toUser(id, version, JSON.parse(value.slice(GRANT_VERSION_LENGTH)));
     },
     getChallenge,
-    limiter: config.limits.enabled
-      ? createLimiter(config.limits.groups, { store, clock, metrics, log })
-      : createUnlimitedLimiter(store),
-    clock,
-    metrics,
-    log,
-    tracing: undefined,
-  });
+    limiter: createLimiter(runtime),
+  };
+  const server = createTransport(runtime, mcp.endpoints, checks, mcp.corsHeaders);
 
   async function send(token: string, body: unknown, options: SendOptions = {}) {
     const { method = 'POST', ip = '10.0.0.1', session, path = '/mcp', headers } = options;

@@ -15,7 +15,6 @@ import { GENEROUS } from './service.ts';
 
 export interface Replicas {
   readonly baseUrl: string;
-  readonly issuer: string;
   readonly log: readonly LogLine[];
   /** `POST /oauth/token 2`: what was asked of which replica, oldest first. */
   readonly served: readonly string[];
@@ -49,7 +48,6 @@ export async function startReplicas(deps: Pick<Partial<Deps>, 'catalog'> = {}): 
     HOST: '127.0.0.1',
     REDIS_URL: redis.url,
     OAUTH_MODE: 'broker',
-    OAUTH_TOKENS: 'provider',
     OAUTH_STATE_SECRET: 'one-secret-for-all-of-the-replicas',
     ...GENEROUS,
     ...provider.env,
@@ -72,7 +70,6 @@ export async function startReplicas(deps: Pick<Partial<Deps>, 'catalog'> = {}): 
 
   return {
     baseUrl,
-    issuer: provider.issuer,
     log: lines,
     served,
     on: (replica) =>

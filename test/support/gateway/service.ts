@@ -7,7 +7,6 @@ import { loadConfig } from '../../../src/config/load.ts';
 import { createGateway, type Deps, type Gateway } from '../../../src/gateway/gateway.ts';
 import { specCatalog } from '../catalogs/spec-catalog.ts';
 import { type ProviderOptions, startProvider } from '../oauth/provider.ts';
-import { withProviderTokens } from './gateway.ts';
 import { collectLog, type LogLine } from './log.ts';
 import { noInternet } from './no-internet.ts';
 import { freePort } from './ports.ts';
@@ -81,7 +80,7 @@ export async function startService(options: ServiceOptions = {}): Promise<Servic
     ...options.env,
   };
   async function open() {
-    const gateway = await createGateway(loadConfig(withProviderTokens(env)), {
+    const gateway = await createGateway(loadConfig(env), {
       log,
       catalog: specCatalog,
       network: noInternet,

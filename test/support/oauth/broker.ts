@@ -1,4 +1,5 @@
-// A gateway in broker mode before a token endpoint that answers as the test says.
+// A gateway before a token endpoint that answers as the test says: in broker mode, where it accepts the tokens that tests sign beside its own,
+// or in proxy mode.
 import { mkdtemp, rm } from 'node:fs/promises';
 import type { ServerResponse } from 'node:http';
 import { tmpdir } from 'node:os';
@@ -24,17 +25,33 @@ export interface Broker {
   readonly steps: ReturnType<typeof createLoginSteps>;
   /** An access token; by default one that the gateway takes for ten years. */
   sign(claims?: Readonly<Record<string, unknown>>): Promise<string>;
-  /** What the provider answers from now on. */
+  /** What the provider answers from now on, in place of the tokens of whoever logs in. */
   answer(status: number, body: object): void;
   respond(respond: (res: ServerResponse) => void): void;
+  /** From now on the provider answers with an ID token of the login that was approved last, and with these members. */
+  answerLogins(claims?: Readonly<Record<string, unknown>>, tokens?: object): void;
   /** How often the provider was asked. */
   asked(): number;
   /** The last form that it got. */
   last(): Readonly<Record<string, string>>;
-  /** A login that brings a refresh token. */
-  refreshTokenOf(client: Client, token: string): Promise<string>;
+  /** What the gateway issues for a login in broker mode. */
+  logIn(client: Client, change?: Readonly<Record<string, string>>): Promise<IssuedTokens>;
   close(): Promise<void>;
 }
+
+export interface IssuedTokens {
+  readonly access_token: string;
+  readonly refresh_token: string;
+}
+
+/** The client that the gateway is at the provider. */
+const PROVIDER_CLIENT = 'provider-client';
+
+const buildBrokerEnv = (baseUrl: string) => ({
+  OAUTH_MODE: 'broker',
+  OAUTH_ACCEPT_PROVIDER_TOKENS: 'true',
+  OIDC_AUDIENCE: `${baseUrl}/mcp,${baseUrl},${baseUrl}/`,
+});
 
 export async function startBroker(
   env: Readonly<Record<string, string>> = {},
@@ -50,12 +67,12 @@ export async function startBroker(
   const gateway = await startGateway({
     deps: { clock, store: wrap(store), ...deps },
     env: {
-      OAUTH_MODE: 'broker',
+      ...(env.OAUTH_MODE === 'proxy' ? {} : buildBrokerEnv(env.BASE_URL ?? BASE)),
       BASE_URL: BASE,
       OAUTH_AUTHORIZATION_URL: 'https://id.example/authorize',
       OAUTH_TOKEN_URL: `${upstream.url}/token`,
       OAUTH_REVOCATION_URL: `${upstream.url}/revoke`,
-      OAUTH_CLIENT_ID: 'provider-client',
+      OAUTH_CLIENT_ID: PROVIDER_CLIENT,
       OAUTH_CLIENT_SECRET: 'provider-secret',
       OAUTH_CONSENT_RATE_LIMIT_MAX: '10000',
       OAUTH_CALLBACK_RATE_LIMIT_MAX: '10000',
@@ -64,6 +81,13 @@ export async function startBroker(
     },
   });
   const steps = createLoginSteps(gateway);
+  let nonce: string | undefined;
+  const { approve } = steps;
+  steps.approve = async (client, change) => {
+    const approved = await approve(client, change);
+    nonce = approved.asked.searchParams.get('nonce') ?? undefined;
+    return approved;
+  };
 
   const broker: Broker = {
     gateway,
@@ -78,11 +102,25 @@ export async function startBroker(
     respond: upstream.answer,
     asked: () => upstream.received.length,
     last: () => Object.fromEntries(upstream.received.at(-1)?.form ?? []),
-    async refreshTokenOf(client, token) {
-      broker.answer(200, { access_token: await broker.sign(), refresh_token: token });
-      const { status, text } = await steps.redeem(client, await steps.logIn(client));
+    answerLogins(claims, tokens) {
+      upstream.answer(async (res) => {
+        const iat = Math.floor(clock.now() / 1000);
+        const idToken = { aud: PROVIDER_CLIENT, iat, exp: iat + 300, nonce, ...claims };
+        const answer = {
+          access_token: 'opaque',
+          token_type: 'Bearer',
+          expires_in: 300,
+          refresh_token: 'of the provider',
+          id_token: await gateway.issuer.sign(idToken),
+          ...tokens,
+        };
+        res.end(JSON.stringify(answer));
+      });
+    },
+    async logIn(client, change) {
+      const { status, text } = await steps.redeem(client, await steps.logIn(client, change));
       if (status !== 200) throw new Error(`The code was answered ${status}: ${text}`);
-      return token;
+      return JSON.parse(text);
     },
     async close() {
       await gateway.close();
@@ -90,5 +128,6 @@ export async function startBroker(
       await rm(dataDir, { recursive: true, force: true });
     },
   };
+  broker.answerLogins();
   return broker;
 }

@@ -42,6 +42,12 @@ export interface Issuer {
 
 export const AUDIENCE = 'http://localhost:3000/mcp';
 
+/** In broker mode the issuer's tokens are accepted with these settings alone. */
+export const ACCEPT_PROVIDER_TOKENS = {
+  OAUTH_ACCEPT_PROVIDER_TOKENS: 'true',
+  OIDC_AUDIENCE: AUDIENCE,
+} as const;
+
 export interface IssuerOptions {
   readonly clock?: Clock;
   /** A free one unless given. */

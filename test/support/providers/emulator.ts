@@ -146,7 +146,6 @@ export async function startEmulator(
       ...habits.settings,
       [habits.addressSetting]: habits.isOpenId ? issuer.url : origin,
       OAUTH_MODE: 'broker',
-      OAUTH_TOKENS: 'gateway',
       OAUTH_CLIENT_ID: CLIENT_ID,
       OAUTH_CLIENT_SECRET: CLIENT_SECRET,
     },

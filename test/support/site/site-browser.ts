@@ -23,7 +23,11 @@ export interface WatchedPage {
 export async function startSiteBrowser(options: ServiceOptions = {}): Promise<SiteBrowser> {
   const browser = await openBrowser();
   const { catalog } = createEveryFeatureCatalog();
-  const service = await startService({ mode: 'broker', deps: { catalog }, ...options });
+  const service = await startService({
+    mode: 'broker',
+    ...options,
+    deps: { catalog, ...options.deps },
+  });
   return {
     service,
     async open(path, pageOptions) {

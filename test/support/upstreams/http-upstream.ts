@@ -2,18 +2,21 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { loadConfig } from '../../../src/index.ts';
 import { type Clock, systemClock } from '../../../src/platform/clock.ts';
+import type { OutboundConfig } from '../../../src/platform/outbound/proxy-choice.ts';
 import { openEmbeddedStore } from '../../../src/store/embedded/open.ts';
 import { createSeal } from '../../../src/store/seal/seal.ts';
 import type { Store } from '../../../src/store/store.ts';
 import type { HttpUpstreamConfig } from '../../../src/upstreams/config/upstream-config.ts';
-import { createHttpUpstream } from '../../../src/upstreams/http/http-upstream.ts';
-import type { HttpUpstreamDeps } from '../../../src/upstreams/http/protocol-types.ts';
-import { createAnswerMemory } from '../../../src/upstreams/transport/answer-memory.ts';
-import { createHeldStreams } from '../../../src/upstreams/transport/held-streams.ts';
-import { createMessagePace } from '../../../src/upstreams/transport/message-pace.ts';
+import {
+  createHttpUpstream,
+  type ServerAccess,
+} from '../../../src/upstreams/http/http-upstream.ts';
+import { openProcessShare } from '../../../src/upstreams/transport/process-share.ts';
 import type { Upstream } from '../../../src/upstreams/upstream.ts';
 import { collectLog, type LogLine } from '../gateway/log.ts';
+import { openTestRuntime } from '../gateway/runtime.ts';
 
 export interface OpenUpstream {
   readonly upstream: Upstream;
@@ -30,37 +33,42 @@ export interface OpenUpstream {
 
 const KEY_PREFIX = 'mcp:session:';
 
+interface GivenToUpstream extends Partial<ServerAccess> {
+  readonly clock?: Clock;
+  readonly maxBytes?: number;
+  readonly outbound?: OutboundConfig;
+}
+
 export async function openHttpUpstream(
   config: Partial<HttpUpstreamConfig> & Pick<HttpUpstreamConfig, 'url'>,
-  given: Partial<HttpUpstreamDeps> & { readonly clock?: Clock } = {},
+  given: GivenToUpstream = {},
 ): Promise<OpenUpstream> {
   const { log, lines } = collectLog();
-  const clock = given.clock ?? systemClock;
+  const { clock = systemClock, maxBytes = 1_000_000, outbound, ...access } = given;
   const dataDir = await mkdtemp(join(tmpdir(), 'postern-upstream-'));
   const opening = { dataDir, sessionKeyPrefix: KEY_PREFIX, clock, log };
   const { store, written, trips } = watchStore(await openEmbeddedStore(opening));
   const seal = createSeal(['a secret of thirty-two characters']);
+  const settings = loadConfig({
+    AUTH_REQUIRED: 'false',
+    MAX_UPSTREAM_BYTES: String(maxBytes),
+    MCP_SESSION_TTL_SECONDS: '3600',
+  });
+  const runtime = openTestRuntime({
+    config: outbound === undefined ? settings : { ...settings, outbound },
+    clock,
+    log,
+    store,
+    getSeal: async () => seal,
+  });
   const opened: Upstream[] = [];
 
   function openReplica(other: Partial<HttpUpstreamConfig> = {}): Upstream {
     const upstream = createHttpUpstream(
+      runtime,
       { ...HTTP_DEFAULTS, ...config, ...other },
-      {
-        clock,
-        log,
-        store,
-        getSeal: async () => seal,
-        getHeaders: async () => ({}),
-        maxBytes: 1_000_000,
-        answerMemory: createAnswerMemory(clock, 1_000_000),
-        messagePace: createMessagePace(clock),
-        heldStreams: createHeldStreams(clock),
-        outbound: { httpProxy: undefined, httpsProxy: undefined, noProxy: [] },
-        isSessionActive: async () => true,
-        sessionKeyPrefix: KEY_PREFIX,
-        sessionTtlSeconds: 3600,
-        ...given,
-      },
+      { getHeaders: async () => ({}), noteRefusal: undefined, ...access },
+      { ...openProcessShare(runtime, true), isSessionActive: async () => true },
     );
     opened.push(upstream);
     return upstream;

@@ -50,4 +50,4 @@ export const decide = async (
   rules: readonly RuleConfig[],
   item: RuledItem,
   caller: RuleCaller = { user: userWith({}), clientId: undefined },
-): Promise<RuleDecision> => (await createRules(rules, { clock: systemClock })).decide(item, caller);
+): Promise<RuleDecision> => (await createRules({ clock: systemClock }, rules)).decide(item, caller);

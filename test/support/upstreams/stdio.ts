@@ -4,8 +4,7 @@ import { type Clock, systemClock } from '../../../src/platform/clock.ts';
 import type { JsonObject } from '../../../src/platform/json.ts';
 import type { StdioUpstreamConfig } from '../../../src/upstreams/config/upstream-config.ts';
 import { createStdioUpstream } from '../../../src/upstreams/stdio/stdio-upstream.ts';
-import { createAnswerMemory } from '../../../src/upstreams/transport/answer-memory.ts';
-import { createMessagePace } from '../../../src/upstreams/transport/message-pace.ts';
+import { openProcessShare } from '../../../src/upstreams/transport/process-share.ts';
 import {
   GATEWAY_CALLER,
   type Upstream,
@@ -14,6 +13,7 @@ import {
 } from '../../../src/upstreams/upstream.ts';
 import { withholdRoots } from '../../../src/upstreams/wrap-upstream.ts';
 import { collectLog, type LogLine } from '../gateway/log.ts';
+import { openTestRuntime } from '../gateway/runtime.ts';
 import { STDIO_DEFAULTS, scripted, textOf, toCall } from './stdio-calls.ts';
 
 export { scripted, supportFile, textOf, toCall, toCaller, toRequest } from './stdio-calls.ts';
@@ -56,18 +56,16 @@ export function openStdio(
   const { log, lines } = collectLog();
   const counts: number[] = [];
   const states: (readonly [boolean, string])[] = [];
+  const env = { MAX_UPSTREAM_BYTES: String(maxBytes) };
+  const runtime = openTestRuntime({ clock, log, env });
   const program = createStdioUpstream(
+    runtime,
     { ...STDIO_DEFAULTS, ...config },
+    { ...openProcessShare(runtime, true), isSessionActive },
     {
-      clock,
-      log,
-      maxBytes,
-      answerMemory: createAnswerMemory(clock, maxBytes),
-      messagePace: createMessagePace(clock),
       environment,
       inheritedFiles: [],
-      isSessionActive,
-      onProcessCount: (count) => void counts.push(count),
+      onProcessCount: (_server, count) => void counts.push(count),
     },
   );
   const upstream = withholdRoots(program, log);

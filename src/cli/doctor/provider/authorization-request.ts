@@ -4,7 +4,7 @@
 
 import { quote } from '../../../platform/text.ts';
 import { type Advice, type Finding, type Found, failure, ok, unknown } from '../finding.ts';
-import { type Answer, type Probe, readWords } from '../instruments.ts';
+import { type Probe, type ProbeAnswer, readHeaderWords } from '../instruments.ts';
 import { describeNetworkFailure } from '../network-failure.ts';
 
 type AuthorizationOutcome =
@@ -60,7 +60,7 @@ function replaceParameter(url: string, name: string, value: string): string {
 }
 
 /** The parameters with which the browser would come back; undefined where it would not. */
-function readReturn({ location }: Answer, redirectUri: string): URLSearchParams | undefined {
+function readReturn({ location }: ProbeAnswer, redirectUri: string): URLSearchParams | undefined {
   const isBack = location?.href === redirectUri || location?.href.startsWith(`${redirectUri}?`);
   return isBack ? location?.searchParams : undefined;
 }
@@ -80,11 +80,11 @@ function judgeErrorPage(said: string): AuthorizationOutcome {
 }
 
 /** What an error page, or the address of one, says; undefined for what is none. */
-function readErrorText({ status, text, location }: Answer): string | undefined {
+function readErrorText({ status, text, location }: ProbeAnswer): string | undefined {
   if (location !== undefined) return readErrorAddress(location);
   if (status < 400 && !/AADSTS\d+/.test(text)) return undefined;
   const aadsts = /AADSTS\d+:[^"<\\]{0,300}/.exec(text)?.[0];
-  return aadsts ?? readWords(text);
+  return aadsts ?? readHeaderWords(text);
 }
 
 /** Some redirect to a page of their own whose address says what is wrong; Google in base64. */
@@ -92,11 +92,11 @@ function readErrorAddress({ pathname, searchParams }: URL): string | undefined {
   const coded = Buffer.from(searchParams.get('authError') ?? '', 'base64').toString();
   const said = ['error', 'error_description'].map((name) => searchParams.get(name));
   const text = [coded, ...said].filter(Boolean).join(' ');
-  return /\/error\b/.test(pathname) || coded !== '' ? readWords(text) : undefined;
+  return /\/error\b/.test(pathname) || coded !== '' ? readHeaderWords(text) : undefined;
 }
 
 /** What differs between a login page and an error page. */
-function computeSignature({ status, location }: Answer): string {
+function computeSignature({ status, location }: ProbeAnswer): string {
   if (location === undefined) return String(status);
   const { origin, pathname } = location;
   // Some put the id of the attempt into the path.
@@ -171,24 +171,18 @@ const REFUSALS: Readonly<Record<string, Advice>> = {
     remedy:
       'name only scopes that the client has at the provider, and let it have openid, profile and email, which the gateway always asks for.',
   },
-  invalid_target: {
-    setting: 'OIDC_AUDIENCE, OAUTH_RESOURCE_PARAMETER',
-    remedy:
-      'register the gateway as an API (resource) at the provider and set OIDC_AUDIENCE to its identifier, or set OAUTH_RESOURCE_PARAMETER=none if the provider does not know resource. With OAUTH_MODE=broker it needs neither: remove OAUTH_TOKENS=provider and both of these, and clients get tokens of the gateway.',
-  },
   unauthorized_client: {
     setting: 'OAUTH_CLIENT_ID',
     remedy: 'allow the authorization code grant for this client at the provider.',
   },
   access_denied: {
-    setting: 'OAUTH_CLIENT_ID, OIDC_AUDIENCE',
-    remedy:
-      'let the client use this API at the provider (a policy or a grant that names it), or correct OIDC_AUDIENCE.',
+    setting: 'OAUTH_CLIENT_ID',
+    remedy: 'let the client log users in at the provider (by a policy or a grant that names it).',
   },
 };
 
 const adviseOnRefusal = (error: string): Advice =>
   REFUSALS[error] ?? {
-    setting: 'OAUTH_ADDED_SCOPES, OAUTH_ADDED_PARAMETERS, OAUTH_RESOURCE_PARAMETER',
+    setting: 'OAUTH_ADDED_SCOPES, OAUTH_ADDED_PARAMETERS',
     remedy: "compare what the gateway asks for with the client's settings at the provider.",
   };

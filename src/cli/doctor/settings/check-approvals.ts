@@ -1,7 +1,7 @@
 // §27.6: rules that ask before a call runs: how many, and whom they cannot reach.
 
 import { countNoun } from '../../../platform/text.ts';
-import { hasApprovalsPage } from '../../../policy/approvals/ask-problems.ts';
+import { hasApprovalsPage } from '../../../policy/approvals/approvals.ts';
 import { type Found, ok, warning } from '../finding.ts';
 import type { SettingsAtHand } from './settings-at-hand.ts';
 
@@ -21,7 +21,7 @@ export async function checkApprovals({ config, setup }: SettingsAtHand): Promise
     told,
     warning(CHECK, {
       what: 'Clients that cannot ask their user (without elicitation) can make none of the calls that "ask": "user" is about: this gateway has no page where users could decide.',
-      remedy: 'set OAUTH_MODE=broker with OAUTH_TOKENS=gateway, the default there.',
+      remedy: 'set OAUTH_MODE=broker.',
     }),
   ];
 }

@@ -1,15 +1,10 @@
-// Whether the provider would let a user log in through the gateway: redirect URI, scopes, resource.
+// Whether the provider would let a user log in through the gateway: redirect URI and scopes.
 import {
+  askForLogin,
   buildLoginRequest,
   buildProviderRequest,
 } from '../../../oauth/broker/redirect-to-provider.ts';
-import { askForLogin } from '../../../oauth/gateway-tokens/gateway-tokens.ts';
-import { withoutAudience } from '../../../oauth/gateway-tokens/open-gateway-tokens.ts';
-import {
-  buildAuthorizationParameters,
-  createCodeChallenge,
-  selectResources,
-} from '../../../oauth/provider/provider-parameters.ts';
+import { createCodeChallenge } from '../../../oauth/provider/provider-parameters.ts';
 import { generateSecret } from '../../../platform/ids.ts';
 import { findUnknownRedirectUris } from '../clients/known-clients.ts';
 import { type Found, ok, warning } from '../finding.ts';
@@ -36,15 +31,11 @@ export async function checkAuthorization(settings: SettingsAtHand): Promise<Foun
 
 /** As the broker builds it. In proxy mode clients bring redirect URIs of their own. */
 async function buildRequest(
-  { config: { oauth, server }, serverUrls }: SettingsAtHand,
+  { config: { oauth, server } }: SettingsAtHand,
   { endpoints }: ProviderAtHand,
 ): Promise<string | undefined> {
   if (oauth.mode !== 'broker') return undefined;
-  const parameters = { ...oauth, baseUrl: server.baseUrl, serverUrls };
-  const { scope, authorization } =
-    oauth.tokens.kind === 'gateway'
-      ? await askForLogin(withoutAudience(parameters), endpoints, undefined)
-      : buildAuthorizationParameters(parameters, undefined, selectResources(parameters, []));
+  const { scope, authorization } = await askForLogin(oauth, endpoints, undefined);
   const authorizationUrl = await endpoints.findAuthorizationUrl().catch(() => undefined);
   if (authorizationUrl === undefined) return undefined;
   const login = {

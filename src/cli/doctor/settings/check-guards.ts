@@ -1,7 +1,7 @@
 // The guards of the configuration file, each asked once, about a message in which there is nothing.
 
 import { ConfigError } from '../../../config/problem.ts';
-import { tryGuards } from '../../../upstreams/try-guards.ts';
+import { tryGuards } from '../../../upstreams/guard-servers.ts';
 import { openServers } from '../../setup/open-servers.ts';
 import { type Found, failure, ok } from '../finding.ts';
 import { createCollectingLog } from '../instruments.ts';
@@ -14,7 +14,7 @@ export async function checkGuards({ setup, env }: SettingsAtHand): Promise<Found
   const { log } = createCollectingLog();
   const servers = await openServers(setup.file, { env, log });
   try {
-    const tried = await tryGuards(setup.file, { ...servers, log });
+    const tried = await tryGuards(servers.runtime, setup.file, servers.openUpstream);
     return tried.map(({ name, kind, onError, problem }) => {
       if (problem === undefined) return ok(CHECK, `The guard ${name} (${kind}) answers.`);
       return failure(CHECK, {

@@ -1,4 +1,4 @@
-// Whose tokens clients get (§5.11), what that needs of the provider, and what it does not.
+// What tokens of the gateway's own (§5.11) need of the provider, and what they do not.
 import { algorithms } from '../../../auth/jwk.ts';
 import type { ProviderDocument } from '../../../auth/provider-metadata.ts';
 import type { Config } from '../../../config/config.ts';
@@ -8,31 +8,18 @@ import { type Finding, type Found, failure, ok, warning } from '../finding.ts';
 import { isDiscovered } from './check-discovery.ts';
 import type { SettingsAtHand } from './settings-at-hand.ts';
 
-const KIND_CHECK = 'tokens';
+/** Undefined in proxy mode, where clients get tokens of the provider. */
+export const findBrokerConfig = ({ oauth }: Pick<Config, 'oauth'>): BrokerConfig | undefined =>
+  oauth.mode === 'broker' ? oauth : undefined;
 
-/** Undefined where clients get tokens of the provider. */
-export const findOwnTokens = ({ oauth }: Pick<Config, 'oauth'>): BrokerConfig | undefined =>
-  oauth.mode === 'broker' && oauth.tokens.kind === 'gateway' ? oauth : undefined;
-
-/** In proxy mode there is no choice. */
 export async function checkTokenKind({ config }: SettingsAtHand): Promise<Found> {
-  const { oauth } = config;
-  if (oauth.mode !== 'broker') return [];
-  const needed = NEEDED_FOR_PROVIDER_TOKENS[oauth.provider.name];
-  if (oauth.tokens.kind === 'provider') {
-    return warning(KIND_CHECK, {
-      what: `Clients get the provider's access tokens (OAUTH_TOKENS=provider). For that ${needed}.`,
-      why: "The provider allows tokens of the gateway's own as well, as any OpenID provider does. They need no audience there, and a login ends at the next call once somebody ends it, where the provider's tokens are good until they expire.",
-      setting: 'OAUTH_TOKENS',
-      remedy:
-        'remove OAUTH_TOKENS and OIDC_AUDIENCE, and OAUTH_RESOURCE_PARAMETER and OAUTH_ACCESS_TOKEN if they are set. Keep them while something else than this gateway reads the tokens of your clients, or replicas of an earlier version run.',
-    });
-  }
+  const oauth = findBrokerConfig(config);
+  if (oauth === undefined) return [];
   const useless = oauth.tokens.acceptsProviderTokens ? '' : ', and the gateway no OIDC_AUDIENCE';
   return [
-    ok(KIND_CHECK, {
+    ok('tokens', {
       what: "Clients get tokens of the gateway's own, which any OpenID provider allows.",
-      why: `A login ends at the next call once somebody ends it. With OAUTH_TOKENS=provider it would last until the token expires, and ${needed}.`,
+      why: 'A login ends at the next call once somebody ends it.',
     }),
     ok(
       'tokens.not-needed',
@@ -41,25 +28,9 @@ export async function checkTokenKind({ config }: SettingsAtHand): Promise<Found>
   ];
 }
 
-/** After "For that". docs/provider-*.md say how. */
-const NEEDED_FOR_PROVIDER_TOKENS: Readonly<Record<Provider, string>> = {
-  generic: 'the provider has to issue JWT access tokens for OIDC_AUDIENCE, which not all can',
-  entra: 'Entra needs a scope of an API of yours, and tokens of version 2',
-  okta: "Okta needs a custom authorization server: the org's own does not do",
-  auth0: 'Auth0 needs an API, whose identifier is OIDC_AUDIENCE',
-  keycloak: 'Keycloak needs an Audience mapper',
-  google: "clients get Google's ID token, as its access tokens are opaque",
-  cognito: 'Cognito needs nothing, but its access tokens say neither e-mail nor name',
-  authentik: 'authentik needs a client of its own for the gateway: its tokens name nothing else',
-  dex: 'dex needs a client of its own for the gateway: its tokens name nothing else',
-  github: 'GitHub does not allow that: nobody else can check its tokens',
-  gitlab: 'GitLab does not allow that: nobody else can check its access tokens',
-  slack: 'Slack does not allow that: nobody else can check its access tokens',
-};
-
 /** What the discovery document says of what a login comes to. */
 export async function checkLoginAbilities({ access, config }: SettingsAtHand): Promise<Found> {
-  const oauth = findOwnTokens(config);
+  const oauth = findBrokerConfig(config);
   if (oauth === undefined || access === undefined || !(await isDiscovered(access))) return [];
   // Where settings name all that it would, nobody needs the document.
   const document = await access.metadata.get().catch(() => undefined);

@@ -3,12 +3,12 @@ import type { ProviderDocument } from '../../../auth/provider-metadata.ts';
 import type { Config } from '../../../config/config.ts';
 import { type Finding, type Found, ok } from '../finding.ts';
 import { isDiscovered } from './check-discovery.ts';
-import { findOwnTokens } from './check-own-tokens.ts';
+import { findBrokerConfig } from './check-own-tokens.ts';
 import type { SettingsAtHand } from './settings-at-hand.ts';
 
 /** What the discovery document says of it. Whether an address is registered, only the provider knows. */
 export async function checkProviderLogout({ access, config }: SettingsAtHand): Promise<Found> {
-  const oauth = findOwnTokens(config);
+  const oauth = findBrokerConfig(config);
   if (oauth === undefined || access === undefined || !(await isDiscovered(access))) return [];
   const document = await access.metadata.get().catch(() => undefined);
   if (document === undefined) return [];

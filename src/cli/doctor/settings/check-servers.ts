@@ -6,9 +6,10 @@ import { hideSecretArguments } from '../../../platform/secret-texts.ts';
 import { countNoun } from '../../../platform/text.ts';
 import {
   countUndeclared,
+  type FetchedList,
+  fetchList,
   type UndeclaredList,
-} from '../../../upstreams/catalog/count-undeclared.ts';
-import { type FetchedList, fetchList } from '../../../upstreams/catalog/fetch-list.ts';
+} from '../../../upstreams/catalog/fetch-list.ts';
 import { listGuardServers, type Setup } from '../../../upstreams/catalog/plan.ts';
 import type { UpstreamConfig } from '../../../upstreams/config/upstream-config.ts';
 import {
@@ -16,16 +17,16 @@ import {
   needsUser,
   readConnectionServer,
 } from '../../../upstreams/credentials/server-credentials.ts';
-import { NEXT_START } from '../../../upstreams/stdio/server-state.ts';
+import { NEXT_START } from '../../../upstreams/stdio/stdio-upstream.ts';
 import {
   GATEWAY_CALLER,
   type Upstream,
   type UpstreamCaller,
   UpstreamError,
 } from '../../../upstreams/upstream.ts';
-import { createTimeLimit, openServers, readUser } from '../../setup/open-servers.ts';
+import { createTimeLimit, openServers, readTokenUser } from '../../setup/open-servers.ts';
 import {
-  describeUser,
+  describeProgramUser,
   findProgramUserProblems,
   isProgram,
   warnOfOwnUser,
@@ -45,7 +46,7 @@ const TIME_LIMIT_MS = 60_000;
 export async function checkServers(settings: SettingsAtHand): Promise<Found> {
   const { config, setup, env, token, clock } = settings;
   if (setup === undefined || setup.file.servers.length === 0) return undefined;
-  const user = token === undefined ? undefined : readUser(token, clock.now());
+  const user = token === undefined ? undefined : readTokenUser(token, clock.now());
   const caller: UpstreamCaller = user === undefined ? GATEWAY_CALLER : { ...GATEWAY_CALLER, user };
   const userProblems = await findProgramUserProblems(setup.file.servers);
   // Those are asked as guards.
@@ -98,7 +99,7 @@ function checkUsers(
   const advice = { setting: 'RUN_PROGRAMS_AS' };
   const others = servers
     .filter(isProgram)
-    .flatMap(({ name, runAs }) => (runAs ? [`${name} as ${describeUser(runAs)}`] : []));
+    .flatMap(({ name, runAs }) => (runAs ? [`${name} as ${describeProgramUser(runAs)}`] : []));
   return [
     ...problems.map(({ message }) => failure(USER_CHECK, { what: message, ...advice })),
     ...warnOfOwnUser(servers, config).map((text) => warning(USER_CHECK, { what: text, ...advice })),

@@ -9,7 +9,7 @@ import { toSentence } from '../../../platform/text.ts';
 import { createLoginSeal } from '../../../store/seal/secrets.ts';
 import type { RedisServerFacts } from '../../../store/store.ts';
 import { type Finding, type Found, failure, ok, unknown, warning } from '../finding.ts';
-import { findOwnTokens } from './check-own-tokens.ts';
+import { findBrokerConfig } from './check-own-tokens.ts';
 import { judgeGrants, judgeLogins } from './judge-secrets.ts';
 import type { SettingsAtHand } from './settings-at-hand.ts';
 
@@ -62,7 +62,7 @@ async function checkRedis(
     judgeLatency(latencyMs),
     isTracked ? judgeTracking(trackingFailure) : undefined,
     seal && judgeLogins(sealedRecords, seal),
-    hasOlder && findOwnTokens(config) !== undefined ? judgeGrants(olderGrants) : undefined,
+    hasOlder && findBrokerConfig(config) !== undefined ? judgeGrants(olderGrants) : undefined,
   ];
 }
 

@@ -33,18 +33,15 @@ export function openSettingsAtHand(options: Instruments & UsableSettings) {
   const isServer = (name: string) =>
     [...(setup?.file.servers ?? []), ...(setup?.file.views ?? [])].some((one) => one.name === name);
   const serverUrls = createServerUrls(config.server.baseUrl, provider?.audience, isServer);
-  const deps = { fetch, clock, log, metrics: noMetrics };
-  const metadata = provider && openProviderMetadata(provider, deps);
-  const keySet = metadata && openKeySet({ url: provider?.jwksUrl, metadata, ...deps });
-  const { auth } = createProviderAccess(config, {
-    isServer,
+  const runtime = { config, fetch, clock, log, metrics: noMetrics };
+  const metadata = provider && openProviderMetadata(runtime, provider);
+  const keySet = metadata && openKeySet(runtime, { url: provider?.jwksUrl, metadata });
+  const { auth } = createProviderAccess(runtime, isServer, {
     isServerAudience: serverUrls.isAudience,
     keySet,
-    ...deps,
   });
   return {
     ...options,
-    serverUrls,
     access: provider &&
       metadata &&
       keySet && {

@@ -20,7 +20,7 @@ export function adviseOnToken(
   if (parts === undefined)
     return {
       check: 'token.opaque',
-      setting: 'OIDC_AUDIENCE, OAUTH_ACCESS_TOKEN',
+      setting: 'OAUTH_MODE, OIDC_AUDIENCE',
       remedy: adviseOnOpaqueToken(provider),
     };
   const { aud, iss } = parts.claims;
@@ -106,12 +106,11 @@ const OPAQUE: Partial<Readonly<Record<Provider, string>>> = {
   auth0:
     'Auth0 issues opaque tokens where no API was asked for: create an API and set OIDC_AUDIENCE to its identifier.',
   okta: 'The org authorization server issues tokens that only Okta can read: use a custom one (OIDC_ISSUER=https://<org>.okta.com/oauth2/<id>).',
-  google:
-    "Google's access tokens are opaque: with OAUTH_MODE=broker and OAUTH_TOKENS=provider clients get the ID token instead.",
+  google: "Google's access tokens are opaque: send its ID token instead.",
 };
 
 const adviseOnOpaqueToken = (provider: Provider): string =>
-  `${OPAQUE[provider] ?? 'have the provider issue JWTs as access tokens for this API (RFC 9068; in Ory Hydra: strategies.access_token=jwt).'} Or have the gateway issue tokens of its own, for which the provider's may be opaque: OAUTH_MODE=broker without OAUTH_TOKENS=provider.`;
+  `${OPAQUE[provider] ?? 'have the provider issue JWTs as access tokens for this API (RFC 9068; in Ory Hydra: strategies.access_token=jwt).'} Or have the gateway issue tokens of its own, for which the provider's may be opaque: OAUTH_MODE=broker.`;
 
 /** Undefined for what is no JWT: an opaque token. Nothing is verified. */
 export function readTokenParts(token: string) {
@@ -123,7 +122,7 @@ export function readTokenParts(token: string) {
 }
 
 /** `says` is the gateway's own sentence. Of an opaque token it says at length what the advice says. */
-export const describeRefusal = (
+export const describeTokenRefusal = (
   verb: 'refuses' | 'would refuse',
   token: string,
   says: string,

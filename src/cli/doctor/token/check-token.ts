@@ -7,16 +7,16 @@ import { isObject, type JsonObject } from '../../../platform/json.ts';
 import { describeCause } from '../../../platform/log.ts';
 import { countNoun, quote } from '../../../platform/text.ts';
 import { type Finding, type Found, failure, ok, unknown, warning } from '../finding.ts';
-import type { Answer } from '../instruments.ts';
+import type { ProbeAnswer } from '../instruments.ts';
 import { isDiscovered } from '../settings/check-discovery.ts';
-import { findOwnTokens } from '../settings/check-own-tokens.ts';
+import { findBrokerConfig } from '../settings/check-own-tokens.ts';
 import type { ProviderAtHand, SettingsAtHand } from '../settings/settings-at-hand.ts';
 import { adviseOnLimit, createCall, readErrorData, readReason } from '../walk/read-answer.ts';
 import type { Walk } from '../walk/walk.ts';
 import {
   adviseOnToken,
-  describeRefusal,
   describeToken,
+  describeTokenRefusal,
   judgeLifetime,
   readTokenParts,
   reportMissingToken,
@@ -70,7 +70,8 @@ const call = (
   method: string,
   params: JsonObject,
   session?: string,
-): Promise<Answer> => probe(endpoint, createCall(method, params, createHeaders(token, session)));
+): Promise<ProbeAnswer> =>
+  probe(endpoint, createCall(method, params, createHeaders(token, session)));
 
 const createHeaders = (token: string, session: string | undefined) => ({
   Authorization: `Bearer ${token}`,
@@ -78,7 +79,7 @@ const createHeaders = (token: string, session: string | undefined) => ({
   ...(session !== undefined && { 'Mcp-Session-Id': session }),
 });
 
-function explainRefusal(answer: Answer, token: string): Finding {
+function explainRefusal(answer: ProbeAnswer, token: string): Finding {
   const reason = readReason(answer);
   const { details } = readErrorData(answer);
   const said =
@@ -86,10 +87,10 @@ function explainRefusal(answer: Answer, token: string): Finding {
   if (isOfGateway(token)) return explainOwnTokenRefusal(token, reason, said);
   if (/its own tokens begin with pst_/.test(said)) return refuseForeignToken();
   const { check, ...advice } = adviseOnToken(reason, token);
-  return failure(check ?? CHECK, { what: describeRefusal('refuses', token, said), ...advice });
+  return failure(check ?? CHECK, { what: describeTokenRefusal('refuses', token, said), ...advice });
 }
 
-function judgeTools(answer: Answer): Finding {
+function judgeTools(answer: ProbeAnswer): Finding {
   const { status, json } = answer;
   const tools = isObject(json?.result) ? json.result.tools : undefined;
   if (status === 429)
@@ -124,7 +125,7 @@ export async function checkToken(settings: SettingsAtHand): Promise<Found> {
   const { access, config, token, clock } = settings;
   if (access === undefined || !config.auth.required) return [];
   const hasKeys = await isDiscovered(access);
-  const own = findOwnTokens(config);
+  const own = findBrokerConfig(config);
   if (own !== undefined) {
     if (token === undefined) return hasKeys ? [reportUntriedLogin(config.server.baseUrl)] : [];
     const isOfProvider = own.tokens.acceptsProviderTokens && !isOfGateway(token);
@@ -157,7 +158,7 @@ function explainOwnRefusal(
   if (!(error instanceof GatewayError)) return failure('token', describeCause(error));
   const { name, audience } = provider;
   const { check, ...advice } = adviseOnToken(error.key, token, name, audience);
-  const what = describeRefusal('would refuse', token, error.message);
+  const what = describeTokenRefusal('would refuse', token, error.message);
   const header = readTokenParts(token)?.header;
   const isUnknownKey =
     keySet.isFetched &&

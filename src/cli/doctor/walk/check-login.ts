@@ -2,7 +2,7 @@
 import { HOW_TO_CHANGE_SECRET } from '../../../store/seal/secrets.ts';
 import { type Finding, type Found, failure, ok, unknown, warning } from '../finding.ts';
 import { checkAuthorizationRequest } from '../provider/authorization-request.ts';
-import type { LoginOutcome, Registration } from './log-in.ts';
+import type { LoginOutcome, ProbeRegistration } from './log-in.ts';
 import type { Walk } from './walk.ts';
 
 const LOGIN_CHECK = 'login';
@@ -117,7 +117,7 @@ export async function checkRegistration(walk: Walk): Promise<Found> {
   ];
 }
 
-function judgeRegistration(registration: Registration): Finding {
+function judgeRegistration(registration: ProbeRegistration): Finding {
   switch (registration.kind) {
     case 'registered':
       return ok(
@@ -144,7 +144,7 @@ function judgeRegistration(registration: Registration): Finding {
   }
 }
 
-function judgeSchemes(registration: Registration | undefined): Finding | undefined {
+function judgeSchemes(registration: ProbeRegistration | undefined): Finding | undefined {
   if (registration?.kind !== 'registered' || registration.refusedSchemes === undefined)
     return undefined;
   return warning('registration.schemes', {

@@ -2,7 +2,7 @@
 import { isIP } from 'node:net';
 import { connect, type TLSSocket } from 'node:tls';
 import { type Advice, type Finding, type Found, failure, ok, warning } from '../finding.ts';
-import type { Answer } from '../instruments.ts';
+import type { ProbeAnswer } from '../instruments.ts';
 import { describeNetworkFailure, type FailureKind } from '../network-failure.ts';
 import { adviseOnLimit, MCP_CALL, readErrorData, readReason } from './read-answer.ts';
 import type { Walk } from './walk.ts';
@@ -39,7 +39,7 @@ export async function checkReach(walk: Walk): Promise<Found> {
   }
 }
 
-async function judgeAnswer(answer: Answer, walk: Walk): Promise<Finding> {
+async function judgeAnswer(answer: ProbeAnswer, walk: Walk): Promise<Finding> {
   const { endpoint } = walk;
   const { status, headers, milliseconds } = answer;
   if (readReason(answer) === 'invalid_host') return explainHost(walk.baseUrl);
@@ -77,7 +77,7 @@ async function judgeAnswer(answer: Answer, walk: Walk): Promise<Finding> {
 }
 
 /** A 401 may be that of a gateway. What else it answers is JSON-RPC, perhaps in a stream. */
-const isFromMcp = ({ status, json, headers }: Answer): boolean =>
+const isFromMcp = ({ status, json, headers }: ProbeAnswer): boolean =>
   status === 401 ||
   json?.jsonrpc === '2.0' ||
   (status === 200 && /^text\/event-stream\b/.test(headers.get('content-type') ?? ''));
@@ -90,7 +90,7 @@ const explainHost = (baseUrl: string): Finding =>
   });
 
 /** To another address of the gateway, or to the login page of a proxy. */
-function explainRedirect({ location: target, headers }: Answer, endpoint: string): Finding {
+function explainRedirect({ location: target, headers }: ProbeAnswer, endpoint: string): Finding {
   const isMoved = target?.pathname.replace(/\/$/, '').endsWith('/mcp') === true;
   return failure(ENDPOINT, {
     what: `${endpoint} redirects to ${target === undefined ? headers.get('location') : target.origin + target.pathname}: clients do not follow that.`,
@@ -100,7 +100,7 @@ function explainRedirect({ location: target, headers }: Answer, endpoint: string
   });
 }
 
-async function adviseOnPath(answer: Answer, walk: Walk): Promise<Advice> {
+async function adviseOnPath(answer: ProbeAnswer, walk: Walk): Promise<Advice> {
   const { origin, pathname } = new URL(walk.baseUrl);
   const hasPath = pathname !== '/';
   if (hasPath && (await isAtRoot(walk)))

@@ -2,7 +2,7 @@
 // asked.
 import { generateSecret, hashSha256 } from '../../../platform/ids.ts';
 import type { Advice } from '../finding.ts';
-import type { Answer, Probe } from '../instruments.ts';
+import type { Probe, ProbeAnswer } from '../instruments.ts';
 import { adviseOnLimit, readError } from './read-answer.ts';
 
 export interface LoginClient {
@@ -37,7 +37,7 @@ const ROUNDS = 3;
  *
  * @throws FetchError
  */
-export async function logIn(options: LoginOptions): Promise<LoginOutcome> {
+export async function logInAsClient(options: LoginOptions): Promise<LoginOutcome> {
   const rounds = options.mayHaveReplicas ? ROUNDS : 1;
   let { outcome: last, isHalfLeft } = await beginLogin(options);
   for (let round = 1; round < rounds && isHalfLeft && last.kind === 'at-provider'; round += 1) {
@@ -88,12 +88,16 @@ async function beginLogin({
 }
 
 /** True where there is no limit. */
-function readHalfLeft({ headers }: Answer): boolean {
+function readHalfLeft({ headers }: ProbeAnswer): boolean {
   const read = (name: string) => Number(headers.get(name) ?? Number.NaN);
   return !(read('x-ratelimit-remaining') * 2 < read('x-ratelimit-limit'));
 }
 
-function judgeLogin(answer: Answer, redirectUri: string, hasConsentPage: boolean): LoginOutcome {
+function judgeLogin(
+  answer: ProbeAnswer,
+  redirectUri: string,
+  hasConsentPage: boolean,
+): LoginOutcome {
   const { href, searchParams } = answer.location ?? {};
   if (href?.startsWith(`${redirectUri}?`)) {
     const said = ['error', 'error_description'].map((name) => searchParams?.get(name));
@@ -118,7 +122,7 @@ interface ConsentForm {
 }
 
 /** The form of the consent page, answered with yes: it is about doctor's own client. */
-function readConsentForm({ status, text, url }: Answer): ConsentForm | undefined {
+function readConsentForm({ status, text, url }: ProbeAnswer): ConsentForm | undefined {
   const [, action] =
     /<form\b[^<>]* method="post" action="([^"<>]+\/oauth\/consent)">/.exec(text) ?? [];
   if (status !== 200 || action === undefined || !URL.canParse(action, url)) return undefined;
@@ -129,7 +133,7 @@ function readConsentForm({ status, text, url }: Answer): ConsentForm | undefined
   return { action: new URL(action, url).href, body: form.toString() };
 }
 
-export type Registration =
+export type ProbeRegistration =
   | {
       readonly kind: 'registered';
       readonly clientId: string;
@@ -152,7 +156,7 @@ export async function register(
   url: string,
   probe: Probe,
   refusesEditors: boolean,
-): Promise<Registration> {
+): Promise<ProbeRegistration> {
   if (refusesEditors) {
     const answer = await send(url, [LOOPBACK_REDIRECT_URI], probe);
     return judgeRegistration(answer, `OAUTH_REDIRECT_SCHEMES does not list ${EDITOR_SCHEME}.`);
@@ -163,7 +167,10 @@ export async function register(
   return judgeRegistration(await send(url, [LOOPBACK_REDIRECT_URI], probe), readError(withEditor));
 }
 
-function judgeRegistration(answer: Answer, refusedSchemes: string | undefined): Registration {
+function judgeRegistration(
+  answer: ProbeAnswer,
+  refusedSchemes: string | undefined,
+): ProbeRegistration {
   const clientId = answer.json?.client_id;
   if (answer.status === 201 && typeof clientId === 'string') {
     return { kind: 'registered', clientId, refusedSchemes };
@@ -174,7 +181,7 @@ function judgeRegistration(answer: Answer, refusedSchemes: string | undefined): 
     : { kind: 'refused', said: readError(answer) };
 }
 
-const send = (url: string, redirectUris: readonly string[], probe: Probe): Promise<Answer> =>
+const send = (url: string, redirectUris: readonly string[], probe: Probe): Promise<ProbeAnswer> =>
   probe(url, {
     method: 'POST',
     headers: { 'Content-Type': 'application/json', Accept: 'application/json' },

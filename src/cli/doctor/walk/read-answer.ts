@@ -1,7 +1,7 @@
 // What the answers of a gateway say: its errors (§7.1), and which limit refused a request (§8).
 import { isObject, type JsonObject } from '../../../platform/json.ts';
 import type { Advice } from '../finding.ts';
-import { type Answer, readWords } from '../instruments.ts';
+import { type ProbeAnswer, readHeaderWords } from '../instruments.ts';
 
 /** What stands behind a group's prefix in the variable, by the `reason` of the refusal (§7.2). */
 const VARIABLES: ReadonlyMap<string | undefined, string> = new Map([
@@ -12,7 +12,7 @@ const VARIABLES: ReadonlyMap<string | undefined, string> = new Map([
 ]);
 
 /** Of a 429. `prefix` is that of the variables of the endpoint's limits, such as `DCR`. */
-export function adviseOnLimit(answer: Answer, prefix: string): Advice {
+export function adviseOnLimit(answer: ProbeAnswer, prefix: string): Advice {
   // §7.3: the token endpoint does not say which of its limits it was; for doctor it is that of the address.
   const isOAuthError = answer.json?.error === 'temporarily_unavailable';
   const variable = VARIABLES.get(isOAuthError ? 'rate_limit_exceeded' : readReason(answer));
@@ -26,7 +26,7 @@ export function adviseOnLimit(answer: Answer, prefix: string): Advice {
 }
 
 /** RFC 9110 §10.2.3, in seconds as the gateway writes it. */
-function describeWait({ headers }: Answer): string {
+function describeWait({ headers }: ProbeAnswer): string {
   const seconds = Number(headers.get('retry-after') ?? Number.NaN);
   if (!Number.isFinite(seconds)) return 'later';
   if (seconds <= 90) return seconds === 1 ? 'in 1 second' : `in ${seconds} seconds`;
@@ -34,22 +34,22 @@ function describeWait({ headers }: Answer): string {
 }
 
 /** `data` of a JSON-RPC error; empty where there is none. */
-export function readErrorData({ json }: Answer): Readonly<Record<string, unknown>> {
+export function readErrorData({ json }: ProbeAnswer): Readonly<Record<string, unknown>> {
   const error = json?.error;
   return isObject(error) && isObject(error.data) ? error.data : {};
 }
 
 /** The word by which programs tell refusals apart. */
-export function readReason(answer: Answer): string | undefined {
+export function readReason(answer: ProbeAnswer): string | undefined {
   const { reason } = readErrorData(answer);
   return typeof reason === 'string' ? reason : undefined;
 }
 
 /** RFC 6749 §5.2, or what else the body says. */
-export function readError({ status, json, text }: Answer): string {
+export function readError({ status, json, text }: ProbeAnswer): string {
   const { error, error_description: description } = json ?? {};
   const words = [error, description].filter((one) => typeof one === 'string').join(': ');
-  const said = words === '' ? readWords(text) : words;
+  const said = words === '' ? readHeaderWords(text) : words;
   return `${status} ${said.slice(0, 300)}`.trim();
 }
 

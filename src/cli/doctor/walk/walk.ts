@@ -2,8 +2,8 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { isOnThisMachine } from '../../../platform/address.ts';
 import { isObject } from '../../../platform/json.ts';
-import type { Answer, Instruments } from '../instruments.ts';
-import { LOOPBACK_REDIRECT_URI, type LoginClient, logIn, register } from './log-in.ts';
+import type { Instruments, ProbeAnswer } from '../instruments.ts';
+import { LOOPBACK_REDIRECT_URI, type LoginClient, logInAsClient, register } from './log-in.ts';
 import { MCP_CALL, readErrorData } from './read-answer.ts';
 
 interface WalkOptions extends Instruments {
@@ -109,7 +109,13 @@ export function createWalk(options: WalkOptions) {
     ]);
     if (authorizationUrl === undefined || client === undefined) return undefined;
     const mayHaveReplicas = !isOnThisMachine(new URL(baseUrl).hostname);
-    return logIn({ authorizationUrl, ...client, resource: endpoint, mayHaveReplicas, probe });
+    return logInAsClient({
+      authorizationUrl,
+      ...client,
+      resource: endpoint,
+      mayHaveReplicas,
+      probe,
+    });
   });
 
   return {
@@ -164,7 +170,7 @@ function listMetadataUrls(issuer: string): readonly string[] {
 }
 
 /** `said`: what the answer says where it is an error. */
-function toMetadata({ url, status, json }: Answer) {
+function toMetadata({ url, status, json }: ProbeAnswer) {
   const said = json?.error_description;
   return {
     url,

@@ -13,7 +13,7 @@ import {
 import { findMachineClientProblems } from '../../../oauth/client-authentication/machine-client-problems.ts';
 import { getErrorCode } from '../../../platform/error-code.ts';
 import { decodeUtf8 } from '../../../platform/json.ts';
-import { findAskProblems } from '../../../policy/approvals/ask-problems.ts';
+import { findAskProblems } from '../../../policy/approvals/approvals.ts';
 import type { Setup } from '../../../upstreams/catalog/plan.ts';
 import { findAuthProblems } from '../../../upstreams/credentials/server-credentials.ts';
 import { createLock } from '../../../upstreams/lock/lock.ts';

@@ -2,9 +2,9 @@
 import type { JsonObject } from '../../../platform/json.ts';
 import type { FileNode } from '../syntax/file-node.ts';
 import {
+  type FilePlace,
   nameKind,
   openObject,
-  type Place,
   placeItem,
   placeMember,
   report,
@@ -42,7 +42,7 @@ export const record = <T>(
     additionalProperties: value.schema,
     ...(names && { propertyNames: names }),
   },
-  read(node: FileNode, place: Place) {
+  read(node: FileNode, place: FilePlace) {
     const object = openObject(node, place, allowed);
     if (object === undefined) return undefined;
     const entries = object.members.flatMap((member) => {
@@ -51,12 +51,12 @@ export const record = <T>(
       const read = value.read(member.value, placeMember(place, problem ? '…' : member.name));
       return read === undefined ? [] : [[member.name, read] as const];
     });
-    return createRecord(entries);
+    return createRecordShape(entries);
   },
 });
 
 /** Without a prototype: a name such as `constructor` is there only if the file has it. */
-export function createRecord<T>(
+export function createRecordShape<T>(
   entries: readonly (readonly [string, T])[],
 ): Readonly<Record<string, T>> {
   const empty: Record<string, T> = Object.create(null);

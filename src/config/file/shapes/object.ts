@@ -3,7 +3,7 @@ import type { JsonObject } from '../../../platform/json.ts';
 import { findNearestName } from '../../../platform/nearest-name.ts';
 import { quote } from '../../../platform/text.ts';
 import type { ObjectNode } from '../syntax/file-node.ts';
-import { openObject, type Place, placeMember, report, type Shape } from './shape.ts';
+import { type FilePlace, openObject, placeMember, report, type Shape } from './shape.ts';
 
 export interface Member<T> {
   readonly name: string;
@@ -54,7 +54,11 @@ export const object = <T>(options: ObjectOptions<T>): Shape<T> => ({
 });
 
 /** `line` is where the object is named. */
-export function createMemberReader(node: ObjectNode, place: Place, line = node.line): MemberReader {
+export function createMemberReader(
+  node: ObjectNode,
+  place: FilePlace,
+  line = node.line,
+): MemberReader {
   const find = ({ name }: Member<unknown>) => node.members.find((given) => given.name === name);
   return {
     line,
@@ -75,7 +79,7 @@ export function createMemberReader(node: ObjectNode, place: Place, line = node.l
 
 function reportUnknown(
   { members }: ObjectNode,
-  place: Place,
+  place: FilePlace,
   { members: known, ignored = [], replaced = {} }: ObjectOptions<unknown>,
 ): void {
   const names = known.map(({ name }) => name);

@@ -1,6 +1,6 @@
 // Headers that the file gives to each request to a server or to a guard.
 import { isConnectionHeader } from '../../../platform/http-client/write-request.ts';
-import { createRecord, record } from './collection.ts';
+import { createRecordShape, record } from './collection.ts';
 import { text, warnOfBareVariable } from './scalar.ts';
 import { report, type Shape } from './shape.ts';
 
@@ -49,7 +49,7 @@ export function requestHeaders(
       const twice = names.find((name, index) => names.indexOf(name) !== index);
       if (twice !== undefined)
         report(place, node.line, `The header ${twice} is given twice: case does not count.`);
-      return createRecord(headers);
+      return createRecordShape(headers);
     },
   };
 }

@@ -5,7 +5,7 @@ import { quote } from '../../../platform/text.ts';
 import { anyText, describeInvalid, flag, integer, oneOf, type Rule } from '../../rules.ts';
 import { expandVariables, hasVariable } from '../expand.ts';
 import type { FileNode } from '../syntax/file-node.ts';
-import { nameKind, type Place, report, type Shape } from './shape.ts';
+import { type FilePlace, nameKind, report, type Shape } from './shape.ts';
 
 interface ScalarOptions {
   /** JSON Schema of what `rule` takes. */
@@ -50,7 +50,7 @@ function scalar<T>(
 ): Shape<T> {
   const isFreeText = Object.keys(schema).length === 1 && type === 'string';
 
-  function read(node: FileNode, place: Place): T | undefined {
+  function read(node: FileNode, place: FilePlace): T | undefined {
     const given = node.kind === 'scalar' ? node.value : undefined;
     const isExpanded = typeof given === 'string' && hasVariable(given);
     const isShown = !isSecret;

@@ -8,11 +8,11 @@ export interface Shape<T> {
   /** JSON Schema (draft 7). */
   readonly schema: JsonObject;
   /** Undefined for what is not allowed, which it has reported. */
-  read(node: FileNode, place: Place): T | undefined;
+  read(node: FileNode, place: FilePlace): T | undefined;
 }
 
 /** Where a value stands. */
-export interface Place {
+export interface FilePlace {
   /** `mcpServers.github.tools.include[0]`; empty for the whole file. */
   readonly path: string;
   readonly context: ReadContext;
@@ -27,19 +27,19 @@ export interface ReadContext {
   reportIgnored(name: string): void;
 }
 
-export const placeMember = ({ path, context }: Place, name: string): Place => ({
+export const placeMember = ({ path, context }: FilePlace, name: string): FilePlace => ({
   path: /^[A-Za-z_$][\w$-]*$/.test(name)
     ? [...(path === '' ? [] : [path]), name].join('.')
     : `${path}[${JSON.stringify(name.slice(0, 64))}]`,
   context,
 });
 
-export const placeItem = ({ path, context }: Place, index: number): Place => ({
+export const placeItem = ({ path, context }: FilePlace, index: number): FilePlace => ({
   path: `${path}[${index}]`,
   context,
 });
 
-export function report({ path, context }: Place, line: number, message: string): undefined {
+export function report({ path, context }: FilePlace, line: number, message: string): undefined {
   context.report(line, path, message);
 }
 
@@ -48,7 +48,11 @@ export const nameKind = ({ kind }: FileNode): string =>
   kind === 'list' ? 'A list' : kind === 'object' ? 'An object' : 'This value';
 
 /** The object, each name once; undefined for what is none. Reports what is wrong. */
-export function openObject(node: FileNode, place: Place, allowed: string): ObjectNode | undefined {
+export function openObject(
+  node: FileNode,
+  place: FilePlace,
+  allowed: string,
+): ObjectNode | undefined {
   if (node.kind !== 'object')
     return report(place, node.line, `${nameKind(node)} is not valid. It must be ${allowed}.`);
   const first = new Map<string, MemberNode>();

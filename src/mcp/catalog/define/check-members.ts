@@ -1,4 +1,4 @@
-// What an author may write into a definition: the compiler knows from the types, JavaScript does not.
+// Checks what an author writes into a definition: the compiler knows from the types, JavaScript does not.
 import { DefinitionError } from '../../../errors/gateway-error.ts';
 import { isObject } from '../../../platform/json.ts';
 import { findNearestName } from '../../../platform/nearest-name.ts';
@@ -51,7 +51,7 @@ export function checkMembers(
 const hasType = (value: unknown, type: 'text' | 'function'): boolean =>
   type === 'function' ? typeof value === 'function' : typeof value === 'string' && value !== '';
 
-/** What a value is, in words for authors: `a string`, `nothing`. */
+/** Names the type of a value, in words for authors: `a string`, `nothing`. */
 export function describeType(value: unknown): string {
   if (value === undefined) return 'nothing';
   if (value === null) return 'null';

@@ -3,14 +3,17 @@ import type { Ajv, ErrorObject, Options, ValidateFunction } from 'ajv';
 import { DefinitionError } from '../../../errors/gateway-error.ts';
 import { isObject, type JsonObject } from '../../../platform/json.ts';
 import { createLoader } from '../../../platform/load-package.ts';
-import type { MirroredParam, ObjectSchema } from '../descriptions.ts';
-import { describeErrors } from './describe-errors.ts';
-import { describeSchemaMistake, describeUnknownKeyword } from './describe-schema-mistake.ts';
+import type { MirroredParam, ObjectSchema } from '../content.ts';
+import {
+  describeErrors,
+  describeSchemaMistake,
+  describeUnknownKeyword,
+} from './describe-errors.ts';
 
 export interface SchemaCheck {
-  /** Whether a value fits the schema. */
+  /** True if a value fits the schema. */
   readonly fits: (value: unknown) => boolean;
-  /** What is wrong with the value that did not fit just now, a line for each member. */
+  /** Says what is wrong with the value that did not fit just now, a line for each member. */
   describeProblem(value: unknown): string;
 }
 
@@ -177,7 +180,7 @@ function isSmall(value: unknown): boolean {
 // Schemas that are right at a glance.
 
 /**
- * Whether the schema has only the commonest keywords, each with a value that both meta-schemas allow. To check it
+ * True if the schema has only the commonest keywords, each with a value that both meta-schemas allow. To check it
  * against a meta-schema would compile that first, which takes a tenth of the start.
  */
 const isPlainSchema = (schema: unknown): boolean =>
@@ -268,7 +271,7 @@ function findAnnotations({ properties }: JsonObject, path: readonly string[]): A
   });
 }
 
-/** Of all annotations, wherever they stand; a member that is called so is none. */
+/** Counts all annotations, wherever they stand; a member that is called so is none. */
 function countAnnotations(schema: unknown): number {
   if (Array.isArray(schema)) return sum(schema.map(countAnnotations));
   if (!isObject(schema)) return 0;

@@ -150,7 +150,7 @@ interface LocalResources {
   readonly templates: ReadonlyMap<string, ResourceTemplate>;
 }
 
-/** What a catalogue does with resources: those with a URI of their own come before templates. */
+/** The part of a catalogue for resources: those with a URI of their own come before templates. */
 function createLocalResources(
   { listed, files, templates }: LocalResources,
   pageSize: number,
@@ -275,7 +275,7 @@ function toCompletion(values: readonly string[] = []): Completion {
 const pickMimeType = ({ mimeType }: { readonly mimeType?: string }) =>
   mimeType === undefined ? {} : { mimeType };
 
-/** Of a longer list the rest is not compared: nobody else has a turn meanwhile. */
+/** The rest of a longer list is not compared: nobody else has a turn meanwhile. */
 const MAX_COMPARED = 1_000;
 
 /** Everybody who is served by this catalogue alone may see all of it. */

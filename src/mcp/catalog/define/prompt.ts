@@ -2,19 +2,18 @@
 import { DefinitionError } from '../../../errors/gateway-error.ts';
 import { isObject } from '../../../platform/json.ts';
 import type { Arguments, Context } from '../catalog.ts';
-import type { PromptResult } from '../content.ts';
-import type { Described, PromptDescription } from '../descriptions.ts';
+import type { DescribedEntry, PromptDescription, PromptResult } from '../content.ts';
 import { checkMembers, describeType } from './check-members.ts';
 
 /** Made by {@link definePrompt}. */
 export interface Prompt {
   readonly description: PromptDescription;
-  /** What is wrong with the arguments, naming one; undefined when they fit. */
+  /** Says what is wrong with the arguments, naming one; undefined when they fit. */
   findProblem(args: Arguments): string | undefined;
   get(args: Arguments, context: Context): Promise<PromptResult>;
-  /** By argument. */
+  /** Keyed by argument. */
   readonly completers: Completers;
-  /** Whether an argument has `complete`; those with `values` are completed beside. */
+  /** True if an argument has `complete`; those with `values` are completed beside. */
   readonly hasCompletion: boolean;
 }
 
@@ -57,7 +56,7 @@ type PromptArguments<All extends readonly PromptArgument[]> = {
  * @throws DefinitionError at once, when a member is missing or not known.
  */
 export function definePrompt<const All extends readonly PromptArgument[]>(
-  prompt: Described & {
+  prompt: DescribedEntry & {
     readonly name: string;
     /** None, when left out. */
     readonly arguments?: All;

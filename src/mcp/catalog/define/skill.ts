@@ -1,14 +1,26 @@
 // SEP-2640: skills, each a folder with a SKILL.md.
-import { basename, join, resolve } from 'node:path';
+
+import { isUtf8 } from 'node:buffer';
+import { hash } from 'node:crypto';
+import { type Dirent, readdirSync, readFileSync } from 'node:fs';
+import { basename, extname, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import type { FileNode, MemberNode } from '../../../config/file/syntax/file-node.ts';
+import { readSyntax } from '../../../config/file/syntax/read-syntax.ts';
 import { DefinitionError } from '../../../errors/gateway-error.ts';
+import { getErrorCode } from '../../../platform/error-code.ts';
+import type { JsonObject } from '../../../platform/json.ts';
 import { quote } from '../../../platform/text.ts';
-import type { CacheHint } from '../content.ts';
-import type { ResourceDescription, SkillDescription, SkillFile } from '../descriptions.ts';
+import type {
+  CacheHint,
+  ResourceContent,
+  ResourceDescription,
+  SkillDescription,
+  SkillFile,
+  SkillFrontmatter,
+} from '../content.ts';
 import { checkMembers } from './check-members.ts';
 import type { Resource } from './resource.ts';
-import { type ReadFile, readSkillFiles } from './skill-files.ts';
-import { readFrontmatter } from './skill-frontmatter.ts';
 
 /** Made by {@link defineSkill}. */
 export interface Skill {
@@ -17,11 +29,11 @@ export interface Skill {
   readonly files: readonly Resource[];
 }
 
-/** What {@link defineSkill} takes. */
+/** The argument of {@link defineSkill}. */
 export interface SkillDefinition {
   /** The folder with the `SKILL.md`; a path is relative to where the program was started. */
   readonly folder: string | URL;
-  /** What its URI has before its name: with `acme/billing` it is `skill://acme/billing/refunds/SKILL.md`. */
+  /** The part of its URI before its name: with `acme/billing` it is `skill://acme/billing/refunds/SKILL.md`. */
   readonly prefix?: string;
 }
 
@@ -35,7 +47,7 @@ export interface SkillDefinition {
  */
 export function defineSkill(skill: SkillDefinition): Skill {
   checkMembers('Skill', skill, MEMBERS);
-  const folder = readFolder(skill.folder);
+  const folder = resolveFolder(skill.folder);
   const prefix = readPrefix(skill.prefix);
   const files = readSkillFiles(folder);
   const path = join(folder, MANIFEST);
@@ -79,7 +91,7 @@ const MANIFEST = 'SKILL.md';
 
 const MEMBERS = { folder: 'any', prefix: 'any' } as const;
 
-function readFolder(folder: unknown): string {
+function resolveFolder(folder: unknown): string {
   if (folder instanceof URL && folder.protocol === 'file:') return resolve(fileURLToPath(folder));
   if (typeof folder === 'string' && folder !== '') return resolve(folder);
   throw new DefinitionError(
@@ -87,7 +99,7 @@ function readFolder(folder: unknown): string {
   );
 }
 
-/** What needs no encoding in a URI, at whatever place. */
+/** A name that needs no encoding in a URI, at whatever place. */
 const SEGMENT = /^(?!\.{1,2}$)[A-Za-z0-9._~-]{1,100}$/;
 
 function readPrefix(prefix: unknown): readonly string[] {
@@ -111,3 +123,233 @@ const createFile = (
   watch: undefined,
   read: async () => content,
 });
+
+// SEP-2640: the files of a skill, as they lie on the disk when it is defined.
+
+interface ReadFile {
+  /** Names of the folders that it lies in, below the skill's, and its own. */
+  readonly segments: readonly string[];
+  readonly digest: string;
+  /** Bytes. */
+  readonly size: number;
+  readonly mimeType: string;
+  readonly content: ResourceContent;
+}
+
+/** SEP-2640 "Limits": more than this no client has to take. */
+const MAX_FILES = 512;
+const MAX_BYTES = 16_777_216;
+
+/** All files, sorted by name; those that begin with a dot are left out. @throws DefinitionError for what cannot be a skill. */
+function readSkillFiles(folder: string): readonly ReadFile[] {
+  const files: ReadFile[] = [];
+  let bytes = 0;
+
+  function readFolder(segments: readonly string[]): void {
+    const path = join(folder, ...segments);
+    for (const entry of listFolder(path)) {
+      const here = [...segments, entry.name];
+      if (entry.isDirectory()) readFolder(here);
+      else addFile(here, entry, join(path, entry.name));
+    }
+  }
+
+  function addFile(segments: readonly string[], entry: Dirent, path: string): void {
+    // A link may lead anywhere, and to another place tomorrow.
+    if (!entry.isFile()) throw new DefinitionError(`${path}: this is no file. Put a copy here.`);
+    if (files.length === MAX_FILES) {
+      throw new DefinitionError(
+        `${folder}: a skill may have ${MAX_FILES} files, and this one has more.`,
+      );
+    }
+    const content = readBytes(path);
+    bytes += content.length;
+    if (bytes > MAX_BYTES) {
+      throw new DefinitionError(
+        `${folder}: a skill may have ${MAX_BYTES} bytes, and this one has more.`,
+      );
+    }
+    files.push(describeFile(segments, content));
+  }
+
+  readFolder([]);
+  return files;
+}
+
+/** In one order on every machine. */
+function listFolder(path: string): readonly Dirent[] {
+  try {
+    return readdirSync(path, { withFileTypes: true })
+      .filter(({ name }) => !name.startsWith('.'))
+      .sort((one, other) => (one.name < other.name ? -1 : 1));
+  } catch (error) {
+    return failToRead(path, error);
+  }
+}
+
+function readBytes(path: string): Buffer {
+  try {
+    return readFileSync(path);
+  } catch (error) {
+    return failToRead(path, error);
+  }
+}
+
+function failToRead(path: string, error: unknown): never {
+  const code = getErrorCode(error);
+  if (code === undefined) throw error;
+  throw new DefinitionError(`${path}: it cannot be read (${code}).`);
+}
+
+function describeFile(segments: readonly string[], bytes: Buffer): ReadFile {
+  const isText = isUtf8(bytes);
+  const ending = extname(segments.at(-1) ?? '').toLowerCase();
+  return {
+    segments,
+    digest: `sha256:${hash('sha256', bytes, 'hex')}`,
+    size: bytes.length,
+    mimeType: MIME_TYPES[ending] ?? (isText ? 'text/plain' : 'application/octet-stream'),
+    // The text has exactly these bytes, which clients compare with the digest.
+    content: isText ? { text: bytes.toString('utf8') } : { blob: bytes.toString('base64') },
+  };
+}
+
+const MIME_TYPES: Readonly<Record<string, string>> = {
+  '.css': 'text/css',
+  '.csv': 'text/csv',
+  '.gif': 'image/gif',
+  '.html': 'text/html',
+  '.jpeg': 'image/jpeg',
+  '.jpg': 'image/jpeg',
+  '.js': 'text/javascript',
+  '.json': 'application/json',
+  '.md': 'text/markdown',
+  '.mjs': 'text/javascript',
+  '.pdf': 'application/pdf',
+  '.png': 'image/png',
+  '.py': 'text/x-python',
+  '.sh': 'application/x-sh',
+  '.svg': 'image/svg+xml',
+  '.toml': 'application/toml',
+  '.webp': 'image/webp',
+  '.xml': 'application/xml',
+  '.yaml': 'application/yaml',
+  '.yml': 'application/yaml',
+};
+
+// SEP-2640, Agent Skills: what a SKILL.md says of itself, in YAML between two lines of three hyphens.
+
+/** Agent Skills, "name": lower-case letters and digits in words with hyphens between them. */
+const NAME = /^(?=.{1,64}$)[a-z0-9]+(-[a-z0-9]+)*$/;
+const MAX_DESCRIPTION = 1_024;
+/** Kept for extensions of MCP, which have defined none (SEP-2640). */
+const RESERVED = 'io.modelcontextprotocol/';
+
+const HEAD = /^\uFEFF?---[ \t]*\r?\n/;
+const TAIL = /^---[ \t]*(\r?\n|$)/m;
+
+/**
+ * @param path Of the file, for messages.
+ * @param folder The name of the folder that it lies in.
+ * @throws DefinitionError with file and line.
+ */
+function readFrontmatter(text: string, path: string, folder: string): SkillFrontmatter {
+  const failAt = (at: number, problem: string): never => {
+    throw new DefinitionError(`${path}:${at}: ${problem}`);
+  };
+  const members = readMembers(cutFrontmatter(text, failAt), failAt);
+  const findMember = (wanted: string) => members.find((member) => member.name === wanted);
+
+  function readText(wanted: string, max: number, allowed: string): string {
+    const member = findMember(wanted);
+    if (member === undefined) return failAt(1, `${wanted} is missing: it must be ${allowed}.`);
+    const value = member.value.kind === 'scalar' ? member.value.value : undefined;
+    return typeof value === 'string' && value.trim() !== '' && [...value].length <= max
+      ? value
+      : failAt(member.line, `${wanted} must be ${allowed}.`);
+  }
+
+  const name = readText('name', 64, NAME_ALLOWED);
+  const line = findMember('name')?.line ?? 1;
+  if (!NAME.test(name)) failAt(line, `name is ${quote(name, 100)}; it must be ${NAME_ALLOWED}.`);
+  if (name !== folder) {
+    failAt(
+      line,
+      `name is ${quote(name)}, and the folder is called ${quote(folder, 100)}. Both must be the same.`,
+    );
+  }
+  const description = readText(
+    'description',
+    MAX_DESCRIPTION,
+    `a text of 1 to ${MAX_DESCRIPTION} characters that says what the skill does and when to use it`,
+  );
+  checkMetadata(findMember('metadata'), failAt);
+  return { ...toJson(members, failAt), name, description };
+}
+
+const NAME_ALLOWED = '1 to 64 lower-case letters and digits, in words with one hyphen between them';
+
+type FailAt = (line: number, problem: string) => never;
+
+function cutFrontmatter(text: string, failAt: FailAt): string {
+  const head = HEAD.exec(text)?.[0];
+  if (head === undefined) {
+    return failAt(
+      1,
+      'a SKILL.md begins with a line ---, then name and description in YAML, then a line ---.',
+    );
+  }
+  const body = text.slice(head.length);
+  const end = TAIL.exec(body);
+  return end === null
+    ? failAt(1, 'the YAML that begins here has no line --- at its end.')
+    : body.slice(0, end.index);
+}
+
+/** The first line of the file is that of the hyphens. */
+const LINES_BEFORE = 1;
+
+function readMembers(yaml: string, failAt: FailAt): readonly MemberNode[] {
+  const read = readSyntax(yaml, 'yaml');
+  if (read.kind === 'broken') return failAt(read.line + LINES_BEFORE, read.message);
+  const { root } = read;
+  return root.kind === 'object'
+    ? root.members.map(moveDown)
+    : failAt(1 + LINES_BEFORE, 'names and their values are expected here, such as name: refunds.');
+}
+
+const moveDown = (member: MemberNode): MemberNode => ({
+  ...member,
+  line: member.line + LINES_BEFORE,
+});
+
+function checkMetadata(metadata: MemberNode | undefined, failAt: FailAt): void {
+  if (metadata?.value.kind !== 'object') return;
+  const reserved = metadata.value.members.find(({ name }) => name.startsWith(RESERVED));
+  if (reserved !== undefined) {
+    failAt(
+      reserved.line + LINES_BEFORE,
+      `metadata must have no names that begin with ${RESERVED}: they belong to MCP.`,
+    );
+  }
+}
+
+function toJson(members: readonly MemberNode[], failAt: FailAt): JsonObject {
+  const seen = new Set<string>();
+  return Object.fromEntries(
+    members.map(({ name, line, value }) => {
+      if (seen.has(name)) failAt(line, `${quote(name, 100)} is there twice.`);
+      seen.add(name);
+      return [name, toValue(value, failAt)];
+    }),
+  );
+}
+
+function toValue(node: FileNode, failAt: FailAt): unknown {
+  if (node.kind === 'list') return node.items.map((item) => toValue(item, failAt));
+  if (node.kind === 'object') return toJson(node.members.map(moveDown), failAt);
+  // YAML has numbers that JSON has not.
+  return typeof node.value !== 'number' || Number.isFinite(node.value)
+    ? node.value
+    : failAt(node.line + LINES_BEFORE, 'JSON has no such number. Put it in quotes.');
+}

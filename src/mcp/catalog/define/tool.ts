@@ -3,14 +3,15 @@ import { DefinitionError } from '../../../errors/gateway-error.ts';
 import { isObject, type JsonObject } from '../../../platform/json.ts';
 import type { Arguments, Context } from '../catalog.ts';
 import type { FromJsonSchema } from '../client-requests.ts';
-import type { Content, ToolResult } from '../content.ts';
 import type {
-  Described,
+  Content,
+  DescribedEntry,
   MirroredParam,
   ObjectSchema,
   ToolAnnotations,
   ToolDescription,
-} from '../descriptions.ts';
+  ToolResult,
+} from '../content.ts';
 import { checkMembers, describeType } from './check-members.ts';
 import { compileSchema, readMirroredParams, type SchemaCheck } from './compile-schema.ts';
 
@@ -19,27 +20,27 @@ export interface Tool {
   readonly description: ToolDescription;
   /** Arguments that clients repeat in headers (`x-mcp-header`). */
   readonly mirroredParams: readonly MirroredParam[];
-  /** What is wrong with the arguments, naming the member; undefined when they fit. */
+  /** Says what is wrong with the arguments, naming the member; undefined when they fit. */
   findProblem(args: Arguments): string | undefined;
   /** All of a call. @throws Error when the result does not fit `outputSchema`. */
   run(args: Arguments, context: Context): Promise<ToolResult>;
   /** Undefined where its calls are never tasks. */
   readonly task: TaskSupport | undefined;
   /**
-   * What comes before the work: what `prepare` asks. Resolves to the work, which may go on as a task.
+   * Does what comes before the work: asks what `prepare` asks. Resolves to the work, which may go on as a task.
    *
    * @throws what `prepare` throws.
    */
   prepare(args: Arguments, context: Context): Promise<Work>;
 }
 
-/** Whether a call must be a task, where its client is of 2026-07-28 (ext-tasks), or is one where the client can have them. */
+/** A call must be a task, where its client is of 2026-07-28 (ext-tasks), or is one where the client can have them. */
 export type TaskSupport = 'required' | 'optional';
 
 /** @throws Error when the result does not fit `outputSchema`. */
 export type Work = (context: Context) => Promise<ToolResult>;
 
-/** What `run` returns where there is an `outputSchema`. */
+/** The return value of `run` where there is an `outputSchema`. */
 export interface StructuredResult<Fields> {
   readonly structuredContent: Fields;
   /** Left out: the same as JSON text, for clients that read text only. */
@@ -47,7 +48,7 @@ export interface StructuredResult<Fields> {
   readonly isError?: false;
 }
 
-/** What `run` returns where there is none. */
+/** The return value of `run` where there is none. */
 export interface ContentResult {
   readonly content: readonly Content[];
   /** True for a failure that the model should read. */
@@ -128,14 +129,14 @@ const MEMBERS = {
   run: 'function',
 } as const;
 
-/** What {@link defineTool} takes. */
-export interface ToolDefinition<Input, Output, Prepared = undefined> extends Described {
+/** The argument of {@link defineTool}. */
+export interface ToolDefinition<Input, Output, Prepared = undefined> extends DescribedEntry {
   readonly name: string;
   readonly inputSchema: Input;
   readonly outputSchema?: Output;
   readonly annotations?: ToolAnnotations;
   /**
-   * Whether a call may go on as a task (ext-tasks), whose result the client fetches later. `'optional'`: where the client
+   * Says if a call may go on as a task (ext-tasks), whose result the client fetches later. `'optional'`: where the client
    * can have tasks; `true`: clients of 2026-07-28 that cannot are refused. For clients of older revisions it is a long call.
    */
   readonly task?: boolean | 'optional';
@@ -158,7 +159,7 @@ const TASKS: ReadonlyMap<boolean | 'optional', TaskSupport | undefined> = new Ma
 ]);
 
 /**
- * What `run` returns, by the `outputSchema`. In brackets: while the compiler still infers, `Output`
+ * The return value of `run`, by the `outputSchema`. In brackets: while the compiler still infers, `Output`
  * is never, and `run: () => new Promise(…)` gets its type all the same.
  */
 type ResultOf<Output> = [Output] extends [undefined]
@@ -232,7 +233,7 @@ function toStructuredResult(result: JsonObject, output: SchemaCheck): ToolResult
   return { content: [text], ...result } as ToolResult;
 }
 
-/** By a symbol that all copies of this package share: a catalogue may have brought one of its own. */
+/** Marked by a symbol that all copies of this package share: a catalogue may have brought one of its own. */
 const MARK = Symbol.for('postern.ToolError');
 
 /** Characters of what a model is told. */
@@ -250,4 +251,4 @@ export class ToolError extends Error {
 export const isToolError = (thrown: unknown): thrown is Error =>
   thrown instanceof Error && MARK in thrown;
 
-export const readWords = ({ message }: Error): string => String(message).slice(0, MAX_WORDS);
+export const readFailure = ({ message }: Error): string => String(message).slice(0, MAX_WORDS);

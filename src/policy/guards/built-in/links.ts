@@ -1,11 +1,10 @@
 // §26.4: URLs to hosts outside of a list: a picture or link that carries data in its address is the usual way out for it.
 
+import type { AskGuard } from '../ask-guard.ts';
 import type { BuiltInGuardConfig } from '../guard-config.ts';
-import type { AskGuard } from '../run-guard.ts';
-import type { Form } from './map-texts.ts';
-import type { Read } from './readings.ts';
+import type { ReadText } from './readings.ts';
 import { createRunWork, type RunWork } from './run-work.ts';
-import { createTextGuard, type Found } from './text-guard.ts';
+import { createTextGuard, type Form, type FoundText } from './text-guard.ts';
 
 type LinksConfig = Extract<BuiltInGuardConfig, { kind: 'links' }>;
 
@@ -18,7 +17,7 @@ export function createLinksGuard(
   const isAllowed = (host: string): boolean =>
     exact.has(host) || endings.some((ending) => host.endsWith(ending));
 
-  function find(text: string, form: Form): readonly Found[] {
+  function find(text: string, form: Form): readonly FoundText[] {
     const expression = LINKS[form];
     if (expression === undefined || !MAY_LINK.test(text)) return [];
     return [...text.matchAll(expression)].flatMap(({ 0: link, index, groups }) => {
@@ -41,15 +40,15 @@ const IN_ADDRESS = /[\t\n\r]+/g;
 /** Names of members whose whole text is an address. */
 const ADDRESS = /ur[il]|href|src/i;
 
-const findLast = (name: string): Read => (ADDRESS.test(name) ? closeUp : closeUpAddresses);
+const findLast = (name: string): ReadText => (ADDRESS.test(name) ? closeUp : closeUpAddresses);
 
-const closeUp: Read = (text) => text.replace(IN_ADDRESS, '');
-const closeUpAddresses: Read = (text) =>
+const closeUp: ReadText = (text) => text.replace(IN_ADDRESS, '');
+const closeUpAddresses: ReadText = (text) =>
   /[\t\n\r]/.test(text) ? text.replace(PLACES, closeUp) : text;
 
 /**
- * Where an address may begin: an attribute of HTML, whose white space may have been a `&Tab;` where it has no quotes; a destination
- * of Markdown, CSS; and a scheme that is in pieces, anywhere.
+ * Places where an address may begin: an attribute of HTML, whose white space may have been a `&Tab;` where it has no quotes; a
+ * destination of Markdown, CSS; and a scheme that is in pieces, anywhere.
  */
 const PLACES = new RegExp(
   [
@@ -80,16 +79,19 @@ const WITHOUT_SLASHES =
 /** At the beginning of an attribute, or in angle brackets: there a name of a user may have spaces. */
 const WITH_SPACES =
   /(?=[hwf/\\])(?<=["'<]\s*)(?:(?:(?:https?|wss?|ftps?):)?[/\\]{2,}|https?:)[^"'<>/\\?#]{0,512}@[^\s"'<>`()[\]{}|^]{0,4096}/;
+/** The same with a scheme. */
+const WITH_SCHEME_AND_SPACES =
+  /(?=[hwf])(?<=["'<]\s*)(?:(?:https?|wss?|ftps?):[/\\]{2,}|https?:)[^"'<>/\\?#]{0,512}@[^\s"'<>`()[\]{}|^]{0,4096}/;
 /** GitHub Flavored Markdown "Autolinks (extension)": a link without a scheme, to `http:`, which ends before a full stop. */
 const WITHOUT_SCHEME =
   /(?<![a-z0-9@./\\-])www\.[^\s"'<>`()[\]{}|^]{0,4096}[^\s"'<>`()[\]{}|^?!.,:;*_~]/;
 /** Nobody writes a host that is so long: where it ends is not looked for. */
 const TOO_LONG = /(?<long>[/\\]{4096}|[/\\]{2,}[^\s/\\?#]{4096,8192})/;
 
-const createLink = (begin: RegExp, ...more: readonly RegExp[]): RegExp =>
+const createLink = (spaced: RegExp, begin: RegExp, ...more: readonly RegExp[]): RegExp =>
   new RegExp(
     [
-      WITH_SPACES.source,
+      spaced.source,
       `${begin.source}(?:${TOO_LONG.source}|${WITH_SLASHES.source})`,
       WITHOUT_SLASHES.source,
       ...more.map(({ source }) => source),
@@ -102,8 +104,12 @@ const createLink = (begin: RegExp, ...more: readonly RegExp[]): RegExp =>
  * there an address has a scheme, and in base64 there is none.
  */
 const LINKS: Readonly<Record<Form, RegExp | undefined>> = {
-  text: createLink(/(?:[a-z][a-z0-9+.-]{0,20}:|(?<![a-z0-9+/\\]|;base64,))/, WITHOUT_SCHEME),
-  bytes: createLink(/(?:https?|wss?|ftps?):/),
+  text: createLink(
+    WITH_SPACES,
+    /(?:[a-z][a-z0-9+.-]{0,20}:|(?<![a-z0-9+/\\]|;base64,))/,
+    WITHOUT_SCHEME,
+  ),
+  bytes: createLink(WITH_SCHEME_AND_SPACES, /(?:https?|wss?|ftps?):/),
   base64: undefined,
 };
 /** Its last letters: Markdown takes `a.https://example.com` for a link from `https` on. */

@@ -1,8 +1,8 @@
 // §26.4: other texts that readers make of one before they act on it: JSON within a text, addresses, Markdown, HTML.
 
-export type Read = (text: string) => string;
+export type ReadText = (text: string) => string;
 
-const unescapeJson: Read = (text) =>
+const unescapeJson: ReadText = (text) =>
   text.replace(/\\(?:(["\\/bfnrt])|u([0-9a-fA-F]{4}))/g, (_, letter: string | undefined, code) =>
     letter === undefined ? toCharacter(code, 16) : (JSON_LETTERS[letter] ?? letter),
   );
@@ -15,16 +15,16 @@ const JSON_LETTERS: Readonly<Record<string, string>> = {
   t: '\t',
 };
 
-const decodePercent: Read = (text) =>
+const decodePercent: ReadText = (text) =>
   text.replace(/(?:%[0-9a-f]{2})+/gi, (encoded) =>
     Buffer.from(encoded.replaceAll('%', ''), 'hex').toString(),
   );
 
 /** CommonMark "Backslash escapes". */
-const unescapeMarkdown: Read = (text) => text.replace(/\\([!-/:-@[-`{-~])/g, '$1');
+const unescapeMarkdown: ReadText = (text) => text.replace(/\\([!-/:-@[-`{-~])/g, '$1');
 
-/** By its number, or by its name where it is one of ASCII. */
-const decodeHtml: Read = (text) =>
+/** Reads each by its number, or by its name where it is one of ASCII. */
+const decodeHtml: ReadText = (text) =>
   text.replace(CHARACTER, (_, decimal, hex, name, old) => {
     if (decimal !== undefined) return toCharacter(decimal, 10);
     return hex === undefined ? readName(name ?? old) : toCharacter(hex, 16);
@@ -84,22 +84,22 @@ const CHARACTER = new RegExp(
 
 export interface Reading {
   readonly text: string;
-  readonly read: Read;
+  readonly read: ReadText;
 }
 
 /**
  * Each text that comes of it by one reader, or by two in a row, and is another; undefined for one that is none, so that others may
  * have their turn. `last` is what whoever reads it does at the end.
  */
-export function* listReadings(text: string, last?: Read): Generator<Reading | undefined, void> {
+export function* listReadings(text: string, last?: ReadText): Generator<Reading | undefined, void> {
   const seen = new Set([text]);
 
-  function* list(reading: string, read: Read): Generator<Reading | undefined, void> {
+  function* list(reading: string, read: ReadText): Generator<Reading | undefined, void> {
     yield note(reading, read);
     if (last !== undefined) yield note(last(reading), join(read, last));
   }
 
-  function note(reading: string, read: Read): Reading | undefined {
+  function note(reading: string, read: ReadText): Reading | undefined {
     if (seen.has(reading)) return undefined;
     seen.add(reading);
     return { text: reading, read };
@@ -115,10 +115,10 @@ export function* listReadings(text: string, last?: Read): Generator<Reading | un
   }
 }
 
-const READERS: readonly Read[] = [unescapeJson, decodePercent, unescapeMarkdown, decodeHtml];
+const READERS: readonly ReadText[] = [unescapeJson, decodePercent, unescapeMarkdown, decodeHtml];
 const ESCAPE = /[\\%&]/;
 
 const join =
-  (first: Read, second: Read): Read =>
+  (first: ReadText, second: ReadText): ReadText =>
   (text) =>
     second(first(text));

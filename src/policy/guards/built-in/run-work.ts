@@ -1,17 +1,16 @@
 // §26.4: the work of a built-in guard. What is long is done in turns of the event loop, so that it holds nobody up.
 
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { GuardFailure } from '../decision.ts';
-import { createGuardLine } from '../guard-line.ts';
-import type { AskOptions } from '../run-guard.ts';
+import type { GuardTurn } from '../ask-guard.ts';
+import { createGuardLine, GuardFailure } from '../ask-guard.ts';
 
 /** Its steps say how many characters they looked at. */
-export type Work<Result> = Generator<number, Result, void>;
+export type Steps<Result> = Generator<number, Result, void>;
 
 /** As many characters take as long as one value, or one look at a short text. */
 export const A_VALUE = 64;
 
-export type RunWork = <Result>(work: Work<Result>, options: AskOptions) => Result | Promise<Result>;
+export type RunWork = <Result>(work: Steps<Result>, asker: GuardTurn) => Result | Promise<Result>;
 
 /** Characters that are looked at before the answer, and in each turn after that. */
 const AT_ONCE = 262_144;
@@ -30,7 +29,7 @@ export function createRunWork(): RunWork {
     return turn;
   }
 
-  async function finish<Result>(work: Work<Result>, signal: AskOptions['signal']): Promise<Result> {
+  async function finish<Result>(work: Steps<Result>, signal: GuardTurn['signal']): Promise<Result> {
     for (;;) {
       await waitForTurn();
       if (signal?.aborted) throw new GuardFailure('nobody waits for it any more');
@@ -47,7 +46,7 @@ export function createRunWork(): RunWork {
 
 /** Undefined where there is more to do after so many characters. */
 function runSome<Result>(
-  work: Work<Result>,
+  work: Steps<Result>,
   characters: number,
 ): { readonly value: Result } | undefined {
   for (let left = characters; left > 0; ) {

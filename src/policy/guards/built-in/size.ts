@@ -2,13 +2,12 @@
 
 import { writeExactJson } from '../../../platform/exact-json.ts';
 import { isObject } from '../../../platform/json.ts';
-import type { AskedMessage } from '../asked-message.ts';
-import { type Decision, PASS } from '../decision.ts';
-import type { AskGuard } from '../run-guard.ts';
-import { A_VALUE, createRunWork, type RunWork, type Work } from './run-work.ts';
+import type { AskGuard } from '../ask-guard.ts';
+import { type AskedMessage, type Decision, PASS } from '../ask-guard.ts';
+import { A_VALUE, createRunWork, type RunWork, type Steps } from './run-work.ts';
 
 export function createSizeGuard(maxBytes: number, run: RunWork = createRunWork()): AskGuard {
-  function* judge({ value, phase }: AskedMessage): Work<Decision> {
+  function* judge({ value, phase }: AskedMessage): Steps<Decision> {
     const bytes = yield* measure(value);
     if (bytes <= maxBytes) return PASS;
     const what = phase === 'request' ? 'request' : 'answer';
@@ -22,7 +21,7 @@ export function createSizeGuard(maxBytes: number, run: RunWork = createRunWork()
 }
 
 /** Bytes of the value as JSON. */
-function* measure(value: unknown): Work<number> {
+function* measure(value: unknown): Steps<number> {
   if (typeof value === 'string') return yield* measureText(value);
   const isList = Array.isArray(value);
   if (!isList && !isObject(value)) return Buffer.byteLength(writeExactJson(value));
@@ -51,7 +50,7 @@ const isShort = (value: unknown): value is string =>
 
 const countBytes = (text: string): number => Buffer.byteLength(JSON.stringify(text));
 
-function* measureText(text: string): Work<number> {
+function* measureText(text: string): Steps<number> {
   let bytes = QUOTES;
   for (let at = 0; at < text.length; ) {
     // Both halves of a character are written together.

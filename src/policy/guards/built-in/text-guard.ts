@@ -1,14 +1,15 @@
 // §26.4: a guard that looks for something in texts: as they stand, and as whoever gets them may read them.
 
-import { type Decision, PASS } from '../decision.ts';
+import { isUtf8 } from 'node:buffer';
+import { isObject } from '../../../platform/json.ts';
+import type { AskGuard } from '../ask-guard.ts';
+import { type Decision, PASS } from '../ask-guard.ts';
 import type { GuardAction } from '../guard-config.ts';
-import type { AskGuard } from '../run-guard.ts';
-import { type Form, mapTexts } from './map-texts.ts';
-import { listReadings, type Read, type Reading } from './readings.ts';
-import { A_VALUE, type RunWork, type Work } from './run-work.ts';
+import { listReadings, type Reading, type ReadText } from './readings.ts';
+import { A_VALUE, type RunWork, type Steps } from './run-work.ts';
 
 /** Something in a text that may not go through. */
-export interface Found {
+export interface FoundText {
   readonly start: number;
   readonly end: number;
   readonly name: string;
@@ -16,17 +17,17 @@ export interface Found {
 
 interface TextGuard {
   /** In their order. None is longer than `OVERLAP`. */
-  find(text: string, form: Form): readonly Found[];
-  /** What is written in its place. */
+  find(text: string, form: Form): readonly FoundText[];
+  /** Written in its place. */
   toMark(name: string): string;
   /** The guard's words, where it refuses. */
   tell(found: ReadonlySet<string>): string;
-  /** What readers of a text do at the end, by the name of the member that has it. */
-  findLast?(name: string): Read;
+  /** The last step of readers of a text, by the name of the member that has it. */
+  findLast?(name: string): ReadText;
 }
 
 export function createTextGuard(guard: TextGuard, action: GuardAction, run: RunWork): AskGuard {
-  function* judge(value: unknown): Work<Decision> {
+  function* judge(value: unknown): Steps<Decision> {
     const found = new Set<string>();
     const redacted = yield* mapTexts(value, (text, name, form) =>
       redact(guard, text, name, form, found),
@@ -46,7 +47,7 @@ function redact(
   name: string,
   form: Form,
   found: Set<string>,
-): string | Work<string> {
+): string | Steps<string> {
   // Most texts are short, and read in one way.
   const isAsItStands = text.length <= PART && !SPECIAL.test(text);
   return isAsItStands && guard.find(text, form).length === 0
@@ -54,7 +55,7 @@ function redact(
     : redactParts(guard, text, name, form, found);
 }
 
-/** What escapes are made of, and what `findLast` looks at. */
+/** Characters of escapes, and those that `findLast` looks at. */
 const SPECIAL = /[\\%&\t\n\r]/;
 
 function* redactParts(
@@ -63,8 +64,8 @@ function* redactParts(
   name: string,
   form: Form,
   found: Set<string>,
-): Work<string> {
-  const shown: Found[] = [];
+): Steps<string> {
+  const shown: FoundText[] = [];
   const hidden = new Set<string>();
   const closer = text.length > PART ? text.replace(GAP, ([first = '']) => first) : text;
   if (closer !== text) yield* redactParts(guard, closer, name, form, hidden);
@@ -82,20 +83,20 @@ function* redactParts(
     }
   }
   for (const one of [...hidden, ...shown.map((each) => each.name)]) found.add(one);
-  // Where it stands in the text itself is not known.
+  // Its place in the text itself is not known.
   return hidden.size > 0
     ? [...new Set([...hidden].map(guard.toMark))].join(' ')
     : replaceAll(text, shown, guard.toMark);
 }
 
-/** What a reading has beyond what stands in the text itself: in other words, or left where that has been replaced. */
+/** Finds what a reading has beyond what stands in the text itself: in other words, or left where that has been replaced. */
 function findHidden(
   { find, toMark }: TextGuard,
   part: string,
-  known: readonly Found[],
+  known: readonly FoundText[],
   { text, read }: Reading,
   form: Form,
-): readonly Found[] {
+): readonly FoundText[] {
   const found = find(text, form);
   if (known.length === 0) return found;
   const asKnown = new Set(known.map(({ start, end }) => read(part.slice(start, end))));
@@ -103,8 +104,8 @@ function findHidden(
   return [...others, ...find(read(replaceAll(part, known, toMark)), form)];
 }
 
-/** Of what overlaps the first counts, for all of it. */
-function replaceAll(text: string, all: readonly Found[], toMark: TextGuard['toMark']): string {
+/** The first of what overlaps counts, for all of it. */
+function replaceAll(text: string, all: readonly FoundText[], toMark: TextGuard['toMark']): string {
   let replaced = '';
   let copied = 0;
   for (const { start, end, name } of all) {
@@ -119,7 +120,7 @@ function replaceAll(text: string, all: readonly Found[], toMark: TextGuard['toMa
 const PART = 40_960;
 /** More than the longest that is looked for. */
 const OVERLAP = 24_576;
-/** By which it is told whether something begins there. */
+/** Enough to tell whether something begins there. */
 const BEFORE = 64;
 /**
  * White space that readers of addresses pass over, so that what stands around it could be in two parts. Written so that its length
@@ -131,10 +132,10 @@ const AROUND_CUT = 1_024;
 const BOUNDARY = /[\s"'<>()][^\s"'<>()]*$/;
 
 interface Part {
-  /** What begins between `start` and `end` is this part's. */
+  /** Anything that begins between `start` and `end` is this part's. */
   readonly start: number;
   readonly end: number;
-  /** Where `part` begins in the whole text. */
+  /** The place of `part` in the whole text. */
   readonly from: number;
   readonly part: string;
 }
@@ -152,4 +153,83 @@ function findCut(text: string, latest: number): number {
   if (latest >= text.length) return text.length;
   const boundary = BOUNDARY.exec(text.slice(latest - AROUND_CUT, latest))?.index;
   return boundary === undefined ? latest : latest - AROUND_CUT + boundary + 1;
+}
+
+/** `base64`: what stands for bytes. `bytes`: one character for each of what is no text. */
+export type Form = 'text' | 'base64' | 'bytes';
+
+/** At once where that is no work; `name` is that of the member that has it, if any. */
+type MapText = (text: string, name: string, form: Form) => string | Steps<string>;
+
+/**
+ * The value with each of its texts replaced, names of members included; the same object where nothing is. What a member called
+ * `blob` or `data` has in base64 is looked at as the text that it stands for, too.
+ */
+function* mapTexts(value: unknown, map: MapText, name = ''): Steps<unknown> {
+  if (typeof value === 'string') {
+    if (ENCODED.has(name)) return yield* mapEncoded(value, map, name);
+    const mapped = map(value, name, 'text');
+    if (typeof mapped !== 'string') return yield* mapped;
+    yield value.length + A_VALUE;
+    return mapped;
+  }
+  if (Array.isArray(value)) return yield* mapItems(value, map, name);
+  return isObject(value) ? yield* mapMembers(value, map) : value;
+}
+
+function* mapItems(
+  items: readonly unknown[],
+  map: MapText,
+  name: string,
+): Steps<readonly unknown[]> {
+  let isChanged = false;
+  const mapped: unknown[] = [];
+  for (const item of items) {
+    const next = isPlain(item) ? item : yield* mapTexts(item, map, name);
+    isChanged ||= next !== item;
+    mapped.push(next);
+  }
+  yield items.length * A_VALUE;
+  return isChanged ? mapped : items;
+}
+
+function* mapMembers(
+  members: Readonly<Record<string, unknown>>,
+  map: MapText,
+): Steps<Readonly<Record<string, unknown>>> {
+  let isChanged = false;
+  const mapped: (readonly [string, unknown])[] = [];
+  for (const [name, member] of Object.entries(members)) {
+    const ofName = map(name, '', 'text');
+    const nextName = typeof ofName === 'string' ? ofName : yield* ofName;
+    const next = isPlain(member) ? member : yield* mapTexts(member, map, name);
+    isChanged ||= nextName !== name || next !== member;
+    mapped.push([nextName, next]);
+  }
+  yield mapped.length * A_VALUE;
+  return isChanged ? Object.fromEntries(mapped) : members;
+}
+
+/** There is no text in it. */
+const isPlain = (value: unknown): boolean => typeof value !== 'string' && typeof value !== 'object';
+
+/** MCP: bytes of resources, images and sounds. */
+const ENCODED: ReadonlySet<string> = new Set(['blob', 'data']);
+
+/** A text in which nothing else is, such as `//` of an address. */
+const BASE64 = /^[A-Za-z0-9+/=\r\n]*$/;
+
+function* mapEncoded(given: string, map: MapText, name: string): Steps<string> {
+  const ofText = map(given, name, BASE64.test(given) ? 'base64' : 'text');
+  const text = typeof ofText === 'string' ? ofText : yield* ofText;
+  // Readers pass over white space, and some over whatever else is no base64.
+  const bytes = Buffer.from(text.replaceAll('=', ''), 'base64');
+  const [encoding, form] = isUtf8(bytes)
+    ? (['utf8', 'text'] as const)
+    : (['latin1', 'bytes'] as const);
+  const decoded = bytes.toString(encoding);
+  const ofBytes = map(decoded, name, form);
+  const next = typeof ofBytes === 'string' ? ofBytes : yield* ofBytes;
+  yield text.length + A_VALUE;
+  return next === decoded ? text : Buffer.from(next, encoding).toString('base64');
 }

@@ -4,8 +4,7 @@ import { type CelInput, type CelResult, celEnv, isCelError, parse, plan } from '
 import { RE2JS } from '@bufbuild/re2';
 import { readExact } from '../../../platform/noted-json.ts';
 import { quote } from '../../../platform/text.ts';
-import type { RuleCaller, RuledItem } from '../rules.ts';
-import { readScopes } from '../who.ts';
+import { type RuleCaller, type RuledItem, readScopes } from '../rules.ts';
 import {
   type Bounds,
   type CelValue,
@@ -15,18 +14,16 @@ import {
   RoundedNumber,
   type VariableName,
 } from './inspect-expression.ts';
-import { type CallerPart, rewriteExpression } from './rewrite-expression.ts';
-import { STRICT_FUNCTIONS } from './strict-functions.ts';
+import { type CallerPart, rewriteExpression, STRICT_FUNCTIONS } from './rewrite-expression.ts';
 
 export interface Condition {
   readonly looksAtArgs: boolean;
-  readonly looksAtClient: boolean;
   readonly looksAtTool: boolean;
   /** Works out what follows from the caller alone, which `evaluate` does else for the first item. */
   bindCaller(caller: RuleCaller): void;
-  /** What it looks at of `user`; undefined where that is nothing. */
+  /** The part of `user` that it looks at; undefined where that is nothing. */
   readonly ofUser: Lookup | undefined;
-  /** Whether it looks at what a server says of a tool. */
+  /** True if it looks at what a server says of a tool. */
   readonly looksAtAnnotations: boolean;
   /**
    * Undefined where the expression fails, or is neither `true` nor `false`. Without `item`, or a user, what looks at them
@@ -77,7 +74,6 @@ export const compileCondition: CompileCondition = function compile(text) {
   );
   return {
     looksAtArgs: lookups.has('args'),
-    looksAtClient: lookups.has('client'),
     looksAtTool: lookups.has('tool'),
     ofUser: lookups.get('user'),
     looksAtAnnotations: namesMember(lookups.get('tool'), 'annotations'),
@@ -117,7 +113,7 @@ interface PlannedPart extends Pick<CallerPart, 'name'> {
 
 const isOfCaller = (name: VariableName): boolean => name === 'user' || name === 'client';
 
-/** What of an expression follows from the caller alone: the same for all that one request asks about. */
+/** Binds what follows from the caller alone: the same for all that one request asks about. */
 function createCallerBinding(
   lookups: readonly (readonly [VariableName, Lookup])[],
   parts: readonly PlannedPart[],
@@ -131,7 +127,7 @@ function createCallerBinding(
     const bound: Record<string, CelInput> = { ...variables };
     for (const { name, evaluate } of parts) {
       const value = evaluate(variables);
-      // What failed makes fail what stands around it, as what is not bound does.
+      // A part that failed makes fail what stands around it, as a variable that is not bound does.
       if (!isCelError(value)) bound[name] = value;
     }
     return bound;
@@ -203,7 +199,7 @@ function bindVariables(
   for (const [name, lookup] of lookups) {
     const { read, bounds } = VARIABLES[name];
     const value = read(item, caller);
-    // What is not bound makes the expression fail.
+    // A variable that is not bound makes the expression fail.
     if (value !== undefined) bound[name] = lookUp(value, lookup, bounds);
   }
   return bound;

@@ -1,27 +1,20 @@
 // §18.5: what an expression looks at, and whether it may be used. A rule is one person's; what it costs is
 // everybody's: so no expression can take longer than its length times the size of what it looks at.
 
+import type { parse } from '@bufbuild/cel';
 import { JsonNumber } from '../../../platform/exact-json.ts';
 import { isObject } from '../../../platform/json.ts';
 import { findNearestName } from '../../../platform/nearest-name.ts';
 import { quote } from '../../../platform/text.ts';
-import {
-  type Expression,
-  type FunctionCall,
-  type Loop,
-  type Path,
-  readPath,
-  readText,
-} from './expression.ts';
 
-/** What of a variable is looked at: all of it, or these members and what of each. */
+/** The part of a variable that is looked at: all of it, or these members and what of each. */
 export type Lookup = 'all' | Map<string, Lookup>;
 
-/** What rules name of users: members of `user`. Who names all claims names none of them. */
+/** Members of `user` that rules name. A rule that names all claims names none of them. */
 export type NamedFacts = ReadonlyMap<string, Lookup>;
 
 interface Inspection {
-  /** What is looked at of each variable that is named. */
+  /** The part that is looked at of each variable that is named. */
   readonly lookups: ReadonlyMap<VariableName, Lookup>;
   /** Regular expressions that texts are compared with. */
   readonly patterns: readonly string[];
@@ -39,7 +32,7 @@ const VARIABLES = {
   args: undefined,
 } as const;
 
-/** What takes no longer than its operands are long. */
+/** Functions that take no longer than their operands are long. */
 const FUNCTIONS: ReadonlySet<string> = new Set([
   ...['_&&_', '_||_', '!_', '_?_:_', '@not_strictly_false', '_[_]', '@in'],
   ...['_==_', '_!=_', '_<_', '_<=_', '_>_', '_>=_', '_+_', '_-_', '_*_', '_/_', '_%_', '-_'],
@@ -52,7 +45,7 @@ const FUNCTION_NAMES = [...FUNCTIONS, 'has', 'all', 'exists', 'exists_one'].filt
 
 const MAX_DEPTH = 64;
 
-/** Where in the expression something stands. */
+/** A place in the expression. */
 interface Place {
   /** The variables of the loop around it. */
   readonly loop: readonly string[] | undefined;
@@ -167,9 +160,9 @@ function suggest(name: string, known: readonly string[]): string {
   return nearest === undefined ? '' : ` Did you mean ${nearest}?`;
 }
 
-// What an expression looks at, as values of CEL: only that, and only so much.
+// Values of CEL for an expression: only what it looks at, and only so much.
 
-/** How much may be looked at. */
+/** Bounds of what may be looked at. */
 export interface Bounds {
   /** Objects, lists, texts, numbers and so on. */
   readonly values: number;
@@ -177,7 +170,7 @@ export interface Bounds {
   readonly characters: number;
 }
 
-/** What a value of JSON becomes: an object only has the members that it has itself. */
+/** A value of JSON for CEL: an object only has the members that it has itself. */
 export type CelValue = string | number | boolean | null | CelValue[] | Map<string, CelValue>;
 
 /** @throws Error where there is more than the bounds allow. */
@@ -242,4 +235,35 @@ export class RoundedNumber extends Error {
 
 function failBounds(): never {
   throw new Error('More than an expression may look at.');
+}
+
+// The syntax tree of an expression, as far as it is read here.
+
+export type Expression = NonNullable<ReturnType<typeof parse>['expr']>;
+
+type Kind = Expression['exprKind'];
+export type FunctionCall = Extract<Kind, { readonly case: 'callExpr' }>['value'];
+type Loop = Extract<Kind, { readonly case: 'comprehensionExpr' }>['value'];
+
+/** A variable, and members of it. */
+type Path = readonly [name: string, ...members: string[]];
+
+/** `user.claims['a b']` as `user`, `claims`, `a b`; undefined for what is no such path. */
+export function readPath({ exprKind: kind }: Expression): Path | undefined {
+  if (kind.case === 'identExpr') return [kind.value.name];
+  if (kind.case === 'selectExpr') return extendPath(kind.value.operand, kind.value.field);
+  if (kind.case !== 'callExpr' || kind.value.function !== '_[_]') return undefined;
+  const [operand, index] = kind.value.args;
+  const member = index && readText(index);
+  return member === undefined ? undefined : extendPath(operand, member);
+}
+
+function extendPath(operand: Expression | undefined, member: string): Path | undefined {
+  const path = operand && readPath(operand);
+  return path && [...path, member];
+}
+
+function readText({ exprKind: kind }: Expression): string | undefined {
+  const constant = kind.case === 'constExpr' ? kind.value.constantKind : undefined;
+  return constant?.case === 'stringValue' ? constant.value : undefined;
 }

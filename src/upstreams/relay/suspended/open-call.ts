@@ -8,7 +8,7 @@ import { isObject, type JsonObject } from '../../../platform/json.ts';
 import type { UpstreamError, UpstreamQuestion } from '../../upstream.ts';
 import { findQuestionProblem, refuseAsOver, refuseQuestion } from '../questions.ts';
 import type { RequestClient } from '../server-request.ts';
-import { type Outcome, toFailedOutcome } from './outcome-records.ts';
+import { type NextOutcome, toFailedOutcome } from './outcome-records.ts';
 
 /** The request that waits for what the call comes to; there is one at most. */
 export interface Waiter {
@@ -16,29 +16,32 @@ export interface Waiter {
   progress(params: JsonObject): void;
   log(params: JsonObject): void;
   /** Called once; the call is not over where it is a question. */
-  settle(outcome: Outcome): void;
+  settle(outcome: NextOutcome): void;
 }
 
 export interface OpenCall {
   /** Waits in place of the one that waited, which is told that the call is over for it. */
   wait(waiter: Waiter): void;
   isWaitedFor(by: Waiter | undefined): boolean;
-  /** Of those that have no answer. */
+  /** Size of those that have no answer. */
   countQuestionBytes(): number;
-  /** What was answered before, and what is no answer, changes nothing. */
+  /** A second answer, and what is no answer, changes nothing. */
   answer(key: string, answer: unknown): void;
   /** Nobody wants it any more: the server is told. */
   cancel(reason: string): void;
 }
 
-export interface OpenCallOptions {
-  readonly clock: Clock;
+export interface CallAtServer {
   readonly capabilities: ClientCapabilities;
   send(client: Pick<RequestClient, 'signal' | 'progress' | 'log' | 'answer'>): Promise<JsonObject>;
+}
+
+/** Keeps calls that wait. */
+interface CallKeeper {
   /** False where it cannot wait for an answer to what it asks now: too many do, or they keep too much. */
   suspend(call: OpenCall): boolean;
   /** It is over. `untold` is what nobody waited for. */
-  end(untold: Outcome | undefined): void;
+  end(untold: NextOutcome | undefined): void;
 }
 
 /** A client that asks a person needs its time; one that never comes back must not keep the call. */
@@ -47,8 +50,12 @@ const ABANDONED_MS = 300_000;
 const TOO_MANY =
   'Too many calls of this user, or too large questions, wait for answers; answer those first.';
 
-export function startOpenCall(options: OpenCallOptions, first: Waiter): OpenCall {
-  const { clock, capabilities, send, suspend, end } = options;
+export function startOpenCall(
+  clock: Clock,
+  { capabilities, send }: CallAtServer,
+  first: Waiter,
+  { suspend, end }: CallKeeper,
+): OpenCall {
   const cancellation = new Cancellation();
   const questions = createOpenQuestions();
   let waiter: Waiter | undefined = first;
@@ -74,14 +81,14 @@ export function startOpenCall(options: OpenCallOptions, first: Waiter): OpenCall
   }
 
   /** False when nobody waits. */
-  function tell(outcome: Outcome): boolean {
+  function tell(outcome: NextOutcome): boolean {
     const told = waiter;
     waiter = undefined;
     told?.settle(outcome);
     return told !== undefined;
   }
 
-  function finish(outcome: Outcome): void {
+  function finish(outcome: NextOutcome): void {
     if (isOver) return;
     close('The call is over.');
     end(tell(outcome) ? undefined : outcome);
@@ -162,7 +169,7 @@ function createOpenQuestions() {
       const [first] = questions;
       return first && { key: first[0], question: first[1].question };
     },
-    /** What was answered before, and what is no answer, changes nothing. */
+    /** A second answer, and what is no answer, changes nothing. */
     answer(key: string, answer: unknown) {
       const open = questions.get(key);
       if (open === undefined || !isObject(answer)) return;

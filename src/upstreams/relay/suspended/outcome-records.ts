@@ -7,13 +7,13 @@ import { isObject, isStringArray, type JsonObject } from '../../../platform/json
 import { toNoted, toRawJson } from '../../../platform/noted-json.ts';
 import { type Budget, releaseInAll, reserveInAll } from '../../../store/budgets.ts';
 import { buildSuspendedBytesKey, buildSuspendedCallKey } from '../../../store/keys.ts';
-import type { Seal } from '../../../store/seal/seal.ts';
-import type { ByteEntry, KeyValue, Windows } from '../../../store/store.ts';
+import type { ByteEntry, Windows } from '../../../store/store.ts';
 import {
   ConnectionNeeded,
   UpstreamError,
   type UpstreamFailure,
   type UpstreamQuestion,
+  type UpstreamRuntime,
 } from '../../upstream.ts';
 import { readQuestion } from '../questions.ts';
 
@@ -26,23 +26,18 @@ export interface CallOwner {
 
 export type OutcomeRecords = ReturnType<typeof createOutcomeRecords>;
 
-export interface OutcomeRecordsDeps extends Omit<KeptBytesDeps, 'ttlSeconds'> {
-  readonly store: Pick<KeyValue, 'set' | 'getAndDelete'> & KeptBytesDeps['store'];
-  getSeal(): Promise<Seal>;
-}
-
 const TTL_SECONDS = 300;
 
-const NO_ROOM: Outcome = {
+const NO_ROOM: NextOutcome = {
   kind: 'failed',
   failure: 'overloaded',
   message:
     'it came before your answer to its question, and too much is kept already until clients come back for it',
 };
 
-export function createOutcomeRecords(deps: OutcomeRecordsDeps) {
-  const { store, getSeal, keyPrefix } = deps;
-  const keptBytes = createKeptBytes({ ...deps, ttlSeconds: TTL_SECONDS });
+export function createOutcomeRecords({ config, store, getSeal }: UpstreamRuntime) {
+  const { keyPrefix } = config.mcp.sessions;
+  const keptBytes = createKeptBytes(store, keyPrefix, config.upstreams.maxBytes);
 
   const buildKey = ({ id, user }: CallOwner) =>
     buildSuspendedCallKey(keyPrefix, hashSha256(JSON.stringify([id, user ?? null])));
@@ -50,7 +45,7 @@ export function createOutcomeRecords(deps: OutcomeRecordsDeps) {
   /** False where there is no room. */
   async function write(
     { id, user }: CallOwner,
-    outcome: Outcome,
+    outcome: NextOutcome,
     size: 'any' | 'small',
   ): Promise<boolean> {
     const key = buildKey({ id, user });
@@ -61,8 +56,8 @@ export function createOutcomeRecords(deps: OutcomeRecordsDeps) {
   }
 
   return {
-    /** Where there is no room for it, its owner is told so in its place. */
-    async put(owner: CallOwner, outcome: Outcome) {
+    /** The owner is told so if there is no room for it. */
+    async put(owner: CallOwner, outcome: NextOutcome) {
       if (!(await write(owner, outcome, 'any'))) await write(owner, NO_ROOM, 'small');
     },
     /** For one of many at the same moment. */
@@ -70,7 +65,7 @@ export function createOutcomeRecords(deps: OutcomeRecordsDeps) {
       const key = buildKey(owner);
       const sealed = await store.getAndDelete(key);
       if (sealed === undefined) return undefined;
-      // What cannot be released now counts until its time is over.
+      // An entry that cannot be released now counts until its time is over.
       await keptBytes.release(owner.user, toEntry(key, sealed)).catch(() => {});
       const text = (await getSeal()).open(key, sealed);
       return text === undefined ? undefined : parseOutcome(text);
@@ -82,15 +77,6 @@ const toEntry = (name: string, sealed: string) => ({ name, bytes: sealed.length 
 
 // §18.3: how much of what calls came to lies in the store: a budget for each user, and one for all users of all replicas.
 
-interface KeptBytesDeps {
-  readonly store: Pick<Windows, 'reserveBytes' | 'releaseBytes'>;
-  /** `MCP_SESSION_KEY_PREFIX`. */
-  readonly keyPrefix: string;
-  /** `MAX_UPSTREAM_BYTES`. */
-  readonly maxAnswerBytes: number;
-  readonly ttlSeconds: number;
-}
-
 const MEBIBYTE = 1_048_576;
 const USER_BYTES = 16 * MEBIBYTE;
 const ALL_BYTES = 128 * MEBIBYTE;
@@ -99,8 +85,12 @@ const SMALL_BYTES = MEBIBYTE;
 /** Sealing makes a third more of an answer; and it may be written longer than it came. */
 const SEALED_PER_BYTE = 1.5;
 
-export function createKeptBytes(deps: KeptBytesDeps) {
-  const { store, keyPrefix, maxAnswerBytes, ttlSeconds } = deps;
+/** `maxAnswerBytes` is `MAX_UPSTREAM_BYTES`. */
+export function createKeptBytes(
+  store: Pick<Windows, 'reserveBytes' | 'releaseBytes'>,
+  keyPrefix: string,
+  maxAnswerBytes: number,
+) {
   // One answer of a server has room.
   const oneAnswer = maxAnswerBytes * SEALED_PER_BYTE;
   const all: Budget = {
@@ -123,16 +113,16 @@ export function createKeptBytes(deps: KeptBytesDeps) {
         key,
         maxBytes: maxBytes + more,
       }));
-      return reserveInAll(store, budgets, entry, ttlSeconds);
+      return reserveInAll(store, budgets, entry, TTL_SECONDS);
     },
     release: (user: string | undefined, entry: ByteEntry) =>
       releaseInAll(store, listBudgets(user), entry),
   };
 }
 
-// What a call at a server comes to next.
+// The next outcome of a call at a server.
 
-export type Outcome =
+export type NextOutcome =
   | { readonly kind: 'result'; readonly result: JsonObject }
   /** The call goes on; `key` names the question in what the client answers. */
   | { readonly kind: 'question'; readonly key: string; readonly question: UpstreamQuestion }
@@ -145,7 +135,7 @@ export type Outcome =
       readonly login?: Pick<ConnectionNeeded, 'why' | 'scopes'> | undefined;
     };
 
-export const toFailedOutcome = (thrown: unknown): Outcome =>
+export const toFailedOutcome = (thrown: unknown): NextOutcome =>
   thrown instanceof UpstreamError
     ? {
         kind: 'failed',
@@ -163,18 +153,18 @@ export const toUpstreamError = ({
   message,
   jsonRpcError,
   login,
-}: Extract<Outcome, { kind: 'failed' }>): UpstreamError =>
+}: Extract<NextOutcome, { kind: 'failed' }>): UpstreamError =>
   login === undefined
     ? new UpstreamError(failure, message, jsonRpcError && { jsonRpcError })
     : new ConnectionNeeded(login);
 
-const writeOutcome = (outcome: Outcome): string =>
+const writeOutcome = (outcome: NextOutcome): string =>
   writeExactJson(
     outcome.kind === 'result' ? { ...outcome, result: toRawJson(outcome.result) } : outcome,
   );
 
-/** What another replica wrote. Undefined for what this version does not know. */
-function parseOutcome(text: string): Outcome | undefined {
+/** Reads what another replica wrote. Undefined for what this version does not know. */
+function parseOutcome(text: string): NextOutcome | undefined {
   const written: unknown = parseExactJson(text);
   const { kind, result, key, failure, message, jsonRpcError, login, ...rest } = isObject(written)
     ? written

@@ -5,14 +5,7 @@ import type { Log } from '../../../platform/log.ts';
 import { readExact } from '../../../platform/noted-json.ts';
 import type { Replicas } from '../../../store/replicas/replicas.ts';
 import type { OpenCall, Waiter } from './open-call.ts';
-import type { CallOwner, Outcome, OutcomeRecords } from './outcome-records.ts';
-
-interface OwnCallsDeps {
-  readonly table: CallTable;
-  readonly records: OutcomeRecords;
-  readonly replicas: Replicas<SuspendedCallMessage>;
-  readonly log: Log;
-}
+import type { CallOwner, NextOutcome, OutcomeRecords } from './outcome-records.ts';
 
 type Resume = Extract<SuspendedCallMessage, { about: 'resume' }>;
 
@@ -26,10 +19,15 @@ interface RemoteWaiter {
 const MAX_UNDER_WAY = 16;
 
 /** Listens to the other replicas. */
-export function serveOwnCalls({ table, records, replicas, log }: OwnCallsDeps): void {
+export function serveOwnCalls(
+  log: Log,
+  table: CallTable,
+  records: OutcomeRecords,
+  replicas: Replicas<SuspendedCallMessage>,
+): void {
   const waiters = new Map<string, RemoteWaiter>();
 
-  // What is lost is asked for again by the replica that waits.
+  // The replica that waits asks again for a message that is lost.
   const send = (message: SuspendedCallMessage, to: string): Promise<void> =>
     replicas.send(message, to).catch((cause: unknown) => {
       log.debug('A message to the replica where a client waits could not be sent.', { cause });
@@ -40,7 +38,7 @@ export function serveOwnCalls({ table, records, replicas, log }: OwnCallsDeps): 
     if (message.about === 'left') leave(message.ticket);
   });
 
-  function resume({ ticket, from, call: id, sub: user, server, key, answer }: Resume): void {
+  function resume({ ticket, from, call: id, user, server, key, answer }: Resume): void {
     const openCall = table.find({ id, user, server });
     if (waiters.has(ticket)) {
       void send({ about: 'going_on', ticket }, from);
@@ -66,7 +64,7 @@ export function serveOwnCalls({ table, records, replicas, log }: OwnCallsDeps): 
       });
     }
 
-    async function settle(outcome: Outcome): Promise<void> {
+    async function settle(outcome: NextOutcome): Promise<void> {
       waiters.delete(ticket);
       if (!isAborted(outcome)) await putRecord(records, log, owner, outcome);
       await send({ about: 'settled', ticket }, from);
@@ -85,7 +83,7 @@ export function serveOwnCalls({ table, records, replicas, log }: OwnCallsDeps): 
   }
 }
 
-const isAborted = (outcome: Outcome): boolean =>
+const isAborted = (outcome: NextOutcome): boolean =>
   outcome.kind === 'failed' && outcome.failure === 'aborted';
 
 /** Never rejects: without the record the client is told to call again. */
@@ -93,7 +91,7 @@ export async function putRecord(
   records: OutcomeRecords,
   log: Log,
   owner: CallOwner,
-  outcome: Outcome,
+  outcome: NextOutcome,
 ): Promise<void> {
   await records.put(owner, outcome).catch((cause: unknown) => {
     log.warn(
@@ -111,7 +109,7 @@ export const readNotification = (params: unknown): JsonObject =>
 
 interface SuspendedCall extends CallOwner {
   readonly server: string;
-  /** Of its params; its open questions count beside them. */
+  /** Size of its params; its open questions count beside them. */
   readonly bytes: number;
   readonly openCall: OpenCall;
 }
@@ -159,7 +157,7 @@ const fits = (calls: readonly SuspendedCall[], max: typeof MAX_IN_ALL): boolean 
 const countBytes = ({ bytes, openCall }: SuspendedCall): number =>
   bytes + openCall.countQuestionBytes();
 
-// What replicas say to each other about calls that wait for answers (store/replicas).
+// Messages between replicas about calls that wait for answers (store/replicas).
 
 /** `ticket` names one request of a client that waits at the replica `from`. */
 export type SuspendedCallMessage =
@@ -169,8 +167,8 @@ export type SuspendedCallMessage =
       readonly ticket: string;
       readonly from: string;
       readonly call: string;
-      /** The call's user, as `nameOwner` has it; the member's name is that of older replicas. */
-      readonly sub?: string | undefined;
+      /** The call's user, as `nameOwner` has it. */
+      readonly user?: string | undefined;
       readonly server: string;
       readonly key?: string;
       readonly answer?: unknown;

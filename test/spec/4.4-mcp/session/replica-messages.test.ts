@@ -61,7 +61,7 @@ describe('messages between replicas', () => {
   const waiting = async (id: unknown) =>
     String(await redis.get(`mcp:session:${client.session}:question:${id}`));
 
-  test('§16 what 0.1.0 said, unsealed, answers nothing and is counted', async () => {
+  test('§16 what is said unsealed answers nothing and is counted', async () => {
     const { id, last } = await asking(client);
     const forged = { about: 'answer', sessionId: client.session, id, result: FORGED };
     const before = (await dropped(pair.one, 'unreadable')) ?? 0;
@@ -184,7 +184,7 @@ describe('what is logged of messages that were dropped', () => {
     await expect.poll(() => dropped(pair.one, 'unreadable')).toBe(4);
     expect(warnings(pair.one)).toHaveLength(1);
     expect(warnings(pair.one)[0]).toMatchObject({
-      msg: expect.stringMatching(/OAUTH_STATE_SECRET.*MCP_SESSION_KEY_PREFIX.*0\.1\.0/),
+      msg: expect.stringMatching(/OAUTH_STATE_SECRET.*MCP_SESSION_KEY_PREFIX/),
       reason: 'unreadable',
       dropped: 1,
     });

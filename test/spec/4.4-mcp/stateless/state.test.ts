@@ -17,13 +17,14 @@ import {
 import { manualClock } from '../../../support/gateway/clock.ts';
 import { startGateway, type TestResponse } from '../../../support/gateway/gateway.ts';
 import { useGateway } from '../../../support/gateway/use-gateway.ts';
+import { ACCEPT_PROVIDER_TOKENS } from '../../../support/oauth/issuer.ts';
 
 const HOUR_MS = 3_600_000;
 const ADA = accepted({ name: 'Ada' });
 const SECRET = 'a-secret-of-32-characters-at-least';
 const BROKER = {
   OAUTH_MODE: 'broker',
-  OAUTH_TOKENS: 'provider',
+  ...ACCEPT_PROVIDER_TOKENS,
   OAUTH_CLIENT_ID: 'gateway',
   OAUTH_CLIENT_SECRET: 'secret',
 };

@@ -1,0 +1,208 @@
+// A catalogue of an author, as the gateway serves it.
+
+import { createCountedBus } from '../../platform/counted-bus.ts';
+import type { JsonObject } from '../../platform/json.ts';
+import { PACKAGE_NAME, PACKAGE_VERSION } from '../../platform/own-files.ts';
+import { createThrottle } from '../../platform/throttle.ts';
+import {
+  failNoDirectory,
+  failUnknownItem,
+  LIST_KINDS,
+  type ListKind,
+} from '../../protocol/list-kinds.ts';
+import type { Runtime } from '../../runtime/runtime.ts';
+import type { Catalog, CatalogListener, Context, Cursor, Page } from './catalog.ts';
+import type { MirroredParam } from './content.ts';
+import type { CallableList, CallerContext, ServedCatalog, Target } from './served-catalog.ts';
+
+export interface OwnCatalog extends ServedCatalog {
+  /** True if the list is the same for every caller, and never changes. */
+  isFixed(kind: ListKind): boolean;
+}
+
+/**
+ * Names are the catalogue's matter: one that it does not have fails when it is called. Without `runtime` nobody
+ * listens, as where it is only asked for its lists.
+ */
+export function serveOwnCatalog(
+  catalog: Catalog,
+  runtime?: Pick<Runtime, 'clock' | 'log'>,
+): OwnCatalog {
+  return {
+    server: undefined,
+    view: undefined,
+    offers: catalog.offers,
+    mirrorHeaders: catalog.mirrorHeaders,
+    isShared: catalog.describe === undefined,
+    describe: (caller) => catalog.describe?.(caller) ?? catalog,
+    list: async (kind, cursor, context) => LISTS[kind](catalog, cursor, context),
+    resolve: ({ list, name }) => createOwnTarget(catalog, list, name),
+    getSkill: async (uri, context) =>
+      catalog.getSkill?.(uri, context) ?? failUnknownItem('skills', uri),
+    readDirectory: async (uri, cursor, context) =>
+      catalog.readDirectory?.(uri, cursor, context) ?? failNoDirectory(uri),
+    complete: async (completion, context) => catalog.complete(completion, context),
+    canWatch: (uri, caller) => catalog.canWatch(uri, caller),
+    setWatched: async (uri, isWatched, caller) => catalog.setWatched?.(uri, isWatched, caller),
+    listen: runtime === undefined ? () => listenToNothing : createListen(runtime, catalog),
+    endSession: (caller) => catalog.endSession?.(caller),
+    isFixed: (kind) => FIXED[kind](catalog) === true,
+  };
+}
+
+const listenToNothing = (): void => {};
+
+/** Each stream asks the store at each change: a resource that changes all the time is told so often. */
+const UPDATE_INTERVAL_MS = 250;
+const RESOURCES = 'resources';
+
+/** The catalogue is watched once for all, and only while somebody listens. */
+function createListen(
+  { clock, log }: Pick<Runtime, 'clock' | 'log'>,
+  catalog: Catalog,
+): ServedCatalog['listen'] {
+  const bus = createCountedBus<typeof RESOURCES, CatalogListener, () => void>({
+    start() {
+      let isWatching = true;
+      const stop = catalog.watchResources(
+        createThrottle(clock, UPDATE_INTERVAL_MS, (uri) => {
+          if (isWatching) bus.publish(RESOURCES, (listener) => listener.resourceUpdated(uri));
+        }),
+      );
+      return () => {
+        isWatching = false;
+        stop();
+      };
+    },
+    stop: (stopWatching) => stopWatching(),
+    // This is called from an author's emitter or timer, into which nothing must be thrown.
+    onError: (cause) =>
+      log.error('A client could not be told that a resource changed; please report this.', {
+        cause,
+      }),
+  });
+
+  return function listen(caller, listener, uris) {
+    bus.subscribe(RESOURCES, listener);
+    try {
+      return createStop(listener, catalog.listen?.(caller, bindListener(listener), uris));
+    } catch (error) {
+      bus.unsubscribe(RESOURCES, listener);
+      throw error;
+    }
+  };
+
+  /** Apart from its caller, so that an open stream does not keep that. */
+  function createStop(listener: CatalogListener, stop: (() => void) | undefined): () => void {
+    return () => {
+      bus.unsubscribe(RESOURCES, listener);
+      stop?.();
+    };
+  }
+}
+
+/** For authors, who may take its functions off it: in a handler of their own a `this` that is missing ends the process. */
+const bindListener = (listener: CatalogListener): CatalogListener => ({
+  listChanged: (list) => listener.listChanged(list),
+  resourceUpdated: (uri) => listener.resourceUpdated(uri),
+  elicitationCompleted: (elicitationId) => listener.elicitationCompleted?.(elicitationId),
+  logged: (params) => listener.logged?.(params),
+});
+
+/** One page of a list, asked of a catalogue by its own method. */
+const LISTS: Readonly<
+  Record<ListKind, (catalog: Catalog, cursor: Cursor, context: Context) => Promise<Page<object>>>
+> = {
+  tools: (catalog, cursor, context) => catalog.listTools(cursor, context),
+  prompts: (catalog, cursor, context) => catalog.listPrompts(cursor, context),
+  resources: (catalog, cursor, context) => catalog.listResources(cursor, context),
+  templates: (catalog, cursor, context) => catalog.listResourceTemplates(cursor, context),
+  skills: async (catalog, cursor, context) => catalog.listSkills?.(cursor, context) ?? NO_SKILLS,
+};
+
+const NO_SKILLS: Page<object> = { items: [] };
+
+const FIXED: Readonly<Record<ListKind, (catalog: Catalog) => true | undefined>> = {
+  tools: (catalog) => catalog.listTools.isFixed,
+  prompts: ({ listPrompts }) => listPrompts.isFixed,
+  resources: ({ listResources }) => listResources.isFixed,
+  templates: ({ listResourceTemplates }) => listResourceTemplates.isFixed,
+  skills: ({ listSkills }) => listSkills?.isFixed,
+};
+
+function createOwnTarget(catalog: Catalog, list: CallableList, name: string): Target {
+  const run = RUNS[list];
+  return {
+    item: { kind: LIST_KINDS[list].ruled, name, server: '', annotations: NONE },
+    server: undefined,
+    listMirroredParams: (caller) =>
+      list === 'tools' ? catalog.mirroredParams(name, caller) : NO_PARAMS,
+    ...(list === 'tools' && { task: catalog.findTask?.(name) }),
+    run: (args, context) => run(catalog, name, args, context),
+    failAsUnknown: async (_context, facts) => failUnknownItem(list, name, { facts }),
+  };
+}
+
+const NONE: JsonObject = {};
+const NO_PARAMS: readonly MirroredParam[] = [];
+
+/** Async: what an author's function throws, or returns at once, comes as from a promise. */
+const RUNS: Readonly<
+  Record<
+    CallableList,
+    (catalog: Catalog, name: string, args: JsonObject, context: Context) => Promise<object>
+  >
+> = {
+  tools: async (catalog, name, args, context) => catalog.callTool(name, args, context),
+  prompts: async (catalog, name, args, context) => catalog.getPrompt(name, args, context),
+  resources: async (catalog, uri, _args, context) => catalog.readResource(uri, context),
+};
+
+/** As a caller without a user gets them: rules about groups, claims and clients allow nothing. */
+export async function listTools({ offers, list }: ServedCatalog): Promise<readonly JsonObject[]> {
+  if (!offers.tools) return [];
+  const tools: JsonObject[] = [];
+  let cursor: Cursor;
+  do {
+    const page = await list('tools', cursor, LISTING_CONTEXT);
+    tools.push(...page.items.map((item) => ({ ...item })));
+    cursor = page.nextCursor;
+  } while (cursor !== undefined);
+  return tools;
+}
+
+const failToAsk = (): Promise<never> => Promise.reject(new Error('Nobody can be asked here'));
+
+const NEVER = new AbortController().signal;
+
+/** For lists that nobody in particular asks for: a caller without a user, who cannot be asked. */
+export const LISTING_CONTEXT: CallerContext = {
+  user: undefined,
+  session: undefined,
+  clientId: undefined,
+  view: undefined,
+  client: { elicitation: false, sampling: false, roots: false },
+  service: {
+    name: PACKAGE_NAME,
+    version: PACKAGE_VERSION,
+    displayName: PACKAGE_NAME,
+    environment: 'production',
+  },
+  signal: NEVER,
+  progress() {},
+  log() {},
+  ask: failToAsk,
+  disconnect() {},
+  providerToken: async () => undefined,
+  relay: {
+    era: 'session',
+    signal: NEVER,
+    wantsProgress: false,
+    logLevel: undefined,
+    meta: undefined,
+    questionGuards: undefined,
+    ask: failToAsk,
+    completeElicitation: () => false,
+  },
+  trace: {},
+};

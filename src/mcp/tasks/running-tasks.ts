@@ -1,0 +1,303 @@
+// §29: the tasks that run at this replica, and the signs by which other replicas know that it is there.
+
+import { toJsonRpcError } from '../../endpoint/render-error.ts';
+import { fail, GatewayError, getStackFacts } from '../../errors/gateway-error.ts';
+import { computePauseMs } from '../../platform/back-off.ts';
+import type { CancelSignal } from '../../platform/cancellation.ts';
+import { createSecondTimer, pause } from '../../platform/clock.ts';
+import { writeExactJson } from '../../platform/exact-json.ts';
+import type { JsonObject } from '../../platform/json.ts';
+import { toRawJson } from '../../platform/noted-json.ts';
+import { createThrottle } from '../../platform/throttle.ts';
+import { waitForOutcome } from '../../platform/wait-for-outcome.ts';
+import type { Runtime } from '../../runtime/runtime.ts';
+import { buildTaskReplicaKey } from '../../store/keys.ts';
+import type { Answer } from '../calls/outcome.ts';
+import type { Question } from '../control/message-guards.ts';
+import type { TaskChanges } from './task-changes.ts';
+import type { TaskEnd, TaskRecord, TaskRecords } from './task-records.ts';
+
+/** So long nobody looks at a replica that says nothing; it says something three times meanwhile, and more. */
+const LIFE_SECONDS = 60;
+const SIGN_MS = 15_000;
+
+/** `ownName` is that of this replica. */
+export function createTaskRuns(
+  runtime: Runtime,
+  records: TaskRecords,
+  changes: TaskChanges,
+  ownName: string,
+) {
+  const { config, store, clock, log } = runtime;
+  const { keyPrefix } = config.mcp.sessions;
+  const running = new Map<string, RunningEntry>();
+  const ownKey = buildTaskReplicaKey(keyPrefix, ownName);
+  let signedAt = Number.NEGATIVE_INFINITY;
+  let tellIdle = () => {};
+
+  const startSweeping = createSecondTimer(clock, {
+    isNeeded: () => running.size > 0,
+    task() {
+      if (clock.monotonic() - signedAt < SIGN_MS) return;
+      sign().catch((cause: unknown) => {
+        log.debug('The sign of life of this replica could not be written.', { cause });
+      });
+    },
+  });
+
+  async function sign(): Promise<void> {
+    const now = clock.monotonic();
+    await store.set(ownKey, '1', LIFE_SECONDS);
+    signedAt = now;
+  }
+
+  return {
+    /** @throws GatewayError `internal_error` where the store does not answer. */
+    async start(task: Omit<NewTask, 'onOver'>): Promise<RunningTask> {
+      const { key } = task;
+      const entry: RunningEntry = { task: undefined, abort: task.abort };
+      running.set(key, entry);
+      const onOver = () => {
+        stopListening();
+        running.delete(key);
+        if (running.size === 0) tellIdle();
+      };
+      let stopListening = () => {};
+      try {
+        if (clock.monotonic() - signedAt >= SIGN_MS) await sign();
+        await records.create(key, task.record);
+      } catch (cause) {
+        onOver();
+        throw cause instanceof GatewayError ? cause : new GatewayError('internal_error', { cause });
+      }
+      const started = createRunningTask(runtime, { ...task, onOver }, records, changes);
+      entry.task = started;
+      stopListening = changes.listen(key, () => void started.look());
+      startSweeping();
+      return started;
+    },
+    /** True if a task runs that the replica of this name began. @throws where the store does not answer. */
+    async isRunning(key: string, replica: string): Promise<boolean> {
+      if (replica === ownName) return running.has(key);
+      return (await store.get(buildTaskReplicaKey(keyPrefix, replica))) !== undefined;
+    },
+    /** Lets them end for so long; those that do not are ended. */
+    async close(graceMs: number): Promise<void> {
+      if (running.size === 0) return;
+      const idle = new Promise<void>((resolve) => {
+        tellIdle = resolve;
+      });
+      await Promise.race([idle, pause(clock, graceMs)]);
+      await Promise.all(
+        [...running.values()].map(async ({ task, abort }) => {
+          const ended = task?.end({ error: new GatewayError('task_lost') });
+          abort();
+          await ended;
+        }),
+      );
+    },
+  };
+}
+
+interface RunningEntry {
+  /** Undefined until its record is written. */
+  task: RunningTask | undefined;
+  readonly abort: () => void;
+}
+
+// One of them: what it tells and asks its client goes into its record, and what its client
+// does comes from there.
+
+export interface RunningTask {
+  /** Notes what it is doing, for people. */
+  note(text: string): void;
+  /** Resolves to the client's answers, by the keys of the questions. @throws GatewayError where the task ends before. */
+  ask(questions: Readonly<Record<string, Question>>): Promise<JsonObject>;
+  /** Resolves once that is written. What comes after the first end counts for nothing. */
+  end(answer: Answer): Promise<void>;
+  /** Looks if another replica, or its time, has ended it. */
+  look(): Promise<void>;
+}
+
+interface NewTask {
+  readonly key: string;
+  readonly user: string | undefined;
+  readonly record: TaskRecord;
+  /** The signal of its call. */
+  readonly signal: CancelSignal;
+  /** Ends its work. */
+  abort(): void;
+  /** It is over, and nothing more comes of it. */
+  onOver(): void;
+}
+
+/** Tools may tell their progress all the time. */
+const NOTE_INTERVAL_MS = 500;
+/** Characters of what it is doing. */
+const MAX_NOTE = 1000;
+/** Bytes of a result as JSON. */
+const MAX_RESULT_BYTES = 4 * 1_048_576;
+/** A result must not be lost to a store that is away for a while. */
+const WRITE_AGAIN = { firstMs: 500, longestMs: 30_000 };
+
+function createRunningTask(
+  { clock, log }: Runtime,
+  task: NewTask,
+  records: TaskRecords,
+  changes: TaskChanges,
+): RunningTask {
+  const { key, user, record: first, signal, abort } = task;
+  const expiresAt = first.createdAt + first.ttlMs;
+  let statusMessage: string | undefined;
+  let ending: Promise<void> | undefined;
+
+  const update = (change: (record: TaskRecord) => TaskRecord): Promise<TaskRecord | undefined> =>
+    records.update(key, (record) =>
+      record.end === undefined ? { ...change(record), updatedAt: clock.now() } : undefined,
+    );
+
+  const writeNote = createThrottle<'note'>(clock, NOTE_INTERVAL_MS, () => {
+    if (ending !== undefined) return;
+    update((record) => ({ ...record, statusMessage })).then(
+      () => changes.announce(key),
+      (cause: unknown) => log.debug('What a task is doing could not be written.', { cause }),
+    );
+  });
+
+  /** Each is asked for once. */
+  function forgetAnswers(keys: readonly string[]): void {
+    update((record) => ({
+      ...record,
+      answers: Object.fromEntries(
+        Object.entries(record.answers).filter(([name]) => !keys.includes(name)),
+      ),
+    })).catch((cause: unknown) => {
+      log.debug('The answers to what a task has asked stay in the store until it ends.', { cause });
+    });
+  }
+
+  /** Another replica ended it: by the client's wish, or as one that it takes for lost. */
+  function giveUp(): void {
+    ending = Promise.resolve();
+    abort();
+    void leave();
+  }
+
+  async function leave(): Promise<void> {
+    task.onOver();
+    await records.releaseRun(key, user).catch((cause: unknown) => {
+      log.debug('A task that is over counts until its time is over.', { cause });
+    });
+  }
+
+  async function write(answer: Answer): Promise<void> {
+    const { end, message } = await toEnd(answer);
+    const hasWritten = await writeUntilKept((record) => ({
+      ...record,
+      statusMessage: message ?? (end.status === 'failed' ? undefined : record.statusMessage),
+      questions: {},
+      answers: {},
+      // As long as it might have run, its result is kept.
+      ttlMs: clock.now() - record.createdAt + first.ttlMs,
+      end,
+    }));
+    if (hasWritten) changes.announce(key);
+    await leave();
+  }
+
+  async function writeUntilKept(change: (record: TaskRecord) => TaskRecord): Promise<boolean> {
+    for (let failures = 1; clock.now() < expiresAt + first.ttlMs; failures += 1) {
+      try {
+        await update(change);
+        return true;
+      } catch (cause) {
+        if (failures === 1) {
+          log.warn('The end of a task could not be written to the store; it is tried again.', {
+            cause,
+          });
+        }
+        await pause(clock, computePauseMs(WRITE_AGAIN, failures));
+      }
+    }
+    return false;
+  }
+
+  async function toEnd(
+    answer: Answer,
+  ): Promise<{ readonly end: TaskEnd; readonly message?: string }> {
+    if ('error' in answer) return toFailure(answer.error);
+    const bytes = measure(answer.result);
+    if (bytes instanceof GatewayError) return toFailure(bytes);
+    if (bytes > MAX_RESULT_BYTES) {
+      return toFailure(tooLarge(`It has ${bytes} bytes as JSON; ${MAX_RESULT_BYTES} are allowed.`));
+    }
+    const hasRoom = await records.reserveResult(key, user, bytes).catch(() => true);
+    return hasRoom
+      ? { end: { status: 'completed', result: answer.result } }
+      : toFailure(
+          tooLarge('Too many results are kept already, of this user or of all. Try again later.'),
+        );
+  }
+
+  return {
+    note(text) {
+      if (ending !== undefined) return;
+      statusMessage = text.slice(0, MAX_NOTE);
+      writeNote('note');
+    },
+    async ask(questions) {
+      await update((record) => ({ ...record, questions: { ...record.questions, ...questions } }));
+      changes.announce(key);
+      const keys = Object.keys(questions);
+      const answers = await waitForOutcome<JsonObject | 'over'>({
+        async look() {
+          const record = await records.read(key);
+          if (record === undefined || record.end !== undefined) return 'over';
+          const isAnswered = keys.every((name) => Object.hasOwn(record.answers, name));
+          return isAnswered ? record.answers : undefined;
+        },
+        listen: (check) => changes.listen(key, check),
+        late: 'over',
+        waitMs: expiresAt - clock.now(),
+        signal,
+        clock,
+      });
+      if (answers === 'over') return fail('request_cancelled');
+      forgetAnswers(keys);
+      return answers;
+    },
+    end(answer) {
+      ending ??= write(answer);
+      return ending;
+    },
+    async look() {
+      if (ending !== undefined) return;
+      if (clock.now() >= expiresAt) {
+        ending = write({ error: new GatewayError('task_expired') });
+        abort();
+        return ending;
+      }
+      const record = await records.read(key).catch(() => first);
+      if (ending === undefined && (record === undefined || record.end !== undefined)) giveUp();
+    },
+  };
+}
+
+/** A result that JSON cannot say is a failure of the tool. */
+function measure(result: object): number | GatewayError {
+  try {
+    return Buffer.byteLength(writeExactJson(toRawJson(result)));
+  } catch (cause) {
+    return new GatewayError('method_failed', { cause, facts: getStackFacts(cause) });
+  }
+}
+
+const tooLarge = (why: string): GatewayError =>
+  new GatewayError('task_result_too_large', {
+    details: `The task has ended, but its result is too large to be kept. ${why}`,
+  });
+
+const toFailure = (error: GatewayError): { readonly end: TaskEnd; readonly message: string } => ({
+  end: { status: 'failed', error: toJsonRpcError(error) },
+  message: error.message.slice(0, MAX_NOTE),
+});

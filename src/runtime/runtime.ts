@@ -1,0 +1,180 @@
+// What all parts of a gateway get, as the first argument of each factory. Nothing in it knows MCP or OAuth, and all of it is
+// there from the start.
+import type { Config } from '../config/config.ts';
+import { type Clock, pause, systemClock } from '../platform/clock.ts';
+import { getErrorCode } from '../platform/error-code.ts';
+import type { Fetch } from '../platform/fetch-with-limits.ts';
+import { createLog, type Log } from '../platform/log.ts';
+import { openOutboundNetwork } from '../platform/outbound/outbound-network.ts';
+import { createPublicNetwork, type Network } from '../platform/outbound/public-network.ts';
+import { instrumentStore, traceStore } from '../store/observe-store.ts';
+import { openStore } from '../store/open.ts';
+import type { Seal } from '../store/seal/seal.ts';
+import { createLoginSeal, createReplicaSeal } from '../store/seal/secrets.ts';
+import type { Store } from '../store/store.ts';
+import type { Audit } from '../telemetry/audit/audit.ts';
+import { openAudit } from '../telemetry/audit/open-audit.ts';
+import { type Metrics, noMetrics } from '../telemetry/metrics/metrics.ts';
+import { openTracing } from '../telemetry/tracing/open-tracing.ts';
+import type { Tracing } from '../telemetry/tracing/tracing.ts';
+
+/** Opened in the order of its members. Closed: the ways out, the store, then the audit log and the traces, which hear of all before. */
+export interface Runtime {
+  readonly config: Config;
+  readonly clock: Clock;
+  readonly log: Log;
+  /** Counts nothing with `METRICS_ENABLED=false`. */
+  readonly metrics: Metrics;
+  /** Undefined without `AUDIT_LOG`. */
+  readonly audit: Audit | undefined;
+  /** Undefined where nothing is traced. */
+  readonly tracing: Tracing | undefined;
+  /** For what the settings and the configuration file name. */
+  readonly fetch: Fetch;
+  /** For hosts that others name. */
+  readonly outbound: PublicNetworks;
+  readonly store: Store;
+  /** For what a login leaves in the store; undefined where it leaves nothing. */
+  readonly loginSeal: Seal | undefined;
+  /** The seal of all replicas. May wait for the store, the first time and now and then. */
+  readonly getSeal: () => Promise<Seal>;
+}
+
+export interface PublicNetworks {
+  /** Anybody's hosts can be reached; not so in a test that brings a network of its own. */
+  readonly isPublic: boolean;
+  /** `maxLookups` names are looked up at once; more of them wait. */
+  openPublicNetwork(maxLookups?: number): Network;
+}
+
+export interface OpenRuntime extends Runtime {
+  /** @throws Error with the name of the part that takes longer than 2 s. */
+  close(): Promise<void>;
+}
+
+/** What a test or a command brings with it; all else is opened as the settings say. */
+export interface RuntimeOverrides {
+  readonly clock?: Clock | undefined;
+  readonly log?: Log | undefined;
+  /** What is counted; nothing is with `METRICS_ENABLED=false`. */
+  readonly metrics?: Metrics | undefined;
+  readonly fetch?: Fetch | undefined;
+  /** In place of the public network. */
+  readonly network?: Network | undefined;
+  /** The runtime closes it. */
+  readonly store?: Store | undefined;
+  /** Tools that may make spans by OpenTelemetry's API: by default none. */
+  readonly hasOwnTools?: boolean;
+}
+
+/**
+ * Neither the provider nor Redis has to be reachable.
+ *
+ * @throws DataDirError when the folder of the embedded store, or the secret in it, cannot be used, or the folder is in use.
+ * @throws TracingError when the packages of OpenTelemetry are needed and missing.
+ * @throws AuditLogError when the file of `AUDIT_LOG` cannot be opened.
+ */
+export async function openRuntime(
+  config: Config,
+  overrides: RuntimeOverrides = {},
+): Promise<OpenRuntime> {
+  const { logLevel, logFormat, metricsEnabled } = config.server;
+  const clock = overrides.clock ?? systemClock;
+  const log = overrides.log ?? createLog(logLevel, { format: logFormat });
+  const metrics = metricsEnabled ? (overrides.metrics ?? (await createMetrics())) : noMetrics;
+  const audit = openAudit(config, { clock, log, metrics });
+  const { hasOwnTools = false } = overrides;
+  const tracing = await openTracing(config.tracing, { clock, log, hasOwnTools });
+  const network = openOutboundNetwork({ outbound: config.outbound });
+  const fetch = overrides.fetch ?? network.fetch;
+  const opened = overrides.store ?? (await openStore(config, { clock, log }));
+  const measured = metricsEnabled ? instrumentStore(opened, metrics, clock) : opened;
+  const store = tracing === undefined ? measured : traceStore(measured, tracing);
+
+  async function close(): Promise<void> {
+    network.close();
+    try {
+      await closeInTime('store', store.close(), clock);
+    } finally {
+      audit?.close();
+      await closeInTime('exporter of traces', tracing?.close() ?? Promise.resolve(), clock);
+    }
+  }
+
+  // Its folder can be used again at once.
+  const loginSeal = await createLoginSeal(config.oauth.stateSecret).catch(
+    async (error: unknown) => {
+      await close().catch(() => {});
+      throw error;
+    },
+  );
+  return {
+    config,
+    clock,
+    log,
+    metrics,
+    audit,
+    tracing,
+    fetch: tracing === undefined ? fetch : traceFetch(fetch, tracing),
+    outbound: {
+      isPublic: overrides.network === undefined,
+      openPublicNetwork: (maxLookups) =>
+        overrides.network ??
+        createPublicNetwork({
+          clock,
+          tunnel: network.openTunnel,
+          ...(maxLookups && { maxLookups }),
+        }),
+    },
+    store,
+    loginSeal,
+    getSeal: createReplicaSeal(config.mcp.sessions.keyPrefix, { store, clock, loginSeal }),
+    close,
+  };
+}
+
+/** §21.2: requests to the provider as spans, by OpenTelemetry's conventions for HTTP. The provider is told of no trace. */
+const traceFetch = (fetch: Fetch, tracing: Tracing): Fetch =>
+  async function tracedFetch(url, init) {
+    const { protocol, hostname, port, origin, pathname } = new URL(url);
+    const method = init.method ?? 'GET';
+    const span = tracing.startChild({
+      name: method,
+      kind: 'client',
+      attributes: {
+        'http.request.method': method,
+        'server.address': hostname,
+        'server.port': Number(port || (protocol === 'https:' ? 443 : 80)),
+        // Without the query, where secrets may stand.
+        'url.full': `${origin}${pathname}`,
+      },
+    });
+    if (span === undefined) return fetch(url, init);
+    try {
+      const response = await fetch(url, init);
+      span.setAttributes({ 'http.response.status_code': response.status });
+      if (response.status >= 400) span.fail(String(response.status));
+      return response;
+    } catch (error) {
+      span.fail(getErrorCode(error) ?? (error instanceof Error ? error.name : '_OTHER'));
+      throw error;
+    } finally {
+      span.end();
+    }
+  };
+
+/** Milliseconds for the store, and for what is written last: with what is in flight less than the time that containers are given. */
+const CLOSE_MS = 2000;
+
+async function closeInTime(part: string, closing: Promise<void>, clock: Clock): Promise<void> {
+  const tooLate = pause(clock, CLOSE_MS).then(() => {
+    throw new Error(`The ${part} did not close within ${CLOSE_MS / 1000} s`);
+  });
+  await Promise.race([closing, tooLate]);
+}
+
+/** Loaded where it is used, as the store's driver is. */
+async function createMetrics(): Promise<Metrics> {
+  const { createPrometheusMetrics } = await import('../telemetry/metrics/prometheus.ts');
+  return createPrometheusMetrics();
+}
