@@ -22,10 +22,12 @@ export function createAnnouncer(write: (text: string) => void, hasKeys: boolean)
         print(hasKeys ? renderShortBanner(announcement) : renderBanner(announcement));
       } else {
         const why = loaded.length === 0 ? '' : `: ${loaded.join(', ')} changed`;
-        // Another process has told of them before: which of them have changed is not known here.
-        const known = told?.facts.map((fact) => renderFacts([fact])) ?? [];
+        // Another process has told of them before. Only .env can have changed them meanwhile, and which is not known here.
+        const before = told ?? (loaded.includes('.env') ? undefined : announcement);
+        const known = before?.facts.map((fact) => renderFacts([fact])) ?? [];
         const changed = facts.filter(
-          (fact) => !(told === undefined && fact.isDetail) && !known.includes(renderFacts([fact])),
+          (fact) =>
+            !(before === undefined && fact.isDetail) && !known.includes(renderFacts([fact])),
         );
         print(`Reloaded${why}. ${summary}.\n${renderFacts(changed)}`.trimEnd());
       }
