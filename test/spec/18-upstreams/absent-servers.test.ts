@@ -234,3 +234,25 @@ test('§18.5 rules: that the lists of a server have changed is told to nobody fo
   ada.hangUp();
   bob.hangUp();
 });
+
+test('§25.1 a view: whether a server of it runs is told by nothing to somebody for whom no rule can allow anything of it', async () => {
+  const up = await serve(LISTING);
+  const gone = await startListingServer(LISTING);
+  await gone.close();
+  const b = await serve({ tools: [buildTool('t')] });
+  const told = [];
+  for (const { url } of [up, gone]) {
+    const file = {
+      builtIn: false,
+      mcpServers: { a: url, b: b.url },
+      views: { work: { tools: ['a__*', 'b__*'] } },
+      rules: [STAFF, everyone('b__*')],
+    };
+    const gateway = await start({ file, view: 'work' });
+    const token = await gateway.issuer.sign({ sub: 'bob' });
+    told.push((await stateless(gateway, 'tools/list', {}, { token })).json.result);
+  }
+  const [whileUp, whileGone] = told;
+  expect(whileUp).toMatchObject({ tools: [{ name: 'b__t' }], ttlMs: 60_000 });
+  expect({ ...whileGone, _meta: undefined }).toEqual({ ...whileUp, _meta: undefined });
+});
