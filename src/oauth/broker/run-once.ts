@@ -111,56 +111,32 @@ interface FlightRecords<Result> {
 export function createFlightRecords<Result>({ store, seal }: RecordsDeps): FlightRecords<Result> {
   return {
     async lockOrRead(hash, lock) {
-      const earlier = store.get(buildEarlierKey(hash));
-      // Whether it can be read matters to the holder of the lock alone.
-      earlier.catch(() => {});
-      const stored = await store.getOrSet(buildFlightKey(hash), lock, LOCK_SECONDS);
-      if (stored !== lock) return openOutcome(buildFlightKey(hash), stored);
-      try {
-        const outcome = openOutcome(buildEarlierKey(hash), await earlier);
-        if (outcome === undefined) return 'locked';
-        await release(hash, lock);
-        return outcome;
-      } catch (error) {
-        // Else everybody would wait for work that nobody does.
-        await release(hash, lock);
-        throw error;
-      }
+      const key = buildFlightKey(hash);
+      const stored = await store.getOrSet(key, lock, LOCK_SECONDS);
+      return stored === lock ? 'locked' : openOutcome(key, stored);
     },
     async keepOutcome(hash, outcome, seconds) {
-      await keep([buildFlightKey(hash), buildEarlierKey(hash)], outcome, seconds).catch(() => {});
+      const key = buildFlightKey(hash);
+      await store.set(key, sealOutcome(key, outcome), seconds).catch(() => {});
     },
     async keepFailure(hash, lock, outcome, seconds) {
       const key = buildFlightKey(hash);
-      await Promise.all([
-        store.compareAndSet(key, lock, sealOutcome(key, outcome), seconds),
-        keep([buildEarlierKey(hash)], outcome, seconds),
-      ]).catch(() => {});
+      await store.compareAndSet(key, lock, sealOutcome(key, outcome), seconds).catch(() => {});
     },
-    release,
+    async release(hash, lock) {
+      await store.compareAndDelete(buildFlightKey(hash), lock).catch(() => {});
+    },
   };
-
-  async function keep(
-    keys: readonly string[],
-    outcome: FlightOutcome<Result>,
-    seconds: number,
-  ): Promise<void> {
-    await Promise.all(keys.map((key) => store.set(key, sealOutcome(key, outcome), seconds)));
-  }
 
   function sealOutcome(key: string, outcome: FlightOutcome<Result>): string {
     return seal.seal(key, JSON.stringify({ ...outcome, version: RECORD_VERSION }));
   }
 
-  async function release(hash: string, lock: string): Promise<void> {
-    await store.compareAndDelete(buildFlightKey(hash), lock).catch(() => {});
-  }
-
-  /** Undefined for a lock, and for nothing. */
-  function openOutcome(key: string, stored: string | undefined): FlightOutcome<Result> | undefined {
-    const text = stored === undefined ? undefined : seal.open(key, stored);
+  /** Undefined for a lock. */
+  function openOutcome(key: string, stored: string): FlightOutcome<Result> | undefined {
+    const text = seal.open(key, stored);
     if (text === undefined) return undefined;
-    const record = JSON.parse(text) as FlightOutcome<Result> & { readonly version?: number };
+    const record = JSON.parse(text) as FlightOutcome<Result> & { readonly version: number };
     checkRecordVersion(record.version, 'The outcome of a refresh');
     return record;
   }
@@ -168,6 +144,3 @@ export function createFlightRecords<Result>({ store, seal }: RecordsDeps): Fligh
 
 /** The lock of the replica that does the work, and after it the outcome. */
 const buildFlightKey = (hash: string): string => buildOAuthKey('flight', hash);
-
-/** Where replicas of 0.1.0, which hold the same lock, keep and look for the outcome. */
-const buildEarlierKey = (hash: string): string => buildOAuthKey('answer', hash);

@@ -8,31 +8,6 @@ import { wrapStore } from '../../support/stores/wrapped-store.ts';
 
 const seal = createSeal(['a secret that all replicas have, long enough']);
 
-test('§17 refresh: a read that fails after the lock was taken leaves no lock behind', async () => {
-  const clock = manualClock(1_800_000_000_000);
-  let isFailing = true;
-  const { store, remove } = await wrapStore(
-    (real) => ({
-      get(key) {
-        if (!isFailing || !key.includes(':answer:')) return real.get(key);
-        isFailing = false;
-        return Promise.reject(new Error('The store does not answer'));
-      },
-    }),
-    clock,
-  );
-  closeAfterTest({ close: () => store.close().then(remove) });
-  const runOnce = createRunOnce(createFlightRecords<string>({ store, seal }), clock);
-  const run = () =>
-    runOnce(
-      'a grant',
-      async () => 'renewed',
-      () => true,
-    );
-  await expect(run()).rejects.toThrow('The store does not answer');
-  expect(await run()).toBe('renewed');
-});
-
 test('§13 refresh: a failure that comes late does not end the work of another replica', async () => {
   const clock = manualClock(1_800_000_000_000);
   const { store, remove } = await wrapStore(() => ({}), clock);
