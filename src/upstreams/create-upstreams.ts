@@ -225,7 +225,7 @@ export const createPathsEndpoint = (
   judge: ({ user }) => ({
     access: undefined,
     async run() {
-      const costs = await measureListsOf({ user, clientId: await findClientId({ user }) });
+      const costs = await measureListsOf({ user, clientId: findClientId({ user }) });
       const shown = costs.filter(({ kind, tools }) => kind === 'all' || tools > 0);
       return createJsonReply(200, {
         warnedTokens: WARNED_TOKENS,

@@ -50,10 +50,11 @@ const CONNECTION_ID_BYTES = 16;
 export function createConnecting(
   { store, clock, config }: Runtime,
   { seal, records, known, changes, observers, findPlace }: KeptConnections,
-  { clients, issuers, tokenEndpoint, findLoginPlace, ...servers }: AuthorizationServers,
+  servers: AuthorizationServers,
   requests: Pick<LinkRequests, 'complete' | 'decline'>,
 ): Omit<Connecting, 'getClientDocument' | 'listPublicKeys'> {
-  const { revokeTokens, revokeConnection } = servers;
+  const { clients, issuers, tokenEndpoint, findLoginPlace, revokeTokens, revokeConnection } =
+    servers;
   const { baseUrl } = config.server;
   const logins = createSealedRecords<Login>({ store, seal }, 'connection-login', LOGIN_SECONDS);
 

@@ -12,12 +12,12 @@ import type { GatewayError } from '../../errors/gateway-error.ts';
 import type { EndedGrants } from '../../grants/ended-grants.ts';
 import { Cancellation, type CancelSignal, toAbortSignal } from '../../platform/cancellation.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
+import type { ClientOf } from '../../policy/rules/client-of.ts';
 import { type JsonRpcMessage, type RequestId, readMeta } from '../../protocol/json-rpc.ts';
 import { findMethod, isAvailable, type Method } from '../../protocol/methods.ts';
 import type { Era } from '../../protocol/revisions.ts';
 import type { SessionAccess, SessionLookup } from '../../store/store.ts';
 import { readTraceContext, type TraceContext } from '../../telemetry/tracing/trace-context.ts';
-import type { Caller } from '../catalog/catalog.ts';
 import type { ServedCatalog, Target } from '../catalog/served-catalog.ts';
 import { acceptsEventStream, ResponseStream } from '../streaming/response-stream.ts';
 import type { McpResponse, Outcome, SessionInfo } from './outcome.ts';
@@ -206,7 +206,7 @@ function readSubject(
 // Knowledge of the rest of the gateway about those who call.
 
 export interface Callers {
-  readonly findClientId: FindClientId;
+  readonly findClientId: ClientOf;
   readonly getProviderToken: GetProviderToken;
   /** Headers of a 401 at a path; undefined when nobody has to log in. */
   readonly getChallenge?: GetChallenge | undefined;
@@ -224,8 +224,3 @@ export interface Callers {
   /** Undefined where the gateway issues no tokens of its own. */
   readonly endedGrants?: Pick<EndedGrants, 'listen' | 'hasEnded'> | undefined;
 }
-
-/** The OAuth client that a user's token was made for, where anything depends on it. */
-export type FindClientId = (
-  caller: Pick<Caller, 'user'>,
-) => string | undefined | Promise<string | undefined>;

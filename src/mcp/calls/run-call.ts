@@ -1,18 +1,19 @@
 // The path of a call: what it is about is found, judged by all policies, and run; whoever observes calls is told.
 
-import { fail, toGatewayError } from '../../errors/gateway-error.ts';
+import { fail } from '../../errors/gateway-error.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { hasRepeatedNames, type JsonObject } from '../../platform/json.ts';
 import { noteSource } from '../../platform/noted-json.ts';
 import { PACKAGE_NAME, PACKAGE_VERSION } from '../../platform/own-files.ts';
 import type { JsonPath } from '../../platform/splice-json.ts';
 import type { Verdict } from '../../policy/policy.ts';
+import type { ClientOf } from '../../policy/rules/client-of.ts';
 import { readParams } from '../../protocol/json-rpc.ts';
 import type { MethodItem } from '../../protocol/methods.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import type { InnerCall, Target, WantedItem } from '../catalog/served-catalog.ts';
 import { type CallControl, createRunTarget, nameDenial, refuse } from '../control/run-target.ts';
-import type { Call, Callers, CallRecord, FindClientId } from './call.ts';
+import type { Call, Callers, CallRecord } from './call.ts';
 import {
   type CallClient,
   type CallContext,
@@ -48,7 +49,7 @@ export interface Calls extends ContextServices {
   readonly run: RunCall;
   readonly count: CountCall;
   readonly observer: Required<CallObserver>;
-  readonly findClientId: FindClientId;
+  readonly findClientId: ClientOf;
 }
 
 export function createCalls(runtime: Runtime, control: CallControl, callers: Callers): Calls {
@@ -72,28 +73,11 @@ function createRunCall(calls: Omit<Calls, 'run'>, control: CallControl, clock: C
 
   return function runCall(call, client, params, run) {
     call.record.startedAt = clock.monotonic();
-    const clientId = findClientId(call);
-    return clientId instanceof Promise
-      ? beginOnceFound(clientId, call, client, params, run)
-      : begin(call, client, params, run, clientId);
+    return begin(call, client, params, run, findClientId(call));
   };
 
   // Waiting is apart from what need not wait, here and below: a function whose closures may have to be made pays for what
   // they use in each call.
-
-  function beginOnceFound(
-    clientId: Promise<string | undefined>,
-    call: Call,
-    client: CallClient,
-    params: unknown,
-    run: RunMethod | undefined,
-  ): Promise<Outcome> {
-    return clientId.then(
-      (known) => begin(call, client, params, run, known),
-      // No failure of the tool: it is not even known.
-      (thrown: unknown) => watch(Promise.reject(toGatewayError(thrown)), call, client, undefined),
-    );
-  }
 
   function begin(
     call: Call,

@@ -78,7 +78,7 @@ export function createInitialize(
   return async function initialize(call, params) {
     const { user, catalog } = call;
     const { client, ...session } = readInitialize(params);
-    const clientId = await findClientId({ user });
+    const clientId = findClientId({ user });
     const { view, title } = catalog;
     const caller = { user, client, clientId, view };
     const description = await catalog.describe({ ...caller, session: undefined });

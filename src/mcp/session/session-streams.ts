@@ -2,12 +2,13 @@
 // has the stream, and whatever replica took the subscription.
 
 import { randomUUID } from 'node:crypto';
+import type { ClientOf } from '../../policy/rules/client-of.ts';
 import type { OutgoingMessage } from '../../protocol/json-rpc.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { buildStreamNumberKey } from '../../store/keys.ts';
 import { nameOwner } from '../../store/owner.ts';
 import type { SessionRecord } from '../../store/store.ts';
-import type { Call, FindClientId } from '../calls/call.ts';
+import type { Call } from '../calls/call.ts';
 import type { StreamResponse } from '../calls/outcome.ts';
 import type { NotificationStream, NotificationStreams } from '../streaming/notification-streams.ts';
 import type { KeptStreams } from './kept-streams.ts';
@@ -45,10 +46,10 @@ export type FindStreamOwner = (
 ) => Promise<StreamOwner>;
 
 export const createFindStreamOwner =
-  (findClientId: FindClientId): FindStreamOwner =>
+  (findClientId: ClientOf): FindStreamOwner =>
   async ({ user, catalog }, session) => {
     const client = readStoredCapabilities(session.clientCapabilities);
-    const clientId = await findClientId({ user });
+    const clientId = findClientId({ user });
     return {
       sessionId: session.sessionId,
       caller: { user, session, client, clientId, view: catalog.view },

@@ -8,7 +8,7 @@ import { freezeDeep, parseObject } from '../../platform/json.ts';
 import { readClientExtensions } from '../../protocol/extensions.ts';
 import { isLogSeverity, type LogSeverity } from '../../protocol/methods.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
-import { isOwnedBy, readOwner } from '../../store/owner.ts';
+import { readOwner } from '../../store/owner.ts';
 import type { Owner, SessionAccess, SessionLookup, SessionRecord } from '../../store/store.ts';
 import type { Callers } from '../calls/call.ts';
 import type { ClientCapabilities } from '../catalog/client-requests.ts';
@@ -94,7 +94,7 @@ export function createSessions(
     user && { sub: user.sub, issuer: user.issuer ?? defaultIssuer };
 
   const isOwn = (record: SessionRecord, user: Owner | undefined): boolean =>
-    isOwnedBy(record, toOwner(user));
+    record.userId === user?.sub && record.userIssuer === (user && (user.issuer ?? defaultIssuer));
 
   async function sweep(): Promise<void> {
     metrics.recordSessions('expired', await store.sweepSessions());

@@ -111,7 +111,7 @@ export function createStatelessEraHandler(
     const { client } = envelope;
     const stopCounting = calls.count(call);
     try {
-      const clientId = await calls.findClientId({ user });
+      const clientId = calls.findClientId({ user });
       call.record.clientId = clientId;
       const caller = { user, session: undefined, client, clientId, view: catalog.view };
       const filter = readFilter(message.params);

@@ -76,12 +76,14 @@ const WITH_SLASHES =
 /** `https:example.com`: browsers read it, and people do not write it. No number of a port, as in `http:80`. */
 const WITHOUT_SLASHES =
   /(?<![a-z0-9+.-])https?:(?!\d{1,5}(?![\w./?#:@%\\-]|[^\s!-~]{1,64}[\w.]))[/\\]?(?:[^\s/\\?#]{0,512}@)?[^\s"'<>`()[\]{}|^/\\][^\s"'<>`()[\]{}|^]{0,4096}/;
+const SCHEME_BEFORE = '(?:https?|wss?|ftps?):';
 /** At the beginning of an attribute, or in angle brackets: there a name of a user may have spaces. */
-const WITH_SPACES =
-  /(?=[hwf/\\])(?<=["'<]\s*)(?:(?:(?:https?|wss?|ftps?):)?[/\\]{2,}|https?:)[^"'<>/\\?#]{0,512}@[^\s"'<>`()[\]{}|^]{0,4096}/;
-/** The same with a scheme. */
-const WITH_SCHEME_AND_SPACES =
-  /(?=[hwf])(?<=["'<]\s*)(?:(?:https?|wss?|ftps?):[/\\]{2,}|https?:)[^"'<>/\\?#]{0,512}@[^\s"'<>`()[\]{}|^]{0,4096}/;
+const createSpaced = (first: string, scheme: string): RegExp =>
+  new RegExp(
+    `(?=[${first}])(?<=["'<]\\s*)(?:${scheme}[/\\\\]{2,}|https?:)[^"'<>/\\\\?#]{0,512}@[^\\s"'<>\`()[\\]{}|^]{0,4096}`,
+  );
+const WITH_SPACES = createSpaced('hwf/\\\\', `(?:${SCHEME_BEFORE})?`);
+const WITH_SCHEME_AND_SPACES = createSpaced('hwf', SCHEME_BEFORE);
 /** GitHub Flavored Markdown "Autolinks (extension)": a link without a scheme, to `http:`, which ends before a full stop. */
 const WITHOUT_SCHEME =
   /(?<![a-z0-9@./\\-])www\.[^\s"'<>`()[\]{}|^]{0,4096}[^\s"'<>`()[\]{}|^?!.,:;*_~]/;
