@@ -3,15 +3,15 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { createRunTarget } from '../src/mcp/control/run-target.ts';
+import { createGuards } from '../src/control/guards/create-guards.ts';
+import type { GuardConfig } from '../src/control/guards/guard-config.ts';
+import { createRules, createRulesPolicy } from '../src/control/rules/create-rules.ts';
+import type { RuleConfig } from '../src/control/rules/rule-config.ts';
+import { createRunTarget } from '../src/mcp/calls/run-target.ts';
+import type { Guards } from '../src/mcp/guards.ts';
+import { joinPolicies, type Policies } from '../src/mcp/policy.ts';
 import { systemClock } from '../src/platform/clock.ts';
 import { createLog } from '../src/platform/log.ts';
-import { createGuards } from '../src/policy/guards/create-guards.ts';
-import type { GuardConfig } from '../src/policy/guards/guard-config.ts';
-import type { Guards } from '../src/policy/guards/guards.ts';
-import { joinPolicies, type Policies } from '../src/policy/policy.ts';
-import { createRules, createRulesPolicy } from '../src/policy/rules/create-rules.ts';
-import type { RuleConfig } from '../src/policy/rules/rule-config.ts';
 import { noMetrics } from '../src/telemetry/metrics/metrics.ts';
 
 const ROUNDS = 5;

@@ -1,9 +1,9 @@
 // npm run bench -- rules: what one decision of the rules costs.
 
+import { createRules } from '../src/control/rules/create-rules.ts';
+import type { RuleConfig } from '../src/control/rules/rule-config.ts';
+import type { RuleCaller, RuledItem, Rules } from '../src/control/rules/rules.ts';
 import { systemClock } from '../src/platform/clock.ts';
-import { createRules } from '../src/policy/rules/create-rules.ts';
-import type { RuleConfig } from '../src/policy/rules/rule-config.ts';
-import type { RuleCaller, RuledItem, Rules } from '../src/policy/rules/rules.ts';
 
 const RULES = 100;
 const TOOLS = 1000;

@@ -1,7 +1,7 @@
 // npm run bench -- search: how well a view that is searched finds its tools, and how long that takes (search/README.md).
 
-import type { Entry } from '../src/upstreams/catalog/prepare-list.ts';
-import { rank, readQuery } from '../src/upstreams/search/rank.ts';
+import type { Entry } from '../src/catalog/prepare-list.ts';
+import { rank, readQuery } from '../src/catalog/search/rank.ts';
 import { AT_ONCE, countHits, readQuestions, readTools } from './search/set.ts';
 
 const GOALS = { share: 0.9, ms: 2 } as const;

@@ -5,8 +5,8 @@
  * @packageDocumentation
  */
 
-export type { UserContext } from './endpoint/message.ts';
 export { DefinitionError, fail } from './errors/gateway-error.ts';
+export type { UserContext } from './http/endpoint/message.ts';
 export type {
   Arguments,
   Catalog,
@@ -83,5 +83,5 @@ export {
   ToolError,
   type ToolFailure,
 } from './mcp/catalog/define/tool.ts';
-export type { LogSeverity } from './protocol/methods.ts';
+export type { LogSeverity } from './mcp/protocol/methods.ts';
 export type { TraceContext } from './telemetry/tracing/trace-context.ts';

@@ -105,17 +105,17 @@ const PACKAGE_FOLDERS: Readonly<Record<string, RegExp>> = {
 
 /** What each call makes, and what stands for each connection and stream: closures would be most of what they take. */
 const WITH_CLASSES = [
-  'auth/parse-token.ts',
+  'logins/auth/parse-token.ts',
   'edge/(connection|connection-table|reply-writer|send-stream|limits/limiter).ts',
   'mcp/calls/(call|context).ts',
   'mcp/session/(kept-streams?|session-era|session-subscriptions).ts',
   'mcp/streaming/(notification-streams|response-stream).ts',
   'platform/(cancellation|clock|exact-json|linked-list|note|shared-timer|splice-json).ts',
   'platform/http-client/(connection|content-coding|http-pool|read-response).ts',
-  'protocol/fit.ts',
-  'upstreams/catalog/server-target.ts',
+  'mcp/protocol/fit.ts',
+  'catalog/server-target.ts',
   'upstreams/http/(answer-body|attempt|exchange|server-call|session-cookies|session-sending).ts',
-  'upstreams/relay/relay-call.ts',
+  'servers/relay/relay-call.ts',
   'upstreams/transport/.*',
 ];
 
@@ -156,14 +156,14 @@ const CONFINED = [
 /** Casts other than `as const`, and why the compiler cannot know it. */
 const CASTS: Readonly<Record<string, { readonly count: number; readonly why: string }>> = {
   'connections/records/connection-record.ts': { count: 1, why: 'a record that this code sealed' },
-  'grants/grants.ts': { count: 1, why: 'a record that this code sealed' },
+  'logins/grants/grants.ts': { count: 1, why: 'a record that this code sealed' },
   'mcp/calls/client-answers.ts': { count: 1, why: 'each answer fits its request' },
   'mcp/catalog/define/prompt.ts': { count: 1, why: 'the arguments were checked before' },
   'mcp/catalog/define/tool.ts': { count: 3, why: 'the result was checked by a schema' },
-  'policy/approvals/create-approvals.ts': { count: 1, why: 'a record that this code sealed' },
-  'oauth/account/browser-sessions.ts': { count: 1, why: 'a record that this code sealed' },
-  'oauth/broker/run-once.ts': { count: 1, why: 'a record that this code sealed' },
-  'oauth/refresh/recent-answers.ts': { count: 1, why: 'a record that this code sealed' },
+  'control/approvals/create-approvals.ts': { count: 1, why: 'a record that this code sealed' },
+  'logins/account/browser-sessions.ts': { count: 1, why: 'a record that this code sealed' },
+  'logins/broker/run-once.ts': { count: 1, why: 'a record that this code sealed' },
+  'logins/refresh/recent-answers.ts': { count: 1, why: 'a record that this code sealed' },
   'platform/load-package.ts': {
     count: 1,
     why: 'its caller names the package together with its type',

@@ -1,10 +1,10 @@
 // The set that search is measured on (README.md): its tools as entries of a list, and its questions.
 
 import { readFileSync } from 'node:fs';
+import type { Entry } from '../../src/catalog/prepare-list.ts';
+import { rank, readQuery } from '../../src/catalog/search/rank.ts';
 import type { Turns } from '../../src/platform/clock.ts';
 import { isObject } from '../../src/platform/json.ts';
-import type { Entry } from '../../src/upstreams/catalog/prepare-list.ts';
-import { rank, readQuery } from '../../src/upstreams/search/rank.ts';
 
 export interface Question {
   readonly question: string;

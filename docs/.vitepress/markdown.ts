@@ -1,6 +1,6 @@
 // What the pages need beside VitePress's own Markdown, so that they also read well on a forge.
 import type { MarkdownRenderer } from 'vitepress';
-import { SLOTS } from '../../src/site/slots.ts';
+import { SLOTS } from '../../src/pages/slots.ts';
 import { labelCells } from './label-cells.ts';
 
 export function configureMarkdown(md: MarkdownRenderer): void {

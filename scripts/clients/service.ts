@@ -2,7 +2,7 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { builtInCatalog } from '../../src/catalog/index.ts';
+import { builtInCatalog } from '../../src/built-in/index.ts';
 import { loadConfig } from '../../src/config/load.ts';
 import { createGateway } from '../../src/gateway/gateway.ts';
 import { createLog } from '../../src/platform/log.ts';

@@ -5,7 +5,7 @@ import {
   DEFAULT_ENTRY_NAME,
   MORE_CLIENT_SETUPS,
   type Snippet,
-} from '../../src/site/client-setups.ts';
+} from '../../src/pages/client-setups.ts';
 
 /** What the gateway fills in; braces would need quotes in a shell. */
 const SLOT = '{base_url}';

@@ -1,10 +1,14 @@
 // The two checks of the gateway that a token passes, over a given key set.
 import type { JsonWebKey } from 'node:crypto';
-import { createAuthenticate, createChallenge } from '../../src/auth/bearer.ts';
-import { createKeySet } from '../../src/auth/key-set.ts';
-import { createTokenParser } from '../../src/auth/parse-token.ts';
-import { createTokenVerifier, findSigner, verifySignature } from '../../src/auth/token-verifier.ts';
 import { GatewayError } from '../../src/errors/gateway-error.ts';
+import { createAuthenticate, createChallenge } from '../../src/logins/auth/bearer.ts';
+import { createKeySet } from '../../src/logins/auth/key-set.ts';
+import { createTokenParser } from '../../src/logins/auth/parse-token.ts';
+import {
+  createTokenVerifier,
+  findSigner,
+  verifySignature,
+} from '../../src/logins/auth/token-verifier.ts';
 import { type Clock, systemClock } from '../../src/platform/clock.ts';
 import type { Log } from '../../src/platform/log.ts';
 import { noMetrics } from '../../src/telemetry/metrics/metrics.ts';

@@ -1,66 +1,66 @@
 // The composition root: every implementation is chosen here, once.
 
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { createProviderAccess, openOwnTokenAccess } from '../auth/auth.ts';
-import type { KeySet } from '../auth/key-set.ts';
-import { createMachineClients } from '../auth/machine-clients.ts';
-import { builtInCatalog } from '../catalog/index.ts';
+import { builtInCatalog } from '../built-in/index.ts';
+import type { IdlePattern } from '../catalog/idle-patterns.ts';
+import type { Setup } from '../catalog/plan.ts';
+import type { ServerFacts } from '../catalog/upstream-catalogs.ts';
 import { checkConfig } from '../config/check-config.ts';
 import type { Config } from '../config/config.ts';
 import { ConfigError, formatProblem } from '../config/problem.ts';
 import { createServerUrls } from '../config/server-urls.ts';
 import { logListening, logStartWarnings } from '../config/start-log.ts';
 import { createConnections } from '../connections/create-connections.ts';
-import { createTransport } from '../edge/create-transport.ts';
-import { createLimiter } from '../edge/limits/limiter.ts';
-import { getOriginalToken, type UserContext } from '../endpoint/message.ts';
-import { openOwnTokens } from '../grants/open-grants.ts';
+import { createConnectionPanels } from '../connections/pages/connection-panels.ts';
+import { createApprovalPanels } from '../control/approvals/approval-panels.ts';
+import { findAskProblems } from '../control/approvals/approvals.ts';
+import { openApprovals } from '../control/approvals/open-approvals.ts';
+import { describeNamed } from '../control/rules/named-facts.ts';
+import { getOriginalToken, type UserContext } from '../http/endpoint/message.ts';
+import { createLimiter } from '../http/limits/limiter.ts';
+import { createTransport } from '../http/server/create-transport.ts';
+import type { Lock } from '../lock/lock.ts';
+import type { StoredLock } from '../lock/lock-file.ts';
+import { createLockPanels } from '../lock/lock-panels.ts';
+import { createGrantPanels } from '../logins/admin/grant-panels.ts';
+import { createSessionPanels } from '../logins/admin/session-panels.ts';
+import { createProviderAccess, openOwnTokenAccess } from '../logins/auth/auth.ts';
+import type { KeySet } from '../logins/auth/key-set.ts';
+import { createMachineClients } from '../logins/auth/machine-clients.ts';
+import { openBroker } from '../logins/broker/open-broker.ts';
+import { findMachineClientProblems } from '../logins/client-authentication/machine-client-problems.ts';
+import { createAuthorizationEndpoints } from '../logins/create-authorization.ts';
+import { openOwnTokens } from '../logins/grants/open-grants.ts';
+import { createCheckTokenUser } from '../logins/identity/login-policy.ts';
+import { createClientOf } from '../mcp/calls/client-of.ts';
 import type { Catalog } from '../mcp/catalog/catalog.ts';
 import { listTools, serveOwnCatalog } from '../mcp/catalog/own-catalog.ts';
 import { createMcp } from '../mcp/mcp.ts';
-import { openBroker } from '../oauth/broker/open-broker.ts';
-import { findMachineClientProblems } from '../oauth/client-authentication/machine-client-problems.ts';
-import { createAuthorizationEndpoints } from '../oauth/create-authorization.ts';
-import { createCheckTokenUser } from '../oauth/identity/login-policy.ts';
-import { createApprovalPanels } from '../operations/admin/approval-panels.ts';
-import { createConnectionPanels } from '../operations/admin/connection-panels.ts';
-import { createGrantPanels } from '../operations/admin/grant-panels.ts';
-import { createLockPanels } from '../operations/admin/lock-panels.ts';
-import { createServerPanels } from '../operations/admin/server-panels.ts';
-import { createServicePanels } from '../operations/admin/service-panels.ts';
-import { createSessionPanels } from '../operations/admin/session-panels.ts';
+import { joinPolicies } from '../mcp/policy.ts';
 import {
   createOperatorEndpoints,
   noteRefusals,
   openOperatorsNotes,
-} from '../operations/create-admin.ts';
-import { createHealthEndpoints, createMetricsEndpoints } from '../operations/endpoints.ts';
+} from '../pages/admin/create-admin.ts';
+import { createServicePanels } from '../pages/admin/service-panels.ts';
+import { createHealthEndpoints, createMetricsEndpoints } from '../pages/health.ts';
+import { createLogo } from '../pages/logo.ts';
+import { openSite } from '../pages/open-site.ts';
+import { createServerCardEndpoints } from '../pages/server-card.ts';
 import { type Clock, pause } from '../platform/clock.ts';
 import type { Fetch } from '../platform/fetch-with-limits.ts';
 import type { Log } from '../platform/log.ts';
 import type { Network } from '../platform/outbound/public-network.ts';
-import { findAskProblems } from '../policy/approvals/approvals.ts';
-import { joinPolicies } from '../policy/policy.ts';
-import { createClientOf } from '../policy/rules/client-of.ts';
-import { describeNamed } from '../policy/rules/named-facts.ts';
 import { openRuntime } from '../runtime/runtime.ts';
-import { createLogo } from '../site/logo.ts';
-import { openSite } from '../site/open-site.ts';
-import { createServerCardEndpoints } from '../site/server-card.ts';
+import { createServerPanels } from '../servers/server-panels.ts';
 import type { Store } from '../store/store.ts';
 import type { Metrics } from '../telemetry/metrics/metrics.ts';
-import type { IdlePattern } from '../upstreams/catalog/idle-patterns.ts';
-import type { Setup } from '../upstreams/catalog/plan.ts';
-import type { ServerFacts } from '../upstreams/catalog/upstream-catalogs.ts';
+import type { GatewayFile } from './configuration/gateway-file.ts';
 import type {
   GatewayUpstreams,
   openUpstreams as OpenUpstreams,
   UpstreamPorts,
-} from '../upstreams/create-upstreams.ts';
-import type { Lock } from '../upstreams/lock/lock.ts';
-import type { StoredLock } from '../upstreams/lock/lock-file.ts';
-import { openApprovals } from './approvals.ts';
-import type { GatewayFile } from './configuration/gateway-file.ts';
+} from './create-upstreams.ts';
 
 /** Dependencies of a gateway; defaults are used for those left out. */
 export interface Deps {
@@ -368,6 +368,6 @@ function checkFile(file: GatewayFile, config: Config): void {
 
 /** Loaded where there is a configuration file: a quarter of all code. */
 const openUpstreams: typeof OpenUpstreams = async (...args) => {
-  const upstreams = await import('../upstreams/create-upstreams.ts');
+  const upstreams = await import('./create-upstreams.ts');
   return upstreams.openUpstreams(...args);
 };

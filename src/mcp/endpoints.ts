@@ -1,22 +1,20 @@
 // §4.1, §4.4, §4.5: the endpoints of /mcp. Here messages become values of the protocol, and
 // values replies.
 
-import { addChallenge } from '../auth/bearer.ts';
-import type { Endpoint, JudgedCall, ProtectedCall } from '../endpoint/endpoint.ts';
+import { fail } from '../errors/gateway-error.ts';
+import type { Endpoint, JudgedCall, ProtectedCall } from '../http/endpoint/endpoint.ts';
 import {
   type GatewayRequest,
   getHeader,
   getJson,
   type Reply,
   type ReplyHeaders,
-} from '../endpoint/message.ts';
-import { JSONRPC, toLogMembers } from '../endpoint/render-error.ts';
-import { fail } from '../errors/gateway-error.ts';
+} from '../http/endpoint/message.ts';
+import { JSONRPC, toLogMembers } from '../http/endpoint/render-error.ts';
+import { addChallenge } from '../logins/auth/bearer.ts';
 import { truncateForLog } from '../platform/log.ts';
 import { EVENT_STREAM_HEADERS } from '../platform/sse.ts';
 import { stripUri } from '../platform/strip-uri.ts';
-import { type JsonRpcMessage, parseMessage, type RequestId } from '../protocol/json-rpc.ts';
-import { checkVersionHeader, detectEra, type Era } from '../protocol/revisions.ts';
 import type { SessionLookup } from '../store/store.ts';
 import { readTraceId } from '../telemetry/tracing/trace-context.ts';
 import {
@@ -35,6 +33,8 @@ import {
   toErrorResponse,
 } from './calls/outcome.ts';
 import type { Catalogs, ServedCatalog } from './catalog/served-catalog.ts';
+import { type JsonRpcMessage, parseMessage, type RequestId } from './mcp/protocol/json-rpc.ts';
+import { checkVersionHeader, detectEra, type Era } from './mcp/protocol/revisions.ts';
 import type { SessionServices } from './session/session-services.ts';
 import { acceptsEventStream } from './streaming/response-stream.ts';
 

@@ -1,12 +1,12 @@
 // The MCP feature as a whole: both eras over one catalogue.
 
-import type { Endpoint } from '../endpoint/endpoint.ts';
 import { GatewayError } from '../errors/gateway-error.ts';
+import type { Endpoint } from '../http/endpoint/endpoint.ts';
 import type { Runtime } from '../runtime/runtime.ts';
 import type { Callers } from './calls/call.ts';
 import { createCalls } from './calls/run-call.ts';
+import type { CallControl } from './calls/run-target.ts';
 import type { Catalogs } from './catalog/served-catalog.ts';
-import type { CallControl } from './control/run-target.ts';
 import { createMcpEndpoints } from './endpoints.ts';
 import { createSessionEraHandler } from './session/session-era.ts';
 import { openSessionServices } from './session/session-services.ts';

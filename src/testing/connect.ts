@@ -4,12 +4,12 @@ import { generateKeyPairSync, sign } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { parseKeySet } from '../auth/jwk.ts';
-import type { KeySet } from '../auth/key-set.ts';
 import { loadConfig } from '../config/load.ts';
-import type { UserContext } from '../endpoint/message.ts';
 import { DefinitionError } from '../errors/gateway-error.ts';
 import { createGateway } from '../gateway/gateway.ts';
+import type { UserContext } from '../http/endpoint/message.ts';
+import { parseKeySet } from '../logins/auth/jwk.ts';
+import type { KeySet } from '../logins/auth/key-set.ts';
 import type { Arguments, Caller, Catalog } from '../mcp/catalog/catalog.ts';
 import type {
   PromptDescription,

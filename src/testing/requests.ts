@@ -9,7 +9,7 @@ import type {
 } from '../mcp/catalog/client-requests.ts';
 import type { MirroredParam } from '../mcp/catalog/content.ts';
 import { isObject, type JsonObject } from '../platform/json.ts';
-import { encodeHeader } from '../upstreams/messages/envelope.ts';
+import { encodeHeader } from '../servers/messages/envelope.ts';
 
 /** How the client answers what tools ask. It declares that it can answer what there is a function for. */
 export interface QuestionHandlers {

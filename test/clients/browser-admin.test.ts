@@ -6,8 +6,8 @@ import {
   readLockFile,
   saveLockFile,
 } from '../../src/cli/setup/lock-file-on-disk.ts';
-import { createLock } from '../../src/upstreams/lock/lock.ts';
-import { computeFingerprint, type StoredLock } from '../../src/upstreams/lock/lock-file.ts';
+import { createLock } from '../../src/lock/lock.ts';
+import { computeFingerprint, type StoredLock } from '../../src/lock/lock-file.ts';
 import { freePort } from '../support/gateway/ports.ts';
 import { closeAfterTest, useShared } from '../support/lifetimes.ts';
 import { approve } from '../support/oauth/login-browser.ts';

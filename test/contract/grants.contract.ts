@@ -1,8 +1,8 @@
 // The port Windows: how every driver tells whether the grant of a call's user still stands, in the step that counts the call.
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { createGrantId, type Grant, issueFirstPair } from '../../src/grants/grant.ts';
-import { createGrants, type Grants } from '../../src/grants/grants.ts';
+import { createGrantId, type Grant, issueFirstPair } from '../../src/logins/grants/grant.ts';
+import { createGrants, type Grants } from '../../src/logins/grants/grants.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 import { createSeal } from '../../src/store/seal/seal.ts';
 import { type LimitWindow, NO_GRANT, NO_SESSION, type Store } from '../../src/store/store.ts';

@@ -1,24 +1,24 @@
 // What two replicas change at the same moment: neither undoes what the other has done.
 import { describe, expect, test } from 'vitest';
-import { createSessionSubscriptions } from '../../src/mcp/session/session-subscriptions.ts';
-import { createFlightRecords } from '../../src/oauth/broker/run-once.ts';
+import { createLinkedResources } from '../../src/catalog/linked-resources.ts';
+import { createFlightRecords } from '../../src/logins/broker/run-once.ts';
 import {
   createClientDirectory,
   createRegisteredClients,
-} from '../../src/oauth/clients/registered-clients.ts';
+} from '../../src/logins/clients/registered-clients.ts';
+import { createSessionSubscriptions } from '../../src/mcp/session/session-subscriptions.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 import { generateClientId, hashSha256 } from '../../src/platform/ids.ts';
+import { createServerSession } from '../../src/servers/http/server-session.ts';
+import { createServerSessions } from '../../src/servers/http/sessions.ts';
+import {
+  createSessionRecords,
+  createSubscriptionMemory,
+} from '../../src/servers/transport/session-records.ts';
 import { buildIdentityKeyName, buildSubscriptionKey } from '../../src/store/keys.ts';
 import { createSeal } from '../../src/store/seal/seal.ts';
 import { createSigningKeys } from '../../src/store/seal/signing-keys.ts';
 import type { Store } from '../../src/store/store.ts';
-import { createLinkedResources } from '../../src/upstreams/catalog/linked-resources.ts';
-import { createServerSession } from '../../src/upstreams/http/server-session.ts';
-import { createServerSessions } from '../../src/upstreams/http/sessions.ts';
-import {
-  createSessionRecords,
-  createSubscriptionMemory,
-} from '../../src/upstreams/transport/session-records.ts';
 import { manualClock } from '../support/gateway/clock.ts';
 import { collectLog } from '../support/gateway/log.ts';
 import { openTestRuntime } from '../support/gateway/runtime.ts';

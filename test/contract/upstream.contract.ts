@@ -1,9 +1,9 @@
 // What every transport to a server behind the gateway must do, in both eras. The server has the tools of
 // test/support/upstreams/sdk-1-tools.ts, or sdk-2-tools.ts.
 import { describe, expect, test } from 'vitest';
+import type { Era } from '../../src/mcp/protocol/revisions.ts';
+import type { Upstream, UpstreamQuestion } from '../../src/mcp/upstream/upstream.ts';
 import type { JsonObject } from '../../src/platform/json.ts';
-import type { Era } from '../../src/protocol/revisions.ts';
-import type { Upstream, UpstreamQuestion } from '../../src/upstreams/upstream.ts';
 import { useFresh } from '../support/lifetimes.ts';
 import {
   callTool,

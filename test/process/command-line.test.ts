@@ -9,7 +9,7 @@ import { COMMANDS } from '../../src/cli/commands/all.ts';
 import { renderBanner } from '../../src/cli/dev/announcement.ts';
 import { createBanner } from '../../src/cli/dev/banner.ts';
 import { loadConfig } from '../../src/config/load.ts';
-import { CLIENT_SETUPS } from '../../src/site/client-setups.ts';
+import { CLIENT_SETUPS } from '../../src/pages/client-setups.ts';
 import { callTool, catalogModule, writeFileIn } from '../support/catalogs/catalog-files.ts';
 import { freePort } from '../support/gateway/ports.ts';
 import {

@@ -1,6 +1,6 @@
 // postern connect: how to add the gateway to an MCP client.
 import { afterEach, expect, test } from 'vitest';
-import { ALL_CLIENT_SETUPS } from '../../src/site/client-setups.ts';
+import { ALL_CLIENT_SETUPS } from '../../src/pages/client-setups.ts';
 import { writeFileIn } from '../support/catalogs/catalog-files.ts';
 import { endPosterns, makeFolder, runPostern } from '../support/gateway/process.ts';
 import { runInside } from '../support/gateway/run-inside.ts';

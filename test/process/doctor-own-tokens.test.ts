@@ -1,8 +1,8 @@
 // `postern doctor` where clients get tokens of the gateway's own (§5.11): what they need of the provider, what they do not,
 // and the mistakes that are left.
 import { afterEach, beforeAll, describe, expect, test } from 'vitest';
-import { createGrantId } from '../../src/grants/grant.ts';
-import { createTokenCodec, hashResource, hashUser } from '../../src/grants/token-codec.ts';
+import { createGrantId } from '../../src/logins/grants/grant.ts';
+import { createTokenCodec, hashResource, hashUser } from '../../src/logins/grants/token-codec.ts';
 import { createSeal } from '../../src/store/seal/seal.ts';
 import { type DoctorHow, runDoctor } from '../support/gateway/doctor.ts';
 import { startInside } from '../support/gateway/gateway-inside.ts';

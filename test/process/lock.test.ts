@@ -3,7 +3,7 @@ import { readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { readLock } from '../../src/upstreams/lock/lock.ts';
+import { readLock } from '../../src/lock/lock.ts';
 import {
   type Env,
   endPosterns,

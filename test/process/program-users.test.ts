@@ -4,7 +4,7 @@ import { execFileSync, spawnSync } from 'node:child_process';
 import { chmod, copyFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, describe, expect, test } from 'vitest';
-import { runCommandAs } from '../../src/upstreams/stdio/child.ts';
+import { runCommandAs } from '../../src/servers/stdio/child.ts';
 import { runDoctor } from '../support/gateway/doctor.ts';
 import {
   type Env,

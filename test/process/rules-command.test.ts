@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, describe, expect, test } from 'vitest';
-import { computeFingerprint } from '../../src/upstreams/lock/lock-file.ts';
+import { computeFingerprint } from '../../src/lock/lock-file.ts';
 import { writeFileIn } from '../support/catalogs/catalog-files.ts';
 import { endPosterns, makeFolder, runPostern } from '../support/gateway/process.ts';
 import { runInside } from '../support/gateway/run-inside.ts';

@@ -21,11 +21,11 @@ test('§1 walk: tools/list names the files, functions and imports of one warm ca
   expect(rooms[0]?.[1]).toBe('edge');
   expect(rooms.map(([, room]) => room)).toContain('mcp/calls');
   const files = [...stdout.matchAll(/^ {4}([\w/.-]+\.ts) +(\d+)$/gm)];
-  expect(files.map(([, file]) => file)).toContain('edge/pipeline.ts');
-  expect(files.map(([, file]) => file)).toContain('auth/token-verifier.ts');
+  expect(files.map(([, file]) => file)).toContain('http/server/pipeline.ts');
+  expect(files.map(([, file]) => file)).toContain('logins/auth/token-verifier.ts');
   expect(files.filter(([, file]) => !exists(`src/${file}`, 'file'))).toEqual([]);
   // What only another method executes, what only the start of the service does, and what tests and scripts are.
-  expect(files.map(([, file]) => file)).not.toContain('oauth/broker/token.ts');
+  expect(files.map(([, file]) => file)).not.toContain('logins/broker/token.ts');
   expect(files.map(([, file]) => file)).not.toContain('gateway/gateway.ts');
   const functions = [...stdout.matchAll(/^ {6}(\S.*) :\d+( ×\d+)?$/gm)];
   expect(functions.map(([, name]) => name)).toContain('runPipeline');

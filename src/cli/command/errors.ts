@@ -2,9 +2,9 @@
 
 import { ConfigError } from '../../config/problem.ts';
 import { DefinitionError } from '../../errors/gateway-error.ts';
+import { LockFileError } from '../../lock/lock-file.ts';
 import { getErrorCode } from '../../platform/error-code.ts';
 import { escapeInvisible } from '../../platform/invisible.ts';
-import { LockFileError } from '../../upstreams/lock/lock-file.ts';
 import type { Invocation } from './invocation.ts';
 
 /** Why the service cannot start: lines for the operator. */

@@ -1,5 +1,5 @@
 import { baseUrl } from '../../config/rules.ts';
-import { ALL_CLIENT_SETUPS } from '../../site/client-setups.ts';
+import { ALL_CLIENT_SETUPS } from '../../pages/client-setups.ts';
 import { addScheme } from '../command/add-scheme.ts';
 import { UsageError } from '../command/errors.ts';
 import { defineCommand, JSON_OUTPUT, textOption } from '../command-line/command.ts';

@@ -12,8 +12,8 @@ import {
   type Setting,
 } from '../../config/setting.ts';
 import { SETTING_GROUPS } from '../../config/settings.ts';
+import type { UpstreamConfig } from '../../mcp/upstream/upstream-config.ts';
 import { hideSecretArguments } from '../../platform/secret-texts.ts';
-import type { UpstreamConfig } from '../../upstreams/config/upstream-config.ts';
 import { describeProgramUser } from '../setup/program-users.ts';
 
 export interface DescribedFile {

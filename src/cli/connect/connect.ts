@@ -1,13 +1,13 @@
 // `postern connect`: how to add the gateway to an MCP client.
 
 import { styleText } from 'node:util';
-import { escapeInvisible } from '../../platform/invisible.ts';
 import {
   ALL_CLIENT_SETUPS,
   type ClientSetup,
   DEFAULT_ENTRY_NAME,
   type GatewayEntry,
-} from '../../site/client-setups.ts';
+} from '../../pages/client-setups.ts';
+import { escapeInvisible } from '../../platform/invisible.ts';
 import type { Flags, Invocation, Texts } from '../command/invocation.ts';
 import { readEnvFile } from '../command/read-env-file.ts';
 import { alignColumns } from '../command/texts.ts';

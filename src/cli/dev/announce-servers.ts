@@ -1,8 +1,9 @@
 // What postern dev says of the servers behind the gateway, each once it is known how it is.
+
+import type { ServerFacts } from '../../catalog/upstream-catalogs.ts';
 import { systemClock } from '../../platform/clock.ts';
 import { countNoun } from '../../platform/text.ts';
-import type { ServerFacts } from '../../upstreams/catalog/upstream-catalogs.ts';
-import { leaveOutNextStart } from '../../upstreams/stdio/stdio-upstream.ts';
+import { leaveOutNextStart } from '../../servers/stdio/stdio-upstream.ts';
 
 const LOOK_EVERY_MS = 200;
 /** Once each has been announced. */

@@ -1,8 +1,8 @@
 // What the banner of postern dev tells: what is served, and how clients connect.
 import type { Config } from '../../config/config.ts';
+import type { UpstreamConfig } from '../../mcp/upstream/upstream-config.ts';
+import { CLIENT_SETUPS, DEFAULT_ENTRY_NAME } from '../../pages/client-setups.ts';
 import { hideSecretArguments } from '../../platform/secret-texts.ts';
-import { CLIENT_SETUPS, DEFAULT_ENTRY_NAME } from '../../site/client-setups.ts';
-import type { UpstreamConfig } from '../../upstreams/config/upstream-config.ts';
 import { listSettings } from '../command/env-file.ts';
 import { describeCommand, isInCheckout } from '../command/invocation.ts';
 import type { EnvFile } from '../command/read-env-file.ts';

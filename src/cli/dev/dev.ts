@@ -1,4 +1,5 @@
-import { builtInCatalog } from '../../catalog/index.ts';
+import { builtInCatalog } from '../../built-in/index.ts';
+import type { Setup } from '../../catalog/plan.ts';
 import type { Config } from '../../config/config.ts';
 import { loadConfig } from '../../config/load.ts';
 import type { Env } from '../../config/setting.ts';
@@ -6,7 +7,6 @@ import type { Gateway } from '../../gateway/gateway.ts';
 import type { Catalog } from '../../mcp/catalog/catalog.ts';
 import { listTools, serveOwnCatalog } from '../../mcp/catalog/own-catalog.ts';
 import { countNoun } from '../../platform/text.ts';
-import type { Setup } from '../../upstreams/catalog/plan.ts';
 import { prepareEnvironment } from '../command/env-file.ts';
 import { StartError } from '../command/errors.ts';
 import { endWithNpx } from '../command/process-end.ts';

@@ -1,6 +1,6 @@
 // What is checked, in this order. Of a running gateway it is that in which a client meets it.
 
-import { createDocumentOffer } from '../../oauth/client-id-metadata/document-offer.ts';
+import { createDocumentOffer } from '../../logins/client-id-metadata/document-offer.ts';
 import { isObject } from '../../platform/json.ts';
 import { createPublicNetwork } from '../../platform/outbound/public-network.ts';
 import { type Check, type Found, ok, warning } from './finding.ts';

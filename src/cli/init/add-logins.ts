@@ -2,7 +2,7 @@
 import { hasVariable } from '../../config/file/expand.ts';
 import { type Fetch, fetchWithLimits } from '../../platform/fetch-with-limits.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
-import { ADDRESS_MEMBERS } from '../../upstreams/config/plain-secrets.ts';
+import { ADDRESS_MEMBERS } from '../../servers/config/plain-secrets.ts';
 import type { ImportedServers } from './import-servers.ts';
 
 /** Of each server, all at the same time: somebody waits. */

@@ -9,7 +9,7 @@ import {
   deriveServerName,
   describeSameName,
   isOtherName,
-} from '../../upstreams/config/servers.ts';
+} from '../../servers/config/servers.ts';
 import { CommandError } from '../command/errors.ts';
 import { alignColumns, readTextFile } from '../command/texts.ts';
 import {

@@ -8,7 +8,7 @@ import {
   replaceSecrets,
   replaceSecretsOfCommand,
 } from '../../platform/secret-texts.ts';
-import { ADDRESS_MEMBERS, RECORD_MEMBERS } from '../../upstreams/config/plain-secrets.ts';
+import { ADDRESS_MEMBERS, RECORD_MEMBERS } from '../../servers/config/plain-secrets.ts';
 import { renderEnvLine } from './render-files.ts';
 import { findFreeName, findOtherReader, nameVariable } from './variable-names.ts';
 

@@ -1,9 +1,10 @@
 // `postern config --lists`: the servers are asked what they list.
+
+import { type FetchedList, fetchList } from '../../catalog/fetch-list.ts';
 import type { Config } from '../../config/config.ts';
-import { type FetchedList, fetchList } from '../../upstreams/catalog/fetch-list.ts';
-import type { UpstreamConfig } from '../../upstreams/config/upstream-config.ts';
-import { dependsOnUser, needsUser } from '../../upstreams/credentials/server-credentials.ts';
-import { GATEWAY_CALLER } from '../../upstreams/upstream.ts';
+import { GATEWAY_CALLER } from '../../mcp/upstream/upstream.ts';
+import type { UpstreamConfig } from '../../mcp/upstream/upstream-config.ts';
+import { dependsOnUser, needsUser } from '../../servers/credentials/server-credentials.ts';
 import type { InvokedProcess } from '../command/invocation.ts';
 import { stayAlive } from '../command/process-end.ts';
 import { showSpinner } from '../command/spinner.ts';

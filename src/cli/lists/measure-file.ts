@@ -1,20 +1,16 @@
 // §25.2: what the lists of a configuration file's servers and views cost a model, for commands that ask the servers.
-import { builtInCatalog } from '../../catalog/index.ts';
+import { builtInCatalog } from '../../built-in/index.ts';
+import { type FetchedTools, listFetchedPaths } from '../../catalog/budget/list-paths.ts';
+import { type ListCost, measureLists, WARNED_TOKENS } from '../../catalog/budget/measure-lists.ts';
+import { createFindIdlePatterns, type IdlePattern } from '../../catalog/idle-patterns.ts';
+import type { Setup } from '../../catalog/plan.ts';
 import type { Config } from '../../config/config.ts';
+import { createLockPolicy } from '../../lock/lock.ts';
 import { listTools, serveOwnCatalog } from '../../mcp/catalog/own-catalog.ts';
+import { joinPolicies } from '../../mcp/policy.ts';
 import { systemClock } from '../../platform/clock.ts';
 import { countNoun } from '../../platform/text.ts';
-import { joinPolicies } from '../../policy/policy.ts';
 import { noMetrics } from '../../telemetry/metrics/metrics.ts';
-import { type FetchedTools, listFetchedPaths } from '../../upstreams/budget/list-paths.ts';
-import {
-  type ListCost,
-  measureLists,
-  WARNED_TOKENS,
-} from '../../upstreams/budget/measure-lists.ts';
-import { createFindIdlePatterns, type IdlePattern } from '../../upstreams/catalog/idle-patterns.ts';
-import type { Setup } from '../../upstreams/catalog/plan.ts';
-import { createLockPolicy } from '../../upstreams/lock/lock.ts';
 
 export interface MeasuredFile {
   readonly costs: readonly ListCost[];

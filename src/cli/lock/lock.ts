@@ -1,33 +1,29 @@
 // `postern lock`: approves what the servers say now; with --check it says what differs.
 import type { GatewayFile } from '../../gateway/configuration/gateway-file.ts';
-import { systemClock } from '../../platform/clock.ts';
-import { escapeInvisible, toVisibleJson } from '../../platform/invisible.ts';
-import { countNoun } from '../../platform/text.ts';
-import type { UpstreamConfig } from '../../upstreams/config/upstream-config.ts';
-import {
-  dependsOnUser,
-  knowsUsers,
-  needsUser,
-} from '../../upstreams/credentials/server-credentials.ts';
 import {
   type FoundServer,
   findDifferences,
   type LockDifference,
   mergeServers,
   updateLockFile,
-} from '../../upstreams/lock/compare.ts';
-import {
-  EMPTY_LOCK_FILE,
-  type LockedServer,
-  type LockFile,
-} from '../../upstreams/lock/lock-file.ts';
-import { readServer, toLockedServer } from '../../upstreams/lock/read-server.ts';
+} from '../../lock/compare.ts';
+import { EMPTY_LOCK_FILE, type LockedServer, type LockFile } from '../../lock/lock-file.ts';
+import { readServer, toLockedServer } from '../../lock/read-server.ts';
 import {
   GATEWAY_CALLER,
   type Upstream,
   type UpstreamCaller,
   UpstreamError,
-} from '../../upstreams/upstream.ts';
+} from '../../mcp/upstream/upstream.ts';
+import type { UpstreamConfig } from '../../mcp/upstream/upstream-config.ts';
+import { systemClock } from '../../platform/clock.ts';
+import { escapeInvisible, toVisibleJson } from '../../platform/invisible.ts';
+import { countNoun } from '../../platform/text.ts';
+import {
+  dependsOnUser,
+  knowsUsers,
+  needsUser,
+} from '../../servers/credentials/server-credentials.ts';
 import { prepareEnvironment } from '../command/env-file.ts';
 import { CommandError } from '../command/errors.ts';
 import type { Flags, Invocation, InvokedProcess, Texts } from '../command/invocation.ts';

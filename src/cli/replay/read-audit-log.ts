@@ -3,9 +3,9 @@ import { createReadStream } from 'node:fs';
 import { createInterface } from 'node:readline';
 import { PassThrough, pipeline, type Readable } from 'node:stream';
 import { createGunzip } from 'node:zlib';
+import type { ItemKind } from '../../mcp/protocol/list-kinds.ts';
 import { getErrorCode } from '../../platform/error-code.ts';
 import { isObject, type JsonObject, parseObject } from '../../platform/json.ts';
-import type { ItemKind } from '../../protocol/list-kinds.ts';
 import { UsageError } from '../command/errors.ts';
 import type { InvokedProcess } from '../command/invocation.ts';
 

@@ -1,17 +1,18 @@
 // `postern rules replay`: what rules would have done with the calls of an audit log.
-import type { GatewayFile } from '../../gateway/configuration/gateway-file.ts';
-import { createBoundedMap } from '../../platform/bounded-map.ts';
-import { escapeInvisible } from '../../platform/invisible.ts';
+
+import { toSharedUri } from '../../catalog/apps/app-tools.ts';
+import { createNaming } from '../../catalog/naming.ts';
+import { isSearchTool } from '../../catalog/search/search-tools.ts';
+import { CONNECT, canConnect } from '../../connections/doors/connect-tool.ts';
 import {
   createReplay,
   type LoggedCall,
   type ReplayVerdict,
-} from '../../policy/rules/replay-rules.ts';
-import { toSharedUri } from '../../upstreams/apps/app-tools.ts';
-import { createNaming } from '../../upstreams/catalog/naming.ts';
-import type { UpstreamConfig } from '../../upstreams/config/upstream-config.ts';
-import { CONNECT, canConnect } from '../../upstreams/connect/connect-tool.ts';
-import { isSearchTool } from '../../upstreams/search/search-tools.ts';
+} from '../../control/rules/replay-rules.ts';
+import type { GatewayFile } from '../../gateway/configuration/gateway-file.ts';
+import type { UpstreamConfig } from '../../mcp/upstream/upstream-config.ts';
+import { createBoundedMap } from '../../platform/bounded-map.ts';
+import { escapeInvisible } from '../../platform/invisible.ts';
 import { prepareEnvironment } from '../command/env-file.ts';
 import { CommandError, UsageError } from '../command/errors.ts';
 import type { Flags, Invocation, Texts } from '../command/invocation.ts';

@@ -1,9 +1,9 @@
 // §28: what the rules would have done with many calls, counted by rule, user and name.
 
-import type { AskWhom } from '../../policy/policy.ts';
-import type { LoggedCall, ReplayVerdict } from '../../policy/rules/replay-rules.ts';
-import type { RuleConfig } from '../../policy/rules/rule-config.ts';
-import { compileMay, parsePattern } from '../../policy/rules/rules.ts';
+import type { LoggedCall, ReplayVerdict } from '../../control/rules/replay-rules.ts';
+import type { RuleConfig } from '../../control/rules/rule-config.ts';
+import { compileMay, parsePattern } from '../../control/rules/rules.ts';
+import type { AskWhom } from '../../mcp/policy.ts';
 import type { CallResult } from './read-audit-log.ts';
 
 /** Calls of one user by one name that end alike. */

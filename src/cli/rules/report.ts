@@ -1,17 +1,17 @@
 // What `postern rules test` prints: a line for each item, and what is said of no single one.
-import { builtInCatalog } from '../../catalog/index.ts';
-import type { UserContext } from '../../endpoint/message.ts';
-import type { GatewayFile } from '../../gateway/configuration/gateway-file.ts';
-import { listTools, serveOwnCatalog } from '../../mcp/catalog/own-catalog.ts';
-import { toVisibleJson } from '../../platform/invisible.ts';
-import { findNearestName } from '../../platform/nearest-name.ts';
+import { builtInCatalog } from '../../built-in/index.ts';
+import { createNaming } from '../../catalog/naming.ts';
 import {
   compileMay,
   parsePattern,
   type RuleDecision,
   type RuledItem,
-} from '../../policy/rules/rules.ts';
-import { createNaming } from '../../upstreams/catalog/naming.ts';
+} from '../../control/rules/rules.ts';
+import type { GatewayFile } from '../../gateway/configuration/gateway-file.ts';
+import type { UserContext } from '../../http/endpoint/message.ts';
+import { listTools, serveOwnCatalog } from '../../mcp/catalog/own-catalog.ts';
+import { toVisibleJson } from '../../platform/invisible.ts';
+import { findNearestName } from '../../platform/nearest-name.ts';
 import { alignColumns } from '../command/texts.ts';
 import { findLockPath, readLockFile } from '../setup/lock-file-on-disk.ts';
 

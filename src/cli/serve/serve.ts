@@ -1,3 +1,4 @@
+import type { Setup } from '../../catalog/plan.ts';
 import type { Config } from '../../config/config.ts';
 import { createGateway, type Deps, type Gateway } from '../../gateway/gateway.ts';
 import type { Catalog } from '../../mcp/catalog/catalog.ts';
@@ -5,7 +6,6 @@ import { createLog } from '../../platform/log.ts';
 import { DataDirError, DataDirInUse } from '../../store/embedded/lock.ts';
 import { AuditLogError } from '../../telemetry/audit/line-sink.ts';
 import { TracingError } from '../../telemetry/tracing/open-tracing.ts';
-import type { Setup } from '../../upstreams/catalog/plan.ts';
 import { logEnvironment } from '../command/env-file.ts';
 import { chooseOtherPort, describeListenError, StartError } from '../command/errors.ts';
 import { describeCommand, describeWithPort } from '../command/invocation.ts';

@@ -3,7 +3,6 @@ import { randomUUID } from 'node:crypto';
 import { constants, readFileSync } from 'node:fs';
 import { access, chmod, chown, realpath, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { getErrorCode } from '../../platform/error-code.ts';
 import {
   isEmptyLock,
   LOCK_FILE_NAME,
@@ -11,7 +10,8 @@ import {
   LockFileError,
   parseLockFile,
   writeLockFile,
-} from '../../upstreams/lock/lock-file.ts';
+} from '../../lock/lock-file.ts';
+import { getErrorCode } from '../../platform/error-code.ts';
 
 export const findLockPath = (configPath: string): string =>
   join(dirname(configPath), LOCK_FILE_NAME);

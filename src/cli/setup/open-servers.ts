@@ -3,31 +3,31 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { openProviderMetadata } from '../../auth/open-provider-metadata.ts';
 import type { Config } from '../../config/config.ts';
 import { formatProblem } from '../../config/problem.ts';
 import type { Env } from '../../config/setting.ts';
-import { getOriginalToken, readEmail, type UserContext } from '../../endpoint/message.ts';
-import { isOwnToken } from '../../endpoint/own-token.ts';
 import type { GatewayFile } from '../../gateway/configuration/gateway-file.ts';
+import { openForCommand } from '../../gateway/open-upstream.ts';
+import { getOriginalToken, readEmail, type UserContext } from '../../http/endpoint/message.ts';
+import { isOwnToken } from '../../http/endpoint/own-token.ts';
+import { openProviderMetadata } from '../../logins/auth/open-provider-metadata.ts';
 import type { ClientCapabilities } from '../../mcp/catalog/client-requests.ts';
+import type { UpstreamConfig } from '../../mcp/upstream/upstream-config.ts';
 import { type Clock, systemClock } from '../../platform/clock.ts';
 import { generateSecret } from '../../platform/ids.ts';
 import { isStringArray, parseObject } from '../../platform/json.ts';
 import { createLog, type Log } from '../../platform/log.ts';
 import { openOutboundNetwork } from '../../platform/outbound/outbound-network.ts';
+import {
+  findAuthProblems,
+  findServerCredentials,
+} from '../../servers/credentials/server-credentials.ts';
+import { leaveOutNextStart } from '../../servers/stdio/stdio-upstream.ts';
 import { DataDirInUse } from '../../store/embedded/lock.ts';
 import { openEmbeddedStore } from '../../store/embedded/open.ts';
 import { openStore } from '../../store/open.ts';
 import { createSeal } from '../../store/seal/seal.ts';
 import { createLoginSeal, createReplicaSeal } from '../../store/seal/secrets.ts';
-import type { UpstreamConfig } from '../../upstreams/config/upstream-config.ts';
-import {
-  findAuthProblems,
-  findServerCredentials,
-} from '../../upstreams/credentials/server-credentials.ts';
-import { openForCommand } from '../../upstreams/open-upstream.ts';
-import { leaveOutNextStart } from '../../upstreams/stdio/stdio-upstream.ts';
 import { CommandError, UsageError } from '../command/errors.ts';
 import type { InvokedProcess } from '../command/invocation.ts';
 import { findProgramUserProblems } from './program-users.ts';

@@ -5,15 +5,15 @@ import { readFileSync } from 'node:fs';
 import { promisify } from 'node:util';
 import type { Config } from '../../config/config.ts';
 import type { Problem } from '../../config/problem.ts';
-import { getErrorCode } from '../../platform/error-code.ts';
-import { quote } from '../../platform/text.ts';
-import type { FoundProgramUser } from '../../upstreams/config/common-members.ts';
 import type {
   ProgramUser,
   StdioUpstreamConfig,
   UpstreamConfig,
-} from '../../upstreams/config/upstream-config.ts';
-import { runCommandAs } from '../../upstreams/stdio/child.ts';
+} from '../../mcp/upstream/upstream-config.ts';
+import { getErrorCode } from '../../platform/error-code.ts';
+import { quote } from '../../platform/text.ts';
+import type { FoundProgramUser } from '../../servers/config/common-members.ts';
+import { runCommandAs } from '../../servers/stdio/child.ts';
 
 /** Not the PATH of the environment: what is found here tells which rights a program has. */
 const SYSTEM_PATH = '/usr/bin:/bin:/usr/sbin:/sbin:/run/current-system/sw/bin';

@@ -10,8 +10,8 @@ import { upstreamSettings } from '../../config/groups/upstreams.ts';
 import { loadConfig } from '../../config/load.ts';
 import { formatProblem } from '../../config/problem.ts';
 import type { Env } from '../../config/setting.ts';
-import type { UpstreamConfig } from '../../upstreams/config/upstream-config.ts';
-import { findServerCredentials } from '../../upstreams/credentials/server-credentials.ts';
+import type { UpstreamConfig } from '../../mcp/upstream/upstream-config.ts';
+import { findServerCredentials } from '../../servers/credentials/server-credentials.ts';
 import { CommandError, UsageError } from '../command/errors.ts';
 import { readConfigFile } from './config-file/read-setup.ts';
 

@@ -1,6 +1,6 @@
 // §18.1: the configuration file: which MCP servers stand behind the gateway, and who may use what.
 
-import type { MachineClientsConfig } from '../../auth/machine-clients.ts';
+import { type PlacedView, type ViewsConfig, viewsShape } from '../../catalog/views/view-shape.ts';
 import { defineMember, type MemberReader, object } from '../../config/file/shapes/object.ts';
 import {
   choice,
@@ -11,25 +11,25 @@ import {
 } from '../../config/file/shapes/scalar.ts';
 import type { Shape } from '../../config/file/shapes/shape.ts';
 import {
-  clientsShape,
-  type PlacedClient,
-} from '../../oauth/client-authentication/machine-client-shape.ts';
-import type { JsonObject } from '../../platform/json.ts';
-import {
   type GuardsConfig,
   guardsShape,
   type PlacedGuard,
-} from '../../policy/guards/guard-config.ts';
-import { type PlacedRules, type RulesConfig, rulesShape } from '../../policy/rules/rule-config.ts';
+} from '../../control/guards/guard-config.ts';
+import { type PlacedRules, type RulesConfig, rulesShape } from '../../control/rules/rule-config.ts';
+import type { MachineClientsConfig } from '../../logins/auth/machine-clients.ts';
+import {
+  clientsShape,
+  type PlacedClient,
+} from '../../logins/client-authentication/machine-client-shape.ts';
+import type { ServersConfig } from '../../mcp/upstream/upstream-config.ts';
+import type { JsonObject } from '../../platform/json.ts';
 import {
   type DisabledServer,
   type PlacedServer,
   SERVER_DEFINITION,
   serverShape,
   serversShape,
-} from '../../upstreams/config/servers.ts';
-import type { ServersConfig } from '../../upstreams/config/upstream-config.ts';
-import { type PlacedView, type ViewsConfig, viewsShape } from '../../upstreams/views/view-shape.ts';
+} from '../../servers/config/servers.ts';
 
 /** What the file says, parsed. */
 export interface GatewayFile

@@ -1,20 +1,20 @@
 // §18.1: the text of the configuration file, as a whole: what servers and rules say, and what they must not say together.
 
+import { createFindStranger } from '../../catalog/idle-patterns.ts';
+import { completeViews, describeMissingServers } from '../../catalog/views/view-shape.ts';
 import { parseText, type TextSource } from '../../config/file/parse-text.ts';
 import { report } from '../../config/file/shapes/shape.ts';
 import type { Problem } from '../../config/problem.ts';
-import { completeClients } from '../../oauth/client-authentication/machine-client-shape.ts';
+import { completeGuards } from '../../control/guards/complete-guards.ts';
+import type { PlacedGuard } from '../../control/guards/guard-config.ts';
+import { completeRules, describeMissingViews } from '../../control/rules/check-rules.ts';
+import type { PlacedRule } from '../../control/rules/rule-config.ts';
+import { completeClients } from '../../logins/client-authentication/machine-client-shape.ts';
 import { quote } from '../../platform/text.ts';
-import { completeGuards } from '../../policy/guards/complete-guards.ts';
-import type { PlacedGuard } from '../../policy/guards/guard-config.ts';
-import { completeRules, describeMissingViews } from '../../policy/rules/check-rules.ts';
-import type { PlacedRule } from '../../policy/rules/rule-config.ts';
-import { createFindStranger } from '../../upstreams/catalog/idle-patterns.ts';
-import type { FileSurroundings } from '../../upstreams/config/common-members.ts';
-import { describePlainSecrets } from '../../upstreams/config/plain-secrets.ts';
-import { completeServers, isOtherName, type PlacedServer } from '../../upstreams/config/servers.ts';
-import { dependsOnUser } from '../../upstreams/credentials/server-credentials.ts';
-import { completeViews, describeMissingServers } from '../../upstreams/views/view-shape.ts';
+import type { FileSurroundings } from '../../servers/config/common-members.ts';
+import { describePlainSecrets } from '../../servers/config/plain-secrets.ts';
+import { completeServers, isOtherName, type PlacedServer } from '../../servers/config/servers.ts';
+import { dependsOnUser } from '../../servers/credentials/server-credentials.ts';
 import { type FileContent, fileShape, type GatewayFile } from './gateway-file.ts';
 
 export interface ParseOptions extends TextSource, FileSurroundings {}

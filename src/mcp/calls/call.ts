@@ -1,25 +1,25 @@
 // One call of POST /mcp: what all of its steps need, made once.
 
-import type { GetChallenge } from '../../auth/bearer.ts';
-import type { ProtectedCall } from '../../endpoint/endpoint.ts';
+import type { GatewayError } from '../../errors/gateway-error.ts';
+import type { ProtectedCall } from '../../http/endpoint/endpoint.ts';
 import {
   type GatewayRequest,
   type GetProviderToken,
   getHeader,
   type UserContext,
-} from '../../endpoint/message.ts';
-import type { GatewayError } from '../../errors/gateway-error.ts';
-import type { EndedGrants } from '../../grants/ended-grants.ts';
+} from '../../http/endpoint/message.ts';
+import type { GetChallenge } from '../../logins/auth/bearer.ts';
+import type { EndedGrants } from '../../logins/grants/ended-grants.ts';
 import { Cancellation, type CancelSignal, toAbortSignal } from '../../platform/cancellation.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
-import type { ClientOf } from '../../policy/rules/client-of.ts';
-import { type JsonRpcMessage, type RequestId, readMeta } from '../../protocol/json-rpc.ts';
-import { findMethod, isAvailable, type Method } from '../../protocol/methods.ts';
-import type { Era } from '../../protocol/revisions.ts';
 import type { SessionAccess, SessionLookup } from '../../store/store.ts';
 import { readTraceContext, type TraceContext } from '../../telemetry/tracing/trace-context.ts';
 import type { ServedCatalog, Target } from '../catalog/served-catalog.ts';
+import { type JsonRpcMessage, type RequestId, readMeta } from '../protocol/json-rpc.ts';
+import { findMethod, isAvailable, type Method } from '../protocol/methods.ts';
+import type { Era } from '../protocol/revisions.ts';
 import { acceptsEventStream, ResponseStream } from '../streaming/response-stream.ts';
+import type { ClientOf } from './client-of.ts';
 import type { McpResponse, Outcome, SessionInfo } from './outcome.ts';
 
 /**

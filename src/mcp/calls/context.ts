@@ -1,19 +1,18 @@
 // The context that a tool, prompt or resource gets of one call, whatever the era.
 
 import { isDeepStrictEqual } from 'node:util';
-import type { GetProviderToken, UserContext } from '../../endpoint/message.ts';
+import {
+  createNotificationGate,
+  createQuestionGuards,
+  type GuardedNotification,
+  type NotificationGate,
+  type QuestionGuards,
+  toGuardCaller,
+} from '../../control/guards/message-guards.ts';
 import { fail } from '../../errors/gateway-error.ts';
+import type { GetProviderToken, UserContext } from '../../http/endpoint/message.ts';
 import type { CancelSignal } from '../../platform/cancellation.ts';
 import type { JsonObject } from '../../platform/json.ts';
-import type { GuardedItem, Guards } from '../../policy/guards/guards.ts';
-import {
-  isRequestId,
-  isShortId,
-  type RequestId,
-  readForeignMeta,
-  readMeta,
-} from '../../protocol/json-rpc.ts';
-import { isLessSevere, type LogSeverity } from '../../protocol/methods.ts';
 import type { SessionLookup } from '../../store/store.ts';
 import type { Context, Relay, ServiceInfo } from '../catalog/catalog.ts';
 import type { Answers, ClientCapabilities, ClientRequests } from '../catalog/client-requests.ts';
@@ -24,14 +23,15 @@ import type {
   RelayedTasks,
   Target,
 } from '../catalog/served-catalog.ts';
+import type { GuardedItem, Guards } from '../guards.ts';
 import {
-  createNotificationGate,
-  createQuestionGuards,
-  type GuardedNotification,
-  type NotificationGate,
-  type QuestionGuards,
-  toGuardCaller,
-} from '../control/message-guards.ts';
+  isRequestId,
+  isShortId,
+  type RequestId,
+  readForeignMeta,
+  readMeta,
+} from '../protocol/json-rpc.ts';
+import { isLessSevere, type LogSeverity } from '../protocol/methods.ts';
 import type { ResponseStream } from '../streaming/response-stream.ts';
 import type { CallRecord } from './call.ts';
 

@@ -2,10 +2,6 @@
 import { fail, GatewayError } from '../../errors/gateway-error.ts';
 import { findWritten, isObject, type JsonObject, noteWritten } from '../../platform/json.ts';
 import { quote } from '../../platform/text.ts';
-import { SKILLS, TASKS } from '../../protocol/extensions.ts';
-import { LIST_KINDS, type ListKind } from '../../protocol/list-kinds.ts';
-import { findMethod, METHODS } from '../../protocol/methods.ts';
-import type { Era } from '../../protocol/revisions.ts';
 import type {
   Arguments,
   CatalogDescription,
@@ -15,6 +11,10 @@ import type {
   Page,
 } from '../catalog/catalog.ts';
 import type { CacheHint } from '../catalog/content.ts';
+import { SKILLS, TASKS } from '../protocol/extensions.ts';
+import { LIST_KINDS, type ListKind } from '../protocol/list-kinds.ts';
+import { findMethod, METHODS } from '../protocol/methods.ts';
+import type { Era } from '../protocol/revisions.ts';
 import type { Call } from './call.ts';
 import type { CallContext } from './context.ts';
 import type { MethodResult } from './outcome.ts';

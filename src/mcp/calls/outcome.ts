@@ -1,17 +1,17 @@
 // §4.4, §4.11: how a call ended. Judged here, once; whoever answers, counts, logs or audits it goes by this.
 
-import type { Reply, ReplyStream } from '../../endpoint/message.ts';
-import { toJsonRpcError } from '../../endpoint/render-error.ts';
 import { catalogue } from '../../errors/catalogue.ts';
 import { GatewayError, getStackFacts, toGatewayError } from '../../errors/gateway-error.ts';
+import type { Reply, ReplyStream } from '../../http/endpoint/message.ts';
+import { toJsonRpcError } from '../../http/endpoint/render-error.ts';
 import { writeExactJson } from '../../platform/exact-json.ts';
 import { generateReference } from '../../platform/ids.ts';
 import { findWritten, surround } from '../../platform/json.ts';
 import { findText } from '../../platform/noted-json.ts';
-import type { RequestId } from '../../protocol/json-rpc.ts';
-import type { Method } from '../../protocol/methods.ts';
 import type { CacheHint } from '../catalog/content.ts';
 import { isToolError, readFailure } from '../catalog/define/tool.ts';
+import type { RequestId } from '../protocol/json-rpc.ts';
+import type { Method } from '../protocol/methods.ts';
 
 export type Outcome =
   | { readonly kind: 'success'; readonly result: MethodResult }

@@ -6,14 +6,13 @@ import { hasRepeatedNames, type JsonObject } from '../../platform/json.ts';
 import { noteSource } from '../../platform/noted-json.ts';
 import { PACKAGE_NAME, PACKAGE_VERSION } from '../../platform/own-files.ts';
 import type { JsonPath } from '../../platform/splice-json.ts';
-import type { Verdict } from '../../policy/policy.ts';
-import type { ClientOf } from '../../policy/rules/client-of.ts';
-import { readParams } from '../../protocol/json-rpc.ts';
-import type { MethodItem } from '../../protocol/methods.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import type { InnerCall, Target, WantedItem } from '../catalog/served-catalog.ts';
-import { type CallControl, createRunTarget, nameDenial, refuse } from '../control/run-target.ts';
+import type { Verdict } from '../policy.ts';
+import { readParams } from '../protocol/json-rpc.ts';
+import type { MethodItem } from '../protocol/methods.ts';
 import type { Call, Callers, CallRecord } from './call.ts';
+import type { ClientOf } from './client-of.ts';
 import {
   type CallClient,
   type CallContext,
@@ -31,6 +30,7 @@ import {
 } from './methods.ts';
 import { type CallObserver, observeCalls } from './observe-calls.ts';
 import { judgeResult, judgeThrown, type MethodResult, type Outcome } from './outcome.ts';
+import { type CallControl, createRunTarget, nameDenial, refuse } from './run-target.ts';
 import { type CountCall, createCountCall } from './running-calls.ts';
 
 /**

@@ -1,7 +1,7 @@
 // §12: how many calls run, for each user and in all; §5.11: those of a login that has ended end.
 
-import type { GrantCheck } from '../../endpoint/message.ts';
 import { fail, GatewayError } from '../../errors/gateway-error.ts';
+import type { GrantCheck } from '../../http/endpoint/message.ts';
 import { LinkedList } from '../../platform/linked-list.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { nameOwner } from '../../store/owner.ts';

@@ -4,13 +4,13 @@ import { createCountedBus } from '../../platform/counted-bus.ts';
 import type { JsonObject } from '../../platform/json.ts';
 import { PACKAGE_NAME, PACKAGE_VERSION } from '../../platform/own-files.ts';
 import { createThrottle } from '../../platform/throttle.ts';
+import type { Runtime } from '../../runtime/runtime.ts';
 import {
   failNoDirectory,
   failUnknownItem,
   LIST_KINDS,
   type ListKind,
-} from '../../protocol/list-kinds.ts';
-import type { Runtime } from '../../runtime/runtime.ts';
+} from '../protocol/list-kinds.ts';
 import type { Catalog, CatalogListener, Context, Cursor, Page } from './catalog.ts';
 import type { MirroredParam } from './content.ts';
 import type { CallableList, CallerContext, ServedCatalog, Target } from './served-catalog.ts';

@@ -1,6 +1,6 @@
 // §15.1: one stream whose events are kept for a client that comes back.
 
-import type { RequestId } from '../../protocol/json-rpc.ts';
+import type { RequestId } from '../protocol/json-rpc.ts';
 import type { EventQueue } from '../streaming/response-stream.ts';
 import type { LoggedEvent, StreamLog, StreamName, WrittenStream } from './resumable-events.ts';
 

@@ -2,11 +2,11 @@
 // need goes to the store: the log of a stream that took long, whose connection broke, or for which somebody asks there.
 
 import { randomUUID } from 'node:crypto';
-import type { ReplyStream } from '../../endpoint/message.ts';
 import type { GatewayError } from '../../errors/gateway-error.ts';
-import type { RequestId } from '../../protocol/json-rpc.ts';
+import type { ReplyStream } from '../../http/endpoint/message.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { renderResponse } from '../calls/outcome.ts';
+import type { RequestId } from '../protocol/json-rpc.ts';
 import {
   createEventQueue,
   type EventChannel,

@@ -1,6 +1,11 @@
 // MCP "Elicitation", "Sampling", "Roots" up to 2025-11-25: requests to the client on the stream of
 // its own request; the answers come by POSTs, to any replica.
 
+import {
+  passAnswers,
+  passQuestions,
+  type QuestionGuards,
+} from '../../control/guards/message-guards.ts';
 import { fail, GatewayError, type JsonRpcErrorObject } from '../../errors/gateway-error.ts';
 import type { CancelSignal } from '../../platform/cancellation.ts';
 import type { Clock } from '../../platform/clock.ts';
@@ -8,10 +13,10 @@ import { writeExactJson } from '../../platform/exact-json.ts';
 import { generateQuestionId, hashSha256, isQuestionId } from '../../platform/ids.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
 import { readExact, toRawMembers } from '../../platform/noted-json.ts';
-import { isShortId, type JsonRpcResponse } from '../../protocol/json-rpc.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { buildElicitationKey, buildQuestionKey } from '../../store/keys.ts';
 import type { SessionRecord } from '../../store/store.ts';
+import { URL_REQUIRED } from '../calls/ask-to-open.ts';
 import type { Call } from '../calls/call.ts';
 import { readAnswers } from '../calls/client-answers.ts';
 import type { RawAnswer } from '../catalog/catalog.ts';
@@ -21,8 +26,7 @@ import {
   type ClientRequests,
   findMissingCapabilities,
 } from '../catalog/client-requests.ts';
-import { URL_REQUIRED } from '../control/ask-to-open.ts';
-import { passAnswers, passQuestions, type QuestionGuards } from '../control/message-guards.ts';
+import { isShortId, type JsonRpcResponse } from '../protocol/json-rpc.ts';
 import type { McpReplicas } from './replica-message.ts';
 import { readStoredCapabilities } from './sessions.ts';
 

@@ -2,8 +2,8 @@
 
 import { GatewayError } from '../../errors/gateway-error.ts';
 import { hashSha256 } from '../../platform/ids.ts';
-import type { RequestId } from '../../protocol/json-rpc.ts';
 import { renderResponse } from '../calls/outcome.ts';
+import type { RequestId } from '../protocol/json-rpc.ts';
 
 export interface WrittenStream extends StreamId {
   /** The session's. */

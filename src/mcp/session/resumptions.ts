@@ -1,8 +1,8 @@
 // §15.1: GET /mcp with Last-Event-ID, at whatever replica. What the stream has sent is kept where it began, which
 // writes it to the store when it is asked for it here, and says so when there is more.
 
-import type { ReplyStream } from '../../endpoint/message.ts';
 import { fail } from '../../errors/gateway-error.ts';
+import type { ReplyStream } from '../../http/endpoint/message.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { nameOwner, readOwner } from '../../store/owner.ts';
 import type { SessionRecord } from '../../store/store.ts';

@@ -1,18 +1,11 @@
 // The session era, 2024-11-05 to 2025-11-25 (§4.4): sessions that begin with `initialize`,
 // notifications, and requests to the client.
+
+import type { QuestionGuards } from '../../control/guards/message-guards.ts';
 import { fail, GatewayError } from '../../errors/gateway-error.ts';
 import type { CancelSignal } from '../../platform/cancellation.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
 import { noteMembers } from '../../platform/noted-json.ts';
-import {
-  isRequestId,
-  type JsonRpcMessage,
-  type JsonRpcNotification,
-  type JsonRpcRequest,
-  readParams,
-} from '../../protocol/json-rpc.ts';
-import type { LogSeverity } from '../../protocol/methods.ts';
-import { checkVersionHeader, hasSessionVersion } from '../../protocol/revisions.ts';
 import { nameOwner } from '../../store/owner.ts';
 import type { SessionRecord } from '../../store/store.ts';
 import { type Call, type EraHandler, readSessionHeader } from '../calls/call.ts';
@@ -30,7 +23,15 @@ import type { RawAnswer, SessionRelay } from '../catalog/catalog.ts';
 import type { Answers, ClientCapabilities, ClientRequests } from '../catalog/client-requests.ts';
 import { adaptContent, NEWEST_KINDS } from '../catalog/content.ts';
 import type { IdentifiedCaller } from '../catalog/served-catalog.ts';
-import type { QuestionGuards } from '../control/message-guards.ts';
+import {
+  isRequestId,
+  type JsonRpcMessage,
+  type JsonRpcNotification,
+  type JsonRpcRequest,
+  readParams,
+} from '../protocol/json-rpc.ts';
+import type { LogSeverity } from '../protocol/methods.ts';
+import { checkVersionHeader, hasSessionVersion } from '../protocol/revisions.ts';
 import type { EventChannel, KeepStream } from '../streaming/response-stream.ts';
 import type { RawRequest } from './questions.ts';
 import { isPrimed, isResumable } from './resumable-events.ts';

@@ -1,11 +1,8 @@
-// Methods that only sessions have, and cancellation. Where a method is not available (protocol/methods.ts), it is not asked for.
+// Methods that only sessions have, and cancellation. Where a method is not available (mcp/protocol/methods.ts), it is not asked for.
 
 import { fail, GatewayError } from '../../errors/gateway-error.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
 import { type Link, LinkedList } from '../../platform/linked-list.ts';
-import { isShortId, type RequestId, readParams } from '../../protocol/json-rpc.ts';
-import { isLogSeverity, LOG_SEVERITIES } from '../../protocol/methods.ts';
-import { negotiateVersion } from '../../protocol/revisions.ts';
 import type { SessionRecord } from '../../store/store.ts';
 import type { Call } from '../calls/call.ts';
 import { listCapabilities, readString } from '../calls/methods.ts';
@@ -13,6 +10,9 @@ import { type McpResponse, toErrorAnswer, toResultResponse } from '../calls/outc
 import type { Arguments } from '../catalog/catalog.ts';
 import { readCapabilities } from '../catalog/client-requests.ts';
 import { type IdentifiedCaller, nameOwnPath } from '../catalog/served-catalog.ts';
+import { isShortId, type RequestId, readParams } from '../protocol/json-rpc.ts';
+import { isLogSeverity, LOG_SEVERITIES } from '../protocol/methods.ts';
+import { negotiateVersion } from '../protocol/revisions.ts';
 import type { McpReplicas } from './replica-message.ts';
 import type { SessionServices } from './session-services.ts';
 

@@ -2,14 +2,14 @@
 // has the stream, and whatever replica took the subscription.
 
 import { randomUUID } from 'node:crypto';
-import type { ClientOf } from '../../policy/rules/client-of.ts';
-import type { OutgoingMessage } from '../../protocol/json-rpc.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { buildStreamNumberKey } from '../../store/keys.ts';
 import { nameOwner } from '../../store/owner.ts';
 import type { SessionRecord } from '../../store/store.ts';
 import type { Call } from '../calls/call.ts';
+import type { ClientOf } from '../calls/client-of.ts';
 import type { StreamResponse } from '../calls/outcome.ts';
+import type { OutgoingMessage } from '../protocol/json-rpc.ts';
 import type { NotificationStream, NotificationStreams } from '../streaming/notification-streams.ts';
 import type { KeptStreams } from './kept-streams.ts';
 import type { SessionQuestions } from './questions.ts';

@@ -5,12 +5,12 @@ import type { Clock } from '../../platform/clock.ts';
 import { hashSha256 } from '../../platform/ids.ts';
 import type { JsonObject } from '../../platform/json.ts';
 import { createPassWhenKnown } from '../../platform/pass-when-known.ts';
-import { isLessSevere, isLogSeverity, type LogSeverity } from '../../protocol/methods.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { buildSubscriptionKey } from '../../store/keys.ts';
 import type { Owner } from '../../store/store.ts';
 import type { CatalogListener } from '../catalog/catalog.ts';
 import type { IdentifiedCaller, ServedCatalog } from '../catalog/served-catalog.ts';
+import { isLessSevere, isLogSeverity, type LogSeverity } from '../protocol/methods.ts';
 import type { NotificationStream } from '../streaming/notification-streams.ts';
 
 export interface SessionSubscriptions {

@@ -1,18 +1,18 @@
 // §2.1, §3.1: sessions, active while their record is in the store.
 
-import type { UserContext } from '../../endpoint/message.ts';
 import { fail } from '../../errors/gateway-error.ts';
+import type { UserContext } from '../../http/endpoint/message.ts';
 import { createBoundedMap } from '../../platform/bounded-map.ts';
 import { generateSessionId, isSessionId } from '../../platform/ids.ts';
 import { freezeDeep, parseObject } from '../../platform/json.ts';
-import { readClientExtensions } from '../../protocol/extensions.ts';
-import { isLogSeverity, type LogSeverity } from '../../protocol/methods.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { readOwner } from '../../store/owner.ts';
 import type { Owner, SessionAccess, SessionLookup, SessionRecord } from '../../store/store.ts';
 import type { Callers } from '../calls/call.ts';
 import type { ClientCapabilities } from '../catalog/client-requests.ts';
 import { nameOwnPath, type ServedCatalog } from '../catalog/served-catalog.ts';
+import { readClientExtensions } from '../protocol/extensions.ts';
+import { isLogSeverity, type LogSeverity } from '../protocol/methods.ts';
 
 type User = UserContext | undefined;
 

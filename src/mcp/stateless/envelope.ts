@@ -1,19 +1,19 @@
 // MCP 2026-07-28 "_meta", "Request Metadata": what each request says of itself, in the body and in
 // headers that must say the same.
 
-import { type GatewayRequest, getHeader } from '../../endpoint/message.ts';
 import { fail } from '../../errors/gateway-error.ts';
+import { type GatewayRequest, getHeader } from '../../http/endpoint/message.ts';
 import { JsonNumber } from '../../platform/exact-json.ts';
 import { decodeUtf8, isObject } from '../../platform/json.ts';
 import { readExact } from '../../platform/noted-json.ts';
 import { stripUri } from '../../platform/strip-uri.ts';
 import { quote } from '../../platform/text.ts';
-import { type JsonRpcRequest, readMeta } from '../../protocol/json-rpc.ts';
-import { isLogSeverity, type LogSeverity, type Method } from '../../protocol/methods.ts';
-import { findEra, PROTOCOL_VERSION, SUPPORTED_VERSIONS } from '../../protocol/revisions.ts';
 import type { Offers } from '../catalog/catalog.ts';
 import { type ClientCapabilities, readCapabilities } from '../catalog/client-requests.ts';
 import type { MirroredParam } from '../catalog/content.ts';
+import { type JsonRpcRequest, readMeta } from '../protocol/json-rpc.ts';
+import { isLogSeverity, type LogSeverity, type Method } from '../protocol/methods.ts';
+import { findEra, PROTOCOL_VERSION, SUPPORTED_VERSIONS } from '../protocol/revisions.ts';
 
 export interface Envelope {
   readonly client: ClientCapabilities;

@@ -1,13 +1,18 @@
 // MCP 2026-07-28 "Multi Round-Trip Requests": a tool that asks runs again when the client has
 // answered, and finds the answers of all rounds by their keys.
 
-import type { UserContext } from '../../endpoint/message.ts';
+import {
+  passAnswers,
+  passQuestions,
+  type Question,
+  type QuestionGuards,
+} from '../../control/guards/message-guards.ts';
 import { fail } from '../../errors/gateway-error.ts';
+import type { UserContext } from '../../http/endpoint/message.ts';
 import { writeExactJson } from '../../platform/exact-json.ts';
 import { hashSha256 } from '../../platform/ids.ts';
 import { isObject, isStringArray, type JsonObject, parseObject } from '../../platform/json.ts';
 import { noteMembers, toRawMembers } from '../../platform/noted-json.ts';
-import type { JsonRpcRequest } from '../../protocol/json-rpc.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { checkRecordVersion, RECORD_VERSION } from '../../store/keys.ts';
 import { nameOwner } from '../../store/owner.ts';
@@ -23,12 +28,7 @@ import {
 } from '../catalog/client-requests.ts';
 import type { MirroredParam } from '../catalog/content.ts';
 import type { ApprovalRounds } from '../catalog/served-catalog.ts';
-import {
-  passAnswers,
-  passQuestions,
-  type Question,
-  type QuestionGuards,
-} from '../control/message-guards.ts';
+import type { JsonRpcRequest } from '../protocol/json-rpc.ts';
 import type { TaskOffer } from '../tasks/tasks.ts';
 import { checkParamHeaders, type Envelope } from './envelope.ts';
 

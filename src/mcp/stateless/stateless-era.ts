@@ -12,9 +12,6 @@ import {
 } from '../../platform/json.ts';
 import { findText, noteMembers, readExact } from '../../platform/noted-json.ts';
 import { removeMembers } from '../../platform/splice-json.ts';
-import { TASKS } from '../../protocol/extensions.ts';
-import type { JsonRpcRequest } from '../../protocol/json-rpc.ts';
-import { SUPPORTED_VERSIONS } from '../../protocol/revisions.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import type { Call, EraHandler } from '../calls/call.ts';
 import { createContext } from '../calls/context.ts';
@@ -35,6 +32,9 @@ import {
 } from '../calls/outcome.ts';
 import type { Calls } from '../calls/run-call.ts';
 import type { ClientCapabilities } from '../catalog/client-requests.ts';
+import { TASKS } from '../protocol/extensions.ts';
+import type { JsonRpcRequest } from '../protocol/json-rpc.ts';
+import { SUPPORTED_VERSIONS } from '../protocol/revisions.ts';
 import type { NotificationStreams } from '../streaming/notification-streams.ts';
 import type { TaskOffer, Tasks } from '../tasks/tasks.ts';
 import { checkNameHeader, type Envelope, readEnvelope } from './envelope.ts';

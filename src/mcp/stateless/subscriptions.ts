@@ -1,20 +1,20 @@
 // MCP 2026-07-28 "Subscriptions": subscriptions/listen with MCP_STREAMS=true.
 
-import type { ReplyStream } from '../../endpoint/message.ts';
 import { fail, GatewayError } from '../../errors/gateway-error.ts';
+import type { ReplyStream } from '../../http/endpoint/message.ts';
 import { isObject, isStringArray, type JsonObject } from '../../platform/json.ts';
 import { toSseEvent } from '../../platform/sse.ts';
+import type { Call, CallRecord } from '../calls/call.ts';
+import type { CallContext } from '../calls/context.ts';
+import { renderResponse, type StreamResponse, toErrorAnswer } from '../calls/outcome.ts';
+import type { IdentifiedCaller } from '../catalog/served-catalog.ts';
 import {
   isShortId,
   type JsonRpcRequest,
   type RequestId,
   readParams,
-} from '../../protocol/json-rpc.ts';
-import { LIST_NAMES, type ListName } from '../../protocol/list-kinds.ts';
-import type { Call, CallRecord } from '../calls/call.ts';
-import type { CallContext } from '../calls/context.ts';
-import { renderResponse, type StreamResponse, toErrorAnswer } from '../calls/outcome.ts';
-import type { IdentifiedCaller } from '../catalog/served-catalog.ts';
+} from '../protocol/json-rpc.ts';
+import { LIST_NAMES, type ListName } from '../protocol/list-kinds.ts';
 import type {
   NewNotificationStream,
   NotificationStreams,

@@ -1,17 +1,17 @@
 // MCP "Streamable HTTP": streams that belong to no request, open for notifications: those of
 // GET /mcp, and of subscriptions/listen.
 
-import type { UserContext } from '../../endpoint/message.ts';
 import { fail } from '../../errors/gateway-error.ts';
+import type { UserContext } from '../../http/endpoint/message.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { writeExactJson } from '../../platform/exact-json.ts';
 import type { Log } from '../../platform/log.ts';
 import { SharedTimer, type Wait } from '../../platform/shared-timer.ts';
-import type { OutgoingMessage } from '../../protocol/json-rpc.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { nameOwner } from '../../store/owner.ts';
 import type { Callers } from '../calls/call.ts';
 import type { StreamResponse } from '../calls/outcome.ts';
+import type { OutgoingMessage } from '../protocol/json-rpc.ts';
 import { type EventChannel, PlainChannel } from './response-stream.ts';
 
 export interface NotificationStream {

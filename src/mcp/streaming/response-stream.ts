@@ -6,16 +6,16 @@ import {
   getHeader,
   type ReplyStream,
   type WaitingWatcher,
-} from '../../endpoint/message.ts';
+} from '../../http/endpoint/message.ts';
 import { writeExactJson } from '../../platform/exact-json.ts';
 import { toSseEvent } from '../../platform/sse.ts';
-import type { OutgoingMessage, RequestId } from '../../protocol/json-rpc.ts';
 import {
   type Answer,
   type McpResponse,
   renderResponse,
   type StreamResponse,
 } from '../calls/outcome.ts';
+import type { OutgoingMessage, RequestId } from '../protocol/json-rpc.ts';
 
 export interface KeepStream {
   start(): ResponseChannel;

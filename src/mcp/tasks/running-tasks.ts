@@ -1,7 +1,8 @@
 // §29: the tasks that run at this replica, and the signs by which other replicas know that it is there.
 
-import { toJsonRpcError } from '../../endpoint/render-error.ts';
+import type { Question } from '../../control/guards/message-guards.ts';
 import { fail, GatewayError, getStackFacts } from '../../errors/gateway-error.ts';
+import { toJsonRpcError } from '../../http/endpoint/render-error.ts';
 import { computePauseMs } from '../../platform/back-off.ts';
 import type { CancelSignal } from '../../platform/cancellation.ts';
 import { createSecondTimer, pause } from '../../platform/clock.ts';
@@ -13,7 +14,6 @@ import { waitForOutcome } from '../../platform/wait-for-outcome.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { buildTaskReplicaKey } from '../../store/keys.ts';
 import type { Answer } from '../calls/outcome.ts';
-import type { Question } from '../control/message-guards.ts';
 import type { TaskChanges } from './task-changes.ts';
 import type { TaskEnd, TaskRecord, TaskRecords } from './task-records.ts';
 

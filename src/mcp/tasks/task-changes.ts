@@ -1,7 +1,7 @@
 // §29: who hears that a task has changed, at whatever replica. What is lost on the way is found by looking.
 
-import type { UserContext } from '../../endpoint/message.ts';
 import { fail } from '../../errors/gateway-error.ts';
+import type { UserContext } from '../../http/endpoint/message.ts';
 import { createSecondTimer } from '../../platform/clock.ts';
 import { writeExactJson } from '../../platform/exact-json.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';

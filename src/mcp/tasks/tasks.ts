@@ -1,8 +1,9 @@
 // §29, ext-tasks (2026-07-28): calls that go on after their answer, and whose result is fetched later, at any replica.
 
-import type { UserContext } from '../../endpoint/message.ts';
-import { toJsonRpcError } from '../../endpoint/render-error.ts';
+import type { Question } from '../../control/guards/message-guards.ts';
 import { fail, GatewayError } from '../../errors/gateway-error.ts';
+import type { UserContext } from '../../http/endpoint/message.ts';
+import { toJsonRpcError } from '../../http/endpoint/render-error.ts';
 import { generateSecret } from '../../platform/ids.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
 import type { Log } from '../../platform/log.ts';
@@ -14,14 +15,13 @@ import type { Call } from '../calls/call.ts';
 import type { CallContext, CallTask } from '../calls/context.ts';
 import { type RunMethod, readString } from '../calls/methods.ts';
 import type { Answer } from '../calls/outcome.ts';
+import type { CallControl } from '../calls/run-target.ts';
 import {
   nameOwnPath,
   type ServedCatalog,
   type Target,
   type TaskRequest,
 } from '../catalog/served-catalog.ts';
-import type { Question } from '../control/message-guards.ts';
-import type { CallControl } from '../control/run-target.ts';
 import {
   createRelayedTaskIds,
   describeHandle,

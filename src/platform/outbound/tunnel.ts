@@ -15,7 +15,7 @@ export async function connectThrough(
   signal: AbortSignal,
 ): Promise<Duplex> {
   const { protocol, hostname, port } = new URL(proxy);
-  // Few have a proxy, and Node takes long to load what comes with it (edge/server.ts).
+  // Few have a proxy, and Node takes long to load what comes with it (http/server/server.ts).
   const { request } =
     protocol === 'https:' ? await import('node:https') : await import('node:http');
   signal.throwIfAborted();

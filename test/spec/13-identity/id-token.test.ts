@@ -1,10 +1,10 @@
 import { createHash, generateKeyPairSync, sign } from 'node:crypto';
 import fc from 'fast-check';
 import { beforeAll, describe, expect, test } from 'vitest';
-import { createIdTokenVerifier, type ExpectedIdToken } from '../../../src/auth/id-token.ts';
-import { createKeySet } from '../../../src/auth/key-set.ts';
-import { createProviderMetadata } from '../../../src/auth/provider-metadata.ts';
 import { GatewayError } from '../../../src/errors/gateway-error.ts';
+import { createIdTokenVerifier, type ExpectedIdToken } from '../../../src/logins/auth/id-token.ts';
+import { createKeySet } from '../../../src/logins/auth/key-set.ts';
+import { createProviderMetadata } from '../../../src/logins/auth/provider-metadata.ts';
 import { noMetrics } from '../../../src/telemetry/metrics/metrics.ts';
 import { type ManualClock, manualClock } from '../../support/gateway/clock.ts';
 import { collectLog } from '../../support/gateway/log.ts';

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { checkConfig } from '../../../src/config/check-config.ts';
 import { loadConfig } from '../../../src/config/load.ts';
 import { ConfigError } from '../../../src/config/problem.ts';
-import { createFindLoginRefusal } from '../../../src/oauth/identity/login-policy.ts';
+import { createFindLoginRefusal } from '../../../src/logins/identity/login-policy.ts';
 
 type Claims = Readonly<Record<string, unknown>>;
 type Env = Readonly<Record<string, string>>;

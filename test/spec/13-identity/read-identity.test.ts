@@ -1,11 +1,11 @@
 import { beforeEach, describe, expect, test } from 'vitest';
-import { createIdTokenVerifier } from '../../../src/auth/id-token.ts';
-import { createKeySet } from '../../../src/auth/key-set.ts';
-import { createProviderMetadata } from '../../../src/auth/provider-metadata.ts';
 import { loadConfig } from '../../../src/config/load.ts';
 import { GatewayError } from '../../../src/errors/gateway-error.ts';
-import type { EarlierIdentity } from '../../../src/oauth/identity/identity.ts';
-import { createReadIdentity } from '../../../src/oauth/identity/read-identity.ts';
+import { createIdTokenVerifier } from '../../../src/logins/auth/id-token.ts';
+import { createKeySet } from '../../../src/logins/auth/key-set.ts';
+import { createProviderMetadata } from '../../../src/logins/auth/provider-metadata.ts';
+import type { EarlierIdentity } from '../../../src/logins/identity/identity.ts';
+import { createReadIdentity } from '../../../src/logins/identity/read-identity.ts';
 import { noMetrics } from '../../../src/telemetry/metrics/metrics.ts';
 import { manualClock } from '../../support/gateway/clock.ts';
 import { collectLog, type LogLine } from '../../support/gateway/log.ts';

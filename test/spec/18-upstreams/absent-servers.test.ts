@@ -1,7 +1,7 @@
 // What a name comes to does not tell whether its server is there, nor depend on the path.
 import { describe, expect, test } from 'vitest';
-import { createLock } from '../../../src/upstreams/lock/lock.ts';
-import { computeFingerprint } from '../../../src/upstreams/lock/lock-file.ts';
+import { createLock } from '../../../src/lock/lock.ts';
+import { computeFingerprint } from '../../../src/lock/lock-file.ts';
 import { openClient } from '../../support/clients/session-client.ts';
 import { stateless } from '../../support/clients/stateless.ts';
 import { startForTest as start } from '../../support/upstreams/catalog-gateway.ts';

@@ -1,10 +1,10 @@
 // What changes behind the gateway, told to those who listen.
 import { expect, test } from 'vitest';
 import { loadConfig } from '../../../src/config/load.ts';
+import { createLock } from '../../../src/lock/lock.ts';
+import { computeFingerprint } from '../../../src/lock/lock-file.ts';
 import { systemClock } from '../../../src/platform/clock.ts';
 import { openStore } from '../../../src/store/open.ts';
-import { createLock } from '../../../src/upstreams/lock/lock.ts';
-import { computeFingerprint } from '../../../src/upstreams/lock/lock-file.ts';
 import { openEvents } from '../../support/clients/event-stream.ts';
 import { openClient } from '../../support/clients/session-client.ts';
 import { statelessRequest } from '../../support/clients/stateless.ts';

@@ -1,10 +1,10 @@
 import type { ServerResponse } from 'node:http';
 import { describe, expect, test } from 'vitest';
-import { createProviderMetadata } from '../../../src/auth/provider-metadata.ts';
 import { loadConfig } from '../../../src/config/load.ts';
-import { getOriginalToken } from '../../../src/endpoint/message.ts';
-import { openCredentials } from '../../../src/upstreams/credentials/credentials.ts';
-import { GATEWAY_CALLER } from '../../../src/upstreams/upstream.ts';
+import { getOriginalToken } from '../../../src/http/endpoint/message.ts';
+import { createProviderMetadata } from '../../../src/logins/auth/provider-metadata.ts';
+import { GATEWAY_CALLER } from '../../../src/mcp/upstream/upstream.ts';
+import { openCredentials } from '../../../src/servers/credentials/credentials.ts';
 import { manualClock } from '../../support/gateway/clock.ts';
 import { collectLog } from '../../support/gateway/log.ts';
 import { openTestRuntime } from '../../support/gateway/runtime.ts';

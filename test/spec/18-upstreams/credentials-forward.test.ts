@@ -1,14 +1,14 @@
 import { describe, expect, test } from 'vitest';
 import { loadConfig } from '../../../src/config/load.ts';
 import { formatProblem } from '../../../src/config/problem.ts';
-import { getOriginalToken } from '../../../src/endpoint/message.ts';
-import type { UpstreamConfig } from '../../../src/upstreams/config/upstream-config.ts';
+import { getOriginalToken } from '../../../src/http/endpoint/message.ts';
+import { GATEWAY_CALLER } from '../../../src/mcp/upstream/upstream.ts';
+import type { UpstreamConfig } from '../../../src/mcp/upstream/upstream-config.ts';
 import {
   openCredentials,
   type UpstreamAuth,
-} from '../../../src/upstreams/credentials/credentials.ts';
-import { findAuthProblems } from '../../../src/upstreams/credentials/server-credentials.ts';
-import { GATEWAY_CALLER } from '../../../src/upstreams/upstream.ts';
+} from '../../../src/servers/credentials/credentials.ts';
+import { findAuthProblems } from '../../../src/servers/credentials/server-credentials.ts';
 import { manualClock } from '../../support/gateway/clock.ts';
 import { openTestRuntime } from '../../support/gateway/runtime.ts';
 import { useShared } from '../../support/lifetimes.ts';

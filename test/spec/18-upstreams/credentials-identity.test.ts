@@ -1,15 +1,15 @@
 import { createLocalJWKSet, decodeJwt, decodeProtectedHeader, jwtVerify } from 'jose';
 import { describe, expect, test } from 'vitest';
+import { GATEWAY_CALLER, type UpstreamCaller } from '../../../src/mcp/upstream/upstream.ts';
+import { addToken } from '../../../src/servers/credentials/credential-type.ts';
+import {
+  createGetIdentity,
+  createIdentityIssuer,
+} from '../../../src/servers/credentials/identity.ts';
 import { buildIdentityKeyName } from '../../../src/store/keys.ts';
 import { createSeal } from '../../../src/store/seal/seal.ts';
 import { createSigningKeys } from '../../../src/store/seal/signing-keys.ts';
 import type { Store } from '../../../src/store/store.ts';
-import { addToken } from '../../../src/upstreams/credentials/credential-type.ts';
-import {
-  createGetIdentity,
-  createIdentityIssuer,
-} from '../../../src/upstreams/credentials/identity.ts';
-import { GATEWAY_CALLER, type UpstreamCaller } from '../../../src/upstreams/upstream.ts';
 import { type ManualClock, manualClock } from '../../support/gateway/clock.ts';
 import { collectLog } from '../../support/gateway/log.ts';
 import { useFresh, useShared } from '../../support/lifetimes.ts';

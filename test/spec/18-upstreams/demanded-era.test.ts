@@ -1,6 +1,6 @@
 // `era` of a server: how it is spoken to where it could be both ways, and what is said where it cannot.
 import { expect, test } from 'vitest';
-import { GATEWAY_CALLER } from '../../../src/upstreams/upstream.ts';
+import { GATEWAY_CALLER } from '../../../src/mcp/upstream/upstream.ts';
 import { startForTest as start } from '../../support/upstreams/catalog-gateway.ts';
 import { findServerProblems } from '../../support/upstreams/gateway-file.ts';
 import { buildTool, serveForTest as serve } from '../../support/upstreams/listing-server.ts';

@@ -1,11 +1,11 @@
 // What a server says of itself to one caller is told to nobody else.
 import { decodeJwt } from 'jose';
 import { describe, expect, test } from 'vitest';
-import { createServerLists } from '../../../src/upstreams/catalog/server-lists.ts';
-import { createDescriptions } from '../../../src/upstreams/http/era.ts';
-import { createLock } from '../../../src/upstreams/lock/lock.ts';
-import { computeFingerprint } from '../../../src/upstreams/lock/lock-file.ts';
-import { GATEWAY_CALLER, type UpstreamDescription } from '../../../src/upstreams/upstream.ts';
+import { createServerLists } from '../../../src/catalog/server-lists.ts';
+import { createLock } from '../../../src/lock/lock.ts';
+import { computeFingerprint } from '../../../src/lock/lock-file.ts';
+import { GATEWAY_CALLER, type UpstreamDescription } from '../../../src/mcp/upstream/upstream.ts';
+import { createDescriptions } from '../../../src/servers/http/era.ts';
 import { CLIENT_CAPABILITIES, stateless } from '../../support/clients/stateless.ts';
 import { INITIALIZE_REQUEST } from '../../support/gateway/gateway.ts';
 import { openTestRuntime } from '../../support/gateway/runtime.ts';

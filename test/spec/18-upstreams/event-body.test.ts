@@ -1,6 +1,6 @@
 // §18.4, WHATWG HTML §9.2: events are the same with any line end, however their bytes come; what has been read is not kept.
 import { expect, test } from 'vitest';
-import { createEventBody } from '../../../src/upstreams/http/answer-body.ts';
+import { createEventBody } from '../../../src/servers/http/answer-body.ts';
 
 const EVENTS = 200;
 

@@ -4,7 +4,7 @@ import { expect, test } from 'vitest';
 import { loadConfig } from '../../../src/config/load.ts';
 import { formatProblem } from '../../../src/config/problem.ts';
 import { createGatewayFileSchema } from '../../../src/gateway/configuration/gateway-file.ts';
-import { findMachineClientProblems } from '../../../src/oauth/client-authentication/machine-client-problems.ts';
+import { findMachineClientProblems } from '../../../src/logins/client-authentication/machine-client-problems.ts';
 import { hashHex, newKey } from '../../support/oauth/machine-clients.ts';
 import { findProblems, parseFile, readFile } from '../../support/upstreams/gateway-file.ts';
 

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import {
   createHeldStreams,
   type HeldStream,
-} from '../../../src/upstreams/transport/process-share.ts';
+} from '../../../src/servers/transport/process-share.ts';
 import { manualClock } from '../../support/gateway/clock.ts';
 
 function start() {

@@ -1,7 +1,7 @@
 // What models and people read of a list hides nothing.
 import { describe, expect, test } from 'vitest';
-import { createLock } from '../../../src/upstreams/lock/lock.ts';
-import { computeFingerprint } from '../../../src/upstreams/lock/lock-file.ts';
+import { createLock } from '../../../src/lock/lock.ts';
+import { computeFingerprint } from '../../../src/lock/lock-file.ts';
 import { startForTest as start } from '../../support/upstreams/catalog-gateway.ts';
 import {
   buildTool,

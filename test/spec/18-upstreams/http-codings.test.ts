@@ -12,7 +12,7 @@ import {
   gzipSync,
 } from 'node:zlib';
 import { describe, expect, test } from 'vitest';
-import { GATEWAY_CALLER, type UpstreamRequest } from '../../../src/upstreams/upstream.ts';
+import { GATEWAY_CALLER, type UpstreamRequest } from '../../../src/mcp/upstream/upstream.ts';
 import { closeAfterTest, useFresh } from '../../support/lifetimes.ts';
 import { openHttpUpstream } from '../../support/upstreams/http-upstream.ts';
 import { callTool, sessionCaller, statelessCaller } from '../../support/upstreams/requests.ts';

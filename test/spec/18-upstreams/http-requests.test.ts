@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { GATEWAY_CALLER } from '../../../src/upstreams/upstream.ts';
+import { GATEWAY_CALLER } from '../../../src/mcp/upstream/upstream.ts';
 import { closeAfterTest, useFresh } from '../../support/lifetimes.ts';
 import { startProxy } from '../../support/oauth/proxy.ts';
 import { openHttpUpstream } from '../../support/upstreams/http-upstream.ts';

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import { createServerSession } from '../../../src/upstreams/http/server-session.ts';
-import { createServerSessions } from '../../../src/upstreams/http/sessions.ts';
-import { GATEWAY_CALLER } from '../../../src/upstreams/upstream.ts';
+import { GATEWAY_CALLER } from '../../../src/mcp/upstream/upstream.ts';
+import { createServerSession } from '../../../src/servers/http/server-session.ts';
+import { createServerSessions } from '../../../src/servers/http/sessions.ts';
 import { manualClock } from '../../support/gateway/clock.ts';
 import { closeAfterTest, useFresh } from '../../support/lifetimes.ts';
 import { openHttpUpstream } from '../../support/upstreams/http-upstream.ts';

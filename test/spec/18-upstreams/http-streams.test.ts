@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http';
 import { describe, expect, test } from 'vitest';
-import { GATEWAY_CALLER } from '../../../src/upstreams/upstream.ts';
+import { GATEWAY_CALLER } from '../../../src/mcp/upstream/upstream.ts';
 import { manualClock } from '../../support/gateway/clock.ts';
 import { useFresh } from '../../support/lifetimes.ts';
 import { openHttpUpstream } from '../../support/upstreams/http-upstream.ts';

@@ -1,13 +1,13 @@
 import type { AddressInfo, Socket } from 'node:net';
 import { createServer } from 'node:net';
 import { describe, expect, test } from 'vitest';
+import { GATEWAY_CALLER } from '../../../src/mcp/upstream/upstream.ts';
 import { systemClock } from '../../../src/platform/clock.ts';
 import {
   createAvailability,
   createAvailabilityJudge,
-} from '../../../src/upstreams/http/availability.ts';
-import { toConnectionError } from '../../../src/upstreams/http/failures.ts';
-import { GATEWAY_CALLER } from '../../../src/upstreams/upstream.ts';
+} from '../../../src/servers/http/availability.ts';
+import { toConnectionError } from '../../../src/servers/http/failures.ts';
 import { manualClock } from '../../support/gateway/clock.ts';
 import { collectLog } from '../../support/gateway/log.ts';
 import { closeAfterTest, useFresh } from '../../support/lifetimes.ts';

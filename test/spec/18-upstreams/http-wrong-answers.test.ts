@@ -1,7 +1,7 @@
 import type { ServerResponse } from 'node:http';
 import { gzipSync } from 'node:zlib';
 import { describe, expect, test } from 'vitest';
-import type { UpstreamRequest } from '../../../src/upstreams/upstream.ts';
+import type { UpstreamRequest } from '../../../src/mcp/upstream/upstream.ts';
 import { closeAfterTest, useFresh } from '../../support/lifetimes.ts';
 import { openHttpUpstream } from '../../support/upstreams/http-upstream.ts';
 import {

@@ -1,9 +1,9 @@
 // Lists of servers: kept, fetched anew, and told in pages.
 import { decodeJwt } from 'jose';
 import { expect, test } from 'vitest';
+import { createServerLists } from '../../../src/catalog/server-lists.ts';
+import { GATEWAY_CALLER } from '../../../src/mcp/upstream/upstream.ts';
 import type { JsonObject } from '../../../src/platform/json.ts';
-import { createServerLists } from '../../../src/upstreams/catalog/server-lists.ts';
-import { GATEWAY_CALLER } from '../../../src/upstreams/upstream.ts';
 import { manualClock } from '../../support/gateway/clock.ts';
 import { INITIALIZE_REQUEST } from '../../support/gateway/gateway.ts';
 import { openTestRuntime } from '../../support/gateway/runtime.ts';

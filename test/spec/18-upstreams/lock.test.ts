@@ -1,8 +1,7 @@
 import { createHash } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
-import { toCanonicalJson } from '../../../src/platform/canonical-json.ts';
-import { findDifferences, mergeServers } from '../../../src/upstreams/lock/compare.ts';
-import { NO_LOCK, readLock } from '../../../src/upstreams/lock/lock.ts';
+import { findDifferences, mergeServers } from '../../../src/lock/compare.ts';
+import { NO_LOCK, readLock } from '../../../src/lock/lock.ts';
 import {
   computeFingerprint,
   isEmptyLock,
@@ -10,7 +9,8 @@ import {
   type LockFile,
   parseLockFile,
   writeLockFile,
-} from '../../../src/upstreams/lock/lock-file.ts';
+} from '../../../src/lock/lock-file.ts';
+import { toCanonicalJson } from '../../../src/platform/canonical-json.ts';
 
 const search = {
   name: 'search',

@@ -1,9 +1,9 @@
 // §18.2, §18.5: what takes long for one caller is done in turns of the event loop, between which others are answered.
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { expect, test } from 'vitest';
+import { createServerLists } from '../../../src/catalog/server-lists.ts';
+import { GATEWAY_CALLER } from '../../../src/mcp/upstream/upstream.ts';
 import { type Clock, systemClock } from '../../../src/platform/clock.ts';
-import { createServerLists } from '../../../src/upstreams/catalog/server-lists.ts';
-import { GATEWAY_CALLER } from '../../../src/upstreams/upstream.ts';
 import { openTestRuntime } from '../../support/gateway/runtime.ts';
 import { closeAfterTest } from '../../support/lifetimes.ts';
 import { startForTest } from '../../support/upstreams/catalog-gateway.ts';

@@ -1,7 +1,7 @@
 // Pages are written once for all who see the same: nobody gets another's, or an old one.
 import { expect, test } from 'vitest';
-import { createWritePage, type VisiblePage } from '../../../src/upstreams/catalog/page-memory.ts';
-import type { Entry } from '../../../src/upstreams/catalog/prepare-list.ts';
+import { createWritePage, type VisiblePage } from '../../../src/catalog/page-memory.ts';
+import type { Entry } from '../../../src/catalog/prepare-list.ts';
 import { SERVER_INFO, stateless } from '../../support/clients/stateless.ts';
 import {
   type CatalogGateway,

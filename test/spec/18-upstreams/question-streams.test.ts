@@ -1,8 +1,8 @@
 // Servers that ask on the stream of their session (GET), which they do not say to have: it is open while they may ask.
 import type { ServerResponse } from 'node:http';
 import { describe, expect, test } from 'vitest';
+import type { UpstreamRequest } from '../../../src/mcp/upstream/upstream.ts';
 import type { JsonObject } from '../../../src/platform/json.ts';
-import type { UpstreamRequest } from '../../../src/upstreams/upstream.ts';
 import { advanceSlowly, manualClock } from '../../support/gateway/clock.ts';
 import { closeAfterTest, useFresh } from '../../support/lifetimes.ts';
 import { openHttpUpstream } from '../../support/upstreams/http-upstream.ts';

@@ -1,6 +1,6 @@
 // A server that was started anew has lost its sessions. Some say so otherwise than by 404, in words that may mean something else.
 import { describe, expect, test } from 'vitest';
-import { GATEWAY_CALLER, type UpstreamCaller } from '../../../src/upstreams/upstream.ts';
+import { GATEWAY_CALLER, type UpstreamCaller } from '../../../src/mcp/upstream/upstream.ts';
 import { openClient } from '../../support/clients/session-client.ts';
 import { stateless } from '../../support/clients/stateless.ts';
 import { manualClock } from '../../support/gateway/clock.ts';

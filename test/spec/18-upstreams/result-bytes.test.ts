@@ -1,7 +1,7 @@
 // Results as their servers wrote them, in whatever order the members of the response stand: clients get the same.
 import { beforeEach, expect, test } from 'vitest';
 import { addMembers, findWritten, surround } from '../../../src/platform/json.ts';
-import { parseServerBytes } from '../../../src/upstreams/messages/server-message.ts';
+import { parseServerBytes } from '../../../src/servers/messages/server-message.ts';
 import { SERVER_INFO, stateless } from '../../support/clients/stateless.ts';
 import { closeAfterTest } from '../../support/lifetimes.ts';
 import { type CatalogGateway, startForTest } from '../../support/upstreams/catalog-gateway.ts';

@@ -1,13 +1,13 @@
 // What a server names by a URI, clients know by the name under which they can read it there, wherever it stands.
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import type { JsonObject } from '../../../src/platform/json.ts';
 import {
   listClientUris,
   toMovedUri,
   toOwnUri,
   toSharedUri,
-} from '../../../src/upstreams/apps/app-tools.ts';
+} from '../../../src/catalog/apps/app-tools.ts';
+import type { JsonObject } from '../../../src/platform/json.ts';
 import { stateless } from '../../support/clients/stateless.ts';
 import { startForTest as start } from '../../support/upstreams/catalog-gateway.ts';
 import { type Listing, serveForTest as serve } from '../../support/upstreams/listing-server.ts';

@@ -1,16 +1,16 @@
 // §18.5: the examples of docs/rules.md.
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
-import { systemClock } from '../../../src/platform/clock.ts';
-import type { JsonObject } from '../../../src/platform/json.ts';
-import { checkRules } from '../../../src/policy/rules/check-rules.ts';
-import { createClientOf } from '../../../src/policy/rules/client-of.ts';
-import { createRules } from '../../../src/policy/rules/create-rules.ts';
+import { checkRules } from '../../../src/control/rules/check-rules.ts';
+import { createRules } from '../../../src/control/rules/create-rules.ts';
 import {
   parsePattern,
   type RuleDecision,
   type RuledItem,
-} from '../../../src/policy/rules/rules.ts';
+} from '../../../src/control/rules/rules.ts';
+import { createClientOf } from '../../../src/mcp/calls/client-of.ts';
+import { systemClock } from '../../../src/platform/clock.ts';
+import type { JsonObject } from '../../../src/platform/json.ts';
 import { readFile } from '../../support/upstreams/gateway-file.ts';
 import { prompt, resource, tool, userWith } from '../../support/upstreams/rules.ts';
 

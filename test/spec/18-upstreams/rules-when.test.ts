@@ -1,10 +1,10 @@
 // §18.5: conditions, `when`.
 import { describe, expect, test } from 'vitest';
+import { checkRules } from '../../../src/control/rules/check-rules.ts';
+import { createRules } from '../../../src/control/rules/create-rules.ts';
+import { createRuleMemory } from '../../../src/control/rules/rule-memory.ts';
+import type { RuleCaller, RuledItem } from '../../../src/control/rules/rules.ts';
 import type { JsonObject } from '../../../src/platform/json.ts';
-import { checkRules } from '../../../src/policy/rules/check-rules.ts';
-import { createRules } from '../../../src/policy/rules/create-rules.ts';
-import { createRuleMemory } from '../../../src/policy/rules/rule-memory.ts';
-import type { RuleCaller, RuledItem } from '../../../src/policy/rules/rules.ts';
 import { manualClock } from '../../support/gateway/clock.ts';
 import { decide, prompt, resource, rule, tool, userWith } from '../../support/upstreams/rules.ts';
 

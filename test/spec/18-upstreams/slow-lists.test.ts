@@ -1,7 +1,7 @@
 // A server that lists slowly costs nobody but its own names.
 import { expect, test } from 'vitest';
-import { createServerLists } from '../../../src/upstreams/catalog/server-lists.ts';
-import { GATEWAY_CALLER } from '../../../src/upstreams/upstream.ts';
+import { createServerLists } from '../../../src/catalog/server-lists.ts';
+import { GATEWAY_CALLER } from '../../../src/mcp/upstream/upstream.ts';
 import { type ManualClock, manualClock } from '../../support/gateway/clock.ts';
 import { openTestRuntime } from '../../support/gateway/runtime.ts';
 import { closeAfterTest } from '../../support/lifetimes.ts';

@@ -1,6 +1,6 @@
 // §18.4: what a process does wrong is an error of its own calls, and nobody else's.
 import { describe, expect, test } from 'vitest';
-import { GATEWAY_CALLER, type UpstreamCaller } from '../../../src/upstreams/upstream.ts';
+import { GATEWAY_CALLER, type UpstreamCaller } from '../../../src/mcp/upstream/upstream.ts';
 import { type ManualClock, manualClock } from '../../support/gateway/clock.ts';
 import { sessionCaller } from '../../support/upstreams/requests.ts';
 import {

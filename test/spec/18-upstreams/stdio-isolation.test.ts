@@ -1,11 +1,11 @@
 // §18.3: whose process it is, and what it may ask of whom.
 import { expect, test } from 'vitest';
-import type { JsonObject } from '../../../src/platform/json.ts';
 import type {
   UpstreamCaller,
   UpstreamQuestion,
   UpstreamRequest,
-} from '../../../src/upstreams/upstream.ts';
+} from '../../../src/mcp/upstream/upstream.ts';
+import type { JsonObject } from '../../../src/platform/json.ts';
 import { manualClock } from '../../support/gateway/clock.ts';
 import { ALL_CAPABILITIES, NO_CAPABILITIES } from '../../support/upstreams/requests.ts';
 import {

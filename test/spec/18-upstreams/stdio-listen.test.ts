@@ -1,6 +1,6 @@
 // §18.3: what changes at a process is told to those who listen.
 import { expect, test } from 'vitest';
-import type { UpstreamCaller } from '../../../src/upstreams/upstream.ts';
+import type { UpstreamCaller } from '../../../src/mcp/upstream/upstream.ts';
 import { manualClock } from '../../support/gateway/clock.ts';
 import {
   callTool,

@@ -2,7 +2,7 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { expect, test } from 'vitest';
-import { GATEWAY_CALLER } from '../../../src/upstreams/upstream.ts';
+import { GATEWAY_CALLER } from '../../../src/mcp/upstream/upstream.ts';
 import { manualClock } from '../../support/gateway/clock.ts';
 import {
   advanceUntil,

@@ -1,7 +1,7 @@
 // §18.3: servers on stdio, by the processes that they are.
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
-import { GATEWAY_CALLER, UpstreamError } from '../../../src/upstreams/upstream.ts';
+import { GATEWAY_CALLER, UpstreamError } from '../../../src/mcp/upstream/upstream.ts';
 import {
   callTool,
   scripted,

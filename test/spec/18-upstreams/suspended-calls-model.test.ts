@@ -3,16 +3,16 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import type { JsonObject } from '../../../src/platform/json.ts';
-import { openEmbeddedStore } from '../../../src/store/embedded/open.ts';
-import { createSeal } from '../../../src/store/seal/seal.ts';
-import type { Store } from '../../../src/store/store.ts';
-import type { NextOutcome } from '../../../src/upstreams/relay/suspended/outcome-records.ts';
-import { createKeptBytes } from '../../../src/upstreams/relay/suspended/outcome-records.ts';
+import type { NextOutcome } from '../../../src/servers/relay/suspended/outcome-records.ts';
+import { createKeptBytes } from '../../../src/servers/relay/suspended/outcome-records.ts';
 import {
   createSuspendedCalls,
   type StartedCall,
   type SuspendedCalls,
-} from '../../../src/upstreams/relay/suspended/suspended-calls.ts';
+} from '../../../src/servers/relay/suspended/suspended-calls.ts';
+import { openEmbeddedStore } from '../../../src/store/embedded/open.ts';
+import { createSeal } from '../../../src/store/seal/seal.ts';
+import type { Store } from '../../../src/store/store.ts';
 import { type ManualClock, manualClock } from '../../support/gateway/clock.ts';
 import { collectLog } from '../../support/gateway/log.ts';
 import { openTestRuntime } from '../../support/gateway/runtime.ts';

@@ -2,13 +2,13 @@
 import { expect, test } from 'vitest';
 import { systemClock } from '../../../src/platform/clock.ts';
 import type { JsonObject } from '../../../src/platform/json.ts';
-import { openEmbeddedStore } from '../../../src/store/embedded/open.ts';
-import { createSeal } from '../../../src/store/seal/seal.ts';
-import { createKeptBytes } from '../../../src/upstreams/relay/suspended/outcome-records.ts';
+import { createKeptBytes } from '../../../src/servers/relay/suspended/outcome-records.ts';
 import {
   createSuspendedCalls,
   type NewCall,
-} from '../../../src/upstreams/relay/suspended/suspended-calls.ts';
+} from '../../../src/servers/relay/suspended/suspended-calls.ts';
+import { openEmbeddedStore } from '../../../src/store/embedded/open.ts';
+import { createSeal } from '../../../src/store/seal/seal.ts';
 import { collectLog } from '../../support/gateway/log.ts';
 import { openTestRuntime } from '../../support/gateway/runtime.ts';
 import { closeAfterTest } from '../../support/lifetimes.ts';

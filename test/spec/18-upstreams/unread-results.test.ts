@@ -1,8 +1,8 @@
 // Long results in which the gateway has nothing to look at go on as bytes, unparsed; what it does look at, it finds.
 import { beforeEach, expect, test } from 'vitest';
+import { changeUnread, isUnread } from '../../../src/mcp/upstream/unread-result.ts';
 import { findText } from '../../../src/platform/noted-json.ts';
-import { parseServerBytes } from '../../../src/upstreams/messages/server-message.ts';
-import { changeUnread, isUnread } from '../../../src/upstreams/messages/unread-result.ts';
+import { parseServerBytes } from '../../../src/servers/messages/server-message.ts';
 import { SERVER_INFO, stateless } from '../../support/clients/stateless.ts';
 import { INITIALIZE_REQUEST } from '../../support/gateway/gateway.ts';
 import { seriesOf } from '../../support/gateway/metrics.ts';

@@ -5,7 +5,7 @@ import {
   ALL_CLIENT_SETUPS,
   CLIENT_SETUPS,
   type ClientSetup,
-} from '../../../src/site/client-setups.ts';
+} from '../../../src/pages/client-setups.ts';
 
 const ENTRY = { name: 'postern', url: 'https://mcp.example.com/tools/mcp' };
 

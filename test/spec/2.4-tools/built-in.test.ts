@@ -1,6 +1,6 @@
-// src/catalog/index.ts: what the specification names is offered, whatever else is.
+// src/built-in/index.ts: what the specification names is offered, whatever else is.
 import { beforeAll, expect, test } from 'vitest';
-import { builtInCatalog } from '../../../src/catalog/index.ts';
+import { builtInCatalog } from '../../../src/built-in/index.ts';
 import { useGateway } from '../../support/gateway/use-gateway.ts';
 
 const gateway = useGateway({ deps: { catalog: builtInCatalog } });

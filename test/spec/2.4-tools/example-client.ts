@@ -1,6 +1,6 @@
 // The official client 2.x in either era, with what its user and its model answer.
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
-import type { Era } from '../../../src/protocol/revisions.ts';
+import type { Era } from '../../../src/mcp/protocol/revisions.ts';
 
 export interface ExampleClient {
   readonly client: Client;

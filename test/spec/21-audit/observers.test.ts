@@ -1,9 +1,9 @@
 // Whoever is told of calls and logins may fail: the call or login does not.
 import { expect, onTestFinished, test } from 'vitest';
 import { fail } from '../../../src/errors/gateway-error.ts';
+import { observeLogins } from '../../../src/logins/observe-logins.ts';
 import type { CallRecord } from '../../../src/mcp/calls/call.ts';
 import { joinObservers } from '../../../src/mcp/calls/observe-calls.ts';
-import { observeLogins } from '../../../src/oauth/observe-logins.ts';
 import { systemClock } from '../../../src/platform/clock.ts';
 import { collectLog } from '../../support/gateway/log.ts';
 

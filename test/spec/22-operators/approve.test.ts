@@ -7,12 +7,8 @@ import {
   readLockFile,
   saveLockFile,
 } from '../../../src/cli/setup/lock-file-on-disk.ts';
-import { createLock } from '../../../src/upstreams/lock/lock.ts';
-import {
-  computeFingerprint,
-  EMPTY_LOCK_FILE,
-  type LockFile,
-} from '../../../src/upstreams/lock/lock-file.ts';
+import { createLock } from '../../../src/lock/lock.ts';
+import { computeFingerprint, EMPTY_LOCK_FILE, type LockFile } from '../../../src/lock/lock-file.ts';
 import { closeAfterTest } from '../../support/lifetimes.ts';
 import { createTemporaryFolder } from '../../support/temporary-folder.ts';
 import { type CatalogGateway, startForTest } from '../../support/upstreams/catalog-gateway.ts';

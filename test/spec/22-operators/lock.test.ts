@@ -1,8 +1,8 @@
 // §22.4: what operators see of what the lock hides.
 import { expect, test } from 'vitest';
-import { EXCERPT, renderDifference } from '../../../src/operations/admin/lock-panels.ts';
-import { createLock } from '../../../src/upstreams/lock/lock.ts';
-import { computeFingerprint } from '../../../src/upstreams/lock/lock-file.ts';
+import { createLock } from '../../../src/lock/lock.ts';
+import { computeFingerprint } from '../../../src/lock/lock-file.ts';
+import { EXCERPT, renderDifference } from '../../../src/lock/lock-panels.ts';
 import { type CatalogGateway, startForTest } from '../../support/upstreams/catalog-gateway.ts';
 import { buildTool, serveForTest } from '../../support/upstreams/listing-server.ts';
 

@@ -1,8 +1,8 @@
 // What a call, a list and a session at a server come to by whose connection there is, seen from outside: who is asked in which
 // words, what rules and the lock say before and after, and that nobody meets what is another's.
 import { expect, test } from 'vitest';
-import { createLock } from '../../../src/upstreams/lock/lock.ts';
-import { EMPTY_LOCK_FILE } from '../../../src/upstreams/lock/lock-file.ts';
+import { createLock } from '../../../src/lock/lock.ts';
+import { EMPTY_LOCK_FILE } from '../../../src/lock/lock-file.ts';
 import { CLIENT_CAPABILITIES } from '../../support/clients/stateless.ts';
 import { connect, connectBy, readLink } from '../../support/connections/connect-steps.ts';
 import { CONNECTING_CLIENTS, type OnUrl } from '../../support/connections/connecting-clients.ts';

@@ -1,7 +1,7 @@
 // A call in the arguments of another is judged, counted and written down as what it is.
 import { describe, expect, test } from 'vitest';
-import { createLock } from '../../../src/upstreams/lock/lock.ts';
-import { computeFingerprint } from '../../../src/upstreams/lock/lock-file.ts';
+import { createLock } from '../../../src/lock/lock.ts';
+import { computeFingerprint } from '../../../src/lock/lock-file.ts';
 import { ASKABLE, callTool, stateless } from '../../support/clients/stateless.ts';
 import { createAuditLog } from '../../support/gateway/audit-log.ts';
 import { seriesOf } from '../../support/gateway/metrics.ts';

@@ -1,13 +1,13 @@
 // §26.4: the guards that come with the gateway.
 import { randomBytes } from 'node:crypto';
 import { expect, test } from 'vitest';
+import type { AskGuard } from '../../../src/control/guards/ask-guard.ts';
+import { TooMuchForGuard } from '../../../src/control/guards/ask-guard.ts';
+import { createLinksGuard } from '../../../src/control/guards/built-in/links.ts';
+import { createSecretsGuard } from '../../../src/control/guards/built-in/secrets.ts';
+import { createSizeGuard } from '../../../src/control/guards/built-in/size.ts';
 import { Cancellation } from '../../../src/platform/cancellation.ts';
 import { JsonNumber } from '../../../src/platform/exact-json.ts';
-import type { AskGuard } from '../../../src/policy/guards/ask-guard.ts';
-import { TooMuchForGuard } from '../../../src/policy/guards/ask-guard.ts';
-import { createLinksGuard } from '../../../src/policy/guards/built-in/links.ts';
-import { createSecretsGuard } from '../../../src/policy/guards/built-in/secrets.ts';
-import { createSizeGuard } from '../../../src/policy/guards/built-in/size.ts';
 import { callTool } from '../../support/clients/stateless.ts';
 import { useShared } from '../../support/lifetimes.ts';
 import { startForTest } from '../../support/upstreams/catalog-gateway.ts';

@@ -1,10 +1,10 @@
 // §27: which calls are asked about, and who is asked, by the rules.
 import { expect, test } from 'vitest';
+import { checkRules } from '../../../src/control/rules/check-rules.ts';
+import { createRules } from '../../../src/control/rules/create-rules.ts';
+import type { RuleConfig } from '../../../src/control/rules/rule-config.ts';
+import type { RuleCaller, RuledItem } from '../../../src/control/rules/rules.ts';
 import { systemClock } from '../../../src/platform/clock.ts';
-import { checkRules } from '../../../src/policy/rules/check-rules.ts';
-import { createRules } from '../../../src/policy/rules/create-rules.ts';
-import type { RuleConfig } from '../../../src/policy/rules/rule-config.ts';
-import type { RuleCaller, RuledItem } from '../../../src/policy/rules/rules.ts';
 import { decide, rule, tool, userWith } from '../../support/upstreams/rules.ts';
 
 const asked = async (

@@ -1,12 +1,8 @@
 // §31: what rules, views, guards and the lock make of skills.
 import { describe, expect, test } from 'vitest';
 import { createLocalCatalog, defineSkill } from '../../../src/index.ts';
-import { createLock } from '../../../src/upstreams/lock/lock.ts';
-import {
-  computeFingerprint,
-  parseLockFile,
-  writeLockFile,
-} from '../../../src/upstreams/lock/lock-file.ts';
+import { createLock } from '../../../src/lock/lock.ts';
+import { computeFingerprint, parseLockFile, writeLockFile } from '../../../src/lock/lock-file.ts';
 import { writeGuard } from '../../support/guards/module-guard.ts';
 import {
   type CatalogGateway,

@@ -1,6 +1,6 @@
 // §12: more calls than the process can serve.
 import { describe, expect, test } from 'vitest';
-import { createOverload } from '../../../src/edge/overload.ts';
+import { createOverload } from '../../../src/http/server/overload.ts';
 import type { Clock } from '../../../src/platform/clock.ts';
 import { manualClock } from '../../support/gateway/clock.ts';
 import { collectLog } from '../../support/gateway/log.ts';

@@ -1,7 +1,7 @@
 // docs/protocol.md: its commands and its tables, held to their word.
 import { expect, test } from 'vitest';
-import { METHODS } from '../../../src/protocol/methods.ts';
-import { SUPPORTED_VERSIONS } from '../../../src/protocol/revisions.ts';
+import { METHODS } from '../../../src/mcp/protocol/methods.ts';
+import { SUPPORTED_VERSIONS } from '../../../src/mcp/protocol/revisions.ts';
 import { codeBlocks, readPage } from '../../support/gateway/documentation-pages.ts';
 import { useGateway } from '../../support/gateway/use-gateway.ts';
 

@@ -1,6 +1,6 @@
 // OAuth Client ID Metadata Documents: which URLs may be a client id, and what a document may say.
 import { beforeEach, expect, test } from 'vitest';
-import { ClientDocumentRefused } from '../../../src/oauth/client-id-metadata/client-document.ts';
+import { ClientDocumentRefused } from '../../../src/logins/client-id-metadata/client-document.ts';
 import { useShared } from '../../support/lifetimes.ts';
 import { startClientDocuments } from '../../support/oauth/client-documents.ts';
 import { documentAnswer, REDIRECT } from '../../support/oauth/document-host.ts';

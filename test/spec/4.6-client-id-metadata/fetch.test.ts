@@ -3,7 +3,7 @@ import { createServer } from 'node:http';
 import { type AddressInfo, createServer as createTcpServer } from 'node:net';
 import { gzipSync } from 'node:zlib';
 import { beforeEach, expect, test } from 'vitest';
-import { ClientDocumentRefused } from '../../../src/oauth/client-id-metadata/client-document.ts';
+import { ClientDocumentRefused } from '../../../src/logins/client-id-metadata/client-document.ts';
 import { systemClock } from '../../../src/platform/clock.ts';
 import { isPublicAddress } from '../../../src/platform/outbound/public-connection.ts';
 import { createPublicNetwork } from '../../../src/platform/outbound/public-network.ts';

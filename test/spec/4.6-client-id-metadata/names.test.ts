@@ -1,7 +1,7 @@
 // §14: names of client documents are looked up by a resolver of their own, against a real
 // DNS server of the test's.
 import { beforeEach, expect, test } from 'vitest';
-import { createClientDocuments } from '../../../src/oauth/client-id-metadata/client-documents.ts';
+import { createClientDocuments } from '../../../src/logins/client-id-metadata/client-documents.ts';
 import {
   createPublicNetwork,
   type Network,

@@ -3,8 +3,8 @@
 import { createServer } from 'node:net';
 import { beforeEach, expect, test } from 'vitest';
 import { loadConfig } from '../../../src/config/load.ts';
-import { createDocumentOffer } from '../../../src/oauth/client-id-metadata/document-offer.ts';
-import { createServerMetadata } from '../../../src/oauth/discovery.ts';
+import { createDocumentOffer } from '../../../src/logins/client-id-metadata/document-offer.ts';
+import { createServerMetadata } from '../../../src/logins/discovery.ts';
 import type { Network } from '../../../src/platform/outbound/public-network.ts';
 import { type ManualClock, manualClock } from '../../support/gateway/clock.ts';
 import { startGateway } from '../../support/gateway/gateway.ts';

@@ -14,7 +14,7 @@ import {
 } from '../../../src/platform/fetch-with-limits.ts';
 import { toProxyError } from '../../../src/platform/http-client/proxy-error.ts';
 import { openFetch } from '../../../src/platform/outbound/fetch.ts';
-import { toConnectionError } from '../../../src/upstreams/http/failures.ts';
+import { toConnectionError } from '../../../src/servers/http/failures.ts';
 import { freePort } from '../../support/gateway/ports.ts';
 import { closeAfterTest } from '../../support/lifetimes.ts';
 import { issueCertificate } from '../../support/upstreams/certificates.ts';

@@ -1,14 +1,14 @@
 // A Config that loadConfig did not make, perhaps without types: what is missing lets nobody in.
 import { afterEach, describe, expect, test } from 'vitest';
-import { createProviderEndpoints } from '../../../src/auth/provider-metadata.ts';
 import { checkConfig } from '../../../src/config/check-config.ts';
 import type { Config } from '../../../src/config/config.ts';
 import { loadConfig } from '../../../src/config/load.ts';
 import { ConfigError } from '../../../src/config/problem.ts';
 import { createGateway } from '../../../src/gateway/gateway.ts';
-import { createClientDocuments } from '../../../src/oauth/client-id-metadata/client-documents.ts';
-import { createOAuth, type OAuthDeps } from '../../../src/oauth/oauth.ts';
-import { selectRedirectUriRules } from '../../../src/oauth/redirect-uri.ts';
+import { createProviderEndpoints } from '../../../src/logins/auth/provider-metadata.ts';
+import { createClientDocuments } from '../../../src/logins/client-id-metadata/client-documents.ts';
+import { createOAuth, type OAuthDeps } from '../../../src/logins/oauth.ts';
+import { selectRedirectUriRules } from '../../../src/logins/redirect-uri.ts';
 import { systemClock } from '../../../src/platform/clock.ts';
 import { createSeal } from '../../../src/store/seal/seal.ts';
 import { collectLog } from '../../support/gateway/log.ts';

@@ -2,7 +2,7 @@
 import { beforeEach, describe, expect, test } from 'vitest';
 import { loadConfig } from '../../../src/config/load.ts';
 import { ConfigError } from '../../../src/config/problem.ts';
-import { createClientDocuments } from '../../../src/oauth/client-id-metadata/client-documents.ts';
+import { createClientDocuments } from '../../../src/logins/client-id-metadata/client-documents.ts';
 import {
   type OutboundNetwork,
   openOutboundNetwork,

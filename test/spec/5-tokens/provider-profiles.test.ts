@@ -9,7 +9,7 @@ import { createReader } from '../../../src/config/setting.ts';
 import {
   buildAuthorizationParameters,
   buildRefreshParameters,
-} from '../../../src/oauth/provider/provider-parameters.ts';
+} from '../../../src/logins/provider/provider-parameters.ts';
 import { INITIALIZE_REQUEST, startGateway } from '../../support/gateway/gateway.ts';
 import { closeAfterTest } from '../../support/lifetimes.ts';
 import { startIssuer } from '../../support/oauth/issuer.ts';

@@ -1,14 +1,14 @@
 import { generateKeyPairSync, type KeyObject, sign } from 'node:crypto';
 import { beforeEach, describe, expect, test } from 'vitest';
-import { parseKeySet } from '../../../src/auth/jwk.ts';
-import type { KeySet } from '../../../src/auth/key-set.ts';
-import { createTokenParser, type ParsedToken } from '../../../src/auth/parse-token.ts';
+import { parseKeySet } from '../../../src/logins/auth/jwk.ts';
+import type { KeySet } from '../../../src/logins/auth/key-set.ts';
+import { createTokenParser, type ParsedToken } from '../../../src/logins/auth/parse-token.ts';
 import {
   createSignerMemory,
   createTokenVerifier,
   findSigner,
   rememberSigners,
-} from '../../../src/auth/token-verifier.ts';
+} from '../../../src/logins/auth/token-verifier.ts';
 import { type ManualClock, manualClock } from '../../support/gateway/clock.ts';
 import { INITIALIZE_REQUEST } from '../../support/gateway/gateway.ts';
 import { seriesOf } from '../../support/gateway/metrics.ts';

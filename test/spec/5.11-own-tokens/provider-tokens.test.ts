@@ -1,7 +1,7 @@
 // What the provider gave for a login that came to nothing, or had to make room, ends there, too.
 import { expect, test } from 'vitest';
-import { createGrantId, issueFirstPair } from '../../../src/grants/grant.ts';
-import { createGrants } from '../../../src/grants/grants.ts';
+import { createGrantId, issueFirstPair } from '../../../src/logins/grants/grant.ts';
+import { createGrants } from '../../../src/logins/grants/grants.ts';
 import { createSeal } from '../../../src/store/seal/seal.ts';
 import { createPrometheusMetrics } from '../../../src/telemetry/metrics/prometheus.ts';
 import { createAuditLog } from '../../support/gateway/audit-log.ts';

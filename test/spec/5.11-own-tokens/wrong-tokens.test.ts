@@ -1,6 +1,10 @@
 // §7.1 for tokens of the gateway's own: whatever is wrong with one is a 401 with its reason.
 import { expect, test } from 'vitest';
-import { createTokenCodec, hashResource, hashUser } from '../../../src/grants/token-codec.ts';
+import {
+  createTokenCodec,
+  hashResource,
+  hashUser,
+} from '../../../src/logins/grants/token-codec.ts';
 import { createSeal } from '../../../src/store/seal/seal.ts';
 import { useShared } from '../../support/lifetimes.ts';
 import { BASE, MCP, startOwnTokens, type Tokens } from '../../support/oauth/own-tokens.ts';

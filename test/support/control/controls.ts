@@ -1,5 +1,5 @@
 // What may hold back what clients and servers say to one another, each so that nothing may pass.
-import { createLock, type Lock } from '../../../src/upstreams/lock/lock.ts';
+import { createLock, type Lock } from '../../../src/lock/lock.ts';
 import { ALL_POINTS } from '../guards/module-guard.ts';
 import type { Way, WayKind } from './ways.ts';
 

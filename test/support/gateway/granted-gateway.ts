@@ -1,17 +1,21 @@
 // All that a call of /mcp meets, by callers who came by grants in the store. Their token is the id of the grant.
 
 import { inject } from 'light-my-request';
-import { createChallenge } from '../../../src/auth/bearer.ts';
 import { loadConfig } from '../../../src/config/load.ts';
-import { createTransport } from '../../../src/edge/create-transport.ts';
-import type { CallerChecks } from '../../../src/edge/judge.ts';
-import { createLimiter } from '../../../src/edge/limits/limiter.ts';
-import type { UserContext } from '../../../src/endpoint/message.ts';
-import { getHeader, getOriginalToken, readBearerToken } from '../../../src/endpoint/message.ts';
 import { fail, GatewayError } from '../../../src/errors/gateway-error.ts';
+import type { UserContext } from '../../../src/http/endpoint/message.ts';
+import {
+  getHeader,
+  getOriginalToken,
+  readBearerToken,
+} from '../../../src/http/endpoint/message.ts';
+import { createLimiter } from '../../../src/http/limits/limiter.ts';
+import { createTransport } from '../../../src/http/server/create-transport.ts';
+import type { CallerChecks } from '../../../src/http/server/judge.ts';
+import { createChallenge } from '../../../src/logins/auth/bearer.ts';
 import { serveOwnCatalog } from '../../../src/mcp/catalog/own-catalog.ts';
 import { createMcp } from '../../../src/mcp/mcp.ts';
-import { joinPolicies } from '../../../src/policy/policy.ts';
+import { joinPolicies } from '../../../src/mcp/policy.ts';
 import { createReplicaSeal } from '../../../src/store/seal/secrets.ts';
 import { GRANT_VERSION_LENGTH, type Store } from '../../../src/store/store.ts';
 import { NO_COUNTS } from '../../../src/telemetry/metrics/metrics.ts';

@@ -1,4 +1,4 @@
-import type { Limiter } from '../../../src/edge/limits/limiter.ts';
+import type { Limiter } from '../../../src/http/limits/limiter.ts';
 import { NO_GRANT, NO_SESSION } from '../../../src/store/store.ts';
 
 /** A limiter that refuses nothing, with what its headers say. */

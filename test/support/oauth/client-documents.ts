@@ -1,6 +1,6 @@
 // The client documents of the service, with a host for `client.example` and further names.
-import { createClientDocuments } from '../../../src/oauth/client-id-metadata/client-documents.ts';
-import type { RedirectUriRules } from '../../../src/oauth/redirect-uri.ts';
+import { createClientDocuments } from '../../../src/logins/client-id-metadata/client-documents.ts';
+import type { RedirectUriRules } from '../../../src/logins/redirect-uri.ts';
 import type { Network } from '../../../src/platform/outbound/public-network.ts';
 import { type ManualClock, manualClock } from '../gateway/clock.ts';
 import { collectLog, type LogLine } from '../gateway/log.ts';

@@ -1,6 +1,6 @@
 import { decodeJwt } from 'jose';
-import { readEmail } from '../../../src/endpoint/message.ts';
-import type { UpstreamCaller } from '../../../src/upstreams/upstream.ts';
+import { readEmail } from '../../../src/http/endpoint/message.ts';
+import type { UpstreamCaller } from '../../../src/mcp/upstream/upstream.ts';
 
 /** A caller as `/mcp` would make it of a token. */
 export function callerOf(token: string, clientId?: string): UpstreamCaller {

@@ -4,9 +4,9 @@ import { readFileSync } from 'node:fs';
 import type { GatewayFile } from '../../../src/gateway/configuration/gateway-file.ts';
 import type { Deps } from '../../../src/gateway/gateway.ts';
 import { createLocalCatalog } from '../../../src/index.ts';
+import type { Lock } from '../../../src/lock/lock.ts';
 import type { Catalog } from '../../../src/mcp/catalog/catalog.ts';
 import type { Clock } from '../../../src/platform/clock.ts';
-import type { Lock } from '../../../src/upstreams/lock/lock.ts';
 import {
   INITIALIZE_REQUEST,
   type RpcOptions,

@@ -3,18 +3,15 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { loadConfig } from '../../../src/index.ts';
+import type { Upstream } from '../../../src/mcp/upstream/upstream.ts';
+import type { HttpUpstreamConfig } from '../../../src/mcp/upstream/upstream-config.ts';
 import { type Clock, systemClock } from '../../../src/platform/clock.ts';
 import type { OutboundConfig } from '../../../src/platform/outbound/proxy-choice.ts';
+import { createHttpUpstream, type ServerAccess } from '../../../src/servers/http/http-upstream.ts';
+import { openProcessShare } from '../../../src/servers/transport/process-share.ts';
 import { openEmbeddedStore } from '../../../src/store/embedded/open.ts';
 import { createSeal } from '../../../src/store/seal/seal.ts';
 import type { Store } from '../../../src/store/store.ts';
-import type { HttpUpstreamConfig } from '../../../src/upstreams/config/upstream-config.ts';
-import {
-  createHttpUpstream,
-  type ServerAccess,
-} from '../../../src/upstreams/http/http-upstream.ts';
-import { openProcessShare } from '../../../src/upstreams/transport/process-share.ts';
-import type { Upstream } from '../../../src/upstreams/upstream.ts';
 import { collectLog, type LogLine } from '../gateway/log.ts';
 import { openTestRuntime } from '../gateway/runtime.ts';
 

@@ -1,12 +1,12 @@
 // Who asks, and what: short forms for tests of servers behind the gateway.
 import { randomUUID } from 'node:crypto';
-import type { JsonObject } from '../../../src/platform/json.ts';
 import {
   GATEWAY_CALLER,
   type Upstream,
   type UpstreamCaller,
   type UpstreamRequest,
-} from '../../../src/upstreams/upstream.ts';
+} from '../../../src/mcp/upstream/upstream.ts';
+import type { JsonObject } from '../../../src/platform/json.ts';
 
 export const NO_CAPABILITIES = GATEWAY_CALLER.capabilities;
 

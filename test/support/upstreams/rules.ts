@@ -1,11 +1,11 @@
 // Rules, and what they are asked about.
 
-import { readEmail, type UserContext } from '../../../src/endpoint/message.ts';
+import { createRules } from '../../../src/control/rules/create-rules.ts';
+import type { RuleConfig } from '../../../src/control/rules/rule-config.ts';
+import type { RuleCaller, RuleDecision, RuledItem } from '../../../src/control/rules/rules.ts';
+import { readEmail, type UserContext } from '../../../src/http/endpoint/message.ts';
 import { systemClock } from '../../../src/platform/clock.ts';
 import type { JsonObject } from '../../../src/platform/json.ts';
-import { createRules } from '../../../src/policy/rules/create-rules.ts';
-import type { RuleConfig } from '../../../src/policy/rules/rule-config.ts';
-import type { RuleCaller, RuleDecision, RuledItem } from '../../../src/policy/rules/rules.ts';
 
 export const rule = (changes: Partial<RuleConfig>): RuleConfig => ({
   who: 'everyone',

@@ -1,12 +1,12 @@
 // Calls to servers on stdio, also for programs that are no tests.
 import { fileURLToPath } from 'node:url';
-import type { JsonObject } from '../../../src/platform/json.ts';
-import type { StdioUpstreamConfig } from '../../../src/upstreams/config/upstream-config.ts';
 import {
   GATEWAY_CALLER,
   type UpstreamCaller,
   type UpstreamRequest,
-} from '../../../src/upstreams/upstream.ts';
+} from '../../../src/mcp/upstream/upstream.ts';
+import type { StdioUpstreamConfig } from '../../../src/mcp/upstream/upstream-config.ts';
+import type { JsonObject } from '../../../src/platform/json.ts';
 
 /** The server of scripted-server.mjs, begun with these modes. */
 export const scripted = (...modes: readonly string[]): Partial<StdioUpstreamConfig> => ({

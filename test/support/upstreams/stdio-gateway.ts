@@ -1,7 +1,8 @@
 // A program with one server on stdio, which prints its process ID and ends, without closing, when its input does.
-import { createStdioUpstream } from '../../../src/upstreams/stdio/stdio-upstream.ts';
-import { openProcessShare } from '../../../src/upstreams/transport/process-share.ts';
-import { GATEWAY_CALLER } from '../../../src/upstreams/upstream.ts';
+
+import { GATEWAY_CALLER } from '../../../src/mcp/upstream/upstream.ts';
+import { createStdioUpstream } from '../../../src/servers/stdio/stdio-upstream.ts';
+import { openProcessShare } from '../../../src/servers/transport/process-share.ts';
 import { openTestRuntime } from '../gateway/runtime.ts';
 import { STDIO_DEFAULTS, scripted, textOf, toCall } from './stdio-calls.ts';
 

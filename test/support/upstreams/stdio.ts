@@ -1,17 +1,17 @@
 import { execFileSync } from 'node:child_process';
 import { onTestFinished } from 'vitest';
-import { type Clock, systemClock } from '../../../src/platform/clock.ts';
-import type { JsonObject } from '../../../src/platform/json.ts';
-import type { StdioUpstreamConfig } from '../../../src/upstreams/config/upstream-config.ts';
-import { createStdioUpstream } from '../../../src/upstreams/stdio/stdio-upstream.ts';
-import { openProcessShare } from '../../../src/upstreams/transport/process-share.ts';
 import {
   GATEWAY_CALLER,
   type Upstream,
   type UpstreamCaller,
   type UpstreamRequest,
-} from '../../../src/upstreams/upstream.ts';
-import { withholdRoots } from '../../../src/upstreams/wrap-upstream.ts';
+} from '../../../src/mcp/upstream/upstream.ts';
+import type { StdioUpstreamConfig } from '../../../src/mcp/upstream/upstream-config.ts';
+import { withholdRoots } from '../../../src/mcp/upstream/wrap-upstream.ts';
+import { type Clock, systemClock } from '../../../src/platform/clock.ts';
+import type { JsonObject } from '../../../src/platform/json.ts';
+import { createStdioUpstream } from '../../../src/servers/stdio/stdio-upstream.ts';
+import { openProcessShare } from '../../../src/servers/transport/process-share.ts';
 import { collectLog, type LogLine } from '../gateway/log.ts';
 import { openTestRuntime } from '../gateway/runtime.ts';
 import { STDIO_DEFAULTS, scripted, textOf, toCall } from './stdio-calls.ts';

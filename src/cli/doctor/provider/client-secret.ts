@@ -6,8 +6,8 @@ import {
   authenticateClient,
   createProviderApi,
   type ProviderRefusal,
-} from '../../../oauth/provider/provider-api.ts';
-import { buildCallbackUrl } from '../../../oauth/provider/provider-parameters.ts';
+} from '../../../logins/provider/provider-api.ts';
+import { buildCallbackUrl } from '../../../logins/provider/provider-parameters.ts';
 import { generateSecret } from '../../../platform/ids.ts';
 import {
   type Advice,

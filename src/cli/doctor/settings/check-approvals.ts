@@ -1,7 +1,7 @@
 // §27.6: rules that ask before a call runs: how many, and whom they cannot reach.
 
+import { hasApprovalsPage } from '../../../control/approvals/approvals.ts';
 import { countNoun } from '../../../platform/text.ts';
-import { hasApprovalsPage } from '../../../policy/approvals/approvals.ts';
 import { type Found, ok, warning } from '../finding.ts';
 import type { SettingsAtHand } from './settings-at-hand.ts';
 

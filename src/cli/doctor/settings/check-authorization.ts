@@ -3,8 +3,8 @@ import {
   askForLogin,
   buildLoginRequest,
   buildProviderRequest,
-} from '../../../oauth/broker/redirect-to-provider.ts';
-import { createCodeChallenge } from '../../../oauth/provider/provider-parameters.ts';
+} from '../../../logins/broker/redirect-to-provider.ts';
+import { createCodeChallenge } from '../../../logins/provider/provider-parameters.ts';
 import { generateSecret } from '../../../platform/ids.ts';
 import { findUnknownRedirectUris } from '../clients/known-clients.ts';
 import { type Found, ok, warning } from '../finding.ts';

@@ -1,7 +1,7 @@
 // The guards of the configuration file, each asked once, about a message in which there is nothing.
 
 import { ConfigError } from '../../../config/problem.ts';
-import { tryGuards } from '../../../upstreams/guard-servers.ts';
+import { tryGuards } from '../../../gateway/guard-servers.ts';
 import { openServers } from '../../setup/open-servers.ts';
 import { type Found, failure, ok } from '../finding.ts';
 import { createCollectingLog } from '../instruments.ts';

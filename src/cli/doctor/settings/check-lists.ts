@@ -1,9 +1,10 @@
 // §25.2: what the lists of tools cost a model; §18.9: what the file names, and no server has.
+
+import { WARNED_TOKENS } from '../../../catalog/budget/measure-lists.ts';
+import type { FetchedList } from '../../../catalog/fetch-list.ts';
+import type { Setup } from '../../../catalog/plan.ts';
 import type { Config } from '../../../config/config.ts';
-import { WARNED_TOKENS } from '../../../upstreams/budget/measure-lists.ts';
-import type { FetchedList } from '../../../upstreams/catalog/fetch-list.ts';
-import type { Setup } from '../../../upstreams/catalog/plan.ts';
-import { dependsOnUser } from '../../../upstreams/credentials/server-credentials.ts';
+import { dependsOnUser } from '../../../servers/credentials/server-credentials.ts';
 import {
   describeCost,
   describeExpensive,

@@ -1,7 +1,7 @@
 // §13.6: the clients of the configuration file that log in as themselves: how many, and whether their keys can be fetched.
 
-import { parseKeySet } from '../../../auth/jwk.ts';
-import type { MachineClient } from '../../../auth/machine-clients.ts';
+import { parseKeySet } from '../../../logins/auth/jwk.ts';
+import type { MachineClient } from '../../../logins/auth/machine-clients.ts';
 import type { Fetch } from '../../../platform/fetch-with-limits.ts';
 import { fetchWithLimits } from '../../../platform/fetch-with-limits.ts';
 import { describeCause } from '../../../platform/log.ts';

@@ -1,9 +1,10 @@
 // What tokens of the gateway's own (§5.11) need of the provider, and what they do not.
-import { algorithms } from '../../../auth/jwk.ts';
-import type { ProviderDocument } from '../../../auth/provider-metadata.ts';
+
 import type { Config } from '../../../config/config.ts';
 import type { BrokerConfig } from '../../../config/groups/oauth.ts';
 import type { Provider } from '../../../config/provider-profiles.ts';
+import { algorithms } from '../../../logins/auth/jwk.ts';
+import type { ProviderDocument } from '../../../logins/auth/provider-metadata.ts';
 import { type Finding, type Found, failure, ok, warning } from '../finding.ts';
 import { isDiscovered } from './check-discovery.ts';
 import type { SettingsAtHand } from './settings-at-hand.ts';

@@ -1,29 +1,30 @@
 // The MCP servers of the configuration file, asked as the gateway asks them.
-import type { Config } from '../../../config/config.ts';
-import type { Problem } from '../../../config/problem.ts';
-import { describeCause } from '../../../platform/log.ts';
-import { hideSecretArguments } from '../../../platform/secret-texts.ts';
-import { countNoun } from '../../../platform/text.ts';
+
 import {
   countUndeclared,
   type FetchedList,
   fetchList,
   type UndeclaredList,
-} from '../../../upstreams/catalog/fetch-list.ts';
-import { listGuardServers, type Setup } from '../../../upstreams/catalog/plan.ts';
-import type { UpstreamConfig } from '../../../upstreams/config/upstream-config.ts';
-import {
-  dependsOnUser,
-  needsUser,
-  readConnectionServer,
-} from '../../../upstreams/credentials/server-credentials.ts';
-import { NEXT_START } from '../../../upstreams/stdio/stdio-upstream.ts';
+} from '../../../catalog/fetch-list.ts';
+import { listGuardServers, type Setup } from '../../../catalog/plan.ts';
+import type { Config } from '../../../config/config.ts';
+import type { Problem } from '../../../config/problem.ts';
 import {
   GATEWAY_CALLER,
   type Upstream,
   type UpstreamCaller,
   UpstreamError,
-} from '../../../upstreams/upstream.ts';
+} from '../../../mcp/upstream/upstream.ts';
+import type { UpstreamConfig } from '../../../mcp/upstream/upstream-config.ts';
+import { describeCause } from '../../../platform/log.ts';
+import { hideSecretArguments } from '../../../platform/secret-texts.ts';
+import { countNoun } from '../../../platform/text.ts';
+import {
+  dependsOnUser,
+  needsUser,
+  readConnectionServer,
+} from '../../../servers/credentials/server-credentials.ts';
+import { NEXT_START } from '../../../servers/stdio/stdio-upstream.ts';
 import { createTimeLimit, openServers, readTokenUser } from '../../setup/open-servers.ts';
 import {
   describeProgramUser,

@@ -1,14 +1,15 @@
 // Tools of a server that clients do not see, or do not find under the name that they make of it.
 
-import { type FetchedList, fetchList } from '../../../upstreams/catalog/fetch-list.ts';
-import { createNaming } from '../../../upstreams/catalog/naming.ts';
-import type { Setup } from '../../../upstreams/catalog/plan.ts';
-import { createPrepareList } from '../../../upstreams/catalog/prepare-list.ts';
-import type {
-  StdioUpstreamConfig,
-  UpstreamConfig,
-} from '../../../upstreams/config/upstream-config.ts';
-import { GATEWAY_CALLER, type Upstream, type UpstreamCaller } from '../../../upstreams/upstream.ts';
+import { type FetchedList, fetchList } from '../../../catalog/fetch-list.ts';
+import { createNaming } from '../../../catalog/naming.ts';
+import type { Setup } from '../../../catalog/plan.ts';
+import { createPrepareList } from '../../../catalog/prepare-list.ts';
+import {
+  GATEWAY_CALLER,
+  type Upstream,
+  type UpstreamCaller,
+} from '../../../mcp/upstream/upstream.ts';
+import type { StdioUpstreamConfig, UpstreamConfig } from '../../../mcp/upstream/upstream-config.ts';
 import { EVERY_CAPABILITY } from '../../setup/open-servers.ts';
 import { type Finding, warning } from '../finding.ts';
 

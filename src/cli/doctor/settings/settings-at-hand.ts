@@ -1,9 +1,6 @@
 // The settings at hand: those that cannot be used, or else the parts that the gateway would make of them.
 
-import { createProviderAccess } from '../../../auth/auth.ts';
-import { openKeySet } from '../../../auth/key-set.ts';
-import { openProviderMetadata } from '../../../auth/open-provider-metadata.ts';
-import { createProviderEndpoints } from '../../../auth/provider-metadata.ts';
+import type { Setup } from '../../../catalog/plan.ts';
 import type { Config } from '../../../config/config.ts';
 import { loadConfig } from '../../../config/load.ts';
 import {
@@ -14,8 +11,11 @@ import {
 import { ConfigError, formatProblem } from '../../../config/problem.ts';
 import { createServerUrls } from '../../../config/server-urls.ts';
 import type { Env } from '../../../config/setting.ts';
+import { createProviderAccess } from '../../../logins/auth/auth.ts';
+import { openKeySet } from '../../../logins/auth/key-set.ts';
+import { openProviderMetadata } from '../../../logins/auth/open-provider-metadata.ts';
+import { createProviderEndpoints } from '../../../logins/auth/provider-metadata.ts';
 import { noMetrics } from '../../../telemetry/metrics/metrics.ts';
-import type { Setup } from '../../../upstreams/catalog/plan.ts';
 import { readSetup } from '../../setup/config-file/read-setup.ts';
 import { type Finding, failure, MISSPELLED, type Report, warning } from '../finding.ts';
 import type { Instruments } from '../instruments.ts';

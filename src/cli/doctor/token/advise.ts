@@ -1,7 +1,7 @@
 // What a token says of itself, why it is refused, and what to change. The token itself is never printed.
 
-import { isOfGateway } from '../../../auth/inspect-own-token.ts';
 import type { Provider } from '../../../config/provider-profiles.ts';
+import { isOfGateway } from '../../../logins/auth/inspect-own-token.ts';
 import { parseObject } from '../../../platform/json.ts';
 import { quote } from '../../../platform/text.ts';
 import { type Advice, type Finding, unknown, warning } from '../finding.ts';

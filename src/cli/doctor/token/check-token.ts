@@ -1,8 +1,8 @@
 // --token: what the gateway says of a user's access token, and what the user gets by it.
 
-import { isOfGateway } from '../../../auth/inspect-own-token.ts';
 import { GatewayError } from '../../../errors/gateway-error.ts';
-import { createCheckTokenUser } from '../../../oauth/identity/login-policy.ts';
+import { isOfGateway } from '../../../logins/auth/inspect-own-token.ts';
+import { createCheckTokenUser } from '../../../logins/identity/login-policy.ts';
 import { isObject, type JsonObject } from '../../../platform/json.ts';
 import { describeCause } from '../../../platform/log.ts';
 import { countNoun, quote } from '../../../platform/text.ts';

@@ -1,7 +1,8 @@
 // --token, where clients get tokens of the gateway's own (§5.11): what one says to those who have the secret, and what to
 // do about one that is refused. The token itself is never printed.
-import { inspectOwnToken } from '../../../auth/inspect-own-token.ts';
+
 import type { BrokerConfig } from '../../../config/groups/oauth.ts';
+import { inspectOwnToken } from '../../../logins/auth/inspect-own-token.ts';
 import { type Advice, type Finding, failure, ok, unknown } from '../finding.ts';
 import type { SettingsAtHand } from '../settings/settings-at-hand.ts';
 

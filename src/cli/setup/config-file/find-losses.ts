@@ -1,15 +1,15 @@
 // What was loaded of the configuration file in a few words, and what it must not lose while it is loaded anew: a file that
 // was cut, or a lock that was removed, would give everybody everything.
 
+import { createNaming } from '../../../catalog/naming.ts';
+import type { Setup } from '../../../catalog/plan.ts';
 import {
   describeProtections,
   findFewerProtections,
   type IsIdle,
   type Protections,
-} from '../../../policy/compare-protections.ts';
-import { createNaming } from '../../../upstreams/catalog/naming.ts';
-import type { Setup } from '../../../upstreams/catalog/plan.ts';
-import { LOCK_FILE_NAME } from '../../../upstreams/lock/lock-file.ts';
+} from '../../../control/compare-protections.ts';
+import { LOCK_FILE_NAME } from '../../../lock/lock-file.ts';
 
 /** For the log. */
 export const summarizeSetup = ({

@@ -1,9 +1,9 @@
 import { closeSync, openSync } from 'node:fs';
+import type { IdlePattern } from '../../../catalog/idle-patterns.ts';
+import type { Setup } from '../../../catalog/plan.ts';
 import { formatProblem } from '../../../config/problem.ts';
+import type { IsIdle } from '../../../control/compare-protections.ts';
 import type { Log } from '../../../platform/log.ts';
-import type { IsIdle } from '../../../policy/compare-protections.ts';
-import type { IdlePattern } from '../../../upstreams/catalog/idle-patterns.ts';
-import type { Setup } from '../../../upstreams/catalog/plan.ts';
 import { describeProtection, findLosses, summarizeSetup } from './find-losses.ts';
 import type { ReadSetup } from './read-setup.ts';
 import { computeStamp, type StampedFile, watchFile } from './watch-file.ts';

@@ -1,9 +1,10 @@
 // --config FILE, POSTERN_CONFIG: the configuration file of a process that serves.
+
+import type { Setup } from '../../../catalog/plan.ts';
 import type { Config } from '../../../config/config.ts';
 import { formatProblem } from '../../../config/problem.ts';
+import type { StoredLock } from '../../../lock/lock-file.ts';
 import type { Log } from '../../../platform/log.ts';
-import type { Setup } from '../../../upstreams/catalog/plan.ts';
-import type { StoredLock } from '../../../upstreams/lock/lock-file.ts';
 import { StartError } from '../../command/errors.ts';
 import { findLosses, type Protection, summarizeSetup } from './find-losses.ts';
 import type { FollowActions, Following } from './follow-config-file.ts';

@@ -1,23 +1,23 @@
 // The configuration file and the lock beside it, as they are on disk now.
 import { readFileSync } from 'node:fs';
 import { dirname, extname, resolve } from 'node:path';
+import type { Setup } from '../../../catalog/plan.ts';
 import type { Config } from '../../../config/config.ts';
 import type { Problem } from '../../../config/problem.ts';
 import type { Env } from '../../../config/setting.ts';
+import { findAskProblems } from '../../../control/approvals/approvals.ts';
 import type { GatewayFile } from '../../../gateway/configuration/gateway-file.ts';
 import {
   type ParsedGatewayFile,
   type ParseOptions,
   parseGatewayFile,
 } from '../../../gateway/configuration/parse-gateway-file.ts';
-import { findMachineClientProblems } from '../../../oauth/client-authentication/machine-client-problems.ts';
+import { createLock } from '../../../lock/lock.ts';
+import { LockFileError } from '../../../lock/lock-file.ts';
+import { findMachineClientProblems } from '../../../logins/client-authentication/machine-client-problems.ts';
 import { getErrorCode } from '../../../platform/error-code.ts';
 import { decodeUtf8 } from '../../../platform/json.ts';
-import { findAskProblems } from '../../../policy/approvals/approvals.ts';
-import type { Setup } from '../../../upstreams/catalog/plan.ts';
-import { findAuthProblems } from '../../../upstreams/credentials/server-credentials.ts';
-import { createLock } from '../../../upstreams/lock/lock.ts';
-import { LockFileError } from '../../../upstreams/lock/lock-file.ts';
+import { findAuthProblems } from '../../../servers/credentials/server-credentials.ts';
 import { findLockPath, type LockOnDisk, readLockOnDisk } from '../lock-file-on-disk.ts';
 import { findProgramUser } from '../program-users.ts';
 

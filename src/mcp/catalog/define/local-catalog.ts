@@ -2,7 +2,7 @@
 import { DefinitionError, fail, failUnknown } from '../../../errors/gateway-error.ts';
 import { findNearestName } from '../../../platform/nearest-name.ts';
 import { stripUri } from '../../../platform/strip-uri.ts';
-import { failNoDirectory, failUnknownItem } from '../../../protocol/list-kinds.ts';
+import { failNoDirectory, failUnknownItem } from '../../protocol/list-kinds.ts';
 import type {
   Arguments,
   Catalog,

@@ -1,0 +1,158 @@
+// §18.2: the built-in catalogue among the servers: first in order, without a prefix.
+import type { Cursor } from '../mcp/catalog/catalog.ts';
+import type { CacheHint } from '../mcp/catalog/content.ts';
+import type { OwnCatalog } from '../mcp/catalog/own-catalog.ts';
+import type { CallerContext } from '../mcp/catalog/served-catalog.ts';
+import { LIST_KINDS, type ListKind } from '../mcp/protocol/list-kinds.ts';
+import { isObject } from '../platform/json.ts';
+import type { ListGuards } from './list-guards.ts';
+import { BUILT_IN, type Entry } from './prepare-list.ts';
+import { listFiles } from './skills/check-skill.ts';
+
+export interface BuiltIn {
+  readonly catalog: OwnCatalog;
+  /** All pages. The same entries as long as the catalogue lists the same. */
+  list(kind: ListKind, context: CallerContext): Promise<BuiltInList>;
+  /** The list as it last was. */
+  peek(kind: ListKind): BuiltInList;
+  /** Lists that never change, as soon as they were asked for. */
+  readonly fixed: ReadonlyMap<ListKind, BuiltInList>;
+}
+
+interface BuiltInList {
+  readonly entries: readonly Entry[];
+  readonly byName: ReadonlyMap<string, Entry>;
+  /** The time that it may be kept, and for whom: holds for all of its pages. */
+  readonly cache: CacheHint;
+}
+
+const ALWAYS: CacheHint = { ttlMs: Number.POSITIVE_INFINITY, scope: 'public' };
+/** For a page that does not say. */
+const NOT_CACHED: CacheHint = { ttlMs: 0, scope: 'private' };
+const EMPTY: BuiltInList = { entries: [], byName: new Map(), cache: ALWAYS };
+
+/** For a catalogue whose cursors lead round in circles. */
+const MAX_PAGES = 1_000;
+
+export function createBuiltIn(catalog: OwnCatalog): BuiltIn {
+  const kept = new Map<ListKind, KeptList>();
+  const fixed = new Map<ListKind, BuiltInList>();
+  return {
+    catalog,
+    async list(kind, context) {
+      const unchanging = fixed.get(kind);
+      if (unchanging) return unchanging;
+      const { items, cache } = await listAll(catalog, kind, context);
+      const known = kept.get(kind);
+      if (known && isSame(known.items, items)) return { ...known.list, cache };
+      const entries = items.map((item) => createEntry(kind, item));
+      const list = { entries, byName: new Map(entries.map((entry) => [entry.name, entry])), cache };
+      kept.set(kind, { items, list });
+      if (isFixed(catalog, kind)) fixed.set(kind, list);
+      return list;
+    },
+    peek: (kind) => kept.get(kind)?.list ?? EMPTY,
+    fixed,
+  };
+}
+
+interface KeptList {
+  readonly items: readonly object[];
+  readonly list: BuiltInList;
+}
+
+/** True if it lists the same to everybody, at any time. */
+export const isFixed = (catalog: OwnCatalog, kind: ListKind): boolean =>
+  catalog.isFixed(kind) || !hasList(catalog, kind);
+
+const hasList = ({ offers }: OwnCatalog, kind: ListKind): boolean =>
+  kind === 'skills' ? offers.skills === true : offers[LIST_KINDS[kind].list];
+
+const isSame = (one: readonly object[], other: readonly object[]): boolean =>
+  one.length === other.length && one.every((item, index) => item === other[index]);
+
+async function listAll(
+  catalog: OwnCatalog,
+  kind: ListKind,
+  context: CallerContext,
+): Promise<{ readonly items: readonly object[]; readonly cache: CacheHint }> {
+  const items: object[] = [];
+  let cache = ALWAYS;
+  if (!hasList(catalog, kind)) return { items, cache };
+  let cursor: Cursor;
+  for (let page = 0; page < MAX_PAGES; page += 1) {
+    const { items: some, nextCursor, ...said } = await catalog.list(kind, cursor, context);
+    items.push(...some);
+    cache = joinCacheHints(cache, said.cache ?? NOT_CACHED);
+    if (nextCursor === undefined) break;
+    cursor = nextCursor;
+  }
+  return { items, cache };
+}
+
+const joinCacheHints = (one: CacheHint, other: CacheHint): CacheHint => ({
+  ttlMs: Math.min(one.ttlMs, other.ttlMs),
+  scope: one.scope === 'public' && other.scope === 'public' ? 'public' : 'private',
+});
+
+function createEntry(kind: ListKind, object: object): Entry {
+  const item = { ...object };
+  const members = new Map<string, unknown>(Object.entries(item));
+  const name = String(members.get(LIST_KINDS[kind].key));
+  const annotations = members.get('annotations');
+  return {
+    kind: LIST_KINDS[kind].ruled,
+    server: BUILT_IN,
+    ownName: name,
+    name,
+    ownItem: item,
+    item,
+    annotations: isObject(annotations) ? annotations : {},
+    ...(kind === 'skills' && { files: listFiles(item, BUILT_IN) }),
+  };
+}
+
+// §26.2: the built-in catalogue as its guards let it be listed.
+
+export function guardBuiltIn(builtIn: BuiltIn, listGuards: ListGuards): BuiltIn {
+  /** Keyed by the list that it was made of; one of which a guard could not be asked is made again. */
+  const known = new WeakMap<readonly Entry[], BuiltInList>();
+  const fixed = new Map<ListKind, BuiltInList>();
+
+  const describe = (kind: ListKind) => ({
+    server: BUILT_IN,
+    kind,
+    join: (ownName: string) => ownName,
+  });
+
+  function select(kind: ListKind, { entries, cache }: BuiltInList): BuiltInList {
+    const shown = entries.flatMap((entry) => {
+      const verdict = listGuards.peek(describe(kind), entry.item);
+      if (verdict === undefined) return [entry];
+      if (verdict.kind === 'hidden') return [];
+      return [{ ...entry, item: verdict.item, ownItem: verdict.item }];
+    });
+    return { entries: shown, byName: new Map(shown.map((entry) => [entry.name, entry])), cache };
+  }
+
+  return {
+    catalog: builtIn.catalog,
+    fixed,
+    async list(kind, context) {
+      const list = await builtIn.list(kind, context);
+      const made = known.get(list.entries);
+      if (made !== undefined) return { ...made, cache: list.cache };
+      const items = list.entries.map(({ item }) => item);
+      const { hasFailed } = await listGuards.judge({ ...describe(kind), items });
+      const selected = select(kind, list);
+      if (hasFailed) return { ...selected, cache: { ttlMs: 0, scope: list.cache.scope } };
+      known.set(list.entries, selected);
+      if (builtIn.fixed.has(kind)) fixed.set(kind, selected);
+      return selected;
+    },
+    peek(kind) {
+      const list = builtIn.peek(kind);
+      return known.get(list.entries) ?? select(kind, list);
+    },
+  };
+}

@@ -1,0 +1,187 @@
+// §18.2: who is told when lists change.
+
+import {
+  LIST_KINDS,
+  LIST_NAMES,
+  type ListKind,
+  type ListName,
+} from '../mcp/protocol/list-kinds.ts';
+import type { UpstreamCaller } from '../mcp/upstream/upstream.ts';
+import { createCountedBus } from '../platform/counted-bus.ts';
+import { createThrottle } from '../platform/throttle.ts';
+import type { Runtime } from '../runtime/runtime.ts';
+import { nameOwner } from '../store/owner.ts';
+import type { Server } from './server.ts';
+import type { View } from './view.ts';
+
+export interface ChangeHub {
+  /** Until the result is called. */
+  add(listener: ListListener): () => void;
+  /** True if the session has a stream at this replica on which it gets changes. */
+  hasStream(sessionId: string): boolean;
+  /** A list of the server has changed: for this audience, or for everybody. */
+  announce(server: Server, list: ListName, audience: string | undefined): void;
+  /** The same for some callers. */
+  announceTo(server: Server, list: ListName, isAbout: (caller: UpstreamCaller) => boolean): void;
+  /** Servers have come or gone. */
+  announceServers(): void;
+}
+
+interface ListListener {
+  readonly caller: UpstreamCaller;
+  /** True if the client gets a notification at once. */
+  readonly isStream: boolean;
+  hears(server: Server): boolean;
+  listChanged(list: ListName): void;
+  serversChanged(): void;
+}
+
+/** A server may say so a thousand times a second; each client hears of it once. */
+const MIN_DISTANCE_MS = 1_000;
+/** All listen to all servers: which they hear changes with the configuration file. */
+const ALL = 'all';
+
+export function createChangeHub({ clock, log }: Pick<Runtime, 'clock' | 'log'>): ChangeHub {
+  const bus = createCountedBus<typeof ALL, ListListener>({
+    onError: (cause) => log.error('A listener failed; please report this.', { cause }),
+  });
+
+  /** Sessions with such a listener, and how many they have. */
+  const streams = new Map<string, number>();
+
+  function countStreams({ caller, isStream }: ListListener, change: 1 | -1): void {
+    const { sessionId } = caller;
+    if (!isStream || sessionId === undefined) return;
+    const count = (streams.get(sessionId) ?? 0) + change;
+    if (count === 0) streams.delete(sessionId);
+    else streams.set(sessionId, count);
+  }
+
+  return {
+    hasStream: (sessionId) => streams.has(sessionId),
+    add(listener) {
+      let isListening = true;
+      countStreams(listener, 1);
+      const listChanged = createThrottle<ListName>(clock, MIN_DISTANCE_MS, (list) => {
+        if (isListening) listener.listChanged(list);
+      });
+      const stop = bus.subscribe(ALL, { ...listener, listChanged });
+      return () => {
+        if (!isListening) return;
+        isListening = false;
+        countStreams(listener, -1);
+        stop();
+      };
+    },
+    announce(server, list, audience) {
+      bus.publish(ALL, ({ caller, hears, listChanged }) => {
+        const isForAll = audience === undefined || audience === server.lists.getAudience(caller);
+        if (isForAll && hears(server)) listChanged(list);
+      });
+    },
+    announceTo(server, list, isAbout) {
+      bus.publish(ALL, ({ caller, hears, listChanged }) => {
+        if (isAbout(caller) && hears(server)) listChanged(list);
+      });
+    },
+    announceServers() {
+      bus.publish(ALL, ({ serversChanged, listChanged }) => {
+        // The client is told whatever an author's catalogue, which is listened to anew, throws.
+        for (const list of LIST_NAMES) listChanged(list);
+        serversChanged();
+      });
+    },
+  };
+}
+
+// §18.4: sessions that got a list in which a server was missing. Once that has come they are told, in the answer to their next
+// call: most have no stream of their own.
+
+export interface MissedLists {
+  /** Notes a list that the caller's session got; callers without a session are not kept. */
+  note(kind: ListKind, caller: UpstreamCaller, view: View, isComplete: boolean): void;
+  /** Those that have changed since. Each change is told once. */
+  take(sessionId: string): readonly ListName[];
+  forget(sessionId: string): void;
+}
+
+/** The oldest are forgotten first: their clients see what is new when they list again. */
+const MAX_SESSIONS = 1_000;
+const MAX_OF_USER = 20;
+
+interface Missed {
+  /** Undefined without authentication: then nothing is counted per user. */
+  readonly owner: string | undefined;
+  /** Kinds of which it has no complete list yet. */
+  readonly kinds: Set<ListKind>;
+  readonly changed: Set<ListName>;
+  stop(): void;
+}
+
+export function createMissedLists(hub: ChangeHub): MissedLists {
+  /** Keyed by session; the oldest first. */
+  const missed = new Map<string, Missed>();
+
+  function forget(sessionId: string): void {
+    missed.get(sessionId)?.stop();
+    missed.delete(sessionId);
+  }
+
+  function open(sessionId: string, caller: UpstreamCaller, view: View): Missed {
+    const owner = caller.user && nameOwner(caller.user);
+    makeRoom(owner);
+    const changed = new Set<ListName>();
+    const stop = hub.add({
+      caller,
+      isStream: false,
+      hears: (server) => view.findServer(server.name) === server,
+      listChanged: (list) => changed.add(list),
+      serversChanged() {},
+    });
+    const opened = { owner, kinds: new Set<ListKind>(), changed, stop };
+    missed.set(sessionId, opened);
+    return opened;
+  }
+
+  function makeRoom(owner: string | undefined): void {
+    const own = owner === undefined ? [] : [...missed].filter(([, one]) => one.owner === owner);
+    const [oldest] = missed.size >= MAX_SESSIONS ? missed.keys() : [];
+    const [oldestOwn] = own.length >= MAX_OF_USER ? own.map(([sessionId]) => sessionId) : [];
+    const dropped = oldestOwn ?? oldest;
+    if (dropped !== undefined) forget(dropped);
+  }
+
+  return {
+    note(kind, caller, view, isComplete) {
+      const { sessionId } = caller;
+      if (sessionId === undefined) return;
+      const known = missed.get(sessionId);
+      if (isComplete) {
+        known?.kinds.delete(kind);
+        if (known?.kinds.size === 0) forget(sessionId);
+        return;
+      }
+      // It gets the notification there.
+      if (hub.hasStream(sessionId)) return;
+      const { kinds, changed } = known ?? open(sessionId, caller, view);
+      if (kinds.has(kind)) return;
+      kinds.add(kind);
+      // It may have come in the moment since the list was made.
+      const hasCome = view.listServers().every(({ lists }) => lists.peek(kind, caller));
+      if (hasCome) changed.add(LIST_KINDS[kind].list);
+    },
+    take(sessionId) {
+      const known = missed.size === 0 ? undefined : missed.get(sessionId);
+      if (known === undefined || known.changed.size === 0) return NONE;
+      const { kinds, changed } = known;
+      const lists = LIST_NAMES.filter(
+        (list) => changed.has(list) && [...kinds].some((kind) => LIST_KINDS[kind].list === list),
+      );
+      changed.clear();
+      return lists;
+    },
+    forget,
+  };
+}
+
+const NONE: readonly ListName[] = [];

@@ -1,0 +1,166 @@
+// §18.2: an entry of a server's list that its clients could not read would cost them the whole list.
+
+import type { RawItem } from '../mcp/catalog/catalog.ts';
+import { canCompile } from '../mcp/catalog/foreign-schema.ts';
+import { Findings } from '../mcp/protocol/fit.ts';
+import { LIST_KINDS, type ListKind } from '../mcp/protocol/list-kinds.ts';
+import { LISTED } from '../mcp/protocol/mcp-fits.ts';
+import { editValue } from '../platform/edit-json.ts';
+import { toAsciiJson } from '../platform/invisible.ts';
+import { isObject } from '../platform/json.ts';
+import { type Log, truncateForLog } from '../platform/log.ts';
+import type { JsonPath } from '../platform/splice-json.ts';
+import { stripUri } from '../platform/strip-uri.ts';
+import { quote } from '../platform/text.ts';
+import { cleanItem, hasHidden, MAX_ITEM } from './clean-item.ts';
+import { findSkillProblem } from './skills/check-skill.ts';
+
+/** An entry as clients can read it. */
+interface FittingItem {
+  /** Without what MCP does not allow and lets be absent. The same object where there is none of that. */
+  readonly item: RawItem;
+  /** Why clients cannot use the entry; undefined where they can. The rest of a sentence that begins with its name. */
+  readonly problem: string | undefined;
+  /** Paths of what was left out. */
+  readonly leftOut: readonly string[];
+}
+
+const known = new WeakMap<RawItem, FittingItem>();
+
+/** Each item is of one kind, and checked once. */
+export function fitItem(kind: ListKind, item: RawItem): FittingItem {
+  const fitting = known.get(item) ?? checkItem(kind, item);
+  known.set(item, fitting);
+  return fitting;
+}
+
+export const findItemProblem = (kind: ListKind, item: RawItem): string | undefined =>
+  fitItem(kind, item).problem;
+
+function checkItem(kind: ListKind, raw: RawItem): FittingItem {
+  const hide = (problem: string): FittingItem => ({ item: raw, problem, leftOut: [] });
+  const key = raw[LIST_KINDS[kind].key];
+  if (typeof key !== 'string') return hide(`has no ${LIST_KINDS[kind].key}`);
+  const namingProblem = NAMING_PROBLEMS[kind](key);
+  if (namingProblem !== undefined) return hide(namingProblem);
+  if (kind !== 'skills' && cleanItem(raw).isTooLarge)
+    return hide(`is larger than ${MAX_ITEM} characters`);
+  const found = new Findings();
+  if (!LISTED[kind](raw, found))
+    return hide(`has a member ${showPath(found.misfit ?? [])} that MCP does not allow`);
+  const fitting = editValue(raw, found.list);
+  const { outputSchema } = fitting;
+  if (kind === 'tools' && isObject(outputSchema) && !canCompile(outputSchema)) {
+    found.list.push({ path: ['outputSchema'] });
+  }
+  const item = editValue(raw, found.list);
+  return {
+    item,
+    problem: kind === 'skills' ? findSkillProblem(item, checkUri) : findHiding(item),
+    leftOut: found.list.map(({ path }) => showPath(path)),
+  };
+}
+
+function findHiding(item: RawItem): string | undefined {
+  const { hiding } = cleanItem(item);
+  return hiding === undefined
+    ? undefined
+    : `has characters that cannot be seen in a name or value that calls must have: ${showName(hiding)}`;
+}
+
+const showPath = (path: JsonPath): string => showName(path.join('.'));
+
+const MAX_SHOWN = 100;
+
+/** Each character can be told from all others. */
+export const showName = (name: string): string => {
+  const shown = toAsciiJson(name);
+  return shown.length <= MAX_SHOWN ? shown : `${shown.slice(0, MAX_SHOWN)}...`;
+};
+
+/** MCP "Tool Names". */
+const TOOL_NAME = /^[A-Za-z0-9_.-]{1,128}$/;
+/** No control, format or private characters, no half of a character, no line ends. */
+const NAME = /^[^\p{C}\p{Zl}\p{Zp}]{1,1024}$/u;
+const MAX_PROMPT_NAME = 128;
+const URI = /^[^\p{Cc}\p{Cs}\s]{1,4096}$/u;
+
+const checkUri = (uri: string): string | undefined =>
+  URI.test(uri) && !hasHidden(uri)
+    ? undefined
+    : 'is no URI: it has spaces or characters that cannot be seen, or is too long';
+
+const checkName = (name: string): string | undefined =>
+  NAME.test(name) && !hasHidden(name)
+    ? undefined
+    : 'has a name with characters that cannot be seen, or with more than 1024, or with none';
+
+const NAMING_PROBLEMS: Readonly<Record<ListKind, (key: string) => string | undefined>> = {
+  tools: checkName,
+  prompts: checkName,
+  resources: checkUri,
+  templates: checkUri,
+  skills: checkUri,
+};
+
+/** Why clients refuse a name that they are told as its server wrote it. */
+export function findOwnNameProblem(kind: ListKind, name: string): string | undefined {
+  if (kind === 'tools' && !TOOL_NAME.test(name))
+    return `has a name that clients refuse: it may have 1 to 128 letters, digits, "_", "-" and "." (${SUGGESTION})`;
+  return kind === 'prompts' && [...name].length > MAX_PROMPT_NAME
+    ? `has a name of more than ${MAX_PROMPT_NAME} characters (${SUGGESTION})`
+    : undefined;
+}
+
+const SUGGESTION = '"names": "strict" in the configuration file lists it under another one';
+
+/** `isStrict`: clients are told another name than this. */
+export const isNameAllowed = (kind: ListKind, name: string, isStrict: boolean): boolean =>
+  NAMING_PROBLEMS[kind](name) === undefined &&
+  (isStrict || findOwnNameProblem(kind, name) === undefined);
+
+// §18.8: what is hidden is said once, however often it is listed.
+
+/** `problem` ends a sentence that begins with the item. */
+export type WarnOfItem = (
+  server: string,
+  kind: ListKind | 'instructions',
+  /** Undefined for the list itself. */
+  name: string | undefined,
+  problem: string,
+) => void;
+
+/** For each server; it chooses its names, so that it could fill the log. */
+const MAX_WARNINGS = 200;
+const MAX_NAME = 100;
+
+/** `more` says what is not told any more once a server was warned of too often. */
+export function createWarnOfItem(log: Log, more: string): WarnOfItem {
+  const said = new Map<string, Set<string>>();
+
+  return function warnOfItem(server, kind, name, problem) {
+    const ofServer = said.get(server) ?? new Set();
+    said.set(server, ofServer);
+    const line = `${kind} ${name} ${problem}`;
+    if (ofServer.has(line) || ofServer.size > MAX_WARNINGS) return;
+    ofServer.add(line);
+    if (ofServer.size > MAX_WARNINGS) {
+      log.warn(`Server ${server}: ${more}; the reasons are no longer logged.`);
+      return;
+    }
+    const isUri = kind === 'resources' || kind === 'templates' || kind === 'skills';
+    const shown = name !== undefined && isUri ? stripUri(name) : name;
+    const what = tellItem(kind, shown);
+    log.warn(`Server ${server}: ${what} ${problem}.`, {
+      server,
+      name: shown && truncateForLog(shown),
+    });
+  };
+}
+
+function tellItem(kind: ListKind | 'instructions', name: string | undefined): string {
+  if (kind === 'instructions') return 'what it says of itself (its instructions)';
+  return name === undefined
+    ? `the list of its ${kind}`
+    : `${LIST_KINDS[kind].noun} ${quote(name, MAX_NAME)}`;
+}

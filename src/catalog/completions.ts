@@ -1,0 +1,254 @@
+// MCP "Completion": of whose prompt or template it is, and what guards let go on.
+
+import { findCompletionProblem } from '../control/guards/message-guards.ts';
+import { fail, GatewayError } from '../errors/gateway-error.ts';
+import type { Completion, CompletionRequest, RawResult } from '../mcp/catalog/catalog.ts';
+import type {
+  CallerContext,
+  ServedCatalog,
+  ServedCompletion,
+} from '../mcp/catalog/served-catalog.ts';
+import type { Guard, GuardedItem, Guards } from '../mcp/guards.ts';
+import { failUnknownItem } from '../mcp/protocol/list-kinds.ts';
+import { isObject, isStringArray, type JsonObject } from '../platform/json.ts';
+import type { FindItem } from './find-item.ts';
+import { BUILT_IN, type Entry } from './prepare-list.ts';
+import { findBuiltIn, type ServedPath } from './served-path.ts';
+import type { PassOn } from './server-target.ts';
+import { failAbsent, findDenial, toItem, toWho, type Who } from './view.ts';
+
+/** MCP, completion: at most 100 values per answer. */
+const MAX_VALUES = 100;
+
+export function createComplete(
+  path: ServedPath,
+  items: FindItem,
+  passOn: PassOn,
+): ServedCatalog['complete'] {
+  const { view, getPlan } = path;
+
+  return async function complete(completion, context) {
+    const who = toWho(context, context);
+    const found = await findReference(completion.ref, who).catch(failUnseen);
+    const guards = createCompletionGuards(getPlan().guards, found.item, context);
+    return guards === undefined
+      ? completeAt(found, completion, who, context)
+      : guards.guard(completion, (passed) => completeAt(found, passed, who, context));
+  };
+
+  async function completeAt(
+    { server, ref }: FoundReference,
+    completion: CompletionRequest,
+    who: Who,
+    context: CallerContext,
+  ): Promise<ServedCompletion> {
+    const builtIn = server === BUILT_IN ? findBuiltIn(path) : undefined;
+    if (builtIn) return builtIn.complete(completion, context);
+    const description = await view.findServer(server)?.lists.describe(who.upstream, who.patience);
+    if (description && !isObject(description.capabilities.completions)) return NOTHING;
+    const params = {
+      ref,
+      argument: completion.argument,
+      ...(Object.keys(completion.known).length > 0 && { context: { arguments: completion.known } }),
+    };
+    const request = { method: 'completion/complete', params } as const;
+    return readCompletion(await passOn(server, who, request, context));
+  }
+
+  /** A server's own error, where it is not known which guards look at it. @throws always. */
+  function failUnseen(thrown: unknown): never {
+    const isOfServer = thrown instanceof GatewayError && thrown.failure.jsonRpc !== undefined;
+    if (!isOfServer || getPlan().guards?.looksAt('completion/result') !== true) throw thrown;
+    return fail('upstream_error', {
+      jsonRpc: { code: -32603, message: 'The server is not available now; try again in a moment.' },
+      cause: thrown,
+    });
+  }
+
+  /** The reference in the server's own words. A client may name a URI in place of the template that it fits. */
+  async function findReference(ref: CompletionRequest['ref'], who: Who): Promise<FoundReference> {
+    if (ref.type === 'ref/prompt') {
+      const item = await findUsable('prompts', ref.name, who);
+      return { server: item.server, ref: { type: ref.type, name: item.ownName }, item };
+    }
+    if (await view.find('templates', ref.uri, who)) {
+      const item = await findUsable('templates', ref.uri, who);
+      return { server: item.server, ref: { type: ref.type, uri: item.ownName }, item };
+    }
+    const found = await findUsableResource(ref.uri, who);
+    const { server, ownUri } = found;
+    return { server, ref: { type: ref.type, uri: ownUri }, item: toItem(found) };
+  }
+
+  /** @throws GatewayError for what the caller does not see, or may not use. */
+  async function findUsable(kind: 'prompts' | 'templates', name: string, who: Who): Promise<Entry> {
+    const found = await items.find(kind, name, who);
+    const item =
+      found.kind === 'entry'
+        ? found.entry
+        : ({
+            kind: 'prompt',
+            name: found.name,
+            server: found.server.name,
+            annotations: {},
+          } as const);
+    const denial = findDenial(getPlan().policies, item, who);
+    if (denial !== undefined) return items.failAsUnknown(kind, name, who, denial);
+    return found.kind === 'entry' ? found.entry : failAbsent(found.server, who);
+  }
+
+  /** Unknown items are told in the same words as a template that is denied: nobody finds out by them what there is. */
+  async function findUsableResource(uri: string, who: Who) {
+    const found = await items.findResource(uri, who).catch((thrown: unknown) => {
+      const isUnknown = thrown instanceof GatewayError && thrown.key === 'invalid_params';
+      if (isUnknown) failUnknownItem('templates', uri);
+      throw thrown;
+    });
+    const facts = findDenial(getPlan().policies, toItem(found), who);
+    return facts === undefined ? found : failUnknownItem('templates', uri, { facts });
+  }
+}
+
+const NOTHING: Completion = { values: [], total: 0, hasMore: false };
+
+interface FoundReference {
+  readonly server: string;
+  /** In the server's own words. */
+  readonly ref: JsonObject;
+  /** As guards see it. */
+  readonly item: GuardedItem;
+}
+
+function readCompletion({ completion, _meta: meta }: RawResult): ServedCompletion {
+  if (!isObject(completion) || !isStringArray(completion.values)) return NOTHING;
+  const { values, total, hasMore } = completion;
+  return {
+    values: values.slice(0, MAX_VALUES),
+    ...(Number.isInteger(total) && { total: Number(total) }),
+    ...(typeof hasMore === 'boolean' && { hasMore }),
+    ...(isObject(meta) && { meta }),
+  };
+}
+
+// §26: completions: what is asked for, and the values that come.
+
+interface CompletionGuards {
+  guard(
+    completion: CompletionRequest,
+    complete: (passed: CompletionRequest) => Promise<ServedCompletion>,
+  ): Promise<ServedCompletion>;
+}
+
+/** Undefined where no guard looks at completions of this. */
+function createCompletionGuards(
+  guards: Guards | undefined,
+  item: GuardedItem,
+  context: CallerContext,
+): CompletionGuards | undefined {
+  const before = guards?.find('completion/complete', item);
+  const after = guards?.find('completion/result', item);
+  if (before === undefined && after === undefined) return undefined;
+  const { user, clientId, view, trace, relay } = context;
+  const message = {
+    caller: { user, clientId, view, requestId: undefined, trace },
+    signal: relay.signal,
+  };
+
+  async function passRequest(completion: CompletionRequest, guard: Guard) {
+    const verdict = await guard.judge({
+      value: toParams(completion),
+      ...message,
+      findProblem: (given) =>
+        readChanged(completion, given) === undefined
+          ? 'its argument must have the same name, and a text'
+          : undefined,
+    });
+    if (verdict.kind === 'refused') return refuse(verdict.by, verdict.message);
+    const changed = verdict.kind === 'changed' ? readChanged(completion, verdict.value) : undefined;
+    return changed ?? completion;
+  }
+
+  async function passResult(
+    completing: Promise<ServedCompletion>,
+    guard: Guard,
+  ): Promise<ServedCompletion> {
+    // Nothing goes on that the guard does not look at.
+    const value = await completing.then(
+      ({ meta: _, ...completion }) => ({ completion }),
+      readError,
+    );
+    const findProblem = findCompletionProblem;
+    const verdict = await guard.judge({ value, ...message, findProblem });
+    if (verdict.kind === 'refused') return refuse(verdict.by, verdict.message);
+    const next = verdict.kind === 'changed' && isObject(verdict.value) ? verdict.value : value;
+    if ('error' in next) return failWith(next.error);
+    return readPassed(next.completion);
+  }
+
+  return {
+    async guard(completion, complete) {
+      const passed = before === undefined ? completion : await passRequest(completion, before);
+      return after === undefined ? complete(passed) : passResult(complete(passed), after);
+    },
+  };
+}
+
+const toParams = ({ ref, argument, known }: CompletionRequest) => ({
+  ref,
+  argument,
+  ...(Object.keys(known).length > 0 && { context: { arguments: known } }),
+});
+
+/** The argument's text, and what is known of others. */
+function readChanged(
+  { ref, argument }: CompletionRequest,
+  changed: unknown,
+): CompletionRequest | undefined {
+  if (!isObject(changed) || !isObject(changed.argument)) return undefined;
+  const { name, value } = changed.argument;
+  if (name !== argument.name || typeof value !== 'string') return undefined;
+  const { arguments: known } = isObject(changed.context) ? changed.context : NO_ARGUMENTS;
+  const entries = Object.entries(isObject(known) ? known : {}).filter(
+    (entry): entry is [string, string] => typeof entry[1] === 'string',
+  );
+  return { ref, argument: { name: argument.name, value }, known: Object.fromEntries(entries) };
+}
+
+const NO_ARGUMENTS = { arguments: undefined };
+
+/** A server's own error. @throws what is of the gateway's own. */
+function readError(thrown: unknown): { readonly error: unknown } {
+  if (thrown instanceof GatewayError && thrown.failure.jsonRpc !== undefined) {
+    return { error: thrown.failure.jsonRpc };
+  }
+  throw thrown;
+}
+
+function failWith(error: unknown): never {
+  const { code, message, data } = isObject(error) ? error : NO_ERROR;
+  return fail('upstream_error', {
+    jsonRpc: {
+      code: typeof code === 'number' ? code : NO_ERROR.code,
+      message: typeof message === 'string' ? message : NO_ERROR.message,
+      ...(data !== undefined && { data }),
+    },
+  });
+}
+
+const NO_ERROR = { code: -32603, message: 'Internal error', data: undefined };
+
+function readPassed(value: unknown): Completion {
+  const { values, total, hasMore } = isObject(value) ? value : NO_VALUES;
+  return {
+    values: isStringArray(values) ? values : [],
+    ...(typeof total === 'number' && { total }),
+    ...(typeof hasMore === 'boolean' && { hasMore }),
+  };
+}
+
+const NO_VALUES = { values: [], total: undefined, hasMore: undefined };
+
+function refuse(by: string, message: string): never {
+  const facts = { deniedBy: `guard:${by}` };
+  return fail('upstream_error', { jsonRpc: { code: -32603, message }, facts });
+}

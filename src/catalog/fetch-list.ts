@@ -1,0 +1,206 @@
+// §18.4: one list of a server, all its pages, as much of it as is kept.
+import { hash } from 'node:crypto';
+import type { Lock } from '../lock/lock.ts';
+import { findLockedKind } from '../lock/lock-file.ts';
+import type { RawItem } from '../mcp/catalog/catalog.ts';
+import {
+  LIST_KINDS,
+  LIST_NAMES,
+  type ListKind,
+  type ListName,
+} from '../mcp/protocol/list-kinds.ts';
+import { offersList } from '../mcp/upstream/description.ts';
+import {
+  METHOD_NOT_FOUND,
+  type Upstream,
+  type UpstreamCaller,
+  UpstreamError,
+} from '../mcp/upstream/upstream.ts';
+import { type Clock, createTurns } from '../platform/clock.ts';
+import { writeExactJson } from '../platform/exact-json.ts';
+import { isObject, type JsonObject } from '../platform/json.ts';
+import { noteEntries, readExact, toRawJson } from '../platform/noted-json.ts';
+import { findItemProblem } from './check-item.ts';
+
+export interface FetchedList {
+  /** As the server wrote them. */
+  readonly items: readonly RawItem[];
+  /** Milliseconds for which it may be served. */
+  readonly ttlMs: number;
+  /** Two lists with the same one are the same. */
+  readonly fingerprint: string;
+  /** Size of the items as JSON text. */
+  readonly bytes: number;
+  /** Why the rest was left out; undefined when all is there. */
+  readonly cut: string | undefined;
+  /**
+   * §24.3: nobody sees what the server has before they have logged in at it. Where that is possible, the tool by which one does is
+   * shown in its place.
+   */
+  readonly needsLogin?: 'possible' | 'impossible';
+}
+
+const MAX_PAGES = 100;
+const MAX_ITEMS = 10_000;
+/** Each may have to be compared with a URI. */
+const MAX_TEMPLATES = 1_000;
+const MAX_BYTES = 8_388_608;
+
+const MIN_TTL_MS = 1_000;
+const MAX_TTL_MS = 3_600_000;
+export const DEFAULT_TTL_MS = 60_000;
+
+/** @throws UpstreamError */
+export async function fetchList(
+  upstream: Upstream,
+  kind: ListKind,
+  caller: UpstreamCaller,
+  signal: AbortSignal,
+): Promise<FetchedList> {
+  const { capabilities } = await upstream.describe(caller);
+  const collected = createCollection(kind === 'templates' ? MAX_TEMPLATES : MAX_ITEMS);
+  if (!offersList(capabilities, kind)) return collected.finish(undefined);
+  const cursors = new Set<unknown>();
+  let cursor: unknown;
+  let ttlMs: unknown;
+  for (let page = 1; page <= MAX_PAGES; page += 1) {
+    const result = await requestPage(cursor);
+    if (page === 1) ttlMs = result.ttlMs;
+    cursor = result.nextCursor;
+    const items = result[LIST_KINDS[kind].member];
+    if (!Array.isArray(items)) throw new UpstreamError('invalid', `its ${kind} are not a list`);
+    noteEntries(items, readExact(result)[LIST_KINDS[kind].member]);
+    const isRepeated = cursors.has(cursor);
+    if (!collected.add(isRepeated ? collected.listNew(items) : items)) break;
+    if (typeof cursor !== 'string') return collected.finish(ttlMs);
+    // Asked again, it would answer with the same pages without end.
+    if (isRepeated) collected.cut('its cursor leads back to an earlier page');
+    if (isRepeated) break;
+    cursors.add(cursor);
+  }
+  collected.cut(`it has more than ${MAX_PAGES} pages`);
+  return collected.finish(ttlMs);
+
+  async function requestPage(at: unknown): Promise<JsonObject> {
+    const { method, member } = LIST_KINDS[kind];
+    const params = typeof at === 'string' ? { cursor: at } : {};
+    const request = { method, params, signal, trace: {}, logLevel: undefined };
+    try {
+      return await upstream.request(caller, request);
+    } catch (error) {
+      // Many have resources and no templates.
+      if (error instanceof UpstreamError && error.jsonRpcError?.code === METHOD_NOT_FOUND) {
+        return { [member]: [] };
+      }
+      throw error;
+    }
+  }
+}
+
+function createCollection(maxItems: number) {
+  const items: RawItem[] = [];
+  const texts: string[] = [];
+  let bytes = 0;
+  let cutReason: string | undefined;
+
+  function addItem(item: unknown): boolean {
+    if (!isObject(item)) return true;
+    const text = toText(item);
+    if (text === undefined) return true;
+    bytes += Buffer.byteLength(text);
+    if (items.length === maxItems) cutReason = `it has more than ${maxItems} entries`;
+    else if (bytes > MAX_BYTES) cutReason = `it has more than ${MAX_BYTES} bytes`;
+    if (cutReason !== undefined) return false;
+    items.push(item);
+    texts.push(text);
+    return true;
+  }
+
+  return {
+    /** False once no more is kept. */
+    add: (page: readonly unknown[]) => page.every(addItem),
+    /** Without those that are there, word for word. */
+    listNew(page: readonly unknown[]): readonly unknown[] {
+      const known = new Set(texts);
+      return page.filter((item) => !isObject(item) || !known.has(toText(item) ?? ''));
+    },
+    cut(reason: string) {
+      cutReason ??= reason;
+    },
+    finish: (ttlMs: unknown): FetchedList => ({
+      items,
+      ttlMs: boundTtl(ttlMs),
+      fingerprint: hash('sha256', texts.join('\n'), 'base64url'),
+      bytes,
+      cut: cutReason,
+    }),
+  };
+}
+
+/** Undefined for what nests too deep to be told to anybody. */
+function toText(item: RawItem): string | undefined {
+  try {
+    return writeExactJson(toRawJson(item));
+  } catch {
+    return undefined;
+  }
+}
+
+const boundTtl = (ttlMs: unknown): number =>
+  typeof ttlMs === 'number' && Number.isFinite(ttlMs)
+    ? Math.min(Math.max(ttlMs, MIN_TTL_MS), MAX_TTL_MS)
+    : DEFAULT_TTL_MS;
+
+// Work on each item of a list that takes long, before anybody gets the list: while one server's is read, others have
+// their turn.
+
+/** The findings are remembered with each item. */
+export async function readItems(
+  clock: Clock,
+  server: string,
+  { kind, items }: { readonly kind: ListKind; readonly items: readonly RawItem[] },
+  lock: Lock | undefined,
+): Promise<void> {
+  const locked = findLockedKind(kind);
+  const work = createTurns(clock);
+  for (const item of items) {
+    const isUsable = findItemProblem(kind, item) === undefined;
+    if (work.isOver()) await work.next();
+    if (isUsable && locked !== undefined) lock?.check(server, locked, item);
+    if (work.isOver()) await work.next();
+  }
+}
+
+// Lists that a server has and does not declare: neither the gateway nor clients ask for them, but `postern doctor` does.
+
+export interface UndeclaredList {
+  readonly list: ListName;
+  /** Entries on its first page, at least one. */
+  readonly count: number;
+}
+
+/** For a list that most servers do not have: some never answer what they do not know. */
+const TIME_LIMIT_MS = 2000;
+
+/** Never rejects. */
+export async function countUndeclared(
+  upstream: Upstream,
+  caller: UpstreamCaller,
+  signal: AbortSignal,
+): Promise<readonly UndeclaredList[]> {
+  const { capabilities } = await upstream.describe(caller).catch(() => ({ capabilities: {} }));
+  const undeclared = LIST_NAMES.filter((list) => !offersList(capabilities, list));
+  const counted = await Promise.all(
+    undeclared.map(async (list) => ({ list, count: await countItems(list) })),
+  );
+  return counted.filter(({ count }) => count > 0);
+
+  async function countItems(list: ListName): Promise<number> {
+    const { method, member } = LIST_KINDS[list];
+    const limit = AbortSignal.any([signal, AbortSignal.timeout(TIME_LIMIT_MS)]);
+    const request = { method, params: {}, signal: limit, trace: {}, logLevel: undefined };
+    const result = await upstream.request(caller, request).catch(() => undefined);
+    const items = result?.[member];
+    return Array.isArray(items) ? items.length : 0;
+  }
+}

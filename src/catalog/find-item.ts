@@ -1,0 +1,152 @@
+// §18.2: what a caller asks for by its name: found, or unknown in words that help.
+
+import { APPS } from '../mcp/protocol/extensions.ts';
+import { failUnknownItem, LIST_KINDS, type ListKind } from '../mcp/protocol/list-kinds.ts';
+import { createTurns, type Turns } from '../platform/clock.ts';
+import { createJudgeLikeness, type JudgeLikeness } from '../platform/nearest-name.ts';
+import { hasApp, isForApps } from './apps/app-tools.ts';
+import { JUDGED_AT_ONCE } from './list-page.ts';
+import { BUILT_IN, type Entry } from './prepare-list.ts';
+import type { ServedPath } from './served-path.ts';
+import type { FoundItem, FoundResource, ResolveResource, Who } from './view.ts';
+
+export interface FindItem {
+  /** @throws GatewayError `invalid_params` where nobody has it. */
+  find(kind: ListKind, name: string, who: Who): FoundItem | Promise<FoundItem>;
+  /** @throws GatewayError `invalid_params` where nobody has it. */
+  findResource(uri: string, who: Who): Promise<FoundResource>;
+  /** `facts` are for the log. @throws GatewayError `invalid_params` always. */
+  failAsUnknown(
+    kind: ListKind,
+    name: string,
+    who: Who,
+    facts?: Readonly<Record<string, unknown>>,
+  ): Promise<never>;
+}
+
+export function createFindItem(path: ServedPath, resolveResource: ResolveResource): FindItem {
+  const { view } = path;
+
+  const findForApp = async (kind: ListKind, name: string, who: Who): Promise<FoundItem> =>
+    (kind === 'tools' ? await findAppTool(path, name, who) : undefined) ??
+    failAsUnknown(kind, name, who);
+
+  const failAsUnknown: FindItem['failAsUnknown'] = async (kind, name, who, facts) => {
+    // Nothing is suggested if nobody can say what there is.
+    const nearest = await suggestName(path, kind, name, who).catch(() => undefined);
+    return failUnknownItem(kind, name, { nearest, ...(facts && { facts }) });
+  };
+
+  return {
+    find(kind, name, who) {
+      const finding = view.find(kind, name, who);
+      if (finding === undefined) return findForApp(kind, name, who);
+      if (!(finding instanceof Promise)) return finding;
+      return finding.then((found) => found ?? findForApp(kind, name, who));
+    },
+    async findResource(uri, who) {
+      const found = await resolveResource(uri, who);
+      return found ?? failUnknownItem('resources', uri);
+    },
+    failAsUnknown,
+  };
+}
+
+// §7.1: what a caller may have meant by a name that nobody has: of what this caller sees, and nothing else.
+
+/** So many are compared at most: what comes after them is not suggested. */
+const MAX_COMPARED = 10_000;
+
+/**
+ * One search at a time in the whole process. Each takes only its turns of the event loop, but many at once would leave
+ * little between them for everybody else.
+ */
+let lastSearch: Promise<unknown> = Promise.resolve();
+
+function searchAfterOthers<Result>(search: () => Promise<Result>): Promise<Result> {
+  const searching = lastSearch.then(search);
+  lastSearch = searching.catch(() => {});
+  return searching;
+}
+
+/** Undefined where nothing is like it. Waits for no server: what they have said so far is looked through. */
+async function suggestName(
+  { view, access, clock }: ServedPath,
+  kind: ListKind,
+  name: string,
+  who: Who,
+): Promise<string | undefined> {
+  // URIs are copied and not remembered; and they may hold what only one call was given.
+  if (LIST_KINDS[kind].ruled === 'resource') return undefined;
+  const judge = createJudgeLikeness(name);
+  if (judge === undefined) return undefined;
+  const work = createTurns(clock);
+  const entries = await view.listAtHand(kind, who);
+  await access.prepareFor(who, work);
+  const show = (entry: Entry) => (view.shown === 'own' ? entry.ownName : entry.name);
+  // Listed items may be refused for their arguments.
+  const isMeant = (entry: Entry) =>
+    show(entry) !== name &&
+    view.findServer(entry.server)?.isDown() !== true &&
+    access.mayList(entry, who);
+  const nearest = await searchAfterOthers(() => findNearest(entries, { judge, isMeant, work }));
+  return nearest && show(nearest);
+}
+
+interface Search {
+  readonly judge: JudgeLikeness;
+  isMeant(entry: Entry): boolean;
+  readonly work: Turns;
+}
+
+async function findNearest(entries: readonly Entry[], { judge, isMeant, work }: Search) {
+  let nearest: Entry | undefined;
+  let least = Number.POSITIVE_INFINITY;
+  for (const [place, entry] of entries.slice(0, MAX_COMPARED).entries()) {
+    if (place % JUDGED_AT_ONCE === 0 && work.isOver()) await work.next();
+    // Models leave the prefix out, or write that of another gateway.
+    const distance = Math.min(judge(entry.name, least), judge(entry.ownName, least));
+    if (distance >= least || !isMeant(entry)) continue;
+    nearest = entry;
+    least = distance;
+  }
+  return nearest;
+}
+
+// §30.2: apps call tools by the names that their server gave them: nobody tells them how clients of several servers see these.
+
+/** So many tools are looked through at most. */
+const MAX_LOOKED_AT = 10_000;
+
+/**
+ * The tool that the app of a server means, which is a tool of the same server. So of all servers with an app that the caller
+ * sees, only one may have the name, whether the caller may use it or not: what an app says to its own server no other hears.
+ */
+async function findAppTool(
+  { view, access, clock }: ServedPath,
+  name: string,
+  who: Who,
+): Promise<FoundItem | undefined> {
+  const { extensions } = who.upstream.capabilities;
+  if (view.shown === 'own' || extensions?.[APPS] === undefined) return undefined;
+  const isMeant = ({ server, ownName, ownItem }: Entry) =>
+    server !== BUILT_IN && ownName === name && isForApps(ownItem);
+  // Nearly all unknown names are ruled out without a look at rules, or at what servers have not said yet.
+  if (!(await view.listAtHand('tools', who)).some(isMeant)) return undefined;
+  const entries = (await view.list('tools', who)).entries.slice(0, MAX_LOOKED_AT);
+  const meant = entries.filter(isMeant);
+  const wanted = new Set(meant.map(({ server }) => server));
+  const work = createTurns(clock);
+  await access.prepareFor(who, work);
+  const servers = new Set<string>();
+  for (const [at, entry] of entries.entries()) {
+    if (at % JUDGED_AT_ONCE === 0 && work.isOver()) await work.next();
+    const { server, ownItem } = entry;
+    if (!wanted.has(server) || servers.has(server)) continue;
+    if (hasApp(ownItem) && access.mayList(entry, who)) servers.add(server);
+  }
+  const [only, ...others] = meant.filter(({ server }) => servers.has(server));
+  return only === undefined || others.length > 0 || !access.mayList(only, who)
+    ? undefined
+    : { kind: 'entry', entry: only };
+}

@@ -1,0 +1,355 @@
+// §18.9: patterns of the configuration file that fit nothing of what its servers list. What was to be protected by
+// one that is misspelled, or by the former name of a tool, is not, and nothing else shows it.
+
+import { isDeepStrictEqual } from 'node:util';
+import { CONNECT, canConnect } from '../connections/doors/connect-tool.ts';
+import type { GuardsConfig } from '../control/guards/guard-config.ts';
+import type { RulesConfig } from '../control/rules/rule-config.ts';
+import type { RawItem } from '../mcp/catalog/catalog.ts';
+import { LISTING_CONTEXT } from '../mcp/catalog/own-catalog.ts';
+import { LIST_KINDS, type ListKind } from '../mcp/protocol/list-kinds.ts';
+import type { ServersConfig, UpstreamConfig } from '../mcp/upstream/upstream-config.ts';
+import { canBegin, compileGlob, readGlobHead } from '../platform/glob.ts';
+import type { Log } from '../platform/log.ts';
+import { findNearestName } from '../platform/nearest-name.ts';
+import { quote } from '../platform/text.ts';
+import { dependsOnUser } from '../servers/credentials/server-credentials.ts';
+import { type BuiltIn, isFixed } from './built-in.ts';
+import { createNaming, type Naming } from './naming.ts';
+import type { Plan } from './plan.ts';
+import { BUILT_IN, selectTools, toJudgedList } from './prepare-list.ts';
+import type { ViewsConfig } from './views/view-shape.ts';
+
+/** A pattern that fits nothing, though all that could have such a name have listed what they have. */
+export interface IdlePattern {
+  readonly of: 'view' | 'guard' | 'rule' | 'server';
+  /** The name of the view, guard or server, or the place of the rule. */
+  readonly subject: string;
+  readonly pattern: string;
+  /** A sentence, with the nearest name where there is one. */
+  readonly message: string;
+}
+
+type PatternsFile = ServersConfig & ViewsConfig & RulesConfig & GuardsConfig;
+
+/** All that is known of what there is. */
+interface KnownLists {
+  /** The lists of the server, of whomever; none until it has listed. */
+  findLists(server: string, kind: ListKind): readonly (readonly RawItem[])[];
+  /** Names of the built-in catalogue; undefined where they are not known, or differ between callers. */
+  findBuiltIn(kind: ListKind): readonly string[] | undefined;
+}
+
+type FindIdlePatterns = (known: KnownLists) => readonly IdlePattern[];
+
+/** Each list is looked at once as long as it is the same, and a nearest name is looked for once among the same servers. */
+export function createFindIdlePatterns(file: PatternsFile): FindIdlePatterns {
+  const naming = createNaming(file);
+  const areGuards = file.guards?.flatMap(({ use }) => (use.kind === 'mcp' ? use.server : [])) ?? [];
+  const servers = file.servers.filter(({ name }) => !areGuards.includes(name));
+  const rows = listRows({ ...file, servers }).map((row) => placeRow(row, servers, naming));
+  const readNames = createReadNames(naming);
+  const suggest = createSuggest(file);
+  const described = new Map<PlacedRow, Described>();
+
+  function judge(row: PlacedRow, { findLists, findBuiltIn }: KnownLists): IdlePattern | undefined {
+    const { kind, of, owners } = row;
+    const builtIn = row.mayBeBuiltIn ? findBuiltIn(kind) : [];
+    if (builtIn === undefined || row.fitsOne(new Set(builtIn))) return undefined;
+    for (const config of owners) {
+      const lists = findLists(config.name, kind);
+      // An unlisted item may be meant.
+      if (lists.length === 0) return undefined;
+      if (lists.some((items) => row.fitsOne(readNames(config, kind, items)[of]))) return undefined;
+    }
+    // It may lack the prefix: then it fits the names of no server at all.
+    const asked = owners.length > 0 ? owners : servers.filter(row.isAbout);
+    const listed = asked.filter(({ name }) => findLists(name, kind).length > 0);
+    const known = described.get(row);
+    if (known?.isGuessed || known?.servers === listed.length) return known.idle;
+    const names = listed.flatMap((config) =>
+      findLists(config.name, kind).map((items) => readNames(config, kind, items)),
+    );
+    // Once one has listed there is something to suggest.
+    if (names.length === 0 && !asked.every(dependsOnUser)) return undefined;
+    const guess = suggest(row, names, builtIn);
+    const idle = describe(row, guess);
+    described.set(row, { idle, isGuessed: guess !== undefined, servers: listed.length });
+    return idle;
+  }
+
+  const guarding = (file.guards ?? []).flatMap(({ name, servers: named = [] }) =>
+    named.filter((one) => areGuards.includes(one)).map((one) => describeGuarded(name, one)),
+  );
+  return (known) => [...guarding, ...rows.flatMap((row) => judge(row, known) ?? [])];
+}
+
+interface Described {
+  readonly idle: IdlePattern;
+  readonly isGuessed: boolean;
+  /** How many had listed by then: of one that lists later the nearest name may be. */
+  readonly servers: number;
+}
+
+/** A pattern, as the file has it. */
+interface Row extends Pick<IdlePattern, 'of' | 'subject' | 'pattern'> {
+  readonly kind: 'tools' | 'prompts';
+  /** The servers that it is about; undefined for all, and the built-in catalogue. */
+  readonly servers: readonly string[] | undefined;
+  /** It is a name, in which a star is no pattern. */
+  readonly isName?: boolean;
+}
+
+/** In the order in which they are told; each once. */
+function listRows({ servers, views = [], rules, guards = [] }: PatternsFile): readonly Row[] {
+  const toRows = (patterns: readonly string[], row: Omit<Row, 'pattern'>): readonly Row[] =>
+    [...new Set(patterns)].map((pattern) => ({ ...row, pattern }));
+  return [
+    ...rules.flatMap(({ ask, may, place }) =>
+      ask === undefined
+        ? []
+        : toRows(may, { of: 'rule', subject: place, kind: 'tools', servers: undefined }),
+    ),
+    ...guards.flatMap(({ name, tools = [], servers: about }) =>
+      toRows(tools, { of: 'guard', subject: name, kind: 'tools', servers: about }),
+    ),
+    ...servers.flatMap(({ name, tools }) =>
+      toRows(tools.exclude, { of: 'server', subject: name, kind: 'tools', servers: [name] }),
+    ),
+    ...views.flatMap(
+      ({ name, tools = [], pinned, prompts = [], describe: texts, servers: has }) => {
+        const row = { of: 'view', subject: name, kind: 'tools', servers: has } as const;
+        const patterns = [...tools, ...pinned];
+        const described = Object.keys(texts).filter((one) => !patterns.includes(one));
+        return [
+          ...toRows(patterns, row),
+          ...toRows(described, { ...row, isName: true }),
+          ...toRows(prompts, { ...row, kind: 'prompts' }),
+        ];
+      },
+    ),
+  ];
+}
+
+interface PlacedRow extends Row {
+  /** Those whose names it may fit: nobody else is waited for. */
+  readonly owners: readonly UpstreamConfig[];
+  readonly mayBeBuiltIn: boolean;
+  isAbout(server: Pick<UpstreamConfig, 'name'>): boolean;
+  fitsOne(names: ReadonlySet<string>): boolean;
+}
+
+function placeRow(row: Row, servers: readonly UpstreamConfig[], naming: Naming): PlacedRow {
+  const { of, pattern } = row;
+  const head = readGlobHead(pattern);
+  const isName = row.isName === true || head === pattern;
+  const fits = compileGlob(pattern);
+  const isAbout = ({ name }: { readonly name: string }) => row.servers?.includes(name) !== false;
+  const mayFit = (config: UpstreamConfig) =>
+    of === 'server' || canBegin(pattern, naming.findStart(config));
+  const isOfServer =
+    of === 'server' || naming.listStarts().some((start) => start !== '' && head.startsWith(start));
+  return {
+    ...row,
+    isName,
+    owners: servers.filter((config) => isAbout(config) && mayFit(config)),
+    mayBeBuiltIn: !isOfServer && isAbout({ name: BUILT_IN }),
+    isAbout,
+    fitsOne: (names) => (isName ? names.has(pattern) : [...names].some(fits)),
+  };
+}
+
+/** Those that a pattern may mean, by whose it is. */
+interface Names extends Readonly<Record<Row['of'], ReadonlySet<string>>> {
+  /** As clients of `/mcp` see the server's own names. */
+  readonly shown: ReadonlyMap<string, string>;
+}
+
+/** Items that `tools` of a server or the lock leaves out are there all the same; but no view has the former. */
+function createReadNames(naming: Naming) {
+  const known = new WeakMap<readonly RawItem[], Names>();
+
+  function read(config: UpstreamConfig, kind: Row['kind'], items: readonly RawItem[]): Names {
+    const own = items.map((item) => String(item[LIST_KINDS[kind].key]));
+    const { join } = toJudgedList(kind, items, { config, naming });
+    const shown = new Map(own.map((name) => [name, join(name)]));
+    const connect = kind === 'tools' && canConnect(config) ? [naming.join(config, CONNECT)] : [];
+    const selected = selectTools(config.tools);
+    const served = own.filter((name) => kind !== 'tools' || selected.has(name)).map(join);
+    const all = new Set([...shown.values(), ...connect]);
+    return {
+      rule: all,
+      guard: all,
+      server: new Set(own),
+      view: new Set([...served, ...connect]),
+      shown,
+    };
+  }
+
+  return function readNames(
+    config: UpstreamConfig,
+    kind: Row['kind'],
+    items: readonly RawItem[],
+  ): Names {
+    const names = known.get(items) ?? read(config, kind, items);
+    known.set(items, names);
+    return names;
+  };
+}
+
+/** Suggests what may have been meant. */
+function createSuggest(file: PatternsFile) {
+  const findStranger = createFindStranger(file);
+
+  return function suggest(
+    { of, pattern, isName }: PlacedRow,
+    known: readonly Names[],
+    builtIn: readonly string[],
+  ): string | undefined {
+    if (isName !== true) return findStranger(pattern)?.meant;
+    const nearest = findNearestName(pattern, [...builtIn, ...known.flatMap((one) => [...one[of]])]);
+    if (nearest !== undefined || of === 'server') return nearest;
+    const shown = new Map(known.flatMap((one) => [...one.shown]));
+    const own = findNearestName(pattern, [...shown.keys()]);
+    return own === undefined ? findStranger(pattern)?.meant : shown.get(own);
+  };
+}
+
+/** A pattern that begins, up to the separator, as names of a server do, but of none that the file has. */
+interface Stranger {
+  readonly start: string;
+  /** The same, as names of the server begin that was probably meant. */
+  readonly meant: string | undefined;
+}
+
+export function createFindStranger({
+  servers,
+  separator,
+  ...naming
+}: Pick<ServersConfig, 'servers' | 'separator' | 'maxNameLength' | 'names'>) {
+  const { findStart, listStarts } = createNaming({ servers, separator, ...naming });
+  const starts = listStarts().filter((start) => start !== '');
+  /** Also keyed by the server's name, where it has another prefix. */
+  const startsByWord = new Map(
+    servers.flatMap((server) =>
+      [server.name, server.prefix].map((word) => [word + separator, findStart(server)]),
+    ),
+  );
+
+  return function findStranger(pattern: string): Stranger | undefined {
+    const end = readGlobHead(pattern).indexOf(separator);
+    if (end <= 0 || starts.some((one) => canBegin(pattern, one))) return undefined;
+    const start = pattern.slice(0, end + separator.length);
+    const word = findNearestName(start, [...startsByWord.keys()]);
+    const meant = word === undefined ? undefined : startsByWord.get(word);
+    return {
+      start,
+      meant: meant === undefined ? undefined : meant + pattern.slice(start.length),
+    };
+  };
+}
+
+/** The beginnings of sentences, and what follows from a pattern that fits nothing. */
+const WORDS = {
+  view: { subject: 'View ', effect: '' },
+  guard: { subject: 'Guard ', effect: ', so it looks at nothing by that pattern' },
+  rule: { subject: '', effect: ', so nobody is asked before any call by that pattern' },
+  server: { subject: 'Server ', effect: ', so "exclude" leaves nothing out by that pattern' },
+} as const satisfies Readonly<Record<Row['of'], object>>;
+
+/** Characters of a name that are shown. */
+const MAX_SHOWN = 100;
+
+function describe(row: PlacedRow, nearest: string | undefined): IdlePattern {
+  const { of, subject, kind, pattern, servers, owners, isName } = row;
+  const words = WORDS[of];
+  const whose = of === 'server' ? ' of its own' : servers === undefined ? '' : ' of its servers';
+  const since = owners.some(dependsOnUser) ? ' that users have listed so far' : '';
+  const verb = isName === true ? 'is called' : 'fits';
+  const guess = nearest === undefined ? '' : ` Did you mean ${quote(nearest, MAX_SHOWN)}?`;
+  return {
+    of,
+    subject,
+    pattern,
+    message: `${words.subject}${subject}: no ${LIST_KINDS[kind].noun}${whose}${since} ${verb} ${quote(pattern, MAX_SHOWN)}${words.effect}.${guess}`,
+  };
+}
+
+const describeGuarded = (guard: string, server: string): IdlePattern => ({
+  of: 'guard',
+  subject: guard,
+  pattern: server,
+  message: `Guard ${guard}: "servers" names ${server}, which is a guard itself, and no guard looks at it.`,
+});
+
+// §18.9: tells when a pattern of the configuration file that is served fits nothing any more.
+
+export interface PatternWatch {
+  /** Another configuration is served. */
+  restart(): void;
+  /** A list is another than before. What is new is logged: each pattern once, as long as the configuration is the same. */
+  noteList(kind: ListKind): void;
+  /** Uses the lists at hand; of the configuration that is served, unless another is given. */
+  findIdle(file?: PatternsFile): readonly IdlePattern[];
+}
+
+/** Those that patterns are about. */
+const KINDS = ['tools', 'prompts'] as const;
+/** For servers with lists for each user: those of the users who were there last. */
+const MAX_LISTS = 100;
+
+export function createPatternWatch(log: Log, builtIn: BuiltIn, getPlan: () => Plan): PatternWatch {
+  let find: FindIdlePatterns = () => [];
+  let watched: PatternsFile | undefined;
+  let said = new Set<string>();
+
+  const listKept = (name: string) => getPlan().servers.get(name)?.server.lists.listKept() ?? [];
+
+  const findBy = (findIdle: FindIdlePatterns, hasBuiltIn: boolean) =>
+    findIdle({
+      findLists: (name, kind) =>
+        listKept(name)
+          .flatMap((kept) => (kept.kind === kind ? [kept.items] : []))
+          .slice(-MAX_LISTS),
+      findBuiltIn: (kind) =>
+        hasBuiltIn ? builtIn.fixed.get(kind)?.entries.map(({ name }) => name) : [],
+    });
+
+  const findServed = () => findBy(find, getPlan().setup.file.builtIn);
+
+  function look(): void {
+    for (const { of, subject, message } of findServed()) {
+      if (said.has(message)) continue;
+      said.add(message);
+      log.warn(message, { [of]: subject });
+    }
+  }
+
+  /** A catalogue that is not the same for everybody is not asked: nobody knows what it will list. */
+  async function askBuiltIn(): Promise<void> {
+    for (const kind of KINDS) {
+      if (isFixed(builtIn.catalog, kind)) await builtIn.list(kind, LISTING_CONTEXT);
+    }
+  }
+
+  async function start(): Promise<void> {
+    await askBuiltIn().catch(() => {});
+    look();
+  }
+
+  return {
+    restart() {
+      const { file } = getPlan().setup;
+      find = createFindIdlePatterns(file);
+      // An operator who approves what a server says has the same file loaded with another lock.
+      if (!isDeepStrictEqual(file, watched)) said = new Set();
+      watched = file;
+      void start();
+    },
+    noteList(kind) {
+      if (KINDS.some((one) => one === kind)) look();
+    },
+    findIdle: (file) =>
+      file === undefined ? findServed() : findBy(createFindIdlePatterns(file), file.builtIn),
+  };
+}

@@ -1,0 +1,171 @@
+// §26.2: guards on what servers say of themselves: each item of a list, and instructions, when it is first seen or has changed.
+
+import type { RawItem } from '../mcp/catalog/catalog.ts';
+import type { Guard, GuardPoint, Guards } from '../mcp/guards.ts';
+import { LIST_KINDS, type ListKind } from '../mcp/protocol/list-kinds.ts';
+import { createBoundedMap } from '../platform/bounded-map.ts';
+import { type Clock, createTurns } from '../platform/clock.ts';
+import { hashSha256 } from '../platform/ids.ts';
+import { isObject } from '../platform/json.ts';
+import { findItemProblem, fitItem } from './check-item.ts';
+
+/** The verdicts of the guards of one configuration. */
+export interface ListGuards {
+  /**
+   * Asks about each item that nobody was asked about. Never rejects. Two lists of which the same is said have the same
+   * `digest`; it is `''` where no guard looks at any.
+   */
+  judge(list: JudgedList): Promise<ListJudgement>;
+  /** Undefined where no guard looks at it. What was not asked about is hidden until it was. */
+  peek(list: Omit<JudgedList, 'items'>, item: RawItem): ListedVerdict | undefined;
+  /** The text as it is told; undefined where it is not. */
+  passInstructions(server: string, text: string): Promise<string | undefined>;
+}
+
+export interface JudgedList {
+  /** `''` for the built-in catalogue. */
+  readonly server: string;
+  readonly kind: ListKind;
+  readonly items: readonly RawItem[];
+  /** As clients of `/mcp` see the server's own name. */
+  join(ownName: string): string;
+}
+
+export interface ListJudgement {
+  readonly digest: string;
+  /** A guard could not be asked: it is asked again soon. */
+  readonly hasFailed: boolean;
+}
+
+export type ListedVerdict =
+  | { readonly kind: 'listed'; readonly item: RawItem }
+  /** The rest of a sentence that begins with its name. */
+  | { readonly kind: 'hidden'; readonly reason: string };
+
+/** Texts of which it is remembered what was said. */
+const MAX_REMEMBERED = 20_000;
+/** Asked about at once. */
+const AT_ONCE = 16;
+
+interface Known {
+  readonly verdict: ListedVerdict;
+  readonly digest: string;
+  readonly hasFailed: boolean;
+}
+
+export function createListGuards(guards: Guards, clock: Clock): ListGuards {
+  /** Keyed by what was asked about: an item that is listed again, the same, is not asked about again. */
+  const remembered = createBoundedMap<string, Known>(MAX_REMEMBERED);
+  const ofItems = new WeakMap<RawItem, Known>();
+  const instructions = createBoundedMap<string, { readonly text: string | undefined }>(
+    MAX_REMEMBERED,
+  );
+
+  const findGuard = ({ server, kind, join }: Omit<JudgedList, 'items'>, item: RawItem) => {
+    const { ruled, key } = LIST_KINDS[kind];
+    const ownName = String(item[key]);
+    return guards.find(LIST_POINTS[kind], { kind: ruled, name: join(ownName), server });
+  };
+
+  async function judgeItem(list: JudgedList, item: RawItem): Promise<Known | undefined> {
+    const guard = findGuard(list, item);
+    // Items that clients cannot use are hidden from them anyway.
+    if (guard === undefined) return undefined;
+    const { item: fitting, problem } = fitItem(list.kind, item);
+    if (problem !== undefined) return undefined;
+    const key = hashSha256(JSON.stringify([list.server, list.kind, fitting]));
+    const known = remembered.get(key) ?? (await ask(list.kind, fitting, guard));
+    if (!known.hasFailed) remembered.set(key, known);
+    ofItems.set(item, known);
+    return known;
+  }
+
+  return {
+    async judge(list) {
+      const { kind, items } = list;
+      if (!guards.looksAt(LIST_POINTS[kind])) return NOTHING_SAID;
+      const work = createTurns(clock);
+      const said: (Known | undefined)[] = [];
+      for (let at = 0; at < items.length; at += AT_ONCE) {
+        const some = items.slice(at, at + AT_ONCE);
+        said.push(...(await Promise.all(some.map((item) => judgeItem(list, item)))));
+        if (work.isOver()) await work.next();
+      }
+      return {
+        digest: hashSha256(said.map((one) => one?.digest ?? '').join(' ')),
+        hasFailed: said.some((one) => one?.hasFailed === true),
+      };
+    },
+    peek(list, item) {
+      if (findGuard(list, item) === undefined) return undefined;
+      return ofItems.get(item)?.verdict ?? NOT_YET;
+    },
+    async passInstructions(server, text) {
+      const guard = guards.find('instructions', { kind: undefined, name: '', server });
+      if (guard === undefined) return text;
+      const key = hashSha256(JSON.stringify([server, text]));
+      const known = instructions.get(key);
+      if (known !== undefined) return known.text;
+      const findProblem = (changed: unknown) =>
+        typeof changed === 'string' ? undefined : 'it must be a text';
+      const verdict = await guard.judge({ value: text, caller: undefined, findProblem });
+      const passed =
+        verdict.kind === 'refused'
+          ? undefined
+          : verdict.kind === 'changed'
+            ? String(verdict.value)
+            : text;
+      if (verdict.hasFailed !== true) instructions.set(key, { text: passed });
+      return passed;
+    },
+  };
+}
+
+const LIST_POINTS = {
+  tools: 'tools/list',
+  prompts: 'prompts/list',
+  resources: 'resources/list',
+  templates: 'resources/list',
+  skills: 'skills/list',
+} as const satisfies Readonly<Record<ListKind, GuardPoint>>;
+
+/** For a configuration in which no guard looks at lists. */
+export const NOTHING_SAID: ListJudgement = { digest: '', hasFailed: false };
+
+const NOT_YET: ListedVerdict = {
+  kind: 'hidden',
+  reason: 'is hidden until its guards have looked at it',
+};
+
+async function ask(kind: ListKind, item: RawItem, guard: Guard): Promise<Known> {
+  const { key } = LIST_KINDS[kind];
+  const verdict = await guard.judge({
+    value: item,
+    caller: undefined,
+    findProblem(changed) {
+      if (!isObject(changed)) return 'it must be an object';
+      // Calls go by it.
+      if (changed[key] !== item[key]) return `its ${key} is another`;
+      return findItemProblem(kind, changed);
+    },
+  });
+  const hasFailed = verdict.hasFailed === true;
+  switch (verdict.kind) {
+    case 'passed':
+      return { verdict: { kind: 'listed', item }, digest: 'p', hasFailed };
+    case 'changed': {
+      if (kind === 'skills') {
+        const reason =
+          'is hidden: a guard would change it, and clients load no skill that differs from its SKILL.md';
+        return { verdict: { kind: 'hidden', reason }, digest: 'r', hasFailed };
+      }
+      const changed = isObject(verdict.value) ? verdict.value : item;
+      const digest = hashSha256(JSON.stringify(changed));
+      return { verdict: { kind: 'listed', item: changed }, digest, hasFailed };
+    }
+    case 'refused': {
+      const reason = `is hidden by the guard ${verdict.by}: ${verdict.message}`;
+      return { verdict: { kind: 'hidden', reason }, digest: 'r', hasFailed };
+    }
+  }
+}

@@ -1,0 +1,218 @@
+// MCP "Pagination": a joined list in pages.
+import { fail } from '../errors/gateway-error.ts';
+import type { Cursor, Page, RawItem } from '../mcp/catalog/catalog.ts';
+import type { CallerContext } from '../mcp/catalog/served-catalog.ts';
+import type { ListKind } from '../mcp/protocol/list-kinds.ts';
+import { createTurns, type Turns } from '../platform/clock.ts';
+import { isObject, type JsonObject } from '../platform/json.ts';
+import { nameOwner } from '../store/owner.ts';
+import type { Entry } from './prepare-list.ts';
+import type { ServedPath } from './served-path.ts';
+import { type ListView, toLister, type Who } from './view.ts';
+
+/** Many clients read one page only. */
+const PAGE_SIZE = 1_000;
+/** Entries, each of which takes some microseconds for each condition that it has to fulfil. */
+export const JUDGED_AT_ONCE = 16;
+
+type ListPage = (kind: ListKind, cursor: Cursor, context: CallerContext) => Promise<Page<RawItem>>;
+
+export function createListPage(served: ServedPath): ListPage {
+  const { view, access, hub, missedLists, clock, getPlan } = served;
+  const orderByTurns = createOrderByTurns();
+  const hasOthers = createHasOthers();
+  const getName = (entry: Entry) => (view.shown === 'own' ? entry.ownName : entry.name);
+  const getItem = (entry: Entry) => (view.shown === 'own' ? entry.ownItem : entry.item);
+
+  const isAnyDown = () => view.listServers().some((server) => server.isDown());
+  /** True if callers may see different things. */
+  const dependsOnCaller = () => getPlan().policies.dependOnCaller;
+
+  return async function listPage(kind, cursor, context) {
+    const who = toLister(context, hub);
+    const work = createTurns(clock);
+    const list = await view.list(kind, who);
+    if (context.takesStream) missedLists.note(kind, who.upstream, view, list.hasAllServers);
+    if (work.isOver()) await work.next();
+    const isPrivate = list.isPersonal || dependsOnCaller();
+    if (dependsOnCaller()) await access.prepareFor(who, work);
+    const { entries } = list;
+    const turns = orderByTurns(entries);
+    const { positions, last } = seesAllAtOnce(list, cursor)
+      ? { positions: turns.all, last: undefined }
+      : await takeVisible(list, turns, cursor, createIsVisible(who), work);
+    const nextCursor = last && encodeCursor(getName(last));
+    const { path } = view;
+    const { user } = who.policy;
+    const caller = user && nameOwner(user);
+    const isNarrowed = kind === 'tools' && context.relay.era === 'session' && hasOthers(entries);
+    const page = { path, kind, list: entries, positions, nextCursor, caller, isNarrowed };
+    return {
+      ...getPlan().writePage(page, isNarrowed ? (entry) => toSessionTool(getItem(entry)) : getItem),
+      ...(nextCursor !== undefined && { nextCursor }),
+      cache: { ttlMs: list.ttlMs, scope: isPrivate ? 'private' : 'public' },
+    };
+  };
+
+  /** As nearly always where there are no rules: nothing has to be judged. */
+  function seesAllAtOnce({ entries }: ListView, cursor: Cursor): boolean {
+    const isOnePage = cursor === undefined && entries.length <= PAGE_SIZE;
+    return isOnePage && !dependsOnCaller() && !isAnyDown();
+  }
+
+  function createIsVisible(who: Who): (entry: Entry) => boolean {
+    const isSomeDown = isAnyDown();
+    return (entry) =>
+      !(isSomeDown && view.findServer(entry.server)?.isDown() === true) &&
+      access.mayList(entry, who);
+  }
+}
+
+/**
+ * A cursor is the name of the last that was taken. One that names what the caller cannot see is as wrong as any
+ * other: nobody finds out by it what there is.
+ */
+function findStart(
+  cursor: string,
+  { entries, positions }: ListView,
+  { places }: ServerTurns,
+  isVisible: (entry: Entry) => boolean,
+): number {
+  const position = positions.get(decodeCursor(cursor));
+  const entry = position === undefined ? undefined : entries[position];
+  if (position === undefined || entry === undefined || !isVisible(entry)) {
+    return fail('invalid_params', {
+      details: 'params.cursor is not from this list. Leave it out to start with the first page.',
+    });
+  }
+  return (places[position] ?? 0) + 1;
+}
+
+interface TakenPage {
+  /** In the list, rising. */
+  readonly positions: readonly number[];
+  /** The last that was taken, where there are more. */
+  readonly last: Entry | undefined;
+}
+
+/** Only as many are judged as the page needs; what many rules say of many entries takes long. */
+async function takeVisible(
+  list: ListView,
+  turns: ServerTurns,
+  cursor: Cursor,
+  isVisible: (entry: Entry) => boolean,
+  work: Turns,
+): Promise<TakenPage> {
+  const { entries } = list;
+  const { positions } = turns;
+  const start = cursor === undefined ? 0 : findStart(cursor, list, turns, isVisible);
+  const taken: number[] = [];
+  let last: Entry | undefined;
+  let hasMore = false;
+  for (let place = start; place < positions.length && !hasMore; place += 1) {
+    const position = positions[place] ?? 0;
+    const entry = entries[position];
+    // Each file of a skill is judged.
+    const isLong = place % JUDGED_AT_ONCE === 0 || entry?.files !== undefined;
+    if (isLong && work.isOver()) await work.next();
+    if (entry === undefined || !isVisible(entry)) continue;
+    hasMore = taken.length === PAGE_SIZE;
+    if (hasMore) continue;
+    taken.push(position);
+    last = entry;
+  }
+  return { positions: taken.sort((a, b) => a - b), last: hasMore ? last : undefined };
+}
+
+const encodeCursor = (name: string) => Buffer.from(name).toString('base64url');
+const decodeCursor = (cursor: string) => Buffer.from(cursor, 'base64url').toString();
+
+// §18.2: which entries of a list come first where a page does not hold all: those of each server in turn.
+
+interface ServerTurns {
+  /** Positions in the list, in the order in which pages take them. */
+  readonly positions: readonly number[];
+  /** The turn of each, by its position in the list. */
+  readonly places: readonly number[];
+  /** All positions, rising. */
+  readonly all: readonly number[];
+}
+
+/**
+ * The first entry of each server in the order of the list, then the second of each, and so on: however much one lists,
+ * the others' are on the first pages. Of one list it is always the same, on every replica.
+ */
+function createOrderByTurns(): (entries: readonly Entry[]) => ServerTurns {
+  const known = new WeakMap<readonly Entry[], ServerTurns>();
+
+  return function orderByTurns(entries) {
+    const turns = known.get(entries) ?? takeTurns(entries);
+    known.set(entries, turns);
+    return turns;
+  };
+}
+
+function takeTurns(entries: readonly Entry[]): ServerTurns {
+  const rounds: number[][] = [];
+  const counts = new Map<string, number>();
+  for (const [position, { server }] of entries.entries()) {
+    const round = counts.get(server) ?? 0;
+    counts.set(server, round + 1);
+    const taken = rounds[round];
+    if (taken === undefined) rounds.push([position]);
+    else taken.push(position);
+  }
+  const positions = rounds.flat();
+  const places: number[] = [];
+  for (const [place, position] of positions.entries()) places[position] = place;
+  return { positions, places, all: [...places.keys()] };
+}
+
+// §33: tools of servers of the stateless era, as clients of the session era can read them. Since 2026-07-28 a schema may be any
+// JSON Schema; clients of the revisions before refuse a whole list for one tool whose schema is not an object's.
+
+/** The very item where nothing of it has to change, as of nearly all. */
+function toSessionTool(item: RawItem): RawItem {
+  const { inputSchema, outputSchema, ...members } = item;
+  const [input, output] = [narrow(inputSchema), narrow(outputSchema)];
+  if (input === inputSchema && output === outputSchema) return item;
+  return {
+    ...members,
+    inputSchema: input,
+    // The text of a result has what it would describe.
+    ...(isOfObject(output) && { outputSchema: output }),
+  };
+}
+
+/** Looks at each list once. */
+function createHasOthers(): (entries: readonly Entry[]) => boolean {
+  const known = new WeakMap<readonly Entry[], boolean>();
+
+  return function hasOthers(entries) {
+    const found =
+      known.get(entries) ?? entries.some(({ ownItem }) => toSessionTool(ownItem) !== ownItem);
+    known.set(entries, found);
+    return found;
+  };
+}
+
+const isOfObject = (schema: unknown): boolean => isObject(schema) && schema.type === 'object';
+
+/** Undefined for what those clients refuse. */
+function narrow(schema: unknown): unknown {
+  if (!isObject(schema)) return schema;
+  if (!isOfObject(schema)) return undefined;
+  const { properties } = schema;
+  return !isObject(properties) || Object.values(properties).every(isObject)
+    ? schema
+    : { ...schema, properties: writeAsObjects(properties) };
+}
+
+/** `true` allows everything, as `{}` does; `false` nothing. */
+const writeAsObjects = (properties: JsonObject): JsonObject =>
+  Object.fromEntries(
+    Object.entries(properties).map(([name, schema]) => [
+      name,
+      typeof schema === 'boolean' ? (schema ? {} : { not: {} }) : schema,
+    ]),
+  );

@@ -1,0 +1,290 @@
+// §18.3: a call goes to its server. Its result comes back as clients can read it, and names what they know; what it links to is
+// remembered.
+import { fail, GatewayError } from '../errors/gateway-error.ts';
+import type { RawResult } from '../mcp/catalog/catalog.ts';
+import { type Finding, Findings } from '../mcp/protocol/fit.ts';
+import type { ListKind } from '../mcp/protocol/list-kinds.ts';
+import { RESULTS } from '../mcp/protocol/mcp-fits.ts';
+import type { Era } from '../mcp/protocol/revisions.ts';
+import type { RelayedRequest } from '../mcp/upstream/server-request.ts';
+import { isUnread } from '../mcp/upstream/unread-result.ts';
+import { addMember, editValue, type ValueEdit } from '../platform/edit-json.ts';
+import { isObject, type JsonObject, noteWritten } from '../platform/json.ts';
+import { findText, toRawMembers } from '../platform/noted-json.ts';
+import { cutJson, type JsonPath } from '../platform/splice-json.ts';
+import { isAppUri, listAppUris, toMovedUri, toSharedUri } from './apps/app-tools.ts';
+import { nameLinkOwner } from './linked-resources.ts';
+import type { ServedPath } from './served-path.ts';
+import type { PassOn } from './server-target.ts';
+import type { Who } from './view.ts';
+
+/** Bounds for one result: URIs that are remembered, and URIs that are looked up. */
+const MAX_LINKS = 100;
+const MAX_LOOKED_UP = 10_000;
+
+export function createPassOn({ view, joined, relayCall, links, getPlan }: ServedPath): PassOn {
+  const isOwn = view.shown === 'own';
+
+  function finish(
+    server: string,
+    who: Who,
+    request: RelayedRequest,
+    given: RawResult,
+    era: Era,
+  ): RawResult | Promise<RawResult> {
+    const { method, name, asked } = request;
+    const { result, problems } = fitResult(server, method, era, given);
+    for (const problem of new Set(problems)) {
+      getPlan().warnOfResult(server, CALLED[method] ?? 'tools', name, problem);
+    }
+    const isMoved = asked !== undefined && asked !== name;
+    const named = isUnread(result) && !isMoved ? listAppsOf(result) : listNamedUris(result);
+    // Most results name nothing, and nothing is waited for.
+    if (named.length === 0) return result;
+    const isAsked = (uri: string): boolean => asked !== undefined && uri === name;
+    const unknown = named.filter(({ uri }) => !isAsked(uri) && !isAppUri(uri));
+    const toClientUri = (uri: string, moved: ReadonlySet<string> = NONE_MOVED): string => {
+      if (isMoved && isAsked(uri)) return asked;
+      return moved.has(uri) ? toMovedUri(server, uri) : toSharedUri(server, uri);
+    };
+    return unknown.length === 0
+      ? rename(result, named, toClientUri)
+      : lookUp(server, unknown, who).then((moved) =>
+          rename(result, named, (uri) => toClientUri(uri, moved)),
+        );
+  }
+
+  const rename = (
+    result: RawResult,
+    named: readonly NamedUri[],
+    toClientUri: (uri: string) => string,
+  ): RawResult =>
+    isOwn
+      ? result
+      : editResult(
+          result,
+          named.flatMap(({ path, uri }) => {
+            const shown = toClientUri(uri);
+            return shown === uri ? [] : [{ path, rewrite: () => JSON.stringify(shown) }];
+          }),
+        );
+
+  /** Those that clients see as the later of two servers has them. Links that nobody lists are remembered. */
+  async function lookUp(
+    server: string,
+    named: readonly NamedUri[],
+    who: Who,
+  ): Promise<ReadonlySet<string>> {
+    const moved = new Set<string>();
+    const linked = new Set(named.filter(({ isLink }) => isLink).map(({ uri }) => uri));
+    const unlisted: string[] = [];
+    for (const uri of [...new Set(named.map((one) => one.uri))].slice(0, MAX_LOOKED_UP)) {
+      if (!isOwn && (await isAnothers(uri, server, who))) moved.add(uri);
+      else if (linked.has(uri) && (await view.findListed(uri, who)) === undefined) {
+        unlisted.push(uri);
+      }
+    }
+    if (unlisted.length > 0) {
+      const owner = nameLinkOwner(who.upstream, view.path);
+      await links.remember(owner, server, unlisted.slice(0, MAX_LINKS));
+    }
+    return moved;
+  }
+
+  /** True if both list it, and the other one has the name. */
+  async function isAnothers(uri: string, server: string, who: Who): Promise<boolean> {
+    const listed = await joined.findListed(uri, who);
+    if (listed === undefined || listed.server === server) return false;
+    const own = await joined.findListed(toMovedUri(server, uri), who);
+    return own?.server === server && own.ownUri === uri;
+  }
+
+  return function passOn(server, who, request, context) {
+    const { usage, upstream } = view.findServer(server) ?? failGone(server);
+    const { meta, era } = context.relay;
+    const passed = meta === undefined ? request : addMeta(request, meta);
+    const passing = usage.runAndFinish(
+      () => relayCall(upstream, who.upstream, passed, context),
+      (result) =>
+        request.method === 'tasks/get' && isObject(result.result)
+          ? finishTask(server, who, result, result.result, era)
+          : finish(server, who, request, result, era),
+    );
+    return request.asked === undefined || request.asked === request.name
+      ? passing
+      : passing.catch((thrown: unknown) => failAsAsked(thrown, request));
+  };
+
+  /** §29.5: what a task came to is the result of its call. */
+  async function finishTask(
+    server: string,
+    who: Who,
+    task: RawResult,
+    result: JsonObject,
+    era: Era,
+  ): Promise<RawResult> {
+    const request = { method: 'tools/call', params: {} } as const;
+    const text = cutJson(findText(task) ?? '', ['result']);
+    if (text !== undefined) noteWritten(result, text);
+    const members = editValue(result, 'resultType' in result ? [{ path: ['resultType'] }] : []);
+    const finished = await finish(server, who, request, members, era);
+    if (finished === members) return task;
+    const rewrite = () => findText(finished) ?? JSON.stringify(finished);
+    return editValue(task, [{ path: ['result'], rewrite }]);
+  }
+}
+
+/** MCP "Resources", "Error Handling": the error has the URI. @throws always. */
+function failAsAsked(thrown: unknown, { name, asked }: RelayedRequest): never {
+  const { jsonRpc } = thrown instanceof GatewayError ? thrown.failure : NO_FAILURE;
+  if (jsonRpc === undefined || !isObject(jsonRpc.data) || jsonRpc.data.uri !== name) throw thrown;
+  const data = { ...jsonRpc.data, uri: asked };
+  return fail('upstream_error', { jsonRpc: { ...jsonRpc, data }, cause: thrown });
+}
+
+const NO_FAILURE = { jsonRpc: undefined };
+
+/** In what is listed. */
+const CALLED: Readonly<Partial<Record<RelayedRequest['method'], ListKind>>> = {
+  'prompts/get': 'prompts',
+  'resources/read': 'resources',
+};
+
+const NONE_MOVED: ReadonlySet<string> = new Set();
+
+const addMeta = (request: RelayedRequest, meta: JsonObject): RelayedRequest => ({
+  ...request,
+  params: { ...request.params, _meta: toRawMembers(meta) },
+});
+
+/** The configuration has changed since it was found. */
+export const failGone = (server: string): never =>
+  fail('upstream_error', { jsonRpc: { code: -32603, message: `${server} is no longer there.` } });
+
+// §18.2, §30.1: the URIs that a result of a server names, and where: of links, embedded resources, what was read, and apps. Texts
+// and structured content are the server's words, and stay as they are.
+
+interface NamedUri {
+  readonly path: JsonPath;
+  readonly uri: string;
+  /** A result of a tool or a prompt has it: it can be read, whether it is listed or not. */
+  readonly isLink: boolean;
+}
+
+function listNamedUris(result: JsonObject): readonly NamedUri[] {
+  const named: NamedUri[] = [];
+  addApps(result, [], named);
+  addItems('content', result.content, (item, path) => addContent(item, path, named));
+  addItems('messages', result.messages, (item, path) => {
+    if (isObject(item)) addContent(item.content, [...path, 'content'], named);
+  });
+  addItems('contents', result.contents, (item, path) => addResource(item, path, false, named));
+  return named;
+}
+
+function addItems(name: string, list: unknown, add: (item: unknown, path: JsonPath) => void): void {
+  if (!Array.isArray(list)) return;
+  for (let index = 0; index < list.length; index += 1) add(list[index], [name, index]);
+}
+
+function addContent(item: unknown, path: JsonPath, named: NamedUri[]): void {
+  if (!isObject(item)) return;
+  if (item.type === 'resource_link') addResource(item, path, true, named);
+  else addApps(item, path, named);
+  if (item.type === 'resource') addResource(item.resource, [...path, 'resource'], true, named);
+}
+
+function addResource(item: unknown, path: JsonPath, isLink: boolean, named: NamedUri[]): void {
+  if (!isObject(item)) return;
+  const { uri } = item;
+  if (typeof uri === 'string') named.push({ path: [...path, 'uri'], uri, isLink });
+  addApps(item, path, named);
+}
+
+/** The apps that `_meta` of something names. */
+function addApps({ _meta: meta }: JsonObject, path: JsonPath, named: NamedUri[]): void {
+  if (meta === undefined) return;
+  for (const app of listAppUris(meta)) {
+    named.push({ path: [...path, '_meta', ...app.path], uri: app.uri, isLink: false });
+  }
+}
+
+/** Those of a result in which nothing else names a URI. */
+function listAppsOf(result: JsonObject): readonly NamedUri[] {
+  const named: NamedUri[] = [];
+  addApps(result, [], named);
+  return named;
+}
+
+// A result as clients can read it: one part that MCP does not allow would cost them all of it.
+
+interface FittingResult {
+  readonly result: RawResult;
+  /** The change, as the rest of a sentence; the same for all results with the same mistake. */
+  readonly problems: readonly string[];
+}
+
+const NO_PROBLEMS: readonly string[] = [];
+
+/** `method` is that of the request. @throws GatewayError `upstream_error` where nothing can be made of it. */
+function fitResult(server: string, method: string, era: Era, given: RawResult): FittingResult {
+  const rules = RESULTS.get(method);
+  // A task is no result of a call yet.
+  if (rules === undefined || given.resultType !== undefined) {
+    return { result: given, problems: NO_PROBLEMS };
+  }
+  const isWithoutContent = method === 'tools/call' && !Object.hasOwn(given, 'content');
+  const result = isWithoutContent ? addMember(given, 'content', '[]') : given;
+  if (isUnread(result) && hasNeeded(method, result)) return { result, problems: NO_PROBLEMS };
+  const found = new Findings();
+  const isFitting = rules[era](result, found);
+  if (!isFitting) return failAnswer(server, found.misfit ?? []);
+  if (found.list.length === 0) return { result, problems: NO_PROBLEMS };
+  const [first] = found.list;
+  if (first !== undefined && isAllLeftOut(result.contents, found.list)) {
+    return failAnswer(server, first.path);
+  }
+  return { result: editResult(result, found.list), problems: found.list.map(describe) };
+}
+
+/** Without knowing the method an unread result was looked at as that of a tool. */
+function hasNeeded(method: string, result: object): boolean {
+  const needed = NEEDED[method];
+  return needed === undefined || Object.hasOwn(result, needed);
+}
+
+const NEEDED: Readonly<Record<string, string>> = {
+  'prompts/get': 'messages',
+  'resources/read': 'contents',
+};
+
+/** With the gateway's own word of how long it may be kept, which was not written. */
+function editResult(result: RawResult, edits: readonly ValueEdit[]): RawResult {
+  if (edits.length === 0 || result.cache === undefined) return editValue(result, edits);
+  const { cache, ...written } = result;
+  const text = findText(result);
+  if (text !== undefined) noteWritten(written, text);
+  return Object.assign(editValue(written, edits), { cache });
+}
+
+const isAllLeftOut = (contents: unknown, list: readonly Finding[]): boolean =>
+  Array.isArray(contents) &&
+  contents.length > 0 &&
+  list.filter(({ path: [name, ...behind] }) => name === 'contents' && behind.length === 1)
+    .length === contents.length;
+
+const describe = ({ path, rewrite }: Finding): string =>
+  `answers with ${showPath(path)}, which MCP does not allow: ${rewrite === undefined ? 'it is left out' : 'it goes on as text'}`;
+
+/** Without positions: what is wrong with one part is wrong with others, too. */
+const showPath = (path: JsonPath): string =>
+  path.map((step) => (typeof step === 'number' ? '[]' : step)).join('.');
+
+const failAnswer = (server: string, path: JsonPath): never =>
+  fail('upstream_error', {
+    jsonRpc: {
+      code: -32603,
+      message: `${server} answered with what MCP does not allow: ${showPath(path)} is missing, or has another form.`,
+    },
+    facts: { server },
+  });

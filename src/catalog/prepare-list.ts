@@ -1,0 +1,296 @@
+// §18.2: what of a server's list is served, and under which names.
+
+import {
+  CONNECT,
+  canConnect,
+  createConnectTool,
+  HIDDEN_BY_CONNECT,
+} from '../connections/doors/connect-tool.ts';
+import { findLockedKind } from '../lock/lock-file.ts';
+import type { RawItem } from '../mcp/catalog/catalog.ts';
+import type { Policies, PolicyItem } from '../mcp/policy.ts';
+import { type ItemKind, LIST_KINDS, type ListKind } from '../mcp/protocol/list-kinds.ts';
+import type { ToolSelection } from '../mcp/upstream/common-config.ts';
+import type { UpstreamConfig } from '../mcp/upstream/upstream-config.ts';
+import { compileGlob } from '../platform/glob.ts';
+import { findWritten, isObject, type JsonObject } from '../platform/json.ts';
+import { readExact } from '../platform/noted-json.ts';
+import { restoreNumbers, UnclearNumber } from '../platform/plain-json.ts';
+import { toSharedUri, withSharedMeta } from './apps/app-tools.ts';
+import {
+  findItemProblem,
+  findOwnNameProblem,
+  fitItem,
+  showName,
+  type WarnOfItem,
+} from './check-item.ts';
+import { cleanItem } from './clean-item.ts';
+import type { FetchedList } from './fetch-list.ts';
+import type { ListGuards } from './list-guards.ts';
+import type { Naming } from './naming.ts';
+import { listFiles } from './skills/check-skill.ts';
+
+/** The list of one server, in its order; each own name once. */
+export interface PreparedList {
+  readonly entries: readonly Entry[];
+  readonly byOwnName: ReadonlyMap<string, Entry>;
+  readonly byName: ReadonlyMap<string, Entry>;
+  /** §24.3: what the server has is not shown before its user has logged in at it. */
+  readonly needsLogin: boolean;
+}
+
+/** The configuration of a server, and all that decides what of its lists is served. */
+interface ServerControls {
+  readonly config: UpstreamConfig;
+  readonly naming: Naming;
+  readonly policies: Pick<Policies, 'findHidden'>;
+  /** Undefined without guards. */
+  readonly listGuards: ListGuards | undefined;
+  readonly warn: WarnOfItem;
+}
+
+export type PrepareList = (kind: ListKind, list: FetchedList) => PreparedList;
+
+/** Each list is prepared once. */
+export function createPrepareList(controls: ServerControls): PrepareList {
+  const selected = selectTools(controls.config.tools);
+  const prepared = new WeakMap<FetchedList, PreparedList>();
+
+  return function prepareList(kind, list) {
+    const known = prepared.get(list) ?? prepare(kind, list, selected, controls);
+    prepared.set(list, known);
+    return known;
+  };
+}
+
+function prepare(
+  kind: ListKind,
+  { items, cut, needsLogin }: FetchedList,
+  selected: SelectedTools,
+  controls: ServerControls,
+): PreparedList {
+  const { config, warn } = controls;
+  const connect = kind === 'tools' && canConnect(config) ? createConnectEntry(controls) : undefined;
+  const byOwnName = new Map<string, Entry>();
+  const byName = new Map<string, Entry>();
+  const judgedList = toJudgedList(kind, items, controls);
+  if (cut !== undefined) warn(config.name, kind, undefined, `is cut: ${cut}`);
+  for (const raw of items) {
+    const ownName = String(raw[LIST_KINDS[kind].key]);
+    if (kind === 'tools' && !selected.has(ownName)) continue;
+    if (ownName === connect?.ownName) {
+      warn(config.name, kind, ownName, HIDDEN_BY_CONNECT);
+      continue;
+    }
+    const problem = findProblem(kind, raw, byOwnName.has(ownName), controls);
+    if (problem !== undefined) {
+      warn(config.name, kind, ownName, problem);
+      continue;
+    }
+    const judged = controls.listGuards?.peek(judgedList, raw);
+    if (judged?.kind === 'hidden') {
+      warn(config.name, kind, ownName, judged.reason);
+      continue;
+    }
+    const { leftOut } = fitItem(kind, raw);
+    const { item: fitting } = fitItem(kind, judged?.item ?? raw);
+    const placed = { server: config.name, name: judgedList.join(ownName) };
+    const made = createEntry(kind, fitting, placed, selected);
+    const written = judged?.item === undefined ? fitting : raw;
+    const entry =
+      findWritten(written) === undefined ? made : { ...made, exact: readExact(written) };
+    const namesake = byName.get(entry.name);
+    if (namesake !== undefined) {
+      // At the server's own path, too: rules are about the names of /mcp, where it has none.
+      const shown = showName(namesake.ownName);
+      warn(config.name, kind, ownName, `is hidden: ${shown} is called ${entry.name}, too`);
+      continue;
+    }
+    const lookAlike = kind === 'skills' ? undefined : cleanItem(fitting).lookAlike;
+    if (lookAlike !== undefined) {
+      const shown = showName(lookAlike);
+      warn(
+        config.name,
+        kind,
+        ownName,
+        `has letters that look like others in ${shown}; it is listed`,
+      );
+    }
+    if (leftOut.length > 0) {
+      warn(
+        config.name,
+        kind,
+        ownName,
+        `is listed without what MCP does not allow: ${tell(leftOut)}`,
+      );
+    }
+    byOwnName.set(ownName, entry);
+    byName.set(entry.name, entry);
+  }
+  const entries = [
+    ...byOwnName.values(),
+    ...(connect !== undefined && needsLogin === 'possible' ? [connect] : []),
+  ];
+  // Whoever knows it may call it at any time.
+  if (connect !== undefined) {
+    byOwnName.set(connect.ownName, connect);
+    byName.set(connect.name, connect);
+  }
+  return { entries, byOwnName, byName, needsLogin: needsLogin !== undefined };
+}
+
+/** Paths in one warning; the first ones say enough. */
+const MAX_TOLD = 5;
+
+const tell = (paths: readonly string[]): string =>
+  [...paths.slice(0, MAX_TOLD), ...(paths.length > MAX_TOLD ? ['...'] : [])].join(', ');
+
+export function toJudgedList(
+  kind: ListKind,
+  items: readonly RawItem[],
+  { config, naming }: Pick<ServerControls, 'config' | 'naming'>,
+) {
+  const { key, ruled } = LIST_KINDS[kind];
+  const names =
+    ruled === 'resource'
+      ? NO_NAMES
+      : naming.joinAll(
+          config,
+          items.map((item) => String(item[key])),
+        );
+  /** As clients of `/mcp` see it. */
+  const join = (ownName: string): string =>
+    ruled === 'resource'
+      ? toSharedUri(config.name, ownName)
+      : (names.get(ownName) ?? naming.join(config, ownName));
+  return { kind, server: config.name, join, items };
+}
+
+const NO_NAMES: ReadonlyMap<string, string> = new Map();
+
+function createConnectEntry({ config, naming }: ServerControls): Entry {
+  const ownItem = createConnectTool(config.name);
+  const name = naming.join(config, CONNECT);
+  return {
+    kind: 'tool',
+    server: config.name,
+    ownName: CONNECT,
+    name,
+    ownItem,
+    item: { ...ownItem, name },
+    annotations: {},
+    namesBegin: naming.findStart(config),
+  };
+}
+
+function findProblem(
+  kind: ListKind,
+  raw: RawItem,
+  isRepeated: boolean,
+  { config, naming, policies }: ServerControls,
+): string | undefined {
+  const problem =
+    findItemProblem(kind, raw) ??
+    (naming.isStrict ? undefined : findOwnNameProblem(kind, String(raw[LIST_KINDS[kind].key])));
+  if (problem !== undefined) return problem;
+  if (isRepeated) return 'is listed twice';
+  const locked = findLockedKind(kind);
+  return locked && policies.findHidden(config.name, locked, raw);
+}
+
+function createEntry(
+  kind: ListKind,
+  raw: RawItem,
+  { server, name }: Pick<Entry, 'server' | 'name'>,
+  selected: SelectedTools,
+): Entry {
+  const { key, ruled } = LIST_KINDS[kind];
+  const ownName = String(raw[key]);
+  if (kind === 'skills') return createSkillEntry(raw, ownName, server);
+  const { item: clean } = cleanItem(raw);
+  const ownItem = kind === 'tools' ? selected.describe(ownName, clean) : clean;
+  const item = withSharedMeta(server, ownItem);
+  return {
+    kind: ruled,
+    server,
+    ownName,
+    name,
+    ownItem,
+    item: name === ownName ? item : { ...item, [key]: name },
+    annotations: isObject(raw.annotations) ? raw.annotations : {},
+  };
+}
+
+/** It is told as it is: clients compare it with its SKILL.md. */
+function createSkillEntry(raw: RawItem, ownName: string, server: string): Entry {
+  const meta = isObject(raw._meta) ? raw._meta : {};
+  const item = { ...raw, _meta: { ...meta, [ORIGIN]: server } };
+  return {
+    kind: 'resource',
+    server,
+    ownName,
+    name: ownName,
+    ownItem: item,
+    item,
+    annotations: {},
+    files: listFiles(raw, server),
+  };
+}
+
+/** SEP-2640: where several servers are one, clients tell their skills apart by it. */
+const ORIGIN = 'postern/server';
+
+// §18.1: which tools of a server are served, and what they are said to do.
+
+interface SelectedTools {
+  has(ownName: string): boolean;
+  describe(ownName: string, item: RawItem): RawItem;
+}
+
+export function selectTools({ include, exclude, describe }: ToolSelection): SelectedTools {
+  const included = include.map(compileGlob);
+  const excluded = exclude.map(compileGlob);
+  return {
+    has: (ownName) =>
+      included.some((fits) => fits(ownName)) && !excluded.some((fits) => fits(ownName)),
+    describe: (ownName, item) =>
+      Object.hasOwn(describe, ownName) ? { ...item, description: describe[ownName] } : item,
+  };
+}
+
+/** One member of a list, of a server or of the built-in catalogue. */
+export interface Entry {
+  readonly kind: ItemKind;
+  /** Name of the server; `''` for the built-in catalogue. */
+  readonly server: string;
+  /** Name, URI or template as the server has it. */
+  readonly ownName: string;
+  /** As clients of `/mcp` see it; by this rules decide, at any path. */
+  readonly name: string;
+  /** As clients of `/mcp/<server>` see it. */
+  readonly ownItem: RawItem;
+  /** As clients of `/mcp` see it. */
+  readonly item: RawItem;
+  /** As the server wrote it, with numbers as it spelled them; undefined where JavaScript keeps all of them. */
+  readonly exact?: JsonObject;
+  /** The server's own claim. */
+  readonly annotations: JsonObject;
+  /** The files of a skill, as policies judge them. Anybody who may not read all of them does not see it. */
+  readonly files?: readonly PolicyItem[];
+  /** For the tool by which users log in at the server: the beginning of all names of the server, as policies judge it by. */
+  readonly namesBegin?: string;
+}
+
+export const BUILT_IN = '';
+
+/** The item of an entry as it is shown, with the numbers that its server wrote. */
+export function showNumbers({ exact }: Entry, item: RawItem): RawItem {
+  try {
+    const shown = exact && restoreNumbers(item, exact, new Map());
+    return isObject(shown) ? shown : item;
+  } catch (error) {
+    // A guard has made a list shorter: one entry must not cost its clients all others.
+    if (error instanceof UnclearNumber) return item;
+    throw error;
+  }
+}

@@ -1,0 +1,235 @@
+// §25.3: a view whose tools are found by searching: it lists three tools, and those that are pinned. All that can be called is
+// called as at any other path.
+
+import { fail } from '../../errors/gateway-error.ts';
+import type {
+  CallerContext,
+  InnerCall,
+  ServedCatalog,
+  Target,
+} from '../../mcp/catalog/served-catalog.ts';
+import { failUnknownItem } from '../../mcp/protocol/list-kinds.ts';
+import { createTurns, type Turns } from '../../platform/clock.ts';
+import { writeExactJson } from '../../platform/exact-json.ts';
+import { compileGlob } from '../../platform/glob.ts';
+import { isObject, isStringArray, type JsonObject } from '../../platform/json.ts';
+import { quote } from '../../platform/text.ts';
+import { isForAppsAlone } from '../apps/app-tools.ts';
+import { loadCountTokens } from '../budget/measure-lists.ts';
+import { indexEntries, type JoinedList } from '../join-lists.ts';
+import { createListPage, JUDGED_AT_ONCE } from '../list-page.ts';
+import { BUILT_IN, type Entry } from '../prepare-list.ts';
+import type { ServedPath } from '../served-path.ts';
+import { type ListView, toLister, toWho, type View, type Who } from '../view.ts';
+import type { ViewConfig } from '../views/view-shape.ts';
+import { rank, readQuery } from './rank.ts';
+import {
+  CALL,
+  DEFAULT_LIMIT,
+  DESCRIBE,
+  describeServers,
+  describeTools,
+  explainLeftOut,
+  findArgumentProblem,
+  getAnnotations,
+  isSearchTool,
+  listSearchTools,
+  SEARCH,
+  type SearchTool,
+  showTools,
+} from './search-tools.ts';
+
+/**
+ * `catalog` serves the same view without a search. The configuration says now whether it is searched: sessions outlive a change
+ * of it.
+ */
+export function createSearchCatalog(path: ServedPath, catalog: ServedCatalog): ServedCatalog {
+  const { view, access, hub, clock, getPlan } = path;
+  const findConfig = () => {
+    const config = getPlan().views.get(view.path)?.config;
+    return config?.search === true ? config : undefined;
+  };
+  const listPinned = createListPage({ ...path, view: createPinnedView(view, findConfig) });
+
+  /** As in a list. */
+  function createIsVisible(who: Who): (entry: Entry) => boolean {
+    const isSomeDown = view.listServers().some((server) => server.isDown());
+    return (entry) =>
+      canBeFound(entry) &&
+      !(isSomeDown && view.findServer(entry.server)?.isDown() === true) &&
+      access.mayList(entry, who);
+  }
+
+  async function listVisible(who: Who, work: Turns): Promise<readonly Entry[]> {
+    const { entries } = await view.list('tools', who);
+    await access.prepareFor(who, work);
+    const isVisible = createIsVisible(who);
+    const visible: Entry[] = [];
+    for (const [at, entry] of entries.entries()) {
+      if (at % JUDGED_AT_ONCE === 0 && work.isOver()) await work.next();
+      if (isVisible(entry)) visible.push(entry);
+    }
+    if (work.isOver()) await work.next();
+    return visible;
+  }
+
+  async function searchTools(args: JsonObject, who: Who): Promise<object> {
+    const { query, limit } = args;
+    const work = createTurns(clock);
+    const visible = await listVisible(who, work);
+    const found = await rank(readQuery(String(query)), visible, work);
+    const best = found.slice(0, typeof limit === 'number' ? limit : DEFAULT_LIMIT);
+    const { tools, leftOut } = showTools(best, await loadCountTokens());
+    const hint = leftOut.length === 0 ? undefined : explainLeftOut(leftOut);
+    return tools.length === 0
+      ? toText({ tools, hint: NOTHING_FOUND })
+      : toText({ tools, ...(hint !== undefined && { hint }) });
+  }
+
+  async function describeNamed(args: JsonObject, who: Who): Promise<object> {
+    const names = isStringArray(args.names) ? [...new Set(args.names)] : [];
+    const { entries, positions } = await view.list('tools', who);
+    await access.prepareFor(who, createTurns(clock));
+    const isVisible = createIsVisible(who);
+    const found = names.flatMap((name) => {
+      const entry = entries[positions.get(name) ?? -1];
+      return entry !== undefined && isVisible(entry) ? [entry] : [];
+    });
+    const unknown = names.filter((name) => !found.some((entry) => entry.name === name));
+    const { tools, leftOut } = describeTools(found, await loadCountTokens());
+    const hints = [
+      ...(leftOut.length === 0 ? [] : [explainLeftOut(leftOut)]),
+      ...(unknown.length === 0
+        ? []
+        : [
+            `Unknown: ${unknown.map((name) => quote(name, 128)).join(', ')}. Find names with ${SEARCH}.`,
+          ]),
+    ];
+    return {
+      ...toText({ tools, ...(hints.length > 0 && { hint: hints.join(' ') }) }),
+      ...(tools.length === 0 && { isError: true }),
+    };
+  }
+
+  const runs: Readonly<
+    Record<Exclude<SearchTool, typeof CALL>, (args: JsonObject, who: Who) => Promise<object>>
+  > = { [SEARCH]: searchTools, [DESCRIBE]: describeNamed };
+
+  function createSearchTarget(name: keyof typeof runs): Target {
+    const findProblem = (args: JsonObject) => findArgumentProblem(name, args);
+    return {
+      item: {
+        kind: 'tool',
+        name,
+        server: BUILT_IN,
+        annotations: getAnnotations(name),
+        isOpen: true,
+      },
+      server: undefined,
+      listMirroredParams: () => [],
+      findProblem,
+      async run(args, context) {
+        const problem = findProblem(args);
+        if (problem !== undefined) fail('invalid_tool_input', { details: problem });
+        return runs[name](args, toWho(context, context, 'told'));
+      },
+      failAsUnknown: async (_context, facts) => failUnknownItem('tools', name, { facts }),
+    };
+  }
+
+  async function listTools(cursor: string | undefined, context: CallerContext) {
+    const { bytes: _, ...page } = await listPinned('tools', cursor, context);
+    if (cursor !== undefined) return page;
+    const visible = await listVisible(toLister(context, hub), createTurns(clock));
+    return { ...page, items: [...listOwn(visible), ...page.items] };
+  }
+
+  return {
+    ...catalog,
+    get title() {
+      return catalog.title;
+    },
+    get mirrorHeaders() {
+      return catalog.mirrorHeaders;
+    },
+    list: (kind, cursor, context) =>
+      kind === 'tools' && findConfig() !== undefined
+        ? listTools(cursor, context)
+        : catalog.list(kind, cursor, context),
+    resolve: (wanted, context) =>
+      wanted.list === 'tools' && isRun(wanted.name) && findConfig() !== undefined
+        ? createSearchTarget(wanted.name)
+        : catalog.resolve(wanted, context),
+    unwrapCall: (tool, args) =>
+      tool === CALL && findConfig() !== undefined ? readInnerCall(args) : undefined,
+  };
+}
+
+const isRun = (name: string): name is Exclude<SearchTool, typeof CALL> =>
+  isSearchTool(name) && name !== CALL;
+
+const NOTHING_FOUND = `Nothing fits. Ask ${SEARCH} again in other words, as the name of the server or of what it deals with.`;
+
+const toText = (value: object) => ({
+  content: [{ type: 'text', text: writeExactJson(value) }],
+});
+
+function readInnerCall(args: JsonObject): InnerCall {
+  const problem = findArgumentProblem(CALL, args);
+  if (problem !== undefined) fail('invalid_tool_input', { details: problem });
+  const name = String(args.name);
+  if (isSearchTool(name)) {
+    fail('invalid_tool_input', {
+      details: `${CALL} does not call ${name}: call ${name === CALL ? 'the other tool by its own name' : 'it by itself'}.`,
+    });
+  }
+  return { name, args: isObject(args.arguments) ? args.arguments : {} };
+}
+
+/** Tools for apps alone are shown to no model (ext-apps, "Resource Discovery"). */
+const canBeFound = ({ name, item }: Entry): boolean => !isSearchTool(name) && !isForAppsAlone(item);
+
+/** The view's own tools: none where nothing can be found, so that it is as empty as any other view. */
+const listOwn = (visible: readonly Entry[]): readonly JsonObject[] =>
+  visible.length === 0 ? [] : listSearchTools(describeServers(visible));
+
+const choosePinned = (
+  entries: readonly Entry[],
+  { pinned }: Pick<ViewConfig, 'pinned'>,
+): readonly Entry[] => {
+  const fits = pinned.map(compileGlob);
+  return entries.filter(({ name }) => !isSearchTool(name) && fits.some((one) => one(name)));
+};
+
+/** §25.2: what a view that is searched lists of the tools that it has. */
+export const listSearched = (
+  entries: readonly Entry[],
+  config: Pick<ViewConfig, 'pinned'>,
+): readonly JsonObject[] => [
+  ...listOwn(entries.filter(canBeFound)),
+  ...choosePinned(entries, config).map(({ item }) => item),
+];
+
+/** The same view with nothing but the tools that are pinned. */
+function createPinnedView(view: View, findConfig: () => ViewConfig | undefined): View {
+  const chosen = new WeakMap<ViewConfig, WeakMap<readonly Entry[], JoinedList>>();
+
+  function choose({ entries, positions }: JoinedList): JoinedList {
+    const config = findConfig();
+    if (config === undefined) return { entries, positions };
+    const known = chosen.get(config) ?? new WeakMap<readonly Entry[], JoinedList>();
+    chosen.set(config, known);
+    const list =
+      known.get(entries) ?? indexEntries(choosePinned(entries, config), ({ name }) => name);
+    known.set(entries, list);
+    return list;
+  }
+
+  return {
+    ...view,
+    async list(kind, who): Promise<ListView> {
+      const list = await view.list(kind, who);
+      return { ...list, ...choose(list) };
+    },
+  };
+}

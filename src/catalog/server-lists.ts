@@ -1,0 +1,363 @@
+// §18.4: the lists of one server, for everybody or for each user, and what it says of itself.
+
+import {
+  createIsApproved,
+  findLastApproved,
+  type LastApproved,
+  type Lock,
+  NONE_APPROVED,
+} from '../lock/lock.ts';
+import {
+  findLockedKind,
+  LOCKED_ITEMS,
+  type LockedItemKind,
+  type LockedList,
+} from '../lock/lock-file.ts';
+import type { RawItem } from '../mcp/catalog/catalog.ts';
+import { ALL_KINDS, LIST_KINDS, type ListKind, type ListName } from '../mcp/protocol/list-kinds.ts';
+import {
+  GATEWAY_CALLER,
+  type Upstream,
+  type UpstreamCaller,
+  type UpstreamDescription,
+  UpstreamError,
+} from '../mcp/upstream/upstream.ts';
+import { hashSha256 } from '../platform/ids.ts';
+import type { Runtime } from '../runtime/runtime.ts';
+import { createNameAudience, EVERYBODY } from '../servers/transport/description-memory.ts';
+import { findItemProblem } from './check-item.ts';
+import { type FetchedList, fetchList, readItems } from './fetch-list.ts';
+import {
+  createListCache,
+  createWaitingTime,
+  type ListCache,
+  type Patience,
+  type WaitingTime,
+  waitAtMost,
+} from './list-cache.ts';
+import { type ListJudgement, NOTHING_SAID } from './list-guards.ts';
+
+export interface ServerLists {
+  /** See `ListCache.load`. */
+  load(
+    kind: ListKind,
+    caller: UpstreamCaller,
+    patience: Patience,
+  ): FetchedList | undefined | Promise<FetchedList | undefined>;
+  /** Waits for the first list as long as one takes that comes quickly: a second, once. */
+  waitIfQuick(kind: ListKind, caller: UpstreamCaller): Promise<void>;
+  /** The list as it last was, however old; nothing is asked for. */
+  peek(kind: ListKind, caller: UpstreamCaller): FetchedList | undefined;
+  /** True if it listed the resource, and does so no longer. */
+  hadResource(uri: string, caller: UpstreamCaller): boolean;
+  /** The server's description of itself; undefined if it did not come in time. */
+  describe(caller: UpstreamCaller, patience: Patience): Promise<UpstreamDescription | undefined>;
+  /** The same, as far as it is known. */
+  peekDescription(caller: UpstreamCaller): UpstreamDescription | undefined;
+  /** The item of that name, or URI, as it was approved when last listed so; undefined where it still is, or was never seen so. */
+  peekApproved(kind: LockedList, ownName: string): RawItem | undefined;
+  /** Why its lists could not be had last. */
+  peekProblem(caller: UpstreamCaller): string | undefined;
+  /** The server says that a list has changed: for this caller, or for all. */
+  invalidate(list: ListName, caller: UpstreamCaller): void;
+  /** It may have changed: it is fetched behind the one that is served, and clients are told only if it differs. */
+  lookAgain(list: ListName, caller: UpstreamCaller): void;
+  /** All that is kept, of whomever. */
+  listKept(): readonly KeptList[];
+  /** The number of tools; undefined where they are not known, or differ between users. */
+  countTools(): number | undefined;
+  /** All that was used lately is asked for anew. */
+  refresh(): void;
+  /** The audience of the lists: the same for all who share them. */
+  getAudience(caller: UpstreamCaller): string;
+  /** Forgets what is kept for these callers: it is theirs no longer. */
+  forget(isAbout: (caller: UpstreamCaller) => boolean): void;
+}
+
+export interface KeptList {
+  readonly kind: ListKind;
+  readonly items: readonly RawItem[];
+}
+
+interface ListsScope {
+  /** Each user has lists of their own. */
+  readonly isPersonal: boolean;
+  /** Users whose lists are kept; 1,000 unless given. */
+  readonly maxUsers?: number;
+  /** Ends all that is asked for. */
+  readonly signal: AbortSignal;
+}
+
+interface ListsOwner {
+  /** Undefined where nothing is locked. */
+  getLock(): Lock | undefined;
+  /** Asks the guards about items as the server wrote them (§26.2). Never rejects. Left out where nobody looks at lists. */
+  judgeItems?(kind: ListKind, items: readonly RawItem[]): Promise<ListJudgement>;
+  onChange(list: ListName, audience: string): void;
+  /** Another list than before is kept, of whomever. Left out where nobody looks at what is kept. */
+  onOther?(kind: ListKind): void;
+}
+
+/** §18.4: a first `npx -y` downloads. */
+const CALL_WAIT_MS = 15_000;
+/** Clients give up after 10 s. */
+const UNTOLD_WAIT_MS = 8_000;
+/** For a list of which is known that it takes longer; and for any, where another server may have what is looked for. */
+const QUICK_WAIT_MS = 1_000;
+const MAX_USERS = 1_000;
+/** For the lists of all users of a server, as JSON text. */
+const MAX_USERS_BYTES = 67_108_864;
+/** The number of users with lists of their own whose lists are asked for anew when the server is back. */
+const MAX_REFRESHED = 10;
+/** Resources of a list that went from it: the last ones, as hashes. */
+const MAX_FORMER = 1_000;
+/** About what one of them takes. */
+const FORMER_BYTES = 100;
+
+/** Everything that is kept for one user, or for all. */
+interface Holder {
+  /** The last that came; with its token lists are fetched. */
+  caller: UpstreamCaller;
+  readonly lists: Readonly<Record<ListKind, ListCache>>;
+  readonly firstWait: WaitingTime;
+  readonly quickWait: WaitingTime;
+  /** Lists known not to have come to this holder: said once, as others may have got theirs since. */
+  readonly missing: Set<ListKind>;
+  readonly formerResources: Set<string>;
+  problem: string | undefined;
+}
+
+export function createServerLists(
+  { config, clock, log }: Pick<Runtime, 'config' | 'clock' | 'log'>,
+  upstream: Upstream,
+  { isPersonal, maxUsers = MAX_USERS, signal }: ListsScope,
+  owner: ListsOwner,
+): ServerLists {
+  const { listWaitMs } = config.upstreams;
+  const waitMs: Readonly<Record<Patience, number>> = {
+    told: listWaitMs,
+    untold: Math.max(listWaitMs, UNTOLD_WAIT_MS),
+    forCall: Math.max(listWaitMs, CALL_WAIT_MS),
+  };
+  const quickMs = Math.min(QUICK_WAIT_MS, listWaitMs / 5);
+  /** Least recently used first. */
+  const holders = new Map<string, Holder>();
+  /** For each list the milliseconds that the last caller waited, so that others do not wait in vain for the same. */
+  const slownesses = new Map<ListKind, number>();
+  /** Lists for which the log has a warning already. */
+  const reported = new Set<ListKind>();
+
+  const lastApproved: Record<LockedList, LastApproved> = {
+    tools: NONE_APPROVED,
+    prompts: NONE_APPROVED,
+    skills: NONE_APPROVED,
+  };
+
+  const getAudience = createNameAudience(isPersonal);
+
+  function findHolder(caller: UpstreamCaller): Holder {
+    const audience = getAudience(caller);
+    const asking = isPersonal ? caller : GATEWAY_CALLER;
+    const known = holders.get(audience);
+    const holder = known ?? createHolder(audience, asking);
+    holder.caller = asking;
+    // A server that is the same for all has one holder: there is no order to keep.
+    if (isPersonal || known === undefined) {
+      holders.delete(audience);
+      holders.set(audience, holder);
+    }
+    if (known === undefined) dropOldHolders(holder);
+    return holder;
+  }
+
+  function createHolder(audience: string, caller: UpstreamCaller): Holder {
+    const firstWait = createWaitingTime(clock);
+    const quickWait = createWaitingTime(clock);
+    const countLeftMs = (kind: ListKind, patience: Patience): number => {
+      const leftMs = firstWait.left(waitMs[patience]);
+      const quickLeftMs = quickWait.left(quickMs);
+      const isSlow = (slownesses.get(kind) ?? 0) >= waitMs[patience];
+      return isSlow ? Math.min(leftMs, quickLeftMs) : leftMs;
+    };
+    const createList = (kind: ListKind): ListCache =>
+      createListCache(clock, {
+        countLeftMs: (patience) => countLeftMs(kind, patience),
+        onWaitedInVain: (ms) => noteWaitedInVain(holder, kind, ms),
+        isStrict: () => owner.getLock() !== undefined,
+        fetch: () => fetchFor(holder, kind),
+        onChange: () => owner.onChange(LIST_KINDS[kind].list, audience),
+        onOther: () => owner.onOther?.(kind),
+      });
+    const holder: Holder = {
+      caller,
+      firstWait,
+      quickWait,
+      missing: new Set(),
+      formerResources: new Set(),
+      problem: undefined,
+      lists: {
+        tools: createList('tools'),
+        prompts: createList('prompts'),
+        resources: createList('resources'),
+        templates: createList('templates'),
+        skills: createList('skills'),
+      },
+    };
+    return holder;
+  }
+
+  async function fetchFor(holder: Holder, kind: ListKind): Promise<FetchedList> {
+    const startedAt = clock.monotonic();
+    try {
+      const fetched = await fetchList(upstream, kind, holder.caller, signal);
+      await readItems(clock, upstream.config.name, { kind, items: fetched.items }, owner.getLock());
+      const list = addJudgement(fetched, await owner.judgeItems?.(kind, fetched.items));
+      if (kind === 'resources') noteFormer(holder, list);
+      const locked = findLockedKind(kind);
+      if (locked !== undefined) noteApproved(holder, locked, list);
+      dropOldHolders(holder);
+      holder.problem = undefined;
+      holder.missing.delete(kind);
+      const tookMs = clock.monotonic() - startedAt;
+      slownesses.set(kind, tookMs);
+      if (tookMs < listWaitMs) reported.delete(kind);
+      return list;
+    } catch (error) {
+      if (error instanceof UpstreamError) holder.problem = error.message;
+      log.debug(`Server ${upstream.config.name}: its ${kind} could not be listed.`, {
+        cause: error,
+      });
+      throw error;
+    }
+  }
+
+  /** Not for each user: operators do not see what one user alone sees. */
+  function noteApproved({ lists }: Holder, kind: LockedItemKind, next: FetchedList): void {
+    const lock = owner.getLock();
+    if (isPersonal || lock === undefined) return;
+    const { list } = LOCKED_ITEMS[kind];
+    lastApproved[list] = findLastApproved(
+      kind,
+      { next, before: lists[list].peek() },
+      lastApproved[list],
+      createIsApproved(upstream.config.name, kind, lock),
+    );
+  }
+
+  function dropOldHolders(kept: Holder): void {
+    if (!isPersonal) return;
+    let bytes = 0;
+    for (const holder of holders.values()) bytes += countBytes(holder);
+    for (const [audience, holder] of holders) {
+      if (holders.size <= maxUsers && bytes <= MAX_USERS_BYTES) return;
+      if (holder === kept) continue;
+      holders.delete(audience);
+      bytes -= countBytes(holder);
+    }
+  }
+
+  /** Whoever waited does not know for whom. Why a server is down is said where that is noticed. */
+  function noteWaitedInVain({ missing }: Holder, kind: ListKind, ms: number): void {
+    // A list that has just been asked for again is not late yet: the one before it may have failed at once.
+    if (ms < quickMs || missing.has(kind)) return;
+    missing.add(kind);
+    slownesses.set(kind, Math.max(slownesses.get(kind) ?? 0, ms));
+    if (reported.has(kind) || upstream.isUp === false) return;
+    reported.add(kind);
+    const { name } = upstream.config;
+    log.warn(
+      `Server ${name} has not listed its ${kind} for ${Math.round(ms / 1000)} s. Lists go out without them until it does.`,
+      { server: name },
+    );
+  }
+
+  return {
+    load: (kind, caller, patience) => findHolder(caller).lists[kind].load(patience),
+    async waitIfQuick(kind, caller) {
+      const { lists, quickWait } = findHolder(caller);
+      if (lists[kind].peek() !== undefined) return;
+      await waitAtMost(
+        clock,
+        quickWait.left(QUICK_WAIT_MS),
+        Promise.resolve(lists[kind].load('forCall')),
+      );
+    },
+    peek: (kind, caller) => findHolder(caller).lists[kind].peek(),
+    hadResource: (uri, caller) => findHolder(caller).formerResources.has(hashSha256(uri)),
+    async describe(caller, patience) {
+      const { firstWait, caller: asking } = findHolder(caller);
+      const known = upstream.peekDescription(asking);
+      // A known description may be out of date; then it is asked for, and nobody waits.
+      const leftMs = known === undefined ? firstWait.left(waitMs[patience]) : 0;
+      await waitAtMost(clock, leftMs, upstream.describe(asking));
+      return upstream.peekDescription(asking);
+    },
+    peekDescription: (caller) => upstream.peekDescription(findHolder(caller).caller),
+    peekApproved: (kind, ownName) => lastApproved[kind].get(ownName),
+    peekProblem: (caller) => findHolder(caller).problem,
+    invalidate(list, caller) {
+      const { lists } = findHolder(caller);
+      for (const kind of ALL_KINDS) if (LIST_KINDS[kind].list === list) lists[kind].invalidate();
+      owner.onChange(list, getAudience(caller));
+    },
+    lookAgain(list, caller) {
+      const { lists } = findHolder(caller);
+      for (const kind of ALL_KINDS) if (LIST_KINDS[kind].list === list) lists[kind].lookAgain();
+    },
+    refresh() {
+      if (!isPersonal) findHolder(GATEWAY_CALLER);
+      for (const { lists, firstWait, quickWait } of [...holders.values()].slice(-MAX_REFRESHED)) {
+        firstWait.restart();
+        quickWait.restart();
+        for (const kind of ALL_KINDS) lists[kind].refresh();
+      }
+    },
+    listKept: () =>
+      [...holders.values()].flatMap(({ lists }) =>
+        ALL_KINDS.flatMap((kind) => {
+          const items = lists[kind].peek()?.items;
+          return items === undefined ? [] : [{ kind, items }];
+        }),
+      ),
+    countTools: () =>
+      isPersonal ? undefined : holders.get(EVERYBODY)?.lists.tools.peek()?.items.length,
+    getAudience,
+    forget(isAbout) {
+      for (const [audience, { caller }] of holders) if (isAbout(caller)) holders.delete(audience);
+    },
+  };
+}
+
+/** A guard that failed is asked again as soon. */
+const UNSURE_TTL_MS = 5_000;
+
+/** With another verdict it is another list: clients are told. */
+const addJudgement = (
+  list: FetchedList,
+  { digest, hasFailed }: ListJudgement = NOTHING_SAID,
+): FetchedList =>
+  digest === ''
+    ? list
+    : {
+        ...list,
+        fingerprint: `${list.fingerprint}${digest}`,
+        ttlMs: hasFailed ? Math.min(list.ttlMs, UNSURE_TTL_MS) : list.ttlMs,
+      };
+
+const countBytes = ({ lists, formerResources }: Holder): number =>
+  ALL_KINDS.reduce(
+    (sum, kind) => sum + (lists[kind].peek()?.bytes ?? 0),
+    FORMER_BYTES * formerResources.size,
+  );
+
+function noteFormer({ lists, formerResources }: Holder, next: FetchedList): void {
+  const before = lists.resources.peek();
+  if (before === undefined || before.fingerprint === next.fingerprint) return;
+  const kept = new Set(next.items.map(({ uri }) => uri));
+  for (const item of before.items) {
+    if (kept.has(item.uri) || findItemProblem('resources', item) !== undefined) continue;
+    formerResources.add(hashSha256(String(item.uri)));
+    const [oldest = ''] = formerResources;
+    if (formerResources.size > MAX_FORMER) formerResources.delete(oldest);
+  }
+}

@@ -1,0 +1,142 @@
+// §18.3, §18.4: one server behind the gateway: its connection, and what it lists.
+
+import type { ConnectionOwner } from '../connections/connection.ts';
+import { createListsByConnection } from '../connections/doors/bind-connections.ts';
+import { isCallerOf } from '../connections/doors/logins.ts';
+import type { Lock } from '../lock/lock.ts';
+import type { RawItem } from '../mcp/catalog/catalog.ts';
+import { LIST_NAMES, type ListKind, type ListName } from '../mcp/protocol/list-kinds.ts';
+import type { Era } from '../mcp/protocol/revisions.ts';
+import { GATEWAY_CALLER, type Upstream, type UpstreamCaller } from '../mcp/upstream/upstream.ts';
+import type { UpstreamConfig } from '../mcp/upstream/upstream-config.ts';
+import { createUsage, type Usage } from '../mcp/upstream/usage.ts';
+import type { Runtime } from '../runtime/runtime.ts';
+import { dependsOnUser } from '../servers/credentials/server-credentials.ts';
+import type { ListJudgement } from './list-guards.ts';
+import { createServerLists, type ServerLists } from './server-lists.ts';
+
+export interface Server {
+  readonly name: string;
+  readonly upstream: Upstream<UpstreamConfig>;
+  /** True if each user has lists of its own. */
+  readonly isPersonal: boolean;
+  readonly lists: ServerLists;
+  /** It was tried, and could not be reached. */
+  isDown(): boolean;
+  /** For operators. */
+  describe(): ServerState;
+  /** §24: a connection was made, ended, or needs a login: those whose it is have other lists now. */
+  noteConnectionChange(owner: ConnectionOwner): void;
+  /** Until work that it runs is done the server is not let go: it may be more than one request. */
+  readonly usage: Pick<Usage, 'run' | 'runAndFinish'>;
+  /** Stops listening; what is under way ends, for `graceMs` at most. */
+  close(graceMs: number): Promise<void>;
+}
+
+export interface ServerState {
+  /** Undefined until it was tried. */
+  readonly isUp: boolean | undefined;
+  /** When that was found, in epoch milliseconds; undefined until it was tried. */
+  readonly since: number | undefined;
+  /** Why it is not up. */
+  readonly reason: string | undefined;
+  readonly era: Era | undefined;
+  /** True if each user has lists of their own. */
+  readonly isPersonal: boolean;
+  /** Undefined where they are not known, or differ between users. */
+  readonly tools: number | undefined;
+}
+
+/** The catalogues that serve a server. */
+export interface ServerOwner {
+  /** Undefined where nothing is locked. */
+  getLock(): Lock | undefined;
+  /** Asks the guards about items of one of its lists (§26.2). Never rejects. */
+  judgeItems(
+    config: UpstreamConfig,
+    kind: ListKind,
+    items: readonly RawItem[],
+  ): Promise<ListJudgement>;
+  /** A list that clients may have is not the same any more; for everybody without an audience. */
+  onListChange(server: Server, list: ListName, audience?: string): void;
+  /** One of its lists is another than before, or the first. */
+  onOther(kind: ListKind): void;
+  /** The same for some callers, whatever their lists were before. */
+  onConnectionChange(
+    server: Server,
+    list: ListName,
+    isAbout: (caller: UpstreamCaller) => boolean,
+  ): void;
+}
+
+export function createServer(
+  runtime: Pick<Runtime, 'config' | 'clock' | 'log'>,
+  upstream: Upstream<UpstreamConfig>,
+  owner: ServerOwner,
+): Server {
+  const { clock } = runtime;
+  const { config } = upstream;
+  const isPersonal = dependsOnUser(config);
+  const closing = new AbortController();
+  const usage = createUsage(clock);
+  let reason: string | undefined;
+  let since: number | undefined;
+  const scope = { isPersonal, signal: closing.signal };
+  const ownLists = createServerLists(runtime, upstream, scope, {
+    getLock: owner.getLock,
+    onOther: owner.onOther,
+    judgeItems: (kind, items) => owner.judgeItems(config, kind, items),
+    onChange: (list, audience) => owner.onListChange(server, list, audience),
+  });
+  const { logins } = upstream;
+  const lists = logins === undefined ? ownLists : createListsByConnection(ownLists, logins, config);
+  const server: Server = {
+    name: config.name,
+    upstream,
+    isPersonal,
+    lists,
+    isDown: () => upstream.isUp === false,
+    usage,
+    describe: () => ({
+      isUp: upstream.isUp,
+      since,
+      reason,
+      era: upstream.era,
+      isPersonal,
+      tools: lists.countTools(),
+    }),
+    noteConnectionChange(whose) {
+      if (logins === undefined) return;
+      const isAbout = (caller: UpstreamCaller) => isCallerOf(logins, caller, whose);
+      lists.forget(isAbout);
+      logins.noteChange(whose);
+      for (const list of LIST_NAMES) owner.onConnectionChange(server, list, isAbout);
+    },
+    async close(graceMs) {
+      stopListening();
+      closing.abort();
+      await usage.end(graceMs);
+      await upstream.close(graceMs);
+    },
+  };
+
+  upstream.onStateChange((isUp, why) => {
+    reason = isUp ? undefined : why;
+    const isFirst = since === undefined;
+    since = clock.now();
+    if (isUp) lists.refresh();
+    // That one user was the first to reach it changes nothing for those who have yet to log in at it.
+    if (isUp && isFirst && logins !== undefined) return;
+    for (const list of LIST_NAMES) owner.onListChange(server, list);
+  });
+  const stopListening = isPersonal
+    ? () => {}
+    : upstream.listen(GATEWAY_CALLER, {
+        listChanged: (list) => lists.invalidate(list, GATEWAY_CALLER),
+        listMayHaveChanged: (list) => lists.lookAgain(list, GATEWAY_CALLER),
+        // Nobody subscribes for the gateway itself.
+        resourceUpdated() {},
+      });
+  if (!isPersonal) lists.refresh();
+  return server;
+}

@@ -1,0 +1,261 @@
+// SEP-2640: one skill, and what lies in a directory, asked of whose it is. What comes is treated as what is listed: rules, the
+// lock and guards hold for it.
+
+import { fail, GatewayError } from '../../errors/gateway-error.ts';
+import type { Cursor, Page, RawItem, RawResult } from '../../mcp/catalog/catalog.ts';
+import type { CallerContext, ServedCatalog } from '../../mcp/catalog/served-catalog.ts';
+import {
+  DIRECTORY,
+  decodeName,
+  isPlainName,
+  listChildren,
+} from '../../mcp/catalog/skill-directories.ts';
+import type { GuardPoint } from '../../mcp/guards.ts';
+import { failNoDirectory, failUnknownItem } from '../../mcp/protocol/list-kinds.ts';
+import { canReadDirectories, offersList } from '../../mcp/upstream/description.ts';
+import type { RelayedRequest } from '../../mcp/upstream/server-request.ts';
+import { isObject } from '../../platform/json.ts';
+import { toMovedUri } from '../apps/app-tools.ts';
+import { findIn } from '../joined-view.ts';
+import { BUILT_IN, type Entry, toJudgedList } from '../prepare-list.ts';
+import { findBuiltIn, type ServedPath } from '../served-path.ts';
+import type { PassOn } from '../server-target.ts';
+import {
+  type FoundResource,
+  findDenial,
+  type ResolveResource,
+  toItem,
+  toWho,
+  type Who,
+} from '../view.ts';
+import { findSkillAround, isRenamed, locateFile } from './find-file.ts';
+import { renameSkill } from './join-skills.ts';
+
+type ServedSkills = Pick<ServedCatalog, 'getSkill' | 'readDirectory'>;
+
+export function createServeSkills(
+  path: ServedPath,
+  passOn: PassOn,
+  resolveResource: ResolveResource,
+): ServedSkills {
+  const { view, access, getPlan } = path;
+  const getItem = (entry: Entry) => (view.shown === 'own' ? entry.ownItem : entry.item);
+
+  /** Sends a request; no guard would have looked at the server's words about a failure. */
+  async function ask(
+    server: string,
+    request: RelayedRequest,
+    point: GuardPoint,
+    context: CallerContext,
+  ): Promise<RawResult> {
+    try {
+      return await passOn(server, toWho(context, context), request, context);
+    } catch (thrown) {
+      const isOfServer = thrown instanceof GatewayError && thrown.failure.jsonRpc !== undefined;
+      if (!isOfServer || getPlan().guards?.looksAt(point) !== true) throw thrown;
+      return failAnswer(server, 'could not say it', thrown);
+    }
+  }
+
+  /** As lists are: what clients could not use, is not approved, or a guard hides is left out. */
+  async function prepare(server: string, kind: 'skills' | 'resources', items: readonly RawItem[]) {
+    const { servers, listGuards } = getPlan();
+    const planned = servers.get(server);
+    if (planned === undefined) return [];
+    const { naming } = getPlan();
+    await listGuards?.judge(toJudgedList(kind, items, { config: planned.config, naming }));
+    return planned.prepareList(kind, { ...NO_LIST, items }).entries;
+  }
+
+  // One skill.
+
+  async function getSkill(uri: string, context: CallerContext) {
+    const who = toWho(context, context);
+    const listed = findIn(await view.list('skills', who), uri);
+    if (listed !== undefined && !access.mayList(listed, who)) return failUnknownItem('skills', uri);
+    if (listed?.server === BUILT_IN) return { skill: getItem(listed) };
+    const place =
+      listed === undefined
+        ? await findUnlisted(uri, who)
+        : { server: listed.server, ownUri: listed.ownName, isRenamed: isRenamed(listed) };
+    const { server, ownUri } = place;
+    const request = { method: 'skills/get', params: { uri: ownUri } } as const;
+    const { skill, cache } = await ask(server, request, 'skills/list', context);
+    if (!isObject(skill) || skill.uri !== ownUri) {
+      return failAnswer(server, 'did not answer with the skill');
+    }
+    const [own] = await prepare(server, 'skills', [skill]);
+    const entry = own && place.isRenamed ? renameSkill(own) : own;
+    if (entry === undefined || !(await isServed(entry, who))) return failUnknownItem('skills', uri);
+    return { skill: getItem(entry), ...(cache && { cache }) };
+  }
+
+  /** SEP-2640: a skill need not be listed. Whoever has the resource is asked. */
+  async function findUnlisted(uri: string, who: Who) {
+    const found = await resolveResource(uri, who);
+    if (found === undefined || found.server === BUILT_IN) return failUnknownItem('skills', uri);
+    const facts = findDenial(getPlan().policies, toItem(found), who);
+    if (facts !== undefined) return failUnknownItem('skills', uri, { facts });
+    const description = await view
+      .findServer(found.server)
+      ?.lists.describe(who.upstream, who.patience);
+    return description !== undefined && offersList(description.capabilities, 'skills')
+      ? { server: found.server, ownUri: found.ownUri, isRenamed: found.uri !== found.ownUri }
+      : failUnknownItem('skills', uri);
+  }
+
+  /** A file that another server lists would be read there. */
+  async function isServed(entry: Entry, who: Who): Promise<boolean> {
+    const { server, files = [] } = entry;
+    if (!access.mayList(entry, who)) return false;
+    for (const { name } of files) {
+      if (!view.includes({ server, uri: name })) return false;
+      if (view.shown === 'own') continue;
+      const owner = await view.findListed(name, who);
+      if (owner !== undefined && owner.server !== server) return false;
+    }
+    return true;
+  }
+
+  // The contents of a directory.
+
+  async function readDirectory(
+    uri: string,
+    cursor: Cursor,
+    context: CallerContext,
+  ): Promise<Page<RawItem>> {
+    const who = toWho(context, context);
+    const { entries: skills } = await view.list('skills', who);
+    const skill = findSkillAround(skills, uri, view.shown);
+    const found = skill ? locateFile(skill, uri, view.shown) : await resolveResource(uri, who);
+    if (found === undefined) return failNoDirectory(uri);
+    const directory = { ...found, uri: toDirectory(found.uri) };
+    if (!view.includes(directory)) return failNoDirectory(uri);
+    const facts = findDenial(getPlan().policies, toItem(directory), who);
+    if (facts !== undefined) return failNoDirectory(uri, facts);
+    const page =
+      found.server === BUILT_IN
+        ? await readBuiltIn(uri, cursor, context)
+        : await readAtServer({ uri, found, skill, cursor }, context);
+    const items = page.entries.flatMap((entry): readonly RawItem[] => {
+      const visible = toVisible(entry, found, who);
+      return visible === undefined ? [] : [visible];
+    });
+    const { nextCursor } = page;
+    return { items, ...(typeof nextCursor === 'string' && { nextCursor }) };
+  }
+
+  async function readBuiltIn(
+    uri: string,
+    cursor: Cursor,
+    context: CallerContext,
+  ): Promise<ReadPage> {
+    const page = await findBuiltIn(path)?.readDirectory(uri, cursor, context);
+    if (page === undefined) return failNoDirectory(uri);
+    const items = page.items.map((item) => ({ ...item }));
+    const { listGuards } = getPlan();
+    const list = { server: BUILT_IN, kind: 'resources', join: (name: string) => name } as const;
+    await listGuards?.judge({ ...list, items });
+    const entries = items.flatMap((item) => {
+      const verdict = listGuards?.peek(list, item);
+      if (verdict?.kind === 'hidden') return [];
+      return [toChild(verdict?.item ?? item, BUILT_IN)];
+    });
+    return { entries, nextCursor: page.nextCursor };
+  }
+
+  async function readAtServer(asked: AskedDirectory, context: CallerContext): Promise<ReadPage> {
+    const { uri, found, cursor } = asked;
+    const { server, ownUri } = found;
+    const who = toWho(context, context);
+    const description = await view.findServer(server)?.lists.describe(who.upstream, who.patience);
+    if (description === undefined || !canReadDirectories(description.capabilities)) {
+      return readListed(asked);
+    }
+    const params = { uri: ownUri, ...(cursor !== undefined && { cursor }) };
+    const request = { method: 'resources/directory/read', params } as const;
+    const { resources, nextCursor } = await ask(server, request, 'resources/list', context);
+    if (!Array.isArray(resources)) return failAnswer(server, `did not say what ${uri} has`);
+    const items = resources.slice(0, MAX_CHILDREN).filter((item) => isChild(item, ownUri));
+    return { entries: await prepare(server, 'resources', items), nextCursor };
+  }
+
+  /** A server that lists no directories has said which files its skill has. */
+  async function readListed({ uri, found, skill, cursor }: AskedDirectory): Promise<ReadPage> {
+    const files = skill?.ownItem.resources;
+    const described = (Array.isArray(files) ? files : []).map(describeFile);
+    const children = listChildren(described, found.ownUri);
+    if (children === undefined) return failNoDirectory(uri);
+    if (cursor !== undefined) fail('invalid_params', { details: 'params.cursor is not known' });
+    const items = children.map((child) => ({ ...child }));
+    return { entries: await prepare(found.server, 'resources', items), nextCursor: undefined };
+  }
+
+  /** As clients see it; undefined where the caller may not. */
+  function toVisible(own: Entry, directory: FoundResource, who: Who): RawItem | undefined {
+    const isMoved = directory.uri !== directory.ownUri;
+    const name = isMoved ? toMovedUri(own.server, own.ownName) : own.ownName;
+    const isDirectory = own.ownItem.mimeType === DIRECTORY;
+    const entry = { ...own, name: isDirectory ? toDirectory(name) : name };
+    if (!access.mayList(entry, who)) return undefined;
+    if (!view.includes({ server: own.server, uri: entry.name })) return undefined;
+    return view.shown === 'own' ? own.ownItem : { ...own.ownItem, uri: name };
+  }
+
+  return { getSkill, readDirectory };
+}
+
+interface AskedDirectory {
+  /** As the client wrote it. */
+  readonly uri: string;
+  readonly found: FoundResource;
+  /** In whose folder it lies. */
+  readonly skill: Entry | undefined;
+  readonly cursor: Cursor;
+}
+
+interface ReadPage {
+  readonly entries: readonly Entry[];
+  readonly nextCursor: unknown;
+}
+
+/** Entries of one page. */
+const MAX_CHILDREN = 10_000;
+
+/** The form by which rules and views judge a directory: a pattern for all that is in it (`skill://refunds/*`) fits it, too. */
+const toDirectory = (uri: string): string => (uri.endsWith('/') ? uri : `${uri}/`);
+
+const NO_LIST = { ttlMs: 0, fingerprint: '', bytes: 0, cut: undefined };
+
+/** A server says nothing here of what lies elsewhere. */
+function isChild(item: unknown, directory: string): item is RawItem {
+  if (!isObject(item) || typeof item.uri !== 'string') return false;
+  const start = toDirectory(directory);
+  return item.uri.startsWith(start) && isPlainName(item.uri.slice(start.length));
+}
+
+const toChild = (item: RawItem, server: string): Entry => {
+  const uri = String(item.uri);
+  return {
+    kind: 'resource',
+    server,
+    ownName: uri,
+    name: uri,
+    ownItem: item,
+    item,
+    annotations: {},
+  };
+};
+
+function describeFile(file: unknown): { readonly uri: string; readonly name: string } {
+  const uri = String(isObject(file) ? file.uri : '');
+  return { uri, name: decodeName(uri.slice(uri.lastIndexOf('/') + 1)) };
+}
+
+function failAnswer(server: string, problem: string, cause?: unknown): never {
+  return fail('upstream_error', {
+    jsonRpc: { code: -32603, message: `${server} ${problem}.` },
+    facts: { server },
+    ...(cause !== undefined && { cause }),
+  });
+}

@@ -1,0 +1,186 @@
+// §18.2: what one path serves, and to whom: what is there by which name.
+
+import { fail } from '../errors/gateway-error.ts';
+import type { ClientCapabilities } from '../mcp/catalog/client-requests.ts';
+import type { CallerContext, IdentifiedCaller } from '../mcp/catalog/served-catalog.ts';
+import type { Policies, PolicyCaller, PolicyItem } from '../mcp/policy.ts';
+import { TASKS } from '../mcp/protocol/extensions.ts';
+import type { ListKind } from '../mcp/protocol/list-kinds.ts';
+import type { UpstreamCaller } from '../mcp/upstream/upstream.ts';
+import type { Turns } from '../platform/clock.ts';
+import type { JoinedList } from './join-lists.ts';
+import type { Patience } from './list-cache.ts';
+import type { Plan, PlannedServer } from './plan.ts';
+import type { Entry } from './prepare-list.ts';
+import type { Server } from './server.ts';
+
+/** The caller, as views need to know it. */
+export interface Who {
+  readonly upstream: UpstreamCaller;
+  readonly policy: PolicyCaller;
+  /** That of the call under way; without one the built-in catalogue is not asked, and its last list serves. */
+  readonly context: CallerContext | undefined;
+  readonly patience: Patience;
+}
+
+/**
+ * The offer of one path: `/mcp` all, `/mcp/<server>` one server, `/mcp/<view>` what the configuration file says (§25). Rules are
+ * not applied here.
+ */
+export interface View {
+  /** `''` for `/mcp`, else the name of the server or view. */
+  readonly path: string;
+  /** §25: it shows some of what `/mcp` has. */
+  readonly isCurated: boolean;
+  /** Those of servers that are down, too. */
+  list(kind: ListKind, who: Who): Promise<ListView>;
+  /** The same as `list`, as far as it is known without waiting for a server. */
+  listAtHand(kind: ListKind, who: Who): Promise<readonly Entry[]>;
+  /** Takes the name, or the template, that clients see here. */
+  find(
+    kind: ListKind,
+    name: string,
+    who: Who,
+  ): FoundItem | undefined | Promise<FoundItem | undefined>;
+  /** The resource of the server that lists the URI, as far as that is known without waiting for a server. */
+  findListed(uri: string, who: Who): Promise<FoundResource | undefined>;
+  /** To whom a URI is sent that nobody linked to: who lists it, or did, else whose template fits it. */
+  findResource(uri: string, who: Who): Promise<FoundResource | undefined>;
+  /** The server of a URI that nobody lists: only one of these. */
+  findServer(name: string): Server | undefined;
+  /** In order. */
+  listServers(): readonly Server[];
+  /** True if a resource that no list of this path has can be here, such as one that a result linked to. */
+  includes(resource: Pick<FoundResource, 'server' | 'uri'>): boolean;
+  /** True if the built-in catalogue is served here. */
+  hasBuiltIn(): boolean;
+  /** Shown to people; undefined for all but curated views. */
+  getTitle(): string | undefined;
+  /** Told in place of the servers' instructions. */
+  getInstructions(): string | undefined;
+  /** The form of an entry that clients see here. */
+  readonly shown: 'own' | 'joined';
+}
+
+export interface ListView extends JoinedList {
+  /** Milliseconds for which it may be kept. */
+  readonly ttlMs: number;
+  /** True if users have lists of their own. */
+  readonly isPersonal: boolean;
+  /** True once all servers have listed. */
+  readonly hasAllServers: boolean;
+}
+
+export type FoundItem =
+  | { readonly kind: 'entry'; readonly entry: Entry }
+  /** It is a name of this server, which has not said what it has. */
+  | {
+      readonly kind: 'absent';
+      readonly server: Server;
+      /** As clients of `/mcp` would see it. */
+      readonly name: string;
+    };
+
+export interface FoundResource {
+  /** `''` for the built-in catalogue. */
+  readonly server: string;
+  /** As the server has it. */
+  readonly ownUri: string;
+  /** As clients of `/mcp` see it; by this rules decide. */
+  readonly uri: string;
+  readonly annotations: Entry['annotations'];
+}
+
+/** To whom a URI is sent; undefined where nobody has it. */
+export type ResolveResource = (uri: string, who: Who) => Promise<FoundResource | undefined>;
+
+/** `context` is that of the call under way, where there is one. */
+export const toWho = (
+  { user, session, client: capabilities, clientId, view }: IdentifiedCaller,
+  context?: CallerContext,
+  patience: Patience = 'forCall',
+): Who => ({
+  upstream: {
+    user,
+    clientId,
+    sessionId: session?.sessionId,
+    capabilities: session === undefined ? capabilities : withoutTasks(capabilities),
+  },
+  policy: { user, clientId, view },
+  context,
+  patience,
+});
+
+/** The caller of a list. Without a session, the list itself says how soon to ask again. */
+export function toLister(
+  context: CallerContext,
+  hub: { hasStream(sessionId: string): boolean },
+): Who {
+  const { session, takesStream } = context;
+  const canBeTold =
+    session === undefined || takesStream === true || hub.hasStream(session.sessionId);
+  return toWho(context, context, canBeTold ? 'told' : 'untold');
+}
+
+/** Sessions have no tasks (§29). */
+function withoutTasks(capabilities: ClientCapabilities): ClientCapabilities {
+  if (capabilities.extensions?.[TASKS] === undefined) return capabilities;
+  const { [TASKS]: _, ...extensions } = capabilities.extensions;
+  return { ...capabilities, extensions };
+}
+
+/** No result: whether there is such a tool nobody knows, and series of metrics are named after tools. */
+export function failAbsent({ name, lists }: Server, who: Who): never {
+  const problem = lists.peekProblem(who.upstream);
+  const reason = problem === undefined ? '' : ` The reason: ${problem}.`;
+  const message = `${name} is not available now; try again in a moment.${reason}`;
+  return fail('upstream_error', {
+    jsonRpc: { code: -32603, message },
+    facts: { server: name },
+  });
+}
+
+/**
+ * §18.5: false for whom no rule can allow anything of the server: to them it is as one that offers nothing, whether it runs or
+ * not.
+ */
+export const mayUseSome = (
+  { policies, naming }: Pick<Plan, 'policies' | 'naming'>,
+  { config }: Pick<PlannedServer, 'config'>,
+  { policy }: Who,
+): boolean => policies.mayAllowSome(naming.findStart(config), policy);
+
+// §18.5: one predicate for list, call, get, read, completion, templates and subscriptions.
+
+export interface ItemAccess {
+  /** Before many entries are asked about. */
+  prepareFor(who: Who, work: Turns): Promise<void>;
+  /** True also if only a scope is missing; for a skill, if that holds for all of its files. */
+  mayList(entry: Entry, who: Who): boolean;
+  /** True if its changes may be told. */
+  mayRead(found: FoundResource, who: Who): boolean;
+}
+
+export const createAccess = (getPolicies: () => Policies): ItemAccess => ({
+  prepareFor: (who, work) => getPolicies().prepareFor(who.policy, work),
+  mayList(entry, who) {
+    const { judge } = getPolicies();
+    const mayList = (item: PolicyItem) => judge(item, who.policy, undefined).kind !== 'denied';
+    return entry.files === undefined ? mayList(entry) : entry.files.every(mayList);
+  },
+  mayRead: (found, who) =>
+    getPolicies().judge(toItem(found), who.policy, undefined).kind === 'allowed',
+});
+
+/** Facts for the log; undefined where the caller may use it. @throws GatewayError where it lacks a scope. */
+export function findDenial(policies: Pick<Policies, 'judge'>, item: PolicyItem, who: Who) {
+  const verdict = policies.judge(item, who.policy, undefined);
+  if (verdict.kind === 'allowed') return undefined;
+  const { server } = item;
+  if (verdict.kind === 'denied') return { deniedBy: verdict.by, server };
+  const facts = { deniedBy: 'insufficient_scope', server };
+  return fail('insufficient_scope', { data: { scopes: verdict.scopes }, facts });
+}
+
+export const toItem = ({ server, uri, annotations }: FoundResource) =>
+  ({ kind: 'resource', name: uri, server, annotations }) as const;

@@ -1,0 +1,252 @@
+// §25.1: `views` of the configuration file.
+import { createRecordShape, list, record } from '../../config/file/shapes/collection.ts';
+import { defineMember, object } from '../../config/file/shapes/object.ts';
+import { freeText, text, trueOrFalse } from '../../config/file/shapes/scalar.ts';
+import {
+  type FilePlace,
+  openObject,
+  placeMember,
+  report,
+  type Shape,
+} from '../../config/file/shapes/shape.ts';
+import { decodeResource } from '../../control/rules/rules.ts';
+import { MAX_GLOB_LENGTH } from '../../platform/glob.ts';
+import { findNearestName } from '../../platform/nearest-name.ts';
+import { quote } from '../../platform/text.ts';
+import {
+  deriveServerName,
+  describeTakenName,
+  SERVER_CARD_PATH_NAME,
+} from '../../servers/config/servers.ts';
+import { BUILT_IN } from '../prepare-list.ts';
+
+/** A view, and where the file has it. */
+export interface PlacedView {
+  readonly view: Omit<ViewConfig, 'place'>;
+  readonly place: FilePlace;
+  readonly line: number;
+}
+
+const NAME_PATTERN = '^[a-z][a-z0-9-]{0,31}$';
+const NAME = new RegExp(NAME_PATTERN);
+
+const MAX_TITLE_LENGTH = 100;
+
+/** In `servers`: no server is called so, since their names have no capitals. */
+const BUILT_IN_MEMBER = 'builtIn';
+
+const globs = (what: string) =>
+  list(
+    text(
+      {
+        parse: (given) =>
+          given !== '' && given.length <= MAX_GLOB_LENGTH && !/[\p{Cc}\p{Cs}]/u.test(given)
+            ? given
+            : undefined,
+        allowed: `1 to ${MAX_GLOB_LENGTH} characters: ${what}, in which * is any text and ? any character`,
+      },
+      { schema: { type: 'string', minLength: 1, maxLength: MAX_GLOB_LENGTH } },
+    ),
+    { allowed: `a list of patterns: ${what}, in which * is any text and ? any character` },
+  );
+
+const toolGlobs = globs('a tool’s name as clients of /mcp see it');
+
+const resourceGlob: Shape<readonly string[]> = globs(
+  'a resource’s URI, or a template, as clients of /mcp see it',
+);
+
+/** They are compared with URIs that are decoded, so one that is encoded fits nothing. */
+const resourceGlobs: Shape<readonly string[]> = {
+  schema: resourceGlob.schema,
+  read(node, place) {
+    const given = resourceGlob.read(node, place);
+    for (const glob of given ?? []) {
+      if (decodeResource(glob) === glob) continue;
+      report(
+        place,
+        node.line,
+        `${quote(glob)} can never fit: URIs are compared decoded, and those with . or .. as a part of the path are refused. Write characters as they are, not as %20, and without such parts.`,
+      );
+    }
+    return given;
+  },
+};
+
+const serverName = text<string>(
+  {
+    parse: (given) => (given === BUILT_IN_MEMBER ? BUILT_IN : deriveServerName(given)),
+    allowed: `the name of a server, or ${BUILT_IN_MEMBER} for the built-in tools`,
+  },
+  { schema: { type: 'string', pattern: '[A-Za-z0-9]' } },
+);
+
+const viewMembers = {
+  title: defineMember(
+    'title',
+    text(
+      {
+        parse: (given) => {
+          const trimmed = given.trim();
+          return trimmed !== '' && trimmed.length <= MAX_TITLE_LENGTH && !/\p{Cc}/u.test(trimmed)
+            ? trimmed
+            : undefined;
+        },
+        allowed: `a line of 1 to ${MAX_TITLE_LENGTH} characters`,
+      },
+      { schema: { type: 'string', minLength: 1, maxLength: MAX_TITLE_LENGTH } },
+    ),
+    'What people see the view called. The default is its name.',
+  ),
+  instructions: defineMember(
+    'instructions',
+    freeText(),
+    'What clients tell their model of the view, in place of what the servers say.',
+  ),
+  servers: defineMember(
+    'servers',
+    list(serverName, { allowed: 'a list of servers of this file' }),
+    'The servers that it is made of; builtIn is the built-in tools, prompts and resources. Without it, all of them.',
+  ),
+  tools: defineMember(
+    'tools',
+    toolGlobs,
+    'The tools that it has, in this order: names as clients of /mcp see them, in which * is any text. Without it, all of its servers.',
+  ),
+  prompts: defineMember(
+    'prompts',
+    globs('a prompt’s name as clients of /mcp see it'),
+    'The prompts that it has, in this order. Without it, all of its servers.',
+  ),
+  resources: defineMember(
+    'resources',
+    resourceGlobs,
+    'The resources that it has, in this order: URIs or templates as clients of /mcp see them. Without it, all of its servers.',
+  ),
+  describe: defineMember(
+    'describe',
+    record(freeText(), { allowed: 'an object of descriptions by tool name' }),
+    'Descriptions in place of the servers’, by the tool’s name as clients of /mcp see it.',
+  ),
+  search: defineMember(
+    'search',
+    trueOrFalse,
+    'true lists three tools, by which a model finds and calls those of the view, in place of them.',
+  ),
+  pinned: defineMember(
+    'pinned',
+    toolGlobs,
+    'With "search": true, the tools that are listed beside the search.',
+  ),
+};
+
+const viewShape: Shape<Omit<ViewConfig, 'place' | 'name'>> = object({
+  allowed: 'an object with servers, tools, prompts or resources',
+  members: Object.values(viewMembers),
+  build({ has, read, report: reportHere }) {
+    const search = read(viewMembers.search) ?? false;
+    if (!search && has(viewMembers.pinned))
+      reportHere(
+        'Only a view with "search": true has this: without it all tools of the view are listed.',
+        viewMembers.pinned,
+      );
+    return {
+      title: read(viewMembers.title) ?? '',
+      instructions: read(viewMembers.instructions),
+      servers: read(viewMembers.servers),
+      tools: read(viewMembers.tools),
+      prompts: read(viewMembers.prompts),
+      resources: read(viewMembers.resources),
+      describe: read(viewMembers.describe) ?? createRecordShape([]),
+      search,
+      pinned: read(viewMembers.pinned) ?? [],
+    };
+  },
+});
+
+export const viewsShape: Shape<readonly PlacedView[]> = {
+  schema: {
+    type: 'object',
+    propertyNames: { pattern: NAME_PATTERN },
+    additionalProperties: viewShape.schema,
+  },
+  read(node, place) {
+    const views = openObject(node, place, 'an object of views by name');
+    return views?.members.flatMap(({ name, line, value }) => {
+      const at = placeMember(place, name);
+      if (!NAME.test(name))
+        report(
+          at,
+          line,
+          'This is no name of a view. It must be a lower-case letter, then up to 31 lower-case letters, digits and hyphens: it stands in a URL.',
+        );
+      if (name === SERVER_CARD_PATH_NAME) report(at, line, describeTakenName('view'));
+      const view = viewShape.read(value, at);
+      if (view === undefined) return [];
+      return [{ view: { ...view, name, title: view.title || name }, place: at, line }];
+    });
+  },
+};
+
+/** A sentence for each server that a view names and the file does not have: the view is served without it. */
+export const describeMissingServers = (
+  views: readonly ViewConfig[],
+  servers: readonly string[],
+): readonly string[] =>
+  views.flatMap(({ place, servers: named = [] }) =>
+    named
+      .filter((name) => name !== BUILT_IN && !servers.includes(name))
+      .map((name) => {
+        const nearest = findNearestName(name, servers);
+        const guess = nearest === undefined ? '' : ` Did you mean ${quote(nearest)}?`;
+        return `${place}: "servers" names ${quote(name)}, which is no server of this file.${guess}`;
+      }),
+  );
+
+/** Names of the whole file: views and servers share one namespace, since both have paths. Reports at each. */
+export const completeViews = (
+  placed: readonly PlacedView[],
+  fileName: string,
+  isServer: (name: string) => boolean,
+): readonly ViewConfig[] =>
+  placed.map(({ view, place, line }) => {
+    if (isServer(view.name))
+      report(
+        place,
+        line,
+        `A server has the name ${view.name}, too, and both would be at /mcp/${view.name}. Rename the view.`,
+      );
+    return { ...view, place: `${fileName}:${line}, ${place.path}` };
+  });
+
+// §25.1: what the configuration file says of views.
+
+export interface ViewsConfig {
+  /** In the file's order; none unless given. */
+  readonly views?: readonly ViewConfig[];
+}
+
+/** A curated set of what `/mcp` serves, at a path of its own. Names are those that clients of `/mcp` see. */
+export interface ViewConfig {
+  /** `[a-z][a-z0-9-]{0,31}`; no server of the file has it. */
+  readonly name: string;
+  /** For people; the name unless given. */
+  readonly title: string;
+  /** In place of those of the servers. */
+  readonly instructions: string | undefined;
+  /** Undefined for all, and the built-in catalogue (`BUILT_IN` here). */
+  readonly servers: readonly string[] | undefined;
+  /** Globs; undefined for all of these servers. Their order is that of the lists. */
+  readonly tools: readonly string[] | undefined;
+  readonly prompts: readonly string[] | undefined;
+  /** Globs over URIs, decoded, and over templates. */
+  readonly resources: readonly string[] | undefined;
+  /** Descriptions in place of the servers', by the tool's name. */
+  readonly describe: Readonly<Record<string, string>>;
+  /** §25.3: whether tools are found by searching, beside those that are pinned. */
+  readonly search: boolean;
+  /** Globs over the tools that are listed beside the search. */
+  readonly pinned: readonly string[];
+  /** The place in the file, for messages: `postern.yaml:12, views.research`. */
+  readonly place: string;
+}

@@ -1,0 +1,214 @@
+// §24.3: a call to a server that its user has not logged in at leads there: a client that can open pages is asked to, and the
+// call goes on once the user has; any other client gets the link to show.
+import { randomUUID } from 'node:crypto';
+import { fail } from '../../errors/gateway-error.ts';
+import { askToOpen, createPageQuestion, NO_ANSWER } from '../../mcp/calls/ask-to-open.ts';
+import type { Context, RawResult, Relay } from '../../mcp/catalog/catalog.ts';
+import type { RelayedRequest } from '../../mcp/upstream/server-request.ts';
+import {
+  ConnectionNeeded,
+  CredentialError,
+  type Upstream,
+  type UpstreamCaller,
+} from '../../mcp/upstream/upstream.ts';
+import { isObject } from '../../platform/json.ts';
+import { CallRefusedError, type ToFailedResult } from '../../servers/relay/failures.ts';
+import type { ConnectionRequest, ConnectionRequests } from '../connections.ts';
+import { toLoginError } from './logins.ts';
+
+export interface Doors {
+  /**
+   * Resolves once the caller has logged in at the server. `mayAsk`: whether the client may be asked, else it gets the link.
+   *
+   * @throws CallRefusedError for the client's model; GatewayError; in the stateless era what ends a call that asks.
+   */
+  pass(
+    needed: ConnectionNeeded,
+    call: DoorCall,
+    context: Pick<Context, 'relay'>,
+    mayAsk: boolean,
+  ): Promise<void>;
+}
+
+interface DoorCall {
+  readonly upstream: Upstream;
+  readonly caller: UpstreamCaller;
+}
+
+/** A link that its user was sent to. What it asks for stands in its record. */
+interface SentLink extends Pick<ConnectionRequest, 'owner' | 'server'> {
+  readonly id: string;
+}
+
+/** `requests` are undefined where nobody can connect. */
+export function createDoors(baseUrl: string, requests: ConnectionRequests | undefined): Doors {
+  return {
+    async pass(needed, { upstream, caller }, { relay }, mayAsk) {
+      const server = upstream.config.name;
+      const owner = upstream.logins?.findOwner(caller);
+      if (requests === undefined || owner === undefined) throw needed;
+      const need = describeNeed(server, needed);
+      if (owner === 'shared')
+        throw new CallRefusedError(tellOperator(need, `${baseUrl}/connections/${server}`));
+
+      const answer = findDoorAnswer(relay);
+      if (answer !== undefined && mayAsk) {
+        if (answer.server !== server) throw new CallRefusedError(CALL_AGAIN);
+        checkAccepted(server, answer.response);
+        return wait(requests, { owner, server, id: answer.id }, relay);
+      }
+
+      const request = { owner, server, scopes: needed.scopes };
+      const { id, url } = await createLink(requests, request);
+      if (!mayAsk || caller.capabilities.elicitationUrl !== true)
+        throw new CallRefusedError(tellLink(need, url));
+      const elicitationId = randomUUID();
+      const question = createPageQuestion({ elicitationId, url, message: tellUser(need) });
+      if (relay.era === 'stateless')
+        return relay.requireInput({ [KEY]: question }, { server, [KEY]: id });
+      checkAccepted(server, await askToOpen(relay, question));
+      await wait(requests, { owner, server, id }, relay);
+      relay.completeElicitation(elicitationId);
+    },
+  };
+}
+
+/** @throws GatewayError where the store does not answer. */
+const createLink = (requests: ConnectionRequests, request: ConnectionRequest) =>
+  requests.create(request).catch((cause: unknown) => fail('internal_error', { cause }));
+
+/** @throws CallRefusedError */
+function checkAccepted(server: string, response: unknown): void {
+  const { action } = isObject(response) ? response : NO_ANSWER;
+  if (action === 'accept') return;
+  const who = action === 'decline' ? 'The user declined to log in' : 'The user did not log in';
+  throw new CallRefusedError(
+    `${who} at ${server}, so nothing was done. Do not call again unless the user wants to.`,
+  );
+}
+
+/** @throws CallRefusedError */
+async function wait(requests: ConnectionRequests, link: SentLink, relay: Relay): Promise<void> {
+  const { id, ...request } = link;
+  const outcome = await requests.wait(id, request, relay.signal);
+  if (outcome === 'connected') return;
+  // Nobody reads it any more.
+  if (relay.signal.aborted) fail('request_cancelled');
+  throw new CallRefusedError(
+    outcome === 'declined'
+      ? `The user declined to connect ${link.server}, so nothing was done. Do not call again unless the user wants to.`
+      : `The user did not log in at ${link.server} in time, so nothing was done. Call again once the user is ready to.`,
+  );
+}
+
+// MCP 2026-07-28 "Multi Round-Trip Requests": the state says which link the client was sent to. It is sealed, and bound to
+// the user and the call.
+
+/** Names the question in the client's response, and the link in the state. */
+const KEY = 'connect';
+
+interface DoorAnswer {
+  readonly server: unknown;
+  readonly id: string;
+  readonly response: unknown;
+}
+
+function findDoorAnswer(relay: Relay): DoorAnswer | undefined {
+  if (relay.era === 'session' || relay.answered === undefined) return undefined;
+  const { inputResponses, state } = relay.answered;
+  const { server, [KEY]: id } = state;
+  return typeof id === 'string' ? { server, id, response: inputResponses[KEY] } : undefined;
+}
+
+/** Answers to a door are none to the server behind it. */
+export const withoutDoorAnswer = (relay: Relay): Relay =>
+  relay.era === 'stateless' && findDoorAnswer(relay) !== undefined
+    ? { ...relay, answered: undefined }
+    : relay;
+
+// Texts for people and models. A link is for one user alone.
+
+function describeNeed(server: string, { why, scopes }: ConnectionNeeded): string {
+  if (scopes !== undefined && scopes.length > 0)
+    return `${server} wants more permissions of its user: ${scopes.join(', ')}.`;
+  return why === undefined
+    ? `${server} wants its user to log in at it first.`
+    : `${server} wants its user to log in at it again: ${why}.`;
+}
+
+const tellUser = (need: string): string => `${need} Connect your account; then this goes on.`;
+
+const tellLink = (need: string, url: string): string =>
+  `${need} Nothing was done yet. Show the user this link, which is for this user alone and works for 10 minutes: ${url} When the user has connected, call again.`;
+
+const tellOperator = (need: string, page: string): string =>
+  `${need} One login serves everybody, and an operator of this service has to make it, at ${page}. Nothing was done. Tell the user, and call again when it is made.`;
+
+const CALL_AGAIN =
+  'The login that was asked for was one at another server. Call again, without the answers.';
+
+// §24.3: connecting itself, without a call that goes on: `<server>__connect`, and names that are known only afterwards.
+
+export interface ConnectUser {
+  /**
+   * Resolves to undefined once the caller is connected, else to what the client gets.
+   *
+   * @throws GatewayError; in the stateless era what ends a call that asks.
+   */
+  connect(call: ConnectCall): Promise<RawResult | undefined>;
+  /** The same, and then as whom: the result of the tool. */
+  connectAndTell(call: ConnectCall): Promise<RawResult>;
+}
+
+interface ConnectCall {
+  readonly upstream: Upstream;
+  readonly caller: UpstreamCaller;
+  readonly method: RelayedRequest['method'];
+  readonly context: Pick<Context, 'relay'>;
+}
+
+export function createConnectUser(doors: Doors, toFailedResult: ToFailedResult): ConnectUser {
+  async function connect(call: ConnectCall): Promise<RawResult | undefined> {
+    const { upstream, caller, context } = call;
+    const access = await upstream.logins?.getAccess(caller);
+    if (access === undefined || access.kind === 'active') return undefined;
+    try {
+      const needed = toLoginError(access);
+      if (!(needed instanceof ConnectionNeeded)) throw needed;
+      await doors.pass(needed, call, context, true);
+      return undefined;
+    } catch (thrown) {
+      return toResult(call, thrown);
+    }
+  }
+
+  const toResult = ({ upstream, caller, method, context }: ConnectCall, thrown: unknown) =>
+    toFailedResult(upstream.config.name, method, thrown, {
+      era: context.relay.era,
+      capabilities: caller.capabilities,
+    });
+
+  return {
+    connect,
+    async connectAndTell(call) {
+      const refused = await connect(call);
+      if (refused !== undefined) return refused;
+      const { upstream, caller } = call;
+      const { name } = upstream.config;
+      try {
+        const info = await upstream.logins?.describe(caller);
+        const account = info?.account === undefined ? name : `${name} as ${info.account}`;
+        return {
+          content: [
+            { type: 'text', text: `Connected to ${account}. Its tools can be called now.` },
+          ],
+        };
+      } catch (cause) {
+        return toResult(
+          call,
+          new CredentialError('the store of this service does not answer', { cause }),
+        );
+      }
+    },
+  };
+}

@@ -1,0 +1,118 @@
+// §24: by whose connection a server is asked where users log in themselves.
+
+import type { UserContext } from '../../http/endpoint/message.ts';
+import {
+  ConnectionNeeded,
+  CredentialError,
+  type LoginAccess,
+  type UpstreamCaller,
+  type UpstreamLogins,
+} from '../../mcp/upstream/upstream.ts';
+import {
+  type GetToken,
+  type NoteRefusal,
+  readToken,
+} from '../../servers/credentials/credential-type.ts';
+import type { ConnectionOwner, ConnectionServer } from '../connection.ts';
+import type { ActiveAccess, ConnectionParts } from '../connections.ts';
+import { nameConnectionOwner } from '../records/place.ts';
+
+export type Logins = Omit<UpstreamLogins, 'noteChange' | 'peekConnectionId'>;
+
+/** `parts` are undefined where nobody can connect. */
+export function createLogins(server: ConnectionServer, parts: ConnectionParts | undefined): Logins {
+  const isShared = server.auth.owner === 'shared';
+
+  function findOwner({ user }: UpstreamCaller): ConnectionOwner | undefined {
+    if (isShared) return 'shared';
+    return user === undefined || user.grant?.isMachine ? undefined : toOwner(user);
+  }
+
+  return {
+    findOwner,
+    getAccess(caller) {
+      const owner = findOwner(caller);
+      if (parts === undefined) return NOBODY;
+      if (owner === undefined) return caller.user === undefined ? UNKNOWN : MACHINE;
+      return parts.connections.getAccess(owner, server);
+    },
+    async describe(caller) {
+      const owner = findOwner(caller);
+      return owner && parts?.connections.describe(owner, server);
+    },
+  };
+}
+
+/** True if the caller's requests go by the connection of this owner. */
+export function isCallerOf(
+  { findOwner }: Pick<UpstreamLogins, 'findOwner'>,
+  caller: UpstreamCaller,
+  owner: ConnectionOwner,
+): boolean {
+  const own = findOwner(caller);
+  return own !== undefined && nameConnectionOwner(own) === nameConnectionOwner(owner);
+}
+
+const toOwner = ({ sub, issuer }: UserContext): ConnectionOwner => ({ sub, issuer });
+
+const NOBODY: LoginAccess = {
+  kind: 'impossible',
+  reason: 'each user logs in at it, which takes a running gateway with OAUTH_MODE=broker',
+};
+
+const UNKNOWN: LoginAccess = {
+  kind: 'impossible',
+  reason: 'each user logs in at it, and this caller has not logged in here',
+};
+
+const MACHINE: LoginAccess = {
+  kind: 'impossible',
+  reason:
+    'each user logs in at it in a browser, and a client that logs in as itself has none; only the operator of this service can change that ("owner": "shared")',
+};
+
+/** Why nothing is sent. */
+export function toLoginError(access: Exclude<LoginAccess, { kind: 'active' }>): CredentialError {
+  return access.kind === 'unavailable' || access.kind === 'impossible'
+    ? new CredentialError(access.reason)
+    : new ConnectionNeeded({ why: access.reason, scopes: access.scopes });
+}
+
+// §24.4: the token of a connection goes with the requests that were begun by it, and by no other.
+
+/** The gateway itself has none: what it asks without a connection, anybody may ask. */
+export const createGetConnectionToken = ({ getAccess }: Logins): GetToken =>
+  function getConnectionToken(caller) {
+    if (caller.connectionId === undefined) return undefined;
+    const access = getAccess(caller);
+    return access instanceof Promise
+      ? access.then((later) => takeToken(later, caller))
+      : takeToken(access, caller);
+  };
+
+function takeToken(access: LoginAccess, { connectionId }: UpstreamCaller): string {
+  if (access.kind !== 'active') throw toLoginError(access);
+  // The session at the server is another account's.
+  if (access.connectionId !== connectionId) throw new CredentialError(OTHER_ACCOUNT);
+  return access.token;
+}
+
+const OTHER_ACCOUNT = 'its user has just connected another account; call again';
+
+export function createNoteConnectionRefusal(
+  server: ConnectionServer,
+  parts: ConnectionParts | undefined,
+): NoteRefusal {
+  const { findOwner } = createLogins(server, parts);
+
+  return async function noteRefusal(caller, headers, refusal, isRefusedItself) {
+    const { connectionId } = caller;
+    const owner = findOwner(caller);
+    if (parts === undefined || owner === undefined || connectionId === undefined) return false;
+    const used: ActiveAccess = { kind: 'active', token: readToken(headers), connectionId };
+    const access = await parts.connections.noteRefusal(owner, server, used, refusal, () =>
+      isRefusedItself().catch(() => false),
+    );
+    return takeToken(access, caller) !== used.token;
+  };
+}

@@ -1,0 +1,241 @@
+// §24.3: the pages of one connection: what one is about to connect, what came of it, and why it cannot be.
+
+import { escapeHtml } from '../../http/endpoint/html-page.ts';
+import type { Reply } from '../../http/endpoint/message.ts';
+import type { BrowserSession } from '../../logins/account/browser-sessions.ts';
+import {
+  DONE_MARK,
+  type PageOwner,
+  renderPage,
+  renderRows,
+  WARNING_MARK,
+} from '../../logins/account/page-parts.ts';
+import { renderScopes } from '../../logins/consent/consent-page.ts';
+import { shorten } from '../../platform/text.ts';
+import type { ConnectionInfo, ConnectionServer } from '../connection.ts';
+import type { ConnectionProblem } from '../connections.ts';
+
+export interface ConnectPageContent {
+  readonly server: ConnectionServer;
+  readonly session: BrowserSession;
+  /** Of the link that led here; undefined for who came by themselves. */
+  readonly requestId: string | undefined;
+  /** That are asked for; undefined for those that the server names. */
+  readonly scopes: readonly string[] | undefined;
+  /** Where the login will be, and then where else it has endpoints; undefined where that is not known. */
+  readonly hosts: readonly string[] | undefined;
+}
+
+/** What one is about to connect. */
+export function renderConnectPage(
+  owner: PageOwner,
+  { server, session, requestId, scopes, hosts }: ConnectPageContent,
+): Reply {
+  const { displayName } = owner;
+  const name = escapeHtml(server.name);
+  const isShared = server.auth.owner === 'shared';
+  const rows = [
+    [
+      'Server',
+      `<strong>${name}</strong><br><span class="aside"><code>${escapeHtml(shorten(new URL(server.url).host, MAX_HOST))}</code></span>`,
+    ],
+    [
+      isShared ? 'For' : 'For you',
+      isShared
+        ? '<strong>everybody</strong> who may use this server here'
+        : `<strong><bdi>${escapeHtml(session.displayName)}</bdi></strong><br><span class="aside">your login at ${escapeHtml(displayName)}</span>`,
+    ],
+    ['Login at', renderHosts(hosts)],
+    [
+      'Permissions',
+      scopes?.length ? renderScopes(scopes) : 'the server names them on the next page',
+    ],
+  ] as const;
+  const what = isShared
+    ? `Everybody who may use <strong>${name}</strong> through ${escapeHtml(displayName)} will act as the account that you log
+in with on the next page. Use an account that is meant for it, and not your own.`
+    : `Your apps will be able to use <strong>${name}</strong> as you, through ${escapeHtml(displayName)}. On the next page you
+log in there, with an account of yours.`;
+  const advice =
+    requestId === undefined
+      ? ''
+      : '\n<p class="aside">An app sent you here. If you did not just use one, do not go on.</p>';
+  return renderPage(owner, {
+    status: 200,
+    title: `Connect ${server.name}?`,
+    body: `<p>${what}</p>
+${renderRows(rows)}${advice}
+${renderForm(owner, session, { server: server.name, requestId, hosts }, [
+  '<button class="primary" name="action" value="connect">Continue</button>',
+  '<button name="action" value="decline">Not now</button>',
+])}`,
+  });
+}
+
+function renderHosts(hosts: readonly string[] | undefined): string {
+  const [host, ...others] = (hosts ?? []).map(
+    (one) => `<code>${escapeHtml(shorten(one, MAX_HOST))}</code>`,
+  );
+  if (host === undefined) return 'the server does not say it now; go on to read why';
+  return others.length === 0
+    ? host
+    : `${host}<br><span class="aside">what comes of it goes to ${others.join(' and ')}, too</span>`;
+}
+
+/** The connection stands. */
+export const renderConnectedPage = (
+  owner: PageOwner,
+  { server, account, problem }: Pick<ConnectionInfo, 'server' | 'account' | 'problem'>,
+): Reply =>
+  renderPage(owner, {
+    status: 200,
+    title: `You are connected to ${server}`,
+    mark: DONE_MARK,
+    body: `<p>${
+      account === undefined
+        ? ''
+        : `The account there is <strong><bdi>${escapeHtml(shorten(account, MAX_ACCOUNT))}</bdi></strong>. `
+    }Go back to your app: what it was asked for goes on by itself. If it does not, ask once more.</p>${
+      problem === undefined ? '' : `\n<p class="warning">${escapeHtml(problem)}.</p>`
+    }
+<p class="aside">You can close this page.</p>
+${renderLinks(owner)}`,
+  });
+
+export const renderDeclinedPage = (owner: PageOwner, server: string): Reply =>
+  renderPage(owner, {
+    status: 200,
+    title: 'Nothing was connected',
+    body: `<p>Your apps cannot use <strong>${escapeHtml(server)}</strong> as you. You can connect it later, at
+<a href="${escapeHtml(owner.baseUrl)}/connections">your connections</a>.</p>
+<p class="aside">You can close this page.</p>`,
+  });
+
+/** The link was made for somebody else, who is not named: it can still be used by them. */
+export const renderForeignPage = (
+  owner: PageOwner,
+  session: BrowserSession,
+  link: { readonly server: string; readonly requestId: string },
+): Reply =>
+  renderPage(owner, {
+    status: 403,
+    title: 'This link is for somebody else',
+    mark: WARNING_MARK,
+    body: `<p>You are logged in as <strong><bdi>${escapeHtml(session.displayName)}</bdi></strong>, and this link was made for
+another login. Nothing was connected.</p>
+<p>If somebody sent it to you, tell them that they have to open it themselves. If you have another account, log in with
+that one.</p>
+${renderForm(owner, session, link, [
+  '<button name="action" value="switch">Log in as somebody else</button>',
+])}
+${renderLinks(owner)}`,
+  });
+
+export const renderExpiredPage = (owner: PageOwner): Reply =>
+  renderPage(owner, {
+    status: 410,
+    title: 'This link has expired',
+    body: `<p>It was good for ten minutes. Go back to your app and ask once more, or connect the server at your connections.</p>
+<p><a class="button primary" href="${escapeHtml(owner.baseUrl)}/connections">Your connections</a></p>`,
+  });
+
+/** Nothing of the address is shown: anybody can write one. */
+export const renderUnknownPage = (owner: PageOwner): Reply =>
+  renderPage(owner, {
+    status: 404,
+    title: 'There is no such server',
+    body: `<p>No server of this name wants a login of yours here. It may have been renamed or removed.</p>
+<p><a class="button primary" href="${escapeHtml(owner.baseUrl)}/connections">Your connections</a></p>`,
+  });
+
+export const renderOperatorsOnlyPage = (owner: PageOwner, server: string): Reply =>
+  renderPage(owner, {
+    status: 403,
+    title: 'Your operators connect this server',
+    mark: WARNING_MARK,
+    body: `<p><strong>${escapeHtml(server)}</strong> has one connection for everybody, which only operators of
+${escapeHtml(owner.displayName)} can make and end. Ask them to connect it.</p>
+${renderLinks(owner)}`,
+  });
+
+/** By whose fault it is: what the page is called, and what helps beside what the problem says itself. */
+const PROBLEMS: {
+  readonly [Fault in ConnectionProblem['fault']]: {
+    readonly status: number;
+    readonly title: string;
+    readonly advice: string;
+  };
+} = {
+  browser: {
+    status: 400,
+    title: 'This login cannot go on here',
+    advice: 'It has to come back to the browser in which it began, with cookies turned on.',
+  },
+  person: {
+    status: 403,
+    title: 'Nothing was connected',
+    advice: 'You can try again whenever you like.',
+  },
+  server: {
+    status: 502,
+    title: 'The server did not let us connect',
+    advice: 'If it happens again in a few minutes, tell whoever runs this gateway.',
+  },
+  operator: {
+    status: 502,
+    title: 'This server is not set up yet',
+    advice: 'Send this page to whoever runs this gateway. Trying again does not help.',
+  },
+  gateway: {
+    status: 503,
+    title: 'That did not work',
+    advice: 'Nothing was lost. Try again in a moment.',
+  },
+};
+
+export function renderProblemPage(owner: PageOwner, problem: ConnectionProblem): Reply {
+  const { status, title, advice } = PROBLEMS[problem.fault];
+  const { message, cause } = problem;
+  return {
+    ...renderPage(owner, {
+      status,
+      title,
+      mark: WARNING_MARK,
+      body: `<p>${escapeHtml(message)}</p>
+<p>${advice}</p>
+<p><a class="button primary" href="${escapeHtml(owner.baseUrl)}/connections">Your connections</a></p>`,
+    }),
+    error: { key: 'connection_failed', message, cause },
+  };
+}
+
+const renderLinks = ({ baseUrl }: PageOwner): string =>
+  `<p class="links"><a href="${escapeHtml(baseUrl)}/connections">Your connections</a></p>`;
+
+const renderForm = (
+  { baseUrl }: PageOwner,
+  { csrf }: BrowserSession,
+  link: {
+    readonly server: string;
+    readonly requestId: string | undefined;
+    readonly hosts?: readonly string[] | undefined;
+  },
+  buttons: readonly string[],
+): string => `<form method="post" action="${escapeHtml(baseUrl)}/connections" class="actions">
+<input type="hidden" name="csrf" value="${escapeHtml(csrf)}">
+<input type="hidden" name="server" value="${escapeHtml(link.server)}">${
+  link.requestId === undefined
+    ? ''
+    : `\n<input type="hidden" name="request" value="${escapeHtml(link.requestId)}">`
+}${
+  link.hosts === undefined
+    ? ''
+    : `\n<input type="hidden" name="login" value="${escapeHtml(link.hosts.join(' '))}">`
+}
+${buttons.join('\n')}
+</form>`;
+
+// Characters.
+/** No name in the DNS is longer, and the end of one says whose it is. */
+const MAX_HOST = 260;
+const MAX_ACCOUNT = 100;

@@ -1,0 +1,360 @@
+// §24.3: where users connect the servers that want a login of theirs: door 3, and where the links of doors 1 and 2 lead.
+
+import { fail } from '../../errors/gateway-error.ts';
+import type { Endpoint } from '../../http/endpoint/endpoint.ts';
+import {
+  createJsonReply,
+  createRedirectReply,
+  type GatewayRequest,
+  getHeader,
+  type Reply,
+  type RequestBody,
+} from '../../http/endpoint/message.ts';
+import { OAUTH } from '../../http/endpoint/render-error.ts';
+import type { BeginLogin, OwnPage } from '../../logins/account/begin-login.ts';
+import type {
+  BrowserSession,
+  BrowserSessions,
+  OpenBrowserSession,
+} from '../../logins/account/browser-sessions.ts';
+import { renderLoginFailed } from '../../logins/account/login-failed-page.ts';
+import { checkCsrf, createJudgePage, OWN_FORM, OWN_PAGE } from '../../logins/account/own-page.ts';
+import type { Browsers } from '../../logins/consent/browser.ts';
+import {
+  createNameCheck,
+  parseBody,
+  parseQuery,
+  type RequestParameters,
+} from '../../logins/request/parameters.ts';
+import { nameOwner, withoutDefault } from '../../store/owner.ts';
+import type { Owner } from '../../store/store.ts';
+import type { ConnectionOwner, ConnectionServer } from '../connection.ts';
+import { type ConnectionParts, ConnectionProblem, type ConnectionRequest } from '../connections.ts';
+import { CALLBACK_PATH } from '../servers/redirect-uri.ts';
+import {
+  renderConnectedPage,
+  renderConnectPage,
+  renderDeclinedPage,
+  renderExpiredPage,
+  renderForeignPage,
+  renderOperatorsOnlyPage,
+  renderProblemPage,
+  renderUnknownPage,
+} from './connect-page.ts';
+import { type ConnectionsPageContent, renderConnectionsPage } from './connections-page.ts';
+
+export interface ConnectionEndpointsDeps {
+  /** `BASE_URL`. */
+  readonly baseUrl: string;
+  /** `SERVICE_DISPLAY_NAME`. */
+  readonly displayName: string;
+  /** `OIDC_ISSUER`: users of it are named without it. */
+  readonly issuer: string;
+  readonly connectionParts: ConnectionParts;
+  /** Those of the configuration file as it stands now. */
+  readonly listConnectionServers: () => readonly ConnectionServer[];
+  readonly beginLogin: BeginLogin;
+  readonly browserSessions: BrowserSessions;
+  readonly browsers: Browsers;
+}
+
+/** Fields of the forms. */
+const checkFieldName = createNameCheck(['csrf', 'action', 'server', 'request', 'login']);
+
+/** What the id of a link can look like: anything else is none, and stands in no record. */
+const REQUEST_ID = /^[\w-]{1,128}$/;
+/** In place of such a one: there is no link with this id, either. */
+const UNKNOWN_ID = '-';
+
+const PATH = '/connections';
+
+const buildPage = (server: string, requestId: string | undefined): OwnPage =>
+  `${PATH}/${server}${requestId === undefined ? '' : (`?request=${requestId}` as const)}`;
+
+export function createConnectionEndpoints(deps: ConnectionEndpointsDeps): readonly Endpoint[] {
+  const { baseUrl, displayName, issuer, listConnectionServers } = deps;
+  const { beginLogin, browserSessions, browsers } = deps;
+  const { connections, requests, connecting } = deps.connectionParts;
+
+  const findServer = (name: string | undefined): ConnectionServer | undefined =>
+    listConnectionServers().find((server) => server.name === name);
+  const getPerson = ({ user }: BrowserSession): Owner => withoutDefault(user, issuer);
+  const getOwner = (server: ConnectionServer, session: BrowserSession): ConnectionOwner =>
+    server.auth.owner === 'shared' ? 'shared' : getPerson(session);
+  const isOperatorMissing = (server: ConnectionServer, session: BrowserSession): boolean =>
+    server.auth.owner === 'shared' && !session.isOperator;
+
+  // GET /connections
+
+  async function getList(query: string, cookie: string | undefined): Promise<Reply> {
+    const problem = parseQuery(query, () => {}).get('error');
+    if (problem !== undefined) return renderLoginFailed(displayName, problem, baseUrl + PATH);
+    const found = await browserSessions.find(cookie);
+    if (found === undefined) return beginLogin(cookie, { page: PATH, isFresh: false });
+    return showList(found.session);
+  }
+
+  async function showList(
+    session: BrowserSession,
+    ended?: ConnectionsPageContent['ended'],
+  ): Promise<Reply> {
+    const shown = await Promise.all(
+      listConnectionServers().map(async (server) => ({
+        server,
+        info: await connections.describe(getOwner(server, session), server),
+      })),
+    );
+    return renderConnectionsPage({ service: displayName, baseUrl, session, shown, ended });
+  }
+
+  // GET /connections/<server>
+
+  async function getServer(
+    name: string,
+    query: string,
+    cookie: string | undefined,
+  ): Promise<Reply> {
+    const server = findServer(name);
+    if (server === undefined) return renderUnknownPage(deps);
+    const parameters = parseQuery(query, () => {});
+    const requestId = readRequestId(parameters);
+    const page = buildPage(server.name, requestId);
+    const problem = parameters.get('error');
+    if (problem !== undefined) return renderLoginFailed(displayName, problem, baseUrl + page);
+    const found = await browserSessions.find(cookie);
+    if (found === undefined) return beginLogin(cookie, { page, isFresh: false });
+    const { session } = found;
+    const link = await openLink(server, session, requestId);
+    if (link.kind === 'refused') return link.reply;
+    const { request } = link;
+    const info = await connections.describe(request.owner, server);
+    // Whoever comes to connect another account does so at the page of connections.
+    const isAsked = parameters.get('connected') === undefined && requestId === undefined;
+    const isThere =
+      info.state === 'active' &&
+      (request.scopes ?? []).every((scope) => info.scopes?.includes(scope));
+    return isThere && !isAsked
+      ? renderConnectedPage(deps, info)
+      : renderConnectPage(deps, {
+          server,
+          session,
+          requestId,
+          scopes: request.scopes ?? server.auth.scopes,
+          hosts: await findHosts(server),
+        });
+  }
+
+  /** Undefined where it cannot be found out: whoever goes on is told why. */
+  const findHosts = (server: ConnectionServer): Promise<readonly string[] | undefined> =>
+    connecting.findLoginHosts(server).catch((problem: unknown) => {
+      if (problem instanceof ConnectionProblem) return undefined;
+      throw problem;
+    });
+
+  /** An empty one is one, too: who lost the id of a link does not come by themselves. */
+  function readRequestId({ get, isNamed }: RequestParameters): string | undefined {
+    const given = get('request');
+    if (given !== undefined && REQUEST_ID.test(given)) return given;
+    return isNamed('request') ? UNKNOWN_ID : undefined;
+  }
+
+  type Link =
+    | { readonly kind: 'good'; readonly request: ConnectionRequest }
+    | { readonly kind: 'refused'; readonly reply: Reply };
+
+  /** Whether who sits here may connect this server, by this link where there is one. It is not used up by it. */
+  async function openLink(
+    server: ConnectionServer,
+    session: BrowserSession,
+    requestId: string | undefined,
+  ): Promise<Link> {
+    const refuse = (reply: Reply): Link => ({ kind: 'refused', reply });
+    if (isOperatorMissing(server, session)) {
+      return refuse(renderOperatorsOnlyPage(deps, server.name));
+    }
+    const owner = getOwner(server, session);
+    if (requestId === undefined) {
+      return { kind: 'good', request: { owner, server: server.name, scopes: undefined } };
+    }
+    const request = await requests.find(requestId);
+    if (request === undefined || request.server !== server.name) {
+      // A link that has done its work is gone.
+      const info = await connections.describe(owner, server);
+      return refuse(
+        info.state === 'active' ? renderConnectedPage(deps, info) : renderExpiredPage(deps),
+      );
+    }
+    return isSameOwner(request.owner, owner)
+      ? { kind: 'good', request }
+      : refuse(renderForeignPage(deps, session, { server: server.name, requestId }));
+  }
+
+  /** What was made for one person is nobody else's, and what is everybody's no person's. */
+  const isSameOwner = (one: ConnectionOwner, other: ConnectionOwner): boolean =>
+    one === 'shared' || other === 'shared'
+      ? one === other
+      : nameOwner(withoutDefault(one, issuer)) === nameOwner(other);
+
+  // POST /connections
+
+  async function post(body: RequestBody, cookie: string | undefined): Promise<Reply> {
+    const parameters = parseBody(body, checkFieldName);
+    const server = findServer(parameters.require('server'));
+    if (server === undefined) return renderUnknownPage(deps);
+    const requestId = readRequestId(parameters);
+    const found = await browserSessions.find(cookie);
+    // What was on the page is over: whoever comes now logs in first.
+    if (found === undefined)
+      return createRedirectReply(baseUrl + buildPage(server.name, requestId));
+    const { session } = found;
+    checkCsrf(parameters, session);
+    const action = parameters.require('action');
+    if (action === 'switch') return switchPerson(found, server, requestId, cookie);
+    if (action === 'disconnect') return disconnect(server, session);
+    if (action !== 'connect' && action !== 'decline') {
+      fail('oauth_invalid_request', {
+        details: 'action must be connect, decline, disconnect or switch.',
+      });
+    }
+    const link = await openLink(server, session, requestId);
+    if (link.kind === 'refused') return link.reply;
+    const shownHosts = parameters.get('login');
+    if (action === 'connect') {
+      return connect(link.request, server, { requestId, shownHosts }, cookie);
+    }
+    if (requestId !== undefined) await requests.decline(requestId);
+    return renderDeclinedPage(deps, server.name);
+  }
+
+  async function connect(
+    request: ConnectionRequest,
+    server: ConnectionServer,
+    page: { readonly requestId: string | undefined; readonly shownHosts: string | undefined },
+    cookie: string | undefined,
+  ): Promise<Reply> {
+    const browser = browsers.getOrCreate(cookie);
+    const url = await connecting.begin(request, server, { hash: browser.hash, ...page });
+    if (url === undefined)
+      return createRedirectReply(baseUrl + buildPage(server.name, page.requestId));
+    const reply = createRedirectReply(url);
+    return { ...reply, headers: { ...reply.headers, ...browser.headers } };
+  }
+
+  async function disconnect(server: ConnectionServer, session: BrowserSession): Promise<Reply> {
+    if (isOperatorMissing(server, session)) return renderOperatorsOnlyPage(deps, server.name);
+    const by = server.auth.owner === 'shared' ? 'operator' : 'user';
+    const { problem } = await connections.end(getOwner(server, session), server, by);
+    return problem === undefined
+      ? createRedirectReply(baseUrl + PATH)
+      : showList(session, { server: server.name, problem });
+  }
+
+  /** The provider asks who it is, or it would bring back the same person. */
+  async function switchPerson(
+    { end }: OpenBrowserSession,
+    server: ConnectionServer,
+    requestId: string | undefined,
+    cookie: string | undefined,
+  ): Promise<Reply> {
+    await end();
+    return beginLogin(cookie, { page: buildPage(server.name, requestId), isFresh: true });
+  }
+
+  // GET /connections/callback/<server>, and /connections/callback for clients that were made by hand
+
+  async function callback(path: string, query: string, cookie: string | undefined): Promise<Reply> {
+    const parameters = parseQuery(query, () => {});
+    // No answer of an authorization server: a server may be called so, too.
+    if (path === CALLBACK_PATH && parameters.get('state') === undefined)
+      return getServer(path.slice(PATH.length + 1), query, cookie);
+    const found = await browserSessions.find(cookie);
+    const { info, requestId } = await connecting.finish(
+      new Map(parameters.pairs),
+      {
+        redirectUri: baseUrl + path,
+        browserHash: browsers.readHash(cookie),
+        owner: found && getPerson(found.session),
+        isOperator: found?.session.isOperator === true,
+        isStillLoggedIn: async () => (await browserSessions.find(cookie)) !== undefined,
+      },
+      findServer,
+    );
+    // Nothing of the answer stays in the address.
+    return createRedirectReply(
+      `${baseUrl}${PATH}${requestId === undefined ? '' : `/${info.server}?connected=1`}`,
+    );
+  }
+
+  const showProblem = (thrown: unknown): Reply => {
+    if (thrown instanceof ConnectionProblem) return renderProblemPage(deps, thrown);
+    throw thrown;
+  };
+
+  const common = { ...OWN_PAGE, limit: 'connections' } as const;
+  const judgePage = createJudgePage(browserSessions);
+  const run = (show: (request: GatewayRequest, body: RequestBody) => Promise<Reply>) =>
+    judgePage((request, body) => show(request, body).catch(showProblem));
+
+  const runCallback = run((request) =>
+    callback(request.path, request.query, getHeader(request, 'cookie')),
+  );
+
+  return [
+    {
+      ...common,
+      method: 'GET',
+      path: PATH,
+      judge: run((request) => getList(request.query, getHeader(request, 'cookie'))),
+    },
+    {
+      ...common,
+      method: 'POST',
+      path: PATH,
+      ...OWN_FORM,
+      judge: run((request, body) => post(body, getHeader(request, 'cookie'))),
+    },
+    {
+      ...common,
+      method: 'GET',
+      path: CALLBACK_PATH,
+      judge: runCallback,
+    },
+    {
+      ...common,
+      method: 'GET',
+      path: `${CALLBACK_PATH}/:server`,
+      hasParameter: () => true,
+      judge: runCallback,
+    },
+    {
+      ...common,
+      method: 'GET',
+      path: `${PATH}/:server`,
+      // One that there is none of is told so on a page.
+      hasParameter: () => true,
+      judge: run((request) =>
+        getServer(request.path.slice(PATH.length + 1), request.query, getHeader(request, 'cookie')),
+      ),
+    },
+    {
+      kind: 'open',
+      method: 'GET',
+      path: '/oauth/connections-client.json',
+      errors: OAUTH,
+      handle: () =>
+        createJsonReply(200, connecting.getClientDocument() ?? fail('not_found'), {
+          'Cache-Control': 'public, max-age=300',
+        }),
+    },
+    {
+      kind: 'open',
+      method: 'GET',
+      path: '/oauth/connections-keys.json',
+      errors: OAUTH,
+      handle: async () =>
+        createJsonReply(200, await connecting.listPublicKeys(), {
+          'Cache-Control': 'public, max-age=300',
+        }),
+    },
+  ];
+}

@@ -1,0 +1,126 @@
+// §24.6: users' connections to servers: how many, whose, and their end. Never a token.
+
+import { fail } from '../../errors/gateway-error.ts';
+import type { AdminPanel } from '../../http/endpoint/admin-panel.ts';
+import { createJsonReply } from '../../http/endpoint/message.ts';
+import { describeGrantPerson, findGrants } from '../../logins/admin/grant-panels.ts';
+import { findIssuerOf } from '../../logins/auth/machine-clients.ts';
+import type { UserIdentity } from '../../logins/grants/grant.ts';
+import type { Grants } from '../../logins/grants/grants.ts';
+import type { FoundPeople } from '../../pages/admin/find-of-person.ts';
+import type { Person } from '../../pages/admin/people.ts';
+import {
+  type AdminPageRequest,
+  describeSelection,
+  describeUser,
+  readAdminPageRequest,
+  readConnectionSelection,
+  readShort,
+  renderNext,
+  renderTime,
+} from '../../pages/admin/read-request.ts';
+import type { JsonObject } from '../../platform/json.ts';
+import { nameOwner, withoutDefault } from '../../store/owner.ts';
+import type { Owner } from '../../store/store.ts';
+import type { ConnectionInfo } from '../connection.ts';
+import type { OperatedConnections } from '../create-connections.ts';
+
+/** `connections` and `grants` are undefined where clients get the provider's tokens. */
+export function createConnectionPanels(
+  found: FoundPeople,
+  connections: OperatedConnections | undefined,
+  grants: Pick<Grants, 'list' | 'listOfUser'> | undefined,
+): readonly AdminPanel[] {
+  const { issuers } = found;
+  const toOwner = (user: UserIdentity): Owner => withoutDefault(user, issuers.issuer);
+
+  async function describePeople(
+    people: Iterable<readonly [Owner, Person]>,
+  ): Promise<readonly JsonObject[]> {
+    const described: JsonObject[] = [];
+    for (const [owner, person] of people) {
+      const all = (await connections?.describeOfUser(owner)) ?? [];
+      const there = all.filter(({ state }) => state !== 'missing');
+      described.push({
+        ...describeUser(owner, issuers),
+        ...person,
+        connections: there.map(describeShown),
+      });
+    }
+    return described;
+  }
+
+  async function countConnections(): Promise<JsonObject> {
+    const counts = (await connections?.count()) ?? [];
+    return {
+      servers: counts.map(({ 'login needed': loginNeeded, ...count }) => ({
+        ...count,
+        loginNeeded,
+      })),
+    };
+  }
+
+  /** Of people whose user ID the text is, or of whose e-mail or name it is a part and who are logged in by a client. */
+  async function findConnections({ from }: AdminPageRequest, text: string): Promise<JsonObject> {
+    if (grants === undefined) return { people: [] };
+    const page = await findGrants(found, grants, { text, from }, 1);
+    const people = new Map(
+      page.items.map((grant) => {
+        const owner = toOwner(grant.user);
+        return [nameOwner(owner), [owner, describeGrantPerson(grant)]] as const;
+      }),
+    );
+    const described = await describePeople(people.values());
+    // Whose last login has ended may still have connections.
+    const named = toOwner({ sub: text, issuer: findIssuerOf(text, issuers) });
+    const isOther = from === undefined && !people.has(nameOwner(named));
+    const byId = (await describePeople(isOther ? [[named, {}]] : [])).filter(hasConnections);
+    return { people: [...byId, ...described], ...renderNext(page) };
+  }
+
+  return [
+    {
+      method: 'GET',
+      path: '/connections',
+      show(query) {
+        const text = query.get('person') ?? '';
+        return text === ''
+          ? countConnections()
+          : findConnections(readAdminPageRequest(query), text);
+      },
+    },
+    // Each connection that ends has a line of its own, of the event `connection`.
+    {
+      method: 'DELETE',
+      path: '/connections',
+      prepare({ request }) {
+        const query = new URLSearchParams(request.query);
+        return {
+          action: 'end_connections',
+          target: describeSelection(query),
+          async run() {
+            const { server, user } = readConnectionSelection(query, issuers);
+            if (connections === undefined) return fail('bad_request', { details: NONE });
+            const { ended, failed } = await connections.end({
+              server,
+              owner: user && toOwner(user),
+            });
+            return createJsonReply(200, { ended, failed });
+          },
+        };
+      },
+    },
+  ];
+}
+
+const NONE =
+  'There are no connections: they need OAUTH_MODE=broker, where clients get tokens of the gateway.';
+
+const hasConnections = ({ connections }: JsonObject): boolean =>
+  Array.isArray(connections) && connections.length > 0;
+
+const describeShown = ({ since, account, ...shown }: ConnectionInfo): JsonObject => ({
+  ...shown,
+  account: readShort(account),
+  since: since === undefined ? undefined : renderTime(since),
+});

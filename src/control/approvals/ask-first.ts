@@ -1,0 +1,350 @@
+// §27: who has to agree to a call is asked before it runs: by a form of the client, at the gateway's own page, or among
+// operators. Whatever the way, the approval is of this call alone, and of one run of it.
+
+import { randomUUID } from 'node:crypto';
+import { fail } from '../../errors/gateway-error.ts';
+import {
+  askInSession,
+  askToOpen,
+  createPageQuestion,
+  NO_ANSWER,
+} from '../../mcp/calls/ask-to-open.ts';
+import type { AllowedCall, AskFirst, CallControl } from '../../mcp/calls/run-target.ts';
+import type { Relay } from '../../mcp/catalog/catalog.ts';
+import type { AskWhom } from '../../mcp/policy.ts';
+import { isObject, type JsonObject } from '../../platform/json.ts';
+import { readExact } from '../../platform/noted-json.ts';
+import type { Runtime } from '../../runtime/runtime.ts';
+import { withoutDefault } from '../../store/owner.ts';
+import { CallStopped, toGuardCaller } from '../guards/message-guards.ts';
+import {
+  type ApprovalDecision,
+  type ApprovalObserver,
+  type ApprovalRequest,
+  type Approver,
+  type CallApprovals,
+  type CallToApprove,
+  type DecidedBy,
+  describeCall,
+  hasApprovalsPage,
+  showJson,
+} from './approvals.ts';
+
+/** A call, with what is asked about it and the way to its client. */
+interface Question {
+  readonly call: AllowedCall;
+  readonly asked: CallToApprove;
+  readonly relay: Relay;
+}
+
+/** Characters of a form: what is longer is shown at the page, where one can read it. */
+const MAX_FORM = 2000;
+
+export function createAskFirst(
+  { config }: Runtime,
+  approvals: CallApprovals,
+  observer: ApprovalObserver,
+  getGuards: CallControl['getGuards'],
+): AskFirst {
+  const defaultIssuer = config.oauth.provider?.issuer;
+  /** The page where users decide; undefined where they cannot log in at the gateway. */
+  const pageUrl = hasApprovalsPage(config) ? `${config.server.baseUrl}/approvals` : undefined;
+
+  return async function askFirst(call, whom) {
+    const question = toQuestion(call, defaultIssuer);
+    if (call.context.user?.grant?.isMachine === true && whom !== 'operator')
+      stop(TO_MACHINES(call));
+    if (!(await goOn(question, whom)) && !(await ask(question, whom))) return;
+    const { approvalRounds } = call.context;
+    approvalRounds?.passOn(() => approvals.beginRound(question.asked, { kind: 'approved', whom }));
+  };
+
+  /** True in a later round of a call that has its approval by now. */
+  async function goOn(question: Question, whom: AskWhom): Promise<boolean> {
+    const { call, asked } = question;
+    const brought = call.context.approvalRounds?.brought;
+    if (brought === undefined) return false;
+    const round = await approvals.takeRound(brought.secret, asked);
+    if (round?.whom !== whom) return stop(NOT_GOOD);
+    if (round.kind === 'form') settleForm(question, brought.response, listChoices(false));
+    if (round.kind === 'page') {
+      checkOpened(call, brought.response);
+      await waitForDecision(question, round.requestId ?? '', 'page');
+    }
+    return true;
+  }
+
+  /** Resolves to whether the approval is of this run alone: one of a session needs no further round. */
+  async function ask(question: Question, whom: AskWhom): Promise<boolean> {
+    if (whom === 'operator') return askOperators(question).then(() => true);
+    if (whom === 'user') {
+      const { context } = question.call;
+      const sessionId = context.session?.sessionId;
+      const isKnown =
+        sessionId !== undefined && (await approvals.isAllowedInSession(sessionId, question.asked));
+      if (isKnown) return false;
+      const text = describeQuestion(question);
+      if (context.client.elicitation && text.length <= MAX_FORM) {
+        const isAsked = await askByForm(question, text);
+        if (isAsked) return true;
+      }
+    }
+    await askAtPage(question, whom);
+    return true;
+  }
+
+  // Asking with a form.
+
+  /** False where it cannot reach the client. */
+  async function askByForm(question: Question, message: string): Promise<boolean> {
+    const { asked, relay, call } = question;
+    const sessionId = call.context.session?.sessionId;
+    observer.asked(asked, 'form');
+    const choices = listChoices(relay.era === 'session' && sessionId !== undefined);
+    const form = createForm(message, choices);
+    if (relay.era === 'stateless') {
+      const secret = await approvals.beginRound(asked, { kind: 'form', whom: 'user' });
+      return requireRounds(call).require(form, secret);
+    }
+    const response = await askInSession(relay, form);
+    if (response === undefined) return false;
+    const answer = settleForm(question, response, choices);
+    if (answer === 'session' && sessionId !== undefined)
+      await approvals.allowInSession(sessionId, asked);
+    return true;
+  }
+
+  /** @throws CallStopped where the answer is no yes. */
+  function settleForm(
+    { call, asked }: Question,
+    response: unknown,
+    choices: readonly Choice[],
+  ): 'once' | 'session' {
+    const answer = readAnswer(response, choices);
+    const by: DecidedBy = { kind: 'user', name: asked.owner?.sub };
+    if (answer === undefined) return stop(UNANSWERED(call));
+    observer.decided(asked, 'form', answer === 'refuse' ? 'refused' : 'approved', by);
+    if (answer === 'refuse') return stop(REFUSED(call));
+    observer.used(asked, 'form');
+    return answer;
+  }
+
+  // At the page.
+
+  async function askAtPage(question: Question, whom: AskWhom): Promise<void> {
+    const { call, asked, relay } = question;
+    if (pageUrl === undefined || asked.owner === undefined) return stop(NO_WAY(call));
+    const request = await requestOrTake(question, 'page');
+    if (request === 'taken') return;
+    const url = `${pageUrl}/${request.id}`;
+    if (call.context.client.elicitationUrl !== true) return stop(TELL_LINK(call, url));
+    const elicitationId = randomUUID();
+    const message = `${NEEDS(call)} See what it would do, and decide. Then this goes on.`;
+    const toPage = createPageQuestion({ elicitationId, url, message });
+    if (relay.era === 'stateless') {
+      const round = { kind: 'page', whom, requestId: request.id } as const;
+      const secret = await approvals.beginRound(asked, round);
+      return requireRounds(call).require(toPage, secret);
+    }
+    checkOpened(call, await askToOpen(relay, toPage));
+    await waitForDecision(question, request.id, 'page');
+    relay.completeElicitation(elicitationId);
+  }
+
+  // Operators, and guards in their place.
+
+  async function askOperators(question: Question): Promise<void> {
+    const { call, asked } = question;
+    if (asked.owner === undefined) return stop(NO_OPERATORS(call));
+    const request = await requestOrTake(question, 'operator');
+    if (request === 'taken') return;
+    const verdict = await askGuards(call);
+    if (verdict !== undefined) {
+      const { decision, by } = verdict;
+      await approvals.decide(request.id, decision, by);
+    }
+    await waitForDecision(question, request.id, 'operator');
+  }
+
+  /** Undefined where none decides: then operators do. */
+  async function askGuards(
+    call: AllowedCall,
+  ): Promise<{ readonly decision: ApprovalDecision; readonly by: DecidedBy } | undefined> {
+    const { context, record, target } = call;
+    const { item } = target;
+    const guard = getGuards()?.find('approval', item);
+    if (guard === undefined) return undefined;
+    const { meta } = context.relay;
+    const value = {
+      name: item.name,
+      server: item.server,
+      arguments: readExact(call.args),
+      ...(meta && { _meta: readExact(meta) }),
+    };
+    const verdict = await guard.judge({
+      value,
+      caller: toGuardCaller(record),
+      signal: context.relay.signal,
+      findProblem: () => 'what is to be approved cannot be changed',
+    });
+    // One that could not say it leaves it to operators.
+    if (verdict.hasFailed === true) return undefined;
+    if (verdict.kind === 'refused')
+      return { decision: 'refused', by: { kind: 'guard', name: verdict.by } };
+    return { decision: 'approved', by: { kind: 'guard', name: undefined } };
+  }
+
+  // Requests that are kept until somebody has decided.
+
+  /** The request that waits; `taken` where it was approved before. @throws CallStopped where it was refused. */
+  async function requestOrTake(
+    { call, asked }: Question,
+    approver: Approver,
+  ): Promise<ApprovalRequest | 'taken'> {
+    const { owner } = asked;
+    if (owner === undefined) return stop(NO_WAY(call));
+    for (;;) {
+      const request = await approvals.request({ ...asked, owner }, approver);
+      if (request === undefined) return stop(TOO_MANY(call));
+      if (request.state === 'refused') return stop(REFUSED(call));
+      if (request.state === 'pending') return request;
+      if (await approvals.take(request.id, asked)) return 'taken';
+    }
+  }
+
+  /** @throws CallStopped where it does not run; GatewayError where nobody waits any more. */
+  async function waitForDecision(
+    { call, asked, relay }: Question,
+    id: string,
+    approver: Approver,
+  ): Promise<void> {
+    const outcome = await approvals.wait(id, relay.signal);
+    if (relay.signal.aborted) fail('request_cancelled');
+    if (outcome === 'refused') return stop(REFUSED(call));
+    if (outcome === 'pending')
+      return stop(approver === 'operator' ? PENDING(call) : UNDECIDED(call));
+    if (outcome === 'gone' || !(await approvals.take(id, asked))) return stop(NOT_GOOD);
+  }
+}
+
+/** @throws CallStopped where it cannot be said what exactly is asked about. */
+function toQuestion(call: AllowedCall, defaultIssuer: string | undefined): Question {
+  const { target, args, context } = call;
+  const { user, clientId, view, relay } = context;
+  const { name, server } = target.item;
+  if (call.isAmbiguous) return stop(NOT_CLEAR('the request has a member twice'));
+  const asked = describeCall({
+    owner: user && withoutDefault({ sub: user.sub, issuer: user.issuer }, defaultIssuer),
+    clientId,
+    view,
+    name,
+    server,
+    tool: target.own?.ownName ?? name,
+    definition: target.own?.ownItem ?? null,
+    args,
+    meta: relay.meta,
+  });
+  return typeof asked === 'string' ? stop(NOT_CLEAR(asked)) : { call, asked, relay };
+}
+
+const requireRounds = ({ context }: AllowedCall) =>
+  context.approvalRounds ?? fail('client_cannot_be_asked');
+
+// The form.
+
+interface Form {
+  readonly method: 'elicitation/create';
+  readonly params: JsonObject;
+}
+
+type FormAnswer = 'once' | 'session' | 'refuse';
+
+/** The answer, and how people read it. */
+type Choice = readonly [FormAnswer, string];
+
+const listChoices = (hasSession: boolean): readonly Choice[] => [
+  ['once', 'Allow it once'],
+  ...(hasSession ? [['session', 'Allow exactly this for this session'] as const] : []),
+  ['refuse', 'Do not allow it'],
+];
+
+function createForm(message: string, choices: readonly Choice[]): Form {
+  const decision = {
+    type: 'string',
+    title: 'Your decision',
+    enum: choices.map(([value]) => value),
+    enumNames: choices.map(([, title]) => title),
+  };
+  const requestedSchema = { type: 'object', properties: { decision }, required: ['decision'] };
+  return { method: 'elicitation/create', params: { message, requestedSchema } };
+}
+
+/** Undefined where nobody has decided: who closes the form, and a client that accepts without an answer that was offered. */
+function readAnswer(response: unknown, choices: readonly Choice[]): FormAnswer | undefined {
+  const { action, content } = isObject(response) ? response : NO_CONTENT;
+  if (action === 'decline') return 'refuse';
+  if (action !== 'accept' || !isObject(content)) return undefined;
+  const { decision } = content;
+  return choices.find(([value]) => value === decision)?.[0];
+}
+
+const NO_CONTENT = { ...NO_ANSWER, content: undefined };
+
+function checkOpened(call: AllowedCall, response: unknown): void {
+  const { action } = isObject(response) ? response : NO_ANSWER;
+  if (action !== 'accept') stop(action === 'decline' ? REFUSED(call) : UNANSWERED(call));
+}
+
+/** Names, arguments and `_meta` as they will be sent, with nothing in them that is not seen. */
+const describeQuestion = ({ call, asked: { args, meta, clientId } }: Question): string =>
+  `Allow this call?\n\nTool: ${nameTool(call)}\nArguments:\n${showJson(args)}\n\n${
+    meta === undefined ? '' : `Metadata (_meta):\n${showJson(meta)}\n\n`
+  }${clientId === undefined ? 'Your app' : `The app ${JSON.stringify(clientId)}`} asks for it.`;
+
+// Texts for models and people.
+
+const BY = 'approval';
+
+const stop = (message: string): never => {
+  throw new CallStopped(BY, message);
+};
+
+type Tell = (call: AllowedCall) => string;
+
+const nameTool: Tell = ({ target: { item, own } }) =>
+  item.server === '' ? item.name : `${own?.ownName ?? item.name} of ${item.server}`;
+
+const NEEDS: Tell = (call) => `${nameTool(call)} needs an approval before it runs.`;
+
+const REFUSED: Tell = (call) =>
+  `${nameTool(call)} was not approved, so nothing was done. Do not call again unless the user wants to.`;
+
+const UNANSWERED: Tell = (call) =>
+  `Nobody decided whether ${nameTool(call)} may run, so nothing was done. Do not call again unless the user wants to.`;
+
+const UNDECIDED: Tell = (call) =>
+  `The user did not decide in time whether ${nameTool(call)} may run, so nothing was done. Call again once the user is ready to.`;
+
+const PENDING: Tell = (call) =>
+  `${NEEDS(call)} No operator has decided yet; nothing was done so far. Call again with exactly the same arguments to go on waiting.`;
+
+const TELL_LINK = (call: AllowedCall, url: string): string =>
+  `${NEEDS(call)} Nothing was done yet. Show the user this link, which is for this user alone and works for 10 minutes: ${url} When the user has approved it, call again with exactly the same arguments.`;
+
+const NOT_GOOD =
+  'The approval that came with this call is of another call, has been used, or is too old, so nothing was done. Call again without it to ask anew.';
+
+const NOT_CLEAR = (why: string): string =>
+  `This call needs an approval, and nobody can be asked about it: ${why}. Nothing was done.`;
+
+const NO_WAY: Tell = (call) =>
+  `${NEEDS(call)} This client cannot ask its user (it has no elicitation), and this service has no page where the user could decide. Nothing was done. Use a client that has elicitation.`;
+
+const NO_OPERATORS: Tell = (call) =>
+  `${NEEDS(call)} Operators decide about calls of users who are logged in, and nobody is. Nothing was done.`;
+
+const TOO_MANY: Tell = (call) =>
+  `${NEEDS(call)} Too many calls wait for an approval already. Nothing was done. Call again when some of them are decided.`;
+
+const TO_MACHINES: Tell = (call) =>
+  `${NEEDS(call)} The rule asks a user, and this client is a program without one. Nothing was done. Whoever writes the rules can let operators decide: "ask": "operator".`;

@@ -1,0 +1,296 @@
+// §26.2, §26.3: how a guard is asked: what it is told, what it answers, and how much of that there may be at once.
+
+import type { UserContext } from '../../http/endpoint/message.ts';
+import type { GuardCaller, GuardedItem, GuardPoint } from '../../mcp/guards.ts';
+import type { CancelSignal } from '../../platform/cancellation.ts';
+import { writeExactJson } from '../../platform/exact-json.ts';
+import { createFairQueue, QueueFullError } from '../../platform/fair-queue.ts';
+import { findExceededBound, isObject, type JsonObject } from '../../platform/json.ts';
+import { nameOwner } from '../../store/owner.ts';
+
+/** As a module gets it. */
+export interface AskedMessage {
+  readonly guard: string;
+  readonly on: GuardPoint;
+  /** The method of MCP: `tools/call` for a tool's arguments and for its result. */
+  readonly method: string;
+  readonly phase: GuardPhase;
+  /** `''` for the built-in catalogue. */
+  readonly server: string;
+  /** The name of the tool or prompt as clients of `/mcp` see it, or the URI; left out where it is about a server as a whole. */
+  readonly name?: string | undefined;
+  readonly value: unknown;
+  readonly user?: AskedUser | undefined;
+  /** OAuth client ID. */
+  readonly client?: string | undefined;
+  readonly view?: string | undefined;
+  readonly requestId?: string | number | undefined;
+  /** W3C Trace Context. */
+  readonly traceparent?: string | undefined;
+}
+
+type GuardPhase = 'request' | 'response';
+
+/** The caller: what the token says, never the token. */
+interface AskedUser {
+  readonly sub: string;
+  readonly issuer?: string | undefined;
+  readonly email?: string | undefined;
+  readonly groups?: readonly string[] | undefined;
+}
+
+const POINTS = {
+  'tools/list': { method: 'tools/list', phase: 'response' },
+  'tools/call': { method: 'tools/call', phase: 'request' },
+  'tools/result': { method: 'tools/call', phase: 'response' },
+  'prompts/list': { method: 'prompts/list', phase: 'response' },
+  'prompts/get': { method: 'prompts/get', phase: 'request' },
+  'prompts/result': { method: 'prompts/get', phase: 'response' },
+  'resources/list': { method: 'resources/list', phase: 'response' },
+  'resources/read': { method: 'resources/read', phase: 'request' },
+  'resources/result': { method: 'resources/read', phase: 'response' },
+  'resources/subscribe': { method: 'resources/subscribe', phase: 'request' },
+  'skills/list': { method: 'skills/list', phase: 'response' },
+  'completion/complete': { method: 'completion/complete', phase: 'request' },
+  'completion/result': { method: 'completion/complete', phase: 'response' },
+  instructions: { method: 'server/instructions', phase: 'response' },
+  sampling: { method: 'sampling/createMessage', phase: 'request' },
+  'sampling/result': { method: 'sampling/createMessage', phase: 'response' },
+  elicitation: { method: 'elicitation/create', phase: 'request' },
+  'elicitation/result': { method: 'elicitation/create', phase: 'response' },
+  roots: { method: 'roots/list', phase: 'request' },
+  'roots/result': { method: 'roots/list', phase: 'response' },
+  notifications: { method: 'notifications', phase: 'request' },
+  approval: { method: 'approval', phase: 'request' },
+} as const satisfies Readonly<
+  Record<GuardPoint, { readonly method: string; readonly phase: GuardPhase }>
+>;
+
+export function describeMessage(
+  guard: string,
+  on: GuardPoint,
+  { name, server }: GuardedItem,
+  value: unknown,
+  caller: GuardCaller | undefined,
+): AskedMessage {
+  const { method, phase } = POINTS[on];
+  const named = name === '' ? undefined : name;
+  if (caller === undefined) return { guard, on, method, phase, server, name: named, value };
+  const { user, clientId, view, requestId, trace } = caller;
+  // One literal: spread from parts it took longer than all else that is done for a guard in this process.
+  return {
+    guard,
+    on,
+    method,
+    phase,
+    server,
+    name: named,
+    value,
+    user: user && describeUser(user),
+    client: clientId,
+    view,
+    requestId,
+    traceparent: trace.traceparent,
+  };
+}
+
+const describeUser = ({
+  sub,
+  issuer,
+  email,
+  groups,
+}: NonNullable<GuardCaller['user']>): AskedUser => ({ sub, issuer, email, groups });
+
+/** For each point a value in which there is nothing, to ask only whether a guard answers. */
+export const SAMPLES: Readonly<Record<GuardPoint, unknown>> = {
+  'tools/list': { name: 'postern-check', inputSchema: { type: 'object' } },
+  'tools/call': { name: 'postern-check', arguments: {} },
+  'tools/result': { content: [] },
+  'prompts/list': { name: 'postern-check' },
+  'prompts/get': { name: 'postern-check', arguments: {} },
+  'prompts/result': { messages: [] },
+  'resources/list': { uri: 'check:postern', name: 'postern-check' },
+  'resources/read': { uri: 'check:postern' },
+  'resources/result': { contents: [] },
+  'resources/subscribe': { uri: 'check:postern' },
+  'skills/list': {
+    uri: 'check:postern/check/SKILL.md',
+    frontmatter: { name: 'check', description: 'check' },
+    resources: 'dynamic',
+  },
+  'completion/complete': {
+    ref: { type: 'ref/prompt', name: 'postern-check' },
+    argument: { name: 'check', value: '' },
+  },
+  'completion/result': { completion: { values: [] } },
+  instructions: '',
+  sampling: { messages: [], maxTokens: 1 },
+  'sampling/result': { role: 'assistant', model: '', content: { type: 'text', text: '' } },
+  elicitation: { message: '', requestedSchema: { type: 'object', properties: {} } },
+  'elicitation/result': { action: 'cancel' },
+  roots: {},
+  'roots/result': { roots: [] },
+  notifications: { method: 'notifications/message', params: { level: 'debug', data: '' } },
+  approval: { name: 'postern-check', arguments: {} },
+};
+
+/**
+ * Asks a guard about a message. Answers at once where that is at hand.
+ *
+ * @throws GuardFailure, TooMuchForGuard; and whatever else, which is a failure, too.
+ */
+export type AskGuard = (message: AskedMessage, asker: GuardTurn) => Decision | Promise<Decision>;
+
+export interface GuardTurn {
+  readonly signal: CancelSignal | undefined;
+  /** The user whose turn it is; undefined for what concerns nobody in particular. */
+  readonly user: UserContext | undefined;
+}
+
+// Its answer, read without trust.
+
+export type Decision =
+  | { readonly kind: 'pass' }
+  | { readonly kind: 'change'; readonly value: unknown }
+  | { readonly kind: 'refuse'; readonly message: string | undefined };
+
+export const PASS: Decision = { kind: 'pass' };
+
+/** The guard could not be asked, or answered what cannot be used; the message is for the log, without what it was asked. */
+export class GuardFailure extends Error {
+  override readonly name = 'GuardFailure';
+}
+
+/**
+ * A message of a caller cannot be asked about: there is too much of it. It is refused whatever `onError` says, or everybody could
+ * have a guard fail that lets pass.
+ */
+export class TooMuchForGuard extends Error {
+  override readonly name = 'TooMuchForGuard';
+}
+
+/** @throws GuardFailure for what is none. */
+export function readDecision(answer: unknown): Decision {
+  if (!isObject(answer)) throw new GuardFailure('its answer is no object');
+  const { decision, message, value } = answer;
+  switch (decision) {
+    case 'pass':
+      return PASS;
+    case 'refuse':
+      return { kind: 'refuse', message: typeof message === 'string' ? message : undefined };
+    case 'change':
+      if (value === undefined) throw new GuardFailure('it answered "change" without a value');
+      return { kind: 'change', value };
+    default:
+      throw new GuardFailure('its answer has no "decision" that is pass, change or refuse');
+  }
+}
+
+/**
+ * As `readDecision`, of who may answer in the shapes of SEP-2624, too.
+ *
+ * @throws GuardFailure
+ */
+export function readAnswer(answer: unknown): Decision {
+  if (!isObject(answer) || 'decision' in answer) return readDecision(answer);
+  if (typeof answer.valid === 'boolean') return readValidation(answer);
+  if (typeof answer.modified === 'boolean') return readMutation(answer);
+  throw new GuardFailure('its answer has neither "decision" nor "valid" nor "modified"');
+}
+
+/** SEP-2624 "Validator": what is no error does not block. */
+function readValidation({ valid, severity = 'error', messages }: JsonObject): Decision {
+  if (valid === true || severity === 'warn' || severity === 'info') return PASS;
+  const said = Array.isArray(messages) ? messages : [];
+  const words = said.flatMap((one: unknown) =>
+    isObject(one) && typeof one.message === 'string' && (one.severity ?? 'error') === 'error'
+      ? [one.message]
+      : [],
+  );
+  return { kind: 'refuse', message: words.length === 0 ? undefined : words.join(' ') };
+}
+
+/** SEP-2624 "Mutator". */
+function readMutation({ modified, payload }: JsonObject): Decision {
+  if (modified === false) return PASS;
+  if (payload === undefined) throw new GuardFailure('it answered "modified" without a payload');
+  return { kind: 'change', value: payload };
+}
+
+// §26.3: bounds of what is asked of one guard at once, and of what it is sent.
+
+/** Requests at once, of all users together, and of one user. */
+const REQUESTS = { ofAll: 64, ofOne: 32 };
+const MAX_WAITING = 1_024;
+const MAX_WAITING_OF_ONE = 64;
+/** For a message as JSON text. */
+const MAX_SENT_CHARACTERS = 4_194_304;
+/**
+ * With all but ASCII escaped, as many write JSON. What is sent is well within the bounds of an answer, which may have all of it
+ * in it: else whoever chooses a message could have a guard fail that lets pass.
+ */
+const MAX_ESCAPED = 6_291_456;
+const ESCAPE_LENGTH = 6;
+const SENT_BOUNDS = { levels: 180, values: 400_000 };
+const SENT_PROBLEMS = {
+  levels: `it nests deeper than ${SENT_BOUNDS.levels} levels`,
+  values: `it has more than ${SENT_BOUNDS.values} values`,
+};
+
+/** For an answer. */
+export const MAX_ANSWER_BYTES = 8_388_608;
+export const ANSWER_BOUNDS = { levels: 200, values: 500_000 };
+
+interface GuardLine {
+  /** Runs the work when it is its user's turn. */
+  run<Result>(
+    work: () => Promise<Result>,
+    user: UserContext | undefined,
+    signal: CancelSignal | undefined,
+  ): Promise<Result>;
+}
+
+/** @throws TooMuchForGuard where too much of the caller's waits, or the caller does not any more. */
+export function createGuardLine({ ofAll, ofOne } = REQUESTS): GuardLine {
+  const queue = createFairQueue({
+    maxRunning: ofAll,
+    maxRunningOfOne: ofOne,
+    maxWaiting: MAX_WAITING,
+    maxWaitingOfOne: MAX_WAITING_OF_ONE,
+  });
+  return {
+    run: (work, user, signal) =>
+      queue.run(work, user && nameOwner(user), signal).catch((error: unknown) => {
+        if (error instanceof QueueFullError) {
+          throw new TooMuchForGuard('too much waits for it; try again in a moment');
+        }
+        // Whoever leaves could have any guard fail that lets pass.
+        throw signal?.aborted ? new TooMuchForGuard('nobody waits for it any more') : error;
+      }),
+  };
+}
+
+/** @throws TooMuchForGuard */
+export function toSentText(message: object): string {
+  const text = writeExactJson(message);
+  if (text.length > MAX_SENT_CHARACTERS) {
+    throw new TooMuchForGuard(`it has more than ${MAX_SENT_CHARACTERS} characters`);
+  }
+  if (isTooLongEscaped(text)) {
+    throw new TooMuchForGuard(`it has more than ${MAX_ESCAPED} characters once it is escaped`);
+  }
+  const exceeded = findExceededBound(text, SENT_BOUNDS);
+  if (exceeded !== undefined) throw new TooMuchForGuard(SENT_PROBLEMS[exceeded]);
+  return text;
+}
+
+function isTooLongEscaped(text: string): boolean {
+  if (text.length * ESCAPE_LENGTH <= MAX_ESCAPED) return false;
+  let length = text.length;
+  for (let at = 0; at < text.length; at += 1) {
+    if (text.charCodeAt(at) > LAST_ASCII) length += ESCAPE_LENGTH - 1;
+  }
+  return length > MAX_ESCAPED;
+}
+
+const LAST_ASCII = 0x7e;

@@ -1,0 +1,283 @@
+// §26: the guards of a configuration, compiled: which look at what, and in which order.
+
+import type {
+  Guard,
+  GuardedItem,
+  GuardedMessage,
+  GuardFacts,
+  GuardOutcome,
+  GuardPoint,
+  Guards,
+  GuardVerdict,
+} from '../../mcp/guards.ts';
+import { compileGlob } from '../../platform/glob.ts';
+import { toPlain } from '../../platform/plain-json.ts';
+import { quote, shorten } from '../../platform/text.ts';
+import { createWarnThrottle } from '../../platform/throttle.ts';
+import type { Runtime } from '../../runtime/runtime.ts';
+import {
+  type AskGuard,
+  type Decision,
+  describeMessage,
+  GuardFailure,
+  SAMPLES,
+  TooMuchForGuard,
+} from './ask-guard.ts';
+import { createLinksGuard } from './built-in/links.ts';
+import { createRunWork } from './built-in/run-work.ts';
+import { createSecretsGuard } from './built-in/secrets.ts';
+import { createSizeGuard } from './built-in/size.ts';
+import {
+  type AskServer,
+  createHttpGuard,
+  createMcpGuard,
+  loadModuleGuard,
+} from './external-guards.ts';
+import { describeUse, type GuardConfig } from './guard-config.ts';
+
+/** `fetch` keeps its connections. */
+type GuardRuntime = Pick<Runtime, 'clock' | 'log' | 'metrics' | 'fetch'>;
+
+/**
+ * Undefined without guards.
+ *
+ * @throws ConfigError for a module that cannot be loaded.
+ */
+export async function createGuards(
+  runtime: GuardRuntime,
+  configs: readonly GuardConfig[] = [],
+  askServer: AskServer,
+): Promise<Guards | undefined> {
+  if (configs.length === 0) return undefined;
+  const runWork = createRunWork();
+  const running = await Promise.all(
+    configs.map(async (config) => ({
+      runs: runGuard(runtime, config, await openGuard(config)),
+      isAbout: createIsAbout(config),
+    })),
+  );
+  return joinGuards(running);
+
+  async function openGuard({ name, use }: GuardConfig): Promise<AskGuard> {
+    switch (use.kind) {
+      case 'http':
+        return createHttpGuard(runtime, use);
+      case 'mcp':
+        return createMcpGuard(runtime, use, askServer);
+      case 'module':
+        return loadModuleGuard(runtime, name, use);
+      case 'secrets':
+        return createSecretsGuard(use.action, runWork);
+      case 'size':
+        return createSizeGuard(use.maxBytes, runWork);
+      case 'links':
+        return createLinksGuard(use, runWork);
+    }
+  }
+}
+
+interface PlacedGuard {
+  readonly runs: RunningGuard;
+  isAbout(point: GuardPoint, item: GuardedItem): boolean;
+}
+
+function createIsAbout({ on, servers, tools }: GuardConfig): PlacedGuard['isAbout'] {
+  const points = new Set(on);
+  const globs = tools?.map(compileGlob);
+  return (point, { kind, name, server }) =>
+    points.has(point) &&
+    (servers === undefined || servers.includes(server)) &&
+    (globs === undefined || kind !== 'tool' || globs.some((fits) => fits(name)));
+}
+
+function joinGuards(all: readonly PlacedGuard[]): Guards {
+  /** An entry of a list is the same object for each call: what looks at it is looked for once. */
+  const known = new WeakMap<GuardedItem, Map<GuardPoint, Guard | undefined>>();
+  const points = new Set(all.flatMap(({ runs }) => runs.config.on));
+
+  function select(point: GuardPoint, item: GuardedItem): Guard | undefined {
+    const chosen = all.filter(({ isAbout }) => isAbout(point, item)).map(({ runs }) => runs);
+    return chosen.length === 0
+      ? undefined
+      : { judge: (message) => judgeAll(chosen, point, item, message) };
+  }
+
+  return {
+    find(point, item) {
+      if (!points.has(point)) return undefined;
+      const ofItem = known.get(item) ?? new Map<GuardPoint, Guard | undefined>();
+      if (ofItem.has(point)) return ofItem.get(point);
+      if (ofItem.size === 0) known.set(item, ofItem);
+      const guard = select(point, item);
+      ofItem.set(point, guard);
+      return guard;
+    },
+    looksAt: (point) => points.has(point),
+    listGuards: () => all.map(({ runs }) => runs.describe()),
+  };
+}
+
+const PASSED: GuardVerdict = { kind: 'passed' };
+
+/** Each looks at what the ones before made of it. */
+async function judgeAll(
+  guards: readonly RunningGuard[],
+  point: GuardPoint,
+  item: GuardedItem,
+  message: GuardedMessage,
+): Promise<GuardVerdict> {
+  let { value } = message;
+  let isChanged = false;
+  let hasFailed = false;
+  for (const guard of guards) {
+    const judging = guard.judge(point, item, message, value);
+    const verdict = judging instanceof Promise ? await judging : judging;
+    if (verdict.kind === 'refused') return verdict;
+    hasFailed ||= verdict.hasFailed === true;
+    if (verdict.kind === 'passed') continue;
+    value = verdict.value;
+    isChanged = true;
+  }
+  if (!isChanged && !hasFailed) return PASSED;
+  const unsure = hasFailed && ({ hasFailed } as const);
+  return isChanged ? { kind: 'changed', value, ...unsure } : { ...PASSED, ...unsure };
+}
+
+// §26.3: one guard: asked, watched and counted; where it fails, its `onError` decides.
+
+interface RunningGuard {
+  readonly config: GuardConfig;
+  /** Never rejects. Not a promise where the guard answers at once. */
+  judge(
+    point: GuardPoint,
+    item: GuardedItem,
+    message: GuardedMessage,
+    value: unknown,
+  ): GuardVerdict | Promise<GuardVerdict>;
+  describe(): GuardFacts;
+}
+
+const PASSED_UNSEEN: GuardVerdict = { kind: 'passed', hasFailed: true };
+/** Characters of what a guard says to a caller. */
+const MAX_WORDS = 2_000;
+
+function runGuard(
+  { clock, log, metrics }: Pick<Runtime, 'clock' | 'log' | 'metrics'>,
+  config: GuardConfig,
+  ask: AskGuard,
+): RunningGuard {
+  const { name, onError } = config;
+  const counts: Record<GuardOutcome, number> = { passed: 0, changed: 0, refused: 0, failed: 0 };
+  let problem: string | undefined;
+
+  const warn = createWarnThrottle(clock, (point: GuardPoint, thrown: unknown) =>
+    log.warn(
+      `The guard ${name} failed: ${tellFailure(thrown)}. ${
+        onError === 'refuse'
+          ? 'What it should have looked at is refused.'
+          : 'What it should have looked at passes ("onError": "pass").'
+      }`,
+      { guard: name, on: point, cause: thrown instanceof GuardFailure ? thrown.cause : thrown },
+    ),
+  );
+
+  function count(point: GuardPoint, outcome: GuardOutcome, startedAt: number): void {
+    counts[outcome] += 1;
+    metrics.recordGuard(name, point, outcome, (clock.monotonic() - startedAt) / 1000);
+  }
+
+  function toVerdict(
+    decision: Decision,
+    point: GuardPoint,
+    findProblem: GuardedMessage['findProblem'],
+    startedAt: number,
+  ): GuardVerdict {
+    if (decision.kind === 'change') {
+      const wrong = findProblem?.(toPlain(decision.value));
+      if (wrong !== undefined) {
+        throw new GuardFailure(`it changed the message to one that cannot go on: ${wrong}`);
+      }
+    }
+    problem = undefined;
+    switch (decision.kind) {
+      case 'pass':
+        count(point, 'passed', startedAt);
+        return PASSED;
+      case 'change':
+        count(point, 'changed', startedAt);
+        return { kind: 'changed', value: decision.value };
+      case 'refuse':
+        count(point, 'refused', startedAt);
+        return refuse(
+          shorten(decision.message ?? '', MAX_WORDS) || `Refused by the guard ${name}.`,
+        );
+    }
+  }
+
+  function fail(thrown: unknown, point: GuardPoint, startedAt: number): GuardVerdict {
+    if (thrown instanceof TooMuchForGuard) {
+      count(point, 'refused', startedAt);
+      return {
+        ...refuse(`The guard ${name} cannot look at this now: ${thrown.message}.`),
+        hasFailed: true,
+      };
+    }
+    count(point, 'failed', startedAt);
+    problem = tellFailure(thrown);
+    warn(point, thrown);
+    return onError === 'pass'
+      ? PASSED_UNSEEN
+      : {
+          ...refuse(
+            `The guard ${name} could not look at this, so it was refused. Try again later.`,
+          ),
+          hasFailed: true,
+        };
+  }
+
+  const refuse = (message: string): GuardVerdict => ({ kind: 'refused', by: name, message });
+
+  return {
+    config,
+    judge(point, item, { caller, signal, findProblem }, value) {
+      const startedAt = clock.monotonic();
+      try {
+        const message = describeMessage(name, point, item, value, caller);
+        const asking = ask(message, { signal, user: caller?.user });
+        return asking instanceof Promise
+          ? asking
+              .then((decision) => toVerdict(decision, point, findProblem, startedAt))
+              .catch((thrown: unknown) => fail(thrown, point, startedAt))
+          : toVerdict(asking, point, findProblem, startedAt);
+      } catch (thrown) {
+        return fail(thrown, point, startedAt);
+      }
+    },
+    describe: () => ({
+      name,
+      kind: describeUse(config.use),
+      on: config.on,
+      onError,
+      counts,
+      problem,
+      async check() {
+        try {
+          const [on = 'tools/call'] = config.on;
+          const message = describeMessage(name, on, CHECKED, SAMPLES[on], undefined);
+          await ask(message, { signal: undefined, user: undefined });
+          return undefined;
+        } catch (thrown) {
+          return tellFailure(thrown);
+        }
+      },
+    }),
+  };
+}
+
+const CHECKED: GuardedItem = { kind: undefined, name: 'postern-check', server: '' };
+
+/** A module's own words may have what it was asked about: they are for the log's `cause` alone. */
+const tellFailure = (thrown: unknown): string =>
+  thrown instanceof GuardFailure || thrown instanceof TooMuchForGuard
+    ? thrown.message
+    : `it threw ${thrown instanceof Error ? quote(thrown.name, 40) : 'what is no error'}`;

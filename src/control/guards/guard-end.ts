@@ -1,0 +1,155 @@
+// §26: how a call ended, before anybody hears of it: its result, or the error of a server in its place.
+
+import { fail, GatewayError, type JsonRpcErrorObject } from '../../errors/gateway-error.ts';
+import { URL_REQUIRED } from '../../mcp/calls/ask-to-open.ts';
+import type { CallContext } from '../../mcp/calls/context.ts';
+import { toErrorResult } from '../../mcp/calls/outcome.ts';
+import { isToolError, readFailure } from '../../mcp/catalog/define/tool.ts';
+import type { Target } from '../../mcp/catalog/served-catalog.ts';
+import type { Guard, GuardedMessage } from '../../mcp/guards.ts';
+import type { ItemKind } from '../../mcp/protocol/list-kinds.ts';
+import { parseExactJson } from '../../platform/exact-json.ts';
+import {
+  findWritten,
+  hasRepeatedNames,
+  isObject,
+  type JsonObject,
+  noteWritten,
+} from '../../platform/json.ts';
+import { findText, readExact, toNoted } from '../../platform/noted-json.ts';
+import { findAskedProblem, findResultProblem, passGuard } from './message-guards.ts';
+
+interface GuardedEnd {
+  readonly after: Guard | undefined;
+  readonly asked: Guard | undefined;
+  readonly target: Target;
+  readonly message: Pick<GuardedMessage, 'caller' | 'signal'>;
+  readonly context: Pick<CallContext, 'isAsking' | 'task'>;
+}
+
+/** The message of a failed tool of an author is a result like any other. @throws what was thrown otherwise. */
+export function toToolError(kind: ItemKind, thrown: unknown): object {
+  if (kind !== 'tool' || !isToolError(thrown)) throw thrown;
+  return toErrorResult(readFailure(thrown));
+}
+
+/** @throws CallStopped where a guard refuses it; else what the call throws. */
+export async function guardEnd(running: Promise<object>, deps: GuardedEnd): Promise<object> {
+  let result: object;
+  try {
+    result = await running;
+  } catch (thrown) {
+    return guardThrown(thrown, deps);
+  }
+  // The client is asked in place of an answer: nobody hears of this one.
+  return deps.context.isAsking() || deps.after === undefined || isTaskOfServer(deps.context, result)
+    ? result
+    : guardResult(result, deps.after, deps);
+}
+
+/** §29.5: a handle that the gateway wrote. What comes of the task is looked at when its client asks. */
+const isTaskOfServer = ({ task }: Pick<CallContext, 'task'>, result: object): boolean =>
+  task?.isHandle(result) === true;
+
+async function guardResult(
+  given: object,
+  after: Guard,
+  { target, message }: GuardedEnd,
+): Promise<object> {
+  const result = toReadInOneWay(given);
+  // The time for which a resource may be kept is the gateway's own note.
+  const { cache, value } = splitCache(target.item.kind, result);
+  const passed = await passGuard(after, {
+    value,
+    ...message,
+    findProblem: (changed) =>
+      findResultProblem(target.item.kind, changed) ?? findStructureProblem(target, changed),
+  });
+  return isObject(passed?.value) ? toShown(passed.value, cache) : result;
+}
+
+/** Plain data, of which nothing is noted. */
+function splitCache(kind: ItemKind, result: object): { cache?: unknown; value: JsonObject } {
+  const { ...exact } = readExact(result);
+  if (kind !== 'resource' || !('cache' in result) || result.cache === undefined) {
+    return { value: exact };
+  }
+  const { cache: _, ...value } = exact;
+  return { cache: result.cache, value };
+}
+
+/** A member that is there twice may be another for who reads the text than for the guard: what is judged is what is written. */
+function toReadInOneWay(result: object): object {
+  const text = findText(result);
+  if (text === undefined || !hasRepeatedNames(text)) return result;
+  const exact = parseExactJson(text);
+  return toShown(isObject(exact) ? exact : {}, 'cache' in result ? result.cache : undefined);
+}
+
+function toShown(exact: JsonObject, cache: unknown): object {
+  const shown = toNoted(exact);
+  if (cache === undefined) return shown;
+  const made = { ...shown, cache };
+  const written = findWritten(shown);
+  if (written !== undefined) noteWritten(made, written);
+  return made;
+}
+
+/** A result that says that the tool failed need not be what its schema says. */
+const findStructureProblem = (target: Target, changed: unknown): string | undefined =>
+  isObject(changed) && changed.isError !== true ? target.findResultProblem?.(changed) : undefined;
+
+/** The error of a server goes to the client as it is. An error of the gateway itself has nothing of a server. */
+async function guardThrown(thrown: unknown, deps: GuardedEnd): Promise<never> {
+  if (!(thrown instanceof GatewayError) || thrown.failure.jsonRpc === undefined) throw thrown;
+  const { key, failure } = thrown;
+  const asked = await guardUrlQuestions(failure.jsonRpc ?? NO_ERROR, deps);
+  const jsonRpc = deps.after === undefined ? asked : await guardError(asked, deps.after, deps);
+  if (jsonRpc === failure.jsonRpc) throw thrown;
+  return fail(key, { ...failure, jsonRpc });
+}
+
+const NO_ERROR: JsonRpcErrorObject = { code: -32603, message: 'Internal error' };
+
+async function guardError(
+  error: JsonRpcErrorObject,
+  after: Guard,
+  { target, message }: GuardedEnd,
+): Promise<JsonRpcErrorObject> {
+  const passed = await passGuard(after, {
+    value: { error },
+    ...message,
+    findProblem: (changed) =>
+      isObject(changed) && 'error' in changed
+        ? findResultProblem(target.item.kind, changed)
+        : 'an error cannot become a result',
+  });
+  return (passed && readError(passed.value)) ?? error;
+}
+
+function readError(value: unknown): JsonRpcErrorObject | undefined {
+  const { code, message, data } = isObject(value) && isObject(value.error) ? value.error : {};
+  if (typeof code !== 'number' || typeof message !== 'string') return undefined;
+  return data === undefined ? { code, message } : { code, message, data };
+}
+
+// MCP 2025-11-25 "URL Elicitation Required Errors": an error that asks.
+
+async function guardUrlQuestions(
+  error: JsonRpcErrorObject,
+  { asked, message }: GuardedEnd,
+): Promise<JsonRpcErrorObject> {
+  const { code, data } = error;
+  if (asked === undefined || code !== URL_REQUIRED) return error;
+  if (!isObject(data) || !Array.isArray(data.elicitations)) return error;
+  const passed: unknown[] = [];
+  let isChanged = false;
+  for (const question of data.elicitations) {
+    const value: JsonObject = isObject(question) ? question : {};
+    const findProblem = (changed: unknown) => findAskedProblem('elicitation', changed);
+    const replaced = await passGuard(asked, { value, ...message, findProblem });
+    passed.push(replaced === undefined ? question : replaced.value);
+    isChanged ||= replaced !== undefined;
+  }
+  return isChanged ? { ...error, data: { ...data, elicitations: passed } } : error;
+}

@@ -1,0 +1,117 @@
+// §28: what rules name of users: the members of `user` in conditions, which `who` names by words of its own. The audit log
+// writes these, and nothing else of a token.
+
+import type { UserContext } from '../../http/endpoint/message.ts';
+import { isObject, type JsonObject } from '../../platform/json.ts';
+import type { RuleConfig } from './rule-config.ts';
+import { readScopes } from './rules.ts';
+import type { Lookup, NamedFacts } from './when/inspect-expression.ts';
+
+export function nameFacts(who: RuleConfig['who'], ofUser: Lookup | undefined): NamedFacts {
+  const { groups, scopes, claims } = who === 'everyone' ? NOBODY : who;
+  const ofWho = new Map<string, Lookup>();
+  if (groups !== undefined) ofWho.set('groups', 'all');
+  if (scopes !== undefined) ofWho.set('scopes', 'all');
+  if (claims !== undefined) {
+    ofWho.set('claims', toLookup(claims));
+    // An address that may be somebody else's is none.
+    if (Object.hasOwn(claims, 'email')) ofWho.set('email_verified', 'all');
+  }
+  return joinFacts([ofWho, ofUser === undefined || ofUser === 'all' ? new Map() : ofUser]);
+}
+
+const NOBODY: Exclude<RuleConfig['who'], 'everyone'> = {};
+
+const toLookup = (claims: JsonObject): Map<string, Lookup> =>
+  new Map(
+    Object.entries(claims).map(([name, value]) => [
+      name,
+      isObject(value) ? toLookup(value) : 'all',
+    ]),
+  );
+
+export const joinFacts = (named: readonly NamedFacts[]): NamedFacts =>
+  named.reduce(join, new Map());
+
+const join = (one: NamedFacts, other: NamedFacts): Map<string, Lookup> =>
+  new Map(
+    [...new Set([...one.keys(), ...other.keys()])].map((name) => [
+      name,
+      joinLookups(one.get(name), other.get(name)),
+    ]),
+  );
+
+function joinLookups(one: Lookup | undefined, other: Lookup | undefined): Lookup {
+  if (one === undefined || other === undefined) return one ?? other ?? 'all';
+  return one === 'all' || other === 'all' ? 'all' : join(one, other);
+}
+
+/**
+ * Lists what is named of a user, for the audit log: `null` for what they do not have, and nothing for what is `null` itself, or all
+ * claims. Undefined where nothing is named.
+ */
+export function describeNamed(user: UserContext, named: NamedFacts): JsonObject | undefined {
+  const { email, emailVerified, name, groups, claims } = user;
+  const facts: JsonObject = {
+    ...(emailVerified !== false && { email }),
+    email_verified: emailVerified,
+    name,
+    groups,
+    scopes: readScopes(user),
+    claims,
+  };
+  const described = pick(facts, new Map([...named].filter(isWritten)));
+  return Object.keys(described).length === 0 ? undefined : described;
+}
+
+/** Each line has the `user` already. */
+const isWritten = ([name, lookup]: readonly [string, Lookup]): boolean =>
+  name !== 'sub' && !(name === 'claims' && lookup === 'all');
+
+function pick(source: JsonObject, wanted: NamedFacts): JsonObject {
+  const members: [string, unknown][] = [];
+  for (const [name, inside] of wanted) {
+    const value = readOwn(source, name);
+    if (inside !== 'all' && isObject(value)) members.push([name, pick(value, inside)]);
+    else if (!hasNull(value)) members.push([name, value === undefined ? null : value]);
+  }
+  return Object.fromEntries(members);
+}
+
+const readOwn = (source: JsonObject, name: string): unknown =>
+  Object.hasOwn(source, name) ? source[name] : undefined;
+
+/** In lists `null` is what it is. */
+const hasNull = (value: unknown): boolean =>
+  value === null || (isObject(value) && Object.values(value).some(hasNull));
+
+/** Leaves the members that are there, as `describeNamed` made them. */
+export const dropMissing = (described: JsonObject): JsonObject =>
+  Object.fromEntries(
+    Object.entries(described)
+      .filter(([, value]) => value !== null)
+      .map(([name, value]) => [name, isObject(value) ? dropMissing(value) : value]),
+  );
+
+/** Lists the named that `describeNamed` did not write, as conditions would name it. */
+export const listUnknown = (described: JsonObject, named: NamedFacts): readonly string[] =>
+  [...named]
+    .filter(([name]) => name !== 'sub')
+    .flatMap(([name, inside]) =>
+      name === 'claims' && inside === 'all'
+        ? ['user.claims']
+        : listUnknownIn(readOwn(described, name), inside, `user.${name}`),
+    );
+
+function listUnknownIn(value: unknown, wanted: Lookup, path: string): readonly string[] {
+  if (value === undefined) return wanted === 'all' ? [path] : listNames(wanted, path);
+  if (wanted === 'all' || !isObject(value)) return [];
+  return [...wanted].flatMap(([name, inside]) =>
+    listUnknownIn(readOwn(value, name), inside, `${path}.${name}`),
+  );
+}
+
+const listNames = (wanted: NamedFacts, path: string): readonly string[] =>
+  [...wanted].flatMap(([name, inside]) =>
+    inside === 'all' ? [`${path}.${name}`] : listNames(inside, `${path}.${name}`),
+  );

@@ -1,0 +1,245 @@
+// §28: what rules would say of a call that somebody made, of which not everything is known any more.
+
+import type { UserContext } from '../../http/endpoint/message.ts';
+import { isObject, isStringArray, type JsonObject } from '../../platform/json.ts';
+import { type CompiledRule, compileRules } from './compile-rules.ts';
+import { strengthen } from './create-rules.ts';
+import { dropMissing, listUnknown, nameFacts } from './named-facts.ts';
+import type { RuleConfig, RuleSubject } from './rule-config.ts';
+import {
+  compileMay,
+  compileWho,
+  createDecodeResource,
+  parsePattern,
+  type RuleCaller,
+  type RuleDecision,
+  type RuledItem,
+  type Subject,
+} from './rules.ts';
+
+/** A call as the audit log has it. */
+export interface LoggedCall {
+  readonly item: Omit<RuledItem, 'annotations' | 'args'>;
+  /** True if the log has all of the name. */
+  readonly isWhole: boolean;
+  /** `sub`; undefined where nobody was logged in. */
+  readonly user: string | undefined;
+  /** The issuer of that user; undefined for those of `OIDC_ISSUER`. */
+  readonly issuer: string | undefined;
+  /** Written of the user by `describeNamed`; `{}` without `AUDIT_CLAIMS`. */
+  readonly described: JsonObject;
+  readonly clientId: string | undefined;
+  readonly view: string | undefined;
+}
+
+export type ReplayVerdict =
+  | (Extract<RuleDecision, { kind: 'allowed' }> & {
+      /** Rules of which nobody can tell whether they ask somebody before that one. */
+      readonly mayAsk?: Untold;
+    })
+  | Extract<RuleDecision, { kind: 'scopes_missing' }>
+  | {
+      readonly kind: 'denied';
+      /** Places of the rules about this name, which are for others, or whose conditions do not hold. */
+      readonly about: readonly string[];
+    }
+  | ({ readonly kind: 'unknown' } & Untold);
+
+export interface Untold {
+  /** Missing in the log, as conditions name it: `args`, `user.claims.level`. */
+  readonly missing: readonly string[];
+  /** Places of the rules that name it. */
+  readonly rules: readonly string[];
+}
+
+/** Takes rules that `checkRules` has nothing against. */
+export async function createReplay(
+  configs: readonly RuleConfig[],
+): Promise<(call: LoggedCall) => ReplayVerdict> {
+  const compiled = await compileRules(configs);
+  const rules = configs.map((config, index) => toReplayedRule(config, compiled[index]));
+  const decodeResource = createDecodeResource();
+
+  return function replay(call) {
+    if (rules.length === 0 || call.item.isOpen === true) return ALLOWED;
+    const asked = toAsked(call, decodeResource);
+    const said = rules.map((rule) => ({ rule, opinion: rule.judge(asked) }));
+    for (const { opinion } of said) {
+      if (opinion.kind === 'allowed') return { ...opinion, ...askFirst(asked) };
+    }
+    const untold = findUntold(said);
+    if (untold !== undefined) return { kind: 'unknown', ...untold };
+    for (const { opinion } of said) if (opinion.kind === 'scopes_missing') return opinion;
+    const about = said.filter(({ opinion }) => opinion.kind === 'denied' && opinion.isAbout);
+    return { kind: 'denied', about: about.map(({ rule }) => rule.place) };
+  };
+
+  function askFirst(call: AskedCall) {
+    // To connect a server is no call of a tool of it.
+    if (call.item.kind !== 'tool' || call.item.namesBegin !== undefined) return {};
+    const said = rules
+      .filter(({ ask }) => ask !== undefined)
+      .map((rule) => ({ rule, opinion: rule.judgeAsk(call) }));
+    const asked = said
+      .filter(({ opinion }) => opinion.kind === 'allowed')
+      .reduce<ReturnType<typeof strengthen>>((one, { rule }) => strengthen(one, rule), undefined);
+    const mayAsk = findUntold(said.filter(({ rule }) => strengthen(asked, rule) !== asked));
+    return { ...asked, ...(mayAsk && { mayAsk }) };
+  }
+}
+
+/** A call as each rule is asked about it. */
+interface AskedCall extends Pick<LoggedCall, 'isWhole' | 'described'> {
+  readonly item: RuledItem;
+  /** That patterns are compared with. */
+  readonly text: string | undefined;
+  readonly caller: RuleCaller;
+}
+
+function toAsked(call: LoggedCall, decodeResource: (uri: string) => string | undefined): AskedCall {
+  const { item, isWhole, described, clientId, view } = call;
+  return {
+    // Neither is in the log.
+    item: { ...item, annotations: {}, args: undefined },
+    text: item.kind === 'resource' ? decodeResource(item.name) : item.name,
+    caller: { user: toUser(call), clientId, view },
+    isWhole,
+    described,
+  };
+}
+
+interface Said {
+  readonly rule: ReplayedRule;
+  readonly opinion: Opinion;
+}
+
+function findUntold(said: readonly Said[]): Untold | undefined {
+  const untold = said.flatMap(({ rule, opinion }) =>
+    opinion.kind === 'unknown' ? [{ rule, missing: opinion.missing }] : [],
+  );
+  if (untold.length === 0) return undefined;
+  return {
+    missing: [...new Set(untold.flatMap(({ missing }) => missing))],
+    rules: untold.map(({ rule }) => rule.place),
+  };
+}
+
+const ALLOWED: ReplayVerdict = { kind: 'allowed' };
+
+/** The opinion of one rule on a call. */
+type Opinion =
+  | Exclude<RuleDecision, { kind: 'denied' }>
+  | { readonly kind: 'denied'; readonly isAbout: boolean }
+  | { readonly kind: 'unknown'; readonly missing: readonly string[] };
+
+interface ReplayedRule extends Pick<CompiledRule, 'place' | 'ask'> {
+  judge(call: AskedCall): Opinion;
+  /** `allowed` where the rule asks about the call. */
+  judgeAsk(call: AskedCall): Opinion;
+}
+
+const FOR_OTHERS: Opinion = { kind: 'denied', isAbout: true };
+const ABOUT_OTHERS: Opinion = { kind: 'denied', isAbout: false };
+
+function toReplayedRule(config: RuleConfig, rule: CompiledRule | undefined): ReplayedRule {
+  if (rule === undefined) throw new Error('Each rule is compiled.');
+  const { may, who, place } = config;
+  const { fitsSome } = compileMay(may);
+  const hasKind = { tool: false, prompt: false, resource: false };
+  for (const pattern of may) hasKind[parsePattern(pattern).kind] = true;
+  const parts = who === 'everyone' ? [] : splitSubject(who);
+
+  /** Undefined where the log does not have enough of the name. */
+  function findIsAbout({ item, isWhole, text }: AskedCall) {
+    if (item.namesBegin !== undefined) return fitsSome(item.namesBegin);
+    if (!isWhole) return hasKind[item.kind] ? undefined : false;
+    return text !== undefined && isAboutText(item, text);
+  }
+
+  function listMissing({ item, described, caller }: AskedCall) {
+    const ofUser = caller.user === undefined ? [] : listUnknown(described, namedFacts);
+    if (item.namesBegin !== undefined) return ofUser;
+    return [
+      ...ofUser,
+      ...(looksAtArgs && item.kind !== 'resource' ? ['args'] : []),
+      ...(looksAtAnnotations && item.kind === 'tool' ? ['tool.annotations'] : []),
+    ];
+  }
+
+  /** Undefined where all is known that the rule looks at. */
+  function judgeUnknown(call: AskedCall, fitsPart: 'fits' | 'mayFit'): Opinion | undefined {
+    const isAbout = findIsAbout(call);
+    if (isAbout === false) return ABOUT_OTHERS;
+    const { caller } = call;
+    const isForOthers = parts.some(
+      ({ subject, names }) =>
+        (caller.user === undefined || listUnknown(call.described, names).length === 0) &&
+        !subject[fitsPart](caller),
+    );
+    if (isForOthers) return FOR_OTHERS;
+    const missing = listMissing(call);
+    if (missing.length === 0 && isAbout !== undefined) return undefined;
+    const known = missing.some((one) => one.startsWith('user.'))
+      ? { ...caller, user: undefined }
+      : caller;
+    const isItemKnown = isAbout !== undefined && !missing.includes('tool.annotations');
+    return isRefuted(isItemKnown ? call.item : undefined, known)
+      ? FOR_OTHERS
+      : { kind: 'unknown', missing: [...missing, ...(isAbout === undefined ? ['name'] : [])] };
+  }
+
+  function judgeKnown({ item, caller }: AskedCall): Opinion {
+    // For a tool by which somebody logs in, what looks at tools counts as fulfilled.
+    const countsAsFulfilled = item.namesBegin !== undefined && (looksAtTool || looksAtArgs);
+    if (!countsAsFulfilled && !holds(item, caller)) return FOR_OTHERS;
+    const decision = address(caller);
+    return decision.kind === 'denied' ? FOR_OTHERS : decision;
+  }
+
+  const { namedFacts, looksAtArgs, looksAtTool, looksAtAnnotations } = rule;
+  const { isAbout: isAboutText, address, mayAddress, holds, mayHold, isRefuted } = rule;
+  const judgeKnownAsk = ({ item, caller }: AskedCall) =>
+    mayAddress(caller) && mayHold(item, caller) ? ASKS : FOR_OTHERS;
+  return {
+    place,
+    ask: rule.ask,
+    judge: (call) => judgeUnknown(call, 'fits') ?? judgeKnown(call),
+    judgeAsk: (call) => judgeUnknown(call, 'mayFit') ?? judgeKnownAsk(call),
+  };
+}
+
+const ASKS: Opinion = { kind: 'allowed' };
+
+/** Each member by itself: of those that are known, one that does not hold is enough. */
+const splitSubject = (who: RuleSubject) =>
+  Object.entries(who).map(
+    ([name, value]): { subject: Subject; names: ReturnType<typeof nameFacts> } => {
+      const part: RuleSubject = { [name]: value };
+      return { subject: compileWho(part), names: nameFacts(part, undefined) };
+    },
+  );
+
+/** As far as rules can tell from a token with these claims. */
+function toUser({ user, described }: LoggedCall): UserContext | undefined {
+  if (user === undefined) return undefined;
+  const {
+    email,
+    email_verified: emailVerified,
+    name,
+    groups,
+    scopes,
+    claims,
+  } = dropMissing(described);
+  const known = isObject(claims) ? claims : {};
+  // Which of both claims they stood in makes no difference to a rule that asks for scopes.
+  const place = known.scp === undefined ? 'scp' : 'scope';
+  return {
+    sub: user,
+    ...(typeof email === 'string' && { email }),
+    ...(typeof emailVerified === 'boolean' && { emailVerified }),
+    ...(typeof name === 'string' && { name }),
+    ...(isStringArray(groups) && { groups }),
+    claims:
+      isStringArray(scopes) && known[place] === undefined ? { ...known, [place]: scopes } : known,
+  };
+}

@@ -1,0 +1,246 @@
+// A part of the composition root: the servers behind the gateway, by the configuration file.
+
+import { type ListCost, WARNED_TOKENS } from '../catalog/budget/measure-lists.ts';
+import type { CompiledSetup, Setup } from '../catalog/plan.ts';
+import type { AccessPreview, PreviewRequest } from '../catalog/tools-for-operators.ts';
+import {
+  createUpstreamCatalogs,
+  type ServerFacts,
+  type UpstreamCatalogs,
+} from '../catalog/upstream-catalogs.ts';
+import type { Env } from '../config/setting.ts';
+import type { ConnectionServer } from '../connections/connection.ts';
+import { createDoors } from '../connections/doors/doors.ts';
+import { createGuards } from '../control/guards/create-guards.ts';
+import type { AskServer } from '../control/guards/external-guards.ts';
+import { createRules, createRulesPolicy } from '../control/rules/create-rules.ts';
+import type { RuleConfig } from '../control/rules/rule-config.ts';
+import type { NamedFacts } from '../control/rules/when/inspect-expression.ts';
+import { GatewayError } from '../errors/gateway-error.ts';
+import type { Endpoint, ProtectedEndpoint } from '../http/endpoint/endpoint.ts';
+import { createJsonReply } from '../http/endpoint/message.ts';
+import { JSONRPC } from '../http/endpoint/render-error.ts';
+import { createLockPolicy } from '../lock/lock.ts';
+import type { StoredLock } from '../lock/lock-file.ts';
+import type { ClientOf } from '../mcp/calls/client-of.ts';
+import type { CheckSchema } from '../mcp/catalog/foreign-schema.ts';
+import type { OwnCatalog } from '../mcp/catalog/own-catalog.ts';
+import type { Guards } from '../mcp/guards.ts';
+import { joinPolicies } from '../mcp/policy.ts';
+import type { Upstream } from '../mcp/upstream/upstream.ts';
+import type { UpstreamConfig } from '../mcp/upstream/upstream-config.ts';
+import { traceUpstream } from '../mcp/upstream/wrap-upstream.ts';
+import { createWorkQueue } from '../platform/work-queue.ts';
+import type { Runtime } from '../runtime/runtime.ts';
+import type { CallerTokens } from '../servers/credentials/credential-type.ts';
+import {
+  findServerCredentials,
+  readConnectionServer,
+} from '../servers/credentials/server-credentials.ts';
+import { openRelay } from '../servers/relay/relay-call.ts';
+import type { Tracing } from '../telemetry/tracing/tracing.ts';
+import { createAskGuardServer } from './guard-servers.ts';
+import { createUpstreamOpener } from './open-upstream.ts';
+
+/** The surroundings of the servers in a gateway, beside its runtime. */
+export interface UpstreamPorts extends CallerTokens {
+  /** The gateway's own tools, prompts and resources. */
+  readonly builtIn: OwnCatalog;
+  /** That of this process: programs get PATH, HOME, USER, LANG and TMPDIR of it. */
+  readonly environment: Env;
+  /** Undefined where it is not known, or nothing depends on it. */
+  readonly findClientId: ClientOf;
+  /** Written when operators approve; undefined where this process knows no file. */
+  readonly storedLock: StoredLock | undefined;
+}
+
+export interface GatewayUpstreams
+  extends Pick<
+    UpstreamCatalogs,
+    'listServerTools' | 'listLockDifferences' | 'lockApproval' | 'findIdlePatterns'
+  > {
+  readonly catalogs: Pick<UpstreamCatalogs, 'all' | 'findNamed' | 'policies'>;
+  /** Those of the file as it is now; undefined where it has none. */
+  getGuards(): Guards | undefined;
+  readonly endpoints: readonly Endpoint[];
+  /** Rejects while a server that must be there is not. */
+  checkRequired(): Promise<void>;
+  /** In the file's order; `processes` is how many of a program run in this process. */
+  listServers(): readonly (ServerFacts & { readonly processes: number | undefined })[];
+  /** §25.2, for operators: what is known now. */
+  measureLists(): Promise<readonly ListCost[]>;
+  /** `operator` is who asks (`sub`). */
+  previewAccess(request: PreviewRequest, operator: string | undefined): Promise<AccessPreview>;
+  /** In the file's order: those at which users log in themselves (§24). */
+  listConnectionServers(): readonly ConnectionServer[];
+  /** The claims that rules ask for: without them nobody knows what a user may. */
+  listNamedClaims(): readonly string[];
+  /** All that rules name of users. */
+  getNamedFacts(): NamedFacts;
+  reload(setup: Setup): Promise<void>;
+  close(graceMs: number): Promise<void>;
+}
+
+export async function openUpstreams(
+  runtime: Runtime,
+  first: Setup,
+  ports: UpstreamPorts,
+): Promise<GatewayUpstreams> {
+  const { clock, metrics, tracing } = runtime;
+  const { baseUrl } = runtime.config.server;
+  const { builtIn, environment, connections, findClientId, storedLock } = ports;
+  const askServer = createAskGuardServer(() => catalogs.getPlan().guardServers, clock);
+  const compiled = await compileSetup(runtime, first, askServer);
+  const processCounts = new Map<string, number>();
+  const { openUpstream, credentials } = createUpstreamOpener(runtime, ports, {
+    serves: true,
+    environment,
+    onProcessCount(server, count) {
+      processCounts.set(server, count);
+      metrics.recordUpstreamProcesses(server, count);
+    },
+  });
+  const relay = openRelay(runtime, createDoors(baseUrl, connections?.requests));
+  const catalogs = createUpstreamCatalogs(runtime, compiled, {
+    builtIn,
+    openUpstream: tracing === undefined ? openUpstream : openTraced(openUpstream, tracing),
+    relay,
+    storedLock,
+  });
+
+  connections?.connections.onChange(catalogs.noteConnectionChange);
+
+  const listCredentials = () => catalogs.getPlan().setup.file.servers.map(findServerCredentials);
+  let reloading: Promise<void> = Promise.resolve();
+
+  // Each takes turns with calls; several at once would take as many turns.
+  const previews = createWorkQueue({
+    maxRunning: 1,
+    maxWaiting: MAX_WAITING_PREVIEWS,
+    maxOfOne: MAX_PREVIEWS_OF_ONE,
+    createRefusal: () =>
+      new GatewayError('overloaded', {
+        details: 'Too many previews of rules are asked for at once. Try again in a moment.',
+        headers: { 'Retry-After': '1' },
+      }),
+  });
+
+  return {
+    catalogs,
+    getGuards: () => catalogs.getPlan().guards,
+    endpoints: [
+      ...credentials.createEndpoints((type) => listCredentials().includes(type)),
+      createPathsEndpoint(baseUrl, catalogs.measureListsOf, findClientId),
+    ],
+    async checkRequired() {
+      const down = catalogs.listRequired().filter(({ isUp }) => !isUp);
+      if (down.length > 0) throw new Error(`not up: ${down.map(({ name }) => name).join(', ')}`);
+    },
+    listServers: () =>
+      catalogs.listServers().map((server) => ({
+        ...server,
+        processes: server.transport === 'stdio' ? (processCounts.get(server.name) ?? 0) : undefined,
+      })),
+    listConnectionServers: () =>
+      catalogs
+        .getPlan()
+        .setup.file.servers.map(readConnectionServer)
+        .filter((server) => server !== undefined),
+    listServerTools: catalogs.listServerTools,
+    listLockDifferences: catalogs.listLockDifferences,
+    lockApproval: catalogs.lockApproval,
+    findIdlePatterns: catalogs.findIdlePatterns,
+    measureLists: () => catalogs.measureLists({ waits: false }),
+    previewAccess: (request, operator) =>
+      previews.run(() => catalogs.previewAccess(request), { owner: operator }),
+    listNamedClaims: () =>
+      catalogs.getPlan().setup.file.rules?.flatMap(({ who }) => listClaims(who)) ?? [],
+    getNamedFacts: () => catalogs.getPlan().rules.namedFacts,
+    reload(next) {
+      // One after the other: rules that take long to compile must not replace later ones.
+      const loading = reloading.then(async () =>
+        catalogs.reload(await compileSetup(runtime, next, askServer)),
+      );
+      reloading = loading.catch(() => {});
+      return loading;
+    },
+    async close(graceMs) {
+      await relay.close();
+      await catalogs.close(graceMs);
+    },
+  };
+}
+
+/** Nothing is changed yet: rules that cannot be compiled leave what is served as it is. */
+async function compileSetup(
+  runtime: Runtime,
+  setup: Setup,
+  askServer: AskServer,
+): Promise<CompiledSetup> {
+  const { file, lock } = setup;
+  const rules = await createRules(runtime, file.rules);
+  return {
+    setup,
+    rules,
+    guards: await createGuards(runtime, file.guards, askServer),
+    checkSchema: file.guards === undefined ? undefined : await loadCheckSchema(),
+    policies: joinPolicies([
+      ...(lock === undefined ? [] : [createLockPolicy(lock, runtime.metrics)]),
+      // Without rules everybody may use everything.
+      ...(file.rules.length === 0 ? [] : [createRulesPolicy(rules)]),
+    ]),
+  };
+}
+
+/** Nobody needs it where nothing is changed on its way. */
+const loadCheckSchema = async (): Promise<CheckSchema> =>
+  (await import('../mcp/catalog/foreign-schema.ts')).checkForeignSchema;
+
+/** Operators' pages ask for one at a time. */
+const MAX_WAITING_PREVIEWS = 20;
+/** A script of one operator must not keep out the others. */
+const MAX_PREVIEWS_OF_ONE = 4;
+
+const openTraced =
+  (open: (config: UpstreamConfig) => Upstream<UpstreamConfig>, tracing: Tracing) =>
+  (config: UpstreamConfig): Upstream<UpstreamConfig> =>
+    traceUpstream(open(config), tracing);
+
+const listClaims = (who: RuleConfig['who']): readonly string[] =>
+  who === 'everyone'
+    ? []
+    : [...Object.keys(who.claims ?? {}), ...(who.groups === undefined ? [] : ['groups'])];
+
+// §25.2: what somebody who is logged in can connect to here, and what each list of tools costs their model.
+
+/** `/mcp`, and the views of which the caller sees a tool. */
+export const createPathsEndpoint = (
+  baseUrl: string,
+  measureListsOf: UpstreamCatalogs['measureListsOf'],
+  findClientId: ClientOf,
+): ProtectedEndpoint => ({
+  kind: 'protected',
+  method: 'GET',
+  path: '/paths.json',
+  errors: JSONRPC,
+  limit: 'mcp',
+  isForOwnPages: true,
+  headers: { 'Cache-Control': 'no-store', 'Cross-Origin-Resource-Policy': 'same-origin' },
+  judge: ({ user }) => ({
+    access: undefined,
+    async run() {
+      const costs = await measureListsOf({ user, clientId: findClientId({ user }) });
+      const shown = costs.filter(({ kind, tools }) => kind === 'all' || tools > 0);
+      return createJsonReply(200, {
+        warnedTokens: WARNED_TOKENS,
+        paths: shown.map((cost) => describePath(cost, baseUrl)),
+      });
+    },
+  }),
+});
+
+const describePath = ({ kind, name, title, ...cost }: ListCost, baseUrl: string) => ({
+  url: kind === 'all' ? `${baseUrl}/mcp` : `${baseUrl}/mcp/${name}`,
+  ...(title !== undefined && { title }),
+  ...cost,
+});

@@ -1,0 +1,96 @@
+// §26.2: servers of the file that are guards are asked by the gateway itself.
+
+import { listGuardServers, type Plan, type Setup } from '../catalog/plan.ts';
+import { createGuards } from '../control/guards/create-guards.ts';
+import type { AskServer } from '../control/guards/external-guards.ts';
+import type { GuardFacts } from '../mcp/guards.ts';
+import {
+  GATEWAY_CALLER,
+  type Upstream,
+  UpstreamError,
+  type UpstreamRuntime,
+} from '../mcp/upstream/upstream.ts';
+import type { UpstreamConfig } from '../mcp/upstream/upstream-config.ts';
+import { Cancellation } from '../platform/cancellation.ts';
+import type { Clock } from '../platform/clock.ts';
+
+export function createAskGuardServer(
+  getServers: () => Plan['guardServers'],
+  clock: Clock,
+): AskServer {
+  return async function askGuardServer(name, { method, params, signal, timeoutMs, traceparent }) {
+    const planned = getServers().get(name);
+    if (planned === undefined) throw new Error(`${name} is no longer there`);
+    const { upstream, usage } = planned.server;
+    const cancellation = new Cancellation();
+    const leave = (): void => cancellation.abort();
+    let isLate = false;
+    const stop = clock.after(timeoutMs, () => {
+      isLate = true;
+      cancellation.abort();
+    });
+    if (signal?.aborted) cancellation.abort();
+    signal?.addEventListener('abort', leave);
+    try {
+      return await usage.run(() =>
+        upstream.request(GATEWAY_CALLER, {
+          method,
+          params,
+          signal: cancellation,
+          trace: traceparent === undefined ? {} : { traceparent },
+          logLevel: undefined,
+        }),
+      );
+    } catch (error) {
+      if (isLate) throw new Error(`it did not answer within ${timeoutMs} ms`);
+      throw error instanceof UpstreamError
+        ? error
+        : new Error('it gave no answer', { cause: error });
+    } finally {
+      stop();
+      signal?.removeEventListener('abort', leave);
+    }
+  };
+}
+
+// §26.5: each guard of a file, asked once by whom no gateway serves.
+
+interface TriedGuard extends Pick<GuardFacts, 'name' | 'kind' | 'onError'> {
+  /** Why it has failed; undefined where it answered. */
+  readonly problem: string | undefined;
+}
+
+/** @throws ConfigError for a module that cannot be loaded. */
+export async function tryGuards(
+  runtime: UpstreamRuntime,
+  file: Setup['file'],
+  openUpstream: (config: UpstreamConfig) => Upstream,
+): Promise<readonly TriedGuard[]> {
+  const names = new Set(listGuardServers(file));
+  const opened = new Map(
+    file.servers.filter(({ name }) => names.has(name)).map((one) => [one.name, openUpstream(one)]),
+  );
+  try {
+    const guards = await createGuards(
+      runtime,
+      file.guards,
+      async (name, { method, params, timeoutMs }) => {
+        const upstream = opened.get(name);
+        if (upstream === undefined) throw new Error(`${name} is not there`);
+        const signal = AbortSignal.timeout(timeoutMs);
+        const request = { method, params, signal, trace: {}, logLevel: undefined };
+        return upstream.request(GATEWAY_CALLER, request);
+      },
+    );
+    return await Promise.all(
+      (guards?.listGuards() ?? []).map(async ({ name, kind, onError, check }) => ({
+        name,
+        kind,
+        onError,
+        problem: await check(),
+      })),
+    );
+  } finally {
+    await Promise.all([...opened.values()].map((upstream) => upstream.close(0)));
+  }
+}

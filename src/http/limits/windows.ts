@@ -1,0 +1,275 @@
+// §8: in which windows a request is counted, and how: by the store, unless a refusal of it is remembered.
+
+import type { LimitGroup, LimitRule } from '../../config/groups/limits.ts';
+import { toAddressKey, toNetworkKey } from '../../platform/address.ts';
+import { createBoundedMap, createExpiringMap } from '../../platform/bounded-map.ts';
+import type { Clock } from '../../platform/clock.ts';
+import { hashSha256 } from '../../platform/ids.ts';
+import type { Log } from '../../platform/log.ts';
+import { buildLimitKey } from '../../store/keys.ts';
+import type { Admission, LimitWindow, Verdict, Windows } from '../../store/store.ts';
+import type { LimitScope } from '../../telemetry/metrics/metrics.ts';
+import type { KnownLogin } from '../endpoint/endpoint.ts';
+
+/** Who turned out to send a request, once it was judged. */
+export type CountedCaller =
+  /** Let in, by a valid token or because what was sent is valid. `user` (`nameOwner`) where users are counted. */
+  | {
+      readonly kind: 'admitted';
+      readonly user: string | undefined;
+      /** The most requests of this user, in place of the rule's. */
+      readonly userMax?: number | undefined;
+    }
+  /** Without a valid token: counted apart, so that such callers lock nobody out. */
+  | { readonly kind: 'unauthenticated' };
+
+export const UNAUTHENTICATED: CountedCaller = { kind: 'unauthenticated' };
+
+export const createAddressWindow = (rule: LimitRule, clientIp: string): LimitWindow =>
+  createWindow(rule, 'ip', rule.max.ip, toAddressKey(clientIp));
+
+/** In place of the address, where requests of the group are counted by login. */
+export interface LoginWindows {
+  readonly login: LimitWindow;
+  /** Of all logins behind the address, apart from its callers of no known login; undefined where there is no need. */
+  readonly address: LimitWindow | undefined;
+}
+
+/** An answer that is there already costs next to nothing. */
+const ANSWERED_FACTOR = 100;
+
+export function createLoginWindows(
+  rule: LimitRule,
+  clientIp: string,
+  { id, isAnswered, isProven }: KnownLogin,
+): LoginWindows | undefined {
+  const { grant: max } = rule.max;
+  if (max === undefined) return undefined;
+  if (isAnswered) {
+    const login = createWindow(rule, 'grant', max * ANSWERED_FACTOR, `answered:${id}`);
+    return { login, address: undefined };
+  }
+  return {
+    login: createWindow(rule, 'grant', max, `grant:${id}`),
+    address: isProven
+      ? undefined
+      : createWindow(rule, 'ip', rule.max.ip, `logins:${toAddressKey(clientIp)}`),
+  };
+}
+
+/** In which of its windows a login may be refused, whatever it asks for. */
+export const createLoginKeys = (rule: LimitRule, clientIp: string, id: string): readonly string[] =>
+  [true, false].flatMap((isAnswered) => {
+    const windows = createLoginWindows(rule, clientIp, { id, isAnswered });
+    return windows === undefined ? [] : [windows.login.key];
+  });
+
+/** Undefined where users are not counted, and for callers that are none. */
+export function createUserWindow(rule: LimitRule, caller: CountedCaller): LimitWindow | undefined {
+  const max = (caller.kind === 'admitted' ? caller.userMax : undefined) ?? rule.max.user;
+  const user = getUser(caller);
+  if (user === undefined || max === undefined) return undefined;
+  return createWindow(rule, 'user', max, `user:${hashSha256(user)}`);
+}
+
+/** An IPv6 network gets no more than a tenth of a window of many callers, but what one address gets. */
+const NETWORK_SHARE = 0.1;
+
+/** Undefined for other addresses, of which nobody has thousands for nothing. */
+export function createNetworkWindow(
+  rule: LimitRule,
+  clientIp: string,
+  { kind }: CountedCaller,
+): LimitWindow | undefined {
+  const network = toNetworkKey(clientIp);
+  if (network === undefined) return undefined;
+  const max = Math.max(rule.max.ip, Math.ceil(rule.max.global * NETWORK_SHARE));
+  return createWindow(rule, 'network', max, kind === 'admitted' ? network : `anonymous:${network}`);
+}
+
+/** Those of a rule that count many callers together: made once. */
+export interface CommonWindows {
+  /** Callers who were let in. */
+  readonly global: LimitWindow;
+  /** Callers without a valid token, or a session of the gateway's pages, and what may be revoked already. */
+  readonly anonymous: LimitWindow;
+  /** Invalid requests of all callers. It refuses nobody: what it counts is refused already. */
+  readonly invalid: LimitWindow;
+}
+
+export const createCommonWindows = (rule: LimitRule): CommonWindows => ({
+  global: createWindow(rule, 'global', rule.max.global, 'global'),
+  anonymous: createWindow(rule, 'global', rule.max.global, 'anonymous'),
+  invalid: createWindow(rule, 'global', rule.max.global, 'refused'),
+});
+
+export const getUser = (caller: CountedCaller): string | undefined =>
+  caller.kind === 'admitted' ? caller.user : undefined;
+
+const createWindow = (
+  { group, windowMs }: LimitRule,
+  scope: LimitScope,
+  max: number,
+  counted: string,
+): LimitWindow => ({ scope, key: buildLimitKey(group, counted), windowMs, max });
+
+/** §4.12: `X-RateLimit-*`. */
+export const createLimitHeaders = ({ limit, remaining, resetAt }: Verdict) => ({
+  'X-RateLimit-Limit': String(limit),
+  'X-RateLimit-Remaining': String(remaining),
+  // Rounded up: at that second the entry is gone for certain.
+  'X-RateLimit-Reset': String(Math.ceil(resetAt / 1000)),
+});
+
+// §8.4: counting fails open. What the store does not count passes, and the log says so once.
+
+/** As `admitRequest` of the store; nothing fails. */
+export type AdmitInStore = Windows['admitRequest'];
+
+/** With a node of a cluster down some windows fail and some do not: one line, not one each time. */
+const RECOVERED_MS = 2000;
+
+export function createAdmitInStore(store: Windows, clock: Clock, log: Log): AdmitInStore {
+  const reportOutage = createOutageReport(clock, log);
+
+  return function admitInStore(windows, access, grantKey) {
+    const admitting = store.admitRequest(windows, access, grantKey);
+    return admitting instanceof Promise ? admitting.then(report, reportFailure) : report(admitting);
+  };
+
+  function report(admission: Admission): Admission {
+    reportOutage(admission.limitFailure);
+    return admission;
+  }
+
+  function reportFailure(failure: unknown): Admission {
+    reportOutage(failure);
+    return toFailedAdmission(failure);
+  }
+}
+
+/** Nothing is counted. The failure is told to calls that need their session, or their caller's grant. */
+export const toFailedAdmission = (failure: unknown): Admission => ({
+  verdict: undefined,
+  entry: undefined,
+  session: { failure },
+  grant: { failure },
+});
+
+/** Says once in the log that limits are not enforced, and once that they are again. */
+function createOutageReport(clock: Clock, log: Log) {
+  let isFailing = false;
+  let failedAt = Number.NEGATIVE_INFINITY;
+
+  return function reportOutage(failure: unknown): void {
+    if (failure !== undefined) {
+      failedAt = clock.monotonic();
+      if (isFailing) return;
+      isFailing = true;
+      log.error(
+        'Rate limits are not enforced: the store does not answer. Requests pass until it does.',
+        { cause: failure },
+      );
+    } else if (isFailing && clock.monotonic() - failedAt > RECOVERED_MS) {
+      isFailing = false;
+      log.info('Rate limits are enforced again: the store answers.');
+    }
+  };
+}
+
+// A refusal by address or user is remembered until its reset time (§11). Entries of a window
+// only age, so it stays true, and a flood costs no look at tokens, bodies or the store. Where processes take of windows in
+// advance (RATE_LIMIT_COUNTING=leased), some of it may come back: then the store is asked again soon.
+
+export interface RememberedRefusals {
+  /** The refusal of this window as it is now; undefined when the window may admit again. */
+  find(key: string): Verdict | undefined;
+  remember(key: string, refusal: Verdict, about: RefusedBy): void;
+  /** The window has room again before its time. */
+  forget(key: string): void;
+  /** Those that hold now. */
+  list(): readonly CurrentRefusal[];
+}
+
+/** Which limit refuses whom. */
+interface RefusedBy {
+  readonly group: LimitGroup;
+  /** An address, or a user (`nameOwner`). */
+  readonly caller: string;
+}
+
+export interface CurrentRefusal extends RefusedBy {
+  readonly refusal: Verdict;
+}
+
+interface Remembered extends CurrentRefusal {
+  /** Monotonic milliseconds at which the window has room for certain. */
+  readonly resetAt: number;
+  /** The same of when the store is asked again. */
+  readonly until: number;
+}
+
+/** A bound for the memory that made-up addresses can take. */
+const MAX_REFUSALS = 10_000;
+
+export function createRememberedRefusals(clock: Clock): RememberedRefusals {
+  const byKey = createBoundedMap<string, Remembered>(MAX_REFUSALS);
+
+  return {
+    find(key) {
+      const remembered = byKey.get(key);
+      const refusal = remembered && findCurrent(remembered);
+      if (refusal === undefined) byKey.delete(key);
+      return refusal;
+    },
+    forget: (key) => void byKey.delete(key),
+    list: () =>
+      [...byKey.values()].flatMap(({ group, caller, ...remembered }) => {
+        const refusal = findCurrent(remembered);
+        return refusal === undefined ? [] : [{ group, caller, refusal }];
+      }),
+    remember(key, refusal, about) {
+      const { resetInMs, holdsForMs = resetInMs } = refusal;
+      const now = clock.monotonic();
+      const until = now + Math.min(resetInMs, holdsForMs);
+      byKey.set(key, { ...about, refusal, resetAt: now + resetInMs, until });
+    },
+  };
+
+  function findCurrent({
+    refusal,
+    resetAt,
+    until,
+  }: Pick<Remembered, 'refusal' | 'resetAt' | 'until'>): Verdict | undefined {
+    const now = clock.monotonic();
+    return now < until ? { ...refusal, resetInMs: resetAt - now } : undefined;
+  }
+}
+
+// §8: others may stand behind an address that is refused, and a login may ask for what costs nothing. A few requests are
+// still looked up, and then no more: a flood costs no look at the store.
+
+export interface SpareLookups {
+  /** Whether there is one left of this window until its refusal ends. */
+  take(key: string, resetInMs: number): boolean;
+}
+
+const MAX_LOOKUPS = 30;
+/** A bound for the memory that made-up addresses can take. */
+const MAX_WINDOWS = 10_000;
+
+export function createSpareLookups(clock: Clock): SpareLookups {
+  const byKey = createExpiringMap<{ taken: number }>(MAX_WINDOWS, clock.monotonic);
+
+  return {
+    take(key, resetInMs) {
+      const current = byKey.get(key);
+      if (current !== undefined) {
+        current.taken += 1;
+        return current.taken <= MAX_LOOKUPS;
+      }
+      byKey.set(key, { taken: 1 }, clock.monotonic() + resetInMs);
+      return true;
+    },
+  };
+}

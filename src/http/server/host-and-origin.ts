@@ -1,0 +1,202 @@
+// §4.12: the Host check, against DNS rebinding.
+import type { Config } from '../../config/config.ts';
+import { fail } from '../../errors/gateway-error.ts';
+import { IPV4_LOOPBACK_HOSTS, LOOPBACK_HOSTS } from '../../platform/address.ts';
+import { truncateForLog } from '../../platform/log.ts';
+import { type GatewayRequest, getHeader, type ReplyHeaders } from '../endpoint/message.ts';
+
+const HOST = /^([a-z0-9._-]+|\[[0-9a-f:.]+\])(?::(\d{1,5}))?$/;
+/** Of those that are allowed, in a line of the log. */
+const MAX_SHOWN_HOSTS = 10;
+
+/**
+ * Checks the `Host` header (several arrive joined by commas) and, for a target in absolute form,
+ * its authority. A probe calls by any name, or by HTTP/1.0 without one.
+ *
+ * @throws GatewayError `bad_request` unless there is exactly one Host, `invalid_host` for a
+ * foreign one.
+ */
+export type HostCheck = (
+  host: string | undefined,
+  authority: string | undefined,
+  isProbe: boolean,
+) => void;
+
+export function createHostCheck({ server, http }: Pick<Config, 'server' | 'http'>): HostCheck {
+  const base = new URL(server.baseUrl);
+  const defaultPort = base.protocol === 'https:' ? '443' : '80';
+  const basePort = base.port || defaultPort;
+  const namesWithAnyPort = new Set(server.environment === 'production' ? [] : LOOPBACK_HOSTS);
+  const exactHosts = new Set([`${base.hostname}:${basePort}`]);
+  for (const entry of http.allowedHosts) {
+    const [, name = '', port] = HOST.exec(entry) ?? [];
+    if (port === undefined) namesWithAnyPort.add(name);
+    else exactHosts.add(`${name}:${port}`);
+  }
+
+  /** As an operator writes them. */
+  const expected = [base.host, ...http.allowedHosts].slice(0, MAX_SHOWN_HOSTS);
+
+  return function checkHost(host, authority, isProbe) {
+    // As nearly all callers write it: nothing has to be taken apart.
+    if (host === base.host && authority === undefined) return;
+    if (isProbe && host === undefined) return;
+    if (!host || host.includes(',')) {
+      fail('bad_request', { details: 'The request must have exactly one Host header.' });
+    }
+    const lowerCase = host.toLowerCase();
+    if (authority !== undefined && authority.toLowerCase() !== lowerCase) {
+      fail('bad_request', { details: 'The Host header differs from the request target.' });
+    }
+    if (isProbe) return;
+    const [, name = '', port = defaultPort] = HOST.exec(lowerCase) ?? [];
+    if (!namesWithAnyPort.has(name) && !exactHosts.has(`${name}:${port}`))
+      fail('invalid_host', { facts: { found: truncateForLog(lowerCase), expected } });
+  };
+}
+
+// §4.12, §7.4: which origins may call.
+
+const HTTP_ORIGIN = /^http:\/\/([^/:]+)(?::\d{1,5})?$/;
+
+/** Whether the value of an `Origin` header is allowed. */
+export type IsAllowedOrigin = (origin: string) => boolean;
+
+export function createIsAllowedOrigin({
+  server,
+  http,
+}: Pick<Config, 'server' | 'http'>): IsAllowedOrigin {
+  const allowed = new Set([new URL(server.baseUrl).origin, ...http.allowedOrigins]);
+  const isLocalAllowed = server.environment !== 'production';
+
+  return function isAllowedOrigin(origin) {
+    const lowerCase = origin.toLowerCase();
+    return allowed.has(lowerCase) || (isLocalAllowed && isLocalOrigin(lowerCase));
+  };
+}
+
+/** `http://localhost` or `http://127.0.0.1`, with any port. */
+const isLocalOrigin = (origin: string): boolean =>
+  IPV4_LOOPBACK_HOSTS.includes(HTTP_ORIGIN.exec(origin)?.[1] ?? '');
+
+export interface RequestOrigin {
+  /** Of the `Origin` header. */
+  readonly value: string | undefined;
+  readonly isAllowed: boolean;
+}
+
+export function readOrigin(request: GatewayRequest, isAllowed: IsAllowedOrigin): RequestOrigin {
+  const value = getHeader(request, 'origin');
+  return { value, isAllowed: value !== undefined && isAllowed(value) };
+}
+
+/** @throws GatewayError `invalid_origin`. */
+export function checkOrigin({ value, isAllowed }: RequestOrigin): void {
+  if (value !== undefined && !isAllowed) {
+    fail('invalid_origin', { facts: { found: truncateForLog(value) } });
+  }
+}
+
+/** @throws GatewayError `invalid_origin` for pages of other origins. Programs send none. */
+export function checkOwnOrigin({ value }: RequestOrigin, ownOrigin: string): void {
+  if (value !== undefined && value.toLowerCase() !== ownOrigin) {
+    fail('invalid_origin', {
+      details: "Only the gateway's own pages may call this address.",
+      facts: { found: truncateForLog(value) },
+    });
+  }
+}
+
+/**
+ * For the pages of a login, which are for the user's own eyes and hands. Cookies go along with requests
+ * of same-site pages, whatever their origin: a script there could read the consent page and answer it.
+ * Browsers say how each request came about (Fetch Metadata).
+ *
+ * @throws GatewayError `invalid_origin`.
+ */
+export function checkNavigation(request: GatewayRequest, ownOrigin: string): void {
+  const origin = getHeader(request, 'origin');
+  const isForeign = origin !== undefined && origin !== ownOrigin;
+  // Programs that are no browsers send none, or the mode alone.
+  const isBrowser = getHeader(request, 'sec-fetch-site') !== undefined;
+  const isNavigation =
+    getHeader(request, 'sec-fetch-mode') === 'navigate' &&
+    getHeader(request, 'sec-fetch-dest') === 'document';
+  if (!isForeign && (!isBrowser || isNavigation)) return;
+  fail('invalid_origin', {
+    details: 'This address must be opened in a browser; a script on a web page cannot call it.',
+    facts: { found: origin && truncateForLog(origin) },
+  });
+}
+
+// §4.12: what a browser lets a page of an allowed origin do and read.
+
+/** Nothing without an Origin, or for one that was refused. */
+export type GetCorsHeaders = (allowedOrigin: string | undefined) => ReplyHeaders;
+
+/** Of what everybody may know. Without credentials: the reply is the same for all. */
+export const CORS_FOR_ALL = {
+  'Access-Control-Allow-Origin': '*',
+  'Access-Control-Allow-Methods': 'GET',
+  'Access-Control-Allow-Headers': 'Content-Type',
+} as const satisfies ReplyHeaders;
+
+/** Names of a feature's own headers. */
+export interface CorsHeaderNames {
+  /** Those that pages may send. */
+  readonly request: readonly string[];
+  /** In lower case: what headers begin with that pages may send, whatever follows; undefined for none. */
+  readonly requestPrefix: string | undefined;
+  /** Those that pages may read. */
+  readonly response: readonly string[];
+}
+
+/** Headers of the reply to a preflight, beside those of every reply. */
+export type GetPreflightHeaders = (request: GatewayRequest) => ReplyHeaders;
+
+/** A header whose name is not known before is granted where it is asked for. */
+export function createGetPreflightHeaders(names: CorsHeaderNames): GetPreflightHeaders {
+  const { requestPrefix } = names;
+  if (requestPrefix === undefined) return () => ({});
+
+  return function getPreflightHeaders(request) {
+    const asked = (getHeader(request, 'access-control-request-headers') ?? '')
+      .split(',')
+      .map((name) => name.trim())
+      .filter((name) => name.toLowerCase().startsWith(requestPrefix) && TOKEN.test(name));
+    return asked.length === 0
+      ? {}
+      : { 'Access-Control-Allow-Headers': listRequestHeaders([...names.request, ...asked]) };
+  };
+}
+
+/** RFC 9110 §5.6.2. */
+const TOKEN = /^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,128}$/;
+
+const listRequestHeaders = (names: readonly string[]): string =>
+  ['Content-Type', 'Authorization', ...names].join(', ');
+
+export function createGetCorsHeaders({
+  request,
+  response,
+}: Omit<CorsHeaderNames, 'requestPrefix'>): GetCorsHeaders {
+  const grant = {
+    'Access-Control-Allow-Credentials': 'true',
+    'Access-Control-Allow-Methods': 'GET, POST, PUT, DELETE, OPTIONS',
+    'Access-Control-Allow-Headers': listRequestHeaders(request),
+    'Access-Control-Expose-Headers': [
+      'X-RateLimit-Limit',
+      'X-RateLimit-Remaining',
+      'X-RateLimit-Reset',
+      ...response,
+      'WWW-Authenticate',
+      'Retry-After',
+    ].join(', '),
+    'Access-Control-Max-Age': '86400',
+  };
+  return function getCorsHeaders(allowedOrigin) {
+    return allowedOrigin === undefined
+      ? {}
+      : { 'Access-Control-Allow-Origin': allowedOrigin, ...grant };
+  };
+}

@@ -1,0 +1,238 @@
+// §12: more calls than this process can serve. Those that come first are let in, and the rest is refused
+// at once, so that nobody waits long for an answer that then comes too late.
+//
+// What is measured is how long calls wait: to run (run-queue.ts), and before that to be read, for as long as
+// a timer of 100 ms fires late. The load of the processor does not say that: it may be used up although nobody
+// waits.
+
+import { GatewayError } from '../../errors/gateway-error.ts';
+import type { Clock } from '../../platform/clock.ts';
+import type { Log } from '../../platform/log.ts';
+import { createWarnThrottle } from '../../platform/throttle.ts';
+import type { Runtime } from '../../runtime/runtime.ts';
+import type { Endpoint } from '../endpoint/endpoint.ts';
+import type { Reply, ReplyHeaders } from '../endpoint/message.ts';
+import { renderError } from '../endpoint/render-error.ts';
+import { type Connection, closeConnection, type OpenConnections } from './connection.ts';
+import { type HeaderList, toHeaderList } from './reply-headers.ts';
+import type { RunQueue } from './run-queue.ts';
+
+export interface Overload {
+  /** Counts a call that came at `now` (by the clock's monotonic time); false if it must be refused. */
+  tryAdmit(now: number): boolean;
+}
+
+/**
+ * How long a call should wait for its turn at most. Longer would serve a little more (refusals cost,
+ * too), but new connections wait longer: Node.js accepts one in each turn of the event loop.
+ */
+const MAX_WAIT_MS = 500;
+const TICK_MS = 100;
+const LATE_MS = TICK_MS + MAX_WAIT_MS;
+/** One long wait is no overload: a slow tool, garbage collection, a container that was stopped. */
+const LATE_TICKS = 2;
+/** At least so many are always let in: refusing so few would not shorten anybody's wait. */
+const MIN_CALLS = 32;
+/** What it takes to refuse a call, most of it in node:http before anybody sees the call. */
+const REFUSAL_MS = 0.03;
+/** How long the number of calls that can be served is remembered after the last refusal. */
+const QUIET_MS = 10_000;
+
+export function createOverload(
+  { clock, log }: Pick<Runtime, 'clock' | 'log'>,
+  runQueue: Pick<RunQueue, 'getWait'>,
+): Overload {
+  let isTicking = false;
+  let tickedAt = 0;
+  /** When lateness was counted last: at a tick, or in the middle of a long turn of the event loop. */
+  let countedAt = 0;
+  let lateTicks = 0;
+  /** Since the last tick. */
+  let admitted = 0;
+  let refused = 0;
+  /** How many calls are let in between two ticks. */
+  let limit = Number.POSITIVE_INFINITY;
+  let quietSince = 0;
+  let refusedInEpisode = 0;
+
+  function start(now: number): void {
+    isTicking = true;
+    tickedAt = countedAt = now;
+    clock.after(TICK_MS, tick);
+  }
+
+  function tick(): void {
+    const now = clock.monotonic();
+    const elapsed = now - tickedAt;
+    const isLate = elapsed >= LATE_MS;
+    if (limit !== Number.POSITIVE_INFINITY) {
+      if (isLate || refused > 0) adapt(elapsed);
+    } else if (!isLate) {
+      lateTicks = 0;
+    } else if (countedAt === tickedAt) {
+      countLateness(now);
+    }
+    if (isLate || refused > 0) quietSince = now;
+    else if (isEpisode() && now - quietSince >= QUIET_MS) endEpisode();
+    isTicking = false;
+    // An idle process needs no timer, and the next call finds out by itself.
+    if (admitted + refused > 0 || isEpisode()) start(now);
+    admitted = refused = 0;
+  }
+
+  const isEpisode = () => limit !== Number.POSITIVE_INFINITY || refusedInEpisode > 0;
+
+  function countLateness(now: number): void {
+    lateTicks += 1;
+    countedAt = now;
+    if (lateTicks < LATE_TICKS) return;
+    limit = Math.max(MIN_CALLS, (admitted * MAX_WAIT_MS) / (now - tickedAt));
+    quietSince = now;
+  }
+
+  /** Half of the way (on a scale of factors), since calls are often served one tick after they came. */
+  function adapt(elapsed: number): void {
+    const servingMs = Math.max(TICK_MS, elapsed - refused * REFUSAL_MS);
+    const factor = Math.sqrt(MAX_WAIT_MS / servingMs);
+    limit = Math.max(MIN_CALLS, limit * Math.min(2, Math.max(0.5, factor)));
+  }
+
+  function refuse(): void {
+    if (refusedInEpisode === 0) {
+      log.warn(
+        'More calls come than this process can serve: some are refused with 503, so that the others do not wait long. Add replicas or WORKERS, or look for a tool that takes much CPU.',
+      );
+    }
+    refused += 1;
+    refusedInEpisode += 1;
+  }
+
+  function endEpisode(): void {
+    if (refusedInEpisode > 0)
+      log.info('All calls are served again.', { refused: refusedInEpisode });
+    limit = Number.POSITIVE_INFINITY;
+    lateTicks = refusedInEpisode = 0;
+  }
+
+  return {
+    tryAdmit(now) {
+      if (!isTicking) start(now);
+      // A turn of the event loop that reads many calls takes long, and timers wait for its end.
+      if (limit === Number.POSITIVE_INFINITY && now - countedAt >= LATE_MS) countLateness(now);
+      if (admitted < limit && runQueue.getWait(now) < MAX_WAIT_MS) {
+        admitted += 1;
+        return true;
+      }
+      refuse();
+      return false;
+    },
+  };
+}
+
+// `MAX_CONNECTIONS` (§12): which connections are closed for others, and which are beyond the limit.
+
+export interface ConnectionLimit {
+  /** At the limit it closes the connection that is idle longest; where none is, `newest` is beyond it. */
+  makeRoomFor(newest: Connection): void;
+  /**
+   * False only for one that came while all others were busy, and still are. To make room, it closes the
+   * connection that is idle longest.
+   */
+  tryClaimPlace(connection: Connection): boolean;
+}
+
+/**
+ * Extra connections accepted while all are busy, so that /health can be answered. Others get 503. So
+ * many that a probe is answered even while thousands of connections a second arrive.
+ */
+const MAX_BEYOND_LIMIT = 1024;
+
+export function createConnectionLimit(
+  open: OpenConnections,
+  maxConnections: number,
+  { clock, log }: Pick<Runtime, 'clock' | 'log'>,
+): ConnectionLimit {
+  const { all, busy, idle, beyondLimit, waitingForBody } = open;
+  const warnOfLimit = createLimitWarning(maxConnections, clock, log);
+
+  /** False when all are busy. */
+  function closeLongestIdle(): boolean {
+    const [longest] = idle.size > 0 ? idle : waitingForBody;
+    if (longest !== undefined) closeConnection(open, longest);
+    return longest !== undefined;
+  }
+
+  return {
+    makeRoomFor(newest) {
+      if (maxConnections === 0 || all.size <= maxConnections) return;
+      warnOfLimit(busy.size);
+      if (closeLongestIdle()) return;
+      beyondLimit.add(newest);
+      const [oldest] = beyondLimit;
+      if (beyondLimit.size > MAX_BEYOND_LIMIT && oldest !== undefined) {
+        closeConnection(open, oldest);
+      }
+    },
+    tryClaimPlace(connection) {
+      if (!beyondLimit.has(connection)) return true;
+      const hasPlace = all.size <= maxConnections || closeLongestIdle();
+      if (hasPlace) beyondLimit.delete(connection);
+      return hasPlace;
+    },
+  };
+}
+
+/** One line a minute at most. */
+const createLimitWarning = (maxConnections: number, clock: Clock, log: Log) =>
+  createWarnThrottle(clock, (busy: number) =>
+    log.warn('MAX_CONNECTIONS is reached: idle connections are closed for new ones.', {
+      connections: maxConnections,
+      busy,
+    }),
+  );
+
+// §12: the replies to calls that an overloaded process refuses, made once.
+
+export interface OverloadRefusal {
+  /** Value of the metrics' label `route`: the path of the endpoint, whatever the caller wrote in place of its parameter. */
+  readonly route: string;
+  readonly reply: Reply;
+  readonly headers: HeaderList;
+}
+
+/** By path, or what stands before its parameter. Documents, pages and probes are served: they cost little more than to refuse them. */
+export type OverloadRefusals = ReadonlyMap<string, OverloadRefusal>;
+
+export function createOverloadRefusals(
+  endpoints: readonly Endpoint[],
+  securityHeaders: ReplyHeaders,
+): OverloadRefusals {
+  const error = new GatewayError('overloaded', { headers: { 'Retry-After': '1' } });
+  const limited = endpoints.filter(({ kind }) => kind !== 'open');
+  return new Map(
+    limited.map(({ path, hasParameter, errors, headers: ownHeaders }) => {
+      const reply = renderError(error, errors);
+      const headers = { ...securityHeaders, ...ownHeaders, ...reply.headers, Vary: 'Origin' };
+      // At warn the log says once what happens (overload.ts).
+      const logged = { key: error.key, message: error.message, logLevel: 'debug' as const };
+      const key = hasParameter === undefined ? path : getFolder(path);
+      return [
+        key,
+        { route: path, reply: { ...reply, error: logged }, headers: toHeaderList(headers) },
+      ];
+    }),
+  );
+}
+
+/** Undefined for what is served all the same. */
+export const findByPath = (refusals: OverloadRefusals, path: string): OverloadRefusal | undefined =>
+  refusals.get(path) ?? refusals.get(getFolder(path));
+
+const getFolder = (path: string): string => path.slice(0, path.lastIndexOf('/') + 1);
+
+/** For a request of a connection beyond the limit. */
+export const createBusyError = () =>
+  new GatewayError('overloaded', {
+    details: 'All connections of this service are busy (MAX_CONNECTIONS). Try again.',
+    headers: { 'Retry-After': '1' },
+  });

@@ -1,0 +1,251 @@
+// §4.1: what a path leads to. It is matched character by character, in its canonical form.
+
+import { promisify } from 'node:util';
+import { brotliCompress, constants, gzip } from 'node:zlib';
+import { fail, type GatewayError } from '../../errors/gateway-error.ts';
+import type { Site } from '../../pages/site.ts';
+import { isPercentDecodable } from '../../platform/json.ts';
+import type { Endpoint } from '../endpoint/endpoint.ts';
+import { type GatewayRequest, getHeader, type Reply } from '../endpoint/message.ts';
+import { toLogMembers } from '../endpoint/render-error.ts';
+
+/** The endpoints of one path. */
+interface Route {
+  readonly path: string;
+  readonly endpoints: ReadonlyMap<string, Endpoint>;
+  /** Value of the `Allow` header. */
+  readonly allow: string;
+  /** Exempt from the Host check. */
+  readonly isProbe: boolean;
+  /** Served also while all connections are busy. */
+  readonly isServedWhenBusy: boolean;
+  /** Reached by a browser's own navigation only. */
+  readonly isNavigation: boolean;
+  /** No page of another origin may call it. */
+  readonly isForOwnPages: boolean;
+  /** Pages of any origin may read it. */
+  readonly isForAllOrigins: boolean;
+}
+
+export interface RequestDestination {
+  /** Undefined for pages, and for unknown paths. */
+  readonly route: Route | undefined;
+  /** Value of the metrics' label `route`: from a fixed set, whatever callers ask for. */
+  readonly label: string;
+  /** A page of the site, for GET and HEAD. */
+  readonly page: Reply | undefined;
+}
+
+interface ParameterizedDestination {
+  readonly destination: RequestDestination;
+  /** What stands before the parameter, and behind it. */
+  readonly start: string;
+  readonly end: string;
+  readonly hasParameter: (name: string) => boolean;
+}
+
+export interface Router {
+  findDestination(request: GatewayRequest): RequestDestination;
+  hasEndpoint(path: string): boolean;
+  /** Whether the path is served also while all connections are busy. */
+  isServedWhenBusy(path: string): boolean;
+  /** Whether it is the path of a probe, or of the metrics. */
+  isProbe(path: string): boolean;
+  /**
+   * The reply where there is no route.
+   *
+   * @throws GatewayError `method_not_allowed`, `bad_request` or `not_found`.
+   */
+  servePage(request: GatewayRequest, destination: RequestDestination): Promise<Reply>;
+  /** In place of an error, for a person who opened the address of an MCP endpoint; undefined for programs. */
+  findFrontPage(request: GatewayRequest, error: GatewayError): Reply | undefined;
+}
+
+export function createRouter(endpoints: readonly Endpoint[], site: Site): Router {
+  const compressPage = createCompressPage();
+  const destinations = new Map<string, RequestDestination>();
+  /** Those that end in a parameter, by what stands before it. */
+  const parameterized = new Map<string, ParameterizedDestination>();
+  /** Those with something behind it, by their paths. */
+  const enclosed = new Map<string, ParameterizedDestination>();
+  for (const { path, hasParameter } of endpoints) {
+    const destination = { route: createRoute(path, endpoints), label: path, page: undefined };
+    if (hasParameter === undefined) {
+      destinations.set(path, destination);
+      continue;
+    }
+    const [start = '', name = ''] = path.split(':');
+    const end = name.includes('/') ? name.slice(name.indexOf('/')) : '';
+    const found = { destination, start, end, hasParameter };
+    if (end === '') parameterized.set(start, found);
+    else enclosed.set(path, found);
+  }
+
+  function findParameterized(path: string): RequestDestination | undefined {
+    const at = path.lastIndexOf('/') + 1;
+    const found = parameterized.get(path.slice(0, at));
+    if (found?.hasParameter(path.slice(at))) return found.destination;
+    for (const { start, end, hasParameter, destination } of enclosed.values()) {
+      const isThere = path.startsWith(start) && path.endsWith(end);
+      if (isThere && hasParameter(path.slice(start.length, -end.length))) return destination;
+    }
+    return undefined;
+  }
+
+  const findRoute = (path: string) => destinations.get(path) ?? findParameterized(path);
+
+  return {
+    hasEndpoint: (path) => findRoute(path) !== undefined,
+    findDestination(request) {
+      const known = findRoute(request.path);
+      if (known !== undefined) return known;
+      const page = site.findPage(request.path, getHeader(request, 'if-none-match'));
+      return page ? { route: undefined, label: '/**', page } : NOWHERE;
+    },
+    findFrontPage(request, error) {
+      const { status } = error.row;
+      if (!isBrowserByMistake(request) || !FRONT_PAGE_STATUSES.includes(status)) return undefined;
+      const page = site.getFrontPage(status);
+      const headers = { ...page?.headers, ...error.failure.headers };
+      return page && { ...page, headers, ...toLogMembers(error) };
+    },
+    isServedWhenBusy: (path) => destinations.get(path)?.route?.isServedWhenBusy === true,
+    isProbe: (path) => destinations.get(path)?.route?.isProbe === true,
+    async servePage(request, { page }) {
+      const isRead = request.method === 'GET' || request.method === 'HEAD';
+      if (page !== undefined && !isRead) {
+        fail('method_not_allowed', { headers: { Allow: 'GET, HEAD' } });
+      }
+      const found = page ?? findNotFoundPage(request, site);
+      return compressPage(found, getHeader(request, 'accept-encoding'));
+    },
+  };
+}
+
+/** What a request without token and session comes to. Limits and outages answer everybody alike. */
+const FRONT_PAGE_STATUSES: readonly number[] = [400, 401, 405, 406];
+
+/** No client of MCP: these name a token, a session or an event stream, or do not prefer HTML. */
+function isBrowserByMistake(request: GatewayRequest): boolean {
+  const accept = getHeader(request, 'accept');
+  return (
+    prefersHtml(accept) &&
+    !readWeights(accept).has('text/event-stream') &&
+    getHeader(request, 'authorization') === undefined &&
+    getHeader(request, 'mcp-session-id') === undefined
+  );
+}
+
+const NOWHERE: RequestDestination = { route: undefined, label: 'unmatched', page: undefined };
+
+/** @throws GatewayError `method_not_allowed`. HEAD is GET without a body. */
+export function findEndpoint({ endpoints, allow }: Route, method: string): Endpoint {
+  return (
+    endpoints.get(method === 'HEAD' ? 'GET' : method) ??
+    fail('method_not_allowed', { headers: { Allow: allow } })
+  );
+}
+
+function createRoute(path: string, all: readonly Endpoint[]): Route {
+  const endpoints = all.filter((endpoint) => endpoint.path === path);
+  const listed = endpoints.filter(({ isUnlisted }) => !isUnlisted).map(({ method }) => method);
+  const allow = listed.flatMap((method) => (method === 'GET' ? ['GET', 'HEAD'] : [method]));
+  return {
+    path,
+    endpoints: new Map(endpoints.map((endpoint) => [endpoint.method, endpoint])),
+    allow: allow.join(', '),
+    isProbe: endpoints.some(({ isProbe }) => isProbe),
+    isServedWhenBusy: endpoints.some(({ isServedWhenBusy }) => isServedWhenBusy),
+    isNavigation: endpoints.some(({ isNavigation }) => isNavigation),
+    isForOwnPages: endpoints.some(({ isForOwnPages }) => isForOwnPages),
+    isForAllOrigins: endpoints.some(({ isForAllOrigins }) => isForAllOrigins),
+  };
+}
+
+/**
+ * A page where `Accept` prefers HTML.
+ *
+ * @throws GatewayError `bad_request` or `not_found`.
+ */
+function findNotFoundPage(request: GatewayRequest, site: Site): Reply {
+  if (!isPercentDecodable(request.path)) {
+    fail('bad_request', { details: 'The path of the URL is not encoded correctly.' });
+  }
+  const page = prefersHtml(getHeader(request, 'accept')) ? site.getNotFoundPage() : undefined;
+  return page ?? fail('not_found');
+}
+
+// RFC 9110 §8.4, §12.5.3: pages in the coding that the caller takes. Each is compressed once, when it is first asked
+// for, off the event loop, and kept.
+
+/** A page of the site as its caller gets it. */
+type CompressPage = (page: Reply, acceptEncoding: string | undefined) => Promise<Reply>;
+
+type Compress = (bytes: Uint8Array) => Promise<Uint8Array>;
+
+const brotli = promisify(brotliCompress);
+
+/** The best first. Beyond this quality brotli takes ten times as long for a few percent. */
+const CODINGS: readonly (readonly [name: string, compress: Compress])[] = [
+  ['br', (bytes) => brotli(bytes, { params: { [constants.BROTLI_PARAM_QUALITY]: 9 } })],
+  ['gzip', promisify<Uint8Array, Uint8Array>(gzip)],
+];
+
+/** What is smaller fits into a packet or two as it is. */
+const MIN_BYTES = 1024;
+
+function createCompressPage(): CompressPage {
+  /** By what is compressed, which the site keeps for as long as it is served. */
+  const kept = new WeakMap<Uint8Array, Map<string, Promise<Uint8Array>>>();
+
+  function compressOnce(bytes: Uint8Array, name: string, compress: Compress) {
+    const byCoding = kept.get(bytes) ?? new Map<string, Promise<Uint8Array>>();
+    kept.set(bytes, byCoding);
+    const compressed = byCoding.get(name) ?? compress(bytes);
+    byCoding.set(name, compressed);
+    return compressed;
+  }
+
+  return async function compressPage(page, acceptEncoding) {
+    if (!isCompressible(page)) return page;
+    const varied = { ...page, headers: { ...page.headers, Vary: addTo(page.headers?.Vary) } };
+    const { body } = page;
+    const coding = findCoding(acceptEncoding);
+    if (!(body instanceof Uint8Array) || body.byteLength < MIN_BYTES || !coding) return varied;
+    const [name, compress] = coding;
+    return {
+      ...varied,
+      headers: { ...varied.headers, 'Content-Encoding': name },
+      body: await compressOnce(body, name, compress),
+    };
+  };
+}
+
+/** Text, and the 304 that stands for it, which has no type. */
+const isCompressible = ({ headers }: Reply): boolean =>
+  /^(text\/|image\/svg)|^$/.test(headers?.['Content-Type'] ?? '');
+
+const addTo = (vary: string | undefined): string =>
+  vary === undefined ? 'Accept-Encoding' : `${vary}, Accept-Encoding`;
+
+function findCoding(acceptEncoding: string | undefined) {
+  const weights = readWeights(acceptEncoding);
+  return CODINGS.find(([name]) => (weights.get(name) ?? 0) > 0);
+}
+
+/** RFC 9110 §12.5.1, for one question: is the caller a browser, or a program? */
+export function prefersHtml(accept: string | undefined): boolean {
+  const weights = readWeights(accept);
+  const html = weights.get('text/html') ?? 0;
+  return html > (weights.get('application/json') ?? 0);
+}
+
+/** What a caller accepts (RFC 9110 §12.4.2), in lower case, and how much of 1. */
+const readWeights = (accept: string | undefined): ReadonlyMap<string, number> =>
+  new Map(accept?.toLowerCase().split(',').map(parseRange));
+
+function parseRange(range: string): [type: string, weight: number] {
+  const [type = '', ...parameters] = range.split(';').map((part) => part.trim());
+  const q = parameters.find((parameter) => parameter.startsWith('q='));
+  return [type, q === undefined ? 1 : Number(q.slice(2)) || 0];
+}

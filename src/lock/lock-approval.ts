@@ -1,0 +1,210 @@
+// §22.6: operators approve at their page what servers say: exactly what they were shown, or nothing.
+
+import type { PlannedServer } from '../catalog/plan.ts';
+import { fail } from '../errors/gateway-error.ts';
+import { UpstreamError } from '../mcp/upstream/upstream.ts';
+import { createTurns } from '../platform/clock.ts';
+import { getErrorCode } from '../platform/error-code.ts';
+import { createSingleFlight } from '../platform/single-flight.ts';
+import type { Runtime } from '../runtime/runtime.ts';
+import { approveServers } from './compare.ts';
+import {
+  type AnsweredServer,
+  askServer,
+  describeReview,
+  type ReviewedDifference,
+  reviewServer,
+  type ServerReview,
+} from './list-lock-differences.ts';
+import { createLock } from './lock.ts';
+import { type LockFile, LockFileError, type StoredLock } from './lock-file.ts';
+
+export interface LockApproval {
+  /** Why nothing can be approved here, as sentences; undefined where it can. */
+  findObstacle(): Promise<string | undefined>;
+  /**
+   * The changes that approving these servers would make; all servers if none is named, but for those that differ between users.
+   * The servers are asked, and those that cannot be read have a `problem`.
+   *
+   * @throws GatewayError `server_not_found`, `lock_not_approvable`.
+   */
+  review(servers: readonly string[]): Promise<readonly ReviewedServer[]>;
+  /**
+   * Writes postern.lock, where nothing has changed since: `digests` are those of the reviews.
+   *
+   * @throws GatewayError `server_not_found`, `lock_not_approvable`, `lock_server_unread`, `lock_changed`, `lock_not_written`.
+   */
+  approve(digests: ReadonlyMap<string, string>): Promise<Approved>;
+}
+
+export type ReviewedServer = DescribedServer | UnreadServer;
+
+export interface DescribedServer extends Pick<ServerReview, 'server' | 'digest'> {
+  readonly differences: readonly ReviewedDifference[];
+}
+
+export interface UnreadServer {
+  readonly server: string;
+  /** The rest of a sentence that begins with its name. */
+  readonly problem: string;
+}
+
+export interface Approved {
+  readonly reviews: readonly ServerReview[];
+  /** False where the file was written, but the gateway could not load it: the log says why. */
+  readonly isLoaded: boolean;
+}
+
+/** `storedLock` is undefined where this process knows no file. */
+export function createLockApproval(
+  { clock, log, store }: Pick<Runtime, 'clock' | 'log' | 'store'>,
+  getServers: () => ReadonlyMap<string, PlannedServer>,
+  storedLock: StoredLock | undefined,
+): LockApproval {
+  /** The second of two operators finds what the first one wrote. */
+  let writing: Promise<unknown> = Promise.resolve();
+  /** One of all who look at a server at once asks it: its lists may be long, and it may hang. */
+  const asking = createSingleFlight<PlannedServer, AnsweredServer | UnreadServer>();
+
+  async function findObstacle(): Promise<string | undefined> {
+    if (store.isShared)
+      return 'With Redis there may be several replicas, each with a postern.lock of its own, so that this page cannot write it for all of them.';
+    if (storedLock === undefined) return 'This gateway was not told where postern.lock lies.';
+    try {
+      if (storedLock.read() === undefined)
+        return `${storedLock.path} is not there, or is {}: everything is approved.`;
+    } catch (error) {
+      if (error instanceof LockFileError) return error.message;
+      throw error;
+    }
+    const code = await storedLock.findObstacle();
+    return code && `The gateway cannot write ${storedLock.path} (${code}).`;
+  }
+
+  /** @throws GatewayError `lock_not_approvable`. */
+  async function requireLock(): Promise<StoredLock> {
+    const details = await findObstacle();
+    return storedLock !== undefined && details === undefined
+      ? storedLock
+      : fail('lock_not_approvable', details === undefined ? {} : { details });
+  }
+
+  /** @throws GatewayError `lock_not_approvable`. */
+  function readApproved(lock: StoredLock): LockFile {
+    try {
+      const file = lock.read();
+      if (file !== undefined) return file;
+    } catch (error) {
+      if (error instanceof LockFileError)
+        fail('lock_not_approvable', { details: error.message, cause: error });
+      throw error;
+    }
+    return fail('lock_not_approvable');
+  }
+
+  function selectServers(names: Iterable<string>): readonly PlannedServer[] {
+    const servers = getServers();
+    return [...new Set(names)].map((name) => servers.get(name) ?? fail('server_not_found'));
+  }
+
+  async function ask(planned: PlannedServer): Promise<AnsweredServer | UnreadServer> {
+    const { name: server } = planned.config;
+    if (planned.server.isPersonal) return { server, problem: PERSONAL };
+    return asking.run(planned, () =>
+      askServer(planned, clock).catch((error: unknown) => {
+        if (error instanceof UpstreamError)
+          return { server, problem: `could not be read: ${error.logReason}` };
+        throw error;
+      }),
+    );
+  }
+
+  async function describeAll(answers: readonly (AnsweredServer | UnreadServer)[], file: LockFile) {
+    const lock = createLock(file);
+    const work = createTurns(clock);
+    const described: ReviewedServer[] = [];
+    for (const one of answers) {
+      if ('problem' in one) {
+        described.push(one);
+        continue;
+      }
+      const review = reviewServer(one, file);
+      const differences = await describeReview(one, review, { lock, work });
+      described.push({ server: review.server, digest: review.digest, differences });
+    }
+    return described;
+  }
+
+  async function write(lock: StoredLock, answers: readonly AnsweredServer[], digests: Digests) {
+    const former = readApproved(lock);
+    const reviews = answers.map((one) => reviewServer(one, former));
+    const changed = reviews.filter(({ server, digest }) => digests.get(server) !== digest);
+    if (changed.length > 0) {
+      const names = changed.map(({ server }) => server).join(', ');
+      fail('lock_changed', {
+        details: `What ${names} lists, or what was approved of it, has changed since you looked. Nothing was approved. Look again.`,
+      });
+    }
+    const next = approveServers(
+      former,
+      new Map(reviews.map(({ server, found }) => [server, found])),
+    );
+    const isLoaded = await lock.save(next).catch((cause: unknown) => failWrite(lock, cause));
+    log.info('An operator approved what servers say, and postern.lock was written.', {
+      path: lock.path,
+      servers: reviews.map(({ server }) => server),
+      differences: reviews.reduce((sum, { changes }) => sum + changes.length, 0),
+    });
+    return { reviews, isLoaded };
+  }
+
+  return {
+    findObstacle,
+    async review(names) {
+      const lock = await requireLock();
+      const servers =
+        names.length > 0
+          ? selectServers(names)
+          : [...getServers().values()].filter(({ server }) => !server.isPersonal);
+      const answers = await Promise.all(servers.map(ask));
+      return describeAll(answers, readApproved(lock));
+    },
+    async approve(digests) {
+      const lock = await requireLock();
+      const answers = await Promise.all(selectServers(digests.keys()).map(ask));
+      const [unread, answered] = splitAnswers(answers);
+      if (unread.length > 0) {
+        const names = unread.map(({ server, problem }) => `${server} ${problem}`).join('; ');
+        fail('lock_server_unread', { details: `${names}. Nothing was approved.` });
+      }
+      const own = writing.catch(() => {}).then(() => write(lock, answered, digests));
+      writing = own;
+      return own;
+    },
+  };
+}
+
+const splitAnswers = (answers: readonly (AnsweredServer | UnreadServer)[]) =>
+  [
+    answers.flatMap((one) => ('problem' in one ? [one] : [])),
+    answers.flatMap((one) => ('problem' in one ? [] : [one])),
+  ] as const;
+
+type Digests = ReadonlyMap<string, string>;
+
+const PERSONAL =
+  'has lists that differ between users: approve what one of them sees by postern lock --token-file FILE';
+
+function failWrite({ path }: StoredLock, cause: unknown): never {
+  const code = getErrorCode(cause) ?? String(cause);
+  const hint = HINTS[code];
+  return fail('lock_not_written', {
+    details: `${path} could not be written (${code}). ${hint === undefined ? '' : `${hint} `}Nothing was approved.`,
+    cause,
+  });
+}
+
+const HINTS: Readonly<Record<string, string>> = {
+  EBUSY: 'It is mounted as a single file, which cannot be replaced: mount its folder instead.',
+  ENOSPC: 'The disk is full.',
+};

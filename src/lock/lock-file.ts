@@ -1,0 +1,249 @@
+// §18.7: the text of postern.lock.
+
+import { hash } from 'node:crypto';
+import type { ListKind } from '../mcp/protocol/list-kinds.ts';
+import { toCanonicalJson } from '../platform/canonical-json.ts';
+import { toVisibleJson } from '../platform/invisible.ts';
+import { isObject, type JsonObject, parseObject } from '../platform/json.ts';
+import { quote } from '../platform/text.ts';
+
+export const LOCK_FILE_NAME = 'postern.lock';
+
+/** Everything that was approved, by server. */
+export interface LockFile {
+  readonly servers: ReadonlyMap<string, LockedServer>;
+}
+
+export interface LockedServer {
+  /** Undefined where it has none. Several where they differ between users, as with each tool and prompt. */
+  readonly instructions: readonly Fingerprint[] | undefined;
+  readonly prompts: LockedItems;
+  /** Keyed by their URIs. */
+  readonly skills: LockedItems;
+  readonly tools: LockedItems;
+}
+
+/** Keyed by the server's own names. */
+export type LockedItems = ReadonlyMap<string, readonly Fingerprint[]>;
+
+export const EMPTY_LOCK_FILE: LockFile = { servers: new Map() };
+
+const VERSION = 1;
+
+/** A lock file that cannot be used: a sentence that says what to do. */
+export class LockFileError extends Error {
+  override readonly name = 'LockFileError';
+}
+
+/**
+ * `{}`: that nothing is locked is meant. A lock without servers is something else: it approves nothing. Nor is an
+ * empty text one, as a file that is being written has it.
+ */
+export function isEmptyLock(text: string): boolean {
+  const file = parseObject(text);
+  return file !== undefined && Object.keys(file).length === 0;
+}
+
+/** @throws LockFileError */
+export function parseLockFile(text: string): LockFile {
+  const file = parseObject(text);
+  if (file === undefined) failFile('is not JSON');
+  if (file.version !== VERSION) {
+    failFile(`has version ${quote(file.version)}, and this Postern reads version ${VERSION}`);
+  }
+  return { servers: readMap(file.servers, 'servers', readServer) };
+}
+
+function failFile(problem: string): never {
+  throw new LockFileError(
+    `${LOCK_FILE_NAME} ${problem}. Take it from your version control again, or remove it and run \`postern lock\` to approve what the servers say now.`,
+  );
+}
+
+function readServer(value: unknown, place: string): LockedServer {
+  if (!isObject(value)) failFile(`has no object at ${place}`);
+  return {
+    instructions:
+      value.instructions === undefined
+        ? undefined
+        : readFingerprints(value.instructions, `${place}.instructions`),
+    prompts: readMap(value.prompts, `${place}.prompts`, readFingerprints),
+    // Left out where there are none.
+    skills:
+      value.skills === undefined
+        ? new Map()
+        : readMap(value.skills, `${place}.skills`, readFingerprints),
+    tools: readMap(value.tools, `${place}.tools`, readFingerprints),
+  };
+}
+
+function readMap<Value>(
+  value: unknown,
+  place: string,
+  read: (value: unknown, place: string) => Value,
+): ReadonlyMap<string, Value> {
+  if (!isObject(value)) failFile(`has no object at ${place}`);
+  return new Map(
+    Object.entries(value).map(([name, one]) => [name, read(one, `${place}.${quote(name, 100)}`)]),
+  );
+}
+
+function readFingerprints(value: unknown, place: string): readonly Fingerprint[] {
+  if (!Array.isArray(value)) failFile(`has no list at ${place}`);
+  return value.map((one: unknown) => readFingerprint(one, place));
+}
+
+function readFingerprint(value: unknown, place: string): Fingerprint {
+  if (!isObject(value) || typeof value.sha256 !== 'string' || !SHA256.test(value.sha256)) {
+    failFile(`has no SHA-256 at ${place}`);
+  }
+  return { sha256: value.sha256, parts: readParts(value.parts) };
+}
+
+const SHA256 = /^[0-9a-f]{64}$/;
+
+/** Parts only say where two versions differ, so one that is no text is left out. */
+function readParts(value: unknown): Fingerprint['parts'] {
+  const parts = isObject(value) ? Object.entries(value) : [];
+  return Object.fromEntries(
+    parts.flatMap(([name, part]) => (typeof part === 'string' ? [[name, part]] : [])),
+  );
+}
+
+/** Sorted, with one line for each item, so that version control shows what was approved. */
+export function writeLockFile({ servers }: LockFile): string {
+  return `${writeObject({ version: VERSION, servers: mapValues(servers, writeServer) }, LEVELS)}\n`;
+}
+
+const writeServer = ({ instructions, prompts, skills, tools }: LockedServer): JsonObject => ({
+  ...(instructions && { instructions: sortFingerprints(instructions) }),
+  prompts: mapValues(prompts, sortFingerprints),
+  ...(skills.size > 0 && { skills: mapValues(skills, sortFingerprints) }),
+  tools: mapValues(tools, sortFingerprints),
+});
+
+/** The order of object members is that of their names, which no name of a server can change. */
+const mapValues = <Value, Written>(
+  map: ReadonlyMap<string, Value>,
+  write: (value: Value) => Written,
+): ReadonlyMap<string, Written> =>
+  new Map([...map].sort(([a], [b]) => compare(a, b)).map(([name, value]) => [name, write(value)]));
+
+const sortFingerprints = (all: readonly Fingerprint[]) =>
+  [...all].sort((a, b) => compare(a.sha256, b.sha256));
+
+const compare = (a: string, b: string): number => (a < b ? -1 : Number(a > b));
+
+/** Objects around an item: the file, its servers, a server, its tools. */
+const LEVELS = 4;
+
+function writeObject(value: unknown, levels: number, indent = ''): string {
+  const members =
+    value instanceof Map ? [...value] : levels > 0 && isObject(value) ? Object.entries(value) : [];
+  if (levels === 0 || members.length === 0) return toVisibleJson(value instanceof Map ? {} : value);
+  const lines = members.map(
+    ([name, one]) =>
+      `${indent}  ${toVisibleJson(name)}: ${writeObject(one, levels - 1, `${indent}  `)}`,
+  );
+  return `{\n${lines.join(',\n')}\n${indent}}`;
+}
+
+// §22.6: postern.lock where it lies, for a gateway whose operators approve at their page. Features touch no files: the
+// command line gives it.
+
+export interface StoredLock {
+  readonly path: string;
+  /** As it is now; undefined where nothing is locked. @throws LockFileError for one that cannot be used. */
+  read(): LockFile | undefined;
+  /** Why it cannot be written, such as `EACCES`; undefined where nothing is known that would keep it from being. */
+  findObstacle(): Promise<string | undefined>;
+  /**
+   * Writes it, whole or not at all, and resolves once the gateway serves by it. False where it was written but could
+   * not be loaded: the log says why.
+   *
+   * @throws Error of the system
+   */
+  save(file: LockFile): Promise<boolean>;
+}
+
+// §18.7: what of a tool, a prompt, a skill and the instructions is approved, as hashes.
+
+/** Items that servers list. */
+export type LockedItemKind = 'tool' | 'prompt' | 'skill';
+
+export type LockedKind = LockedItemKind | 'instructions';
+
+/** The list of each kind, and the member by which an item is found. */
+export const LOCKED_ITEMS = {
+  prompt: { list: 'prompts', key: 'name' },
+  skill: { list: 'skills', key: 'uri' },
+  tool: { list: 'tools', key: 'name' },
+} as const satisfies Readonly<
+  Record<LockedItemKind, { readonly list: ListKind; readonly key: string }>
+>;
+
+export type LockedList = (typeof LOCKED_ITEMS)[LockedItemKind]['list'];
+
+/** In the order in which they are told. */
+export const LOCKED_ITEM_KINDS = [
+  'prompt',
+  'skill',
+  'tool',
+] as const satisfies readonly LockedItemKind[];
+
+/** Undefined for what is not locked: resources come and go. */
+export const findLockedKind = (list: ListKind): LockedItemKind | undefined =>
+  LOCKED_ITEM_KINDS.find((kind) => LOCKED_ITEMS[kind].list === list);
+
+/** The approved form of one item. */
+export interface Fingerprint {
+  /** SHA-256 (hex) over the RFC 8785 form of the members that the lock is about. */
+  readonly sha256: string;
+  /** The first characters of each member's own hash: they say what changed, and decide nothing. */
+  readonly parts: Readonly<Record<string, string>>;
+}
+
+/** Members that are locked: those that a client's model reads, and the name by which it calls. */
+const MEMBERS: Readonly<Record<LockedKind, readonly string[]>> = {
+  tool: ['name', 'title', 'description', 'inputSchema', 'outputSchema', 'annotations'],
+  prompt: ['name', 'title', 'description', 'arguments'],
+  // With the digest of each file: what a host loads is what was approved.
+  skill: ['uri', 'frontmatter', 'resources'],
+  instructions: ['text'],
+};
+
+const PART_CHARACTERS = 8;
+
+/** `item` as the server wrote it; the text of instructions. Undefined for what nests too deep. */
+export function computeFingerprint(kind: LockedKind, item: unknown): Fingerprint | undefined {
+  try {
+    const members = selectMembers(kind, item);
+    const parts = Object.entries(members).map(([name, value]) => [
+      name,
+      hashHex(toCanonicalJson(value)).slice(0, PART_CHARACTERS),
+    ]);
+    return { sha256: hashHex(toCanonicalJson(members)), parts: Object.fromEntries(parts) };
+  } catch (error) {
+    if (error instanceof RangeError) return undefined;
+    throw error;
+  }
+}
+
+/** The hash alone, for each list and call. */
+export function computeSha256(kind: LockedKind, item: unknown): string | undefined {
+  try {
+    return hashHex(toCanonicalJson(selectMembers(kind, item)));
+  } catch (error) {
+    if (error instanceof RangeError) return undefined;
+    throw error;
+  }
+}
+
+/** The part of the item that is locked. */
+export function selectMembers(kind: LockedKind, item: unknown): JsonObject {
+  const source = isObject(item) ? item : { text: item };
+  const present = MEMBERS[kind].filter((name) => source[name] !== undefined);
+  return Object.fromEntries(present.map((name) => [name, source[name]]));
+}
+
+const hashHex = (text: string): string => hash('sha256', text, 'hex');

@@ -1,0 +1,118 @@
+// The page on which users see which apps may act for them, and end that.
+import { escapeHtml, renderHtmlPage } from '../../http/endpoint/html-page.ts';
+import type { Reply } from '../../http/endpoint/message.ts';
+import { shorten } from '../../platform/text.ts';
+import type { Grant } from '../grants/grant.ts';
+import type { BrowserSession } from './browser-sessions.ts';
+import {
+  createShowApp,
+  listAppRows,
+  renderBrand,
+  renderRows,
+  renderTime,
+  type ShownApp,
+} from './page-parts.ts';
+
+export interface AccountPageContent {
+  /** `SERVICE_DISPLAY_NAME`. */
+  readonly service: string;
+  readonly session: BrowserSession;
+  /** The latest first. */
+  readonly grants: readonly Grant[];
+  /** Where the forms go. */
+  readonly action: string;
+  /** Where the provider logs browsers out; undefined where it does not. */
+  readonly providerHost: string | undefined;
+  /** Where users connect servers; undefined where none wants it. */
+  readonly connectionsUrl: string | undefined;
+  /** Whether to ask once more before all logins end. */
+  readonly asksForAll: boolean;
+  /** Whether the provider was to ask who it is, and did not say that it did. */
+  readonly wasNotAsked: boolean;
+  /** How many of the logins that were to end did not. */
+  readonly notEnded: number;
+}
+
+export function renderAccountPage(content: AccountPageContent): Reply {
+  const { service, session, grants, wasNotAsked, notEnded } = content;
+  const showApp = createShowApp(grants.map(({ client }) => client));
+  const page = renderHtmlPage(
+    'Apps that act for you',
+    `${notEnded === 0 ? '' : renderNotEnded(notEnded)}${wasNotAsked ? NOT_ASKED : ''}
+<p>You are logged in as <strong><bdi>${escapeHtml(session.displayName)}</bdi></strong>. These apps may use
+${escapeHtml(service)} on your behalf. One that you log out has to ask you again before it can do anything.</p>
+${grants.length === 0 ? '<p>There are none.</p>' : grants.map((grant) => renderGrant(grant, showApp(grant.client), content)).join('\n')}
+${grants.length < 2 ? '' : renderAll(content)}
+${renderForm(content, '<button name="action" value="leave">Leave this page</button>')}
+${renderAtProvider(content, '<button name="action" value="leave_provider">', 'Leave this page, and log out at')}
+${content.connectionsUrl === undefined ? '' : `<p class="links"><a href="${escapeHtml(content.connectionsUrl)}">Your connections to servers</a></p>`}`,
+    { before: renderBrand(service) },
+  );
+  return { status: 200, ...page };
+}
+
+const renderNotEnded = (count: number): string =>
+  `<p class="warning" role="alert">${count === 1 ? 'One app' : `${count} apps`} could not be logged out. Try again in a moment.</p>`;
+
+const NOT_ASKED =
+  '<p class="warning" role="alert">Your identity provider did not say that it asked who you are, so not all apps can be logged out at once. Log them out one by one.</p>';
+
+function renderGrant(grant: Grant, app: ShownApp, content: AccountPageContent): string {
+  const rows: readonly (readonly [string, string])[] = [
+    ...listAppRows(app),
+    ['Since', renderTime(grant.createdAt)],
+    ['Last refreshed', renderTime(grant.issued.issuedAt)],
+  ];
+  return `<section>
+${renderRows(rows)}
+${renderForm(
+  content,
+  `<input type="hidden" name="grant" value="${escapeHtml(grant.id)}">
+<button name="action" value="end" aria-label="Log out ${escapeHtml([app.name.text, app.id].filter(Boolean).join(', '))}">Log out</button>`,
+)}
+</section>`;
+}
+
+function renderAll(content: AccountPageContent): string {
+  if (!content.asksForAll) {
+    return renderForm(content, '<button name="action" value="ask_all">Log out everywhere</button>');
+  }
+  return `<p class="warning" role="alert">All apps in this list will have to log in again.</p>
+${renderForm(
+  content,
+  '<button class="primary" name="action" value="end_all">Log out everywhere now</button>',
+)}
+${renderAtProvider(content, '<button name="action" value="end_all_provider">', 'Log out everywhere now, and at')}`;
+}
+
+/** Nothing where the provider has no page for it. */
+const renderAtProvider = (content: AccountPageContent, button: string, label: string): string =>
+  content.providerHost === undefined
+    ? ''
+    : renderForm(
+        content,
+        `${button}${label} ${escapeHtml(shorten(content.providerHost, MAX_HOST))}</button>`,
+      );
+
+const renderForm = (
+  { action, session }: AccountPageContent,
+  fields: string,
+): string => `<form method="post" action="${escapeHtml(action)}">
+<input type="hidden" name="csrf" value="${escapeHtml(session.csrf)}">
+${fields}
+</form>`;
+
+/** Characters. */
+const MAX_HOST = 200;
+
+/** Who comes back from the provider, where the browser was logged out. */
+export function renderLoggedOut(service: string, host: string, url: string): Reply {
+  const page = renderHtmlPage(
+    'You are logged out',
+    `<p>You are logged out of this page. To log you out there, too, it sent you to
+<strong>${escapeHtml(shorten(host, MAX_HOST))}</strong>, from where you come back.</p>
+<p><a class="button" href="${escapeHtml(url)}">Log in again</a></p>`,
+    { before: renderBrand(service) },
+  );
+  return { status: 200, ...page };
+}

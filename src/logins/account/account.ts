@@ -1,0 +1,197 @@
+// §5.11: `/account`: users see which clients act for them, and log them out. The gateway itself logs them in for it.
+
+import { fail } from '../../errors/gateway-error.ts';
+import type { PublicEndpoint } from '../../http/endpoint/endpoint.ts';
+import {
+  createRedirectReply,
+  getHeader,
+  type Reply,
+  type RequestBody,
+} from '../../http/endpoint/message.ts';
+import type { Audit } from '../../telemetry/audit/audit.ts';
+import type { EndGrant } from '../broker/end-grant.ts';
+import type { EndSelectedGrants } from '../broker/end-selected-grants.ts';
+import { type Grant, nameUser } from '../grants/grant.ts';
+import type { Grants } from '../grants/grants.ts';
+import { hashUser } from '../grants/token-codec.ts';
+import { createNameCheck, parseBody, parseQuery } from '../request/parameters.ts';
+import { type AccountPageContent, renderAccountPage, renderLoggedOut } from './account-page.ts';
+import type { BeginLogin } from './begin-login.ts';
+import type { BrowserSession, BrowserSessions, OpenBrowserSession } from './browser-sessions.ts';
+import type { EndProviderSession } from './end-provider-session.ts';
+import { renderLoginFailed } from './login-failed-page.ts';
+import { checkCsrf, createJudgePage, OWN_FORM, OWN_PAGE } from './own-page.ts';
+
+export interface AccountDeps {
+  /** `BASE_URL`. */
+  readonly baseUrl: string;
+  /** `SERVICE_DISPLAY_NAME`. */
+  readonly displayName: string;
+  readonly beginLogin: BeginLogin;
+  readonly endProviderSession: EndProviderSession;
+  readonly browserSessions: BrowserSessions;
+  readonly grants: Pick<Grants, 'listOfUser' | 'read'>;
+  readonly endGrant: EndGrant;
+  readonly endSelectedGrants: EndSelectedGrants;
+  /** Whether there is a server for which users need a connection. */
+  readonly hasConnections: () => boolean;
+  /** Undefined without `AUDIT_LOG`. */
+  readonly audit: Audit | undefined;
+}
+
+/** Fields of the forms. */
+const checkFieldName = createNameCheck(['csrf', 'action', 'grant']);
+
+export function createAccountEndpoints(deps: AccountDeps): readonly PublicEndpoint[] {
+  const { baseUrl, displayName, browserSessions, grants, audit } = deps;
+  const { beginLogin, endProviderSession } = deps;
+  const url = `${baseUrl}/account`;
+
+  async function show(
+    session: BrowserSession,
+    shown: Partial<Pick<AccountPageContent, 'asksForAll' | 'wasNotAsked' | 'notEnded'>>,
+  ): Promise<Reply> {
+    const [list, providerHost] = await Promise.all([
+      grants.listOfUser(session.user),
+      endProviderSession.findHost(),
+    ]);
+    const latestFirst = [...list].sort((one, other) => other.createdAt - one.createdAt);
+    return renderAccountPage({
+      service: displayName,
+      session,
+      grants: latestFirst,
+      action: url,
+      providerHost,
+      connectionsUrl: deps.hasConnections() ? `${baseUrl}/connections` : undefined,
+      asksForAll: false,
+      wasNotAsked: false,
+      notEnded: 0,
+      ...shown,
+    });
+  }
+
+  async function get(query: string, cookie: string | undefined): Promise<Reply> {
+    const parameters = parseQuery(query, () => {});
+    const problem = parameters.get('error');
+    if (problem !== undefined) return renderLoginFailed(displayName, problem, url);
+    const found = await browserSessions.find(cookie);
+    if (found === undefined) return getWithoutSession(parameters.get('state'), cookie);
+    const { session } = found;
+    return show(session, {
+      asksForAll: parameters.get('all') !== undefined && session.isFresh,
+      wasNotAsked: parameters.get('unsure') !== undefined && !session.isFresh,
+    });
+  }
+
+  /** Who has just logged out at the provider is not asked to log in again. */
+  async function getWithoutSession(
+    state: string | undefined,
+    cookie: string | undefined,
+  ): Promise<Reply> {
+    const host = state && (await endProviderSession.findReturn(state, cookie));
+    return host
+      ? renderLoggedOut(displayName, host, url)
+      : beginLogin(cookie, { page: '/account', isFresh: false });
+  }
+
+  async function post(body: RequestBody, cookie: string | undefined, ip: string): Promise<Reply> {
+    const parameters = parseBody(body, checkFieldName);
+    const found = await browserSessions.find(cookie);
+    // What was on the page is over: whoever comes now logs in first.
+    if (found === undefined) return createRedirectReply(url);
+    const { session } = found;
+    checkCsrf(parameters, session);
+    const action = parameters.require('action');
+    if (action === 'end') {
+      await endOne(session, parameters.require('grant'), ip);
+      return createRedirectReply(url);
+    }
+    const endsAll = action === 'end_all' || action === 'end_all_provider';
+    if (action === 'ask_all' || (endsAll && !session.isFresh)) {
+      return session.isFresh
+        ? createRedirectReply(`${url}?all=1`)
+        : beginLogin(cookie, { page: '/account', isFresh: true });
+    }
+    if (action === 'end_all') return endAll(found, ip);
+    if (action === 'end_all_provider') return endAll(found, ip, () => leave(found, cookie, true));
+    if (action === 'leave') return leave(found, cookie, false);
+    if (action === 'leave_provider') return leave(found, cookie, true);
+    return fail('oauth_invalid_request', {
+      details: 'action must be end, ask_all, end_all, end_all_provider, leave or leave_provider.',
+    });
+  }
+
+  /** `isEverywhere`: at the provider, too, where that has a page for it. */
+  async function leave(
+    { session, end }: OpenBrowserSession,
+    cookie: string | undefined,
+    isEverywhere: boolean,
+  ): Promise<Reply> {
+    await end();
+    const atProvider = isEverywhere
+      ? await endProviderSession.redirect(session, cookie)
+      : undefined;
+    const reply = atProvider ?? createRedirectReply(`${baseUrl}/`);
+    return { ...reply, headers: { ...reply.headers, ...browserSessions.removal } };
+  }
+
+  async function endOne({ user }: BrowserSession, id: string, ip: string): Promise<void> {
+    const stored = await grants.read(id);
+    // Somebody else's is none.
+    if (stored === undefined || hashUser(stored.grant.user) !== hashUser(user)) return;
+    const ended = await deps.endGrant(id, 'user');
+    if (ended !== undefined) writeEnd(ended, ip);
+  }
+
+  /** Other browsers of the user are logged out of this page, too; whoever sits here sees what came of it. */
+  async function endAll(
+    found: OpenBrowserSession,
+    ip: string,
+    finish?: () => Promise<Reply>,
+  ): Promise<Reply> {
+    const selection = { kind: 'user', user: found.session.user, client: undefined } as const;
+    const { failed, logoutMark } = await deps.endSelectedGrants(selection, 'user', (grant) =>
+      writeEnd(grant, ip),
+    );
+    if (failed === 0 && finish !== undefined) return finish();
+    const { session, headers } = await found.renew(logoutMark);
+    const reply =
+      failed === 0
+        ? createRedirectReply(url)
+        : await show(session, { asksForAll: true, notEnded: failed });
+    return { ...reply, headers: { ...reply.headers, ...headers } };
+  }
+
+  function writeEnd({ id, user, client }: Grant, ip: string): void {
+    audit?.write(
+      {
+        event: 'revocation',
+        ...nameUser(user),
+        client: client.id,
+        grant: id,
+        ip,
+        action: 'account',
+      },
+      { outcome: 'success' },
+    );
+  }
+
+  const common = { ...OWN_PAGE, path: '/account', limit: 'account' } as const;
+  const judgePage = createJudgePage(browserSessions);
+
+  return [
+    {
+      ...common,
+      method: 'GET',
+      judge: judgePage((request) => get(request.query, getHeader(request, 'cookie'))),
+    },
+    {
+      ...common,
+      ...OWN_FORM,
+      method: 'POST',
+      judge: judgePage((request, body) =>
+        post(body, getHeader(request, 'cookie'), request.clientIp),
+      ),
+    },
+  ];
+}

@@ -1,0 +1,86 @@
+// §5.11, §24.3: whoever comes to a page of the gateway's own without a session is sent to the provider to log in for it.
+
+import { createRedirectReply, type Reply } from '../../http/endpoint/message.ts';
+import type { Clock } from '../../platform/clock.ts';
+import { generateSecret } from '../../platform/ids.ts';
+import type { SealedRecords } from '../../store/seal/sealed-records.ts';
+import { ACCOUNT_CLIENT_ID } from '../auth/own-clients.ts';
+import type { ProviderEndpoints } from '../auth/provider-metadata.ts';
+import type { Logouts } from '../broker/logouts.ts';
+import { buildLoginRequest, type Login } from '../broker/redirect-to-provider.ts';
+import type { Browsers } from '../consent/browser.ts';
+import type { AuthorizationParameters } from '../provider/provider-parameters.ts';
+
+export interface BeginLoginDeps {
+  /** `BASE_URL`. */
+  readonly baseUrl: string;
+  /** The gateway's own client at the provider. */
+  readonly clientId: string;
+  readonly endpoints: ProviderEndpoints;
+  /** What the provider is asked for, so that it says the same of the person as at a client's login. */
+  readonly buildParameters: () => Pick<AuthorizationParameters, 'scope' | 'authorization'>;
+  readonly clock: Clock;
+  readonly logins: SealedRecords<Login>;
+  readonly browsers: Browsers;
+  readonly logouts: Pick<Logouts, 'getMark'>;
+}
+
+/** A path of the gateway's own, with its query. Pages make it themselves: nothing that somebody sent leads anywhere else. */
+export type OwnPage =
+  | '/account'
+  | '/connections'
+  | `/connections/${string}`
+  | '/approvals'
+  | `/approvals/${string}`;
+
+export interface LoginForPage {
+  /** Where the browser is led back to. */
+  readonly page: OwnPage;
+  /** Asked even where the provider knows the browser, as it has to be sure who sits there. */
+  readonly isFresh: boolean;
+}
+
+export type BeginLogin = (cookie: string | undefined, login: LoginForPage) => Promise<Reply>;
+
+export function createBeginLogin(deps: BeginLoginDeps): BeginLogin {
+  const { baseUrl, clientId, endpoints, logins, browsers, logouts, clock } = deps;
+
+  return async function beginLogin(cookie, { page, isFresh }) {
+    const { scope, authorization } = deps.buildParameters();
+    const logoutMark = await logouts.getMark();
+    const browser = browsers.getOrCreate(cookie);
+    const codeVerifier = generateSecret();
+    const nonce = generateSecret();
+    const state = await logins.put({
+      browser: browser.hash,
+      clientId: ACCOUNT_CLIENT_ID,
+      redirectUri: baseUrl + page,
+      query: '',
+      state: undefined,
+      codeChallenge: '',
+      resources: [],
+      scopes: [],
+      logoutMark,
+      codeVerifier,
+      nonce,
+      sendsIssuer: await endpoints.sendsIssuer(),
+      account: isFresh ? { freshSince: clock.now() } : {},
+    });
+    const reply = createRedirectReply(
+      buildLoginRequest(
+        await endpoints.findAuthorizationUrl(),
+        { baseUrl, clientId, scope, state, codeVerifier, nonce },
+        [
+          ...(isFresh ? ASK_AGAIN : []),
+          ...authorization.filter(([name]) => !isFresh || name !== 'prompt'),
+        ],
+      ),
+    );
+    return { ...reply, headers: { ...reply.headers, ...browser.headers } };
+  };
+}
+
+const ASK_AGAIN = [
+  ['prompt', 'login'],
+  ['max_age', '0'],
+] as const;

@@ -1,0 +1,231 @@
+// §5: authentication, put together: key set → token verifier → bearer token check.
+
+import type { IdentityConfig } from '../../config/groups/login-policy.ts';
+import type { RequiredAuthConfig } from '../../config/groups/provider.ts';
+import { fail } from '../../errors/gateway-error.ts';
+import type { UserContext } from '../../http/endpoint/message.ts';
+import { isOwnToken } from '../../http/endpoint/own-token.ts';
+import { quote } from '../../platform/text.ts';
+import type { Runtime } from '../../runtime/runtime.ts';
+import type { OwnTokens } from '../grants/open-grants.ts';
+import {
+  type AuthRequest,
+  createAuthenticate,
+  createChallenge,
+  type GetChallenge,
+  instrumentAuthenticate,
+  type OnRefusal,
+  type VerifyBearer,
+} from './bearer.ts';
+import { listForeignClaims } from './claims.ts';
+import { type KeySet, type KeySetFacts, openKeySet } from './key-set.ts';
+import { MACHINE_SUBJECT_PREFIX, type MachineClients } from './machine-clients.ts';
+import { openProviderMetadata } from './open-provider-metadata.ts';
+import { createOwnTokenVerifier, type OwnTokenVerifier } from './own-tokens.ts';
+import { failToken } from './parse-token.ts';
+import type { ProviderMetadata } from './provider-metadata.ts';
+import { createTokenVerifier, type TokenInspection, type TokenVerifier } from './token-verifier.ts';
+
+export interface Auth {
+  /**
+   * A promise only where a key has to be fetched first.
+   *
+   * @throws GatewayError with a reason of §7.1, or `key_set_unavailable`, at once or by the promise.
+   */
+  readonly authenticate: (
+    request: AuthRequest,
+    beforeFetch?: () => Promise<void>,
+  ) => UserContext | undefined | Promise<UserContext>;
+  /**
+   * The user whom the gateway's own token let in, as its grant says now; undefined where there are no such tokens.
+   *
+   * @throws GatewayError as `authenticate`, by the promise.
+   */
+  readonly reload: ((user: UserContext) => Promise<UserContext>) | undefined;
+  /**
+   * What `authenticate` would say of a token whose signature is good, judged by form and claims
+   * alone, by the same rules. For tokens that came from the provider itself; never to let anybody in.
+   */
+  readonly inspectToken: (token: string) => TokenInspection;
+  /**
+   * The user of a token of the provider, which is judged in full as `authenticate` does, but with the keys at hand alone; undefined
+   * when nobody has to log in.
+   *
+   * @throws GatewayError as `authenticate`, and `key_set_unavailable` where a key would have to be fetched.
+   */
+  readonly verifyToken: (token: string) => UserContext | undefined | Promise<UserContext>;
+  /** Headers of a 401 at a path; undefined when nobody has to log in. */
+  readonly getChallenge: GetChallenge | undefined;
+  /** Undefined when nobody has to log in. */
+  readonly describeKeySet: (() => KeySetFacts) | undefined;
+  readonly readiness: Readonly<Record<string, () => Promise<void>>>;
+  close(): void;
+}
+
+/** `AUTH_REQUIRED=false` (§5.5): no caller has a user context, and there is no key set to wait for. */
+const disabledAuth: Auth = {
+  authenticate: () => undefined,
+  reload: undefined,
+  inspectToken: () => ({ sub: undefined, problem: undefined }),
+  verifyToken: () => undefined,
+  getChallenge: undefined,
+  describeKeySet: undefined,
+  readiness: {},
+  close() {},
+};
+
+/** What decides beside the settings who is let in. */
+interface AuthSources {
+  /** Whether a token may name it, beside `OIDC_AUDIENCE`. */
+  readonly isServerAudience: (audience: string) => boolean;
+  /** Told of each refusal of a token; nobody is unless given. */
+  readonly onRefusal?: OnRefusal | undefined;
+  /** In broker mode. */
+  readonly ownTokens?: OwnTokenAccess | undefined;
+  /** In place of the provider's own. */
+  readonly keySet?: KeySet | undefined;
+}
+
+type AuthRuntime = Pick<Runtime, 'config' | 'fetch' | 'clock' | 'log' | 'metrics'>;
+
+/** Callers with tokens of the gateway's own. */
+export interface OwnTokenAccess extends Pick<OwnTokenVerifier, 'verify' | 'reload'> {
+  /**
+   * `OAUTH_ACCEPT_PROVIDER_TOKENS`: whether the user of such a token may use the gateway. Undefined where none is accepted.
+   *
+   * @throws GatewayError where they may not.
+   */
+  readonly checkProviderUser: ((user: UserContext) => void) | undefined;
+}
+
+/** @throws Error where the settings have no such tokens. */
+export function openOwnTokenAccess(
+  runtime: Runtime,
+  ownTokens: OwnTokens,
+  machineClients: Pick<MachineClients, 'find'>,
+  createCheckProviderUser: (config: IdentityConfig) => (user: UserContext) => void,
+): OwnTokenAccess {
+  const { oauth } = runtime.config;
+  if (oauth.mode !== 'broker') throw new Error('Clients get tokens of the provider');
+  return {
+    ...createOwnTokenVerifier(runtime, ownTokens, oauth, machineClients),
+    checkProviderUser: oauth.tokens.acceptsProviderTokens
+      ? createCheckProviderUser(oauth.identity)
+      : undefined,
+  };
+}
+
+/** By whose a token is. */
+function createVerify(
+  verifyProviderToken: TokenVerifier['verify'],
+  ownTokens: OwnTokenAccess | undefined,
+): VerifyBearer {
+  if (ownTokens === undefined) return verifyProviderToken;
+  const { checkProviderUser } = ownTokens;
+  if (checkProviderUser === undefined) return ownTokens.verify;
+
+  const accept = (user: UserContext): UserContext => {
+    checkProviderUser(user);
+    return refuseMachine(user);
+  };
+
+  return function verify(token, beforeFetch, path) {
+    if (isOwnToken(token)) return ownTokens.verify(token, beforeFetch, path);
+    const user = verifyProviderToken(token, beforeFetch);
+    return user instanceof Promise ? user.then(accept) : accept(user);
+  };
+}
+
+/** Rules see the `sub` alone. */
+function refuseMachine(user: UserContext): UserContext {
+  if (!user.sub.startsWith(MACHINE_SUBJECT_PREFIX)) return user;
+  return failToken(
+    `The sub claim of the token is ${quote(user.sub)}; no user may begin with "client:", which is what machine clients of this gateway are called.`,
+    { found: user.sub, expected: 'a user' },
+  );
+}
+
+export function createAuth(
+  runtime: AuthRuntime,
+  { provider, clockToleranceSeconds, signatureMemory }: RequiredAuthConfig,
+  getChallenge: GetChallenge,
+  sources: AuthSources & { readonly keySet: KeySet },
+): Auth {
+  const { server, http } = runtime.config;
+  const { keySet, ownTokens, isServerAudience, onRefusal } = sources;
+  const verifier = createTokenVerifier({
+    keySet,
+    issuer: provider.issuer,
+    baseUrl: server.baseUrl,
+    audience: provider.audience,
+    audienceClaim: provider.audienceClaim,
+    foreignClaims: listForeignClaims(provider.quirks),
+    isServerAudience,
+    maxTokenBytes: http.maxTokenBytes,
+    signatureMemory,
+    clockToleranceSeconds,
+    clock: runtime.clock,
+  });
+  const verify = createVerify(verifier.verify, ownTokens);
+  const authenticate = createAuthenticate(verify, getChallenge, onRefusal);
+  keySet.start();
+  return {
+    // Without metrics nothing is timed.
+    authenticate: server.metricsEnabled
+      ? instrumentAuthenticate(authenticate, runtime)
+      : authenticate,
+    reload: ownTokens?.reload,
+    inspectToken: verifier.inspect,
+    verifyToken: (token) => verifier.verify(token, refuseFetch),
+    getChallenge,
+    describeKeySet: keySet.describe,
+    // The gateway's own tokens are good whatever the provider does.
+    readiness:
+      ownTokens === undefined
+        ? {
+            async keySet() {
+              if (!keySet.isFetched) throw new Error('The key set was never fetched');
+            },
+          }
+        : {},
+    close: keySet.close,
+  };
+}
+
+const refuseFetch = async (): Promise<void> => fail('key_set_unavailable');
+
+// For the composition root: what is known of the provider, and who is let in by its tokens.
+
+export interface ProviderAccess {
+  /** Undefined without a provider. */
+  readonly metadata: ProviderMetadata | undefined;
+  /** Undefined where nothing that the provider signed is looked at. */
+  readonly keySet: KeySet | undefined;
+  readonly auth: Auth;
+}
+
+/** Provider metadata and authentication. `isServer` says what there is at `/mcp/<name>`. */
+export function createProviderAccess(
+  runtime: AuthRuntime,
+  isServer: (name: string) => boolean,
+  sources: AuthSources,
+): ProviderAccess {
+  const { server, auth, oauth } = runtime.config;
+  const provider = auth.required ? auth.provider : oauth.provider;
+  if (provider === undefined) return { metadata: undefined, keySet: undefined, auth: disabledAuth };
+  const metadata = openProviderMetadata(runtime, provider);
+  if (!auth.required && sources.ownTokens === undefined) {
+    return { metadata, keySet: undefined, auth: disabledAuth };
+  }
+  const keySet = sources.keySet ?? openKeySet(runtime, { url: provider.jwksUrl, metadata });
+  if (!auth.required) {
+    keySet.start();
+    return { metadata, keySet, auth: { ...disabledAuth, close: keySet.close } };
+  }
+  const getChallenge = createChallenge(server.baseUrl, oauth.mode, isServer);
+  return {
+    metadata,
+    keySet,
+    auth: createAuth(runtime, auth, getChallenge, { ...sources, keySet }),
+  };
+}

@@ -1,0 +1,164 @@
+// §5.1, §5.6, RFC 6750 §2.1: the Authorization header, and how its check is counted.
+
+import type { Config } from '../../config/config.ts';
+import { fail, GatewayError, toGatewayError } from '../../errors/gateway-error.ts';
+import {
+  type GatewayRequest,
+  getHeader,
+  readBearerToken,
+  type UserContext,
+} from '../../http/endpoint/message.ts';
+import { isStringArray } from '../../platform/json.ts';
+import type { Runtime } from '../../runtime/runtime.ts';
+
+/** Headers of a 401. */
+export type Challenge = Readonly<Record<'WWW-Authenticate', string>>;
+
+/** As that of a verifier, of a call at `path`. */
+export type VerifyBearer = (
+  token: string,
+  beforeFetch: (() => Promise<void>) | undefined,
+  path: string,
+) => UserContext | Promise<UserContext>;
+
+/** Told of each 401. */
+export type OnRefusal = (error: GatewayError, request: AuthRequest) => void;
+
+/** What a token is checked by. */
+export type AuthRequest = Pick<GatewayRequest, 'headers' | 'path' | 'clientIp'>;
+
+/**
+ * A promise only where a key has to be fetched first: `beforeFetch` is called then, and what it
+ * throws ends the check.
+ *
+ * @throws GatewayError with a reason of §7.1 and the challenge, or `key_set_unavailable`, at once or
+ * by the promise.
+ */
+export type Authenticate = (
+  request: AuthRequest,
+  beforeFetch?: () => Promise<void>,
+) => UserContext | Promise<UserContext>;
+
+/** Headers of a 401 at the path of a request. */
+export type GetChallenge = (path: string) => Challenge;
+
+/**
+ * §5.6, RFC 9728 §5.1: where a client finds out how to log in. In broker mode it is the document
+ * whose `resource` is the URL that was called: some clients compare them (RFC 9728 §3.3).
+ */
+export function createChallenge(
+  baseUrl: string,
+  mode: Config['oauth']['mode'],
+  isServer: (name: string) => boolean = () => false,
+): GetChallenge {
+  const nameDocument = (path: string): Challenge => ({
+    'WWW-Authenticate': `Bearer resource_metadata="${baseUrl}/.well-known/oauth-protected-resource${path}"`,
+  });
+  const common = nameDocument(mode === 'broker' ? '/mcp' : '');
+  return function getChallenge(path) {
+    // §18.2: the document of the server that was called.
+    const isServerPath = path.startsWith(SERVERS) && isServer(path.slice(SERVERS.length));
+    return mode === 'broker' && isServerPath ? nameDocument(path) : common;
+  };
+}
+
+const SERVERS = '/mcp/';
+
+/** With the challenge, where it is a 401, or one that asks for scopes. However it was found, it says the same. */
+export function addChallenge(error: GatewayError, challenge: Challenge | undefined): GatewayError {
+  const parameters = describeRefusal(error);
+  if (parameters === undefined && error.row.status !== 401) return error;
+  const headers = parameters === undefined ? challenge : extendChallenge(challenge, parameters);
+  return new GatewayError(error.key, { ...error.failure, ...(headers && { headers }) });
+}
+
+/** RFC 6750 §3.1: so that the client asks for the scopes, or drops its tokens and logs in, and calls again. */
+function describeRefusal({ key, failure }: GatewayError): string | undefined {
+  if (key === 'token_revoked') return 'error="invalid_token"';
+  if (key !== 'insufficient_scope') return undefined;
+  const { scopes } = failure.data ?? {};
+  return `error="insufficient_scope"${isStringArray(scopes) ? `, scope="${scopes.join(' ')}"` : ''}`;
+}
+
+/** One that says more than where to log in. */
+function extendChallenge(challenge: Challenge | undefined, parameters: string): Challenge {
+  const metadata = challenge?.['WWW-Authenticate'].replace(/^Bearer /, ', ') ?? '';
+  return { 'WWW-Authenticate': `Bearer ${parameters}${metadata}` };
+}
+
+export function createAuthenticate(
+  verify: VerifyBearer,
+  getChallenge: GetChallenge,
+  onRefusal?: OnRefusal,
+): Authenticate {
+  return function authenticate(request, beforeFetch) {
+    try {
+      const verifying = verify(
+        requireToken(getHeader(request, 'authorization')),
+        beforeFetch,
+        request.path,
+      );
+      return verifying instanceof Promise
+        ? verifying.catch((thrown: unknown) => refuse(thrown, request))
+        : verifying;
+    } catch (thrown) {
+      return refuse(thrown, request);
+    }
+  };
+
+  function refuse(thrown: unknown, request: AuthRequest): never {
+    const error = toGatewayError(thrown);
+    if (error.row.status !== 401) throw error;
+    onRefusal?.(error, request);
+    throw addChallenge(error, getChallenge(request.path));
+  }
+}
+
+function requireToken(authorization: string | undefined): string {
+  if (authorization === undefined) fail('missing_token');
+  const token = readBearerToken(authorization);
+  // No JWT has a comma: it stands between two headers that were joined.
+  return token === undefined || token.includes(',') ? fail('invalid_format') : token;
+}
+
+// §4.11: how long the check of a token takes, and what it comes to.
+
+export function instrumentAuthenticate(
+  authenticate: Authenticate,
+  { metrics, clock }: Pick<Runtime, 'metrics' | 'clock'>,
+): Authenticate {
+  return function authenticateAndRecord(request, beforeFetch) {
+    const startedAt = clock.monotonic();
+    try {
+      const user = authenticate(request, beforeFetch);
+      return user instanceof Promise
+        ? recordLater(user, startedAt)
+        : recordSuccess(user, startedAt);
+    } catch (thrown) {
+      return recordRefusal(thrown, startedAt);
+    }
+  };
+
+  function recordLater(user: Promise<UserContext>, startedAt: number): Promise<UserContext> {
+    return user.then(
+      (found) => recordSuccess(found, startedAt),
+      (thrown: unknown) => recordRefusal(thrown, startedAt),
+    );
+  }
+
+  function recordSuccess(user: UserContext, startedAt: number): UserContext {
+    record('success', startedAt);
+    return user;
+  }
+
+  function recordRefusal(thrown: unknown, startedAt: number): never {
+    const { row, key } = toGatewayError(thrown);
+    // 429: a limit was reached before the token was checked, so this says nothing about the token.
+    if (row.status !== 429) record(row.jsonrpc?.reason ?? key, startedAt);
+    throw thrown;
+  }
+
+  function record(result: string, startedAt: number): void {
+    metrics.recordAuthAttempt(result, (clock.monotonic() - startedAt) / 1000);
+  }
+}

@@ -1,0 +1,232 @@
+// §13.1: what the provider says of who logged in: an ID token, verified in full (OpenID Connect Core §3.1.3.7, §12.2).
+
+import { catalogue } from '../../errors/catalogue.ts';
+import { fail } from '../../errors/gateway-error.ts';
+import type { Clock } from '../../platform/clock.ts';
+import type { JsonObject } from '../../platform/json.ts';
+import { quote } from '../../platform/text.ts';
+import type { UserIdentity } from '../grants/grant.ts';
+import { type ForeignClaim, findForeignClaim, readSubject } from './claims.ts';
+import type { VerificationKey } from './jwk.ts';
+import type { KeySet } from './key-set.ts';
+import { MACHINE_SUBJECT_PREFIX } from './machine-clients.ts';
+import type { FoundAndExpected, ParsedToken, TokenForm } from './parse-token.ts';
+import {
+  checkAudience,
+  checkExpiry,
+  checkIssuedAt,
+  checkIssuer,
+  checkNotBefore,
+  createProviderTokenReader,
+  cutFound,
+  type ExpectedClaims,
+  failClaim,
+  nameMember,
+  type ProviderTokenKind,
+} from './provider-token.ts';
+
+/** All claims of a verified ID token. */
+export interface IdTokenClaims extends JsonObject {
+  readonly iss: string;
+  readonly sub: string;
+}
+
+export interface ExpectedIdToken {
+  /** What the authorization request sent; undefined where there was none, as at a renewal. */
+  readonly nonce: string | undefined;
+  /** The access token that came with it, for `at_hash`. */
+  readonly accessToken: string | undefined;
+  /** At a renewal: whose login it is (OpenID Connect Core §12.2). */
+  readonly earlier: UserIdentity | undefined;
+}
+
+export interface IdTokenVerifier {
+  /**
+   * @throws GatewayError `unusable_id_token`, whose facts are member, found and expected; `invalid_grant`, with the same
+   * facts, where it belongs to another login; `key_set_unavailable`.
+   */
+  verify(idToken: string, expected: ExpectedIdToken): Promise<IdTokenClaims>;
+  /** Of claims that the provider itself sent, by the same rules. @throws GatewayError `unusable_id_token`. */
+  readUser(claims: JsonObject): UserIdentity;
+}
+
+export interface IdTokenVerifierDeps {
+  /** `OIDC_ISSUER`. */
+  readonly issuer: string;
+  /** The gateway's own client at the provider. */
+  readonly clientId: string;
+  /** `BASE_URL`: what the gateway is called. No user may be. */
+  readonly baseUrl: string;
+  readonly keySet: KeySet;
+  readonly clockToleranceSeconds: number;
+  readonly clock: Clock;
+}
+
+/** As long as an answer of the token endpoint may be: how much of its claims is kept is decided by whoever keeps them. */
+const MAX_BYTES = 1_048_576;
+
+const ID_TOKEN: TokenForm = {
+  lengthSetting: '',
+  kind: 'an ID token',
+  type: /^(application\/)?jwt$/i,
+  types: 'JWT, or no typ',
+  advice: {
+    opaque: 'An ID token is one (OpenID Connect Core §2): look at what the provider answers.',
+    encrypted: "Switch encryption of ID tokens off for the gateway's client at the provider.",
+    signedBySecret:
+      "Choose another signature algorithm for the ID tokens of the gateway's client at the provider.",
+  },
+};
+
+/** @throws GatewayError always. */
+function failIdToken(member: string, details: string, compared: FoundAndExpected): never {
+  return fail('unusable_id_token', {
+    details: `${catalogue.unusable_id_token.details} ${details}`,
+    facts: { member, ...cutFound(compared) },
+  });
+}
+
+const KIND: ProviderTokenKind = { name: 'ID token', fail: failIdToken };
+
+export function createIdTokenVerifier(deps: IdTokenVerifierDeps): IdTokenVerifier {
+  const { keySet, clock } = deps;
+  const reader = createProviderTokenReader({
+    kind: KIND,
+    form: ID_TOKEN,
+    maxBytes: MAX_BYTES,
+    keySet,
+  });
+
+  function readUser(claims: JsonObject): UserIdentity {
+    const sub = nameMember(KIND, 'sub', () => readSubject(claims, deps.baseUrl));
+    checkNotClient(sub);
+    return { issuer: deps.issuer, sub };
+  }
+
+  return {
+    readUser,
+    async verify(idToken, expected) {
+      const { token, claims } = reader.read(idToken);
+      const signer = await reader.requireSigner(token);
+      const checks = { ...deps, ...expected, token, signer, now: clock.now() / 1000 };
+      for (const check of CHECKS) check(KIND, claims, checks);
+      const user = readUser(claims);
+      checkEarlierUser(user, expected.earlier);
+      return { ...claims, iss: user.issuer, sub: user.sub };
+    },
+  };
+}
+
+/** What the claims are compared with. */
+interface Checks extends ExpectedClaims, ExpectedIdToken {
+  readonly token: ParsedToken;
+  readonly signer: VerificationKey | undefined;
+}
+
+type Check = (kind: ProviderTokenKind, claims: JsonObject, checks: Checks) => void;
+
+/** In the order in which they are told. `acr` and `auth_time` matter to those who asked for them, which the gateway never does. */
+const CHECKS: readonly Check[] = [
+  checkKind,
+  checkIssuer,
+  checkAudience,
+  checkAuthorizedParty,
+  checkExpiry,
+  checkIssuedAt,
+  checkNotBefore,
+  checkNonce,
+  checkAccessTokenHash,
+];
+
+/** Marks of other tokens that the provider signs with the same keys (RFC 8417 §2.2, Keycloak, Amazon Cognito). */
+const FOREIGN_CLAIMS: readonly Omit<ForeignClaim, 'advice'>[] = [
+  { claim: 'events', kind: 'a security event or logout token' },
+  { claim: 'typ', value: 'Bearer', kind: 'an access token' },
+  { claim: 'typ', value: 'Refresh', kind: 'a refresh token' },
+  { claim: 'typ', value: 'Offline', kind: 'a refresh token' },
+  { claim: 'typ', value: 'Logout', kind: 'a logout token' },
+  { claim: 'token_use', value: 'access', kind: 'an access token' },
+];
+
+function checkKind(_kind: ProviderTokenKind, claims: JsonObject): void {
+  const foreign = findForeignClaim(claims, FOREIGN_CLAIMS);
+  if (foreign === undefined) return;
+  const { claim, kind } = foreign;
+  failIdToken(claim, `It is ${kind}: its ${claim} claim is ${quote(claims[claim])}.`, {
+    found: claims[claim],
+    expected: 'an ID token',
+  });
+}
+
+function checkAuthorizedParty(
+  kind: ProviderTokenKind,
+  { aud, azp }: JsonObject,
+  { clientId }: Checks,
+): void {
+  const isNeeded = Array.isArray(aud) && aud.length > 1;
+  if (azp === clientId || (azp === undefined && !isNeeded)) return;
+  failClaim(kind, 'azp', azp, {
+    mustBe: `be ${quote(clientId)} (OAUTH_CLIENT_ID)`,
+    expected: clientId,
+  });
+}
+
+/** It binds the answer to the login that this browser began: whoever brings another begins anew. */
+function checkNonce(
+  _kind: ProviderTokenKind,
+  { nonce }: JsonObject,
+  { nonce: sent }: Checks,
+): void {
+  if (sent === undefined || nonce === sent) return;
+  fail('invalid_grant', {
+    details: 'The ID token belongs to another login.',
+    facts: {
+      member: 'nonce',
+      ...cutFound({ found: nonce, expected: 'the nonce of this login' }),
+    },
+  });
+}
+
+/** OpenID Connect Core §3.1.3.6. */
+function checkAccessTokenHash(
+  _kind: ProviderTokenKind,
+  { at_hash: found }: JsonObject,
+  { accessToken, token, signer }: Checks,
+): void {
+  if (found === undefined || accessToken === undefined || signer === undefined) return;
+  const hash = token.algorithm.hash(accessToken, signer.key);
+  const expected = hash.subarray(0, hash.length / 2).toString('base64url');
+  if (found === expected) return;
+  failIdToken(
+    'at_hash',
+    'The at_hash claim of the ID token is not the hash of the access token that came with it.',
+    { found, expected: 'the hash of the access token' },
+  );
+}
+
+/** Machine clients of the gateway are called so. */
+function checkNotClient(sub: string): void {
+  if (!sub.startsWith(MACHINE_SUBJECT_PREFIX)) return;
+  failIdToken(
+    'sub',
+    `The sub claim of the ID token is ${quote(sub)}; no user may begin with "client:", which is what machine clients of this gateway are called.`,
+    { found: sub, expected: 'a user' },
+  );
+}
+
+/** A `sub` of another issuer is somebody else, also where it is the same (OpenID Connect Core §5.7). */
+function checkEarlierUser(user: UserIdentity, earlier: UserIdentity | undefined): void {
+  if (earlier === undefined) return;
+  for (const [member, found, expected] of [
+    ['iss', user.issuer, earlier.issuer],
+    ['sub', user.sub, earlier.sub],
+  ] as const) {
+    if (found !== expected) {
+      failIdToken(
+        member,
+        `The ${member} claim of the ID token is ${quote(found)}, and that of the login that it renews is ${quote(expected)}.`,
+        { found, expected },
+      );
+    }
+  }
+}

@@ -1,0 +1,199 @@
+// RFC 7517: which keys of a set can verify signatures, and with which algorithms.
+
+import {
+  constants,
+  createHash,
+  createPublicKey,
+  type KeyObject,
+  type SigningOptions,
+  verify,
+} from 'node:crypto';
+import { hashSha256 } from '../../platform/ids.ts';
+import { isObject, isStringArray, type JsonObject, parseObject } from '../../platform/json.ts';
+
+export interface VerificationKey {
+  /** Of RFC 7638 thumbprint, `kid` and `alg`: the same for the same key in a set that was fetched anew. */
+  readonly identity: string;
+  readonly kid: string | undefined;
+  readonly key: KeyObject;
+  /** The algorithms it may be used with: never empty. */
+  readonly algorithms: ReadonlySet<string>;
+}
+
+interface KeySetDocument {
+  /** Never empty. */
+  readonly usable: readonly VerificationKey[];
+  /** How many keys the provider lists, usable or not. */
+  readonly listed: number;
+}
+
+/**
+ * The usable keys of a JWK Set; others are left out, as RFC 7517 §5 asks.
+ *
+ * @throws Error when it is no key set, or has no usable key: the provider is broken, not empty.
+ */
+export function parseKeySet(body: Uint8Array): KeySetDocument {
+  const set = parseObject(body);
+  if (set === undefined) throw new Error('the key set is not a JSON object in UTF-8');
+  const listed = set.keys;
+  if (!Array.isArray(listed)) throw new Error('the key set has no keys');
+  const usable = listed.map(parseKey).filter((key) => key !== undefined);
+  if (usable.length === 0) throw new Error('the key set has no key that can be used');
+  return { usable, listed: listed.length };
+}
+
+function parseKey(jwk: unknown): VerificationKey | undefined {
+  if (!isObject(jwk) || !isForVerification(jwk)) return undefined;
+  const key = importKey(jwk);
+  if (key === undefined) return undefined;
+  const supported = [...algorithms]
+    .filter(([name, { supportsKey }]) => (jwk.alg ?? name) === name && supportsKey(key))
+    .map(([name]) => name);
+  if (supported.length === 0) return undefined;
+  const kid = typeof jwk.kid === 'string' ? jwk.kid : undefined;
+  const identity = JSON.stringify([computeThumbprint(key), kid ?? null, jwk.alg ?? null]);
+  return { identity, kid, key, algorithms: new Set(supported) };
+}
+
+/** RFC 7638 §3: the members that make the key, in the order of their names. */
+function computeThumbprint(key: KeyObject): string {
+  const { crv, e, kty, n, x, y } = key.export({ format: 'jwk' });
+  return hashSha256(JSON.stringify({ crv, e, kty, n, x, y }));
+}
+
+const isForVerification = ({ use, key_ops: operations }: JsonObject): boolean =>
+  (use === undefined || use === 'sig') &&
+  (operations === undefined || (Array.isArray(operations) && operations.includes('verify')));
+
+/** Public members only: a private key that a provider shows by mistake is not taken as one. */
+function importKey({ kty, n, e, crv, x, y }: JsonObject): KeyObject | undefined {
+  if (kty !== 'RSA' && kty !== 'EC' && kty !== 'OKP') return undefined;
+  const members: JsonObject = kty === 'RSA' ? { n, e } : kty === 'EC' ? { crv, x, y } : { crv, x };
+  if (!hasStringsOnly(members)) return undefined;
+  try {
+    // node:crypto checks that they are there, and that a point lies on its curve.
+    const key = createPublicKey({ key: { kty, ...members }, format: 'jwk' });
+    return key.asymmetricKeyType === 'rsa' && hasRocaWeakness(readModulus(key)) ? undefined : key;
+  } catch {
+    return undefined;
+  }
+}
+
+const hasStringsOnly = (members: JsonObject): members is Readonly<Record<string, string>> =>
+  isStringArray(Object.values(members));
+
+const readModulus = (key: KeyObject): bigint =>
+  BigInt(`0x${Buffer.from(key.export({ format: 'jwk' }).n ?? '', 'base64url').toString('hex')}`);
+
+// CVE-2017-15361 (ROCA): RSA keys of a broken generator, whose private key can be computed.
+
+const GENERATOR = 65_537n;
+
+const PRIMES = [
+  3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47, 53, 59, 61, 67, 71, 73, 79, 83, 89, 97, 101,
+  103, 107, 109, 113, 127, 131, 137, 139, 149, 151, 157, 163, 167,
+].map(BigInt);
+
+/**
+ * Whether a modulus bears the mark of that generator: modulo every small prime it is a power of
+ * 65537. A sound modulus does so by chance about once in 2^27 or more.
+ */
+const hasRocaWeakness = (modulus: bigint): boolean =>
+  powersByPrime.every(([prime, powers]) => powers.has(modulus % prime));
+
+const powersByPrime = PRIMES.map((prime) => [prime, powersModulo(prime)] as const);
+
+function powersModulo(prime: bigint): ReadonlySet<bigint> {
+  const powers = new Set<bigint>();
+  for (let power = 1n; !powers.has(power); power = (power * GENERATOR) % prime) powers.add(power);
+  return powers;
+}
+
+// RFC 7518 §3.1, RFC 8037 §3.1: the signature algorithms that are accepted.
+
+export interface Algorithm {
+  /** Whether a public key can be used with it. */
+  supportsKey(key: KeyObject): boolean;
+  verify(signingInput: Buffer, key: KeyObject, signature: Buffer): boolean;
+  /** The hash that it signs with this key (OpenID Connect Core §3.1.3.6). */
+  hash(text: string, key: KeyObject): Buffer;
+}
+
+/** Smaller moduli, and exponents below 3, are forgeable. */
+const MIN_RSA_BITS = 2048;
+const MIN_RSA_EXPONENT = 3n;
+/** Nobody needs more, and one as long as the modulus makes each check of a signature a hundred times as dear. */
+const MAX_RSA_EXPONENT = 2n ** 32n;
+
+const createAlgorithm = (
+  supportsKey: (key: KeyObject) => boolean,
+  hash: string | null,
+  options: SigningOptions = {},
+): Algorithm => ({
+  supportsKey,
+  verify: (signingInput, key, signature) =>
+    verify(hash, signingInput, { key, ...options }, signature),
+  hash: (text, key) =>
+    hash === null ? hashForEdwards(text, key) : createHash(hash).update(text).digest(),
+});
+
+/** RFC 8032 §5.1, §5.2: the hashes of Ed25519, and of Ed448. */
+const hashForEdwards = (text: string, { asymmetricKeyType: type }: KeyObject): Buffer =>
+  (type === 'ed25519' ? createHash('sha512') : createHash('shake256', { outputLength: 114 }))
+    .update(text)
+    .digest();
+
+function isRsa({ asymmetricKeyType: type, asymmetricKeyDetails: details = {} }: KeyObject) {
+  const { modulusLength = 0, publicExponent = 0n } = details;
+  return (
+    type === 'rsa' &&
+    modulusLength >= MIN_RSA_BITS &&
+    publicExponent >= MIN_RSA_EXPONENT &&
+    publicExponent < MAX_RSA_EXPONENT
+  );
+}
+
+const isOnCurve =
+  (curve: string) =>
+  ({ asymmetricKeyType: type, asymmetricKeyDetails: details }: KeyObject): boolean =>
+    type === 'ec' && details?.namedCurve === curve;
+
+const isEdwards = ({ asymmetricKeyType: type }: KeyObject): boolean =>
+  type === 'ed25519' || type === 'ed448';
+
+/** RFC 8017 §8.1.2, §8.2.2: as long as the modulus. OpenSSL would take one without its leading zeros, too. */
+function createRsa(hash: string, options?: SigningOptions): Algorithm {
+  const rsa = createAlgorithm(isRsa, hash, options);
+  return {
+    ...rsa,
+    verify: (signingInput, key, signature) =>
+      signature.length === Math.ceil((key.asymmetricKeyDetails?.modulusLength ?? 0) / 8) &&
+      rsa.verify(signingInput, key, signature),
+  };
+}
+
+const createRsaPkcs1 = (bits: number) => createRsa(`sha${bits}`);
+
+const createRsaPss = (bits: number) =>
+  createRsa(`sha${bits}`, {
+    padding: constants.RSA_PKCS1_PSS_PADDING,
+    // RFC 7518 §3.5: the salt is as long as the hash.
+    saltLength: bits / 8,
+  });
+
+// RFC 7518 §3.4: r and s side by side, of fixed length.
+const createEcdsa = (bits: number, curve: string) =>
+  createAlgorithm(isOnCurve(curve), `sha${bits}`, { dsaEncoding: 'ieee-p1363' });
+
+export const algorithms: ReadonlyMap<string, Algorithm> = new Map([
+  ['RS256', createRsaPkcs1(256)],
+  ['RS384', createRsaPkcs1(384)],
+  ['RS512', createRsaPkcs1(512)],
+  ['PS256', createRsaPss(256)],
+  ['PS384', createRsaPss(384)],
+  ['PS512', createRsaPss(512)],
+  ['ES256', createEcdsa(256, 'prime256v1')],
+  ['ES384', createEcdsa(384, 'secp384r1')],
+  ['ES512', createEcdsa(512, 'secp521r1')],
+  ['EdDSA', createAlgorithm(isEdwards, null)],
+]);

@@ -1,0 +1,222 @@
+// §5.2: the provider's key set, fetched rarely and kept for as long as needed.
+
+import { fail } from '../../errors/gateway-error.ts';
+import { fetchWithLimits } from '../../platform/fetch-with-limits.ts';
+import { describeCause, type Log } from '../../platform/log.ts';
+import { stripUri } from '../../platform/strip-uri.ts';
+import type { Runtime } from '../../runtime/runtime.ts';
+import type { Metrics } from '../../telemetry/metrics/metrics.ts';
+import { parseKeySet, type VerificationKey } from './jwk.ts';
+import { createKeySetRefresher, type RefreshOutcome } from './key-set-refresher.ts';
+import { IssuerMismatch, type ProviderMetadata } from './provider-metadata.ts';
+
+/** What a token says of its key. */
+export interface KeyHint {
+  readonly alg: string;
+  /** Without it every key that fits `alg` is a candidate. */
+  readonly kid: string | undefined;
+}
+
+export interface KeySet {
+  /** Begins to fetch, and to refresh in the background. */
+  start(): void;
+  /**
+   * Resolves once there is a key set.
+   *
+   * @throws GatewayError `key_set_unavailable` when the provider cannot be asked now.
+   */
+  waitForKeys(): Promise<void>;
+  /** Candidates among the keys at hand; never waits. */
+  find(hint: KeyHint): readonly VerificationKey[];
+  /**
+   * Candidates after a refresh that began after the call, shared by all callers of the moment.
+   *
+   * @throws GatewayError `key_set_unavailable` when the provider cannot be asked: whether the
+   * key is known there nobody can say.
+   */
+  findAfterRefresh(hint: KeyHint): Promise<readonly VerificationKey[]>;
+  /** Whether there ever was a key set. */
+  readonly isFetched: boolean;
+  describe(): KeySetFacts;
+  close(): void;
+}
+
+/** For operators. Times are epoch milliseconds. */
+export interface KeySetFacts {
+  /** Where it was fetched last; undefined until that is known. */
+  readonly url: string | undefined;
+  readonly keys: readonly {
+    readonly kid?: string | undefined;
+    readonly algorithms: readonly string[];
+  }[];
+  /** Undefined until it was. */
+  readonly fetchedAt: number | undefined;
+  /** When it will be fetched again; undefined while it is. */
+  readonly nextFetchAt: number | undefined;
+  /** Why it could not be fetched last; undefined when it could. */
+  readonly problem: string | undefined;
+}
+
+export interface KeySetSource {
+  /** `OIDC_JWKS_URL`; else the provider's metadata names it. */
+  readonly url: string | undefined;
+  /** Undefined where `url` is always there. */
+  readonly metadata: ProviderMetadata | undefined;
+  /** Whose it is; the provider's unless given. */
+  readonly owner?: KeySetOwner;
+}
+
+/** For the log. */
+export interface KeySetOwner {
+  readonly name: string;
+  readonly advice: string;
+}
+
+const PROVIDER: KeySetOwner = {
+  name: "The provider's key set",
+  advice: 'Check OIDC_ISSUER, OIDC_JWKS_URL and the provider.',
+};
+
+/** Requests that may wait for a refresh; a flood beyond is answered at once. */
+const MAX_WAITING = 10_000;
+const LIMITS = { timeoutMs: 5000, maxBytes: 1_048_576 };
+
+type FetchRuntime = Pick<Runtime, 'fetch' | 'clock' | 'log' | 'metrics'>;
+
+/** Empty, and never fetched, where the provider signs nothing. */
+export const openKeySet = (runtime: FetchRuntime, source: KeySetSource): KeySet =>
+  source.metadata?.isFixed ? NO_KEYS : createKeySet(runtime, source);
+
+const NO_KEYS: KeySet = {
+  start() {},
+  async waitForKeys() {},
+  find: () => [],
+  findAfterRefresh: async () => [],
+  isFetched: true,
+  describe: () => ({
+    url: undefined,
+    keys: [],
+    fetchedAt: undefined,
+    nextFetchAt: undefined,
+    problem: undefined,
+  }),
+  close() {},
+};
+
+export function createKeySet(
+  { fetch, clock, log, metrics }: FetchRuntime,
+  { url, metadata, owner = PROVIDER }: KeySetSource,
+): KeySet {
+  let keys: readonly VerificationKey[] | undefined;
+  let fetchedFrom: string | undefined;
+  let fetchedAt: number | undefined;
+  let problem: string | undefined;
+  let waiting = 0;
+  const reportOutcome = createOutcomeReport(owner, log, metrics);
+  const refresher = createKeySetRefresher(clock, load, (outcome) => {
+    problem = outcome.ok ? undefined : describeCause(outcome.cause);
+    reportOutcome(outcome, keys !== undefined);
+  });
+
+  async function load(): Promise<void> {
+    const jwksUrl = url ?? (await metadata?.get())?.jwks_uri;
+    if (jwksUrl === undefined) throw new Error('there is no URL of the key set');
+    fetchedFrom = stripUri(jwksUrl);
+    const { status, body } = await fetchWithLimits(fetch, jwksUrl, ACCEPT_JSON, LIMITS);
+    if (status !== 200) throw new Error(`${stripUri(jwksUrl)} answered ${status}`);
+    const { usable, listed } = parseKeySet(body);
+    log.debug('The key set was fetched.', { usable: usable.length, listed });
+    keys = usable;
+    fetchedAt = clock.now();
+  }
+
+  async function refreshAndFind(hint: KeyHint): Promise<readonly VerificationKey[]> {
+    if (refresher.running) {
+      const running = await refresher.running;
+      // A provider that stalls would stall the next fetch, too: nobody waits for both.
+      if (!running.ok) failUnavailable(running.cause);
+      // It may have begun before the key was published: only the very key settles it.
+      const named = selectCandidates(keys, hint).filter(({ kid }) => kid !== undefined);
+      if (hint.kid !== undefined && named.length > 0) return named;
+    }
+    const outcome = await refresher.refreshLater();
+    return outcome.ok ? selectCandidates(keys, hint) : failUnavailable(outcome.cause);
+  }
+
+  async function fetchFirstKeys(): Promise<void> {
+    // They may have come while the caller was counted: then there is nothing to wait for.
+    if (keys !== undefined) return;
+    const outcome = await (refresher.running ?? refresher.refreshLater());
+    if (!outcome.ok && keys === undefined) failUnavailable(outcome.cause);
+  }
+
+  async function limitWaiting<Found>(wait: () => Promise<Found>): Promise<Found> {
+    if (waiting >= MAX_WAITING) failUnavailable(new Error('too many requests wait for a refresh'));
+    waiting += 1;
+    try {
+      return await wait();
+    } finally {
+      waiting -= 1;
+    }
+  }
+
+  return {
+    start() {
+      refresher.refresh();
+    },
+    find(hint) {
+      const found = selectCandidates(keys, hint);
+      metrics.recordKeySetLookup(found.length > 0);
+      return found;
+    },
+    waitForKeys: () => limitWaiting(fetchFirstKeys),
+    findAfterRefresh: (hint) => limitWaiting(() => refreshAndFind(hint)),
+    get isFetched() {
+      return keys !== undefined;
+    },
+    describe: () => ({
+      url: fetchedFrom,
+      keys: (keys ?? []).map(({ kid, algorithms }) => ({ kid, algorithms: [...algorithms] })),
+      fetchedAt,
+      nextFetchAt: refresher.nextAt,
+      problem,
+    }),
+    close: refresher.close,
+  };
+}
+
+/** Counts every fetch, and says once in the log that fetches fail, and once that they succeed again. */
+function createOutcomeReport({ name, advice }: KeySetOwner, log: Log, metrics: Metrics) {
+  let isFailing = false;
+
+  return function reportOutcome(outcome: RefreshOutcome, hasKeys: boolean): void {
+    const wasFailing = isFailing;
+    isFailing = !outcome.ok;
+    metrics.recordKeySetRefresh(outcome.ok ? 'success' : 'error');
+    if (outcome.ok) {
+      if (wasFailing) log.info(`${name} can be fetched again.`);
+    } else if (!wasFailing && !(outcome.cause instanceof IssuerMismatch)) {
+      log.error(
+        hasKeys
+          ? `${name} cannot be fetched; the last one stays in use. ${advice}`
+          : `${name} cannot be fetched; no token can be checked until it is. ${advice}`,
+        { cause: outcome.cause },
+      );
+    }
+  };
+}
+
+const ACCEPT_JSON = { headers: { Accept: 'application/jwk-set+json, application/json' } };
+
+const failUnavailable = (cause: unknown): never => fail('key_set_unavailable', { cause });
+
+/** Keys of the same id; where there are none, those without an id; all, for a token without. */
+export function selectCandidates(
+  keys: readonly VerificationKey[] = [],
+  { alg, kid }: KeyHint,
+): readonly VerificationKey[] {
+  const supported = keys.filter((key) => key.algorithms.has(alg));
+  if (kid === undefined) return supported;
+  const named = supported.filter((key) => key.kid === kid);
+  return named.length > 0 ? named : supported.filter((key) => key.kid === undefined);
+}

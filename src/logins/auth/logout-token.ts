@@ -1,0 +1,201 @@
+// §13.4: that the provider logged somebody out: a logout token, verified in full (OpenID Connect Back-Channel Logout §2.6).
+
+import { fail } from '../../errors/gateway-error.ts';
+import type { Clock } from '../../platform/clock.ts';
+import { isObject, type JsonObject } from '../../platform/json.ts';
+import { quote } from '../../platform/text.ts';
+import type { UserIdentity } from '../grants/grant.ts';
+import { formatSeconds, readSubject } from './claims.ts';
+import type { KeySet } from './key-set.ts';
+import type { FoundAndExpected, TokenForm } from './parse-token.ts';
+import {
+  type ClaimCheck,
+  checkAudience,
+  checkExpiry,
+  checkIssuedAt,
+  checkIssuer,
+  checkNotBefore,
+  createProviderTokenReader,
+  cutFound,
+  failClaim,
+  nameMember,
+  type ProviderTokenKind,
+  readTime,
+} from './provider-token.ts';
+
+/** Of whom the provider has ended a session: `user`, `sid`, or both are there. */
+export interface LogoutToken {
+  readonly jti: string;
+  /** Until when it would be accepted again: epoch seconds. */
+  readonly acceptedUntil: number;
+  readonly user: UserIdentity | undefined;
+  /** The session at the provider. */
+  readonly sid: string | undefined;
+}
+
+/**
+ * Not whether it came before. All else is judged before its signature, so that nobody has a key fetched for what is no
+ * logout token anyway.
+ *
+ * Both throw a GatewayError `invalid_logout_token`, whose facts are member, found, expected and problem.
+ */
+export interface LogoutTokenVerifier {
+  /** Undefined where a key that is not at hand may have signed it. */
+  verifyAtHand(logoutToken: string): LogoutToken | undefined;
+  /** @throws GatewayError `key_set_unavailable`, too. */
+  verify(logoutToken: string): Promise<LogoutToken>;
+}
+
+export interface LogoutTokenVerifierDeps {
+  /** `OIDC_ISSUER`. */
+  readonly issuer: string;
+  /** The gateway's own client at the provider. */
+  readonly clientId: string;
+  /** `BASE_URL`: what the gateway is called. No user may be. */
+  readonly baseUrl: string;
+  readonly keySet: KeySet;
+  readonly clockToleranceSeconds: number;
+  readonly clock: Clock;
+}
+
+/** Anybody may send one: those of providers have a tenth of that. */
+const MAX_BYTES = 16_384;
+/** Of its `iat`. It is of what happened just now; whoever sends it later is not the provider. */
+const MAX_AGE_SECONDS = 600;
+
+const EVENT = 'http://schemas.openid.net/event/backchannel-logout';
+
+const LOGOUT_TOKEN: TokenForm = {
+  lengthSetting: '',
+  kind: 'a logout token',
+  // Strictly: `JWT` is the type of an ID token, too.
+  type: /^logout\+jwt$/i,
+  types: 'logout+jwt, or no typ',
+  advice: {
+    opaque: 'A logout token is one (OpenID Connect Back-Channel Logout §2.4).',
+    encrypted: "Switch encryption of ID tokens off for the gateway's client at the provider.",
+    signedBySecret:
+      "Choose another signature algorithm for the ID tokens of the gateway's client at the provider: logout tokens have the same.",
+  },
+};
+
+/**
+ * Whoever sent it is told which member is at fault. What is in it, and what this gateway expects, is for the log.
+ *
+ * @throws GatewayError `invalid_logout_token`, always.
+ */
+export function failLogoutToken(
+  member: string,
+  problem: string,
+  compared: FoundAndExpected,
+): never {
+  return fail('invalid_logout_token', {
+    details: `The logout token is not accepted: look at its ${member}.`,
+    facts: { member, ...cutFound(compared), problem },
+  });
+}
+
+const KIND: ProviderTokenKind = { name: 'logout token', fail: failLogoutToken };
+
+export function createLogoutTokenVerifier(deps: LogoutTokenVerifierDeps): LogoutTokenVerifier {
+  const { issuer, baseUrl, keySet, clock, clockToleranceSeconds } = deps;
+  const reader = createProviderTokenReader({
+    kind: KIND,
+    form: LOGOUT_TOKEN,
+    maxBytes: MAX_BYTES,
+    keySet,
+  });
+
+  function read(text: string) {
+    const { token, claims } = reader.read(text);
+    const expected = { ...deps, now: clock.now() / 1000 };
+    for (const check of CHECKS) check(KIND, claims, expected);
+    return { token, logoutToken: readLogout(claims) };
+  }
+
+  function readLogout(claims: JsonObject): LogoutToken {
+    const { exp, iat, sub, sid } = claims;
+    if (sub === undefined && sid === undefined) failWithoutSubject();
+    const lastMoment = Math.min(
+      readTime(KIND, 'exp', exp),
+      readTime(KIND, 'iat', iat) + MAX_AGE_SECONDS,
+    );
+    return {
+      jti: readText('jti', claims.jti),
+      acceptedUntil: lastMoment + clockToleranceSeconds,
+      user:
+        sub === undefined
+          ? undefined
+          : { issuer, sub: nameMember(KIND, 'sub', () => readSubject(claims, baseUrl)) },
+      sid: sid === undefined ? undefined : readText('sid', sid),
+    };
+  }
+
+  return {
+    verifyAtHand(text) {
+      const { token, logoutToken } = read(text);
+      return reader.isSignedAtHand(token) ? logoutToken : undefined;
+    },
+    async verify(text) {
+      const { token, logoutToken } = read(text);
+      await reader.requireSigner(token);
+      return logoutToken;
+    },
+  };
+}
+
+/** Its age after the times themselves are known to be numbers. */
+const checkAge: ClaimCheck = (kind, { iat }, { now, clockToleranceSeconds }) => {
+  const at = readTime(kind, 'iat', iat);
+  const limit = MAX_AGE_SECONDS + clockToleranceSeconds;
+  if (now <= at + limit) return;
+  failLogoutToken(
+    'iat',
+    `The logout token was issued ${formatSeconds(now - at)} ago; it must be no older than ${formatSeconds(limit)}.`,
+    { found: at, expected: `at least ${now - limit}` },
+  );
+};
+
+const checkEvents: ClaimCheck = (kind, { events }) => {
+  const event = isObject(events) && Object.hasOwn(events, EVENT) ? events[EVENT] : undefined;
+  if (isObject(event)) return;
+  failClaim(kind, 'events', events, {
+    mustBe: `have the member ${quote(EVENT)}, which must be an object`,
+    expected: `an object with ${EVENT}`,
+  });
+};
+
+/** §2.4: else the logout token could be taken for an ID token, and an ID token for one. */
+const checkNoNonce: ClaimCheck = (_kind, claims) => {
+  if (!Object.hasOwn(claims, 'nonce')) return;
+  failLogoutToken('nonce', 'The logout token has a nonce claim, which only an ID token has.', {
+    found: 'a nonce',
+    expected: 'none',
+  });
+};
+
+/** In the order in which they are told. */
+const CHECKS: readonly ClaimCheck[] = [
+  checkEvents,
+  checkNoNonce,
+  checkIssuer,
+  checkAudience,
+  checkExpiry,
+  checkIssuedAt,
+  checkAge,
+  checkNotBefore,
+];
+
+const readText = (member: string, found: unknown): string =>
+  typeof found === 'string' && found !== ''
+    ? found
+    : failClaim(KIND, member, found, {
+        mustBe: 'be a non-empty string',
+        expected: 'a non-empty string',
+      });
+
+const failWithoutSubject = (): never =>
+  failLogoutToken('sub', 'The logout token has neither a sub nor a sid claim: it names nobody.', {
+    found: undefined,
+    expected: 'sub, sid, or both',
+  });

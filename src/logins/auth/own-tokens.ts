@@ -1,0 +1,291 @@
+// §5.11: who is let in by the gateway's own tokens. One is opened and judged here; whether its grant still stands is asked
+// in the step that counts the call (`UserContext.grant`).
+import type { BrokerConfig } from '../../config/groups/oauth.ts';
+import { fail } from '../../errors/gateway-error.ts';
+import type { UserContext } from '../../http/endpoint/message.ts';
+import { ACCESS_TOKEN_PREFIX, isOwnToken } from '../../http/endpoint/own-token.ts';
+import { createBoundedMap } from '../../platform/bounded-map.ts';
+import { createSingleFlight } from '../../platform/single-flight.ts';
+import type { Runtime } from '../../runtime/runtime.ts';
+import { buildGrantKey } from '../../store/keys.ts';
+import { type Grant, getClientMark, noteFirstUse } from '../grants/grant.ts';
+import type { StoredGrant } from '../grants/grants.ts';
+import type { OwnTokens } from '../grants/open-grants.ts';
+import {
+  type AccessToken,
+  hashResource,
+  hashUser,
+  MAX_TOKEN_LENGTH,
+  unmaskScopes,
+} from '../grants/token-codec.ts';
+import { describeClaims } from './claims.ts';
+import { type MachineClient, type MachineClients, mayOperate } from './machine-clients.ts';
+import { failToken } from './parse-token.ts';
+
+export interface OwnTokenVerifier {
+  /**
+   * For a call at `path`. A promise only where the grant has to be read first: `beforeFetch` is called then, and what it
+   * throws ends the check.
+   *
+   * @throws GatewayError with a reason of §7.1, or what the store throws, at once or by the promise.
+   */
+  verify(
+    token: string,
+    beforeFetch: (() => Promise<void>) | undefined,
+    path: string,
+  ): UserContext | Promise<UserContext>;
+  /** The same user, of a grant that has changed. @throws GatewayError `token_revoked`. */
+  reload(user: UserContext): Promise<UserContext>;
+}
+
+/** A grant as this process read it last, and who that is. */
+interface KnownGrant {
+  /** By the scopes of a token, of which most grants have one kind. */
+  readonly users: Map<number, UserContext>;
+  createUser(scopeMask: number, client: MachineClient | undefined): UserContext;
+  /** The client that logged in as itself, as the configuration file had it when the users were made. */
+  usersOf: MachineClient | undefined;
+  /** As the file has it now. @throws GatewayError `token_revoked` where it is gone, or another now. */
+  requireMachineClient(): MachineClient | undefined;
+  /** Whether an assertion of the user's issuer stands behind it (ID-JAG). */
+  readonly isAsserted: boolean;
+  readonly userKey: string;
+  readonly generation: number;
+  /** Whether it was noted that the tokens of this generation are in use. */
+  isUseNoted: boolean;
+}
+
+/** Claims have 16 KiB at most, and most have one. */
+const MAX_GRANTS = 10_000;
+/** Tokens that were opened, by their text: to open one again costs more than the rest of the check. */
+const MAX_OPENED = 10_000;
+
+export function createOwnTokenVerifier(
+  { config, clock }: Runtime,
+  { codec, grants }: OwnTokens,
+  oauth: BrokerConfig,
+  machineClients: Pick<MachineClients, 'find'>,
+): OwnTokenVerifier {
+  const { baseUrl } = config.server;
+  // A grant of another provider has ended with the change.
+  const { issuer } = oauth.provider;
+  const assertionIssuers = oauth.idJag.isEnabled ? oauth.idJag.issuers : [];
+  const known = createBoundedMap<string, KnownGrant>(MAX_GRANTS);
+  const openedTokens = createBoundedMap<string, AccessToken>(MAX_OPENED);
+  const reading = createSingleFlight<string, KnownGrant>();
+  const acceptsResource = createResourceCheck(baseUrl);
+  /** Of the token by which a user came. */
+  const scopeMasks = new WeakMap<UserContext, number>();
+
+  function findUser(entry: KnownGrant, scopeMask: number): UserContext {
+    const client = entry.requireMachineClient();
+    const { users } = entry;
+    // Its groups and its limit are those of the file that is served.
+    if (client !== entry.usersOf) users.clear();
+    entry.usersOf = client;
+    const found = users.get(scopeMask);
+    if (found !== undefined) return found;
+    const user = entry.createUser(scopeMask, client);
+    users.set(scopeMask, user);
+    scopeMasks.set(user, scopeMask);
+    return user;
+  }
+
+  function open(token: string, path: string): AccessToken {
+    if (isOwnToken(token) && token.length > MAX_TOKEN_LENGTH) failLength(token.length);
+    const opened = openedTokens.get(token) ?? readNew(token);
+    const now = clock.now() / 1000;
+    if (now >= opened.expiresAt) {
+      fail('expired_token', { facts: { exp: opened.expiresAt, now } });
+    }
+    if (!acceptsResource(opened.resourceHashes, path)) failResource(baseUrl, path);
+    return opened;
+  }
+
+  /** What does not open is not kept: anybody could send more of it. */
+  function readNew(token: string): AccessToken {
+    const opened = codec.readAccessToken(token) ?? failUnknown(token);
+    openedTokens.set(token, opened);
+    return opened;
+  }
+
+  const read = (id: string): Promise<KnownGrant> =>
+    reading.run(id, async () => {
+      const stored = await grants.read(id);
+      if (stored === undefined || !isOfHere(stored.grant)) {
+        known.delete(id);
+        return fail('token_revoked');
+      }
+      return remember(stored);
+    });
+
+  const isOfHere = ({ user, clientMark, assertion }: Grant): boolean =>
+    assertion === undefined
+      ? user.issuer === (clientMark === undefined ? issuer : baseUrl)
+      : assertionIssuers.includes(user.issuer);
+
+  /** Asked at each call: replicas load the file at different times, and a client must be out at each that knows. */
+  const createRequireClient = (grant: Grant) => (): MachineClient | undefined => {
+    const mark = getClientMark(grant);
+    if (mark === undefined) return undefined;
+    const found = machineClients.find(grant.client.id);
+    return found?.mark === mark ? found : fail('token_revoked');
+  };
+
+  function remember({ grant, version }: StoredGrant): KnownGrant {
+    const { id, user, client, issued, replaced } = grant;
+    const endsAt = grants.computeAgeEnd(grant);
+    const check = { id, clientId: client.id, key: buildGrantKey(id), version, endsAt };
+    // What a token may be used for was granted here: the provider's word is about its own tokens.
+    const { scp: _, ...claims } = grant.claims;
+    const entry: KnownGrant = {
+      users: new Map(),
+      usersOf: undefined,
+      requireMachineClient: createRequireClient(grant),
+      createUser: (scopeMask: number, machine: MachineClient | undefined) => {
+        const scope = unmaskScopes(grant.scopes, scopeMask).join(' ');
+        // By an assertion of its issuer it is a person who calls, whichever client it is that authenticated.
+        if (machine === undefined || grant.assertion !== undefined)
+          return {
+            ...describeClaims(user.sub, { ...claims, scope }),
+            ...(user.issuer !== issuer && { issuer: user.issuer }),
+            grant: check,
+          };
+        const { groups, rateLimit: maxCalls } = machine;
+        return {
+          ...describeClaims(user.sub, { ...claims, groups, scope }),
+          issuer: user.issuer,
+          grant: { ...check, isMachine: true, maxCalls },
+        };
+      },
+      isAsserted: grant.assertion !== undefined,
+      userKey: hashUser(user),
+      generation: issued.generation,
+      isUseNoted: issued.isUsed || replaced === undefined,
+    };
+    known.set(id, entry);
+    return entry;
+  }
+
+  /** From now on the refresh token before is of use to nobody but a thief. Nobody waits for it. */
+  function noteUse(id: string, entry: KnownGrant): void {
+    entry.isUseNoted = true;
+    const { generation } = entry;
+    grants
+      .update(id, (grant) => {
+        const { issued } = grant;
+        return issued.isUsed || issued.generation !== generation ? undefined : noteFirstUse(grant);
+      })
+      .then(
+        (stored) => stored && remember(stored),
+        () => {
+          entry.isUseNoted = false;
+        },
+      );
+  }
+
+  function checkMayOperate(entry: KnownGrant, path: string): void {
+    if (entry.isAsserted) failAsserted();
+    const client = entry.requireMachineClient();
+    if (client !== undefined && !mayOperate(client, baseUrl)) failResource(baseUrl, path);
+  }
+
+  function admit(opened: AccessToken, entry: KnownGrant, path: string): UserContext {
+    // No two grants have an id in common; if they had, nobody should be taken for somebody else.
+    if (opened.userKey !== entry.userKey) failUnknown('');
+    if (ADMIN.test(path)) checkMayOperate(entry, path);
+    if (!entry.isUseNoted && opened.generation === entry.generation) {
+      noteUse(opened.grantId, entry);
+    }
+    return findUser(entry, opened.scopeMask);
+  }
+
+  return {
+    verify(token, beforeFetch, path) {
+      const opened = open(token, path);
+      const entry = known.get(opened.grantId);
+      // A token of a pair that this process has not heard of: that it is in use has to be noted.
+      const isKnown = entry !== undefined && opened.generation <= entry.generation;
+      if (isKnown) return admit(opened, entry, path);
+      return (async () => {
+        await beforeFetch?.();
+        return admit(opened, await read(opened.grantId), path);
+      })();
+    },
+    async reload(user) {
+      if (user.grant === undefined) return user;
+      const entry = await read(user.grant.id);
+      return findUser(entry, scopeMasks.get(user) ?? 0);
+    },
+  };
+}
+
+// RFC 8707: what a token is for. One for /mcp or for the gateway itself serves every path; one for the path of a server, or
+// for /admin, only that.
+
+type ResourceCheck = (hashes: readonly string[], path: string) => boolean;
+
+/** Paths that anybody has sent: those of servers, and the gateway's own. */
+const MAX_PATHS = 1000;
+
+function createResourceCheck(baseUrl: string): ResourceCheck {
+  const ofAll = new Set([baseUrl, `${baseUrl}/mcp`].flatMap(listEquivalents).map(hashResource));
+  const ofPath = createBoundedMap<string, readonly string[]>(MAX_PATHS);
+
+  function listHashes(path: string): readonly string[] {
+    const found = ofPath.get(path);
+    if (found !== undefined) return found;
+    const resource = ADMIN.test(path) ? '/admin' : path;
+    const hashes = listEquivalents(`${baseUrl}${resource}`).map(hashResource);
+    ofPath.set(path, hashes);
+    return hashes;
+  }
+
+  return (hashes, path) =>
+    hashes.some((hash) => ofAll.has(hash) || listHashes(path).includes(hash));
+}
+
+/** All that operators call is one resource. */
+const ADMIN = /^\/admin(\/|$)/;
+
+/** With a slash at the end, and without. */
+const listEquivalents = (url: string): readonly string[] => [url, `${url}/`];
+
+const failLength = (length: number): never =>
+  failToken(
+    `The token has ${length} bytes; those of this gateway have ${MAX_TOKEN_LENGTH} at most.`,
+    {
+      found: `${length} bytes`,
+      expected: `at most ${MAX_TOKEN_LENGTH} bytes`,
+    },
+  );
+
+function failUnknown(token: string): never {
+  if (token !== '' && isOwnToken(token) && !token.startsWith(ACCESS_TOKEN_PREFIX)) {
+    return failToken('This is a refresh token. Send the access token.', {
+      found: 'a refresh token',
+      expected: 'an access token',
+    });
+  }
+  return failToken(
+    token === '' || isOwnToken(token)
+      ? 'The token was changed on its way, or another gateway issued it.'
+      : 'The token was not issued by this gateway. Log in by way of it: its own tokens begin with pst_.',
+    { found: 'an unknown token', expected: 'an access token of this gateway' },
+  );
+}
+
+/** Nobody logged in: a client says that an operator wants it, and has no page to show them what. */
+const failAsserted = (): never =>
+  failToken(
+    'The token was given for an assertion (ID-JAG), which does not serve operators. Log in as an operator.',
+    { found: 'a token given for an assertion', expected: 'a token of a login' },
+    'invalid_audience',
+  );
+
+const failResource = (baseUrl: string, path: string): never =>
+  failToken(
+    `The token was issued for another resource of this gateway, not for ${baseUrl}${path}. Ask for a token with this address, or ${baseUrl}/mcp, as resource.`,
+    { found: 'another resource', expected: `${baseUrl}${path}` },
+    'invalid_audience',
+  );

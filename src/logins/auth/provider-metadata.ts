@@ -1,0 +1,271 @@
+// §5.2: what the provider says of itself (OpenID Connect Discovery §4), and where its endpoints are.
+
+import type { OAuthConfig } from '../../config/groups/oauth.ts';
+import { fail } from '../../errors/gateway-error.ts';
+import { type Fetch, fetchWithLimits } from '../../platform/fetch-with-limits.ts';
+import { isStringArray, parseObject } from '../../platform/json.ts';
+import { stripUri } from '../../platform/strip-uri.ts';
+import { quote } from '../../platform/text.ts';
+import type { Runtime } from '../../runtime/runtime.ts';
+
+/** The members of the discovery document that the service uses. */
+export interface ProviderDocument {
+  readonly issuer: string;
+  /** Undefined for a provider that signs nothing. */
+  readonly jwks_uri?: string;
+  readonly id_token_signing_alg_values_supported?: readonly string[];
+  readonly authorization_endpoint?: string;
+  readonly token_endpoint?: string;
+  readonly revocation_endpoint?: string;
+  /** OpenID Connect Core §5.3. */
+  readonly userinfo_endpoint?: string;
+  /** OpenID Connect RP-Initiated Logout §2.1. */
+  readonly end_session_endpoint?: string;
+  /** OpenID Connect Back-Channel Logout §2.1. */
+  readonly backchannel_logout_supported?: boolean;
+  readonly backchannel_logout_session_supported?: boolean;
+  readonly scopes_supported?: readonly string[];
+  /** RFC 9207 §2.3. */
+  readonly authorization_response_iss_parameter_supported?: boolean;
+}
+
+export interface ProviderMetadata {
+  /** `OIDC_ISSUER`, as tokens must name it. */
+  readonly issuer: string;
+  /** RFC 9207: as the provider would name itself in redirects, where that is something else. */
+  readonly redirectIssuer?: string;
+  /** Nobody has to ask the provider where its endpoints are. It signs nothing, either: there is no key set. */
+  readonly isFixed?: true;
+  /**
+   * The document: fetched once for many, kept for five minutes, served stale while the provider
+   * is down. One of another issuer is not used.
+   *
+   * @throws Error when it was never fetched and cannot be now; `IssuerMismatch` when the one that
+   * is there is of another issuer.
+   */
+  get(): Promise<ProviderDocument>;
+}
+
+/** For the log. */
+export interface IssuerSetting {
+  readonly variable: string;
+  /** What to set in its place. */
+  readonly remedy: string;
+  /** What to do about a document of another issuer. */
+  readonly advice: string;
+}
+
+const OIDC_ISSUER: IssuerSetting = {
+  variable: 'OIDC_ISSUER',
+  remedy: 'OIDC_ISSUER, or OIDC_JWKS_URL',
+  advice:
+    'If this is your provider, set OIDC_ISSUER to exactly what it names, which is also the iss of its tokens. If its tokens have your OIDC_ISSUER as iss, set OIDC_JWKS_URL, and in broker mode OAUTH_AUTHORIZATION_URL and OAUTH_TOKEN_URL, in place of the document.',
+};
+
+/** §8.5. */
+const FRESH_MS = 300_000;
+/** After a failure the provider is left alone for so long. */
+const COOL_DOWN_MS = 2000;
+const LIMITS = { timeoutMs: 5000, maxBytes: 1_048_576 };
+
+/** `setting` is the one that names the issuer. */
+export function createProviderMetadata(
+  { fetch, clock, log }: Pick<Runtime, 'fetch' | 'clock' | 'log'>,
+  issuer: string,
+  setting: IssuerSetting = OIDC_ISSUER,
+): ProviderMetadata {
+  const url = buildDiscoveryUrl(issuer);
+  let kept: { readonly document: ProviderDocument; readonly at: number } | undefined;
+  let failed: { readonly cause: unknown; readonly at: number } | undefined;
+  let running: Promise<ProviderDocument> | undefined;
+  /** The other issuer of which the log has spoken. */
+  let reported: string | undefined;
+
+  /** OpenID Connect Discovery §4.3. */
+  function checkDocumentIssuer(found: string): void {
+    if (found === issuer) {
+      reported = undefined;
+      return;
+    }
+    const problem = `${describeIssuerMismatch('issuer in the discovery document', found, issuer)} (${setting.variable})`;
+    if (reported !== found) {
+      log.error(`${problem}: the document is not used. ${setting.advice}`, {
+        url: stripUri(url),
+        found,
+        expected: issuer,
+      });
+    }
+    reported = found;
+    throw new IssuerMismatch(`${problem}; set ${setting.remedy}`);
+  }
+
+  async function load(): Promise<ProviderDocument> {
+    try {
+      const document = await fetchDocument(fetch, url);
+      checkDocumentIssuer(document.issuer);
+      kept = { document, at: clock.monotonic() };
+      failed = undefined;
+      return document;
+    } catch (cause) {
+      failed = { cause, at: clock.monotonic() };
+      throw cause;
+    } finally {
+      running = undefined;
+    }
+  }
+
+  const isWithin = (ms: number, since: { readonly at: number } | undefined): boolean =>
+    since !== undefined && clock.monotonic() - since.at < ms;
+
+  return {
+    issuer,
+    async get() {
+      if (kept && isWithin(FRESH_MS, kept)) return kept.document;
+      if (failed && isWithin(COOL_DOWN_MS, failed)) {
+        if (kept) return kept.document;
+        throw failed.cause;
+      }
+      running ??= load();
+      const stale = kept?.document;
+      return stale === undefined ? running : running.catch(() => stale);
+    },
+  };
+}
+
+/** OpenID Connect Discovery §4.1: exactly one slash between them, whatever the issuer ends with. */
+export const buildDiscoveryUrl = (issuer: string): string =>
+  `${issuer.replace(/\/+$/, '')}/.well-known/openid-configuration`;
+
+/**
+ * The document, where nothing else will do.
+ *
+ * @throws GatewayError `internal_error` while the provider is down.
+ */
+export async function requireProviderDocument(
+  metadata: ProviderMetadata,
+): Promise<ProviderDocument> {
+  try {
+    return await metadata.get();
+  } catch (cause) {
+    return fail('internal_error', {
+      details:
+        "The provider's discovery document could not be loaded. The gateway's log has the reason.",
+      cause,
+    });
+  }
+}
+
+async function fetchDocument(fetch: Fetch, url: string): Promise<ProviderDocument> {
+  const headers = { Accept: 'application/json' };
+  const { status, body } = await fetchWithLimits(fetch, url, { headers }, LIMITS);
+  if (status !== 200) throw new Error(`${stripUri(url)} answered ${status}`);
+  const members = parseObject(body);
+  if (members === undefined) throw new Error(`${stripUri(url)} is not a JSON object`);
+  const { issuer, jwks_uri, scopes_supported: scopes } = members;
+  const { id_token_signing_alg_values_supported: algorithms } = members;
+  if (typeof issuer !== 'string') throw new Error(`${stripUri(url)} does not name its issuer`);
+  if (!isUrl(jwks_uri)) throw new Error(`${stripUri(url)} does not name a jwks_uri`);
+  return {
+    issuer,
+    jwks_uri,
+    ...(isStringArray(scopes) && { scopes_supported: scopes }),
+    ...(isStringArray(algorithms) && { id_token_signing_alg_values_supported: algorithms }),
+    ...Object.fromEntries(
+      ENDPOINTS.flatMap((name) => (isUrl(members[name]) ? [[name, members[name]]] : [])),
+    ),
+    ...Object.fromEntries(FLAGS.map((name) => [name, members[name] === true])),
+  };
+}
+
+const ENDPOINTS = [
+  'authorization_endpoint',
+  'token_endpoint',
+  'revocation_endpoint',
+  'userinfo_endpoint',
+  'end_session_endpoint',
+] as const;
+
+/** False unless they are said. */
+const FLAGS = [
+  'authorization_response_iss_parameter_supported',
+  'backchannel_logout_supported',
+  'backchannel_logout_session_supported',
+] as const;
+
+const isUrl = (value: unknown): value is string =>
+  typeof value === 'string' && /^https?:\/\//i.test(value) && URL.canParse(value);
+
+// RFC 7519 §4.1.1, RFC 8414 §3.3: issuers are compared as they stand, character by character.
+
+/** The discovery document names another issuer; the log said so when it was first seen. */
+export class IssuerMismatch extends Error {
+  override readonly name = 'IssuerMismatch';
+}
+
+/** How two issuers that are not the same differ, as a sentence without its full stop. */
+export function describeIssuerMismatch(what: string, found: unknown, expected: string): string {
+  if (found === undefined) return `The ${what} is missing; it must be ${quote(expected)}`;
+  const differing = `The ${what} is ${quote(found)} and must be ${quote(expected)}`;
+  if (found === `${expected}/`) return `${differing}, without the slash at the end`;
+  if (typeof found === 'string' && `${found}/` === expected)
+    return `${differing}, with the slash at the end`;
+  return differing;
+}
+
+// OpenID Connect Discovery §3: where the provider's endpoints are, unless a setting says it.
+
+export interface ProviderEndpoints {
+  /** @throws GatewayError `not_configured`, or `internal_error` while the provider is down. */
+  findAuthorizationUrl(): Promise<string>;
+  findTokenUrl(): Promise<string>;
+  findRevocationUrl(): Promise<string>;
+  /** Where browsers log out; undefined where the provider has no such page, or its discovery document cannot be had. */
+  findEndSessionUrl(): Promise<string | undefined>;
+  /**
+   * RFC 9207 §2.3: whether the provider names itself in its redirects; undefined when its discovery
+   * document was never fetched and cannot be now.
+   */
+  sendsIssuer(): Promise<boolean | undefined>;
+  /** Those that the provider says it has; none while its discovery document was never fetched. */
+  listScopes(): Promise<readonly string[]>;
+  /** As the provider names itself in its redirects. */
+  readonly issuer: string;
+}
+
+type EndpointMember = 'authorization_endpoint' | 'token_endpoint' | 'revocation_endpoint';
+
+export function createProviderEndpoints(
+  configured: OAuthConfig['endpoints'],
+  metadata: ProviderMetadata,
+): ProviderEndpoints {
+  async function findUrl(url: string | undefined, member: EndpointMember, variable: string) {
+    return (
+      url ??
+      (await requireProviderDocument(metadata))[member] ??
+      fail('not_configured', {
+        details: `${variable} is not set on this gateway, and the provider's discovery document has no ${member}.`,
+      })
+    );
+  }
+
+  return {
+    issuer: metadata.redirectIssuer ?? metadata.issuer,
+    findAuthorizationUrl: () =>
+      findUrl(configured.authorizationUrl, 'authorization_endpoint', 'OAUTH_AUTHORIZATION_URL'),
+    findTokenUrl: () => findUrl(configured.tokenUrl, 'token_endpoint', 'OAUTH_TOKEN_URL'),
+    findRevocationUrl: () =>
+      findUrl(configured.revocationUrl, 'revocation_endpoint', 'OAUTH_REVOCATION_URL'),
+    async findEndSessionUrl() {
+      const document = await metadata.get().catch(() => undefined);
+      return document?.end_session_endpoint;
+    },
+    async listScopes() {
+      const document = await metadata.get().catch(() => undefined);
+      return document?.scopes_supported ?? [];
+    },
+    async sendsIssuer() {
+      const document = await metadata.get().catch(() => undefined);
+      return document && document.authorization_response_iss_parameter_supported === true;
+    },
+  };
+}

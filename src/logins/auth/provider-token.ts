@@ -1,0 +1,188 @@
+// §13.1, §13.4: what ID tokens and logout tokens have in common: how one is read, and the claims that both must have
+// (OpenID Connect Core §3.1.3.7, Back-Channel Logout §2.6).
+
+import { GatewayError } from '../../errors/gateway-error.ts';
+import { isStringArray, type JsonObject } from '../../platform/json.ts';
+import { MAX_QUOTED, quote } from '../../platform/text.ts';
+import { adviseOnClocks, formatSeconds, isTime } from './claims.ts';
+import type { VerificationKey } from './jwk.ts';
+import type { KeySet } from './key-set.ts';
+import {
+  createTokenParser,
+  type FoundAndExpected,
+  type ParsedToken,
+  type TokenForm,
+} from './parse-token.ts';
+import { describeIssuerMismatch } from './provider-metadata.ts';
+import { findSigner, isSignedAtHand, readPayload, verifySignature } from './token-verifier.ts';
+
+/** How a refusal speaks of a token of its kind. */
+export interface ProviderTokenKind {
+  /** Without an article. */
+  readonly name: string;
+  /** @throws GatewayError always. */
+  readonly fail: (member: string, details: string, compared: FoundAndExpected) => never;
+}
+
+/** What the claims are compared with. */
+export interface ExpectedClaims {
+  /** `OIDC_ISSUER`. */
+  readonly issuer: string;
+  /** The gateway's own client at the provider. */
+  readonly clientId: string;
+  readonly clockToleranceSeconds: number;
+  /** Seconds since the epoch. */
+  readonly now: number;
+}
+
+/** Of its signature and its claims nothing is known yet. */
+export interface ReadToken {
+  readonly token: ParsedToken;
+  readonly claims: JsonObject;
+}
+
+/** Each throws a GatewayError as its kind fails, or `key_set_unavailable`. */
+export interface ProviderTokenReader {
+  read(text: string): ReadToken;
+  /** Whether a key at hand made the signature; false where one that has to be fetched may have. */
+  isSignedAtHand(token: ParsedToken): boolean;
+  /** The key that made the signature. */
+  requireSigner(token: ParsedToken): Promise<VerificationKey | undefined>;
+}
+
+export interface ProviderTokenReaderDeps {
+  readonly kind: ProviderTokenKind;
+  readonly form: TokenForm;
+  readonly maxBytes: number;
+  readonly keySet: KeySet;
+}
+
+export function createProviderTokenReader({
+  kind,
+  form,
+  maxBytes,
+  keySet,
+}: ProviderTokenReaderDeps): ProviderTokenReader {
+  const parseToken = createTokenParser(maxBytes, form);
+
+  return {
+    read(text) {
+      const token = nameMember(kind, 'form', () => parseToken(text));
+      return { token, claims: nameMember(kind, 'payload', () => readPayload(token)) };
+    },
+    isSignedAtHand: (token) =>
+      nameMember(kind, 'signature', () => isSignedAtHand(token, { keySet, findSigner })),
+    async requireSigner(token) {
+      let signer: VerificationKey | undefined;
+      const findAndNote: typeof findSigner = (signed, keys) => {
+        signer = findSigner(signed, keys);
+        return signer;
+      };
+      try {
+        await verifySignature(token, { keySet, findSigner: findAndNote });
+      } catch (thrown) {
+        failAs(kind, 'signature', thrown);
+      }
+      return signer;
+    },
+  };
+}
+
+// What is shared with access tokens speaks of "the token", which is this one, and calls it invalid.
+
+export function nameMember<Value>(
+  kind: ProviderTokenKind,
+  member: string,
+  read: () => Value,
+): Value {
+  try {
+    return read();
+  } catch (thrown) {
+    return failAs(kind, member, thrown);
+  }
+}
+
+/** @throws GatewayError of the kind for what is wrong with the token; else what was thrown. */
+function failAs(kind: ProviderTokenKind, member: string, thrown: unknown): never {
+  const isOfToken = thrown instanceof GatewayError && thrown.row.status === 401;
+  if (!isOfToken) throw thrown;
+  const { found, expected } = thrown.failure.facts ?? {};
+  return kind.fail(member, thrown.message, { found, expected });
+}
+
+/** The provider chose it: it is cut where it is long. */
+export function cutFound({ found, expected }: FoundAndExpected): FoundAndExpected {
+  const quoted = quote(found);
+  return { found: quoted.length <= MAX_QUOTED ? found : quoted, expected };
+}
+
+export function failClaim(
+  kind: ProviderTokenKind,
+  member: string,
+  found: unknown,
+  { mustBe, expected }: { readonly mustBe: string; readonly expected: string },
+): never {
+  const details =
+    found === undefined
+      ? `The ${member} claim of the ${kind.name} is missing; it must ${mustBe}.`
+      : `The ${member} claim of the ${kind.name} is ${quote(found)} and must ${mustBe}.`;
+  return kind.fail(member, details, { found, expected });
+}
+
+export type ClaimCheck = (
+  kind: ProviderTokenKind,
+  claims: JsonObject,
+  expected: ExpectedClaims,
+) => void;
+
+export const checkIssuer: ClaimCheck = (kind, { iss }, { issuer }) => {
+  if (iss === issuer) return;
+  const details = `${describeIssuerMismatch(`iss claim of the ${kind.name}`, iss, issuer)} (OIDC_ISSUER).`;
+  kind.fail('iss', details, { found: iss, expected: issuer });
+};
+
+export const checkAudience: ClaimCheck = (kind, { aud }, { clientId }) => {
+  const names = typeof aud === 'string' ? [aud] : aud;
+  if (isStringArray(names) && names.includes(clientId)) return;
+  failClaim(kind, 'aud', aud, {
+    mustBe: `name ${quote(clientId)} (OAUTH_CLIENT_ID)`,
+    expected: clientId,
+  });
+};
+
+export const checkExpiry: ClaimCheck = (kind, { exp }, { now, clockToleranceSeconds }) => {
+  const at = readTime(kind, 'exp', exp);
+  if (now < at + clockToleranceSeconds) return;
+  const advice = adviseOnClocks(now - at, clockToleranceSeconds, 'new');
+  kind.fail('exp', `The ${kind.name} expired ${formatSeconds(now - at)} ago.${advice}`, {
+    found: at,
+    expected: `more than ${now - clockToleranceSeconds}`,
+  });
+};
+
+export const checkIssuedAt: ClaimCheck = (kind, { iat }, expected) =>
+  checkPast(kind, 'iat', readTime(kind, 'iat', iat), expected);
+
+export const checkNotBefore: ClaimCheck = (kind, { nbf }, expected) => {
+  if (nbf !== undefined) checkPast(kind, 'nbf', readTime(kind, 'nbf', nbf), expected);
+};
+
+function checkPast(
+  kind: ProviderTokenKind,
+  member: string,
+  at: number,
+  { now, clockToleranceSeconds }: ExpectedClaims,
+): void {
+  if (now >= at - clockToleranceSeconds) return;
+  const advice = adviseOnClocks(at - now, clockToleranceSeconds, 'new');
+  kind.fail(
+    member,
+    `The ${member} claim of the ${kind.name} lies ${formatSeconds(at - now)} ahead.${advice}`,
+    { found: at, expected: `at most ${now + clockToleranceSeconds}` },
+  );
+}
+
+export const readTime = (kind: ProviderTokenKind, member: string, found: unknown): number =>
+  isTime(found)
+    ? found
+    : failClaim(kind, member, found, { mustBe: 'be a number', expected: 'a number of seconds' });

@@ -1,0 +1,227 @@
+// §5.2, §5.4: signature first, then claims, on every request.
+
+import { type GatewayError, toGatewayError } from '../../errors/gateway-error.ts';
+import type { UserContext } from '../../http/endpoint/message.ts';
+import { type BoundedMap, createBoundedMap } from '../../platform/bounded-map.ts';
+import type { Clock } from '../../platform/clock.ts';
+import { parseObject } from '../../platform/json.ts';
+import { quote } from '../../platform/text.ts';
+import { type ClaimRules, readUserContext, type TokenAge } from './claims.ts';
+import type { VerificationKey } from './jwk.ts';
+import type { KeySet } from './key-set.ts';
+import {
+  createTokenParser,
+  failToken,
+  type IsKnownToken,
+  type ParsedToken,
+} from './parse-token.ts';
+
+export interface TokenVerifier {
+  /**
+   * With the key at hand the user is there at once: only who waits for a key gets a promise.
+   * `beforeFetch` is called where a key has to be fetched first; what it throws ends the check.
+   *
+   * @throws GatewayError with a reason of §7.1, or `key_set_unavailable`, at once or by the promise.
+   */
+  verify(token: string, beforeFetch?: () => Promise<void>): UserContext | Promise<UserContext>;
+  /**
+   * What `verify` would say of a token whose signature is good. For tokens that came from the
+   * provider itself, by TLS; never to let anybody in. It does not throw.
+   */
+  inspect(token: string): TokenInspection;
+}
+
+export interface TokenInspection {
+  /** Whom the token names, for the log; it may be there for a token with a problem, too. */
+  readonly sub: string | undefined;
+  /**
+   * Why the gateway would refuse the token; undefined for one that it would accept. `message` is
+   * for its bearer, `key` is the reason of §7.1, and `failure.facts` are for the log: found and
+   * expected, or exp (nbf) and now.
+   */
+  readonly problem: GatewayError | undefined;
+}
+
+export interface TokenVerifierDeps extends ClaimRules {
+  readonly keySet: KeySet;
+  /** `MAX_TOKEN_BYTES`. */
+  readonly maxTokenBytes: number;
+  /** `TOKEN_SIGNATURE_MEMORY`: how many tokens whose signature is good are remembered. */
+  readonly signatureMemory: number;
+  readonly clock: Clock;
+}
+
+export function createTokenVerifier(deps: TokenVerifierDeps): TokenVerifier {
+  const { keySet, maxTokenBytes, signatureMemory, clock, ...rules } = deps;
+  const memory = signatureMemory > 0 ? createSignerMemory(signatureMemory) : undefined;
+  const parseToken = createTokenParser(maxTokenBytes, undefined, memory?.isKnown);
+  const signatures = {
+    keySet,
+    findSigner: memory === undefined ? findSigner : rememberSigners(findSigner, memory),
+  };
+
+  const readUser = (parsed: ParsedToken, age: TokenAge): UserContext =>
+    readUserContext(readPayload(parsed), parsed.text, rules, clock.now(), age);
+
+  return {
+    verify(token, beforeFetch) {
+      const parsed = parseToken(token);
+      const verifying = verifySignature(parsed, signatures, beforeFetch);
+      return verifying === undefined
+        ? readUser(parsed, 'unknown')
+        : verifying.then(() => readUser(parsed, 'unknown'));
+    },
+    // A signature is neither checked here nor remembered.
+    inspect(token) {
+      try {
+        const { sub } = readUser(parseToken(token), 'new');
+        return { sub, problem: undefined };
+      } catch (thrown) {
+        return { sub: readUnverifiedSubject(token), problem: toGatewayError(thrown) };
+      }
+    },
+  };
+}
+
+export interface SignatureDeps {
+  readonly keySet: KeySet;
+  readonly findSigner: FindSigner;
+}
+
+/**
+ * Undefined where the keys at hand settle it; else a promise, for they are fetched first.
+ *
+ * @throws GatewayError `invalid_token` or `key_set_unavailable`, at once or by the promise.
+ */
+export function verifySignature(
+  token: ParsedToken,
+  deps: SignatureDeps,
+  beforeFetch = async () => {},
+): Promise<void> | undefined {
+  const { keySet } = deps;
+  return keySet.isFetched
+    ? verifyWithKeysAtHand(token, deps, beforeFetch)
+    : verifyWithFirstKeys(token, deps, beforeFetch);
+}
+
+async function verifyWithFirstKeys(
+  token: ParsedToken,
+  deps: SignatureDeps,
+  beforeFetch: () => Promise<void>,
+): Promise<void> {
+  await beforeFetch();
+  await deps.keySet.waitForKeys();
+  await verifyWithKeysAtHand(token, deps, beforeFetch);
+}
+
+function verifyWithKeysAtHand(
+  token: ParsedToken,
+  deps: SignatureDeps,
+  beforeFetch: () => Promise<void>,
+): Promise<void> | undefined {
+  return isSignedAtHand(token, deps) ? undefined : verifyAfterRefresh(token, deps, beforeFetch);
+}
+
+/**
+ * Whether a key at hand made the signature; false where one that is not may have.
+ *
+ * @throws GatewayError `invalid_token` where none did.
+ */
+export function isSignedAtHand(
+  token: ParsedToken,
+  { keySet, findSigner: find }: SignatureDeps,
+): boolean {
+  const known = keySet.find(token);
+  if (find(token, known) !== undefined) return true;
+  // A known kid settles it: no flood of forged tokens may reach the provider through it. Without
+  // one, the key at fault may be one that the provider has only now.
+  const isSettled = token.kid !== undefined && known.some(({ kid }) => kid === token.kid);
+  return isSettled ? failSignature(token) : false;
+}
+
+async function verifyAfterRefresh(
+  token: ParsedToken,
+  { keySet, findSigner: find }: SignatureDeps,
+  beforeFetch: () => Promise<void>,
+): Promise<void> {
+  await beforeFetch();
+  if (find(token, await keySet.findAfterRefresh(token)) === undefined) failSignature(token);
+}
+
+const failSignature = ({ kid }: ParsedToken): never =>
+  failToken('The signature of the token is not valid.', {
+    found: `a signature that no key of the provider made (kid ${quote(kid)})`,
+    expected: 'a signature by a key of the key set',
+  });
+
+export const readPayload = (token: ParsedToken) =>
+  parseObject(token.decodePayload()) ??
+  failToken('The payload of the token is not a JSON object.', {
+    found: 'a malformed payload',
+    expected: 'a JSON object',
+  });
+
+/** As far as it can be read. */
+function readUnverifiedSubject(token: string): string | undefined {
+  const sub = parseObject(Buffer.from(token.split('.')[1] ?? '', 'base64url'))?.sub;
+  return typeof sub === 'string' && sub !== '' ? sub : undefined;
+}
+
+// §5.2: which key signed a token. It depends on the token and the key alone, so the answer may be
+// remembered; what depends on anything else (issuer, audience, times, kind of token) is never kept.
+
+/** The first of the keys that made the signature; undefined where none did. */
+type FindSigner = (
+  token: ParsedToken,
+  keys: readonly VerificationKey[],
+) => VerificationKey | undefined;
+
+export function findSigner(
+  token: ParsedToken,
+  keys: readonly VerificationKey[],
+): VerificationKey | undefined {
+  const { text, alg, algorithm } = token;
+  const signature = token.decodeSignature();
+  // RFC 7515 §5.2: what was signed is header and payload, as they were sent.
+  const signingInput = Buffer.from(text.slice(0, text.lastIndexOf('.')), 'latin1');
+  return keys.find(
+    ({ key, algorithms }) => algorithms.has(alg) && algorithm.verify(signingInput, key, signature),
+  );
+}
+
+/** Which tokens were found good, and by which keys: the SHA-256 of each, and the identity of the key that signed it. */
+export interface SignerMemory {
+  /** Whether the form of the token needs no second look: nothing is said of its signature, for its key may be gone. */
+  readonly isKnown: IsKnownToken;
+  readonly identities: BoundedMap<string, string>;
+}
+
+/** At most `maxEntries` are remembered, and the least recently used one is forgotten first. */
+export function createSignerMemory(maxEntries: number): SignerMemory {
+  const identities = createBoundedMap<string, string>(maxEntries);
+  return {
+    isKnown: (token) => identities.peek(token.getDigest()) !== undefined,
+    identities,
+  };
+}
+
+/**
+ * The same answer as `check` gives, without its work for a token that it found good before, as long as the
+ * key that signed it is among the keys. That no key signed a token is never remembered: there may be new keys.
+ */
+export function rememberSigners(check: FindSigner, { identities }: SignerMemory): FindSigner {
+  return function findRememberedSigner(token, keys) {
+    const digest = token.getDigest();
+    const identity = identities.get(digest);
+    const remembered = identity === undefined ? undefined : findByIdentity(keys, identity);
+    const signer = remembered ?? check(token, keys);
+    if (signer === undefined) return undefined;
+    if (remembered === undefined) identities.set(digest, signer.identity);
+    return signer;
+  };
+}
+
+const findByIdentity = (
+  keys: readonly VerificationKey[],
+  wanted: string,
+): VerificationKey | undefined => keys.find(({ identity }) => identity === wanted);

@@ -1,0 +1,197 @@
+// §5.11: that all logins of a user, by a client, of a session at the provider, or of everybody were ended, for what was under
+// way then and is found in no list: logins at the provider, codes, and browsers at /account; and for what browsers approved.
+
+import type { Clock } from '../../platform/clock.ts';
+import { hashSha256 } from '../../platform/ids.ts';
+import { buildLogoutKey, LOGOUT_COUNT_KEY } from '../../store/keys.ts';
+import type { KeyValue } from '../../store/store.ts';
+import type { Grant, UserIdentity } from '../grants/grant.ts';
+import type { ProviderSession } from '../grants/grant-lists.ts';
+import { hashSid, hashUser } from '../grants/token-codec.ts';
+
+/** Whose logins end at once. `client` is an OAuth client ID. */
+export type GrantSelection =
+  | { readonly kind: 'user'; readonly user: UserIdentity; readonly client: string | undefined }
+  | { readonly kind: 'client'; readonly client: string }
+  /** Of a session at the provider; of those the ones of `user`, where there is one. */
+  | {
+      readonly kind: 'session';
+      readonly session: ProviderSession;
+      readonly user: UserIdentity | undefined;
+    }
+  | { readonly kind: 'all' };
+
+/**
+ * By whom, or what, a login ends. `provider`: it sent a logout token. `renewal`: the provider, or a LOGIN_ALLOWED setting, no
+ * longer lets the user in. `reuse`: a code or a refresh token came a second time. `configuration`: the client is another in the
+ * configuration file now. `excess`: its user has too many. `unfinished`: no client got its tokens.
+ */
+export type EndedBy =
+  | 'client'
+  | 'user'
+  | 'operator'
+  | 'provider'
+  | 'renewal'
+  | 'reuse'
+  | 'configuration'
+  | 'excess'
+  | 'unfinished';
+
+/** Else the client itself, the provider or the gateway ended it, which says nothing of what somebody wants to go on. */
+export const isMeant = (by: EndedBy): boolean => by === 'user' || by === 'operator';
+
+/**
+ * Replicas' clocks differ, so they count: each logout has a number that is higher than all before, and each login has the
+ * number of the last one when it began. What began before a logout is over, also where the person came back from the
+ * provider after it: whoever it is that one logs out may have begun it.
+ */
+export interface Logouts {
+  /** Of what begins now. */
+  getMark(): Promise<number>;
+  /** Notes one; whoever ends what is listed does that afterwards. Resolves to the mark of what begins after it. */
+  note(selection: GrantSelection, by: EndedBy): Promise<number>;
+  /** Of one login that a user or operator ends, while others of the same user by the same client go on. */
+  noteOfOne(login: Pick<Grant, 'user' | 'client'>): Promise<void>;
+  /** Asked once whatever is judged stands in the store: else it could be missed by both. */
+  isOver(login: MarkedLogin): Promise<boolean>;
+  /** Of what a browser approved: it is over where a user or an operator has logged the person out of that client since. */
+  isApprovalOver(approval: MarkedApproval): Promise<boolean>;
+}
+
+export interface MarkedLogin {
+  readonly user: UserIdentity;
+  readonly clientId: string;
+  /** Of the session at the provider that it came from; undefined where the provider names none. */
+  readonly sid: string | undefined;
+  /** When it began; undefined for what began before all that is known. */
+  readonly logoutMark: number | undefined;
+}
+
+export interface MarkedApproval extends Pick<MarkedLogin, 'clientId' | 'logoutMark'> {
+  /** That of `hashUser`. */
+  readonly userKey: string;
+}
+
+/** Of a browser at /account. */
+export const BROWSER_SESSION_MAX_SECONDS = 28_800;
+/** A login and its code, and a browser at /account that nobody uses: what is used meanwhile is found to be over. */
+const LOGIN_SECONDS = 3600;
+
+export interface LogoutsDeps {
+  readonly store: Pick<KeyValue, 'get' | 'compareAndSet'>;
+  /** `OAUTH_REFRESH_TTL_SECONDS`: a login from before the gateway's own tokens stands in no list until its client comes. */
+  readonly refreshTtlSeconds: number;
+  /** `OAUTH_CONSENT_TTL_SECONDS`. */
+  readonly approvalTtlSeconds: number;
+  readonly clock: Clock;
+}
+
+export function createLogouts(deps: LogoutsDeps): Logouts {
+  const { store, refreshTtlSeconds, clock } = deps;
+  /** Nothing that a logout concerns, and that no list names, is older than that. */
+  const notedSeconds = Math.max(BROWSER_SESSION_MAX_SECONDS, refreshTtlSeconds) + LOGIN_SECONDS;
+  const approvalSeconds = deps.approvalTtlSeconds + LOGIN_SECONDS;
+  /** Longer than what was noted by it. */
+  const countedSeconds = 2 * Math.max(notedSeconds, approvalSeconds);
+
+  const readNumber = async (key: string): Promise<number> => Number((await store.get(key)) ?? 0);
+
+  async function change(
+    key: string,
+    seconds: number,
+    compute: (current: number) => number,
+  ): Promise<number> {
+    for (;;) {
+      const text = await store.get(key);
+      const next = compute(Number(text ?? 0));
+      if (await store.compareAndSet(key, text, String(next), seconds)) return next;
+    }
+  }
+
+  /**
+   * A store of several servers can lose the count and keep what was noted by it: nobody could log in then until that is
+   * forgotten, too.
+   */
+  async function restoreCount(mark: number): Promise<void> {
+    if ((await readNumber(LOGOUT_COUNT_KEY)) >= mark) return;
+    await change(LOGOUT_COUNT_KEY, countedSeconds, (current) => Math.max(current, mark));
+  }
+
+  // Begun at the time of day, so that it goes on rising after it was forgotten.
+  const count = () =>
+    change(LOGOUT_COUNT_KEY, countedSeconds, (current) => Math.max(current + 1, clock.now()));
+
+  const raise = (key: string, seconds: number, mark: number) =>
+    change(key, seconds, (current) => Math.max(current, mark));
+
+  /** Whether one of them was noted after the mark. */
+  async function isNotedAfter(mark: number, keys: readonly string[]): Promise<boolean> {
+    const latest = Math.max(...(await Promise.all(keys.map(readNumber))));
+    if (latest <= mark) return false;
+    await restoreCount(latest);
+    return true;
+  }
+
+  return {
+    getMark: () => readNumber(LOGOUT_COUNT_KEY),
+    async note(selection, by) {
+      const mark = await count();
+      const concerned = describeSelection(selection);
+      if (isMeant(by)) await raise(buildApprovalKey(concerned), approvalSeconds, mark);
+      // No login from before own tokens is known to be of a session.
+      const seconds = selection.kind === 'session' ? LOGIN_SECONDS : notedSeconds;
+      await raise(buildKey(concerned), seconds, mark);
+      return mark;
+    },
+    async noteOfOne({ user, client }) {
+      const concerned = { user: hashUser(user), client: client.id };
+      await raise(buildApprovalKey(concerned), approvalSeconds, await count());
+    },
+    async isOver({ user, clientId, sid, logoutMark = 0 }) {
+      const userKey = hashUser(user);
+      const session = sid === undefined ? undefined : hashSid({ issuer: user.issuer, sid });
+      return isNotedAfter(logoutMark, [
+        ...listConcerned(userKey, clientId).map(buildKey),
+        ...(session ? [buildKey({ session }), buildKey({ user: userKey, session })] : []),
+      ]);
+    },
+    isApprovalOver: ({ userKey, clientId, logoutMark = 0 }) =>
+      isNotedAfter(logoutMark, listConcerned(userKey, clientId).map(buildApprovalKey)),
+  };
+}
+
+/** By hashes, but for the client; what is not there stands for any. */
+interface Concerned {
+  readonly user?: string | undefined;
+  readonly client?: string | undefined;
+  readonly session?: string | undefined;
+}
+
+/** All that a logout which concerns a login may have said. */
+const listConcerned = (user: string, client: string): readonly Concerned[] => [
+  { user },
+  { client },
+  { user, client },
+  {},
+];
+
+function describeSelection(selection: GrantSelection): Concerned {
+  switch (selection.kind) {
+    case 'user':
+      return { user: hashUser(selection.user), client: selection.client };
+    case 'client':
+      return { client: selection.client };
+    case 'session': {
+      const { user, session } = selection;
+      return { user: user && hashUser(user), session: hashSid(session) };
+    }
+    case 'all':
+      return {};
+  }
+}
+
+const buildKey = ({ user, client, session }: Concerned): string =>
+  buildLogoutKey(hashSha256(JSON.stringify([user, client, session])));
+
+const buildApprovalKey = ({ user, client }: Concerned): string =>
+  buildLogoutKey(hashSha256(JSON.stringify(['approvals', user, client])));

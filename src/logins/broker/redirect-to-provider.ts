@@ -1,0 +1,196 @@
+// From the approval to the provider: state, PKCE and callback are the gateway's own.
+
+import { parseScope } from '../../config/scope.ts';
+import { fail } from '../../errors/gateway-error.ts';
+import { createRedirectReply, type Reply } from '../../http/endpoint/message.ts';
+import { generateSecret } from '../../platform/ids.ts';
+import type { SealedRecords } from '../../store/seal/sealed-records.ts';
+import type { ProviderEndpoints } from '../auth/provider-metadata.ts';
+import type { Approval, Browser } from '../consent/browser.ts';
+import { MAX_SCOPES } from '../grants/token-codec.ts';
+import {
+  type AuthorizationParameters,
+  buildAuthorizationParameters,
+  buildCallbackUrl,
+  createCodeChallenge,
+  listGrantedScopes,
+  type ProviderParametersConfig,
+} from '../provider/provider-parameters.ts';
+import type { AuthorizationRequest } from '../request/authorization-request.ts';
+import type { OwnResources, RequestParameters } from '../request/parameters.ts';
+import type { Logouts } from './logouts.ts';
+import { getDefaultResources, readAskedResources } from './resources.ts';
+
+/** A login under way at the provider; found by the state that the provider brings back. */
+export interface Login {
+  readonly browser: string;
+  readonly clientId: string;
+  /** For the log: a client that a document describes is not looked up again. */
+  readonly clientName?: string | undefined;
+  readonly redirectUri: string;
+  /** Of the authorization request, without the question mark; empty for a page of the gateway's own. */
+  readonly query: string;
+  /** The client's own. */
+  readonly state: string | undefined;
+  readonly codeChallenge: string;
+  /** RFC 8707: what tokens are for. */
+  readonly resources: readonly string[];
+  /** Those of the consent page. */
+  readonly scopes: readonly string[];
+  /** When it began, as `Logouts` counts. */
+  readonly logoutMark: number;
+  /** Ours, for the provider. */
+  readonly codeVerifier: string;
+  readonly nonce: string | undefined;
+  /**
+   * RFC 9207: whether the provider said that it names itself in its answer. Noted here because the
+   * callback may come to a replica that cannot ask at that moment. Undefined when it could not be
+   * asked.
+   */
+  readonly sendsIssuer?: boolean | undefined;
+  /**
+   * Of a login for a page of the gateway's own, which gets no code: `redirectUri` is the page. `freshSince`: since when, in
+   * epoch milliseconds, the provider has to have asked who it is.
+   */
+  readonly account?: { readonly freshSince?: number } | undefined;
+  /** Undefined where nobody was to be asked. */
+  readonly approval?: Approval | undefined;
+}
+
+/** What a client may tell the provider's login page; the gateway decides on everything else. */
+const FORWARDED = new Set([
+  'acr_values',
+  'domain_hint',
+  'login_hint',
+  'max_age',
+  'prompt',
+  'ui_locales',
+]);
+
+export interface BrokerRedirectDeps {
+  readonly config: ProviderParametersConfig & OwnResources;
+  /** The gateway's own at the provider. */
+  readonly clientId: string;
+  readonly logins: SealedRecords<Login>;
+  readonly logouts: Pick<Logouts, 'getMark'>;
+  readonly endpoints: ProviderEndpoints;
+}
+
+/** What the configured address says wins. */
+export function buildProviderRequest(
+  authorizationUrl: string,
+  pairs: readonly (readonly [name: string, value: string | undefined])[],
+): string {
+  const url = new URL(authorizationUrl);
+  const configured = new Set(url.searchParams.keys());
+  for (const [name, value] of pairs) {
+    if (value !== undefined && !configured.has(name)) url.searchParams.append(name, value);
+  }
+  return url.href;
+}
+
+type Pairs = Parameters<typeof buildProviderRequest>[1];
+
+/** What the gateway asks of the provider for any login: of a client, or for a page of its own. */
+export interface LoginRequest extends Pick<Login, 'codeVerifier' | 'nonce'> {
+  readonly baseUrl: string;
+  /** The gateway's own at the provider. */
+  readonly clientId: string;
+  readonly scope: string | undefined;
+  readonly state: string;
+}
+
+/** `more` are the parameters that are not of every login. */
+export const buildLoginRequest = (
+  authorizationUrl: string,
+  { baseUrl, clientId, scope, state, codeVerifier, nonce }: LoginRequest,
+  more: Pairs,
+): string =>
+  buildProviderRequest(authorizationUrl, [
+    ['client_id', clientId],
+    ['redirect_uri', buildCallbackUrl(baseUrl)],
+    ['response_type', 'code'],
+    ['scope', scope],
+    ['state', state],
+    ['code_challenge', createCodeChallenge(codeVerifier)],
+    ['code_challenge_method', 'S256'],
+    ['nonce', nonce],
+    ...more,
+  ]);
+
+export const createBrokerRedirect = (deps: BrokerRedirectDeps) =>
+  async function redirectToProvider(
+    request: AuthorizationRequest,
+    browser: Browser,
+    approval?: Approval,
+  ): Promise<Reply> {
+    const { config, clientId, logins, logouts, endpoints } = deps;
+    const { query, parameters, redirectUri } = request;
+    if (request.client === undefined) fail('unknown_client');
+    const logoutMark = await logouts.getMark();
+    const requestedScope = parameters.get('scope');
+    const { scope, authorization } = await askForLogin(config, endpoints, requestedScope);
+    const codeVerifier = generateSecret();
+    const nonce = parseScope(scope).includes('openid') ? generateSecret() : undefined;
+    const state = await logins.put({
+      browser: browser.hash,
+      clientId: request.clientId,
+      clientName: request.client.name,
+      redirectUri,
+      query,
+      state: parameters.get('state'),
+      codeChallenge: parameters.require('code_challenge'),
+      resources:
+        readAskedResources(parameters, config, request.clientId) ?? getDefaultResources(config),
+      // Of the user the provider may be asked more: that is for the gateway.
+      scopes: listGrantedScopes(config, requestedScope).slice(0, MAX_SCOPES),
+      logoutMark,
+      codeVerifier,
+      nonce,
+      sendsIssuer: await endpoints.sendsIssuer(),
+      approval,
+    });
+    const url = buildLoginRequest(
+      await endpoints.findAuthorizationUrl(),
+      { baseUrl: config.baseUrl, clientId, scope, state, codeVerifier, nonce },
+      [...authorization, ...selectForwarded(parameters, authorization)],
+    );
+    const reply = createRedirectReply(url);
+    return { ...reply, headers: { ...reply.headers, ...browser.headers } };
+  };
+
+/** Not what the provider's profile sets already (`prompt`, say). */
+const selectForwarded = (
+  { pairs }: RequestParameters,
+  added: readonly (readonly [string, string])[],
+) => pairs.filter(([name]) => FORWARDED.has(name) && !added.some(([other]) => other === name));
+
+/** What the provider is asked for; `scope` is what the client asks for. */
+export async function askForLogin(
+  config: ProviderParametersConfig,
+  endpoints: Pick<ProviderEndpoints, 'listScopes'>,
+  scope: string | undefined,
+): Promise<AuthorizationParameters> {
+  const { scope: sent, authorization } = buildAuthorizationParameters(config, scope);
+  const known = await endpoints.listScopes();
+  return {
+    scope: chooseOfflineAccess(sent.split(' ').slice(0, MAX_SCOPES), known, config).join(' '),
+    authorization,
+  };
+}
+
+const OFFLINE_ACCESS = 'offline_access';
+
+/**
+ * The gateway goes on asking whether the user may, whatever its client asks for. A provider that lists other scopes refuses
+ * this one, and the whole login with it.
+ */
+function chooseOfflineAccess(
+  scopes: readonly string[],
+  known: readonly string[],
+  { addedScopes }: Pick<ProviderParametersConfig, 'addedScopes'>,
+): readonly string[] {
+  if (known.includes(OFFLINE_ACCESS)) return [...new Set([...scopes, OFFLINE_ACCESS])];
+  const mayKnow = known.length === 0 || addedScopes.includes(OFFLINE_ACCESS);
+  return mayKnow ? scopes : scopes.filter((name) => name !== OFFLINE_ACCESS);
+}

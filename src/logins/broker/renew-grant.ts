@@ -1,0 +1,225 @@
+// §5.11: at a client's refresh the provider is asked whether the user still may: once in a while, and once at a time on all
+// replicas. What it says is taken over; that it cannot be asked logs nobody out.
+import type { TokensConfig } from '../../config/groups/own-tokens.ts';
+import { fail, toGatewayError } from '../../errors/gateway-error.ts';
+import type { GetProviderToken } from '../../http/endpoint/message.ts';
+import { createExpiringMap } from '../../platform/bounded-map.ts';
+import type { Clock } from '../../platform/clock.ts';
+import type { Log } from '../../platform/log.ts';
+import type { Metrics } from '../../telemetry/metrics/metrics.ts';
+import { type Grant, isRenewable, nameUser, type ProviderTokens } from '../grants/grant.ts';
+import type { Grants, StoredGrant } from '../grants/grants.ts';
+import type { FindLoginRefusal } from '../identity/login-policy.ts';
+import type { ReadIdentity } from '../identity/read-identity.ts';
+import type { EndGrant } from './end-grant.ts';
+import type { Logouts } from './logouts.ts';
+import type { ProviderLogins } from './provider-login.ts';
+import type { RunOnce } from './run-once.ts';
+import type { TellProvider } from './tell-provider.ts';
+
+/** What a renewal came to, as data that replicas tell each other. */
+export type Renewal = { readonly kind: 'renewed' | 'ended' | 'failed' };
+
+export interface GrantRenewal {
+  /**
+   * Where it is time. The grant as it stands then; undefined where it has ended.
+   *
+   * @throws GatewayError `renewal_unavailable` where the provider could not be asked for too long.
+   */
+  renewIfDue(stored: StoredGrant): Promise<StoredGrant | undefined>;
+  /** @throws what the store throws. */
+  readonly getProviderToken: GetProviderToken;
+}
+
+export interface GrantRenewalDeps {
+  readonly config: Pick<TokensConfig, 'renewalSeconds' | 'renewalGraceSeconds'>;
+  readonly grants: Grants;
+  readonly providerLogins: Pick<ProviderLogins, 'renew'>;
+  readonly logouts: Pick<Logouts, 'getMark' | 'isOver'>;
+  readonly endGrant: EndGrant;
+  readonly tellProvider: TellProvider;
+  readonly readIdentity: ReadIdentity;
+  readonly findLoginRefusal: FindLoginRefusal;
+  readonly runOnce: RunOnce<Renewal>;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly metrics: Pick<Metrics, 'recordGrantRenewal'>;
+}
+
+const SESSION_ENDED = 'The provider has ended the session meanwhile.';
+
+/** After a failure the provider is left alone for so long. */
+const RETRY_MS = 60_000;
+const RETRY_AFTER_SECONDS = 60;
+/** Of the provider's access token: what a server still has to do with it. */
+const RESERVE_MS = 30_000;
+/** Of one that does not say how long it lives, and of none. */
+const UNKNOWN_LIFETIME_MS = 60_000;
+const MAX_TOKENS = 10_000;
+
+export function createGrantRenewal(deps: GrantRenewalDeps): GrantRenewal {
+  const { config, grants, providerLogins, readIdentity, findLoginRefusal } = deps;
+  const { endGrant, tellProvider, logouts } = deps;
+  const { runOnce, clock, log, metrics } = deps;
+  /** By grant and version. */
+  const tokens = createExpiringMap<string>(MAX_TOKENS, clock.now);
+
+  /** By the refresh token, which some providers take for stolen when it is used twice. */
+  async function renew(seen: Grant): Promise<Renewal> {
+    const name = JSON.stringify(['renewal', seen.id, getRenewalToken(seen.provider)]);
+    return runOnce(name, () => renewAlone(seen), isFinal);
+  }
+
+  async function renewAlone({ id, renewedAt, provider: seen }: Grant): Promise<Renewal> {
+    const grant = (await grants.read(id))?.grant;
+    if (grant === undefined) return { kind: 'ended' };
+    // Somebody has done it since this one looked.
+    const isDone =
+      grant.renewedAt > renewedAt || getRenewalToken(grant.provider) !== getRenewalToken(seen);
+    if (isDone) return { kind: 'renewed' };
+    try {
+      const logoutMark = await logouts.getMark();
+      const renewed = await providerLogins.renew(grant.provider);
+      if (renewed === undefined) return end(grant, ENDED_THERE);
+      const { answer, tokens: provider, problem } = renewed;
+      const kept = await keepRefreshToken(id, provider);
+      if (kept === undefined) {
+        await tellProvider({ ...grant, provider });
+        return { kind: 'ended' };
+      }
+      if (problem !== undefined) return noteFailure(grant, problem);
+      const identity = await readIdentity(answer, {
+        nonce: undefined,
+        earlier: kept.grant,
+        isHeldToken: provider.refreshToken === undefined,
+      });
+      if (identity === undefined) return end(grant, ENDED_THERE);
+      const refusal = findLoginRefusal(identity);
+      if (refusal !== undefined) return end(grant, refusal.forLog);
+      await grants.update(id, ({ renewalFailedAt: _, renewalTriedAt: __, ...current }) => ({
+        ...current,
+        provider,
+        claims: identity.claims,
+        userinfoClaims: identity.userinfoClaims,
+        sid: identity.sid ?? current.sid,
+        renewedAt: clock.now(),
+      }));
+      // A session that the provider ends while the grant becomes one of it is in no list that was read.
+      if (identity.sid !== undefined && identity.sid !== grant.sid) {
+        const login = { ...identity, clientId: grant.client.id, logoutMark };
+        if (await logouts.isOver(login)) return end(grant, SESSION_ENDED);
+      }
+      metrics.recordGrantRenewal('renewed');
+      return { kind: 'renewed' };
+    } catch (thrown) {
+      return noteFailure(grant, thrown);
+    }
+  }
+
+  /**
+   * Before anything is done with it: the refresh token before may be worthless now. Whose the access token is, is not known
+   * yet.
+   */
+  const keepRefreshToken = (id: string, { refreshToken }: ProviderTokens) =>
+    refreshToken === undefined
+      ? grants.read(id)
+      : grants.update(id, (current) => ({ ...current, provider: { refreshToken } }));
+
+  async function end(grant: Grant, reason: string): Promise<Renewal> {
+    metrics.recordGrantRenewal('ended');
+    await endGrant(grant.id, 'renewal');
+    log.info('A login ended when it was renewed.', { ...describe(grant), reason });
+    return { kind: 'ended' };
+  }
+
+  async function noteFailure(grant: Grant, thrown: unknown): Promise<Renewal> {
+    metrics.recordGrantRenewal('failed');
+    const { message } = toGatewayError(thrown);
+    log.warn(
+      'The provider could not be asked whether a user still may. Refreshes go on for OAUTH_RENEWAL_GRACE_SECONDS.',
+      { ...describe(grant), reason: message, cause: thrown },
+    );
+    const now = clock.now();
+    await grants.update(grant.id, (current) => ({
+      ...current,
+      renewalFailedAt: current.renewalFailedAt ?? now,
+      renewalTriedAt: now,
+    }));
+    return { kind: 'failed' };
+  }
+
+  return {
+    async renewIfDue(stored) {
+      const { grant } = stored;
+      const now = clock.now();
+      if (!isRenewalDue(grant, config, now)) return stored;
+      if (!wasJustTried(grant, now)) {
+        const { kind } = await renew(grant);
+        if (kind === 'ended') return undefined;
+      }
+      const current = await grants.read(grant.id);
+      if (current !== undefined) failAfterGrace(current.grant, config, clock.now());
+      return current;
+    },
+    async getProviderToken({ grant: check, token }) {
+      if (check === undefined) return token;
+      const known = tokens.get(`${check.id}.${check.version}`);
+      if (known !== undefined) return known;
+      let stored = await grants.read(check.id);
+      const now = clock.now();
+      const canRefresh = stored?.grant.provider.refreshToken !== undefined;
+      if (stored && canRefresh && !isUsable(stored.grant, now + RESERVE_MS)) {
+        if (!wasJustTried(stored.grant, now) && !wasJustRenewed(stored.grant, now))
+          await renew(stored.grant);
+        stored = await grants.read(check.id);
+      }
+      if (stored === undefined || !isUsable(stored.grant, clock.now())) return undefined;
+      const { accessToken, expiresAt = now + UNKNOWN_LIFETIME_MS } = stored.grant.provider;
+      if (accessToken !== undefined) {
+        tokens.set(`${check.id}.${stored.version}`, accessToken, expiresAt - RESERVE_MS);
+      }
+      return accessToken;
+    },
+  };
+}
+
+const ENDED_THERE = 'The provider says that it has ended.';
+
+/** What the provider is asked by. */
+const getRenewalToken = ({ refreshToken, accessToken }: ProviderTokens): string | undefined =>
+  refreshToken ?? accessToken;
+
+const isFinal = ({ kind }: Renewal): boolean => kind !== 'failed';
+
+/** Whether the provider's access token is good at that time, in epoch milliseconds. */
+const isUsable = ({ provider: { accessToken, expiresAt } }: Grant, at: number): boolean =>
+  accessToken !== undefined && (expiresAt === undefined || expiresAt > at);
+
+/** Whether the next refresh asks the provider. `now` in epoch milliseconds. */
+const isRenewalDue = (
+  { provider, renewedAt }: Grant,
+  { renewalSeconds }: Pick<TokensConfig, 'renewalSeconds'>,
+  now: number,
+): boolean => isRenewable(provider) && now - renewedAt >= renewalSeconds * 1000;
+
+const wasJustTried = ({ renewalTriedAt }: Grant, now: number): boolean =>
+  renewalTriedAt !== undefined && now - renewalTriedAt < RETRY_MS;
+
+/** Some providers' tokens live no longer than what is kept in reserve. */
+const wasJustRenewed = ({ renewedAt, provider }: Grant, now: number): boolean =>
+  provider.accessToken !== undefined && now - renewedAt < RESERVE_MS;
+
+function failAfterGrace(
+  { renewalFailedAt }: Grant,
+  { renewalGraceSeconds }: Pick<TokensConfig, 'renewalGraceSeconds'>,
+  now: number,
+): void {
+  if (renewalFailedAt === undefined || now - renewalFailedAt < renewalGraceSeconds * 1000) return;
+  fail('renewal_unavailable', { headers: { 'Retry-After': String(RETRY_AFTER_SECONDS) } });
+}
+
+const describe = ({ id, user, client }: Grant) => ({
+  ...nameUser(user),
+  client: client.id,
+  grant: id,
+});

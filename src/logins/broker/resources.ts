@@ -1,0 +1,96 @@
+// RFC 8707: what a token of the gateway's own is for: all of it, one server behind it, or the operators' page.
+
+import { fail } from '../../errors/gateway-error.ts';
+import type { MachineClient } from '../auth/machine-clients.ts';
+import { OPERATORS_CLIENT_ID } from '../auth/own-clients.ts';
+import { MAX_TOKEN_RESOURCES } from '../grants/token-codec.ts';
+import {
+  type OwnResources,
+  type RequestParameters,
+  readResourceIndicators,
+} from '../request/parameters.ts';
+
+/**
+ * What the client names, each by one name; undefined where it names nothing.
+ *
+ * @throws GatewayError `invalid_target` for what is none of ours.
+ */
+export function readAskedResources(
+  parameters: RequestParameters,
+  own: OwnResources,
+  clientId: string,
+): readonly string[] | undefined {
+  // Operators' tokens are in a page that calls nothing else, whatever it names.
+  if (clientId === OPERATORS_CLIENT_ID) return [`${own.baseUrl}/admin`];
+  const named = readResourceIndicators(parameters, own);
+  const resources = new Set(named.map((one) => toCanonical(one, own)));
+  if (resources.size > MAX_TOKEN_RESOURCES) {
+    fail('invalid_target', {
+      details: `A token can be for ${MAX_TOKEN_RESOURCES} resources at most. ${own.baseUrl}/mcp is all of them.`,
+    });
+  }
+  return resources.size === 0 ? undefined : [...resources];
+}
+
+/**
+ * For which of its resources a client that logs in as itself wants a token; where it names none, for all of them.
+ *
+ * @throws GatewayError `invalid_target`.
+ */
+export function readMachineResources(
+  { pairs }: RequestParameters,
+  own: OwnResources,
+  { resources }: Pick<MachineClient, 'resources'>,
+): readonly string[] {
+  const admin = `${own.baseUrl}/admin`;
+  const named = pairs.filter(([name]) => name === 'resource').map(([, value]) => value);
+  const asked = [...new Set(named.map((one) => toCanonical(one, own)))];
+  const granted =
+    resources?.map((one) => toCanonical(toUrl(one, own), own)) ?? getDefaultResources(own);
+  if (asked.length === 0) return granted;
+  const mayHave = resources === undefined ? [...granted, admin] : granted;
+  const isOwn = (one: string) => one === admin || selectOwnResources([one], own).length > 0;
+  const isRight = asked.every((one) => isOwn(one) && coversResource(mayHave, one, own));
+  if (!isRight || asked.length > MAX_TOKEN_RESOURCES)
+    fail('invalid_target', {
+      details: `The client may not have a token for this resource. It may have one for ${mayHave.join(', ')}, or for a server there is under /mcp of these.`,
+    });
+  return asked;
+}
+
+/** The configuration file may have paths of the gateway. */
+export const toUrl = (resource: string, { baseUrl }: Pick<OwnResources, 'baseUrl'>): string =>
+  resource.startsWith('/') ? baseUrl + resource : resource;
+
+/** Those of ours, of a list that may name what the provider was asked for. */
+export const selectOwnResources = (
+  resources: readonly string[],
+  { baseUrl, serverUrls }: OwnResources,
+): readonly string[] => {
+  const isOwn = (one: string) =>
+    [baseUrl, `${baseUrl}/mcp`].includes(one) || serverUrls.isResource(one);
+  return [...new Set(resources.map((one) => toCanonical(one, { baseUrl })).filter(isOwn))];
+};
+
+export const getDefaultResources = ({ baseUrl }: Pick<OwnResources, 'baseUrl'>) => [
+  `${baseUrl}/mcp`,
+];
+
+/** @throws GatewayError always. */
+export function failTarget(): never {
+  return fail('invalid_target', { details: 'The login was not made for this resource.' });
+}
+
+/** Whether a grant for these resources is one for that, too: whoever may call all servers may call one. */
+export const coversResource = (
+  granted: readonly string[],
+  resource: string,
+  { baseUrl }: Pick<OwnResources, 'baseUrl'>,
+): boolean =>
+  granted.includes(resource) ||
+  (granted.includes(`${baseUrl}/mcp`) && resource.startsWith(`${baseUrl}/mcp/`));
+
+function toCanonical(resource: string, { baseUrl }: Pick<OwnResources, 'baseUrl'>): string {
+  const stripped = resource.replace(/\/$/, '');
+  return stripped === baseUrl ? `${baseUrl}/mcp` : stripped;
+}

@@ -1,0 +1,244 @@
+// RFC 6749 §2.3: whether a client is the one that it says it is. The answer to one that is not says nothing more, so that nobody
+// learns by it which clients there are; the log says what was found, and what was expected.
+
+import { fail, GatewayError, toGatewayError } from '../../errors/gateway-error.ts';
+import type { RequestBody } from '../../http/endpoint/message.ts';
+import type { Clock } from '../../platform/clock.ts';
+import { hashSha256 } from '../../platform/ids.ts';
+import type { JsonObject } from '../../platform/json.ts';
+import { truncateForLog } from '../../platform/log.ts';
+import { quote } from '../../platform/text.ts';
+import { buildAssertionKey } from '../../store/keys.ts';
+import type { KeyValue } from '../../store/store.ts';
+import { computeNotedSeconds } from '../auth/claims.ts';
+import { type KeyHint, type KeySet, selectCandidates } from '../auth/key-set.ts';
+import type { MachineClient } from '../auth/machine-clients.ts';
+import type { ParsedToken } from '../auth/parse-token.ts';
+import { findSigner, verifySignature } from '../auth/token-verifier.ts';
+import type { RequestParameters } from '../request/parameters.ts';
+import {
+  ASSERTION_TYPE,
+  type AssertionRules,
+  type ClientAssertion,
+  createReadAssertion,
+} from './client-assertion.ts';
+import type { ClientKeySets } from './client-key-sets.ts';
+import { isSecretOf } from './client-secret.ts';
+import { type ClientCredentials, hasTriedBasic, readCredentials } from './read-credentials.ts';
+
+/** What is needed of a client to tell that it is itself. */
+export type ProvenClient = Pick<MachineClient, 'id' | 'credentials'>;
+
+export interface AuthenticatedClient<Client extends ProvenClient = MachineClient> {
+  readonly client: Client;
+  /**
+   * Before anything is given for it: an assertion is good once, on all replicas together.
+   *
+   * @throws GatewayError `unauthenticated_machine`, or what the store throws.
+   */
+  useUp(): Promise<void>;
+}
+
+export interface ClientAuthentication<Client extends ProvenClient = MachineClient> {
+  /**
+   * Without effect. An assertion that was used already is refused here, too: it counts for whoever sends it, not for its client.
+   *
+   * @throws GatewayError `oauth_invalid_request`, `unauthenticated_machine` or `client_keys_unavailable`.
+   */
+  authenticate(request: ClientRequest): Promise<AuthenticatedClient<Client>>;
+  /** The client whose secret the request brings, where that alone settles it; else undefined. It never throws. */
+  findBySecret(request: ClientRequest): Client | undefined;
+}
+
+export interface ClientRequest {
+  /** Which request it is: limits and endpoint ask of the same one. */
+  readonly body: RequestBody;
+  readonly parameters: RequestParameters;
+  /** The header. */
+  readonly authorization: string | undefined;
+}
+
+export interface ClientAuthenticationDeps<Client extends ProvenClient = MachineClient> {
+  readonly rules: AssertionRules;
+  readonly findClient: (id: string) => Client | undefined;
+  /** One that is none of those, by its metadata document, with the key that `hint` names; undefined where none counts. */
+  readonly findByDocument?:
+    | ((id: string, hint: KeyHint) => Promise<Client | undefined>)
+    | undefined;
+  readonly keySets: Pick<ClientKeySets, 'get'>;
+  readonly store: Pick<KeyValue, 'get' | 'compareAndSet'>;
+  readonly clock: Clock;
+}
+
+export function createClientAuthentication<Client extends ProvenClient = MachineClient>(
+  deps: ClientAuthenticationDeps<Client>,
+): ClientAuthentication<Client> {
+  const { rules, findClient, findByDocument, keySets, store, clock } = deps;
+  const readAssertion = createReadAssertion(rules);
+  const judged = new WeakMap<RequestBody, Promise<AuthenticatedClient<Client>>>();
+
+  function checkSecret({ clientId, secret }: BySecret): AuthenticatedClient<Client> {
+    const client = findClient(clientId);
+    const hash = client?.credentials.kind === 'secret' ? client.credentials.hash : undefined;
+    if (isSecretOf(secret, hash) && client !== undefined) return { client, useUp: async () => {} };
+    return failClient(clientId, {
+      found: client?.credentials.kind === 'secret' ? 'another secret' : 'a secret',
+      expected: describeExpected(client, 'its secret'),
+    });
+  }
+
+  async function checkAssertion({
+    clientId,
+    assertion: text,
+    assertionType,
+  }: ByAssertion): Promise<AuthenticatedClient<Client>> {
+    if (assertionType !== ASSERTION_TYPE)
+      failClient(clientId, {
+        found: `client_assertion_type ${truncateForLog(assertionType ?? '')}`,
+        expected: ASSERTION_TYPE,
+      });
+    const assertion = readOrFail(text, clientId);
+    if (clientId !== undefined && clientId !== assertion.clientId)
+      failClient(clientId, { found: `sub ${assertion.clientId}`, expected: 'the client_id' });
+    const client =
+      findClient(assertion.clientId) ??
+      (await findByDocument?.(assertion.clientId, assertion.token));
+    if (client === undefined || client.credentials.kind === 'secret')
+      return failClient(assertion.clientId, {
+        found: 'an assertion',
+        expected: describeExpected(client, 'its keys'),
+      });
+    await checkSignature(client, assertion.token);
+    await checkUnused(assertion);
+    return { client, useUp: () => useUp(assertion) };
+  }
+
+  function readOrFail(text: string, clientId: string | undefined): ClientAssertion {
+    try {
+      return readAssertion(text, clock.now());
+    } catch (thrown) {
+      const { found, expected } = (thrown instanceof GatewayError && thrown.failure.facts) || {};
+      return failClient(clientId, { found, expected });
+    }
+  }
+
+  async function checkSignature({ id, credentials }: ProvenClient, token: ParsedToken) {
+    if (credentials.kind === 'keys') {
+      const signer = findClientSigner(token, selectCandidates(credentials.keys, token));
+      if (signer === undefined) failSignature(id, token);
+    } else if (credentials.kind === 'keysUrl') {
+      await checkByKeySet(id, keySets.get(credentials.url), token);
+    }
+  }
+
+  async function checkByKeySet(id: string, keySet: KeySet, token: ParsedToken): Promise<void> {
+    try {
+      await verifySignature(token, { keySet, findSigner: findClientSigner });
+    } catch (thrown) {
+      const { row, failure } = toGatewayError(thrown);
+      if (row.status === 401) failSignature(id, token);
+      // Whether the key is there nobody can say.
+      fail('client_keys_unavailable', {
+        headers: { 'Retry-After': '2' },
+        cause: failure.cause,
+        facts: { client: id },
+      });
+    }
+  }
+
+  /** One that somebody got hold of after its client had used it says nothing of who sends it, and must not count as its client. */
+  async function checkUnused(assertion: ClientAssertion): Promise<void> {
+    if ((await store.get(buildUseKey(assertion))) !== undefined) failUsed(assertion);
+  }
+
+  async function useUp(assertion: ClientAssertion): Promise<void> {
+    const end = assertion.exp + rules.clockToleranceSeconds;
+    const seconds = computeNotedSeconds(end, clock.now());
+    const key = buildUseKey(assertion);
+    if (await store.compareAndSet(key, undefined, '1', seconds)) return;
+    failUsed(assertion);
+  }
+
+  function check(
+    request: ClientRequest,
+  ): AuthenticatedClient<Client> | Promise<AuthenticatedClient<Client>> {
+    const credentials = readCredentials(request.parameters, request.authorization);
+    if (credentials === undefined || credentials === 'malformed')
+      return failClient(request.parameters.get('client_id'), {
+        found: credentials === undefined ? 'no credentials' : 'malformed credentials',
+        expected: 'a secret or an assertion',
+      });
+    return credentials.method === 'private_key_jwt'
+      ? checkAssertion(credentials)
+      : checkSecret(credentials);
+  }
+
+  async function judge(request: ClientRequest): Promise<AuthenticatedClient<Client>> {
+    try {
+      return await check(request);
+    } catch (thrown) {
+      throw addChallenge(thrown, request.authorization);
+    }
+  }
+
+  return {
+    authenticate(request) {
+      const known = judged.get(request.body);
+      if (known !== undefined) return known;
+      const judging = judge(request);
+      judged.set(request.body, judging);
+      return judging;
+    },
+    findBySecret({ parameters, authorization }) {
+      try {
+        const credentials = readCredentials(parameters, authorization);
+        return typeof credentials === 'object' && credentials.method !== 'private_key_jwt'
+          ? checkSecret(credentials).client
+          : undefined;
+      } catch {
+        return undefined;
+      }
+    },
+  };
+}
+
+type ByAssertion = Extract<ClientCredentials, { method: 'private_key_jwt' }>;
+type BySecret = Exclude<ClientCredentials, ByAssertion>;
+
+const describeExpected = (client: ProvenClient | undefined, what: string): string => {
+  if (client === undefined) return 'a client of the configuration file';
+  const { kind } = client.credentials;
+  const isRightKind = (kind === 'secret') === (what === 'its secret');
+  return isRightKind ? what : kind === 'secret' ? 'its secret' : 'an assertion by its key';
+};
+
+/** Of one client: whoever has thousands, or publishes them for a client of his own, must not hold up others by each assertion. */
+const MAX_TRIED_KEYS = 16;
+
+const findClientSigner: typeof findSigner = (token, keys) =>
+  findSigner(token, keys.slice(0, MAX_TRIED_KEYS));
+
+const buildUseKey = ({ clientId, jti }: ClientAssertion): string =>
+  buildAssertionKey(hashSha256(JSON.stringify([clientId, jti])));
+
+const failUsed = ({ clientId }: ClientAssertion): never =>
+  failClient(clientId, { found: 'a jti that was used', expected: 'a new one' });
+
+const failSignature = (clientId: string, { kid }: ParsedToken): never =>
+  failClient(clientId, {
+    found: `a signature (kid ${quote(kid, 100)})`,
+    expected: `one by a key of the client (of those that fit kid and alg, ${MAX_TRIED_KEYS} keys are tried)`,
+  });
+
+const failClient = (clientId: string | undefined, facts: JsonObject): never =>
+  fail('unauthenticated_machine', {
+    facts: { ...(clientId !== undefined && { client: truncateForLog(clientId) }), ...facts },
+  });
+
+/** RFC 6749 §5.2: a client that tried the header is told by which scheme. */
+function addChallenge(thrown: unknown, authorization: string | undefined): unknown {
+  const isRefusal = thrown instanceof GatewayError && thrown.row.status === 401;
+  if (!isRefusal || !hasTriedBasic(authorization)) return thrown;
+  const headers = { 'WWW-Authenticate': 'Basic realm="oauth", charset="UTF-8"' };
+  return new GatewayError(thrown.key, { ...thrown.failure, details: thrown.message, headers });
+}

@@ -1,0 +1,252 @@
+// §13.6: `clients` of the configuration file.
+
+import { list } from '../../config/file/shapes/collection.ts';
+import { defineMember, type MemberReader, object } from '../../config/file/shapes/object.ts';
+import { text, wholeNumber } from '../../config/file/shapes/scalar.ts';
+import { type FilePlace, nameKind, report, type Shape } from '../../config/file/shapes/shape.ts';
+import type { FileNode } from '../../config/file/syntax/file-node.ts';
+import { httpUrl, type Rule } from '../../config/rules.ts';
+import { isScopeToken } from '../../config/scope.ts';
+import { isSafeForTokens } from '../../platform/address.ts';
+import { isObject, type JsonObject } from '../../platform/json.ts';
+import { quote } from '../../platform/text.ts';
+import { parseKeySet, type VerificationKey } from '../auth/jwk.ts';
+import {
+  type MachineClient,
+  type MachineCredentials,
+  markClient,
+} from '../auth/machine-clients.ts';
+import { MAX_SCOPES, MAX_TOKEN_RESOURCES } from '../grants/token-codec.ts';
+import { parseFileHash } from './client-secret.ts';
+
+/** A client, and where the file has it. */
+export interface PlacedClient {
+  readonly client: Omit<MachineClient, 'mark' | 'place'>;
+  readonly place: FilePlace;
+  readonly line: number;
+}
+
+const ID_PATTERN = '^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$';
+
+/** Those of other clients, in any spelling: nobody shall take one for the other. */
+const TAKEN = /^(svc-|https:|postern-)/i;
+
+const idRule: Rule<string> = {
+  parse: (given) => (new RegExp(ID_PATTERN).test(given) && !TAKEN.test(given) ? given : undefined),
+  allowed:
+    '1 to 64 letters, digits and the characters . _ -, of which the first is a letter or digit',
+  explain: (given) =>
+    TAKEN.test(given)
+      ? 'IDs that begin with svc-, https: or postern- are those of other clients. Choose another one.'
+      : undefined,
+};
+
+const secretRule: Rule<string> = {
+  parse: parseFileHash,
+  allowed: 'the SHA-256 of the secret: 64 hexadecimal digits, as postern clients hash prints them',
+};
+
+const urlRule: Rule<string> = {
+  parse(given) {
+    const url = httpUrl.parse(given);
+    return url !== undefined && isSafeForTokens(url) ? url : undefined;
+  },
+  allowed: 'an absolute https URL; http is for loopback alone',
+};
+
+const nonEmpty = (what: string): Shape<string> =>
+  text(
+    { parse: (given) => given.trim() || undefined, allowed: what },
+    { schema: { type: 'string', minLength: 1 } },
+  );
+
+const RESOURCE_PATTERN = '^(https?://|/(mcp(/[A-Za-z0-9-]+)?|admin)/?$)';
+
+const resource = text(
+  {
+    parse: (given) => (new RegExp(RESOURCE_PATTERN).test(given) ? given : undefined),
+    allowed: 'a path of this gateway (/mcp, /mcp/<server or view> or /admin), or its whole URL',
+  },
+  { schema: { type: 'string', pattern: RESOURCE_PATTERN } },
+);
+
+const jwks: Shape<readonly VerificationKey[]> = {
+  schema: {
+    type: 'object',
+    required: ['keys'],
+    properties: { keys: { type: 'array', minItems: 1, items: { type: 'object' } } },
+  },
+  read(node, place) {
+    if (node.kind !== 'object')
+      return report(place, node.line, `${nameKind(node)} is not valid. It must be a JWK Set.`);
+    const set = toJson(node);
+    if (hasPrivateKey(set))
+      return report(
+        place,
+        node.line,
+        'A key of this set is a private or secret one. Write the public one here, and keep the private one with the client alone.',
+      );
+    try {
+      return parseKeySet(Buffer.from(JSON.stringify(set))).usable;
+    } catch (error) {
+      const reason = error instanceof Error ? error.message : String(error);
+      return report(
+        place,
+        node.line,
+        `It must be a JWK Set with a public key for RS256, PS256, ES256, EdDSA or the like; but ${reason}.`,
+      );
+    }
+  },
+};
+
+function toJson(node: FileNode): unknown {
+  if (node.kind === 'scalar') return node.value;
+  if (node.kind === 'list') return node.items.map(toJson);
+  return Object.fromEntries(node.members.map(({ name, value }) => [name, toJson(value)]));
+}
+
+const hasPrivateKey = (set: unknown): boolean =>
+  isObject(set) &&
+  Array.isArray(set.keys) &&
+  set.keys.some((key) => isObject(key) && ('d' in key || 'k' in key));
+
+const clientMembers = {
+  id: defineMember(
+    'id',
+    text(idRule, { schema: { type: 'string', pattern: ID_PATTERN } }),
+    'The client ID. Rules and the audit log name the client by it; its sub is client:<id>.',
+  ),
+  secretSha256: defineMember(
+    'secretSha256',
+    text(secretRule, { schema: { type: 'string', pattern: '^[0-9A-Fa-f]{64}$' }, isSecret: true }),
+    'The SHA-256 of the secret, in hexadecimal. postern clients hash makes a secret, and this.',
+  ),
+  jwks: defineMember('jwks', jwks, 'The public keys of the client, by which it signs assertions.'),
+  jwksUri: defineMember(
+    'jwksUri',
+    text(urlRule, { schema: { type: 'string', pattern: '^https?://' }, isSecret: true }),
+    'Where the public keys of the client are.',
+  ),
+  scopes: defineMember(
+    'scopes',
+    list(
+      text(
+        { parse: (given) => (isScopeToken(given) ? given : undefined), allowed: 'one scope' },
+        { schema: { type: 'string', minLength: 1 } },
+      ),
+      { allowed: 'a list of scopes' },
+    ),
+    'The scopes that its tokens may have. Without it they have none.',
+  ),
+  groups: defineMember(
+    'groups',
+    list(nonEmpty('the name of a group'), { allowed: 'a list of groups' }),
+    'The groups that rules see of it.',
+  ),
+  resources: defineMember(
+    'resources',
+    list(resource, { allowed: 'a list of one resource or more', isNotEmpty: true }),
+    'What its tokens may be for: /mcp for all servers, /mcp/<server or view> for one, /admin. Without it, all of the gateway.',
+  ),
+  rateLimit: defineMember(
+    'rateLimit',
+    wholeNumber(1, 1_000_000_000),
+    'The most calls of it in a window (MCP_RATE_LIMIT_WINDOW_MS), whatever MCP_USER_RATE_LIMIT_MAX says.',
+  ),
+};
+
+const PROOFS = [clientMembers.secretSha256, clientMembers.jwks, clientMembers.jwksUri] as const;
+const PROOF_NAMES = '"secretSha256", "jwks" or "jwksUri"';
+
+const SCHEMA: JsonObject = {
+  required: ['id'],
+  oneOf: PROOFS.map(({ name }) => ({ required: [name] })),
+};
+
+const clientShape: Shape<Omit<MachineClient, 'mark' | 'place'>> = object({
+  allowed: 'an object with id, and secretSha256, jwks or jwksUri',
+  members: Object.values(clientMembers),
+  schema: SCHEMA,
+  replaced: {
+    secret:
+      'The file has the hash of a secret, not the secret: "secretSha256". postern clients hash makes it.',
+  },
+  build(members) {
+    const { has, read, report: reportHere } = members;
+    const id = read(clientMembers.id);
+    if (!has(clientMembers.id)) reportHere('"id" is missing: the client ID.');
+    const credentials = readCredentials(members);
+    const scopes = [...new Set(read(clientMembers.scopes) ?? [])];
+    if (scopes.length > MAX_SCOPES)
+      reportHere(`A client has ${MAX_SCOPES} scopes at most.`, clientMembers.scopes);
+    const groups = [...new Set(read(clientMembers.groups) ?? [])];
+    const resources = read(clientMembers.resources);
+    if ((resources?.length ?? 0) > MAX_TOKEN_RESOURCES)
+      reportHere(
+        `A client has ${MAX_TOKEN_RESOURCES} resources at most. "/mcp" is all servers.`,
+        clientMembers.resources,
+      );
+    const rateLimit = read(clientMembers.rateLimit);
+    return id !== undefined && credentials !== undefined
+      ? { id, credentials, scopes, groups, resources, rateLimit }
+      : undefined;
+  },
+});
+
+function readCredentials({
+  has,
+  read,
+  report: reportHere,
+}: MemberReader): MachineCredentials | undefined {
+  const given = PROOFS.filter(has);
+  if (given.length === 0)
+    return reportHere(
+      `${PROOF_NAMES} is missing: the secret or the key by which the client proves who it is.`,
+    );
+  if (given.length > 1)
+    return reportHere(`Only one of ${PROOF_NAMES} can be given. Remove the others.`, given[1]);
+  const hash = read(clientMembers.secretSha256);
+  const keys = read(clientMembers.jwks);
+  const url = read(clientMembers.jwksUri);
+  if (hash !== undefined) return { kind: 'secret', hash };
+  if (keys !== undefined) return { kind: 'keys', keys };
+  return url === undefined ? undefined : { kind: 'keysUrl', url };
+}
+
+export const clientsShape: Shape<readonly PlacedClient[]> = list(
+  {
+    schema: clientShape.schema,
+    read(node, place) {
+      const client = clientShape.read(node, place);
+      return client && { client, place, line: node.line };
+    },
+  },
+  { allowed: 'a list of clients' },
+);
+
+/** Of the whole file: what two of them must not have in common, and what their resources name. Reports at each. */
+export function completeClients(
+  placed: readonly PlacedClient[],
+  fileName: string,
+  isServerOrView: (name: string) => boolean,
+): readonly MachineClient[] {
+  const lines = new Map<string, number>();
+  for (const { client, place, line } of placed) {
+    const earlier = lines.get(client.id);
+    if (earlier === undefined) lines.set(client.id, line);
+    else
+      report(
+        place,
+        line,
+        `There is another client ${quote(client.id)} in line ${earlier}. Each has an ID of its own.`,
+      );
+    for (const path of client.resources ?? []) {
+      const [, name] = /^\/mcp\/([^/]+)\/?$/.exec(path) ?? [];
+      if (name !== undefined && !isServerOrView(name))
+        report(place, line, `The resource ${quote(path)} names no server or view of this file.`);
+    }
+  }
+  return placed.map(({ client, place, line }) =>
+    markClient({ ...client, place: `${fileName}:${line}: ${place.path}` }),
+  );
+}

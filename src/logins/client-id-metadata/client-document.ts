@@ -1,0 +1,221 @@
+// §4.6, OAuth Client ID Metadata Document (draft) §4: what a client's document may say, and why one is refused.
+
+import { type JsonObject, parseObject } from '../../platform/json.ts';
+import { parseKeySet, type VerificationKey } from '../auth/jwk.ts';
+import { parseRedirectUris, type RedirectUriRules } from '../redirect-uri.ts';
+import { parseClientIdUrl } from './client-id-url.ts';
+
+/** A client id that is an https URL cannot be used; the message says why, to its developer. */
+export class ClientDocumentRefused extends Error {
+  override readonly name = 'ClientDocumentRefused';
+  /** The host could not be reached, whatever its document says: for an operator to mend. */
+  readonly isUnreachable: boolean;
+
+  constructor(message: string, options?: { readonly cause?: unknown }, isUnreachable = false) {
+    super(message, options);
+    this.isUnreachable = isUnreachable;
+  }
+}
+
+/** @throws ClientDocumentRefused always. */
+export function failDocument(message: string): never {
+  throw new ClientDocumentRefused(message);
+}
+
+/**
+ * What happened, and what an operator can do about it. `cause` is for the log: it may name what is
+ * inside the network, which strangers must not be told.
+ */
+export const createUnreachableError = (
+  host: string,
+  what: string,
+  cause: unknown,
+): ClientDocumentRefused =>
+  new ClientDocumentRefused(
+    `${what} The administrator of this gateway can check that it reaches ${host} on port 443, set HTTPS_PROXY if a proxy is required, or change CIMD_ALLOWED_HOSTS. The gateway's log has the reason.`,
+    { cause },
+    true,
+  );
+
+// §4 of the draft, RFC 7591 §2: what a document may say.
+
+/** What the service uses of it; wire names, as in a registered client. */
+export type ClientDocument = PublicClientDocument | KeyedClientDocument;
+
+interface CommonDocument {
+  /** The URL of the document. */
+  readonly client_id: string;
+  readonly client_name?: string;
+}
+
+/** Of a client that people log in by. */
+export interface PublicClientDocument extends CommonDocument {
+  readonly client_uri?: string;
+  /** Never fetched by the service. */
+  readonly logo_uri?: string;
+  readonly redirect_uris: readonly string[];
+  readonly token_endpoint_auth_method: 'none';
+}
+
+/** Of a client that proves who it is, for assertions about its users (ID-JAG). */
+export interface KeyedClientDocument extends CommonDocument {
+  readonly token_endpoint_auth_method: typeof KEYED;
+  readonly keys: DocumentKeySource;
+}
+
+/** RFC 7591 §2: `jwks` or `jwks_uri`, and not both. */
+export type DocumentKeySource =
+  | { readonly kind: 'given'; readonly keys: readonly VerificationKey[] }
+  | { readonly kind: 'url'; readonly url: URL };
+
+const KEYED = 'private_key_jwt';
+
+const MAX_CLIENT_NAME = 200;
+const MAX_URI = 2048;
+
+export interface DocumentRules {
+  readonly redirectUris: RedirectUriRules;
+  /** Whether a client may have keys: where there is nothing to be done with them, it had better register. */
+  readonly acceptsKeys: boolean;
+  /** `CIMD_ALLOWED_HOSTS`, where its keys may be, too. */
+  readonly allowedHosts: readonly string[];
+}
+
+/** @throws ClientDocumentRefused naming the member. */
+export function parseClientDocument(
+  clientId: string,
+  body: Buffer,
+  rules: DocumentRules,
+): ClientDocument {
+  const members = parseObject(body) ?? failMembers(clientId, 'is not a JSON object');
+  const isKeyed = rules.acceptsKeys && members.token_endpoint_auth_method === KEYED;
+  return isKeyed
+    ? parseKeyedDocument(clientId, members, rules.allowedHosts)
+    : parsePublicDocument(clientId, members, rules.redirectUris);
+}
+
+const readCommon = (clientId: string, { client_name: name }: JsonObject): CommonDocument => ({
+  client_id: clientId,
+  ...(isName(name) && { client_name: name }),
+});
+
+function parsePublicDocument(
+  clientId: string,
+  members: JsonObject,
+  rules: RedirectUriRules,
+): PublicClientDocument {
+  failIfWrong(DOCUMENT_PROBLEMS, members, clientId);
+  return {
+    ...readCommon(clientId, members),
+    ...(isWebUrl(members.client_uri) && { client_uri: members.client_uri }),
+    ...(isWebUrl(members.logo_uri) && { logo_uri: members.logo_uri }),
+    redirect_uris: readRedirectUris(clientId, members.redirect_uris, rules),
+    token_endpoint_auth_method: 'none',
+  };
+}
+
+function parseKeyedDocument(
+  clientId: string,
+  members: JsonObject,
+  allowedHosts: readonly string[],
+): KeyedClientDocument {
+  failIfWrong(KEYED_PROBLEMS, members, clientId);
+  return {
+    ...readCommon(clientId, members),
+    token_endpoint_auth_method: KEYED,
+    keys: readKeySource(clientId, members, allowedHosts),
+  };
+}
+
+function readKeySource(
+  clientId: string,
+  { jwks, jwks_uri: uri }: JsonObject,
+  allowedHosts: readonly string[],
+): DocumentKeySource {
+  if (uri == null) {
+    const keys = parseDocumentKeys(Buffer.from(JSON.stringify(jwks)));
+    return keys === undefined
+      ? failMembers(clientId, 'has a jwks without a key that can be used')
+      : { kind: 'given', keys };
+  }
+  const parsed = typeof uri === 'string' ? parseClientIdUrl(uri, allowedHosts) : undefined;
+  return parsed !== undefined && 'url' in parsed
+    ? { kind: 'url', url: parsed.url }
+    : failMembers(clientId, 'has a jwks_uri that is no https URL at a host of CIMD_ALLOWED_HOSTS');
+}
+
+/** Undefined where there is none that can be used. */
+export function parseDocumentKeys(body: Buffer): readonly VerificationKey[] | undefined {
+  try {
+    const { usable } = parseKeySet(body);
+    return usable.length === 0 ? undefined : usable;
+  } catch {
+    return undefined;
+  }
+}
+
+function failIfWrong(problems: DocumentProblems, members: JsonObject, clientId: string): void {
+  const found = problems.find(([applies]) => applies(members, clientId));
+  if (found !== undefined) failMembers(clientId, found[1]);
+}
+
+type DocumentProblems = readonly (readonly [
+  applies: (members: JsonObject, clientId: string) => boolean,
+  problem: string,
+])[];
+
+const COMMON_PROBLEMS: DocumentProblems = [
+  [({ client_id }, clientId) => client_id !== clientId, 'has another client_id than its own URL'],
+  [(members) => 'client_secret' in members, 'has a client_secret, which everybody could read'],
+  [(members) => 'client_secret_expires_at' in members, 'has a client_secret_expires_at'],
+];
+
+const KEYED_PROBLEMS: DocumentProblems = [
+  ...COMMON_PROBLEMS,
+  [({ jwks, jwks_uri }) => (jwks == null) === (jwks_uri == null), 'needs one of jwks and jwks_uri'],
+  [
+    ({ grant_types }) => isWithout(grant_types, 'urn:ietf:params:oauth:grant-type:jwt-bearer'),
+    'has grant_types without urn:ietf:params:oauth:grant-type:jwt-bearer',
+  ],
+];
+
+const DOCUMENT_PROBLEMS: DocumentProblems = [
+  ...COMMON_PROBLEMS,
+  [
+    ({ token_endpoint_auth_method: method }) => method != null && method !== 'none',
+    'asks for a token_endpoint_auth_method other than none, the only one supported for it here',
+  ],
+  [
+    ({ grant_types }) => isWithout(grant_types, 'authorization_code'),
+    'has grant_types without authorization_code',
+  ],
+  [({ response_types }) => isWithout(response_types, 'code'), 'has response_types without code'],
+];
+
+function readRedirectUris(
+  clientId: string,
+  value: unknown,
+  rules: RedirectUriRules,
+): readonly string[] {
+  const list = parseRedirectUris(value, rules);
+  return list.problem === undefined
+    ? list.uris
+    : failMembers(clientId, `is not usable: ${list.problem}`);
+}
+
+/** Absent means the default, which has it, and so does `null`. */
+const isWithout = (value: unknown, wanted: string): boolean =>
+  value != null && !(Array.isArray(value) && value.includes(wanted));
+
+const isName = (value: unknown): value is string =>
+  typeof value === 'string' && value !== '' && value.length <= MAX_CLIENT_NAME;
+
+// A page makes links of these: javascript:, data: and white space must not get there.
+const isWebUrl = (value: unknown): value is string =>
+  typeof value === 'string' &&
+  value.length <= MAX_URI &&
+  /^https:\/\/[\x21-\x7E]+$/.test(value) &&
+  URL.canParse(value);
+
+const failMembers = (clientId: string, problem: string): never =>
+  failDocument(`The client's metadata document ${clientId} ${problem}.`);

@@ -1,0 +1,179 @@
+// §4.6, OAuth Client ID Metadata Document (draft): clients that are known by an https URL,
+// fetched when they are needed and kept for as long as their host allows.
+
+import type { IncomingHttpHeaders } from 'node:http';
+import type { ClientsConfig } from '../../config/groups/clients.ts';
+import { createExpiringMap } from '../../platform/bounded-map.ts';
+import type { Clock } from '../../platform/clock.ts';
+import type { Log } from '../../platform/log.ts';
+import type { Network } from '../../platform/outbound/public-network.ts';
+import { createSingleFlight } from '../../platform/single-flight.ts';
+import { createLogThrottle } from '../../platform/throttle.ts';
+import type { VerificationKey } from '../auth/jwk.ts';
+import type { KeyHint } from '../auth/key-set.ts';
+import type { RedirectUriRules } from '../redirect-uri.ts';
+import {
+  type ClientDocument,
+  ClientDocumentRefused,
+  failDocument,
+  type KeyedClientDocument,
+  type PublicClientDocument,
+  parseClientDocument,
+} from './client-document.ts';
+import { isClientDocumentId, parseClientIdUrl } from './client-id-url.ts';
+import { createFindDocumentKeys } from './document-keys.ts';
+import { fetchDocument } from './fetch-document.ts';
+
+export interface ClientDocuments {
+  /** Whether a client id is an https URL, thus for `find` to judge; most of them are not. */
+  isClientDocumentId(clientId: string): boolean;
+  /** Whether such an id may be used at all, whatever its document says now. */
+  isAllowed(clientId: string): boolean;
+  /**
+   * The document at hand, or fetched now: up to 5 s.
+   *
+   * @throws ClientDocumentRefused when the URL, its host or its document cannot be accepted.
+   */
+  find(clientId: string): Promise<PublicClientDocument>;
+  /** Likewise, of a client that has keys: with those that may have signed what names `hint`. */
+  findKeyed(clientId: string, hint: KeyHint): Promise<KeyedClient>;
+}
+
+export interface KeyedClient {
+  readonly document: KeyedClientDocument;
+  readonly keys: readonly VerificationKey[];
+}
+
+export interface ClientDocumentsOptions
+  extends Pick<ClientsConfig['clientIdMetadata'], 'allowedHosts'> {
+  readonly redirectUris: RedirectUriRules;
+  /** Whether clients may prove by keys who they are. */
+  readonly acceptsKeys?: boolean;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly network: Network;
+}
+
+const MAX_KEPT = 1000;
+const MAX_UNDER_WAY = 20;
+/** No answer is kept of a failure, but a flood of logins must not become a flood of fetches. */
+const PAUSE_MS = 5000;
+/** Characters of a line in the log: anybody may send a long URL. */
+const MAX_LOGGED = 400;
+
+export function createClientDocuments(options: ClientDocumentsOptions): ClientDocuments {
+  const { allowedHosts, redirectUris, acceptsKeys = false, clock, log, network } = options;
+  const rules = { redirectUris, acceptsKeys, allowedHosts };
+  const documents = createExpiringMap<ClientDocument>(MAX_KEPT, clock.monotonic);
+  // Apart: made-up URLs that fail must not push out what is in use.
+  const failures = createExpiringMap<ClientDocumentRefused>(MAX_KEPT, clock.monotonic);
+  const loads = createSingleFlight<string, ClientDocument>();
+  const findKeys = createFindDocumentKeys({ network, clock });
+  const throttle = createLogThrottle(clock, (_kind, leftOut) =>
+    log.info('More client metadata documents could not be used in the last minute.', {
+      leftOut,
+    }),
+  );
+
+  async function load(url: URL): Promise<ClientDocument> {
+    try {
+      const { headers, body } = await fetchDocument(url, network, clock);
+      const document = parseClientDocument(url.href, body, rules);
+      documents.set(url.href, document, clock.monotonic() + readLifetimeMs(headers, clock.now()));
+      return document;
+    } catch (refusal) {
+      if (refusal instanceof ClientDocumentRefused) reportFailure(url, refusal);
+      throw refusal;
+    }
+  }
+
+  function reportFailure(url: URL, refusal: ClientDocumentRefused): void {
+    failures.set(url.href, refusal, clock.monotonic() + PAUSE_MS);
+    // Where anybody may name hosts, most that cannot be reached are nobody's concern.
+    const isOperators = refusal.isUnreachable && !allowedHosts.includes('*');
+    const level = isOperators ? 'warn' : 'info';
+    log[throttle.countLine(level) ? level : 'debug'](refusal.message.slice(0, MAX_LOGGED), {
+      clientId: url.href.slice(0, MAX_LOGGED),
+      cause: refusal.cause,
+    });
+  }
+
+  function loadOnce(url: URL): Promise<ClientDocument> {
+    if (loads.find(url.href) === undefined && loads.count() >= MAX_UNDER_WAY) {
+      failDocument(
+        'Too many client metadata documents are being fetched. Try again in a few seconds.',
+      );
+    }
+    return loads.run(url.href, () => load(url));
+  }
+
+  async function findAny(clientId: string): Promise<ClientDocument> {
+    const parsed = parseClientIdUrl(clientId, allowedHosts);
+    if ('problem' in parsed) return failDocument(parsed.problem);
+    const document = documents.get(clientId);
+    if (document !== undefined) return document;
+    const failure = failures.get(clientId);
+    if (failure !== undefined) throw failure;
+    return loadOnce(parsed.url);
+  }
+
+  return {
+    isClientDocumentId,
+    isAllowed: (clientId) => 'url' in parseClientIdUrl(clientId, allowedHosts),
+    async find(clientId) {
+      const document = await findAny(clientId);
+      return document.token_endpoint_auth_method === 'none'
+        ? document
+        : failDocument(
+            `The client's metadata document ${clientId} asks for a token_endpoint_auth_method other than none, the only one supported for it here.`,
+          );
+    },
+    async findKeyed(clientId, hint) {
+      const document = await findAny(clientId);
+      return document.token_endpoint_auth_method === 'none'
+        ? failDocument(
+            `The client's metadata document ${clientId} names no token_endpoint_auth_method private_key_jwt.`,
+          )
+        : { document, keys: await findKeys(document.keys, hint) };
+    },
+  };
+}
+
+// §4.6, RFC 9111 §4.2: for how long a fetched document may be used.
+
+const DEFAULT_SECONDS = 300;
+const MAX_SECONDS = 86_400;
+
+/** Milliseconds, from 0 (not to be kept) to 24 hours. `now` in epoch milliseconds. */
+function readLifetimeMs(headers: IncomingHttpHeaders, now: number): number {
+  const directives = (headers['cache-control'] ?? '').toLowerCase().split(',').map(trim);
+  if (directives.some((directive) => /^no-(store|cache)(=|$)/.test(directive))) return 0;
+  const said = readMaxAge(directives) ?? readSecondsUntilExpiry(headers, now);
+  if (said === undefined) return DEFAULT_SECONDS * 1000;
+  const left = said - (parseSeconds(headers.age) ?? 0);
+  return Math.min(Math.max(left, 0), MAX_SECONDS) * 1000;
+}
+
+/** The smallest of them; what is no number counts as stale (RFC 9111 §4.2.1). */
+function readMaxAge(directives: readonly string[]): number | undefined {
+  const said = directives.filter((directive) => /^max-age(=|$)/.test(directive));
+  const ages = said.map((directive) => parseSeconds(directive.slice('max-age='.length)) ?? 0);
+  return ages.length === 0 ? undefined : Math.min(...ages);
+}
+
+function readSecondsUntilExpiry(
+  { expires, date }: IncomingHttpHeaders,
+  now: number,
+): number | undefined {
+  if (expires === undefined) return undefined;
+  const end = Date.parse(expires);
+  const sent = Date.parse(date ?? '');
+  return Number.isNaN(end) ? 0 : (end - (Number.isNaN(sent) ? now : sent)) / 1000;
+}
+
+const parseSeconds = (text = ''): number | undefined => {
+  const digits = /^"?(\d+)"?$/.exec(text)?.[1];
+  return digits === undefined ? undefined : Number(digits);
+};
+
+const trim = (text: string): string => text.trim();

@@ -1,0 +1,175 @@
+// Which clients there are: those that registered, those that a document of theirs describes, and the
+// gateway's own.
+
+import type { ClientsConfig } from '../../config/groups/clients.ts';
+import { fail } from '../../errors/gateway-error.ts';
+import { createExpiringMap } from '../../platform/bounded-map.ts';
+import type { Clock } from '../../platform/clock.ts';
+import {
+  buildPlaygroundCallbackUrl,
+  OPERATORS_CLIENT_ID,
+  PLAYGROUND_CLIENT_ID,
+} from '../auth/own-clients.ts';
+import { ClientDocumentRefused } from '../client-id-metadata/client-document.ts';
+import type { ClientDocuments } from '../client-id-metadata/client-documents.ts';
+import { isAtOrigin, isSameRedirectUri } from '../redirect-uri.ts';
+import {
+  hasRegisteredClientPrefix,
+  type RegisteredClient,
+  type RegisteredClients,
+} from './registered-clients.ts';
+
+/** What a login needs of a client. */
+export type Client = ClientFacts &
+  (
+    | { readonly kind: 'registered'; readonly registration: RegisteredClient }
+    /** `host` is that of the document that describes it. */
+    | { readonly kind: 'document'; readonly host: string }
+    /** A page of the gateway's own. */
+    | { readonly kind: 'own' }
+  );
+
+interface ClientFacts {
+  readonly id: string;
+  /** What the client calls itself. */
+  readonly name: string | undefined;
+  readonly redirectUris: readonly string[];
+}
+
+export interface Clients {
+  /** §4.6: whether the id is one of the gateway's; in proxy mode every other is the provider's to judge. */
+  isKnownClient(clientId: string): boolean;
+  /**
+   * The client of an id; its document is fetched where it is not at hand.
+   *
+   * @throws GatewayError `refusal`, which says why there is no such client, or what the store throws.
+   */
+  require(clientId: string, refusal: ClientRefusal): Promise<Client>;
+  /**
+   * The client that brings a code or a token of its own. A document was read when the login began and
+   * says nothing that is needed here. Its host may be down by now, and nobody without a token shall
+   * make us fetch: only its id is judged again.
+   *
+   * @throws GatewayError `unauthenticated_client`, or what the store throws.
+   */
+  requireWithoutFetch(clientId: string): Promise<Client>;
+  /** Exact strings; on loopback any port, where that is allowed, but for the gateway's own client. */
+  allowsRedirectUri(client: Client, redirectUri: string): boolean;
+  /**
+   * The client got a token: its registration may be renewed, unless that was done a moment ago, measured by how long it
+   * lives. Never rejects: the next one renews, too.
+   */
+  recordUse(client: Client): Promise<void>;
+}
+
+/** The latter is a 401: it makes clients register anew and try again, the way out for an expired one. */
+export type ClientRefusal = 'unknown_client' | 'unauthenticated_client';
+
+export interface ClientsDeps extends Pick<ClientsConfig['redirectUris'], 'allowsAnyLoopbackPort'> {
+  readonly registered: RegisteredClients;
+  /** Undefined when they are switched off. */
+  readonly documents: ClientDocuments | undefined;
+  /** Whether every token renews a registration, only the first, or none. */
+  readonly renewal: 'every' | 'first' | 'none';
+  /** Of a registration that is renewed. */
+  readonly ttlSeconds: number;
+  readonly clock: Clock;
+  readonly baseUrl: string;
+  /** Whether there is an operators' page (§22), which is a client, too. */
+  readonly hasOperatorsPage: boolean;
+}
+
+/** Of the time for which a registration lives: one that was renewed within it is as good as new. */
+const RENEWAL_SHARE = 0.01;
+const MAX_RENEWED = 10_000;
+
+export function createClients(deps: ClientsDeps): Clients {
+  const { registered, documents, renewal, baseUrl, clock } = deps;
+  const renewed = createExpiringMap<true>(MAX_RENEWED, clock.now);
+
+  const own = createOwnClients(deps);
+  const isDocument = (clientId: string) => documents?.isClientDocumentId(clientId) === true;
+
+  async function require(clientId: string, refusal: ClientRefusal): Promise<Client> {
+    if (hasRegisteredClientPrefix(clientId)) {
+      const found = await registered.find(clientId);
+      return found === undefined ? fail(refusal) : createRegisteredClient(found);
+    }
+    if (documents && isDocument(clientId)) return findDocument(clientId, documents, refusal);
+    return own.get(clientId) ?? fail(refusal);
+  }
+
+  return {
+    isKnownClient: (clientId) =>
+      hasRegisteredClientPrefix(clientId) || own.has(clientId) || isDocument(clientId),
+    require,
+    async requireWithoutFetch(clientId) {
+      return !hasRegisteredClientPrefix(clientId) && documents?.isAllowed(clientId)
+        ? createDocumentClient({ client_id: clientId, redirect_uris: [] })
+        : require(clientId, 'unauthenticated_client');
+    },
+    allowsRedirectUri({ kind, redirectUris }, redirectUri) {
+      if (kind === 'own') return redirectUris.includes(redirectUri);
+      const isRegistered = redirectUris.some((uri) => isSameRedirectUri(uri, redirectUri, deps));
+      // By any port, or since BASE_URL has changed, it could be the gateway's own.
+      return isRegistered && !isAtOrigin(redirectUri, baseUrl);
+    },
+    async recordUse(client) {
+      if (client.kind !== 'registered') return;
+      const isFirst = client.registration.used === undefined;
+      const isDue = isFirst || (renewal === 'every' && renewed.get(client.id) === undefined);
+      if (renewal === 'none' || !isDue) return;
+      const keptUntil = clock.now() + deps.ttlSeconds * 1000 * RENEWAL_SHARE;
+      await registered.keep(client.registration).then(
+        () => renewed.set(client.id, true, keptUntil),
+        () => {},
+      );
+    },
+  };
+}
+
+/** §19.3: their redirect URI is at the gateway's own origin, where no other client may have one. */
+function createOwnClients({
+  baseUrl,
+  hasOperatorsPage,
+}: Pick<ClientsDeps, 'baseUrl' | 'hasOperatorsPage'>): ReadonlyMap<string, Client> {
+  const names = [
+    [PLAYGROUND_CLIENT_ID, 'Playground'],
+    ...(hasOperatorsPage ? [[OPERATORS_CLIENT_ID, "Operators' page"] as const] : []),
+  ] as const;
+  const redirectUris = [buildPlaygroundCallbackUrl(baseUrl)];
+  return new Map(names.map(([id, name]) => [id, { kind: 'own', id, name, redirectUris }]));
+}
+
+async function findDocument(
+  clientId: string,
+  documents: ClientDocuments,
+  refusal: ClientRefusal,
+): Promise<Client> {
+  try {
+    return createDocumentClient(await documents.find(clientId));
+  } catch (error) {
+    if (error instanceof ClientDocumentRefused) fail(refusal, { details: error.message });
+    throw error;
+  }
+}
+
+const createRegisteredClient = (registration: RegisteredClient): Client => ({
+  kind: 'registered',
+  ...toClientFacts(registration),
+  registration,
+});
+
+const createDocumentClient = (document: WireClient): Client => ({
+  kind: 'document',
+  ...toClientFacts(document),
+  host: new URL(document.client_id).host,
+});
+
+type WireClient = Pick<RegisteredClient, 'client_id' | 'client_name' | 'redirect_uris'>;
+
+const toClientFacts = ({ client_id, client_name, redirect_uris }: WireClient): ClientFacts => ({
+  id: client_id,
+  name: client_name,
+  redirectUris: redirect_uris,
+});

@@ -1,0 +1,140 @@
+// The browser in which a login began: a cookie that only it has, of which only the hash is stored; and what it approved.
+import type { ConsentConfig } from '../../config/groups/consent.ts';
+import { generateSecret, hashSha256 } from '../../platform/ids.ts';
+import { type JsonObject, parseObject } from '../../platform/json.ts';
+import { buildOAuthKey } from '../../store/keys.ts';
+import type { KeyValue } from '../../store/store.ts';
+import type { Logouts } from '../broker/logouts.ts';
+import type { UserIdentity } from '../grants/grant.ts';
+import { hashUser } from '../grants/token-codec.ts';
+import type { AuthorizationRequest } from '../request/authorization-request.ts';
+
+export interface Browser {
+  /** Stands in records for the cookie. */
+  readonly hash: string;
+  /** Headers that give a new browser its cookie, or let a known one keep it. */
+  readonly headers: Readonly<Record<string, string>>;
+}
+
+export interface Browsers {
+  /** The browser of a Cookie header, or a new one. */
+  getOrCreate(cookie: string | undefined): Browser;
+  /** The hash of the cookie that was sent; undefined without one. */
+  readHash(cookie: string | undefined): string | undefined;
+}
+
+/** `ttlSeconds` is how long approvals are remembered; the cookie has to outlive a login. */
+export function createBrowsers(baseUrl: string, ttlSeconds: number): Browsers {
+  const isSecure = /^https:/i.test(baseUrl);
+  // With the prefix no other host below the same domain can set it (RFC 6265bis §4.1.3).
+  const name = isSecure ? '__Host-postern' : 'postern';
+  const maxAge = Math.max(ttlSeconds, 3600);
+  const attributes = `Path=/; Max-Age=${maxAge}; HttpOnly; SameSite=Lax${isSecure ? '; Secure' : ''}`;
+  const pattern = new RegExp(`(?:^|;)\\s*${name}=([A-Za-z0-9_-]{43})\\s*(?:;|$)`);
+
+  const readSecret = (cookie: string | undefined) => pattern.exec(cookie ?? '')?.[1];
+  return {
+    getOrCreate(cookie) {
+      const secret = readSecret(cookie) ?? generateSecret();
+      return {
+        hash: hashSha256(secret),
+        headers: { 'Set-Cookie': `${name}=${secret}; ${attributes}` },
+      };
+    },
+    readHash(cookie) {
+      const secret = readSecret(cookie);
+      return secret === undefined ? undefined : hashSha256(secret);
+    },
+  };
+}
+
+// What a browser approved before, so that it is not asked again: for whoever logged in then, and until they are logged out.
+
+/** What a login stands on. It is written into the record of the login. */
+export interface Approval {
+  /** Of the store: what was asked, and the client at its redirect URI. */
+  readonly keys: readonly [asked: string, client: string];
+  /** Whether the browser was asked just now. */
+  readonly isNew: boolean;
+}
+
+/** A login that has come to somebody. */
+interface ApprovedLogin {
+  readonly user: UserIdentity;
+  readonly clientId: string;
+  /** When it began, as `Logouts` counts. */
+  readonly logoutMark?: number | undefined;
+}
+
+export interface Approvals {
+  /** Undefined where the browser has to be asked: whatever is new is asked anew. */
+  find(request: AuthorizationRequest, browserHash: string): Promise<Approval | undefined>;
+  /** Whether it approved the client at this redirect URI, be it for other scopes. */
+  isClientApproved(request: AuthorizationRequest, browserHash: string): Promise<boolean>;
+  /** It counts for this login. It is remembered at once where the gateway never learns who logs in, else by `confirm`. */
+  approve(request: AuthorizationRequest, browserHash: string): Promise<Approval>;
+  /** False where it was somebody else's, or is over: it is forgotten, and the browser has to be asked. */
+  confirm(approval: Approval, login: ApprovedLogin): Promise<boolean>;
+}
+
+interface ApprovalsSettings extends Pick<ConsentConfig, 'ttlSeconds'> {
+  /** The scopes that the provider will be asked for. */
+  readonly listScopes: (scope: string | undefined) => readonly string[];
+}
+
+/** `logouts` is undefined where clients get the provider's tokens: nobody is known then, and nobody logged out here. */
+export function createApprovals(
+  store: KeyValue,
+  { ttlSeconds, listScopes }: ApprovalsSettings,
+  logouts: Pick<Logouts, 'isApprovalOver'> | undefined,
+): Approvals {
+  function buildKeys(request: AuthorizationRequest, browserHash: string): Approval['keys'] {
+    const { clientId, redirectUri, parameters } = request;
+    const scopes = [...new Set(listScopes(parameters.get('scope')))].sort();
+    const client = [browserHash, clientId, redirectUri];
+    return [
+      buildOAuthKey('approval', hashSha256(JSON.stringify([...client, scopes]))),
+      buildOAuthKey('approved-client', hashSha256(JSON.stringify(client))),
+    ];
+  }
+
+  /** By somebody in particular, where there is a `userKey`. */
+  async function stands(key: string, clientId: string, userKey?: string): Promise<boolean> {
+    const text = ttlSeconds > 0 ? await store.get(key) : undefined;
+    if (text === undefined || logouts === undefined) return text !== undefined;
+    const { user, logoutMark } = parseObject(text) ?? {};
+    if (typeof user !== 'string' || typeof logoutMark !== 'number') return false;
+    if (userKey !== undefined && userKey !== user) return false;
+    return !(await logouts.isApprovalOver({ userKey: user, clientId, logoutMark }));
+  }
+
+  async function remember({ keys }: Approval, led: JsonObject): Promise<void> {
+    if (ttlSeconds === 0) return;
+    await Promise.all(keys.map((key) => store.set(key, JSON.stringify(led), ttlSeconds)));
+  }
+
+  return {
+    async find(request, browserHash) {
+      const keys = buildKeys(request, browserHash);
+      return (await stands(keys[0], request.clientId)) ? { keys, isNew: false } : undefined;
+    },
+    isClientApproved: (request, browserHash) =>
+      stands(buildKeys(request, browserHash)[1], request.clientId),
+    async approve(request, browserHash) {
+      const approval = { keys: buildKeys(request, browserHash), isNew: true };
+      if (logouts === undefined) await remember(approval, {});
+      return approval;
+    },
+    async confirm(approval, { user, clientId, logoutMark = 0 }) {
+      const { keys, isNew } = approval;
+      const userKey = hashUser(user);
+      if (isNew) {
+        await remember(approval, { user: userKey, logoutMark });
+        return true;
+      }
+      if (await stands(keys[0], clientId, userKey)) return true;
+      await Promise.all(keys.map((key) => store.delete(key)));
+      return false;
+    },
+  };
+}

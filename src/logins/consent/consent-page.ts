@@ -1,0 +1,200 @@
+// What the user is asked before a client may log in.
+
+import { escapeHtml, ICONS, renderHtmlPage } from '../../http/endpoint/html-page.ts';
+import type { Reply } from '../../http/endpoint/message.ts';
+import type { PublicTool } from '../../pages/open-site.ts';
+import { shorten } from '../../platform/text.ts';
+import { OPERATORS_CLIENT_ID } from '../auth/own-clients.ts';
+import type { Client } from '../clients/clients.ts';
+import { createDisplayName, renderQuoted, renderWarning } from './display-name.ts';
+
+export interface ConsentPageContent {
+  /** `SERVICE_DISPLAY_NAME`. */
+  readonly service: string;
+  readonly client: Client;
+  readonly redirectUri: string;
+  readonly scopes: readonly string[];
+  /** Undefined where they are not shown to everybody. */
+  readonly tools: readonly PublicTool[] | undefined;
+  /** Where the form goes. */
+  readonly action: string;
+  readonly request: string;
+  readonly csrf: string;
+}
+
+export function renderConsentPage(content: ConsentPageContent): Reply {
+  const { service, client, redirectUri, scopes, action, request, csrf } = content;
+  const name = createDisplayName(client);
+  const quoted = renderQuoted(name);
+  const rows = [
+    ['App', `<strong>${quoted}</strong>${renderWarning(name)}`],
+    ['Publisher', escapeHtml(describePublisher(client))],
+    ['Sends you back to', renderDestination(client, redirectUri)],
+    ['Requested permissions', scopes.length === 0 ? 'none' : renderScopes(scopes)],
+  ];
+  const page = renderHtmlPage(
+    `Allow “${name.text}” to log in as you?`,
+    `<p>It will be able to use <code>${escapeHtml(new URL(action).host)}</code> on your behalf. If you did not
+just start this login from an app that you trust, deny it.</p>
+${renderGrants(content)}
+<dl>
+${rows.map(([term, value]) => `<div><dt>${term}</dt><dd>${value}</dd></div>`).join('\n')}
+</dl>
+<form method="post" action="${escapeHtml(action)}">
+<input type="hidden" name="request" value="${escapeHtml(request)}">
+<input type="hidden" name="csrf" value="${escapeHtml(csrf)}">
+${WITHOUT_SCRIPT}
+<div class="choice-place">
+<div class="before-choice" role="group" aria-label="Approve and Deny become active after a moment" tabindex="0">
+<span class="button primary" aria-hidden="true">Approve</span>
+<span class="button" aria-hidden="true">Deny</span>
+</div>
+<div class="choice">
+<button class="primary" name="decision" value="approve">Approve</button>
+<button name="decision" value="deny">Deny</button>
+</div>
+</div>
+</form>`,
+    {
+      before: `<p class="brand">${ICONS.postern}<span>${escapeHtml(service)}</span></p>`,
+      heading: `Allow ${quoted} to log in as you?`,
+      script: CHOICE_SCRIPT,
+    },
+  );
+  return { status: 200, ...page };
+}
+
+/**
+ * Nothing tells a page without script that it is in front: what is typed letter by letter is meant for it. Before
+ * the buttons, as Enter presses the first one of a form.
+ */
+const WITHOUT_SCRIPT = `<noscript>
+<p><label for="decision">JavaScript is off in this browser. Type <code>approve</code> or <code>deny</code>:</label></p>
+<p><input id="decision" name="decision" required pattern="\\s*([Aa]pprove|APPROVE|[Dd]eny|DENY)\\s*" autocomplete="off" autocapitalize="none">
+<button>Continue</button></p>
+</noscript>`;
+
+/** Characters. */
+const MAX_SCOPE = 1000;
+const MAX_URI = 300;
+const MAX_TOOL_NAME = 60;
+
+/** Tools by name, before the rest is only counted. */
+const MAX_TOOLS = 12;
+
+/** What every other client is for. */
+const USE = 'Use tools and data as you';
+const OPERATE = 'See and end sessions, and delete clients, if you are an operator';
+
+const renderGrants = ({ client, scopes, tools }: ConsentPageContent): string => `<ul class="grants">
+${[
+  client.id === OPERATORS_CLIENT_ID ? OPERATE : USE + renderTools(tools),
+  ...describeScopes(scopes),
+]
+  .map((grant) => `<li>${ICONS.check}<span>${grant}</span></li>`)
+  .join('\n')}
+</ul>`;
+
+function renderTools(tools: readonly PublicTool[] = []): string {
+  if (tools.length === 0) return '';
+  const names = tools
+    .slice(0, MAX_TOOLS)
+    .map(({ name }) => escapeHtml(shorten(name, MAX_TOOL_NAME)));
+  const others = tools.length - names.length;
+  const list = `${names.join(', ')}${others > 0 ? `, and ${others} more` : ''}`;
+  return `<span class="aside">${list}</span>`;
+}
+
+function describePublisher(client: Client): string {
+  if (client.kind === 'own') return 'this gateway: it is a page of its own';
+  return client.kind === 'registered'
+    ? 'not verified: the app registered itself under this name'
+    : `${client.host}, which publishes the description of this app`;
+}
+
+/** In full and in ASCII, so that look-alikes look different. */
+function renderDestination({ kind }: Client, redirectUri: string): string {
+  const { protocol, host } = new URL(redirectUri);
+  if (kind === 'own') return `this gateway (<code>${escapeHtml(redirectUri)}</code>)`;
+  const shown = `<code>${escapeHtml(host)}</code>`;
+  if (protocol === 'http:') return `an app on this computer (${shown})`;
+  if (protocol === 'https:') {
+    return `the website ${shown}<br><span class="aside"><code>${escapeHtml(shorten(redirectUri, MAX_URI))}</code></span>`;
+  }
+  // Several apps may open the same scheme: what follows tells them apart.
+  return `the app on this computer that opens <code>${escapeHtml(redirectUri)}</code>`;
+}
+
+/** RFC 6749 §3.3: printable ASCII; whatever else a link may have in it is not shown as it is. */
+export const renderScopes = (scopes: readonly string[]): string =>
+  scopes
+    .map((scope) => scope.replace(/[^\x21-\x7E]/g, '?'))
+    .map((scope) => `<code>${escapeHtml(shorten(scope, MAX_SCOPE))}</code>`)
+    .join(' ');
+
+// What scopes mean to whoever is asked for them.
+
+/** In the order in which they are said. The first row whose scopes are all there has the word for them. */
+const WORDS: readonly (readonly [scopes: readonly string[], words: string])[] = [
+  [['profile', 'email'], 'See your name and e-mail address'],
+  [['profile'], 'See your name'],
+  [['email'], 'See your e-mail address'],
+  [['openid'], 'See your user ID'],
+  [['address'], 'See your postal address'],
+  [['phone'], 'See your phone number'],
+  [['groups'], 'See which groups you are in'],
+  [['roles'], 'See which roles you have'],
+  [['offline_access'], 'Stay signed in while you are away'],
+];
+
+const OTHERS = 'Use the other permissions that are listed below';
+
+/** One sentence for each thing that the scopes allow. */
+function describeScopes(scopes: readonly string[]): readonly string[] {
+  const rest = new Set(scopes);
+  const described = WORDS.flatMap(([names, words]) => {
+    if (!names.every((name) => rest.has(name))) return [];
+    for (const name of names) rest.delete(name);
+    // Whoever sees a name or an address knows who it is.
+    if (names.includes('profile') || names.includes('email')) rest.delete('openid');
+    return [words];
+  });
+  return rest.size === 0 ? described : [...described, OTHERS];
+}
+
+// Says whether the consent page is in front. CSS alone cannot: it knows neither tabs nor windows, and its clock
+// runs, and its pointer is remembered, in a page that nobody sees.
+
+/**
+ * The class `in-front` is there while the page is visible, has the focus of its window, and is drawn; the moment
+ * before the buttons begins with it (html-page-style.ts). A page that goes behind others forgets the moment, and
+ * the keyboard's focus goes back from the buttons to what is seen in their place. A key that is held down repeats itself, and must not press a button either.
+ */
+export const CHOICE_SCRIPT = `
+(() => {
+  const page = document.documentElement;
+  const choice = document.querySelector('.choice');
+  const isInFront = () => document.visibilityState === 'visible' && document.hasFocus();
+  function goBehind() {
+    page.classList.remove('in-front');
+    if (choice.contains(document.activeElement)) document.querySelector('.before-choice').focus();
+  }
+  // A page that is not drawn gets no frame.
+  function comeToFront() {
+    requestAnimationFrame(() => {
+      // Computed while the class is away: an animation starts anew only if a style without it was computed.
+      if (!page.classList.contains('in-front')) getComputedStyle(choice).animationName;
+      if (isInFront()) page.classList.add('in-front');
+    });
+  }
+  addEventListener('focus', comeToFront);
+  addEventListener('pageshow', comeToFront);
+  addEventListener('blur', goBehind);
+  addEventListener('pagehide', goBehind);
+  document.addEventListener('visibilitychange', () => (isInFront() ? comeToFront() : goBehind()));
+  addEventListener('keydown', (event) => {
+    if (event.repeat && (event.key === 'Enter' || event.key === ' ')) event.preventDefault();
+  });
+  comeToFront();
+})();
+`;

@@ -1,0 +1,189 @@
+// A consent page of our own: a provider that knows one client only cannot ask for each of ours (the
+// "confused deputy" of the MCP specification).
+
+import { fail } from '../../errors/gateway-error.ts';
+import type { PendingReply, Reply, RequestBody } from '../../http/endpoint/message.ts';
+import type { GetPublicTools } from '../../pages/open-site.ts';
+import { generateSecret, isEqualSecret } from '../../platform/ids.ts';
+import { createSealedRecords, type RecordsDeps } from '../../store/seal/sealed-records.ts';
+import { redirectToClient } from '../redirect-uri.ts';
+import type {
+  AuthorizationRequest,
+  ReadAuthorizationRequest,
+} from '../request/authorization-request.ts';
+import { addFacts, readAskedFacts } from '../request/login-facts.ts';
+import { createNameCheck, parseBody } from '../request/parameters.ts';
+import type { Approval, Approvals, Browser, Browsers } from './browser.ts';
+import { renderConsentPage } from './consent-page.ts';
+
+/** What happens once the user has approved: the browser goes on to the provider. Without `approval` nobody was to be asked. */
+export type RedirectToProvider = (
+  request: AuthorizationRequest,
+  browser: Browser,
+  approval?: Approval,
+) => Promise<Reply>;
+
+interface ConsentSettings {
+  readonly baseUrl: string;
+  /** `SERVICE_DISPLAY_NAME`. */
+  readonly displayName: string;
+  /** The id of the gateway's own client at the provider. */
+  readonly providerClientId: string | undefined;
+  /** The scopes that the provider will be asked for. */
+  readonly listScopes: (scope: string | undefined) => readonly string[];
+  /** `iss` of replies to clients (RFC 9207), where the service is its own issuer. */
+  readonly issuer: string | undefined;
+}
+
+interface Consent {
+  authorize(query: string, cookie: string | undefined): Promise<PendingReply>;
+  /** The form of the page. */
+  decide(body: RequestBody, cookie: string | undefined): Promise<PendingReply>;
+}
+
+/** Fields of the page's form. */
+const checkFieldName = createNameCheck(['request', 'csrf', 'decision']);
+
+/** Characters. A page leaves a record, and anybody may ask for one. */
+const MAX_QUERY = 4096;
+
+interface ConsentDeps {
+  readonly readRequest: ReadAuthorizationRequest;
+  readonly browsers: Browsers;
+  readonly approvals: Approvals;
+  readonly pendingConsents: PendingConsents;
+  readonly redirectToProvider: RedirectToProvider;
+  /** Undefined where strangers see none. */
+  readonly getPublicTools: GetPublicTools | undefined;
+}
+
+export function createConsent(settings: ConsentSettings, deps: ConsentDeps): Consent {
+  const { readRequest, browsers, approvals, pendingConsents, redirectToProvider } = deps;
+  const { baseUrl, issuer } = settings;
+
+  async function showPage(request: AuthorizationRequest, browser: Browser): Promise<Reply> {
+    const { client, query, redirectUri, parameters } = request;
+    // The provider knows such a client itself, and asks for it by its own name.
+    if (client === undefined) return redirectToProvider(request, browser);
+    const page = renderConsentPage({
+      service: settings.displayName,
+      client,
+      redirectUri,
+      scopes: settings.listScopes(parameters.get('scope')),
+      tools: await deps.getPublicTools?.(),
+      action: `${baseUrl}/oauth/consent`,
+      ...(await pendingConsents.put(query, browser)),
+    });
+    return { ...page, headers: { ...page.headers, ...browser.headers } };
+  }
+
+  async function approve(request: AuthorizationRequest, browser: Browser): Promise<Reply> {
+    const approval = await approvals.approve(request, browser.hash);
+    // 303: the browser posted a form, and goes on with a GET.
+    return { ...(await redirectToProvider(request, browser, approval)), status: 303 };
+  }
+
+  return {
+    async authorize(query, cookie) {
+      if (query.length > MAX_QUERY) {
+        fail('oauth_invalid_request', {
+          details: `The query is longer than ${MAX_QUERY} characters.`,
+        });
+      }
+      const request = await readRequest(query, cookie);
+      // By the provider's own client everybody would get past this page.
+      if (isSameClient(request.clientId, settings.providerClientId)) fail('unknown_client');
+      return async function continueLogin() {
+        const browser = browsers.getOrCreate(cookie);
+        const approval = await approvals.find(request, browser.hash);
+        return approval === undefined
+          ? showPage(request, browser)
+          : redirectToProvider(request, browser, approval);
+      };
+    },
+
+    async decide(body, cookie) {
+      const form = parseBody(body, checkFieldName);
+      const sent = { request: form.require('request'), csrf: form.require('csrf') };
+      const query = await pendingConsents.requireQuery(sent, cookie);
+      return addFacts(readAskedFacts(query), async () => {
+        // Once more: the client may have ended meanwhile.
+        const request = await readRequest(query, cookie);
+        // Typed where there is no JavaScript.
+        const isApproved = form.get('decision')?.trim().toLowerCase() === 'approve';
+        return () => (isApproved ? approve(request, browsers.getOrCreate(cookie)) : deny(request));
+      });
+    },
+  };
+
+  function deny({ redirectUri, parameters }: AuthorizationRequest): Reply {
+    const error = { key: 'access_denied', message: 'The user denied the request.' };
+    const reply = redirectToClient(redirectUri, [
+      ['error', error.key],
+      ['error_description', error.message],
+      ['state', parameters.get('state')],
+      ['iss', issuer],
+    ]);
+    return { ...reply, error };
+  }
+}
+
+/** Some providers compare client ids without case, and trim them. */
+const isSameClient = (one: string, other = ''): boolean =>
+  one.trim().toLowerCase() === other.trim().toLowerCase();
+
+// Consent pages that wait for their users. What a page's form sends is worth something together with
+// the browser that was shown the page.
+
+/** Everything that the decision needs. */
+interface PendingConsent {
+  readonly query: string;
+  /** Hash of the browser's cookie: an approval in another one is worth nothing. */
+  readonly browser: string;
+  readonly csrf: string;
+}
+
+/** Two secrets, which the page's form sends back. */
+interface ConsentForm {
+  readonly request: string;
+  readonly csrf: string;
+}
+
+interface PendingConsents {
+  put(query: string, browser: Browser): Promise<ConsentForm>;
+  /**
+   * The query of the authorization request. It is not used up: whoever goes back in the browser, or
+   * presses twice, may answer again.
+   *
+   * @throws GatewayError unless this browser was shown the page, and lately.
+   */
+  requireQuery(form: ConsentForm, cookie: string | undefined): Promise<string>;
+}
+
+const TTL_SECONDS = 600;
+
+export function createPendingConsents(records: RecordsDeps, browsers: Browsers): PendingConsents {
+  const pendingConsents = createSealedRecords<PendingConsent>(records, 'question', TTL_SECONDS);
+  return {
+    async put(query, browser) {
+      const csrf = generateSecret();
+      const request = await pendingConsents.put({ query, browser: browser.hash, csrf });
+      return { request, csrf };
+    },
+    async requireQuery({ request, csrf }, cookie) {
+      const pending = await pendingConsents.get(request);
+      if (pending === undefined) {
+        fail('oauth_invalid_request', {
+          details: 'This page has expired. Start the login again from your app.',
+        });
+      }
+      if (pending.browser !== browsers.readHash(cookie) || !isEqualSecret(pending.csrf, csrf)) {
+        fail('oauth_invalid_request', {
+          details:
+            'This page was opened in another browser, or cookies are turned off. Turn on cookies and start the login again from your app.',
+        });
+      }
+      return pending.query;
+    },
+  };
+}

@@ -1,0 +1,133 @@
+// What one user let one client do, with the provider's tokens for it: what the gateway's own tokens stand for.
+import { randomBytes } from 'node:crypto';
+import type { JsonObject } from '../../platform/json.ts';
+
+/** Somebody at a provider. A `sub` alone says nothing: each issuer has its own (OpenID Connect Core §5.7). */
+export interface UserIdentity {
+  readonly issuer: string;
+  readonly sub: string;
+}
+
+/** For the log and the audit log. */
+export const nameUser = ({ issuer, sub }: UserIdentity) => ({ user: sub, issuer });
+
+/** Sealed in the store under its id. Times are epoch milliseconds. */
+export interface Grant {
+  /** 16 random bytes, base64url. */
+  readonly id: string;
+  readonly user: UserIdentity;
+  /** All that the provider said of the user, at most 16 KiB: rules, tools and pages read it. */
+  readonly claims: JsonObject;
+  /** Those that the userinfo endpoint alone gave: a renewal that cannot ask it keeps them. */
+  readonly userinfoClaims?: readonly string[] | undefined;
+  readonly client: GrantedClient;
+  /** Where the client logged in as itself: the mark that it had then (`MachineClient`). It has no refresh token. */
+  readonly clientMark?: string | undefined;
+  /** Where an assertion of the user's issuer stands behind it (ID-JAG). It has no refresh token. */
+  readonly assertion?: GrantedAssertion | undefined;
+  /** Those of the consent page. */
+  readonly scopes: readonly string[];
+  /** RFC 8707: what its tokens are for. */
+  readonly resources: readonly string[];
+  readonly createdAt: number;
+  /** OpenID Connect Back-Channel Logout §2.1: the session at the provider. */
+  readonly sid?: string | undefined;
+  readonly provider: ProviderTokens;
+  /** When the provider last said that the user still may. */
+  readonly renewedAt: number;
+  /** When the first renewal failed since then. */
+  readonly renewalFailedAt?: number | undefined;
+  /** When the last one was tried, where it failed. */
+  readonly renewalTriedAt?: number | undefined;
+  /** Until when the lists of grants name it; it may end before. */
+  readonly listedUntil?: number | undefined;
+  /** The `sid` by whose list it is found. */
+  readonly listedSid?: string | undefined;
+  /** The tokens that its client has. */
+  readonly issued: IssuedPair;
+  /** The refresh token that those took the place of. */
+  readonly replaced?: ReplacedToken | undefined;
+}
+
+export interface GrantedAssertion {
+  /** The mark that its client had then; undefined where a document describes the client. */
+  readonly clientMark: string | undefined;
+}
+
+/** The mark that a client of the configuration file had then; undefined for the grant of another client. */
+export const getClientMark = ({
+  clientMark,
+  assertion,
+}: Pick<Grant, 'clientMark' | 'assertion'>): string | undefined =>
+  clientMark ?? assertion?.clientMark;
+
+/** A client that authenticates each time it gets a token asks for the next one as it asked for this. */
+export const hasRefreshToken = ({
+  clientMark,
+  assertion,
+}: Pick<Grant, 'clientMark' | 'assertion'>): boolean =>
+  clientMark === undefined && assertion === undefined;
+
+export const createGrantId = (): string => randomBytes(16).toString('base64url');
+
+/** True for what could be a grant's id at all; anything else must never reach the store. */
+export const isGrantId = (value: string): boolean => GRANT_ID.test(value);
+
+const GRANT_ID = /^[\w-]{22}$/;
+
+export interface GrantedClient {
+  readonly id: string;
+  readonly name?: string | undefined;
+  /** Where its codes went; undefined where it logged in as itself. */
+  readonly redirectHost?: string | undefined;
+}
+
+/** What the provider gave for it; no client ever sees them. */
+export interface ProviderTokens {
+  readonly accessToken?: string | undefined;
+  /** Of the access token, where the provider said it. */
+  readonly expiresAt?: number | undefined;
+  readonly refreshToken?: string | undefined;
+  /** The access token lives until it is revoked: it asks whether the user still may, in place of a refresh token. */
+  readonly isLasting?: boolean | undefined;
+}
+
+/** Whether the provider can be asked again. */
+export const isRenewable = ({ refreshToken, isLasting = false }: ProviderTokens): boolean =>
+  refreshToken !== undefined || isLasting;
+
+/** An access token and the refresh token that came with it. They are made anew from this, always to the letter. */
+export interface IssuedPair {
+  /** Counts the pairs of a grant: a token of an earlier one is told by it. */
+  readonly generation: number;
+  readonly issuedAt: number;
+  readonly expiresAt: number;
+  readonly scopes: readonly string[];
+  readonly resources: readonly string[];
+  /** Whether one of the two was used. */
+  readonly isUsed: boolean;
+}
+
+/** `now` in epoch milliseconds. */
+export const issueFirstPair = (
+  granted: Pick<IssuedPair, 'scopes' | 'resources'>,
+  now: number,
+  accessSeconds: number,
+): IssuedPair => ({
+  ...granted,
+  generation: 1,
+  issuedAt: now,
+  expiresAt: now + accessSeconds * 1000,
+  isUsed: false,
+});
+
+export interface ReplacedToken {
+  readonly generation: number;
+  readonly replacedAt: number;
+}
+
+/** The client has the tokens that were given last: the refresh token before is of use to nobody but a thief. */
+export const noteFirstUse = (grant: Grant): Grant => ({
+  ...grant,
+  issued: { ...grant.issued, isUsed: true },
+});

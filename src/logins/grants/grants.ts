@@ -1,0 +1,236 @@
+// §5.11: grants in the store, sealed, so that a token of any replica's holds at every other, and ends at all of them.
+import { randomBytes } from 'node:crypto';
+import { createBoundedMap } from '../../platform/bounded-map.ts';
+import type { Runtime } from '../../runtime/runtime.ts';
+import { buildGrantKey, checkRecordVersion, RECORD_VERSION } from '../../store/keys.ts';
+import type { Page, PageRequest } from '../../store/page.ts';
+import type { Seal } from '../../store/seal/seal.ts';
+import { GRANT_VERSION_LENGTH } from '../../store/store.ts';
+import type { EndedGrants } from './ended-grants.ts';
+import type { Grant, UserIdentity } from './grant.ts';
+import { computeAgeEnd, computeGrantEnd, type GrantLifetime } from './grant-end.ts';
+import { createGrantLists, type GrantOwner } from './grant-lists.ts';
+
+/** A grant as it was read, or written. */
+export interface StoredGrant {
+  readonly grant: Grant;
+  /** The text under its key begins with it. */
+  readonly version: string;
+  /** What stands under its key. */
+  readonly text: string;
+}
+
+export interface Grants {
+  create(grant: Grant): Promise<StoredGrant>;
+  /** Undefined where there is none, or no secret opens it. */
+  read(id: string): Promise<StoredGrant | undefined>;
+  /** The same for whoever ends it: undefined also where a later version wrote it, whereas `read` throws. */
+  find(id: string): Promise<Grant | undefined>;
+  /**
+   * Writes what `change` makes of the grant, and begins its time anew; nothing where it makes nothing. It is called again
+   * where another replica has changed the grant meanwhile. Undefined where the grant has ended; else what stands there.
+   * The secret that sealed it stays the same: what its client has needs that secret, too.
+   */
+  update(id: string, change: ChangeGrant): Promise<StoredGrant | undefined>;
+  /**
+   * As `update`, for a client that gets its tokens anew: what an older secret sealed is sealed by the first one then, also
+   * where `change` makes nothing. `seen` is the grant as it was just read.
+   */
+  updateForTokens(seen: StoredGrant, change: ChangeGrant): Promise<StoredGrant | undefined>;
+  /** No access token lives longer than its grant. */
+  capExpiry(grant: Grant): Grant;
+  /** Epoch milliseconds: when it ends by its age (`computeAgeEnd`). */
+  computeAgeEnd(grant: Grant): number;
+  /** Its tokens are refused from then on, at every replica. Undefined where another was faster, or it cannot be read here. */
+  end(id: string): Promise<Grant | undefined>;
+  listOfUser(user: UserIdentity): Promise<readonly Grant[]>;
+  /** The ids of those that a user has too many, which would end first. Never `keptId`. */
+  listExcess(user: UserIdentity, keptId: string): Promise<readonly string[]>;
+  /** The one that ends last first. */
+  list(request: PageRequest, owner: GrantOwner): Promise<Page<Grant>>;
+  /** Likewise: ids also of those that cannot be read here, or are gone. */
+  listIds(request: PageRequest, owner: GrantOwner): Promise<Page<string>>;
+}
+
+export type ChangeGrant = (grant: Grant) => Grant | undefined;
+
+/** More than anybody has clients; who has them makes room by what would end first. */
+const MAX_USER_GRANTS = 1000;
+/** Grants that were read or written lately: the same text need not be opened again. Claims have 16 KiB at most. */
+const MAX_OPENED = 1000;
+
+export function createGrants(
+  { store, clock, metrics }: Pick<Runtime, 'store' | 'clock' | 'metrics'>,
+  seal: Seal,
+  endedGrants: Pick<EndedGrants, 'announce'>,
+  lifetime: GrantLifetime,
+): Grants {
+  const listedLifetime = {
+    ...lifetime,
+    idleSeconds: lifetime.idleSeconds * (1 + LISTED_RESERVE),
+  };
+  const lastOpened = createBoundedMap<string, StoredGrant>(MAX_OPENED);
+  const lists = createGrantLists(store);
+
+  function open(key: string, text: string | undefined): StoredGrant | undefined {
+    if (text === undefined) return undefined;
+    const known = lastOpened.get(key);
+    const stored = known?.text === text ? known : openNew(key, text);
+    // To the moment, as the store forgets it a second later.
+    return stored === undefined || hasEnded(stored.grant) ? undefined : stored;
+  }
+
+  function openNew(key: string, text: string): StoredGrant | undefined {
+    const opened = seal.open(key, text.slice(GRANT_VERSION_LENGTH));
+    if (opened === undefined) return undefined;
+    // What opens was written by this code: no other check of its shape is needed.
+    const { version, ...grant } = JSON.parse(opened) as Grant & { readonly version: number };
+    checkRecordVersion(version, 'A grant');
+    const stored = { grant, version: text.slice(0, GRANT_VERSION_LENGTH), text };
+    lastOpened.set(key, stored);
+    return stored;
+  }
+
+  /** As it will stand under its key. */
+  function write(key: string, grant: Grant, keptSeal?: StoredGrant): StoredGrant {
+    const version = randomBytes((GRANT_VERSION_LENGTH * 3) / 4).toString('base64url');
+    const record = JSON.stringify({ ...grant, version: RECORD_VERSION });
+    const sealed =
+      keptSeal === undefined
+        ? seal.seal(key, record)
+        : seal.sealAsBefore(key, record, getSealed(keptSeal));
+    return { grant, version, text: version + sealed };
+  }
+
+  /** The older secret may go once nothing needs it. */
+  const isSealedBefore = (stored: StoredGrant): boolean => !seal.isSealedByFirst(getSealed(stored));
+
+  /** From now until a time in epoch milliseconds. */
+  const computeTtlSeconds = (endsAt: number): number =>
+    Math.max(1, Math.ceil((endsAt - clock.now()) / 1000));
+
+  const hasEnded = (grant: Grant): boolean => clock.now() >= computeGrantEnd(grant, lifetime);
+
+  /**
+   * Before it is written: nobody could end one that stands in no list. Each refresh moves its end, and it is listed for
+   * longer than that, so that few of them have to list it anew. What it comes to is the grant that says so.
+   */
+  async function enlist(grant: Grant): Promise<Grant> {
+    const isListed = computeGrantEnd(grant, lifetime) <= (grant.listedUntil ?? 0);
+    if (isListed && grant.sid === grant.listedSid) return grant;
+    const listedUntil = computeGrantEnd(grant, listedLifetime);
+    await lists.add(grant, computeTtlSeconds(listedUntil));
+    return { ...grant, listedUntil, listedSid: grant.sid };
+  }
+
+  async function readAll(ids: readonly string[]): Promise<readonly Grant[]> {
+    const keys = ids.map(buildGrantKey);
+    const texts = await Promise.all(keys.map((key) => store.get(key)));
+    return keys.flatMap((key, at) => openIfKnown(key, texts[at]));
+  }
+
+  /** One that a later version wrote must not keep a list from being shown, or the others in it from being ended. */
+  function openIfKnown(key: string, text: string | undefined): readonly Grant[] {
+    try {
+      const stored = open(key, text);
+      return stored === undefined ? [] : [stored.grant];
+    } catch {
+      return [];
+    }
+  }
+
+  async function read(id: string): Promise<StoredGrant | undefined> {
+    const key = buildGrantKey(id);
+    return open(key, await store.get(key));
+  }
+
+  async function end(id: string): Promise<Grant | undefined> {
+    const key = buildGrantKey(id);
+    const text = await store.getAndDelete(key);
+    if (text === undefined) return undefined;
+    // Also where nobody can read any more what it was.
+    const announced = endedGrants.announce(id);
+    const [grant] = openIfKnown(key, text);
+    lastOpened.delete(key);
+    if (grant === undefined) return undefined;
+    metrics.recordGrant('ended');
+    // It has ended, whatever becomes of the lists: what they name and is gone they leave out.
+    await Promise.all([announced, lists.remove(grant)]);
+    return grant;
+  }
+
+  /** `seen` where the client gets its tokens anew. */
+  async function change(
+    id: string,
+    makeNext: ChangeGrant,
+    seen: StoredGrant | undefined,
+  ): Promise<StoredGrant | undefined> {
+    const key = buildGrantKey(id);
+    let stored = seen;
+    for (;;) {
+      stored ??= open(key, await store.get(key));
+      if (stored === undefined) return undefined;
+      const changed = makeNext(stored.grant);
+      const needsSeal = seen !== undefined && isSealedBefore(stored);
+      if (changed === undefined && !needsSeal) return stored;
+      const grant = await enlist(changed ?? stored.grant);
+      const written = write(key, grant, seen === undefined ? stored : undefined);
+      const ttlSeconds = computeTtlSeconds(computeGrantEnd(grant, lifetime));
+      if (await store.compareAndSet(key, stored.text, written.text, ttlSeconds)) {
+        lastOpened.set(key, written);
+        const { listedSid: earlierSid } = stored.grant;
+        if (earlierSid !== undefined && earlierSid !== grant.listedSid) {
+          await lists.removeFromSession(grant, earlierSid);
+        }
+        const isRefreshed = grant.issued.issuedAt !== stored.grant.issued.issuedAt;
+        if (isRefreshed) metrics.recordGrant('refreshed');
+        return written;
+      }
+      stored = undefined;
+    }
+  }
+
+  return {
+    read,
+    find: async (id) => (await readAll([id]))[0],
+    end,
+    capExpiry(grant) {
+      const endsAt = Math.min(grant.issued.expiresAt, computeGrantEnd(grant, lifetime));
+      return { ...grant, issued: { ...grant.issued, expiresAt: endsAt } };
+    },
+    computeAgeEnd: (grant) => computeAgeEnd(grant, lifetime),
+    async create(grant) {
+      const key = buildGrantKey(grant.id);
+      const written = write(key, await enlist(grant));
+      await store.set(key, written.text, computeTtlSeconds(computeGrantEnd(grant, lifetime)));
+      metrics.recordGrant('issued');
+      return written;
+    },
+    update: (id, makeNext) => change(id, makeNext, undefined),
+    updateForTokens: (seen, makeNext) => change(seen.grant.id, makeNext, seen),
+    listIds: lists.listIds,
+    async listOfUser(user) {
+      const request = { from: undefined, limit: MAX_USER_GRANTS };
+      const { items } = await lists.listIds(request, { kind: 'user', user });
+      return readAll(items);
+    },
+    async listExcess(user, keptId) {
+      const request = { from: undefined, limit: MAX_USER_GRANTS + MAX_EXCESS };
+      const { items } = await lists.listIds(request, { kind: 'user', user });
+      return items.filter((id) => id !== keptId).slice(MAX_USER_GRANTS - 1);
+    },
+    async list(request, owner) {
+      const { items, next } = await lists.listIds(request, owner);
+      return { items: await readAll(items), next };
+    },
+  };
+}
+
+/** What stands after the version. */
+const getSealed = ({ text }: StoredGrant): string => text.slice(GRANT_VERSION_LENGTH);
+
+/** Several replicas may each have let one in. */
+const MAX_EXCESS = 100;
+
+/** Of its idle time: so much longer a grant is listed, and so far its place in the order may be behind its last refresh. */
+const LISTED_RESERVE = 0.01;

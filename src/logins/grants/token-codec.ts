@@ -1,0 +1,195 @@
+// §5.11: the gateway's own tokens: opaque to whoever holds one, and read here without a look at the store.
+import { createCipheriv, createDecipheriv, createHmac } from 'node:crypto';
+import { ACCESS_TOKEN_PREFIX, REFRESH_TOKEN_PREFIX } from '../../http/endpoint/own-token.ts';
+import { createBoundedMap } from '../../platform/bounded-map.ts';
+import { hashSha256 } from '../../platform/ids.ts';
+import type { Seal } from '../../store/seal/seal.ts';
+import type { UserIdentity } from './grant.ts';
+
+/** What an access token says. Client, scopes and claims stand in the grant. */
+export interface AccessToken {
+  readonly grantId: string;
+  /** That of `hashUser`. */
+  readonly userKey: string;
+  readonly generation: number;
+  /** Epoch seconds. */
+  readonly issuedAt: number;
+  /** Epoch seconds. */
+  readonly expiresAt: number;
+  /** Which of the grant's scopes it has: that of `maskScopes`. */
+  readonly scopeMask: number;
+  /** Those of `hashResource`. */
+  readonly resourceHashes: readonly string[];
+}
+
+export interface RefreshToken {
+  readonly grantId: string;
+  readonly generation: number;
+}
+
+export interface TokenCodec {
+  /** The same content has the same token, so that an answer can be given again that was not kept. */
+  writeAccessToken(content: AccessToken): string;
+  /** Undefined for what none of the secrets made for this gateway. Times are not looked at. */
+  readAccessToken(text: string): AccessToken | undefined;
+  writeRefreshToken(content: RefreshToken): string;
+  readRefreshToken(text: string): RefreshToken | undefined;
+}
+
+/** Tokens of more bytes are refused before anything else. */
+export const MAX_TOKEN_LENGTH = 512;
+/** As many as fit, with room to spare. */
+export const MAX_TOKEN_RESOURCES = 16;
+
+/** Refresh tokens that were opened, by their text: limits, login and answer each ask what a request brings. */
+const MAX_OPENED = 1000;
+
+const GRANT_BYTES = 16;
+const USER_BYTES = 16;
+const RESOURCE_BYTES = 8;
+/** Grant, user; generation, issued, expiry and scopes with 4 bytes each. */
+const ACCESS_BYTES = GRANT_BYTES + USER_BYTES + 16;
+const REFRESH_BYTES = GRANT_BYTES + 4;
+
+/** `baseUrl` is `BASE_URL`: a gateway at another address reads none of these, even with the same secret. */
+export function createTokenCodec(seal: Pick<Seal, 'deriveKeys'>, baseUrl: string): TokenCodec {
+  const access = createTokenSeal(seal, 'postern access token', baseUrl);
+  const refresh = createTokenSeal(seal, 'postern refresh token', baseUrl);
+  const openedRefreshTokens = createBoundedMap<string, RefreshToken>(MAX_OPENED);
+
+  /** What does not open is not kept: anybody could send more of it. */
+  function openRefreshToken(text: string): RefreshToken | undefined {
+    if (!text.startsWith(REFRESH_TOKEN_PREFIX)) return undefined;
+    const bytes = refresh.open(text.slice(REFRESH_TOKEN_PREFIX.length));
+    if (bytes?.length !== REFRESH_BYTES) return undefined;
+    const grantId = bytes.toString('base64url', 0, GRANT_BYTES);
+    const opened = { grantId, generation: bytes.readUInt32BE(GRANT_BYTES) };
+    openedRefreshTokens.set(text, opened);
+    return opened;
+  }
+
+  return {
+    writeAccessToken(content) {
+      const { grantId, userKey, generation, issuedAt, expiresAt } = content;
+      const { scopeMask, resourceHashes } = content;
+      const bytes = Buffer.alloc(ACCESS_BYTES + RESOURCE_BYTES * resourceHashes.length);
+      bytes.write(grantId, 0, 'base64url');
+      bytes.write(userKey, GRANT_BYTES, 'base64url');
+      let at = GRANT_BYTES + USER_BYTES;
+      for (const number of [generation, issuedAt, expiresAt, scopeMask])
+        at = bytes.writeUInt32BE(number, at);
+      for (const hash of resourceHashes) at += bytes.write(hash, at, 'latin1');
+      return ACCESS_TOKEN_PREFIX + access.seal(bytes);
+    },
+    readAccessToken(text) {
+      if (!text.startsWith(ACCESS_TOKEN_PREFIX)) return undefined;
+      const bytes = access.open(text.slice(ACCESS_TOKEN_PREFIX.length));
+      if (bytes === undefined || bytes.length < ACCESS_BYTES) return undefined;
+      const times = GRANT_BYTES + USER_BYTES;
+      const resourceHashes: string[] = [];
+      for (let at = ACCESS_BYTES; at < bytes.length; at += RESOURCE_BYTES) {
+        resourceHashes.push(bytes.toString('latin1', at, at + RESOURCE_BYTES));
+      }
+      return {
+        grantId: bytes.toString('base64url', 0, GRANT_BYTES),
+        userKey: bytes.toString('base64url', GRANT_BYTES, times),
+        generation: bytes.readUInt32BE(times),
+        issuedAt: bytes.readUInt32BE(times + 4),
+        expiresAt: bytes.readUInt32BE(times + 8),
+        scopeMask: bytes.readUInt32BE(times + 12),
+        resourceHashes,
+      };
+    },
+    writeRefreshToken({ grantId, generation }) {
+      const bytes = Buffer.alloc(REFRESH_BYTES);
+      bytes.write(grantId, 0, 'base64url');
+      bytes.writeUInt32BE(generation, GRANT_BYTES);
+      return REFRESH_TOKEN_PREFIX + refresh.seal(bytes);
+    },
+    readRefreshToken: (text) => openedRefreshTokens.get(text) ?? openRefreshToken(text),
+  };
+}
+
+/** Told apart by what says nothing of them: 16 bytes, base64url. */
+export const hashUser = ({ issuer, sub }: UserIdentity): string => hashOfIssuer(issuer, sub);
+
+/** Likewise of a session at the provider. */
+export const hashSid = ({ issuer, sid }: { readonly issuer: string; readonly sid: string }) =>
+  hashOfIssuer(issuer, sid);
+
+const hashOfIssuer = (issuer: string, name: string): string =>
+  Buffer.from(hashSha256(JSON.stringify([issuer, name])), 'base64url')
+    .subarray(0, USER_BYTES)
+    .toString('base64url');
+
+/** 8 bytes, each one a character. */
+export const hashResource = (resource: string): string =>
+  Buffer.from(hashSha256(resource), 'base64url').toString('latin1', 0, RESOURCE_BYTES);
+
+// AES-256-GCM, with the key's id in front. The IV is computed of the content: it is the same twice only where the content
+// is, and then so is the token.
+
+const ALGORITHM = 'aes-256-gcm';
+const ID_BYTES = 6;
+const IV_BYTES = 12;
+const TAG_BYTES = 16;
+
+interface TokenSeal {
+  seal(content: Buffer): string;
+  open(text: string): Buffer | undefined;
+}
+
+function createTokenSeal(
+  { deriveKeys }: Pick<Seal, 'deriveKeys'>,
+  purpose: string,
+  baseUrl: string,
+): TokenSeal {
+  const keys = deriveKeys(purpose);
+  const [ivKey] = deriveKeys(`${purpose} iv`);
+  const context = Buffer.from(baseUrl);
+  const byId = new Map(keys.map((key) => [key.id.toString('latin1'), key]));
+  const [first] = keys;
+  if (first === undefined || ivKey === undefined) throw new Error('Tokens need a secret');
+
+  return {
+    seal(content) {
+      const iv = createHmac('sha256', ivKey.bytes)
+        .update(context)
+        .update(content)
+        .digest()
+        .subarray(0, IV_BYTES);
+      const cipher = createCipheriv(ALGORITHM, first.bytes, iv).setAAD(context);
+      const sealed = [cipher.update(content), cipher.final()];
+      return Buffer.concat([first.id, iv, ...sealed, cipher.getAuthTag()]).toString('base64url');
+    },
+    open(text) {
+      const bytes = Buffer.from(text, 'base64url');
+      const end = bytes.length - TAG_BYTES;
+      if (end < ID_BYTES + IV_BYTES) return undefined;
+      const key = byId.get(bytes.toString('latin1', 0, ID_BYTES));
+      // Decoders take several spellings for the same bytes: one that was revoked must have no other.
+      if (key === undefined || bytes.toString('base64url') !== text) return undefined;
+      const iv = bytes.subarray(ID_BYTES, ID_BYTES + IV_BYTES);
+      try {
+        const decipher = createDecipheriv(ALGORITHM, key.bytes, iv, { authTagLength: TAG_BYTES });
+        decipher.setAAD(context).setAuthTag(bytes.subarray(end));
+        const content = decipher.update(bytes.subarray(ID_BYTES + IV_BYTES, end));
+        decipher.final();
+        return content;
+      } catch {
+        return undefined;
+      }
+    },
+  };
+}
+
+// A token may have fewer scopes than its grant: a bit for each of the grant's says which.
+
+/** More cannot be told apart; a grant has no more. */
+export const MAX_SCOPES = 32;
+
+export const maskScopes = (granted: readonly string[], scopes: readonly string[]): number =>
+  granted.reduce((mask, scope, bit) => (scopes.includes(scope) ? mask + 2 ** bit : mask), 0);
+
+export const unmaskScopes = (granted: readonly string[], mask: number): readonly string[] =>
+  granted.filter((_, bit) => Math.floor(mask / 2 ** bit) % 2 === 1);

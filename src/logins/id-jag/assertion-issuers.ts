@@ -1,0 +1,80 @@
+// ID_JAG_ISSUERS: whose assertions are taken. Each issuer has a discovery document and a key set of its own, so that one that is slow
+// or down holds up nobody but its own users.
+
+import { isSafeForTokens } from '../../platform/address.ts';
+import type { Clock } from '../../platform/clock.ts';
+import type { Fetch } from '../../platform/fetch-with-limits.ts';
+import type { Log } from '../../platform/log.ts';
+import { stripUri } from '../../platform/strip-uri.ts';
+import type { Metrics } from '../../telemetry/metrics/metrics.ts';
+import { createKeySet, type KeySet } from '../auth/key-set.ts';
+import {
+  createProviderMetadata,
+  type IssuerSetting,
+  type ProviderMetadata,
+} from '../auth/provider-metadata.ts';
+
+export interface AssertionIssuers {
+  /** Undefined for an issuer that the settings do not name. */
+  findKeySet(issuer: unknown): KeySet | undefined;
+  /** For the log. */
+  readonly names: readonly string[];
+  close(): void;
+}
+
+export interface AssertionIssuersDeps {
+  readonly issuers: readonly string[];
+  /** The provider of logins, whose keys are fetched already. */
+  readonly provider: { readonly issuer: string; readonly keySet: KeySet };
+  readonly fetch: Fetch;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly metrics: Metrics;
+}
+
+const SETTING: IssuerSetting = {
+  variable: 'ID_JAG_ISSUERS',
+  remedy: 'ID_JAG_ISSUERS',
+  advice: 'If this is your provider, name it in ID_JAG_ISSUERS exactly as it names itself.',
+};
+
+export function createAssertionIssuers(deps: AssertionIssuersDeps): AssertionIssuers {
+  const { issuers, provider } = deps;
+  const others = issuers.filter((issuer) => issuer !== provider.issuer);
+  const opened = new Map(others.map((issuer) => [issuer, openKeySet(issuer, deps)]));
+  const all = issuers.includes(provider.issuer)
+    ? new Map([...opened, [provider.issuer, provider.keySet]])
+    : opened;
+
+  return {
+    names: issuers,
+    findKeySet: (issuer) => (typeof issuer === 'string' ? all.get(issuer) : undefined),
+    close() {
+      for (const keySet of opened.values()) keySet.close();
+    },
+  };
+}
+
+function openKeySet(issuer: string, deps: AssertionIssuersDeps): KeySet {
+  const keySet = createKeySet(deps, {
+    url: undefined,
+    metadata: requireSafeKeys(createProviderMetadata(deps, issuer, SETTING)),
+    owner: {
+      name: `The key set of an issuer of assertions (${stripUri(issuer)})`,
+      advice: 'Check ID_JAG_ISSUERS, the issuer, and the outbound network.',
+    },
+  });
+  keySet.start();
+  return keySet;
+}
+
+/** Whoever can change the keys on their way can be anybody. */
+const requireSafeKeys = (metadata: ProviderMetadata): ProviderMetadata => ({
+  issuer: metadata.issuer,
+  async get() {
+    const document = await metadata.get();
+    const { jwks_uri: url } = document;
+    if (url !== undefined && isSafeForTokens(url)) return document;
+    throw new Error(`the jwks_uri of ${stripUri(metadata.issuer)} is not https`);
+  },
+});

@@ -1,0 +1,164 @@
+// draft-ietf-oauth-identity-assertion-authz-grant §3.1, RFC 7523 §3: what an identity provider says of one of its users, to one
+// authorization server and for one client.
+
+import { isWellFormedScope, parseScope } from '../../config/scope.ts';
+import { fail, GatewayError } from '../../errors/gateway-error.ts';
+import { isStringArray, type JsonObject } from '../../platform/json.ts';
+import { quote } from '../../platform/text.ts';
+import { isTime, readSubject } from '../auth/claims.ts';
+import { MACHINE_SUBJECT_PREFIX } from '../auth/machine-clients.ts';
+import type { TokenForm } from '../auth/parse-token.ts';
+import type { UserIdentity } from '../grants/grant.ts';
+
+/** One that was verified in full. */
+export interface Assertion {
+  readonly user: UserIdentity;
+  /** All that it says. */
+  readonly claims: JsonObject;
+  readonly jti: string;
+  /** Epoch seconds. */
+  readonly exp: number;
+  readonly scopes: readonly string[];
+  /** RFC 8707: what it is for; undefined where it does not say. */
+  readonly resources: readonly string[] | undefined;
+  /** OpenID Connect Back-Channel Logout §2.1: the session at the provider. */
+  readonly sid: string | undefined;
+}
+
+export interface AssertionRules {
+  /** Our issuer: `BASE_URL`. */
+  readonly baseUrl: string;
+  readonly clockToleranceSeconds: number;
+}
+
+/** What the claims are compared with. Times are epoch seconds. */
+export interface ExpectedAssertion extends AssertionRules {
+  readonly issuer: string;
+  readonly clientId: string;
+  readonly now: number;
+}
+
+/** Who gets one uses it now: most providers give five minutes. */
+const MAX_LIFETIME_SECONDS = 3600;
+const MAX_TEXT = 256;
+/** Of one list. */
+const MAX_ITEMS = 20;
+/** Enough for the groups of somebody who is in many. */
+export const MAX_ASSERTION_BYTES = 16_384;
+
+export const ID_JAG: TokenForm = {
+  lengthSetting: '',
+  kind: 'an ID-JAG',
+  type: /^oauth-id-jag\+jwt$/,
+  isTypeRequired: true,
+  types: 'oauth-id-jag+jwt',
+  advice: {
+    opaque: 'An ID-JAG is one: exchange an ID token at the identity provider for it.',
+    encrypted: 'Switch encryption of ID-JAGs off at the identity provider.',
+    signedBySecret: 'Choose another signature algorithm at the identity provider.',
+  },
+};
+
+/** The signature was verified by a key of `expected.issuer`. @throws GatewayError `unusable_assertion`. */
+export function readAssertion(claims: JsonObject, expected: ExpectedAssertion): Assertion {
+  for (const check of CHECKS) check(claims, expected);
+  return {
+    user: { issuer: expected.issuer, sub: readSub(claims, expected) },
+    claims,
+    jti: readText('jti', claims.jti),
+    exp: readTime('exp', claims.exp),
+    scopes: readScopes(claims),
+    resources: readResources(claims),
+    sid: claims.sid === undefined ? undefined : readText('sid', claims.sid),
+  };
+}
+
+type Check = (claims: JsonObject, expected: ExpectedAssertion) => void;
+
+/** In the order in which they are told. */
+const CHECKS: readonly Check[] = [
+  ({ aud }, { baseUrl }) => {
+    const [only, ...others] = Array.isArray(aud) ? aud : [aud];
+    if (only !== baseUrl || others.length > 0) failMember('aud', aud, `exactly ${baseUrl}`);
+  },
+  ({ client_id: found }, { clientId }) => {
+    if (found !== clientId) failMember('client_id', found, `the client that sent it: ${clientId}`);
+  },
+  checkTimes,
+  // One that is bound to a key proves nothing without that key (RFC 7800), and DPoP is not offered.
+  (claims) => requireAbsent('cnf', claims),
+  // There `sub` alone says nobody: two tenants may have the same.
+  (claims) => requireAbsent('tenant', claims),
+];
+
+function checkTimes(
+  claims: JsonObject,
+  { now, clockToleranceSeconds: tolerance }: ExpectedAssertion,
+) {
+  const exp = readTime('exp', claims.exp);
+  const iat = readTime('iat', claims.iat);
+  if (now >= exp + tolerance) failMember('exp', exp, `more than ${now - tolerance}`);
+  if (iat > now + tolerance) failMember('iat', iat, `at most ${now + tolerance}`);
+  if (exp <= iat) failMember('exp', exp, `more than its iat, ${iat}`);
+  if (exp > iat + MAX_LIFETIME_SECONDS)
+    failMember('exp', exp, `at most ${MAX_LIFETIME_SECONDS} s after its iat, ${iat}`);
+  if (claims.nbf === undefined) return;
+  const nbf = readTime('nbf', claims.nbf);
+  if (nbf > now + tolerance) failMember('nbf', nbf, `at most ${now + tolerance}`);
+}
+
+function readSub(claims: JsonObject, { baseUrl }: ExpectedAssertion): string {
+  const sub = nameMember('sub', () => readSubject(claims, baseUrl));
+  if (sub.startsWith(MACHINE_SUBJECT_PREFIX)) failMember('sub', sub, 'a user, not a client');
+  return sub;
+}
+
+/** None where it names none: who may have what is the issuer's to say. */
+function readScopes({ scope }: JsonObject): readonly string[] {
+  if (scope === undefined || scope === '') return [];
+  const isRight = typeof scope === 'string' && isWellFormedScope(scope);
+  return isRight ? parseScope(scope) : failMember('scope', scope, 'scopes with one space between');
+}
+
+function readResources({ resource }: JsonObject): readonly string[] | undefined {
+  if (resource === undefined) return undefined;
+  const list = typeof resource === 'string' ? [resource] : resource;
+  return isStringArray(list) && list.length > 0 && list.length <= MAX_ITEMS
+    ? list
+    : failMember('resource', resource, `a URL, or a list of 1 to ${MAX_ITEMS}`);
+}
+
+function readText(member: string, found: unknown): string {
+  const isText = typeof found === 'string' && found !== '' && found.length <= MAX_TEXT;
+  return isText ? found : failMember(member, found, `a text of 1 to ${MAX_TEXT} characters`);
+}
+
+const readTime = (member: string, found: unknown): number =>
+  isTime(found) ? found : failMember(member, found, 'a number of seconds');
+
+function requireAbsent(member: string, claims: JsonObject): void {
+  if (Object.hasOwn(claims, member)) failMember(member, claims[member], 'no such claim');
+}
+
+/** What is found is cut: a stranger may have chosen it. @throws GatewayError always. */
+export const failMember = (member: string, found: unknown, expected: string): never =>
+  fail('unusable_assertion', { facts: { member, found: quote(found, MAX_TEXT), expected } });
+
+/** What is shared with access tokens is told as of the assertion. @throws GatewayError `unusable_assertion`. */
+export function nameMember<Value>(member: string, read: () => Value): Value {
+  try {
+    return read();
+  } catch (thrown) {
+    return failAs(member, thrown);
+  }
+}
+
+/** @throws GatewayError `unusable_assertion` for what is wrong with the assertion; else what was thrown. */
+export function failAs(member: string, thrown: unknown): never {
+  const isOfToken = thrown instanceof GatewayError && thrown.row.status === 401;
+  if (!isOfToken) throw thrown;
+  const { found, expected } = thrown.failure.facts ?? {};
+  return fail('unusable_assertion', {
+    facts: { member, found, expected, problem: thrown.message },
+  });
+}

@@ -1,0 +1,182 @@
+// §13.3: who may log in at all, of those whom the provider knows. Each list that is set has to hold.
+import type { IdentityConfig } from '../../config/groups/login-policy.ts';
+import { fail } from '../../errors/gateway-error.ts';
+import {
+  type Reply,
+  readClaimedClient,
+  readEmail,
+  type UserContext,
+} from '../../http/endpoint/message.ts';
+import { compileGlob } from '../../platform/glob.ts';
+import { isStringArray, type JsonObject } from '../../platform/json.ts';
+import { quote } from '../../platform/text.ts';
+import { findClaim } from './find-claim.ts';
+import { readGroups } from './groups.ts';
+import type { Identity } from './identity.ts';
+import { type LoginRefusalLinks, renderLoginRefusedPage } from './login-refused-page.ts';
+
+/** Somebody whom the provider knows and the gateway does not let in: the client is told `access_denied`. */
+export interface LoginRefusal {
+  /** A sentence that names setting, found and allowed. */
+  readonly forLog: string;
+  /** A sentence for the person. */
+  readonly forUser: string;
+  /** For the person: both addresses lead on from it. */
+  renderPage(links: LoginRefusalLinks): Reply;
+}
+
+/** Undefined for who may log in. Asked at each login, and again at each renewal. */
+export type FindLoginRefusal = (
+  identity: Pick<Identity, 'user' | 'claims'>,
+) => LoginRefusal | undefined;
+
+/** `service` is `SERVICE_DISPLAY_NAME`. */
+export function createFindLoginRefusal(
+  config: IdentityConfig,
+  { service }: { readonly service: string },
+): FindLoginRefusal {
+  const findProblem = createFindProblem(config);
+
+  return function findLoginRefusal({ user, claims }) {
+    const problem = findProblem(claims);
+    if (problem === undefined) return undefined;
+    const who = describeUser(claims, user.sub);
+    const forUser = `You are logged in as ${who}, who may not use this gateway. ${problem.advice}`;
+    return {
+      forLog: problem.forLog,
+      forUser,
+      renderPage: (links) =>
+        renderLoginRefusedPage({ service, who, advice: problem.advice, ...links }),
+    };
+  };
+}
+
+/**
+ * The lists hold for whoever brings a token of the provider, too, but for LOGIN_EXEMPT_CLIENTS.
+ *
+ * @throws GatewayError `user_not_allowed`.
+ */
+export type CheckTokenUser = (user: Pick<UserContext, 'claims'>) => void;
+
+export function createCheckTokenUser(config: IdentityConfig): CheckTokenUser {
+  const findProblem = createFindProblem(config);
+  const exempt = new Set(config.exemptClients);
+
+  return function checkTokenUser({ claims }) {
+    const client = readClaimedClient(claims);
+    if (client !== undefined && exempt.has(client)) return;
+    const problem = findProblem({ ...claims, groups: readGroups(claims, config.groupsClaim) });
+    if (problem !== undefined) fail('user_not_allowed', { facts: { problem: problem.forLog } });
+  };
+}
+
+/** The first of the lists that does not hold. */
+function createFindProblem(config: IdentityConfig): FindProblem {
+  const findProblems = [
+    createEmailCheck(config),
+    createGroupCheck(config),
+    ...createClaimChecks(config),
+  ];
+  return function findFirst(claims) {
+    for (const findProblem of findProblems) {
+      const problem = findProblem(claims);
+      if (problem !== undefined) return problem;
+    }
+    return undefined;
+  };
+}
+
+interface Problem {
+  readonly forLog: string;
+  /** What the person can do. */
+  readonly advice: string;
+}
+
+type FindProblem = (claims: JsonObject) => Problem | undefined;
+
+const ASK_ADMINISTRATOR =
+  'If you have another account, use that one. Otherwise ask the administrator of this gateway for access.';
+
+function createEmailCheck({ allowedEmails, emailAuthority }: IdentityConfig): FindProblem {
+  if (allowedEmails.length === 0) return () => undefined;
+  const globs = allowedEmails.map((glob) => compileGlob(lowerAscii(glob)));
+
+  return function findEmailProblem(claims) {
+    const { email, emailVerified = false } = readEmail(claims);
+    const address = lowerAscii(email ?? '');
+    // Of one with several @, readers disagree on which domain it is of.
+    const isAllowed = /^[^@\s]+@[^@\s]+$/.test(address) && globs.some((fits) => fits(address));
+    if (!isAllowed) {
+      return {
+        forLog: `LOGIN_ALLOWED_EMAILS allows ${allowedEmails.join(', ')}; the email of the user is ${quote(email)}.`,
+        advice: ASK_ADMINISTRATOR,
+      };
+    }
+    if (isVouchedFor(address, emailVerified, claims)) return undefined;
+    const missing = emailAuthority
+      ? `not one of ${emailAuthority.ownDomains.join(', ')}, and email_verified and ${emailAuthority.organizationClaim} do not say that an organization at the provider has it`
+      : `not verified: email_verified is ${quote(claims.email_verified)}`;
+    return {
+      forLog: `LOGIN_ALLOWED_EMAILS allows ${quote(email)}, but the address is ${missing}.`,
+      advice:
+        'The identity provider does not say that this e-mail address is yours. Have it verified there, or use another account.',
+    };
+  };
+
+  function isVouchedFor(address: string, isVerified: boolean, claims: JsonObject): boolean {
+    if (emailAuthority === undefined) return isVerified;
+    const { ownDomains, organizationClaim } = emailAuthority;
+    const organization = findClaim(claims, organizationClaim);
+    return (
+      isVerified &&
+      (ownDomains.some((domain) => address.endsWith(domain)) ||
+        (typeof organization === 'string' && organization !== ''))
+    );
+  }
+}
+
+/** Letters of other alphabets stay as they are: some of them become ASCII in lower case, and another address with it. */
+const lowerAscii = (text: string): string =>
+  text.replace(/[A-Z]/g, (letter) => letter.toLowerCase());
+
+function createGroupCheck({ allowedGroups, groupsClaim }: IdentityConfig): FindProblem {
+  if (allowedGroups.length === 0) return () => undefined;
+  return function findGroupProblem({ groups }) {
+    const found = isStringArray(groups) ? groups : [];
+    if (found.some((group) => allowedGroups.includes(group))) return undefined;
+    return {
+      forLog: `LOGIN_ALLOWED_GROUPS allows ${allowedGroups.join(', ')}; the groups of the user (OIDC_GROUPS_CLAIM=${groupsClaim}) are ${quote(groups)}.`,
+      advice: ASK_ADMINISTRATOR,
+    };
+  };
+}
+
+const createClaimChecks = ({ allowedClaims }: IdentityConfig): readonly FindProblem[] =>
+  [...new Set(allowedClaims.map(([name]) => name))].map((name) =>
+    createClaimCheck(
+      name,
+      allowedClaims.filter(([other]) => other === name).map(([, value]) => value),
+    ),
+  );
+
+const createClaimCheck =
+  (name: string, values: readonly string[]): FindProblem =>
+  (claims) => {
+    const found = findClaim(claims, name);
+    const list: readonly unknown[] = Array.isArray(found) ? found : [found];
+    const isAllowed = list.some((one) => isScalar(one) && values.includes(String(one)));
+    if (isAllowed) return undefined;
+    return {
+      forLog: `LOGIN_ALLOWED_CLAIMS allows ${values.map((value) => `${name}=${value}`).join(', ')}; the claim of the user is ${quote(found)}.`,
+      advice: ASK_ADMINISTRATOR,
+    };
+  };
+
+const isScalar = (value: unknown): boolean =>
+  typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean';
+
+/** As the person knows it: an address, a name, else what the provider calls them. */
+function describeUser(claims: JsonObject, sub: string): string {
+  const names = [claims.email, claims.preferred_username, claims.name];
+  return names.filter((name) => typeof name === 'string').find((name) => name !== '') ?? sub;
+}

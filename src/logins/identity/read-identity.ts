@@ -1,0 +1,241 @@
+// §13.2: who logged in, by the provider's answer to a code or a refresh: its ID token, and its userinfo endpoint where that
+// lacks a claim which the configuration names.
+
+import type { IdentityConfig } from '../../config/groups/login-policy.ts';
+import type { ProviderQuirks } from '../../config/provider-profiles.ts';
+import { catalogue } from '../../errors/catalogue.ts';
+import { fail } from '../../errors/gateway-error.ts';
+import { readEmail } from '../../http/endpoint/message.ts';
+import type { Fetch } from '../../platform/fetch-with-limits.ts';
+import type { JsonObject } from '../../platform/json.ts';
+import type { Log } from '../../platform/log.ts';
+import type { IdTokenClaims, IdTokenVerifier } from '../auth/id-token.ts';
+import type { ProviderMetadata } from '../auth/provider-metadata.ts';
+import type { UserIdentity } from '../grants/grant.ts';
+import type { ProviderTokenResponse } from '../provider/provider-parameters.ts';
+import { type ClaimSources, checkClaimSize, joinClaims, mergeRenewedClaims } from './claims.ts';
+import { findClaim } from './find-claim.ts';
+import { askForGroups, findOverageEndpoint, readGroups } from './groups.ts';
+import type { ExpectedIdentity, Identity } from './identity.ts';
+import { createAskUserinfo, type UserinfoFailure } from './userinfo.ts';
+import { createWarnOnce } from './warn-once.ts';
+
+/**
+ * Undefined where an access token of long ago is refused: the provider has ended the login.
+ *
+ * @throws GatewayError for an answer that does not say who it is, or says it of somebody else: `unusable_id_token`,
+ * `unusable_identity`, `invalid_grant`; `upstream_failed` or `key_set_unavailable` where a later try may go better.
+ */
+export type ReadIdentity = (
+  answer: ProviderTokenResponse,
+  expected: ExpectedIdentity,
+) => Promise<Identity | undefined>;
+
+export interface ReadIdentityDeps {
+  readonly config: IdentityConfig;
+  readonly verifier: IdTokenVerifier;
+  readonly metadata: ProviderMetadata;
+  /** Of the provider: words of its own for errors. */
+  readonly errorCodes?: ProviderQuirks['errorCodes'];
+  /** Claims that rules name, as they stand now. */
+  readonly listNamedClaims: () => readonly string[];
+  readonly fetch: Fetch;
+  readonly log: Log;
+}
+
+/** The claim that groups come from unless the configuration says otherwise: most providers have none of that name. */
+const DEFAULT_GROUPS_CLAIM = 'groups';
+
+export function createReadIdentity(deps: ReadIdentityDeps): ReadIdentity {
+  const { config, verifier, metadata, listNamedClaims, fetch, log } = deps;
+  const { groupsClaim } = config;
+  const askUserinfo = createAskUserinfo({ metadata, fetch, errorCodes: deps.errorCodes });
+  const warnOnce = createWarnOnce(log);
+
+  return async function readIdentity(answer, { nonce, earlier, ...may }) {
+    const { mayLackIdToken = false, isHeldToken = false } = may;
+    const accessToken = readText(answer.access_token);
+    const token = readText(answer.id_token);
+    const idToken =
+      token && (await verifier.verify(token, { nonce, accessToken, earlier: earlier?.user }));
+    const asked = isHeldToken
+      ? await askAgain(accessToken, earlier)
+      : !idToken && mayLackIdToken
+        ? await askWhoItIs(accessToken)
+        : await askAbout(idToken || undefined, accessToken, earlier);
+    if (asked === undefined) return undefined;
+    const { user, userinfo } = asked;
+    const sources = { idToken: idToken || undefined, userinfo };
+    const given = joinClaims(sources);
+    const { claims: joined, kept } =
+      earlier === undefined ? { claims: given, kept: [] } : mergeRenewedClaims(earlier, sources);
+    reportKept(kept);
+    const claims = await addGroups(joined, given, accessToken);
+    checkClaimSize(claims);
+    return {
+      user,
+      claims,
+      userinfoClaims: listUserinfoClaims(claims, sources, earlier?.userinfoClaims),
+      sid: readText(sources.idToken?.sid),
+    };
+  };
+
+  async function askAbout(
+    idToken: IdTokenClaims | undefined,
+    accessToken: string | undefined,
+    earlier: ExpectedIdentity['earlier'],
+  ) {
+    const user = idToken
+      ? { issuer: idToken.iss, sub: idToken.sub }
+      : requireEarlierUser(earlier, metadata.issuer);
+    return { user, userinfo: await askForMissing(idToken ?? {}, accessToken, user) };
+  }
+
+  /** The access token came from the provider itself: whose it is, its userinfo endpoint knows. */
+  async function askWhoItIs(accessToken: string | undefined) {
+    if (accessToken === undefined) return failWithoutIdToken();
+    const answer = await askUserinfo(accessToken, undefined);
+    if (answer.kind === 'none') return failWithoutIdToken();
+    if (answer.kind === 'failed') return failWithoutUserinfo(answer, ['sub']);
+    return { user: verifier.readUser(answer.claims), userinfo: answer.claims };
+  }
+
+  /** By an access token that lives until it is revoked. Undefined where it was. */
+  async function askAgain(
+    accessToken: string | undefined,
+    earlier: ExpectedIdentity['earlier'],
+  ): Promise<{ readonly user: UserIdentity; readonly userinfo: JsonObject } | undefined> {
+    const user = requireEarlierUser(earlier, metadata.issuer);
+    if (accessToken === undefined) return failWithoutIdToken();
+    const answer = await askUserinfo(accessToken, user.sub);
+    if (answer.kind === 'none') return failWithoutIdToken();
+    if (answer.kind === 'claims') return { user, userinfo: answer.claims };
+    return answer.isRefused ? undefined : failWithoutUserinfo(answer, ['sub']);
+  }
+
+  /** Undefined where nothing is missing, and where userinfo cannot be had and is not needed. */
+  async function askForMissing(
+    idToken: JsonObject,
+    accessToken: string | undefined,
+    { sub }: UserIdentity,
+  ): Promise<JsonObject | undefined> {
+    const isMissing = (name: string) => !isSaid(idToken, name, groupsClaim);
+    const needed = listNeededClaims().filter(isMissing);
+    const isComplete = needed.length === 0 && ![groupsClaim, 'email'].some(isMissing);
+    if (isComplete || accessToken === undefined) return undefined;
+    const answer = await askUserinfo(accessToken, sub);
+    if (answer.kind === 'claims') return answer.claims;
+    if (answer.kind === 'failed') {
+      if (needed.length > 0) failWithoutUserinfo(answer, needed);
+      warnOnce('userinfo', `${answer.problem} Users have the claims of the ID token alone.`, {
+        cause: answer.cause,
+      });
+    }
+    return undefined;
+  }
+
+  /** Those that an operator named. Without an answer about them nobody knows what a user may. */
+  function listNeededClaims(): readonly string[] {
+    const { allowedEmails, allowedGroups, allowedClaims } = config;
+    const needsGroups = allowedGroups.length > 0 || groupsClaim !== DEFAULT_GROUPS_CLAIM;
+    const named = listNamedClaims().map((name) => (name === 'groups' ? groupsClaim : name));
+    return [
+      ...new Set([
+        ...(allowedEmails.length > 0 ? ['email', EMAIL_VERIFIED] : []),
+        ...(needsGroups ? [groupsClaim] : []),
+        ...allowedClaims.map(([name]) => name),
+        ...named,
+      ]),
+    ];
+  }
+
+  async function addGroups(
+    joined: JsonObject,
+    given: JsonObject,
+    accessToken: string | undefined,
+  ): Promise<JsonObject> {
+    const endpoint = findOverageEndpoint(given, groupsClaim);
+    if (endpoint !== undefined && !config.followsGroupsOverage) {
+      warnOnce(
+        'overage',
+        'The provider left the groups of a user out of the ID token, as there are too many: the user has none here. Set OIDC_GROUPS_OVERAGE=true to ask Microsoft Graph for them, or have Entra send only the groups that are assigned to the application.',
+        { claim: groupsClaim },
+      );
+    }
+    const all =
+      endpoint !== undefined && config.followsGroupsOverage
+        ? { ...joined, [groupsClaim]: await askForGroups(fetch, endpoint, accessToken) }
+        : joined;
+    const groups = readGroups(all, groupsClaim);
+    if (groups === undefined && findClaim(all, groupsClaim) !== undefined) {
+      warnOnce(
+        'groups',
+        'The claim that OIDC_GROUPS_CLAIM names is neither a text nor a list of texts: it says no groups.',
+        { claim: groupsClaim },
+      );
+    }
+    // Where claims are to be had elsewhere there may be an access token beside the address.
+    const { _claim_sources: _, groups: __, ...rest } = all;
+    return groups === undefined ? rest : { ...rest, groups };
+  }
+
+  function reportKept(kept: readonly string[]): void {
+    const named = [...new Set([...listNeededClaims(), groupsClaim, 'email'])];
+    const names = named.filter((name) => kept.includes(name.split('.', 1)[0] ?? name));
+    if (names.length === 0) return;
+    warnOnce(
+      'kept',
+      "The provider's answer to a refresh does not say all claims again, and its userinfo endpoint does not, either: they keep the values of the login until the user logs in again.",
+      { claims: names },
+    );
+  }
+}
+
+const EMAIL_VERIFIED = 'email_verified';
+
+/** Whether a token says it. Some providers say in another claim that an address is verified, and some where groups are had. */
+function isSaid(claims: JsonObject, name: string, groupsClaim: string): boolean {
+  if (name === EMAIL_VERIFIED) return readEmail(claims).emailVerified !== undefined;
+  if (name === groupsClaim && findOverageEndpoint(claims, groupsClaim) !== undefined) return true;
+  return findClaim(claims, name) !== undefined;
+}
+
+/** @throws GatewayError always. */
+function failWithoutUserinfo(
+  { problem, isTemporary, cause }: UserinfoFailure,
+  needed: readonly string[],
+): never {
+  if (isTemporary) fail('upstream_failed', { cause: cause ?? new Error(problem) });
+  return fail('unusable_identity', {
+    details: `${catalogue.unusable_identity.details} ${problem} It is asked for ${needed.join(', ')}, which the ID token does not have.`,
+    facts: { problem, claims: needed },
+    cause,
+  });
+}
+
+/** OpenID Connect Core §12.2: only the answer to a refresh may be without an ID token. */
+function requireEarlierUser(earlier: ExpectedIdentity['earlier'], issuer: string): UserIdentity {
+  if (earlier?.user.issuer === issuer) return earlier.user;
+  return failWithoutIdToken();
+}
+
+const failWithoutIdToken = (): never =>
+  fail('unusable_id_token', {
+    details: `${catalogue.unusable_id_token.details} There is none in its answer: OIDC_ISSUER must be an OpenID provider, and the scope openid allowed for the gateway's client.`,
+    facts: { member: 'id_token', found: undefined, expected: 'an ID token' },
+  });
+
+/** Those that are there by userinfo alone, now or since an earlier answer. */
+function listUserinfoClaims(
+  claims: JsonObject,
+  { idToken = {}, userinfo = {} }: ClaimSources,
+  before: readonly string[] = [],
+): readonly string[] {
+  return Object.keys(claims).filter(
+    (name) =>
+      !Object.hasOwn(idToken, name) && (Object.hasOwn(userinfo, name) || before.includes(name)),
+  );
+}
+
+const readText = (value: unknown): string | undefined =>
+  typeof value === 'string' && value !== '' ? value : undefined;

@@ -1,0 +1,165 @@
+// §4.8: what a redirect URI may be.
+
+import type { BrokerConfig, ProxyConfig } from '../config/groups/oauth.ts';
+import { createRedirectReply, type Reply } from '../http/endpoint/message.ts';
+import { isLoopbackHost, LOOPBACK_HOSTS } from '../platform/address.ts';
+import { isStringArray } from '../platform/json.ts';
+
+const MAX_LENGTH = 2048;
+const MAX_PORT = 65_535;
+
+/** Why a client's list of redirect URIs is refused, or the list. */
+type RedirectUriList =
+  | { readonly uris: readonly string[]; readonly problem?: undefined }
+  /** `isUri`: it is about one of them; `problem` is a clause that begins with `redirect_uris`. */
+  | { readonly problem: string; readonly isUri: boolean };
+
+const MAX_REDIRECT_URIS = 10;
+
+/** `redirect_uris` of a registration or of a metadata document. */
+export function parseRedirectUris(value: unknown, rules: RedirectUriRules): RedirectUriList {
+  if (!isStringArray(value) || value.length === 0 || value.length > MAX_REDIRECT_URIS) {
+    const problem = `redirect_uris must be an array of 1 to ${MAX_REDIRECT_URIS} strings`;
+    return { problem, isUri: false };
+  }
+  for (const [at, uri] of value.entries()) {
+    const problem = findRedirectUriProblem(uri, rules);
+    if (problem !== undefined) return { problem: `redirect_uris[${at}] ${problem}`, isUri: true };
+  }
+  return { uris: value };
+}
+
+/** What is allowed beside §4.8. */
+export interface RedirectUriRules {
+  /** The gateway's own address. */
+  readonly baseUrl: string;
+  /** Private-use schemes (RFC 8252 §7.1), without the colon. */
+  readonly schemes: readonly string[];
+  /** Whether `http://[::1]` is as good as 127.0.0.1. */
+  readonly allowsIpv6Loopback: boolean;
+  /** Whether the parameters of the response are refused in its query: a client may take the first. */
+  readonly refusesResponseParameters: boolean;
+}
+
+type RedirectUriConfig = Pick<BrokerConfig | ProxyConfig, 'mode' | 'redirectUris'>;
+
+/** The rules of the mode. */
+export const selectRedirectUriRules = (
+  { mode, redirectUris }: RedirectUriConfig,
+  baseUrl: string,
+): RedirectUriRules => ({
+  baseUrl,
+  schemes: redirectUris.schemes,
+  allowsIpv6Loopback: mode === 'broker',
+  refusesResponseParameters: mode === 'broker',
+});
+
+/** RFC 6749 §4.1.2, RFC 9207 §2. */
+const RESPONSE_PARAMETERS = ['code', 'state', 'iss', 'error', 'error_description', 'error_uri'];
+
+const IPV6_LOOPBACK = '[::1]';
+
+const listHttpHosts = ({ allowsIpv6Loopback }: RedirectUriRules): readonly string[] =>
+  LOOPBACK_HOSTS.filter((host) => allowsIpv6Loopback || host !== IPV6_LOOPBACK);
+
+/** What the rules allow, as a sentence. */
+export function describeRedirectUriRules(rules: RedirectUriRules): string {
+  const hosts = listHttpHosts(rules);
+  const httpHosts = `${hosts.slice(0, -1).join(', ')} or ${hosts.at(-1)}`;
+  const schemes =
+    rules.schemes.length === 0
+      ? ''
+      : `, and the schemes ${rules.schemes.join(', ')} (OAUTH_REDIRECT_SCHEMES)`;
+  return `Allowed are https, and http with the host ${httpHosts}, without a fragment${schemes}.`;
+}
+
+/**
+ * Why a redirect URI is refused at registration; undefined when it is allowed.
+ *
+ * The address must mean the same to every reader: it has to survive WHATWG parsing unchanged but
+ * for the host's case, a default port and an added trailing slash. Browsers would otherwise go
+ * where nobody looked (`https:\evil`, `http://0x7f000001`, a tab inside the scheme).
+ */
+function findRedirectUriProblem(uri: string, rules: RedirectUriRules): string | undefined {
+  if (uri.length > MAX_LENGTH) return `is longer than ${MAX_LENGTH} characters`;
+  if (/[^\x21-\x7E]|\\/.test(uri)) {
+    return 'contains white space, a control character, a backslash or a character beyond ASCII';
+  }
+  if (uri.includes('#')) return 'has a fragment';
+  if (!URL.canParse(uri)) return 'is not a valid URL';
+  const url = new URL(uri);
+  if (url.username || url.password || readAuthority(uri).includes('@')) return 'has user info';
+  const parameter =
+    rules.refusesResponseParameters &&
+    RESPONSE_PARAMETERS.find((name) => url.searchParams.has(name));
+  if (parameter) return `has the parameter ${parameter}, which the response sets`;
+  if (rules.schemes.includes(url.protocol.slice(0, -1))) {
+    return url.href === uri ? undefined : 'is not in its normal form';
+  }
+  if (url.protocol !== 'https:' && url.protocol !== 'http:') return 'is not https';
+  const httpHosts = listHttpHosts(rules);
+  if (url.protocol === 'http:' && !httpHosts.includes(url.hostname)) {
+    return `is http with a host other than ${httpHosts.join(' and ')}`;
+  }
+  if (url.hostname.endsWith('.')) return 'has a host that ends with a dot';
+  if (isAtOrigin(uri, rules.baseUrl)) return "is at this gateway's own origin";
+  return isNormalized(uri, url) ? undefined : 'is not in its normal form';
+}
+
+/**
+ * Whether a valid address is at the origin of another: what is sent there would be taken for the
+ * gateway's own. All names of this computer are one.
+ */
+export function isAtOrigin(uri: string, other: string): boolean {
+  const [first, second] = [new URL(uri), new URL(other)];
+  if (first.protocol !== second.protocol || first.port !== second.port) return false;
+  const areLoopback = [first, second].every(({ hostname }) => isLoopbackHost(hostname));
+  return areLoopback || first.hostname === second.hostname;
+}
+
+/** Exact strings (RFC 9700 §4.1.3); on loopback, where allowed, without their ports. */
+export function isSameRedirectUri(
+  registered: string,
+  requested: string,
+  { allowsAnyLoopbackPort }: Pick<RedirectUriConfig['redirectUris'], 'allowsAnyLoopbackPort'>,
+): boolean {
+  if (registered === requested) return true;
+  if (!allowsAnyLoopbackPort) return false;
+  const [one, other] = [stripLoopbackPort(registered), stripLoopbackPort(requested)];
+  return one !== undefined && one === other;
+}
+
+/** As strings: parsing would call different addresses the same. Undefined for other hosts. */
+function stripLoopbackPort(uri: string): string | undefined {
+  const [, host = '', port = '0', rest] =
+    /^http:\/\/(\[[^\]]*\]|[^:/?]*)(?::(\d{1,5}))?((?:[/?].*)?)$/.exec(uri) ?? [];
+  return isLoopbackHost(host) && Number(port) <= MAX_PORT ? `http://${host}${rest}` : undefined;
+}
+
+function isNormalized(uri: string, url: URL): boolean {
+  const written = /^(https?):\/\/([^/?]*)(.*)$/s.exec(uri);
+  if (written === null) return false;
+  const [, scheme, authority = '', rest = ''] = written;
+  const defaultPort = scheme === 'https' ? ':443' : ':80';
+  const host = authority.toLowerCase();
+  const normalHost = host.endsWith(defaultPort) ? host.slice(0, -defaultPort.length) : host;
+  const normalRest = rest.startsWith('/') ? rest : `/${rest}`;
+  return `${scheme}://${normalHost}${normalRest}` === url.href;
+}
+
+const readAuthority = (uri: string): string => /^[^:]*:\/*([^/?]*)/.exec(uri)?.[1] ?? '';
+
+// RFC 6749 §4.1.2: the way back to the client.
+
+type Pairs = readonly (readonly [name: string, value: string | undefined])[];
+
+/** The client's own address, which stays as it was registered, with `pairs` added. */
+export function addToRedirectUri(redirectUri: string, pairs: Pairs): string {
+  const query = new URLSearchParams();
+  for (const [name, value] of pairs) if (value !== undefined) query.append(name, value);
+  const separator = redirectUri.includes('?') ? '&' : '?';
+  return `${redirectUri}${separator}${query}`;
+}
+
+export const redirectToClient = (redirectUri: string, pairs: Pairs): Reply =>
+  createRedirectReply(addToRedirectUri(redirectUri, pairs));

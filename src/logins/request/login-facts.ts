@@ -1,0 +1,100 @@
+// What is known of a login beside its reply. Log, audit log and the list of failed logins take it from here.
+
+import { GatewayError, toGatewayError } from '../../errors/gateway-error.ts';
+import { type JudgedRequest, wrapRun } from '../../http/endpoint/endpoint.ts';
+import type { PendingReply, Reply, RequestBody } from '../../http/endpoint/message.ts';
+import { isObject } from '../../platform/json.ts';
+import { truncateForLog } from '../../platform/log.ts';
+import { hasTooManyParameters } from './parameters.ts';
+
+/** Among the facts of a reply, or of what was thrown. */
+export type LoginFacts = Readonly<{
+  /** OAuth client ID, as it was sent. */
+  client?: string;
+  /** `sub` of the user who got a token. */
+  user?: string;
+  /** Whose users that is one of; absent for those of `OIDC_ISSUER`, where only these can be. */
+  issuer?: string;
+  /** Of the login, where the gateway issues tokens of its own. */
+  grantId?: string;
+  /** What the token endpoint was asked for. */
+  grant?: (typeof GRANTS)[number];
+}>;
+
+export const JWT_BEARER = 'urn:ietf:params:oauth:grant-type:jwt-bearer';
+
+const GRANTS = ['authorization_code', 'refresh_token', 'client_credentials', JWT_BEARER] as const;
+
+/** Judges a request and does the work that is left; both replies and errors have the facts, unless they know better. */
+export async function addFacts(
+  facts: LoginFacts,
+  judge: () => Promise<PendingReply>,
+): Promise<PendingReply> {
+  return runWith(facts, await judge().catch(rethrowWith(facts)));
+}
+
+/** Likewise for an endpoint. */
+export async function addFactsOfRequest(
+  facts: LoginFacts,
+  judge: () => Promise<JudgedRequest>,
+): Promise<JudgedRequest> {
+  return wrapRun(await judge().catch(rethrowWith(facts)), (run) => runWith(facts, run));
+}
+
+const runWith = (facts: LoginFacts, pending: PendingReply) =>
+  async function run(): Promise<Reply> {
+    const reply = await Promise.resolve().then(pending).catch(rethrowWith(facts));
+    return { ...reply, facts: { ...facts, ...reply.facts } };
+  };
+
+const rethrowWith = (facts: LoginFacts) => (thrown: unknown) => {
+  const error = toGatewayError(thrown);
+  const { failure } = error;
+  throw new GatewayError(error.key, {
+    ...failure,
+    details: error.message,
+    facts: { ...facts, ...failure.facts },
+  });
+};
+
+export const readFacts = ({
+  client,
+  user,
+  issuer,
+  grant,
+  grantId,
+}: NonNullable<Reply['facts']> = {}): LoginFacts => ({
+  ...toLoginFacts(client, user, grant),
+  ...(typeof issuer === 'string' && { issuer }),
+  ...(typeof grantId === 'string' && { grantId }),
+});
+
+/** What a query or a body asks for that is not judged yet. One that is too long to be served is not read. */
+export function readAskedFacts(source: string | RequestBody): LoginFacts {
+  if (typeof source !== 'string' && source.type === 'json') {
+    const { client_id, grant_type } = isObject(source.value) ? source.value : {};
+    return toAskedFacts(client_id, grant_type);
+  }
+  const text = typeof source === 'string' ? source : source.text;
+  if (hasTooManyParameters(text)) return {};
+  const parameters = new URLSearchParams(text);
+  // RFC 6749 §3.1: one without a value counts as omitted.
+  const find = (name: string) => parameters.getAll(name).find((value) => value !== '');
+  return toAskedFacts(find('client_id'), find('grant_type'));
+}
+
+const toAskedFacts = (client: unknown, grant: unknown): LoginFacts =>
+  toLoginFacts(
+    typeof client === 'string' && client !== '' ? truncateForLog(client) : undefined,
+    undefined,
+    grant,
+  );
+
+function toLoginFacts(client: unknown, user: unknown, grantType: unknown): LoginFacts {
+  const grant = GRANTS.find((one) => one === grantType);
+  return {
+    ...(typeof client === 'string' && { client }),
+    ...(typeof user === 'string' && { user }),
+    ...(grant && { grant }),
+  };
+}

@@ -1,0 +1,295 @@
+// §26, §27: what stands between the verdict of the policies and the end of a call: guards, and who has to agree first.
+
+import { isDeepStrictEqual } from 'node:util';
+import { guardEnd, toToolError } from '../../control/guards/guard-end.ts';
+import {
+  CallStopped,
+  passGuard,
+  QUESTION_POINTS,
+  toGuardCaller,
+} from '../../control/guards/message-guards.ts';
+import { fail } from '../../errors/gateway-error.ts';
+import { isObject, type JsonObject } from '../../platform/json.ts';
+import { forgetSource, readExact, toNoted } from '../../platform/noted-json.ts';
+import { quote } from '../../platform/text.ts';
+import type { ServedCatalog, Target, TargetTask, WantedItem } from '../catalog/served-catalog.ts';
+import type { Guard, GuardPoint, Guards } from '../guards.ts';
+import type { AskWhom, Policies, Verdict } from '../policy.ts';
+import { isMadeAnew } from '../protocol/json-rpc.ts';
+import type { ItemKind } from '../protocol/list-kinds.ts';
+import type { CallRecord } from './call.ts';
+import type { CallContext, CallTask } from './context.ts';
+import { failWithoutTasks } from './methods.ts';
+import { toErrorResult } from './outcome.ts';
+
+/** A call that the policies allow. */
+export interface AllowedCall {
+  readonly target: Target;
+  /** As its client named it, at the path of this catalogue. */
+  readonly wanted: WantedItem;
+  readonly catalog: Pick<ServedCatalog, 'resolve'>;
+  readonly args: JsonObject;
+  readonly ask: AskWhom | undefined;
+  /** The message has a member twice: others may read another call in it. */
+  readonly isAmbiguous: boolean;
+  readonly context: CallContext;
+  readonly record: CallRecord;
+}
+
+/**
+ * Resolves once everybody who has to has agreed to the call as it will be sent.
+ *
+ * @throws CallStopped for the client's model; GatewayError; in the stateless era what ends a call that asks.
+ */
+export type AskFirst = (call: AllowedCall, whom: AskWhom) => Promise<void>;
+
+/** Policies, guards and approvals, as calls meet them. */
+export interface CallControl {
+  /** All policies as one. */
+  readonly judge: Policies['judge'];
+  /** Those of the configuration as it is now; undefined where it has none. */
+  getGuards(): Guards | undefined;
+  readonly askFirst: AskFirst;
+}
+
+type RunTarget = (call: AllowedCall) => Promise<object>;
+
+/** Those that look at a call of one target; each undefined where none does. */
+interface CallGuards {
+  readonly before: Guard | undefined;
+  readonly after: Guard | undefined;
+  /** At what an error says that the user is to be asked. */
+  readonly asked: Guard | undefined;
+}
+
+export function createRunTarget({ judge, getGuards, askFirst }: CallControl): RunTarget {
+  return function runTarget(call) {
+    const { target, ask, args, context } = call;
+    if (target.task !== undefined) checkTask(target.task, call);
+    const guards = getGuards();
+    if (guards === undefined && ask === undefined) return run(target, args, context);
+    const found = guards === undefined ? NO_GUARDS : findGuards(guards, target);
+    return found === NO_GUARDS && ask === undefined
+      ? run(target, args, context)
+      : runControlled(call, found).catch((thrown: unknown) => stop(call, thrown));
+  };
+
+  /** In this order: guards, rules and schema again where a guard has changed something, who is asked, the target, guards. */
+  async function runControlled(call: AllowedCall, guards: CallGuards): Promise<object> {
+    const { target } = call;
+    const passed = guards.before === undefined ? call : await guardRequest(call, guards.before);
+    const ready =
+      passed.ask === undefined || target.isAbsent === true
+        ? passed
+        : await askAndFindAgain(withoutCallIds(passed), passed.ask);
+    const { context } = ready;
+    const running = run(ready.target, ready.args, context);
+    if (guards === NO_GUARDS) return running;
+    const { after, asked } = guards;
+    try {
+      const ended = running.catch((thrown: unknown) => toToolError(target.item.kind, thrown));
+      const deps = { after, asked, target, message: toGuardMessage(call), context };
+      return await guardEnd(ended, deps);
+    } finally {
+      // Messages that were sent before the answer come before it.
+      await context.flush();
+    }
+  }
+
+  /** Minutes may have passed: what was agreed to is what runs, and whoever may not call it any more does not. */
+  async function askAndFindAgain(call: AllowedCall, whom: AskWhom): Promise<AllowedCall> {
+    await askFirst(call, whom);
+    const now = await call.catalog.resolve(call.wanted, call.context);
+    const judged = judgeAgain(call, call.args);
+    if (judged.kind !== 'allowed') return refuseChanged(call, judged);
+    if (!isSameTool(call.target, now) || (judged.ask !== undefined && judged.ask !== whom))
+      throw new CallStopped('approval', CHANGED);
+    return { ...call, target: now };
+  }
+
+  /** Rules may have been loaded anew, or a guard have changed the arguments. */
+  function judgeAgain({ target: { item }, context }: AllowedCall, args: JsonObject): Verdict {
+    return judge(item, context, item.kind === 'resource' ? undefined : args);
+  }
+
+  async function guardRequest(call: AllowedCall, guard: Guard): Promise<AllowedCall> {
+    const { target, args, context } = call;
+    const value = toRequest(call);
+    const passed = await passGuard(guard, {
+      value,
+      ...toGuardMessage(call),
+      findProblem: (given) => findRequestProblem(target, value, given),
+    });
+    if (passed === undefined) return call;
+    const changed = isObject(passed.value) ? passed.value : value;
+    const next = isObject(changed.arguments) ? toNoted(changed.arguments) : args;
+    const judged = judgeAgain(call, next);
+    if (judged.kind !== 'allowed') return refuseChanged(call, judged);
+    return {
+      ...call,
+      args: next,
+      ask: judged.ask,
+      isAmbiguous: false,
+      context: context.withMeta(isObject(changed._meta) ? changed._meta : undefined),
+    };
+  }
+}
+
+// §29: a call goes on as a task from where its target would run: what has to be asked before has been asked.
+
+function run(target: Target, args: JsonObject, context: CallContext): Promise<object> {
+  // Tools in this process get values, and may keep them: the text of the message would be kept, too.
+  if (target.server === undefined) forgetSource(args);
+  const { task } = context;
+  if (task === undefined) return target.run(args, context);
+  if (target.task !== undefined) return runAsTask(target.task, args, context, task);
+  const running = target.run(args, context);
+  const { relayedTasks, server } = target;
+  return relayedTasks === undefined || server === undefined
+    ? running
+    : running.then((result) => task.adopt(relayedTasks, server, result));
+}
+
+async function runAsTask(
+  { prepare }: TargetTask,
+  args: JsonObject,
+  context: CallContext,
+  task: CallTask,
+): Promise<object> {
+  const work = await prepare(args, context);
+  await task.begin();
+  return work(context);
+}
+
+/** Nobody is asked about a call that cannot be made. */
+function checkTask({ isRequired }: TargetTask, { context, record, target }: AllowedCall): void {
+  if (!isRequired || record.era === 'session' || context.task !== undefined) return;
+  failWithoutTasks(`Calls of ${target.item.name} are tasks: this needs a client`);
+}
+
+/** For policies that say something else of a call than when it came. */
+function refuseChanged({ record, target, context }: AllowedCall, verdict: Denial): Promise<never> {
+  record.deniedBy = nameDenial(verdict);
+  return refuse(verdict, target, context);
+}
+
+/**
+ * People agree to `_meta`, too, and the same call may be made again with what they agreed to: what its client makes anew for
+ * each call is neither shown nor sent.
+ */
+function withoutCallIds(call: AllowedCall): AllowedCall {
+  const { context } = call;
+  const { meta } = context.relay;
+  if (meta === undefined || !Object.keys(meta).some(isMadeAnew)) return call;
+  const kept = Object.entries(readExact(meta)).filter(([key]) => !isMadeAnew(key));
+  const lasting = kept.length === 0 ? undefined : toNoted(Object.fromEntries(kept));
+  return { ...call, context: context.withMeta(lasting) };
+}
+
+/** The server's description of it is a part of what people agree to. */
+const isSameTool = (one: Target, other: Target): boolean =>
+  one.item.server === other.item.server &&
+  one.own?.ownName === other.own?.ownName &&
+  isDeepStrictEqual(one.own?.ownItem, other.own?.ownItem);
+
+const CHANGED =
+  'The tool, or the rules about it, have changed since this call was approved, so nothing was done. Call again to ask anew.';
+
+const POINTS = {
+  tool: { request: 'tools/call', result: 'tools/result' },
+  prompt: { request: 'prompts/get', result: 'prompts/result' },
+  resource: { request: 'resources/read', result: 'resources/result' },
+} as const satisfies Readonly<
+  Record<ItemKind, { readonly request: GuardPoint; readonly result: GuardPoint }>
+>;
+
+const NO_GUARDS: CallGuards = {
+  before: undefined,
+  after: undefined,
+  asked: undefined,
+};
+
+function findGuards(guards: Guards, { item }: Target): CallGuards {
+  const { request, result } = POINTS[item.kind];
+  const before = guards.find(request, item);
+  const after = guards.find(result, item);
+  const asked = guards.find('elicitation', item);
+  const isLookedAt = before !== undefined || after !== undefined || asked !== undefined;
+  return isLookedAt || WHILE_IT_RUNS.some((point) => guards.find(point, item) !== undefined)
+    ? { before, after, asked }
+    : NO_GUARDS;
+}
+
+const WHILE_IT_RUNS: readonly GuardPoint[] = [
+  'notifications',
+  ...QUESTION_POINTS.filter((point) => point !== 'elicitation'),
+];
+
+/** As params of the request would say it to whoever answers it, under the name that clients of `/mcp` know. */
+function toRequest({ target: { item }, args, context }: AllowedCall): JsonObject {
+  const { meta } = context.relay;
+  const members =
+    item.kind === 'resource' ? { uri: item.name } : { name: item.name, arguments: readExact(args) };
+  return meta === undefined ? members : { ...members, _meta: readExact(meta) };
+}
+
+const toGuardMessage = ({ context, record }: AllowedCall) => ({
+  caller: toGuardCaller(record),
+  signal: context.relay.signal,
+});
+
+/** The choice of what is called is the policies': a guard may change what it is called with. */
+function findRequestProblem(
+  target: Target,
+  { name, uri, _meta: meta }: JsonObject,
+  changed: unknown,
+): string | undefined {
+  if (!isObject(changed)) return 'it must be an object';
+  if (changed.name !== name || changed.uri !== uri) return 'its name or uri is another';
+  if (changed._meta !== undefined && !isObject(changed._meta)) return '_meta must be an object';
+  if (changed._meta !== undefined && meta === undefined) return 'it had no _meta';
+  if (target.item.kind === 'resource') return undefined;
+  return isObject(changed.arguments)
+    ? target.findProblem?.(changed.arguments)
+    : 'arguments must be an object';
+}
+
+/** A tool's caller gets a result that says so, which its model reads; of anything else it is an error. */
+function stop({ target, record }: AllowedCall, thrown: unknown): object {
+  if (!(thrown instanceof CallStopped)) throw thrown;
+  const { by, message } = thrown;
+  record.deniedBy = by;
+  if (target.item.kind !== 'tool') {
+    fail('upstream_error', { jsonRpc: { code: -32603, message }, facts: { deniedBy: by } });
+  }
+  return toErrorResult(message);
+}
+
+// Refusals for callers that may not use something.
+
+/** Characters of a number that an error shows. */
+const MAX_NUMBER = 40;
+
+type Denial = Exclude<Verdict, { kind: 'allowed' }>;
+
+export const nameDenial = (verdict: Denial): string =>
+  verdict.kind === 'denied' ? verdict.by : 'insufficient_scope';
+
+/** Anything that may not be used is unknown to its caller; RFC 6750 §3.1 for scopes. */
+export async function refuse(
+  verdict: Denial,
+  target: Target,
+  context: CallContext,
+): Promise<never> {
+  const facts = { deniedBy: nameDenial(verdict), server: target.item.server };
+  if (verdict.kind === 'scopes_missing') {
+    fail('insufficient_scope', { data: { scopes: verdict.scopes }, facts });
+  }
+  if (verdict.rounded !== undefined) {
+    fail(target.item.kind === 'tool' ? 'invalid_tool_input' : 'invalid_params', {
+      details: `A rule looks at the number ${quote(verdict.rounded, MAX_NUMBER)}, which cannot be compared exactly here. Send one of at most 15 digits.`,
+      facts,
+    });
+  }
+  return target.failAsUnknown(context, facts);
+}

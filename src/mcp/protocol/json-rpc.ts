@@ -1,0 +1,138 @@
+// §4.4, §7.1: the JSON-RPC 2.0 envelope.
+
+import { fail } from '../../errors/gateway-error.ts';
+import { writeExactJson } from '../../platform/exact-json.ts';
+import { hasLevels, isObject, type JsonObject } from '../../platform/json.ts';
+import { noteParts, toRawJson } from '../../platform/noted-json.ts';
+
+export type RequestId = string | number;
+
+/** One parsed message; `params` is unknown until its method reads it. */
+export type JsonRpcMessage = JsonRpcRequest | JsonRpcNotification | JsonRpcResponse;
+
+export interface JsonRpcRequest {
+  readonly kind: 'request';
+  readonly id: RequestId;
+  readonly method: string;
+  readonly params: unknown;
+}
+
+export interface JsonRpcNotification {
+  readonly kind: 'notification';
+  readonly method: string;
+  readonly params: unknown;
+}
+
+/** A client's answer to a request of ours; `result` is undefined when it is an error. */
+export interface JsonRpcResponse {
+  readonly kind: 'response';
+  readonly id: unknown;
+  readonly result: unknown;
+  readonly error: unknown;
+}
+
+/** What is sent before the response to a request: a notification, or a request of ours. */
+export interface OutgoingMessage {
+  readonly method: string;
+  readonly params: object;
+  /** Present on requests. */
+  readonly id?: string;
+}
+
+/** @throws GatewayError `invalid_request` saying which member is wrong. */
+export function parseMessage(value: unknown): JsonRpcMessage {
+  if (Array.isArray(value)) return failParsing('Batches are not supported; send one request.');
+  if (!isObject(value)) return failParsing('The body must be a JSON object.');
+  const { jsonrpc, id, method, params } = value;
+  if (jsonrpc !== '2.0') return failParsing('jsonrpc must be "2.0".');
+  if (method === undefined && ('result' in value || 'error' in value)) {
+    return { kind: 'response', id, result: value.result, error: value.error };
+  }
+  if (typeof method !== 'string') return failParsing('method must be a string.');
+  if (!('id' in value)) return { kind: 'notification', method, params };
+  return isRequestId(id)
+    ? { kind: 'request', id, method, params }
+    : failParsing('id must be a string or a number.');
+}
+
+// A number that JSON or a double cannot give back unchanged would be answered under another id.
+export const isRequestId = (id: unknown): id is RequestId =>
+  typeof id === 'string' || (typeof id === 'number' && Math.abs(id) <= Number.MAX_SAFE_INTEGER);
+
+/** An id that is repeated in each notification must be short: a progress token, or a subscription's. */
+export const isShortId = (id: RequestId): boolean => typeof id === 'number' || id.length <= 256;
+
+const failParsing = (details: string): never => fail('invalid_request', { details });
+
+/**
+ * The members of `params`; none counts as an empty object.
+ *
+ * @throws GatewayError `invalid_params` when it is anything but an object.
+ */
+export function readParams(params: unknown): JsonObject {
+  if (params === undefined) return {};
+  return isObject(params)
+    ? params
+    : fail('invalid_params', { details: 'params must be an object' });
+}
+
+/** The `_meta` of any params; empty where there is none. */
+export function readMeta(params: unknown): JsonObject {
+  const meta = isObject(params) ? params._meta : undefined;
+  return isObject(meta) ? meta : NO_META;
+}
+
+const NO_META: JsonObject = Object.freeze({});
+
+// What a client writes into `_meta` for whoever answers its request: MCP has no word for it, and the gateway neither.
+
+/** It is kept for as long as its call goes on, beside the arguments. */
+const MAX_BYTES = 8_192;
+const MAX_LEVELS = 16;
+
+/** `sentText` is that of the message. Undefined where there is none; and where there is too much, as no part of it means anything by itself. */
+export function readForeignMeta(meta: JsonObject, sentText = ''): JsonObject | undefined {
+  let foreign: [string, unknown][] | undefined;
+  for (const key of Object.keys(meta)) {
+    if (isOfOneHop(key) || isReserved(key)) continue;
+    foreign ??= [];
+    foreign.push([key, meta[key]]);
+  }
+  if (foreign === undefined || !foreign.every(([, value]) => hasLevels(value, MAX_LEVELS))) {
+    return undefined;
+  }
+  const members = Object.fromEntries(foreign);
+  noteParts(members, sentText, ['params', '_meta']);
+  return Buffer.byteLength(writeExactJson(toRawJson(members))) > MAX_BYTES ? undefined : members;
+}
+
+/**
+ * What MCP keeps for itself (the second label of the prefix says so), and what carries a trace or its baggage under other
+ * names: servers would take it for the gateway's word.
+ */
+const isReserved = (key: string): boolean => {
+  const name = key.toLowerCase();
+  return isOfOneHop(name) || RESERVED.test(name);
+};
+
+const RESERVED =
+  /^(?:[^/]*\.)?(?:modelcontextprotocol|mcp)(?:\.[^/]*)?\/|^(?:b3|x-b3-.*|uber-trace-id|uberctx-.*|__proto__)$/;
+
+// `_meta` of MCP: members that are about one connection, and mean nothing on the next.
+
+const PREFIX = 'io.modelcontextprotocol/';
+/** `baggage` is nobody's: no server is told any. */
+const NAMES: readonly string[] = ['progressToken', 'traceparent', 'tracestate', 'baggage'];
+
+/** Whether the gateway writes it itself towards a server, or nobody does. */
+export const isOfOneHop = (key: string): boolean => key.startsWith(PREFIX) || NAMES.includes(key);
+
+/** In which clients write an id of their own for each call: Claude Code, VS Code, Codex. */
+const CALL_IDS: readonly string[] = [
+  'claudecode/toolUseId',
+  'vscode.requestId',
+  'x-codex-turn-metadata',
+];
+
+/** Whether the same call, made again, has another value there. */
+export const isMadeAnew = (key: string): boolean => isOfOneHop(key) || CALL_IDS.includes(key);

@@ -1,0 +1,101 @@
+import { failUnknown } from '../../errors/gateway-error.ts';
+import { stripUri } from '../../platform/strip-uri.ts';
+
+// MCP: the lists of a server, and what stands in them.
+
+/** In `notifications/<list>/list_changed`, and among capabilities. */
+export type ListName = 'tools' | 'prompts' | 'resources';
+
+export const LIST_NAMES = ['tools', 'prompts', 'resources'] as const satisfies readonly ListName[];
+
+/** What rules, the lock and the audit log call an item. */
+export type ItemKind = 'tool' | 'prompt' | 'resource';
+
+export type ListKind = 'tools' | 'prompts' | 'resources' | 'templates' | 'skills';
+
+interface ListKindRow {
+  readonly method: string;
+  /** The member of the result that has the items. */
+  readonly member: string;
+  /** The member of an item by which it is found. */
+  readonly key: 'name' | 'uri' | 'uriTemplate';
+  /** In `notifications/<list>/list_changed`, and among the server's capabilities. */
+  readonly list: ListName;
+  readonly ruled: ItemKind;
+  /** In messages. */
+  readonly noun: string;
+}
+
+export const LIST_KINDS = {
+  tools: {
+    method: 'tools/list',
+    member: 'tools',
+    key: 'name',
+    list: 'tools',
+    ruled: 'tool',
+    noun: 'tool',
+  },
+  prompts: {
+    method: 'prompts/list',
+    member: 'prompts',
+    key: 'name',
+    list: 'prompts',
+    ruled: 'prompt',
+    noun: 'prompt',
+  },
+  resources: {
+    method: 'resources/list',
+    member: 'resources',
+    key: 'uri',
+    list: 'resources',
+    ruled: 'resource',
+    noun: 'resource',
+  },
+  templates: {
+    method: 'resources/templates/list',
+    member: 'resourceTemplates',
+    key: 'uriTemplate',
+    list: 'resources',
+    ruled: 'resource',
+    noun: 'resource template',
+  },
+  // SEP-2640: each is a folder of resources. That they change is told with the list of resources.
+  skills: {
+    method: 'skills/list',
+    member: 'skills',
+    key: 'uri',
+    list: 'resources',
+    ruled: 'resource',
+    noun: 'skill',
+  },
+} as const satisfies Readonly<Record<ListKind, ListKindRow>>;
+
+export const ALL_KINDS = ['tools', 'prompts', 'resources', 'templates', 'skills'] as const;
+
+/** Beside the name. */
+interface UnknownItemDetails {
+  /** What may have been meant: of what this caller sees. */
+  readonly nearest?: string | undefined;
+  /** For the log only. */
+  readonly facts?: Readonly<Record<string, unknown>>;
+}
+
+/** What is denied looks the same, but in the log. @throws GatewayError `invalid_params`. */
+export function failUnknownItem(
+  list: ListKind,
+  name: string,
+  { nearest, facts }: UnknownItemDetails = {},
+): never {
+  const { ruled, noun } = LIST_KINDS[list];
+  return failUnknown({
+    noun,
+    name: ruled === 'resource' ? stripUri(name) : name,
+    nearest,
+    ...(facts && { facts }),
+    ...((list === 'resources' || list === 'skills') && { data: { uri: name } }),
+  });
+}
+
+/** SEP-2640: a directory that there is not, and a resource that is none. @throws GatewayError `invalid_params`. */
+export const failNoDirectory = (uri: string, facts?: Readonly<Record<string, unknown>>): never =>
+  failUnknown({ noun: 'directory', name: stripUri(uri), data: { uri }, ...(facts && { facts }) });

@@ -1,0 +1,148 @@
+// §4.4, §21.1, §21.2: the methods of MCP, a row each: all that is known of a method before it runs. What runs it stands with
+// its era (mcp).
+import type { AuditEvent } from '../../telemetry/audit/audit.ts';
+import type { ItemKind, ListKind } from './list-kinds.ts';
+import type { Era } from './revisions.ts';
+
+export interface Method {
+  readonly name: string;
+  readonly eras: readonly Era[];
+  /** Nothing is answered. */
+  readonly isNotification?: boolean;
+  /** It exists where the catalogue offers one of these; always where there are none. */
+  readonly offers?: readonly Offer[];
+  /** It exists with `MCP_STREAMS` only. */
+  readonly needsStreams?: true;
+  /** What it lists. */
+  readonly list?: ListKind;
+  /** The parameter that `Mcp-Name` repeats, of a method that is about something else. */
+  readonly namedBy?: 'taskId';
+  /** The one tool, prompt or resource that it is about; such a method may ask the client (2026-07-28 "Supported Requests"). */
+  readonly item?: MethodItem;
+}
+
+/** Of what the catalogue offers. */
+type Offer =
+  | 'tools'
+  | 'prompts'
+  | 'resources'
+  | 'subscriptions'
+  | 'listChanges'
+  | 'completions'
+  | 'logging'
+  | 'tasks'
+  | 'skills'
+  | 'directories';
+
+export interface MethodItem {
+  readonly list: Exclude<ListKind, 'templates' | 'skills'>;
+  readonly kind: ItemKind;
+  /** The parameter that names it; repeated in `Mcp-Name` (2026-07-28). */
+  readonly param: 'name' | 'uri';
+  readonly auditEvent: AuditEvent;
+  /** OpenTelemetry's conventions for MCP. */
+  readonly spanAttribute: string;
+}
+
+const BOTH: readonly Era[] = ['session', 'stateless'];
+const SESSION: readonly Era[] = ['session'];
+const STATELESS: readonly Era[] = ['stateless'];
+
+const TOOL: MethodItem = {
+  list: 'tools',
+  kind: 'tool',
+  param: 'name',
+  auditEvent: 'tool_call',
+  spanAttribute: 'gen_ai.tool.name',
+};
+const PROMPT: MethodItem = {
+  list: 'prompts',
+  kind: 'prompt',
+  param: 'name',
+  auditEvent: 'prompt_get',
+  spanAttribute: 'gen_ai.prompt.name',
+};
+const RESOURCE: MethodItem = {
+  list: 'resources',
+  kind: 'resource',
+  param: 'uri',
+  auditEvent: 'resource_read',
+  spanAttribute: 'mcp.resource.uri',
+};
+
+export const METHODS: readonly Method[] = [
+  { name: 'initialize', eras: SESSION },
+  { name: 'notifications/initialized', eras: BOTH, isNotification: true },
+  { name: 'notifications/cancelled', eras: BOTH, isNotification: true },
+  { name: 'notifications/roots/list_changed', eras: BOTH, isNotification: true },
+  { name: 'ping', eras: SESSION },
+  { name: 'logging/setLevel', eras: SESSION, offers: ['logging'] },
+  { name: 'resources/subscribe', eras: SESSION, offers: ['subscriptions'], needsStreams: true },
+  { name: 'resources/unsubscribe', eras: SESSION, offers: ['subscriptions'], needsStreams: true },
+  { name: 'server/discover', eras: STATELESS },
+  {
+    name: 'subscriptions/listen',
+    eras: STATELESS,
+    offers: ['subscriptions', 'listChanges', 'tasks'],
+    needsStreams: true,
+  },
+  { name: 'tools/list', eras: BOTH, offers: ['tools'], list: 'tools' },
+  { name: 'tools/call', eras: BOTH, offers: ['tools'], item: TOOL },
+  { name: 'prompts/list', eras: BOTH, offers: ['prompts'], list: 'prompts' },
+  { name: 'prompts/get', eras: BOTH, offers: ['prompts'], item: PROMPT },
+  { name: 'resources/list', eras: BOTH, offers: ['resources'], list: 'resources' },
+  { name: 'resources/templates/list', eras: BOTH, offers: ['resources'], list: 'templates' },
+  { name: 'resources/read', eras: BOTH, offers: ['resources'], item: RESOURCE },
+  { name: 'resources/directory/read', eras: BOTH, offers: ['directories'] },
+  { name: 'skills/list', eras: BOTH, offers: ['skills'], list: 'skills' },
+  { name: 'skills/get', eras: BOTH, offers: ['skills'] },
+  { name: 'tasks/get', eras: STATELESS, offers: ['tasks'], namedBy: 'taskId' },
+  { name: 'tasks/update', eras: STATELESS, offers: ['tasks'], namedBy: 'taskId' },
+  { name: 'tasks/cancel', eras: STATELESS, offers: ['tasks'], namedBy: 'taskId' },
+  { name: 'completion/complete', eras: BOTH, offers: ['completions'] },
+];
+
+const BY_NAME: ReadonlyMap<string, Method> = new Map(METHODS.map((row) => [row.name, row]));
+
+/** By the name that a client wrote, in whatever era and wherever it is offered. */
+export const findMethod = (name: string): Method | undefined => BY_NAME.get(name);
+
+/** Where and how a method is asked for. */
+interface Availability {
+  /** Whether no answer is asked for. */
+  readonly isNotified: boolean;
+  readonly era: Era;
+  readonly offers: Readonly<Partial<Record<Offer, boolean>>>;
+  /** `MCP_STREAMS`. */
+  readonly hasStreams: boolean;
+}
+
+/** What is not available does not exist for its caller. */
+export const isAvailable = (
+  { eras, offers: needed, needsStreams, isNotification = false }: Method,
+  { isNotified, era, offers, hasStreams }: Availability,
+): boolean =>
+  isNotification === isNotified &&
+  eras.includes(era) &&
+  (needsStreams !== true || hasStreams) &&
+  (needed === undefined || needed.some((offer) => offers[offer] === true));
+
+/** RFC 5424 severities, least severe first. */
+export const LOG_SEVERITIES = [
+  'debug',
+  'info',
+  'notice',
+  'warning',
+  'error',
+  'critical',
+  'alert',
+  'emergency',
+] as const;
+
+export type LogSeverity = (typeof LOG_SEVERITIES)[number];
+
+export const isLogSeverity = (value: unknown): value is LogSeverity =>
+  LOG_SEVERITIES.some((severity) => severity === value);
+
+export const isLessSevere = (level: LogSeverity, than: LogSeverity): boolean =>
+  LOG_SEVERITIES.indexOf(level) < LOG_SEVERITIES.indexOf(than);

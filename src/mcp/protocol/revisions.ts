@@ -1,0 +1,71 @@
+// §9, MCP "Versioning": the revisions that are spoken, and in which era each is.
+
+import { fail } from '../../errors/gateway-error.ts';
+import { type GatewayRequest, getHeader } from '../../http/endpoint/message.ts';
+import { type JsonRpcMessage, readMeta } from './json-rpc.ts';
+
+/** Sessions that begin with `initialize`, or requests that each bring all that is needed. */
+export type Era = 'session' | 'stateless';
+
+/** Newest first. `0.1.0` is no revision of MCP; §9 lists it. */
+const REVISIONS: Readonly<Record<string, Era>> = {
+  '2026-07-28': 'stateless',
+  '2025-11-25': 'session',
+  '2025-06-18': 'session',
+  '2025-03-26': 'session',
+  '2024-11-05': 'session',
+  '0.1.0': 'session',
+};
+
+/** The era of a revision; undefined for one that is not spoken. */
+export const findEra = (version: string): Era | undefined =>
+  Object.hasOwn(REVISIONS, version) ? REVISIONS[version] : undefined;
+
+/** Revisions of MCP that are spoken here in any era: what `server/discover` says. */
+export const SUPPORTED_VERSIONS: readonly string[] = Object.keys(REVISIONS).filter((version) =>
+  /^\d{4}-/.test(version),
+);
+
+/** Versions that a session may have, newest first. */
+const SESSION_VERSIONS: readonly string[] = Object.keys(REVISIONS).filter(
+  (version) => findEra(version) === 'session',
+);
+
+const [NEWEST_OF_SESSIONS = ''] = SESSION_VERSIONS;
+
+/** What `initialize` answers: the caller's version where it is known, else the newest. */
+export const negotiateVersion = (asked: string): string =>
+  SESSION_VERSIONS.includes(asked) ? asked : NEWEST_OF_SESSIONS;
+
+/** The member of `params._meta` by which a message claims its revision. */
+export const PROTOCOL_VERSION = 'io.modelcontextprotocol/protocolVersion';
+
+/**
+ * MCP 2026-07-28 "Versioning": the body decides. A claim, of whatever version, is the stateless era's;
+ * without one the header says.
+ */
+export function detectEra(message: JsonRpcMessage, request: GatewayRequest): Era {
+  if (message.kind !== 'response' && PROTOCOL_VERSION in readMeta(message.params)) {
+    return 'stateless';
+  }
+  const version = getHeader(request, 'mcp-protocol-version');
+  return (version === undefined ? undefined : findEra(version)) ?? 'session';
+}
+
+/** Whether a request names a version that a session may have, or none. */
+export function hasSessionVersion(request: GatewayRequest): boolean {
+  const version = getHeader(request, 'mcp-protocol-version');
+  return version === undefined || SESSION_VERSIONS.includes(version);
+}
+
+/**
+ * A request within a session names the version of the session, or none.
+ *
+ * @throws GatewayError `unsupported_protocol_version`.
+ */
+export function checkVersionHeader(request: GatewayRequest): void {
+  if (hasSessionVersion(request)) return;
+  fail('unsupported_protocol_version', {
+    details: `MCP-Protocol-Version must be one of ${SESSION_VERSIONS.join(', ')}, or 2026-07-28 with the same in params._meta.`,
+  });
+}

@@ -1,0 +1,156 @@
+// §18.3: one request to a server, with all that belongs to it until its result. The transport counts the time.
+
+import { CallStopped, type QuestionGuards } from '../../control/guards/message-guards.ts';
+import type { CancelSignal } from '../../platform/cancellation.ts';
+import type { JsonObject } from '../../platform/json.ts';
+import { refuseQuestion } from '../../servers/relay/questions.ts';
+import type { TraceContext } from '../../telemetry/tracing/trace-context.ts';
+import type { Context, RawResult } from '../catalog/catalog.ts';
+import type { TaskRequest } from '../catalog/served-catalog.ts';
+import { isLogSeverity, type LogSeverity } from '../protocol/methods.ts';
+import type { Upstream, UpstreamCaller, UpstreamQuestion } from './upstream.ts';
+
+/** The client of a call, as its server meets it. */
+export interface RequestClient {
+  /** Aborted when nobody waits for the result any more. */
+  readonly signal: CancelSignal;
+  readonly trace: TraceContext;
+  readonly logLevel: LogSeverity | undefined;
+  readonly wantsProgress: boolean;
+  /** Undefined where no guard looks at what is asked. */
+  readonly questionGuards: QuestionGuards | undefined;
+  /** Params of `notifications/progress`. */
+  progress(params: JsonObject): void;
+  /** Params of `notifications/message`. */
+  log(params: JsonObject): void;
+  /** Undefined where the client cannot be told. False where it was not asked this in the call. */
+  completeElicitation?(elicitationId: string): boolean;
+  /** @throws UpstreamError whose `jsonRpcError` is the server's answer. */
+  answer(question: UpstreamQuestion, cancelled: CancelSignal): Promise<JsonObject>;
+}
+
+/**
+ * Resolves to the result as the server wrote it. `params` are those of the call, with the answers of its rounds.
+ *
+ * @throws UpstreamError
+ */
+export function sendToServer(
+  { upstream, caller, request }: RelayedCall,
+  params: JsonObject,
+  client: RequestClient,
+): Promise<JsonObject> {
+  // Each member by its name: spread, they were a tenth of all that the relay does.
+  return upstream.request(caller, {
+    method: request.method,
+    name: request.name,
+    mirrored: request.mirrored,
+    params,
+    signal: client.signal,
+    trace: client.trace,
+    logLevel: client.logLevel,
+    onProgress: client.wantsProgress ? (said) => client.progress(said) : undefined,
+    onLog: client.logLevel === undefined ? undefined : (said) => client.log(said),
+    onRequest: limitQuestions(client),
+    onElicitationComplete:
+      client.completeElicitation && ((id) => client.completeElicitation?.(id) === true),
+  });
+}
+
+/** Questions of one call that wait for an answer at the same time. */
+const MAX_QUESTIONS = 16;
+
+function limitQuestions(client: RequestClient): RequestClient['answer'] {
+  let questions = 0;
+
+  return async function answerQuestion(question, cancelled) {
+    if (questions >= MAX_QUESTIONS) {
+      throw refuseQuestion(`A call may ask ${MAX_QUESTIONS} questions at once.`);
+    }
+    questions += 1;
+    try {
+      const { questionGuards } = client;
+      return await (questionGuards === undefined
+        ? client.answer(question, cancelled)
+        : answerGuarded(client, questionGuards, question, cancelled));
+    } finally {
+      questions -= 1;
+    }
+  };
+}
+
+/** Whoever asks what may not be asked, or gets an answer that may not go on, gets an error in its place. */
+async function answerGuarded(
+  client: RequestClient,
+  guards: QuestionGuards,
+  question: UpstreamQuestion,
+  cancelled: CancelSignal,
+): Promise<JsonObject> {
+  try {
+    const passed = await guards.passQuestion(question);
+    return await guards.passAnswer(question.method, await client.answer(passed, cancelled));
+  } catch (thrown) {
+    throw thrown instanceof CallStopped ? refuseQuestion(thrown.message) : thrown;
+  }
+}
+
+// Calls that are passed on: one request of a client, to one server.
+
+/**
+ * Passes a call on to its server, and what both ask and tell each other meanwhile.
+ *
+ * @throws GatewayError; and in the stateless era what ends a call that asks (`StatelessRelay`), which must pass.
+ */
+export type RelayCall = (
+  upstream: Upstream,
+  caller: UpstreamCaller,
+  request: RelayedRequest,
+  context: Context,
+) => Promise<RawResult>;
+
+export interface RelayedRequest {
+  readonly method:
+    | 'tools/call'
+    | 'prompts/get'
+    | 'resources/read'
+    | 'resources/directory/read'
+    | 'skills/get'
+    | 'completion/complete'
+    | TaskRequest['method'];
+  /** With the server's own names and URIs; `_meta` has what the client wrote there for the server. */
+  readonly params: JsonObject;
+  /** The server's own name or URI that the request is about. */
+  readonly name?: string;
+  /** For `resources/read` the URI as the client knows it. */
+  readonly asked?: string;
+  /** Arguments that go into headers, too, as header name and value. */
+  readonly mirrored?: Readonly<Record<string, string>>;
+}
+
+export interface RelayedCall {
+  readonly upstream: Upstream;
+  readonly caller: UpstreamCaller;
+  readonly request: RelayedRequest;
+}
+
+// A server's words about a call on their way to its client. All of them are hostile input: what does not fit is dropped.
+
+/** The progress token is the gateway's own towards the server; the context has the client's. */
+export function passProgress(
+  context: Pick<Context, 'progress'>,
+  { progress, total, message }: JsonObject,
+): void {
+  if (!isNumber(progress)) return;
+  context.progress(
+    progress,
+    isNumber(total) ? total : undefined,
+    typeof message === 'string' ? message : undefined,
+  );
+}
+
+export function passLog(context: Pick<Context, 'log'>, { level, data, logger }: JsonObject): void {
+  if (!isLogSeverity(level)) return;
+  context.log(level, data, typeof logger === 'string' ? logger : undefined);
+}
+
+/** JSON has no word for the Infinity that JavaScript makes of 1e400. */
+const isNumber = (value: unknown): value is number => Number.isFinite(value);

@@ -1,0 +1,269 @@
+// A long result in which the gateway has nothing to look at: it goes on as it came, and nobody parses it, unless somebody asks for
+// a member after all.
+import { fail } from '../../errors/gateway-error.ts';
+import {
+  cutPieces,
+  decodeUtf8,
+  type JsonObject,
+  joinPieces,
+  noteWritten,
+  parseObject,
+  type Written,
+} from '../../platform/json.ts';
+import { createNote } from '../../platform/note.ts';
+import {
+  hasTwice,
+  type ScannedEntry,
+  type ScannedMember,
+  type ScannedObject,
+  scanObject,
+} from '../../platform/scan/scan-json.ts';
+import { Findings } from '../protocol/fit.ts';
+import { RESULTS } from '../protocol/mcp-fits.ts';
+
+/** Bytes of a response, and where its result stands in them. */
+interface ResultBytes {
+  /** Good for now: others take their place as soon as something else is joined. */
+  readonly bytes: Buffer;
+  /** The same as they came, in memory of their own. */
+  readonly pieces: readonly Uint8Array[];
+  /** True if the result goes on in these pieces, and not as text. */
+  readonly isLong: boolean;
+  readonly start: number;
+  readonly end: number;
+}
+
+/**
+ * The result, of which only short members are parsed; a member is had by its name, or with all others, as of any object.
+ * Undefined where the gateway has to know what is in it: what it links to, how it goes on, or what of it clients cannot read.
+ *
+ * Whoever asks for a member gets a GatewayError `upstream_error` where one of its strings is no JSON.
+ */
+export function createUnreadResult({
+  bytes,
+  pieces,
+  isLong,
+  start,
+  end,
+}: ResultBytes): JsonObject | undefined {
+  const scanned = scanObject(bytes, start, end, SCAN_RULES);
+  if (scanned === undefined || scanned.members.some((one) => isRead(bytes, one))) return undefined;
+  if (!isFitting(bytes, scanned)) return undefined;
+  const { length } = bytes;
+  const written = isLong
+    ? cutPieces(pieces, start, length - end)
+    : decodeUtf8(bytes.subarray(start, end));
+  if (written === undefined) return undefined;
+  const { members } = scanned;
+  const meta = members.find(({ name }) => name === '_meta');
+  return noteUnread(written, readShortMembers(bytes, members), {
+    pieces,
+    isLong,
+    length,
+    members,
+    meta: meta && bytes.toString('utf8', meta.start, meta.end),
+  });
+}
+
+/** Where the members of an unread result stand. */
+interface UnreadSource extends Pick<ResultBytes, 'pieces' | 'isLong'> {
+  /** Bytes of all pieces. */
+  readonly length: number;
+  readonly members: readonly ScannedMember[];
+  /** The text of `_meta`. */
+  readonly meta: string | undefined;
+}
+
+function noteUnread(written: Written, short: JsonObject, source: UnreadSource): JsonObject {
+  const result = new Proxy(short, createReader(written));
+  UNREAD.set(result, { ...source, short });
+  noteWritten(result, written);
+  return result;
+}
+
+const UNREAD = createNote<UnreadSource & { readonly short: JsonObject }>();
+
+/** True if nothing in the result names a resource, which nobody had to read it for. */
+export const isUnread = (result: object): boolean => UNREAD.find(result) !== undefined;
+
+/** The text of its `_meta`. */
+export const findUnreadMeta = (result: object): string | undefined => UNREAD.find(result)?.meta;
+
+/**
+ * An unread result without some of its members, with a `_meta` that is written so where it has another, and with members that the gateway
+ * knows and does not write there. None of it is read.
+ */
+export function changeUnread(
+  result: object,
+  removed: ReadonlySet<string>,
+  meta: string | undefined,
+  added: JsonObject,
+): JsonObject {
+  const source = UNREAD.find(result) ?? failToRead();
+  const { pieces, isLong, length, short } = source;
+  const members = source.members.filter(({ name }) => !removed.has(name));
+  const texts: Uint8Array[] = [OPENING];
+  for (const [index, { name, from, start, end }] of members.entries()) {
+    const isMeta = meta !== undefined && name === '_meta';
+    if (index > 0) texts.push(COMMA);
+    texts.push(...cutPieces(pieces, from, length - (isMeta ? start : end)).filter(isNotEmpty));
+    if (isMeta) texts.push(Buffer.from(meta));
+  }
+  texts.push(CLOSING);
+  const kept = Object.fromEntries(members.map(({ name }) => [name, short[name]]));
+  const written = isLong ? texts : Buffer.concat(texts).toString('utf8');
+  return noteUnread(written, { ...kept, ...added }, { ...source, members });
+}
+
+const isNotEmpty = ({ length }: Uint8Array): boolean => length > 0;
+
+const OPENING = Buffer.from('{');
+const COMMA = Buffer.from(',');
+const CLOSING = Buffer.from('}');
+
+/** Of members that say how a call goes on, that are not for the client, or that have to be checked. */
+const isRead = (bytes: Buffer, { name, start, end }: ScannedMember): boolean =>
+  name === 'resultType'
+    ? bytes.toString('latin1', start, Math.min(end, start + MAX_SHORT)) !== COMPLETE
+    : name === 'cache' || name === 'messages';
+
+const COMPLETE = '"complete"';
+/**
+ * The beginnings of the types of links and embedded resources. Fewer values than a response may have, since all are parsed as soon
+ * as somebody asks for one.
+ */
+const SCAN_RULES = { sought: Buffer.from('resource').readBigUInt64LE(), maxValues: 400_000 };
+
+/** True if all of it is as MCP has it. Which method it answers is not known here: content is a tool's, `contents` a resource's. */
+function isFitting(bytes: Buffer, scanned: ScannedObject): boolean {
+  const outline = readOutline(bytes, scanned);
+  if (outline === undefined) return false;
+  const found = new Findings();
+  const rules = 'contents' in outline ? ['tools/call', 'resources/read'] : ['tools/call'];
+  return (
+    rules.every((method) => RESULTS.get(method)?.session(outline, found)) && found.list.length === 0
+  );
+}
+
+/** Long enough for a flag or a number, and for a list without items. */
+const MAX_SHORT = 32;
+
+/** All members are there, in their order; those that are not short are undefined, as no member of JSON is. */
+const readShortMembers = (bytes: Buffer, members: readonly ScannedMember[]): JsonObject =>
+  Object.fromEntries(
+    members.map(({ name, start, end }) => [
+      name,
+      end - start > MAX_SHORT ? undefined : parseShort(bytes.toString('utf8', start, end)),
+    ]),
+  );
+
+function parseShort(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+function createReader(written: Written): ProxyHandler<JsonObject> {
+  let whole: JsonObject | undefined;
+  return {
+    get(members, name) {
+      if (typeof name === 'symbol' || !Object.hasOwn(members, name))
+        return Reflect.get(members, name);
+      if (members[name] !== undefined) return members[name];
+      whole ??= parseWritten(written) ?? failToRead();
+      return whole[name];
+    },
+  };
+}
+
+const parseWritten = (written: Written): JsonObject | undefined =>
+  parseObject(typeof written === 'string' ? written : joinPieces(written));
+
+const failToRead = (): never =>
+  fail('upstream_error', {
+    jsonRpc: { code: -32603, message: 'The server answered with a text that is no JSON.' },
+  });
+
+// The outline of a long result, without its long texts: enough to see whether clients can read it.
+
+/** Bytes of a value that is parsed. */
+const MAX_PARSED = 4096;
+/** Bytes that stand for a longer string, up to its first escape. */
+const SHOWN = 64;
+
+const QUOTE = 0x22;
+const OPEN_ARRAY = 0x5b;
+const OPEN_OBJECT = 0x7b;
+
+/**
+ * The object, whose long strings are cut, and whose structured content is empty. Undefined where more of it would have to be
+ * parsed.
+ */
+function readOutline(bytes: Buffer, scanned: ScannedObject): JsonObject | undefined {
+  return readMembers(bytes, scanned.members, scanned.entries);
+}
+
+/** `entries` are those of lists among the members. */
+function readMembers(
+  bytes: Buffer,
+  members: readonly ScannedMember[],
+  entries: readonly ScannedEntry[] | undefined,
+): JsonObject | undefined {
+  const outline: [string, unknown][] = [];
+  for (const { name, start, end } of members) {
+    const value =
+      LISTS.has(name) && bytes[start] === OPEN_ARRAY
+        ? readList(
+            bytes,
+            entries?.filter((entry) => entry.start > start && entry.end < end),
+          )
+        : readValue(bytes, start, end, OPEN.has(name));
+    if (value === undefined) return undefined;
+    outline.push([name, value]);
+  }
+  return Object.fromEntries(outline);
+}
+
+const LISTS: ReadonlySet<string> = new Set(['content', 'contents']);
+/** It matters only that they are objects. */
+const OPEN: ReadonlySet<string> = new Set(['structuredContent', '_meta']);
+
+/** Undefined, too, where one of them is no object. */
+function readList(
+  bytes: Buffer,
+  entries: readonly ScannedEntry[] | undefined,
+): readonly JsonObject[] | undefined {
+  const list: JsonObject[] = [];
+  for (const { start, members } of entries ?? []) {
+    const isOdd = bytes[start] !== OPEN_OBJECT || hasTwice(members);
+    const outline = isOdd ? undefined : readMembers(bytes, members, undefined);
+    if (outline === undefined) return undefined;
+    list.push(outline);
+  }
+  return entries && list;
+}
+
+function readValue(bytes: Buffer, start: number, end: number, isOpen: boolean): unknown {
+  const first = bytes[start];
+  if (isOpen && first === OPEN_OBJECT) return {};
+  const length = end - start;
+  if (first === QUOTE && length > SHOWN) return cutString(bytes, start + 1);
+  if (length <= MAX_PARSED) return parse(bytes.toString('utf8', start, end));
+  return first === QUOTE || first === OPEN_ARRAY || first === OPEN_OBJECT ? undefined : 0;
+}
+
+/** A multiple of four letters, as a part of base64 is. */
+function cutString(bytes: Buffer, start: number): string {
+  const [shown = ''] = bytes.toString('latin1', start, start + SHOWN - 4).split('\\', 1);
+  return shown.slice(0, shown.length - (shown.length % 4));
+}
+
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,252 @@
+// §18.3: an MCP server behind the gateway, whatever its transport and era.
+
+import type { ConnectionInfo, ConnectionOwner } from '../../connections/connection.ts';
+import type { Access } from '../../connections/connections.ts';
+import type { JsonRpcErrorObject } from '../../errors/gateway-error.ts';
+import type { UserContext } from '../../http/endpoint/message.ts';
+import type { CancelSignal } from '../../platform/cancellation.ts';
+import type { JsonObject } from '../../platform/json.ts';
+import type { Runtime } from '../../runtime/runtime.ts';
+import type { TraceContext } from '../../telemetry/tracing/trace-context.ts';
+import type { ClientCapabilities } from '../catalog/client-requests.ts';
+import type { ListName } from '../protocol/list-kinds.ts';
+import type { LogSeverity } from '../protocol/methods.ts';
+import type { Era } from '../protocol/revisions.ts';
+import type { CommonUpstreamConfig } from './common-config.ts';
+
+export interface Upstream<Config extends CommonUpstreamConfig = CommonUpstreamConfig> {
+  readonly config: Config;
+  /** True if it could be reached when last tried; undefined until it was tried. */
+  readonly isUp: boolean | undefined;
+  /** As it last spoke, to whomever; undefined until it did. */
+  readonly era: Era | undefined;
+  /** Set for a server where users log in themselves (`"auth": {"type": "oauth"}`), else undefined. */
+  readonly logins?: UpstreamLogins | undefined;
+  /**
+   * The server's description of itself to this caller, as it was last told; connects where it never was. One for each
+   * user, or process, where lists are kept so.
+   *
+   * @throws UpstreamError
+   */
+  describe(caller: UpstreamCaller): Promise<UpstreamDescription>;
+  /** The same, as far as it is known. */
+  peekDescription(caller: UpstreamCaller): UpstreamDescription | undefined;
+  /**
+   * Sends a request and resolves to its result as the server wrote it: `input_required`, too. Ids and
+   * progress tokens are the transport's own. Opens a session, or starts a process, where one is
+   * needed; where an HTTP server no longer knows its session, opens another and repeats the request, once.
+   *
+   * @throws UpstreamError
+   */
+  request(caller: UpstreamCaller, request: UpstreamRequest): Promise<JsonObject>;
+  /**
+   * Tells what changes, until the result is called. For the gateway itself: the lists. For a client's session or
+   * subscription: also the resources that it subscribed to, `uris` in the stateless era.
+   */
+  listen(caller: UpstreamCaller, listener: UpstreamListener, uris?: readonly string[]): () => void;
+  /** Called with each change of `isUp`. */
+  onStateChange(listener: (isUp: boolean, reason: string) => void): void;
+  /** Ends what was opened for the client's session, where credentials still allow it. Never rejects. */
+  endSession(caller: UpstreamCaller): Promise<void>;
+  /** Takes no further requests, lets those under way end (`graceMs`), then ends sessions, processes and timers. */
+  close(graceMs: number): Promise<void>;
+}
+
+/** The part of the runtime by which a server is reached, be it by a gateway or by a command that asks servers. */
+export type UpstreamRuntime = Pick<
+  Runtime,
+  'config' | 'clock' | 'log' | 'metrics' | 'fetch' | 'store' | 'getSeal'
+>;
+
+/** On whose behalf something is asked. */
+export interface UpstreamCaller {
+  /** Undefined for the gateway itself, and without authentication. */
+  readonly user: UserContext | undefined;
+  /** OAuth client ID of the caller; undefined where it is not known. */
+  readonly clientId: string | undefined;
+  /** ID of the client's session; undefined in the stateless era, and for the gateway itself. */
+  readonly sessionId: string | undefined;
+  /** The requests that the client can be asked. */
+  readonly capabilities: ClientCapabilities;
+  /**
+   * The connection by which it is asked (§24), where users log in at the server themselves: what is kept of the server belongs to
+   * the connection. Undefined until a request is about to be sent, and for all other servers.
+   */
+  readonly connectionId?: string | undefined;
+}
+
+/**
+ * Names what a client's session has of its own at the server; undefined for callers without one. With another connection (§24.4) it
+ * is another: sessions at the server, and what they subscribed to, are those of one account.
+ */
+export const nameOwnSession = ({
+  sessionId,
+  connectionId,
+}: Pick<UpstreamCaller, 'sessionId' | 'connectionId'>): string | undefined =>
+  sessionId === undefined || connectionId === undefined
+    ? sessionId
+    : `${sessionId}:${connectionId}`;
+
+/** The gateway itself: it asks for lists, and listens to their changes. Told by being this object. */
+export const GATEWAY_CALLER: UpstreamCaller = {
+  user: undefined,
+  clientId: undefined,
+  sessionId: undefined,
+  capabilities: { elicitation: false, sampling: false, roots: false },
+};
+
+export interface UpstreamRequest {
+  readonly method: string;
+  /** Without `_meta` of the transport's own: progress token, trace, and the stateless era's envelope. */
+  readonly params: JsonObject;
+  /** Aborted when nobody waits any more: the server is told. */
+  readonly signal: CancelSignal;
+  /** W3C trace context of the caller. */
+  readonly trace: TraceContext;
+  /** Least severe log message that the client wants; undefined for none. */
+  readonly logLevel: LogSeverity | undefined;
+  /** The name or URI that the request is about, for `Mcp-Name`. */
+  readonly name?: string | undefined;
+  /** Arguments that go into headers, too (`x-mcp-header`), as header name and value. */
+  readonly mirrored?: Readonly<Record<string, string>> | undefined;
+  /** Params of `notifications/progress` about this request; without it none is asked for. */
+  readonly onProgress?: ((params: JsonObject) => void) | undefined;
+  /** Params of `notifications/message` that belong to this request. */
+  readonly onLog?: ((params: JsonObject) => void) | undefined;
+  /**
+   * Answers a request of the server (session era) that belongs to this one: elicitation, sampling, roots.
+   * Without it, and where it cannot be told to what it belongs, the server gets an error. The signal is aborted when
+   * the server no longer wants an answer.
+   */
+  onRequest?(request: UpstreamQuestion, signal: CancelSignal): Promise<JsonObject>;
+  /**
+   * The user has done what they were sent to a URL for, says the server while the request goes on (session era). False where
+   * this request did not ask for it.
+   */
+  onElicitationComplete?: ((elicitationId: string) => boolean) | undefined;
+}
+
+/** JSON-RPC 2.0 §5.1. */
+export const METHOD_NOT_FOUND = -32601;
+export const INVALID_PARAMS = -32602;
+export const INTERNAL_ERROR = -32603;
+
+/** A request of the server, as it wrote it. */
+export interface UpstreamQuestion {
+  readonly method: string;
+  readonly params: JsonObject;
+}
+
+/** The answer to `initialize` or `server/discover`. */
+export interface UpstreamDescription {
+  readonly era: Era;
+  readonly protocolVersion: string;
+  readonly capabilities: JsonObject;
+  readonly serverInfo: JsonObject;
+  readonly instructions: string | undefined;
+}
+
+export interface UpstreamListener {
+  /** `notifications/<list>/list_changed`, and whenever such could have been missed. */
+  listChanged(list: ListName): void;
+  /** The server said so to somebody else: it may be about a list that all share. */
+  listMayHaveChanged?(list: ListName): void;
+  resourceUpdated(uri: string): void;
+  /** The user has done what they were sent to a URL for (MCP 2025-11-25 "Elicitation"). */
+  elicitationCompleted?(elicitationId: string): void;
+  /** Params of `notifications/message` that belong to no call, but to the caller's own session at the server. */
+  logged?(params: JsonObject): void;
+}
+
+/** §24: a server where users log in themselves: by whose connection it is asked, and whether that stands. */
+export interface UpstreamLogins {
+  /** Not a promise where the connection is at hand. Never rejects. */
+  getAccess(caller: UpstreamCaller): LoginAccess | Promise<LoginAccess>;
+  /** As it was when it was last asked for; asks nobody. */
+  peekConnectionId(caller: UpstreamCaller): string | undefined;
+  /** The owner of the caller's connection; undefined for those who can have none. */
+  findOwner(caller: UpstreamCaller): ConnectionOwner | undefined;
+  /** For the caller: as whom they are connected. @throws UpstreamError where the store does not answer. */
+  describe(caller: UpstreamCaller): Promise<ConnectionInfo | undefined>;
+  /** A connection was made, ended, or needs a login: what was open by the one before ends. */
+  noteChange(owner: ConnectionOwner): void;
+}
+
+export type LoginAccess =
+  | Access
+  /** The caller can have no connection, whatever happens. */
+  | { readonly kind: 'impossible'; readonly reason: string };
+
+/** Why a request to a server failed. */
+export type UpstreamFailure =
+  /** It cannot be reached, ended, or refuses the gateway. */
+  | 'unavailable'
+  /** It did not answer in time. */
+  | 'timeout'
+  /** It had lost the session, and did not say whether it carried the request out. There is a new one now. */
+  | 'session_lost'
+  /** It answered what is no answer: no JSON, half a message, too much, another id. */
+  | 'invalid'
+  /** The gateway gave it up: answers that came in took too much memory, or their server too much of its time. */
+  | 'overloaded'
+  /** Nobody waits any more. */
+  | 'aborted'
+  /** It answered with a JSON-RPC error, which is for the client. */
+  | 'error';
+
+/** `message` is for the client's model, too: never a secret, an address or a header. */
+export class UpstreamError extends Error {
+  override readonly name = 'UpstreamError';
+  readonly failure: UpstreamFailure;
+  /** The reason alone, without what the gateway does next. For operators: it may name an address, without what could be secret in it. */
+  readonly logReason: string;
+  /** As `message`, with `logReason`. */
+  readonly logMessage: string;
+  /** The `error` member of the response, where `failure` is `error`. */
+  readonly jsonRpcError: JsonRpcErrorObject | undefined;
+
+  constructor(
+    failure: UpstreamFailure,
+    reason: string,
+    options: {
+      readonly cause?: unknown;
+      readonly jsonRpcError?: JsonRpcErrorObject;
+      /** The gateway's next step. */
+      readonly next?: string;
+      /** In place of `reason`, for operators alone. */
+      readonly logReason?: string | undefined;
+    } = {},
+  ) {
+    const addNext = (words: string) =>
+      options.next === undefined ? words : `${words}; ${options.next}`;
+    super(addNext(reason), { cause: options.cause });
+    this.logReason = options.logReason ?? reason;
+    this.logMessage = addNext(this.logReason);
+    this.failure = failure;
+    this.jsonRpcError = options.jsonRpcError;
+  }
+}
+
+/**
+ * The caller has no credentials for the server: nothing was sent, so that this says nothing of the server itself, and
+ * concerns this caller alone.
+ */
+export class CredentialError extends UpstreamError {
+  constructor(reason: string, options: { readonly cause?: unknown } = {}) {
+    super('unavailable', reason, options);
+  }
+}
+
+/** The caller has to log in at the server: the doors lead there (§24.3). */
+export class ConnectionNeeded extends CredentialError {
+  /** Why there is none that can be used; undefined where there never was one. Never a secret. */
+  readonly why: string | undefined;
+  /** That the server wants beside those that were granted. */
+  readonly scopes: readonly string[] | undefined;
+
+  constructor({ why, scopes }: Pick<ConnectionNeeded, 'why' | 'scopes'>) {
+    super(why ?? 'its user has not logged in at it');
+    this.why = why;
+    this.scopes = scopes;
+  }
+}

@@ -1,0 +1,259 @@
+import { catalogue } from '../../errors/catalogue.ts';
+import { isObject, type JsonObject } from '../../platform/json.ts';
+import { type Log, truncateForLog } from '../../platform/log.ts';
+import { stripUri } from '../../platform/strip-uri.ts';
+import type { Runtime } from '../../runtime/runtime.ts';
+import { CallRefusedError } from '../../servers/relay/failures.ts';
+import { refuseQuestion } from '../../servers/relay/questions.ts';
+import type { Attributes, Span, Tracing } from '../../telemetry/tracing/tracing.ts';
+import {
+  METHOD_NOT_FOUND,
+  type Upstream,
+  type UpstreamCaller,
+  UpstreamError,
+  type UpstreamFailure,
+  type UpstreamQuestion,
+  type UpstreamRequest,
+} from './upstream.ts';
+import type { UpstreamConfig } from './upstream-config.ts';
+
+/** The same server, of which some is done in another way. */
+export const wrapUpstream = <Config extends UpstreamConfig>(
+  upstream: Upstream<Config>,
+  changed: Partial<Omit<Upstream, 'config' | 'isUp' | 'era'>>,
+): Upstream<Config> => ({
+  config: upstream.config,
+  get isUp() {
+    return upstream.isUp;
+  },
+  get era() {
+    return upstream.era;
+  },
+  logins: upstream.logins,
+  request: upstream.request,
+  describe: upstream.describe,
+  peekDescription: upstream.peekDescription,
+  listen: upstream.listen,
+  onStateChange: upstream.onStateChange,
+  endSession: upstream.endSession,
+  close: upstream.close,
+  ...changed,
+});
+
+// §18.8: what a server is asked is counted and timed, and whether it is up.
+
+/** Methods that the gateway sends: others, should there be any, are one series. */
+const METHODS: ReadonlySet<string> = new Set([
+  'completion/complete',
+  'prompts/get',
+  'prompts/list',
+  'resources/directory/read',
+  'resources/list',
+  'resources/read',
+  'resources/subscribe',
+  'resources/templates/list',
+  'resources/unsubscribe',
+  'skills/get',
+  'skills/list',
+  'tools/call',
+  'tools/list',
+]);
+
+export function observeUpstream(
+  { metrics, clock }: Pick<Runtime, 'metrics' | 'clock'>,
+  upstream: Upstream<UpstreamConfig>,
+): Upstream<UpstreamConfig> {
+  const { name } = upstream.config;
+  // The transport logs it: it knows why.
+  upstream.onStateChange((isUp) => metrics.recordUpstreamState(name, isUp));
+
+  return wrapUpstream(upstream, {
+    request(caller, request) {
+      const startedAt = clock.monotonic();
+      const method = METHODS.has(request.method) ? request.method : 'other';
+      const record = (status: 'success' | UpstreamFailure) =>
+        metrics.recordUpstreamRequest(name, method, status, (clock.monotonic() - startedAt) / 1000);
+      const working = upstream.request(caller, request);
+      // Beside what the caller waits for, and before it goes on.
+      working.then(
+        () => record('success'),
+        (error: unknown) => record(error instanceof UpstreamError ? error.failure : 'error'),
+      );
+      return working;
+    },
+  });
+}
+
+// §21.2: requests to servers behind the gateway as spans, by OpenTelemetry's conventions for MCP; the server is told of
+// the span. Never an argument.
+
+export function traceUpstream(
+  upstream: Upstream<UpstreamConfig>,
+  tracing: Tracing,
+): Upstream<UpstreamConfig> {
+  const place = describePlace(upstream);
+
+  return wrapUpstream(upstream, {
+    request(caller, request) {
+      const span = tracing.startChild({
+        name: nameRequest(request),
+        kind: 'client',
+        attributes: { ...place, ...describeRequest(request) },
+      });
+      // A request that is not recorded is passed on all the same, as it came: the server follows.
+      if (span === undefined) return upstream.request(caller, request);
+      const send = () => upstream.request(caller, { ...request, trace: span.getContext() });
+      return watchRequest(span.run(send), span);
+    },
+  });
+}
+
+const watchRequest = <Result extends object>(
+  working: Promise<Result>,
+  span: Span,
+): Promise<Result> =>
+  working.then(
+    (result) => {
+      if ('isError' in result && result.isError === true) span.fail('tool_error');
+      span.end();
+      return result;
+    },
+    (thrown: unknown) => {
+      failSpan(span, thrown);
+      span.end();
+      throw thrown;
+    },
+  );
+
+function failSpan(span: Span, thrown: unknown): void {
+  if (!(thrown instanceof UpstreamError)) {
+    span.fail('_OTHER');
+    return;
+  }
+  const code = thrown.jsonRpcError?.code;
+  if (code === undefined) {
+    span.fail(thrown.failure);
+    return;
+  }
+  span.setAttributes({ 'rpc.response.status_code': String(code) });
+  span.fail(String(code));
+}
+
+function describePlace({ config }: Upstream<UpstreamConfig>): Attributes {
+  const place = { 'postern.server': config.name };
+  if (config.kind === 'stdio') return { ...place, 'network.transport': 'pipe' };
+  const { protocol, hostname, port } = new URL(config.url);
+  return {
+    ...place,
+    'network.transport': 'tcp',
+    'network.protocol.name': 'http',
+    'server.address': hostname,
+    'server.port': Number(port || (protocol === 'https:' ? 443 : 80)),
+  };
+}
+
+/** URIs are too many for the name of a span, and not all of one may be told. */
+const nameRequest = ({ method, name }: UpstreamRequest): string =>
+  name === undefined || method.startsWith('resources/') ? method : `${method} ${name}`;
+
+function describeRequest({ method, name }: UpstreamRequest): Attributes {
+  const subject = name === undefined ? undefined : truncateForLog(name);
+  return {
+    'mcp.method.name': method,
+    'gen_ai.operation.name': method === 'tools/call' ? 'execute_tool' : undefined,
+    'gen_ai.tool.name': method === 'tools/call' ? subject : undefined,
+    'gen_ai.prompt.name': method === 'prompts/get' ? subject : undefined,
+    'mcp.resource.uri':
+      method === 'resources/read' && name !== undefined
+        ? truncateForLog(stripUri(name))
+        : undefined,
+  };
+}
+
+// §18.3: roots are folders on the machines of users. A server is told them only where the configuration file says so.
+
+/** The same server, for which no client has roots unless the file says `"roots": true`. */
+export function withholdRoots<Config extends UpstreamConfig>(
+  upstream: Upstream<Config>,
+  log: Log,
+): Upstream<Config> {
+  const { config } = upstream;
+  if (config.roots) return upstream;
+  const notTold = `The gateway does not tell ${config.name} the roots of clients, as its configuration file does not say "roots": true for ${config.name}.`;
+  let isNoted = false;
+
+  function noteQuestion(): void {
+    if (isNoted) return;
+    isNoted = true;
+    log.warn(
+      `The MCP server ${config.name} asks for roots, the folders that its callers work on, and is not told them. If it may know them, set "roots": true for it in the configuration file.`,
+      { server: config.name },
+    );
+  }
+
+  /** Servers should not ask for what no client declared. */
+  const refuseRoots = (answer: OnRequest): OnRequest =>
+    async function answerQuestion(question, signal) {
+      if (!isAboutRoots(question)) return answer(question, signal);
+      noteQuestion();
+      throw refuseQuestion(notTold, METHOD_NOT_FOUND);
+    };
+
+  async function requestWithoutRoots(
+    caller: UpstreamCaller,
+    request: UpstreamRequest,
+  ): Promise<JsonObject> {
+    const { onRequest } = request;
+    const answered = { ...request, ...(onRequest && { onRequest: refuseRoots(onRequest) }) };
+    try {
+      const result = await upstream.request(withoutRoots(caller), answered);
+      return asksForRoots(result) ? refuseCall() : result;
+    } catch (thrown) {
+      throw needsRoots(thrown) ? refuseCall() : thrown;
+    }
+  }
+
+  /** Its client has roots: what the server says of it would be wrong. */
+  function refuseCall(): never {
+    noteQuestion();
+    throw new CallRefusedError(`${config.name} needs roots for this call. ${notTold}`);
+  }
+
+  return wrapUpstream(upstream, {
+    request: (caller, request) =>
+      caller.capabilities.roots
+        ? requestWithoutRoots(caller, request)
+        : upstream.request(caller, request),
+    describe: (caller) => upstream.describe(withoutRoots(caller)),
+    peekDescription: (caller) => upstream.peekDescription(withoutRoots(caller)),
+    listen: (caller, listener, uris) => upstream.listen(withoutRoots(caller), listener, uris),
+    endSession: (caller) => upstream.endSession(withoutRoots(caller)),
+  });
+}
+
+type OnRequest = NonNullable<UpstreamRequest['onRequest']>;
+
+/** The gateway itself, and who has none, stay the object that they are. */
+const withoutRoots = (caller: UpstreamCaller): UpstreamCaller =>
+  caller.capabilities.roots
+    ? { ...caller, capabilities: { ...caller.capabilities, roots: false } }
+    : caller;
+
+const isAboutRoots = ({ method }: Partial<UpstreamQuestion>): boolean => method === 'roots/list';
+
+/** A server of the stateless era asks by its result. */
+function asksForRoots({ resultType, inputRequests }: JsonObject): boolean {
+  if (resultType !== 'input_required' || !isObject(inputRequests)) return false;
+  return Object.values(inputRequests).some((one) => isObject(one) && isAboutRoots(one));
+}
+
+/** Or by an error, before it works: the client declared too little (MCP 2026-07-28, `MissingRequiredClientCapability`). */
+function needsRoots(thrown: unknown): boolean {
+  const { code, data } = (thrown instanceof UpstreamError && thrown.jsonRpcError) || {};
+  const required = isObject(data) ? data.requiredCapabilities : undefined;
+  return (
+    code === catalogue.missing_client_capability.jsonrpc.code &&
+    isObject(required) &&
+    Object.hasOwn(required, 'roots')
+  );
+}

@@ -1,0 +1,173 @@
+// §32: what the gateway says of itself to those who have not connected yet: server cards, the catalogue of them, and what a
+// registry is given. What is in it everybody may know: no tools, no servers by name.
+
+import type { Config } from '../config/config.ts';
+import { fail } from '../errors/gateway-error.ts';
+import type { Endpoint } from '../http/endpoint/endpoint.ts';
+import { createEtag, createNotModifiedReply, matchesEtag } from '../http/endpoint/etag.ts';
+import { type GatewayRequest, getHeader, type Reply } from '../http/endpoint/message.ts';
+import type { NamedPaths } from '../http/endpoint/named-paths.ts';
+import { JSONRPC } from '../http/endpoint/render-error.ts';
+import { SUPPORTED_VERSIONS } from '../mcp/protocol/revisions.ts';
+import { PACKAGE_VERSION } from '../platform/own-files.ts';
+import { shorten } from '../platform/text.ts';
+import { locateLogo } from './logo.ts';
+
+/** One address of the gateway. */
+export interface DescribedAddress {
+  readonly name: string;
+  readonly title: string;
+  readonly description: string;
+  readonly version: string;
+  readonly websiteUrl: string;
+  readonly iconUrl: string | undefined;
+  /** Where clients connect. */
+  readonly url: string;
+}
+
+/** `/mcp/<name>`, and what people see it called; undefined for `/mcp`. */
+export interface NamedPath {
+  readonly name: string;
+  readonly title: string | undefined;
+}
+
+type Describing = Pick<Config, 'server' | 'site' | 'serverCard'>;
+
+/** Characters: 100 in the schemas of both documents, one of them for the ellipsis. */
+const MAX_TITLE = 99;
+
+export function describeAddress(
+  { server, site, serverCard }: Describing,
+  version: string,
+  path?: NamedPath,
+): DescribedAddress {
+  const { baseUrl, displayName } = server;
+  const { name, description } = serverCard;
+  return {
+    // A name of a server or view has no dot: nothing that is called otherwise ends up the same.
+    name: path === undefined ? name : `${name}.${path.name}`,
+    title: shorten(
+      path === undefined ? displayName : (path.title ?? `${displayName}: ${path.name}`),
+      MAX_TITLE,
+    ),
+    description,
+    version,
+    websiteUrl: `${baseUrl}/`,
+    iconUrl: site.logo && locateLogo(site.logo, baseUrl),
+    url: path === undefined ? `${baseUrl}/mcp` : `${baseUrl}/mcp/${path.name}`,
+  };
+}
+
+/** SEP-2127. The proposal is not final: these members are those of its schema v2. */
+export const SERVER_CARD_TYPE = 'application/mcp-server-card+json';
+
+const SERVER_CARD_SCHEMA =
+  'https://static.modelcontextprotocol.io/schemas/v2/server-card.schema.json';
+
+export const renderServerCard = (described: DescribedAddress): object => ({
+  $schema: SERVER_CARD_SCHEMA,
+  ...renderIdentity(described),
+  ...(described.iconUrl !== undefined && { icons: [{ src: described.iconUrl }] }),
+  remotes: [
+    {
+      type: 'streamable-http',
+      url: described.url,
+      supportedProtocolVersions: SUPPORTED_VERSIONS,
+    },
+  ],
+});
+
+const renderIdentity = ({ name, title, description, version, websiteUrl }: DescribedAddress) => ({
+  name,
+  title,
+  description,
+  version,
+  websiteUrl,
+});
+
+/** The catalogue of the domain: what it has is found there, before anything else is known of it. */
+export const renderServerCatalog = (described: DescribedAddress): object => ({
+  specVersion: 'draft',
+  entries: [
+    {
+      identifier: buildIdentifier(described.name),
+      displayName: described.title,
+      type: SERVER_CARD_TYPE,
+      url: `${described.url}/server-card`,
+    },
+  ],
+});
+
+/** `com.example/tools` is `urn:air:example.com:tools`. */
+function buildIdentifier(name: string): string {
+  const [namespace = '', suffix = ''] = name.split('/');
+  return `urn:air:${namespace.split('.').reverse().join('.')}:${suffix}`;
+}
+
+const REGISTRY_SCHEMA =
+  'https://static.modelcontextprotocol.io/schemas/2025-12-11/server.schema.json';
+const MAX_REGISTRY_ICON_URL = 255;
+
+/** `server.json`, as a registry takes it for a server that runs elsewhere. */
+export const renderServerJson = (described: DescribedAddress): object => ({
+  $schema: REGISTRY_SCHEMA,
+  ...renderIdentity(described),
+  ...(isRegistryIcon(described.iconUrl) && { icons: [{ src: described.iconUrl }] }),
+  remotes: [{ type: 'streamable-http', url: described.url }],
+});
+
+/** Others would keep the whole document out. */
+const isRegistryIcon = (url: string | undefined): url is string =>
+  url?.startsWith('https://') === true && url.length <= MAX_REGISTRY_ICON_URL;
+
+// Where clients find them.
+
+const START = '/mcp/';
+const END = '/server-card';
+
+/** As the proposal has it. What is new in a card is read by a client that connects, too. */
+const CACHING = { 'Cache-Control': 'public, max-age=3600' } as const;
+
+/** None without `SERVER_CARD=true`. */
+export function createServerCardEndpoints(
+  config: Pick<Config, 'server' | 'site' | 'serverCard'>,
+  paths: NamedPaths,
+): readonly Endpoint[] {
+  if (!config.serverCard.isServed) return [];
+  const gateway = describeAddress(config, PACKAGE_VERSION);
+  const shared = { kind: 'open', method: 'GET', errors: JSONRPC, isForAllOrigins: true } as const;
+  return [
+    // Names of servers and views are told to nobody who does not know them: the catalogue has the gateway alone.
+    {
+      ...shared,
+      path: '/.well-known/mcp/catalog.json',
+      handle: (request) => reply(request, renderServerCatalog(gateway), 'application/json'),
+    },
+    {
+      ...shared,
+      path: '/mcp/server-card',
+      handle: (request) => reply(request, renderServerCard(gateway), SERVER_CARD_TYPE),
+    },
+    {
+      ...shared,
+      path: '/mcp/:server/server-card',
+      hasParameter: paths.has,
+      handle(request) {
+        const name = request.path.slice(START.length, -END.length);
+        // It may go between the look at the path and here.
+        if (!paths.has(name)) fail('not_found');
+        const path = { name, title: paths.getTitle(name) };
+        const card = renderServerCard(describeAddress(config, PACKAGE_VERSION, path));
+        return reply(request, card, SERVER_CARD_TYPE);
+      },
+    },
+  ];
+}
+
+function reply(request: GatewayRequest, document: object, type: string): Reply {
+  const body = JSON.stringify(document);
+  const etag = createEtag(body);
+  return matchesEtag(getHeader(request, 'if-none-match'), etag)
+    ? createNotModifiedReply(etag, CACHING)
+    : { status: 200, headers: { 'Content-Type': type, ...CACHING, ETag: etag }, body };
+}

@@ -1,0 +1,249 @@
+// §4.1: the site: its files are listed at start, each is read when it is first asked for, and served from memory.
+import { createHash } from 'node:crypto';
+import { readdirSync, readFileSync } from 'node:fs';
+import { extname } from 'node:path';
+import { createEtag, createNotModifiedReply, matchesEtag } from '../http/endpoint/etag.ts';
+import type { Reply, ReplyHeaders } from '../http/endpoint/message.ts';
+import { getErrorCode } from '../platform/error-code.ts';
+import type { Log } from '../platform/log.ts';
+import { PACKAGE_ROOT, PACKAGE_VERSION } from '../platform/own-files.ts';
+import { getPageKind, type PageKind } from './page-kinds.ts';
+import { createFillSlots, type FillSlots } from './slots.ts';
+
+/** The pages by their paths. A path is looked up as it was sent: there is nothing to escape from. */
+export interface Site {
+  /** The page or asset at a path; 304 when the caller has it already (`If-None-Match`). */
+  findPage(path: string, ifNoneMatch?: string): Reply | undefined;
+  /** The page for a path that leads nowhere; undefined without built pages. */
+  getNotFoundPage(): Reply | undefined;
+  /** The front page, in place of an error with this status; undefined without built pages. */
+  getFrontPage(status: number): Reply | undefined;
+}
+
+interface SiteOptions {
+  /** `BASE_URL`, shown in the pages. */
+  readonly baseUrl: string;
+  readonly log: Log;
+  /** Of a logo that is not the gateway's own: pages may load it from there. */
+  readonly logoOrigin?: string | undefined;
+  /** Whether there is an operators' page (§22). */
+  readonly hasOperatorsPage?: boolean;
+  /** Where `npm run build` put the pages. */
+  readonly folder?: URL;
+}
+
+const BUILT_PAGES = new URL('dist/site/', PACKAGE_ROOT);
+
+/** Lists the pages. Without a build there are none, and the service runs all the same. */
+export function createSite({
+  baseUrl,
+  log,
+  logoOrigin,
+  hasOperatorsPage = false,
+  folder = BUILT_PAGES,
+}: SiteOptions): Site {
+  const built = listFiles(folder);
+  const files = hasOperatorsPage ? built : built.filter(({ path }) => !OPERATORS_FILE.test(path));
+  if (files.length === 0) {
+    log.info('There are no documentation pages to serve; npm run build makes them.');
+  }
+  // Links are paths below BASE_URL's, so that pages also work by an address that is not BASE_URL.
+  const basePath = new URL(baseUrl).pathname.replace(/\/+$/, '');
+  const fillSlots = createFillSlots({
+    base_url: baseUrl,
+    base_path: basePath,
+    version: PACKAGE_VERSION,
+  });
+  const unfinished = new Map(files.map((file) => [file.path, file]));
+  const finished = new Map<string, Page>();
+
+  /** Read and filled in when it is first asked for: all of them would be a fifth of the start. */
+  function getPage(path: string): Page | undefined {
+    const file = unfinished.get(path);
+    const bytes = file && readIfPresent(file.url);
+    if (file !== undefined && bytes !== undefined) {
+      finished.set(path, createPage(file, bytes, { fillSlots, logoOrigin }));
+      // Not before: what could not be read now is tried again when it is next asked for.
+      unfinished.delete(path);
+    }
+    return finished.get(path);
+  }
+
+  let frontPage: Reply | undefined;
+
+  /** Its scripts take the address for what is to be shown, so it begins with a script that changes that. */
+  function findFrontPage(): Reply | undefined {
+    const page = getPage(FRONT_PATH);
+    if (page === undefined) return undefined;
+    const script = `<script>history.replaceState(null, '', ${JSON.stringify(`${basePath}/`)})</script>`;
+    const body = page.reply.body.toString('utf8').replace('<head>', `<head>${script}`);
+    const policy = createPolicy(getPageKind(FRONT_PATH), body, logoOrigin);
+    return {
+      status: 200,
+      headers: {
+        'Content-Security-Policy': policy,
+        'Content-Type': HTML,
+        'Cache-Control': 'no-store',
+        Vary: 'Accept',
+      },
+      body,
+    };
+  }
+
+  return {
+    findPage(path, ifNoneMatch) {
+      const page = path === NOT_FOUND_PATH ? undefined : getPage(path);
+      return page && matchesEtag(ifNoneMatch, page.etag)
+        ? createNotModifiedReply(page.etag, page.caching)
+        : page?.reply;
+    },
+    getNotFoundPage() {
+      const page = getPage(NOT_FOUND_PATH);
+      if (page === undefined) return undefined;
+      const { ETag: _etag, 'Cache-Control': _caching, ...headers } = page.reply.headers;
+      return { ...page.reply, status: 404, headers: { ...headers, Vary: 'Accept' } };
+    },
+    getFrontPage(status) {
+      frontPage ??= findFrontPage();
+      return frontPage && { ...frontPage, status };
+    },
+  };
+}
+
+const NOT_FOUND_PATH = '/404';
+const FRONT_PATH = '/';
+/** The page, and what scripts of the not-found page would make it of at its path. */
+const OPERATORS_FILE = /^\/(admin|assets\/admin\.md\.[\w-]+(\.lean)?\.js)$/;
+const CALLBACK_PATH = '/playground/callback';
+
+/** Its address has a code, which nothing that it loads need be told. */
+const WITHOUT_REFERRER = { 'Referrer-Policy': 'no-referrer' } as const;
+
+const CACHING = { 'Cache-Control': 'public, max-age=300' } as const;
+
+/**
+ * For what never changes under its name. The name has the hash of what was built: what is filled in later, such as
+ * BASE_URL, is not in it.
+ */
+const FOR_EVER = { 'Cache-Control': 'public, max-age=31536000, immutable' } as const;
+const NAME_WITH_HASH = /^\/assets\/.+\.[\w-]{8}(\.lean)?\.(js|css|webp)$/;
+
+interface Page {
+  readonly etag: string;
+  readonly caching: ReplyHeaders;
+  readonly reply: Reply & { readonly headers: ReplyHeaders; readonly body: Buffer };
+}
+
+interface PageOptions extends Pick<SiteOptions, 'logoOrigin'> {
+  readonly fillSlots: FillSlots;
+}
+
+function createPage(
+  { path, type }: SiteFile,
+  bytes: Buffer,
+  { fillSlots, logoOrigin }: PageOptions,
+): Page {
+  // Text may have slots to fill in.
+  const body = type.includes('charset') ? Buffer.from(fillSlots(bytes.toString('utf8'))) : bytes;
+  const isFinal = NAME_WITH_HASH.test(path) && body.equals(bytes);
+  const etag = createEtag(body);
+  const policy = type === HTML && {
+    'Content-Security-Policy': createPolicy(getPageKind(path), body.toString('utf8'), logoOrigin),
+  };
+  const caching = isFinal ? FOR_EVER : CACHING;
+  const headers = {
+    ...policy,
+    ...(path === CALLBACK_PATH && WITHOUT_REFERRER),
+    'Content-Type': type,
+    ...caching,
+    ETag: etag,
+  };
+  return { etag, caching, reply: { status: 200, headers, body } };
+}
+
+// §4.12: the content security policy of a page of the site.
+
+/** Code in pages is coloured by style attributes; what the theme draws in style sheets are `data:` images. */
+const DIRECTIVES: Readonly<Record<PageKind, readonly string[]>> = {
+  documentation: ["style-src-attr 'unsafe-inline'"],
+  // Every other page of the gateway refuses to be in a frame: what is left is that of apps (app-frame.ts).
+  app: ["connect-src 'self'", "frame-src 'self'"],
+};
+
+/**
+ * `html` as it is sent: its inline scripts are allowed by their hashes, and no other. `logoOrigin` is where apps load
+ * the logo from, where that is elsewhere.
+ */
+function createPolicy(kind: PageKind, html: string, logoOrigin?: string): string {
+  return [
+    "default-src 'none'",
+    ["script-src 'self'", ...hashInlineScripts(html)].join(' '),
+    "style-src 'self'",
+    ...DIRECTIVES[kind],
+    ["img-src 'self' data:", ...(kind === 'app' && logoOrigin ? [logoOrigin] : [])].join(' '),
+    "base-uri 'none'",
+    "form-action 'none'",
+    "frame-ancestors 'none'",
+  ].join('; ');
+}
+
+const INLINE_SCRIPT = /<script(?![^>]*\ssrc=)[^>]*>([\s\S]*?)<\/script>/g;
+
+const hashInlineScripts = (html: string): readonly string[] =>
+  [...html.matchAll(INLINE_SCRIPT)].map(
+    ([, script = '']) => `'sha256-${createHash('sha256').update(script).digest('base64')}'`,
+  );
+
+interface SiteFile {
+  /** Where it is served: `/` for index.html, `/settings` for settings.html, else as it lies. */
+  readonly path: string;
+  /** Value of Content-Type. */
+  readonly type: string;
+  readonly url: URL;
+}
+
+const HTML = 'text/html; charset=utf-8';
+
+/** What the site consists of; a file of another kind is not served. */
+const TYPES: Readonly<Record<string, string>> = {
+  '.html': HTML,
+  '.js': 'text/javascript; charset=utf-8',
+  '.css': 'text/css; charset=utf-8',
+  '.svg': 'image/svg+xml',
+  '.webp': 'image/webp',
+  '.ico': 'image/x-icon',
+};
+
+/** What is served of the folder and the folders in it; nothing when there is no such folder. */
+const listFiles = (folder: URL): readonly SiteFile[] =>
+  listNames(folder).flatMap((name) => {
+    const type = TYPES[extname(name)];
+    return type === undefined ? [] : [{ path: toPath(name), type, url: new URL(name, folder) }];
+  });
+
+/** By the types of the entries: with `recursive` alone, Node asks the system for the type of each. */
+function listNames(folder: URL): readonly string[] {
+  try {
+    return readdirSync(folder, { withFileTypes: true }).flatMap((entry) =>
+      entry.isDirectory()
+        ? listNames(new URL(`${entry.name}/`, folder)).map((name) => `${entry.name}/${name}`)
+        : [entry.name],
+    );
+  } catch (error) {
+    if (getErrorCode(error) === 'ENOENT') return [];
+    throw error;
+  }
+}
+
+/** Another build may have taken it away since it was listed. */
+function readIfPresent(file: URL): Buffer | undefined {
+  try {
+    return readFileSync(file);
+  } catch (error) {
+    if (getErrorCode(error) === 'ENOENT') return undefined;
+    throw error;
+  }
+}
+
+const toPath = (name: string): string =>
+  name === 'index.html' ? '/' : `/${name.replace(/\.html$/, '')}`;

@@ -1,0 +1,154 @@
+// The members of each server in the configuration file: each once, for parsing and for the JSON Schema.
+import type { Config } from '../../config/config.ts';
+import { createRecordShape, list, record } from '../../config/file/shapes/collection.ts';
+import { defineMember, type MemberReader, object } from '../../config/file/shapes/object.ts';
+import {
+  choice,
+  freeText,
+  text,
+  trueOrFalse,
+  wholeNumber,
+} from '../../config/file/shapes/scalar.ts';
+import type { Shape } from '../../config/file/shapes/shape.ts';
+import { integer, type Rule } from '../../config/rules.ts';
+import type { ToolSelection } from '../../mcp/upstream/common-config.ts';
+import type { ProgramUser } from '../../mcp/upstream/upstream-config.ts';
+import { MAX_GLOB_LENGTH } from '../../platform/glob.ts';
+
+const PREFIX_PATTERN = '^([A-Za-z0-9]([A-Za-z0-9_.-]{0,30}[A-Za-z0-9])?)?$';
+const PREFIX = new RegExp(PREFIX_PATTERN);
+
+const MIN_TIMEOUT_MS = 1000;
+const MAX_TIMEOUT_MS = 86_400_000;
+const DEFAULT_TIMEOUT_MS = 60_000;
+
+const milliseconds = integer(MIN_TIMEOUT_MS, MAX_TIMEOUT_MS);
+
+/** Milliseconds; some programs mean seconds, so a value that is too small for ours names both readings. */
+const timeoutRule: Rule<number> = {
+  parse: milliseconds.parse,
+  allowed: `milliseconds: ${milliseconds.allowed}`,
+  explain(written) {
+    const given = Number(written);
+    return given > 0 && given < MIN_TIMEOUT_MS
+      ? `Postern reads it as ${given} milliseconds; some programs mean ${given} seconds, which is ${given * 1000} here.`
+      : undefined;
+  },
+};
+
+const globs = list(
+  text(
+    {
+      parse: (given) => (isGlob(given) ? given : undefined),
+      allowed: `1 to ${MAX_GLOB_LENGTH} characters: a tool’s name, in which * is any text and ? any character`,
+    },
+    { schema: { type: 'string', minLength: 1, maxLength: MAX_GLOB_LENGTH } },
+  ),
+  { allowed: 'a list of tool names, in which * is any text and ? any character' },
+);
+
+const isGlob = (glob: string): boolean => glob !== '' && glob.length <= MAX_GLOB_LENGTH;
+
+const toolsMembers = {
+  include: defineMember(
+    'include',
+    globs,
+    'The tools that are served: names of the server’s own, in which * is any text.',
+  ),
+  exclude: defineMember('exclude', globs, 'The tools that are not served. It wins over include.'),
+  describe: defineMember(
+    'describe',
+    record(freeText(), { allowed: 'an object of descriptions by tool name' }),
+    'Descriptions in place of the server’s, by the tool’s own name.',
+  ),
+};
+
+/** All of them, as the server describes them. */
+const ALL_TOOLS: ToolSelection = {
+  include: ['*'],
+  exclude: [],
+  describe: createRecordShape([]),
+};
+
+const toolsShape: Shape<ToolSelection> = object({
+  allowed: 'an object with include, exclude or describe',
+  members: Object.values(toolsMembers),
+  build: ({ read }) => ({
+    include: read(toolsMembers.include) ?? ALL_TOOLS.include,
+    exclude: read(toolsMembers.exclude) ?? ALL_TOOLS.exclude,
+    describe: read(toolsMembers.describe) ?? ALL_TOOLS.describe,
+  }),
+});
+
+/** Members of every server. */
+export const commonMembers = {
+  type: defineMember(
+    'type',
+    choice('http', 'streamableHttp', 'streamable-http', 'sse', 'stdio'),
+    'The transport: stdio with command, else http unless it is sse (2024-11-05).',
+  ),
+  disabled: defineMember('disabled', trueOrFalse, 'true leaves the server out.'),
+  prefix: defineMember(
+    'prefix',
+    text(
+      {
+        parse: (given) => (PREFIX.test(given) ? given : undefined),
+        allowed:
+          'up to 32 letters, digits, hyphens, underscores and dots that begin and end with a letter or digit, or "" for none',
+      },
+      { schema: { type: 'string', pattern: PREFIX_PATTERN } },
+    ),
+    'Before the names of its tools and prompts, in place of the server’s name.',
+  ),
+  timeout: defineMember(
+    'timeout',
+    wholeNumber(MIN_TIMEOUT_MS, MAX_TIMEOUT_MS, timeoutRule),
+    'Milliseconds without progress after which a call ends.',
+  ),
+  required: defineMember(
+    'required',
+    trueOrFalse,
+    'Whether the gateway is ready only while the server can be reached.',
+  ),
+  era: defineMember(
+    'era',
+    choice('auto', 'session', 'stateless'),
+    'How the gateway speaks to it: with sessions (MCP up to 2025-11-25), stateless (2026-07-28), or, as auto, stateless where it can. session helps with a server of both whose tools ask only in sessions.',
+  ),
+  roots: defineMember(
+    'roots',
+    trueOrFalse,
+    'Whether it is told the roots of clients: paths on their machines. They may replace what it lets its callers read.',
+  ),
+  tools: defineMember(
+    'tools',
+    toolsShape,
+    'Which of its tools are served, and how they are described.',
+  ),
+};
+
+export function readCommon({ read }: MemberReader) {
+  return {
+    prefix: read(commonMembers.prefix),
+    timeoutMs: read(commonMembers.timeout) ?? DEFAULT_TIMEOUT_MS,
+    required: read(commonMembers.required) ?? false,
+    era: read(commonMembers.era) ?? 'auto',
+    tools: read(commonMembers.tools) ?? ALL_TOOLS,
+  };
+}
+
+/** The gateway and the machine that the file is for: by them servers are completed, once the whole file is read. */
+export interface FileSurroundings {
+  readonly config: Pick<Config, 'admin' | 'auth' | 'oauth' | 'server' | 'store' | 'upstreams'>;
+  /** A user that programs may run as, by name or numbers. Asked once for each text; never rejects. */
+  findProgramUser(text: string): Promise<FoundProgramUser>;
+  /** An absolute path, for one that is relative to the file. */
+  resolvePath(path: string): string;
+  /** The text of a file that the configuration names. @throws Error with what is wrong with it. */
+  readText(path: string): string;
+}
+
+export type FoundProgramUser =
+  | { readonly kind: 'found'; readonly user: ProgramUser }
+  /** Sentences that follow a colon. */
+  | { readonly kind: 'problem'; readonly message: string };

@@ -1,0 +1,150 @@
+// A server of the configuration file that is reached by its URL: its members, and what they come to.
+import { X509Certificate } from 'node:crypto';
+import { defineMember, type Member, type MemberReader } from '../../config/file/shapes/object.ts';
+import { requestHeaders } from '../../config/file/shapes/request-headers.ts';
+import { freeText, text, trueOrFalse } from '../../config/file/shapes/scalar.ts';
+import { httpUrl } from '../../config/rules.ts';
+import type { HttpUpstreamConfig } from '../../mcp/upstream/upstream-config.ts';
+import { isSafeForTokens } from '../../platform/address.ts';
+import { authShape, findCredentialType } from '../credentials/credentials.ts';
+import { commonMembers, type FileSurroundings, readCommon } from './common-members.ts';
+
+const EXAMPLE = 'https://wiki.example.com/mcp';
+
+const addressShape = text(
+  { ...httpUrl, allowed: `${httpUrl.allowed}, for example ${EXAMPLE}` },
+  {
+    schema: { type: 'string', pattern: '^https?://' },
+    isSecret: true,
+  },
+);
+
+/** Headers of the message, or of the protocol. */
+const OWN_HEADERS: ReadonlySet<string> = new Set([
+  'accept',
+  'accept-encoding',
+  'content-encoding',
+  'content-type',
+  'cookie',
+  'last-event-id',
+  'mcp-method',
+  'mcp-name',
+  'mcp-protocol-version',
+  'mcp-session-id',
+]);
+
+export const httpMembers = {
+  url: defineMember('url', addressShape, 'The address of the server.'),
+  serverUrl: defineMember('serverUrl', addressShape, 'As url, as other programs call it.'),
+  httpUrl: defineMember('httpUrl', addressShape, 'As url, as other programs call it.'),
+  headers: defineMember(
+    'headers',
+    requestHeaders(OWN_HEADERS),
+    'Headers of each request to the server.',
+  ),
+  auth: defineMember('auth', authShape, 'What tells the server who calls.'),
+  ca: defineMember(
+    'ca',
+    freeText(),
+    'A PEM file with the authorities that may have signed its certificate, in place of the system’s. Relative to the configuration file.',
+  ),
+  cookies: defineMember(
+    'cookies',
+    trueOrFalse,
+    'Whether cookies that it sets in a session are sent back in that session, as a balancer in front of several nodes needs it.',
+  ),
+};
+
+/** The names of a server's address. */
+export const addressMembers: readonly Member<string>[] = [
+  httpMembers.url,
+  httpMembers.serverUrl,
+  httpMembers.httpUrl,
+];
+
+/** Its name, and the prefix that comes from it, are for the file to add. */
+export type UnnamedHttpServer = Omit<HttpUpstreamConfig, 'name' | 'prefix'> & {
+  readonly prefix: string | undefined;
+};
+
+export function buildHttp(members: MemberReader): UnnamedHttpServer | undefined {
+  const { read, report } = members;
+  const common = readCommon(members);
+  const type = read(commonMembers.type);
+  if (type === 'stdio')
+    report(
+      '"stdio" is for a server with command. With url it is "http" or "sse".',
+      commonMembers.type,
+    );
+  if (type === 'sse' && common.era === 'stateless')
+    report('"sse" has sessions always. Remove "era", or the type.', commonMembers.era);
+  const [address = httpMembers.url] = addressMembers.filter(members.has);
+  const url = read(address);
+  const headers = read(httpMembers.headers) ?? {};
+  const auth = read(httpMembers.auth) ?? ({ type: 'none' } as const);
+  const ca = read(httpMembers.ca);
+  const credentials = findCredentialType(auth);
+  if (credentials !== undefined && headers.authorization !== undefined)
+    report('auth sends the header Authorization itself. Remove one of them.', httpMembers.headers);
+  if (credentials?.passesTokensOn && url !== undefined && !isSafeForTokens(url))
+    report(
+      'auth sends tokens of users to the server, so the URL must be https, or http on localhost, 127.0.0.1 or [::1].',
+      address,
+    );
+  return url === undefined
+    ? undefined
+    : {
+        kind: 'http',
+        url,
+        transport: type === 'sse' ? 'sse' : 'streamable-http',
+        headers,
+        ca,
+        cookies: read(httpMembers.cookies) ?? true,
+        auth,
+        // One that is told who calls belongs to those who call.
+        roots: read(commonMembers.roots) ?? credentials !== undefined,
+        ...common,
+      };
+}
+
+/** With what its paths lead to. Reports what is wrong with that, and what its `auth` needs of the settings. */
+export function completeHttp(
+  config: HttpUpstreamConfig,
+  { report }: MemberReader,
+  surroundings: FileSurroundings,
+): HttpUpstreamConfig {
+  for (const { checkedAt, isMet, problem } of findCredentialType(config.auth)?.requirements ?? [])
+    if (checkedAt === 'file' && !isMet(surroundings.config, config.auth))
+      report(problem, httpMembers.auth);
+  if (config.ca === undefined) return config;
+  const certificates = readCertificates(surroundings, config.ca);
+  if (certificates.kind === 'problem') report(certificates.message, httpMembers.ca);
+  return certificates.kind === 'problem' ? config : { ...config, ca: certificates.pem };
+}
+
+type Certificates =
+  | { readonly kind: 'pem'; readonly pem: string }
+  | { readonly kind: 'problem'; readonly message: string };
+
+function readCertificates({ resolvePath, readText }: FileSurroundings, path: string): Certificates {
+  try {
+    const pem = readText(resolvePath(path));
+    return hasCertificate(pem)
+      ? { kind: 'pem', pem }
+      : {
+          kind: 'problem',
+          message: 'The file has no certificate in PEM form (-----BEGIN CERTIFICATE-----).',
+        };
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
+    return { kind: 'problem', message: `The file cannot be read (${reason}).` };
+  }
+}
+
+function hasCertificate(pem: string): boolean {
+  try {
+    return new X509Certificate(pem).subject !== undefined;
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,163 @@
+// A server of the configuration file that the gateway starts: its members, and what they come to.
+
+import { listValues } from '../../config/file/expand.ts';
+import { createRecordShape, list, record } from '../../config/file/shapes/collection.ts';
+import { defineMember, type MemberReader } from '../../config/file/shapes/object.ts';
+import {
+  choice,
+  freeText,
+  text,
+  warnOfBareVariable,
+  wholeNumber,
+} from '../../config/file/shapes/scalar.ts';
+import type { Shape } from '../../config/file/shapes/shape.ts';
+import { isSharedStore } from '../../config/groups/store.ts';
+import { systemUser } from '../../config/rules.ts';
+import type { ProgramUser, StdioUpstreamConfig } from '../../mcp/upstream/upstream-config.ts';
+import { findSecretArguments } from '../../platform/secret-texts.ts';
+import {
+  commonMembers,
+  type FileSurroundings,
+  type FoundProgramUser,
+  readCommon,
+} from './common-members.ts';
+
+const DEFAULT_MAX_PROCESSES = 20;
+const DEFAULT_IDLE_SECONDS = 300;
+
+/** An argument of a program, and what variables of the environment bring into it. */
+interface Argument {
+  readonly text: string;
+  readonly values: readonly string[];
+}
+
+const argumentText = freeText({ isSecret: true });
+
+const argumentShape: Shape<Argument> = {
+  schema: argumentText.schema,
+  read(node, place) {
+    const expanded = argumentText.read(node, place);
+    if (expanded === undefined || node.kind !== 'scalar') return undefined;
+    return { text: expanded, values: listValues(String(node.value), place.context.env) };
+  },
+};
+
+const argumentList = list(argumentShape, { allowed: 'a list of texts' });
+
+export const stdioMembers = {
+  command: defineMember('command', freeText(), 'The program to start.'),
+  args: defineMember('args', argumentList, 'Its arguments.'),
+  env: defineMember(
+    'env',
+    record(warnOfBareVariable(freeText({ isSecret: true })), {
+      allowed: `an object of variables, such as { "TOKEN": "\${TOKEN}" }`,
+      checkName: (name) =>
+        /^[^=\0]+$/.test(name) ? undefined : 'A variable’s name is not empty and has no =.',
+    }),
+    'Environment variables, beside PATH, HOME, USER, LANG and TMPDIR.',
+  ),
+  cwd: defineMember(
+    'cwd',
+    freeText(),
+    'The folder it runs in. Relative to the configuration file.',
+  ),
+  runAs: defineMember(
+    'runAs',
+    text(systemUser, { schema: { type: 'string' } }),
+    'The user of the system that it runs as, such as postern-files or 1001:1001, in place of RUN_PROGRAMS_AS.',
+  ),
+  isolation: defineMember(
+    'isolation',
+    choice('shared', 'user', 'session'),
+    'For whom there is a process of its own.',
+  ),
+  maxProcesses: defineMember(
+    'maxProcesses',
+    wholeNumber(1, 1000),
+    'The most processes at once, with isolation user or session.',
+  ),
+  idleSeconds: defineMember(
+    'idleSeconds',
+    wholeNumber(1, 86_400),
+    'Seconds without a call after which a user’s process ends.',
+  ),
+};
+
+/** Its name, and the prefix that comes from it, are for the file to add. */
+export type UnnamedStdioServer = Omit<StdioUpstreamConfig, 'name' | 'prefix'> & {
+  readonly prefix: string | undefined;
+};
+
+export function buildStdio(members: MemberReader): UnnamedStdioServer | undefined {
+  const { read, report } = members;
+  const common = readCommon(members);
+  const type = read(commonMembers.type);
+  if (type !== undefined && type !== 'stdio')
+    report(`"${type}" is for a server with url. With command it is "stdio".`, commonMembers.type);
+  const command = read(stdioMembers.command);
+  const given = read(stdioMembers.args) ?? [];
+  const args = given.map((argument) => argument.text);
+  const stdio = {
+    args,
+    secretArguments: [...given.flatMap(({ values }) => values), ...findSecretArguments(args)],
+    env: read(stdioMembers.env) ?? createRecordShape([]),
+    cwd: read(stdioMembers.cwd),
+    // Looked up where the server is completed: RUN_PROGRAMS_AS counts, too.
+    runAs: undefined,
+    isolation: read(stdioMembers.isolation) ?? 'shared',
+    maxProcesses: read(stdioMembers.maxProcesses) ?? DEFAULT_MAX_PROCESSES,
+    idleSeconds: read(stdioMembers.idleSeconds) ?? DEFAULT_IDLE_SECONDS,
+    roots: read(commonMembers.roots) ?? false,
+  };
+  if (command?.trim() === '') report('"command" is empty.', stdioMembers.command);
+  return command === undefined ? undefined : { kind: 'stdio', command, ...stdio, ...common };
+}
+
+/** Keyed by the names that the file or RUN_PROGRAMS_AS uses. */
+type Users = ReadonlyMap<string, FoundProgramUser>;
+
+/** With what its paths and its user lead to. Reports what is wrong with them, and what the settings rule out. */
+export function completeStdio(
+  config: StdioUpstreamConfig,
+  members: MemberReader,
+  surroundings: FileSurroundings,
+  users: Users,
+): StdioUpstreamConfig {
+  if (config.isolation === 'session' && isSharedStore(surroundings.config.store))
+    members.report(
+      '"session" cannot be used with REDIS_URL: another replica could not reach the process of a session. Use "user" or "shared", or run one replica without REDIS_URL.',
+      stdioMembers.isolation,
+    );
+  const runAs = findUser(members, surroundings, users);
+  if (runAs !== undefined) checkEnvironment(config, members);
+  const cwd = config.cwd === undefined ? undefined : surroundings.resolvePath(config.cwd);
+  return { ...config, cwd, runAs };
+}
+
+function findUser(
+  { read, report }: MemberReader,
+  { config }: FileSurroundings,
+  users: Users,
+): ProgramUser | undefined {
+  const own = read(stdioMembers.runAs);
+  const user = own ?? config.upstreams.runProgramsAs;
+  const found = user === undefined ? undefined : users.get(user);
+  if (found === undefined) return undefined;
+  if (found.kind === 'found') return found.user;
+  return own === undefined
+    ? report(`RUN_PROGRAMS_AS: ${found.message}`)
+    : report(found.message, stdioMembers.runAs);
+}
+
+/** Variables by which the dynamic linker and the C library load code, before there is a program. */
+const LOADS_CODE = /^(LD_.*|GLIBC_TUNABLES|GCONV_PATH|LOCPATH|NLSPATH)$/;
+
+/** Until setpriv has changed the user, it runs in this environment with the rights of the gateway. */
+function checkEnvironment({ env }: StdioUpstreamConfig, { report }: MemberReader): void {
+  const names = Object.keys(env).filter((name) => LOADS_CODE.test(name));
+  if (names.length > 0)
+    report(
+      `${names.join(', ')} cannot be set for a program that runs as another user: setpriv, which changes the user, would load code by it with the rights of the gateway. Set it in a script that starts the program.`,
+      stdioMembers.env,
+    );
+}

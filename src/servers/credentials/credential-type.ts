@@ -1,0 +1,221 @@
+// §18.6: what a type of credentials is: how `auth` of a server names it, what it needs, and what it tells the server of the caller.
+
+import type { Config } from '../../config/config.ts';
+import { defineMember, type Member, type MemberReader } from '../../config/file/shapes/object.ts';
+import { text } from '../../config/file/shapes/scalar.ts';
+import type { ConnectionParts } from '../../connections/connections.ts';
+import type { Endpoint } from '../../http/endpoint/endpoint.ts';
+import type { GetProviderToken, UserContext } from '../../http/endpoint/message.ts';
+import { isOwnToken } from '../../http/endpoint/own-token.ts';
+import type { ProviderMetadata } from '../../logins/auth/provider-metadata.ts';
+import {
+  CredentialError,
+  type UpstreamCaller,
+  type UpstreamRuntime,
+} from '../../mcp/upstream/upstream.ts';
+import type { JsonObject } from '../../platform/json.ts';
+
+/** A file in this folder, and a row of `credentials.ts`. `Auth` is what `auth` of a server becomes. */
+export interface CredentialType<Auth extends TypedAuth = TypedAuth> {
+  /** As `auth` names it. */
+  readonly type: Auth['type'];
+  /** For editors; follows the type and a colon. */
+  readonly summary: string;
+  /** Members that `auth` may have beside `type`. Types that have the same member share it. */
+  readonly members: readonly Member<unknown>[];
+  /** Those without which it cannot be. */
+  readonly required: readonly Member<unknown>[];
+  /** Why it has none of the members of other types. */
+  readonly whyNoOthers: string;
+  /** More JSON Schema of such an `auth`. */
+  readonly schema?: JsonObject;
+  /** Undefined where what is missing was reported. */
+  read(members: MemberReader): Auth | undefined;
+  /** Requirements of the settings. */
+  readonly requirements: readonly Requirement<Auth>[];
+  /** The gateway itself has no credentials: the server answers nobody without a user's token. */
+  readonly needsUser?: true;
+  /** Its tokens are signed by keys in the gateway's store. */
+  readonly signsTokens?: true;
+  /** Its tokens are made by the provider. */
+  readonly asksProvider?: true;
+  /** Users' tokens are sent: only by https, or on this machine. */
+  readonly passesTokensOn?: true;
+  /** Its tokens were given for the server by its own authorization server, which may be a gateway of this kind, too. */
+  readonly isIssuedForServer?: true;
+  /** Once for each gateway. Asks nobody anything yet. */
+  open(runtime: UpstreamRuntime, callers: CallerTokens): OpenCredentials;
+}
+
+/** `open` is told the server's own `auth`. */
+export interface CredentialDefinition<Auth extends TypedAuth>
+  extends Omit<CredentialType<Auth>, 'open'> {
+  open(
+    runtime: UpstreamRuntime,
+    callers: CallerTokens,
+  ): Omit<OpenCredentials, 'createGetToken' | 'createNoteRefusal'> & {
+    createGetToken(server: Pick<CredentialServer, 'name' | 'url'>, auth: Auth): GetToken;
+    createNoteRefusal?(server: Pick<CredentialServer, 'name' | 'url'>, auth: Auth): NoteRefusal;
+  };
+}
+
+export function defineCredentialType<Auth extends TypedAuth>(
+  definition: CredentialDefinition<Auth>,
+): CredentialType<Auth> {
+  const isOwn = (auth: TypedAuth): auth is Auth => auth.type === definition.type;
+
+  return {
+    ...definition,
+    open(runtime, callers) {
+      const opened = definition.open(runtime, callers);
+      return {
+        ...opened,
+        createGetToken: (server) =>
+          isOwn(server.auth) ? opened.createGetToken(server, server.auth) : undefined,
+        createNoteRefusal: (server) =>
+          isOwn(server.auth) ? opened.createNoteRefusal?.(server, server.auth) : undefined,
+      };
+    },
+  };
+}
+
+export interface TypedAuth {
+  readonly type: string;
+}
+
+export interface Requirement<Auth extends TypedAuth = TypedAuth> {
+  /**
+   * `file`: wherever the file is read; told at `auth`. `start`: where users are about to be served; the problem then goes
+   * on after "Server wiki: auth forward".
+   */
+  readonly checkedAt: 'file' | 'start';
+  isMet(settings: NeededSettings, auth: Auth): boolean;
+  readonly problem: string;
+}
+
+export type NeededSettings = Pick<Config, 'admin' | 'auth' | 'oauth' | 'store'>;
+
+/** Sources of the tokens of callers. */
+export interface CallerTokens {
+  readonly getProviderToken: GetProviderToken;
+  /** Undefined without a provider: then no token can be exchanged. */
+  readonly metadata: ProviderMetadata | undefined;
+  /** Undefined where nobody can connect: without OAUTH_MODE=broker, and in commands. */
+  readonly connections: ConnectionParts | undefined;
+}
+
+export interface OpenCredentials {
+  /** Undefined where the server has another type of credentials. */
+  createGetToken(server: CredentialServer): GetToken | undefined;
+  /** Undefined as well where what the server says of a token changes nothing. */
+  createNoteRefusal(server: CredentialServer): NoteRefusal | undefined;
+  /** `isUsed`: whether some server has this type now. */
+  createEndpoints?(isUsed: () => boolean): readonly Endpoint[];
+}
+
+/** A server, as far as credentials concern it. */
+export interface CredentialServer {
+  readonly name: string;
+  readonly url: string;
+  readonly auth: TypedAuth;
+}
+
+/** Keyed by lower-case name. */
+export type CredentialHeaders = Readonly<Record<string, string>>;
+
+/**
+ * Headers that go with a request on this caller's behalf. Secrets. Never throws at once.
+ *
+ * @throws CredentialError where the caller's request must not be sent.
+ */
+export type GetHeaders = (caller: UpstreamCaller) => CredentialHeaders | Promise<CredentialHeaders>;
+
+/**
+ * Told that the server refused a token of ours. Resolves to whether another one is at hand now, with which the request can be
+ * sent again. `isRefusedItself` asks the server itself, by no request of a caller, whether it refuses the token. It rejects
+ * where there is no answer.
+ *
+ * @throws CredentialError where nothing may be sent any more.
+ */
+export type NoteRefusal = (
+  caller: UpstreamCaller,
+  used: CredentialHeaders,
+  refusal: TokenRefusal,
+  isRefusedItself: () => Promise<boolean>,
+) => Promise<boolean>;
+
+export interface TokenRefusal {
+  readonly status: 401 | 403;
+  /** `WWW-Authenticate`. */
+  readonly challenge: string | undefined;
+}
+
+/** Undefined for who has no token: the gateway itself, and callers without authentication. */
+export type GetToken = (caller: UpstreamCaller) => string | undefined | Promise<string | undefined>;
+
+/** Nothing is waited for if the token is at hand. */
+export const addToken = (
+  getToken: GetToken,
+  { isIssuedForServer }: Pick<CredentialType, 'isIssuedForServer'>,
+): GetHeaders => {
+  const toHeaders = isIssuedForServer ? writeHeader : writeForeignToken;
+  return function getHeaders(caller) {
+    try {
+      const token = getToken(caller);
+      return token instanceof Promise ? token.then(toHeaders) : toHeaders(token);
+    } catch (error) {
+      return Promise.reject(error);
+    }
+  };
+};
+
+const writeHeader = (token: string | undefined): CredentialHeaders =>
+  token === undefined ? {} : { authorization: `${SCHEME}${token}` };
+
+function writeForeignToken(token: string | undefined): CredentialHeaders {
+  // MCP, "Token Passthrough": whatever it was taken for, no server gets by it what its user may do here.
+  if (token !== undefined && isOwnToken(token))
+    throw new CredentialError('a token of the gateway’s own is sent to no server');
+  return writeHeader(token);
+}
+
+const SCHEME = 'Bearer ';
+
+/** The token of the headers that `addToken` made. */
+export const readToken = ({ authorization = '' }: CredentialHeaders): string =>
+  authorization.slice(SCHEME.length);
+
+/** Told to a user without a token of the provider. */
+export const describeMissingToken = ({ grant }: UserContext): string =>
+  grant?.isMachine ? OF_MACHINE : NO_PROVIDER_TOKEN;
+
+const OF_MACHINE =
+  'it takes tokens of the identity provider, and a client that logs in as itself has none; only the operator of this service can change that ("auth": "identity" tells it the client)';
+
+const NO_PROVIDER_TOKEN =
+  'the identity provider gave no token for this login that is good now; log in again, or try again in a moment';
+
+const audience = defineMember(
+  'audience',
+  text(
+    { parse: (given) => given.trim() || undefined, allowed: 'the name of an audience' },
+    { schema: { type: 'string', pattern: '\\S' } },
+  ),
+  'For whom the token is.',
+);
+
+/** `audience` of the types that have to be given one. */
+export const AUDIENCE = {
+  member: audience,
+  read: ({ has, read, report }: MemberReader): string | undefined =>
+    has(audience)
+      ? read(audience)
+      : report('"audience" is missing: name the audience that the token must be for.'),
+};
+
+/** For types whose tokens are made of a caller's own. */
+export const NEEDS_LOGIN: Requirement = {
+  checkedAt: 'start',
+  isMet: ({ auth }) => auth.required,
+  problem: 'needs the token of a caller, and with AUTH_REQUIRED=false callers have none.',
+};

@@ -1,0 +1,233 @@
+// §18.6, RFC 8693: `token-exchange`: for the caller's token, the provider makes one for the server.
+
+import { defineMember } from '../../config/file/shapes/object.ts';
+import { text } from '../../config/file/shapes/scalar.ts';
+import { isScopeToken } from '../../config/scope.ts';
+import {
+  type GetProviderToken,
+  identifyCredential,
+  type UserContext,
+} from '../../http/endpoint/message.ts';
+import {
+  createProviderEndpoints,
+  type ProviderMetadata,
+} from '../../logins/auth/provider-metadata.ts';
+import {
+  createExchangeToken,
+  type ExchangeToken,
+  type TokenExchangeResult,
+} from '../../logins/provider/exchange-token.ts';
+import { createProviderApi } from '../../logins/provider/provider-api.ts';
+import { CredentialError, type UpstreamRuntime } from '../../mcp/upstream/upstream.ts';
+import { createExpiringMap } from '../../platform/bounded-map.ts';
+import { describeCause } from '../../platform/log.ts';
+import { createSingleFlight } from '../../platform/single-flight.ts';
+import { createWarnThrottle } from '../../platform/throttle.ts';
+import {
+  AUDIENCE,
+  defineCredentialType,
+  describeMissingToken,
+  type GetToken,
+  NEEDS_LOGIN,
+} from './credential-type.ts';
+
+export interface TokenExchangeAuth {
+  readonly type: 'token-exchange';
+  readonly audience: string;
+  readonly scope?: string;
+}
+
+const scopeMember = defineMember(
+  'scope',
+  text(
+    {
+      parse: (given) => (given.split(' ').every(isScopeToken) ? given : undefined),
+      allowed: 'one or more scopes, with one space between them',
+    },
+    { schema: { type: 'string', pattern: '\\S' } },
+  ),
+  'The scopes to ask for, with token-exchange.',
+);
+
+export const tokenExchange = defineCredentialType<TokenExchangeAuth>({
+  type: 'token-exchange',
+  summary: 'a token of the provider for this server.',
+  members: [AUDIENCE.member, scopeMember],
+  required: [AUDIENCE.member],
+  whyNoOthers: 'the identity provider makes the token, for the client of this gateway',
+  read(members) {
+    const scope = members.read(scopeMember);
+    const audience = AUDIENCE.read(members);
+    return audience === undefined
+      ? undefined
+      : { type: 'token-exchange', audience, ...(scope !== undefined && { scope }) };
+  },
+  requirements: [
+    NEEDS_LOGIN,
+    {
+      checkedAt: 'start',
+      isMet: ({ oauth }) => oauth.providerClient.id !== undefined,
+      problem:
+        'needs OAUTH_CLIENT_ID, and with most providers OAUTH_CLIENT_SECRET: the client by which the gateway asks the provider for tokens.',
+    },
+    {
+      checkedAt: 'start',
+      isMet: ({ oauth }) => oauth.provider?.login !== 'github',
+      problem:
+        'needs a provider that exchanges tokens (RFC 8693), and GitHub does not: use forward or identity.',
+    },
+  ],
+  needsUser: true,
+  asksProvider: true,
+  open(runtime, { metadata, getProviderToken }) {
+    const exchangeToken = createExchange(runtime, metadata);
+    return {
+      createGetToken: ({ name }, auth) =>
+        createTokenExchange(runtime, { server: name, ...auth }, exchangeToken, getProviderToken),
+    };
+  },
+});
+
+/** The provider's token endpoint, by the gateway's own client. */
+function createExchange(
+  { config: { oauth }, fetch }: UpstreamRuntime,
+  metadata: ProviderMetadata | undefined,
+): ExchangeToken {
+  if (metadata === undefined || oauth.provider === undefined) {
+    return async () => ({ kind: 'refused', reason: 'there is no provider: set OIDC_ISSUER' });
+  }
+  return createExchangeToken({
+    providerClient: oauth.providerClient,
+    endpoints: createProviderEndpoints(oauth.endpoints, metadata),
+    api: createProviderApi(fetch),
+  });
+}
+
+export interface TokenExchangeConfig {
+  readonly server: string;
+  readonly audience: string;
+  readonly scope?: string;
+}
+
+interface KeptToken {
+  readonly token: string;
+  /** Epoch milliseconds. */
+  readonly renewAt: number;
+}
+
+interface Failure {
+  readonly error: CredentialError;
+  /** The provider said no; else it could not be asked. */
+  readonly isRefusal: boolean;
+}
+
+type Outcome = { readonly token: string } | Failure;
+
+/** Tokens of one server; some 2 KB each. */
+const MAX_TOKENS = 2000;
+/** Kept apart from tokens: who is refused again and again pushes out nobody's. */
+const MAX_FAILURES = 2000;
+/** A token must still be good when it arrives. */
+const RESERVE_MS = 5000;
+/** Milliseconds for which a caller with a token that is still good waits for the next one. */
+const RENEWAL_WAIT_MS = 1000;
+/** Assumed if the provider does not say how long its token lives. */
+const UNKNOWN_LIFETIME_SECONDS = 60;
+/** A model tries again at once: the provider must not hear of each try. */
+const FAILURE_MS = 3000;
+
+function createTokenExchange(
+  { clock, log }: UpstreamRuntime,
+  { server, audience, scope }: TokenExchangeConfig,
+  exchangeToken: ExchangeToken,
+  getProviderToken: GetProviderToken,
+): GetToken {
+  const tokens = createExpiringMap<KeptToken>(MAX_TOKENS, clock.now);
+  const failures = createExpiringMap<Failure>(MAX_FAILURES, clock.now);
+  const exchanges = createSingleFlight<string, Outcome>();
+  const warn = createWarnThrottle(clock, (reason: string) =>
+    log.warn('The provider made no token for a server. Check its client, audience and scope.', {
+      server,
+      audience,
+      reason,
+    }),
+  );
+
+  return function getToken({ user }) {
+    if (user === undefined) return undefined;
+    // Nothing that the provider could be asked, or warned of.
+    if (user.grant?.isMachine) throw new CredentialError(describeMissingToken(user));
+    const hash = identifyCredential(user);
+    const kept = tokens.get(hash);
+    return kept !== undefined && clock.now() < kept.renewAt ? kept.token : renew(hash, user, kept);
+  };
+
+  /** While the provider cannot be asked, the token before serves until its end. */
+  async function renew(
+    hash: string,
+    user: UserContext,
+    before: KeptToken | undefined,
+  ): Promise<string> {
+    const outcome = failures.get(hash) ?? (await exchangeInTime(hash, user, before));
+    if ('token' in outcome) return outcome.token;
+    if (before === undefined || outcome.isRefusal || tokens.get(hash) !== before) {
+      throw outcome.error;
+    }
+    return before.token;
+  }
+
+  function exchangeInTime(
+    hash: string,
+    user: UserContext,
+    before: KeptToken | undefined,
+  ): Promise<Outcome> {
+    const exchanging = exchanges.run(hash, () => exchange(hash, user));
+    if (before === undefined) return exchanging;
+    return new Promise((resolve, reject) => {
+      const late = { error: new CredentialError(UNREACHABLE), isRefusal: false };
+      const cancel = clock.after(RENEWAL_WAIT_MS, () => resolve(late));
+      exchanging.then(resolve, reject).finally(cancel);
+    });
+  }
+
+  async function exchange(hash: string, user: UserContext): Promise<Outcome> {
+    const startedAt = clock.now();
+    let result: TokenExchangeResult;
+    try {
+      const subjectToken = await getProviderToken(user);
+      if (subjectToken === undefined) return noteFailure(hash, describeMissingToken(user), true);
+      result = await exchangeToken({ subjectToken, audience, scope });
+    } catch (error) {
+      return noteFailure(hash, describeCause(error), false);
+    }
+    if (result.kind === 'refused') return noteFailure(hash, result.reason, true);
+    const seconds = result.expiresInSeconds ?? UNKNOWN_LIFETIME_SECONDS;
+    const callerEndsAt = readEnd(user) ?? startedAt;
+    const endsAt = startedAt + seconds * 1000;
+    const renewAt = Math.min(endsAt - RESERVE_MS, callerEndsAt);
+    const { token } = result;
+    tokens.set(hash, { token, renewAt }, Math.min(endsAt, callerEndsAt));
+    return { token };
+  }
+
+  function noteFailure(hash: string, reason: string, isRefusal: boolean): Failure {
+    warn(reason);
+    const error = new CredentialError(isRefusal ? REFUSED : UNREACHABLE, {
+      cause: new Error(reason),
+    });
+    const failure = { error, isRefusal };
+    failures.set(hash, failure, clock.now() + FAILURE_MS);
+    return failure;
+  }
+}
+
+/** Epoch milliseconds of a user's token. A grant is asked for with each call. */
+function readEnd({ grant, claims: { exp } }: UserContext): number | undefined {
+  if (grant !== undefined) return Number.POSITIVE_INFINITY;
+  return typeof exp === 'number' ? exp * 1000 : undefined;
+}
+
+const UNREACHABLE = 'the identity provider could not be asked for access to it';
+
+const REFUSED =
+  'the identity provider gives this login no access to it; only the operator of this service can change that';

@@ -1,0 +1,187 @@
+// §18.4: whether a server can be reached; while it cannot, it is looked for now and then, and calls fail at
+// once.
+
+import { CredentialError, UpstreamError } from '../../mcp/upstream/upstream.ts';
+import type { HttpUpstreamConfig } from '../../mcp/upstream/upstream-config.ts';
+import { computePauseMs } from '../../platform/back-off.ts';
+import type { Runtime } from '../../runtime/runtime.ts';
+import { knowsUsers } from '../credentials/server-credentials.ts';
+import { BACK_OFF } from '../transport/process-share.ts';
+import { ConnectionError, isDownStatus, RefusalError } from './failures.ts';
+import type { CallOutcome } from './server-call.ts';
+
+export interface Availability {
+  /** Undefined until it was tried. */
+  readonly isUp: boolean | undefined;
+  /** @throws UpstreamError while it is down. */
+  check(): void;
+  noteUp(): void;
+  /** It cannot be reached, or refuses the gateway. */
+  noteDown(reason: UpstreamError): void;
+  /**
+   * Something went wrong that may mean that it is down: it is looked for at once. While it is found up each time, ever less
+   * often: it is a tool that fails, and not the server.
+   */
+  suspect(): void;
+  onChange(listener: StateListener): void;
+  close(): void;
+}
+
+type StateListener = (isUp: boolean, reason: string, wasUp: boolean | undefined) => void;
+
+/** When it was looked for last though it was up, and how often in a row. */
+const NO_SUSPICION = { lookedAt: Number.NEGATIVE_INFINITY, looks: 1 };
+
+/** `name` is that of the configuration. `probe` rejects with an UpstreamError while the server is down. */
+export function createAvailability(
+  { clock, log }: Pick<Runtime, 'clock' | 'log'>,
+  name: string,
+  probe: () => Promise<unknown>,
+): Availability {
+  const listeners: StateListener[] = [];
+  let isUp: boolean | undefined;
+  let downReason = '';
+  let isProbing = false;
+  let suspicion = NO_SUSPICION;
+  let isClosed = false;
+  let cancelProbe = () => {};
+  let cancelLook: (() => void) | undefined;
+
+  function change(now: boolean, reason: string): void {
+    const before = isUp;
+    isUp = now;
+    for (const listener of listeners) listener(now, reason, before);
+  }
+
+  function noteUp(): void {
+    if (isUp === true || isClosed) return;
+    cancelProbe();
+    log.info(`The MCP server ${name} answers`, { server: name });
+    change(true, 'it answers');
+  }
+
+  function noteDown(reason: UpstreamError): void {
+    if (isUp === false || isClosed) return;
+    tellReason(reason);
+    change(false, reason.message);
+    probeAfterFailures(1);
+  }
+
+  function tellReason({ message, logMessage, cause }: UpstreamError): void {
+    downReason = message;
+    log.warn(`The MCP server ${name} is not available: ${logMessage}`, { server: name, cause });
+  }
+
+  function probeAfterFailures(failures: number): void {
+    if (isClosed) return;
+    // A probe may still be under way that then sets the next one.
+    cancelProbe();
+    cancelProbe = clock.after(computePauseMs(BACK_OFF, failures), async () => {
+      await look();
+      if (isUp === false) probeAfterFailures(failures + 1);
+    });
+  }
+
+  async function look(): Promise<void> {
+    if (isProbing) return;
+    isProbing = true;
+    try {
+      await probe();
+      noteUp();
+    } catch (error) {
+      if (error instanceof UpstreamError) noteStillDown(error);
+      else log.error(`The MCP server ${name} could not be looked for`, { cause: error });
+    } finally {
+      isProbing = false;
+    }
+  }
+
+  function suspect(): void {
+    if (isUp === false || isClosed || isProbing || cancelLook !== undefined) return;
+    const now = clock.monotonic();
+    const { lookedAt, looks } = suspicion;
+    const sinceMs = now - lookedAt;
+    const waitMs = Math.max(0, computePauseMs(BACK_OFF, looks) - sinceMs);
+    const isLongAgo = sinceMs > 2 * BACK_OFF.longestMs;
+    suspicion = { lookedAt: now + waitMs, looks: isLongAgo ? 1 : looks + 1 };
+    if (waitMs === 0) {
+      void look();
+      return;
+    }
+    cancelLook = clock.after(waitMs, () => {
+      cancelLook = undefined;
+      if (isUp !== false) void look();
+    });
+  }
+
+  /** It may be down by something else than before: who has mended that must hear of what is next. */
+  function noteStillDown(reason: UpstreamError): void {
+    if (isUp !== false) noteDown(reason);
+    else if (!isClosed && reason.message !== downReason) tellReason(reason);
+  }
+
+  return {
+    get isUp() {
+      return isUp;
+    },
+    check() {
+      if (isUp === false) throw new UpstreamError('unavailable', downReason);
+    },
+    noteUp,
+    noteDown,
+    suspect,
+    onChange: (listener) => void listeners.push(listener),
+    close() {
+      isClosed = true;
+      cancelProbe();
+      cancelLook?.();
+    },
+  };
+}
+
+// §18.4: what a request says of the server as a whole. What one caller comes to concerns that caller: beyond connections that
+// fail, only the gateway's own request decides that a server is down.
+
+export interface Judge {
+  /** A request was answered. */
+  noteOutcome(outcome: CallOutcome, isHandshake: boolean): void;
+  /** A request had no answer. */
+  noteFailure(failure: unknown): void;
+  /** The server could not be spoken to at all, be it for this caller alone. */
+  noteFailedHandshake(failure: unknown): void;
+}
+
+export function createAvailabilityJudge(
+  config: HttpUpstreamConfig,
+  availability: Availability,
+): Judge {
+  const isPersonal = knowsUsers(config);
+  /** Nobody knows whom 401 and 403 concern, where users can be told apart. */
+  const mayConcernAll = (status: number): boolean =>
+    isDownStatus(status) || (status === 401 && !isPersonal);
+
+  function noteFailure(failure: unknown): void {
+    if (!(failure instanceof ConnectionError) || failure.isOwn) return;
+    if (failure.isEverybodys) availability.noteDown(failure);
+    // One connection that broke, or came to nothing while this process was busy.
+    else availability.suspect();
+  }
+
+  return {
+    noteOutcome(outcome, isHandshake) {
+      const status = outcome.kind === 'refused' ? outcome.status : undefined;
+      if (status !== undefined && mayConcernAll(status)) availability.suspect();
+      else if (!isHandshake && status !== 401 && status !== 403) availability.noteUp();
+    },
+    noteFailure,
+    noteFailedHandshake(failure) {
+      if (failure instanceof ConnectionError) noteFailure(failure);
+      else if (!(failure instanceof UpstreamError) || failure instanceof CredentialError) return;
+      else if (isPersonal && failure instanceof RefusalError && !mayConcernAll(failure.status)) {
+        return;
+      } else if (isPersonal || availability.isUp === true) availability.suspect();
+      // Nobody was served yet, and the server cannot tell callers apart.
+      else availability.noteDown(failure);
+    },
+  };
+}

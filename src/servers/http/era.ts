@@ -1,0 +1,197 @@
+// §18.3: of which era a server is: `server/discover` is tried once, and what it said is remembered.
+
+import { isDeepStrictEqual } from 'node:util';
+import type { Era } from '../../mcp/protocol/revisions.ts';
+import { NOT_STATELESS, readDiscoverResult } from '../../mcp/upstream/description.ts';
+import {
+  GATEWAY_CALLER,
+  type UpstreamCaller,
+  type UpstreamDescription,
+  UpstreamError,
+} from '../../mcp/upstream/upstream.ts';
+import type { HttpUpstreamConfig } from '../../mcp/upstream/upstream-config.ts';
+import { createBoundedMap } from '../../platform/bounded-map.ts';
+import type { Clock } from '../../platform/clock.ts';
+import { createSingleFlight } from '../../platform/single-flight.ts';
+import { knowsUsers } from '../credentials/server-credentials.ts';
+import { describeInHeaders, toStatelessParams } from '../messages/envelope.ts';
+import {
+  createDescriptionMemory,
+  createNameAudience,
+  type NameAudience,
+} from '../transport/description-memory.ts';
+import { toOutcome } from './attempt.ts';
+import type { Availability } from './availability.ts';
+import { isDownStatus, toRefusal } from './failures.ts';
+import type { HttpConnection } from './http-connection.ts';
+import { type CallOutcome, isUnauthorized } from './server-call.ts';
+
+export interface EraMemory {
+  /** As the server last spoke, to whomever. */
+  readonly last: Era | undefined;
+  /** As it speaks to this caller; undefined until it did. */
+  find(caller: UpstreamCaller): Era | undefined;
+  /** Asks the server; once for all who are told the same, and ask at the same time. */
+  detect(caller: UpstreamCaller): Promise<Era>;
+  /** Resolves if it answers at all, whatever it says. @throws UpstreamError */
+  reach(caller: UpstreamCaller): Promise<void>;
+  /** @throws UpstreamError */
+  isTokenRefused(caller: UpstreamCaller): Promise<boolean>;
+  /** True if it is no longer the one that a request was sent in: asks again, unless that was just done. */
+  hasChanged(caller: UpstreamCaller, before: Era): Promise<boolean>;
+}
+
+interface AudienceEra {
+  current: Era | undefined;
+  askedAt: number;
+}
+
+/** Audiences that may be told something else; more than there are descriptions, as each is small. */
+const MAX_AUDIENCES = 10_000;
+const ASK_AGAIN_MS = 10_000;
+/** A server that never answers what it does not know is given up on by then. */
+const DISCOVER_MS = 5000;
+
+export function createEraMemory(
+  clock: Clock,
+  config: HttpUpstreamConfig,
+  connection: HttpConnection,
+  { nameAudience, note }: Descriptions,
+): EraMemory {
+  const { era: demanded } = config;
+  const timeoutMs = Math.min(config.timeoutMs, DISCOVER_MS);
+  const eras = createBoundedMap<string, AudienceEra>(MAX_AUDIENCES);
+  const detections = createSingleFlight<string, Era>();
+  let last: Era | undefined;
+
+  function findOrAdd(audience: string): AudienceEra {
+    const known = eras.get(audience);
+    if (known !== undefined) return known;
+    const added: AudienceEra = { current: undefined, askedAt: 0 };
+    eras.set(audience, added);
+    return added;
+  }
+
+  async function ask(caller: UpstreamCaller, era: AudienceEra): Promise<Era> {
+    era.current = demanded === 'session' ? 'session' : await askServer(caller, era);
+    last = era.current;
+    return era.current;
+  }
+
+  async function askServer(caller: UpstreamCaller, era: AudienceEra): Promise<Era> {
+    const outcome = await discover(caller);
+    era.askedAt = clock.monotonic();
+    const description = outcome?.kind === 'result' && readDiscoverResult(outcome.result);
+    if (description) note(caller, description);
+    else if (demanded === 'stateless') throw new UpstreamError('unavailable', NOT_STATELESS);
+    return description ? 'stateless' : 'session';
+  }
+
+  const toDiscovery = ({ capabilities }: UpstreamCaller) => ({
+    method: DISCOVER.method,
+    toParams: (id: number) => toStatelessParams(DISCOVER, id, capabilities),
+    headers: describeInHeaders(DISCOVER),
+    timeoutMs,
+    conclude: toOutcome,
+  });
+
+  /** Undefined for an answer that makes no sense: an older server may say anything. */
+  async function discover(caller: UpstreamCaller): Promise<CallOutcome | undefined> {
+    try {
+      const outcome = await connection.call(caller, {
+        ...toDiscovery(caller),
+        isHandshake: true,
+      });
+      if (outcome.kind === 'refused' && isFinal(outcome.status)) {
+        throw toRefusal(outcome);
+      }
+      return outcome;
+    } catch (error) {
+      if (error instanceof UpstreamError && error.failure === 'unavailable') throw error;
+      return undefined;
+    }
+  }
+
+  function detect(caller: UpstreamCaller): Promise<Era> {
+    const audience = nameAudience(caller);
+    return detections.run(audience, () => ask(caller, findOrAdd(audience)));
+  }
+
+  return {
+    reach: async (caller) => void (await discover(caller)),
+    async isTokenRefused(caller) {
+      const outcome = await connection.call(caller, { ...toDiscovery(caller), isTrial: true });
+      return isUnauthorized(outcome);
+    },
+    get last() {
+      return last;
+    },
+    find: (caller) => eras.get(nameAudience(caller))?.current,
+    detect,
+    async hasChanged(caller, before) {
+      const { current, askedAt } = findOrAdd(nameAudience(caller));
+      // Another request, which was refused at the same time, may have asked.
+      if (current !== before) return true;
+      if (clock.monotonic() - askedAt < ASK_AGAIN_MS) return false;
+      return (await detect(caller)) !== before;
+    },
+  };
+}
+
+const DISCOVER = {
+  method: 'server/discover',
+  params: {},
+  signal: new AbortController().signal,
+  trace: {},
+  logLevel: undefined,
+} as const;
+
+/** True if `initialize` would be refused, too. */
+const isFinal = (status: number): boolean =>
+  [401, 403, 429].includes(status) || isDownStatus(status);
+
+// §18.4: what an HTTP server says of itself: to each user where it is told who calls, else to all.
+
+export interface Descriptions {
+  readonly nameAudience: NameAudience;
+  find(caller: UpstreamCaller): UpstreamDescription | undefined;
+  /** Undefined as well where the server was away since it said so. */
+  findCurrent(caller: UpstreamCaller): UpstreamDescription | undefined;
+  /** The server has said it to this caller. */
+  note(caller: UpstreamCaller, description: UpstreamDescription): void;
+}
+
+export function createDescriptions(
+  config: HttpUpstreamConfig,
+  availability: Pick<Availability, 'onChange'>,
+): Descriptions {
+  const memory = createDescriptionMemory();
+  const isPersonal = knowsUsers(config);
+  const nameAudience = createNameAudience(isPersonal);
+  // The gateway has just heard what is the same for all, when it looked whether the server is back.
+  availability.onChange((isUp, _reason, wasUp) => {
+    if (isPersonal && isUp && wasUp === false) memory.expireAll();
+  });
+
+  return {
+    nameAudience,
+    find: (caller) => memory.find(nameAudience(caller)),
+    findCurrent(caller) {
+      const audience = nameAudience(caller);
+      return memory.isExpired(audience) ? undefined : memory.find(audience);
+    },
+    note(caller, description) {
+      const audience = nameAudience(caller);
+      const known = memory.find(audience);
+      if (isPersonal || caller === GATEWAY_CALLER || known === undefined) {
+        memory.note(audience, description);
+      } else if (known.era !== description.era) {
+        // It is another server now: the gateway asks for itself.
+        memory.forget(audience);
+      } else if (!isDeepStrictEqual(known, description)) {
+        // It may say so to this client alone: until the gateway has asked, what all were told serves.
+        memory.expire(audience);
+      }
+    },
+  };
+}

@@ -1,0 +1,190 @@
+// §18.4: what went wrong, in words for the log and for the client's model: no address, no header, no text
+// of the server.
+import type { IncomingHttpHeaders } from 'node:http';
+import { UpstreamError } from '../../mcp/upstream/upstream.ts';
+import { getErrorCode, isNobodyThere, isShortage } from '../../platform/error-code.ts';
+import { InvalidResponse } from '../../platform/http-client/read-response.ts';
+import { UnsendableHeader } from '../../platform/http-client/write-request.ts';
+import { isObject } from '../../platform/json.ts';
+import { stripUri } from '../../platform/strip-uri.ts';
+
+/** Why the connection failed. */
+export function toConnectionError(cause: unknown, hasAnswered: boolean): UpstreamError {
+  const code = findCode(cause) ?? '';
+  const closed = hasAnswered ? 'it closed the connection in the middle of its answer' : undefined;
+  const wrong = findMistake(cause) ?? closed;
+  return wrong === undefined
+    ? new ConnectionError(describeConnectionError(code), code, cause)
+    : new UpstreamError('invalid', wrong, { cause });
+}
+
+/** A mistake that concerns one request, and not the server as a whole. */
+function findMistake(cause: unknown): string | undefined {
+  if (cause instanceof InvalidResponse) return `it answered no valid HTTP: ${cause.message}`;
+  // A header may have been asked for by the server (x-mcp-header).
+  return cause instanceof UnsendableHeader
+    ? 'the request has a header that cannot be sent'
+    : undefined;
+}
+
+function describeConnectionError(code: string): string {
+  if (CERTIFICATE.test(code)) return `its certificate is refused (${code})`;
+  const reason = Object.hasOwn(REASONS, code) ? REASONS[code] : undefined;
+  return reason ?? `the connection failed${code === '' ? '' : ` (${code})`}`;
+}
+
+const CERTIFICATE = /CERT|SELF_SIGNED|UNABLE_TO_|_TLS_/;
+const TLS = /CERT|SELF_SIGNED|UNABLE_TO_|_TLS_|_SSL_/;
+
+const REASONS: Readonly<Record<string, string>> = {
+  ECONNREFUSED: 'it refuses connections',
+  ENOTFOUND: 'its host name is not known',
+  EAI_AGAIN: 'its host name cannot be looked up now',
+  EHOSTUNREACH: 'its host cannot be reached',
+  ENETUNREACH: 'its host cannot be reached',
+  ETIMEDOUT: 'it does not answer',
+  ECONNRESET: 'it closed the connection',
+  EPIPE: 'it closed the connection',
+  ERR_SSL_WRONG_VERSION_NUMBER: 'it does not speak TLS: perhaps its address begins with http:',
+  ERR_PROXY_REFUSED: 'the proxy does not let the gateway through to it',
+  ERR_PROXY_UNREACHABLE: 'the proxy to it cannot be reached',
+  ERR_PROXY_FAILED: 'the proxy to it cannot be used',
+  ERR_POOL_CLOSED: 'the gateway no longer uses it',
+  EMFILE: 'the gateway has too many files open: raise its limit (ulimit -n, LimitNOFILE)',
+  ENFILE: 'the system has too many files open',
+  EADDRNOTAVAIL: 'the gateway has no port left to connect from',
+};
+
+/** There is no connection to the server, or none any more. */
+export class ConnectionError extends UpstreamError {
+  /** A connection that stood was closed: that of one request, or of a server that ended. */
+  readonly isBroken: boolean;
+
+  /** Everybody else would meet the same: nobody is there, or somebody else is. */
+  readonly isEverybodys: boolean;
+  /** This machine has no more files, ports or memory: it says nothing about the server. */
+  readonly isOwn: boolean;
+
+  constructor(reason: string, code: string, cause: unknown) {
+    super('unavailable', reason, { cause });
+    this.isBroken = ['ECONNRESET', 'EPIPE'].includes(code);
+    this.isEverybodys = isNobodyThere(code) || code === 'ERR_PROXY_UNREACHABLE' || TLS.test(code);
+    this.isOwn = isShortage(code);
+  }
+}
+
+/** True if a status says that the server as a whole cannot be used now. */
+export const isDownStatus = (status: number): boolean =>
+  (status >= 300 && status < 400) || (status >= 502 && status <= 504);
+
+/** Each of several addresses that were tried has its own error. */
+function findCode(cause: unknown): string | undefined {
+  const code = getErrorCode(cause);
+  if (code !== undefined) return code;
+  if (cause instanceof AggregateError) return findCode(cause.errors[0]);
+  return cause instanceof Error && cause.cause !== undefined ? findCode(cause.cause) : undefined;
+}
+
+/** The server answered with a status that is no success. */
+export class RefusalError extends UpstreamError {
+  readonly status: number;
+
+  constructor(status: number, message: string, logReason?: string) {
+    super('unavailable', message, { logReason });
+    this.status = status;
+  }
+}
+
+export const isUnauthorizedError = (error: unknown): boolean =>
+  error instanceof RefusalError && error.status === 401;
+
+/** Why a status that is no success ends the request. */
+export const toRefusal = (answer: RefusedAnswer): RefusalError =>
+  new RefusalError(answer.status, describeRefusal(answer), describeRedirect(answer));
+
+export interface RefusedAnswer {
+  readonly status: number;
+  readonly headers: IncomingHttpHeaders;
+  /** The server's URL. */
+  readonly url: string;
+  /** The request had a token of the configuration file's "headers", and none of a user. */
+  readonly hadToken: boolean;
+  /** It was sent by a connection (§24), which stands. */
+  readonly hadLogin: boolean;
+}
+
+function describeRefusal({ status, headers, hadToken, hadLogin }: RefusedAnswer): string {
+  if (status === 304) {
+    return 'it answered 304, which is for caches: turn caching off in the proxy in front of it';
+  }
+  if (status >= 300 && status < 400) {
+    return `it redirects to another address (${status}), which is not followed: configure the address where it answers`;
+  }
+  if (status === 401 && hadLogin) {
+    return 'it refused this call (401); the login at it is kept, as what is behind it may have refused, and not the server itself; if it refuses all calls, connect it again';
+  }
+  if (status === 401 && hadToken) {
+    return 'it refuses the token in its "headers" (401): check that it is complete (that of an Authorization header begins with "Bearer "), is for this server, and has neither expired nor been revoked';
+  }
+  if (status === 401 && /\bresource_metadata=/i.test(headers['www-authenticate'] ?? '')) {
+    return 'it wants each user to log in at it (401): give it "auth": {"type": "oauth"} in the configuration file, or a token in its "headers"';
+  }
+  if (status === 401 || status === 403) {
+    return `it refuses the credentials of its "headers" or "auth", or wants some and has none (${status})`;
+  }
+  if (status === 404 || status === 405) {
+    const type = readMediaType(headers);
+    const what = type === undefined ? status : `${status}, ${type}`;
+    return `no MCP server answers at its address (${what}): ${CHECK_PATH}`;
+  }
+  if (status === 413) {
+    return 'the request is longer than it, or a proxy in front of it, takes (413)';
+  }
+  if (status === 429) return 'it gets too many requests (429)';
+  return status >= 500 ? `it fails (${status})` : `it refuses the request (${status})`;
+}
+
+/** For the log alone, since it names an address; undefined where there is none. */
+function describeRedirect({ status, headers, url }: RefusedAnswer): string | undefined {
+  const { location = '' } = headers;
+  if (status === 304 || status >= 400 || location === '' || !URL.canParse(location, url)) return;
+  const { protocol, href } = new URL(location, url);
+  if (!/^https?:$/.test(protocol)) return;
+  const address = stripUri(href).slice(0, MAX_ADDRESS);
+  return `it redirects to ${address} (${status}), which is not followed: write this address in the configuration file`;
+}
+
+const MAX_ADDRESS = 500;
+
+/** It answered what is no JSON: most often it is another program, or another path of the same one. */
+export function createNoJsonError(headers: IncomingHttpHeaders): UpstreamError {
+  const type = readMediaType(headers);
+  return createInvalidError(
+    type === undefined || type.endsWith('json') || type === 'text/event-stream'
+      ? 'it answered what is no JSON'
+      : `it answered ${type}, which is no MCP: ${CHECK_PATH}`,
+  );
+}
+
+/** `name` is that of a content coding. */
+export const createCodingError = (name: string): UpstreamError =>
+  createInvalidError(
+    `it answered with Content-Encoding ${name}, which the gateway did not ask for and cannot decode: turn compression off in it, or in the proxy in front of it`,
+  );
+
+/** It answered JSON that is no message: one of another protocol, unless it says that it is JSON-RPC. */
+export const createNoMessageError = (value: unknown): UpstreamError =>
+  createInvalidError(
+    isObject(value) && value.jsonrpc === '2.0'
+      ? 'it answered what is no message of MCP'
+      : `it answered JSON that is no MCP: ${CHECK_PATH}`,
+  );
+
+const CHECK_PATH = 'check the path of its "url", which often is /mcp';
+
+/** The server's words: only what has the form of a media type is repeated. */
+const readMediaType = (headers: IncomingHttpHeaders): string | undefined =>
+  /^[a-z]+\/[a-z0-9.+-]{1,60}(?=$|[ ;])/.exec(headers['content-type']?.toLowerCase() ?? '')?.[0];
+
+export const createInvalidError = (words: string): UpstreamError =>
+  new UpstreamError('invalid', words);

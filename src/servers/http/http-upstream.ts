@@ -1,0 +1,287 @@
+// §18.3: a server behind the gateway that is reached by streamable HTTP, of whichever era.
+
+import {
+  GATEWAY_CALLER,
+  nameOwnSession,
+  type Upstream,
+  type UpstreamCaller,
+  UpstreamError,
+  type UpstreamRequest,
+  type UpstreamRuntime,
+} from '../../mcp/upstream/upstream.ts';
+import type { HttpUpstreamConfig } from '../../mcp/upstream/upstream-config.ts';
+import { createUsage } from '../../mcp/upstream/usage.ts';
+import { hashSha256 } from '../../platform/ids.ts';
+import type { JsonObject } from '../../platform/json.ts';
+import { createSingleFlight } from '../../platform/single-flight.ts';
+import { createWarnThrottle } from '../../platform/throttle.ts';
+import {
+  buildQuestionsChannelName,
+  buildUpstreamSubscriptionsChannelName,
+} from '../../store/keys.ts';
+import type { GetHeaders, NoteRefusal } from '../credentials/credential-type.ts';
+import { needsUser } from '../credentials/server-credentials.ts';
+import type { ProcessShare } from '../transport/process-share.ts';
+import { createSessionRecords, createSubscriptionMemory } from '../transport/session-records.ts';
+import { createAvailability, createAvailabilityJudge } from './availability.ts';
+import { createDescriptions, createEraMemory } from './era.ts';
+import { ConnectionError, isDownStatus, RefusalError } from './failures.ts';
+import { createHttpConnection } from './http-connection.ts';
+import { type Audience, createServerListeners, type StreamAttempt } from './listeners.ts';
+import type { HttpLink, Protocol } from './protocol-types.ts';
+import { createQuestionReplicas, createQuestionStreams } from './question-streams.ts';
+import { createOpenCookies, MAX_COOKIE_BYTES, MAX_COOKIES } from './session-cookies.ts';
+import { nameHttpServer, speakSessionEra } from './session-era.ts';
+import type { SendAnew } from './session-sending.ts';
+import { createSessionStream } from './session-stream.ts';
+import { createSseProtocol } from './sse-protocol.ts';
+import { speakStatelessEra } from './stateless-era.ts';
+
+/** Tells the server who calls (§18.6), beside the headers of the configuration. */
+export interface ServerAccess {
+  readonly getHeaders: GetHeaders;
+  /** Undefined where what the server says of a token changes nothing. */
+  readonly noteRefusal: NoteRefusal | undefined;
+}
+
+export function createHttpUpstream(
+  runtime: UpstreamRuntime,
+  config: HttpUpstreamConfig,
+  { getHeaders, noteRefusal }: ServerAccess,
+  share: ProcessShare,
+): Upstream<HttpUpstreamConfig> {
+  const { clock, log } = runtime;
+  const { name } = config;
+  const isForUsers = needsUser(config);
+  const usage = createUsage(clock);
+
+  const availability = createAvailability(runtime, name, probe);
+  const judge = createAvailabilityJudge(config, availability);
+  const connection = createHttpConnection(runtime, config, share, {
+    getHeaders: (caller) => (caller.user === undefined && isForUsers ? {} : getHeaders(caller)),
+    noteRefusal,
+    isTokenRefused: (caller) => protocol.isTokenRefused(caller),
+    judge,
+  });
+  const onExcess = createWarnThrottle(clock, () =>
+    log.warn(
+      `The MCP server ${name} sets more cookies in a session than are kept (${MAX_COOKIES}, ${MAX_COOKIE_BYTES} bytes): the oldest are dropped. If its sessions get lost, let it, or the balancer in front of it, set fewer; if it needs none, set "cookies": false for it in the configuration file`,
+      { server: name },
+    ),
+  );
+  const create = config.transport === 'sse' ? createSseProtocol : createProtocol;
+  const openCookies = createOpenCookies(config, clock, onExcess);
+  const link = { connection, availability, judge, openCookies };
+  const protocol: Protocol = create(runtime, config, share, link);
+
+  /**
+   * With credentials of users the gateway itself has none: that they are missed shows that the server is there. So does
+   * 429 for all, as one user may have used up what the gateway may ask. What this machine lacks takes no server away.
+   */
+  async function probe(): Promise<void> {
+    try {
+      await protocol.probe();
+    } catch (error) {
+      if (error instanceof ConnectionError && error.isOwn && availability.isUp === true) return;
+      const isThere = error instanceof RefusalError && !isDownStatus(error.status);
+      if (!isThere || !(isForUsers || error.status === 429)) throw error;
+    }
+  }
+
+  // The gateway is ready only once it answers, and until then maybe nobody calls it.
+  if (config.required) availability.suspect();
+
+  return {
+    config,
+    get isUp() {
+      return availability.isUp;
+    },
+    get era() {
+      return protocol.era;
+    },
+    describe: (caller) =>
+      usage.run(() => {
+        availability.check();
+        return protocol.describe(caller);
+      }),
+    request: (caller, request) =>
+      usage.run(() => {
+        availability.check();
+        return protocol.request(caller, request);
+      }),
+    peekDescription: protocol.peekDescription,
+    listen: protocol.listen,
+    onStateChange: availability.onChange,
+    endSession: (caller) => protocol.endSession(caller).catch(() => {}),
+    async close(graceMs) {
+      await usage.end(graceMs);
+      availability.close();
+      await protocol.close();
+      await connection.close();
+    },
+  };
+}
+
+// Messages to a server: in the era that it speaks, after the handshake that the era wants.
+
+function createProtocol(
+  runtime: UpstreamRuntime,
+  config: HttpUpstreamConfig,
+  share: ProcessShare,
+  link: HttpLink,
+): Protocol {
+  const { keyPrefix } = runtime.config.mcp.sessions;
+  const { connection, availability, judge } = link;
+  const isForUsers = needsUser(config);
+  const identity = nameHttpServer(config);
+  const introductions = createSingleFlight<string, unknown>();
+  const getReplicas = () => replicas;
+
+  const descriptions = createDescriptions(config, availability);
+  const era = createEraMemory(runtime.clock, config, connection, descriptions);
+  const listeners = createServerListeners(runtime, {
+    open: openStream,
+    extend,
+    describe: descriptions.find,
+  });
+  const subscriptions = createSubscriptionMemory(
+    runtime.store,
+    createSessionRecords(runtime, `${identity} subscriptions`),
+    buildUpstreamSubscriptionsChannelName(keyPrefix, hashSha256(identity)),
+    listeners.refreshSession,
+  );
+  const { name } = config;
+  const { listen } = listeners;
+  const questionStreams = createQuestionStreams(
+    runtime,
+    { name, listen },
+    share.heldStreams,
+    getReplicas,
+  );
+  const knowledge = { era, descriptions, listeners, subscriptions, questionStreams };
+  const sessionEra = speakSessionEra(runtime, config, link, knowledge);
+  const statelessEra = speakStatelessEra(config, connection, knowledge);
+  const sessionStream = createSessionStream(connection, sessionEra, share, getReplicas);
+  const replicas = share.hasReplicas
+    ? createQuestionReplicas(runtime, buildQuestionsChannelName(keyPrefix, hashSha256(identity)), {
+        findPlace: questionStreams.findPlace,
+        answer: ({ caller, session }, question) =>
+          void sessionStream.answer(caller, session, question),
+        onRelease({ caller, session }) {
+          if (session.standing === 0) listeners.retry(caller);
+        },
+      })
+    : undefined;
+  availability.onChange((isUp, _reason, wasUp) => {
+    if (isUp && wasUp === false) listeners.restart();
+  });
+
+  async function begin(caller: UpstreamCaller): Promise<void> {
+    const found = era.find(caller) ?? (await era.detect(caller));
+    if (found === 'session' && sessionEra.sessions.find(caller) === undefined) {
+      await sessionEra.sessions.open(caller);
+    }
+  }
+
+  async function shakeHands(caller: UpstreamCaller): Promise<void> {
+    try {
+      await begin(caller);
+      availability.noteUp();
+    } catch (error) {
+      judge.noteFailedHandshake(error);
+      throw error;
+    }
+  }
+
+  /** Hears again what the server says; once for all who are told the same, and ask at the same time. */
+  const introduce = (caller: UpstreamCaller): Promise<unknown> =>
+    introductions.run(descriptions.nameAudience(caller), () =>
+      era.find(caller) === 'stateless' ? era.detect(caller) : sessionEra.introduce(caller),
+    );
+
+  const sendInEra = (
+    caller: UpstreamCaller,
+    request: UpstreamRequest,
+    sendAnew: SendAnew,
+  ): Promise<JsonObject> =>
+    era.find(caller) === 'stateless'
+      ? statelessEra.request(caller, request, sendAnew)
+      : sessionEra.request(caller, request, sendAnew);
+
+  const sendOnceMore: SendAnew = (caller, request) => sendInEra(caller, request, failChanging);
+
+  async function sendFirst(caller: UpstreamCaller, request: UpstreamRequest): Promise<JsonObject> {
+    await shakeHands(caller);
+    return sendInEra(caller, request, sendOnceMore);
+  }
+
+  async function openStream(audience: Audience, ...attempt: Parameters<StreamAttempt>) {
+    availability.check();
+    if (era.find(audience.caller) === undefined) await shakeHands(audience.caller);
+    return era.find(audience.caller) === 'stateless'
+      ? statelessEra.openStream(audience, ...attempt)
+      : sessionStream.open(audience, ...attempt);
+  }
+
+  function extend(audience: Audience): boolean {
+    if (era.find(audience.caller) === 'stateless') return true;
+    void sessionStream.subscribe(audience).catch(() => {});
+    return false;
+  }
+
+  return {
+    get era() {
+      return era.last;
+    },
+
+    async describe(caller) {
+      if (descriptions.findCurrent(caller) === undefined) await shakeHands(caller);
+      // The session may be one that another replica began.
+      if (descriptions.findCurrent(caller) === undefined) await introduce(caller);
+      const description = descriptions.find(caller);
+      if (description !== undefined) return description;
+      throw new UpstreamError('unavailable', 'it does not say what it is');
+    },
+    peekDescription: descriptions.find,
+
+    request: (caller, request) =>
+      era.find(caller) === undefined
+        ? sendFirst(caller, request)
+        : sendInEra(caller, request, sendOnceMore),
+
+    listen,
+
+    async probe() {
+      const found = await era.detect(GATEWAY_CALLER);
+      if (found === 'session' && !isForUsers) await sessionEra.introduce(GATEWAY_CALLER);
+      // To find out the era nothing was sent.
+      else if (config.era === 'session') await era.reach(GATEWAY_CALLER);
+    },
+
+    isTokenRefused({ user, connectionId }) {
+      const caller = { ...GATEWAY_CALLER, user, connectionId };
+      return era.find(caller) === 'stateless'
+        ? era.isTokenRefused(caller)
+        : sessionEra.isTokenRefused(caller);
+    },
+
+    async endSession(caller) {
+      questionStreams.end(caller);
+      await sessionEra.sessions.end(caller);
+      const sessionId = nameOwnSession(caller);
+      if (sessionId !== undefined) await subscriptions.forget(sessionId);
+    },
+
+    async close() {
+      questionStreams.close();
+      replicas?.close();
+      listeners.close();
+      subscriptions.close();
+      await sessionEra.sessions.close().catch(() => {});
+    },
+  };
+}
+
+async function failChanging(): Promise<never> {
+  throw new UpstreamError('unavailable', 'it changes its version of MCP with each answer');
+}

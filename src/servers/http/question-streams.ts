@@ -1,0 +1,309 @@
+// §18.3: many servers ask on the stream of their session (GET), and drop what they ask while nobody listens there: so it is open
+// before the first call of a client that can be asked is sent, and for a while after the last one.
+
+import { randomUUID } from 'node:crypto';
+import type { ClientCapabilities } from '../../mcp/catalog/client-requests.ts';
+import {
+  nameOwnSession,
+  type UpstreamCaller,
+  type UpstreamRequest,
+  type UpstreamRuntime,
+} from '../../mcp/upstream/upstream.ts';
+import { hashSha256 } from '../../platform/ids.ts';
+import { isObject } from '../../platform/json.ts';
+import { readExact } from '../../platform/noted-json.ts';
+import { createWarnThrottle } from '../../platform/throttle.ts';
+import { nameOwner } from '../../store/owner.ts';
+import { createReplicas, type Replicas } from '../../store/replicas/replicas.ts';
+import { readServerMessage, type ServerRequest } from '../messages/server-message.ts';
+import type { HeldStream, HeldStreams } from '../transport/process-share.ts';
+import { HELD_OPEN, type ServerListeners } from './listeners.ts';
+import {
+  type HeldForQuestions,
+  listAskable,
+  nameSharer,
+  type ServerSession,
+} from './server-session.ts';
+
+export interface QuestionStreams {
+  /**
+   * Before a request is sent. Resolves once the server can ask, or it is known that it will not; undefined where, as nearly always,
+   * nothing has to be waited for.
+   */
+  hold(
+    caller: UpstreamCaller,
+    session: ServerSession,
+    request: UpstreamRequest,
+  ): Promise<void> | undefined;
+  /** Places with calls whose client may be asked, by the hash that other replicas use. */
+  findPlace(hash: string): QuestionPlace | undefined;
+  /** The caller's session has ended. */
+  end(caller: UpstreamCaller): void;
+  close(): void;
+}
+
+/** Some servers do not begin their answer before they have something to say. */
+const OPENING_MS = 1000;
+
+interface Held extends HeldStream, HeldForQuestions {}
+
+/** `getReplicas` gives nothing where no other process shares the store. */
+export function createQuestionStreams(
+  { clock, log }: Pick<UpstreamRuntime, 'clock' | 'log'>,
+  server: { readonly name: string; readonly listen: ServerListeners['listen'] },
+  heldStreams: HeldStreams,
+  getReplicas: () => Pick<QuestionReplicas, 'join' | 'release'> | undefined,
+): QuestionStreams {
+  const { name, listen } = server;
+  const bySharer = new Map<string, Held>();
+  const places = new Map<string, { readonly held: Held; readonly session: ServerSession }>();
+  const warnOfRoom = createWarnThrottle(clock, () =>
+    log.warn(
+      `The MCP server ${name} cannot ask clients on its GET stream now: too many such streams are open for the calls of this user, or of all. Questions on the stream of a call still reach its client. Add replicas, or let fewer calls run at once.`,
+      { server: name },
+    ),
+  );
+
+  function open(caller: UpstreamCaller, session: ServerSession): Promise<void> | undefined {
+    const sharer = nameSharer(caller);
+    // It was for a session that the server has lost.
+    bySharer.get(sharer)?.close();
+    let noteAttempt = () => {};
+    let stop = () => {};
+    let opening: Promise<void> | undefined;
+    const place = getReplicas() && hashPlace(caller, session);
+    const held: Held = {
+      caller,
+      user: caller.user && nameOwner(caller.user),
+      usedAt: clock.monotonic(),
+      isBusy: () => opening !== undefined || session.openRequests.size > 0,
+      get opening() {
+        return opening;
+      },
+      noteAttempt: () => noteAttempt(),
+      close() {
+        heldStreams.remove(held);
+        if (bySharer.get(sharer) === held) bySharer.delete(sharer);
+        if (session.held === held) session.held = undefined;
+        if (place !== undefined) places.delete(place);
+        noteAttempt();
+        stop();
+        getReplicas()?.release(caller, session);
+      },
+    };
+    if (!heldStreams.add(held)) {
+      warnOfRoom();
+      return undefined;
+    }
+    bySharer.set(sharer, held);
+    session.held = held;
+    if (place !== undefined) places.set(place, { held, session });
+    getReplicas()?.join();
+    if (session.standing === 0) {
+      opening = new Promise((resolve) => {
+        const cancelTimer = clock.after(OPENING_MS, () => noteAttempt());
+        noteAttempt = () => {
+          cancelTimer();
+          opening = undefined;
+          resolve();
+        };
+      });
+    }
+    stop = listen(caller, HELD_OPEN, undefined);
+    return opening;
+  }
+
+  return {
+    hold(caller, session, request) {
+      const { held } = session;
+      if (held !== undefined) {
+        held.caller = caller;
+        held.usedAt = session.usedAt;
+        return held.opening;
+      }
+      const isNeeded =
+        request.onRequest !== undefined &&
+        session.id !== undefined &&
+        !session.refusesStream &&
+        canBeAsked(caller.capabilities);
+      return isNeeded ? open(caller, session) : undefined;
+    },
+    findPlace(hash) {
+      const { held, session } = places.get(hash) ?? {};
+      if (held === undefined || session === undefined) return undefined;
+      const { caller } = held;
+      return listAskable(caller, session).length > 0 ? { caller, session } : undefined;
+    },
+    end: (caller) => bySharer.get(nameSharer(caller))?.close(),
+    close() {
+      for (const held of [...bySharer.values()]) held.close();
+    },
+  };
+}
+
+const canBeAsked = ({ elicitation, elicitationUrl, sampling, roots }: ClientCapabilities) =>
+  elicitation || elicitationUrl === true || sampling || roots;
+
+// §18.3: a server has one stream for a session that several replicas go on with: what it asks there may be about a call that
+// goes on at another replica, whose client only that one can ask. It answers the server, too.
+
+export interface QuestionReplicas {
+  /** From now on the others find those calls that `findPlace` finds. */
+  join(): void;
+  /** Resolves with true if another replica answers it. Never rejects. */
+  pass(caller: UpstreamCaller, session: ServerSession, question: ServerRequest): Promise<boolean>;
+  /** The server no longer wants an answer to what maybe another replica was given. */
+  cancel(caller: UpstreamCaller, session: ServerSession, requestId: unknown): void;
+  /** No stream is open here any more: many servers let a session have one only. */
+  release(caller: UpstreamCaller, session: ServerSession): void;
+  close(): void;
+}
+
+/** A client's session, and its session at the server: questions belong to both. */
+interface QuestionPlace {
+  readonly caller: UpstreamCaller;
+  readonly session: ServerSession;
+}
+
+interface QuestionHandlers {
+  /** Undefined where no call of it goes on here. */
+  findPlace(hash: string): QuestionPlace | undefined;
+  answer(place: QuestionPlace, question: ServerRequest): void;
+  /** Another replica has closed the stream of the session. */
+  onRelease(place: QuestionPlace): void;
+}
+
+/** Milliseconds for another replica to say that it can answer. */
+const LOOKING_MS = 2000;
+
+/** The name of a place between replicas; undefined if no other replica knows it. */
+function hashPlace(caller: UpstreamCaller, { id }: ServerSession): string | undefined {
+  const own = nameOwnSession(caller);
+  return own === undefined || id === undefined ? undefined : hashSha256(JSON.stringify([own, id]));
+}
+
+export function createQuestionReplicas(
+  { store, getSeal, clock, log, metrics }: UpstreamRuntime,
+  channel: string,
+  { findPlace, answer, onRelease }: QuestionHandlers,
+): QuestionReplicas {
+  /** Questions for which another replica is looked for. */
+  const looking = new Map<string, (replica: string) => void>();
+  let joined: Replicas<QuestionMessage> | undefined;
+
+  /** Opened when it is needed: most servers never ask. */
+  function join(): Replicas<QuestionMessage> {
+    if (joined !== undefined) return joined;
+    joined = createReplicas({
+      store,
+      getSeal,
+      clock,
+      log,
+      metrics,
+      channel,
+      isMessage: isQuestionMessage,
+    });
+    joined.listen(receive);
+    return joined;
+  }
+
+  function receive(message: QuestionMessage): void {
+    if (message.about === 'here') looking.get(message.ticket)?.(message.from);
+    else {
+      const place = findPlace(message.place);
+      if (place !== undefined) receiveAt(place, message);
+    }
+  }
+
+  function receiveAt(place: QuestionPlace, message: PlacedMessage): void {
+    if (message.about === 'released') onRelease(place);
+    else if (message.about === 'cancelled') place.session.questions.cancel(message.requestId);
+    else if (message.about === 'looking') {
+      const { ticket, from } = message;
+      const { ownName } = join();
+      if (from !== ownName) send({ about: 'here', ticket, from: ownName }, from);
+    } else {
+      const { question: written } = message;
+      // Its numbers as they were spelled: of what is in it nothing is noted.
+      const question = readServerMessage(isObject(written) ? readExact(written) : written);
+      if (question?.kind === 'request') answer(place, question);
+    }
+  }
+
+  /** If a message is lost, the question times out at the server. */
+  function send(message: QuestionMessage, to?: string): void {
+    void join()
+      .send(message, to)
+      .catch((cause: unknown) => {
+        log.debug('A question of a server could not be passed to another replica.', { cause });
+      });
+  }
+
+  function findReplica(place: string): Promise<string | undefined> {
+    const ticket = randomUUID();
+    return new Promise((resolve) => {
+      function settle(replica: string | undefined): void {
+        cancelTimer();
+        looking.delete(ticket);
+        resolve(replica);
+      }
+      const cancelTimer = clock.after(LOOKING_MS, () => settle(undefined));
+      looking.set(ticket, settle);
+      send({ about: 'looking', ticket, place, from: join().ownName });
+    });
+  }
+
+  return {
+    join: () => void join(),
+    async pass(caller, session, { id, method, params }) {
+      const place = hashPlace(caller, session);
+      const replica = place && (await findReplica(place));
+      if (place === undefined || replica === undefined) return false;
+      send({ about: 'question', place, question: { jsonrpc: '2.0', id, method, params } }, replica);
+      return true;
+    },
+    cancel(caller, session, requestId) {
+      const place = hashPlace(caller, session);
+      if (place !== undefined) send({ about: 'cancelled', place, requestId });
+    },
+    release(caller, session) {
+      const place = hashPlace(caller, session);
+      if (place !== undefined) send({ about: 'released', place });
+    },
+    close: () => joined?.close(),
+  };
+}
+
+type QuestionMessage =
+  | PlacedMessage
+  | { readonly about: 'here'; readonly ticket: string; readonly from: string };
+
+type PlacedMessage =
+  /** To all: who has a call of this place? */
+  | {
+      readonly about: 'looking';
+      readonly ticket: string;
+      readonly place: string;
+      readonly from: string;
+    }
+  /** To the first that has one. */
+  | { readonly about: 'question'; readonly place: string; readonly question: unknown }
+  /** To all. */
+  | { readonly about: 'cancelled'; readonly place: string; readonly requestId: unknown }
+  | { readonly about: 'released'; readonly place: string };
+
+const MEMBERS: Readonly<Record<QuestionMessage['about'], readonly string[]>> = {
+  looking: ['ticket', 'place', 'from'],
+  here: ['ticket', 'from'],
+  question: ['place'],
+  cancelled: ['place'],
+  released: ['place'],
+};
+
+const isAbout = (about: unknown): about is QuestionMessage['about'] =>
+  typeof about === 'string' && Object.hasOwn(MEMBERS, about);
+
+const isQuestionMessage = (value: unknown): value is QuestionMessage =>
+  isObject(value) &&
+  isAbout(value.about) &&
+  MEMBERS[value.about].every((member) => typeof value[member] === 'string');

@@ -1,0 +1,211 @@
+// RFC 6265: cookies of one session at a server of the session era, as balancers need them that keep a session at one node. They
+// are sent back in that session alone, to the origin that set them alone; so `Domain` means nothing.
+
+import type { HttpUpstreamConfig } from '../../mcp/upstream/upstream-config.ts';
+import type { Clock } from '../../platform/clock.ts';
+import { isObject, type JsonObject } from '../../platform/json.ts';
+import type { RequestHeaders } from '../messages/envelope.ts';
+
+/** Cookies of a new session, or those that were kept of one; undefined where none are to be kept. */
+export type OpenCookies = (kept?: unknown) => SessionCookies | undefined;
+
+export function createOpenCookies(
+  { cookies, url }: HttpUpstreamConfig,
+  clock: Clock,
+  /** Told when some are dropped since there are too many. */
+  onExcess: () => void,
+): OpenCookies {
+  const isSecure = new URL(url).protocol === 'https:';
+  return (kept) => (cookies ? new SessionCookies({ isSecure, clock, onExcess }, kept) : undefined);
+}
+
+interface Cookie {
+  readonly name: string;
+  readonly value: string;
+  readonly path: string;
+  readonly isSecure: boolean;
+  /** Milliseconds since 1970; undefined for one that stays as long as the session. */
+  readonly expiresAt: number | undefined;
+}
+
+export const MAX_COOKIES = 8;
+/** Bytes of names, values and paths together. */
+export const MAX_COOKIE_BYTES = 4096;
+
+interface CookieServer {
+  /** The server is reached by https. */
+  readonly isSecure: boolean;
+  readonly clock: Clock;
+  onExcess(): void;
+}
+
+export class SessionCookies {
+  private readonly server: CookieServer;
+  /** Keyed by name and path. The one that was set last is at the end. */
+  private readonly cookies = new Map<string, Cookie>();
+  /** Names that were stored at once: otherwise a server with new names would cause a write with each answer. */
+  private readonly told = new Set<string>();
+  /** Something has changed since they were last stored. */
+  isUnsaved = false;
+  /** When any replica last stored them, in milliseconds since 1970. */
+  storedAt = 0;
+  /** Called when there is one of a new name. */
+  onNewName: (() => void) | undefined;
+
+  constructor(server: CookieServer, kept: unknown) {
+    this.server = server;
+    const { storedAt, list } = isObject(kept) ? kept : {};
+    if (typeof storedAt === 'number') this.storedAt = storedAt;
+    for (const cookie of Array.isArray(list) ? list : []) {
+      if (!isCookie(cookie) || isExpired(cookie, server.clock.now())) continue;
+      this.cookies.set(toKey(cookie), cookie);
+      this.told.add(toKey(cookie));
+    }
+  }
+
+  /** Keeps the cookies that an answer sets. `path` is that of its request. */
+  take(lines: readonly string[], path: string): void {
+    const now = this.server.clock.now();
+    let hasNewName = false;
+    for (const line of lines) {
+      const cookie = readCookie(line, path, now);
+      if (cookie !== undefined && this.set(cookie, now)) hasNewName = true;
+    }
+    if (hasNewName) this.onNewName?.();
+  }
+
+  /** True if it has one of a name that the other has not. */
+  hasNews(other: SessionCookies | undefined): boolean {
+    return [...this.cookies.keys()].some((key) => other?.cookies.has(key) !== true);
+  }
+
+  /** The headers of a request to `path`, and the cookies that belong to it. */
+  addTo(headers: readonly RequestHeaders[], path: string): readonly RequestHeaders[] {
+    if (this.cookies.size === 0) return headers;
+    const { isSecure, clock } = this.server;
+    this.dropExpired(clock.now());
+    const pairs = [...this.cookies.values()]
+      .filter((cookie) => (isSecure || !cookie.isSecure) && isWithin(cutQuery(path), cookie.path))
+      .sort((one, other) => other.path.length - one.path.length)
+      .map(({ name, value }) => `${name}=${value}`);
+    return pairs.length === 0 ? headers : [...headers, ['cookie', pairs.join('; ')]];
+  }
+
+  /** As the store keeps them from now on; undefined where there never were any. */
+  toRecord(): JsonObject | undefined {
+    if (this.told.size === 0) return undefined;
+    this.isUnsaved = false;
+    this.storedAt = this.server.clock.now();
+    this.dropExpired(this.storedAt);
+    return { storedAt: this.storedAt, list: [...this.cookies.values()] };
+  }
+
+  /** True if it should be stored at once. */
+  private set(cookie: Cookie, now: number): boolean {
+    if (countBytes(cookie) > MAX_COOKIE_BYTES) {
+      this.server.onExcess();
+      return false;
+    }
+    const key = toKey(cookie);
+    this.isUnsaved = true;
+    this.cookies.delete(key);
+    if (isExpired(cookie, now)) return false;
+    this.cookies.set(key, cookie);
+    this.dropExpired(now);
+    this.dropExcess();
+    if (this.told.has(key) || this.told.size >= MAX_COOKIES) return false;
+    this.told.add(key);
+    return true;
+  }
+
+  private dropExpired(now: number): void {
+    for (const [key, cookie] of this.cookies) if (isExpired(cookie, now)) this.cookies.delete(key);
+  }
+
+  private dropExcess(): void {
+    let bytes = 0;
+    for (const cookie of this.cookies.values()) bytes += countBytes(cookie);
+    for (const [key, cookie] of this.cookies) {
+      if (this.cookies.size <= MAX_COOKIES && bytes <= MAX_COOKIE_BYTES) return;
+      this.cookies.delete(key);
+      bytes -= countBytes(cookie);
+      this.server.onExcess();
+    }
+  }
+}
+
+const toKey = ({ name, path }: Cookie): string => `${name};${path}`;
+
+const countBytes = ({ name, value, path }: Cookie): number =>
+  name.length + value.length + path.length;
+
+const isExpired = ({ expiresAt }: Cookie, now: number): boolean =>
+  expiresAt !== undefined && expiresAt <= now;
+
+const isCookie = (kept: unknown): kept is Cookie =>
+  isObject(kept) &&
+  [kept.name, kept.value, kept.path].every((member) => typeof member === 'string') &&
+  typeof kept.isSecure === 'boolean' &&
+  (kept.expiresAt === undefined || typeof kept.expiresAt === 'number');
+
+/** RFC 6265 §4.1.1. */
+const NAME = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/;
+/** As browsers take it: whatever a header can carry back as it came. */
+const VALUE = /^[\x20-\x3a\x3c-\x7e\x80-\xff]*$/;
+const SECONDS = /^-?\d+$/;
+/** No browser keeps one for longer. */
+const MAX_LIFETIME_MS = 400 * 86_400_000;
+
+/** RFC 6265 §5.2; undefined for what is no cookie, or could not be sent back. */
+function readCookie(line: string, requestPath: string, now: number): Cookie | undefined {
+  const [pair = '', ...attributes] = line.split(';');
+  const [name, value] = cutAt(pair, '=');
+  if (value === undefined || !NAME.test(name) || !VALUE.test(value)) return undefined;
+  let path = findDefaultPath(cutQuery(requestPath));
+  let isSecure = false;
+  let maxAge: number | undefined;
+  let expires: number | undefined;
+  for (const attribute of attributes) {
+    const [key, given = ''] = cutAt(attribute, '=');
+    switch (key.toLowerCase()) {
+      case 'secure':
+        isSecure = true;
+        break;
+      case 'path':
+        path = given.startsWith('/') ? given : findDefaultPath(cutQuery(requestPath));
+        break;
+      case 'max-age':
+        if (SECONDS.test(given)) maxAge = now + Number(given) * 1000;
+        break;
+      case 'expires':
+        expires = readDate(given) ?? expires;
+        break;
+    }
+  }
+  const end = maxAge ?? expires;
+  const expiresAt = end === undefined ? undefined : Math.min(end, now + MAX_LIFETIME_MS);
+  return { name, value, path, isSecure, expiresAt };
+}
+
+function readDate(text: string): number | undefined {
+  const at = Date.parse(text);
+  return Number.isNaN(at) ? undefined : at;
+}
+
+/** The parts before and behind the first of this character, without the space around. */
+function cutAt(text: string, character: string): readonly [string, string | undefined] {
+  const at = text.indexOf(character);
+  return at === -1
+    ? [text.trim(), undefined]
+    : [text.slice(0, at).trim(), text.slice(at + 1).trim()];
+}
+
+const cutQuery = (path: string): string => path.replace(/\?.*$/s, '');
+
+/** RFC 6265 §5.1.4. */
+const findDefaultPath = (path: string): string => path.slice(0, path.lastIndexOf('/')) || '/';
+
+/** RFC 6265 §5.1.4. */
+const isWithin = (path: string, ofCookie: string): boolean =>
+  path === ofCookie ||
+  (path.startsWith(ofCookie) && (ofCookie.endsWith('/') || path[ofCookie.length] === '/'));

@@ -1,0 +1,268 @@
+// MCP "Listening for Messages from the Server": the GET stream of a session.
+import type { IncomingHttpHeaders } from 'node:http';
+import type { UpstreamCaller } from '../../mcp/upstream/upstream.ts';
+import type { JsonObject } from '../../platform/json.ts';
+import {
+  readEchoedNumber,
+  readServerMessage,
+  type ServerNotification,
+  type ServerRequest,
+} from '../messages/server-message.ts';
+import type { ProcessShare } from '../transport/process-share.ts';
+import { isQuestion } from '../transport/server-questions.ts';
+import { createEventCursor } from './answer-body.ts';
+import { type ExchangeEnd, isEventStream } from './exchange.ts';
+import { RefusalError } from './failures.ts';
+import type { HttpConnection } from './http-connection.ts';
+import type { AttemptEnd, Audience, StreamAttempt } from './listeners.ts';
+import type { QuestionReplicas } from './question-streams.ts';
+import { type CallOutcome, MAX_OPEN_REQUESTS } from './server-call.ts';
+import {
+  isSessionLost,
+  listAskable,
+  mayBeLost,
+  routeToSession,
+  type ServerSession,
+} from './server-session.ts';
+import type { SessionEra } from './session-era.ts';
+
+/** Refused by its status, or by a JSON-RPC error in place of a stream. */
+type StreamRefusal = Exclude<CallOutcome, { kind: 'result' }>;
+
+export interface SessionStream {
+  /** Resolves when the stream has ended: whether, and when, it is to be opened again. */
+  open(audience: Audience, ...attempt: Parameters<StreamAttempt>): Promise<AttemptEnd>;
+  /** Subscribes to the resources of stateless clients, for which the session that they share has to ask. */
+  subscribe(audience: Audience): Promise<void>;
+  /** Answers a question on the stream of the session, here or at another replica. Never rejects. */
+  answer(caller: UpstreamCaller, session: ServerSession, message: ServerRequest): Promise<void>;
+}
+
+/** `getReplicas` gives nothing where no other process shares the store. */
+export function createSessionStream(
+  connection: HttpConnection,
+  era: SessionEra,
+  { isSessionActive }: Pick<ProcessShare, 'isSessionActive'>,
+  getReplicas: () => Pick<QuestionReplicas, 'pass' | 'cancel'> | undefined,
+): SessionStream {
+  const { sessions } = era;
+  /** Sessions that had a stream. */
+  const streamed = new WeakSet<ServerSession>();
+
+  async function open(
+    audience: Audience,
+    signal: AbortSignal,
+    onOpen: (isResumed: boolean) => void,
+  ): Promise<AttemptEnd> {
+    const { caller } = audience;
+    const session = sessions.find(caller) ?? (await sessions.open(caller));
+    if (signal.aborted) return 'never';
+    session.streams += 1;
+    let hasBegun = false;
+    try {
+      const lastEventId = session.cursor?.lastId();
+      const end = await readStream(audience, session, lastEventId, signal, () => {
+        hasBegun = true;
+        streamed.add(session);
+        session.standing += 1;
+        session.held?.noteAttempt();
+        onOpen(lastEventId !== undefined);
+      });
+      if (hasBegun) {
+        const afterMs = session.cursor?.retryMs();
+        return afterMs === undefined ? 'again' : { afterMs };
+      }
+      if (lastEventId !== undefined && isForgotten(end)) {
+        // The session may still be there: without this event the next attempt shows it.
+        session.cursor = undefined;
+        return 'again';
+      }
+      return end?.kind === 'refused' || end?.kind === 'error'
+        ? await followRefusal(audience, session, end)
+        : 'again';
+    } finally {
+      session.streams -= 1;
+      if (hasBegun) session.standing -= 1;
+      session.held?.noteAttempt();
+    }
+  }
+
+  async function followRefusal(
+    { caller, isHeard }: Audience,
+    session: ServerSession,
+    refusal: StreamRefusal,
+  ): Promise<AttemptEnd> {
+    const status = refusal.kind === 'refused' ? refusal.status : undefined;
+    const next = isForGood(status) ? 'never' : 'again';
+    if (status === NOT_ALLOWED) session.refusesStream = true;
+    if (OF_STREAM.has(status) || !mayBeLost(session, refusal)) return next;
+    if (!isHeard) {
+      if (!isSessionLost(session, refusal)) return next;
+      // A server without such streams may say the same of a session that goes on: whoever calls finds out.
+      session.refusesStream = !streamed.has(session);
+      return 'never';
+    }
+    // It may have been ended with the client's, at another replica: nobody needs one in its place.
+    const { sessionId } = caller;
+    if (sessionId !== undefined && !(await isSessionActive(sessionId))) return 'never';
+    // Servers without such streams say 404 of each.
+    if (status === 404 && streamed.has(session)) {
+      await sessions.renew(caller, session);
+      return 'again';
+    }
+    const state = await era.findSessionState(caller, session);
+    if (state.kind === 'kept') return next;
+    // Credentials do not get better by themselves; a server that is down comes back.
+    const error = state.kind === 'refused' ? state.error : undefined;
+    return error instanceof RefusalError && isForGood(error.status) ? 'never' : 'again';
+  }
+
+  /** Undefined when it was ended from here. */
+  function readStream(
+    audience: Audience,
+    session: ServerSession,
+    lastEventId: string | undefined,
+    signal: AbortSignal,
+    onOpen: () => void,
+  ): Promise<ExchangeEnd | StreamRefusal | undefined> {
+    return new Promise((resolve, reject) => {
+      let stop = () => {};
+      let openRequests = 0;
+      let refusal: StreamRefusal | undefined;
+
+      async function answer(message: ServerRequest): Promise<void> {
+        if (openRequests >= MAX_OPEN_REQUESTS) return;
+        openRequests += 1;
+        const caller = findCaller(audience, session);
+        const isPassed = isForOthers(message, caller, session)
+          ? await getReplicas()?.pass(caller, session, message)
+          : false;
+        if (isPassed !== true) await answerServer(caller, session, message);
+        openRequests -= 1;
+      }
+
+      function notify(message: ServerNotification): void {
+        const { requestId } = message.params;
+        if (message.method === 'notifications/cancelled' && !session.questions.has(requestId))
+          getReplicas()?.cancel(audience.caller, session, requestId);
+        else if (message.method === 'notifications/message') log(message.params);
+        else if (!routeProgress(message, session) && !routeToSession(message, session)) {
+          audience.notify(message);
+        }
+      }
+
+      /** A message of no call is the client's own only if both have sessions. */
+      function log(params: JsonObject): void {
+        const only = session.openRequests.findOnly();
+        if (only?.onLog !== undefined) only.onLog(params);
+        else if (session.id !== undefined && audience.caller.sessionId !== undefined) {
+          audience.log(params);
+        }
+      }
+
+      const stopOnAbort = () => {
+        stop();
+        resolve(undefined);
+      };
+      signal.addEventListener('abort', stopOnAbort);
+      const listener = {
+        onStart(answered: IncomingHttpHeaders) {
+          if (!isEventStream(answered)) return;
+          onOpen();
+          if (lastEventId === undefined) void subscribe(audience).catch(() => {});
+        },
+        openCursor() {
+          session.cursor ??= createEventCursor(NO_IDS);
+          return session.cursor;
+        },
+        onMessage(value: unknown, answered: IncomingHttpHeaders) {
+          const message = readServerMessage(value);
+          if (message?.kind === 'error' && !isEventStream(answered)) refusal = message;
+          if (message?.kind === 'request') void answer(message);
+          else if (message?.kind === 'notification') notify(message);
+          return 1;
+        },
+        onEnd(end: ExchangeEnd) {
+          signal.removeEventListener('abort', stopOnAbort);
+          resolve(refusal ?? end);
+        },
+      };
+      const headers =
+        lastEventId === undefined
+          ? session.headers
+          : [...session.headers, 'last-event-id', lastEventId];
+      const asker = findCaller(audience, session);
+      connection.stream(asker, { headers, cookies: session.cookies }, listener).then((started) => {
+        stop = started;
+        if (signal.aborted) started();
+      }, reject);
+    });
+  }
+
+  async function subscribe({ uris, caller }: Audience): Promise<void> {
+    for (const uri of uris)
+      await era.request(caller, { ...SUBSCRIBE, params: { uri } }, askNothing);
+  }
+
+  async function answerServer(
+    caller: UpstreamCaller,
+    session: ServerSession,
+    message: ServerRequest,
+  ): Promise<void> {
+    const response = await session.questions.answerForOneOf(message, () =>
+      listAskable(caller, session),
+    );
+    if (response === undefined) return;
+    await connection.send(caller, response, session).catch(() => {});
+  }
+
+  return { open, subscribe, answer: answerServer };
+}
+
+/** The listener with the newest credentials. */
+const findCaller = ({ caller }: Audience, { held }: ServerSession): UpstreamCaller =>
+  held?.caller ?? caller;
+
+/** No call goes on here that it could be about. */
+const isForOthers = (
+  message: ServerRequest,
+  caller: UpstreamCaller,
+  session: ServerSession,
+): boolean => isQuestion(message) && listAskable(caller, session).length === 0;
+
+/** Nothing is asked of the other era for the stream of a session. */
+const askNothing = async () => ({});
+
+const SUBSCRIBE = {
+  method: 'resources/subscribe',
+  signal: new AbortController().signal,
+  trace: {},
+  logLevel: undefined,
+} as const;
+
+/** Some servers number the events of each connection: what they say then is new, and what is told twice does no harm. */
+const NO_IDS = 0;
+
+/** The server no longer has the event, or cannot go on after one. */
+const isForgotten = (end: ExchangeEnd | StreamRefusal | undefined): boolean =>
+  end?.kind === 'refused' && [400, 404, 410].includes(end.status);
+
+/** MCP "Listening for Messages from the Server": the status of a server without such streams. */
+const NOT_ALLOWED = 405;
+
+/** There are no streams, or there is one already (409). */
+const OF_STREAM: ReadonlySet<number | undefined> = new Set([NOT_ALLOWED, 409]);
+
+/** 409: another stream of the session still stands, maybe at a replica that is gone. */
+const isForGood = (status: number | undefined): boolean =>
+  status !== undefined && status < 500 && status !== 409 && status !== 429;
+
+/** Some servers say on this stream what belongs to a request. */
+function routeProgress({ method, params }: ServerNotification, session: ServerSession): boolean {
+  if (method !== 'notifications/progress') return false;
+  const token = readEchoedNumber(params.progressToken);
+  const open = token === undefined ? undefined : session.openRequests.find(token);
+  open?.deadline?.renew();
+  open?.request.onProgress?.(params);
+  return true;
+}

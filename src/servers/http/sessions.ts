@@ -1,0 +1,272 @@
+// §18.3: which session at a server a caller's request belongs to. A client's session has one of its own, which
+// any replica goes on with; callers without a session share one for each user and client.
+
+import { nameOwnSession, type UpstreamCaller } from '../../mcp/upstream/upstream.ts';
+import type { Clock } from '../../platform/clock.ts';
+import { createSingleFlight } from '../../platform/single-flight.ts';
+import type { ServerSessionRecords } from '../transport/session-records.ts';
+import { fromRecord, nameSharer, type ServerSession, toRecord } from './server-session.ts';
+import type { OpenCookies } from './session-cookies.ts';
+
+export interface ServerSessions {
+  /** In memory: undefined where it has to be opened. */
+  find(caller: UpstreamCaller): ServerSession | undefined;
+  /** From the store, or a new one; once for all that ask at the same time. */
+  open(caller: UpstreamCaller): Promise<ServerSession>;
+  /** In place of one that the server no longer knows; once for all that noticed. */
+  renew(caller: UpstreamCaller, lost: ServerSession): Promise<ServerSession>;
+  /** As `renew`, of one that the server may have lost: on trial, by a session that stands the test. */
+  replace(caller: UpstreamCaller, doubtful: ServerSession, test: Test): Promise<ServerSession>;
+  end(caller: UpstreamCaller): Promise<void>;
+  /** Forgets all, and ends those that no other replica can go on with. */
+  close(): Promise<void>;
+}
+
+/** @throws UpstreamError where the session is of no use. */
+type Test = (session: ServerSession) => Promise<void>;
+
+/** The beginning and the end of sessions at a server. */
+export interface SessionLife {
+  /** `initialize`; on trial where nothing else may follow from how that ends. */
+  readonly initialize: (caller: UpstreamCaller, isTrial?: true) => Promise<ServerSession>;
+  /** DELETE. Never rejects. */
+  readonly terminate: (caller: UpstreamCaller, session: ServerSession) => Promise<void>;
+  /** The session has taken the place of one that the server lost. Never rejects. */
+  readonly restore: (
+    caller: UpstreamCaller,
+    session: ServerSession,
+    lost: ServerSession,
+  ) => Promise<void>;
+}
+
+interface Entry {
+  readonly session: ServerSession;
+  /** The caller whose credentials end it, if it is shared; undefined for that of a client's session. */
+  sharedBy: UpstreamCaller | undefined;
+  /** The client's session, which is the key of its record. */
+  readonly sessionId: string | undefined;
+}
+
+const MAX_REMEMBERED = 10_000;
+const IDLE_MS = 900_000;
+const SWEEP_MS = 60_000;
+/** Records outlive a client's session by an hour: written twice in it, they never end before. */
+const WRITE_AGAIN_MS = 1_800_000;
+/** Some balancers set another value with each answer. The one before is good for as long as the store needs. */
+const WRITE_COOKIES_MS = 60_000;
+
+export function createServerSessions(
+  clock: Clock,
+  records: ServerSessionRecords,
+  openCookies: OpenCookies,
+  { initialize, terminate, restore }: SessionLife,
+): ServerSessions {
+  const entries = new Map<string, Entry>();
+  const openings = createSingleFlight<string, ServerSession>();
+  let cancelSweep: (() => void) | undefined;
+
+  function find(caller: UpstreamCaller): ServerSession | undefined {
+    const entry = entries.get(nameSharer(caller));
+    if (entry === undefined) return undefined;
+    // The newest of several tokens is valid for longest.
+    if (isShared(caller)) entry.sharedBy = caller;
+    touch(caller, entry.session);
+    return entry.session;
+  }
+
+  const readRecord = (text: string) => fromRecord(text, clock.monotonic(), openCookies);
+
+  function touch(caller: UpstreamCaller, session: ServerSession): void {
+    const now = clock.monotonic();
+    session.usedAt = now;
+    if (now - session.storedAt < WRITE_AGAIN_MS) return;
+    const sessionId = nameOwnSession(caller);
+    if (sessionId === undefined || session.id === undefined) return;
+    session.storedAt = now;
+    void keepRecord(sessionId, session, session);
+  }
+
+  /** Unless those that stand in the store are younger, whichever replica wrote them. */
+  async function storeCookies({ session, sessionId }: Entry, minimumAgeMs: number): Promise<void> {
+    const { id, cookies } = session;
+    if (sessionId === undefined || id === undefined || cookies?.isUnsaved !== true) return;
+    const kept = await records.update(sessionId, (text) => {
+      const standing = text === undefined ? undefined : readRecord(text);
+      const age = clock.now() - (standing?.cookies?.storedAt ?? 0);
+      // It may have ended, or have been replaced by another replica.
+      const isDue = standing?.id === id && age >= minimumAgeMs;
+      return isDue ? JSON.stringify(toRecord(session)) : undefined;
+    });
+    if (kept === undefined) cookies.isUnsaved = true;
+  }
+
+  /** Writes the session where none is kept, or the one that it replaces. Resolves to the one that is kept then. */
+  async function keepRecord(sessionId: string, session: ServerSession, replaced: ServerSession) {
+    const own = JSON.stringify(toRecord(session));
+    const kept = await records.update(sessionId, (text) => {
+      const standing = text === undefined ? undefined : readRecord(text);
+      return standing === undefined || standing.id === replaced.id ? own : text;
+    });
+    return kept === undefined || kept === own ? session : readRecord(kept);
+  }
+
+  function remember(caller: UpstreamCaller, session: ServerSession): ServerSession {
+    const sharer = nameSharer(caller);
+    const sessionId = nameOwnSession(caller);
+    const entry = { session, sharedBy: isShared(caller) ? caller : undefined, sessionId };
+    entries.delete(sharer);
+    entries.set(sharer, entry);
+    if (session.cookies !== undefined && sessionId !== undefined)
+      session.cookies.onNewName = () => {
+        // Not of one that has ended, or was replaced: an answer may come later.
+        if (entries.get(sharer) === entry) void storeCookies(entry, 0);
+      };
+    if (entries.size > MAX_REMEMBERED) forgetOldest();
+    cancelSweep ??= clock.after(SWEEP_MS, sweep);
+    return session;
+  }
+
+  function forgetOldest(): void {
+    for (const [sharer, entry] of entries) {
+      // A caller who opens many sessions must not end one with requests under way.
+      if (isBusy(entry.session)) continue;
+      forget(sharer, entry);
+      return;
+    }
+  }
+
+  /** One of a client's session is still in the store. */
+  function forget(sharer: string, { sharedBy, session }: Entry): void {
+    entries.delete(sharer);
+    if (sharedBy !== undefined) void terminate(sharedBy, session);
+  }
+
+  function sweep(): void {
+    const limit = clock.monotonic() - IDLE_MS;
+    for (const [sharer, entry] of entries) {
+      if (isIdle(entry.session, limit)) forget(sharer, entry);
+      else void storeCookies(entry, WRITE_COOKIES_MS);
+    }
+    cancelSweep = entries.size > 0 ? clock.after(SWEEP_MS, sweep) : undefined;
+  }
+
+  async function read(sessionId: string): Promise<ServerSession | undefined> {
+    const text = await records.read(sessionId);
+    if (text === undefined) return undefined;
+    // It may have been written long ago: its time begins anew.
+    void records.update(sessionId, (standing) => standing);
+    return readRecord(text);
+  }
+
+  async function openFirst(caller: UpstreamCaller): Promise<ServerSession> {
+    const sessionId = nameOwnSession(caller);
+    if (sessionId === undefined) return initialize(caller);
+    const stored = await read(sessionId);
+    if (stored !== undefined) return stored;
+    const session = await initialize(caller);
+    if (session.id === undefined) return session;
+    const standing = readRecord(
+      await records.readOrWrite(sessionId, JSON.stringify(toRecord(session))),
+    );
+    if (standing === undefined || standing.id === session.id) return session;
+    void terminate(caller, session);
+    return standing;
+  }
+
+  async function openAgain(
+    caller: UpstreamCaller,
+    lost: ServerSession,
+    test: Test | undefined,
+  ): Promise<ServerSession> {
+    const sessionId = nameOwnSession(caller);
+    const text = sessionId === undefined ? undefined : await records.read(sessionId);
+    const stored = text === undefined ? undefined : readRecord(text);
+    // Another replica has noticed before; the server may have lost that one since. Or it got a cookie without which a balancer
+    // asks the wrong node.
+    const isOther =
+      stored !== undefined &&
+      (stored.id !== lost.id || stored.cookies?.hasNews(lost.cookies) === true);
+    if (isOther && (await standsTest(stored, test))) return stored;
+    const session = await openTested(caller, test);
+    if (sessionId !== undefined && session.id !== undefined) {
+      const kept = await keepRecord(sessionId, session, stored ?? lost);
+      if (kept !== undefined && kept.id !== session.id) {
+        void terminate(caller, session);
+        return kept;
+      }
+    }
+    return session;
+  }
+
+  async function openTested(
+    caller: UpstreamCaller,
+    test: Test | undefined,
+  ): Promise<ServerSession> {
+    if (test === undefined) return initialize(caller);
+    const session = await initialize(caller, true);
+    try {
+      await test(session);
+    } catch (error) {
+      void terminate(caller, session);
+      throw error;
+    }
+    return session;
+  }
+
+  async function replace(
+    caller: UpstreamCaller,
+    lost: ServerSession,
+    test?: Test,
+  ): Promise<ServerSession> {
+    const current = find(caller);
+    if (current !== undefined && current !== lost) return current;
+    return openings.run(nameSharer(caller), async () => {
+      const session = remember(caller, await openAgain(caller, lost, test));
+      void restore(caller, session, lost);
+      return session;
+    });
+  }
+
+  return {
+    find,
+    open: (caller) =>
+      openings.run(nameSharer(caller), async () => remember(caller, await openFirst(caller))),
+    renew: (caller, lost) => replace(caller, lost),
+    replace,
+    async end(caller) {
+      const sharer = nameSharer(caller);
+      await openings.find(sharer)?.catch(() => {});
+      const remembered = entries.get(sharer)?.session;
+      entries.delete(sharer);
+      const sessionId = nameOwnSession(caller);
+      const text = sessionId === undefined ? undefined : await records.take(sessionId);
+      const stored = text === undefined ? undefined : readRecord(text);
+      // Another replica may have replaced the one that is remembered here.
+      const session = stored ?? remembered;
+      if (session !== undefined) await terminate(caller, session);
+    },
+    async close() {
+      cancelSweep?.();
+      const ended = [...entries.values()];
+      entries.clear();
+      await Promise.all(
+        ended.map(({ sharedBy, session }) => sharedBy && terminate(sharedBy, session)),
+      );
+    },
+  };
+}
+
+const standsTest = (session: ServerSession, test: Test | undefined): Promise<boolean> | true =>
+  test === undefined ||
+  test(session).then(
+    () => true,
+    () => false,
+  );
+
+const isBusy = ({ streams, openRequests }: ServerSession): boolean =>
+  streams > 0 || openRequests.size > 0;
+
+const isIdle = (session: ServerSession, limit: number): boolean =>
+  session.usedAt <= limit && !isBusy(session);
+
+const isShared = ({ sessionId }: UpstreamCaller): boolean => sessionId === undefined;

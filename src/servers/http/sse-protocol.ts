@@ -1,0 +1,240 @@
+// §18.3: servers of 2024-11-05: each client's session has a connection of its own, in this process.
+
+import type { LogSeverity } from '../../mcp/protocol/methods.ts';
+import {
+  GATEWAY_CALLER,
+  type UpstreamCaller,
+  UpstreamError,
+  type UpstreamRuntime,
+} from '../../mcp/upstream/upstream.ts';
+import type { HttpUpstreamConfig } from '../../mcp/upstream/upstream-config.ts';
+import { createWarnThrottle } from '../../platform/throttle.ts';
+import { toSessionParams } from '../messages/envelope.ts';
+import type { ProcessShare } from '../transport/process-share.ts';
+import { createDescriptions } from './era.ts';
+import { isUnauthorizedError } from './failures.ts';
+import { type Audience, createServerListeners } from './listeners.ts';
+import type { HttpLink, Protocol } from './protocol-types.ts';
+import { nameSharer } from './server-session.ts';
+import { openSseChannel, type SseChannel } from './sse-channel.ts';
+
+interface Entry {
+  readonly opening: Promise<SseChannel>;
+  /** The client's session that it ends with; undefined where it is shared. */
+  readonly sessionId: string | undefined;
+  usedAt: number;
+  /** When it was last asked whether its session goes on. */
+  askedAt: number;
+  /** Requests that have no answer yet, and listeners. */
+  users: number;
+  /** Its token may be good no more: what comes next opens another, which shows it. */
+  isLeft: boolean;
+  logLevel: LogSeverity | undefined;
+}
+
+const SWEEP_MS = 60_000;
+const SHARED_IDLE_MS = 900_000;
+/** Milliseconds without a call after which it is asked, each time, whether the session goes on. */
+const ASK_AFTER_MS = 300_000;
+/** Each is a connection that stays. */
+const MAX_CHANNELS = 10_000;
+const SET_LEVEL_MS = 10_000;
+
+export function createSseProtocol(
+  runtime: UpstreamRuntime,
+  config: HttpUpstreamConfig,
+  { isSessionActive }: ProcessShare,
+  link: HttpLink,
+): Protocol {
+  const { clock, log } = runtime;
+  const { availability, judge } = link;
+  const { name, timeoutMs } = config;
+  const entries = new Map<string, Entry>();
+  const descriptions = createDescriptions(config, availability);
+  let cancelSweep: (() => void) | undefined;
+  const onStrayAnswer = createWarnThrottle(clock, () =>
+    log.warn(`The MCP server ${name} answers what nobody asked; that is dropped`, { server: name }),
+  );
+  const onNoMessage = createWarnThrottle(clock, () =>
+    log.warn(`The MCP server ${name} sends events that are no messages of MCP; they are dropped`, {
+      server: name,
+    }),
+  );
+  const listeners = createServerListeners(runtime, {
+    open: openStream,
+    extend(audience) {
+      useEntry(audience.caller, ({ rpc }) => subscribe(rpc, audience)).catch(() => {});
+      return false;
+    },
+    describe: descriptions.find,
+  });
+
+  const openOnce = (caller: UpstreamCaller, onUnauthorized = () => {}): Promise<SseChannel> =>
+    openSseChannel(clock, config, link, {
+      caller,
+      onNotification: (message) => listeners.notify(caller, message),
+      onStrayAnswer,
+      onNoMessage,
+      onUnauthorized,
+    });
+
+  async function open(caller: UpstreamCaller, onUnauthorized?: () => void): Promise<SseChannel> {
+    try {
+      const channel = await link.connection.openByToken(caller, () =>
+        openOnce(caller, onUnauthorized),
+      );
+      descriptions.note(caller, channel.description);
+      availability.noteUp();
+      return channel;
+    } catch (error) {
+      judge.noteFailedHandshake(error);
+      throw error;
+    }
+  }
+
+  function createEntry(caller: UpstreamCaller): Entry {
+    const sharer = nameSharer(caller);
+    if (entries.size >= MAX_CHANNELS) {
+      throw new UpstreamError('unavailable', 'too many connections to it are open');
+    }
+    const entry: Entry = {
+      opening: open(caller, () => {
+        // Without a connection there is no other token, and others may share the channel.
+        if (config.auth.type !== 'oauth') return;
+        entry.isLeft = true;
+        forget();
+        closeIfLeft(entry);
+      }),
+      sessionId: caller.sessionId,
+      usedAt: clock.monotonic(),
+      askedAt: clock.monotonic(),
+      users: 0,
+      isLeft: false,
+      logLevel: undefined,
+    };
+    entries.set(sharer, entry);
+    function forget(): void {
+      if (entries.get(sharer) === entry) entries.delete(sharer);
+    }
+    entry.opening.then(({ ended }) => ended).then(forget, forget);
+    cancelSweep ??= clock.after(SWEEP_MS, sweep);
+    return entry;
+  }
+
+  function sweep(): void {
+    const now = clock.monotonic();
+    for (const entry of entries.values()) {
+      const { opening, sessionId, usedAt, askedAt, users } = entry;
+      if (users > 0) continue;
+      if (sessionId !== undefined) {
+        if (now - Math.max(usedAt, askedAt) >= ASK_AFTER_MS) void endAfterSession(entry, sessionId);
+      } else if (now - usedAt >= SHARED_IDLE_MS) void closeChannel(opening);
+    }
+    cancelSweep = entries.size > 0 ? clock.after(SWEEP_MS, sweep) : undefined;
+  }
+
+  /** The session may have been ended at another replica, or without a word. */
+  async function endAfterSession(entry: Entry, sessionId: string): Promise<void> {
+    entry.askedAt = clock.monotonic();
+    const isActive = await isSessionActive(sessionId);
+    if (!isActive && entry.users === 0) await closeChannel(entry.opening);
+  }
+
+  /** The channel stays open until the work is done. */
+  async function useEntry<Result>(
+    caller: UpstreamCaller,
+    work: (channel: SseChannel, entry: Entry) => Promise<Result>,
+  ): Promise<Result> {
+    const entry = entries.get(nameSharer(caller)) ?? createEntry(caller);
+    entry.users += 1;
+    try {
+      return await work(await entry.opening, entry);
+    } finally {
+      entry.users -= 1;
+      entry.usedAt = clock.monotonic();
+      closeIfLeft(entry);
+    }
+  }
+
+  async function openStream(audience: Audience, signal: AbortSignal, onOpen: () => void) {
+    availability.check();
+    return useEntry(audience.caller, async ({ rpc, ended }) => {
+      if (signal.aborted) return 'never';
+      onOpen();
+      await subscribe(rpc, audience);
+      await Promise.race([ended, waitForAbort(signal)]);
+      return 'again';
+    });
+  }
+
+  async function subscribe(rpc: SseChannel['rpc'], { uris }: Audience): Promise<void> {
+    for (const uri of uris) await rpc.ask('resources/subscribe', { uri }, timeoutMs);
+  }
+
+  async function setLevel(
+    rpc: SseChannel['rpc'],
+    entry: Entry,
+    level: LogSeverity | undefined,
+  ): Promise<void> {
+    if (level === undefined || level === entry.logLevel) return;
+    entry.logLevel = level;
+    // A server without logging refuses; nothing is lost by it.
+    await rpc.ask('logging/setLevel', { level }, SET_LEVEL_MS).catch(() => {});
+  }
+
+  return {
+    era: 'session',
+    async describe(caller) {
+      const known = descriptions.findCurrent(caller);
+      if (known !== undefined) return known;
+      const told = await useEntry(caller, async ({ description }) => description);
+      descriptions.note(caller, told);
+      return told;
+    },
+    peekDescription: descriptions.find,
+    request: (caller, request) =>
+      useEntry(caller, async ({ rpc }, entry) => {
+        await setLevel(rpc, entry, request.logLevel);
+        return rpc.call(caller, request, (token) => toSessionParams(request, token));
+      }),
+    listen: listeners.listen,
+    async probe() {
+      const channel = await open(GATEWAY_CALLER);
+      channel.close();
+    },
+    async isTokenRefused({ user, connectionId }) {
+      try {
+        (await openOnce({ ...GATEWAY_CALLER, user, connectionId })).close();
+        return false;
+      } catch (error) {
+        if (isUnauthorizedError(error)) return true;
+        throw error;
+      }
+    },
+    async endSession(caller) {
+      const entry = entries.get(nameSharer(caller));
+      if (entry !== undefined) await closeChannel(entry.opening);
+    },
+    async close() {
+      listeners.close();
+      cancelSweep?.();
+      await Promise.all([...entries.values()].map(({ opening }) => closeChannel(opening)));
+    },
+  };
+}
+
+const waitForAbort = (signal: AbortSignal): Promise<void> =>
+  new Promise((resolve) => {
+    if (signal.aborted) resolve();
+    else signal.addEventListener('abort', () => resolve(), { once: true });
+  });
+
+const closeIfLeft = ({ isLeft, users, opening }: Entry): void => {
+  if (isLeft && users === 0) void closeChannel(opening);
+};
+
+const closeChannel = (opening: Promise<SseChannel>): Promise<void> =>
+  opening.then(
+    (channel) => channel.close(),
+    () => {},
+  );

@@ -1,0 +1,171 @@
+// Additions of the gateway to a request: progress token, trace, and in 2026-07-28 what each request says of itself, also in
+// headers.
+
+import type { ClientCapabilities } from '../../mcp/catalog/client-requests.ts';
+import { APPS, TASKS } from '../../mcp/protocol/extensions.ts';
+import { isOfOneHop } from '../../mcp/protocol/json-rpc.ts';
+import type { UpstreamRequest } from '../../mcp/upstream/upstream.ts';
+import { RawJson } from '../../platform/exact-json.ts';
+import { isObject, type JsonObject } from '../../platform/json.ts';
+import { PACKAGE_NAME, PACKAGE_VERSION } from '../../platform/own-files.ts';
+
+/** The newest revision of each era that is spoken to servers. */
+export const STATELESS_VERSION = '2026-07-28';
+export const SESSION_VERSION = '2025-11-25';
+
+/** Those that a server may answer to `initialize`. */
+const SESSION_VERSIONS: readonly unknown[] = [
+  SESSION_VERSION,
+  '2025-06-18',
+  '2025-03-26',
+  '2024-11-05',
+];
+
+export const isSessionVersion = (version: unknown): version is string =>
+  SESSION_VERSIONS.includes(version);
+
+const CLIENT_INFO = { name: PACKAGE_NAME, version: PACKAGE_VERSION };
+
+/** As `initialize` and `_meta` declare them. `extensions` are those whose messages go through the gateway in that era. */
+export const declareCapabilities = (
+  capabilities: ClientCapabilities,
+  extensions: readonly string[] = SESSION_EXTENSIONS,
+): JsonObject => ({
+  ...declareElicitation(capabilities),
+  ...(capabilities.sampling && { sampling: {} }),
+  ...(capabilities.roots && { roots: {} }),
+  ...declareExtensions(capabilities, extensions),
+});
+
+const SESSION_EXTENSIONS = [APPS];
+const STATELESS_EXTENSIONS = [APPS, TASKS];
+
+function declareExtensions(
+  { extensions }: ClientCapabilities,
+  passed: readonly string[],
+): JsonObject {
+  if (extensions === undefined) return {};
+  const declared = Object.entries(extensions).filter(([id]) => passed.includes(id));
+  return declared.length === 0 ? {} : { extensions: Object.fromEntries(declared) };
+}
+
+/** An empty object means forms alone; servers before 2025-11-25 know nothing else. */
+function declareElicitation({ elicitation, elicitationUrl }: ClientCapabilities): JsonObject {
+  if (!elicitationUrl) return elicitation ? { elicitation: {} } : {};
+  return { elicitation: elicitation ? { form: {}, url: {} } : { url: {} } };
+}
+
+/** The part of a request that goes into its params. */
+type Enveloped = Pick<UpstreamRequest, 'params' | 'trace' | 'logLevel' | 'onProgress'>;
+
+/** The params of a request of the session era. */
+export function toSessionParams(request: Enveloped, token: number): JsonObject {
+  const added = describeCall(request, token);
+  const { _meta: meta, ...params } = request.params;
+  if (meta === undefined && added === undefined) return request.params;
+  return { ...params, _meta: { ...selectOwnMeta(meta), ...added } };
+}
+
+/** The params of a request of the stateless era: each brings all that the server needs to know. */
+export function toStatelessParams(
+  request: Enveloped,
+  token: number,
+  capabilities: ClientCapabilities,
+): JsonObject {
+  const { logLevel, params } = request;
+  const added = describeCall(request, token);
+  const declared = declareCapabilities(capabilities, STATELESS_EXTENSIONS);
+  const isBare = params._meta === undefined && added === undefined && logLevel === undefined;
+  // As nearly all are: it is written already, and stands first, so that all have one shape (docs/decisions/0024).
+  if (isBare && Object.keys(declared).length === 0) return { _meta: NOTHING_DECLARED, ...params };
+  const meta = {
+    ...selectOwnMeta(params._meta),
+    ...added,
+    ...requireMeta(declared),
+    ...(logLevel !== undefined && { 'io.modelcontextprotocol/logLevel': logLevel }),
+  };
+  return { ...params, _meta: meta };
+}
+
+const requireMeta = (declared: JsonObject): JsonObject => ({
+  'io.modelcontextprotocol/protocolVersion': STATELESS_VERSION,
+  'io.modelcontextprotocol/clientCapabilities': declared,
+  'io.modelcontextprotocol/clientInfo': CLIENT_INFO,
+});
+
+const NOTHING_DECLARED = new RawJson(JSON.stringify(requireMeta({})));
+
+/** `_meta` of the client without what belongs to its own hop. */
+const selectOwnMeta = (meta: unknown): JsonObject =>
+  isObject(meta)
+    ? Object.fromEntries(Object.entries(meta).filter(([key]) => !isOfOneHop(key)))
+    : {};
+
+function describeCall({ trace, onProgress }: Enveloped, token: number): JsonObject | undefined {
+  const isTraced = trace.traceparent !== undefined;
+  if (!isTraced && onProgress === undefined) return undefined;
+  return { ...trace, ...(onProgress !== undefined && { progressToken: token }) };
+}
+
+// §18.6: the headers of a request: what the configuration and the credentials say, and what MCP asks for.
+// Nothing of the client's request is among them.
+
+/** Headers of a connection, or decided by the transport (RFC 9110 §7.6.1). */
+const OWN_TO_TRANSPORT: ReadonlySet<string> = new Set([
+  'accept',
+  'connection',
+  'content-length',
+  'content-type',
+  'host',
+  'keep-alive',
+  'mcp-protocol-version',
+  'mcp-session-id',
+  'proxy-connection',
+  'te',
+  'trailer',
+  'transfer-encoding',
+  'upgrade',
+]);
+
+/** Params of `initialize`. */
+export const toInitializeParams = (capabilities: ClientCapabilities): JsonObject => ({
+  protocolVersion: SESSION_VERSION,
+  capabilities: declareCapabilities(capabilities),
+  clientInfo: CLIENT_INFO,
+});
+
+/** Names and values in turn, as they are sent. */
+export type RequestHeaders = readonly string[];
+
+export const toRequestHeaders = (headers: Readonly<Record<string, string>>): RequestHeaders =>
+  Object.entries(headers)
+    .filter(([name]) => !OWN_TO_TRANSPORT.has(name.toLowerCase()))
+    .flat();
+
+/** MCP 2026-07-28 "Request Metadata". */
+export function describeInHeaders(request: UpstreamRequest): RequestHeaders {
+  const { method, name, mirrored } = request;
+  const headers = ['mcp-protocol-version', STATELESS_VERSION, 'mcp-method', method];
+  if (name !== undefined) headers.push('mcp-name', encodeHeader(name));
+  for (const [header, value] of mirrored === undefined ? [] : Object.entries(mirrored)) {
+    headers.push(header, encodeHeader(value));
+  }
+  return headers;
+}
+
+/** W3C Trace Context §3. */
+export function traceInHeaders({ trace }: UpstreamRequest): RequestHeaders {
+  const { traceparent, tracestate } = trace;
+  if (traceparent === undefined) return NO_HEADERS;
+  return tracestate === undefined
+    ? ['traceparent', traceparent]
+    : ['traceparent', traceparent, 'tracestate', tracestate];
+}
+
+const NO_HEADERS: RequestHeaders = [];
+
+/** A value that a header cannot carry, or would lose at its ends, goes as `=?base64?…?=`. */
+export const encodeHeader = (value: string): string =>
+  /^(?!=\?base64\?)(?:[\x21-\x7E](?:[\t\x20-\x7E]*[\x21-\x7E])?)?$/.test(value)
+    ? value
+    : `=?base64?${Buffer.from(value).toString('base64')}?=`;

@@ -1,0 +1,248 @@
+// JSON-RPC 2.0: what a server writes, read without trust.
+import { isUtf8 } from 'node:buffer';
+import type { JsonRpcErrorObject } from '../../errors/gateway-error.ts';
+import type { RequestId } from '../../mcp/protocol/json-rpc.ts';
+import type { ListName } from '../../mcp/protocol/list-kinds.ts';
+import { createUnreadResult } from '../../mcp/upstream/unread-result.ts';
+import type { UpstreamListener, UpstreamRequest } from '../../mcp/upstream/upstream.ts';
+import {
+  cutPieces,
+  decodeUtf8,
+  findExceededBound,
+  isObject,
+  type JsonObject,
+  joinPieces,
+  noteWritten,
+  parseJson,
+  parseObject,
+} from '../../platform/json.ts';
+import { noteSource, readExact } from '../../platform/noted-json.ts';
+import type { JsonPath } from '../../platform/splice-json.ts';
+
+export type ServerMessage =
+  | ServerRequest
+  | ServerNotification
+  | { readonly kind: 'result'; readonly id: RequestId; readonly result: JsonObject }
+  | {
+      readonly kind: 'error';
+      /** Null where the server could not tell what it answers. */
+      readonly id: RequestId | null;
+      readonly error: JsonRpcErrorObject;
+    };
+
+export interface ServerRequest {
+  readonly kind: 'request';
+  readonly id: RequestId;
+  readonly method: string;
+  readonly params: JsonObject;
+}
+
+export interface ServerNotification {
+  readonly kind: 'notification';
+  readonly method: string;
+  readonly params: JsonObject;
+}
+
+/** Undefined for what is no message of JSON-RPC. */
+export function readServerMessage(value: unknown): ServerMessage | undefined {
+  if (!isObject(value) || value.jsonrpc !== '2.0') return undefined;
+  return 'method' in value ? readRequest(value) : readResponse(value);
+}
+
+function readRequest({ id, method, params = {} }: JsonObject): ServerMessage | undefined {
+  if (typeof method !== 'string' || !isObject(params)) return undefined;
+  if (id === undefined) return { kind: 'notification', method, params };
+  return isId(id) ? { kind: 'request', id, method, params: readExact(params) } : undefined;
+}
+
+function readResponse({ id, result, error }: JsonObject): ServerMessage | undefined {
+  if (error === undefined) {
+    return isId(id) && isObject(result) ? { kind: 'result', id, result } : undefined;
+  }
+  if (result !== undefined || !isErrorObject(error)) return undefined;
+  const told = error.data === undefined ? error : { ...error, data: readExact(error).data };
+  if (isId(id)) return { kind: 'error', id, error: told };
+  return id === null || id === undefined ? { kind: 'error', id: null, error: told } : undefined;
+}
+
+const isId = (id: unknown): id is RequestId => typeof id === 'string' || typeof id === 'number';
+
+/**
+ * The number that the gateway sent as an id or a progress token, as a server echoes it: some write it as text. Only the text that
+ * JSON has for the number counts, so no `03`, `3.0` or ` 3`.
+ */
+export function readEchoedNumber(echoed: unknown): number | undefined {
+  if (typeof echoed === 'number') return echoed;
+  const number = typeof echoed === 'string' ? Number(echoed) : undefined;
+  return String(number) === echoed ? number : undefined;
+}
+
+const isErrorObject = (error: unknown): error is JsonRpcErrorObject & JsonObject =>
+  isObject(error) && Number.isInteger(error.code) && typeof error.message === 'string';
+
+// JSON of a server: bounded before it is parsed.
+
+/** Far more than anybody writes, far less than fills a stack or the memory. */
+const BOUNDS = { levels: 200, values: 500_000 };
+
+/** Undefined for what is no JSON, or nested too deep, or has too many values. */
+export const parseServerJson = (text: string): ParsedJson | undefined => parseText(text, undefined);
+
+/** As `parseServerJson`, of bytes as they came. */
+export function parseServerBytes(pieces: readonly Uint8Array[]): ParsedJson | undefined {
+  const bytes = joinPieces(pieces);
+  const response = bytes.length < MIN_UNREAD ? undefined : readUsualResponse(bytes, pieces);
+  if (response !== undefined) return { value: response };
+  const text = decodeUtf8(bytes);
+  return text === undefined ? undefined : parseText(text, pieces);
+}
+
+interface ParsedJson {
+  readonly value: unknown;
+}
+
+function parseText(
+  text: string,
+  pieces: readonly Uint8Array[] | undefined,
+): ParsedJson | undefined {
+  if (findExceededBound(text, BOUNDS) !== undefined) return undefined;
+  const response = text.length < MIN_NOTED ? undefined : parseUsualResponse(text, pieces);
+  if (response !== undefined) return { value: response };
+  const value = parseJson(text);
+  noteMessage(value, text);
+  return value === undefined ? undefined : { value };
+}
+
+/** The values of a message that are passed on as they were written: a batch has several. */
+function noteMessage(value: unknown, text: string, path: JsonPath = []): void {
+  if (Array.isArray(value))
+    for (const [index, one] of value.entries()) noteMessage(one, text, [index]);
+  if (!isObject(value)) return;
+  for (const name of PASSED_ON) {
+    const member = value[name];
+    if (isObject(member)) noteSource(member, text, [...path, name]);
+  }
+}
+
+const PASSED_ON = ['result', 'params', 'error'] as const;
+
+/** Characters. A shorter result is written again as soon as it is found in its response. */
+const MIN_NOTED = 512;
+/** Bytes. To look for members in a shorter one costs as much as to parse it. */
+const MIN_UNREAD = 2048;
+/** From here on writing bytes is cheaper than making them of text. */
+const MIN_PIECES = 16_384;
+
+/** The orders in which the SDKs of MCP write a response: what stands before its result, and what behind. */
+const USUAL_ENVELOPES: readonly (readonly [head: RegExp, tail: RegExp])[] = [
+  [/^\{"jsonrpc":"2\.0","id":("?)(0|[1-9]\d{0,14})\1,"result":/, /\}[ \t\r\n]*$/],
+  [/^\{"result":/, /,"jsonrpc":"2\.0","id":("?)(0|[1-9]\d{0,14})\1\}[ \t\r\n]*$/],
+  [/^\{"jsonrpc":"2\.0","result":/, /,"id":("?)(0|[1-9]\d{0,14})\1\}[ \t\r\n]*$/],
+];
+/** Characters at the start and at the end of a response, of which head and tail are a part. */
+const ENVELOPE = 64;
+
+interface Envelope {
+  readonly id: number;
+  /** Characters before the result, and behind it. */
+  readonly before: number;
+  readonly behind: number;
+}
+
+/** `start` and `end` are those of the response. Undefined where it is written in another way. */
+function findEnvelope(start: string, end: string): Envelope | undefined {
+  for (const [headForm, tailForm] of USUAL_ENVELOPES) {
+    const head = headForm.exec(start);
+    const tail = head && tailForm.exec(end);
+    if (!head || !tail) continue;
+    const id = Number(head[2] ?? tail[2]);
+    return { id, before: head[0].length, behind: end.length - tail.index };
+  }
+  return undefined;
+}
+
+/** The response, with a result that nobody has to read. What is between head and tail is one object, so it is the result. */
+function readUsualResponse(bytes: Buffer, pieces: readonly Uint8Array[]): JsonObject | undefined {
+  const envelope = findEnvelope(
+    bytes.toString('latin1', 0, ENVELOPE),
+    bytes.toString('latin1', bytes.length - ENVELOPE),
+  );
+  if (envelope === undefined || !isUtf8(bytes)) return undefined;
+  const { id, before, behind } = envelope;
+  const end = bytes.length - behind;
+  const result = createUnreadResult({
+    bytes,
+    pieces,
+    isLong: bytes.length >= MIN_PIECES,
+    start: before,
+    end,
+  });
+  return result && { jsonrpc: '2.0', id, result };
+}
+
+/**
+ * The response, with a note of how its result is written. Where what is between head and tail is one value of JSON, it is
+ * the result, whatever is in it: the engine's own parser proves that.
+ */
+function parseUsualResponse(
+  text: string,
+  pieces: readonly Uint8Array[] | undefined,
+): JsonObject | undefined {
+  const envelope = findEnvelope(text.slice(0, ENVELOPE), text.slice(-ENVELOPE));
+  if (envelope === undefined) return undefined;
+  const { id, before, behind } = envelope;
+  const written = text.slice(before, text.length - behind);
+  const result = parseObject(written);
+  if (result === undefined) return undefined;
+  const isLong = pieces !== undefined && text.length >= MIN_PIECES;
+  noteWritten(result, isLong ? cutPieces(pieces, before, behind) : written);
+  return { jsonrpc: '2.0', id, result };
+}
+
+// A server's notification, told to whom it is for; what cannot be attributed is dropped.
+
+/**
+ * One that came with the answer to a request, whose progress token was `token`. False where it does not belong to
+ * the request.
+ */
+export function routeToRequest(
+  { method, params }: ServerNotification,
+  token: number,
+  request: UpstreamRequest,
+): boolean {
+  if (method === 'notifications/message') request.onLog?.(readExact(params));
+  else if (method !== 'notifications/progress') return false;
+  else if (readEchoedNumber(params.progressToken) === token) request.onProgress?.(params);
+  return true;
+}
+
+/** Told by a server to all who listen. */
+export type ServerChange =
+  | { readonly kind: 'list'; readonly list: ListName }
+  | { readonly kind: 'resource'; readonly uri: string }
+  | { readonly kind: 'elicitation'; readonly elicitationId: string };
+
+const LISTS: Readonly<Record<string, ListName>> = {
+  'notifications/tools/list_changed': 'tools',
+  'notifications/prompts/list_changed': 'prompts',
+  'notifications/resources/list_changed': 'resources',
+};
+
+/** Undefined for any other notification. */
+export function readChange({ method, params }: ServerNotification): ServerChange | undefined {
+  const list = Object.hasOwn(LISTS, method) ? LISTS[method] : undefined;
+  if (list !== undefined) return { kind: 'list', list };
+  const { uri, elicitationId } = params;
+  if (method === 'notifications/resources/updated' && typeof uri === 'string') {
+    return { kind: 'resource', uri };
+  }
+  return method === 'notifications/elicitation/complete' && typeof elicitationId === 'string'
+    ? { kind: 'elicitation', elicitationId }
+    : undefined;
+}
+
+export function tellListener(listener: UpstreamListener, change: ServerChange): void {
+  if (change.kind === 'list') listener.listChanged(change.list);
+  else if (change.kind === 'resource') listener.resourceUpdated(change.uri);
+  else listener.elicitationCompleted?.(change.elicitationId);
+}

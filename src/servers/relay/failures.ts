@@ -1,0 +1,158 @@
+// §18.4: what a client gets of a call that failed, and one line in the log for each kind of failure.
+
+import { catalogue } from '../../errors/catalogue.ts';
+import { fail, type JsonRpcErrorObject } from '../../errors/gateway-error.ts';
+import type { RawResult } from '../../mcp/catalog/catalog.ts';
+import type { ClientCapabilities } from '../../mcp/catalog/client-requests.ts';
+import type { Era } from '../../mcp/protocol/revisions.ts';
+import type { RelayedRequest } from '../../mcp/upstream/server-request.ts';
+import { UpstreamError, type UpstreamFailure } from '../../mcp/upstream/upstream.ts';
+import { isObject } from '../../platform/json.ts';
+import { createWarnThrottle } from '../../platform/throttle.ts';
+import type { Runtime } from '../../runtime/runtime.ts';
+import { nameAskerInMessage } from './questions.ts';
+
+/**
+ * Makes the result of a failed call of this method: one that the client's model can read, or for methods without such
+ * results a JSON-RPC error.
+ *
+ * @throws GatewayError; and what is no failure of a server, as it was thrown.
+ */
+export type ToFailedResult = (
+  server: string,
+  method: RelayedRequest['method'],
+  thrown: unknown,
+  client: FailedClient,
+) => RawResult;
+
+interface FailedClient {
+  readonly era: Era;
+  readonly capabilities: ClientCapabilities;
+}
+
+export function createToFailedResult({
+  clock,
+  log,
+}: Pick<Runtime, 'clock' | 'log'>): ToFailedResult {
+  const warnings = new Map<string, (method: string, thrown: UpstreamError) => void>();
+
+  return function toFailedResult(server, method, thrown, client) {
+    if (thrown instanceof CallRefusedError) return toErrorResult(method, thrown.message);
+    if (!(thrown instanceof UpstreamError)) throw thrown;
+    const { failure, jsonRpcError = NO_ERROR } = thrown;
+    if (failure === 'aborted') fail('request_cancelled');
+    if (failure === 'error') return toJsonRpcFailure(server, method, jsonRpcError, client);
+    warn(server, failure, method, thrown);
+    return toErrorResult(method, FAILURES[failure].tell(server, thrown.message));
+  };
+
+  /** Per server and failure at most one line a minute; neither grows with what callers send. */
+  function warn(server: string, failure: ToldFailure, method: string, thrown: UpstreamError): void {
+    const kind = `${server} ${failure}`;
+    const warnThrottled =
+      warnings.get(kind) ??
+      createWarnThrottle(clock, (ofMethod: string, { logMessage, cause }: UpstreamError) =>
+        log.warn(`A call to ${server} failed: ${logMessage}. ${FAILURES[failure].advice}`, {
+          server,
+          failure,
+          method: ofMethod,
+          cause,
+        }),
+      );
+    warnings.set(kind, warnThrottled);
+    warnThrottled(method, thrown);
+  }
+}
+
+function toJsonRpcFailure(
+  server: string,
+  method: RelayedRequest['method'],
+  error: JsonRpcErrorObject,
+  { era, capabilities }: FailedClient,
+): RawResult {
+  if (!isUrlRequired(error)) return failWithJsonRpc(error, era);
+  return capabilities.elicitationUrl === true
+    ? failWithJsonRpc(nameAskerInError(server, error), era)
+    : toErrorResult(method, tellUrlRequired(server));
+}
+
+function toErrorResult(method: RelayedRequest['method'], text: string): RawResult {
+  if (method !== 'tools/call') failWithJsonRpc({ code: -32603, message: text });
+  return { content: [{ type: 'text', text }], isError: true };
+}
+
+/** MCP 2026-07-28: a capability that the client did not declare is a 400, whoever needs it. */
+const failWithJsonRpc = (jsonRpc: JsonRpcErrorObject, era?: Era): never =>
+  fail(
+    era === 'stateless' && jsonRpc.code === catalogue.missing_client_capability.jsonrpc.code
+      ? 'missing_client_capability'
+      : 'upstream_error',
+    { jsonRpc },
+  );
+
+const NO_ERROR: JsonRpcErrorObject = {
+  code: -32603,
+  message: 'The server answered with an error.',
+};
+
+type ToldFailure = Exclude<UpstreamFailure, 'aborted' | 'error'>;
+
+interface FailureKind {
+  /** For the client's model; `reason` says of the server what it did. */
+  tell(server: string, reason: string): string;
+  /** For the operator. */
+  readonly advice: string;
+}
+
+const FAILURES: Readonly<Record<ToldFailure, FailureKind>> = {
+  unavailable: {
+    tell: (server, reason) =>
+      `${server} is not available now; try again in a moment. The reason: ${reason}.`,
+    advice: 'Check that it runs, and its address and credentials in the configuration file.',
+  },
+  timeout: {
+    tell: (server) =>
+      `${server} did not answer in time, and was told to cancel the call. It may have done a part of it.`,
+    advice: 'Where its calls take that long, raise its "timeout" in the configuration file.',
+  },
+  session_lost: {
+    tell: (server) =>
+      `${server} had lost its session with the gateway, probably because it was started anew. A new one has been opened. This call may or may not have been carried out, and was not sent again: check that before you repeat it.`,
+    advice:
+      'It should answer 404 to a session that it does not know (MCP "Session Management"): then the gateway opens a new session and sends the call again.',
+  },
+  invalid: {
+    tell: (server, reason) =>
+      `${server} gave no valid answer: ${reason}. Call again; if it goes on, tell whoever runs that server.`,
+    advice: 'Its own log may say why.',
+  },
+  overloaded: {
+    tell: (server, reason) =>
+      `The gateway gave up the answer of ${server}: ${reason}. Try again in a moment.`,
+    advice: 'The gateway bounds what answers may take: docs/operations/limits.md "Bounds".',
+  },
+};
+
+// MCP 2025-11-25 "URL Elicitation Required Errors": a call that fails until its user has opened a page. Only clients
+// that declared elicitation by URL know what to do with it.
+
+const isUrlRequired = ({ code }: JsonRpcErrorObject): boolean => code === -32042;
+
+/** The error, whose messages for the user say which server asks. */
+function nameAskerInError(server: string, error: JsonRpcErrorObject): JsonRpcErrorObject {
+  const { data } = error;
+  if (!isObject(data) || !Array.isArray(data.elicitations)) return error;
+  const elicitations = data.elicitations.map((one: unknown) =>
+    isObject(one) ? nameAskerInMessage(server, one) : one,
+  );
+  return { ...error, data: { ...data, elicitations } };
+}
+
+/** For the model of a client that cannot open pages. */
+const tellUrlRequired = (server: string): string =>
+  `${server} needs its user to open a page first, for example to log in or to agree, and this client cannot be sent there. Use a client that supports elicitation by URL, or ask whoever runs the gateway for another way.`;
+
+/** Ends a call that cannot be passed on; `message` is for the client's model. */
+export class CallRefusedError extends Error {
+  override readonly name = 'CallRefusedError';
+}

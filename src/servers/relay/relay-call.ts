@@ -1,0 +1,318 @@
+// §18.3, §18.4: a call goes through to its server, whatever the eras of client and server.
+
+import {
+  type ConnectUser,
+  createConnectUser,
+  type Doors,
+  withoutDoorAnswer,
+} from '../../connections/doors/doors.ts';
+import { passAnswers, type QuestionGuards } from '../../control/guards/message-guards.ts';
+import { GatewayError } from '../../errors/gateway-error.ts';
+import type { Context, RawResult, Relay, SessionRelay } from '../../mcp/catalog/catalog.ts';
+import type { ClientCapabilities } from '../../mcp/catalog/client-requests.ts';
+import type { CacheHint } from '../../mcp/catalog/content.ts';
+import type { LogSeverity } from '../../mcp/protocol/methods.ts';
+import {
+  passLog,
+  passProgress,
+  type RelayCall,
+  type RelayedCall,
+  type RelayedRequest,
+  type RequestClient,
+  sendToServer,
+} from '../../mcp/upstream/server-request.ts';
+import { changeUnread, findUnreadMeta, isUnread } from '../../mcp/upstream/unread-result.ts';
+import {
+  ConnectionNeeded,
+  UpstreamError,
+  type UpstreamQuestion,
+  type UpstreamRuntime,
+} from '../../mcp/upstream/upstream.ts';
+import type { CancelSignal } from '../../platform/cancellation.ts';
+import { writeExactJson } from '../../platform/exact-json.ts';
+import { isObject, type JsonObject, noteWritten, parseObject } from '../../platform/json.ts';
+import { findText, readExact, toNoted } from '../../platform/noted-json.ts';
+import { type JsonEdit, removeMembers, spliceJson } from '../../platform/splice-json.ts';
+import type { TraceContext } from '../../telemetry/tracing/trace-context.ts';
+import { CallRefusedError, createToFailedResult } from './failures.ts';
+import { findQuestionProblem, nameAsker, refuseQuestion, toQuestionError } from './questions.ts';
+import {
+  addAnswers,
+  createRedeemAnswers,
+  NO_ANSWERS,
+  type RoundAnswers,
+  type RoundQuestions,
+  type RoundsRequest,
+  refuseStopped,
+  runRounds,
+} from './rounds.ts';
+import { relayToStatelessClient } from './stateless-client.ts';
+import { createSuspendedCalls } from './suspended/suspended-calls.ts';
+
+export interface CallRelay {
+  readonly relayCall: RelayCall;
+  readonly connectUser: ConnectUser;
+  /** Ends all calls that wait for an answer; their clients are told to call again. */
+  close(): Promise<void>;
+}
+
+export function openRelay(runtime: UpstreamRuntime, doors: Doors): CallRelay {
+  const toFailedResult = createToFailedResult(runtime);
+  const suspendedCalls = createSuspendedCalls(runtime);
+  const resumption = { suspendedCalls, redeemAnswers: createRedeemAnswers(runtime) };
+
+  const relay = (
+    call: RelayedCall,
+    context: Context,
+    client: Relay = context.relay,
+  ): Promise<JsonObject> =>
+    client.era === 'session'
+      ? relayToSessionClient(call, client, context)
+      : relayToStatelessClient(resumption, call, client, context);
+
+  /** §24.3: once its user has logged in at the server, a call goes on by itself. */
+  function relayThroughDoors(call: RelayedCall, context: Context): Promise<JsonObject> {
+    const mayAsk = ASKING.has(call.request.method);
+    const client = withoutDoorAnswer(context.relay);
+    return relay(call, context, client).catch(async (thrown: unknown) => {
+      if (!(thrown instanceof ConnectionNeeded)) throw thrown;
+      await doors.pass(thrown, call, context, mayAsk);
+      return relay(call, context, client).catch(async (again: unknown) => {
+        // A client that is asked twice in one call would be asked without end.
+        if (again instanceof ConnectionNeeded) await doors.pass(again, call, context, false);
+        throw again;
+      });
+    });
+  }
+
+  const relayCall: RelayCall = (upstream, caller, request, context) => {
+    const call = { upstream, caller, request };
+    const relaying =
+      upstream.logins === undefined ? relay(call, context) : relayThroughDoors(call, context);
+    return relaying.then(
+      (result) => toRawResult(request.method, result, context),
+      (thrown: unknown) =>
+        toFailedResult(upstream.config.name, request.method, thrown, {
+          era: context.relay.era,
+          capabilities: caller.capabilities,
+        }),
+    );
+  };
+
+  return {
+    relayCall,
+    connectUser: createConnectUser(doors, toFailedResult),
+    close: suspendedCalls.close,
+  };
+}
+
+/** Others are looked up, not called: nobody is asked anything for them (MCP 2026-07-28 "Supported Requests"). */
+const ASKING: ReadonlySet<RelayedRequest['method']> = new Set([
+  'tools/call',
+  'prompts/get',
+  'resources/read',
+]);
+
+// §18.3: results are passed on as they came, without what belongs to the way between the gateway and the server.
+
+const SERVER_INFO = 'io.modelcontextprotocol/serverInfo';
+
+function toRawResult(
+  method: RelayedRequest['method'],
+  result: JsonObject,
+  { user, relay }: Pick<Context, 'user' | 'relay'>,
+): RawResult {
+  // The session era has no result types: there nothing is the transport's own.
+  if (result.resultType === undefined && isRaw(result)) {
+    // Nor is null a value there: it is left out together with all else that does not fit.
+    const isValue = !isUnread(result) && result.structuredContent !== null;
+    return relay.era === 'session' && isValue ? toSessionResult(result) : result;
+  }
+  // The server's word about a task is read, and not passed on as it is (§29.5).
+  if (result.resultType === 'task' || method.startsWith('tasks/')) {
+    const { cache: _cache, ...said } = result;
+    return noteCopy(result, said);
+  }
+  if (isUnread(result)) return toRawUnread(method, result, user);
+  const { resultType, ttlMs, cacheScope, cache: _, _meta: meta, ...members } = result;
+  if (resultType === undefined) {
+    const shown = { ...members, ...(meta !== undefined && { _meta: meta }) };
+    return noteCopy(result, shown);
+  }
+  const cache = CACHED.has(method) ? readCacheHint(ttlMs, cacheScope, user) : undefined;
+  const ofMeta = toMetaMember(meta);
+  const isSame = ofMeta === NO_META && cache === undefined;
+  const shown = isSame ? members : { ...members, ...ofMeta, ...(cache && { cache }) };
+  noteCopy(result, shown);
+  return relay.era === 'session' ? toSessionResult(shown) : shown;
+}
+
+/** The same of a long one, of which nothing else is read. What is not for clients of the session era is not in it. */
+function toRawUnread(
+  method: RelayedRequest['method'],
+  result: JsonObject,
+  user: Context['user'],
+): RawResult {
+  const text = findUnreadMeta(result);
+  const meta = text === undefined ? undefined : parseObject(text);
+  const isOwn = meta !== undefined && Object.hasOwn(meta, SERVER_INFO);
+  const isOnlyOwn = meta !== undefined && Object.keys(meta).length === (isOwn ? 1 : 0);
+  const { ttlMs, cacheScope } = result;
+  const cache = CACHED.has(method) ? readCacheHint(ttlMs, cacheScope, user) : undefined;
+  return changeUnread(
+    result,
+    isOnlyOwn ? OF_ERA_AND_META : OF_ERA,
+    isOwn && text !== undefined ? spliceJson(text, [{ path: [SERVER_INFO] }]) : undefined,
+    { ...(cache && { cache }) },
+  );
+}
+
+const OF_ERA: ReadonlySet<string> = new Set(['resultType', 'ttlMs', 'cacheScope']);
+const OF_ERA_AND_META: ReadonlySet<string> = new Set([...OF_ERA, '_meta']);
+
+/** The copy is written as the result was, without what the copy lacks. */
+function noteCopy<Copy extends JsonObject>(result: JsonObject, copy: Copy): Copy {
+  const text = findText(result);
+  if (text === undefined) return copy;
+  // That of the copy is the gateway's.
+  const isRemoved = (name: string) => name === 'cache' || !Object.hasOwn(copy, name);
+  const rest = removeMembers(text, Object.keys(result).filter(isRemoved));
+  const hasOtherMeta = copy._meta !== undefined && copy._meta !== result._meta;
+  noteWritten(copy, hasOtherMeta ? spliceJson(rest, OWN_META) : rest);
+  return copy;
+}
+
+const OWN_META: readonly JsonEdit[] = [{ path: ['_meta', SERVER_INFO] }];
+
+/** Since 2026-07-28 it may be any value; clients of the revisions before refuse a result where it is no object. */
+function toSessionResult(shown: RawResult): RawResult {
+  const { structuredContent } = shown;
+  if (structuredContent === undefined || isObject(structuredContent)) return shown;
+  const { cache } = shown;
+  const { structuredContent: structure, cache: _cache, ...others } = readExact(shown);
+  const content: readonly unknown[] = Array.isArray(others.content) ? others.content : [];
+  // Servers are to say it as text, too.
+  const isSaid = content.some((item) => isObject(item) && item.type === 'text');
+  const text = { type: 'text', text: writeExactJson(structure) };
+  const members = toNoted(isSaid ? others : { ...others, content: [...content, text] });
+  return cache === undefined ? members : Object.assign(members, { cache });
+}
+
+/** Servers say how long results of these may be kept. */
+const CACHED: ReadonlySet<string> = new Set(['resources/read', 'skills/get']);
+
+/** `cache` is the gateway's own word. */
+const isRaw = (result: JsonObject): result is RawResult => !Object.hasOwn(result, 'cache');
+
+function toMetaMember(meta: unknown): JsonObject {
+  if (!isObject(meta)) return meta === undefined ? NO_META : { _meta: meta };
+  const { [SERVER_INFO]: _, ...rest } = meta;
+  return Object.keys(rest).length === 0 ? NO_META : { _meta: rest };
+}
+
+const NO_META: JsonObject = {};
+
+/** Behind a login nothing is public: rules may show one user what another does not see. */
+function readCacheHint(
+  ttlMs: unknown,
+  scope: unknown,
+  user: Context['user'],
+): CacheHint | undefined {
+  if (typeof ttlMs !== 'number' || !(ttlMs >= 0 && ttlMs < Number.POSITIVE_INFINITY))
+    return undefined;
+  return { ttlMs, scope: scope === 'public' && user === undefined ? 'public' : 'private' };
+}
+
+// §18.3: clients of the session era are asked while their call goes on.
+
+const relayToSessionClient = (
+  call: RelayedCall,
+  relay: SessionRelay,
+  context: Context,
+): Promise<JsonObject> => runRounds(new SessionClient(call, relay, context));
+
+/** The client of one call. A class, since every call has one, and nearly none asks it anything. */
+class SessionClient implements RequestClient, RoundsRequest {
+  private readonly call: RelayedCall;
+  private readonly relay: SessionRelay;
+  private readonly context: Context;
+  readonly server: string;
+  readonly capabilities: ClientCapabilities;
+  readonly questionGuards: QuestionGuards | undefined;
+  readonly mayBeTask = false;
+  readonly first: RoundAnswers = NO_ANSWERS;
+  readonly signal: CancelSignal;
+  readonly trace: TraceContext;
+  readonly logLevel: LogSeverity | undefined;
+  readonly wantsProgress: boolean;
+
+  constructor(call: RelayedCall, relay: SessionRelay, context: Context) {
+    this.call = call;
+    this.relay = relay;
+    this.context = context;
+    this.server = call.upstream.config.name;
+    this.capabilities = call.caller.capabilities;
+    this.questionGuards = relay.questionGuards;
+    this.signal = relay.signal;
+    this.trace = context.trace;
+    this.logLevel = relay.logLevel;
+    this.wantsProgress = relay.wantsProgress;
+  }
+
+  send(answers: RoundAnswers): Promise<JsonObject> {
+    const { call } = this;
+    return sendToServer(call, addAnswers(call.request.params, answers), this);
+  }
+
+  progress(params: JsonObject): void {
+    passProgress(this.context, params);
+  }
+
+  log(params: JsonObject): void {
+    passLog(this.context, params);
+  }
+
+  /** A server of the session era waits for the answer. */
+  async answer(question: UpstreamQuestion, cancelled: CancelSignal): Promise<JsonObject> {
+    const problem = findQuestionProblem(question, this.capabilities);
+    if (problem !== undefined) throw refuseQuestion(problem.message, problem.code);
+    const answer = await this.relay
+      .ask(nameAsker(this.server, question), cancelled)
+      .catch((thrown: unknown) => {
+        throw toQuestionError(thrown, this.signal.aborted);
+      });
+    if ('result' in answer) return answer.result;
+    throw new UpstreamError('error', answer.error.message, { jsonRpcError: answer.error });
+  }
+
+  completeElicitation(elicitationId: string): boolean {
+    return this.relay.completeElicitation(elicitationId);
+  }
+
+  /** A server of the stateless era has answered, and gets the request again. */
+  async ask(questions: RoundQuestions): Promise<JsonObject> {
+    const answers = Object.entries(questions).map(async ([key, question]) => [
+      key,
+      await this.askOne(question),
+    ]);
+    const received = Object.fromEntries(await Promise.all(answers));
+    const { questionGuards } = this;
+    return questionGuards === undefined
+      ? received
+      : passAnswers(questions, received, questionGuards).catch(refuseStopped);
+  }
+
+  /** The stateless era has no word for an answer that is an error. */
+  private async askOne(question: UpstreamQuestion): Promise<JsonObject> {
+    const { relay, server } = this;
+    const answer = await relay.ask(nameAsker(server, question)).catch((thrown: unknown) => {
+      if (relay.signal.aborted || !(thrown instanceof GatewayError)) throw thrown;
+      throw refuseCall(server, thrown.message);
+    });
+    if ('result' in answer) return answer.result;
+    throw refuseCall(server, answer.error.message);
+  }
+}
+
+const refuseCall = (server: string, reason: string): CallRefusedError =>
+  new CallRefusedError(`${server} asked, and this client gave no answer: ${reason}`);

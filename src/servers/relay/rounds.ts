@@ -1,0 +1,169 @@
+// MCP 2026-07-28 "Multi Round-Trip Requests": a server of the stateless era answers with its questions, and gets the
+// request again with the answers.
+
+import { randomUUID } from 'node:crypto';
+import {
+  CallStopped,
+  passQuestions,
+  type QuestionGuards,
+} from '../../control/guards/message-guards.ts';
+import { GatewayError } from '../../errors/gateway-error.ts';
+import type { ClientCapabilities } from '../../mcp/catalog/client-requests.ts';
+import type { UpstreamQuestion } from '../../mcp/upstream/upstream.ts';
+import { isObject, type JsonObject } from '../../platform/json.ts';
+import { readExact, toRawMembers } from '../../platform/noted-json.ts';
+import type { Runtime } from '../../runtime/runtime.ts';
+import { buildRedeemedAnswersKey } from '../../store/keys.ts';
+import { CallRefusedError } from './failures.ts';
+import { findQuestionProblem, readQuestion } from './questions.ts';
+
+/** The answers that a request brings of its rounds before. */
+export interface RoundAnswers {
+  readonly inputResponses?: JsonObject;
+  readonly requestState?: string;
+}
+
+export type RoundQuestions = Readonly<Record<string, UpstreamQuestion>>;
+
+/** A request, as it is sent in rounds. */
+export interface RoundsRequest {
+  /** Name of the server, for messages. */
+  readonly server: string;
+  readonly capabilities: ClientCapabilities;
+  /** Undefined where no guard looks at what is asked. */
+  readonly questionGuards: QuestionGuards | undefined;
+  readonly first: RoundAnswers;
+  /** True if the server was told that the client can have tasks (§29). */
+  readonly mayBeTask: boolean;
+  send(answers: RoundAnswers): Promise<JsonObject>;
+  /** Resolves to the answers by the keys of the questions. */
+  ask(questions: RoundQuestions, requestState: string | undefined): Promise<JsonObject>;
+}
+
+/** For a call that was not asked yet. */
+export const NO_ANSWERS: RoundAnswers = {};
+
+/** Params of the request, with the answers of its rounds. */
+export function addAnswers(params: JsonObject, answers: RoundAnswers): JsonObject {
+  if (answers === NO_ANSWERS) return params;
+  const { inputResponses } = answers;
+  return {
+    ...params,
+    ...answers,
+    ...(inputResponses && { inputResponses: toRawMembers(inputResponses) }),
+  };
+}
+
+const MAX_ROUNDS = 10;
+const MAX_QUESTIONS = 16;
+/** It goes through a client of the stateless era, whose next request has to hold it. */
+const MAX_STATE_LENGTH = 65_536;
+
+/** Resolves to the result that ends the rounds: nearly always the first one. */
+export const runRounds = (rounds: RoundsRequest): Promise<JsonObject> =>
+  rounds
+    .send(rounds.first)
+    .then((result) => (endsRounds(result, rounds) ? result : runFurtherRounds(result, rounds)));
+
+async function runFurtherRounds(asking: JsonObject, rounds: RoundsRequest): Promise<JsonObject> {
+  let result = asking;
+  for (let round = 1; round <= MAX_ROUNDS; round += 1) {
+    result = await rounds.send(await answerRound(result, rounds));
+    if (endsRounds(result, rounds)) return result;
+  }
+  throw new CallRefusedError(
+    `${rounds.server} asked again after ${MAX_ROUNDS} rounds of questions.`,
+  );
+}
+
+function endsRounds({ resultType = 'complete' }: JsonObject, rounds: RoundsRequest): boolean {
+  if (resultType === 'complete' || (resultType === 'task' && rounds.mayBeTask)) return true;
+  if (resultType === 'input_required') return false;
+  throw new CallRefusedError(
+    `${rounds.server} answered with a kind of result that the gateway does not know.`,
+  );
+}
+
+/** A server that only wants to be asked again, later, asks nothing. */
+async function answerRound(result: JsonObject, rounds: RoundsRequest): Promise<RoundAnswers> {
+  const requestState = readState(result.requestState, rounds.server);
+  const asked = readQuestions(readExact(result).inputRequests, rounds);
+  const { questionGuards } = rounds;
+  const questions =
+    questionGuards === undefined
+      ? asked
+      : await passQuestions(asked, questionGuards).catch(refuseStopped);
+  const state = requestState === undefined ? {} : { requestState };
+  return Object.keys(questions).length === 0
+    ? state
+    : { inputResponses: await rounds.ask(questions, requestState), ...state };
+}
+
+/** For a server that waits for nothing: its call ends. */
+export function refuseStopped(thrown: unknown): never {
+  throw thrown instanceof CallStopped ? new CallRefusedError(thrown.message) : thrown;
+}
+
+function readState(state: unknown, server: string): string | undefined {
+  if (typeof state !== 'string') return undefined;
+  if (state.length <= MAX_STATE_LENGTH) return state;
+  throw new CallRefusedError(
+    `${server} asked with a state of more than ${MAX_STATE_LENGTH} characters.`,
+  );
+}
+
+function readQuestions(
+  inputRequests: unknown,
+  { server, capabilities }: Pick<RoundsRequest, 'server' | 'capabilities'>,
+): RoundQuestions {
+  const entries = isObject(inputRequests) ? Object.entries(inputRequests) : [];
+  if (entries.length > MAX_QUESTIONS) {
+    throw new CallRefusedError(
+      `${server} asked ${entries.length} questions at once; ${MAX_QUESTIONS} are allowed.`,
+    );
+  }
+  return Object.fromEntries(
+    entries.map(([key, written]) => {
+      const question = readQuestion(written);
+      if (question === undefined) {
+        throw new CallRefusedError(`${server} asked something that cannot be read.`);
+      }
+      const problem = findQuestionProblem(question, capabilities);
+      if (problem !== undefined) {
+        throw new CallRefusedError(
+          `${server} needs an answer that this client cannot give: ${problem.message}`,
+        );
+      }
+      return [key, question];
+    }),
+  );
+}
+
+// §18.3: the answers to what a server of the stateless era asked are passed on once. The server keeps nothing of the
+// call, so it could not tell a replay from the first time.
+
+/**
+ * True if these answers, named when they were asked for, come for the first time, at any replica.
+ *
+ * @throws GatewayError `internal_error` when the store does not say.
+ */
+export type RedeemAnswers = (id: string) => Promise<boolean>;
+
+/** No `requestState` is good for longer. */
+const TTL_SECONDS = 3600;
+
+export function createRedeemAnswers({
+  config,
+  store,
+}: Pick<Runtime, 'config' | 'store'>): RedeemAnswers {
+  const { keyPrefix } = config.mcp.sessions;
+
+  return async function redeemAnswers(id) {
+    const own = randomUUID();
+    const key = buildRedeemedAnswersKey(keyPrefix, id);
+    const first = await store.getOrSet(key, own, TTL_SECONDS).catch((cause: unknown) => {
+      throw new GatewayError('internal_error', { cause });
+    });
+    return first === own;
+  };
+}

@@ -1,0 +1,231 @@
+// §18.3: clients of the stateless era are asked by the result of their call, and call again with the answers.
+import { randomUUID } from 'node:crypto';
+import { passAnswers, type QuestionGuards } from '../../control/guards/message-guards.ts';
+import { GatewayError } from '../../errors/gateway-error.ts';
+import type { Context, StatelessRelay } from '../../mcp/catalog/catalog.ts';
+import { TASKS } from '../../mcp/protocol/extensions.ts';
+import {
+  passLog,
+  passProgress,
+  type RelayedCall,
+  type RequestClient,
+  sendToServer,
+} from '../../mcp/upstream/server-request.ts';
+import { UpstreamError } from '../../mcp/upstream/upstream.ts';
+import { isObject, type JsonObject } from '../../platform/json.ts';
+import { nameOwner } from '../../store/owner.ts';
+import { CallRefusedError } from './failures.ts';
+import { nameAsker, refuseQuestion } from './questions.ts';
+import {
+  addAnswers,
+  NO_ANSWERS,
+  type RedeemAnswers,
+  type RoundAnswers,
+  type RoundQuestions,
+  refuseStopped,
+  runRounds,
+} from './rounds.ts';
+import { type NextOutcome, toUpstreamError } from './suspended/outcome-records.ts';
+import type {
+  CallListener,
+  ClientReply,
+  NewCall,
+  SuspendedCalls,
+} from './suspended/suspended-calls.ts';
+
+/** The place at which a call goes on that waits for an answer. */
+type Place = Pick<ClientReply, 'id' | 'replica'>;
+
+export async function relayToStatelessClient(
+  {
+    suspendedCalls,
+    redeemAnswers,
+  }: { readonly suspendedCalls: SuspendedCalls; readonly redeemAnswers: RedeemAnswers },
+  call: RelayedCall,
+  relay: StatelessRelay,
+  context: Context,
+): Promise<JsonObject> {
+  const server = call.upstream.config.name;
+  const user = context.user && nameOwner(context.user);
+  const { capabilities } = call.caller;
+  const waiting = readReply(server, user, relay);
+
+  function send(answers: RoundAnswers): Promise<JsonObject> {
+    const params = addAnswers(call.request.params, answers);
+    // Servers of the stateless era ask nobody while a call goes on.
+    return call.upstream.peekDescription(call.caller)?.era === 'stateless'
+      ? sendToServer(call, params, toQuietClient(context))
+      : sendOpen(params);
+  }
+
+  /** The server may ask while it works: then this request ends, and the call goes on. */
+  async function sendOpen(params: JsonObject): Promise<JsonObject> {
+    const { outcome, ...place } = suspendedCalls.begin(
+      { user, server, capabilities, params, send: createSend(call, params, context) },
+      toListener(context),
+    );
+    return toResult(await outcome, place);
+  }
+
+  async function sendReply(reply: ClientReply): Promise<JsonObject> {
+    const outcome = await suspendedCalls
+      .resume(reply, toListener(context))
+      .catch((cause: unknown) => {
+        // Any failure but the server's is one of the store.
+        throw cause instanceof UpstreamError
+          ? cause
+          : new GatewayError('internal_error', { cause });
+      });
+    if (outcome === undefined) throw callAgain(server);
+    return toResult(outcome, reply);
+  }
+
+  function toResult(outcome: NextOutcome, { id, replica }: Place): JsonObject {
+    switch (outcome.kind) {
+      case 'result':
+        return outcome.result;
+      case 'failed':
+        // Given up by the gateway, not by this client.
+        throw outcome.failure === 'aborted' && !relay.signal.aborted
+          ? callAgain(server)
+          : toUpstreamError(outcome);
+      case 'question': {
+        const { key, question } = outcome;
+        return relay.requireInput(
+          { [key]: nameAsker(server, question) },
+          { server, id, replica, key },
+        );
+      }
+    }
+  }
+
+  if (waiting !== undefined) return sendReply(waiting);
+  return runRounds({
+    server,
+    capabilities,
+    questionGuards: relay.questionGuards,
+    mayBeTask:
+      call.request.method === 'tools/call' && capabilities.extensions?.[TASKS] !== undefined,
+    first: await readAnswers(server, relay, redeemAnswers),
+    send,
+    ask: async (questions, requestState) =>
+      relay.requireInput(nameAskers(server, questions), {
+        server,
+        once: randomUUID(),
+        asked: listMethods(questions),
+        ...(requestState !== undefined && { requestState }),
+      }),
+  });
+}
+
+const nameAskers = (server: string, questions: RoundQuestions): RoundQuestions =>
+  Object.fromEntries(
+    Object.entries(questions).map(([key, question]) => [key, nameAsker(server, question)]),
+  );
+
+/** Servers of the stateless era ask nothing while a call goes on. */
+function toQuietClient(context: Context): RequestClient {
+  const { logLevel, wantsProgress, signal, questionGuards } = context.relay;
+  return {
+    signal,
+    trace: context.trace,
+    logLevel,
+    wantsProgress,
+    questionGuards,
+    progress: (params) => passProgress(context, params),
+    log: (params) => passLog(context, params),
+    answer: refuseToWait,
+  };
+}
+
+/** Servers of the stateless era send no requests: an older server must have taken its place just now. */
+async function refuseToWait(): Promise<never> {
+  throw refuseQuestion('A server of MCP 2026-07-28 asks by the result of the call.');
+}
+
+/** Keeps nothing of the request that began the call: it is over when the call is suspended. */
+function createSend(
+  call: RelayedCall,
+  params: JsonObject,
+  { trace, relay: { logLevel, wantsProgress, questionGuards } }: Context,
+): NewCall['send'] {
+  return ({ signal, progress, log, answer }) =>
+    sendToServer(call, params, {
+      signal,
+      trace,
+      logLevel,
+      wantsProgress,
+      questionGuards,
+      progress,
+      log,
+      answer,
+    });
+}
+
+function toListener(context: Context): CallListener {
+  const { relay } = context;
+  return {
+    signal: relay.signal,
+    progress: (params) => relay.wantsProgress && passProgress(context, params),
+    log: (params) => passLog(context, params),
+  };
+}
+
+/** The client's answer to a server that waits for it. */
+function readReply(
+  server: string,
+  user: string | undefined,
+  { answered }: StatelessRelay,
+): ClientReply | undefined {
+  if (answered === undefined) return undefined;
+  const { server: asked, id, replica, key } = answered.state;
+  if (typeof id !== 'string' || typeof replica !== 'string' || typeof key !== 'string') {
+    return undefined;
+  }
+  if (asked !== server) throw callAgain(server);
+  return { id, user, server, replica, key, answer: answered.inputResponses[key] };
+}
+
+/** The client's answers to a server that gets the request again; none where it was not asked before. */
+async function readAnswers(
+  server: string,
+  { answered, questionGuards }: StatelessRelay,
+  redeemAnswers: RedeemAnswers,
+): Promise<RoundAnswers> {
+  if (answered === undefined) return NO_ANSWERS;
+  const { inputResponses, state } = answered;
+  const { once, asked, requestState } = state;
+  if (state.server !== server || typeof once !== 'string' || !isObject(asked))
+    throw callAgain(server);
+  if (!(await redeemAnswers(once))) {
+    throw new CallRefusedError(
+      `The answers to what ${server} asked were passed on before, and count once. The call may have been done: check, where it must not be done twice. Call again without the answers.`,
+    );
+  }
+  return {
+    inputResponses: await passInputResponses(inputResponses, asked, questionGuards),
+    ...(typeof requestState === 'string' && { requestState }),
+  };
+}
+
+/** Keyed as the questions are: guards look at an answer by what was asked. */
+const listMethods = (questions: RoundQuestions): Readonly<Record<string, string>> =>
+  Object.fromEntries(Object.entries(questions).map(([key, { method }]) => [key, method]));
+
+/** `asked` is what the state says of the questions. */
+async function passInputResponses(
+  inputResponses: JsonObject,
+  asked: JsonObject,
+  guards: QuestionGuards | undefined,
+): Promise<JsonObject> {
+  if (guards === undefined) return inputResponses;
+  const methods = Object.fromEntries(
+    Object.entries(asked).map(([key, method]) => [key, { method: String(method) }]),
+  );
+  return passAnswers(methods, inputResponses, guards).catch(refuseStopped);
+}
+
+const callAgain = (server: string) =>
+  new CallRefusedError(
+    `The call at ${server} that asked this is over, and its answer is lost. Call again, without the answers.`,
+  );

@@ -1,0 +1,203 @@
+// §18.3: what a call came to, for the replica where the client's retry waits: sealed, for one use.
+
+import type { JsonRpcErrorObject } from '../../../errors/gateway-error.ts';
+import {
+  ConnectionNeeded,
+  UpstreamError,
+  type UpstreamFailure,
+  type UpstreamQuestion,
+  type UpstreamRuntime,
+} from '../../../mcp/upstream/upstream.ts';
+import { parseExactJson, writeExactJson } from '../../../platform/exact-json.ts';
+import { hashSha256 } from '../../../platform/ids.ts';
+import { isObject, isStringArray, type JsonObject } from '../../../platform/json.ts';
+import { toNoted, toRawJson } from '../../../platform/noted-json.ts';
+import { type Budget, releaseInAll, reserveInAll } from '../../../store/budgets.ts';
+import { buildSuspendedBytesKey, buildSuspendedCallKey } from '../../../store/keys.ts';
+import type { ByteEntry, Windows } from '../../../store/store.ts';
+import { readQuestion } from '../questions.ts';
+
+/** Another user's look does not find it. */
+export interface CallOwner {
+  readonly id: string;
+  /** As `nameOwner` has it; undefined without authentication. */
+  readonly user: string | undefined;
+}
+
+export type OutcomeRecords = ReturnType<typeof createOutcomeRecords>;
+
+const TTL_SECONDS = 300;
+
+const NO_ROOM: NextOutcome = {
+  kind: 'failed',
+  failure: 'overloaded',
+  message:
+    'it came before your answer to its question, and too much is kept already until clients come back for it',
+};
+
+export function createOutcomeRecords({ config, store, getSeal }: UpstreamRuntime) {
+  const { keyPrefix } = config.mcp.sessions;
+  const keptBytes = createKeptBytes(store, keyPrefix, config.upstreams.maxBytes);
+
+  const buildKey = ({ id, user }: CallOwner) =>
+    buildSuspendedCallKey(keyPrefix, hashSha256(JSON.stringify([id, user ?? null])));
+
+  /** False where there is no room. */
+  async function write(
+    { id, user }: CallOwner,
+    outcome: NextOutcome,
+    size: 'any' | 'small',
+  ): Promise<boolean> {
+    const key = buildKey({ id, user });
+    const sealed = (await getSeal()).seal(key, writeOutcome(outcome));
+    const hasRoom = await keptBytes.reserve(user, toEntry(key, sealed), size);
+    if (hasRoom) await store.set(key, sealed, TTL_SECONDS);
+    return hasRoom;
+  }
+
+  return {
+    /** The owner is told so if there is no room for it. */
+    async put(owner: CallOwner, outcome: NextOutcome) {
+      if (!(await write(owner, outcome, 'any'))) await write(owner, NO_ROOM, 'small');
+    },
+    /** For one of many at the same moment. */
+    async take(owner: CallOwner) {
+      const key = buildKey(owner);
+      const sealed = await store.getAndDelete(key);
+      if (sealed === undefined) return undefined;
+      // An entry that cannot be released now counts until its time is over.
+      await keptBytes.release(owner.user, toEntry(key, sealed)).catch(() => {});
+      const text = (await getSeal()).open(key, sealed);
+      return text === undefined ? undefined : parseOutcome(text);
+    },
+  };
+}
+
+const toEntry = (name: string, sealed: string) => ({ name, bytes: sealed.length });
+
+// §18.3: how much of what calls came to lies in the store: a budget for each user, and one for all users of all replicas.
+
+const MEBIBYTE = 1_048_576;
+const USER_BYTES = 16 * MEBIBYTE;
+const ALL_BYTES = 128 * MEBIBYTE;
+/** For what is told in place of answers that had no room. */
+const SMALL_BYTES = MEBIBYTE;
+/** Sealing makes a third more of an answer; and it may be written longer than it came. */
+const SEALED_PER_BYTE = 1.5;
+
+/** `maxAnswerBytes` is `MAX_UPSTREAM_BYTES`. */
+export function createKeptBytes(
+  store: Pick<Windows, 'reserveBytes' | 'releaseBytes'>,
+  keyPrefix: string,
+  maxAnswerBytes: number,
+) {
+  // One answer of a server has room.
+  const oneAnswer = maxAnswerBytes * SEALED_PER_BYTE;
+  const all: Budget = {
+    key: buildSuspendedBytesKey(keyPrefix, 'all'),
+    maxBytes: Math.max(ALL_BYTES, oneAnswer),
+  };
+
+  /** The user's first: a user whose budget is full takes nothing of the others'. */
+  function listBudgets(user: string | undefined): readonly Budget[] {
+    if (user === undefined) return [all];
+    const key = buildSuspendedBytesKey(keyPrefix, hashSha256(user));
+    return [{ key, maxBytes: Math.max(USER_BYTES, oneAnswer) }, all];
+  }
+
+  return {
+    /** False where there is no room. Entries of all users have names of their own. A `small` entry may go a little beyond what the others may fill. */
+    reserve(user: string | undefined, entry: ByteEntry, size: 'any' | 'small') {
+      const more = size === 'small' ? SMALL_BYTES : 0;
+      const budgets = listBudgets(user).map(({ key, maxBytes }) => ({
+        key,
+        maxBytes: maxBytes + more,
+      }));
+      return reserveInAll(store, budgets, entry, TTL_SECONDS);
+    },
+    release: (user: string | undefined, entry: ByteEntry) =>
+      releaseInAll(store, listBudgets(user), entry),
+  };
+}
+
+// The next outcome of a call at a server.
+
+export type NextOutcome =
+  | { readonly kind: 'result'; readonly result: JsonObject }
+  /** The call goes on; `key` names the question in what the client answers. */
+  | { readonly kind: 'question'; readonly key: string; readonly question: UpstreamQuestion }
+  | {
+      readonly kind: 'failed';
+      readonly failure: UpstreamFailure;
+      readonly message: string;
+      readonly jsonRpcError?: JsonRpcErrorObject | undefined;
+      /** §24: its user has to log in at the server. */
+      readonly login?: Pick<ConnectionNeeded, 'why' | 'scopes'> | undefined;
+    };
+
+export const toFailedOutcome = (thrown: unknown): NextOutcome =>
+  thrown instanceof UpstreamError
+    ? {
+        kind: 'failed',
+        failure: thrown.failure,
+        message: thrown.message,
+        jsonRpcError: thrown.jsonRpcError,
+        ...(thrown instanceof ConnectionNeeded && {
+          login: { why: thrown.why, scopes: thrown.scopes },
+        }),
+      }
+    : { kind: 'failed', failure: 'invalid', message: 'the call failed unexpectedly' };
+
+export const toUpstreamError = ({
+  failure,
+  message,
+  jsonRpcError,
+  login,
+}: Extract<NextOutcome, { kind: 'failed' }>): UpstreamError =>
+  login === undefined
+    ? new UpstreamError(failure, message, jsonRpcError && { jsonRpcError })
+    : new ConnectionNeeded(login);
+
+const writeOutcome = (outcome: NextOutcome): string =>
+  writeExactJson(
+    outcome.kind === 'result' ? { ...outcome, result: toRawJson(outcome.result) } : outcome,
+  );
+
+/** Reads what another replica wrote. Undefined for what this version does not know. */
+function parseOutcome(text: string): NextOutcome | undefined {
+  const written: unknown = parseExactJson(text);
+  const { kind, result, key, failure, message, jsonRpcError, login, ...rest } = isObject(written)
+    ? written
+    : {};
+  const question = readQuestion(rest.question);
+  if (kind === 'result' && isObject(result)) return { kind, result: toNoted(result) };
+  if (kind === 'question' && typeof key === 'string' && question !== undefined) {
+    return { kind, key, question };
+  }
+  if (kind !== 'failed' || !isFailure(failure) || typeof message !== 'string') return undefined;
+  if (isObject(login)) return { kind, failure, message, login: readLogin(login) };
+  return isJsonRpcError(jsonRpcError)
+    ? { kind, failure, message, jsonRpcError }
+    : { kind, failure, message };
+}
+
+const readLogin = ({ why, scopes }: JsonObject) => ({
+  why: typeof why === 'string' ? why : undefined,
+  scopes: isStringArray(scopes) ? scopes : undefined,
+});
+
+const FAILURES: Readonly<Record<UpstreamFailure, true>> = {
+  unavailable: true,
+  timeout: true,
+  session_lost: true,
+  invalid: true,
+  overloaded: true,
+  aborted: true,
+  error: true,
+};
+
+const isFailure = (value: unknown): value is UpstreamFailure =>
+  typeof value === 'string' && Object.hasOwn(FAILURES, value);
+
+const isJsonRpcError = (value: unknown): value is JsonRpcErrorObject =>
+  isObject(value) && typeof value.code === 'number' && typeof value.message === 'string';

@@ -1,0 +1,96 @@
+// §22: the servers behind the gateway: their tools, what their lists cost, guards, and what somebody sees of them. All of it is
+// what this process knows.
+
+import { WARNED_TOKENS } from '../catalog/budget/measure-lists.ts';
+import type { AccessPreview } from '../catalog/tools-for-operators.ts';
+import type { RuleDecision } from '../control/rules/rules.ts';
+import { fail } from '../errors/gateway-error.ts';
+import type { GatewayUpstreams } from '../gateway/create-upstreams.ts';
+import type { AdminPanel } from '../http/endpoint/admin-panel.ts';
+import {
+  MAX_TEXT,
+  readPageRequest,
+  readPerson,
+  renderNextOf,
+  renderTime,
+} from '../pages/admin/read-request.ts';
+import type { JsonObject } from '../platform/json.ts';
+
+/** `servers` is undefined without a configuration file. */
+export const createServerPanels = (
+  servers: GatewayUpstreams | undefined,
+): readonly AdminPanel[] => [
+  {
+    method: 'GET',
+    path: '/servers',
+    show: () => ({
+      servers: (servers?.listServers() ?? []).map(({ since, ...facts }) => ({
+        ...facts,
+        since: since === undefined ? undefined : renderTime(since),
+      })),
+    }),
+  },
+  {
+    method: 'GET',
+    path: '/guards',
+    // In the order of the file.
+    show: () => ({
+      guards: (servers?.getGuards()?.listGuards() ?? []).map(({ check: _, ...facts }) => facts),
+    }),
+  },
+  {
+    method: 'GET',
+    path: '/idle-patterns',
+    show: () => ({ patterns: servers?.findIdlePatterns() ?? [] }),
+  },
+  // §25.2: what the list of each path costs a model.
+  {
+    method: 'GET',
+    path: '/lists',
+    show: async () => ({
+      warnedTokens: WARNED_TOKENS,
+      lists: (await servers?.measureLists()) ?? [],
+    }),
+  },
+  {
+    method: 'GET',
+    path: '/tools',
+    show(query) {
+      const server = query.get('server') ?? '';
+      const { from, limit } = readPageRequest(query);
+      const skip = from?.skip ?? 0;
+      const found = servers?.listServerTools(server, { skip, limit });
+      if (found === undefined) return fail('server_not_found');
+      const tools = found.tools.map((tool) => ({ ...tool, name: tool.name.slice(0, MAX_TEXT) }));
+      return { server, ...found, tools, ...renderNextOf(found.total, skip + limit) };
+    },
+  },
+  // What somebody sees.
+  {
+    method: 'GET',
+    path: '/rules',
+    async show(query, operator) {
+      const caller = readPerson(query);
+      const { from, limit } = readPageRequest(query);
+      const skip = from?.skip ?? 0;
+      const found = (await servers?.previewAccess({ caller, skip, limit }, operator)) ?? NO_PREVIEW;
+      const tools = found.tools.map(({ decision, ...tool }) => ({
+        ...tool,
+        ...renderDecision(decision),
+      }));
+      return { ...found, tools, ...renderNextOf(found.total, skip + limit) };
+    },
+  },
+];
+
+const NO_PREVIEW: AccessPreview = { total: 0, seen: 0, tools: [], personal: [] };
+
+function renderDecision(decision: RuleDecision): JsonObject {
+  if (decision.kind !== 'allowed') return { ...decision, kind: undefined, decision: decision.kind };
+  const { rule, isByArgs, ask, askRule, isAskedByArgs } = decision;
+  return {
+    decision: isByArgs === true ? 'by_arguments' : 'allowed',
+    rule,
+    ...(ask && { ask, askRule, askByArguments: isAskedByArgs === true }),
+  };
+}

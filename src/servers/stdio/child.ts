@@ -1,0 +1,314 @@
+// §18.3: one process of a server: its start, its streams, its end with all that it started.
+import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import nodeProcess from 'node:process';
+import type { UpstreamError, UpstreamFailure } from '../../mcp/upstream/upstream.ts';
+import type { ProgramUser, StdioUpstreamConfig } from '../../mcp/upstream/upstream-config.ts';
+import { type Clock, pause } from '../../platform/clock.ts';
+import { getErrorCode } from '../../platform/error-code.ts';
+import { hideSecretArguments } from '../../platform/secret-texts.ts';
+import type { CountedAnswer } from '../transport/answer-memory.ts';
+import type { StreamPace } from '../transport/message-pace.ts';
+import { PacedMessages } from '../transport/paced-messages.ts';
+import { createLineSplitter, readErrorOutput } from './output-log.ts';
+import { type Program, startWithout } from './program.ts';
+
+interface Child {
+  /** False where its command could not be started. */
+  readonly isStarted: boolean;
+  /** Writes a line; false, and nothing is written, while too much waits to be read. */
+  write(line: string): boolean;
+  /** Lets it end by itself, then by signals. Resolves when it and its group have ended. */
+  end(): Promise<void>;
+  /** Ends it at once, for this reason. */
+  kill(reason: EndReason): void;
+}
+
+interface ChildHandlers {
+  /** A line that it wrote to its standard output; returns how many messages it counts as. */
+  onLine(line: Buffer): number;
+  /** A line that it wrote to its error output, or the beginning of it. */
+  onErrorLine(line: Buffer): void;
+  /** Counts what of a message is in memory; undefined where that is bounded otherwise. */
+  countAnswer(onDrop: (error: UpstreamError) => void): CountedAnswer | undefined;
+  /** It has ended, or could not be started: called once, and nothing after it. */
+  onEnd(reason: EndReason): void;
+}
+
+/** Milliseconds from the end of its input to SIGTERM: servers end by themselves then. */
+const INPUT_ENDED_MS = 500;
+/** Milliseconds from SIGTERM to SIGKILL. */
+const TERM_MS = 2000;
+/** Milliseconds after its end in which its last words may arrive: a process that it left may hold the streams open. */
+const LAST_WORDS_MS = 250;
+
+/** `pace` is that of its standard output. */
+export function startChild(program: Program, handlers: ChildHandlers, pace: StreamPace): Child {
+  const { config, environment, inheritedFiles } = program;
+  try {
+    const { command, args } = toCommand(config);
+    const child = startWithout(inheritedFiles, (stdio) =>
+      // A group of its own, so that a signal reaches what it starts as well.
+      spawn(command, args, { cwd: config.cwd, env: { ...environment }, detached: true, stdio }),
+    );
+    const { pid } = child;
+    if (pid !== undefined) return watchChild(program, { child, pid }, handlers, pace);
+    const failure = new Promise<unknown>((resolve) => child.once('error', resolve));
+    return reportFailedStart(config, handlers, failure);
+  } catch (error) {
+    return reportFailedStart(config, handlers, Promise.resolve(error));
+  }
+}
+
+const TOO_FAST = 'it wrote more messages than the gateway takes, for a minute';
+
+function reportFailedStart(
+  config: StdioUpstreamConfig,
+  { onEnd }: ChildHandlers,
+  failure: Promise<unknown>,
+): Child {
+  const reported = failure.then((error) => onEnd(explainStart(config, error)));
+  return { isStarted: false, write: () => true, kill: () => {}, end: () => reported };
+}
+
+function watchChild(
+  { config, clock, maxBytes }: Program,
+  { child, pid }: { readonly child: ChildProcessWithoutNullStreams; readonly pid: number },
+  handlers: ChildHandlers,
+  pace: StreamPace,
+): Child {
+  let killedFor: EndReason | undefined;
+  let hasExited = false;
+
+  /** After its end the number may be that of another process. */
+  function signal(name: NodeJS.Signals): void {
+    if (!hasExited) signalGroup(pid, name);
+  }
+
+  function kill(reason: EndReason): void {
+    killedFor ??= reason;
+    signal('SIGKILL');
+  }
+
+  async function waitForEnd(): Promise<void> {
+    const closed = new Promise<void>((resolve) => child.once('close', () => resolve()));
+    const exit = await waitForExit(child);
+    hasExited = true;
+    const groupEnded = endGroup(pid, clock, TERM_MS);
+    await Promise.race([closed, pause(clock, LAST_WORDS_MS)]);
+    for (const stream of [child.stdin, child.stdout, child.stderr]) stream.destroy();
+    messages.flush();
+    messages.stop();
+    counted?.end();
+    handlers.onEnd(killedFor ?? explainExit(config, exit));
+    await groupEnded;
+  }
+
+  addGroup(pid);
+  const ended = waitForEnd();
+  const counted = handlers.countAnswer(({ message: what, failure }) => kill({ what, failure }));
+  const messages = new PacedMessages<Buffer>(pace, {
+    pass: (line) => (killedFor === undefined ? handlers.onLine(line) : 0),
+    copy: (line) => Buffer.from(line),
+    pause: () => child.stdout.pause(),
+    resume: () => child.stdout.resume(),
+    giveUp: () => kill({ what: TOO_FAST, failure: 'overloaded' }),
+  });
+  const output = createLineSplitter(maxBytes, {
+    onLine: (line) => messages.push(line, line.length),
+    onTooLong: () =>
+      kill({
+        what: `it wrote a message of more than ${maxBytes} bytes`,
+        failure: 'invalid',
+        advice: 'Raise MAX_UPSTREAM_BYTES if its answers are meant to be so large.',
+      }),
+  });
+  child.stdout.on('data', (piece: Buffer) => {
+    output.add(piece);
+    messages.check(piece.length);
+    counted?.note(piece.length, output.heldBytes + messages.waitingBytes);
+  });
+  readErrorOutput(child.stderr, clock, handlers.onErrorLine);
+  // The child's end tells what breaks a stream.
+  for (const stream of [child, child.stdin, child.stdout, child.stderr]) {
+    stream.on('error', () => {});
+  }
+
+  return {
+    isStarted: true,
+    write(line) {
+      if (child.stdin.writableLength > maxBytes) return false;
+      if (child.stdin.writable) child.stdin.write(line);
+      return true;
+    },
+    kill,
+    async end() {
+      child.stdin.end();
+      const cancelTerm = clock.after(INPUT_ENDED_MS, () => signal('SIGTERM'));
+      const cancelKill = clock.after(INPUT_ENDED_MS + TERM_MS, () =>
+        kill({ what: 'it was ended' }),
+      );
+      await ended;
+      cancelTerm();
+      cancelKill();
+    },
+  };
+}
+
+const waitForExit = (child: ChildProcessWithoutNullStreams): Promise<ChildExit> =>
+  new Promise((resolve) => {
+    child.once('exit', (code, signal) => resolve({ code, signal }));
+  });
+
+// §18.3: a server may start processes of its own; they end with it.
+
+/** Leaders of the groups that may still have a process. */
+const groups = new Set<number>();
+
+/** Milliseconds between two looks whether anybody is left in a group. */
+const POLL_MS = 50;
+
+/** From now on the group ends at the latest with this process, however that ends, but by SIGKILL. */
+function addGroup(leader: number): void {
+  if (groups.size === 0) nodeProcess.on('exit', killAll);
+  groups.add(leader);
+}
+
+/** Sends the signal to all processes of the group; 0 only asks. False where there is none left. */
+function signalGroup(leader: number, signal: NodeJS.Signals | 0): boolean {
+  try {
+    return nodeProcess.kill(-leader, signal);
+  } catch {
+    return false;
+  }
+}
+
+/** Ends those that a leader left: by SIGTERM, and by SIGKILL after `graceMs`. */
+async function endGroup(leader: number, clock: Clock, graceMs: number): Promise<void> {
+  const killAt = clock.monotonic() + graceMs;
+  let isAlive = signalGroup(leader, 'SIGTERM');
+  while (isAlive && clock.monotonic() < killAt) {
+    await pause(clock, POLL_MS);
+    isAlive = signalGroup(leader, 0);
+  }
+  if (isAlive) signalGroup(leader, 'SIGKILL');
+  if (groups.delete(leader) && groups.size === 0) nodeProcess.off('exit', killAll);
+}
+
+function killAll(): void {
+  for (const leader of groups) signalGroup(leader, 'SIGKILL');
+}
+
+// §18.4: why a process of a server is not there, for callers and for the operator.
+
+export interface EndReason {
+  /** Goes on a sentence about the server: `its process ended with exit code 1`. Clients may see it. */
+  readonly what: string;
+  /** The failure of requests under way; `unavailable` unless given. */
+  readonly failure?: UpstreamFailure;
+  /** A sentence about what the operator can do; it may name paths. */
+  readonly advice?: string;
+  /** The last lines of its error output, for the operator alone. */
+  readonly lastWords?: readonly string[];
+}
+
+interface ChildExit {
+  readonly code: number | null;
+  readonly signal: NodeJS.Signals | null;
+}
+
+const explainExit = (
+  { command, runAs }: StdioUpstreamConfig,
+  { code, signal }: ChildExit,
+): EndReason => ({
+  what:
+    signal === null
+      ? `its process ended with exit code ${code}`
+      : `its process was ended by ${signal}`,
+  ...(runAs !== undefined &&
+    (code === NOT_EXECUTABLE || code === NOT_STARTED) && {
+      advice: `If a line of errorOutput begins with setpriv, it says why ${hideSecretArguments(command)} could not be started as the user ${runAs.name ?? runAs.uid}.`,
+    }),
+});
+
+/** Exit codes of setpriv if it cannot execute a command, or cannot find it or change the user. */
+const [NOT_EXECUTABLE, NOT_STARTED] = [126, 127];
+
+function explainStart(config: StdioUpstreamConfig, error: unknown): EndReason {
+  const { cwd } = config;
+  const command = hideSecretArguments(toCommand(config).command);
+  const what = 'its command could not be started';
+  const code = getErrorCode(error);
+  if (cwd !== undefined && !existsSync(cwd)) {
+    return { what, advice: `The folder of "cwd", ${cwd}, does not exist.` };
+  }
+  const explain = ADVICE[code ?? ''];
+  return { what, advice: explain?.(command) ?? `${command}: ${code ?? String(error)}` };
+}
+
+const ADVICE: Readonly<Record<string, (command: string) => string>> = {
+  ENOENT: (command) => `The command ${command} was not found. ${adviseOnMissing(command)}`,
+  EACCES: (command) =>
+    `The command ${command} may not be executed. Make the file executable for the user of the gateway.`,
+  EAGAIN: () =>
+    'There are too many processes. Raise the limit of processes, or lower maxProcesses.',
+  EMFILE: () => 'Too many files are open. Raise the limit of open files (ulimit -n).',
+};
+
+/** No shell reads the command. */
+function adviseOnMissing(command: string): string {
+  if (/^~/.test(command)) return `Write \${HOME} in place of ~: no shell expands it.`;
+  if (/\s/.test(command)) {
+    return '"command" is the program alone, and no shell reads it: its arguments belong in "args", a folder in "cwd".';
+  }
+  if (command.includes('/')) {
+    return 'Write its whole path: another one begins at "cwd", or where the gateway was started.';
+  }
+  return 'Install it, add its folder to the PATH of the gateway, or write its whole path in "command".';
+}
+
+// §18.3: a program of another user than the gateway's, started by setpriv of util-linux. The uid and gid of Node's spawn
+// do not do: from a gateway that is not root, its ambient capabilities would go to the program, which could then become
+// any user. https://man7.org/linux/man-pages/man1/setpriv.1.html
+
+/**
+ * The paths at which systems have it. Not by the PATH: that of a program may name a folder that the program writes to, and until it
+ * has changed the user, setpriv has the rights of the gateway.
+ */
+const SETPRIV_PATHS = [
+  '/usr/bin/setpriv',
+  '/bin/setpriv',
+  '/usr/sbin/setpriv',
+  '/sbin/setpriv',
+  '/run/current-system/sw/bin/setpriv',
+] as const;
+
+interface Command {
+  readonly command: string;
+  readonly args: readonly string[];
+}
+
+const findSetpriv = (): string =>
+  SETPRIV_PATHS.find((path) => existsSync(path)) ?? SETPRIV_PATHS[0];
+
+/** Started in place of the command of a server. */
+const toCommand = ({ command, args, runAs }: StdioUpstreamConfig): Command =>
+  runAs === undefined ? { command, args } : runCommandAs(runAs, { command, args });
+
+export const runCommandAs = ({ uid, gid }: ProgramUser, { command, args }: Command): Command => ({
+  command: findSetpriv(),
+  args: [
+    // `+1000` is always the number. Without the sign, setpriv would first look for a user named `1000`.
+    `--reuid=+${uid}`,
+    `--regid=+${gid}`,
+    '--clear-groups',
+    '--inh-caps=-all',
+    '--ambient-caps=-all',
+    // So neither sudo nor a file with capabilities gives it rights, and what is in the bounding set does not matter.
+    // To empty that set takes a capability that the gateway has no other use for.
+    '--no-new-privs',
+    '--',
+    command,
+    ...args,
+  ],
+});

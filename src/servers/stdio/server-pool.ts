@@ -1,0 +1,346 @@
+// §18.3: the processes of a server: one for all, one for each user, or one for each session.
+
+import type { ClientCapabilities } from '../../mcp/catalog/client-requests.ts';
+import { UpstreamError } from '../../mcp/upstream/upstream.ts';
+import { computePauseMs } from '../../platform/back-off.ts';
+import type { CancelSignal } from '../../platform/cancellation.ts';
+import type { Clock } from '../../platform/clock.ts';
+import type { ServerNotification } from '../messages/server-message.ts';
+import { BACK_OFF } from '../transport/process-share.ts';
+import type { EndReason } from './child.ts';
+import { createAbortedError } from './open-requests.ts';
+import type { FirstRequest, Program } from './program.ts';
+import type { RpcConnection } from './rpc-connection.ts';
+import {
+  type ProcessKey,
+  type RunEnd,
+  type RunningServer,
+  type ServerRun,
+  startRun,
+} from './server-run.ts';
+
+interface PoolOwner {
+  createServer(key: ProcessKey, capabilities: ClientCapabilities): SupervisedServer;
+  /** True if it is needed though nobody calls it. */
+  isNeeded(key: ProcessKey): boolean;
+  /** The process ends, and is not started again until it is needed. */
+  onEnd(key: ProcessKey, isLast: boolean): void;
+  /** All processes are busy, and one more was wanted. */
+  onFull(): void;
+}
+
+/** A process, or the place for one. */
+interface Place {
+  readonly key: ProcessKey;
+  readonly server: SupervisedServer;
+  /** When a process that had to end for it has ended. */
+  readonly isFree: Promise<void>;
+  uses: number;
+  idleSince: number;
+  cancelCheck: () => void;
+}
+
+export function createServerPool(
+  { config, clock, share: { isSessionActive } }: Program,
+  { createServer, isNeeded, onEnd, onFull }: PoolOwner,
+) {
+  const places = new Map<string, Place>();
+  const ending = new Set<Promise<void>>();
+  const max = config.isolation === 'shared' ? 1 : config.maxProcesses;
+  /** Nobody can keep all others out by opening sessions. */
+  const maxOfUser = Math.ceil(max / 2);
+  const idleMs = config.idleSeconds * 1000;
+  let isClosed = false;
+
+  function endPlace(place: Place, graceMs: number): Promise<void> {
+    places.delete(place.key.id);
+    place.cancelCheck();
+    onEnd(place.key, places.size === 0);
+    const ended = place.server.close(graceMs).finally(() => ending.delete(ended));
+    ending.add(ended);
+    return ended;
+  }
+
+  /** @throws UpstreamError where none can end for it. */
+  function makeRoom({ user }: ProcessKey): Promise<void> {
+    const all = [...places.values()];
+    const own = user === undefined ? [] : all.filter(({ key }) => key.user === user);
+    if (own.length >= maxOfUser) {
+      return (
+        endLongestIdle(own) ??
+        failBusy(`all of the ${maxOfUser} processes that one user may have are busy`)
+      );
+    }
+    if (all.length < max) return Promise.resolve();
+    const ended = endLongestIdle(all);
+    if (ended !== undefined) return ended;
+    onFull();
+    return failBusy(`all of its ${max} processes are busy`);
+  }
+
+  /** Undefined where all are busy. */
+  function endLongestIdle(candidates: readonly Place[]): Promise<void> | undefined {
+    const [longestIdle] = candidates
+      .filter(({ uses }) => uses === 0)
+      .sort((a, b) => a.idleSince - b.idleSince);
+    return longestIdle && endPlace(longestIdle, 0);
+  }
+
+  function findPlace(key: ProcessKey, capabilities: ClientCapabilities): Place {
+    const found = places.get(key.id);
+    if (found !== undefined) return found;
+    if (isClosed) throw new UpstreamError('unavailable', 'the gateway has ended it');
+    const place: Place = {
+      key,
+      isFree: makeRoom(key),
+      server: createServer(key, capabilities),
+      uses: 0,
+      idleSince: clock.monotonic(),
+      cancelCheck: () => {},
+    };
+    places.set(key.id, place);
+    if (config.isolation !== 'shared') checkLater(place, idleMs);
+    return place;
+  }
+
+  function checkLater(place: Place, ms: number): void {
+    place.cancelCheck = clock.after(ms, () => {
+      const left = isKept(place) ? idleMs : place.idleSince + idleMs - clock.monotonic();
+      const { sessionId } = place.key;
+      if (left > 0) checkLater(place, left);
+      else if (sessionId === undefined || !place.server.running) void endPlace(place, 0);
+      else void endAfterSession(place, sessionId);
+    });
+  }
+
+  /** A session may end without a word: it expires, or another one takes its place. */
+  async function endAfterSession(place: Place, sessionId: string): Promise<void> {
+    const isActive = await isSessionActive(sessionId);
+    if (places.get(place.key.id) !== place) return;
+    if (isActive || place.uses > 0) checkLater(place, idleMs);
+    else await endPlace(place, 0);
+  }
+
+  const isKept = ({ key, uses, server }: Place): boolean =>
+    uses > 0 || (server.running !== undefined && key.sessionId === undefined && isNeeded(key));
+
+  async function use<Result>(
+    key: ProcessKey,
+    capabilities: ClientCapabilities,
+    signal: CancelSignal | undefined,
+    task: (running: RunningServer) => Result | Promise<Result>,
+  ): Promise<Result> {
+    const place = findPlace(key, capabilities);
+    place.uses += 1;
+    try {
+      await place.isFree;
+      return await task(await place.server.getRunning(signal));
+    } finally {
+      place.uses -= 1;
+      place.idleSince = clock.monotonic();
+    }
+  }
+
+  return {
+    /** Starts the process in the background. */
+    open(key: ProcessKey, capabilities: ClientCapabilities) {
+      // Its failures are told otherwise; where its place is needed, it does not count as busy.
+      findPlace(key, capabilities)
+        .server.getRunning()
+        .catch(() => {});
+    },
+    /**
+     * Runs the task with the process, which is started where there is none, and not ended meanwhile.
+     *
+     * @throws UpstreamError
+     */
+    use,
+    /** Ends the process, if there is one. */
+    async end(key: ProcessKey) {
+      const place = places.get(key.id);
+      if (place !== undefined) await endPlace(place, 0);
+    },
+    isAnyRunning: () => [...places.values()].some(({ server }) => server.running !== undefined),
+    async close(graceMs: number) {
+      isClosed = true;
+      for (const place of [...places.values()]) void endPlace(place, graceMs);
+      await Promise.all(ending);
+    },
+  };
+}
+
+function failBusy(reason: string): never {
+  throw new UpstreamError('unavailable', reason);
+}
+
+// §18.3: a place for one process of a server, which is started again when it ends.
+
+type SupervisedServer = ReturnType<typeof createSupervisedServer>;
+
+interface SupervisedHandlers {
+  onUp(running: RunningServer): void;
+  /** It ended, or could not be started; it is tried again in `retryMs`. */
+  onDown(reason: EndReason, retryMs: number): void;
+  onNotification(message: ServerNotification): void;
+}
+
+/** Milliseconds that a request waits for a first start: it may have much to do, such as a download. */
+const START_WAIT_MS = 60_000;
+/** Milliseconds that it waits for a process that is started again. */
+const RESTART_WAIT_MS = 1000;
+/** Milliseconds after which a process ran well: its end is no failure to start. */
+const RAN_WELL_MS = 30_000;
+
+/** `capabilities` say what the clients behind it can be asked. */
+export function createSupervisedServer(
+  program: Program,
+  key: ProcessKey,
+  capabilities: ClientCapabilities,
+  { onUp, onDown, onNotification }: SupervisedHandlers,
+) {
+  const { clock } = program;
+  const waiters = createWaiters<RunningServer>(clock);
+  let run: ServerRun | undefined;
+  let running: RunningServer | undefined;
+  let lastEnd: EndReason | undefined;
+  let retry: { readonly at: number; readonly cancel: () => void } | undefined;
+  /** Starts in a row that failed. */
+  let failures = 0;
+  let isClosed = false;
+
+  function start(): void {
+    const { first } = program;
+    retry = undefined;
+    run = startRun(program, key, capabilities, {
+      onNotification,
+      onReady(ready) {
+        program.first = ready.description.era === 'session' ? 'initialize' : 'server/discover';
+        running = ready;
+        lastEnd = undefined;
+        onUp(ready);
+        waiters.resolve(ready);
+      },
+      onEnd(end) {
+        running = undefined;
+        run = undefined;
+        if (!isClosed) startAgain(end, first);
+      },
+    });
+  }
+
+  function startAgain({ reason, readyMs, isStarted }: RunEnd, first: FirstRequest): void {
+    // Some servers of the session era end by a request that they do not know.
+    const mayBeProbe = readyMs === undefined && isStarted && first === 'server/discover';
+    if (mayBeProbe) program.first = 'initialize';
+    if (mayBeProbe && failures === 0) {
+      start();
+      return;
+    }
+    if (readyMs !== undefined && readyMs >= RAN_WELL_MS) failures = 0;
+    failures += 1;
+    const delay = computePauseMs(BACK_OFF, failures);
+    lastEnd = reason;
+    retry = { at: clock.monotonic() + delay, cancel: clock.after(delay, start) };
+    waiters.reject(createDownError());
+    onDown(reason, delay);
+  }
+
+  function createDownError(): UpstreamError {
+    const { what } = lastEnd ?? { what: 'it has not started yet' };
+    const leftMs = retry === undefined ? 0 : retry.at - clock.monotonic();
+    const when = leftMs > 0 ? `started again in ${Math.ceil(leftMs / 1000)} s` : 'being started';
+    return new UpstreamError('unavailable', what, { next: `it is ${when}` });
+  }
+
+  function findPatienceMs(): number {
+    if (lastEnd === undefined) return START_WAIT_MS;
+    const isFar = retry !== undefined && retry.at - clock.monotonic() > RESTART_WAIT_MS;
+    return isFar ? 0 : RESTART_WAIT_MS;
+  }
+
+  return {
+    /** The process, where requests can be sent to it. */
+    get running() {
+      return running;
+    },
+    /**
+     * Waits until requests can be sent: for a first start a minute, for a restart a second.
+     *
+     * @throws UpstreamError `unavailable`, which says when it is started again; `aborted` by the signal.
+     */
+    async getRunning(signal?: CancelSignal) {
+      if (isClosed) throw createEndedError();
+      if (running !== undefined) return running;
+      if (run === undefined && retry === undefined) start();
+      const patienceMs = findPatienceMs();
+      if (patienceMs === 0) throw createDownError();
+      return waiters.wait(patienceMs, createDownError, signal);
+    },
+    /** Takes no requests any more; ends the process when none is under way, or after `graceMs`. */
+    async close(graceMs: number) {
+      isClosed = true;
+      retry?.cancel();
+      waiters.reject(createEndedError());
+      if (running !== undefined) await waitForIdle(running.connection, clock, graceMs);
+      await run?.end();
+    },
+  };
+}
+
+const createEndedError = () => new UpstreamError('unavailable', 'its process was ended');
+
+/** Resolves when no request is under way, after `graceMs` at the latest. */
+const waitForIdle = (
+  { waitUntilIdle }: RpcConnection,
+  clock: Clock,
+  graceMs: number,
+): Promise<void> =>
+  new Promise((resolve) => {
+    const cancel = clock.after(graceMs, resolve);
+    void waitUntilIdle().then(() => {
+      cancel();
+      resolve();
+    });
+  });
+
+interface Waiter<Value> {
+  resolve(value: Value): void;
+  reject(error: UpstreamError): void;
+}
+
+/** Those that wait for the same thing, each for a time of its own. */
+function createWaiters<Value>(clock: Clock) {
+  const waiting = new Set<Waiter<Value>>();
+
+  return {
+    /** @throws UpstreamError what `createError` makes when the time is over; `aborted` by the signal. */
+    wait: (ms: number, createError: () => UpstreamError, signal?: CancelSignal) =>
+      new Promise<Value>((resolve, reject) => {
+        const onAbort = () => waiter.reject(createAbortedError());
+        const cancel = clock.after(ms, () => waiter.reject(createError()));
+        function end(): void {
+          cancel();
+          signal?.removeEventListener('abort', onAbort);
+          waiting.delete(waiter);
+        }
+        const waiter: Waiter<Value> = {
+          resolve(value) {
+            end();
+            resolve(value);
+          },
+          reject(error) {
+            end();
+            reject(error);
+          },
+        };
+        signal?.addEventListener('abort', onAbort);
+        waiting.add(waiter);
+      }),
+    resolve(value: Value) {
+      for (const waiter of [...waiting]) waiter.resolve(value);
+    },
+    reject(error: UpstreamError) {
+      for (const waiter of [...waiting]) waiter.reject(error);
+    },
+  };
+}

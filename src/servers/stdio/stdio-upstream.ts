@@ -1,0 +1,223 @@
+// §18.3: an MCP server whose processes run on this machine.
+
+import { LOG_SEVERITIES, type LogSeverity } from '../../mcp/protocol/methods.ts';
+import type { Era } from '../../mcp/protocol/revisions.ts';
+import {
+  GATEWAY_CALLER,
+  type Upstream,
+  type UpstreamCaller,
+  type UpstreamRequest,
+  type UpstreamRuntime,
+} from '../../mcp/upstream/upstream.ts';
+import type { StdioUpstreamConfig } from '../../mcp/upstream/upstream-config.ts';
+import type { CancelSignal } from '../../platform/cancellation.ts';
+import type { JsonObject } from '../../platform/json.ts';
+import { createWarnThrottle } from '../../platform/throttle.ts';
+import { toSessionParams, toStatelessParams } from '../messages/envelope.ts';
+import { createDescriptionMemory } from '../transport/description-memory.ts';
+import type { ProcessShare } from '../transport/process-share.ts';
+import type { EndReason } from './child.ts';
+import { createProgramListeners, isSubscription } from './listeners.ts';
+import { openProgram, type ProgramHost } from './program.ts';
+import { createServerPool, createSupervisedServer } from './server-pool.ts';
+import { findProcessKey, GATEWAY_KEY, type RunningServer } from './server-run.ts';
+
+/** Starts the first process in the background. */
+export function createStdioUpstream(
+  runtime: UpstreamRuntime,
+  config: StdioUpstreamConfig,
+  share: ProcessShare,
+  host: ProgramHost,
+): Upstream<StdioUpstreamConfig> {
+  const { clock, log } = runtime;
+  const { name, isolation, timeoutMs } = config;
+  const program = openProgram(runtime, config, share, host);
+  const state = createProgramState(runtime, name);
+  const listeners = createProgramListeners(runtime, config, share, (caller) =>
+    use(caller, undefined, () => {}),
+  );
+  const wantLogLevel = createWantLogLevel();
+  /** Descriptions of each process. */
+  const descriptions = createDescriptionMemory();
+  let lastEra: Era | undefined;
+
+  const pool = createServerPool(program, {
+    isNeeded: listeners.hasSubscriptions,
+    onEnd(key, isLast) {
+      listeners.disconnect(key);
+      if (isLast) state.forgetFailure();
+    },
+    onFull: createWarnThrottle(clock, () =>
+      log.warn(
+        `All ${config.maxProcesses} processes of the server ${name} are busy, so a call was refused. If that happens often, raise "maxProcesses".`,
+        { server: name },
+      ),
+    ),
+    createServer: (key, capabilities) =>
+      createSupervisedServer(program, key, capabilities, {
+        onUp(running) {
+          descriptions.note(key.id, running.description);
+          lastEra = running.description.era;
+          listeners.connect(key, running, timeoutMs);
+          state.setUp();
+        },
+        onDown(reason, retryMs) {
+          listeners.disconnect(key);
+          if (key.id !== GATEWAY_KEY.id) state.noteFailedProcess(reason, retryMs);
+          else if (!pool.isAnyRunning()) state.setDown(reason, retryMs);
+        },
+        onNotification: (message) => listeners.notify(key, message),
+      }),
+  });
+
+  const use = <Result>(
+    caller: UpstreamCaller,
+    signal: CancelSignal | undefined,
+    task: (running: RunningServer) => Result | Promise<Result>,
+  ): Promise<Result> =>
+    pool.use(findProcessKey(isolation, caller), offerCapabilities(caller, config), signal, task);
+
+  const peekDescription = (caller: UpstreamCaller) =>
+    descriptions.find(findProcessKey(isolation, caller).id);
+
+  function send(
+    { connection, description: { era } }: RunningServer,
+    caller: UpstreamCaller,
+    request: UpstreamRequest,
+  ): Promise<JsonObject> {
+    return connection.call(caller, request, (token) =>
+      era === 'session'
+        ? toSessionParams(request, token)
+        : toStatelessParams(request, token, caller.capabilities),
+    );
+  }
+
+  pool.open(GATEWAY_KEY, GATEWAY_CALLER.capabilities);
+  return {
+    config,
+    get isUp() {
+      return state.isUp;
+    },
+    get era() {
+      return lastEra;
+    },
+    describe: async (caller) =>
+      peekDescription(caller) ?? use(caller, undefined, (running) => running.description),
+    peekDescription,
+    request: (caller, request) =>
+      use(caller, request.signal, (running) => {
+        if (isSubscription(request)) return listeners.changeSubscription(caller, request);
+        if (isolation !== 'shared') wantLogLevel(running, request.logLevel);
+        return send(running, caller, request);
+      }),
+    listen: (caller, listener, uris = []) => listeners.listen(caller, listener, uris),
+    onStateChange: state.onChange,
+    async endSession(caller) {
+      const key = findProcessKey(isolation, caller);
+      await listeners.endSession(caller);
+      if (key.sessionId !== undefined) await pool.end(key);
+    },
+    async close(graceMs) {
+      await pool.close(graceMs);
+      listeners.close();
+    },
+  };
+}
+
+/** A shared process does not say whose call its question belongs to. */
+const offerCapabilities = ({ capabilities }: UpstreamCaller, { isolation }: StdioUpstreamConfig) =>
+  isolation === 'shared' ? GATEWAY_CALLER.capabilities : capabilities;
+
+// MCP "Logging" (session era): a process has one level for all of its calls.
+
+/** Milliseconds; nobody waits for it. */
+const TIMEOUT_MS = 60_000;
+
+/** Sets the least severe level that is wanted by this call or by one that is under way. */
+type WantLogLevel = (running: RunningServer, level: LogSeverity | undefined) => void;
+
+function createWantLogLevel(): WantLogLevel {
+  const levels = new WeakMap<RunningServer, LogSeverity>();
+
+  return function wantLogLevel(running, level) {
+    const { connection, description } = running;
+    const canSet = description.era === 'session' && description.capabilities.logging !== undefined;
+    if (level === undefined || !canSet) return;
+    const wanted = new Set([
+      level,
+      ...connection.listOpenRequests().map(({ logLevel }) => logLevel),
+    ]);
+    const least = LOG_SEVERITIES.find((severity) => wanted.has(severity));
+    if (least === undefined || levels.get(running) === least) return;
+    levels.set(running, least);
+    // Sent before the call: the server reads it first. Without it the level stays.
+    connection.ask('logging/setLevel', { level: least }, TIMEOUT_MS).catch(() => {});
+  };
+}
+
+// §18.4: whether a server is up, as its callers and the operator are told.
+
+function createProgramState(
+  { clock, log }: Pick<UpstreamRuntime, 'clock' | 'log'>,
+  server: string,
+) {
+  const listeners = new Set<(isUp: boolean, reason: string) => void>();
+  let isUp: boolean | undefined;
+
+  function set(value: boolean, reason: string): void {
+    if (isUp === value) return;
+    isUp = value;
+    for (const listener of listeners) listener(value, reason);
+  }
+
+  const warnOfProcess = createWarnThrottle(clock, (reason: EndReason, retryMs: number) =>
+    log.warn(`A process of the MCP server ${server} is not available: ${tell(reason, retryMs)}`, {
+      server,
+      ...tellLastWords(reason),
+    }),
+  );
+
+  return {
+    /** Undefined where nothing is tried. */
+    get isUp() {
+      return isUp;
+    },
+    /** A process can be used. */
+    setUp() {
+      if (isUp !== true) log.info(`The MCP server ${server} answers`, { server });
+      set(true, 'it answers');
+    },
+    /** None can; one is tried again in `retryMs`. */
+    setDown(ended: EndReason, retryMs: number) {
+      const reason = tell(ended, retryMs);
+      if (isUp !== false)
+        log.warn(`The MCP server ${server} is not available: ${reason}`, {
+          server,
+          ...tellLastWords(ended),
+        });
+      set(false, reason);
+    },
+    /** One of several, that of a user or a session, cannot be used: that concerns nobody else. At most a line a minute. */
+    noteFailedProcess: warnOfProcess,
+    /** Nothing is tried any more until it is needed. */
+    forgetFailure() {
+      if (isUp === false) isUp = undefined;
+    },
+    onChange: (listener: (isUp: boolean, reason: string) => void) => void listeners.add(listener),
+  };
+}
+
+/** Added by `tell`, and soon no longer true. */
+export const NEXT_START = /; it is started again in \d+ s(?:\. |$)/;
+
+/** For where the words stay, or nothing is started again. */
+export const leaveOutNextStart = (message: string): string =>
+  message.replace(NEXT_START, (said) => (said.endsWith('. ') ? '. ' : ''));
+
+function tell({ what, advice }: EndReason, retryMs: number): string {
+  const said = `${what}; it is started again in ${Math.ceil(retryMs / 1000)} s`;
+  return advice === undefined ? said : `${said}. ${advice}`;
+}
+
+const tellLastWords = ({ lastWords = [] }: EndReason) =>
+  lastWords.length > 0 && { errorOutput: lastWords };

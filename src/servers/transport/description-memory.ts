@@ -1,0 +1,109 @@
+// §18.4: what a server said of itself, to each of those whom it may say something else.
+
+import { hash } from 'node:crypto';
+import { isDeepStrictEqual } from 'node:util';
+import {
+  GATEWAY_CALLER,
+  type UpstreamCaller,
+  type UpstreamDescription,
+} from '../../mcp/upstream/upstream.ts';
+import { nameOwner } from '../../store/owner.ts';
+
+interface DescriptionMemory {
+  find(owner: string): UpstreamDescription | undefined;
+  note(owner: string, description: UpstreamDescription): void;
+  forget(owner: string): void;
+  /** It may be out of date, and serves until the server has said another. */
+  expire(owner: string): void;
+  /** All may be out of date: the server was replaced, maybe. */
+  expireAll(): void;
+  isExpired(owner: string): boolean;
+}
+
+interface Kept {
+  readonly description: UpstreamDescription;
+  readonly bytes: number;
+  /** The number of times that all had expired by then. */
+  generation: number;
+}
+
+/** Before the first generation. */
+const NEVER = -1;
+/** As many as there are users whose lists are kept. */
+const MAX_OWNERS = 1_000;
+/** For all of a server, as JSON text: instructions may be as long as an answer. */
+const MAX_BYTES = 16_777_216;
+
+export function createDescriptionMemory(): DescriptionMemory {
+  /** Least recently used first. */
+  const kept = new Map<string, Kept>();
+  let bytes = 0;
+  let generation = 0;
+
+  function forget(owner: string): void {
+    bytes -= kept.get(owner)?.bytes ?? 0;
+    kept.delete(owner);
+  }
+
+  /** The last one stays, however large it is. */
+  function dropOldest(): void {
+    for (const owner of kept.keys()) {
+      if (kept.size === 1 || (kept.size <= MAX_OWNERS && bytes <= MAX_BYTES)) return;
+      forget(owner);
+    }
+  }
+
+  return {
+    find(owner) {
+      const known = kept.get(owner);
+      if (known === undefined) return undefined;
+      kept.delete(owner);
+      kept.set(owner, known);
+      return known.description;
+    },
+    note(owner, description) {
+      const known = kept.get(owner);
+      if (known !== undefined && isDeepStrictEqual(known.description, description)) {
+        known.generation = generation;
+        return;
+      }
+      forget(owner);
+      const added = { description, bytes: JSON.stringify(description).length, generation };
+      kept.set(owner, added);
+      bytes += added.bytes;
+      dropOldest();
+    },
+    forget,
+    expire(owner) {
+      const known = kept.get(owner);
+      if (known !== undefined) known.generation = NEVER;
+    },
+    expireAll() {
+      generation += 1;
+    },
+    isExpired: (owner) => (kept.get(owner)?.generation ?? generation) < generation,
+  };
+}
+
+/** A name for each user and client where the server can tell them apart (`isPersonal`), else one for all. */
+export type NameAudience = (caller: UpstreamCaller) => string;
+
+/** §18.4: who is told the same by a server. */
+export const createNameAudience = (isPersonal: boolean): NameAudience =>
+  isPersonal ? nameCaller : () => EVERYBODY;
+
+export const EVERYBODY = '';
+
+/**
+ * An account of a server is one audience, whoever uses it. Users choose their names: as a hash none can be taken for the
+ * gateway itself, and all are of one length.
+ */
+const nameCaller: NameAudience = (caller) =>
+  caller === GATEWAY_CALLER
+    ? 'gateway'
+    : (caller.connectionId ??
+      hash(
+        'sha256',
+        JSON.stringify([caller.user && nameOwner(caller.user), caller.clientId]),
+        'base64url',
+      ));

@@ -1,0 +1,115 @@
+// §18.4: what all servers share that this process reaches, whatever their transport.
+
+import type { UpstreamRuntime } from '../../mcp/upstream/upstream.ts';
+import type { Clock } from '../../platform/clock.ts';
+import { type AnswerMemory, createAnswerMemory } from './answer-memory.ts';
+import { createMessagePace, type MessagePace } from './message-pace.ts';
+
+/** §18.4: between two attempts to reach a server, or to tell of it. */
+export const BACK_OFF = { firstMs: 1000, longestMs: 30_000 };
+
+export interface ProcessShare {
+  readonly answerMemory: AnswerMemory;
+  readonly messagePace: MessagePace;
+  readonly heldStreams: HeldStreams;
+  /** Other processes serve with the same store. */
+  readonly hasReplicas: boolean;
+  /** True if a client's session goes on, whichever replica it was ended at; never rejects. */
+  isSessionActive(sessionId: string): Promise<boolean>;
+}
+
+/** `serves` is false for a command, which is none of several replicas. */
+export function openProcessShare(
+  { config, clock, store }: Pick<UpstreamRuntime, 'config' | 'clock' | 'store'>,
+  serves: boolean,
+): ProcessShare {
+  return {
+    answerMemory: createAnswerMemory(clock, config.upstreams.maxBytes),
+    messagePace: createMessagePace(clock),
+    heldStreams: createHeldStreams(clock),
+    hasReplicas: serves && store.isShared,
+    // While the store cannot say, it does.
+    async isSessionActive(sessionId) {
+      try {
+        const access = { sessionId, owner: undefined, slideSeconds: undefined };
+        const { session } = await store.admitRequest([], access);
+        return 'failure' in session || session.record !== undefined;
+      } catch {
+        return true;
+      }
+    },
+  };
+}
+
+// §18.3: streams that are open only so that servers can ask on them: how many there may be, and how long they are kept after the
+// last call, so that only the first one of several waits for its stream.
+
+export interface HeldStreams {
+  /** False where there is no room: all of that user's, or of the process, are needed by calls under way. */
+  add(stream: HeldStream): boolean;
+  remove(stream: HeldStream): void;
+}
+
+export interface HeldStream {
+  /** As `nameOwner` has it; undefined without authentication. */
+  readonly user: string | undefined;
+  /** Monotonic milliseconds. */
+  usedAt: number;
+  /** True while a call needs it. */
+  isBusy(): boolean;
+  /** It is not needed any more, or makes room for another one; removes it. */
+  close(): void;
+}
+
+/** Each is a connection. One user's leave room for those of others. */
+const MAX_PER_USER = 64;
+const MAX_IN_ALL = 1024;
+const IDLE_MS = 60_000;
+const SWEEP_MS = 15_000;
+
+/** For all servers of the process. */
+export function createHeldStreams(clock: Clock): HeldStreams {
+  const held = new Set<HeldStream>();
+  let isSweeping = false;
+
+  function sweepLater(): void {
+    if (isSweeping || held.size === 0) return;
+    isSweeping = true;
+    clock.after(SWEEP_MS, () => {
+      isSweeping = false;
+      sweep();
+      sweepLater();
+    });
+  }
+
+  function sweep(): void {
+    const now = clock.monotonic();
+    for (const stream of held) {
+      if (stream.isBusy()) stream.usedAt = now;
+      else if (now - stream.usedAt >= IDLE_MS) stream.close();
+    }
+  }
+
+  /** Closes the stream that was not needed for longest, if there are too many. */
+  function makeRoom(streams: readonly HeldStream[], max: number): boolean {
+    if (streams.length < max) return true;
+    const [idlest] = streams
+      .filter((stream) => !stream.isBusy())
+      .sort((one, other) => one.usedAt - other.usedAt);
+    idlest?.close();
+    return idlest !== undefined;
+  }
+
+  return {
+    add(stream) {
+      const { user } = stream;
+      // Without authentication nothing is counted per user.
+      const ofUser = user === undefined ? [] : [...held].filter((other) => other.user === user);
+      if (!makeRoom(ofUser, MAX_PER_USER) || !makeRoom([...held], MAX_IN_ALL)) return false;
+      held.add(stream);
+      sweepLater();
+      return true;
+    },
+    remove: (stream) => void held.delete(stream),
+  };
+}

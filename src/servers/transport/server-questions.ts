@@ -1,0 +1,147 @@
+// Requests of a server that wait for their answers, which it may cancel (MCP "Cancellation").
+
+import {
+  INTERNAL_ERROR,
+  METHOD_NOT_FOUND,
+  UpstreamError,
+  type UpstreamRequest,
+} from '../../mcp/upstream/upstream.ts';
+import { Cancellation, type CancelSignal } from '../../platform/cancellation.ts';
+import type { Deadline } from '../../platform/clock.ts';
+import type { JsonObject } from '../../platform/json.ts';
+import { toRawJson } from '../../platform/noted-json.ts';
+import { readEchoedNumber, type ServerRequest } from '../messages/server-message.ts';
+
+export interface ServerQuestions {
+  readonly size: number;
+  /** The whole response; undefined where the server no longer wants one. Never rejects. */
+  answer(
+    question: ServerRequest,
+    onRequest: UpstreamRequest['onRequest'],
+  ): Promise<JsonObject | undefined>;
+  /**
+   * The same for what does not say which call it belongs to: it goes to one of those that it may belong to, the first that has no
+   * such question yet. It may be any of them that waits for the answer, so the time of all of them stands still.
+   */
+  answerForOneOf(
+    question: ServerRequest,
+    listAskable: () => readonly Askable[],
+  ): Promise<JsonObject | undefined>;
+  /** True while a question waits for its answer. */
+  has(id: unknown): boolean;
+  /** The server no longer wants an answer. */
+  cancel(id: unknown): void;
+}
+
+/** A call under way. */
+export interface Askable {
+  readonly request: { readonly onRequest?: OnRequest | undefined };
+  readonly deadline: Deadline | undefined;
+}
+
+type OnRequest = NonNullable<UpstreamRequest['onRequest']>;
+
+/** Questions of one session, or of one process: ids are its own. */
+export function createServerQuestions(): ServerQuestions {
+  const open = new Map<unknown, Cancellation>();
+  const busy = new Set<Askable['request']>();
+
+  async function answer(
+    question: ServerRequest,
+    onRequest: OnRequest | undefined,
+  ): Promise<JsonObject | undefined> {
+    const { id } = question;
+    const cancellation = new Cancellation();
+    open.set(id, cancellation);
+    const response = await answerRequest(question, onRequest, cancellation);
+    if (open.get(id) === cancellation) open.delete(id);
+    return cancellation.aborted ? undefined : response;
+  }
+
+  return {
+    get size() {
+      return open.size;
+    },
+    answer,
+    async answerForOneOf(question, listAskable) {
+      const askable = isQuestion(question) ? listAskable() : [];
+      if (askable.length === 0) return answer(question, undefined);
+      const resumes = askable.map(({ deadline }) => deadline?.pause());
+      const response = await answer(question, askInTurn(listAskable, busy));
+      for (const resume of resumes) resume?.();
+      return response;
+    },
+    has: (id) => open.has(id),
+    cancel(named) {
+      const id = open.has(named) ? named : readEchoedNumber(named);
+      const cancellation = open.get(id);
+      open.delete(id);
+      cancellation?.abort();
+    },
+  };
+}
+
+// MCP "Elicitation", "Sampling", "Roots", "Ping": a server's request, answered by whoever can.
+
+const ASKING_METHODS: readonly string[] = [
+  'elicitation/create',
+  'sampling/createMessage',
+  'roots/list',
+];
+
+/** True for a question that only a client can answer. */
+export const isQuestion = ({ method }: ServerRequest): boolean => ASKING_METHODS.includes(method);
+
+/** The whole JSON-RPC response. Never rejects. */
+async function answerRequest(
+  request: ServerRequest,
+  onRequest: UpstreamRequest['onRequest'],
+  signal: CancelSignal,
+): Promise<JsonObject> {
+  const { id, method, params } = request;
+  if (method === 'ping') return { jsonrpc: '2.0', id, result: {} };
+  if (onRequest === undefined || !isQuestion(request)) {
+    const message = isQuestion(request) ? NOT_ATTRIBUTED : 'The gateway does not know this method';
+    return { jsonrpc: '2.0', id, error: { code: METHOD_NOT_FOUND, message } };
+  }
+  try {
+    const result = await onRequest({ method, params }, signal);
+    return { jsonrpc: '2.0', id, result: toRawJson(result) };
+  } catch (thrown) {
+    return { jsonrpc: '2.0', id, error: toErrorObject(thrown) };
+  }
+}
+
+const NOT_ATTRIBUTED =
+  'The gateway cannot tell which client to ask: no call that is under way is known to be the one that this belongs to';
+
+/** A call may end before its client has answered: the question may belong to another one. */
+function askInTurn(
+  listAskable: () => readonly Askable[],
+  busy: Set<Askable['request']>,
+): OnRequest {
+  const asked = new Set<Askable['request']>();
+
+  return async function askNext(question, signal) {
+    const untold = listAskable().filter((one) => !asked.has(one.request));
+    const { request } = untold.find((one) => !busy.has(one.request)) ?? untold[0] ?? {};
+    if (request?.onRequest === undefined) throw new UpstreamError('aborted', 'the calls are over');
+    asked.add(request);
+    busy.add(request);
+    try {
+      return await request.onRequest(question, signal);
+    } catch (thrown) {
+      const isOver = thrown instanceof UpstreamError && thrown.failure === 'aborted';
+      if (!isOver || signal.aborted) throw thrown;
+      return askNext(question, signal);
+    } finally {
+      busy.delete(request);
+    }
+  };
+}
+
+/** The client's own error, if it answered so; anything else is not for the server. */
+function toErrorObject(thrown: unknown) {
+  const told = thrown instanceof UpstreamError ? thrown.jsonRpcError : undefined;
+  return told ?? { code: INTERNAL_ERROR, message: 'The client could not be asked' };
+}

@@ -1,0 +1,189 @@
+// Sessions at servers in the store: sealed, so that any replica goes on with them and nobody else can.
+
+import {
+  INVALID_PARAMS,
+  nameOwnSession,
+  type UpstreamCaller,
+  UpstreamError,
+  type UpstreamRequest,
+  type UpstreamRuntime,
+} from '../../mcp/upstream/upstream.ts';
+import { hashSha256 } from '../../platform/ids.ts';
+import { isStringArray, parseObject } from '../../platform/json.ts';
+import type { Log } from '../../platform/log.ts';
+import { buildUpstreamSessionKey } from '../../store/keys.ts';
+import { createSealedValues } from '../../store/seal/sealed-records.ts';
+import type { Bus } from '../../store/store.ts';
+
+/** Each method throws StoreUnavailable where the store does not answer. */
+export interface ServerSessionRecords {
+  /** Undefined where there is none. */
+  read(sessionId: string): Promise<string | undefined>;
+  /** The record that stands there then: another replica may have been faster. */
+  readOrWrite(sessionId: string, text: string): Promise<string>;
+  /**
+   * Writes what `change` makes of the record, or nothing where it makes nothing. It is called again where another replica
+   * has changed the record meanwhile. Resolves to what it made last.
+   */
+  update(
+    sessionId: string,
+    change: (text: string | undefined) => string | undefined,
+  ): Promise<string | undefined>;
+  take(sessionId: string): Promise<string | undefined>;
+}
+
+/** They outlive the client's session. */
+const AN_HOUR_SECONDS = 3600;
+
+/** Records of one server; `identity` says which: a record must never reach another one. */
+export function createSessionRecords(
+  runtime: Pick<UpstreamRuntime, 'config' | 'store' | 'getSeal'>,
+  identity: string,
+): ServerSessionRecords {
+  const { keyPrefix, ttlSeconds: sessionTtlSeconds } = runtime.config.mcp.sessions;
+  const ttlSeconds = sessionTtlSeconds + AN_HOUR_SECONDS;
+  const values = createSealedValues(runtime);
+  const hash = hashSha256(identity);
+  const buildKey = (sessionId: string) => buildUpstreamSessionKey(keyPrefix, sessionId, hash);
+  return {
+    read: (sessionId) => values.get(buildKey(sessionId)),
+    readOrWrite: (sessionId, text) => values.getOrSet(buildKey(sessionId), text, ttlSeconds),
+    update: (sessionId, change) => values.update(buildKey(sessionId), ttlSeconds, change),
+    take: (sessionId) => values.getAndDelete(buildKey(sessionId)),
+  };
+}
+
+/**
+ * For what can be done without: where the store does not answer, a record counts as absent. Without it each replica has
+ * a session of its own at a server: less, but no failed call.
+ */
+export function createOptionalRecords(
+  records: ServerSessionRecords,
+  log: Log,
+): ServerSessionRecords {
+  async function attempt<Value>(work: Promise<Value>, otherwise: Value): Promise<Value> {
+    try {
+      return await work;
+    } catch (cause) {
+      log.warn('A session at an MCP server is not shared with other replicas now', { cause });
+      return otherwise;
+    }
+  }
+
+  return {
+    read: (sessionId) => attempt(records.read(sessionId), undefined),
+    readOrWrite: (sessionId, text) => attempt(records.readOrWrite(sessionId, text), text),
+    update: (sessionId, change) => attempt(records.update(sessionId, change), undefined),
+    take: (sessionId) => attempt(records.take(sessionId), undefined),
+  };
+}
+
+// Resources to which clients' sessions have subscribed at a server: kept in the store, so that any replica can subscribe
+// to them again.
+
+/** Each method throws StoreUnavailable where the store does not answer: that nobody subscribed to anything is something else. */
+export interface SubscriptionMemory {
+  read(sessionId: string): Promise<readonly string[]>;
+  /** @throws UpstreamError where the session has too many. */
+  note(sessionId: string, uri: string, isWanted: boolean): Promise<void>;
+  /** The same, and all replicas hear of it. */
+  change(sessionId: string, uri: string, isWanted: boolean): Promise<void>;
+  forget(sessionId: string): Promise<void>;
+  close(): void;
+}
+
+/** So many one session may have at a server: none keeps the others out. */
+export const MAX_SUBSCRIPTIONS = 200;
+
+/** @throws UpstreamError always. */
+export function failTooMany(): never {
+  const message = `A session can subscribe to at most ${MAX_SUBSCRIPTIONS} resources.`;
+  throw new UpstreamError('error', 'too many subscriptions', {
+    jsonRpcError: { code: INVALID_PARAMS, message },
+  });
+}
+
+export const hashSession = (sessionId: string): string => hashSha256(`subscriptions ${sessionId}`);
+
+/** `onChange` is called on each replica, with a hash of the session's id. */
+export function createSubscriptionMemory(
+  store: Bus,
+  records: ServerSessionRecords,
+  channel: string,
+  onChange: (sessionHash: string) => void,
+): SubscriptionMemory {
+  /** Changes of one session follow one another. */
+  const changing = new Map<string, Promise<void>>();
+  let unsubscribe: (() => void) | undefined;
+
+  async function write(sessionId: string, uri: string, isWanted: boolean): Promise<void> {
+    let isTooMany = false;
+    await records.update(sessionId, (text) => {
+      const others = parseUris(text).filter((other) => other !== uri);
+      const uris = isWanted ? [...others, uri] : others;
+      isTooMany = uris.length > MAX_SUBSCRIPTIONS;
+      return isTooMany ? undefined : JSON.stringify({ uris });
+    });
+    if (isTooMany) failTooMany();
+  }
+
+  async function note(sessionId: string, uri: string, isWanted: boolean): Promise<void> {
+    const before = changing.get(sessionId) ?? Promise.resolve();
+    const change = before.catch(() => {}).then(() => write(sessionId, uri, isWanted));
+    changing.set(sessionId, change);
+    try {
+      await change;
+    } finally {
+      if (changing.get(sessionId) === change) changing.delete(sessionId);
+    }
+  }
+
+  return {
+    async read(sessionId) {
+      // From now on there is a stream that depends on it.
+      unsubscribe ??= store.subscribe(channel, onChange);
+      // The session goes on, and so must what it wants: its time begins anew.
+      const kept = await records.update(sessionId, (text) =>
+        parseUris(text).length > 0 ? text : undefined,
+      );
+      return parseUris(kept);
+    },
+    note,
+    async change(sessionId, uri, isWanted) {
+      await note(sessionId, uri, isWanted);
+      await store.publish(channel, hashSession(sessionId));
+    },
+    forget: async (sessionId) => void (await records.take(sessionId)),
+    close: () => unsubscribe?.(),
+  };
+}
+
+function parseUris(text: string | undefined): readonly string[] {
+  const { uris } = parseObject(text ?? '') ?? {};
+  return isStringArray(uris) ? uris : [];
+}
+
+/** A change that a request of a client's session makes. */
+export interface SubscriptionChange {
+  readonly sessionId: string;
+  readonly uri: string;
+  readonly isWanted: boolean;
+}
+
+/** Undefined for what is no such request. */
+export function readSubscriptionChange(
+  caller: UpstreamCaller,
+  { method, params: { uri } }: UpstreamRequest,
+): SubscriptionChange | undefined {
+  const sessionId = nameOwnSession(caller);
+  const isWanted = SUBSCRIBING.get(method);
+  return isWanted === undefined || sessionId === undefined || typeof uri !== 'string'
+    ? undefined
+    : { sessionId, uri, isWanted };
+}
+
+/** The requests that change subscriptions; true for those that begin one. */
+export const SUBSCRIBING: ReadonlyMap<string, boolean> = new Map([
+  ['resources/subscribe', true],
+  ['resources/unsubscribe', false],
+]);
