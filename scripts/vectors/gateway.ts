@@ -1,7 +1,7 @@
 // The two checks of the gateway that a token passes, over a given key set.
 import type { JsonWebKey } from 'node:crypto';
 import { GatewayError } from '../../src/errors/gateway-error.ts';
-import { createAuthenticate, createChallenge } from '../../src/logins/auth/bearer.ts';
+import { createAuthenticate, createChallenge } from '../../src/http/endpoint/bearer.ts';
 import { createKeySet } from '../../src/logins/auth/key-set.ts';
 import { createTokenParser } from '../../src/logins/auth/parse-token.ts';
 import {

@@ -1,14 +1,14 @@
 // MCP "Completion": of whose prompt or template it is, and what guards let go on.
 
-import { findCompletionProblem } from '../control/guards/message-guards.ts';
 import { fail, GatewayError } from '../errors/gateway-error.ts';
+import type { Guard, GuardedItem, Guards } from '../mcp/calls/guards.ts';
+import { findCompletionProblem } from '../mcp/calls/message-guards.ts';
 import type { Completion, CompletionRequest, RawResult } from '../mcp/catalog/catalog.ts';
 import type {
   CallerContext,
   ServedCatalog,
   ServedCompletion,
 } from '../mcp/catalog/served-catalog.ts';
-import type { Guard, GuardedItem, Guards } from '../mcp/guards.ts';
 import { failUnknownItem } from '../mcp/protocol/list-kinds.ts';
 import { isObject, isStringArray, type JsonObject } from '../platform/json.ts';
 import type { FindItem } from './find-item.ts';

@@ -1,7 +1,7 @@
 // §26.2: guards on what servers say of themselves: each item of a list, and instructions, when it is first seen or has changed.
 
+import type { Guard, GuardPoint, Guards } from '../mcp/calls/guards.ts';
 import type { RawItem } from '../mcp/catalog/catalog.ts';
-import type { Guard, GuardPoint, Guards } from '../mcp/guards.ts';
 import { LIST_KINDS, type ListKind } from '../mcp/protocol/list-kinds.ts';
 import { createBoundedMap } from '../platform/bounded-map.ts';
 import { type Clock, createTurns } from '../platform/clock.ts';

@@ -1,10 +1,10 @@
 // §18.3: what changes is told to those who listen: lists, and the resources that they subscribed to.
 
-import { createNotificationGate, type NotificationGate } from '../control/guards/message-guards.ts';
+import type { Guard } from '../mcp/calls/guards.ts';
+import { createNotificationGate, type NotificationGate } from '../mcp/calls/message-guards.ts';
 import type { CatalogListener } from '../mcp/catalog/catalog.ts';
 import type { OwnCatalog } from '../mcp/catalog/own-catalog.ts';
 import type { IdentifiedCaller, ServedCatalog } from '../mcp/catalog/served-catalog.ts';
-import type { Guard } from '../mcp/guards.ts';
 import { ALL_KINDS } from '../mcp/protocol/list-kinds.ts';
 import { canSubscribe } from '../mcp/upstream/description.ts';
 import { createTurns } from '../platform/clock.ts';

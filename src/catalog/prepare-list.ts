@@ -7,8 +7,8 @@ import {
   HIDDEN_BY_CONNECT,
 } from '../connections/doors/connect-tool.ts';
 import { findLockedKind } from '../lock/lock-file.ts';
+import type { Policies, PolicyItem } from '../mcp/calls/policy.ts';
 import type { RawItem } from '../mcp/catalog/catalog.ts';
-import type { Policies, PolicyItem } from '../mcp/policy.ts';
 import { type ItemKind, LIST_KINDS, type ListKind } from '../mcp/protocol/list-kinds.ts';
 import type { ToolSelection } from '../mcp/upstream/common-config.ts';
 import type { UpstreamConfig } from '../mcp/upstream/upstream-config.ts';

@@ -1,14 +1,14 @@
 // §18.2: all servers behind the gateway as catalogues: one of everything, and one of each.
 import { isDeepStrictEqual } from 'node:util';
-import type { ConnectionOwner } from '../connections/connection.ts';
 import { type LockDifferences, listLockDifferences } from '../lock/list-lock-differences.ts';
 import { createLockApproval, type LockApproval } from '../lock/lock-approval.ts';
 import type { StoredLock } from '../lock/lock-file.ts';
+import type { Policies } from '../mcp/calls/policy.ts';
 import type { RawItem } from '../mcp/catalog/catalog.ts';
 import type { OwnCatalog } from '../mcp/catalog/own-catalog.ts';
 import type { CallerContext, ServedCatalog } from '../mcp/catalog/served-catalog.ts';
-import type { Policies } from '../mcp/policy.ts';
 import type { ListKind } from '../mcp/protocol/list-kinds.ts';
+import type { ConnectionOwner } from '../mcp/upstream/connection.ts';
 import type { Upstream, UpstreamRuntime } from '../mcp/upstream/upstream.ts';
 import type { UpstreamConfig } from '../mcp/upstream/upstream-config.ts';
 import { observeUpstream } from '../mcp/upstream/wrap-upstream.ts';

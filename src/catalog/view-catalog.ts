@@ -1,8 +1,8 @@
 // §18.2: a view as the catalogue of its path: what is asked for is found, and passed on to whose it is.
 
 import { fail } from '../errors/gateway-error.ts';
+import type { Guard, GuardedItem, Guards } from '../mcp/calls/guards.ts';
 import type { IdentifiedCaller, ServedCatalog } from '../mcp/catalog/served-catalog.ts';
-import type { Guard, GuardedItem, Guards } from '../mcp/guards.ts';
 import { canSubscribe } from '../mcp/upstream/description.ts';
 import { UpstreamError } from '../mcp/upstream/upstream.ts';
 import { createComplete } from './completions.ts';

@@ -1,9 +1,9 @@
 // §18.2: what one path serves, and to whom: what is there by which name.
 
 import { fail } from '../errors/gateway-error.ts';
+import type { Policies, PolicyCaller, PolicyItem } from '../mcp/calls/policy.ts';
 import type { ClientCapabilities } from '../mcp/catalog/client-requests.ts';
 import type { CallerContext, IdentifiedCaller } from '../mcp/catalog/served-catalog.ts';
-import type { Policies, PolicyCaller, PolicyItem } from '../mcp/policy.ts';
 import { TASKS } from '../mcp/protocol/extensions.ts';
 import type { ListKind } from '../mcp/protocol/list-kinds.ts';
 import type { UpstreamCaller } from '../mcp/upstream/upstream.ts';

@@ -1,10 +1,11 @@
 // §24: what happened to a connection, told to all replicas: what they know of it ends, and whoever waits for it goes on.
+
+import type { ConnectionOwner, ConnectionState } from '../mcp/upstream/connection.ts';
 import { isObject } from '../platform/json.ts';
 import { createWarnThrottle } from '../platform/throttle.ts';
 import type { Runtime } from '../runtime/runtime.ts';
 import type { Replicas } from '../store/replicas/replicas.ts';
 import type { KnownAccess } from './access/known-access.ts';
-import type { ConnectionOwner, ConnectionState } from './connection.ts';
 import type { ConnectionPlace, FindPlace } from './records/place.ts';
 import type { LockReleases } from './records/run-exclusively.ts';
 

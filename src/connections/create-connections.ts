@@ -1,4 +1,11 @@
 // §24, for the composition root: all of this room, where the gateway knows who somebody is without asking the provider.
+
+import type {
+  ConnectionInfo,
+  ConnectionOwner,
+  ConnectionServer,
+} from '../mcp/upstream/connection.ts';
+import type { ConnectionParts, Connections } from '../mcp/upstream/connections.ts';
 import type { Runtime } from '../runtime/runtime.ts';
 import { buildClientKeyName, buildConnectionsChannelName } from '../store/keys.ts';
 import { createReplicas } from '../store/replicas/replicas.ts';
@@ -9,8 +16,6 @@ import { createConnectionAccess } from './access/access.ts';
 import { createRenewal } from './access/renewal.ts';
 import { createAuthorizationServers } from './authorization-servers.ts';
 import { type ConnectionMessage, isConnectionMessage } from './changes.ts';
-import type { ConnectionInfo, ConnectionOwner, ConnectionServer } from './connection.ts';
-import type { ConnectionParts, Connections } from './connections.ts';
 import { createConnectionEnds } from './ends.ts';
 import { createKeptConnections } from './kept-connections.ts';
 import { createConnecting } from './making/connecting.ts';

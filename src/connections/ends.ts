@@ -1,7 +1,8 @@
 // §24: connections end: here at once, and at the authorization server where it can be told (RFC 7009).
+
+import type { ConnectionServer, EndedBy } from '../mcp/upstream/connection.ts';
+import type { Connections } from '../mcp/upstream/connections.ts';
 import { createWorkQueue } from '../platform/work-queue.ts';
-import type { ConnectionServer, EndedBy } from './connection.ts';
-import type { Connections } from './connections.ts';
 import type { KeptConnections } from './kept-connections.ts';
 import type { ConnectionPlace } from './records/place.ts';
 import type { RevokeConnection } from './servers/revocation.ts';

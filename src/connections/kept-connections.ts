@@ -1,4 +1,7 @@
 // §24: where connections are kept, and who is told of them.
+
+import type { ConnectionServer } from '../mcp/upstream/connection.ts';
+import type { ConnectionObserver } from '../mcp/upstream/connections.ts';
 import type { Runtime } from '../runtime/runtime.ts';
 import type { Replicas } from '../store/replicas/replicas.ts';
 import type { Seal } from '../store/seal/seal.ts';
@@ -8,8 +11,6 @@ import {
   type ConnectionMessage,
   createConnectionChanges,
 } from './changes.ts';
-import type { ConnectionServer } from './connection.ts';
-import type { ConnectionObserver } from './connections.ts';
 import { createPlaces, type FindPlace } from './records/place.ts';
 import { type ConnectionRecords, createConnectionRecords } from './records/records.ts';
 import type { LockReleases } from './records/run-exclusively.ts';

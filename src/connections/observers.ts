@@ -1,13 +1,18 @@
 // §24.6, §21.1: who is told of connections. The audit log: made, renewed, in need of a login, ended; never a token. The metrics: what
 // token endpoints said, and how many connections there are.
+
+import type { ConnectionServer } from '../mcp/upstream/connection.ts';
+import type {
+  ConnectionEvent,
+  ConnectionObserver,
+  Connections,
+} from '../mcp/upstream/connections.ts';
 import { createExpiringMap } from '../platform/bounded-map.ts';
 import { createSingleFlight } from '../platform/single-flight.ts';
 import type { Runtime } from '../runtime/runtime.ts';
 import { buildAuditedRenewalKey } from '../store/keys.ts';
 import type { Audit, AuditedAction, AuditedEnd } from '../telemetry/audit/audit.ts';
 import type { ConnectionCount, Metrics } from '../telemetry/metrics/metrics.ts';
-import type { ConnectionServer } from './connection.ts';
-import type { ConnectionEvent, ConnectionObserver, Connections } from './connections.ts';
 
 /** A renewal says no more than that the connection is in use: of each, one line a day, on all replicas together. */
 const DAY_SECONDS = 86_400;

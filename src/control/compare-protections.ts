@@ -1,7 +1,7 @@
 // §18.1: what a configuration file protects less than the one that is served: an `ask`, a limit of a rule, or a guard that is
 // gone, or is about nothing any more. It is told by patterns: what nobody may use any more, nobody has to be asked about.
 import { isDeepStrictEqual } from 'node:util';
-import { ASK_ORDER, type AskWhom } from '../mcp/policy.ts';
+import { ASK_ORDER, type AskWhom } from '../mcp/calls/policy.ts';
 import { compileGlob, readGlobHead } from '../platform/glob.ts';
 import { quote } from '../platform/text.ts';
 import { describeUse, type GuardConfig, type GuardsConfig } from './guards/guard-config.ts';

@@ -9,7 +9,6 @@ import {
   type UpstreamCatalogs,
 } from '../catalog/upstream-catalogs.ts';
 import type { Env } from '../config/setting.ts';
-import type { ConnectionServer } from '../connections/connection.ts';
 import { createDoors } from '../connections/doors/doors.ts';
 import { createGuards } from '../control/guards/create-guards.ts';
 import type { AskServer } from '../control/guards/external-guards.ts';
@@ -23,10 +22,11 @@ import { JSONRPC } from '../http/endpoint/render-error.ts';
 import { createLockPolicy } from '../lock/lock.ts';
 import type { StoredLock } from '../lock/lock-file.ts';
 import type { ClientOf } from '../mcp/calls/client-of.ts';
+import type { Guards } from '../mcp/calls/guards.ts';
+import { joinPolicies } from '../mcp/calls/policy.ts';
 import type { CheckSchema } from '../mcp/catalog/foreign-schema.ts';
 import type { OwnCatalog } from '../mcp/catalog/own-catalog.ts';
-import type { Guards } from '../mcp/guards.ts';
-import { joinPolicies } from '../mcp/policy.ts';
+import type { ConnectionServer } from '../mcp/upstream/connection.ts';
 import type { Upstream } from '../mcp/upstream/upstream.ts';
 import type { UpstreamConfig } from '../mcp/upstream/upstream-config.ts';
 import { traceUpstream } from '../mcp/upstream/wrap-upstream.ts';

@@ -18,7 +18,6 @@ import { openApprovals } from '../control/approvals/open-approvals.ts';
 import { describeNamed } from '../control/rules/named-facts.ts';
 import { getOriginalToken, type UserContext } from '../http/endpoint/message.ts';
 import { createLimiter } from '../http/limits/limiter.ts';
-import { createTransport } from '../http/server/create-transport.ts';
 import type { Lock } from '../lock/lock.ts';
 import type { StoredLock } from '../lock/lock-file.ts';
 import { createLockPanels } from '../lock/lock-panels.ts';
@@ -33,10 +32,10 @@ import { createAuthorizationEndpoints } from '../logins/create-authorization.ts'
 import { openOwnTokens } from '../logins/grants/open-grants.ts';
 import { createCheckTokenUser } from '../logins/identity/login-policy.ts';
 import { createClientOf } from '../mcp/calls/client-of.ts';
+import { joinPolicies } from '../mcp/calls/policy.ts';
 import type { Catalog } from '../mcp/catalog/catalog.ts';
 import { listTools, serveOwnCatalog } from '../mcp/catalog/own-catalog.ts';
 import { createMcp } from '../mcp/mcp.ts';
-import { joinPolicies } from '../mcp/policy.ts';
 import {
   createOperatorEndpoints,
   noteRefusals,
@@ -56,6 +55,7 @@ import { createServerPanels } from '../servers/server-panels.ts';
 import type { Store } from '../store/store.ts';
 import type { Metrics } from '../telemetry/metrics/metrics.ts';
 import type { GatewayFile } from './configuration/gateway-file.ts';
+import { createTransport } from './create-transport.ts';
 import type {
   GatewayUpstreams,
   openUpstreams as OpenUpstreams,

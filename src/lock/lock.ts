@@ -1,7 +1,7 @@
 // §18.7: what a server says of its tools stays as it was approved.
 
+import type { Policy } from '../mcp/calls/policy.ts';
 import type { RawItem } from '../mcp/catalog/catalog.ts';
-import type { Policy } from '../mcp/policy.ts';
 import { isObject } from '../platform/json.ts';
 import type { Metrics } from '../telemetry/metrics/metrics.ts';
 import { findChangedMembers } from './compare.ts';

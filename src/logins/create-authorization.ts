@@ -2,11 +2,11 @@
 
 import type { Config } from '../config/config.ts';
 import type { ServerUrls } from '../config/server-urls.ts';
-import type { ConnectionServer } from '../connections/connection.ts';
-import type { ConnectionParts } from '../connections/connections.ts';
 import type { CallApprovals } from '../control/approvals/approvals.ts';
 import type { Endpoint } from '../http/endpoint/endpoint.ts';
 import type { NamedPaths } from '../http/endpoint/named-paths.ts';
+import type { ConnectionServer } from '../mcp/upstream/connection.ts';
+import type { ConnectionParts } from '../mcp/upstream/connections.ts';
 import type { GetPublicTools } from '../pages/open-site.ts';
 import type { Clock } from '../platform/clock.ts';
 import type { Fetch } from '../platform/fetch-with-limits.ts';
@@ -17,9 +17,9 @@ import { warnOfForeignSecrets } from '../store/seal/secrets.ts';
 import type { KeyValue } from '../store/store.ts';
 import type { Audit } from '../telemetry/audit/audit.ts';
 import type { Tracing } from '../telemetry/tracing/tracing.ts';
-import type { Auth } from './logins/auth/auth.ts';
-import type { MachineClients } from './logins/auth/machine-clients.ts';
-import { createProviderEndpoints, type ProviderMetadata } from './logins/auth/provider-metadata.ts';
+import type { Auth } from './auth/auth.ts';
+import type { MachineClients } from './auth/machine-clients.ts';
+import { createProviderEndpoints, type ProviderMetadata } from './auth/provider-metadata.ts';
 import type { BrokerParts } from './broker/open-broker.ts';
 import { createClientDocuments } from './client-id-metadata/client-documents.ts';
 import { createDocumentOffer, createUncheckedOffer } from './client-id-metadata/document-offer.ts';

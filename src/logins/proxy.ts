@@ -7,7 +7,7 @@ import type { JudgedRequest } from '../http/endpoint/endpoint.ts';
 import type { PendingReply, Reply, RequestBody } from '../http/endpoint/message.ts';
 import { generateSecret, hashSha256 } from '../platform/ids.ts';
 import { parseObject } from '../platform/json.ts';
-import type { TokenInspection } from './logins/auth/token-verifier.ts';
+import type { TokenInspection } from './auth/token-verifier.ts';
 import type { Client, Clients } from './clients/clients.ts';
 import type { RedirectToProvider } from './consent/consent.ts';
 import type { LogLogin, NoteClient } from './provider/issued-tokens.ts';

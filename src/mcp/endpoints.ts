@@ -2,6 +2,7 @@
 // values replies.
 
 import { fail } from '../errors/gateway-error.ts';
+import { addChallenge } from '../http/endpoint/bearer.ts';
 import type { Endpoint, JudgedCall, ProtectedCall } from '../http/endpoint/endpoint.ts';
 import {
   type GatewayRequest,
@@ -11,7 +12,6 @@ import {
   type ReplyHeaders,
 } from '../http/endpoint/message.ts';
 import { JSONRPC, toLogMembers } from '../http/endpoint/render-error.ts';
-import { addChallenge } from '../logins/auth/bearer.ts';
 import { truncateForLog } from '../platform/log.ts';
 import { EVENT_STREAM_HEADERS } from '../platform/sse.ts';
 import { stripUri } from '../platform/strip-uri.ts';
@@ -33,8 +33,8 @@ import {
   toErrorResponse,
 } from './calls/outcome.ts';
 import type { Catalogs, ServedCatalog } from './catalog/served-catalog.ts';
-import { type JsonRpcMessage, parseMessage, type RequestId } from './mcp/protocol/json-rpc.ts';
-import { checkVersionHeader, detectEra, type Era } from './mcp/protocol/revisions.ts';
+import { type JsonRpcMessage, parseMessage, type RequestId } from './protocol/json-rpc.ts';
+import { checkVersionHeader, detectEra, type Era } from './protocol/revisions.ts';
 import type { SessionServices } from './session/session-services.ts';
 import { acceptsEventStream } from './streaming/response-stream.ts';
 

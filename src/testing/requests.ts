@@ -8,8 +8,8 @@ import type {
   SampleParams,
 } from '../mcp/catalog/client-requests.ts';
 import type { MirroredParam } from '../mcp/catalog/content.ts';
+import { encodeHeader } from '../mcp/upstream/envelope.ts';
 import { isObject, type JsonObject } from '../platform/json.ts';
-import { encodeHeader } from '../servers/messages/envelope.ts';
 
 /** How the client answers what tools ask. It declares that it can answer what there is a function for. */
 export interface QuestionHandlers {

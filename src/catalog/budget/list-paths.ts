@@ -1,10 +1,10 @@
 // §25.2: the paths whose lists are measured: /mcp, each server, each view.
 
 import type { GuardsConfig } from '../../control/guards/guard-config.ts';
+import type { Policies } from '../../mcp/calls/policy.ts';
 import type { Cursor } from '../../mcp/catalog/catalog.ts';
 import { LISTING_CONTEXT, type OwnCatalog } from '../../mcp/catalog/own-catalog.ts';
 import type { CallerContext, ServedCatalog } from '../../mcp/catalog/served-catalog.ts';
-import type { Policies } from '../../mcp/policy.ts';
 import type { ServersConfig } from '../../mcp/upstream/upstream-config.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
 import { createBuiltIn } from '../built-in.ts';

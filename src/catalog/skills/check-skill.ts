@@ -1,5 +1,7 @@
 // SEP-2640: a skill as a server lists it, read without trust. It goes on as it is, or not at all: clients compare what its SKILL.md
 // says with what was listed, and load nothing that differs.
+
+import type { PolicyItem } from '../../mcp/calls/policy.ts';
 import type { RawItem } from '../../mcp/catalog/catalog.ts';
 import {
   decodeName,
@@ -8,7 +10,6 @@ import {
   listDirectories,
   MAX_DIRECTORIES,
 } from '../../mcp/catalog/skill-directories.ts';
-import type { PolicyItem } from '../../mcp/policy.ts';
 import { isObject } from '../../platform/json.ts';
 import { isAppUri } from '../apps/app-tools.ts';
 import { hasHidden } from '../clean-item.ts';

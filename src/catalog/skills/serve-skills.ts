@@ -2,6 +2,7 @@
 // lock and guards hold for it.
 
 import { fail, GatewayError } from '../../errors/gateway-error.ts';
+import type { GuardPoint } from '../../mcp/calls/guards.ts';
 import type { Cursor, Page, RawItem, RawResult } from '../../mcp/catalog/catalog.ts';
 import type { CallerContext, ServedCatalog } from '../../mcp/catalog/served-catalog.ts';
 import {
@@ -10,7 +11,6 @@ import {
   isPlainName,
   listChildren,
 } from '../../mcp/catalog/skill-directories.ts';
-import type { GuardPoint } from '../../mcp/guards.ts';
 import { failNoDirectory, failUnknownItem } from '../../mcp/protocol/list-kinds.ts';
 import { canReadDirectories, offersList } from '../../mcp/upstream/description.ts';
 import type { RelayedRequest } from '../../mcp/upstream/server-request.ts';

@@ -6,8 +6,8 @@ import { createFindIdlePatterns, type IdlePattern } from '../../catalog/idle-pat
 import type { Setup } from '../../catalog/plan.ts';
 import type { Config } from '../../config/config.ts';
 import { createLockPolicy } from '../../lock/lock.ts';
+import { joinPolicies } from '../../mcp/calls/policy.ts';
 import { listTools, serveOwnCatalog } from '../../mcp/catalog/own-catalog.ts';
-import { joinPolicies } from '../../mcp/policy.ts';
 import { systemClock } from '../../platform/clock.ts';
 import { countNoun } from '../../platform/text.ts';
 import { noMetrics } from '../../telemetry/metrics/metrics.ts';

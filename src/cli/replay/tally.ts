@@ -3,7 +3,7 @@
 import type { LoggedCall, ReplayVerdict } from '../../control/rules/replay-rules.ts';
 import type { RuleConfig } from '../../control/rules/rule-config.ts';
 import { compileMay, parsePattern } from '../../control/rules/rules.ts';
-import type { AskWhom } from '../../mcp/policy.ts';
+import type { AskWhom } from '../../mcp/calls/policy.ts';
 import type { CallResult } from './read-audit-log.ts';
 
 /** Calls of one user by one name that end alike. */

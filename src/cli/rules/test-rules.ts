@@ -8,10 +8,10 @@ import { parsePattern, type RuleCaller, type RuledItem } from '../../control/rul
 import type { GatewayFile } from '../../gateway/configuration/gateway-file.ts';
 import { readClaimedClient, readEmail, type UserContext } from '../../http/endpoint/message.ts';
 import { createLock, createLockPolicy } from '../../lock/lock.ts';
+import { joinPolicies, type Policy } from '../../mcp/calls/policy.ts';
 import type { Cursor } from '../../mcp/catalog/catalog.ts';
 import { LISTING_CONTEXT, serveOwnCatalog } from '../../mcp/catalog/own-catalog.ts';
 import type { ServedCatalog } from '../../mcp/catalog/served-catalog.ts';
-import { joinPolicies, type Policy } from '../../mcp/policy.ts';
 import { ALL_KINDS, type ListKind } from '../../mcp/protocol/list-kinds.ts';
 import { systemClock } from '../../platform/clock.ts';
 import { escapeInvisible } from '../../platform/invisible.ts';

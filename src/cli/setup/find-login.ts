@@ -1,7 +1,5 @@
 // §24.6: how users of a server would log in there, asked as the gateway asks when somebody connects. Nothing is registered.
 import type { Config } from '../../config/config.ts';
-import type { ConnectionServer } from '../../connections/connection.ts';
-import { ConnectionProblem } from '../../connections/connections.ts';
 import type { ClientSource } from '../../connections/records/connection-record.ts';
 import {
   type AuthorizationServer,
@@ -21,6 +19,8 @@ import {
   buildRedirectUri,
   isRedirectAmbiguous,
 } from '../../connections/servers/redirect-uri.ts';
+import type { ConnectionServer } from '../../mcp/upstream/connection.ts';
+import { ConnectionProblem } from '../../mcp/upstream/connections.ts';
 import type { Clock } from '../../platform/clock.ts';
 import type { Fetch } from '../../platform/fetch-with-limits.ts';
 import type { OpenTunnel } from '../../platform/outbound/outbound-network.ts';

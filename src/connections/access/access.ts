@@ -1,9 +1,10 @@
 // §24: by what a request for an owner goes to a server, and what follows where the server refuses it.
+
+import type { ConnectionServer } from '../../mcp/upstream/connection.ts';
+import type { Access, ActiveAccess, Connections } from '../../mcp/upstream/connections.ts';
 import { createExpiringMap } from '../../platform/bounded-map.ts';
 import { createSingleFlight } from '../../platform/single-flight.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
-import type { ConnectionServer } from '../connection.ts';
-import type { Access, ActiveAccess, Connections } from '../connections.ts';
 import type { KeptConnections } from '../kept-connections.ts';
 import type { StoredConnection } from '../records/connection-record.ts';
 import type { ConnectionPlace } from '../records/place.ts';

@@ -1,8 +1,9 @@
 // §24: what was read of connections a moment ago, so that most calls wait for nothing. Bounded: it does not grow with users.
+
+import type { ConnectionServer } from '../../mcp/upstream/connection.ts';
+import type { ActiveAccess } from '../../mcp/upstream/connections.ts';
 import { createExpiringMap } from '../../platform/bounded-map.ts';
 import type { Clock } from '../../platform/clock.ts';
-import type { ConnectionServer } from '../connection.ts';
-import type { ActiveAccess } from '../connections.ts';
 import type { ConnectionRecord } from '../records/connection-record.ts';
 import type { ConnectionPlace } from '../records/place.ts';
 

@@ -1,8 +1,9 @@
 // §24: what a renewal brought is stored before it is used: it is the only copy, and the tokens before may be worth nothing now.
+
+import type { ConnectionServer } from '../../mcp/upstream/connection.ts';
 import { createBoundedMap } from '../../platform/bounded-map.ts';
 import { pause } from '../../platform/clock.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
-import type { ConnectionServer } from '../connection.ts';
 import type { ConnectionRecord } from '../records/connection-record.ts';
 import type { ConnectionPlace } from '../records/place.ts';
 import type { ConnectionRecords } from '../records/records.ts';

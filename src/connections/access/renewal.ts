@@ -2,13 +2,13 @@
 // answer was lost, the same is asked again: many servers take a refresh token until the one that took its place is used, or for
 // some minutes. The others say `invalid_grant`, and a login is needed; what was lost cannot be had there in any other way.
 
+import type { ConnectionServer } from '../../mcp/upstream/connection.ts';
+import type { Access } from '../../mcp/upstream/connections.ts';
 import { generateSecret } from '../../platform/ids.ts';
 import { describeCause } from '../../platform/log.ts';
 import { createWarnThrottle } from '../../platform/throttle.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import type { AuthorizationServers } from '../authorization-servers.ts';
-import type { ConnectionServer } from '../connection.ts';
-import type { Access } from '../connections.ts';
 import type { KeptConnections } from '../kept-connections.ts';
 import {
   type ConnectionRecord,

@@ -4,6 +4,8 @@ import { randomUUID } from 'node:crypto';
 import { fail } from '../../errors/gateway-error.ts';
 import { askToOpen, createPageQuestion, NO_ANSWER } from '../../mcp/calls/ask-to-open.ts';
 import type { Context, RawResult, Relay } from '../../mcp/catalog/catalog.ts';
+import type { ConnectionRequest, ConnectionRequests } from '../../mcp/upstream/connections.ts';
+import { CallRefusedError, type ToFailedResult } from '../../mcp/upstream/failures.ts';
 import type { RelayedRequest } from '../../mcp/upstream/server-request.ts';
 import {
   ConnectionNeeded,
@@ -12,8 +14,6 @@ import {
   type UpstreamCaller,
 } from '../../mcp/upstream/upstream.ts';
 import { isObject } from '../../platform/json.ts';
-import { CallRefusedError, type ToFailedResult } from '../../servers/relay/failures.ts';
-import type { ConnectionRequest, ConnectionRequests } from '../connections.ts';
 import { toLoginError } from './logins.ts';
 
 export interface Doors {

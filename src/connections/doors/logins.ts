@@ -1,6 +1,8 @@
 // §24: by whose connection a server is asked where users log in themselves.
 
 import type { UserContext } from '../../http/endpoint/message.ts';
+import type { ConnectionOwner, ConnectionServer } from '../../mcp/upstream/connection.ts';
+import type { ActiveAccess, ConnectionParts } from '../../mcp/upstream/connections.ts';
 import {
   ConnectionNeeded,
   CredentialError,
@@ -13,8 +15,6 @@ import {
   type NoteRefusal,
   readToken,
 } from '../../servers/credentials/credential-type.ts';
-import type { ConnectionOwner, ConnectionServer } from '../connection.ts';
-import type { ActiveAccess, ConnectionParts } from '../connections.ts';
 import { nameConnectionOwner } from '../records/place.ts';
 
 export type Logins = Omit<UpstreamLogins, 'noteChange' | 'peekConnectionId'>;

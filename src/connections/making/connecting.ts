@@ -1,11 +1,15 @@
 // §24: from the page to the authorization server and back (RFC 6749 §4.1, RFC 7636, RFC 9207, RFC 8707).
 import { randomBytes } from 'node:crypto';
+import type { ConnectionOwner, ConnectionServer } from '../../mcp/upstream/connection.ts';
+import {
+  type Connecting,
+  ConnectionProblem,
+  type ConnectionRequest,
+} from '../../mcp/upstream/connections.ts';
 import { generateSecret, hashSha256, isEqualSecret } from '../../platform/ids.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { createSealedRecords } from '../../store/seal/sealed-records.ts';
 import type { AuthorizationServers } from '../authorization-servers.ts';
-import type { ConnectionOwner, ConnectionServer } from '../connection.ts';
-import { type Connecting, ConnectionProblem, type ConnectionRequest } from '../connections.ts';
 import type { KeptConnections } from '../kept-connections.ts';
 import {
   type ConnectionRecord,

@@ -1,10 +1,15 @@
 // §24: links that lead one user to a connection, and those who wait for what comes of them.
+
+import type {
+  ConnectionRequest,
+  ConnectionRequests,
+  RequestOutcome,
+} from '../../mcp/upstream/connections.ts';
 import { hashSha256 } from '../../platform/ids.ts';
 import { waitForOutcome } from '../../platform/wait-for-outcome.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { buildConnectionLinkKey } from '../../store/keys.ts';
 import { createSealedRecords, createSealedValues } from '../../store/seal/sealed-records.ts';
-import type { ConnectionRequest, ConnectionRequests, RequestOutcome } from '../connections.ts';
 import type { KeptConnections } from '../kept-connections.ts';
 import type { ConnectionPlace } from '../records/place.ts';
 

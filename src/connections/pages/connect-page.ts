@@ -11,9 +11,9 @@ import {
   WARNING_MARK,
 } from '../../logins/account/page-parts.ts';
 import { renderScopes } from '../../logins/consent/consent-page.ts';
+import type { ConnectionInfo, ConnectionServer } from '../../mcp/upstream/connection.ts';
+import type { ConnectionProblem } from '../../mcp/upstream/connections.ts';
 import { shorten } from '../../platform/text.ts';
-import type { ConnectionInfo, ConnectionServer } from '../connection.ts';
-import type { ConnectionProblem } from '../connections.ts';
 
 export interface ConnectPageContent {
   readonly server: ConnectionServer;

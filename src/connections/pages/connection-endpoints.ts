@@ -26,10 +26,14 @@ import {
   parseQuery,
   type RequestParameters,
 } from '../../logins/request/parameters.ts';
+import type { ConnectionOwner, ConnectionServer } from '../../mcp/upstream/connection.ts';
+import {
+  type ConnectionParts,
+  ConnectionProblem,
+  type ConnectionRequest,
+} from '../../mcp/upstream/connections.ts';
 import { nameOwner, withoutDefault } from '../../store/owner.ts';
 import type { Owner } from '../../store/store.ts';
-import type { ConnectionOwner, ConnectionServer } from '../connection.ts';
-import { type ConnectionParts, ConnectionProblem, type ConnectionRequest } from '../connections.ts';
 import { CALLBACK_PATH } from '../servers/redirect-uri.ts';
 import {
   renderConnectedPage,

@@ -7,6 +7,7 @@ import { describeGrantPerson, findGrants } from '../../logins/admin/grant-panels
 import { findIssuerOf } from '../../logins/auth/machine-clients.ts';
 import type { UserIdentity } from '../../logins/grants/grant.ts';
 import type { Grants } from '../../logins/grants/grants.ts';
+import type { ConnectionInfo } from '../../mcp/upstream/connection.ts';
 import type { FoundPeople } from '../../pages/admin/find-of-person.ts';
 import type { Person } from '../../pages/admin/people.ts';
 import {
@@ -22,7 +23,6 @@ import {
 import type { JsonObject } from '../../platform/json.ts';
 import { nameOwner, withoutDefault } from '../../store/owner.ts';
 import type { Owner } from '../../store/store.ts';
-import type { ConnectionInfo } from '../connection.ts';
 import type { OperatedConnections } from '../create-connections.ts';
 
 /** `connections` and `grants` are undefined where clients get the provider's tokens. */

@@ -5,8 +5,8 @@ import type { Reply } from '../../http/endpoint/message.ts';
 import type { BrowserSession } from '../../logins/account/browser-sessions.ts';
 import { renderBrand, renderRows, renderTime } from '../../logins/account/page-parts.ts';
 import { renderScopes } from '../../logins/consent/consent-page.ts';
+import type { ConnectionInfo, ConnectionServer } from '../../mcp/upstream/connection.ts';
 import { shorten } from '../../platform/text.ts';
-import type { ConnectionInfo, ConnectionServer } from '../connection.ts';
 
 export interface ShownConnection {
   readonly server: ConnectionServer;

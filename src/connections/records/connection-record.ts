@@ -1,13 +1,14 @@
 // §24: what the store has of a connection. It is sealed with a key of its owner and server.
-import { parseObject } from '../../platform/json.ts';
-import { checkRecordVersion, RECORD_VERSION } from '../../store/keys.ts';
-import { createSeal, type Seal } from '../../store/seal/seal.ts';
+
 import type {
   ClientAuthMethod,
   ConnectionInfo,
   ConnectionServer,
   ConnectionState,
-} from '../connection.ts';
+} from '../../mcp/upstream/connection.ts';
+import { parseObject } from '../../platform/json.ts';
+import { checkRecordVersion, RECORD_VERSION } from '../../store/keys.ts';
+import { createSeal, type Seal } from '../../store/seal/seal.ts';
 import { isSameIssuer } from '../servers/authorization-server.ts';
 import type { ConnectionPlace } from './place.ts';
 

@@ -1,8 +1,9 @@
 // §24: where a connection lies: under its owner and its server, and nowhere else.
+
+import type { ConnectionOwner } from '../../mcp/upstream/connection.ts';
 import { createBoundedMap } from '../../platform/bounded-map.ts';
 import { hashSha256 } from '../../platform/ids.ts';
 import { nameOwner, withoutDefault } from '../../store/owner.ts';
-import type { ConnectionOwner } from '../connection.ts';
 
 export interface ConnectionPlace {
   /** Without the default issuer. */

@@ -1,4 +1,6 @@
 // §24: connections in the store: each under its owner and server, and listed for both.
+
+import type { ConnectionOwner, ConnectionState } from '../../mcp/upstream/connection.ts';
 import { hashSha256 } from '../../platform/ids.ts';
 import { isObject, parseObject } from '../../platform/json.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
@@ -11,7 +13,6 @@ import {
 } from '../../store/keys.ts';
 import type { PagePlace } from '../../store/page.ts';
 import type { Seal } from '../../store/seal/seal.ts';
-import type { ConnectionOwner, ConnectionState } from '../connection.ts';
 import {
   type ConnectionRecord,
   type StoredConnection,

@@ -1,12 +1,13 @@
 // §24, RFC 8414, OpenID Connect Discovery: where one logs in for a server, as its operator or the server itself says.
+
+import type { ConnectionServer } from '../../mcp/upstream/connection.ts';
+import { ConnectionProblem } from '../../mcp/upstream/connections.ts';
 import { createExpiringMap } from '../../platform/bounded-map.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { isStringArray, type JsonObject, parseObject } from '../../platform/json.ts';
 import { createSingleFlight } from '../../platform/single-flight.ts';
 import { stripUri } from '../../platform/strip-uri.ts';
 import { quote } from '../../platform/text.ts';
-import type { ConnectionServer } from '../connection.ts';
-import { ConnectionProblem } from '../connections.ts';
 import { findUrlProblem, NoAnswer, type Outbound } from './outbound.ts';
 import { findProtectedResource } from './protected-resource.ts';
 

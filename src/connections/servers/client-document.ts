@@ -1,8 +1,8 @@
 // §24.2, OAuth Client ID Metadata Document (draft): by which the gateway is known where documents are taken.
 import { isIP } from 'node:net';
+import type { ConnectionServer } from '../../mcp/upstream/connection.ts';
 import { isOnThisMachine, normalizeHost } from '../../platform/address.ts';
 import { isPublicAddress } from '../../platform/outbound/public-connection.ts';
-import type { ConnectionServer } from '../connection.ts';
 import { buildRedirectUri } from './redirect-uri.ts';
 
 /** What a registration and the document say of the gateway alike (RFC 7591 §2). */

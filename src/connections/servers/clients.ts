@@ -1,7 +1,8 @@
 // §24.2: who the gateway is at an authorization server: by configuration, by its client document, or by registration.
+
+import type { ConnectionAuth, ConnectionServer } from '../../mcp/upstream/connection.ts';
+import { ConnectionProblem } from '../../mcp/upstream/connections.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
-import type { ConnectionAuth, ConnectionServer } from '../connection.ts';
-import { ConnectionProblem } from '../connections.ts';
 import type { KeptConnections } from '../kept-connections.ts';
 import type { ClientSource, ConnectionRecord } from '../records/connection-record.ts';
 import { chooseSecretMethod, type OAuthClient } from '../tokens/client-authentication.ts';

@@ -1,5 +1,7 @@
 // §24: requests to what a server, or its operator, names: metadata, registration and token endpoints. Each is bounded, and no
 // redirect is followed.
+
+import type { ConnectionServer } from '../../mcp/upstream/connection.ts';
 import { isOnThisMachine, isSafeForTokens } from '../../platform/address.ts';
 import { getErrorCode } from '../../platform/error-code.ts';
 import { fetchWithLimits, readBody } from '../../platform/fetch-with-limits.ts';
@@ -9,7 +11,6 @@ import type { Network } from '../../platform/outbound/public-network.ts';
 import { type PublicResponse, requestPublicHost } from '../../platform/outbound/public-request.ts';
 import { quote } from '../../platform/text.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
-import type { ConnectionServer } from '../connection.ts';
 
 export interface Outbound {
   /** @throws NoAnswer */

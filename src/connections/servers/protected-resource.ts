@@ -1,8 +1,9 @@
 // §24, RFC 9728: what a server says of itself: whose tokens it takes, for which resource and scopes.
+
+import type { ConnectionServer } from '../../mcp/upstream/connection.ts';
+import { ConnectionProblem } from '../../mcp/upstream/connections.ts';
 import { isStringArray, parseObject } from '../../platform/json.ts';
 import { quote } from '../../platform/text.ts';
-import type { ConnectionServer } from '../connection.ts';
-import { ConnectionProblem } from '../connections.ts';
 import { findUrlProblem, NoAnswer, type Outbound } from './outbound.ts';
 
 export interface ProtectedResource {

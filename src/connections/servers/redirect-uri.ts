@@ -1,6 +1,6 @@
 // §24.2, RFC 9700 §4.4.2: where authorization servers send the browser back to. Each server has an address of its own there, so that two
 // authorization servers are told apart also where no `iss` comes back (RFC 9207).
-import type { ConnectionServer } from '../connection.ts';
+import type { ConnectionServer } from '../../mcp/upstream/connection.ts';
 import type { AuthorizationServer } from './authorization-server.ts';
 
 export const CALLBACK_PATH = '/connections/callback';

@@ -1,11 +1,12 @@
 // §24.2, RFC 7591: clients that the gateway registered at authorization servers: one at each, made once for all replicas.
+
+import type { ClientAuthMethod, ConnectionServer } from '../../mcp/upstream/connection.ts';
+import { ConnectionProblem } from '../../mcp/upstream/connections.ts';
 import { createExpiringMap } from '../../platform/bounded-map.ts';
 import { hashSha256 } from '../../platform/ids.ts';
 import { isStringArray, parseObject } from '../../platform/json.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { buildConnectionClientKey, RECORD_VERSION } from '../../store/keys.ts';
-import type { ClientAuthMethod, ConnectionServer } from '../connection.ts';
-import { ConnectionProblem } from '../connections.ts';
 import type { KeptConnections } from '../kept-connections.ts';
 import { createRunExclusively } from '../records/run-exclusively.ts';
 import {

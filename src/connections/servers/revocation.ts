@@ -1,5 +1,5 @@
 // §24, RFC 7009: what is over here is over at its authorization server, too, where that can be told.
-import type { ConnectionServer } from '../connection.ts';
+import type { ConnectionServer } from '../../mcp/upstream/connection.ts';
 import { type ConnectionRecord, isMadeFor } from '../records/connection-record.ts';
 import type { ConnectionPlace } from '../records/place.ts';
 import type { ServerTokens } from '../tokens/token-answer.ts';

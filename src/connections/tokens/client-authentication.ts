@@ -1,8 +1,9 @@
 // §24, RFC 6749 §2.3, RFC 7523: how the gateway says at an authorization server who it is.
+
+import type { ClientAuthMethod } from '../../mcp/upstream/connection.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { generateTokenId } from '../../platform/ids.ts';
 import { type SigningKeys, signJwt } from '../../store/seal/signing-keys.ts';
-import type { ClientAuthMethod } from '../connection.ts';
 
 /** Who the gateway is at one authorization server. */
 export interface OAuthClient {

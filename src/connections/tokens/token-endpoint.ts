@@ -1,7 +1,8 @@
 // §24: requests to token and revocation endpoints (RFC 6749 §3.2, RFC 7009).
+
+import type { ConnectionServer } from '../../mcp/upstream/connection.ts';
 import { createWorkQueue, type WorkQueue } from '../../platform/work-queue.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
-import type { ConnectionServer } from '../connection.ts';
 import type { Outbound } from '../servers/outbound.ts';
 import type { AuthenticateForm, FormPair, OAuthClient } from './client-authentication.ts';
 import { readServerTokens, redact, type TokenAnswer } from './token-answer.ts';

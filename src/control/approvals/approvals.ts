@@ -3,7 +3,7 @@
 import { hash } from 'node:crypto';
 import type { Config } from '../../config/config.ts';
 import type { Problem } from '../../config/problem.ts';
-import type { AskWhom } from '../../mcp/policy.ts';
+import type { AskWhom } from '../../mcp/calls/policy.ts';
 import type { CancelSignal } from '../../platform/cancellation.ts';
 import { hasHalfCharacters, toCanonicalJson } from '../../platform/canonical-json.ts';
 import { parseExactJson, writeExactJson } from '../../platform/exact-json.ts';

@@ -9,14 +9,14 @@ import {
   createPageQuestion,
   NO_ANSWER,
 } from '../../mcp/calls/ask-to-open.ts';
+import { CallStopped, toGuardCaller } from '../../mcp/calls/message-guards.ts';
+import type { AskWhom } from '../../mcp/calls/policy.ts';
 import type { AllowedCall, AskFirst, CallControl } from '../../mcp/calls/run-target.ts';
 import type { Relay } from '../../mcp/catalog/catalog.ts';
-import type { AskWhom } from '../../mcp/policy.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
 import { readExact } from '../../platform/noted-json.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { withoutDefault } from '../../store/owner.ts';
-import { CallStopped, toGuardCaller } from '../guards/message-guards.ts';
 import {
   type ApprovalDecision,
   type ApprovalObserver,

@@ -9,7 +9,7 @@ import type {
   GuardPoint,
   Guards,
   GuardVerdict,
-} from '../../mcp/guards.ts';
+} from '../../mcp/calls/guards.ts';
 import { compileGlob } from '../../platform/glob.ts';
 import { toPlain } from '../../platform/plain-json.ts';
 import { quote, shorten } from '../../platform/text.ts';

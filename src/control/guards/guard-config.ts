@@ -6,7 +6,7 @@ import { requestHeaders } from '../../config/file/shapes/request-headers.ts';
 import { choice, freeText, text, wholeNumber } from '../../config/file/shapes/scalar.ts';
 import type { FilePlace, Shape } from '../../config/file/shapes/shape.ts';
 import { httpUrl } from '../../config/rules.ts';
-import { GUARD_POINTS, type GuardPoint } from '../../mcp/guards.ts';
+import { GUARD_POINTS, type GuardPoint } from '../../mcp/calls/guards.ts';
 import { MAX_GLOB_LENGTH } from '../../platform/glob.ts';
 
 /** The part of the file about who looks at what goes through. */

@@ -1,4 +1,4 @@
-import type { AskWhom } from '../../mcp/policy.ts';
+import type { AskWhom } from '../../mcp/calls/policy.ts';
 import { nameFacts } from './named-facts.ts';
 import type { RuleConfig } from './rule-config.ts';
 import {

@@ -1,6 +1,6 @@
 // §18.5: one predicate decides what a caller may list, call, get, read, complete and subscribe to.
 
-import { ASK_ORDER, type Policy } from '../../mcp/policy.ts';
+import { ASK_ORDER, type Policy } from '../../mcp/calls/policy.ts';
 import type { Clock } from '../../platform/clock.ts';
 import type { JsonObject } from '../../platform/json.ts';
 import type { Runtime } from '../../runtime/runtime.ts';

@@ -11,7 +11,7 @@ import {
 } from '../../config/file/shapes/shape.ts';
 import type { FileNode } from '../../config/file/syntax/file-node.ts';
 import { anyText } from '../../config/rules.ts';
-import type { AskWhom } from '../../mcp/policy.ts';
+import type { AskWhom } from '../../mcp/calls/policy.ts';
 import type { JsonObject } from '../../platform/json.ts';
 
 /** The part of the file about who may use what. */

@@ -2,7 +2,7 @@
 
 import { parseScope } from '../../config/scope.ts';
 import type { UserContext } from '../../http/endpoint/message.ts';
-import type { AskWhom, PolicyCaller, PolicyItem } from '../../mcp/policy.ts';
+import type { AskWhom, PolicyCaller, PolicyItem } from '../../mcp/calls/policy.ts';
 import type { ItemKind } from '../../mcp/protocol/list-kinds.ts';
 import { createBoundedMap } from '../../platform/bounded-map.ts';
 import type { Turns } from '../../platform/clock.ts';

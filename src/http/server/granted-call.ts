@@ -1,8 +1,8 @@
 // A call whose caller came by the gateway's own token: whether its grant still stands, as the step says that counted it.
 
 import { fail, GatewayError, toGatewayError } from '../../errors/gateway-error.ts';
-import { addChallenge, type GetChallenge } from '../../logins/auth/bearer.ts';
 import type { GrantLookup, SessionLookup } from '../../store/store.ts';
+import { addChallenge, type GetChallenge } from '../endpoint/bearer.ts';
 import type { JudgedCall } from '../endpoint/endpoint.ts';
 import type { GatewayRequest, Reply, UserContext } from '../endpoint/message.ts';
 

@@ -3,11 +3,6 @@
 import type { IdentityConfig } from '../../config/groups/login-policy.ts';
 import type { RequiredAuthConfig } from '../../config/groups/provider.ts';
 import { fail } from '../../errors/gateway-error.ts';
-import type { UserContext } from '../../http/endpoint/message.ts';
-import { isOwnToken } from '../../http/endpoint/own-token.ts';
-import { quote } from '../../platform/text.ts';
-import type { Runtime } from '../../runtime/runtime.ts';
-import type { OwnTokens } from '../grants/open-grants.ts';
 import {
   type AuthRequest,
   createAuthenticate,
@@ -16,7 +11,12 @@ import {
   instrumentAuthenticate,
   type OnRefusal,
   type VerifyBearer,
-} from './bearer.ts';
+} from '../../http/endpoint/bearer.ts';
+import type { UserContext } from '../../http/endpoint/message.ts';
+import { isOwnToken } from '../../http/endpoint/own-token.ts';
+import { quote } from '../../platform/text.ts';
+import type { Runtime } from '../../runtime/runtime.ts';
+import type { OwnTokens } from '../grants/open-grants.ts';
 import { listForeignClaims } from './claims.ts';
 import { type KeySet, type KeySetFacts, openKeySet } from './key-set.ts';
 import { MACHINE_SUBJECT_PREFIX, type MachineClients } from './machine-clients.ts';

@@ -4,11 +4,11 @@
 import type { Config } from '../../config/config.ts';
 import type { BrokerConfig } from '../../config/groups/oauth.ts';
 import type { ServerConfig } from '../../config/groups/server.ts';
-import type { ConnectionServer } from '../../connections/connection.ts';
-import type { ConnectionParts } from '../../connections/connections.ts';
 import { createConnectionEndpoints } from '../../connections/pages/connection-endpoints.ts';
 import { createApprovalEndpoints } from '../../control/approvals/approval-endpoints.ts';
 import type { CallApprovals } from '../../control/approvals/approvals.ts';
+import type { ConnectionServer } from '../../mcp/upstream/connection.ts';
+import type { ConnectionParts } from '../../mcp/upstream/connections.ts';
 import type { Clock } from '../../platform/clock.ts';
 import type { Log } from '../../platform/log.ts';
 import { createSealedRecords, type RecordsDeps } from '../../store/seal/sealed-records.ts';

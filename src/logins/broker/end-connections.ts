@@ -1,5 +1,5 @@
 // §24.6: CONNECTIONS_END_WITH_LOGOUT: whose logins all end, of theirs the connections to servers end, too.
-import type { Connections } from '../../connections/connections.ts';
+import type { Connections } from '../../mcp/upstream/connections.ts';
 import type { Log } from '../../platform/log.ts';
 import { createWorkQueue } from '../../platform/work-queue.ts';
 import { withoutDefault } from '../../store/owner.ts';

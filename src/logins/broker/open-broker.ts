@@ -2,7 +2,7 @@
 
 import type { Config } from '../../config/config.ts';
 import type { BrokerConfig } from '../../config/groups/oauth.ts';
-import type { Connections } from '../../connections/connections.ts';
+import type { Connections } from '../../mcp/upstream/connections.ts';
 import type { Clock } from '../../platform/clock.ts';
 import type { Fetch } from '../../platform/fetch-with-limits.ts';
 import type { Log } from '../../platform/log.ts';

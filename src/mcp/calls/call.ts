@@ -1,6 +1,7 @@
 // One call of POST /mcp: what all of its steps need, made once.
 
 import type { GatewayError } from '../../errors/gateway-error.ts';
+import type { GetChallenge } from '../../http/endpoint/bearer.ts';
 import type { ProtectedCall } from '../../http/endpoint/endpoint.ts';
 import {
   type GatewayRequest,
@@ -8,7 +9,6 @@ import {
   getHeader,
   type UserContext,
 } from '../../http/endpoint/message.ts';
-import type { GetChallenge } from '../../logins/auth/bearer.ts';
 import type { EndedGrants } from '../../logins/grants/ended-grants.ts';
 import { Cancellation, type CancelSignal, toAbortSignal } from '../../platform/cancellation.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';

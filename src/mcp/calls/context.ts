@@ -1,14 +1,6 @@
 // The context that a tool, prompt or resource gets of one call, whatever the era.
 
 import { isDeepStrictEqual } from 'node:util';
-import {
-  createNotificationGate,
-  createQuestionGuards,
-  type GuardedNotification,
-  type NotificationGate,
-  type QuestionGuards,
-  toGuardCaller,
-} from '../../control/guards/message-guards.ts';
 import { fail } from '../../errors/gateway-error.ts';
 import type { GetProviderToken, UserContext } from '../../http/endpoint/message.ts';
 import type { CancelSignal } from '../../platform/cancellation.ts';
@@ -23,7 +15,6 @@ import type {
   RelayedTasks,
   Target,
 } from '../catalog/served-catalog.ts';
-import type { GuardedItem, Guards } from '../guards.ts';
 import {
   isRequestId,
   isShortId,
@@ -34,6 +25,15 @@ import {
 import { isLessSevere, type LogSeverity } from '../protocol/methods.ts';
 import type { ResponseStream } from '../streaming/response-stream.ts';
 import type { CallRecord } from './call.ts';
+import type { GuardedItem, Guards } from './guards.ts';
+import {
+  createNotificationGate,
+  createQuestionGuards,
+  type GuardedNotification,
+  type NotificationGate,
+  type QuestionGuards,
+  toGuardCaller,
+} from './message-guards.ts';
 
 /** §29: how a call goes on as a task. */
 export interface CallTask {

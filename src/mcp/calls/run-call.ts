@@ -8,7 +8,6 @@ import { PACKAGE_NAME, PACKAGE_VERSION } from '../../platform/own-files.ts';
 import type { JsonPath } from '../../platform/splice-json.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import type { InnerCall, Target, WantedItem } from '../catalog/served-catalog.ts';
-import type { Verdict } from '../policy.ts';
 import { readParams } from '../protocol/json-rpc.ts';
 import type { MethodItem } from '../protocol/methods.ts';
 import type { Call, Callers, CallRecord } from './call.ts';
@@ -30,6 +29,7 @@ import {
 } from './methods.ts';
 import { type CallObserver, observeCalls } from './observe-calls.ts';
 import { judgeResult, judgeThrown, type MethodResult, type Outcome } from './outcome.ts';
+import type { Verdict } from './policy.ts';
 import { type CallControl, createRunTarget, nameDenial, refuse } from './run-target.ts';
 import { type CountCall, createCountCall } from './running-calls.ts';
 

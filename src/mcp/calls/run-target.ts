@@ -1,26 +1,21 @@
 // §26, §27: what stands between the verdict of the policies and the end of a call: guards, and who has to agree first.
 
 import { isDeepStrictEqual } from 'node:util';
-import { guardEnd, toToolError } from '../../control/guards/guard-end.ts';
-import {
-  CallStopped,
-  passGuard,
-  QUESTION_POINTS,
-  toGuardCaller,
-} from '../../control/guards/message-guards.ts';
 import { fail } from '../../errors/gateway-error.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
 import { forgetSource, readExact, toNoted } from '../../platform/noted-json.ts';
 import { quote } from '../../platform/text.ts';
 import type { ServedCatalog, Target, TargetTask, WantedItem } from '../catalog/served-catalog.ts';
-import type { Guard, GuardPoint, Guards } from '../guards.ts';
-import type { AskWhom, Policies, Verdict } from '../policy.ts';
 import { isMadeAnew } from '../protocol/json-rpc.ts';
 import type { ItemKind } from '../protocol/list-kinds.ts';
 import type { CallRecord } from './call.ts';
 import type { CallContext, CallTask } from './context.ts';
+import { guardEnd, toToolError } from './guard-end.ts';
+import type { Guard, GuardPoint, Guards } from './guards.ts';
+import { CallStopped, passGuard, QUESTION_POINTS, toGuardCaller } from './message-guards.ts';
 import { failWithoutTasks } from './methods.ts';
 import { toErrorResult } from './outcome.ts';
+import type { AskWhom, Policies, Verdict } from './policy.ts';
 
 /** A call that the policies allow. */
 export interface AllowedCall {

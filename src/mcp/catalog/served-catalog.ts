@@ -1,9 +1,9 @@
 // The catalogue of one path: the gateway's own tools, prompts and resources, those of the servers behind it, or both.
 
-import type { Question } from '../../control/guards/message-guards.ts';
 import type { JsonRpcErrorObject } from '../../errors/gateway-error.ts';
 import type { JsonObject } from '../../platform/json.ts';
-import type { PolicyItem } from '../policy.ts';
+import type { Question } from '../calls/message-guards.ts';
+import type { PolicyItem } from '../calls/policy.ts';
 import type { ListKind, ListName } from '../protocol/list-kinds.ts';
 import type {
   Caller,

@@ -1,11 +1,6 @@
 // MCP "Elicitation", "Sampling", "Roots" up to 2025-11-25: requests to the client on the stream of
 // its own request; the answers come by POSTs, to any replica.
 
-import {
-  passAnswers,
-  passQuestions,
-  type QuestionGuards,
-} from '../../control/guards/message-guards.ts';
 import { fail, GatewayError, type JsonRpcErrorObject } from '../../errors/gateway-error.ts';
 import type { CancelSignal } from '../../platform/cancellation.ts';
 import type { Clock } from '../../platform/clock.ts';
@@ -19,6 +14,7 @@ import type { SessionRecord } from '../../store/store.ts';
 import { URL_REQUIRED } from '../calls/ask-to-open.ts';
 import type { Call } from '../calls/call.ts';
 import { readAnswers } from '../calls/client-answers.ts';
+import { passAnswers, passQuestions, type QuestionGuards } from '../calls/message-guards.ts';
 import type { RawAnswer } from '../catalog/catalog.ts';
 import {
   type Answers,

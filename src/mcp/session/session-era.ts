@@ -1,7 +1,6 @@
 // The session era, 2024-11-05 to 2025-11-25 (§4.4): sessions that begin with `initialize`,
 // notifications, and requests to the client.
 
-import type { QuestionGuards } from '../../control/guards/message-guards.ts';
 import { fail, GatewayError } from '../../errors/gateway-error.ts';
 import type { CancelSignal } from '../../platform/cancellation.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
@@ -10,6 +9,7 @@ import { nameOwner } from '../../store/owner.ts';
 import type { SessionRecord } from '../../store/store.ts';
 import { type Call, type EraHandler, readSessionHeader } from '../calls/call.ts';
 import type { CallClient } from '../calls/context.ts';
+import type { QuestionGuards } from '../calls/message-guards.ts';
 import { failUnknownMethod } from '../calls/methods.ts';
 import {
   ACCEPTED,

@@ -1,12 +1,6 @@
 // MCP 2026-07-28 "Multi Round-Trip Requests": a tool that asks runs again when the client has
 // answered, and finds the answers of all rounds by their keys.
 
-import {
-  passAnswers,
-  passQuestions,
-  type Question,
-  type QuestionGuards,
-} from '../../control/guards/message-guards.ts';
 import { fail } from '../../errors/gateway-error.ts';
 import type { UserContext } from '../../http/endpoint/message.ts';
 import { writeExactJson } from '../../platform/exact-json.ts';
@@ -19,6 +13,12 @@ import { nameOwner } from '../../store/owner.ts';
 import type { Call } from '../calls/call.ts';
 import { readAnswers } from '../calls/client-answers.ts';
 import type { CallClient } from '../calls/context.ts';
+import {
+  passAnswers,
+  passQuestions,
+  type Question,
+  type QuestionGuards,
+} from '../calls/message-guards.ts';
 import { InputRequired } from '../calls/outcome.ts';
 import {
   type Answers,

@@ -1,8 +1,6 @@
 // §29.5: tasks of servers. The gateway keeps nothing of them: the id that a client has says which it is, sealed, for its
 // user and its path alone.
 
-import { guardEnd } from '../../control/guards/guard-end.ts';
-import { CallStopped, toGuardCaller } from '../../control/guards/message-guards.ts';
 import { fail, GatewayError } from '../../errors/gateway-error.ts';
 import { hashSha256 } from '../../platform/ids.ts';
 import { isObject, type JsonObject, parseObject } from '../../platform/json.ts';
@@ -11,9 +9,11 @@ import { checkRecordVersion, RECORD_VERSION } from '../../store/keys.ts';
 import type { Seal } from '../../store/seal/seal.ts';
 import type { CallRecord } from '../calls/call.ts';
 import type { CallContext } from '../calls/context.ts';
+import { guardEnd } from '../calls/guard-end.ts';
+import type { Guards } from '../calls/guards.ts';
+import { CallStopped, toGuardCaller } from '../calls/message-guards.ts';
 import { toErrorResult } from '../calls/outcome.ts';
 import type { RelayedTask, Target } from '../catalog/served-catalog.ts';
-import type { Guards } from '../guards.ts';
 import type { TaskOwner } from './task-records.ts';
 
 /** Which task of which server. */

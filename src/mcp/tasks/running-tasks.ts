@@ -1,6 +1,5 @@
 // §29: the tasks that run at this replica, and the signs by which other replicas know that it is there.
 
-import type { Question } from '../../control/guards/message-guards.ts';
 import { fail, GatewayError, getStackFacts } from '../../errors/gateway-error.ts';
 import { toJsonRpcError } from '../../http/endpoint/render-error.ts';
 import { computePauseMs } from '../../platform/back-off.ts';
@@ -13,6 +12,7 @@ import { createThrottle } from '../../platform/throttle.ts';
 import { waitForOutcome } from '../../platform/wait-for-outcome.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { buildTaskReplicaKey } from '../../store/keys.ts';
+import type { Question } from '../calls/message-guards.ts';
 import type { Answer } from '../calls/outcome.ts';
 import type { TaskChanges } from './task-changes.ts';
 import type { TaskEnd, TaskRecord, TaskRecords } from './task-records.ts';

@@ -1,6 +1,5 @@
 // §29: what is known of a task, as it lies in the store, and as its client sees it.
 
-import type { Question } from '../../control/guards/message-guards.ts';
 import { fail, type JsonRpcErrorObject } from '../../errors/gateway-error.ts';
 import { writeExactJson } from '../../platform/exact-json.ts';
 import { hashSha256 } from '../../platform/ids.ts';
@@ -16,6 +15,7 @@ import {
 } from '../../store/keys.ts';
 import { MIN_ENTRY_BYTES } from '../../store/store.ts';
 import { findClientAnswerProblem } from '../calls/client-answers.ts';
+import type { Question } from '../calls/message-guards.ts';
 
 export interface TaskRecord {
   /** The tool that was called, as clients of its path see it. */

@@ -1,6 +1,5 @@
 // §29, ext-tasks (2026-07-28): calls that go on after their answer, and whose result is fetched later, at any replica.
 
-import type { Question } from '../../control/guards/message-guards.ts';
 import { fail, GatewayError } from '../../errors/gateway-error.ts';
 import type { UserContext } from '../../http/endpoint/message.ts';
 import { toJsonRpcError } from '../../http/endpoint/render-error.ts';
@@ -13,6 +12,7 @@ import { nameOwner } from '../../store/owner.ts';
 import { createReplicas } from '../../store/replicas/replicas.ts';
 import type { Call } from '../calls/call.ts';
 import type { CallContext, CallTask } from '../calls/context.ts';
+import type { Question } from '../calls/message-guards.ts';
 import { type RunMethod, readString } from '../calls/methods.ts';
 import type { Answer } from '../calls/outcome.ts';
 import type { CallControl } from '../calls/run-target.ts';

@@ -1,8 +1,8 @@
 // A server's description of itself, read without trust.
 import { isObject, type JsonObject } from '../../platform/json.ts';
-import { isSessionVersion, STATELESS_VERSION } from '../../servers/messages/envelope.ts';
 import { SKILLS } from '../protocol/extensions.ts';
 import { LIST_KINDS, LIST_NAMES, type ListKind, type ListName } from '../protocol/list-kinds.ts';
+import { isSessionVersion, STATELESS_VERSION } from './envelope.ts';
 import type { UpstreamDescription } from './upstream.ts';
 
 /** The result of `initialize`; undefined where its version is none that is spoken here. */

@@ -1,13 +1,13 @@
 // §18.3: one request to a server, with all that belongs to it until its result. The transport counts the time.
 
-import { CallStopped, type QuestionGuards } from '../../control/guards/message-guards.ts';
 import type { CancelSignal } from '../../platform/cancellation.ts';
 import type { JsonObject } from '../../platform/json.ts';
-import { refuseQuestion } from '../../servers/relay/questions.ts';
 import type { TraceContext } from '../../telemetry/tracing/trace-context.ts';
+import { CallStopped, type QuestionGuards } from '../calls/message-guards.ts';
 import type { Context, RawResult } from '../catalog/catalog.ts';
 import type { TaskRequest } from '../catalog/served-catalog.ts';
 import { isLogSeverity, type LogSeverity } from '../protocol/methods.ts';
+import { refuseQuestion } from './questions.ts';
 import type { Upstream, UpstreamCaller, UpstreamQuestion } from './upstream.ts';
 
 /** The client of a call, as its server meets it. */

@@ -1,7 +1,5 @@
 // §18.3: an MCP server behind the gateway, whatever its transport and era.
 
-import type { ConnectionInfo, ConnectionOwner } from '../../connections/connection.ts';
-import type { Access } from '../../connections/connections.ts';
 import type { JsonRpcErrorObject } from '../../errors/gateway-error.ts';
 import type { UserContext } from '../../http/endpoint/message.ts';
 import type { CancelSignal } from '../../platform/cancellation.ts';
@@ -13,6 +11,8 @@ import type { ListName } from '../protocol/list-kinds.ts';
 import type { LogSeverity } from '../protocol/methods.ts';
 import type { Era } from '../protocol/revisions.ts';
 import type { CommonUpstreamConfig } from './common-config.ts';
+import type { ConnectionInfo, ConnectionOwner } from './connection.ts';
+import type { Access } from './connections.ts';
 
 export interface Upstream<Config extends CommonUpstreamConfig = CommonUpstreamConfig> {
   readonly config: Config;

@@ -3,9 +3,9 @@ import { isObject, type JsonObject } from '../../platform/json.ts';
 import { type Log, truncateForLog } from '../../platform/log.ts';
 import { stripUri } from '../../platform/strip-uri.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
-import { CallRefusedError } from '../../servers/relay/failures.ts';
-import { refuseQuestion } from '../../servers/relay/questions.ts';
 import type { Attributes, Span, Tracing } from '../../telemetry/tracing/tracing.ts';
+import { CallRefusedError } from './failures.ts';
+import { refuseQuestion } from './questions.ts';
 import {
   METHOD_NOT_FOUND,
   type Upstream,

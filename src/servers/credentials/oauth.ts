@@ -13,15 +13,15 @@ import { type FilePlace, report, type Shape } from '../../config/file/shapes/sha
 import type { FileNode } from '../../config/file/syntax/file-node.ts';
 import { httpUrl, integer } from '../../config/rules.ts';
 import { isScopeToken } from '../../config/scope.ts';
-import type {
-  ConfiguredAuthorizationServer,
-  ConnectionAuth,
-} from '../../connections/connection.ts';
 import {
   createGetConnectionToken,
   createLogins,
   createNoteConnectionRefusal,
 } from '../../connections/doors/logins.ts';
+import type {
+  ConfiguredAuthorizationServer,
+  ConnectionAuth,
+} from '../../mcp/upstream/connection.ts';
 import { isSafeForTokens } from '../../platform/address.ts';
 import { defineCredentialType } from './credential-type.ts';
 

@@ -1,6 +1,6 @@
 // §18.6: what `auth` and `isolation` of a server mean for who asks it.
 import type { Problem } from '../../config/problem.ts';
-import type { ConnectionServer } from '../../connections/connection.ts';
+import type { ConnectionServer } from '../../mcp/upstream/connection.ts';
 import type { UpstreamConfig } from '../../mcp/upstream/upstream-config.ts';
 import type { CredentialType, NeededSettings } from './credential-type.ts';
 import { findCredentialType } from './credentials.ts';

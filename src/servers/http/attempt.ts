@@ -1,5 +1,6 @@
 // A request of JSON-RPC as it is sent, nearly always once: again where its connection broke, or where there is another token.
 
+import type { RequestHeaders } from '../../mcp/upstream/envelope.ts';
 import type { UpstreamCaller, UpstreamError } from '../../mcp/upstream/upstream.ts';
 import type { CancelSignal } from '../../platform/cancellation.ts';
 import type { Deadline } from '../../platform/clock.ts';
@@ -9,7 +10,6 @@ import type {
   NoteRefusal,
   TokenRefusal,
 } from '../credentials/credential-type.ts';
-import type { RequestHeaders } from '../messages/envelope.ts';
 import type { ServerNotification, ServerRequest } from '../messages/server-message.ts';
 import type { Judge } from './availability.ts';
 import type { ExchangeListener, ExchangeRequest } from './exchange.ts';

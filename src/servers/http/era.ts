@@ -3,6 +3,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Era } from '../../mcp/protocol/revisions.ts';
 import { NOT_STATELESS, readDiscoverResult } from '../../mcp/upstream/description.ts';
+import { describeInHeaders, toStatelessParams } from '../../mcp/upstream/envelope.ts';
 import {
   GATEWAY_CALLER,
   type UpstreamCaller,
@@ -14,7 +15,6 @@ import { createBoundedMap } from '../../platform/bounded-map.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { createSingleFlight } from '../../platform/single-flight.ts';
 import { knowsUsers } from '../credentials/server-credentials.ts';
-import { describeInHeaders, toStatelessParams } from '../messages/envelope.ts';
 import {
   createDescriptionMemory,
   createNameAudience,

@@ -1,6 +1,7 @@
 // A session of the gateway at a server: what is kept of it in memory, and in the store.
 
 import type { LogSeverity } from '../../mcp/protocol/methods.ts';
+import type { RequestHeaders } from '../../mcp/upstream/envelope.ts';
 import {
   CredentialError,
   nameOwnSession,
@@ -11,7 +12,6 @@ import {
 import type { Deadline } from '../../platform/clock.ts';
 import { type JsonObject, parseObject } from '../../platform/json.ts';
 import { nameOwner } from '../../store/owner.ts';
-import type { RequestHeaders } from '../messages/envelope.ts';
 import {
   readChange,
   readEchoedNumber,

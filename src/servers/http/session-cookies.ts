@@ -1,10 +1,10 @@
 // RFC 6265: cookies of one session at a server of the session era, as balancers need them that keep a session at one node. They
 // are sent back in that session alone, to the origin that set them alone; so `Domain` means nothing.
 
+import type { RequestHeaders } from '../../mcp/upstream/envelope.ts';
 import type { HttpUpstreamConfig } from '../../mcp/upstream/upstream-config.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
-import type { RequestHeaders } from '../messages/envelope.ts';
 
 /** Cookies of a new session, or those that were kept of one; undefined where none are to be kept. */
 export type OpenCookies = (kept?: unknown) => SessionCookies | undefined;

@@ -1,6 +1,7 @@
 // Servers of 2024-11-05 to 2025-11-25: requests within a session that begins with `initialize`.
 
 import { NO_SESSIONS, readInitializeResult } from '../../mcp/upstream/description.ts';
+import { toInitializeParams } from '../../mcp/upstream/envelope.ts';
 import {
   nameOwnSession,
   type UpstreamCaller,
@@ -10,7 +11,6 @@ import {
 } from '../../mcp/upstream/upstream.ts';
 import type { HttpUpstreamConfig } from '../../mcp/upstream/upstream-config.ts';
 import type { JsonObject } from '../../platform/json.ts';
-import { toInitializeParams } from '../messages/envelope.ts';
 import {
   createOptionalRecords,
   createSessionRecords,

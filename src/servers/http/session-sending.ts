@@ -1,10 +1,14 @@
 // A request within a session at the server: what it is sent with, what the server says and asks meanwhile, and what its
 // outcome means to the session.
 
+import {
+  type RequestHeaders,
+  toSessionParams,
+  traceInHeaders,
+} from '../../mcp/upstream/envelope.ts';
 import type { UpstreamCaller, UpstreamRequest } from '../../mcp/upstream/upstream.ts';
 import type { Deadline } from '../../platform/clock.ts';
 import type { JsonObject } from '../../platform/json.ts';
-import { type RequestHeaders, toSessionParams, traceInHeaders } from '../messages/envelope.ts';
 import {
   routeToRequest,
   type ServerNotification,

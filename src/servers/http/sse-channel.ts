@@ -2,6 +2,7 @@
 // that the first event of the stream names.
 
 import { readInitializeResult } from '../../mcp/upstream/description.ts';
+import { toInitializeParams } from '../../mcp/upstream/envelope.ts';
 import {
   type UpstreamCaller,
   type UpstreamDescription,
@@ -11,7 +12,6 @@ import type { HttpUpstreamConfig } from '../../mcp/upstream/upstream-config.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { RawJson, writeExactJson } from '../../platform/exact-json.ts';
 import type { JsonObject } from '../../platform/json.ts';
-import { toInitializeParams } from '../messages/envelope.ts';
 import type { ServerNotification } from '../messages/server-message.ts';
 import { createRpcConnection, type RpcConnection } from '../stdio/rpc-connection.ts';
 import type { ExchangeEnd } from './exchange.ts';

@@ -1,6 +1,7 @@
 // §18.3: servers of 2024-11-05: each client's session has a connection of its own, in this process.
 
 import type { LogSeverity } from '../../mcp/protocol/methods.ts';
+import { toSessionParams } from '../../mcp/upstream/envelope.ts';
 import {
   GATEWAY_CALLER,
   type UpstreamCaller,
@@ -9,7 +10,6 @@ import {
 } from '../../mcp/upstream/upstream.ts';
 import type { HttpUpstreamConfig } from '../../mcp/upstream/upstream-config.ts';
 import { createWarnThrottle } from '../../platform/throttle.ts';
-import { toSessionParams } from '../messages/envelope.ts';
 import type { ProcessShare } from '../transport/process-share.ts';
 import { createDescriptions } from './era.ts';
 import { isUnauthorizedError } from './failures.ts';

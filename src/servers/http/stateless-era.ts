@@ -2,6 +2,11 @@
 
 import { toListenParams } from '../../mcp/upstream/description.ts';
 import {
+  describeInHeaders,
+  toStatelessParams,
+  traceInHeaders,
+} from '../../mcp/upstream/envelope.ts';
+import {
   METHOD_NOT_FOUND,
   nameOwnSession,
   type UpstreamCaller,
@@ -9,7 +14,6 @@ import {
 } from '../../mcp/upstream/upstream.ts';
 import type { HttpUpstreamConfig } from '../../mcp/upstream/upstream-config.ts';
 import type { JsonObject } from '../../platform/json.ts';
-import { describeInHeaders, toStatelessParams, traceInHeaders } from '../messages/envelope.ts';
 import { routeToRequest } from '../messages/server-message.ts';
 import { readSubscriptionChange, SUBSCRIBING } from '../transport/session-records.ts';
 import { toOutcome } from './attempt.ts';

@@ -6,12 +6,19 @@ import {
   type Doors,
   withoutDoorAnswer,
 } from '../../connections/doors/doors.ts';
-import { passAnswers, type QuestionGuards } from '../../control/guards/message-guards.ts';
 import { GatewayError } from '../../errors/gateway-error.ts';
+import { passAnswers, type QuestionGuards } from '../../mcp/calls/message-guards.ts';
 import type { Context, RawResult, Relay, SessionRelay } from '../../mcp/catalog/catalog.ts';
 import type { ClientCapabilities } from '../../mcp/catalog/client-requests.ts';
 import type { CacheHint } from '../../mcp/catalog/content.ts';
 import type { LogSeverity } from '../../mcp/protocol/methods.ts';
+import { CallRefusedError, createToFailedResult } from '../../mcp/upstream/failures.ts';
+import {
+  findQuestionProblem,
+  nameAsker,
+  refuseQuestion,
+  toQuestionError,
+} from '../../mcp/upstream/questions.ts';
 import {
   passLog,
   passProgress,
@@ -34,8 +41,6 @@ import { isObject, type JsonObject, noteWritten, parseObject } from '../../platf
 import { findText, readExact, toNoted } from '../../platform/noted-json.ts';
 import { type JsonEdit, removeMembers, spliceJson } from '../../platform/splice-json.ts';
 import type { TraceContext } from '../../telemetry/tracing/trace-context.ts';
-import { CallRefusedError, createToFailedResult } from './failures.ts';
-import { findQuestionProblem, nameAsker, refuseQuestion, toQuestionError } from './questions.ts';
 import {
   addAnswers,
   createRedeemAnswers,

@@ -1,20 +1,25 @@
 // §29.5: tasks of a server of the stateless era: what it says of one is read without trust, and its questions are those of a
 // call.
 
+import { fail, GatewayError, type JsonRpcErrorObject } from '../../errors/gateway-error.ts';
 import {
   CallStopped,
   passAnswers,
   passQuestions,
   type Question,
   type QuestionGuards,
-} from '../../control/guards/message-guards.ts';
-import { fail, GatewayError, type JsonRpcErrorObject } from '../../errors/gateway-error.ts';
+} from '../../mcp/calls/message-guards.ts';
 import type { Context } from '../../mcp/catalog/catalog.ts';
 import type { RelayedTask, TaskRequest } from '../../mcp/catalog/served-catalog.ts';
+import {
+  findKindProblem,
+  findQuestionProblem,
+  nameAsker,
+  readQuestion,
+} from '../../mcp/upstream/questions.ts';
 import type { RelayedRequest } from '../../mcp/upstream/server-request.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
 import { readExact, toNoted, toRawMembers } from '../../platform/noted-json.ts';
-import { findKindProblem, findQuestionProblem, nameAsker, readQuestion } from './questions.ts';
 
 /** Sends one request about the task to its server. */
 export type SendTaskRequest = (request: RelayedRequest) => Promise<JsonObject>;

@@ -2,20 +2,16 @@
 // request again with the answers.
 
 import { randomUUID } from 'node:crypto';
-import {
-  CallStopped,
-  passQuestions,
-  type QuestionGuards,
-} from '../../control/guards/message-guards.ts';
 import { GatewayError } from '../../errors/gateway-error.ts';
+import { CallStopped, passQuestions, type QuestionGuards } from '../../mcp/calls/message-guards.ts';
 import type { ClientCapabilities } from '../../mcp/catalog/client-requests.ts';
+import { CallRefusedError } from '../../mcp/upstream/failures.ts';
+import { findQuestionProblem, readQuestion } from '../../mcp/upstream/questions.ts';
 import type { UpstreamQuestion } from '../../mcp/upstream/upstream.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
 import { readExact, toRawMembers } from '../../platform/noted-json.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { buildRedeemedAnswersKey } from '../../store/keys.ts';
-import { CallRefusedError } from './failures.ts';
-import { findQuestionProblem, readQuestion } from './questions.ts';
 
 /** The answers that a request brings of its rounds before. */
 export interface RoundAnswers {

@@ -1,9 +1,11 @@
 // §18.3: clients of the stateless era are asked by the result of their call, and call again with the answers.
 import { randomUUID } from 'node:crypto';
-import { passAnswers, type QuestionGuards } from '../../control/guards/message-guards.ts';
 import { GatewayError } from '../../errors/gateway-error.ts';
+import { passAnswers, type QuestionGuards } from '../../mcp/calls/message-guards.ts';
 import type { Context, StatelessRelay } from '../../mcp/catalog/catalog.ts';
 import { TASKS } from '../../mcp/protocol/extensions.ts';
+import { CallRefusedError } from '../../mcp/upstream/failures.ts';
+import { nameAsker, refuseQuestion } from '../../mcp/upstream/questions.ts';
 import {
   passLog,
   passProgress,
@@ -14,8 +16,6 @@ import {
 import { UpstreamError } from '../../mcp/upstream/upstream.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
 import { nameOwner } from '../../store/owner.ts';
-import { CallRefusedError } from './failures.ts';
-import { nameAsker, refuseQuestion } from './questions.ts';
 import {
   addAnswers,
   NO_ANSWERS,

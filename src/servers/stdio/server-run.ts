@@ -7,6 +7,7 @@ import {
   readDiscoverResult,
   readInitializeResult,
 } from '../../mcp/upstream/description.ts';
+import { toInitializeParams, toStatelessParams } from '../../mcp/upstream/envelope.ts';
 import {
   GATEWAY_CALLER,
   type UpstreamCaller,
@@ -18,7 +19,6 @@ import { writeExactJson } from '../../platform/exact-json.ts';
 import type { JsonObject } from '../../platform/json.ts';
 import { quote } from '../../platform/text.ts';
 import { nameOwner } from '../../store/owner.ts';
-import { toInitializeParams, toStatelessParams } from '../messages/envelope.ts';
 import type { ServerNotification } from '../messages/server-message.ts';
 import { type EndReason, startChild } from './child.ts';
 import type { FirstRequest, Program } from './program.ts';

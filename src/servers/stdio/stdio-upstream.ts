@@ -2,6 +2,7 @@
 
 import { LOG_SEVERITIES, type LogSeverity } from '../../mcp/protocol/methods.ts';
 import type { Era } from '../../mcp/protocol/revisions.ts';
+import { toSessionParams, toStatelessParams } from '../../mcp/upstream/envelope.ts';
 import {
   GATEWAY_CALLER,
   type Upstream,
@@ -13,7 +14,6 @@ import type { StdioUpstreamConfig } from '../../mcp/upstream/upstream-config.ts'
 import type { CancelSignal } from '../../platform/cancellation.ts';
 import type { JsonObject } from '../../platform/json.ts';
 import { createWarnThrottle } from '../../platform/throttle.ts';
-import { toSessionParams, toStatelessParams } from '../messages/envelope.ts';
 import { createDescriptionMemory } from '../transport/description-memory.ts';
 import type { ProcessShare } from '../transport/process-share.ts';
 import type { EndReason } from './child.ts';

@@ -1,6 +1,7 @@
 // §18.3: the resources of one process that somebody subscribed to: the server is asked once for each.
 
 import { toListenParams } from '../../mcp/upstream/description.ts';
+import { toStatelessParams } from '../../mcp/upstream/envelope.ts';
 import {
   GATEWAY_CALLER,
   UpstreamError,
@@ -14,7 +15,6 @@ import { isObject } from '../../platform/json.ts';
 import { createBatch } from '../../platform/throttle.ts';
 import { buildUpstreamSubscriptionsChannelName } from '../../store/keys.ts';
 import { createReplicas } from '../../store/replicas/replicas.ts';
-import { toStatelessParams } from '../messages/envelope.ts';
 import { BACK_OFF } from '../transport/process-share.ts';
 import {
   createSessionRecords,

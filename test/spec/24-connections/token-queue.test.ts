@@ -1,11 +1,11 @@
 // A token endpoint that stalls keeps nobody waiting who asks another one, and nobody for longer than a call may last.
 import { expect, test } from 'vitest';
-import type { ConnectionServer } from '../../../src/connections/connection.ts';
 import { createOutbound } from '../../../src/connections/servers/outbound.ts';
 import {
   createTokenEndpoint,
   TooManyRequests,
 } from '../../../src/connections/tokens/token-endpoint.ts';
+import type { ConnectionServer } from '../../../src/mcp/upstream/connection.ts';
 import { manualClock } from '../../support/gateway/clock.ts';
 import { noInternet } from '../../support/gateway/no-internet.ts';
 import { closeAfterTest } from '../../support/lifetimes.ts';

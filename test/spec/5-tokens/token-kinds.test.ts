@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { loadConfig } from '../../../src/config/load.ts';
+import { createChallenge } from '../../../src/http/endpoint/bearer.ts';
 import { createAuth } from '../../../src/logins/auth/auth.ts';
-import { createChallenge } from '../../../src/logins/auth/bearer.ts';
 import { noMetrics } from '../../../src/telemetry/metrics/metrics.ts';
 import { type ManualClock, manualClock } from '../../support/gateway/clock.ts';
 import {

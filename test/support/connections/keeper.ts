@@ -1,11 +1,12 @@
 // What keeps connections, without a gateway around it: for what two of them do with one store, and what lies in it.
+
+import { createConnections } from '../../../src/connections/create-connections.ts';
 import type {
   ConnectionAuth,
   ConnectionOwner,
   ConnectionServer,
-} from '../../../src/connections/connection.ts';
-import type { ConnectionParts } from '../../../src/connections/connections.ts';
-import { createConnections } from '../../../src/connections/create-connections.ts';
+} from '../../../src/mcp/upstream/connection.ts';
+import type { ConnectionParts } from '../../../src/mcp/upstream/connections.ts';
 import { type Clock, systemClock } from '../../../src/platform/clock.ts';
 import { createSeal } from '../../../src/store/seal/seal.ts';
 import type { Store } from '../../../src/store/store.ts';

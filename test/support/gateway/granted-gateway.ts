@@ -3,6 +3,8 @@
 import { inject } from 'light-my-request';
 import { loadConfig } from '../../../src/config/load.ts';
 import { fail, GatewayError } from '../../../src/errors/gateway-error.ts';
+import { createTransport } from '../../../src/gateway/create-transport.ts';
+import { createChallenge } from '../../../src/http/endpoint/bearer.ts';
 import type { UserContext } from '../../../src/http/endpoint/message.ts';
 import {
   getHeader,
@@ -10,12 +12,10 @@ import {
   readBearerToken,
 } from '../../../src/http/endpoint/message.ts';
 import { createLimiter } from '../../../src/http/limits/limiter.ts';
-import { createTransport } from '../../../src/http/server/create-transport.ts';
 import type { CallerChecks } from '../../../src/http/server/judge.ts';
-import { createChallenge } from '../../../src/logins/auth/bearer.ts';
+import { joinPolicies } from '../../../src/mcp/calls/policy.ts';
 import { serveOwnCatalog } from '../../../src/mcp/catalog/own-catalog.ts';
 import { createMcp } from '../../../src/mcp/mcp.ts';
-import { joinPolicies } from '../../../src/mcp/policy.ts';
 import { createReplicaSeal } from '../../../src/store/seal/secrets.ts';
 import { GRANT_VERSION_LENGTH, type Store } from '../../../src/store/store.ts';
 import { NO_COUNTS } from '../../../src/telemetry/metrics/metrics.ts';

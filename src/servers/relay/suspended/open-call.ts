@@ -2,12 +2,16 @@
 // answer, which comes with a later request of the client.
 
 import type { ClientCapabilities } from '../../../mcp/catalog/client-requests.ts';
+import {
+  findQuestionProblem,
+  refuseAsOver,
+  refuseQuestion,
+} from '../../../mcp/upstream/questions.ts';
 import type { RequestClient } from '../../../mcp/upstream/server-request.ts';
 import type { UpstreamError, UpstreamQuestion } from '../../../mcp/upstream/upstream.ts';
 import { Cancellation, type CancelSignal } from '../../../platform/cancellation.ts';
 import type { Clock } from '../../../platform/clock.ts';
 import { isObject, type JsonObject } from '../../../platform/json.ts';
-import { findQuestionProblem, refuseAsOver, refuseQuestion } from '../questions.ts';
 import { type NextOutcome, toFailedOutcome } from './outcome-records.ts';
 
 /** The request that waits for what the call comes to; there is one at most. */

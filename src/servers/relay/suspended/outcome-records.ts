@@ -1,6 +1,7 @@
 // §18.3: what a call came to, for the replica where the client's retry waits: sealed, for one use.
 
 import type { JsonRpcErrorObject } from '../../../errors/gateway-error.ts';
+import { readQuestion } from '../../../mcp/upstream/questions.ts';
 import {
   ConnectionNeeded,
   UpstreamError,
@@ -15,7 +16,6 @@ import { toNoted, toRawJson } from '../../../platform/noted-json.ts';
 import { type Budget, releaseInAll, reserveInAll } from '../../../store/budgets.ts';
 import { buildSuspendedBytesKey, buildSuspendedCallKey } from '../../../store/keys.ts';
 import type { ByteEntry, Windows } from '../../../store/store.ts';
-import { readQuestion } from '../questions.ts';
 
 /** Another user's look does not find it. */
 export interface CallOwner {

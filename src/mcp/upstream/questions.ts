@@ -1,14 +1,14 @@
 // §18.3: what a server may ask a client, and what it is told where there is no answer.
 import { GatewayError, type JsonRpcErrorObject } from '../../errors/gateway-error.ts';
-import type { ClientCapabilities } from '../../mcp/catalog/client-requests.ts';
+import { isObject, type JsonObject } from '../../platform/json.ts';
+import type { ClientCapabilities } from '../catalog/client-requests.ts';
 import {
   INTERNAL_ERROR,
   INVALID_PARAMS,
   METHOD_NOT_FOUND,
   UpstreamError,
   type UpstreamQuestion,
-} from '../../mcp/upstream/upstream.ts';
-import { isObject, type JsonObject } from '../../platform/json.ts';
+} from './upstream.ts';
 
 /** Why this client cannot be asked; undefined where it can. */
 export function findQuestionProblem(

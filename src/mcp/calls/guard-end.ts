@@ -1,13 +1,6 @@
 // §26: how a call ended, before anybody hears of it: its result, or the error of a server in its place.
 
 import { fail, GatewayError, type JsonRpcErrorObject } from '../../errors/gateway-error.ts';
-import { URL_REQUIRED } from '../../mcp/calls/ask-to-open.ts';
-import type { CallContext } from '../../mcp/calls/context.ts';
-import { toErrorResult } from '../../mcp/calls/outcome.ts';
-import { isToolError, readFailure } from '../../mcp/catalog/define/tool.ts';
-import type { Target } from '../../mcp/catalog/served-catalog.ts';
-import type { Guard, GuardedMessage } from '../../mcp/guards.ts';
-import type { ItemKind } from '../../mcp/protocol/list-kinds.ts';
 import { parseExactJson } from '../../platform/exact-json.ts';
 import {
   findWritten,
@@ -17,7 +10,14 @@ import {
   noteWritten,
 } from '../../platform/json.ts';
 import { findText, readExact, toNoted } from '../../platform/noted-json.ts';
+import { isToolError, readFailure } from '../catalog/define/tool.ts';
+import type { Target } from '../catalog/served-catalog.ts';
+import type { ItemKind } from '../protocol/list-kinds.ts';
+import { URL_REQUIRED } from './ask-to-open.ts';
+import type { CallContext } from './context.ts';
+import type { Guard, GuardedMessage } from './guards.ts';
 import { findAskedProblem, findResultProblem, passGuard } from './message-guards.ts';
+import { toErrorResult } from './outcome.ts';
 
 interface GuardedEnd {
   readonly after: Guard | undefined;

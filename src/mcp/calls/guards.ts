@@ -1,10 +1,10 @@
 // §26: guards see what goes through the gateway, and let it pass, change it or refuse it.
 
-import type { UserContext } from '../http/endpoint/message.ts';
-import type { CancelSignal } from '../platform/cancellation.ts';
-import type { TraceContext } from '../telemetry/tracing/trace-context.ts';
-import type { RequestId } from './mcp/protocol/json-rpc.ts';
-import type { ItemKind } from './mcp/protocol/list-kinds.ts';
+import type { UserContext } from '../../http/endpoint/message.ts';
+import type { CancelSignal } from '../../platform/cancellation.ts';
+import type { TraceContext } from '../../telemetry/tracing/trace-context.ts';
+import type { RequestId } from '../protocol/json-rpc.ts';
+import type { ItemKind } from '../protocol/list-kinds.ts';
 
 /** The points that a guard can look at, as `on` in the configuration file names it (§26.1). */
 export const GUARD_POINTS = [

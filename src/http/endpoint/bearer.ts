@@ -2,14 +2,9 @@
 
 import type { Config } from '../../config/config.ts';
 import { fail, GatewayError, toGatewayError } from '../../errors/gateway-error.ts';
-import {
-  type GatewayRequest,
-  getHeader,
-  readBearerToken,
-  type UserContext,
-} from '../../http/endpoint/message.ts';
 import { isStringArray } from '../../platform/json.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
+import { type GatewayRequest, getHeader, readBearerToken, type UserContext } from './message.ts';
 
 /** Headers of a 401. */
 export type Challenge = Readonly<Record<'WWW-Authenticate', string>>;

@@ -2,15 +2,15 @@
 
 import { catalogue } from '../../errors/catalogue.ts';
 import { fail, type JsonRpcErrorObject } from '../../errors/gateway-error.ts';
-import type { RawResult } from '../../mcp/catalog/catalog.ts';
-import type { ClientCapabilities } from '../../mcp/catalog/client-requests.ts';
-import type { Era } from '../../mcp/protocol/revisions.ts';
-import type { RelayedRequest } from '../../mcp/upstream/server-request.ts';
-import { UpstreamError, type UpstreamFailure } from '../../mcp/upstream/upstream.ts';
 import { isObject } from '../../platform/json.ts';
 import { createWarnThrottle } from '../../platform/throttle.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
+import type { RawResult } from '../catalog/catalog.ts';
+import type { ClientCapabilities } from '../catalog/client-requests.ts';
+import type { Era } from '../protocol/revisions.ts';
 import { nameAskerInMessage } from './questions.ts';
+import type { RelayedRequest } from './server-request.ts';
+import { UpstreamError, type UpstreamFailure } from './upstream.ts';
 
 /**
  * Makes the result of a failed call of this method: one that the client's model can read, or for methods without such

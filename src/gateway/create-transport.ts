@@ -1,19 +1,23 @@
 // A part of the composition root: the server, and all that a request meets before and after its endpoint.
-import type { Config } from '../../config/config.ts';
-import { createSite } from '../../pages/site.ts';
-import type { Runtime } from '../../runtime/runtime.ts';
-import type { Endpoint } from '../endpoint/endpoint.ts';
-import { createCanonicalizePath } from './canonical-path.ts';
-import type { CorsHeaderNames } from './host-and-origin.ts';
-import type { CallerChecks } from './judge.ts';
-import { createOverloadRefusals } from './overload.ts';
-import { createPipeline } from './pipeline.ts';
-import { createSecurityHeaders } from './reply-headers.ts';
-import { createAccessLog } from './request-handler.ts';
-import { createRouter } from './router.ts';
-import { createRunQueue } from './run-queue.ts';
-import { createHttpServer, type HttpServer } from './server.ts';
-import { tracePublicEndpoints, traceRequests, traceRunQueue } from './trace-requests.ts';
+import type { Config } from '../config/config.ts';
+import type { Endpoint } from '../http/endpoint/endpoint.ts';
+import { createCanonicalizePath } from '../http/server/canonical-path.ts';
+import type { CorsHeaderNames } from '../http/server/host-and-origin.ts';
+import type { CallerChecks } from '../http/server/judge.ts';
+import { createOverloadRefusals } from '../http/server/overload.ts';
+import { createPipeline } from '../http/server/pipeline.ts';
+import { createSecurityHeaders } from '../http/server/reply-headers.ts';
+import { createAccessLog } from '../http/server/request-handler.ts';
+import { createRouter } from '../http/server/router.ts';
+import { createRunQueue } from '../http/server/run-queue.ts';
+import { createHttpServer, type HttpServer } from '../http/server/server.ts';
+import {
+  tracePublicEndpoints,
+  traceRequests,
+  traceRunQueue,
+} from '../http/server/trace-requests.ts';
+import { createSite } from '../pages/site.ts';
+import type { Runtime } from '../runtime/runtime.ts';
 
 export function createTransport(
   runtime: Runtime,

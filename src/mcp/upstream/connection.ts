@@ -1,6 +1,6 @@
 // §24: a connection is what lets the gateway act for one user at one server: tokens, and where they come from. It belongs to a
 // user (issuer and `sub`), never to a client or a session.
-import type { Owner } from '../store/store.ts';
+import type { Owner } from '../../store/store.ts';
 
 /** How one logs in at a server: its `auth` of the type `oauth`. */
 export interface ConnectionAuth {

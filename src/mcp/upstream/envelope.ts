@@ -1,13 +1,13 @@
 // Additions of the gateway to a request: progress token, trace, and in 2026-07-28 what each request says of itself, also in
 // headers.
 
-import type { ClientCapabilities } from '../../mcp/catalog/client-requests.ts';
-import { APPS, TASKS } from '../../mcp/protocol/extensions.ts';
-import { isOfOneHop } from '../../mcp/protocol/json-rpc.ts';
-import type { UpstreamRequest } from '../../mcp/upstream/upstream.ts';
 import { RawJson } from '../../platform/exact-json.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
 import { PACKAGE_NAME, PACKAGE_VERSION } from '../../platform/own-files.ts';
+import type { ClientCapabilities } from '../catalog/client-requests.ts';
+import { APPS, TASKS } from '../protocol/extensions.ts';
+import { isOfOneHop } from '../protocol/json-rpc.ts';
+import type { UpstreamRequest } from './upstream.ts';
 
 /** The newest revision of each era that is spoken to servers. */
 export const STATELESS_VERSION = '2026-07-28';

@@ -1,6 +1,6 @@
 // §24: what others do with connections.
-import type { CancelSignal } from '../platform/cancellation.ts';
-import { removeUnseen } from '../platform/invisible.ts';
+import type { CancelSignal } from '../../platform/cancellation.ts';
+import { removeUnseen } from '../../platform/invisible.ts';
 import type {
   ConnectionInfo,
   ConnectionOwner,

@@ -1,9 +1,9 @@
 // Policies, who may see and use what: each reason why somebody may not is a policy, and policies are asked in the order of a list.
 
-import type { UserContext } from '../http/endpoint/message.ts';
-import type { Turns } from '../platform/clock.ts';
-import type { JsonObject } from '../platform/json.ts';
-import type { ItemKind } from './mcp/protocol/list-kinds.ts';
+import type { UserContext } from '../../http/endpoint/message.ts';
+import type { Turns } from '../../platform/clock.ts';
+import type { JsonObject } from '../../platform/json.ts';
+import type { ItemKind } from '../protocol/list-kinds.ts';
 
 /** A tool, prompt, resource or template that somebody would see, or use. */
 export interface PolicyItem {

@@ -1,5 +1,10 @@
 // §26: guards of messages while a call goes on: questions to its client, answers, notifications.
 
+import type { CancelSignal } from '../../platform/cancellation.ts';
+import { isObject, type JsonObject } from '../../platform/json.ts';
+import { readExact, toNoted } from '../../platform/noted-json.ts';
+import type { RequestId } from '../protocol/json-rpc.ts';
+import type { ItemKind } from '../protocol/list-kinds.ts';
 import type {
   Guard,
   GuardCaller,
@@ -7,12 +12,7 @@ import type {
   GuardedMessage,
   GuardPoint,
   Guards,
-} from '../../mcp/guards.ts';
-import type { RequestId } from '../../mcp/protocol/json-rpc.ts';
-import type { ItemKind } from '../../mcp/protocol/list-kinds.ts';
-import type { CancelSignal } from '../../platform/cancellation.ts';
-import { isObject, type JsonObject } from '../../platform/json.ts';
-import { readExact, toNoted } from '../../platform/noted-json.ts';
+} from './guards.ts';
 
 export interface Question {
   readonly method: string;
