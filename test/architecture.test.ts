@@ -20,31 +20,33 @@ const files = new Map(
 );
 const imports = [...files].flatMap(([name, code]) => importsOf(name, code));
 
-/**
- * The rooms, from the ground up: each may import from those before it. A room is a folder of src; below cli, where
- * every command has a room of its own, a folder there.
- */
-const ROOMS: readonly string[] = [
+/** The kernel, from the ground up: each room may import from those before it. */
+const KERNEL: readonly string[] = [
   'platform',
   'config',
   'errors',
   'telemetry',
   'store',
   'runtime',
-  'endpoint',
-  'grants',
-  'connections',
-  'protocol',
-  'auth',
-  'policy',
-  'site',
-  'oauth',
+  'http',
   'mcp',
-  'upstreams',
-  'edge',
-  'operations',
-  'define',
+];
+
+/** Features stand beside each other on the kernel; none imports another. */
+const FEATURES: readonly string[] = [
+  'logins',
+  'connections',
+  'control',
+  'lock',
   'catalog',
+  'servers',
+  'pages',
+];
+
+/** Above them, from the ground up; below cli, where commands have rooms of their own, a room is a folder there. */
+const ABOVE: readonly string[] = [
+  'define',
+  'built-in',
   'gateway',
   'testing',
   'cli/command',
@@ -67,6 +69,7 @@ const ROOMS: readonly string[] = [
   'cli/commands',
   'cli',
 ];
+const ROOMS: readonly string[] = [...KERNEL, ...FEATURES, ...ABOVE];
 
 /** How many rooms one may import from beside `runtime`, which all get, and those that put others together. */
 const MOST_NEIGHBOURS = 12;
@@ -74,8 +77,8 @@ const COMPOSITION_ROOTS: ReadonlySet<string> = new Set(['gateway', 'cli/commands
 
 /** Where a package of the runtime, or a module of Node that does I/O, may be used as a value. */
 const PACKAGE_FOLDERS: Readonly<Record<string, RegExp>> = {
-  '@bufbuild/cel': /^policy\/rules\/when\//,
-  '@bufbuild/re2': /^(policy\/rules\/when\/|mcp\/catalog\/foreign-schema\.ts$)/,
+  '@bufbuild/cel': /^control\/rules\/when\//,
+  '@bufbuild/re2': /^(control\/rules\/when\/|mcp\/catalog\/foreign-schema\.ts$)/,
   '@clack/prompts': /^cli\/init\/ask\.ts$/,
   commander: /^cli\/(command-line\/|run-postern\.ts$)/,
   ajv: /^mcp\/(catalog\/define\/compile-schema|catalog\/foreign-schema|calls\/client-answers)\.ts$/,
@@ -94,19 +97,19 @@ const PACKAGE_FOLDERS: Readonly<Record<string, RegExp>> = {
   '@opentelemetry/exporter-trace-otlp-proto': /^telemetry\/tracing\//,
   '@opentelemetry/resources': /^telemetry\/tracing\//,
   '@opentelemetry/sdk-trace': /^telemetry\/tracing\//,
-  tokenx: /^upstreams\/budget\/measure-lists\.ts$/,
-  'eventsource-parser': /^upstreams\/http\/answer-body\.ts$/,
+  tokenx: /^catalog\/budget\/measure-lists\.ts$/,
+  'eventsource-parser': /^servers\/http\/answer-body\.ts$/,
   'node:http': /^(platform\/outbound\/tunnel\.ts$|cli\/)/,
   'node:https': /^(platform\/outbound\/(public-request|tunnel)\.ts$|cli\/)/,
-  'node:child_process': /^(upstreams\/stdio\/child\.ts$|cli\/)/,
+  'node:child_process': /^(servers\/stdio\/child\.ts$|cli\/)/,
   // For nextTick: when all microtasks have run; for signals to groups of processes.
-  'node:process': /^(edge\/run-queue\.ts$|upstreams\/stdio\/child\.ts$|cli\/)/,
+  'node:process': /^(http\/server\/run-queue\.ts$|servers\/stdio\/child\.ts$|cli\/)/,
 };
 
 /** What each call makes, and what stands for each connection and stream: closures would be most of what they take. */
 const WITH_CLASSES = [
   'logins/auth/parse-token.ts',
-  'edge/(connection|connection-table|reply-writer|send-stream|limits/limiter).ts',
+  'http/(server/(connection|connection-table|reply-writer|send-stream)|limits/limiter).ts',
   'mcp/calls/(call|context).ts',
   'mcp/session/(kept-streams?|session-era|session-subscriptions).ts',
   'mcp/streaming/(notification-streams|response-stream).ts',
@@ -114,9 +117,9 @@ const WITH_CLASSES = [
   'platform/http-client/(connection|content-coding|http-pool|read-response).ts',
   'mcp/protocol/fit.ts',
   'catalog/server-target.ts',
-  'upstreams/http/(answer-body|attempt|exchange|server-call|session-cookies|session-sending).ts',
+  'servers/http/(answer-body|attempt|exchange|server-call|session-cookies|session-sending).ts',
   'servers/relay/relay-call.ts',
-  'upstreams/transport/.*',
+  'servers/transport/.*',
 ];
 
 /** What one place only may say. */
@@ -127,7 +130,7 @@ const CONFINED = [
     said: /\bprocess(\.(?!getBuiltinModule\b)[a-z]|\[)/,
     where: /^(cli\/|store\/seal\/secrets\.ts$|platform\/own-files\.ts$)/,
   },
-  { what: 'getBuiltinModule', said: /\bgetBuiltinModule\b/, where: /^edge\/server\.ts$/ },
+  { what: 'getBuiltinModule', said: /\bgetBuiltinModule\b/, where: /^http\/server\/server\.ts$/ },
   { what: 'Date.now', said: /\bDate\.now\b/, where: /^platform\/clock\.ts$/ },
   { what: 'new Date()', said: /\bnew Date\(\)/, where: /^platform\/clock\.ts$/ },
   { what: 'console', said: /\bconsole\./, where: /^cli\// },
@@ -143,7 +146,7 @@ const CONFINED = [
     what: 'an accessor',
     said: /^\s+[gs]et \w+\(/m,
     where:
-      /^(?!edge\/|telemetry\/tracing\/|platform\/memory\/|upstreams\/(relay\/|transport\/(?!server-questions)|http\/(answer-body|attempt|server-call|session-sending|http-connection|exchange|sse-protocol)\.ts))/,
+      /^(?!http\/(server|limits)\/|telemetry\/tracing\/|platform\/memory\/|servers\/(relay\/|transport\/(?!server-questions)|http\/(answer-body|attempt|server-call|session-sending|http-connection|exchange|sse-protocol)\.ts))/,
   },
   {
     what: 'a class that is no error',
@@ -187,6 +190,28 @@ test('§1 architecture: imports point down, from room to room', () => {
   const floor = (name: string) => ROOMS.indexOf(roomOf(name));
   const upward = imports.filter(({ from, to, isPackage }) => !isPackage && floor(to) > floor(from));
   expect(upward.map(arrow)).toEqual([]);
+});
+
+test('§1 architecture: no feature imports another', () => {
+  const isFeature = (name: string) => FEATURES.includes(roomOf(name));
+  const across = imports.filter(
+    ({ from, to, isPackage }) =>
+      !isPackage && isFeature(from) && isFeature(to) && roomOf(from) !== roomOf(to),
+  );
+  expect(across.map(arrow)).toEqual([]);
+});
+
+test('§1 architecture: no exported name is declared in two files', () => {
+  const declared = new Map<string, string[]>();
+  for (const [name, code] of files) {
+    for (const [, exported = ''] of code.matchAll(
+      /^export (?:declare )?(?:async )?(?:abstract )?(?:const|let|function\*?|class|interface|type|enum) (\w+)/gm,
+    )) {
+      const others = declared.get(exported) ?? [];
+      if (!others.includes(name)) declared.set(exported, [...others, name]);
+    }
+  }
+  expect(Object.fromEntries([...declared].filter(([, where]) => where.length > 1))).toEqual({});
 });
 
 test('§1 architecture: no room knows more than a dozen others', () => {
