@@ -2,41 +2,30 @@
 
 import { type ListCost, WARNED_TOKENS } from '../catalog/budget/measure-lists.ts';
 import type { CompiledSetup, Setup } from '../catalog/plan.ts';
-import type { AccessPreview, PreviewRequest } from '../catalog/tools-for-operators.ts';
-import {
-  createUpstreamCatalogs,
-  type ServerFacts,
-  type UpstreamCatalogs,
-} from '../catalog/upstream-catalogs.ts';
+import type { PreviewRequest } from '../catalog/tools-for-operators.ts';
+import { createUpstreamCatalogs, type UpstreamCatalogs } from '../catalog/upstream-catalogs.ts';
 import type { Env } from '../config/setting.ts';
 import { createDoors } from '../connections/doors/doors.ts';
 import { createGuards } from '../control/guards/create-guards.ts';
 import type { AskServer } from '../control/guards/external-guards.ts';
 import { createRules, createRulesPolicy } from '../control/rules/create-rules.ts';
-import type { RuleConfig } from '../control/rules/rule-config.ts';
-import type { NamedFacts } from '../control/rules/when/inspect-expression.ts';
 import { GatewayError } from '../errors/gateway-error.ts';
-import type { Endpoint, ProtectedEndpoint } from '../http/endpoint/endpoint.ts';
+import type { ProtectedEndpoint } from '../http/endpoint/endpoint.ts';
 import { createJsonReply } from '../http/endpoint/message.ts';
 import { JSONRPC } from '../http/endpoint/render-error.ts';
 import { createLockPolicy } from '../lock/lock.ts';
 import type { StoredLock } from '../lock/lock-file.ts';
 import type { ClientOf } from '../mcp/calls/client-of.ts';
-import type { Guards } from '../mcp/calls/guards.ts';
 import { joinPolicies } from '../mcp/calls/policy.ts';
 import type { CheckSchema } from '../mcp/catalog/foreign-schema.ts';
 import type { OwnCatalog } from '../mcp/catalog/own-catalog.ts';
-import type { ConnectionServer } from '../mcp/upstream/connection.ts';
 import type { Upstream } from '../mcp/upstream/upstream.ts';
 import type { UpstreamConfig } from '../mcp/upstream/upstream-config.ts';
 import { traceUpstream } from '../mcp/upstream/wrap-upstream.ts';
 import { createWorkQueue } from '../platform/work-queue.ts';
 import type { Runtime } from '../runtime/runtime.ts';
 import type { CallerTokens } from '../servers/credentials/credential-type.ts';
-import {
-  findServerCredentials,
-  readConnectionServer,
-} from '../servers/credentials/server-credentials.ts';
+import { findServerCredentials } from '../servers/credentials/server-credentials.ts';
 import { openRelay } from '../servers/relay/relay-call.ts';
 import type { Tracing } from '../telemetry/tracing/tracing.ts';
 import { createAskGuardServer } from './guard-servers.ts';
@@ -45,50 +34,20 @@ import { createUpstreamOpener } from './open-upstream.ts';
 /** The surroundings of the servers in a gateway, beside its runtime. */
 export interface UpstreamPorts extends CallerTokens {
   /** The gateway's own tools, prompts and resources. */
-  readonly builtIn: OwnCatalog;
+  readonly ownCatalog: OwnCatalog;
   /** That of this process: programs get PATH, HOME, USER, LANG and TMPDIR of it. */
   readonly environment: Env;
-  /** Undefined where it is not known, or nothing depends on it. */
   readonly findClientId: ClientOf;
   /** Written when operators approve; undefined where this process knows no file. */
   readonly storedLock: StoredLock | undefined;
 }
 
-export interface GatewayUpstreams
-  extends Pick<
-    UpstreamCatalogs,
-    'listServerTools' | 'listLockDifferences' | 'lockApproval' | 'findIdlePatterns'
-  > {
-  readonly catalogs: Pick<UpstreamCatalogs, 'all' | 'findNamed' | 'policies'>;
-  /** Those of the file as it is now; undefined where it has none. */
-  getGuards(): Guards | undefined;
-  readonly endpoints: readonly Endpoint[];
-  /** Rejects while a server that must be there is not. */
-  checkRequired(): Promise<void>;
-  /** In the file's order; `processes` is how many of a program run in this process. */
-  listServers(): readonly (ServerFacts & { readonly processes: number | undefined })[];
-  /** §25.2, for operators: what is known now. */
-  measureLists(): Promise<readonly ListCost[]>;
-  /** `operator` is who asks (`sub`). */
-  previewAccess(request: PreviewRequest, operator: string | undefined): Promise<AccessPreview>;
-  /** In the file's order: those at which users log in themselves (§24). */
-  listConnectionServers(): readonly ConnectionServer[];
-  /** The claims that rules ask for: without them nobody knows what a user may. */
-  listNamedClaims(): readonly string[];
-  /** All that rules name of users. */
-  getNamedFacts(): NamedFacts;
-  reload(setup: Setup): Promise<void>;
-  close(graceMs: number): Promise<void>;
-}
+export type GatewayUpstreams = Awaited<ReturnType<typeof openUpstreams>>;
 
-export async function openUpstreams(
-  runtime: Runtime,
-  first: Setup,
-  ports: UpstreamPorts,
-): Promise<GatewayUpstreams> {
+export async function openUpstreams(runtime: Runtime, first: Setup, ports: UpstreamPorts) {
   const { clock, metrics, tracing } = runtime;
   const { baseUrl } = runtime.config.server;
-  const { builtIn, environment, connections, findClientId, storedLock } = ports;
+  const { ownCatalog, environment, connections, findClientId, storedLock } = ports;
   const askServer = createAskGuardServer(() => catalogs.getPlan().guardServers, clock);
   const compiled = await compileSetup(runtime, first, askServer);
   const processCounts = new Map<string, number>();
@@ -102,7 +61,7 @@ export async function openUpstreams(
   });
   const relay = openRelay(runtime, createDoors(baseUrl, connections?.requests));
   const catalogs = createUpstreamCatalogs(runtime, compiled, {
-    builtIn,
+    builtIn: ownCatalog,
     openUpstream: tracing === undefined ? openUpstream : openTraced(openUpstream, tracing),
     relay,
     storedLock,
@@ -111,7 +70,6 @@ export async function openUpstreams(
   connections?.connections.onChange(catalogs.noteConnectionChange);
 
   const listCredentials = () => catalogs.getPlan().setup.file.servers.map(findServerCredentials);
-  let reloading: Promise<void> = Promise.resolve();
 
   // Each takes turns with calls; several at once would take as many turns.
   const previews = createWorkQueue({
@@ -127,46 +85,41 @@ export async function openUpstreams(
 
   return {
     catalogs,
+    /** Those of the file as it is now; undefined where it has none. */
     getGuards: () => catalogs.getPlan().guards,
     endpoints: [
       ...credentials.createEndpoints((type) => listCredentials().includes(type)),
       createPathsEndpoint(baseUrl, catalogs.measureListsOf, findClientId),
     ],
+    /** Rejects while a server that must be there is not. */
     async checkRequired() {
       const down = catalogs.listRequired().filter(({ isUp }) => !isUp);
       if (down.length > 0) throw new Error(`not up: ${down.map(({ name }) => name).join(', ')}`);
     },
+    /** In the file's order; `processes` is how many of a program run in this process. */
     listServers: () =>
       catalogs.listServers().map((server) => ({
         ...server,
         processes: server.transport === 'stdio' ? (processCounts.get(server.name) ?? 0) : undefined,
       })),
-    listConnectionServers: () =>
-      catalogs
-        .getPlan()
-        .setup.file.servers.map(readConnectionServer)
-        .filter((server) => server !== undefined),
     listServerTools: catalogs.listServerTools,
     listLockDifferences: catalogs.listLockDifferences,
     lockApproval: catalogs.lockApproval,
     findIdlePatterns: catalogs.findIdlePatterns,
+    /** §25.2, for operators: what is known now. */
     measureLists: () => catalogs.measureLists({ waits: false }),
-    previewAccess: (request, operator) =>
+    /** `operator` is who asks (`sub`). */
+    previewAccess: (request: PreviewRequest, operator: string | undefined) =>
       previews.run(() => catalogs.previewAccess(request), { owner: operator }),
-    listNamedClaims: () =>
-      catalogs.getPlan().setup.file.rules?.flatMap(({ who }) => listClaims(who)) ?? [],
+    /** All that rules name of users. */
     getNamedFacts: () => catalogs.getPlan().rules.namedFacts,
-    reload(next) {
-      // One after the other: rules that take long to compile must not replace later ones.
-      const loading = reloading.then(async () =>
-        catalogs.reload(await compileSetup(runtime, next, askServer)),
-      );
-      reloading = loading.catch(() => {});
-      return loading;
+    async prepare(next: Setup) {
+      const compiledNext = await compileSetup(runtime, next, askServer);
+      return () => catalogs.reload(compiledNext);
     },
-    async close(graceMs) {
+    async close() {
       await relay.close();
-      await catalogs.close(graceMs);
+      await catalogs.close(0);
     },
   };
 }
@@ -205,11 +158,6 @@ const openTraced =
   (open: (config: UpstreamConfig) => Upstream<UpstreamConfig>, tracing: Tracing) =>
   (config: UpstreamConfig): Upstream<UpstreamConfig> =>
     traceUpstream(open(config), tracing);
-
-const listClaims = (who: RuleConfig['who']): readonly string[] =>
-  who === 'everyone'
-    ? []
-    : [...Object.keys(who.claims ?? {}), ...(who.groups === undefined ? [] : ['groups'])];
 
 // §25.2: what somebody who is logged in can connect to here, and what each list of tools costs their model.
 

@@ -8,61 +8,40 @@ import type { ServerFacts } from '../catalog/upstream-catalogs.ts';
 import { checkConfig } from '../config/check-config.ts';
 import type { Config } from '../config/config.ts';
 import { ConfigError, formatProblem } from '../config/problem.ts';
-import { createServerUrls } from '../config/server-urls.ts';
 import { logListening, logStartWarnings } from '../config/start-log.ts';
-import { createConnections } from '../connections/create-connections.ts';
-import { createConnectionPanels } from '../connections/pages/connection-panels.ts';
-import { createApprovalPanels } from '../control/approvals/approval-panels.ts';
+import { connections } from '../connections/feature.ts';
 import { findAskProblems } from '../control/approvals/approvals.ts';
-import { openApprovals } from '../control/approvals/open-approvals.ts';
-import { describeNamed } from '../control/rules/named-facts.ts';
-import { getOriginalToken, type UserContext } from '../http/endpoint/message.ts';
+import { approvals } from '../control/approvals/feature.ts';
+import type { Endpoint } from '../http/endpoint/endpoint.ts';
 import { createLimiter } from '../http/limits/limiter.ts';
 import type { Lock } from '../lock/lock.ts';
 import type { StoredLock } from '../lock/lock-file.ts';
-import { createLockPanels } from '../lock/lock-panels.ts';
-import { createGrantPanels } from '../logins/admin/grant-panels.ts';
-import { createSessionPanels } from '../logins/admin/session-panels.ts';
-import { createProviderAccess, openOwnTokenAccess } from '../logins/auth/auth.ts';
 import type { KeySet } from '../logins/auth/key-set.ts';
-import { createMachineClients } from '../logins/auth/machine-clients.ts';
-import { openBroker } from '../logins/broker/open-broker.ts';
 import { findMachineClientProblems } from '../logins/client-authentication/machine-client-problems.ts';
-import { createAuthorizationEndpoints } from '../logins/create-authorization.ts';
-import { openOwnTokens } from '../logins/grants/open-grants.ts';
-import { createCheckTokenUser } from '../logins/identity/login-policy.ts';
-import { createClientOf } from '../mcp/calls/client-of.ts';
-import { joinPolicies } from '../mcp/calls/policy.ts';
+import { access, authorization, broker, machineClients, ownTokens } from '../logins/features.ts';
 import type { Catalog } from '../mcp/catalog/catalog.ts';
-import { listTools, serveOwnCatalog } from '../mcp/catalog/own-catalog.ts';
-import { createMcp } from '../mcp/mcp.ts';
-import {
-  createOperatorEndpoints,
-  noteRefusals,
-  openOperatorsNotes,
-} from '../pages/admin/create-admin.ts';
-import { createServicePanels } from '../pages/admin/service-panels.ts';
+import { serveOwnCatalog } from '../mcp/catalog/own-catalog.ts';
+import type { FeatureParts } from '../mcp/feature.ts';
+import { calls } from '../mcp/mcp-feature.ts';
+import { createOperatorEndpoints } from '../pages/admin/create-admin.ts';
+import { operators, operatorsNotes, site } from '../pages/features.ts';
 import { createHealthEndpoints, createMetricsEndpoints } from '../pages/health.ts';
 import { createLogo } from '../pages/logo.ts';
-import { openSite } from '../pages/open-site.ts';
-import { createServerCardEndpoints } from '../pages/server-card.ts';
 import { type Clock, pause } from '../platform/clock.ts';
 import type { Fetch } from '../platform/fetch-with-limits.ts';
 import type { Log } from '../platform/log.ts';
 import type { Network } from '../platform/outbound/public-network.ts';
-import { openRuntime } from '../runtime/runtime.ts';
-import { createServerPanels } from '../servers/server-panels.ts';
+import { type OpenRuntime, openRuntime, type Runtime } from '../runtime/runtime.ts';
 import type { Store } from '../store/store.ts';
 import type { Metrics } from '../telemetry/metrics/metrics.ts';
 import type { GatewayFile } from './configuration/gateway-file.ts';
 import { createTransport } from './create-transport.ts';
-import type {
-  GatewayUpstreams,
-  openUpstreams as OpenUpstreams,
-  UpstreamPorts,
-} from './create-upstreams.ts';
+import type { UpstreamPorts } from './create-upstreams.ts';
+import { beginFeatures, closeAll } from './open-features.ts';
+import { createServedFile } from './served-file.ts';
+import { servers } from './servers-feature.ts';
 
-/** Dependencies of a gateway; defaults are used for those left out. */
+/** In place of what a gateway opens by itself; defaults are used for those left out. */
 export interface Deps {
   readonly store: Store;
   readonly clock: Clock;
@@ -118,6 +97,35 @@ export interface Gateway {
 /** Milliseconds for what is in flight when a process stops; more where `SHUTDOWN_DELAY_MS` is more. */
 const MIN_GRACE_MS = 10_000;
 
+/** In the order in which they open: each gives those after it what they need of it. */
+const FEATURES = beginFeatures<Setup, Awaited<ReturnType<typeof begin>>>()
+  .with(machineClients)
+  .with(ownTokens)
+  .with(operatorsNotes)
+  .with(access)
+  .with(connections)
+  .with(broker)
+  .with(servers)
+  .with(approvals)
+  .with(calls)
+  .with(site)
+  .with(authorization)
+  .with(operators);
+
+/** What the list of features begins with. */
+const begin = async (runtime: Runtime, overrides: Partial<Deps>) => ({
+  file: overrides.file,
+  setup: overrides.file && { file: overrides.file, lock: overrides.lock },
+  servedFile: createServedFile(overrides.file),
+  storedLock: overrides.storedLock,
+  lockCommand: overrides.lockCommand ?? 'postern lock',
+  environment: overrides.environment ?? {},
+  givenKeySet: overrides.keySet,
+  ownCatalog: serveOwnCatalog(overrides.catalog ?? builtInCatalog, runtime),
+  logo: await createLogo(runtime.config.site.logo, runtime.config.server.baseUrl),
+  limiter: createLimiter(runtime),
+});
+
 /**
  * Builds the service. Neither the provider nor Redis has to be reachable.
  *
@@ -134,226 +142,122 @@ export async function createGateway(
 ): Promise<Gateway> {
   checkConfig(config);
   if (overrides.file !== undefined) checkFile(overrides.file, config);
-  const machineClients = createMachineClients(overrides.file?.clients);
-  const logo = await createLogo(config.site.logo, config.server.baseUrl);
-  const runtime = await openRuntime(config, {
-    ...overrides,
-    hasOwnTools: overrides.catalog !== undefined,
-  });
-  const { clock, log, metrics, audit, tracing, fetch, outbound, store, loginSeal } = runtime;
-  const ownCatalog = serveOwnCatalog(overrides.catalog ?? builtInCatalog, runtime);
-  /** Its folder can be used again at once. */
-  async function closeStore(error: unknown): Promise<never> {
-    await runtime.close().catch(() => {});
-    throw error;
-  }
-  logStartWarnings(config, log);
-
-  let upstreams: GatewayUpstreams | undefined;
-  /** What there is at `/mcp/<name>`: servers and views. */
-  const namedPaths = {
-    has: (name: string) => upstreams?.catalogs.findNamed(name) !== undefined,
-    getTitle: (name: string) => upstreams?.catalogs.findNamed(name)?.title,
-  };
-  const serverUrls = createServerUrls(
-    config.server.baseUrl,
-    config.auth.required ? config.auth.provider.audience : config.oauth.provider?.audience,
-    namedPaths.has,
-  );
-  const notes = openOperatorsNotes(runtime);
-  const ownTokens = openOwnTokens(runtime);
-  const { metadata, keySet, auth } = createProviderAccess(runtime, namedPaths.has, {
-    isServerAudience: serverUrls.isAudience,
-    onRefusal: notes && noteRefusals(notes.loginFailures.note),
-    ownTokens:
-      ownTokens && openOwnTokenAccess(runtime, ownTokens, machineClients, createCheckTokenUser),
-    keySet: overrides.keySet,
-  });
-  const listConnectionServers = () =>
-    connections === undefined ? [] : (upstreams?.listConnectionServers() ?? []);
-  const connections = createConnections(runtime, listConnectionServers);
-  const broker =
-    ownTokens &&
-    openBroker(config, {
-      ownTokens,
-      metadata,
-      keySet,
-      records: { store, seal: loginSeal, tracing },
-      machineClients,
-      connections: connections?.connections,
-      listNamedClaims: () => [
-        ...(config.admin.groups.length > 0 ? ['groups'] : []),
-        ...(upstreams?.listNamedClaims() ?? []),
-      ],
-      fetch,
-      clock,
-      log,
-      metrics,
-    });
-  const getProviderToken = broker?.renewal.getProviderToken ?? getOriginalToken;
-  const clientOf = createClientOf(
-    config.oauth.mode === 'broker' ? config.oauth.providerClient.id : undefined,
-  );
-  upstreams =
-    overrides.file === undefined
-      ? undefined
-      : await openUpstreams(
-          runtime,
-          { file: overrides.file, lock: overrides.lock },
-          {
-            builtIn: ownCatalog,
-            environment: overrides.environment ?? {},
-            getProviderToken,
-            findClientId: clientOf,
-            connections,
-            metadata,
-            storedLock: overrides.storedLock,
-          },
-        ).catch(closeStore);
-  const describeUser = (user: UserContext) =>
-    upstreams && describeNamed(user, upstreams.getNamedFacts());
-  const getGuards = () => upstreams?.getGuards();
-  const approvals = openApprovals(runtime, getGuards);
-  const { judge } = upstreams?.catalogs.policies ?? joinPolicies([]);
-  const mcp = createMcp(
-    runtime,
-    upstreams?.catalogs ?? { all: ownCatalog, findNamed: () => undefined },
-    { judge, getGuards, askFirst: approvals.askFirst },
-    {
-      findClientId: clientOf,
-      getProviderToken,
-      getChallenge: auth.getChallenge,
-      describeUser,
-      sealPerson: notes?.sealPerson,
-      noteStatelessUser: notes?.recentCallers.note,
-      endedGrants: ownTokens?.endedGrants,
-    },
-  );
-
-  const catalog = upstreams?.catalogs.all ?? ownCatalog;
-  const site = openSite(runtime, logo, () => listTools(catalog), {
-    hasConnections: () => listConnectionServers().length > 0,
-    hasPaths: upstreams !== undefined,
-  });
-  const authorization = createAuthorizationEndpoints(config, {
-    store,
-    loginSeal,
-    fetch,
-    clock,
-    log,
-    metadata,
-    inspectToken: auth.inspectToken,
-    verifyToken: auth.verifyToken,
-    serverUrls,
-    namedPaths,
-    outbound,
-    getPublicTools: site.getPublicTools,
-    audit,
-    tracing,
-    noteFailure: notes?.loginFailures.note,
-    broker,
-    callApprovals: approvals.approvals,
-    connections,
-    listConnectionServers,
-    machineClients,
-  });
-  const limiter = createLimiter(runtime);
-  const grants = ownTokens?.grants;
-  const operatedGrants = grants && broker && { grants, ...broker };
-  const { describeKeySet } = auth;
-  const operatorEndpoints =
-    notes && describeKeySet
-      ? createOperatorEndpoints(runtime, clientOf, [
-          ...createSessionPanels(runtime, notes, mcp.endSession),
-          ...createGrantPanels(notes, operatedGrants),
-          ...createConnectionPanels(notes, connections?.operated, grants),
-          ...createServicePanels(runtime, notes.loginFailures, limiter, {
-            issuer: notes.issuers.issuer,
-            describe: describeKeySet,
-          }),
-          ...createServerPanels(upstreams),
-          ...createLockPanels(runtime, upstreams, overrides.lockCommand ?? 'postern lock'),
-          ...createApprovalPanels(approvals.approvals),
-        ])
-      : [];
-
-  /** It cannot listen, so that there is nobody to serve on for. */
-  let hasFailed = false;
-  let isShuttingDown = false;
-  const readinessChecks = {
-    store: store.ping,
-    ...auth.readiness,
-    ...(upstreams && { servers: upstreams.checkRequired }),
-    ...(audit && config.audit.required && { audit: audit.checkIsWritable }),
-  };
-
-  /** §4.1: all endpoints of the service, beside the pages. */
+  const hasOwnTools = overrides.catalog !== undefined;
+  const runtime = await openRuntime(config, { ...overrides, hasOwnTools });
+  const { ports, parts } = await openFeatures(runtime, overrides);
+  const { clock, log } = runtime;
+  /** `isUnused`: it cannot listen, so that there is nobody to serve on for. */
+  const life = { isShuttingDown: false, isUnused: false };
   const endpoints = [
-    ...mcp.endpoints,
-    ...authorization.endpoints,
-    ...(upstreams?.endpoints ?? []),
-    ...createHealthEndpoints(readinessChecks, () => isShuttingDown),
-    ...(config.server.metricsEnabled
-      ? createMetricsEndpoints(metrics, {
-          countSessions: mcp.countSessions,
-          countConnections: connections?.count ?? (async () => []),
-        })
-      : []),
-    ...operatorEndpoints,
-    ...site.endpoints,
-    ...createServerCardEndpoints(config, namedPaths),
+    ...parts.flatMap((feature) => feature.endpoints ?? []),
+    ...createServiceEndpoints(runtime, parts, () => life.isShuttingDown),
+    ...createAdmin(runtime, ports, parts),
   ];
-  const checks = {
-    authenticate: auth.authenticate,
-    noteRefusedToken: authorization.noteRefusedToken,
-    reload: auth.reload,
-    getChallenge: auth.getChallenge,
-    limiter,
-  };
-  const server = createTransport(runtime, endpoints, checks, mcp.corsHeaders);
+  const server = createTransport(
+    runtime,
+    endpoints,
+    { ...ports.auth, ...ports },
+    ports.corsHeaders,
+  );
+  for (const feature of parts) feature.start?.();
 
-  authorization.start();
   return {
     handler: server.handler,
     async listen() {
-      hasFailed = true;
+      life.isUnused = true;
       const { port } = await server.listen(config.server.port, config.server.host);
-      hasFailed = false;
+      life.isUnused = false;
       logListening(config, port, log);
       return port;
     },
-    async reload(setup) {
-      if (upstreams === undefined) throw new Error('This gateway was made without a file.');
-      checkFile(setup.file, config);
-      await upstreams.reload(setup);
-      machineClients.replace(setup.file.clients ?? []);
-    },
-    findIdlePatterns: (file) => upstreams?.findIdlePatterns(file) ?? [],
-    countSessions: mcp.countSessions,
-    listServers: () => upstreams?.listServers() ?? [],
+    reload: createReload(config, ports, parts),
+    findIdlePatterns: (file) => ports.upstreams?.findIdlePatterns(file) ?? [],
+    countSessions: ports.countSessions,
+    listServers: () => ports.upstreams?.listServers() ?? [],
     async close() {
-      isShuttingDown = true;
+      life.isShuttingDown = true;
       server.startDraining();
       const { shutdownDelayMs } = config.server;
-      if (shutdownDelayMs > 0 && !hasFailed) await pause(clock, shutdownDelayMs);
-      mcp.stopWaiting();
+      if (shutdownDelayMs > 0 && !life.isUnused) await pause(clock, shutdownDelayMs);
+      for (const feature of parts) feature.stopWaiting?.();
       const graceMs = Math.max(MIN_GRACE_MS, shutdownDelayMs);
       await Promise.all([
         server.close(graceMs),
-        Promise.race([mcp.drainStreams(), pause(clock, graceMs)]),
-        mcp.endTasks(graceMs),
+        ...parts.map((feature) => feature.drain?.(graceMs)),
       ]);
-      await mcp.keepStreams();
-      await upstreams?.close(0);
-      mcp.close();
-      ownTokens?.close();
-      broker?.close();
-      connections?.close();
-      approvals.close();
-      auth.close();
-      authorization.close();
-      await runtime.close();
+      await closeAll([runtime, ...parts]);
     },
+  };
+}
+
+type Parts = readonly FeatureParts<Setup>[];
+type Ports = Awaited<ReturnType<typeof FEATURES.open>>['ports'];
+
+/** The folder of a store whose gateway does not open can be used again at once. */
+async function openFeatures(runtime: OpenRuntime, overrides: Partial<Deps>) {
+  try {
+    const beginning = await begin(runtime, overrides);
+    logStartWarnings(runtime.config, runtime.log);
+    return await FEATURES.open(runtime, beginning);
+  } catch (error) {
+    await runtime.close().catch(() => {});
+    throw error;
+  }
+}
+
+/** §4.2, §4.3, §4.11. */
+function createServiceEndpoints(
+  { config, metrics, store, audit }: Runtime,
+  parts: Parts,
+  isShuttingDown: () => boolean,
+): readonly Endpoint[] {
+  const readiness = {
+    store: store.ping,
+    ...Object.fromEntries(parts.flatMap((feature) => Object.entries(feature.readiness ?? {}))),
+    ...(audit && config.audit.required && { audit: audit.checkIsWritable }),
+  };
+  const gauges = parts.flatMap((feature) => feature.gauges ?? []);
+  return [
+    ...createHealthEndpoints(readiness, isShuttingDown),
+    ...(config.server.metricsEnabled ? createMetricsEndpoints(metrics, gauges) : []),
+  ];
+}
+
+/** §22: without operators there is no such page. */
+const createAdmin = (
+  runtime: Runtime,
+  { operated, findClientId, auth }: Ports,
+  parts: Parts,
+): readonly Endpoint[] =>
+  operated && auth.describeKeySet
+    ? createOperatorEndpoints(
+        runtime,
+        findClientId,
+        parts.flatMap((feature) => feature.panels ?? []),
+      )
+    : [];
+
+/** One after the other: a file whose rules take long to compile must not replace a later one. */
+function createReload(config: Config, { setup, servedFile }: Ports, parts: Parts) {
+  let reloading: Promise<void> = Promise.resolve();
+
+  async function load(next: Setup): Promise<void> {
+    const commits: (() => void | Promise<void>)[] = [];
+    for (const feature of parts) {
+      const commit = await feature.prepare?.(next);
+      // Whoever stands on others goes first, as at the end.
+      if (commit !== undefined) commits.unshift(commit);
+    }
+    for (const commit of commits) await commit();
+    servedFile.replace(next.file);
+  }
+
+  return async function reload(next: Setup): Promise<void> {
+    if (setup === undefined) throw new Error('This gateway was made without a file.');
+    checkFile(next.file, config);
+    const loading = reloading.then(() => load(next));
+    reloading = loading.catch(() => {});
+    return loading;
   };
 }
 
@@ -365,9 +269,3 @@ function checkFile(file: GatewayFile, config: Config): void {
   ];
   if (problems.length > 0) throw new ConfigError(problems.map(formatProblem));
 }
-
-/** Loaded where there is a configuration file: a quarter of all code. */
-const openUpstreams: typeof OpenUpstreams = async (...args) => {
-  const upstreams = await import('./create-upstreams.ts');
-  return upstreams.openUpstreams(...args);
-};

@@ -3,11 +3,12 @@
 import type { Endpoint } from '../http/endpoint/endpoint.ts';
 import { createJsonReply, type Reply } from '../http/endpoint/message.ts';
 import { JSONRPC } from '../http/endpoint/render-error.ts';
+import type { Gauges } from '../mcp/feature.ts';
 import { PACKAGE_VERSION } from '../platform/own-files.ts';
 import {
-  type ConnectionCount,
   METRICS_CONTENT_TYPE,
   type Metrics,
+  type StoredCounts,
 } from '../telemetry/metrics/metrics.ts';
 
 /** Resolves when the dependency can be used; rejects when it cannot. */
@@ -54,19 +55,13 @@ const reportCheck = (result: PromiseSettledResult<void> | undefined) => ({
 
 // §4.11: the metrics endpoint.
 
-/** What asks the store. */
-export interface MetricsSources {
-  countSessions(): Promise<number>;
-  countConnections(): Promise<readonly ConnectionCount[]>;
-}
-
 /**
  * Where the store cannot answer, the gauge is left out and the rest of the metrics, needed most during an outage, is
  * still served.
  */
 export const createMetricsEndpoints = (
   metrics: Metrics,
-  { countSessions, countConnections }: MetricsSources,
+  gauges: readonly Gauges[],
 ): readonly Endpoint[] => [
   {
     kind: 'open',
@@ -76,14 +71,26 @@ export const createMetricsEndpoints = (
     isProbe: true,
     async handle() {
       const [activeSessions, connections] = await Promise.all([
-        countSessions().catch(() => undefined),
-        countConnections().catch(() => []),
+        readGauge(gauges, 'activeSessions'),
+        readGauge(gauges, 'connections'),
       ]);
       return {
         status: 200,
         headers: { 'Content-Type': METRICS_CONTENT_TYPE, 'Cache-Control': 'no-store' },
-        body: await metrics.renderOpenMetrics({ activeSessions, connections }),
+        body: await metrics.renderOpenMetrics({ activeSessions, connections: connections ?? [] }),
       };
     },
   },
 ];
+
+/** Undefined where no feature has it, or the store cannot answer. */
+async function readGauge<Gauge extends keyof StoredCounts>(
+  gauges: readonly Gauges[],
+  name: Gauge,
+): Promise<StoredCounts[Gauge] | undefined> {
+  try {
+    return await gauges.find((one) => one[name] !== undefined)?.[name]?.();
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,28 @@
+// §24 as the gateway opens it: users' connections to servers, in broker mode.
+
+import type { Grants } from '../logins/grants/grants.ts';
+import { defineFeature } from '../mcp/feature.ts';
+import type { ServedFile } from '../mcp/upstream/served-file.ts';
+import type { FoundPeople } from '../pages/admin/find-of-person.ts';
+import { createConnections } from './create-connections.ts';
+import { createConnectionPanels } from './pages/connection-panels.ts';
+
+interface ConnectionNeeds {
+  readonly servedFile: ServedFile;
+  readonly ownTokens: { readonly grants: Grants } | undefined;
+  readonly operated: FoundPeople | undefined;
+}
+
+export const connections = defineFeature({
+  name: 'connections',
+  open(runtime, { servedFile, ownTokens, operated }: ConnectionNeeds) {
+    const opened = createConnections(runtime, servedFile.listConnectionServers);
+    return {
+      gives: { connections: opened },
+      ...(operated && {
+        panels: createConnectionPanels(operated, opened?.operated, ownTokens?.grants),
+      }),
+      ...(opened && { gauges: { connections: opened.count }, close: opened.close }),
+    };
+  },
+});

@@ -1,0 +1,34 @@
+// §27 as the gateway opens it: calls that somebody has to agree to before they run.
+import type { CallControl } from '../../mcp/calls/run-target.ts';
+import { defineFeature } from '../../mcp/feature.ts';
+import { buildApprovalsChannelName } from '../../store/keys.ts';
+import { createReplicas } from '../../store/replicas/replicas.ts';
+import { createApprovalPanels } from './approval-panels.ts';
+import { createAskFirst } from './ask-first.ts';
+import {
+  type ApprovalMessage,
+  createCallApprovals,
+  isApprovalMessage,
+  observeApprovals,
+} from './create-approvals.ts';
+
+export const approvals = defineFeature({
+  name: 'approvals',
+  open(runtime, { getGuards }: Pick<CallControl, 'getGuards'>) {
+    const replicas = createReplicas<ApprovalMessage>({
+      ...runtime,
+      channel: buildApprovalsChannelName(runtime.config.mcp.sessions.keyPrefix),
+      isMessage: isApprovalMessage,
+    });
+    const observer = observeApprovals(runtime);
+    const callApprovals = createCallApprovals(runtime, replicas, observer);
+    return {
+      gives: {
+        approvals: callApprovals,
+        askFirst: createAskFirst(runtime, callApprovals, observer, getGuards),
+      },
+      panels: createApprovalPanels(callApprovals),
+      close: replicas.close,
+    };
+  },
+});

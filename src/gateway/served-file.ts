@@ -1,0 +1,55 @@
+// The configuration file that is served now.
+import type { Setup } from '../catalog/plan.ts';
+import { listGuardServers } from '../catalog/plan.ts';
+import type { RuleConfig } from '../control/rules/rule-config.ts';
+import type { ServedFile } from '../mcp/upstream/served-file.ts';
+import { readConnectionServer } from '../servers/credentials/server-credentials.ts';
+import type { GatewayFile } from './configuration/gateway-file.ts';
+
+export interface OpenServedFile extends ServedFile {
+  /** Called once all features serve the file. */
+  replace(file: Setup['file']): void;
+}
+
+/** `file` is undefined where there is none: then there are no servers and no rules. */
+export function createServedFile(file: GatewayFile | undefined): OpenServedFile {
+  let served = file === undefined ? NOTHING : readFile(file);
+
+  return {
+    has: (name) => served.titles.has(name),
+    getTitle: (name) => served.titles.get(name),
+    listConnectionServers: () => served.connectionServers,
+    listNamedClaims: () => served.namedClaims,
+    replace(next) {
+      served = readFile(next);
+    },
+  };
+}
+
+const NOTHING: ReturnType<typeof readFile> = {
+  titles: new Map(),
+  connectionServers: [],
+  namedClaims: [],
+};
+
+const readFile = (file: Setup['file']) => {
+  const guards = listGuardServers(file);
+  return {
+    /** By the names of `/mcp/<name>`; undefined for a server, which has none. */
+    titles: new Map<string, string | undefined>([
+      ...file.servers
+        .filter(({ name }) => !guards.includes(name))
+        .map(({ name }) => [name, undefined] as const),
+      ...(file.views ?? []).map(({ name, title }) => [name, title] as const),
+    ]),
+    connectionServers: file.servers
+      .map(readConnectionServer)
+      .filter((server) => server !== undefined),
+    namedClaims: file.rules.flatMap(({ who }) => listClaims(who)),
+  };
+};
+
+const listClaims = (who: RuleConfig['who']): readonly string[] =>
+  who === 'everyone'
+    ? []
+    : [...Object.keys(who.claims ?? {}), ...(who.groups === undefined ? [] : ['groups'])];

@@ -1,0 +1,160 @@
+// Logins as the gateway opens them: who may call, and what stands between a client and its token.
+import { createServerUrls, type ServerUrls } from '../config/server-urls.ts';
+import type { CallApprovals } from '../control/approvals/approvals.ts';
+import type { OnRefusal } from '../http/endpoint/bearer.ts';
+import { getOriginalToken } from '../http/endpoint/message.ts';
+import { createClientOf } from '../mcp/calls/client-of.ts';
+import { defineFeature } from '../mcp/feature.ts';
+import type { ConnectionParts } from '../mcp/upstream/connections.ts';
+import type { ServedFile } from '../mcp/upstream/served-file.ts';
+import type { FoundPeople } from '../pages/admin/find-of-person.ts';
+import type { GetPublicTools } from '../pages/open-site.ts';
+import { createGrantPanels } from './admin/grant-panels.ts';
+import {
+  type Auth,
+  createProviderAccess,
+  openOwnTokenAccess,
+  type ProviderAccess,
+} from './auth/auth.ts';
+import type { KeySet } from './auth/key-set.ts';
+import {
+  createMachineClients,
+  type MachineClients,
+  type MachineClientsConfig,
+} from './auth/machine-clients.ts';
+import { type BrokerParts, openBroker } from './broker/open-broker.ts';
+import { createAuthorizationEndpoints } from './create-authorization.ts';
+import { type OwnTokens, openOwnTokens } from './grants/open-grants.ts';
+import { createCheckTokenUser } from './identity/login-policy.ts';
+import type { NoteLoginFailure } from './login-failures.ts';
+
+/** Clients of the configuration file that log in as themselves. */
+export const machineClients = defineFeature({
+  name: 'machine clients',
+  open(_runtime, { file }: { readonly file: MachineClientsConfig | undefined }) {
+    const clients = createMachineClients(file?.clients);
+    return {
+      gives: { machineClients: clients },
+      prepare: async (next: { readonly file: MachineClientsConfig }) => () =>
+        clients.replace(next.file.clients ?? []),
+    };
+  },
+});
+
+/** Tokens of the gateway's own, and the grants that they stand for; undefined in proxy mode. */
+export const ownTokens = defineFeature({
+  name: 'own tokens',
+  open(runtime) {
+    const opened = openOwnTokens(runtime);
+    return { gives: { ownTokens: opened }, ...(opened && { close: opened.close }) };
+  },
+});
+
+interface AccessNeeds {
+  readonly servedFile: ServedFile;
+  readonly machineClients: MachineClients;
+  readonly ownTokens: OwnTokens | undefined;
+  readonly onRefusal: OnRefusal | undefined;
+  /** In place of the provider's own. */
+  readonly givenKeySet: KeySet | undefined;
+}
+
+/** The provider, and who is let in by which token. */
+export const access = defineFeature({
+  name: 'access',
+  open(runtime, needs: AccessNeeds) {
+    const { auth, oauth, server } = runtime.config;
+    const { has } = needs.servedFile;
+    const provider = auth.required ? auth.provider : oauth.provider;
+    const serverUrls = createServerUrls(server.baseUrl, provider?.audience, has);
+    const opened = createProviderAccess(runtime, has, {
+      isServerAudience: serverUrls.isAudience,
+      onRefusal: needs.onRefusal,
+      ownTokens:
+        needs.ownTokens &&
+        openOwnTokenAccess(runtime, needs.ownTokens, needs.machineClients, createCheckTokenUser),
+      keySet: needs.givenKeySet,
+    });
+    return {
+      gives: { ...opened, serverUrls },
+      readiness: opened.auth.readiness,
+      close: opened.auth.close,
+    };
+  },
+});
+
+interface BrokerNeeds extends ProviderAccess {
+  readonly servedFile: ServedFile;
+  readonly machineClients: MachineClients;
+  readonly ownTokens: OwnTokens | undefined;
+  readonly connections: ConnectionParts | undefined;
+  readonly operated: FoundPeople | undefined;
+}
+
+/** Broker mode: grants and their renewal by logins at the provider; undefined in proxy mode. */
+export const broker = defineFeature({
+  name: 'broker',
+  open(runtime, needs: BrokerNeeds) {
+    const { admin, oauth } = runtime.config;
+    const { ownTokens: tokens, connections, operated } = needs;
+    const opened =
+      tokens &&
+      openBroker(runtime.config, {
+        ...runtime,
+        ...needs,
+        ownTokens: tokens,
+        records: { store: runtime.store, seal: runtime.loginSeal, tracing: runtime.tracing },
+        connections: connections?.connections,
+        listNamedClaims: () => [
+          ...(admin.groups.length > 0 ? ['groups'] : []),
+          ...needs.servedFile.listNamedClaims(),
+        ],
+      });
+    return {
+      gives: {
+        broker: opened,
+        getProviderToken: opened?.renewal.getProviderToken ?? getOriginalToken,
+        findClientId: createClientOf(oauth.mode === 'broker' ? oauth.providerClient.id : undefined),
+      },
+      ...(operated && {
+        panels: createGrantPanels(
+          operated,
+          opened && { ...opened, grants: opened.ownTokens.grants },
+        ),
+      }),
+      ...(opened && { close: opened.close }),
+    };
+  },
+});
+
+interface AuthorizationNeeds {
+  readonly auth: Auth;
+  readonly metadata: ProviderAccess['metadata'];
+  readonly serverUrls: ServerUrls;
+  readonly servedFile: ServedFile;
+  readonly machineClients: MachineClients;
+  readonly broker: BrokerParts | undefined;
+  readonly connections: ConnectionParts | undefined;
+  readonly approvals: CallApprovals;
+  readonly getPublicTools: GetPublicTools | undefined;
+  readonly noteFailure: NoteLoginFailure | undefined;
+}
+
+/** The authorization server that clients see. */
+export const authorization = defineFeature({
+  name: 'authorization server',
+  open(runtime, needs: AuthorizationNeeds) {
+    const { endpoints, noteRefusedToken, start, close } = createAuthorizationEndpoints(
+      runtime.config,
+      {
+        ...runtime,
+        ...needs.auth,
+        ...needs,
+        namedPaths: needs.servedFile,
+        listConnectionServers: needs.servedFile.listConnectionServers,
+        callApprovals: needs.approvals,
+      },
+    );
+    return { gives: { noteRefusedToken }, endpoints, start, close };
+  },
+});
