@@ -262,53 +262,53 @@ test.each(CONFINED)('§1 architecture: $what stands in its place only', ({ said,
   expect(names.map(([name]) => name)).toEqual([]);
 });
 
-const page = readFileSync(new URL('../docs/architecture.md', import.meta.url), 'utf8');
-/** Folders (with a slash) and files of the picture, below src. */
-const pictured = entriesOf(/^src\/\n([\s\S]*?)^docs\//m.exec(page)?.[1] ?? '');
+const plan = readFileSync(new URL('../docs/architecture.md', import.meta.url), 'utf8');
+const roomNames = [...new Set([...files.keys()].map((name) => name.split('/')[0] ?? ''))].filter(
+  (name) => !name.endsWith('.ts'),
+);
 
-test('§1 architecture: every folder of src is in the picture, and every entry of the picture exists', () => {
-  const folders = new Set([...files.keys()].map((name) => `${posix.dirname(name)}/`));
-  folders.delete('./');
-  const drawn = pictured.filter((entry) => entry.endsWith('/'));
-  expect(drawn.filter((folder) => !hasFileIn(folder))).toEqual([]);
-  expect([...folders].filter((folder) => !drawn.includes(folder))).toEqual([]);
-  expect(pictured.filter((entry) => !entry.endsWith('/') && !isFile(entry))).toEqual([]);
+test('§1 architecture: the plan fits on two screens, and names every room', () => {
+  expect(plan.split('\n').length).toBeLessThanOrEqual(110);
+  expect(roomNames.filter((room) => !plan.includes(`\`${room}\``))).toEqual([]);
 });
 
-test('§1 architecture: every file that the page names exists', () => {
-  const named = [...page.matchAll(/(?<![\w*/.-])[\w*/.-]+\.ts\b/g)].map(([name]) => name);
+test.each(roomNames.filter((room) => room !== 'built-in' && room !== 'testing'))(
+  '§1 architecture: %s has a page beside its code, which names each of its folders',
+  (room) => {
+    const page = readPage(room);
+    const folders = [...files.keys()]
+      .filter((name) => name.startsWith(`${room}/`))
+      .map((name) => posix.dirname(name).slice(room.length + 1))
+      .filter((folder) => folder !== '');
+    expect([...new Set(folders)].filter((folder) => !page.includes(`${folder}/`))).toEqual([]);
+    expect(page).toMatch(/^## .*add/im);
+  },
+);
+
+test('§1 architecture: every file that the plan or the page of a room names exists', () => {
+  const pages = [plan, ...roomNames.map(readPage)].join('\n');
+  const named = [...pages.matchAll(/(?<![\w*/.-])[\w*/.-]+\.ts\b/g)].map(([name]) => name);
   expect(named.length).toBeGreaterThan(20);
   expect(named.filter((name) => !isFile(name))).toEqual([]);
 });
 
-test.each(['A tool call', 'A token request'])(
-  '§1 architecture: %s goes through few files, each once',
-  (walk) => {
-    const [, list = ''] =
-      new RegExp(`^## ${walk}, file by file\\n(.*?)^## `, 'ms').exec(page) ?? [];
-    const steps = [...list.matchAll(/^\d+\. `([\w/.-]+)`/gm)].map(([, name = '']) => name);
-    expect(steps.length).toBeGreaterThan(15);
-    expect(steps.length).toBeLessThanOrEqual(25);
-    expect(new Set(steps).size).toBe(steps.length);
-    expect(steps.filter((name) => !files.has(name))).toEqual([]);
-  },
-);
+test.each([
+  ['A tool call', 'mcp'],
+  ['A token request', 'logins'],
+])('§1 architecture: %s goes through few files, each once', (walk, room) => {
+  const [, list = ''] =
+    new RegExp(`^## ${walk}, file by file\\n(.*?)^## `, 'ms').exec(`${readPage(room)}\n## `) ?? [];
+  const steps = [...list.matchAll(/^\d+\. `([\w/.-]+)`/gm)].map(([, name = '']) => name);
+  expect(steps.length).toBeGreaterThan(15);
+  expect(steps.length).toBeLessThanOrEqual(25);
+  expect(new Set(steps).size).toBe(steps.length);
+  expect(steps.filter((name) => !files.has(name))).toEqual([]);
+});
 
-/** The lines of a drawn tree as paths; a line that goes on with a description has no name. */
-function entriesOf(tree: string): string[] {
-  const way: string[] = [];
-  return tree.split('\n').flatMap((line) => {
-    const [, indent = '', name] = /^((?: {2}){1,5})(\S+(?:\/|\.ts))(?:\s|$)/.exec(line) ?? [];
-    if (name === undefined) return [];
-    way.length = indent.length / 2 - 1;
-    const entry = way.join('') + name;
-    way.push(name);
-    return [entry];
-  });
-}
-
-function hasFileIn(folder: string): boolean {
-  return [...files.keys()].some((name) => name.startsWith(folder));
+/** The page of a room; empty where it has none. */
+function readPage(room: string): string {
+  const page = new URL(`${room}/README.md`, src);
+  return existsSync(page) ? readFileSync(page, 'utf8') : '';
 }
 
 /** In the repository, or in any folder of src by the end of its path; `*` is any text. */
