@@ -11,7 +11,9 @@ import { ConfigError, formatProblem } from '../config/problem.ts';
 import { createServerUrls } from '../config/server-urls.ts';
 import { logListening, logStartWarnings } from '../config/start-log.ts';
 import { createConnections } from '../connections/create-connections.ts';
+import { createConnectionEndpoints } from '../connections/pages/connection-endpoints.ts';
 import { createConnectionPanels } from '../connections/pages/connection-panels.ts';
+import { createApprovalEndpoints } from '../control/approvals/approval-endpoints.ts';
 import { createApprovalPanels } from '../control/approvals/approval-panels.ts';
 import { findAskProblems } from '../control/approvals/approvals.ts';
 import { openApprovals } from '../control/approvals/open-approvals.ts';
@@ -252,11 +254,10 @@ export async function createGateway(
     tracing,
     noteFailure: notes?.loginFailures.note,
     broker,
-    callApprovals: approvals.approvals,
-    connections,
     listConnectionServers,
     machineClients,
   });
+  const { ownPages } = authorization;
   const limiter = createLimiter(runtime);
   const grants = ownTokens?.grants;
   const operatedGrants = grants && broker && { grants, ...broker };
@@ -291,6 +292,10 @@ export async function createGateway(
   const endpoints = [
     ...mcp.endpoints,
     ...authorization.endpoints,
+    ...(ownPages && connections
+      ? createConnectionEndpoints(runtime, ownPages, connections, listConnectionServers)
+      : []),
+    ...(ownPages ? createApprovalEndpoints(runtime, ownPages, approvals.approvals) : []),
     ...(upstreams?.endpoints ?? []),
     ...createHealthEndpoints(readinessChecks, () => isShuttingDown),
     ...(config.server.metricsEnabled
