@@ -1,10 +1,12 @@
 // §24 as the gateway opens it: users' connections to servers, in broker mode.
 
+import type { OwnPages } from '../http/endpoint/own-pages.ts';
 import type { Grants } from '../logins/grants/grants.ts';
 import { defineFeature } from '../mcp/feature.ts';
 import type { ServedFile } from '../mcp/upstream/served-file.ts';
 import type { FoundPeople } from '../pages/admin/find-of-person.ts';
-import { createConnections } from './create-connections.ts';
+import { createConnections, type GatewayConnections } from './create-connections.ts';
+import { createConnectionEndpoints } from './pages/connection-endpoints.ts';
 import { createConnectionPanels } from './pages/connection-panels.ts';
 
 interface ConnectionNeeds {
@@ -25,4 +27,27 @@ export const connections = defineFeature({
       ...(opened && { gauges: { connections: opened.count }, close: opened.close }),
     };
   },
+});
+
+interface ConnectionPageNeeds {
+  readonly connections: GatewayConnections | undefined;
+  readonly ownPages: OwnPages | undefined;
+  readonly servedFile: ServedFile;
+}
+
+/** Where users connect servers, and see what they have connected. */
+export const connectionPages = defineFeature({
+  name: 'pages of connections',
+  open: (runtime, { connections: opened, ownPages, servedFile }: ConnectionPageNeeds) => ({
+    gives: {},
+    ...(opened &&
+      ownPages && {
+        endpoints: createConnectionEndpoints(
+          runtime,
+          ownPages,
+          opened,
+          servedFile.listConnectionServers,
+        ),
+      }),
+  }),
 });

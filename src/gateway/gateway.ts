@@ -9,7 +9,7 @@ import { checkConfig } from '../config/check-config.ts';
 import type { Config } from '../config/config.ts';
 import { ConfigError, formatProblem } from '../config/problem.ts';
 import { logListening, logStartWarnings } from '../config/start-log.ts';
-import { connections } from '../connections/feature.ts';
+import { connectionPages, connections } from '../connections/feature.ts';
 import { findAskProblems } from '../control/approvals/approvals.ts';
 import { approvals } from '../control/approvals/feature.ts';
 import type { Endpoint } from '../http/endpoint/endpoint.ts';
@@ -106,10 +106,11 @@ const FEATURES = beginFeatures<Setup, Awaited<ReturnType<typeof begin>>>()
   .with(connections)
   .with(broker)
   .with(servers)
-  .with(approvals)
-  .with(calls)
   .with(site)
   .with(authorization)
+  .with(connectionPages)
+  .with(approvals)
+  .with(calls)
   .with(operators);
 
 /** What the list of features begins with. */

@@ -2,11 +2,10 @@
 
 import type { Config } from '../config/config.ts';
 import type { ServerUrls } from '../config/server-urls.ts';
-import type { CallApprovals } from '../control/approvals/approvals.ts';
 import type { Endpoint } from '../http/endpoint/endpoint.ts';
 import type { NamedPaths } from '../http/endpoint/named-paths.ts';
+import type { OwnPages } from '../http/endpoint/own-pages.ts';
 import type { ConnectionServer } from '../mcp/upstream/connection.ts';
-import type { ConnectionParts } from '../mcp/upstream/connections.ts';
 import type { GetPublicTools } from '../pages/open-site.ts';
 import type { Clock } from '../platform/clock.ts';
 import type { Fetch } from '../platform/fetch-with-limits.ts';
@@ -53,9 +52,6 @@ export interface AuthorizationParts {
   readonly tracing: Tracing | undefined;
   /** For broker mode. */
   readonly broker?: BrokerParts | undefined;
-  /** Likewise: calls that users have to agree to (§27). */
-  readonly callApprovals?: CallApprovals | undefined;
-  readonly connections?: ConnectionParts | undefined;
   /** Those of the configuration file as it stands now, for which there are connections. */
   readonly listConnectionServers: () => readonly ConnectionServer[];
   readonly machineClients: Pick<MachineClients, 'list'>;
@@ -65,6 +61,8 @@ export interface AuthorizationParts {
 
 export interface AuthorizationEndpoints {
   readonly endpoints: readonly Endpoint[];
+  /** For other features that have pages for users. Undefined in proxy mode. */
+  readonly ownPages: OwnPages | undefined;
   /** To be told of each token that is refused with 401, before its bearer is. Undefined where that changes nothing. Never rejects. */
   readonly noteRefusedToken: ((token: string) => Promise<void>) | undefined;
   /** Looks from now on whether documents of clients can be fetched. */
@@ -107,8 +105,6 @@ export function createAuthorizationEndpoints(
     serverUrls: parts.serverUrls,
     tracing: parts.tracing,
     broker: parts.broker,
-    callApprovals: parts.callApprovals,
-    connections: parts.connections,
     listConnectionServers: parts.listConnectionServers,
     audit: parts.audit,
     log,
@@ -139,6 +135,7 @@ export function createAuthorizationEndpoints(
       }),
       ...createDiscoveryEndpoints(baseUrl, metadataDocuments, parts.namedPaths),
     ],
+    ownPages: handlers.ownPages,
     noteRefusedToken: noteRefusal && noteRefusedToken,
     start: documentOffer.start,
     close: documentOffer.close,

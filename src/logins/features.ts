@@ -1,6 +1,5 @@
 // Logins as the gateway opens them: who may call, and what stands between a client and its token.
 import { createServerUrls, type ServerUrls } from '../config/server-urls.ts';
-import type { CallApprovals } from '../control/approvals/approvals.ts';
 import type { OnRefusal } from '../http/endpoint/bearer.ts';
 import { getOriginalToken } from '../http/endpoint/message.ts';
 import { createClientOf } from '../mcp/calls/client-of.ts';
@@ -134,8 +133,6 @@ interface AuthorizationNeeds {
   readonly servedFile: ServedFile;
   readonly machineClients: MachineClients;
   readonly broker: BrokerParts | undefined;
-  readonly connections: ConnectionParts | undefined;
-  readonly approvals: CallApprovals;
   readonly getPublicTools: GetPublicTools | undefined;
   readonly noteFailure: NoteLoginFailure | undefined;
 }
@@ -144,7 +141,7 @@ interface AuthorizationNeeds {
 export const authorization = defineFeature({
   name: 'authorization server',
   open(runtime, needs: AuthorizationNeeds) {
-    const { endpoints, noteRefusedToken, start, close } = createAuthorizationEndpoints(
+    const { endpoints, ownPages, noteRefusedToken, start, close } = createAuthorizationEndpoints(
       runtime.config,
       {
         ...runtime,
@@ -152,9 +149,8 @@ export const authorization = defineFeature({
         ...needs,
         namedPaths: needs.servedFile,
         listConnectionServers: needs.servedFile.listConnectionServers,
-        callApprovals: needs.approvals,
       },
     );
-    return { gives: { noteRefusedToken }, endpoints, start, close };
+    return { gives: { ownPages, noteRefusedToken }, endpoints, start, close };
   },
 });

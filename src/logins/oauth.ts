@@ -6,11 +6,10 @@ import type { BrokerConfig, ProxyConfig } from '../config/groups/oauth.ts';
 import type { ServerConfig } from '../config/groups/server.ts';
 import { parseScope } from '../config/scope.ts';
 import type { ServerUrls } from '../config/server-urls.ts';
-import type { CallApprovals } from '../control/approvals/approvals.ts';
 import type { Endpoint, JudgedRequest } from '../http/endpoint/endpoint.ts';
 import type { PendingReply, RequestBody } from '../http/endpoint/message.ts';
+import type { OwnPages } from '../http/endpoint/own-pages.ts';
 import type { ConnectionServer } from '../mcp/upstream/connection.ts';
-import type { ConnectionParts } from '../mcp/upstream/connections.ts';
 import type { GetPublicTools } from '../pages/open-site.ts';
 import type { Clock } from '../platform/clock.ts';
 import type { Fetch } from '../platform/fetch-with-limits.ts';
@@ -61,6 +60,8 @@ export interface OAuthHandlers {
   readonly logins: LoginIndex;
   /** None in proxy mode. */
   readonly ownEndpoints: readonly Endpoint[];
+  /** For other features that have pages for users. None in proxy mode. */
+  readonly ownPages: OwnPages | undefined;
   /** Undefined where no client can log in as itself. */
   readonly findMachineLogin?: FindMachineLogin | undefined;
   register(metadata: unknown, authorization: string | undefined): Promise<PendingReply>;
@@ -94,9 +95,6 @@ export interface OAuthDeps {
   readonly tracing?: Tracing | undefined;
   /** For broker mode. */
   readonly broker?: BrokerParts | undefined;
-  /** Likewise: calls that users have to agree to (§27). */
-  readonly callApprovals?: CallApprovals | undefined;
-  readonly connections?: ConnectionParts | undefined;
   readonly listConnectionServers: () => readonly ConnectionServer[];
   /** Undefined without `AUDIT_LOG`. */
   readonly audit?: Audit | undefined;
@@ -107,7 +105,7 @@ export interface OAuthDeps {
 interface Mode
   extends Pick<
     OAuthHandlers,
-    'token' | 'revoke' | 'callback' | 'logins' | 'ownEndpoints' | 'findMachineLogin'
+    'token' | 'revoke' | 'callback' | 'logins' | 'ownEndpoints' | 'ownPages' | 'findMachineLogin'
   > {
   readonly readRequest: ReadAuthorizationRequest;
   readonly redirectToProvider: RedirectToProvider;
@@ -158,8 +156,6 @@ function createBrokerHandlers(config: WithBaseUrl<BrokerConfig>, deps: OAuthDeps
     clientDocuments: deps.clientDocuments,
     endpoints,
     clock: deps.clock,
-    callApprovals: deps.callApprovals,
-    connections: deps.connections,
     listConnectionServers: deps.listConnectionServers,
     audit: deps.audit,
     log: deps.log,
@@ -186,6 +182,7 @@ function createProxyHandlers(config: WithBaseUrl<ProxyConfig>, deps: OAuthDeps):
     ...proxy,
     logins: recentAnswers,
     ownEndpoints: [],
+    ownPages: undefined,
     callback: undefined,
     issuer: undefined,
   });
@@ -234,7 +231,7 @@ function createHandlers(
   parts: Parts,
   mode: Mode,
 ): OAuthHandlers {
-  const { token, revoke, callback, logins, ownEndpoints, findMachineLogin } = mode;
+  const { token, revoke, callback, logins, ownEndpoints, ownPages, findMachineLogin } = mode;
   const { authorize, consent } = createAuthorize(config, deps, parts, mode);
   return {
     authorize,
@@ -248,6 +245,7 @@ function createHandlers(
     consent,
     callback,
     ownEndpoints,
+    ownPages,
     findMachineLogin,
   };
 }

@@ -5,6 +5,7 @@ import type { ProviderClientConfig } from '../config/groups/provider-client.ts';
 import { fail } from '../errors/gateway-error.ts';
 import type { JudgedRequest } from '../http/endpoint/endpoint.ts';
 import type { PendingReply, Reply, RequestBody } from '../http/endpoint/message.ts';
+import { parseBody, type RequestParameters } from '../http/endpoint/parameters.ts';
 import { generateSecret, hashSha256 } from '../platform/ids.ts';
 import { parseObject } from '../platform/json.ts';
 import type { TokenInspection } from './auth/token-verifier.ts';
@@ -25,7 +26,7 @@ import {
   type ReadAuthorizationRequest,
   readClientAndRedirectUri,
 } from './request/authorization-request.ts';
-import { parseBody, type RequestParameters, readAskedTokens } from './request/parameters.ts';
+import { readAskedTokens } from './request/parameters.ts';
 
 export interface ProxyDeps {
   readonly clients: Clients;

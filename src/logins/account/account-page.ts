@@ -1,22 +1,22 @@
 // The page on which users see which apps may act for them, and end that.
 import { escapeHtml, renderHtmlPage } from '../../http/endpoint/html-page.ts';
 import type { Reply } from '../../http/endpoint/message.ts';
-import { shorten } from '../../platform/text.ts';
-import type { Grant } from '../grants/grant.ts';
-import type { BrowserSession } from './browser-sessions.ts';
 import {
   createShowApp,
   listAppRows,
   renderBrand,
+  renderMinute,
   renderRows,
-  renderTime,
   type ShownApp,
-} from './page-parts.ts';
+} from '../../http/endpoint/own-page-parts.ts';
+import { shorten } from '../../platform/text.ts';
+import type { Grant } from '../grants/grant.ts';
+import type { StoredBrowserSession } from './browser-sessions.ts';
 
 export interface AccountPageContent {
   /** `SERVICE_DISPLAY_NAME`. */
   readonly service: string;
-  readonly session: BrowserSession;
+  readonly session: StoredBrowserSession;
   /** The latest first. */
   readonly grants: readonly Grant[];
   /** Where the forms go. */
@@ -60,8 +60,8 @@ const NOT_ASKED =
 function renderGrant(grant: Grant, app: ShownApp, content: AccountPageContent): string {
   const rows: readonly (readonly [string, string])[] = [
     ...listAppRows(app),
-    ['Since', renderTime(grant.createdAt)],
-    ['Last refreshed', renderTime(grant.issued.issuedAt)],
+    ['Since', renderMinute(grant.createdAt)],
+    ['Last refreshed', renderMinute(grant.issued.issuedAt)],
   ];
   return `<section>
 ${renderRows(rows)}

@@ -8,19 +8,28 @@ import {
   type Reply,
   type RequestBody,
 } from '../../http/endpoint/message.ts';
+import { renderLoginFailed } from '../../http/endpoint/own-page-parts.ts';
+import {
+  type BeginLogin,
+  checkCsrf,
+  createJudgePage,
+  OWN_FORM,
+  OWN_PAGE,
+} from '../../http/endpoint/own-pages.ts';
+import { createNameCheck, parseBody, parseQuery } from '../../http/endpoint/parameters.ts';
 import type { Audit } from '../../telemetry/audit/audit.ts';
 import type { EndGrant } from '../broker/end-grant.ts';
 import type { EndSelectedGrants } from '../broker/end-selected-grants.ts';
 import { type Grant, nameUser } from '../grants/grant.ts';
 import type { Grants } from '../grants/grants.ts';
 import { hashUser } from '../grants/token-codec.ts';
-import { createNameCheck, parseBody, parseQuery } from '../request/parameters.ts';
 import { type AccountPageContent, renderAccountPage, renderLoggedOut } from './account-page.ts';
-import type { BeginLogin } from './begin-login.ts';
-import type { BrowserSession, BrowserSessions, OpenBrowserSession } from './browser-sessions.ts';
+import type {
+  FoundBrowserSession,
+  StoredBrowserSession,
+  StoredBrowserSessions,
+} from './browser-sessions.ts';
 import type { EndProviderSession } from './end-provider-session.ts';
-import { renderLoginFailed } from './login-failed-page.ts';
-import { checkCsrf, createJudgePage, OWN_FORM, OWN_PAGE } from './own-page.ts';
 
 export interface AccountDeps {
   /** `BASE_URL`. */
@@ -29,7 +38,7 @@ export interface AccountDeps {
   readonly displayName: string;
   readonly beginLogin: BeginLogin;
   readonly endProviderSession: EndProviderSession;
-  readonly browserSessions: BrowserSessions;
+  readonly browserSessions: StoredBrowserSessions;
   readonly grants: Pick<Grants, 'listOfUser' | 'read'>;
   readonly endGrant: EndGrant;
   readonly endSelectedGrants: EndSelectedGrants;
@@ -48,7 +57,7 @@ export function createAccountEndpoints(deps: AccountDeps): readonly PublicEndpoi
   const url = `${baseUrl}/account`;
 
   async function show(
-    session: BrowserSession,
+    session: StoredBrowserSession,
     shown: Partial<Pick<AccountPageContent, 'asksForAll' | 'wasNotAsked' | 'notEnded'>>,
   ): Promise<Reply> {
     const [list, providerHost] = await Promise.all([
@@ -123,7 +132,7 @@ export function createAccountEndpoints(deps: AccountDeps): readonly PublicEndpoi
 
   /** `isEverywhere`: at the provider, too, where that has a page for it. */
   async function leave(
-    { session, end }: OpenBrowserSession,
+    { session, end }: FoundBrowserSession,
     cookie: string | undefined,
     isEverywhere: boolean,
   ): Promise<Reply> {
@@ -135,7 +144,7 @@ export function createAccountEndpoints(deps: AccountDeps): readonly PublicEndpoi
     return { ...reply, headers: { ...reply.headers, ...browserSessions.removal } };
   }
 
-  async function endOne({ user }: BrowserSession, id: string, ip: string): Promise<void> {
+  async function endOne({ user }: StoredBrowserSession, id: string, ip: string): Promise<void> {
     const stored = await grants.read(id);
     // Somebody else's is none.
     if (stored === undefined || hashUser(stored.grant.user) !== hashUser(user)) return;
@@ -145,7 +154,7 @@ export function createAccountEndpoints(deps: AccountDeps): readonly PublicEndpoi
 
   /** Other browsers of the user are logged out of this page, too; whoever sits here sees what came of it. */
   async function endAll(
-    found: OpenBrowserSession,
+    found: FoundBrowserSession,
     ip: string,
     finish?: () => Promise<Reply>,
   ): Promise<Reply> {

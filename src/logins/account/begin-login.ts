@@ -1,6 +1,7 @@
 // §5.11, §24.3: whoever comes to a page of the gateway's own without a session is sent to the provider to log in for it.
 
-import { createRedirectReply, type Reply } from '../../http/endpoint/message.ts';
+import { createRedirectReply } from '../../http/endpoint/message.ts';
+import type { BeginLogin, Browsers } from '../../http/endpoint/own-pages.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { generateSecret } from '../../platform/ids.ts';
 import type { SealedRecords } from '../../store/seal/sealed-records.ts';
@@ -8,7 +9,6 @@ import { ACCOUNT_CLIENT_ID } from '../auth/own-clients.ts';
 import type { ProviderEndpoints } from '../auth/provider-metadata.ts';
 import type { Logouts } from '../broker/logouts.ts';
 import { buildLoginRequest, type Login } from '../broker/redirect-to-provider.ts';
-import type { Browsers } from '../consent/browser.ts';
 import type { AuthorizationParameters } from '../provider/provider-parameters.ts';
 
 export interface BeginLoginDeps {
@@ -24,23 +24,6 @@ export interface BeginLoginDeps {
   readonly browsers: Browsers;
   readonly logouts: Pick<Logouts, 'getMark'>;
 }
-
-/** A path of the gateway's own, with its query. Pages make it themselves: nothing that somebody sent leads anywhere else. */
-export type OwnPage =
-  | '/account'
-  | '/connections'
-  | `/connections/${string}`
-  | '/approvals'
-  | `/approvals/${string}`;
-
-export interface LoginForPage {
-  /** Where the browser is led back to. */
-  readonly page: OwnPage;
-  /** Asked even where the provider knows the browser, as it has to be sure who sits there. */
-  readonly isFresh: boolean;
-}
-
-export type BeginLogin = (cookie: string | undefined, login: LoginForPage) => Promise<Reply>;
 
 export function createBeginLogin(deps: BeginLoginDeps): BeginLogin {
   const { baseUrl, clientId, endpoints, logins, browsers, logouts, clock } = deps;

@@ -1,18 +1,18 @@
 // §13.5: whoever logs out at /account can log out at the provider, too (OpenID Connect RP-Initiated Logout 1.0).
 
 import { createRedirectReply, type Reply } from '../../http/endpoint/message.ts';
+import type { Browsers } from '../../http/endpoint/own-pages.ts';
 import { createSealedRecords, type RecordsDeps } from '../../store/seal/sealed-records.ts';
 import type { ProviderEndpoints } from '../auth/provider-metadata.ts';
 import { buildProviderRequest } from '../broker/redirect-to-provider.ts';
-import type { Browsers } from '../consent/browser.ts';
-import type { BrowserSession } from './browser-sessions.ts';
+import type { StoredBrowserSession } from './browser-sessions.ts';
 
 export interface EndProviderSession {
   /** Of the page on which the provider logs browsers out; undefined where it has none. */
   findHost(): Promise<string | undefined>;
   /** The browser goes there. Undefined where there is no such page. */
   redirect(
-    session: Pick<BrowserSession, 'idToken'>,
+    session: Pick<StoredBrowserSession, 'idToken'>,
     cookie: string | undefined,
   ): Promise<Reply | undefined>;
   /** The host from which this browser comes back; undefined for what anybody can write into an address. */

@@ -5,7 +5,7 @@ import { isStringArray } from '../../platform/json.ts';
 import { shorten } from '../../platform/text.ts';
 import type { Login } from '../broker/redirect-to-provider.ts';
 import type { Identity } from '../identity/identity.ts';
-import type { BrowserSessions } from './browser-sessions.ts';
+import type { StoredBrowserSessions } from './browser-sessions.ts';
 import { selectHint } from './end-provider-session.ts';
 
 export type FinishPageLogin = (
@@ -19,7 +19,7 @@ export interface FinishPageLoginDeps {
   readonly baseUrl: string;
   /** `ADMIN_GROUPS`. Only the provider's own users come here, whose groups these are. */
   readonly adminGroups: readonly string[];
-  readonly browserSessions: Pick<BrowserSessions, 'create'>;
+  readonly browserSessions: Pick<StoredBrowserSessions, 'create'>;
 }
 
 export function createFinishPageLogin(deps: FinishPageLoginDeps): FinishPageLogin {

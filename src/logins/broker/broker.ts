@@ -4,11 +4,8 @@
 import type { Config } from '../../config/config.ts';
 import type { BrokerConfig } from '../../config/groups/oauth.ts';
 import type { ServerConfig } from '../../config/groups/server.ts';
-import { createConnectionEndpoints } from '../../connections/pages/connection-endpoints.ts';
-import { createApprovalEndpoints } from '../../control/approvals/approval-endpoints.ts';
-import type { CallApprovals } from '../../control/approvals/approvals.ts';
+import type { Browsers, OwnPages } from '../../http/endpoint/own-pages.ts';
 import type { ConnectionServer } from '../../mcp/upstream/connection.ts';
-import type { ConnectionParts } from '../../mcp/upstream/connections.ts';
 import type { Clock } from '../../platform/clock.ts';
 import type { Log } from '../../platform/log.ts';
 import { createSealedRecords, type RecordsDeps } from '../../store/seal/sealed-records.ts';
@@ -22,7 +19,7 @@ import type { ProviderEndpoints } from '../auth/provider-metadata.ts';
 import { createClientAuthentication } from '../client-authentication/authenticate-client.ts';
 import type { ClientDocuments } from '../client-id-metadata/client-documents.ts';
 import type { Clients } from '../clients/clients.ts';
-import type { Approvals, Browsers } from '../consent/browser.ts';
+import type { Approvals } from '../consent/browser.ts';
 import { type AssertingClient, createFindByDocument } from '../id-jag/asserting-client.ts';
 import { createGiveByAssertion } from '../id-jag/jwt-bearer.ts';
 import type { LogLogin } from '../provider/issued-tokens.ts';
@@ -56,9 +53,6 @@ export interface BrokerDeps extends BrokerParts {
   readonly endpoints: ProviderEndpoints;
   readonly browsers: Browsers;
   readonly approvals: Approvals;
-  /** Calls that users have to agree to (§27); undefined where none is made. */
-  readonly callApprovals: CallApprovals | undefined;
-  readonly connections: ConnectionParts | undefined;
   readonly listConnectionServers: () => readonly ConnectionServer[];
   /** Undefined without `AUDIT_LOG`. */
   readonly audit: Audit | undefined;
@@ -131,7 +125,15 @@ export function createBroker(config: BrokerSettings, deps: BrokerDeps) {
       }),
   });
 
+  const ownPages: OwnPages = {
+    sessions: browserSessions,
+    browsers: deps.browsers,
+    beginLogin: pages.beginLogin,
+    listClients: async (user) => (await grants.listOfUser(user)).map(({ client }) => client),
+  };
+
   return {
+    ownPages,
     readRequest: createBrokerRequestReader({ ...deps, own: config }),
     redirectToProvider: createBrokerRedirect({ ...common, config, clientId }),
     callback: createCallback({
@@ -161,12 +163,6 @@ export function createBroker(config: BrokerSettings, deps: BrokerDeps) {
         endProviderSession: createEndProviderSession({ ...deps, baseUrl, clientId }),
         hasConnections: () => deps.listConnectionServers().length > 0,
       }),
-      ...(deps.connections
-        ? createConnectionEndpoints({ ...pages, connectionParts: deps.connections })
-        : []),
-      ...(deps.callApprovals
-        ? createApprovalEndpoints({ ...pages, approvals: deps.callApprovals })
-        : []),
       createProviderLogout({
         ...deps,
         config: config.tokens,

@@ -2,10 +2,11 @@
 // client's matter, and the client is told.
 
 import { fail, GatewayError } from '../../errors/gateway-error.ts';
+import type { Browsers } from '../../http/endpoint/own-pages.ts';
 import { describeOAuthError } from '../../http/endpoint/render-error.ts';
 import { isLoopbackHost } from '../../platform/address.ts';
 import type { Clients } from '../clients/clients.ts';
-import type { Approvals, Browsers } from '../consent/browser.ts';
+import type { Approvals } from '../consent/browser.ts';
 import { addToRedirectUri } from '../redirect-uri.ts';
 import {
   type AuthorizationRequest,

@@ -1,5 +1,7 @@
 // The browser in which a login began: a cookie that only it has, of which only the hash is stored; and what it approved.
+
 import type { ConsentConfig } from '../../config/groups/consent.ts';
+import type { Browsers } from '../../http/endpoint/own-pages.ts';
 import { generateSecret, hashSha256 } from '../../platform/ids.ts';
 import { type JsonObject, parseObject } from '../../platform/json.ts';
 import { buildOAuthKey } from '../../store/keys.ts';
@@ -8,20 +10,6 @@ import type { Logouts } from '../broker/logouts.ts';
 import type { UserIdentity } from '../grants/grant.ts';
 import { hashUser } from '../grants/token-codec.ts';
 import type { AuthorizationRequest } from '../request/authorization-request.ts';
-
-export interface Browser {
-  /** Stands in records for the cookie. */
-  readonly hash: string;
-  /** Headers that give a new browser its cookie, or let a known one keep it. */
-  readonly headers: Readonly<Record<string, string>>;
-}
-
-export interface Browsers {
-  /** The browser of a Cookie header, or a new one. */
-  getOrCreate(cookie: string | undefined): Browser;
-  /** The hash of the cookie that was sent; undefined without one. */
-  readHash(cookie: string | undefined): string | undefined;
-}
 
 /** `ttlSeconds` is how long approvals are remembered; the cookie has to outlive a login. */
 export function createBrowsers(baseUrl: string, ttlSeconds: number): Browsers {

@@ -1,12 +1,17 @@
 // What the user is asked before a client may log in.
 
+import {
+  createDisplayName,
+  renderQuoted,
+  renderWarning,
+} from '../../http/endpoint/display-name.ts';
 import { escapeHtml, ICONS, renderHtmlPage } from '../../http/endpoint/html-page.ts';
 import type { Reply } from '../../http/endpoint/message.ts';
+import { renderScopes } from '../../http/endpoint/own-page-parts.ts';
 import type { PublicTool } from '../../pages/open-site.ts';
 import { shorten } from '../../platform/text.ts';
 import { OPERATORS_CLIENT_ID } from '../auth/own-clients.ts';
 import type { Client } from '../clients/clients.ts';
-import { createDisplayName, renderQuoted, renderWarning } from './display-name.ts';
 
 export interface ConsentPageContent {
   /** `SERVICE_DISPLAY_NAME`. */
@@ -75,7 +80,6 @@ const WITHOUT_SCRIPT = `<noscript>
 </noscript>`;
 
 /** Characters. */
-const MAX_SCOPE = 1000;
 const MAX_URI = 300;
 const MAX_TOOL_NAME = 60;
 
@@ -124,13 +128,6 @@ function renderDestination({ kind }: Client, redirectUri: string): string {
   // Several apps may open the same scheme: what follows tells them apart.
   return `the app on this computer that opens <code>${escapeHtml(redirectUri)}</code>`;
 }
-
-/** RFC 6749 §3.3: printable ASCII; whatever else a link may have in it is not shown as it is. */
-export const renderScopes = (scopes: readonly string[]): string =>
-  scopes
-    .map((scope) => scope.replace(/[^\x21-\x7E]/g, '?'))
-    .map((scope) => `<code>${escapeHtml(shorten(scope, MAX_SCOPE))}</code>`)
-    .join(' ');
 
 // What scopes mean to whoever is asked for them.
 

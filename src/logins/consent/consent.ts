@@ -3,6 +3,8 @@
 
 import { fail } from '../../errors/gateway-error.ts';
 import type { PendingReply, Reply, RequestBody } from '../../http/endpoint/message.ts';
+import type { Browser, Browsers } from '../../http/endpoint/own-pages.ts';
+import { createNameCheck, parseBody } from '../../http/endpoint/parameters.ts';
 import type { GetPublicTools } from '../../pages/open-site.ts';
 import { generateSecret, isEqualSecret } from '../../platform/ids.ts';
 import { createSealedRecords, type RecordsDeps } from '../../store/seal/sealed-records.ts';
@@ -12,8 +14,7 @@ import type {
   ReadAuthorizationRequest,
 } from '../request/authorization-request.ts';
 import { addFacts, readAskedFacts } from '../request/login-facts.ts';
-import { createNameCheck, parseBody } from '../request/parameters.ts';
-import type { Approval, Approvals, Browser, Browsers } from './browser.ts';
+import type { Approval, Approvals } from './browser.ts';
 import { renderConsentPage } from './consent-page.ts';
 
 /** What happens once the user has approved: the browser goes on to the provider. Without `approval` nobody was to be asked. */

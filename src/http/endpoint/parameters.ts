@@ -1,0 +1,148 @@
+// §4.6–§4.8: where parameters come from, how often, and under which names.
+
+import { fail } from '../../errors/gateway-error.ts';
+import { isObject } from '../../platform/json.ts';
+import type { RequestBody } from './message.ts';
+
+/** @throws GatewayError `oauth_invalid_request`. */
+type CheckName = (name: string) => void;
+
+/** RFC 8707 §2: the one parameter that may be given more than once. */
+const REPEATABLE = 'resource';
+
+export interface RequestParameters {
+  /** The value, or undefined when it is missing or empty. */
+  get(name: string): string | undefined;
+  /** @throws GatewayError `oauth_invalid_request` naming the parameter. */
+  require(name: string): string;
+  /** True if it was sent, even without a value. */
+  isNamed(name: string): boolean;
+  /** All that have a value, in the order received. */
+  readonly pairs: readonly (readonly [name: string, value: string])[];
+}
+
+/** @throws GatewayError `oauth_invalid_request` for a repeated parameter, or by its name. */
+export function parseQuery(
+  query: string,
+  checkName: CheckName = checkRequestName,
+): RequestParameters {
+  if (hasTooManyParameters(query)) failTooMany();
+  return createParameters([...new URLSearchParams(query)], checkName);
+}
+
+/**
+ * Form or JSON object with string members.
+ *
+ * @throws GatewayError `oauth_invalid_request` for a repeated or non-string member, or by its name.
+ */
+export function parseBody(
+  body: RequestBody,
+  checkName: CheckName = checkRequestName,
+): RequestParameters {
+  if (body.type === 'form') return parseQuery(body.text, checkName);
+  const members = readStringMembers(body.value);
+  // A flat object of strings has two for each member, unless one is given twice.
+  const strings = body.text.match(JSON_STRING) ?? [];
+  if (strings.length !== 2 * members.length) {
+    fail('oauth_invalid_request', { details: 'A member of the body appears twice.' });
+  }
+  return createParameters(members, checkName);
+}
+
+const JSON_STRING = /"(?:[^"\\]|\\.)*"/g;
+
+/** Far more than any client sends: many cost time, and anybody may send them. */
+const MAX_PARAMETERS = 100;
+
+/** Of a query or a form, without parsing it. */
+export const hasTooManyParameters = (text: string): boolean =>
+  text.split('&', MAX_PARAMETERS + 1).length > MAX_PARAMETERS;
+
+const failTooMany = (): never =>
+  fail('oauth_invalid_request', {
+    details: `The request has more than ${MAX_PARAMETERS} parameters.`,
+  });
+
+function createParameters(
+  received: readonly (readonly [string, string])[],
+  checkName: CheckName,
+): RequestParameters {
+  // RFC 6749 §3.1: one without a value counts as omitted, whatever its name.
+  const pairs = received.filter(([, value]) => value !== '');
+  const values = new Map<string, string>();
+  for (const [name, value] of pairs) {
+    checkName(name);
+    if (values.has(name) && name !== REPEATABLE) {
+      fail('oauth_invalid_request', {
+        details: `The parameter ${shortenName(name)} appears twice.`,
+      });
+    }
+    values.set(name, value);
+  }
+  return {
+    get: (name) => values.get(name),
+    isNamed: (name) => received.some(([one]) => one === name),
+    require: (name) =>
+      values.get(name) ?? fail('oauth_invalid_request', { details: `${name} is missing.` }),
+    pairs,
+  };
+}
+
+function readStringMembers(value: unknown): (readonly [string, string])[] {
+  if (!isObject(value)) {
+    return fail('oauth_invalid_request', { details: 'The body must be a JSON object.' });
+  }
+  const members = Object.entries(value);
+  if (members.length > MAX_PARAMETERS) failTooMany();
+  return members.map(([name, member]) => {
+    if (typeof member === 'string') return [name, member] as const;
+    return fail('oauth_invalid_request', {
+      details: `The member ${shortenName(name)} must be a string.`,
+    });
+  });
+}
+
+/** Limits how much caller-supplied text is echoed. */
+const shortenName = (name: string) => (name.length > 40 ? `${name.slice(0, 40)}...` : name);
+
+/** RFC 6749, 7009, 7521, 7636, 8628, 8693, 8707, 9396, 9449, OpenID Connect Core §3.1.2.1. */
+const REQUEST_PARAMETERS = `
+  acr_values actor_token actor_token_type assertion audience authorization_details claims
+  claims_locales client_assertion client_assertion_type client_id client_secret code
+  code_challenge code_challenge_method code_verifier device_code display domain_hint dpop_jkt
+  grant_type id_token_hint login_hint max_age nonce password prompt redirect_uri refresh_token
+  requested_token_type resource response_mode response_type scope state subject_token
+  subject_token_type token token_type_hint ui_locales username
+`
+  .trim()
+  .split(/\s+/);
+
+/** Each could carry another redirect_uri past the check (RFC 9101, OpenID Connect Core §6). */
+const UNSUPPORTED = ['request', 'request_uri', 'registration'] as const;
+
+const RESERVED: ReadonlySet<string> = new Set([...REQUEST_PARAMETERS, ...UNSUPPORTED]);
+
+/**
+ * `furtherNames`: further names that the endpoint knows.
+ *
+ * PHP makes `redirect_uri` of `redirect.uri` and a list of `redirect_uri[]`, others read names
+ * without their case: the provider would see a parameter that was never looked at here.
+ */
+export function createNameCheck(furtherNames: readonly string[] = []): CheckName {
+  const known = new Set<string>([...REQUEST_PARAMETERS, ...furtherNames]);
+  return function checkName(name) {
+    if (known.has(name)) return;
+    if (!/^[A-Za-z0-9_:.-]+$/.test(name)) {
+      failName('Parameter names may contain only letters, digits and _ : . -');
+    }
+    const normalized = name.toLowerCase().replace(/[^a-z0-9]/g, '_');
+    if (normalized === name && RESERVED.has(name))
+      failName(`The parameter ${name} is not supported.`);
+    if (RESERVED.has(normalized))
+      failName(`A parameter has a name that could be mistaken for ${normalized}.`);
+  };
+}
+
+const failName = (details: string): never => fail('oauth_invalid_request', { details });
+
+const checkRequestName = createNameCheck();
