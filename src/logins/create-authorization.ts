@@ -5,6 +5,10 @@ import type { ServerUrls } from '../config/server-urls.ts';
 import type { CallApprovals } from '../control/approvals/approvals.ts';
 import type { Endpoint } from '../http/endpoint/endpoint.ts';
 import type { NamedPaths } from '../http/endpoint/named-paths.ts';
+import {
+  createProviderEndpoints,
+  type ProviderMetadata,
+} from '../http/oauth-client/provider-metadata.ts';
 import type { ConnectionServer } from '../mcp/upstream/connection.ts';
 import type { ConnectionParts } from '../mcp/upstream/connections.ts';
 import type { GetPublicTools } from '../pages/open-site.ts';
@@ -19,7 +23,6 @@ import type { Audit } from '../telemetry/audit/audit.ts';
 import type { Tracing } from '../telemetry/tracing/tracing.ts';
 import type { Auth } from './auth/auth.ts';
 import type { MachineClients } from './auth/machine-clients.ts';
-import { createProviderEndpoints, type ProviderMetadata } from './auth/provider-metadata.ts';
 import type { BrokerParts } from './broker/open-broker.ts';
 import { createClientDocuments } from './client-id-metadata/client-documents.ts';
 import { createDocumentOffer, createUncheckedOffer } from './client-id-metadata/document-offer.ts';

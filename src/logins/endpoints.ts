@@ -6,10 +6,10 @@ import {
   getJson,
   type RequestBody,
 } from '../http/endpoint/message.ts';
+import { parseBody, type RequestParameters, readAskedTokens } from '../http/endpoint/parameters.ts';
 import { type ErrorFormat, OAUTH } from '../http/endpoint/render-error.ts';
 import type { OAuthHandlers } from './oauth.ts';
 import { JWT_BEARER, readAskedFacts } from './request/login-facts.ts';
-import { parseBody, type RequestParameters, readAskedTokens } from './request/parameters.ts';
 
 export interface OAuthEndpointOptions {
   /** `OAUTH_POPUPS`: the pages of the login keep their opener. */

@@ -9,6 +9,9 @@ import type { ServerUrls } from '../config/server-urls.ts';
 import type { CallApprovals } from '../control/approvals/approvals.ts';
 import type { Endpoint, JudgedRequest } from '../http/endpoint/endpoint.ts';
 import type { PendingReply, RequestBody } from '../http/endpoint/message.ts';
+import type { OwnResources } from '../http/endpoint/parameters.ts';
+import { createProviderApi } from '../http/oauth-client/provider-api.ts';
+import type { ProviderEndpoints } from '../http/oauth-client/provider-metadata.ts';
 import type { ConnectionServer } from '../mcp/upstream/connection.ts';
 import type { ConnectionParts } from '../mcp/upstream/connections.ts';
 import type { GetPublicTools } from '../pages/open-site.ts';
@@ -20,7 +23,6 @@ import type { RecordsDeps } from '../store/seal/sealed-records.ts';
 import type { KeyValue } from '../store/store.ts';
 import type { Audit } from '../telemetry/audit/audit.ts';
 import type { Tracing } from '../telemetry/tracing/tracing.ts';
-import type { ProviderEndpoints } from './auth/provider-metadata.ts';
 import type { TokenInspection } from './auth/token-verifier.ts';
 import { createBroker } from './broker/broker.ts';
 import type { FindMachineLogin } from './broker/find-machine-login.ts';
@@ -36,7 +38,6 @@ import {
   type RedirectToProvider,
 } from './consent/consent.ts';
 import { createLoginLog, createNoteClient } from './provider/issued-tokens.ts';
-import { createProviderApi } from './provider/provider-api.ts';
 import { listGrantedScopes } from './provider/provider-parameters.ts';
 import { createProxy } from './proxy.ts';
 import { selectRedirectUriRules } from './redirect-uri.ts';
@@ -46,7 +47,6 @@ import {
   type RecentAnswersDeps,
 } from './refresh/recent-answers.ts';
 import type { ReadAuthorizationRequest } from './request/authorization-request.ts';
-import type { OwnResources } from './request/parameters.ts';
 
 /**
  * Each validates the request and returns the work to run once it is counted.

@@ -10,6 +10,12 @@ import {
   type Reply,
   type RequestBody,
 } from '../../http/endpoint/message.ts';
+import {
+  createNameCheck,
+  parseBody,
+  parseQuery,
+  type RequestParameters,
+} from '../../http/endpoint/parameters.ts';
 import { OAUTH } from '../../http/endpoint/render-error.ts';
 import type { BeginLogin, OwnPage } from '../../logins/account/begin-login.ts';
 import type {
@@ -20,12 +26,6 @@ import type {
 import { renderLoginFailed } from '../../logins/account/login-failed-page.ts';
 import { checkCsrf, createJudgePage, OWN_FORM, OWN_PAGE } from '../../logins/account/own-page.ts';
 import type { Browsers } from '../../logins/consent/browser.ts';
-import {
-  createNameCheck,
-  parseBody,
-  parseQuery,
-  type RequestParameters,
-} from '../../logins/request/parameters.ts';
 import type { ConnectionOwner, ConnectionServer } from '../../mcp/upstream/connection.ts';
 import {
   type ConnectionParts,

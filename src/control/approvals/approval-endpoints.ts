@@ -8,13 +8,13 @@ import {
   type Reply,
   type RequestBody,
 } from '../../http/endpoint/message.ts';
+import { createNameCheck, parseBody, parseQuery } from '../../http/endpoint/parameters.ts';
 import type { BeginLogin, OwnPage } from '../../logins/account/begin-login.ts';
 import type { BrowserSession, BrowserSessions } from '../../logins/account/browser-sessions.ts';
 import { renderLoginFailed } from '../../logins/account/login-failed-page.ts';
 import { checkCsrf, createJudgePage, OWN_FORM, OWN_PAGE } from '../../logins/account/own-page.ts';
 import { createShowApp } from '../../logins/account/page-parts.ts';
 import type { Grants } from '../../logins/grants/grants.ts';
-import { createNameCheck, parseBody, parseQuery } from '../../logins/request/parameters.ts';
 import { nameOwner, withoutDefault } from '../../store/owner.ts';
 import type { Owner } from '../../store/store.ts';
 import {

@@ -8,13 +8,13 @@ import {
   type Reply,
   type RequestBody,
 } from '../../http/endpoint/message.ts';
+import { createNameCheck, parseBody, parseQuery } from '../../http/endpoint/parameters.ts';
 import type { Audit } from '../../telemetry/audit/audit.ts';
 import type { EndGrant } from '../broker/end-grant.ts';
 import type { EndSelectedGrants } from '../broker/end-selected-grants.ts';
 import { type Grant, nameUser } from '../grants/grant.ts';
 import type { Grants } from '../grants/grants.ts';
 import { hashUser } from '../grants/token-codec.ts';
-import { createNameCheck, parseBody, parseQuery } from '../request/parameters.ts';
 import { type AccountPageContent, renderAccountPage, renderLoggedOut } from './account-page.ts';
 import type { BeginLogin } from './begin-login.ts';
 import type { BrowserSession, BrowserSessions, OpenBrowserSession } from './browser-sessions.ts';

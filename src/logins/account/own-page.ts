@@ -8,9 +8,9 @@ import {
   type Reply,
   type RequestBody,
 } from '../../http/endpoint/message.ts';
+import type { RequestParameters } from '../../http/endpoint/parameters.ts';
 import { OAUTH } from '../../http/endpoint/render-error.ts';
 import { isEqualSecret } from '../../platform/ids.ts';
-import type { RequestParameters } from '../request/parameters.ts';
 import type { BrowserSession, BrowserSessions } from './browser-sessions.ts';
 
 export const OWN_PAGE = {

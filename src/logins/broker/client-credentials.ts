@@ -4,6 +4,7 @@ import type { TokensConfig } from '../../config/groups/own-tokens.ts';
 import { DEFAULT_SCOPES, parseScope } from '../../config/scope.ts';
 import { fail } from '../../errors/gateway-error.ts';
 import type { PendingReply, Reply } from '../../http/endpoint/message.ts';
+import type { OwnResources, RequestParameters } from '../../http/endpoint/parameters.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { hashSha256 } from '../../platform/ids.ts';
 import { createSingleFlight } from '../../platform/single-flight.ts';
@@ -18,7 +19,6 @@ import { createGrantId, type Grant, isGrantId, issueFirstPair, nameUser } from '
 import type { Grants } from '../grants/grants.ts';
 import type { LogLogin } from '../provider/issued-tokens.ts';
 import { addFacts } from '../request/login-facts.ts';
-import type { OwnResources, RequestParameters } from '../request/parameters.ts';
 import type { WriteTokens } from './answer.ts';
 import { isFresh } from './decide-refresh.ts';
 import type { IssueGrant } from './issue-grant.ts';

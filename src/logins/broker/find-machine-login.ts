@@ -2,10 +2,10 @@
 // address, or loops there, keeps it out.
 import type { KnownLogin, LoginSearch } from '../../http/endpoint/endpoint.ts';
 import type { RequestBody } from '../../http/endpoint/message.ts';
+import { parseBody } from '../../http/endpoint/parameters.ts';
 import type { ClientAuthentication } from '../client-authentication/authenticate-client.ts';
 import type { AssertingClient } from '../id-jag/asserting-client.ts';
 import { JWT_BEARER } from '../request/login-facts.ts';
-import { parseBody } from '../request/parameters.ts';
 
 export type FindMachineLogin = (
   body: RequestBody,

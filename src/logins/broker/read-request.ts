@@ -2,6 +2,7 @@
 // client's matter, and the client is told.
 
 import { fail, GatewayError } from '../../errors/gateway-error.ts';
+import { type OwnResources, readResourceIndicators } from '../../http/endpoint/parameters.ts';
 import { describeOAuthError } from '../../http/endpoint/render-error.ts';
 import { isLoopbackHost } from '../../platform/address.ts';
 import type { Clients } from '../clients/clients.ts';
@@ -13,7 +14,6 @@ import {
   type ReadAuthorizationRequest,
   readClientAndRedirectUri,
 } from '../request/authorization-request.ts';
-import { type OwnResources, readResourceIndicators } from '../request/parameters.ts';
 
 interface ReadRequestDeps {
   readonly own: OwnResources;

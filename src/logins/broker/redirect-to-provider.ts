@@ -3,9 +3,10 @@
 import { parseScope } from '../../config/scope.ts';
 import { fail } from '../../errors/gateway-error.ts';
 import { createRedirectReply, type Reply } from '../../http/endpoint/message.ts';
+import type { OwnResources, RequestParameters } from '../../http/endpoint/parameters.ts';
+import type { ProviderEndpoints } from '../../http/oauth-client/provider-metadata.ts';
 import { generateSecret } from '../../platform/ids.ts';
 import type { SealedRecords } from '../../store/seal/sealed-records.ts';
-import type { ProviderEndpoints } from '../auth/provider-metadata.ts';
 import type { Approval, Browser } from '../consent/browser.ts';
 import { MAX_SCOPES } from '../grants/token-codec.ts';
 import {
@@ -17,7 +18,6 @@ import {
   type ProviderParametersConfig,
 } from '../provider/provider-parameters.ts';
 import type { AuthorizationRequest } from '../request/authorization-request.ts';
-import type { OwnResources, RequestParameters } from '../request/parameters.ts';
 import type { Logouts } from './logouts.ts';
 import { getDefaultResources, readAskedResources } from './resources.ts';
 

@@ -3,6 +3,7 @@
 import { fail } from '../../errors/gateway-error.ts';
 import type { JudgedRequest } from '../../http/endpoint/endpoint.ts';
 import type { Reply, RequestBody } from '../../http/endpoint/message.ts';
+import { parseBody } from '../../http/endpoint/parameters.ts';
 import type {
   ClientAuthentication,
   ClientRequest,
@@ -13,7 +14,6 @@ import type { Clients } from '../clients/clients.ts';
 import { type Grant, hasRefreshToken, nameUser } from '../grants/grant.ts';
 import type { Grants } from '../grants/grants.ts';
 import type { TokenCodec } from '../grants/token-codec.ts';
-import { parseBody } from '../request/parameters.ts';
 import type { EndGrant } from './end-grant.ts';
 
 /** Who revokes, and what is left to do of its proof. */

@@ -3,6 +3,7 @@
 
 import { fail, GatewayError, toGatewayError } from '../../errors/gateway-error.ts';
 import type { RequestBody } from '../../http/endpoint/message.ts';
+import type { RequestParameters } from '../../http/endpoint/parameters.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { hashSha256 } from '../../platform/ids.ts';
 import type { JsonObject } from '../../platform/json.ts';
@@ -15,7 +16,6 @@ import { type KeyHint, type KeySet, selectCandidates } from '../auth/key-set.ts'
 import type { MachineClient } from '../auth/machine-clients.ts';
 import type { ParsedToken } from '../auth/parse-token.ts';
 import { findSigner, verifySignature } from '../auth/token-verifier.ts';
-import type { RequestParameters } from '../request/parameters.ts';
 import {
   ASSERTION_TYPE,
   type AssertionRules,

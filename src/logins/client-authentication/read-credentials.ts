@@ -1,6 +1,6 @@
 // RFC 6749 §2.3, RFC 7521 §4.2: by what a client says who it is: one way in a request, and not two.
 import { fail } from '../../errors/gateway-error.ts';
-import type { RequestParameters } from '../request/parameters.ts';
+import type { RequestParameters } from '../../http/endpoint/parameters.ts';
 
 export type ClientCredentials =
   | {

@@ -2,9 +2,9 @@
 
 import { escapeHtml, ICONS, renderHtmlPage } from '../../http/endpoint/html-page.ts';
 import type { Reply } from '../../http/endpoint/message.ts';
+import { OPERATORS_CLIENT_ID } from '../../http/endpoint/own-clients.ts';
 import type { PublicTool } from '../../pages/open-site.ts';
 import { shorten } from '../../platform/text.ts';
-import { OPERATORS_CLIENT_ID } from '../auth/own-clients.ts';
 import type { Client } from '../clients/clients.ts';
 import { createDisplayName, renderQuoted, renderWarning } from './display-name.ts';
 

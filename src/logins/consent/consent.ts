@@ -3,6 +3,7 @@
 
 import { fail } from '../../errors/gateway-error.ts';
 import type { PendingReply, Reply, RequestBody } from '../../http/endpoint/message.ts';
+import { createNameCheck, parseBody } from '../../http/endpoint/parameters.ts';
 import type { GetPublicTools } from '../../pages/open-site.ts';
 import { generateSecret, isEqualSecret } from '../../platform/ids.ts';
 import { createSealedRecords, type RecordsDeps } from '../../store/seal/sealed-records.ts';
@@ -12,7 +13,6 @@ import type {
   ReadAuthorizationRequest,
 } from '../request/authorization-request.ts';
 import { addFacts, readAskedFacts } from '../request/login-facts.ts';
-import { createNameCheck, parseBody } from '../request/parameters.ts';
 import type { Approval, Approvals, Browser, Browsers } from './browser.ts';
 import { renderConsentPage } from './consent-page.ts';
 

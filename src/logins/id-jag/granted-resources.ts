@@ -1,5 +1,6 @@
 // RFC 8707: what a token is for that an assertion is exchanged for: what its issuer, the configuration file and the client all name.
 import { fail } from '../../errors/gateway-error.ts';
+import type { OwnResources, RequestParameters } from '../../http/endpoint/parameters.ts';
 import {
   coversResource,
   getDefaultResources,
@@ -8,7 +9,6 @@ import {
   toUrl,
 } from '../broker/resources.ts';
 import { MAX_TOKEN_RESOURCES } from '../grants/token-codec.ts';
-import type { OwnResources, RequestParameters } from '../request/parameters.ts';
 import type { AssertingClient } from './asserting-client.ts';
 import { type Assertion, failMember } from './assertion.ts';
 

@@ -3,10 +3,10 @@
 
 import { isWellFormedScope } from '../../config/scope.ts';
 import { fail } from '../../errors/gateway-error.ts';
+import { parseQuery, type RequestParameters } from '../../http/endpoint/parameters.ts';
 import { truncateForLog } from '../../platform/log.ts';
 import { stripUri } from '../../platform/strip-uri.ts';
 import type { Client, Clients } from '../clients/clients.ts';
-import { parseQuery, type RequestParameters } from './parameters.ts';
 
 export interface AuthorizationRequest {
   /** As it came, without the question mark. */

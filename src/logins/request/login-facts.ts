@@ -3,9 +3,9 @@
 import { GatewayError, toGatewayError } from '../../errors/gateway-error.ts';
 import { type JudgedRequest, wrapRun } from '../../http/endpoint/endpoint.ts';
 import type { PendingReply, Reply, RequestBody } from '../../http/endpoint/message.ts';
+import { hasTooManyParameters } from '../../http/endpoint/parameters.ts';
 import { isObject } from '../../platform/json.ts';
 import { truncateForLog } from '../../platform/log.ts';
-import { hasTooManyParameters } from './parameters.ts';
 
 /** Among the facts of a reply, or of what was thrown. */
 export type LoginFacts = Readonly<{

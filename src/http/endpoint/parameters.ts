@@ -2,8 +2,8 @@
 
 import type { ServerUrls } from '../../config/server-urls.ts';
 import { fail } from '../../errors/gateway-error.ts';
-import type { RequestBody } from '../../http/endpoint/message.ts';
 import { isObject } from '../../platform/json.ts';
+import type { RequestBody } from './message.ts';
 
 /** @throws GatewayError `oauth_invalid_request`. */
 type CheckName = (name: string) => void;
