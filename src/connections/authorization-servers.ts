@@ -1,5 +1,6 @@
 // §24: what is asked of authorization servers: where one logs in, as whom the gateway comes, and tokens.
 import type { BrokerConfig } from '../config/groups/oauth.ts';
+import { createAuthenticateForm } from '../http/oauth-client/client-authentication.ts';
 import type { Runtime } from '../runtime/runtime.ts';
 import type { SigningKeys } from '../store/seal/signing-keys.ts';
 import type { KeptConnections } from './kept-connections.ts';
@@ -17,7 +18,6 @@ import {
   type RevokeConnection,
   type RevokeServerTokens,
 } from './servers/revocation.ts';
-import { createAuthenticateForm } from './tokens/client-authentication.ts';
 import { createTokenEndpoint, type TokenEndpoint } from './tokens/token-endpoint.ts';
 
 export interface AuthorizationServers {

@@ -1,10 +1,13 @@
 // A part of the composition root: the authorization server that clients see.
-
 import type { Config } from '../config/config.ts';
 import type { ServerUrls } from '../config/server-urls.ts';
 import type { Endpoint } from '../http/endpoint/endpoint.ts';
 import type { NamedPaths } from '../http/endpoint/named-paths.ts';
 import type { OwnPages } from '../http/endpoint/own-pages.ts';
+import {
+  createProviderEndpoints,
+  type ProviderMetadata,
+} from '../http/oauth-client/provider-metadata.ts';
 import type { ConnectionServer } from '../mcp/upstream/connection.ts';
 import type { GetPublicTools } from '../pages/open-site.ts';
 import type { Clock } from '../platform/clock.ts';
@@ -18,7 +21,6 @@ import type { Audit } from '../telemetry/audit/audit.ts';
 import type { Tracing } from '../telemetry/tracing/tracing.ts';
 import type { Auth } from './auth/auth.ts';
 import type { MachineClients } from './auth/machine-clients.ts';
-import { createProviderEndpoints, type ProviderMetadata } from './auth/provider-metadata.ts';
 import type { BrokerParts } from './broker/open-broker.ts';
 import { createClientDocuments } from './client-id-metadata/client-documents.ts';
 import { createDocumentOffer, createUncheckedOffer } from './client-id-metadata/document-offer.ts';

@@ -7,12 +7,12 @@ import type { Endpoint, OpenEndpoint } from '../http/endpoint/endpoint.ts';
 import { createJsonReply, type GatewayRequest, type Reply } from '../http/endpoint/message.ts';
 import type { NamedPaths } from '../http/endpoint/named-paths.ts';
 import { type ErrorFormat, JSONRPC, OAUTH } from '../http/endpoint/render-error.ts';
-import { algorithms } from './auth/jwk.ts';
 import {
   type ProviderDocument,
   type ProviderMetadata,
   requireProviderDocument,
-} from './auth/provider-metadata.ts';
+} from '../http/oauth-client/provider-metadata.ts';
+import { algorithms } from './auth/jwk.ts';
 import { JWT_BEARER } from './request/login-facts.ts';
 
 export const createDiscoveryEndpoints = (

@@ -1,4 +1,5 @@
 // §4.1, §4.6–§4.8: the endpoints of OAuth.
+
 import type { ChosenLimit, Endpoint, PublicEndpoint } from '../http/endpoint/endpoint.ts';
 import {
   type GatewayRequest,

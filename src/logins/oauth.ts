@@ -9,6 +9,8 @@ import type { ServerUrls } from '../config/server-urls.ts';
 import type { Endpoint, JudgedRequest } from '../http/endpoint/endpoint.ts';
 import type { PendingReply, RequestBody } from '../http/endpoint/message.ts';
 import type { OwnPages } from '../http/endpoint/own-pages.ts';
+import { createProviderApi } from '../http/oauth-client/provider-api.ts';
+import type { ProviderEndpoints } from '../http/oauth-client/provider-metadata.ts';
 import type { ConnectionServer } from '../mcp/upstream/connection.ts';
 import type { GetPublicTools } from '../pages/open-site.ts';
 import type { Clock } from '../platform/clock.ts';
@@ -19,7 +21,6 @@ import type { RecordsDeps } from '../store/seal/sealed-records.ts';
 import type { KeyValue } from '../store/store.ts';
 import type { Audit } from '../telemetry/audit/audit.ts';
 import type { Tracing } from '../telemetry/tracing/tracing.ts';
-import type { ProviderEndpoints } from './auth/provider-metadata.ts';
 import type { TokenInspection } from './auth/token-verifier.ts';
 import { createBroker } from './broker/broker.ts';
 import type { FindMachineLogin } from './broker/find-machine-login.ts';
@@ -35,7 +36,6 @@ import {
   type RedirectToProvider,
 } from './consent/consent.ts';
 import { createLoginLog, createNoteClient } from './provider/issued-tokens.ts';
-import { createProviderApi } from './provider/provider-api.ts';
 import { listGrantedScopes } from './provider/provider-parameters.ts';
 import { createProxy } from './proxy.ts';
 import { selectRedirectUriRules } from './redirect-uri.ts';

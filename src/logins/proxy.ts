@@ -6,19 +6,19 @@ import { fail } from '../errors/gateway-error.ts';
 import type { JudgedRequest } from '../http/endpoint/endpoint.ts';
 import type { PendingReply, Reply, RequestBody } from '../http/endpoint/message.ts';
 import { parseBody, type RequestParameters } from '../http/endpoint/parameters.ts';
-import { generateSecret, hashSha256 } from '../platform/ids.ts';
-import { parseObject } from '../platform/json.ts';
-import type { TokenInspection } from './auth/token-verifier.ts';
-import type { Client, Clients } from './clients/clients.ts';
-import type { RedirectToProvider } from './consent/consent.ts';
-import type { LogLogin, NoteClient } from './provider/issued-tokens.ts';
 import {
   authenticateClient,
   type ProviderApi,
   type ProviderResponse,
   renderProviderResponse,
   requireClientId,
-} from './provider/provider-api.ts';
+} from '../http/oauth-client/provider-api.ts';
+import { generateSecret, hashSha256 } from '../platform/ids.ts';
+import { parseObject } from '../platform/json.ts';
+import type { TokenInspection } from './auth/token-verifier.ts';
+import type { Client, Clients } from './clients/clients.ts';
+import type { RedirectToProvider } from './consent/consent.ts';
+import type { LogLogin, NoteClient } from './provider/issued-tokens.ts';
 import type { RecentAnswers } from './refresh/recent-answers.ts';
 import {
   type AuthorizationRequest,
@@ -238,6 +238,9 @@ function forwardToProvider(
   { url, parameters: { pairs: form }, authorization, isKnownClient }: ForwardedRequest,
 ): Promise<ProviderResponse> {
   if (isKnownClient) return api.post(authenticateClient(client, { url, form }));
-  const basic = /^basic /i.test(authorization ?? '') ? authorization : undefined;
-  return api.post({ url, form, authorization: basic, usesProviderClient: false });
+  const headers: Record<string, string> =
+    authorization !== undefined && /^basic /i.test(authorization)
+      ? { Authorization: authorization }
+      : {};
+  return api.post({ url, form, headers, usesProviderClient: false });
 }

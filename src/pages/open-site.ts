@@ -4,12 +4,12 @@ import type { Config } from '../config/config.ts';
 import type { OAuthConfig } from '../config/groups/oauth.ts';
 import type { Endpoint } from '../http/endpoint/endpoint.ts';
 import { createJsonReply } from '../http/endpoint/message.ts';
-import { JSONRPC } from '../http/endpoint/render-error.ts';
 import {
   buildPlaygroundCallbackUrl,
   OPERATORS_CLIENT_ID,
   PLAYGROUND_CLIENT_ID,
-} from '../logins/auth/own-clients.ts';
+} from '../http/endpoint/own-clients.ts';
+import { JSONRPC } from '../http/endpoint/render-error.ts';
 import type { JsonObject } from '../platform/json.ts';
 import { PACKAGE_VERSION } from '../platform/own-files.ts';
 import type { Runtime } from '../runtime/runtime.ts';

@@ -10,7 +10,7 @@ import type { GatewayFile } from '../../gateway/configuration/gateway-file.ts';
 import { openForCommand } from '../../gateway/open-upstream.ts';
 import { getOriginalToken, readEmail, type UserContext } from '../../http/endpoint/message.ts';
 import { isOwnToken } from '../../http/endpoint/own-token.ts';
-import { openProviderMetadata } from '../../logins/auth/open-provider-metadata.ts';
+import { openProviderMetadata } from '../../http/oauth-client/provider-metadata.ts';
 import type { ClientCapabilities } from '../../mcp/catalog/client-requests.ts';
 import type { UpstreamConfig } from '../../mcp/upstream/upstream-config.ts';
 import { type Clock, systemClock } from '../../platform/clock.ts';

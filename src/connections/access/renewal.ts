@@ -2,6 +2,8 @@
 // answer was lost, the same is asked again: many servers take a refresh token until the one that took its place is used, or for
 // some minutes. The others say `invalid_grant`, and a login is needed; what was lost cannot be had there in any other way.
 
+import type { FormPair, OAuthClient } from '../../http/oauth-client/client-authentication.ts';
+import type { ServerTokens, TokenAnswer } from '../../http/oauth-client/token-answer.ts';
 import type { ConnectionServer } from '../../mcp/upstream/connection.ts';
 import type { Access } from '../../mcp/upstream/connections.ts';
 import { generateSecret } from '../../platform/ids.ts';
@@ -19,8 +21,6 @@ import {
 import type { ConnectionPlace } from '../records/place.ts';
 import { createRunExclusively, StillUnderWay } from '../records/run-exclusively.ts';
 import { NoAnswer } from '../servers/outbound.ts';
-import type { FormPair, OAuthClient } from '../tokens/client-authentication.ts';
-import type { ServerTokens, TokenAnswer } from '../tokens/token-answer.ts';
 import { TooManyRequests } from '../tokens/token-endpoint.ts';
 import { findRenewalTime, RESERVE_MS, toAccess } from './known-access.ts';
 import { createNewTokens } from './new-tokens.ts';

@@ -1,5 +1,7 @@
 // §24: from the page to the authorization server and back (RFC 6749 §4.1, RFC 7636, RFC 9207, RFC 8707).
 import { randomBytes } from 'node:crypto';
+import type { FormPair } from '../../http/oauth-client/client-authentication.ts';
+import type { ServerTokens } from '../../http/oauth-client/token-answer.ts';
 import type { ConnectionOwner, ConnectionServer } from '../../mcp/upstream/connection.ts';
 import {
   type Connecting,
@@ -22,8 +24,6 @@ import type { ChosenClient } from '../servers/clients.ts';
 import { NoAnswer } from '../servers/outbound.ts';
 import { buildRedirectUri } from '../servers/redirect-uri.ts';
 import { revokeFormer } from '../servers/revocation.ts';
-import type { FormPair } from '../tokens/client-authentication.ts';
-import type { ServerTokens } from '../tokens/token-answer.ts';
 import { TooManyRequests } from '../tokens/token-endpoint.ts';
 import {
   type AwaitedResponse,

@@ -1,5 +1,4 @@
 // §24.3: where users connect the servers that want a login of theirs: door 3, and where the links of doors 1 and 2 lead.
-
 import { fail } from '../../errors/gateway-error.ts';
 import type { Endpoint } from '../../http/endpoint/endpoint.ts';
 import {
@@ -21,7 +20,6 @@ import {
   type OwnPage,
   type OwnPages,
 } from '../../http/endpoint/own-pages.ts';
-
 import {
   createNameCheck,
   parseBody,

@@ -1,7 +1,7 @@
 // §24: what the store has of a connection. It is sealed with a key of its owner and server.
 
+import type { ClientAuthMethod } from '../../http/oauth-client/client-authentication.ts';
 import type {
-  ClientAuthMethod,
   ConnectionInfo,
   ConnectionServer,
   ConnectionState,

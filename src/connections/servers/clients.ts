@@ -1,11 +1,14 @@
 // §24.2: who the gateway is at an authorization server: by configuration, by its client document, or by registration.
 
+import {
+  chooseSecretMethod,
+  type OAuthClient,
+} from '../../http/oauth-client/client-authentication.ts';
 import type { ConnectionAuth, ConnectionServer } from '../../mcp/upstream/connection.ts';
 import { ConnectionProblem } from '../../mcp/upstream/connections.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import type { KeptConnections } from '../kept-connections.ts';
 import type { ClientSource, ConnectionRecord } from '../records/connection-record.ts';
-import { chooseSecretMethod, type OAuthClient } from '../tokens/client-authentication.ts';
 import type { AuthorizationServer } from './authorization-server.ts';
 import { createClientDocument, findDocumentUrl } from './client-document.ts';
 import type { KnownIssuers } from './known-issuers.ts';

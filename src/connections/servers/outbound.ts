@@ -1,6 +1,7 @@
 // §24: requests to what a server, or its operator, names: metadata, registration and token endpoints. Each is bounded, and no
 // redirect is followed.
 
+import type { TokenEndpointAnswer } from '../../http/oauth-client/token-answer.ts';
 import type { ConnectionServer } from '../../mcp/upstream/connection.ts';
 import { isOnThisMachine, isSafeForTokens } from '../../platform/address.ts';
 import { getErrorCode } from '../../platform/error-code.ts';
@@ -14,7 +15,11 @@ import type { Runtime } from '../../runtime/runtime.ts';
 
 export interface Outbound {
   /** @throws NoAnswer */
-  send(url: string, request: OutboundRequest, server: ConnectionServer): Promise<OutboundAnswer>;
+  send(
+    url: string,
+    request: OutboundRequest,
+    server: ConnectionServer,
+  ): Promise<TokenEndpointAnswer>;
   /** How the server answers somebody without a token: the `WWW-Authenticate` of its 401, where it has one. Never rejects. */
   readChallenge(server: ConnectionServer): Promise<string | undefined>;
 }
@@ -23,13 +28,6 @@ export interface OutboundRequest {
   readonly method?: 'GET' | 'POST';
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: string;
-}
-
-export interface OutboundAnswer {
-  readonly status: number;
-  /** Of a redirect, which is not followed. */
-  readonly location: string | undefined;
-  readonly body: Buffer;
 }
 
 /** Nobody answered. The cause says why; it may name what is inside the network. */
@@ -54,7 +52,7 @@ export function createOutbound(
   { fetch, clock }: Pick<Runtime, 'fetch' | 'clock'>,
   network: Network,
 ): Outbound {
-  async function sendTrusted(url: string, request: OutboundRequest): Promise<OutboundAnswer> {
+  async function sendTrusted(url: string, request: OutboundRequest): Promise<TokenEndpointAnswer> {
     try {
       const { status, headers, body } = await fetchWithLimits(fetch, url, withAccept(request), {
         timeoutMs: TIMEOUT_MS,
@@ -67,7 +65,7 @@ export function createOutbound(
     }
   }
 
-  async function sendPublic(url: string, request: OutboundRequest): Promise<OutboundAnswer> {
+  async function sendPublic(url: string, request: OutboundRequest): Promise<TokenEndpointAnswer> {
     const abort = new AbortController();
     const { signal } = abort;
     const cancel = clock.after(TIMEOUT_MS, () =>
@@ -123,7 +121,11 @@ const withAccept = ({ headers, ...request }: OutboundRequest) => ({
   headers: { Accept: 'application/json', ...headers },
 });
 
-const readAnswer = async ({ status, headers, body }: PublicResponse): Promise<OutboundAnswer> => ({
+const readAnswer = async ({
+  status,
+  headers,
+  body,
+}: PublicResponse): Promise<TokenEndpointAnswer> => ({
   status,
   location: headers.location,
   body: await readBody(body, MAX_BYTES),

@@ -1,5 +1,6 @@
 // §24, RFC 9728: what a server says of itself: whose tokens it takes, for which resource and scopes.
 
+import { cleanScopes } from '../../http/oauth-client/token-answer.ts';
 import type { ConnectionServer } from '../../mcp/upstream/connection.ts';
 import { ConnectionProblem } from '../../mcp/upstream/connections.ts';
 import { isStringArray, parseObject } from '../../platform/json.ts';
@@ -41,33 +42,15 @@ export function readBearerChallenge(header: string | undefined) {
     const [, quoted, bare] = pattern.exec(header?.slice(0, MAX_CHALLENGE) ?? '') ?? [];
     return quoted?.replace(/\\(.)/g, '$1') ?? bare;
   };
-  const scopes = read('scope')?.split(' ').filter(isScopeWord);
+  const scopes = cleanScopes(read('scope')?.split(' ') ?? []);
   return {
     metadata: read('resource_metadata'),
     error: read('error'),
-    scopes: scopes === undefined || scopes.length === 0 ? undefined : takeScopes(scopes),
+    scopes: scopes.length === 0 ? undefined : scopes,
   };
 }
 
 const MAX_CHALLENGE = 4096;
-const MAX_SCOPES = 100;
-/** Of all of them: they stand in addresses, and in what people and models read. */
-const MAX_SCOPE_CHARACTERS = 2000;
-
-/** RFC 6749 §3.3. */
-const isScopeWord = (word: string): boolean => /^[\x21\x23-\x5B\x5D-\x7E]{1,200}$/.test(word);
-
-export const cleanScopes = (scopes: readonly string[]): readonly string[] =>
-  takeScopes(scopes.filter(isScopeWord));
-
-/** As many as there is room for. */
-function takeScopes(scopes: readonly string[]): readonly string[] {
-  let characters = 0;
-  return scopes.slice(0, MAX_SCOPES).filter((scope) => {
-    characters += scope.length + 1;
-    return characters <= MAX_SCOPE_CHARACTERS;
-  });
-}
 
 const WELL_KNOWN = '/.well-known/oauth-protected-resource';
 

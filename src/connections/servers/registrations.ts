@@ -1,6 +1,13 @@
 // §24.2, RFC 7591: clients that the gateway registered at authorization servers: one at each, made once for all replicas.
 
-import type { ClientAuthMethod, ConnectionServer } from '../../mcp/upstream/connection.ts';
+import {
+  type ClientAuthMethod,
+  chooseSecretMethod,
+  readMethodName,
+  writeMethodName,
+} from '../../http/oauth-client/client-authentication.ts';
+import { toOneLine } from '../../http/oauth-client/token-answer.ts';
+import type { ConnectionServer } from '../../mcp/upstream/connection.ts';
 import { ConnectionProblem } from '../../mcp/upstream/connections.ts';
 import { createExpiringMap } from '../../platform/bounded-map.ts';
 import { hashSha256 } from '../../platform/ids.ts';
@@ -9,12 +16,6 @@ import type { Runtime } from '../../runtime/runtime.ts';
 import { buildConnectionClientKey, RECORD_VERSION } from '../../store/keys.ts';
 import type { KeptConnections } from '../kept-connections.ts';
 import { createRunExclusively } from '../records/run-exclusively.ts';
-import {
-  chooseSecretMethod,
-  readMethodName,
-  writeMethodName,
-} from '../tokens/client-authentication.ts';
-import { toOneLine } from '../tokens/token-answer.ts';
 import type { AuthorizationServer } from './authorization-server.ts';
 import { describeClient, findDocumentUrl } from './client-document.ts';
 import type { KnownIssuers } from './known-issuers.ts';

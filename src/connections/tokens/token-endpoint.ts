@@ -1,11 +1,17 @@
 // §24: requests to token and revocation endpoints (RFC 6749 §3.2, RFC 7009).
 
+import {
+  type AuthenticateForm,
+  createFormRequest,
+  type FormPair,
+  type OAuthClient,
+  redactSent,
+} from '../../http/oauth-client/client-authentication.ts';
+import { readServerTokens, type TokenAnswer } from '../../http/oauth-client/token-answer.ts';
 import type { ConnectionServer } from '../../mcp/upstream/connection.ts';
 import { createWorkQueue, type WorkQueue } from '../../platform/work-queue.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import type { Outbound } from '../servers/outbound.ts';
-import type { AuthenticateForm, FormPair, OAuthClient } from './client-authentication.ts';
-import { readServerTokens, redact, type TokenAnswer } from './token-answer.ts';
 
 export interface TokenEndpoint {
   /** @throws NoAnswer */
@@ -80,15 +86,10 @@ export function createTokenEndpoint(
     pairs: readonly FormPair[],
     server: ConnectionServer,
   ) {
-    const { form, headers } = await authenticate(client, url, pairs);
-    const body = new URLSearchParams(form.map((pair): [string, string] => [...pair])).toString();
-    const request = {
-      method: 'POST' as const,
-      headers: { ...headers, 'Content-Type': 'application/x-www-form-urlencoded' },
-      body,
-    };
+    const authenticated = await authenticate(client, url, pairs);
+    const request = createFormRequest(authenticated);
     const answer = await runInTurn(server.name, () => outbound.send(url, request, server));
-    return { answer, form };
+    return { answer, form: authenticated.form };
   }
 
   return {
@@ -107,7 +108,7 @@ export function createTokenEndpoint(
         const read = readServerTokens(answer, form);
         return 'said' in read ? read.said : `answered ${answer.status}`;
       } catch (error) {
-        return error instanceof Error ? redact(error.message, pairs) : 'did not answer';
+        return error instanceof Error ? redactSent(error.message, pairs) : 'did not answer';
       }
     },
   };

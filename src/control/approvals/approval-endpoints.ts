@@ -1,5 +1,4 @@
 // §27.4: where users decide about calls that wait for them. A link alone does nothing: who opens it has to be who it was made for.
-
 import { fail } from '../../errors/gateway-error.ts';
 import type { PublicEndpoint } from '../../http/endpoint/endpoint.ts';
 import {

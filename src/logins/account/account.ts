@@ -1,5 +1,4 @@
 // §5.11: `/account`: users see which clients act for them, and log them out. The gateway itself logs them in for it.
-
 import { fail } from '../../errors/gateway-error.ts';
 import type { PublicEndpoint } from '../../http/endpoint/endpoint.ts';
 import {

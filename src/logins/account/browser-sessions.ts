@@ -1,5 +1,6 @@
 // §5.11: whoever is logged in at the gateway's own pages for users. A cookie, of which only the hash is stored, and a sealed record.
 
+import { ACCOUNT_CLIENT_ID } from '../../http/endpoint/own-clients.ts';
 import type {
   BrowserSession,
   BrowserSessions,
@@ -9,7 +10,6 @@ import type { Clock } from '../../platform/clock.ts';
 import { generateSecret, hashSha256 } from '../../platform/ids.ts';
 import { buildOAuthKey, checkRecordVersion, RECORD_VERSION } from '../../store/keys.ts';
 import type { RecordsDeps } from '../../store/seal/sealed-records.ts';
-import { ACCOUNT_CLIENT_ID } from '../auth/own-clients.ts';
 import { BROWSER_SESSION_MAX_SECONDS, type Logouts } from '../broker/logouts.ts';
 
 /** As the gateway keeps it. */

@@ -1,9 +1,8 @@
 // §13.5: whoever logs out at /account can log out at the provider, too (OpenID Connect RP-Initiated Logout 1.0).
-
 import { createRedirectReply, type Reply } from '../../http/endpoint/message.ts';
 import type { Browsers } from '../../http/endpoint/own-pages.ts';
+import type { ProviderEndpoints } from '../../http/oauth-client/provider-metadata.ts';
 import { createSealedRecords, type RecordsDeps } from '../../store/seal/sealed-records.ts';
-import type { ProviderEndpoints } from '../auth/provider-metadata.ts';
 import { buildProviderRequest } from '../broker/redirect-to-provider.ts';
 import type { StoredBrowserSession } from './browser-sessions.ts';
 

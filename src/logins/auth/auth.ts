@@ -14,16 +14,18 @@ import {
 } from '../../http/endpoint/bearer.ts';
 import type { UserContext } from '../../http/endpoint/message.ts';
 import { isOwnToken } from '../../http/endpoint/own-token.ts';
+import {
+  openProviderMetadata,
+  type ProviderMetadata,
+} from '../../http/oauth-client/provider-metadata.ts';
 import { quote } from '../../platform/text.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import type { OwnTokens } from '../grants/open-grants.ts';
 import { listForeignClaims } from './claims.ts';
 import { type KeySet, type KeySetFacts, openKeySet } from './key-set.ts';
 import { MACHINE_SUBJECT_PREFIX, type MachineClients } from './machine-clients.ts';
-import { openProviderMetadata } from './open-provider-metadata.ts';
 import { createOwnTokenVerifier, type OwnTokenVerifier } from './own-tokens.ts';
 import { failToken } from './parse-token.ts';
-import type { ProviderMetadata } from './provider-metadata.ts';
 import { createTokenVerifier, type TokenInspection, type TokenVerifier } from './token-verifier.ts';
 
 export interface Auth {

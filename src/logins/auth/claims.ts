@@ -3,10 +3,10 @@
 import type { ProviderConfig, RequiredAuthConfig } from '../../config/groups/provider.ts';
 import { fail } from '../../errors/gateway-error.ts';
 import { readEmail, type UserContext } from '../../http/endpoint/message.ts';
+import { describeIssuerMismatch } from '../../http/oauth-client/provider-metadata.ts';
 import { isStringArray } from '../../platform/json.ts';
 import { quote } from '../../platform/text.ts';
 import { failToken } from './parse-token.ts';
-import { describeIssuerMismatch } from './provider-metadata.ts';
 
 export interface ClaimRules
   extends Pick<ProviderConfig, 'issuer' | 'audience' | 'audienceClaim'>,

@@ -1,6 +1,10 @@
 // §5.2: the provider's key set, fetched rarely and kept for as long as needed.
 
 import { fail } from '../../errors/gateway-error.ts';
+import {
+  IssuerMismatch,
+  type ProviderMetadata,
+} from '../../http/oauth-client/provider-metadata.ts';
 import { fetchWithLimits } from '../../platform/fetch-with-limits.ts';
 import { describeCause, type Log } from '../../platform/log.ts';
 import { stripUri } from '../../platform/strip-uri.ts';
@@ -8,7 +12,6 @@ import type { Runtime } from '../../runtime/runtime.ts';
 import type { Metrics } from '../../telemetry/metrics/metrics.ts';
 import { parseKeySet, type VerificationKey } from './jwk.ts';
 import { createKeySetRefresher, type RefreshOutcome } from './key-set-refresher.ts';
-import { IssuerMismatch, type ProviderMetadata } from './provider-metadata.ts';
 
 /** What a token says of its key. */
 export interface KeyHint {

@@ -2,6 +2,7 @@
 // (OpenID Connect Core §3.1.3.7, Back-Channel Logout §2.6).
 
 import { GatewayError } from '../../errors/gateway-error.ts';
+import { describeIssuerMismatch } from '../../http/oauth-client/provider-metadata.ts';
 import { isStringArray, type JsonObject } from '../../platform/json.ts';
 import { MAX_QUOTED, quote } from '../../platform/text.ts';
 import { adviseOnClocks, formatSeconds, isTime } from './claims.ts';
@@ -13,7 +14,6 @@ import {
   type ParsedToken,
   type TokenForm,
 } from './parse-token.ts';
-import { describeIssuerMismatch } from './provider-metadata.ts';
 import { findSigner, isSignedAtHand, readPayload, verifySignature } from './token-verifier.ts';
 
 /** How a refusal speaks of a token of its kind. */

@@ -2,6 +2,11 @@
 
 import type { Config } from '../../config/config.ts';
 import type { BrokerConfig } from '../../config/groups/oauth.ts';
+import { createProviderApi } from '../../http/oauth-client/provider-api.ts';
+import {
+  createProviderEndpoints,
+  type ProviderMetadata,
+} from '../../http/oauth-client/provider-metadata.ts';
 import type { Connections } from '../../mcp/upstream/connections.ts';
 import type { Clock } from '../../platform/clock.ts';
 import type { Fetch } from '../../platform/fetch-with-limits.ts';
@@ -13,7 +18,6 @@ import { createIdTokenVerifier } from '../auth/id-token.ts';
 import type { KeySet } from '../auth/key-set.ts';
 import { createLogoutTokenVerifier, type LogoutTokenVerifier } from '../auth/logout-token.ts';
 import type { MachineClients } from '../auth/machine-clients.ts';
-import { createProviderEndpoints, type ProviderMetadata } from '../auth/provider-metadata.ts';
 import {
   type ClientAuthentication,
   type ClientAuthenticationDeps,
@@ -26,7 +30,6 @@ import { createVerifyAssertion, type VerifyAssertion } from '../id-jag/verify-as
 import { createFindLoginRefusal, type FindLoginRefusal } from '../identity/login-policy.ts';
 import { openLoginSource } from '../identity/login-source.ts';
 import type { ReadIdentity } from '../identity/read-identity.ts';
-import { createProviderApi } from '../provider/provider-api.ts';
 import { createEndConnections } from './end-connections.ts';
 import { createEndGrant, createEndHere, type EndGrant } from './end-grant.ts';
 import { endOutdatedGrants } from './end-outdated-grants.ts';

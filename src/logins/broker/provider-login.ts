@@ -3,22 +3,22 @@
 
 import type { BrokerConfig } from '../../config/groups/oauth.ts';
 import { fail } from '../../errors/gateway-error.ts';
-import type { Clock } from '../../platform/clock.ts';
-import type { ProviderEndpoints } from '../auth/provider-metadata.ts';
-import type { ProviderTokens } from '../grants/grant.ts';
 import {
   authenticateClient,
   failIfProviderClientRefused,
   MISCONFIGURED,
   type ProviderApi,
   type ProviderResponse,
-} from '../provider/provider-api.ts';
+  type RevokeTokens,
+} from '../../http/oauth-client/provider-api.ts';
+import type { ProviderEndpoints } from '../../http/oauth-client/provider-metadata.ts';
+import type { Clock } from '../../platform/clock.ts';
+import type { ProviderTokens } from '../grants/grant.ts';
 import {
   buildCallbackUrl,
   buildRefreshParameters,
   type ProviderParametersConfig,
 } from '../provider/provider-parameters.ts';
-import type { RevokeTokens } from '../provider/revoke-tokens.ts';
 import { failUnusableAnswer, type ProviderAnswer, readTokenAnswer } from './token-answer.ts';
 
 /** A code of the provider, and what goes with it. */

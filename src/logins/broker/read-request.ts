@@ -14,7 +14,8 @@ import {
   type ReadAuthorizationRequest,
   readClientAndRedirectUri,
 } from '../request/authorization-request.ts';
-import { type OwnResources, readResourceIndicators } from '../request/parameters.ts';
+import type { OwnResources } from '../request/parameters.ts';
+import { readResourceIndicators } from '../request/parameters.ts';
 
 interface ReadRequestDeps {
   readonly own: OwnResources;

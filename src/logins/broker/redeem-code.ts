@@ -1,4 +1,5 @@
 // RFC 6749 §4.1.3: a client redeems its code, for tokens of the gateway's own.
+
 import type { TokensConfig } from '../../config/groups/own-tokens.ts';
 import { parseScope } from '../../config/scope.ts';
 import { fail } from '../../errors/gateway-error.ts';

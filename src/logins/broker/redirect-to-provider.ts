@@ -5,9 +5,9 @@ import { fail } from '../../errors/gateway-error.ts';
 import { createRedirectReply, type Reply } from '../../http/endpoint/message.ts';
 import type { Browser } from '../../http/endpoint/own-pages.ts';
 import type { RequestParameters } from '../../http/endpoint/parameters.ts';
+import type { ProviderEndpoints } from '../../http/oauth-client/provider-metadata.ts';
 import { generateSecret } from '../../platform/ids.ts';
 import type { SealedRecords } from '../../store/seal/sealed-records.ts';
-import type { ProviderEndpoints } from '../auth/provider-metadata.ts';
 import type { Approval } from '../consent/browser.ts';
 import { MAX_SCOPES } from '../grants/token-codec.ts';
 import {

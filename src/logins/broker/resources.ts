@@ -1,11 +1,12 @@
 // RFC 8707: what a token of the gateway's own is for: all of it, one server behind it, or the operators' page.
 
 import { fail } from '../../errors/gateway-error.ts';
+import { OPERATORS_CLIENT_ID } from '../../http/endpoint/own-clients.ts';
 import type { RequestParameters } from '../../http/endpoint/parameters.ts';
 import type { MachineClient } from '../auth/machine-clients.ts';
-import { OPERATORS_CLIENT_ID } from '../auth/own-clients.ts';
 import { MAX_TOKEN_RESOURCES } from '../grants/token-codec.ts';
-import { type OwnResources, readResourceIndicators } from '../request/parameters.ts';
+import type { OwnResources } from '../request/parameters.ts';
+import { readResourceIndicators } from '../request/parameters.ts';
 
 /**
  * What the client names, each by one name; undefined where it names nothing.

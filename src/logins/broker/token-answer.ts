@@ -2,10 +2,10 @@
 // to have it mended.
 import { catalogue } from '../../errors/catalogue.ts';
 import { fail, type GatewayError, toGatewayError } from '../../errors/gateway-error.ts';
+import type { ProviderResponse } from '../../http/oauth-client/provider-api.ts';
 import { parseObject } from '../../platform/json.ts';
 import { quote } from '../../platform/text.ts';
 import type { ProviderTokens } from '../grants/grant.ts';
-import type { ProviderResponse } from '../provider/provider-api.ts';
 import type { ProviderTokenResponse } from '../provider/provider-parameters.ts';
 
 /** What the provider answered: its tokens are good, whoever they turn out to be of. */

@@ -3,13 +3,13 @@
 
 import type { ClientsConfig } from '../../config/groups/clients.ts';
 import { fail } from '../../errors/gateway-error.ts';
-import { createExpiringMap } from '../../platform/bounded-map.ts';
-import type { Clock } from '../../platform/clock.ts';
 import {
   buildPlaygroundCallbackUrl,
   OPERATORS_CLIENT_ID,
   PLAYGROUND_CLIENT_ID,
-} from '../auth/own-clients.ts';
+} from '../../http/endpoint/own-clients.ts';
+import { createExpiringMap } from '../../platform/bounded-map.ts';
+import type { Clock } from '../../platform/clock.ts';
 import { ClientDocumentRefused } from '../client-id-metadata/client-document.ts';
 import type { ClientDocuments } from '../client-id-metadata/client-documents.ts';
 import { isAtOrigin, isSameRedirectUri } from '../redirect-uri.ts';

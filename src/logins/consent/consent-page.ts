@@ -7,10 +7,10 @@ import {
 } from '../../http/endpoint/display-name.ts';
 import { escapeHtml, ICONS, renderHtmlPage } from '../../http/endpoint/html-page.ts';
 import type { Reply } from '../../http/endpoint/message.ts';
+import { OPERATORS_CLIENT_ID } from '../../http/endpoint/own-clients.ts';
 import { renderScopes } from '../../http/endpoint/own-page-parts.ts';
 import type { PublicTool } from '../../pages/open-site.ts';
 import { shorten } from '../../platform/text.ts';
-import { OPERATORS_CLIENT_ID } from '../auth/own-clients.ts';
 import type { Client } from '../clients/clients.ts';
 
 export interface ConsentPageContent {

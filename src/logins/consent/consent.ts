@@ -1,6 +1,5 @@
 // A consent page of our own: a provider that knows one client only cannot ask for each of ours (the
 // "confused deputy" of the MCP specification).
-
 import { fail } from '../../errors/gateway-error.ts';
 import type { PendingReply, Reply, RequestBody } from '../../http/endpoint/message.ts';
 import type { Browser, Browsers } from '../../http/endpoint/own-pages.ts';

@@ -1,6 +1,11 @@
 // ID_JAG_ISSUERS: whose assertions are taken. Each issuer has a discovery document and a key set of its own, so that one that is slow
 // or down holds up nobody but its own users.
 
+import {
+  createProviderMetadata,
+  type IssuerSetting,
+  type ProviderMetadata,
+} from '../../http/oauth-client/provider-metadata.ts';
 import { isSafeForTokens } from '../../platform/address.ts';
 import type { Clock } from '../../platform/clock.ts';
 import type { Fetch } from '../../platform/fetch-with-limits.ts';
@@ -8,11 +13,6 @@ import type { Log } from '../../platform/log.ts';
 import { stripUri } from '../../platform/strip-uri.ts';
 import type { Metrics } from '../../telemetry/metrics/metrics.ts';
 import { createKeySet, type KeySet } from '../auth/key-set.ts';
-import {
-  createProviderMetadata,
-  type IssuerSetting,
-  type ProviderMetadata,
-} from '../auth/provider-metadata.ts';
 
 export interface AssertionIssuers {
   /** Undefined for an issuer that the settings do not name. */

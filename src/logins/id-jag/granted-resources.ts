@@ -1,4 +1,5 @@
 // RFC 8707: what a token is for that an assertion is exchanged for: what its issuer, the configuration file and the client all name.
+
 import { fail } from '../../errors/gateway-error.ts';
 import type { RequestParameters } from '../../http/endpoint/parameters.ts';
 import {

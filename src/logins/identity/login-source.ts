@@ -2,12 +2,18 @@
 
 import type { BrokerConfig } from '../../config/groups/oauth.ts';
 import type { ProviderLogin } from '../../config/provider-profiles.ts';
+import {
+  createProviderApi,
+  createRevokeTokens,
+  type RevokeTokens,
+} from '../../http/oauth-client/provider-api.ts';
+import type {
+  ProviderEndpoints,
+  ProviderMetadata,
+} from '../../http/oauth-client/provider-metadata.ts';
 import type { Fetch } from '../../platform/fetch-with-limits.ts';
 import type { Log } from '../../platform/log.ts';
 import type { IdTokenVerifier } from '../auth/id-token.ts';
-import type { ProviderEndpoints, ProviderMetadata } from '../auth/provider-metadata.ts';
-import { createProviderApi } from '../provider/provider-api.ts';
-import { createRevokeTokens, type RevokeTokens } from '../provider/revoke-tokens.ts';
 import { createReadGithubIdentity } from './github/read-github-identity.ts';
 import { createRevokeGithubToken } from './github/revoke-github-token.ts';
 import { createReadIdentity, type ReadIdentity } from './read-identity.ts';
@@ -39,11 +45,7 @@ const SOURCES: { readonly [Login in ProviderLogin]: (deps: LoginSourceDeps) => L
       config: oauth.identity,
       errorCodes: oauth.provider.quirks.errorCodes,
     }),
-    revoke: createRevokeTokens({
-      providerClient: oauth.providerClient,
-      api: createProviderApi(deps.fetch),
-      endpoints,
-    }),
+    revoke: createRevokeTokens(oauth.providerClient, createProviderApi(deps.fetch), endpoints),
   }),
   github: ({ oauth: { provider, providerClient, identity }, ...deps }) => ({
     readIdentity: createReadGithubIdentity({ ...deps, config: identity, issuer: provider.issuer }),

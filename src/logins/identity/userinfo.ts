@@ -3,6 +3,7 @@
 import type { ProviderQuirks } from '../../config/provider-profiles.ts';
 import { catalogue } from '../../errors/catalogue.ts';
 import { fail } from '../../errors/gateway-error.ts';
+import type { ProviderMetadata } from '../../http/oauth-client/provider-metadata.ts';
 import {
   type Fetch,
   type FetchedResponse,
@@ -10,7 +11,6 @@ import {
 } from '../../platform/fetch-with-limits.ts';
 import { type JsonObject, parseObject } from '../../platform/json.ts';
 import { quote } from '../../platform/text.ts';
-import type { ProviderMetadata } from '../auth/provider-metadata.ts';
 
 export type UserinfoAnswer =
   | { readonly kind: 'claims'; readonly claims: JsonObject }

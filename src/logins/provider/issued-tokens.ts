@@ -1,13 +1,13 @@
 // What is done with tokens that a client got: one line of the log for every login, which says who and by which client, and
 // never the token; and a note of the client, where something depends on it.
 
+import { OPERATORS_CLIENT_ID } from '../../http/endpoint/own-clients.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { hashSha256 } from '../../platform/ids.ts';
 import { parseObject } from '../../platform/json.ts';
 import type { Log } from '../../platform/log.ts';
 import { buildTokenClientKey } from '../../store/keys.ts';
 import type { KeyValue } from '../../store/store.ts';
-import { OPERATORS_CLIENT_ID } from '../auth/own-clients.ts';
 import type { LoginFacts } from '../request/login-facts.ts';
 
 interface LoggedLogin {

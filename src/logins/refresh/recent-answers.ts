@@ -3,13 +3,14 @@
 
 import type { KnownLogin } from '../../http/endpoint/endpoint.ts';
 import { createJsonReply, type Reply, type UserContext } from '../../http/endpoint/message.ts';
+import { isOwnClient } from '../../http/endpoint/own-clients.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { generateSecret, hashSha256 } from '../../platform/ids.ts';
 import { buildOAuthKey, checkRecordVersion, RECORD_VERSION } from '../../store/keys.ts';
 import { createSeal } from '../../store/seal/seal.ts';
 import type { KeyValue } from '../../store/store.ts';
-import { isOwnClient } from '../auth/own-clients.ts';
-import { type AskedTokens, isSameRequest } from '../request/parameters.ts';
+import type { AskedTokens } from '../request/parameters.ts';
+import { isSameRequest } from '../request/parameters.ts';
 import { createKnownGrants, createKnownRefreshTokens, type KnownGrant } from './known-grants.ts';
 
 export interface IssuedTokens {

@@ -1,5 +1,6 @@
 // §24: a connection is what lets the gateway act for one user at one server: tokens, and where they come from. It belongs to a
 // user (issuer and `sub`), never to a client or a session.
+import type { ClientAuthMethod } from '../../http/oauth-client/client-authentication.ts';
 import type { Owner } from '../../store/store.ts';
 
 /** How one logs in at a server: its `auth` of the type `oauth`. */
@@ -32,8 +33,6 @@ export interface ConnectionAuth {
   /** Whether what the server names may have addresses that are not public. */
   readonly allowPrivate: boolean;
 }
-
-export type ClientAuthMethod = 'none' | 'post' | 'basic' | 'private_key_jwt';
 
 export type ConfiguredAuthorizationServer =
   | { readonly issuer: string }

@@ -9,7 +9,7 @@ import {
   readClaimedClient,
   type UserContext,
 } from '../../http/endpoint/message.ts';
-import { OPERATORS_CLIENT_ID } from '../../logins/auth/own-clients.ts';
+import { OPERATORS_CLIENT_ID } from '../../http/endpoint/own-clients.ts';
 import type { ClientOf } from '../../mcp/calls/client-of.ts';
 import { createBoundedMap } from '../../platform/bounded-map.ts';
 import type { Runtime } from '../../runtime/runtime.ts';

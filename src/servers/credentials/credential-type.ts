@@ -6,7 +6,7 @@ import { text } from '../../config/file/shapes/scalar.ts';
 import type { Endpoint } from '../../http/endpoint/endpoint.ts';
 import type { GetProviderToken, UserContext } from '../../http/endpoint/message.ts';
 import { isOwnToken } from '../../http/endpoint/own-token.ts';
-import type { ProviderMetadata } from '../../logins/auth/provider-metadata.ts';
+import type { ProviderMetadata } from '../../http/oauth-client/provider-metadata.ts';
 import type { ConnectionParts } from '../../mcp/upstream/connections.ts';
 import {
   CredentialError,

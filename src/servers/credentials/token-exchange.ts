@@ -9,15 +9,15 @@ import {
   type UserContext,
 } from '../../http/endpoint/message.ts';
 import {
-  createProviderEndpoints,
-  type ProviderMetadata,
-} from '../../logins/auth/provider-metadata.ts';
-import {
   createExchangeToken,
+  createProviderApi,
   type ExchangeToken,
   type TokenExchangeResult,
-} from '../../logins/provider/exchange-token.ts';
-import { createProviderApi } from '../../logins/provider/provider-api.ts';
+} from '../../http/oauth-client/provider-api.ts';
+import {
+  createProviderEndpoints,
+  type ProviderMetadata,
+} from '../../http/oauth-client/provider-metadata.ts';
 import { CredentialError, type UpstreamRuntime } from '../../mcp/upstream/upstream.ts';
 import { createExpiringMap } from '../../platform/bounded-map.ts';
 import { describeCause } from '../../platform/log.ts';
@@ -96,11 +96,11 @@ function createExchange(
   if (metadata === undefined || oauth.provider === undefined) {
     return async () => ({ kind: 'refused', reason: 'there is no provider: set OIDC_ISSUER' });
   }
-  return createExchangeToken({
-    providerClient: oauth.providerClient,
-    endpoints: createProviderEndpoints(oauth.endpoints, metadata),
-    api: createProviderApi(fetch),
-  });
+  return createExchangeToken(
+    oauth.providerClient,
+    createProviderApi(fetch),
+    createProviderEndpoints(oauth.endpoints, metadata),
+  );
 }
 
 export interface TokenExchangeConfig {

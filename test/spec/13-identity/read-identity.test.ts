@@ -1,9 +1,9 @@
 import { beforeEach, describe, expect, test } from 'vitest';
 import { loadConfig } from '../../../src/config/load.ts';
 import { GatewayError } from '../../../src/errors/gateway-error.ts';
+import { createProviderMetadata } from '../../../src/http/oauth-client/provider-metadata.ts';
 import { createIdTokenVerifier } from '../../../src/logins/auth/id-token.ts';
 import { createKeySet } from '../../../src/logins/auth/key-set.ts';
-import { createProviderMetadata } from '../../../src/logins/auth/provider-metadata.ts';
 import type { EarlierIdentity } from '../../../src/logins/identity/identity.ts';
 import { createReadIdentity } from '../../../src/logins/identity/read-identity.ts';
 import { noMetrics } from '../../../src/telemetry/metrics/metrics.ts';

@@ -2,7 +2,7 @@ import type { ServerResponse } from 'node:http';
 import { describe, expect, test } from 'vitest';
 import { loadConfig } from '../../../src/config/load.ts';
 import { getOriginalToken } from '../../../src/http/endpoint/message.ts';
-import { createProviderMetadata } from '../../../src/logins/auth/provider-metadata.ts';
+import { createProviderMetadata } from '../../../src/http/oauth-client/provider-metadata.ts';
 import { GATEWAY_CALLER } from '../../../src/mcp/upstream/upstream.ts';
 import { openCredentials } from '../../../src/servers/credentials/credentials.ts';
 import { manualClock } from '../../support/gateway/clock.ts';

@@ -1,6 +1,6 @@
 // §24.4: answers of token endpoints, as servers give them that do not keep to RFC 6749, read without trust.
 import { expect, test } from 'vitest';
-import { readServerTokens } from '../../../src/connections/tokens/token-answer.ts';
+import { readServerTokens } from '../../../src/http/oauth-client/token-answer.ts';
 
 const read = (
   status: number,

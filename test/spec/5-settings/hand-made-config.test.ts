@@ -5,7 +5,7 @@ import type { Config } from '../../../src/config/config.ts';
 import { loadConfig } from '../../../src/config/load.ts';
 import { ConfigError } from '../../../src/config/problem.ts';
 import { createGateway } from '../../../src/gateway/gateway.ts';
-import { createProviderEndpoints } from '../../../src/logins/auth/provider-metadata.ts';
+import { createProviderEndpoints } from '../../../src/http/oauth-client/provider-metadata.ts';
 import { createClientDocuments } from '../../../src/logins/client-id-metadata/client-documents.ts';
 import { createOAuth, type OAuthDeps } from '../../../src/logins/oauth.ts';
 import { selectRedirectUriRules } from '../../../src/logins/redirect-uri.ts';

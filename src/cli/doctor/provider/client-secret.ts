@@ -6,7 +6,7 @@ import {
   authenticateClient,
   createProviderApi,
   type ProviderRefusal,
-} from '../../../logins/provider/provider-api.ts';
+} from '../../../http/oauth-client/provider-api.ts';
 import { buildCallbackUrl } from '../../../logins/provider/provider-parameters.ts';
 import { generateSecret } from '../../../platform/ids.ts';
 import {

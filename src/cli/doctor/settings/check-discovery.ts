@@ -1,7 +1,7 @@
 // The provider's discovery document and key set, read as the gateway reads them.
 
 import { GatewayError } from '../../../errors/gateway-error.ts';
-import { buildDiscoveryUrl, IssuerMismatch } from '../../../logins/auth/provider-metadata.ts';
+import { buildDiscoveryUrl, IssuerMismatch } from '../../../http/oauth-client/provider-metadata.ts';
 import { FetchError } from '../../../platform/fetch-with-limits.ts';
 import { isStringArray, type JsonObject } from '../../../platform/json.ts';
 import { describeCause } from '../../../platform/log.ts';

@@ -3,8 +3,8 @@
 import type { Config } from '../../../config/config.ts';
 import type { BrokerConfig } from '../../../config/groups/oauth.ts';
 import type { Provider } from '../../../config/provider-profiles.ts';
+import type { ProviderDocument } from '../../../http/oauth-client/provider-metadata.ts';
 import { algorithms } from '../../../logins/auth/jwk.ts';
-import type { ProviderDocument } from '../../../logins/auth/provider-metadata.ts';
 import { type Finding, type Found, failure, ok, warning } from '../finding.ts';
 import { isDiscovered } from './check-discovery.ts';
 import type { SettingsAtHand } from './settings-at-hand.ts';

@@ -1,7 +1,7 @@
 // §13.4, §13.5: whether the provider tells the gateway that somebody logged out there, and whether users can log out there.
 
 import type { Config } from '../../../config/config.ts';
-import type { ProviderDocument } from '../../../logins/auth/provider-metadata.ts';
+import type { ProviderDocument } from '../../../http/oauth-client/provider-metadata.ts';
 import { type Finding, type Found, ok } from '../finding.ts';
 import { isDiscovered } from './check-discovery.ts';
 import { findBrokerConfig } from './check-own-tokens.ts';

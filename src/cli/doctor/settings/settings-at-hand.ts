@@ -11,10 +11,12 @@ import {
 import { ConfigError, formatProblem } from '../../../config/problem.ts';
 import { createServerUrls } from '../../../config/server-urls.ts';
 import type { Env } from '../../../config/setting.ts';
+import {
+  createProviderEndpoints,
+  openProviderMetadata,
+} from '../../../http/oauth-client/provider-metadata.ts';
 import { createProviderAccess } from '../../../logins/auth/auth.ts';
 import { openKeySet } from '../../../logins/auth/key-set.ts';
-import { openProviderMetadata } from '../../../logins/auth/open-provider-metadata.ts';
-import { createProviderEndpoints } from '../../../logins/auth/provider-metadata.ts';
 import { noMetrics } from '../../../telemetry/metrics/metrics.ts';
 import { readSetup } from '../../setup/config-file/read-setup.ts';
 import { type Finding, failure, MISSPELLED, type Report, warning } from '../finding.ts';

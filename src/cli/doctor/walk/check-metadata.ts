@@ -1,5 +1,5 @@
 // What the gateway (RFC 9728) and the authorization server (RFC 8414) say of themselves, as strict clients read it.
-import { describeIssuerMismatch } from '../../../logins/auth/provider-metadata.ts';
+import { describeIssuerMismatch } from '../../../http/oauth-client/provider-metadata.ts';
 import { isStringArray, type JsonObject } from '../../../platform/json.ts';
 import { quote } from '../../../platform/text.ts';
 import { type Finding, type Found, failure, ok, warning } from '../finding.ts';

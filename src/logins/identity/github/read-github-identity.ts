@@ -7,11 +7,11 @@
 import type { IdentityConfig } from '../../../config/groups/login-policy.ts';
 import { catalogue } from '../../../errors/catalogue.ts';
 import { fail } from '../../../errors/gateway-error.ts';
+import { buildGithubUrls } from '../../../http/oauth-client/provider-metadata.ts';
 import type { Fetch } from '../../../platform/fetch-with-limits.ts';
 import { isObject, type JsonObject } from '../../../platform/json.ts';
 import type { Log } from '../../../platform/log.ts';
 import { quote } from '../../../platform/text.ts';
-import { buildGithubUrls } from '../../auth/github-urls.ts';
 import type { UserIdentity } from '../../grants/grant.ts';
 import { checkClaimSize } from '../claims.ts';
 import type { ReadIdentity } from '../read-identity.ts';

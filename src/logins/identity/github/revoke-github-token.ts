@@ -2,10 +2,10 @@
 // https://docs.github.com/rest/apps/oauth-applications#delete-an-app-token
 
 import type { ProviderClientConfig } from '../../../config/groups/provider-client.ts';
+import { createBasicAuthorization } from '../../../http/oauth-client/client-authentication.ts';
+import { type RevokeTokens, requireClientId } from '../../../http/oauth-client/provider-api.ts';
+import { buildGithubUrls } from '../../../http/oauth-client/provider-metadata.ts';
 import { type Fetch, fetchWithLimits } from '../../../platform/fetch-with-limits.ts';
-import { buildGithubUrls } from '../../auth/github-urls.ts';
-import { createBasicAuthorization, requireClientId } from '../../provider/provider-api.ts';
-import type { RevokeTokens } from '../../provider/revoke-tokens.ts';
 
 export interface RevokeGithubTokenDeps {
   /** `GITHUB_URL`. */

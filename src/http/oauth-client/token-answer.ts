@@ -1,5 +1,6 @@
-// §24, RFC 6749 §5: what a token endpoint answers, read without trust: many do not keep to the RFC.
+// RFC 6749 §5: the answers of token endpoints, read without trust: many do not keep to the RFC.
 
+import { isScopeToken } from '../../config/scope.ts';
 import { removeUnseen } from '../../platform/invisible.ts';
 import {
   decodeUtf8,
@@ -9,9 +10,7 @@ import {
   parseObject,
 } from '../../platform/json.ts';
 import { shorten } from '../../platform/text.ts';
-import type { OutboundAnswer } from '../servers/outbound.ts';
-import { cleanScopes } from '../servers/protected-resource.ts';
-import { type FormPair, formEncode } from './client-authentication.ts';
+import { type FormPair, redactSent } from './client-authentication.ts';
 
 export interface ServerTokens {
   readonly accessToken: string;
@@ -34,9 +33,17 @@ export type TokenAnswer =
   /** Nothing is known of what was sent. */
   | { readonly kind: 'failed'; readonly said: string };
 
+/** The answer of a token endpoint. */
+export interface TokenEndpointAnswer {
+  readonly status: number;
+  /** Of a redirect, which is not followed. */
+  readonly location: string | undefined;
+  readonly body: Buffer;
+}
+
 /** `said` is `answered 400 invalid_grant`: what it sent is in none of it. */
 export function readServerTokens(
-  { status, body, location }: OutboundAnswer,
+  { status, body, location }: TokenEndpointAnswer,
   sent: readonly FormPair[],
 ): TokenAnswer {
   const members = parseObject(body) ?? parseForm(body);
@@ -99,26 +106,10 @@ function describeError(
 ): string {
   if (error === undefined) return '';
   const description = members?.error_description ?? members?.message;
-  if (typeof description !== 'string' || description === '') return ` ${redact(error, sent)}`;
-  const text = toOneLine(redact(description.slice(0, 2000), sent), 200);
-  return ` ${redact(error, sent)}: ${text.replace(/[.\s]+$/, '')}`;
+  if (typeof description !== 'string' || description === '') return ` ${redactSent(error, sent)}`;
+  const text = toOneLine(redactSent(description.slice(0, 2000), sent), 200);
+  return ` ${redactSent(error, sent)}: ${text.replace(/[.\s]+$/, '')}`;
 }
-
-const SECRETS: ReadonlySet<string> = new Set([
-  'code',
-  'code_verifier',
-  'refresh_token',
-  'token',
-  'client_secret',
-  'client_assertion',
-]);
-
-/** Some repeat what they were sent, as it was or encoded. */
-export const redact = (text: string, sent: readonly FormPair[]): string =>
-  sent
-    .filter(([name, value]) => SECRETS.has(name) && value !== '')
-    .flatMap(([, value]) => [value, encodeURIComponent(value), formEncode(value)])
-    .reduce((redacted, spelling) => redacted.replaceAll(spelling, '…'), text);
 
 /** On one line, and with what people see only. */
 export const toOneLine = (text: string, max: number): string =>
@@ -181,6 +172,23 @@ function readScopes(value: unknown): readonly string[] | undefined {
   if (!isStringArray(words)) return undefined;
   const scopes = cleanScopes(words);
   return scopes.length === 0 ? undefined : scopes;
+}
+
+const MAX_SCOPE = 200;
+const MAX_SCOPES = 100;
+/** Of all of them: they stand in addresses, and in what people and models read. */
+const MAX_SCOPE_CHARACTERS = 2000;
+
+/** RFC 6749 §3.3: those that are well-formed, and as many as there is room for. */
+export function cleanScopes(scopes: readonly string[]): readonly string[] {
+  let characters = 0;
+  return scopes
+    .filter((word) => isScopeToken(word) && word.length <= MAX_SCOPE)
+    .slice(0, MAX_SCOPES)
+    .filter((scope) => {
+      characters += scope.length + 1;
+      return characters <= MAX_SCOPE_CHARACTERS;
+    });
 }
 
 /**

@@ -1,6 +1,8 @@
 // §5.2: what the provider says of itself (OpenID Connect Discovery §4), and where its endpoints are.
 
 import type { OAuthConfig } from '../../config/groups/oauth.ts';
+import type { ProviderConfig } from '../../config/groups/provider.ts';
+import type { ProviderLogin } from '../../config/provider-profiles.ts';
 import { fail } from '../../errors/gateway-error.ts';
 import { type Fetch, fetchWithLimits } from '../../platform/fetch-with-limits.ts';
 import { isStringArray, parseObject } from '../../platform/json.ts';
@@ -268,4 +270,60 @@ export function createProviderEndpoints(
       return document && document.authorization_response_iss_parameter_supported === true;
     },
   };
+}
+
+// A provider that says nothing of itself.
+
+export const openProviderMetadata = (
+  runtime: Pick<Runtime, 'fetch' | 'clock' | 'log'>,
+  { issuer, login }: Pick<ProviderConfig, 'issuer' | 'login'>,
+): ProviderMetadata => METADATA[login](runtime, issuer);
+
+const METADATA: { readonly [Login in ProviderLogin]: typeof createProviderMetadata } = {
+  openid: createProviderMetadata,
+  github: createGithubMetadata,
+};
+
+function createGithubMetadata(_runtime: unknown, issuer: string): ProviderMetadata {
+  const { authorizationUrl, tokenUrl, apiUrl, redirectIssuer } = buildGithubUrls(issuer);
+  return {
+    issuer,
+    redirectIssuer,
+    isFixed: true,
+    get: async () => ({
+      issuer,
+      authorization_endpoint: authorizationUrl,
+      token_endpoint: tokenUrl,
+      userinfo_endpoint: `${apiUrl}/user`,
+    }),
+  };
+}
+
+// Where GitHub's endpoints are: no document says it that could be relied on.
+// https://docs.github.com/apps/oauth-apps/building-oauth-apps/authorizing-oauth-apps
+// https://docs.github.com/enterprise-server/rest/using-the-rest-api/getting-started-with-the-rest-api (/api/v3)
+// https://docs.github.com/enterprise-cloud@latest/admin/data-residency/getting-started-with-data-residency-for-github-enterprise-cloud
+// (api.<name>.ghe.com)
+
+export interface GithubUrls {
+  readonly authorizationUrl: string;
+  readonly tokenUrl: string;
+  /** Of the REST API, without a slash at the end. */
+  readonly apiUrl: string;
+  /** https://docs.github.com/apps/github-authentication-discovery-endpoints: how it calls itself as an authorization server. */
+  readonly redirectIssuer: string;
+}
+
+/** `url` is GITHUB_URL. */
+export const buildGithubUrls = (url: string): GithubUrls => ({
+  authorizationUrl: `${url}/login/oauth/authorize`,
+  tokenUrl: `${url}/login/oauth/access_token`,
+  apiUrl: findApiUrl(url),
+  redirectIssuer: `${url}/login/oauth`,
+});
+
+function findApiUrl(url: string): string {
+  const { host, protocol } = new URL(url);
+  const hasHostOfItsOwn = host === 'github.com' || host.endsWith('.ghe.com');
+  return hasHostOfItsOwn ? `${protocol}//api.${host}` : `${url}/api/v3`;
 }

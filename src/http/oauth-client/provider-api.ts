@@ -3,7 +3,6 @@
 import type { ProviderClientConfig } from '../../config/groups/provider-client.ts';
 import type { ProviderQuirks } from '../../config/provider-profiles.ts';
 import { fail } from '../../errors/gateway-error.ts';
-import type { Reply, ReplyError } from '../../http/endpoint/message.ts';
 import {
   type Fetch,
   FetchError,
@@ -11,7 +10,16 @@ import {
   fetchWithLimits,
 } from '../../platform/fetch-with-limits.ts';
 import { parseObject } from '../../platform/json.ts';
-import { toSentence } from '../../platform/text.ts';
+import { quote, toSentence } from '../../platform/text.ts';
+import type { Reply, ReplyError } from '../endpoint/message.ts';
+import {
+  type AuthenticatedForm,
+  authenticateBySecret,
+  createFormRequest,
+  type FormPair,
+  redactSent,
+} from './client-authentication.ts';
+import type { ProviderEndpoints } from './provider-metadata.ts';
 
 export interface ProviderApi {
   /**
@@ -51,15 +59,11 @@ export function createProviderApi(
   };
 }
 
-function postForm(fetch: Fetch, { url, form, authorization }: ProviderRequest) {
-  // Nothing of the caller's request but its parameters: no cookies, no headers.
-  const headers = {
-    'Content-Type': 'application/x-www-form-urlencoded',
-    Accept: 'application/json',
-    ...(authorization !== undefined && { Authorization: authorization }),
-  };
-  const body = new URLSearchParams(form.map((pair): [string, string] => [...pair])).toString();
-  return fetchWithLimits(fetch, url, { method: 'POST', headers, body }, LIMITS);
+/** Nothing of the caller's request but its parameters: no cookies, no headers. */
+function postForm(fetch: Fetch, request: ProviderRequest) {
+  const { headers, ...post } = createFormRequest(request);
+  const init = { ...post, headers: { ...headers, Accept: 'application/json' } };
+  return fetchWithLimits(fetch, request.url, init, LIMITS);
 }
 
 type ErrorCodes = Readonly<Record<string, string>>;
@@ -94,7 +98,7 @@ function readRefusal(
   const { error, error_description: description } = parseObject(body) ?? {};
   const words = [error, description].filter((text) => typeof text === 'string').join(': ');
   const message = toSentence(
-    `The provider answered ${status}${words === '' ? '' : ` ${redactSecrets(words, form)}`}`,
+    `The provider answered ${status}${words === '' ? '' : ` ${redactSent(words, form).slice(0, 500)}`}`,
   );
   const code = typeof error === 'string' ? (errorCodes[error] ?? error) : undefined;
   const isProviderClientRefused = usesProviderClient && isClientError(code);
@@ -104,23 +108,6 @@ function readRefusal(
     isProviderClientRefused,
   };
 }
-
-const SECRETS = new Set([
-  'code',
-  'code_verifier',
-  'refresh_token',
-  'token',
-  'subject_token',
-  'client_secret',
-]);
-
-/** Some providers repeat what they were sent, as it was or encoded. */
-const redactSecrets = (text: string, form: ProviderRequest['form']): string =>
-  form
-    .filter(([name, value]) => SECRETS.has(name) && value !== '')
-    .flatMap(([, value]) => [value, encodeURIComponent(value), formEncode(value)])
-    .reduce((redacted, spelling) => redacted.replaceAll(spelling, '…'), text)
-    .slice(0, 500);
 
 // What the provider answers: as data that both modes read, and as the reply for a client.
 
@@ -179,11 +166,8 @@ export const describeRefusal = ({
 // §4.6, §4.7: the one client that the provider knows stands in for all clients of the gateway.
 
 /** A form post to the provider. */
-interface ProviderRequest {
+interface ProviderRequest extends AuthenticatedForm {
   readonly url: string;
-  readonly form: readonly (readonly [name: string, value: string])[];
-  /** The whole Authorization header, or undefined for none. */
-  readonly authorization: string | undefined;
   /** Sent as the client that the provider knows: the gateway. */
   readonly usesProviderClient: boolean;
 }
@@ -206,30 +190,16 @@ export function authenticateClient(
   { url, form }: Pick<ProviderRequest, 'url' | 'form'>,
 ): ProviderRequest {
   const { secret, authMethod } = client;
-  const id = requireClientId(client);
+  const method = secret === undefined ? 'none' : authMethod;
+  const own = form.filter(([name]) => !CREDENTIALS.has(name));
   return {
     url,
-    form: [
-      ...form.filter(([name]) => !CREDENTIALS.has(name)),
-      ['client_id', id],
-      ...(secret !== undefined && authMethod === 'post'
-        ? [['client_secret', secret] as const]
-        : []),
-    ],
-    authorization:
-      secret !== undefined && authMethod === 'basic'
-        ? createBasicAuthorization(id, secret)
-        : undefined,
+    ...authenticateBySecret({ id: requireClientId(client), secret, method }, own, {
+      namesClient: true,
+    }),
     usesProviderClient: true,
   };
 }
-
-/** RFC 6749 §2.3.1: both halves form-encoded first. */
-export const createBasicAuthorization = (id: string, secret: string) =>
-  `Basic ${Buffer.from(`${formEncode(id)}:${formEncode(secret)}`).toString('base64')}`;
-
-/** `application/x-www-form-urlencoded`, of one value. */
-const formEncode = (text: string): string => new URLSearchParams([['', text]]).toString().slice(1);
 
 /** RFC 6749 §4.1.2.1, §5.2: whether the error is about the client, not about its request. */
 export const isClientError = (error: unknown): boolean =>
@@ -241,3 +211,108 @@ export const MISCONFIGURED = "The gateway is misconfigured; this is not the user
 /** For the log. */
 export const CHECK_PROVIDER_CLIENT =
   'Check OAUTH_CLIENT_ID, OAUTH_CLIENT_SECRET and OAUTH_CLIENT_AUTH, and the client at the provider.';
+
+// RFC 7009: what the provider gave for a login is revoked there, as far as it can be.
+
+/** Never rejects: what is revoked here has ended here, whatever the provider says. */
+export type RevokeTokens = (tokens: {
+  readonly refreshToken?: string | undefined;
+  readonly accessToken?: string | undefined;
+}) => Promise<void>;
+
+/** `api` of its own: a revocation endpoint that stalls must keep nobody from logging in. */
+export const createRevokeTokens = (
+  client: ProviderClientConfig,
+  api: ProviderApi,
+  endpoints: Pick<ProviderEndpoints, 'findRevocationUrl'>,
+): RevokeTokens =>
+  async function revokeTokens({ refreshToken, accessToken }) {
+    const token = refreshToken ?? accessToken;
+    if (token === undefined) return;
+    const hint = refreshToken === undefined ? 'access_token' : 'refresh_token';
+    try {
+      const url = await endpoints.findRevocationUrl();
+      const form: readonly FormPair[] = [
+        ['token', token],
+        ['token_type_hint', hint],
+      ];
+      await api.post(authenticateClient(client, { url, form }));
+    } catch {
+      // It may have no such endpoint, or be down: the token dies of age.
+    }
+  };
+
+// §18.6, RFC 8693: the gateway asks the provider for a token by which it may call another service for a user.
+
+export interface TokenExchangeRequest {
+  /** The caller's token, as `/mcp` accepts it. A secret. */
+  readonly subjectToken: string;
+  readonly audience: string;
+  readonly scope: string | undefined;
+}
+
+export type TokenExchangeResult =
+  | {
+      readonly kind: 'issued';
+      readonly token: string;
+      /** Undefined where the provider does not say. */
+      readonly expiresInSeconds: number | undefined;
+    }
+  /** `reason` is for the log: no secret is in it. */
+  | { readonly kind: 'refused'; readonly reason: string };
+
+/** @throws GatewayError when the provider cannot be asked. */
+export type ExchangeToken = (request: TokenExchangeRequest) => Promise<TokenExchangeResult>;
+
+const ACCESS_TOKEN = 'urn:ietf:params:oauth:token-type:access_token';
+
+export const createExchangeToken = (
+  client: ProviderClientConfig,
+  api: ProviderApi,
+  endpoints: Pick<ProviderEndpoints, 'findTokenUrl'>,
+): ExchangeToken =>
+  async function exchangeToken({ subjectToken, audience, scope }) {
+    const form: readonly FormPair[] = [
+      ['grant_type', 'urn:ietf:params:oauth:grant-type:token-exchange'],
+      ['subject_token', subjectToken],
+      ['subject_token_type', ACCESS_TOKEN],
+      ['requested_token_type', ACCESS_TOKEN],
+      ['audience', audience],
+      ...(scope === undefined ? [] : [['scope', scope] as const]),
+    ];
+    const url = await endpoints.findTokenUrl();
+    const { status, body, refusal } = await api.post(authenticateClient(client, { url, form }));
+    // A provider in trouble is not one that refuses.
+    if (status >= 500 || status === 429)
+      throw new Error(refusal?.message ?? `The provider answered ${status}.`);
+    if (refusal !== undefined) return { kind: 'refused', reason: refusal.message };
+    return readExchanged(body);
+  };
+
+/** RFC 6750 §2.1: the characters that may stand in a header. */
+const BEARER_TOKEN = /^[A-Za-z0-9\-._~+/]{1,16384}=*$/;
+
+/** RFC 8693 §2.2.1. */
+function readExchanged(body: Uint8Array): TokenExchangeResult {
+  const response = parseObject(body);
+  if (response === undefined) return refuseExchange('is not a JSON object');
+  const { access_token: token, token_type: type, expires_in: expiresIn } = response;
+  if (typeof type !== 'string' || type.toLowerCase() !== 'bearer') {
+    return refuseExchange(`has token_type ${quote(type, 40)}, and must have "Bearer"`);
+  }
+  if (typeof token !== 'string' || !BEARER_TOKEN.test(token)) {
+    return refuseExchange('has no access_token that can be sent');
+  }
+  // Some write numbers as text.
+  const seconds = Number(expiresIn);
+  return {
+    kind: 'issued',
+    token,
+    expiresInSeconds: expiresIn != null && Number.isFinite(seconds) ? seconds : undefined,
+  };
+}
+
+const refuseExchange = (problem: string): TokenExchangeResult => ({
+  kind: 'refused',
+  reason: `The provider's answer to the token exchange ${problem}.`,
+});

@@ -1,0 +1,134 @@
+// RFC 6749 §2.3, RFC 7523: how the gateway, as a client, says who it is: at its provider, and at the authorization servers of
+// MCP servers.
+
+import type { Clock } from '../../platform/clock.ts';
+import { generateTokenId } from '../../platform/ids.ts';
+import { type SigningKeys, signJwt } from '../../store/seal/signing-keys.ts';
+
+export type ClientAuthMethod = 'none' | 'post' | 'basic' | 'private_key_jwt';
+
+/** Identity of the gateway at one authorization server. */
+export interface OAuthClient {
+  readonly id: string;
+  readonly secret: string | undefined;
+  readonly method: ClientAuthMethod;
+  /** For whom its assertions are; undefined for the endpoint that each is sent to. */
+  readonly audience: string | undefined;
+}
+
+export type FormPair = readonly [name: string, value: string];
+
+export interface AuthenticatedForm {
+  readonly form: readonly FormPair[];
+  readonly headers: Readonly<Record<string, string>>;
+}
+
+interface SecretClient extends Pick<OAuthClient, 'id' | 'secret'> {
+  readonly method: Exclude<ClientAuthMethod, 'private_key_jwt'>;
+}
+
+/** `namesClient`: the form has the client's ID beside the Authorization header, too. */
+export function authenticateBySecret(
+  { id, secret = '', method }: SecretClient,
+  form: readonly FormPair[],
+  { namesClient }: { readonly namesClient: boolean },
+): AuthenticatedForm {
+  const named: readonly FormPair[] = [...form, ['client_id', id]];
+  switch (method) {
+    case 'none':
+      return { form: named, headers: {} };
+    case 'post':
+      return { form: [...named, ['client_secret', secret]], headers: {} };
+    case 'basic': {
+      const headers = { Authorization: createBasicAuthorization(id, secret) };
+      return { form: namesClient ? named : form, headers };
+    }
+  }
+}
+
+/** RFC 6749 §2.3.1: both halves form-encoded first. */
+export const createBasicAuthorization = (id: string, secret: string): string =>
+  `Basic ${Buffer.from(`${formEncode(id)}:${formEncode(secret)}`).toString('base64')}`;
+
+/** `application/x-www-form-urlencoded`, of one value. */
+const formEncode = (text: string): string => new URLSearchParams([['', text]]).toString().slice(1);
+
+export const ASSERTION_TYPE = 'urn:ietf:params:oauth:client-assertion-type:jwt-bearer';
+const ASSERTION_SECONDS = 60;
+
+/** By any of the methods. */
+export type AuthenticateForm = (
+  client: OAuthClient,
+  url: string,
+  form: readonly FormPair[],
+) => Promise<AuthenticatedForm>;
+
+export const createAuthenticateForm = (keys: SigningKeys, clock: Clock): AuthenticateForm =>
+  async function authenticateForm({ id, secret, method, audience }, url, form) {
+    if (method !== 'private_key_jwt')
+      return authenticateBySecret({ id, secret, method }, form, { namesClient: false });
+    const iat = Math.floor(clock.now() / 1000);
+    // Never another endpoint than this one: whoever gets the assertion could use it there.
+    const aud = audience ?? url;
+    const claims = { iss: id, sub: id, aud, iat, exp: iat + ASSERTION_SECONDS };
+    const assertion = signJwt({ ...claims, jti: generateTokenId() }, await keys.getSigningKey());
+    return {
+      form: [
+        ...form,
+        ['client_id', id],
+        ['client_assertion_type', ASSERTION_TYPE],
+        ['client_assertion', assertion],
+      ],
+      headers: {},
+    };
+  };
+
+/** The request that posts it. */
+export const createFormRequest = ({ form, headers }: AuthenticatedForm) => ({
+  method: 'POST' as const,
+  headers: { ...headers, 'Content-Type': 'application/x-www-form-urlencoded' },
+  body: new URLSearchParams(form.map((pair): [string, string] => [...pair])).toString(),
+});
+
+const SECRETS: ReadonlySet<string> = new Set([
+  'code',
+  'code_verifier',
+  'refresh_token',
+  'token',
+  'subject_token',
+  'client_secret',
+  'client_assertion',
+]);
+
+/** Some servers repeat what they were sent, as it was or encoded: none of its secrets is for the log. */
+export const redactSent = (text: string, sent: readonly FormPair[]): string =>
+  sent
+    .filter(([name, value]) => SECRETS.has(name) && value !== '')
+    .flatMap(([, value]) => [value, encodeURIComponent(value), formEncode(value)])
+    .reduce((redacted, spelling) => redacted.replaceAll(spelling, '…'), text);
+
+// The names that metadata and registrations have for the methods (RFC 7591 §2).
+
+const METHOD_NAMES = {
+  none: 'none',
+  client_secret_post: 'post',
+  client_secret_basic: 'basic',
+  private_key_jwt: 'private_key_jwt',
+} as const;
+
+export const readMethodName = (name: unknown): ClientAuthMethod | undefined =>
+  Object.entries(METHOD_NAMES).find(([wire]) => wire === name)?.[1];
+
+export const writeMethodName = (method: ClientAuthMethod): string =>
+  Object.entries(METHOD_NAMES).find(([, own]) => own === method)?.[0] ?? 'none';
+
+/** What a client with a secret uses where nobody says it: RFC 8414 §2 has `client_secret_basic` for whoever does not list them. */
+export function chooseSecretMethod(
+  listed: readonly string[] | undefined,
+  hasMetadata: boolean,
+): ClientAuthMethod {
+  // Servers without metadata, such as GitHub, document the form alone.
+  if (!hasMetadata) return 'post';
+  if (listed === undefined || listed.includes('client_secret_basic')) return 'basic';
+  return listed.includes('client_secret_post') ? 'post' : 'basic';
+}
