@@ -51,7 +51,6 @@ import type { Fetch } from '../platform/fetch-with-limits.ts';
 import type { Log } from '../platform/log.ts';
 import type { Network } from '../platform/outbound/public-network.ts';
 import { openRuntime } from '../runtime/runtime.ts';
-import { createServerPanels } from '../servers/server-panels.ts';
 import type { Store } from '../store/store.ts';
 import type { Metrics } from '../telemetry/metrics/metrics.ts';
 import type { GatewayFile } from './configuration/gateway-file.ts';
@@ -61,6 +60,7 @@ import type {
   openUpstreams as OpenUpstreams,
   UpstreamPorts,
 } from './create-upstreams.ts';
+import { createServerPanels } from './server-panels.ts';
 
 /** Dependencies of a gateway; defaults are used for those left out. */
 export interface Deps {
