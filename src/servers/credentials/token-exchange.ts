@@ -18,6 +18,7 @@ import {
   type TokenExchangeResult,
 } from '../../logins/provider/exchange-token.ts';
 import { createProviderApi } from '../../logins/provider/provider-api.ts';
+import type { GetToken } from '../../mcp/upstream/connection-ports.ts';
 import { CredentialError, type UpstreamRuntime } from '../../mcp/upstream/upstream.ts';
 import { createExpiringMap } from '../../platform/bounded-map.ts';
 import { describeCause } from '../../platform/log.ts';
@@ -27,7 +28,6 @@ import {
   AUDIENCE,
   defineCredentialType,
   describeMissingToken,
-  type GetToken,
   NEEDS_LOGIN,
 } from './credential-type.ts';
 
