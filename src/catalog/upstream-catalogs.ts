@@ -9,10 +9,11 @@ import type { OwnCatalog } from '../mcp/catalog/own-catalog.ts';
 import type { CallerContext, ServedCatalog } from '../mcp/catalog/served-catalog.ts';
 import type { ListKind } from '../mcp/protocol/list-kinds.ts';
 import type { ConnectionOwner } from '../mcp/upstream/connection.ts';
+import type { ConnectUser } from '../mcp/upstream/connection-ports.ts';
+import type { RelayCall } from '../mcp/upstream/server-request.ts';
 import type { Upstream, UpstreamRuntime } from '../mcp/upstream/upstream.ts';
 import type { UpstreamConfig } from '../mcp/upstream/upstream-config.ts';
 import { observeUpstream } from '../mcp/upstream/wrap-upstream.ts';
-import type { CallRelay } from '../servers/relay/relay-call.ts';
 import { listPathsForOperators, listPathsOf } from './budget/list-paths.ts';
 import { type ListCost, measureLists } from './budget/measure-lists.ts';
 import { createBuiltIn } from './built-in.ts';
@@ -50,7 +51,7 @@ export interface CatalogSources {
   readonly builtIn: OwnCatalog;
   /** Nothing has to be reachable. */
   openUpstream(config: UpstreamConfig): Upstream<UpstreamConfig>;
-  readonly relay: Pick<CallRelay, 'relayCall' | 'connectUser'>;
+  readonly relay: { readonly relayCall: RelayCall; readonly connectUser: ConnectUser };
   /** Written when operators approve; undefined where this process knows no file. */
   readonly storedLock: StoredLock | undefined;
 }

@@ -1,11 +1,10 @@
 // A part of the composition root: the servers behind the gateway, by the configuration file.
-
 import { type ListCost, WARNED_TOKENS } from '../catalog/budget/measure-lists.ts';
 import type { CompiledSetup, Setup } from '../catalog/plan.ts';
 import type { PreviewRequest } from '../catalog/tools-for-operators.ts';
 import { createUpstreamCatalogs, type UpstreamCatalogs } from '../catalog/upstream-catalogs.ts';
 import type { Env } from '../config/setting.ts';
-import { createDoors } from '../connections/doors/doors.ts';
+import { createConnectUser, createDoors } from '../connections/doors/doors.ts';
 import { createGuards } from '../control/guards/create-guards.ts';
 import type { AskServer } from '../control/guards/external-guards.ts';
 import { createRules, createRulesPolicy } from '../control/rules/create-rules.ts';
@@ -19,20 +18,20 @@ import type { ClientOf } from '../mcp/calls/client-of.ts';
 import { joinPolicies } from '../mcp/calls/policy.ts';
 import type { CheckSchema } from '../mcp/catalog/foreign-schema.ts';
 import type { OwnCatalog } from '../mcp/catalog/own-catalog.ts';
+import { createToFailedResult } from '../mcp/upstream/failures.ts';
 import type { Upstream } from '../mcp/upstream/upstream.ts';
 import type { UpstreamConfig } from '../mcp/upstream/upstream-config.ts';
 import { traceUpstream } from '../mcp/upstream/wrap-upstream.ts';
 import { createWorkQueue } from '../platform/work-queue.ts';
 import type { Runtime } from '../runtime/runtime.ts';
-import type { CallerTokens } from '../servers/credentials/credential-type.ts';
 import { findServerCredentials } from '../servers/credentials/server-credentials.ts';
 import { openRelay } from '../servers/relay/relay-call.ts';
 import type { Tracing } from '../telemetry/tracing/tracing.ts';
 import { createAskGuardServer } from './guard-servers.ts';
-import { createUpstreamOpener } from './open-upstream.ts';
+import { createUpstreamOpener, type UpstreamCallers } from './open-upstream.ts';
 
 /** The surroundings of the servers in a gateway, beside its runtime. */
-export interface UpstreamPorts extends CallerTokens {
+export interface UpstreamPorts extends UpstreamCallers {
   /** The gateway's own tools, prompts and resources. */
   readonly ownCatalog: OwnCatalog;
   /** That of this process: programs get PATH, HOME, USER, LANG and TMPDIR of it. */
@@ -59,11 +58,13 @@ export async function openUpstreams(runtime: Runtime, first: Setup, ports: Upstr
       metrics.recordUpstreamProcesses(server, count);
     },
   });
-  const relay = openRelay(runtime, createDoors(baseUrl, connections?.requests));
+  const toFailedResult = createToFailedResult(runtime);
+  const doors = createDoors(baseUrl, connections?.requests);
+  const relay = openRelay(runtime, doors, toFailedResult);
   const catalogs = createUpstreamCatalogs(runtime, compiled, {
     builtIn: ownCatalog,
     openUpstream: tracing === undefined ? openUpstream : openTraced(openUpstream, tracing),
-    relay,
+    relay: { relayCall: relay.relayCall, connectUser: createConnectUser(doors, toFailedResult) },
     storedLock,
   });
 

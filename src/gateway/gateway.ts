@@ -1,5 +1,4 @@
 // The composition root: every implementation is chosen here, once.
-
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { builtInCatalog } from '../built-in/index.ts';
 import type { IdlePattern } from '../catalog/idle-patterns.ts';

@@ -1,7 +1,8 @@
 // The way to a server behind the gateway: its transport, and what it learns of the caller.
 
 import { bindConnections } from '../connections/doors/bind-connections.ts';
-import { createLogins } from '../connections/doors/logins.ts';
+import { createConnectionTokens, createLogins } from '../connections/doors/logins.ts';
+import type { ConnectionParts } from '../mcp/upstream/connections.ts';
 import type { Upstream, UpstreamRuntime } from '../mcp/upstream/upstream.ts';
 import type { UpstreamConfig } from '../mcp/upstream/upstream-config.ts';
 import { withholdRoots } from '../mcp/upstream/wrap-upstream.ts';
@@ -19,6 +20,12 @@ interface ReachingProcess extends Omit<ProgramHost, 'inheritedFiles'> {
   readonly serves: boolean;
 }
 
+/** Sources of the tokens of callers. */
+export interface UpstreamCallers extends Omit<CallerTokens, 'connections'> {
+  /** Undefined where nobody can connect: without OAUTH_MODE=broker, and in commands. */
+  readonly connections: ConnectionParts | undefined;
+}
+
 export interface UpstreamOpener {
   /** Nothing has to be reachable. */
   openUpstream(config: UpstreamConfig): Upstream<UpstreamConfig>;
@@ -28,12 +35,17 @@ export interface UpstreamOpener {
 
 export function createUpstreamOpener(
   runtime: UpstreamRuntime,
-  callers: CallerTokens,
+  callers: UpstreamCallers,
   { serves, ...host }: ReachingProcess,
 ): UpstreamOpener {
   const share = openProcessShare(runtime, serves);
   const inheritedFiles = findInheritedFiles();
-  const credentials = openCredentials(runtime, callers);
+  const { getProviderToken, metadata, connections } = callers;
+  const credentials = openCredentials(runtime, {
+    getProviderToken,
+    metadata,
+    connections: connections && createConnectionTokens(connections),
+  });
 
   return {
     credentials,
@@ -41,7 +53,7 @@ export function createUpstreamOpener(
       const opened = withholdRoots(open(server), runtime.log);
       if (server.kind !== 'http' || server.auth.type !== 'oauth') return opened;
       const { name, url, auth } = server;
-      return bindConnections(opened, createLogins({ name, url, auth }, callers.connections));
+      return bindConnections(opened, createLogins({ name, url, auth }, connections));
     },
   };
 
@@ -59,7 +71,7 @@ export function createUpstreamOpener(
 /** For a command, which asks servers and serves nobody: nothing is counted. */
 export function openForCommand(
   given: Omit<UpstreamRuntime, 'metrics'>,
-  callers: CallerTokens,
+  callers: UpstreamCallers,
   environment: ProgramHost['environment'],
 ) {
   const runtime: UpstreamRuntime = { ...given, metrics: noMetrics };

@@ -6,8 +6,8 @@ import type { UserContext } from '../http/endpoint/message.ts';
 import { createLockPanels } from '../lock/lock-panels.ts';
 import { joinPolicies } from '../mcp/calls/policy.ts';
 import { defineFeature } from '../mcp/feature.ts';
-import { createServerPanels } from '../servers/server-panels.ts';
 import type { UpstreamPorts } from './create-upstreams.ts';
+import { createServerPanels } from './server-panels.ts';
 
 interface ServersNeeds extends UpstreamPorts {
   /** Undefined without a configuration file: the gateway serves its own catalogue alone. */

@@ -3,37 +3,13 @@
 import { randomUUID } from 'node:crypto';
 import { fail } from '../../errors/gateway-error.ts';
 import { askToOpen, createPageQuestion, NO_ANSWER } from '../../mcp/calls/ask-to-open.ts';
-import type { Context, RawResult, Relay } from '../../mcp/catalog/catalog.ts';
+import type { RawResult, Relay } from '../../mcp/catalog/catalog.ts';
+import type { ConnectCall, ConnectUser, Doors } from '../../mcp/upstream/connection-ports.ts';
 import type { ConnectionRequest, ConnectionRequests } from '../../mcp/upstream/connections.ts';
 import { CallRefusedError, type ToFailedResult } from '../../mcp/upstream/failures.ts';
-import type { RelayedRequest } from '../../mcp/upstream/server-request.ts';
-import {
-  ConnectionNeeded,
-  CredentialError,
-  type Upstream,
-  type UpstreamCaller,
-} from '../../mcp/upstream/upstream.ts';
+import { ConnectionNeeded, CredentialError } from '../../mcp/upstream/upstream.ts';
 import { isObject } from '../../platform/json.ts';
 import { toLoginError } from './logins.ts';
-
-export interface Doors {
-  /**
-   * Resolves once the caller has logged in at the server. `mayAsk`: whether the client may be asked, else it gets the link.
-   *
-   * @throws CallRefusedError for the client's model; GatewayError; in the stateless era what ends a call that asks.
-   */
-  pass(
-    needed: ConnectionNeeded,
-    call: DoorCall,
-    context: Pick<Context, 'relay'>,
-    mayAsk: boolean,
-  ): Promise<void>;
-}
-
-interface DoorCall {
-  readonly upstream: Upstream;
-  readonly caller: UpstreamCaller;
-}
 
 /** A link that its user was sent to. What it asks for stands in its record. */
 interface SentLink extends Pick<ConnectionRequest, 'owner' | 'server'> {
@@ -70,6 +46,10 @@ export function createDoors(baseUrl: string, requests: ConnectionRequests | unde
       await wait(requests, { owner, server, id }, relay);
       relay.completeElicitation(elicitationId);
     },
+    withoutAnswer: (client) =>
+      client.era === 'stateless' && findDoorAnswer(client) !== undefined
+        ? { ...client, answered: undefined }
+        : client,
   };
 }
 
@@ -120,12 +100,6 @@ function findDoorAnswer(relay: Relay): DoorAnswer | undefined {
   return typeof id === 'string' ? { server, id, response: inputResponses[KEY] } : undefined;
 }
 
-/** Answers to a door are none to the server behind it. */
-export const withoutDoorAnswer = (relay: Relay): Relay =>
-  relay.era === 'stateless' && findDoorAnswer(relay) !== undefined
-    ? { ...relay, answered: undefined }
-    : relay;
-
 // Texts for people and models. A link is for one user alone.
 
 function describeNeed(server: string, { why, scopes }: ConnectionNeeded): string {
@@ -148,24 +122,6 @@ const CALL_AGAIN =
   'The login that was asked for was one at another server. Call again, without the answers.';
 
 // §24.3: connecting itself, without a call that goes on: `<server>__connect`, and names that are known only afterwards.
-
-export interface ConnectUser {
-  /**
-   * Resolves to undefined once the caller is connected, else to what the client gets.
-   *
-   * @throws GatewayError; in the stateless era what ends a call that asks.
-   */
-  connect(call: ConnectCall): Promise<RawResult | undefined>;
-  /** The same, and then as whom: the result of the tool. */
-  connectAndTell(call: ConnectCall): Promise<RawResult>;
-}
-
-interface ConnectCall {
-  readonly upstream: Upstream;
-  readonly caller: UpstreamCaller;
-  readonly method: RelayedRequest['method'];
-  readonly context: Pick<Context, 'relay'>;
-}
 
 export function createConnectUser(doors: Doors, toFailedResult: ToFailedResult): ConnectUser {
   async function connect(call: ConnectCall): Promise<RawResult | undefined> {

@@ -2,6 +2,12 @@
 
 import type { UserContext } from '../../http/endpoint/message.ts';
 import type { ConnectionOwner, ConnectionServer } from '../../mcp/upstream/connection.ts';
+import {
+  type ConnectionTokens,
+  type GetToken,
+  type NoteRefusal,
+  readBearer,
+} from '../../mcp/upstream/connection-ports.ts';
 import type { ActiveAccess, ConnectionParts } from '../../mcp/upstream/connections.ts';
 import {
   ConnectionNeeded,
@@ -10,11 +16,6 @@ import {
   type UpstreamCaller,
   type UpstreamLogins,
 } from '../../mcp/upstream/upstream.ts';
-import {
-  type GetToken,
-  type NoteRefusal,
-  readToken,
-} from '../../servers/credentials/credential-type.ts';
 import { nameConnectionOwner } from '../records/place.ts';
 
 export type Logins = Omit<UpstreamLogins, 'noteChange' | 'peekConnectionId'>;
@@ -80,8 +81,13 @@ export function toLoginError(access: Exclude<LoginAccess, { kind: 'active' }>): 
 
 // §24.4: the token of a connection goes with the requests that were begun by it, and by no other.
 
+export const createConnectionTokens = (parts: ConnectionParts): ConnectionTokens => ({
+  createGetToken: (server) => createGetConnectionToken(createLogins(server, parts)),
+  createNoteRefusal: (server) => createNoteConnectionRefusal(server, parts),
+});
+
 /** The gateway itself has none: what it asks without a connection, anybody may ask. */
-export const createGetConnectionToken = ({ getAccess }: Logins): GetToken =>
+const createGetConnectionToken = ({ getAccess }: Logins): GetToken =>
   function getConnectionToken(caller) {
     if (caller.connectionId === undefined) return undefined;
     const access = getAccess(caller);
@@ -99,17 +105,17 @@ function takeToken(access: LoginAccess, { connectionId }: UpstreamCaller): strin
 
 const OTHER_ACCOUNT = 'its user has just connected another account; call again';
 
-export function createNoteConnectionRefusal(
+function createNoteConnectionRefusal(
   server: ConnectionServer,
-  parts: ConnectionParts | undefined,
+  parts: ConnectionParts,
 ): NoteRefusal {
   const { findOwner } = createLogins(server, parts);
 
   return async function noteRefusal(caller, headers, refusal, isRefusedItself) {
     const { connectionId } = caller;
     const owner = findOwner(caller);
-    if (parts === undefined || owner === undefined || connectionId === undefined) return false;
-    const used: ActiveAccess = { kind: 'active', token: readToken(headers), connectionId };
+    if (owner === undefined || connectionId === undefined) return false;
+    const used: ActiveAccess = { kind: 'active', token: readBearer(headers), connectionId };
     const access = await parts.connections.noteRefusal(owner, server, used, refusal, () =>
       isRefusedItself().catch(() => false),
     );

@@ -1,5 +1,4 @@
 // §18.6: what a type of credentials is: how `auth` of a server names it, what it needs, and what it tells the server of the caller.
-
 import type { Config } from '../../config/config.ts';
 import { defineMember, type Member, type MemberReader } from '../../config/file/shapes/object.ts';
 import { text } from '../../config/file/shapes/scalar.ts';
@@ -7,7 +6,13 @@ import type { Endpoint } from '../../http/endpoint/endpoint.ts';
 import type { GetProviderToken, UserContext } from '../../http/endpoint/message.ts';
 import { isOwnToken } from '../../http/endpoint/own-token.ts';
 import type { ProviderMetadata } from '../../http/oauth-client/provider-metadata.ts';
-import type { ConnectionParts } from '../../mcp/upstream/connections.ts';
+import {
+  type ConnectionTokens,
+  type CredentialHeaders,
+  type GetToken,
+  type NoteRefusal,
+  toBearer,
+} from '../../mcp/upstream/connection-ports.ts';
 import {
   CredentialError,
   type UpstreamCaller,
@@ -55,7 +60,10 @@ export interface CredentialDefinition<Auth extends TypedAuth>
     callers: CallerTokens,
   ): Omit<OpenCredentials, 'createGetToken' | 'createNoteRefusal'> & {
     createGetToken(server: Pick<CredentialServer, 'name' | 'url'>, auth: Auth): GetToken;
-    createNoteRefusal?(server: Pick<CredentialServer, 'name' | 'url'>, auth: Auth): NoteRefusal;
+    createNoteRefusal?(
+      server: Pick<CredentialServer, 'name' | 'url'>,
+      auth: Auth,
+    ): NoteRefusal | undefined;
   };
 }
 
@@ -101,7 +109,7 @@ export interface CallerTokens {
   /** Undefined without a provider: then no token can be exchanged. */
   readonly metadata: ProviderMetadata | undefined;
   /** Undefined where nobody can connect: without OAUTH_MODE=broker, and in commands. */
-  readonly connections: ConnectionParts | undefined;
+  readonly connections: ConnectionTokens | undefined;
 }
 
 export interface OpenCredentials {
@@ -120,38 +128,12 @@ export interface CredentialServer {
   readonly auth: TypedAuth;
 }
 
-/** Keyed by lower-case name. */
-export type CredentialHeaders = Readonly<Record<string, string>>;
-
 /**
  * Headers that go with a request on this caller's behalf. Secrets. Never throws at once.
  *
  * @throws CredentialError where the caller's request must not be sent.
  */
 export type GetHeaders = (caller: UpstreamCaller) => CredentialHeaders | Promise<CredentialHeaders>;
-
-/**
- * Told that the server refused a token of ours. Resolves to whether another one is at hand now, with which the request can be
- * sent again. `isRefusedItself` asks the server itself, by no request of a caller, whether it refuses the token. It rejects
- * where there is no answer.
- *
- * @throws CredentialError where nothing may be sent any more.
- */
-export type NoteRefusal = (
-  caller: UpstreamCaller,
-  used: CredentialHeaders,
-  refusal: TokenRefusal,
-  isRefusedItself: () => Promise<boolean>,
-) => Promise<boolean>;
-
-export interface TokenRefusal {
-  readonly status: 401 | 403;
-  /** `WWW-Authenticate`. */
-  readonly challenge: string | undefined;
-}
-
-/** Undefined for who has no token: the gateway itself, and callers without authentication. */
-export type GetToken = (caller: UpstreamCaller) => string | undefined | Promise<string | undefined>;
 
 /** Nothing is waited for if the token is at hand. */
 export const addToken = (
@@ -170,7 +152,7 @@ export const addToken = (
 };
 
 const writeHeader = (token: string | undefined): CredentialHeaders =>
-  token === undefined ? {} : { authorization: `${SCHEME}${token}` };
+  token === undefined ? {} : toBearer(token);
 
 function writeForeignToken(token: string | undefined): CredentialHeaders {
   // MCP, "Token Passthrough": whatever it was taken for, no server gets by it what its user may do here.
@@ -178,12 +160,6 @@ function writeForeignToken(token: string | undefined): CredentialHeaders {
     throw new CredentialError('a token of the gateway’s own is sent to no server');
   return writeHeader(token);
 }
-
-const SCHEME = 'Bearer ';
-
-/** The token of the headers that `addToken` made. */
-export const readToken = ({ authorization = '' }: CredentialHeaders): string =>
-  authorization.slice(SCHEME.length);
 
 /** Told to a user without a token of the provider. */
 export const describeMissingToken = ({ grant }: UserContext): string =>

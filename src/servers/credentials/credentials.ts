@@ -10,6 +10,7 @@ import { text } from '../../config/file/shapes/scalar.ts';
 import type { Shape } from '../../config/file/shapes/shape.ts';
 import { oneOf } from '../../config/rules.ts';
 import type { Endpoint } from '../../http/endpoint/endpoint.ts';
+import type { NoteRefusal } from '../../mcp/upstream/connection-ports.ts';
 import type { UpstreamRuntime } from '../../mcp/upstream/upstream.ts';
 import type { JsonObject } from '../../platform/json.ts';
 import {
@@ -18,7 +19,6 @@ import {
   type CredentialServer,
   type CredentialType,
   type GetHeaders,
-  type NoteRefusal,
   type TypedAuth,
 } from './credential-type.ts';
 import { forward } from './forward.ts';

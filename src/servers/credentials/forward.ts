@@ -1,13 +1,13 @@
 // §18.6: `forward`: the caller's own token, for a server that it was made for.
 
 import type { GetProviderToken, UserContext } from '../../http/endpoint/message.ts';
+import type { GetToken } from '../../mcp/upstream/connection-ports.ts';
 import { CredentialError } from '../../mcp/upstream/upstream.ts';
 import { isSafeForTokens } from '../../platform/address.ts';
 import {
   AUDIENCE,
   defineCredentialType,
   describeMissingToken,
-  type GetToken,
   NEEDS_LOGIN,
 } from './credential-type.ts';
 

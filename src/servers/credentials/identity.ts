@@ -4,6 +4,7 @@ import { fail } from '../../errors/gateway-error.ts';
 import type { Endpoint } from '../../http/endpoint/endpoint.ts';
 import { createJsonReply } from '../../http/endpoint/message.ts';
 import { JSONRPC } from '../../http/endpoint/render-error.ts';
+import type { GetToken } from '../../mcp/upstream/connection-ports.ts';
 import {
   CredentialError,
   GATEWAY_CALLER,
@@ -15,7 +16,7 @@ import { generateTokenId, hashSha256 } from '../../platform/ids.ts';
 import type { JsonObject } from '../../platform/json.ts';
 import { buildIdentityKeyName } from '../../store/keys.ts';
 import { createSigningKeys, type SigningKeys, signJwt } from '../../store/seal/signing-keys.ts';
-import { defineCredentialType, type GetToken } from './credential-type.ts';
+import { defineCredentialType } from './credential-type.ts';
 
 export const identity = defineCredentialType<{ readonly type: 'identity' }>({
   type: 'identity',

@@ -13,11 +13,6 @@ import { type FilePlace, report, type Shape } from '../../config/file/shapes/sha
 import type { FileNode } from '../../config/file/syntax/file-node.ts';
 import { httpUrl, integer } from '../../config/rules.ts';
 import { isScopeToken } from '../../config/scope.ts';
-import {
-  createGetConnectionToken,
-  createLogins,
-  createNoteConnectionRefusal,
-} from '../../connections/doors/logins.ts';
 import type {
   ConfiguredAuthorizationServer,
   ConnectionAuth,
@@ -283,10 +278,9 @@ export const oauth = defineCredentialType<ConnectionAuth>({
   passesTokensOn: true,
   isIssuedForServer: true,
   open: (_runtime, { connections }) => ({
-    createGetToken: (server, auth) =>
-      createGetConnectionToken(createLogins({ ...server, auth }, connections)),
-    createNoteRefusal: (server, auth) =>
-      createNoteConnectionRefusal({ name: server.name, url: server.url, auth }, connections),
+    createGetToken: ({ name, url }, auth) =>
+      connections?.createGetToken({ name, url, auth }) ?? (() => undefined),
+    createNoteRefusal: ({ name, url }, auth) => connections?.createNoteRefusal({ name, url, auth }),
   }),
 });
 

@@ -1,5 +1,4 @@
 // §18.6, RFC 8693: `token-exchange`: for the caller's token, the provider makes one for the server.
-
 import { defineMember } from '../../config/file/shapes/object.ts';
 import { text } from '../../config/file/shapes/scalar.ts';
 import { isScopeToken } from '../../config/scope.ts';
@@ -18,6 +17,7 @@ import {
   createProviderEndpoints,
   type ProviderMetadata,
 } from '../../http/oauth-client/provider-metadata.ts';
+import type { GetToken } from '../../mcp/upstream/connection-ports.ts';
 import { CredentialError, type UpstreamRuntime } from '../../mcp/upstream/upstream.ts';
 import { createExpiringMap } from '../../platform/bounded-map.ts';
 import { describeCause } from '../../platform/log.ts';
@@ -27,7 +27,6 @@ import {
   AUDIENCE,
   defineCredentialType,
   describeMissingToken,
-  type GetToken,
   NEEDS_LOGIN,
 } from './credential-type.ts';
 

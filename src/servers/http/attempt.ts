@@ -1,15 +1,15 @@
 // A request of JSON-RPC as it is sent, nearly always once: again where its connection broke, or where there is another token.
 
+import type {
+  CredentialHeaders,
+  NoteRefusal,
+  TokenRefusal,
+} from '../../mcp/upstream/connection-ports.ts';
 import type { RequestHeaders } from '../../mcp/upstream/envelope.ts';
 import type { UpstreamCaller, UpstreamError } from '../../mcp/upstream/upstream.ts';
 import type { CancelSignal } from '../../platform/cancellation.ts';
 import type { Deadline } from '../../platform/clock.ts';
 import type { JsonObject } from '../../platform/json.ts';
-import type {
-  CredentialHeaders,
-  NoteRefusal,
-  TokenRefusal,
-} from '../credentials/credential-type.ts';
 import type { ServerNotification, ServerRequest } from '../messages/server-message.ts';
 import type { Judge } from './availability.ts';
 import type { ExchangeListener, ExchangeRequest } from './exchange.ts';

@@ -1,6 +1,7 @@
 // The way to one server: each request with the headers of the configuration, the credentials and the era.
 
 import type { IncomingHttpHeaders } from 'node:http';
+import type { CredentialHeaders } from '../../mcp/upstream/connection-ports.ts';
 import { type RequestHeaders, toRequestHeaders } from '../../mcp/upstream/envelope.ts';
 import {
   GATEWAY_CALLER,
@@ -14,7 +15,7 @@ import { openServerPool } from '../../platform/outbound/server-pool.ts';
 import { createWarnThrottle } from '../../platform/throttle.ts';
 import { createTurnEnd } from '../../platform/turn-end.ts';
 import { nameOwner } from '../../store/owner.ts';
-import type { CredentialHeaders, GetHeaders } from '../credentials/credential-type.ts';
+import type { GetHeaders } from '../credentials/credential-type.ts';
 import type { AnswerOwner } from '../transport/answer-memory.ts';
 import type { ProcessShare } from '../transport/process-share.ts';
 import {

@@ -1,5 +1,6 @@
 // §18.3: a server behind the gateway that is reached by streamable HTTP, of whichever era.
 
+import type { NoteRefusal } from '../../mcp/upstream/connection-ports.ts';
 import {
   GATEWAY_CALLER,
   nameOwnSession,
@@ -19,7 +20,7 @@ import {
   buildQuestionsChannelName,
   buildUpstreamSubscriptionsChannelName,
 } from '../../store/keys.ts';
-import type { GetHeaders, NoteRefusal } from '../credentials/credential-type.ts';
+import type { GetHeaders } from '../credentials/credential-type.ts';
 import { needsUser } from '../credentials/server-credentials.ts';
 import type { ProcessShare } from '../transport/process-share.ts';
 import { createSessionRecords, createSubscriptionMemory } from '../transport/session-records.ts';

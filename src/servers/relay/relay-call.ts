@@ -1,18 +1,13 @@
 // §18.3, §18.4: a call goes through to its server, whatever the eras of client and server.
 
-import {
-  type ConnectUser,
-  createConnectUser,
-  type Doors,
-  withoutDoorAnswer,
-} from '../../connections/doors/doors.ts';
 import { GatewayError } from '../../errors/gateway-error.ts';
 import { passAnswers, type QuestionGuards } from '../../mcp/calls/message-guards.ts';
 import type { Context, RawResult, Relay, SessionRelay } from '../../mcp/catalog/catalog.ts';
 import type { ClientCapabilities } from '../../mcp/catalog/client-requests.ts';
 import type { CacheHint } from '../../mcp/catalog/content.ts';
 import type { LogSeverity } from '../../mcp/protocol/methods.ts';
-import { CallRefusedError, createToFailedResult } from '../../mcp/upstream/failures.ts';
+import type { Doors } from '../../mcp/upstream/connection-ports.ts';
+import { CallRefusedError, type ToFailedResult } from '../../mcp/upstream/failures.ts';
 import {
   findQuestionProblem,
   nameAsker,
@@ -56,13 +51,15 @@ import { createSuspendedCalls } from './suspended/suspended-calls.ts';
 
 export interface CallRelay {
   readonly relayCall: RelayCall;
-  readonly connectUser: ConnectUser;
   /** Ends all calls that wait for an answer; their clients are told to call again. */
   close(): Promise<void>;
 }
 
-export function openRelay(runtime: UpstreamRuntime, doors: Doors): CallRelay {
-  const toFailedResult = createToFailedResult(runtime);
+export function openRelay(
+  runtime: UpstreamRuntime,
+  doors: Doors,
+  toFailedResult: ToFailedResult,
+): CallRelay {
   const suspendedCalls = createSuspendedCalls(runtime);
   const resumption = { suspendedCalls, redeemAnswers: createRedeemAnswers(runtime) };
 
@@ -78,7 +75,7 @@ export function openRelay(runtime: UpstreamRuntime, doors: Doors): CallRelay {
   /** §24.3: once its user has logged in at the server, a call goes on by itself. */
   function relayThroughDoors(call: RelayedCall, context: Context): Promise<JsonObject> {
     const mayAsk = ASKING.has(call.request.method);
-    const client = withoutDoorAnswer(context.relay);
+    const client = doors.withoutAnswer(context.relay);
     return relay(call, context, client).catch(async (thrown: unknown) => {
       if (!(thrown instanceof ConnectionNeeded)) throw thrown;
       await doors.pass(thrown, call, context, mayAsk);
@@ -106,7 +103,6 @@ export function openRelay(runtime: UpstreamRuntime, doors: Doors): CallRelay {
 
   return {
     relayCall,
-    connectUser: createConnectUser(doors, toFailedResult),
     close: suspendedCalls.close,
   };
 }

@@ -5,7 +5,6 @@ import { WARNED_TOKENS } from '../catalog/budget/measure-lists.ts';
 import type { AccessPreview } from '../catalog/tools-for-operators.ts';
 import type { RuleDecision } from '../control/rules/rules.ts';
 import { fail } from '../errors/gateway-error.ts';
-import type { GatewayUpstreams } from '../gateway/create-upstreams.ts';
 import type { AdminPanel } from '../http/endpoint/admin-panel.ts';
 import {
   MAX_TEXT,
@@ -15,6 +14,7 @@ import {
   renderTime,
 } from '../pages/admin/read-request.ts';
 import type { JsonObject } from '../platform/json.ts';
+import type { GatewayUpstreams } from './create-upstreams.ts';
 
 /** `servers` is undefined without a configuration file. */
 export const createServerPanels = (
