@@ -3,7 +3,7 @@
 import { createRedirectReply, type Reply } from '../../http/endpoint/message.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { generateSecret } from '../../platform/ids.ts';
-import type { SealedRecords } from '../../store/seal/sealed-records.ts';
+import type { SecretRecords } from '../../store/records.ts';
 import { ACCOUNT_CLIENT_ID } from '../auth/own-clients.ts';
 import type { ProviderEndpoints } from '../auth/provider-metadata.ts';
 import type { Logouts } from '../broker/logouts.ts';
@@ -20,7 +20,7 @@ export interface BeginLoginDeps {
   /** What the provider is asked for, so that it says the same of the person as at a client's login. */
   readonly buildParameters: () => Pick<AuthorizationParameters, 'scope' | 'authorization'>;
   readonly clock: Clock;
-  readonly logins: SealedRecords<Login>;
+  readonly logins: SecretRecords<Login>;
   readonly browsers: Browsers;
   readonly logouts: Pick<Logouts, 'getMark'>;
 }

@@ -4,7 +4,7 @@ import { fail } from '../../errors/gateway-error.ts';
 import type { PendingReply, Reply } from '../../http/endpoint/message.ts';
 import { truncateForLog } from '../../platform/log.ts';
 import { toErrorDescription, toSentence } from '../../platform/text.ts';
-import type { SealedRecords } from '../../store/seal/sealed-records.ts';
+import type { SecretRecords } from '../../store/records.ts';
 import type { ProviderEndpoints } from '../auth/provider-metadata.ts';
 import type { Browsers } from '../consent/browser.ts';
 import { CHECK_PROVIDER_CLIENT, isClientError, MISCONFIGURED } from '../provider/provider-api.ts';
@@ -16,7 +16,7 @@ import type { Login } from './redirect-to-provider.ts';
 export interface CallbackDeps {
   readonly baseUrl: string;
   readonly browsers: Browsers;
-  readonly logins: SealedRecords<Login>;
+  readonly logins: SecretRecords<Login>;
   readonly finishLogin: FinishLogin;
   readonly endpoints: ProviderEndpoints;
 }

@@ -4,7 +4,7 @@ import { parseScope } from '../../config/scope.ts';
 import { fail } from '../../errors/gateway-error.ts';
 import { createRedirectReply, type Reply } from '../../http/endpoint/message.ts';
 import { generateSecret } from '../../platform/ids.ts';
-import type { SealedRecords } from '../../store/seal/sealed-records.ts';
+import type { SecretRecords } from '../../store/records.ts';
 import type { ProviderEndpoints } from '../auth/provider-metadata.ts';
 import type { Approval, Browser } from '../consent/browser.ts';
 import { MAX_SCOPES } from '../grants/token-codec.ts';
@@ -71,7 +71,7 @@ export interface BrokerRedirectDeps {
   readonly config: ProviderParametersConfig & OwnResources;
   /** The gateway's own at the provider. */
   readonly clientId: string;
-  readonly logins: SealedRecords<Login>;
+  readonly logins: SecretRecords<Login>;
   readonly logouts: Pick<Logouts, 'getMark'>;
   readonly endpoints: ProviderEndpoints;
 }
