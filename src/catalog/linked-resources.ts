@@ -7,7 +7,7 @@ import { hashSha256 } from '../platform/ids.ts';
 import type { Runtime } from '../runtime/runtime.ts';
 import { buildResourceLinkKey } from '../store/keys.ts';
 import { nameOwner } from '../store/owner.ts';
-import { createSealedValues } from '../store/seal/sealed-records.ts';
+import { createRecords, textFormat } from '../store/records.ts';
 import { isAppUri, toMovedUri } from './apps/app-tools.ts';
 import { BUILT_IN } from './prepare-list.ts';
 import type { FoundResource, ResolveResource, View, Who } from './view.ts';
@@ -41,9 +41,9 @@ export const nameLinkOwner = (
 export function createLinkedResources(
   runtime: Pick<Runtime, 'config' | 'clock' | 'log' | 'store' | 'getSeal'>,
 ): LinkedResources {
-  const { config, clock, log, store } = runtime;
+  const { config, clock, log, store, getSeal } = runtime;
   const { keyPrefix, ttlSeconds } = config.mcp.sessions;
-  const firstServers = createSealedValues(runtime);
+  const firstServers = createRecords(store, textFormat, getSeal);
   /** Keyed by server: what this process has put into the store for each. */
   const owners = createBoundedMap<string, Map<string, SavedLinks>>(MAX_OWNERS);
   const toKey = (owner: string, uri: string) =>
@@ -67,12 +67,10 @@ export function createLinkedResources(
   }
 
   /** False where another server was first, maybe at another replica. */
-  async function claim(key: string, server: string): Promise<boolean> {
-    const claimed = await firstServers.update(key, ttlSeconds, (first = server) =>
-      first === server ? server : undefined,
+  const claim = (key: string, server: string): Promise<boolean> =>
+    firstServers.update(key, (first = server) =>
+      first === server ? { value: server, ttlSeconds, result: true } : { result: false },
     );
-    return claimed !== undefined;
-  }
 
   return {
     async remember(owner, server, uris) {

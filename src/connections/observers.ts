@@ -11,6 +11,7 @@ import { createExpiringMap } from '../platform/bounded-map.ts';
 import { createSingleFlight } from '../platform/single-flight.ts';
 import type { Runtime } from '../runtime/runtime.ts';
 import { buildAuditedRenewalKey } from '../store/keys.ts';
+import { claimOnce } from '../store/records.ts';
 import type { Audit, AuditedAction, AuditedEnd } from '../telemetry/audit/audit.ts';
 import type { ConnectionCount, Metrics } from '../telemetry/metrics/metrics.ts';
 
@@ -36,7 +37,7 @@ export function auditConnections(
     if (written.get(connectionId)) return false;
     written.set(connectionId, true, clock.monotonic() + DAY_SECONDS * 1000);
     const key = buildAuditedRenewalKey(connectionId);
-    return store.compareAndSet(key, undefined, '1', DAY_SECONDS).catch(() => {
+    return claimOnce(store, key, DAY_SECONDS).catch(() => {
       written.delete(connectionId);
       return false;
     });

@@ -16,8 +16,8 @@ import type { GetPublicTools } from '../pages/open-site.ts';
 import type { Clock } from '../platform/clock.ts';
 import type { Fetch } from '../platform/fetch-with-limits.ts';
 import type { Log } from '../platform/log.ts';
+import type { SealedStore } from '../store/records.ts';
 import type { Seal } from '../store/seal/seal.ts';
-import type { RecordsDeps } from '../store/seal/sealed-records.ts';
 import type { KeyValue } from '../store/store.ts';
 import type { Audit } from '../telemetry/audit/audit.ts';
 import type { Tracing } from '../telemetry/tracing/tracing.ts';
@@ -281,7 +281,7 @@ function createAuthorize(
   };
 }
 
-function requireRecords({ store, seal, tracing }: OAuthDeps, what: string): RecordsDeps {
+function requireRecords({ store, seal, tracing }: OAuthDeps, what: string): SealedStore {
   if (seal === undefined) throw new Error(`${what} needs a seal for its records`);
   return { store, seal, tracing };
 }

@@ -274,20 +274,3 @@ export const LEASED_MARK_KEY = 'ratelimit:leased';
 /** Users with an e-mail address, for operators; `mac` is that of the address. Those whom the provider says it belongs to have a list of their own. */
 export const buildPersonKey = (mac: string, isVerified: boolean): string =>
   `admin:person:${mac}${isVerified ? ':verified' : ''}`;
-
-/**
- * Records say in which shape they are, so that replicas of two minor versions work side by side
- * (§16). Whoever adds a member that older replicas may ignore leaves the version as it is.
- */
-export const RECORD_VERSION = 1;
-
-/** @throws Error for a record of a later version, or of none: what it means is not known here. */
-export function checkRecordVersion(version: unknown, record: string): void {
-  const number = Number(version);
-  if (number >= 1 && number <= RECORD_VERSION) return;
-  throw new Error(
-    number > RECORD_VERSION
-      ? `${record} was written by a later version of this service (${version})`
-      : `${record} has no version that this service knows`,
-  );
-}

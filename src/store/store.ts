@@ -24,7 +24,7 @@ export interface Store extends KeyValue, Sessions, Windows, Bus {
 
 /**
  * Values by key, each until its time is over. Whoever changes what it has read compares (`compareAndSet`): another
- * replica may have changed it meanwhile. What nobody else may read or forge is sealed (seal/sealed-records.ts).
+ * replica may have changed it meanwhile. What nobody else may read or forge is sealed (records.ts).
  */
 export interface KeyValue {
   /** The value under `key`, or undefined when absent or expired. */

@@ -10,7 +10,7 @@ import {
 } from '../../mcp/upstream/connections.ts';
 import { generateSecret, hashSha256, isEqualSecret } from '../../platform/ids.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
-import { createSealedRecords } from '../../store/seal/sealed-records.ts';
+import { createSecretRecords } from '../../store/records.ts';
 import type { AuthorizationServers } from '../authorization-servers.ts';
 import type { KeptConnections } from '../kept-connections.ts';
 import {
@@ -60,7 +60,7 @@ export function createConnecting(
   const { clients, issuers, tokenEndpoint, findLoginPlace, revokeTokens, revokeConnection } =
     servers;
   const { baseUrl } = config.server;
-  const logins = createSealedRecords<Login>({ store, seal }, 'connection-login', LOGIN_SECONDS);
+  const logins = createSecretRecords<Login>({ store, seal }, 'connection-login', LOGIN_SECONDS);
 
   return {
     async findLoginHosts(server) {

@@ -9,7 +9,7 @@ import { hashSha256 } from '../../platform/ids.ts';
 import { waitForOutcome } from '../../platform/wait-for-outcome.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { buildConnectionLinkKey } from '../../store/keys.ts';
-import { createSealedRecords, createSealedValues } from '../../store/seal/sealed-records.ts';
+import { createRecords, createSecretRecords, textFormat } from '../../store/records.ts';
 import type { KeptConnections } from '../kept-connections.ts';
 import type { ConnectionPlace } from '../records/place.ts';
 
@@ -33,12 +33,12 @@ export function createLinkRequests(
   { store, clock, config }: Runtime,
   { seal, records, changes, findPlace }: KeptConnections,
 ): LinkRequests {
-  const links = createSealedRecords<LinkRecord>(
+  const links = createSecretRecords<LinkRecord>(
     { store, seal },
     'connection-request',
     LINK_SECONDS,
   );
-  const recent = createSealedValues({ store, getSeal: async () => seal });
+  const recent = createRecords(store, textFormat, seal);
 
   /** The one that is good, or is to be made anew where it needs a login. */
   async function findActiveId(place: ConnectionPlace): Promise<string | undefined> {
@@ -54,17 +54,12 @@ export function createLinkRequests(
   const isOpen = (link: LinkRecord | undefined): link is LinkRecord =>
     link !== undefined && link.outcome === undefined;
 
-  async function close(
-    id: string,
-    outcome: 'connected' | 'declined',
-  ): Promise<LinkRecord | undefined> {
-    let closed: LinkRecord | undefined;
-    await links.update(id, LINK_SECONDS, (link) => {
-      closed = isOpen(link) ? link : undefined;
-      return closed && { ...closed, outcome };
-    });
-    return closed;
-  }
+  const close = (id: string, outcome: 'connected' | 'declined'): Promise<LinkRecord | undefined> =>
+    links.update(id, (link) =>
+      isOpen(link)
+        ? { value: { ...link, outcome }, ttlSeconds: LINK_SECONDS, result: link }
+        : { result: undefined },
+    );
 
   /** Undefined while nothing has come of it. @throws StoreUnavailable */
   async function look(id: string, place: ConnectionPlace): Promise<RequestOutcome | undefined> {
@@ -86,7 +81,7 @@ export function createLinkRequests(
       if (known !== undefined && isOpen(await links.get(known))) return buildLink(known, server);
       const id = await links.put({ owner: place.owner, server, scopes, before });
       // Of many at the same moment all get the same.
-      const standing = await recent.getOrSet(key, id, SAME_LINK_SECONDS);
+      const standing = await recent.create(key, id, SAME_LINK_SECONDS);
       return buildLink(isOpen(await links.get(standing)) ? standing : id, server);
     },
     async find(id) {

@@ -7,7 +7,7 @@ import type {
   ConnectionState,
 } from '../../mcp/upstream/connection.ts';
 import { parseObject } from '../../platform/json.ts';
-import { checkRecordVersion, RECORD_VERSION } from '../../store/keys.ts';
+import { checkRecordVersion, writeVersioned } from '../../store/records.ts';
 import { createSeal, type Seal } from '../../store/seal/seal.ts';
 import { isSameIssuer } from '../servers/authorization-server.ts';
 import type { ConnectionPlace } from './place.ts';
@@ -66,25 +66,15 @@ export interface StoredConnection {
   readonly text: string;
 }
 
-/** As it stands under its key: its issuer must be known to open it. */
-interface Envelope {
-  readonly version: number;
-  readonly issuer: string;
-  readonly sealed: string;
-}
-
 export function sealConnection(
   seal: Seal,
   place: ConnectionPlace,
   record: ConnectionRecord,
 ): StoredConnection {
   const { issuer } = record;
-  const envelope: Envelope = {
-    version: RECORD_VERSION,
-    issuer,
-    sealed: derive(seal, place).seal(buildContext(place, issuer), JSON.stringify(record)),
-  };
-  return { record, text: JSON.stringify(envelope) };
+  const sealed = derive(seal, place).seal(buildContext(place, issuer), JSON.stringify(record));
+  // Its issuer must be known to open it.
+  return { record, text: writeVersioned({ issuer, sealed }) };
 }
 
 /** Undefined for what no secret opens here: it is of another user, server or issuer, or of another secret. */

@@ -7,7 +7,7 @@ import { hashSha256 } from '../../platform/ids.ts';
 import { isStringArray, parseObject } from '../../platform/json.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { buildConnectionIssuerKey } from '../../store/keys.ts';
-import { createSealedValues } from '../../store/seal/sealed-records.ts';
+import { createRecords, textFormat } from '../../store/records.ts';
 import type { KeptConnections } from '../kept-connections.ts';
 import { type AuthorizationServer, isSameIssuer, listEndpoints } from './authorization-server.ts';
 
@@ -46,7 +46,7 @@ export function createKnownIssuers(
   provider: KnownIssuer,
 ): KnownIssuers {
   const { baseUrl } = config.server;
-  const values = createSealedValues({ store, getSeal: async () => seal });
+  const values = createRecords(store, textFormat, seal);
 
   // With it the redirect URI is another.
   const buildKey = (name: string) =>
@@ -76,7 +76,7 @@ export function createKnownIssuers(
     },
     async note(server, at) {
       const { name, auth } = server;
-      await values.update(buildKey(name), TEN_YEARS_SECONDS, (text) => {
+      await values.update(buildKey(name), (text) => {
         const before = parseNoted(text);
         const hasMoved =
           before !== undefined && (before.hasMoved || !isSameIssuer(before.issuer, at.issuer));
@@ -91,7 +91,9 @@ export function createKnownIssuers(
           origins: listOrigins(at),
           hasMoved,
         } satisfies Noted);
-        return noted === text ? undefined : noted;
+        return noted === text
+          ? { result: undefined }
+          : { value: noted, ttlSeconds: TEN_YEARS_SECONDS, result: undefined };
       });
     },
   };

@@ -13,7 +13,8 @@ import { createExpiringMap } from '../../platform/bounded-map.ts';
 import { hashSha256 } from '../../platform/ids.ts';
 import { isStringArray, parseObject } from '../../platform/json.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
-import { buildConnectionClientKey, RECORD_VERSION } from '../../store/keys.ts';
+import { buildConnectionClientKey } from '../../store/keys.ts';
+import { createRecords, type RecordFormat, writeVersioned } from '../../store/records.ts';
 import type { KeptConnections } from '../kept-connections.ts';
 import { createRunExclusively } from '../records/run-exclusively.ts';
 import type { AuthorizationServer } from './authorization-server.ts';
@@ -68,19 +69,8 @@ export function createRegistrations(
 
   const hashPlace = (issuer: string): string => hashSha256(JSON.stringify([issuer, baseUrl]));
 
-  async function read(issuer: string): Promise<ClientRegistration | undefined> {
-    const key = buildConnectionClientKey(hashPlace(issuer));
-    const sealed = await store.get(key);
-    const text = sealed === undefined ? undefined : seal.open(key, sealed);
-    return text === undefined ? undefined : parseRegistration(text);
-  }
-
-  async function write(issuer: string, registration: ClientRegistration): Promise<void> {
-    const key = buildConnectionClientKey(hashPlace(issuer));
-    const record = { ...registration, method: writeMethodName(registration.method) };
-    const text = JSON.stringify({ ...record, version: RECORD_VERSION });
-    await store.set(key, seal.seal(key, text), TEN_YEARS_SECONDS);
-  }
+  const buildKey = (issuer: string): string => buildConnectionClientKey(hashPlace(issuer));
+  const registrations = createRecords(store, registrationFormat, seal);
 
   /** However soon its secret ends: at most one in 10 minutes. */
   const isGood = (
@@ -102,7 +92,7 @@ export function createRegistrations(
       const registration = await runExclusively({
         hash: hashPlace(at.issuer),
         async look() {
-          const found = await read(at.issuer);
+          const found = await registrations.get(buildKey(at.issuer));
           const isFit = isGood(found) && found.redirectUris.includes(redirectUri);
           return isFit && found.id !== forgottenId ? found : undefined;
         },
@@ -113,7 +103,7 @@ export function createRegistrations(
             at,
             await listUris(at.issuer, redirectUri),
           );
-          await write(at.issuer, made);
+          await registrations.put(buildKey(at.issuer), made, TEN_YEARS_SECONDS);
           return made;
         },
       }).catch((problem: unknown) => {
@@ -128,7 +118,7 @@ export function createRegistrations(
   /** With those of other servers that there still are. */
   async function listUris(issuer: string, redirectUri: string): Promise<readonly string[]> {
     const current = new Set(listServers().map((server) => buildRedirectUri(baseUrl, server)));
-    const before = (await read(issuer))?.redirectUris ?? [];
+    const before = (await registrations.get(buildKey(issuer)))?.redirectUris ?? [];
     return [...new Set([...before.filter((uri) => current.has(uri)), redirectUri])];
   }
 
@@ -209,7 +199,7 @@ export function createRegistrations(
     };
     if (id === findDocumentUrl(baseUrl)) refuse('by its client document');
     for (const other of await issuers.listOthers(server, issuer)) {
-      if (other.clientId === id || (await read(other.issuer))?.id === id)
+      if (other.clientId === id || (await registrations.get(buildKey(other.issuer)))?.id === id)
         refuse(`at ${other.issuer}`);
     }
   }
@@ -218,7 +208,7 @@ export function createRegistrations(
     register: (server, at) => find(server, at, undefined),
     async replaceForgotten(server, at, forgottenId) {
       if (at.registrationUrl === undefined) return false;
-      const found = await read(at.issuer);
+      const found = await registrations.get(buildKey(at.issuer));
       const isRecent = found !== undefined && clock.now() - found.registeredAt < RENEWAL_MS;
       if (found?.id === forgottenId && isRecent) return false;
       await find(server, at, forgottenId);
@@ -230,6 +220,12 @@ export function createRegistrations(
 const MAX_ID = 4096;
 /** Where authorization servers find the keys of a client that was registered with `private_key_jwt`. */
 const KEYS_PATH = '/oauth/connections-keys.json';
+
+const registrationFormat: RecordFormat<ClientRegistration> = {
+  write: (registration) =>
+    writeVersioned({ ...registration, method: writeMethodName(registration.method) }),
+  read: parseRegistration,
+};
 
 function parseRegistration(text: string): ClientRegistration | undefined {
   const { id, redirectUris, secret, method, registeredAt, secretEndsAt } = parseObject(text) ?? {};

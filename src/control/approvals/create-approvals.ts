@@ -12,13 +12,11 @@ import {
   buildListedApprovalKey,
   buildSessionApprovalKey,
   buildUserApprovalsKey,
-  checkRecordVersion,
   OPERATOR_APPROVALS_KEY,
-  RECORD_VERSION,
 } from '../../store/keys.ts';
 import { hashOwner, nameOwner } from '../../store/owner.ts';
+import { type Change, createRecords, jsonFormat, textFormat } from '../../store/records.ts';
 import type { Replicas } from '../../store/replicas/replicas.ts';
-import { createSealedValues } from '../../store/seal/sealed-records.ts';
 import type { Audit, AuditedAction } from '../../telemetry/audit/audit.ts';
 import type { Metrics } from '../../telemetry/metrics/metrics.ts';
 import type {
@@ -63,7 +61,13 @@ export function createCallApprovals(
   observer: ApprovalObserver,
 ): CallApprovals {
   const { store, getSeal, clock } = runtime;
-  const sealed = createSealedValues(runtime);
+  const requests = createRecords(
+    store,
+    jsonFormat<ApprovalRequest>('A request for approval'),
+    getSeal,
+  );
+  const allowances = createRecords(store, textFormat, getSeal);
+  const rounds = createRecords(store, jsonFormat<RoundRecord>('A round of a call'), getSeal);
   const listeners = new Set<(id: string) => void>();
 
   const tell = (id: string): void => {
@@ -75,24 +79,12 @@ export function createCallApprovals(
 
   const buildKey = (id: string): string => buildApprovalKey(hashSha256(id));
 
-  async function open(id: string, text: string | undefined): Promise<ApprovalRequest | undefined> {
-    const opened = text === undefined ? undefined : (await getSeal()).open(buildKey(id), text);
-    if (opened === undefined) return undefined;
-    const { version: _, ...request } = parseRecord<ApprovalRequest>(
-      opened,
-      'A request for approval',
-    );
-    return request.expiresAt > clock.now() ? request : undefined;
+  const isCurrent = (request: ApprovalRequest): boolean => request.expiresAt > clock.now();
+
+  async function find(id: string): Promise<ApprovalRequest | undefined> {
+    const request = await requests.get(buildKey(id));
+    return request && isCurrent(request) ? request : undefined;
   }
-
-  const write = async (request: ApprovalRequest): Promise<string> =>
-    (await getSeal()).seal(
-      buildKey(request.id),
-      JSON.stringify({ ...request, version: RECORD_VERSION }),
-    );
-
-  const find = async (id: string): Promise<ApprovalRequest | undefined> =>
-    open(id, await store.get(buildKey(id)));
 
   // The lists that it is in until it is decided.
 
@@ -121,7 +113,7 @@ export function createCallApprovals(
       ...{ owner, clientId, view, server, tool, name, args, meta, digest },
       ...{ id: generateSecret(), approver, state: 'pending', createdAt, expiresAt },
     };
-    await store.set(buildKey(request.id), await write(request), APPROVAL_SECONDS);
+    await requests.put(buildKey(request.id), request, APPROVAL_SECONDS);
     return request;
   }
 
@@ -176,35 +168,29 @@ export function createCallApprovals(
       return { items: await findListed(items.map(({ value }) => value)), next };
     },
     async decide(id, decision, by) {
-      const key = buildKey(id);
-      for (;;) {
-        const standing = await store.get(key);
-        const request = await open(id, standing);
-        if (request?.state !== 'pending') return undefined;
-        const expiresAt = clock.now() + APPROVAL_SECONDS * 1000;
-        const decided: ApprovalRequest = { ...request, state: decision, expiresAt };
-        const isSet = await store.compareAndSet(
-          key,
-          standing,
-          await write(decided),
-          APPROVAL_SECONDS,
-        );
-        if (!isSet) continue;
-        await removeFromLists(request);
-        observer.decided(decided, request.approver, decision, by);
-        tell(id);
-        // Whoever waits elsewhere looks now and then by itself, too.
-        replicas.send({ decided: id }).catch(() => {});
-        return decided;
-      }
+      const decided = await requests.update(
+        buildKey(id),
+        (request): Change<ApprovalRequest, ApprovalRequest | undefined> => {
+          if (request?.state !== 'pending' || !isCurrent(request)) return { result: undefined };
+          const expiresAt = clock.now() + APPROVAL_SECONDS * 1000;
+          const value = { ...request, state: decision, expiresAt };
+          return { value, ttlSeconds: APPROVAL_SECONDS, result: value };
+        },
+      );
+      if (decided === undefined) return undefined;
+      await removeFromLists(decided);
+      observer.decided(decided, decided.approver, decision, by);
+      tell(id);
+      // Whoever waits elsewhere looks now and then by itself, too.
+      replicas.send({ decided: id }).catch(() => {});
+      return decided;
     },
     async take(id, call) {
-      const key = buildKey(id);
-      const standing = await store.get(key);
-      const request = await open(id, standing);
-      if (standing === undefined || request?.state !== 'approved') return false;
-      if (nameCall(request) !== nameCall(call)) return false;
-      if (!(await store.compareAndDelete(key, standing))) return false;
+      const request = await requests.take(
+        buildKey(id),
+        (one) => one.state === 'approved' && isCurrent(one) && nameCall(one) === nameCall(call),
+      );
+      if (request === undefined) return false;
       observer.used(request, request.approver);
       return true;
     },
@@ -229,41 +215,28 @@ export function createCallApprovals(
       }),
 
     async allowInSession(sessionId, call) {
-      await sealed.getOrSet(buildSessionKey(sessionId, call), ALLOWED, SESSION_SECONDS);
+      await allowances.create(buildSessionKey(sessionId, call), ALLOWED, SESSION_SECONDS);
     },
     isAllowedInSession: async (sessionId, call) =>
-      (await sealed.get(buildSessionKey(sessionId, call))) === ALLOWED,
+      (await allowances.get(buildSessionKey(sessionId, call))) === ALLOWED,
 
     async beginRound(call, round) {
       const secret = generateSecret();
-      const kept = { ...round, call: nameCall(call), version: RECORD_VERSION };
       const seconds = round.kind === 'approved' ? ROUND_SECONDS : APPROVAL_SECONDS;
-      await sealed.getOrSet(buildRoundKey(secret), JSON.stringify(kept), seconds);
+      await rounds.create(buildRoundKey(secret), { ...round, call: nameCall(call) }, seconds);
       return secret;
     },
     async takeRound(secret, call) {
-      const text = await sealed.getAndDelete(buildRoundKey(secret));
-      if (text === undefined) return undefined;
-      const {
-        call: named,
-        version: _,
-        ...round
-      } = parseRecord<ApprovalRound & { readonly call: string }>(text, 'A round of a call');
+      const kept = await rounds.take(buildRoundKey(secret));
+      if (kept === undefined) return undefined;
+      const { call: named, ...round } = kept;
       return named === nameCall(call) ? round : undefined;
     },
   };
 }
 
-interface Versioned {
-  readonly version: number;
-}
-
-/** Any record that opens was written by this code: no other check of its shape is needed. */
-function parseRecord<Value>(text: string, name: string): Value & Versioned {
-  const record = JSON.parse(text) as Value & Versioned;
-  checkRecordVersion(record.version, name);
-  return record;
-}
+/** The call that it is of: that of `nameCall`. */
+type RoundRecord = ApprovalRound & { readonly call: string };
 
 const ALLOWED = 'allowed';
 

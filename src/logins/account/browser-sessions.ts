@@ -1,16 +1,11 @@
 // §5.11: whoever is logged in at the gateway's own pages for users. A cookie, of which only the hash is stored, and a sealed record.
-
-import { ACCOUNT_CLIENT_ID } from '../../http/endpoint/own-clients.ts';
-import type {
-  BrowserSession,
-  BrowserSessions,
-  OpenBrowserSession,
-} from '../../http/endpoint/own-pages.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { generateSecret, hashSha256 } from '../../platform/ids.ts';
-import { buildOAuthKey, checkRecordVersion, RECORD_VERSION } from '../../store/keys.ts';
-import type { RecordsDeps } from '../../store/seal/sealed-records.ts';
+import { buildOAuthKey } from '../../store/keys.ts';
+import { ACCOUNT_CLIENT_ID } from '../../http/endpoint/own-clients.ts';
 import { BROWSER_SESSION_MAX_SECONDS, type Logouts } from '../broker/logouts.ts';
+import type { BrowserSession, BrowserSessions, OpenBrowserSession } from '../../http/endpoint/own-pages.ts';
+import { createRecords, jsonFormat, type SealedStore } from '../../store/records.ts';
 
 /** As the gateway keeps it. */
 export interface StoredBrowserSession extends BrowserSession {
@@ -48,7 +43,7 @@ const IDLE_SECONDS = 900;
 const FRESH_MS = 300_000;
 const OPERATOR_MAX_SECONDS = 3600;
 
-export interface BrowserSessionsDeps extends RecordsDeps {
+export interface BrowserSessionsDeps extends SealedStore {
   readonly logouts: Pick<Logouts, 'isOver'>;
   readonly clock: Clock;
 }
@@ -66,50 +61,44 @@ export function createBrowserSessions(
   const name = `${isSecure ? prefix : ''}postern-account`;
   const attributes = `Path=${pathname}; HttpOnly; SameSite=Lax${isSecure ? '; Secure' : ''}`;
   const pattern = new RegExp(`(?:^|;)\\s*${name}=([A-Za-z0-9_-]{43})\\s*(?:;|$)`);
-  const buildKey = (secret: string) => buildOAuthKey('browser-session', hashSha256(secret));
+  const sessions = createRecords(store, jsonFormat<StoredBrowserSession>('A browser session'), seal);
 
   function getSecondsLeft({ createdAt, isOperator }: StoredBrowserSession): number {
     const maxSeconds = isOperator ? OPERATOR_MAX_SECONDS : BROWSER_SESSION_MAX_SECONDS;
     return Math.min(IDLE_SECONDS, maxSeconds - Math.floor((clock.now() - createdAt) / 1000));
   }
 
-  async function write(key: string, session: StoredBrowserSession): Promise<void> {
-    const record = JSON.stringify({ ...session, version: RECORD_VERSION });
-    await store.set(key, seal.seal(key, record), getSecondsLeft(session));
-  }
-
   async function writeNew(session: StoredBrowserSession): Promise<Headers> {
     const secret = generateSecret();
-    await write(buildKey(secret), session);
+    await sessions.put(buildKey(secret), session, getSecondsLeft(session));
     return { 'Set-Cookie': `${name}=${secret}; ${attributes}` };
   }
 
-  async function read(cookie: string | undefined) {
+  function readKey(cookie: string | undefined): string | undefined {
     const secret = pattern.exec(cookie ?? '')?.[1];
-    if (secret === undefined) return undefined;
-    const key = buildKey(secret);
-    const sealed = await store.get(key);
-    const text = sealed === undefined ? undefined : seal.open(key, sealed);
-    if (text === undefined) return undefined;
-    // What opens was written by this code: no other check of its shape is needed.
-    const record = JSON.parse(text) as StoredBrowserSession & { readonly version: number };
-    const { version, ...session } = record;
-    checkRecordVersion(version, 'A browser session');
-    if (getSecondsLeft(session) <= 0) return undefined;
-    if (await logouts.isOver({ ...session, clientId: ACCOUNT_CLIENT_ID })) return undefined;
-    return { key, sealed, text, session };
+    return secret === undefined ? undefined : buildKey(secret);
   }
 
+  const isGood = async (session: StoredBrowserSession | undefined): Promise<boolean> =>
+    session !== undefined &&
+    getSecondsLeft(session) > 0 &&
+    !(await logouts.isOver({ ...session, clientId: ACCOUNT_CLIENT_ID }));
+
   return {
-    has: async (cookie) => (await read(cookie)) !== undefined,
+    async has(cookie) {
+      const key = readKey(cookie);
+      return key !== undefined && isGood(await sessions.get(key));
+    },
     async find(cookie) {
-      const found = await read(cookie);
-      if (found === undefined) return undefined;
-      const { key, sealed, text, session } = found;
+      const key = readKey(cookie);
+      if (key === undefined) return undefined;
       // Only where it still stands: whoever has left stays out, whatever comes at the same moment.
-      const next = seal.seal(key, text);
-      const isThere = await store.compareAndSet(key, sealed, next, getSecondsLeft(session));
-      if (!isThere && (await store.get(key)) === undefined) return undefined;
+      const session = await sessions.update(key, async (standing) =>
+        standing !== undefined && (await isGood(standing))
+          ? { value: standing, ttlSeconds: getSecondsLeft(standing), result: standing }
+          : { result: undefined },
+      );
+      if (session === undefined) return undefined;
       const isFresh = session.isFresh && clock.now() - session.createdAt < FRESH_MS;
       const end = () => store.delete(key);
       return {
@@ -127,3 +116,5 @@ export function createBrowserSessions(
     removal: { 'Set-Cookie': `${name}=; Max-Age=0; ${attributes}` },
   };
 }
+
+const buildKey = (secret: string): string => buildOAuthKey('browser-session', hashSha256(secret));

@@ -1,10 +1,10 @@
 // §13.5: whoever logs out at /account can log out at the provider, too (OpenID Connect RP-Initiated Logout 1.0).
 import { createRedirectReply, type Reply } from '../../http/endpoint/message.ts';
-import type { Browsers } from '../../http/endpoint/own-pages.ts';
 import type { ProviderEndpoints } from '../../http/oauth-client/provider-metadata.ts';
-import { createSealedRecords, type RecordsDeps } from '../../store/seal/sealed-records.ts';
 import { buildProviderRequest } from '../broker/redirect-to-provider.ts';
+import type { Browsers } from '../../http/endpoint/own-pages.ts';
 import type { StoredBrowserSession } from './browser-sessions.ts';
+import { createSecretRecords, type SealedStore } from '../../store/records.ts';
 
 export interface EndProviderSession {
   /** Of the page on which the provider logs browsers out; undefined where it has none. */
@@ -25,7 +25,7 @@ export interface EndProviderSessionDeps {
   readonly clientId: string;
   readonly endpoints: Pick<ProviderEndpoints, 'findEndSessionUrl'>;
   readonly browsers: Pick<Browsers, 'readHash'>;
-  readonly records: RecordsDeps;
+  readonly records: SealedStore;
 }
 
 /** A browser that is at the provider; found by the state that it brings back. */
@@ -39,7 +39,7 @@ const ENDING_SECONDS = 600;
 
 export function createEndProviderSession(deps: EndProviderSessionDeps): EndProviderSession {
   const { baseUrl, clientId, endpoints, browsers, records } = deps;
-  const ending = createSealedRecords<EndingSession>(records, 'provider-logout', ENDING_SECONDS);
+  const ending = createSecretRecords<EndingSession>(records, 'provider-logout', ENDING_SECONDS);
 
   return {
     async findHost() {

@@ -9,7 +9,7 @@ import type { ProviderEndpoints } from '../../http/oauth-client/provider-metadat
 import type { ConnectionServer } from '../../mcp/upstream/connection.ts';
 import type { Clock } from '../../platform/clock.ts';
 import type { Log } from '../../platform/log.ts';
-import { createSealedRecords, type RecordsDeps } from '../../store/seal/sealed-records.ts';
+import { createSecretRecords, type SealedStore } from '../../store/records.ts';
 import type { Audit } from '../../telemetry/audit/audit.ts';
 import { createAccountEndpoints } from '../account/account.ts';
 import { createBeginLogin } from '../account/begin-login.ts';
@@ -48,7 +48,7 @@ export type BrokerSettings = BrokerConfig &
   Pick<Config, 'admin'>;
 
 export interface BrokerDeps extends BrokerParts {
-  readonly records: RecordsDeps;
+  readonly records: SealedStore;
   readonly clients: Clients;
   readonly clientDocuments: Pick<ClientDocuments, 'isClientDocumentId' | 'findKeyed'>;
   readonly endpoints: ProviderEndpoints;
@@ -73,7 +73,7 @@ export function createBroker(config: BrokerSettings, deps: BrokerDeps) {
   const { baseUrl, displayName } = config;
   const { issuer } = config.provider;
   const clientId = config.providerClient.id;
-  const logins = createSealedRecords<Login>(records, 'login', LOGIN_TTL_SECONDS);
+  const logins = createSecretRecords<Login>(records, 'login', LOGIN_TTL_SECONDS);
   const writeTokens = createWriteTokens(codec);
   const common = {
     ...deps,

@@ -1,10 +1,10 @@
 // RFC 6749 §4.1.2: codes of the gateway's own. Each is used once, and a second use is known for what it is.
 import { fail } from '../../errors/gateway-error.ts';
-import type { RequestParameters } from '../../http/endpoint/parameters.ts';
-import { createSealedRecords, type RecordsDeps } from '../../store/seal/sealed-records.ts';
 import { createGrantId, type Grant, type UserIdentity } from '../grants/grant.ts';
 import { createCodeChallenge } from '../provider/provider-parameters.ts';
+import type { RequestParameters } from '../../http/endpoint/parameters.ts';
 import type { Login } from './redirect-to-provider.ts';
+import { type Change, createSecretRecords, type SealedStore } from '../../store/records.ts';
 
 /** What a code stands for; found by the code. */
 export interface GrantCode
@@ -59,8 +59,8 @@ const CODE_SECONDS = 60;
 /** Of one that was used: as long as RFC 6749 §4.1.2 lets a code live at most. */
 const USED_SECONDS = 600;
 
-export function createCodes(records: RecordsDeps): Codes {
-  const codes = createSealedRecords<GrantCode | UsedCode>(records, 'grant-code', CODE_SECONDS);
+export function createCodes(records: SealedStore): Codes {
+  const codes = createSecretRecords<GrantCode | UsedCode>(records, 'grant-code', CODE_SECONDS);
 
   return {
     issue: codes.put,
@@ -71,23 +71,30 @@ export function createCodes(records: RecordsDeps): Codes {
       return findCodeProblem(found, request) === undefined ? found.wasUsedAgain : failUnknownCode();
     },
     async use(request) {
-      let use: CodeUse | undefined;
-      function change(found: GrantCode | UsedCode | undefined): UsedCode | undefined {
-        use = undefined;
-        if (found === undefined) return undefined;
-        const { clientId, redirectUri, codeChallenge, user } = found;
-        const problem = findCodeProblem(found, request);
-        if ('usedFor' in found) {
-          const { usedFor } = found;
-          if (problem === undefined) use = { kind: 'again', grantId: usedFor, user };
-          if (problem !== undefined || found.wasUsedAgain) return undefined;
-          return { clientId, redirectUri, codeChallenge, user, usedFor, wasUsedAgain: true };
-        }
-        const usedFor = createGrantId();
-        use = { kind: 'first', code: found, grantId: usedFor, problem };
-        return { clientId, redirectUri, codeChallenge, user, usedFor, wasUsedAgain: false };
-      }
-      await codes.update(request.code, USED_SECONDS, change);
+      const use = await codes.update(
+        request.code,
+        (found): Change<UsedCode, CodeUse | undefined> => {
+          if (found === undefined) return { result: undefined };
+          const { clientId, redirectUri, codeChallenge, user } = found;
+          const ttlSeconds = USED_SECONDS;
+          const used = { clientId, redirectUri, codeChallenge, user };
+          const problem = findCodeProblem(found, request);
+          if ('usedFor' in found) {
+            if (problem !== undefined) return { result: undefined };
+            const result = { kind: 'again', grantId: found.usedFor, user } as const;
+            return found.wasUsedAgain
+              ? { result }
+              : {
+                  value: { ...used, usedFor: found.usedFor, wasUsedAgain: true },
+                  ttlSeconds,
+                  result,
+                };
+          }
+          const usedFor = createGrantId();
+          const result = { kind: 'first', code: found, grantId: usedFor, problem } as const;
+          return { value: { ...used, usedFor, wasUsedAgain: false }, ttlSeconds, result };
+        },
+      );
       return use ?? failUnknownCode();
     },
     async wasUsedAgain(code) {

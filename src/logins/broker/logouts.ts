@@ -4,6 +4,7 @@
 import type { Clock } from '../../platform/clock.ts';
 import { hashSha256 } from '../../platform/ids.ts';
 import { buildLogoutKey, LOGOUT_COUNT_KEY } from '../../store/keys.ts';
+import { createRecords, numberFormat } from '../../store/records.ts';
 import type { KeyValue } from '../../store/store.ts';
 import type { Grant, UserIdentity } from '../grants/grant.ts';
 import type { ProviderSession } from '../grants/grant-lists.ts';
@@ -78,7 +79,7 @@ export const BROWSER_SESSION_MAX_SECONDS = 28_800;
 const LOGIN_SECONDS = 3600;
 
 export interface LogoutsDeps {
-  readonly store: Pick<KeyValue, 'get' | 'compareAndSet'>;
+  readonly store: KeyValue;
   /** `OAUTH_REFRESH_TTL_SECONDS`: a login from before the gateway's own tokens stands in no list until its client comes. */
   readonly refreshTtlSeconds: number;
   /** `OAUTH_CONSENT_TTL_SECONDS`. */
@@ -94,19 +95,19 @@ export function createLogouts(deps: LogoutsDeps): Logouts {
   /** Longer than what was noted by it. */
   const countedSeconds = 2 * Math.max(notedSeconds, approvalSeconds);
 
-  const readNumber = async (key: string): Promise<number> => Number((await store.get(key)) ?? 0);
+  const numbers = createRecords(store, numberFormat);
 
-  async function change(
+  const readNumber = async (key: string): Promise<number> => (await numbers.get(key)) ?? 0;
+
+  const change = (
     key: string,
-    seconds: number,
+    ttlSeconds: number,
     compute: (current: number) => number,
-  ): Promise<number> {
-    for (;;) {
-      const text = await store.get(key);
-      const next = compute(Number(text ?? 0));
-      if (await store.compareAndSet(key, text, String(next), seconds)) return next;
-    }
-  }
+  ): Promise<number> =>
+    numbers.update(key, (current = 0) => {
+      const next = compute(current);
+      return { value: next, ttlSeconds, result: next };
+    });
 
   /**
    * A store of several servers can lose the count and keep what was noted by it: nobody could log in then until that is

@@ -11,8 +11,8 @@ import type { Connections } from '../../mcp/upstream/connections.ts';
 import type { Clock } from '../../platform/clock.ts';
 import type { Fetch } from '../../platform/fetch-with-limits.ts';
 import type { Log } from '../../platform/log.ts';
+import type { SealedStore } from '../../store/records.ts';
 import type { Seal } from '../../store/seal/seal.ts';
-import type { RecordsDeps } from '../../store/seal/sealed-records.ts';
 import type { Metrics } from '../../telemetry/metrics/metrics.ts';
 import { createIdTokenVerifier } from '../auth/id-token.ts';
 import type { KeySet } from '../auth/key-set.ts';
@@ -65,7 +65,7 @@ export interface BrokerParts {
 
 export interface OpenBrokerDeps {
   readonly ownTokens: OwnTokens;
-  readonly records: Omit<RecordsDeps, 'seal'> & { readonly seal: Seal | undefined };
+  readonly records: Omit<SealedStore, 'seal'> & { readonly seal: Seal | undefined };
   readonly metadata: ProviderMetadata | undefined;
   readonly keySet: KeySet | undefined;
   /** Claims that rules name, as they stand now. */

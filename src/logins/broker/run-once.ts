@@ -4,8 +4,8 @@ import { fail, GatewayError } from '../../errors/gateway-error.ts';
 import { type Clock, pause } from '../../platform/clock.ts';
 import { generateSecret, hashSha256 } from '../../platform/ids.ts';
 import { createSingleFlight } from '../../platform/single-flight.ts';
-import { buildOAuthKey, checkRecordVersion, RECORD_VERSION } from '../../store/keys.ts';
-import type { RecordsDeps } from '../../store/seal/sealed-records.ts';
+import { buildOAuthKey } from '../../store/keys.ts';
+import { readVersioned, type SealedStore, writeVersioned } from '../../store/records.ts';
 
 export type RunOnce<Result> = (
   /** A secret of the asker. */
@@ -108,7 +108,7 @@ interface FlightRecords<Result> {
   release(hash: string, lock: string): Promise<void>;
 }
 
-export function createFlightRecords<Result>({ store, seal }: RecordsDeps): FlightRecords<Result> {
+export function createFlightRecords<Result>({ store, seal }: SealedStore): FlightRecords<Result> {
   return {
     async lockOrRead(hash, lock) {
       const key = buildFlightKey(hash);
@@ -129,16 +129,13 @@ export function createFlightRecords<Result>({ store, seal }: RecordsDeps): Fligh
   };
 
   function sealOutcome(key: string, outcome: FlightOutcome<Result>): string {
-    return seal.seal(key, JSON.stringify({ ...outcome, version: RECORD_VERSION }));
+    return seal.seal(key, writeVersioned(outcome));
   }
 
   /** Undefined for a lock. */
   function openOutcome(key: string, stored: string): FlightOutcome<Result> | undefined {
     const text = seal.open(key, stored);
-    if (text === undefined) return undefined;
-    const record = JSON.parse(text) as FlightOutcome<Result> & { readonly version: number };
-    checkRecordVersion(record.version, 'The outcome of a refresh');
-    return record;
+    return text === undefined ? undefined : readVersioned(text, 'The outcome of a refresh');
   }
 }
 

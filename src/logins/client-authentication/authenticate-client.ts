@@ -10,6 +10,7 @@ import type { JsonObject } from '../../platform/json.ts';
 import { truncateForLog } from '../../platform/log.ts';
 import { quote } from '../../platform/text.ts';
 import { buildAssertionKey } from '../../store/keys.ts';
+import { claimOnce } from '../../store/records.ts';
 import type { KeyValue } from '../../store/store.ts';
 import { computeNotedSeconds } from '../auth/claims.ts';
 import { type KeyHint, type KeySet, selectCandidates } from '../auth/key-set.ts';
@@ -155,7 +156,7 @@ export function createClientAuthentication<Client extends ProvenClient = Machine
     const end = assertion.exp + rules.clockToleranceSeconds;
     const seconds = computeNotedSeconds(end, clock.now());
     const key = buildUseKey(assertion);
-    if (await store.compareAndSet(key, undefined, '1', seconds)) return;
+    if (await claimOnce(store, key, seconds)) return;
     failUsed(assertion);
   }
 

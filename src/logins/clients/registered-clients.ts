@@ -2,13 +2,9 @@
 import type { RegistrationConfig } from '../../config/groups/clients.ts';
 import { isRegisteredClientId, REGISTERED_CLIENT_PREFIX } from '../../platform/ids.ts';
 import { isObject, isStringArray, parseObject } from '../../platform/json.ts';
-import {
-  buildClientKey,
-  CLIENT_LIST_KEY,
-  checkRecordVersion,
-  RECORD_VERSION,
-} from '../../store/keys.ts';
+import { buildClientKey, CLIENT_LIST_KEY } from '../../store/keys.ts';
 import type { Page, PageRequest } from '../../store/page.ts';
+import { checkRecordVersion, writeVersioned } from '../../store/records.ts';
 import type { KeyValue } from '../../store/store.ts';
 
 /** §2.2, RFC 7591 §3.2.1. Wire names: the record is stored and answered as it is. */
@@ -99,11 +95,7 @@ export const createClientDirectory = (
 
 /** List, key and value. */
 const toListedRecord = (client: RegisteredClient) =>
-  [
-    CLIENT_LIST_KEY,
-    buildClientKey(client.client_id),
-    JSON.stringify({ ...client, version: RECORD_VERSION }),
-  ] as const;
+  [CLIENT_LIST_KEY, buildClientKey(client.client_id), writeVersioned(client)] as const;
 
 function readRecord(clientId: string, text: string): RegisteredClient {
   const record: unknown = JSON.parse(text);

@@ -6,7 +6,7 @@ import type { Browser, Browsers } from '../../http/endpoint/own-pages.ts';
 import { createNameCheck, parseBody } from '../../http/endpoint/parameters.ts';
 import type { GetPublicTools } from '../../pages/open-site.ts';
 import { generateSecret, isEqualSecret } from '../../platform/ids.ts';
-import { createSealedRecords, type RecordsDeps } from '../../store/seal/sealed-records.ts';
+import { createSecretRecords, type SealedStore } from '../../store/records.ts';
 import { redirectToClient } from '../redirect-uri.ts';
 import type {
   AuthorizationRequest,
@@ -162,8 +162,8 @@ interface PendingConsents {
 
 const TTL_SECONDS = 600;
 
-export function createPendingConsents(records: RecordsDeps, browsers: Browsers): PendingConsents {
-  const pendingConsents = createSealedRecords<PendingConsent>(records, 'question', TTL_SECONDS);
+export function createPendingConsents(records: SealedStore, browsers: Browsers): PendingConsents {
+  const pendingConsents = createSecretRecords<PendingConsent>(records, 'question', TTL_SECONDS);
   return {
     async put(query, browser) {
       const csrf = generateSecret();

@@ -2,8 +2,9 @@
 import { randomBytes } from 'node:crypto';
 import { createBoundedMap } from '../../platform/bounded-map.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
-import { buildGrantKey, checkRecordVersion, RECORD_VERSION } from '../../store/keys.ts';
+import { buildGrantKey } from '../../store/keys.ts';
 import type { Page, PageRequest } from '../../store/page.ts';
+import { readVersioned, writeVersioned } from '../../store/records.ts';
 import type { Seal } from '../../store/seal/seal.ts';
 import { GRANT_VERSION_LENGTH } from '../../store/store.ts';
 import type { EndedGrants } from './ended-grants.ts';
@@ -83,9 +84,7 @@ export function createGrants(
   function openNew(key: string, text: string): StoredGrant | undefined {
     const opened = seal.open(key, text.slice(GRANT_VERSION_LENGTH));
     if (opened === undefined) return undefined;
-    // What opens was written by this code: no other check of its shape is needed.
-    const { version, ...grant } = JSON.parse(opened) as Grant & { readonly version: number };
-    checkRecordVersion(version, 'A grant');
+    const grant = readVersioned<Grant>(opened, 'A grant');
     const stored = { grant, version: text.slice(0, GRANT_VERSION_LENGTH), text };
     lastOpened.set(key, stored);
     return stored;
@@ -94,7 +93,7 @@ export function createGrants(
   /** As it will stand under its key. */
   function write(key: string, grant: Grant, keptSeal?: StoredGrant): StoredGrant {
     const version = randomBytes((GRANT_VERSION_LENGTH * 3) / 4).toString('base64url');
-    const record = JSON.stringify({ ...grant, version: RECORD_VERSION });
+    const record = writeVersioned(grant);
     const sealed =
       keptSeal === undefined
         ? seal.seal(key, record)

@@ -9,6 +9,7 @@ import type { RequestParameters } from '../../http/endpoint/parameters.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { hashSha256 } from '../../platform/ids.ts';
 import { buildUserAssertionKey } from '../../store/keys.ts';
+import { claimOnce } from '../../store/records.ts';
 import type { KeyValue } from '../../store/store.ts';
 import { computeNotedSeconds } from '../auth/claims.ts';
 import type { WriteTokens } from '../broker/answer.ts';
@@ -110,7 +111,7 @@ export function createGiveByAssertion(deps: JwtBearerDeps): GiveByAssertion {
   async function spend({ user, jti, exp }: Assertion): Promise<void> {
     const key = buildUserAssertionKey(hashSha256(JSON.stringify([user.issuer, jti])));
     const seconds = computeNotedSeconds(exp + config.clockToleranceSeconds, clock.now());
-    if (await store.compareAndSet(key, undefined, '1', seconds)) return;
+    if (await claimOnce(store, key, seconds)) return;
     failMember('jti', jti, 'one that was not used');
   }
 

@@ -2,7 +2,8 @@
 import { createBoundedMap } from '../../platform/bounded-map.ts';
 import { hashSha256 } from '../../platform/ids.ts';
 import { parseObject } from '../../platform/json.ts';
-import { buildOAuthKey, RECORD_VERSION } from '../../store/keys.ts';
+import { buildOAuthKey } from '../../store/keys.ts';
+import { writeVersioned } from '../../store/records.ts';
 import type { KeyValue } from '../../store/store.ts';
 
 export interface KnownGrant {
@@ -43,8 +44,8 @@ export function createKnownGrants(store: KeyValue): KnownGrants {
       return { grantId, clientId, isReplaced: isReplaced === true };
     },
     async keep(hash, grant, isCurrent) {
-      const text = JSON.stringify({ version: RECORD_VERSION, ...grant });
-      await store.set(buildGrantKey(hash), text, isCurrent ? CURRENT_SECONDS : GRANT_SECONDS);
+      const ttlSeconds = isCurrent ? CURRENT_SECONDS : GRANT_SECONDS;
+      await store.set(buildGrantKey(hash), writeVersioned(grant), ttlSeconds);
     },
     readMark: (grantId) => store.get(buildMarkKey(grantId)),
     changeMark: async (grantId, before, mark) =>

@@ -6,7 +6,8 @@ import { createJsonReply, type Reply, type UserContext } from '../../http/endpoi
 import { isOwnClient } from '../../http/endpoint/own-clients.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { generateSecret, hashSha256 } from '../../platform/ids.ts';
-import { buildOAuthKey, checkRecordVersion, RECORD_VERSION } from '../../store/keys.ts';
+import { buildOAuthKey } from '../../store/keys.ts';
+import { createRecords, jsonFormat } from '../../store/records.ts';
 import { createSeal } from '../../store/seal/seal.ts';
 import type { KeyValue } from '../../store/store.ts';
 import type { AskedTokens } from '../request/parameters.ts';
@@ -63,7 +64,6 @@ export interface RecentAnswers {
 
 /** Sealed with the refresh token itself, so that nobody who reads the store can open it. */
 export interface KeptAnswer {
-  readonly version: number;
   /** The mark of the grant from this answer on. */
   readonly id: string;
   readonly asked: AskedTokens;
@@ -79,6 +79,8 @@ export interface KeptAnswer {
  * lost the answer comes again within this time. No longer, since a thief who has that token comes by the next one in it.
  */
 const MAX_AGE_SECONDS = 10;
+
+const answerFormat = jsonFormat<KeptAnswer>('The last answer of a grant');
 
 interface FreshToken extends Pick<RecalledAnswer, 'user'> {
   readonly secondsLeft: number;
@@ -101,14 +103,12 @@ export function createRecentAnswers(deps: RecentAnswersDeps): RecentAnswers {
   const grants = createKnownGrants(store);
   const knownTokens = createKnownRefreshTokens();
 
+  /** The token itself is the secret that seals them. */
+  const answersOf = (token: string) => createRecords(store, answerFormat, createSeal([token]));
+
   async function find(refreshToken: string, clientId: string): Promise<KeptAnswer | undefined> {
-    const key = buildAnswerKey(hashSha256(refreshToken));
-    const sealed = await store.get(key);
-    const text = sealed === undefined ? undefined : createSeal([refreshToken]).open(key, sealed);
-    if (text === undefined) return undefined;
-    const kept = JSON.parse(text) as KeptAnswer;
-    checkRecordVersion(kept.version, 'The last answer of a grant');
-    return kept.asked.clientId === clientId ? kept : undefined;
+    const kept = await answersOf(refreshToken).get(buildAnswerKey(refreshToken));
+    return kept?.asked.clientId === clientId ? kept : undefined;
   }
 
   const findGrant = (token: string) => grants.find(hashSha256(token)).catch(() => undefined);
@@ -126,8 +126,7 @@ export function createRecentAnswers(deps: RecentAnswersDeps): RecentAnswers {
   async function keepAnswer(token: string, answer: KeptAnswer): Promise<void> {
     const ttlSeconds = Math.min(MAX_AGE_SECONDS, Math.floor(answer.lifetimeSeconds));
     if (ttlSeconds < 1) return;
-    const key = buildAnswerKey(hashSha256(token));
-    await store.set(key, createSeal([token]).seal(key, JSON.stringify(answer)), ttlSeconds);
+    await answersOf(token).put(buildAnswerKey(token), answer, ttlSeconds);
   }
 
   /** Of the access token; undefined where the answer is not to be given again. */
@@ -214,7 +213,6 @@ function buildAnswers(
   if (current === undefined || typeof access !== 'string') return new Map();
   if (typeof lifetimeSeconds !== 'number') return new Map();
   const answer: KeptAnswer = {
-    version: RECORD_VERSION,
     id,
     asked,
     grantId,
@@ -253,4 +251,4 @@ function computeSecondsLeft(
   return age <= MAX_AGE_SECONDS && secondsLeft > 0 ? secondsLeft : undefined;
 }
 
-const buildAnswerKey = (hash: string): string => buildOAuthKey('recent-answer', hash);
+const buildAnswerKey = (token: string): string => buildOAuthKey('recent-answer', hashSha256(token));

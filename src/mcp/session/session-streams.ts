@@ -5,6 +5,7 @@ import { randomUUID } from 'node:crypto';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { buildStreamNumberKey } from '../../store/keys.ts';
 import { nameOwner } from '../../store/owner.ts';
+import { createRecords, numberFormat } from '../../store/records.ts';
 import type { SessionRecord } from '../../store/store.ts';
 import type { Call } from '../calls/call.ts';
 import type { ClientOf } from '../calls/client-of.ts';
@@ -273,14 +274,13 @@ const DIGITS = 16;
 /** Numbers begin with the time, so that the newer stream has the higher one also where the store has lost the last one. */
 function createGenerateId({ config, store, clock }: Runtime): GenerateId {
   const { keyPrefix } = config.mcp.sessions;
-  return async function generateId(sessionId) {
+  const numbers = createRecords(store, numberFormat);
+  return function generateId(sessionId) {
     const key = buildStreamNumberKey(keyPrefix, sessionId);
-    for (;;) {
-      const last = await store.get(key);
-      const number = Math.max(clock.now(), (Number(last) || 0) + 1);
-      if (await store.compareAndSet(key, last, String(number), NUMBER_TTL_SECONDS)) {
-        return `${String(number).padStart(DIGITS, '0')}-${randomUUID()}`;
-      }
-    }
+    return numbers.update(key, (last = 0) => {
+      const number = Math.max(clock.now(), last + 1);
+      const id = `${String(number).padStart(DIGITS, '0')}-${randomUUID()}`;
+      return { value: number, ttlSeconds: NUMBER_TTL_SECONDS, result: id };
+    });
   };
 }

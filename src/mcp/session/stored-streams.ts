@@ -2,15 +2,11 @@
 
 import { pause } from '../../platform/clock.ts';
 import { hashSha256 } from '../../platform/ids.ts';
-import { isObject, parseObject } from '../../platform/json.ts';
+import type { JsonObject } from '../../platform/json.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { type Budget, releaseInAll, reserveInAll } from '../../store/budgets.ts';
-import {
-  buildStreamBytesKey,
-  buildStreamLogKey,
-  checkRecordVersion,
-  RECORD_VERSION,
-} from '../../store/keys.ts';
+import { buildStreamBytesKey, buildStreamLogKey } from '../../store/keys.ts';
+import { readVersioned, writeVersioned } from '../../store/records.ts';
 import { SESSION_BYTES } from './kept-accounts.ts';
 import type { KeptStream, SaveResult } from './kept-stream.ts';
 import type { McpReplicas } from './replica-message.ts';
@@ -49,7 +45,7 @@ export function createStoredStreams({ config, store, getSeal }: Runtime): Stored
   return {
     async write(stream, log, bytesBefore) {
       const key = buildKey(stream);
-      const sealed = (await getSeal()).seal(key, JSON.stringify(toRecord(log)));
+      const sealed = (await getSeal()).seal(key, writeVersioned(toRecord(log)));
       const bytes = sealed.length;
       const budgets = listBudgets(stream.user);
       if (bytesBefore > 0) await releaseInAll(store, budgets, { name: key, bytes: bytesBefore });
@@ -71,7 +67,6 @@ export function createStoredStreams({ config, store, getSeal }: Runtime): Stored
 }
 
 const toRecord = ({ firstPosition, events, hasEnded, lostPosition }: StreamLog) => ({
-  version: RECORD_VERSION,
   firstPosition,
   events: events.map(({ text, isNotification }) => [text, isNotification ? 1 : 0]),
   hasEnded,
@@ -80,10 +75,10 @@ const toRecord = ({ firstPosition, events, hasEnded, lostPosition }: StreamLog) 
 
 /** Any record that opens was written by a replica, perhaps of a later version. */
 function parseRecord(text: string): StreamLog | undefined {
-  const record = parseObject(text);
-  if (!isObject(record)) return undefined;
-  checkRecordVersion(record.version, 'The log of a stream');
-  const { firstPosition, events, hasEnded, lostPosition } = record;
+  const { firstPosition, events, hasEnded, lostPosition } = readVersioned<JsonObject>(
+    text,
+    'The log of a stream',
+  );
   if (typeof firstPosition !== 'number' || !Array.isArray(events)) return undefined;
   return {
     firstPosition,

@@ -5,11 +5,11 @@ import { fail } from '../../errors/gateway-error.ts';
 import type { UserContext } from '../../http/endpoint/message.ts';
 import { writeExactJson } from '../../platform/exact-json.ts';
 import { hashSha256 } from '../../platform/ids.ts';
-import { isObject, isStringArray, type JsonObject, parseObject } from '../../platform/json.ts';
+import { isObject, isStringArray, type JsonObject } from '../../platform/json.ts';
 import { noteMembers, toRawMembers } from '../../platform/noted-json.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
-import { checkRecordVersion, RECORD_VERSION } from '../../store/keys.ts';
 import { nameOwner } from '../../store/owner.ts';
+import { readVersioned, writeVersioned } from '../../store/records.ts';
 import type { Call } from '../calls/call.ts';
 import { readAnswers } from '../calls/client-answers.ts';
 import type { CallClient } from '../calls/context.ts';
@@ -297,22 +297,14 @@ export function createRequestState({ getSeal, clock }: Runtime): RequestState {
   return {
     async seal(binding, { answers, asked, relayed, approval }) {
       const expiresAt = clock.now() + LIFETIME_MS;
-      const version = RECORD_VERSION;
-      const text = writeExactJson({
-        version,
-        expiresAt,
-        answers: toRawMembers(answers),
-        asked,
-        relayed,
-        approval,
-      });
+      const state = { expiresAt, answers: toRawMembers(answers), asked, relayed, approval };
+      const text = writeVersioned(state, writeExactJson);
       return (await requireSeal()).seal(binding, text);
     },
     async open(binding, state) {
       const text = (await requireSeal()).open(binding, state);
-      const { version, expiresAt, answers, asked, relayed, approval }: JsonObject =
-        (text && parseObject(text)) || {};
-      if (text !== undefined) checkRecordVersion(version, 'params.requestState');
+      const { expiresAt, answers, asked, relayed, approval }: JsonObject =
+        text === undefined ? {} : readVersioned(text, 'params.requestState');
       if (
         typeof expiresAt !== 'number' ||
         !isObject(answers) ||

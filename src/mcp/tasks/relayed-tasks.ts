@@ -3,9 +3,9 @@
 
 import { fail, GatewayError } from '../../errors/gateway-error.ts';
 import { hashSha256 } from '../../platform/ids.ts';
-import { isObject, type JsonObject, parseObject } from '../../platform/json.ts';
+import { isObject, type JsonObject } from '../../platform/json.ts';
 import { toRawJson } from '../../platform/noted-json.ts';
-import { checkRecordVersion, RECORD_VERSION } from '../../store/keys.ts';
+import { readVersioned, writeVersioned } from '../../store/records.ts';
 import type { Seal } from '../../store/seal/seal.ts';
 import type { CallRecord } from '../calls/call.ts';
 import type { CallContext } from '../calls/context.ts';
@@ -39,14 +39,13 @@ export function createRelayedTaskIds(getSeal: () => Promise<Seal>) {
 
   return {
     async seal(whose: Whose, place: TaskPlace): Promise<string> {
-      const text = JSON.stringify({ version: RECORD_VERSION, ...place });
-      return PREFIX + (await requireSeal()).seal(describe(whose), text);
+      return PREFIX + (await requireSeal()).seal(describe(whose), writeVersioned(place));
     },
     /** Undefined where it is none of theirs. */
     async open(whose: Whose, taskId: string): Promise<TaskPlace | undefined> {
       const text = (await requireSeal()).open(describe(whose), taskId.slice(PREFIX.length));
-      const { version, server, tool, id }: JsonObject = (text && parseObject(text)) || {};
-      if (text !== undefined) checkRecordVersion(version, 'params.taskId');
+      if (text === undefined) return undefined;
+      const { server, tool, id } = readVersioned<JsonObject>(text, 'params.taskId');
       return typeof server === 'string' && typeof tool === 'string' && typeof id === 'string'
         ? { server, tool, id }
         : undefined;

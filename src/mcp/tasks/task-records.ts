@@ -3,16 +3,12 @@
 import { fail, type JsonRpcErrorObject } from '../../errors/gateway-error.ts';
 import { writeExactJson } from '../../platform/exact-json.ts';
 import { hashSha256 } from '../../platform/ids.ts';
-import { isObject, type JsonObject, parseObject } from '../../platform/json.ts';
+import { isObject, type JsonObject } from '../../platform/json.ts';
 import { noteMembers, toRawJson, toRawMembers } from '../../platform/noted-json.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { type Budget, releaseInAll, reserveInAll } from '../../store/budgets.ts';
-import {
-  buildTaskBudgetKey,
-  buildTaskKey,
-  checkRecordVersion,
-  RECORD_VERSION,
-} from '../../store/keys.ts';
+import { buildTaskBudgetKey, buildTaskKey } from '../../store/keys.ts';
+import { createRecords, readVersioned, writeVersioned } from '../../store/records.ts';
 import { MIN_ENTRY_BYTES } from '../../store/store.ts';
 import { findClientAnswerProblem } from '../calls/client-answers.ts';
 import type { Question } from '../calls/message-guards.ts';
@@ -43,12 +39,14 @@ export type TaskEnd =
   | { readonly status: 'cancelled' };
 
 const writeRecord = ({ end, answers, ...record }: TaskRecord): string =>
-  writeExactJson({
-    version: RECORD_VERSION,
-    ...record,
-    answers: toRawMembers(answers),
-    end: end && ('result' in end ? { ...end, result: toRawJson(end.result) } : end),
-  });
+  writeVersioned(
+    {
+      ...record,
+      answers: toRawMembers(answers),
+      end: end && ('result' in end ? { ...end, result: toRawJson(end.result) } : end),
+    },
+    writeExactJson,
+  );
 
 /**
  * Undefined for what this version does not know.
@@ -56,9 +54,8 @@ const writeRecord = ({ end, answers, ...record }: TaskRecord): string =>
  * @throws Error for a record of a later version.
  */
 function readRecord(text: string): TaskRecord | undefined {
-  const { version, ...record } = parseObject(text) ?? {};
+  const record = readVersioned<JsonObject>(text, 'A task');
   noteRecord(record, text);
-  checkRecordVersion(version, 'A task');
   const { tool, replica, createdAt, updatedAt, ttlMs, statusMessage, questions, answers, end } =
     record;
   if (typeof tool !== 'string' || typeof replica !== 'string') return undefined;
@@ -159,13 +156,7 @@ export function createTaskRecords({ config, store, getSeal, clock }: Runtime) {
   );
   const listKept = createBudgets(keyPrefix, 'kept', USER_BYTES, ALL_BYTES);
 
-  const open = async (key: string, sealed: string | undefined): Promise<TaskRecord | undefined> => {
-    const text = sealed === undefined ? undefined : (await getSeal()).open(key, sealed);
-    return text === undefined ? undefined : readRecord(text);
-  };
-
-  const seal = async (key: string, record: TaskRecord): Promise<string> =>
-    (await getSeal()).seal(key, writeRecord(record));
+  const records = createRecords(store, { write: writeRecord, read: readRecord }, getSeal);
 
   const countSecondsLeft = ({ createdAt, ttlMs, end }: TaskRecord): number =>
     Math.max(1, Math.ceil((createdAt + ttlMs - clock.now()) / 1000)) +
@@ -179,27 +170,21 @@ export function createTaskRecords({ config, store, getSeal, clock }: Runtime) {
     key: string,
     change: (record: TaskRecord) => TaskRecord | undefined,
   ): Promise<TaskRecord | undefined> =>
-    orInternalError(async () => {
-      for (;;) {
-        const standing = await store.get(key);
-        const record = await open(key, standing);
+    orInternalError(() =>
+      records.update(key, (record) => {
         const changed = record && change(record);
-        if (changed === undefined) return record;
-        const sealed = await seal(key, changed);
-        const ttl = countSecondsLeft(changed);
-        if (await store.compareAndSet(key, standing, sealed, ttl)) return changed;
-      }
-    });
+        return changed === undefined
+          ? { result: record }
+          : { value: changed, ttlSeconds: countSecondsLeft(changed), result: changed };
+      }),
+    );
 
   return {
     buildKey: ({ id, user, path }: TaskOwner): string =>
       buildTaskKey(keyPrefix, hashSha256(JSON.stringify([id, user ?? null, path ?? null]))),
     create: (key: string, record: TaskRecord): Promise<void> =>
-      orInternalError(async () =>
-        store.set(key, await seal(key, record), countSecondsLeft(record)),
-      ),
-    read: (key: string): Promise<TaskRecord | undefined> =>
-      orInternalError(async () => open(key, await store.get(key))),
+      orInternalError(() => records.put(key, record, countSecondsLeft(record))),
+    read: (key: string): Promise<TaskRecord | undefined> => orInternalError(() => records.get(key)),
     update,
     /** Ends one that has not ended. Resolves as `update` does. */
     end: (key: string, end: TaskEnd, statusMessage?: string): Promise<TaskRecord | undefined> =>

@@ -12,7 +12,7 @@ import { hashSha256 } from '../../platform/ids.ts';
 import { isStringArray, parseObject } from '../../platform/json.ts';
 import type { Log } from '../../platform/log.ts';
 import { buildUpstreamSessionKey } from '../../store/keys.ts';
-import { createSealedValues } from '../../store/seal/sealed-records.ts';
+import { createRecords, textFormat } from '../../store/records.ts';
 import type { Bus } from '../../store/store.ts';
 
 /** Each method throws StoreUnavailable where the store does not answer. */
@@ -42,14 +42,20 @@ export function createSessionRecords(
 ): ServerSessionRecords {
   const { keyPrefix, ttlSeconds: sessionTtlSeconds } = runtime.config.mcp.sessions;
   const ttlSeconds = sessionTtlSeconds + AN_HOUR_SECONDS;
-  const values = createSealedValues(runtime);
+  const records = createRecords(runtime.store, textFormat, runtime.getSeal);
   const hash = hashSha256(identity);
   const buildKey = (sessionId: string) => buildUpstreamSessionKey(keyPrefix, sessionId, hash);
   return {
-    read: (sessionId) => values.get(buildKey(sessionId)),
-    readOrWrite: (sessionId, text) => values.getOrSet(buildKey(sessionId), text, ttlSeconds),
-    update: (sessionId, change) => values.update(buildKey(sessionId), ttlSeconds, change),
-    take: (sessionId) => values.getAndDelete(buildKey(sessionId)),
+    read: (sessionId) => records.get(buildKey(sessionId)),
+    readOrWrite: (sessionId, text) => records.create(buildKey(sessionId), text, ttlSeconds),
+    update: (sessionId, change) =>
+      records.update(buildKey(sessionId), (standing) => {
+        const text = change(standing);
+        return text === undefined
+          ? { result: undefined }
+          : { value: text, ttlSeconds, result: text };
+      }),
+    take: (sessionId) => records.take(buildKey(sessionId)),
   };
 }
 

@@ -1,7 +1,7 @@
 // What lies in lmdb by its time: records until it is over, and keys that have it in them, page by page.
 import type { Database } from 'lmdb';
-import { checkRecordVersion, RECORD_VERSION } from '../keys.ts';
 import { findNextPlace, type PagePlace, type PageRequest, type TimedEntry } from '../page.ts';
+import { checkRecordVersion, RECORD_VERSION } from '../records.ts';
 
 export interface ExpiringRecord<Value> {
   readonly value: Value;

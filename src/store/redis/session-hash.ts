@@ -1,5 +1,5 @@
 // §2.1: a session as a Redis hash, and back; and the scripts that change it with the sets in which it stands.
-import { checkRecordVersion } from '../keys.ts';
+import { checkRecordVersion } from '../records.ts';
 import type { Owner, SessionRecord } from '../store.ts';
 import { createScript, NOW } from './lua-script.ts';
 

@@ -1,12 +1,8 @@
 // §2.1: the port Sessions on Redis: sessions and their index, on one server and on a cluster.
 import type { Clock } from '../../platform/clock.ts';
-import {
-  buildSessionIndexKey,
-  buildSessionKey,
-  buildUserSessionsKey,
-  RECORD_VERSION,
-} from '../keys.ts';
+import { buildSessionIndexKey, buildSessionKey, buildUserSessionsKey } from '../keys.ts';
 import { hashOwner, type OwnedRecord, readOwner } from '../owner.ts';
+import { RECORD_VERSION } from '../records.ts';
 import type { ListedSession, Owner, SessionRecord, Sessions } from '../store.ts';
 import { createClusterUserSessions } from './cluster-user-sessions.ts';
 import type { CommandRunner } from './command-runner.ts';

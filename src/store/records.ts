@@ -1,0 +1,194 @@
+// Records in the store: values that replicas read, change together, take, and use once. They are sealed where nobody else may
+// read or forge them.
+import { generateSecret, hashSha256 } from '../platform/ids.ts';
+import type { TraceParent, Tracing } from '../telemetry/tracing/tracing.ts';
+import { buildOAuthKey } from './keys.ts';
+import type { Seal } from './seal/seal.ts';
+import type { KeyValue } from './store.ts';
+
+/** One that no secret opens counts as none. All methods may throw StoreUnavailable. */
+export interface Records<Value> {
+  get(key: string): Promise<Value | undefined>;
+  put(key: string, value: Value, ttlSeconds: number): Promise<void>;
+  /** Writes it where none stands. Resolves to the one that stands there then: another replica may have been faster. */
+  create(key: string, value: Value, ttlSeconds: number): Promise<Value>;
+  /** Reads and deletes it: for one of many at the same moment. With `isWanted` only where that is true of it. */
+  take(key: string, isWanted?: (value: Value) => boolean): Promise<Value | undefined>;
+  /** Writes what `change` decides. It is called again where another replica has changed the record meanwhile. */
+  update<Result>(
+    key: string,
+    change: (value: Value | undefined) => Change<Value, Result> | Promise<Change<Value, Result>>,
+  ): Promise<Result>;
+}
+
+/** `result` is what `update` resolves to. Without a value nothing is written; with one its time begins anew. */
+export type Change<Value, Result> =
+  | { readonly result: Result }
+  | { readonly value: Value; readonly ttlSeconds: number; readonly result: Result };
+
+/** How a value lies in the store. */
+export interface RecordFormat<Value> {
+  write(value: Value): string;
+  /** Undefined for what is no such value. @throws Error for a record of a later version. */
+  read(text: string): Value | undefined;
+}
+
+/** Without a seal records are plain. */
+export function createRecords<Value>(
+  store: Omit<KeyValue, `${string}Listed` | `${string}Recent`>,
+  format: RecordFormat<Value>,
+  seal?: Seal | (() => Promise<Seal>),
+): Records<Value> {
+  async function open(key: string, text: string | undefined): Promise<Value | undefined> {
+    if (text === undefined) return undefined;
+    if (seal === undefined) return format.read(text);
+    const opened = (typeof seal === 'function' ? await seal() : seal).open(key, text);
+    return opened === undefined ? undefined : format.read(opened);
+  }
+
+  async function write(key: string, value: Value): Promise<string> {
+    const text = format.write(value);
+    if (seal === undefined) return text;
+    return (typeof seal === 'function' ? await seal() : seal).seal(key, text);
+  }
+
+  return {
+    get: async (key) => open(key, await store.get(key)),
+    put: async (key, value, ttlSeconds) => store.set(key, await write(key, value), ttlSeconds),
+    async create(key, value, ttlSeconds) {
+      const text = await write(key, value);
+      for (;;) {
+        const standing = await store.getOrSet(key, text, ttlSeconds);
+        if (standing === text) return value;
+        const opened = await open(key, standing);
+        if (opened !== undefined) return opened;
+        if (await store.compareAndSet(key, standing, text, ttlSeconds)) return value;
+      }
+    },
+    async take(key, isWanted) {
+      if (isWanted === undefined) return open(key, await store.getAndDelete(key));
+      const standing = await store.get(key);
+      const value = await open(key, standing);
+      if (standing === undefined || value === undefined || !isWanted(value)) return undefined;
+      return (await store.compareAndDelete(key, standing)) ? value : undefined;
+    },
+    async update(key, change) {
+      for (;;) {
+        const standing = await store.get(key);
+        const changed = await change(await open(key, standing));
+        if (!('value' in changed)) return changed.result;
+        const text = await write(key, changed.value);
+        if (await store.compareAndSet(key, standing, text, changed.ttlSeconds))
+          return changed.result;
+      }
+    },
+  };
+}
+
+/** Marks something as used, on all replicas: true for one of many at the same moment. */
+export const claimOnce = (
+  store: Pick<KeyValue, 'compareAndSet'>,
+  key: string,
+  ttlSeconds: number,
+): Promise<boolean> => store.compareAndSet(key, undefined, '1', ttlSeconds);
+
+// Formats.
+
+export const textFormat: RecordFormat<string> = { write: (text) => text, read: (text) => text };
+
+/** What is no number reads as 0. */
+export const numberFormat: RecordFormat<number> = {
+  write: String,
+  read: (text) => Number(text) || 0,
+};
+
+/** JSON with a version. `name` is the subject of errors. */
+export const jsonFormat = <Value extends object>(name: string): RecordFormat<Value> => ({
+  write: (value) => writeVersioned(value),
+  read: (text) => readVersioned(text, name),
+});
+
+/**
+ * Records say in which shape they are, so that replicas of two minor versions work side by side
+ * (§16). Whoever adds a member that older replicas may ignore leaves the version as it is.
+ */
+export const RECORD_VERSION = 1;
+
+export const writeVersioned = (
+  value: object,
+  writeJson: (value: object) => string = JSON.stringify,
+): string => writeJson({ ...value, version: RECORD_VERSION });
+
+/**
+ * The value without its version. What was sealed was written by this code: no other check of its shape is needed.
+ *
+ * @throws Error as `checkRecordVersion`.
+ */
+export function readVersioned<Value extends object>(text: string, name: string): Value {
+  const { version, ...value }: { readonly version?: unknown } = JSON.parse(text);
+  checkRecordVersion(version, name);
+  return value as Value;
+}
+
+/** @throws Error for a record of a later version, or of none: what it means is not known here. */
+export function checkRecordVersion(version: unknown, record: string): void {
+  const number = Number(version);
+  if (number >= 1 && number <= RECORD_VERSION) return;
+  throw new Error(
+    number > RECORD_VERSION
+      ? `${record} was written by a later version of this service (${version})`
+      : `${record} has no version that this service knows`,
+  );
+}
+
+// Records of a login under way, which are found by a secret that only its bearer knows.
+
+export interface SecretRecords<Value> {
+  /** Stores a value; returns the new secret by which it is found. */
+  put(value: Value): Promise<string>;
+  get(secret: string): Promise<Value | undefined>;
+  /** For one of many at the same moment; undefined for all others and ever after. */
+  take(secret: string): Promise<Value | undefined>;
+  update: Records<Value>['update'];
+}
+
+/** A store, and the seal for what is put there. */
+export interface SealedStore {
+  readonly store: KeyValue;
+  readonly seal: Seal;
+  /** §21.2: the requests of one login are told as such. Undefined where nothing is traced. */
+  readonly tracing?: Pick<Tracing, 'getActiveSpan'> | undefined;
+}
+
+/** `name` is the key's second part; records live for `ttlSeconds`. */
+export function createSecretRecords<Value extends object>(
+  { store, seal, tracing }: SealedStore,
+  name: string,
+  ttlSeconds: number,
+): SecretRecords<Value> {
+  /** With the request that wrote it. */
+  const format: RecordFormat<Value> = {
+    write: (value) => writeVersioned({ trace: tracing?.getActiveSpan()?.getContext(), ...value }),
+    read(text) {
+      const record = readVersioned<Value & { readonly trace?: TraceParent }>(
+        text,
+        'A record of a login',
+      );
+      if (record.trace !== undefined) tracing?.getActiveSpan()?.link(record.trace);
+      return record;
+    },
+  };
+  const records = createRecords(store, format, seal);
+  const buildKey = (secret: string) => buildOAuthKey(name, hashSha256(secret));
+
+  return {
+    async put(value) {
+      const secret = generateSecret();
+      await records.put(buildKey(secret), value, ttlSeconds);
+      return secret;
+    },
+    get: (secret) => records.get(buildKey(secret)),
+    take: (secret) => records.take(buildKey(secret)),
+    update: (secret, change) => records.update(buildKey(secret), change),
+  };
+}
