@@ -22,26 +22,23 @@ import type { Lock } from '../lock/lock.ts';
 import type { StoredLock } from '../lock/lock-file.ts';
 import { createLockPanels } from '../lock/lock-panels.ts';
 import { createGrantPanels } from '../logins/admin/grant-panels.ts';
+import { createLoginPanels } from '../logins/admin/login-panels.ts';
 import { createSessionPanels } from '../logins/admin/session-panels.ts';
 import { createProviderAccess, openOwnTokenAccess } from '../logins/auth/auth.ts';
 import type { KeySet } from '../logins/auth/key-set.ts';
-import { createMachineClients } from '../logins/auth/machine-clients.ts';
+import { createMachineClients, findIssuerOf } from '../logins/auth/machine-clients.ts';
 import { openBroker } from '../logins/broker/open-broker.ts';
 import { findMachineClientProblems } from '../logins/client-authentication/machine-client-problems.ts';
 import { createAuthorizationEndpoints } from '../logins/create-authorization.ts';
 import { openOwnTokens } from '../logins/grants/open-grants.ts';
 import { createCheckTokenUser } from '../logins/identity/login-policy.ts';
+import { createLoginFailures, noteRefusals } from '../logins/login-failures.ts';
 import { createClientOf } from '../mcp/calls/client-of.ts';
 import { joinPolicies } from '../mcp/calls/policy.ts';
 import type { Catalog } from '../mcp/catalog/catalog.ts';
 import { listTools, serveOwnCatalog } from '../mcp/catalog/own-catalog.ts';
 import { createMcp } from '../mcp/mcp.ts';
-import {
-  createOperatorEndpoints,
-  noteRefusals,
-  openOperatorsNotes,
-} from '../pages/admin/create-admin.ts';
-import { createServicePanels } from '../pages/admin/service-panels.ts';
+import { createOperatorEndpoints, openOperatorsNotes } from '../pages/admin.ts';
 import { createHealthEndpoints, createMetricsEndpoints } from '../pages/health.ts';
 import { createLogo } from '../pages/logo.ts';
 import { openSite } from '../pages/open-site.ts';
@@ -160,11 +157,12 @@ export async function createGateway(
     config.auth.required ? config.auth.provider.audience : config.oauth.provider?.audience,
     namedPaths.has,
   );
-  const notes = openOperatorsNotes(runtime);
+  const notes = openOperatorsNotes(runtime, findIssuerOf);
+  const loginFailures = notes && createLoginFailures(runtime);
   const ownTokens = openOwnTokens(runtime);
   const { metadata, keySet, auth } = createProviderAccess(runtime, namedPaths.has, {
     isServerAudience: serverUrls.isAudience,
-    onRefusal: notes && noteRefusals(notes.loginFailures.note),
+    onRefusal: loginFailures && noteRefusals(loginFailures.note),
     ownTokens:
       ownTokens && openOwnTokenAccess(runtime, ownTokens, machineClients, createCheckTokenUser),
     keySet: overrides.keySet,
@@ -250,7 +248,7 @@ export async function createGateway(
     getPublicTools: site.getPublicTools,
     audit,
     tracing,
-    noteFailure: notes?.loginFailures.note,
+    noteFailure: loginFailures?.note,
     broker,
     callApprovals: approvals.approvals,
     connections,
@@ -262,12 +260,12 @@ export async function createGateway(
   const operatedGrants = grants && broker && { grants, ...broker };
   const { describeKeySet } = auth;
   const operatorEndpoints =
-    notes && describeKeySet
-      ? createOperatorEndpoints(runtime, clientOf, [
+    notes && loginFailures && describeKeySet
+      ? createOperatorEndpoints(runtime, clientOf, limiter, [
           ...createSessionPanels(runtime, notes, mcp.endSession),
           ...createGrantPanels(notes, operatedGrants),
           ...createConnectionPanels(notes, connections?.operated, grants),
-          ...createServicePanels(runtime, notes.loginFailures, limiter, {
+          ...createLoginPanels(runtime, loginFailures, {
             issuer: notes.issuers.issuer,
             describe: describeKeySet,
           }),

@@ -10,6 +10,7 @@ import {
   OPERATORS_CLIENT_ID,
   PLAYGROUND_CLIENT_ID,
 } from '../logins/auth/own-clients.ts';
+import type { GetPublicTools, PublicTool } from '../mcp/catalog/catalog.ts';
 import type { JsonObject } from '../platform/json.ts';
 import { PACKAGE_VERSION } from '../platform/own-files.ts';
 import type { Runtime } from '../runtime/runtime.ts';
@@ -111,15 +112,6 @@ function listLoginFacts({ server, oauth, admin }: Config, issuer: string): Login
 }
 
 // §19.2: the tools that everybody may see, with SITE_SHOWS_TOOLS=true.
-
-export interface PublicTool {
-  readonly name: string;
-  readonly title?: string;
-  readonly description?: string;
-}
-
-/** Undefined while they cannot be listed. Never rejects. */
-export type GetPublicTools = () => Promise<readonly PublicTool[] | undefined>;
 
 /** Anybody may ask, and servers behind the gateway may have to be asked for it. */
 const KEPT_MS = 60_000;

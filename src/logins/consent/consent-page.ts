@@ -2,7 +2,7 @@
 
 import { escapeHtml, ICONS, renderHtmlPage } from '../../http/endpoint/html-page.ts';
 import type { Reply } from '../../http/endpoint/message.ts';
-import type { PublicTool } from '../../pages/open-site.ts';
+import type { PublicTool } from '../../mcp/catalog/catalog.ts';
 import { shorten } from '../../platform/text.ts';
 import { OPERATORS_CLIENT_ID } from '../auth/own-clients.ts';
 import type { Client } from '../clients/clients.ts';

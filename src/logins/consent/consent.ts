@@ -3,7 +3,7 @@
 
 import { fail } from '../../errors/gateway-error.ts';
 import type { PendingReply, Reply, RequestBody } from '../../http/endpoint/message.ts';
-import type { GetPublicTools } from '../../pages/open-site.ts';
+import type { GetPublicTools } from '../../mcp/catalog/catalog.ts';
 import { generateSecret, isEqualSecret } from '../../platform/ids.ts';
 import { createSealedRecords, type RecordsDeps } from '../../store/seal/sealed-records.ts';
 import { redirectToClient } from '../redirect-uri.ts';

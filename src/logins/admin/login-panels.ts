@@ -1,71 +1,27 @@
-// §22: the service itself: its clients, logins that failed, limits, key set and store.
+// §22: clients that registered themselves, logins that failed, and the provider's key set.
 
 import type { ErrorKey } from '../../errors/catalogue.ts';
 import type { AdminPanel } from '../../http/endpoint/admin-panel.ts';
-import type { Limiter } from '../../http/limits/limiter.ts';
-import type { Auth } from '../../logins/auth/auth.ts';
 import {
-  createClientDirectory,
-  type ListedClient,
-} from '../../logins/clients/registered-clients.ts';
-import type { LoginFailures } from '../../logins/login-failures.ts';
+  endById,
+  readPageRequest,
+  renderNext,
+  renderTime,
+} from '../../http/endpoint/admin-requests.ts';
 import { isRegisteredClientId } from '../../platform/ids.ts';
 import type { JsonObject } from '../../platform/json.ts';
-import { describeCause } from '../../platform/log.ts';
 import { stripUri } from '../../platform/strip-uri.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
-import type { LimitScope } from '../../telemetry/metrics/metrics.ts';
-import { endById } from './end-by-id.ts';
-import { readPageRequest, renderNext, renderTime } from './read-request.ts';
+import type { KeySetFacts } from '../auth/key-set.ts';
+import { createClientDirectory, type ListedClient } from '../clients/registered-clients.ts';
+import type { LoginFailures } from '../login-failures.ts';
 
-/** As the page names what was counted. */
-const COUNTED_BY: Readonly<Record<LimitScope, string>> = {
-  ip: 'address',
-  user: 'user',
-  grant: 'login',
-  network: 'network',
-  global: 'all callers',
-};
-
-/** Of refusals, which may be of thousands of addresses. */
-const MAX_REFUSALS = 100;
-
-/** What this process knows of limits, and of the key set of `issuer`. */
-export function createServicePanels(
-  { config, store, clock }: Runtime,
-  { list: listFailures }: Pick<LoginFailures, 'list'>,
-  { listRefusals }: Pick<Limiter, 'listRefusals'>,
-  keySet: { readonly issuer: string; readonly describe: NonNullable<Auth['describeKeySet']> },
+export function createLoginPanels(
+  { store }: Runtime,
+  { list: listFailures }: LoginFailures,
+  keySet: { readonly issuer: string; readonly describe: () => KeySetFacts },
 ): readonly AdminPanel[] {
   const clients = createClientDirectory(store);
-  const { limits } = config;
-
-  async function describeStore(): Promise<JsonObject> {
-    const startedAt = clock.monotonic();
-    try {
-      await store.ping();
-      const latencyMs = Math.round((clock.monotonic() - startedAt) * 100) / 100;
-      return { isUp: true, ...(await store.describe()), latencyMs };
-    } catch (error) {
-      return { isUp: false, problem: describeCause(error) };
-    }
-  }
-
-  function describeLimits(): JsonObject {
-    const refusals = listRefusals();
-    return {
-      enabled: limits.enabled,
-      groups: limits.enabled ? Object.values(limits.groups) : [],
-      refused: refusals.length,
-      refusals: refusals.slice(0, MAX_REFUSALS).map(({ group, caller, refusal }) => ({
-        group,
-        by: COUNTED_BY[refusal.scope],
-        caller,
-        max: refusal.limit,
-        until: renderTime(clock.now() + refusal.resetInMs),
-      })),
-    };
-  }
 
   function describeKeySet(): JsonObject {
     const { url, fetchedAt, nextFetchAt, ...facts } = keySet.describe();
@@ -101,9 +57,7 @@ export function createServicePanels(
         return { failures: failures.map((one) => ({ ...one, remedy: findRemedy(one.error) })) };
       },
     },
-    { method: 'GET', path: '/limits', show: describeLimits },
     { method: 'GET', path: '/key-set', show: describeKeySet },
-    { method: 'GET', path: '/store', show: describeStore },
   ];
 }
 
@@ -113,7 +67,7 @@ const describeClient = ({ client, expiresAt }: ListedClient): JsonObject => ({
   redirectUris: client.redirect_uris.map(stripUri),
   registeredAt: renderTime(client.client_id_issued_at * 1000),
   expiresAt: renderTime(expiresAt),
-  /** Whether it ever got a token. */
+  /** True once it got a token. */
   isUsed: client.used === true,
 });
 
@@ -123,7 +77,7 @@ const REGISTER_AGAIN = 'Remove the server in the client, and add it again.';
 const LOG_IN_AGAIN = 'Start the login again in the client.';
 const UPDATE_CLIENT = 'Update the client: it asks for something that the gateway does not offer.';
 
-/** Beside the catalogue: what the provider or the user decided. */
+/** Refusals beside those of the catalogue: the provider or the user decided. */
 type Refusal = 'refused_by_provider' | 'access_denied';
 
 const REMEDIES: Readonly<Partial<Record<ErrorKey | Refusal, string>>> = {
