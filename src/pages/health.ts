@@ -55,7 +55,7 @@ const reportCheck = (result: PromiseSettledResult<void> | undefined) => ({
 // §4.11: the metrics endpoint.
 
 /** What asks the store. */
-export interface MetricsSources {
+interface MetricsSources {
   countSessions(): Promise<number>;
   countConnections(): Promise<readonly ConnectionCount[]>;
 }
