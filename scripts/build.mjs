@@ -136,7 +136,7 @@ const ENTRIES = [
   'cli/main',
   'cli/dev-provider/main',
   'cli/serve/workers/worker',
-  'cli/setup/catalog-file/resolve-postern',
+  'cli/setup/resolve-postern',
 ];
 
 /**

@@ -4,7 +4,7 @@ import { UnauthorizedError } from '@modelcontextprotocol/sdk/client/auth.js';
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js';
-import { readBaseUrl } from '../src/cli/connect/connect.ts';
+import { readBaseUrl } from '../src/cli/connect.ts';
 import { type Authorization, createAuthorization } from './demo/authorization.ts';
 import { listenForCallback } from './demo/callback.ts';
 import { explainError } from './demo/explain-error.ts';

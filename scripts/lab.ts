@@ -1,6 +1,6 @@
 // npm run lab [-- [--port N] [--gateway URL] [name…]]: providers as they behave, on this machine, for whoever tries a client or
 // a gateway against them without an account anywhere. By name, each with a gateway in front of it.
-import { handleProcessEnd } from '../src/cli/command/process-end.ts';
+import { handleProcessEnd } from '../src/cli/command-line/process-end.ts';
 import { createLog } from '../src/platform/log.ts';
 import { EMULATED } from '../test/support/providers/emulators.ts';
 import { printLab } from './lab/print-lab.ts';

@@ -1,8 +1,8 @@
 // npm run start:conformance: the gateway that the official conformance tool expects, until a
 // signal ends it.
 
-import { StartError } from '../src/cli/command/errors.ts';
-import { handleProcessEnd } from '../src/cli/command/process-end.ts';
+import { StartError } from '../src/cli/command-line/errors.ts';
+import { handleProcessEnd } from '../src/cli/command-line/process-end.ts';
 import { ConfigError } from '../src/index.ts';
 import { createLog } from '../src/platform/log.ts';
 import { startConformanceGateway } from '../test/support/tools/conformance-gateway.ts';

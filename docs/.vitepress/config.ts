@@ -1,7 +1,6 @@
 // The documentation site (§4.1): docs/*.md → dist/site, which the gateway serves.
 import { defineConfig } from 'vitepress';
-import { getPageKind } from '../../src/pages/page-kinds.ts';
-import { SLOTS } from '../../src/pages/slots.ts';
+import { getPageKind, SLOTS } from '../../src/pages/slots.ts';
 import { configureMarkdown, createAnchor } from './markdown.ts';
 import { SIDEBAR } from './sidebar.ts';
 

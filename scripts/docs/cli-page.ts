@@ -4,7 +4,7 @@ import {
   type OptionRow,
   toFlag,
 } from '../../src/cli/command-line/command.ts';
-import { COMMANDS, DEFAULT_COMMAND } from '../../src/cli/commands/all.ts';
+import { COMMANDS, DEFAULT_COMMAND } from '../../src/cli/commands.ts';
 import { renderTable } from './table.ts';
 
 /** `docs/cli.md`, from the rows of the commands. */

@@ -1,10 +1,11 @@
 // §24 as the gateway opens it: users' connections to servers, in broker mode.
+import type { FoundPeople } from '../http/endpoint/admin-people.ts';
 
 import type { OwnPages } from '../http/endpoint/own-pages.ts';
 import type { Grants } from '../logins/grants/grants.ts';
 import { defineFeature } from '../mcp/feature.ts';
 import type { ServedFile } from '../mcp/upstream/served-file.ts';
-import type { FoundPeople } from '../pages/admin/find-of-person.ts';
+
 import { createConnections, type GatewayConnections } from './create-connections.ts';
 import { createConnectionEndpoints } from './pages/connection-endpoints.ts';
 import { createConnectionPanels } from './pages/connection-panels.ts';

@@ -17,15 +17,23 @@ import type { Lock } from '../lock/lock.ts';
 import type { StoredLock } from '../lock/lock-file.ts';
 import type { KeySet } from '../logins/auth/key-set.ts';
 import { findMachineClientProblems } from '../logins/client-authentication/machine-client-problems.ts';
-import { access, authorization, broker, machineClients, ownTokens } from '../logins/features.ts';
+import {
+  access,
+  authorization,
+  broker,
+  loginFailures,
+  machineClients,
+  ownTokens,
+  sessionPanels,
+} from '../logins/features.ts';
 import type { Catalog } from '../mcp/catalog/catalog.ts';
 import { serveOwnCatalog } from '../mcp/catalog/own-catalog.ts';
 import type { FeatureParts } from '../mcp/feature.ts';
 import { calls } from '../mcp/mcp-feature.ts';
-import { createOperatorEndpoints } from '../pages/admin/create-admin.ts';
-import { operators, operatorsNotes, site } from '../pages/features.ts';
+import { createOperatorEndpoints } from '../pages/admin.ts';
+import { operatorsNotes, site } from '../pages/features.ts';
 import { createHealthEndpoints, createMetricsEndpoints } from '../pages/health.ts';
-import { createLogo } from '../pages/logo.ts';
+import { createLogo } from '../pages/open-site.ts';
 import { type Clock, pause } from '../platform/clock.ts';
 import type { Fetch } from '../platform/fetch-with-limits.ts';
 import type { Log } from '../platform/log.ts';
@@ -101,6 +109,7 @@ const FEATURES = beginFeatures<Setup, Awaited<ReturnType<typeof begin>>>()
   .with(machineClients)
   .with(ownTokens)
   .with(operatorsNotes)
+  .with(loginFailures)
   .with(access)
   .with(connections)
   .with(broker)
@@ -110,7 +119,7 @@ const FEATURES = beginFeatures<Setup, Awaited<ReturnType<typeof begin>>>()
   .with(connectionPages)
   .with(approvals)
   .with(calls)
-  .with(operators);
+  .with(sessionPanels);
 
 /** What the list of features begins with. */
 const begin = async (runtime: Runtime, overrides: Partial<Deps>) => ({
@@ -226,13 +235,14 @@ function createServiceEndpoints(
 /** §22: without operators there is no such page. */
 const createAdmin = (
   runtime: Runtime,
-  { operated, findClientId, auth }: Ports,
+  { operated, findClientId, auth, limiter }: Ports,
   parts: Parts,
 ): readonly Endpoint[] =>
   operated && auth.describeKeySet
     ? createOperatorEndpoints(
         runtime,
         findClientId,
+        limiter,
         parts.flatMap((feature) => feature.panels ?? []),
       )
     : [];

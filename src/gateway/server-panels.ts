@@ -9,10 +9,10 @@ import type { AdminPanel } from '../http/endpoint/admin-panel.ts';
 import {
   MAX_TEXT,
   readPageRequest,
-  readPerson,
   renderNextOf,
   renderTime,
-} from '../pages/admin/read-request.ts';
+} from '../http/endpoint/admin-requests.ts';
+import { readEmail } from '../http/endpoint/message.ts';
 import type { JsonObject } from '../platform/json.ts';
 import type { GatewayUpstreams } from './create-upstreams.ts';
 
@@ -93,4 +93,29 @@ function renderDecision(decision: RuleDecision): JsonObject {
     rule,
     ...(ask && { ask, askRule, askByArguments: isAskedByArgs === true }),
   };
+}
+
+// §22.4: the person whose tools an operator asks about, as a token would name them.
+
+/** @throws GatewayError `bad_request` where nobody is named. */
+function readPerson(query: URLSearchParams) {
+  const sub = query.get('user') ?? '';
+  const email = query.get('email') ?? '';
+  const groups = query.getAll('group').filter((group) => group !== '');
+  if (sub === '' && email === '' && groups.length === 0) {
+    fail('bad_request', { details: 'Say who it is: user, email or group.' });
+  }
+  const claims = {
+    ...(sub !== '' && { sub }),
+    ...(email !== '' && { email }),
+    ...(groups.length > 0 && { groups }),
+  };
+  const user = {
+    sub,
+    claims,
+    token: '',
+    ...readEmail(claims),
+    ...(groups.length > 0 && { groups }),
+  };
+  return { user, clientId: query.get('client') || undefined };
 }

@@ -3,10 +3,10 @@
 import type { UpstreamCatalogs } from '../catalog/upstream-catalogs.ts';
 import { fail } from '../errors/gateway-error.ts';
 import type { AdminPanel, AdminWork } from '../http/endpoint/admin-panel.ts';
+import { readPageRequest, renderNextOf } from '../http/endpoint/admin-requests.ts';
 import { createJsonReply, getJson, type Reply } from '../http/endpoint/message.ts';
-import { readDigests, readPageRequest, renderNextOf } from '../pages/admin/read-request.ts';
 import { createTurns } from '../platform/clock.ts';
-import { hasLevels, type JsonObject } from '../platform/json.ts';
+import { hasLevels, isObject, type JsonObject } from '../platform/json.ts';
 import { stripUri } from '../platform/strip-uri.ts';
 import { toShellWord } from '../platform/text.ts';
 import type { Runtime } from '../runtime/runtime.ts';
@@ -90,6 +90,24 @@ export function createLockPanels(
       },
     },
   ];
+}
+
+// §22.6: what is to be approved: of each server the digest of what the operator was shown.
+
+const DIGEST = /^[\w-]{43}$/;
+
+/** @throws GatewayError `bad_request`. */
+function readDigests(body: unknown): ReadonlyMap<string, string> {
+  const servers = isObject(body) && isObject(body.servers) ? Object.entries(body.servers) : [];
+  const digests = servers.flatMap(([server, digest]) =>
+    typeof digest === 'string' && DIGEST.test(digest) ? [[server, digest] as const] : [],
+  );
+  return digests.length > 0 && digests.length === servers.length
+    ? new Map(digests)
+    : fail('bad_request', {
+        details:
+          'Send {"servers": {"NAME": "DIGEST"}}, with the digest of each server as /admin/api/lock/review says it.',
+      });
 }
 
 /** A line of its own for each: texts of the audit log are short. */

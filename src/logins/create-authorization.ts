@@ -8,8 +8,8 @@ import {
   createProviderEndpoints,
   type ProviderMetadata,
 } from '../http/oauth-client/provider-metadata.ts';
+import type { GetPublicTools } from '../mcp/catalog/catalog.ts';
 import type { ConnectionServer } from '../mcp/upstream/connection.ts';
-import type { GetPublicTools } from '../pages/open-site.ts';
 import type { Clock } from '../platform/clock.ts';
 import type { Fetch } from '../platform/fetch-with-limits.ts';
 import type { Log } from '../platform/log.ts';

@@ -1,14 +1,17 @@
 // Logins as the gateway opens them: who may call, and what stands between a client and its token.
+
 import { createServerUrls, type ServerUrls } from '../config/server-urls.ts';
+import type { FoundPeople } from '../http/endpoint/admin-people.ts';
 import type { OnRefusal } from '../http/endpoint/bearer.ts';
 import { getOriginalToken } from '../http/endpoint/message.ts';
 import { createClientOf } from '../mcp/calls/client-of.ts';
+import type { GetPublicTools } from '../mcp/catalog/catalog.ts';
 import { defineFeature } from '../mcp/feature.ts';
 import type { ConnectionParts } from '../mcp/upstream/connections.ts';
 import type { ServedFile } from '../mcp/upstream/served-file.ts';
-import type { FoundPeople } from '../pages/admin/find-of-person.ts';
-import type { GetPublicTools } from '../pages/open-site.ts';
 import { createGrantPanels } from './admin/grant-panels.ts';
+import { createLoginPanels } from './admin/login-panels.ts';
+import { createSessionPanels } from './admin/session-panels.ts';
 import {
   type Auth,
   createProviderAccess,
@@ -18,6 +21,7 @@ import {
 import type { KeySet } from './auth/key-set.ts';
 import {
   createMachineClients,
+  findIssuerOf,
   type MachineClients,
   type MachineClientsConfig,
 } from './auth/machine-clients.ts';
@@ -25,7 +29,8 @@ import { type BrokerParts, openBroker } from './broker/open-broker.ts';
 import { createAuthorizationEndpoints } from './create-authorization.ts';
 import { type OwnTokens, openOwnTokens } from './grants/open-grants.ts';
 import { createCheckTokenUser } from './identity/login-policy.ts';
-import type { NoteLoginFailure } from './login-failures.ts';
+import type { LoginFailures, NoteLoginFailure } from './login-failures.ts';
+import { createLoginFailures, noteRefusals } from './login-failures.ts';
 
 /** Clients of the configuration file that log in as themselves. */
 export const machineClients = defineFeature({
@@ -33,7 +38,7 @@ export const machineClients = defineFeature({
   open(_runtime, { file }: { readonly file: MachineClientsConfig | undefined }) {
     const clients = createMachineClients(file?.clients);
     return {
-      gives: { machineClients: clients },
+      gives: { machineClients: clients, findIssuerOf },
       prepare: async (next: { readonly file: MachineClientsConfig }) => () =>
         clients.replace(next.file.clients ?? []),
     };
@@ -49,10 +54,27 @@ export const ownTokens = defineFeature({
   },
 });
 
+/** Logins that failed, for operators; undefined where there are none. */
+export const loginFailures = defineFeature({
+  name: 'failed logins',
+  open(runtime, { operated }: { readonly operated: object | undefined }) {
+    const failures = operated && createLoginFailures(runtime);
+    return {
+      gives: {
+        loginFailures: failures,
+        noteFailure: failures?.note,
+        onRefusal: failures && noteRefusals(failures.note),
+      },
+    };
+  },
+});
+
 interface AccessNeeds {
   readonly servedFile: ServedFile;
   readonly machineClients: MachineClients;
   readonly ownTokens: OwnTokens | undefined;
+  readonly operated: FoundPeople | undefined;
+  readonly loginFailures: LoginFailures | undefined;
   readonly onRefusal: OnRefusal | undefined;
   /** In place of the provider's own. */
   readonly givenKeySet: KeySet | undefined;
@@ -76,6 +98,14 @@ export const access = defineFeature({
     });
     return {
       gives: { ...opened, serverUrls },
+      ...(needs.operated &&
+        needs.loginFailures &&
+        opened.auth.describeKeySet && {
+          panels: createLoginPanels(runtime, needs.loginFailures, {
+            issuer: needs.operated.issuers.issuer,
+            describe: opened.auth.describeKeySet,
+          }),
+        }),
       readiness: opened.auth.readiness,
       close: opened.auth.close,
     };
@@ -153,4 +183,18 @@ export const authorization = defineFeature({
     );
     return { gives: { ownPages, noteRefusedToken }, endpoints, start, close };
   },
+});
+
+interface SessionNeeds {
+  readonly operated: FoundPeople | undefined;
+  endSession(id: string): Promise<boolean>;
+}
+
+/** What operators see and do of sessions. */
+export const sessionPanels = defineFeature({
+  name: 'sessions for operators',
+  open: (runtime, { operated, endSession }: SessionNeeds) => ({
+    gives: {},
+    ...(operated && { panels: createSessionPanels(runtime, operated, endSession) }),
+  }),
 });

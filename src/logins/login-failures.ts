@@ -1,4 +1,6 @@
 // §22.4: the last logins that failed, on whatever replica, for operators.
+import type { GatewayError } from '../errors/gateway-error.ts';
+import type { GatewayRequest } from '../http/endpoint/message.ts';
 import { toAddressKey } from '../platform/address.ts';
 import type { Clock } from '../platform/clock.ts';
 import { isObject, parseObject } from '../platform/json.ts';
@@ -70,6 +72,21 @@ export function createLoginFailures({ store, clock, log }: Runtime): LoginFailur
     },
   };
 }
+
+/** Reasons to refuse a token that its provider did sign: other tokens anybody can make up. */
+const OF_SIGNED_TOKENS: ReadonlySet<string> = new Set([
+  'invalid_audience',
+  'invalid_issuer',
+  'missing_claim',
+]);
+
+/** Notes a login that worked, but whose token is of no use here. */
+export const noteRefusals =
+  (note: NoteLoginFailure) =>
+  ({ key, message }: GatewayError, { clientIp: ip }: Pick<GatewayRequest, 'clientIp'>): void => {
+    if (OF_SIGNED_TOKENS.has(key))
+      note({ step: 'call', client: undefined, ip, error: key, message });
+  };
 
 /** False for what was seen in this minute, and for all that is too much of it, or of one address. */
 function createNewsFilter(clock: Clock): (failure: LoginFailure) => boolean {

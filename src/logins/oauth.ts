@@ -1,5 +1,4 @@
 // §4.6–§4.8: the OAuth endpoints, put together for the mode.
-
 import type { Config } from '../config/config.ts';
 import type { AdminConfig } from '../config/groups/admin.ts';
 import type { BrokerConfig, ProxyConfig } from '../config/groups/oauth.ts';
@@ -11,8 +10,8 @@ import type { PendingReply, RequestBody } from '../http/endpoint/message.ts';
 import type { OwnPages } from '../http/endpoint/own-pages.ts';
 import { createProviderApi } from '../http/oauth-client/provider-api.ts';
 import type { ProviderEndpoints } from '../http/oauth-client/provider-metadata.ts';
+import type { GetPublicTools } from '../mcp/catalog/catalog.ts';
 import type { ConnectionServer } from '../mcp/upstream/connection.ts';
-import type { GetPublicTools } from '../pages/open-site.ts';
 import type { Clock } from '../platform/clock.ts';
 import type { Fetch } from '../platform/fetch-with-limits.ts';
 import type { Log } from '../platform/log.ts';

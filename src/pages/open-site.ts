@@ -1,7 +1,12 @@
 // §4.1, §19: what the pages show of this gateway, for the composition root.
 
+import { readFile, stat } from 'node:fs/promises';
+import { extname } from 'node:path';
 import type { Config } from '../config/config.ts';
 import type { OAuthConfig } from '../config/groups/oauth.ts';
+import type { LogoConfig } from '../config/groups/site.ts';
+import { ConfigError } from '../config/problem.ts';
+import { IMAGE_TYPES } from '../config/rules.ts';
 import type { Endpoint } from '../http/endpoint/endpoint.ts';
 import { createJsonReply } from '../http/endpoint/message.ts';
 import {
@@ -10,11 +15,11 @@ import {
   PLAYGROUND_CLIENT_ID,
 } from '../http/endpoint/own-clients.ts';
 import { JSONRPC } from '../http/endpoint/render-error.ts';
+import type { GetPublicTools, PublicTool } from '../mcp/catalog/catalog.ts';
+import { getErrorCode } from '../platform/error-code.ts';
 import type { JsonObject } from '../platform/json.ts';
 import { PACKAGE_VERSION } from '../platform/own-files.ts';
 import type { Runtime } from '../runtime/runtime.ts';
-import { APP_FRAME_ENDPOINT } from './app-frame.ts';
-import type { Logo } from './logo.ts';
 
 interface PublicSite {
   readonly endpoints: readonly Endpoint[];
@@ -112,15 +117,6 @@ function listLoginFacts({ server, oauth, admin }: Config, issuer: string): Login
 
 // §19.2: the tools that everybody may see, with SITE_SHOWS_TOOLS=true.
 
-export interface PublicTool {
-  readonly name: string;
-  readonly title?: string;
-  readonly description?: string;
-}
-
-/** Undefined while they cannot be listed. Never rejects. */
-export type GetPublicTools = () => Promise<readonly PublicTool[] | undefined>;
-
 /** Anybody may ask, and servers behind the gateway may have to be asked for it. */
 const KEPT_MS = 60_000;
 
@@ -157,3 +153,171 @@ const toPublicTool = ({ name, title, description }: JsonObject): readonly Public
         },
       ]
     : [];
+
+// §19.1: the logo. One that lies in a file is served by the gateway, so that pages load it from there alone.
+
+export interface Logo {
+  /** Where pages load it from. */
+  readonly url: string;
+  /** Of the file, where there is one. */
+  readonly endpoints: readonly Endpoint[];
+}
+
+const MAX_BYTES = 1_048_576;
+
+/** @throws ConfigError for a file that cannot be read, or is too large. */
+export async function createLogo(
+  config: LogoConfig | undefined,
+  baseUrl: string,
+): Promise<Logo | undefined> {
+  if (config === undefined) return undefined;
+  return {
+    url: locateLogo(config, baseUrl),
+    endpoints:
+      'url' in config ? [] : [createLogoEndpoint(config.file, await readLogo(config.file))],
+  };
+}
+
+/** Where it is loaded from. */
+export const locateLogo = (config: LogoConfig, baseUrl: string): string =>
+  'url' in config ? config.url : `${baseUrl}/logo`;
+
+async function readLogo(file: string): Promise<Buffer> {
+  const shown = JSON.stringify(file);
+  try {
+    const { size } = await stat(file);
+    if (size <= MAX_BYTES) return await readFile(file);
+  } catch (error) {
+    throw new ConfigError([
+      `SERVICE_LOGO_FILE: ${shown} cannot be read (${getErrorCode(error) ?? 'unknown error'}). Set it to the path of an image, or remove it.`,
+    ]);
+  }
+  throw new ConfigError([
+    `SERVICE_LOGO_FILE: ${shown} has more than ${MAX_BYTES} bytes. Use a smaller image.`,
+  ]);
+}
+
+const createLogoEndpoint = (file: string, body: Buffer): Endpoint => ({
+  kind: 'open',
+  method: 'GET',
+  path: '/logo',
+  errors: JSONRPC,
+  handle: () => ({
+    status: 200,
+    headers: {
+      'Content-Type': IMAGE_TYPES[extname(file).toLowerCase()] ?? 'application/octet-stream',
+      // An SVG that is opened by itself is a page: it may run nothing.
+      'Content-Security-Policy': "default-src 'none'; style-src 'unsafe-inline'; sandbox",
+      'Cache-Control': 'public, max-age=300',
+    },
+    body,
+  }),
+});
+
+// §30.3: the frame in which the playground shows an app. Its origin is nobody's, whoever opens it and however; an app in it can do
+// what its policy says, which is made of what the app declares (ext-apps, "Content Security Policy Enforcement").
+
+/** What an app declares, as the query of the address has it: each domain is a parameter of its own. */
+type ReadDomains = (kind: 'connect' | 'resource' | 'frame' | 'base') => readonly string[];
+
+/** Of each kind: a header has an end. */
+const MAX_DOMAINS = 40;
+const MAX_LENGTH = 255;
+
+/** An origin, with `*.` for its subdomains, and a path behind it: nothing that ends a directive or begins another one. */
+const DOMAIN =
+  /^(?:https?|wss?):\/\/(?:\*\.)?[a-z\d](?:[a-z\d.-]*[a-z\d])?(?::\d{1,5})?(?:\/[\w.~/-]*)?$/i;
+
+/** What is no domain is left out, and so not allowed. */
+const readDomains =
+  (query: URLSearchParams): ReadDomains =>
+  (kind) =>
+    query
+      .getAll(kind)
+      .slice(0, MAX_DOMAINS)
+      .filter((domain) => domain.length <= MAX_LENGTH && DOMAIN.test(domain));
+
+const directive = (name: string, ...sources: readonly string[]): string =>
+  [name, ...(sources.length === 0 ? ["'none'"] : sources)].join(' ');
+
+/**
+ * The gateway's own origin is in none of them: an app gets nothing from there but by the playground. A page that the app
+ * leads to elsewhere is in a frame, too, and so held to `frame-src`.
+ */
+const createPolicy = (read: ReadDomains): string =>
+  [
+    "default-src 'none'",
+    directive('script-src', "'unsafe-inline'", "'wasm-unsafe-eval'", 'blob:', ...read('resource')),
+    directive('style-src', "'unsafe-inline'", ...read('resource')),
+    directive('img-src', 'data:', 'blob:', ...read('resource')),
+    directive('font-src', 'data:', ...read('resource')),
+    directive('media-src', 'data:', 'blob:', ...read('resource')),
+    directive('connect-src', ...read('connect')),
+    directive('worker-src', 'blob:'),
+    directive('frame-src', ...read('frame')),
+    directive('base-uri', ...read('base')),
+    directive('object-src'),
+    directive('form-action'),
+    "frame-ancestors 'self'",
+    // Forms of apps are for their scripts: they lead nowhere.
+    'sandbox allow-scripts allow-forms',
+  ].join('; ');
+
+/**
+ * Passes messages between the playground and the app, which is in a frame of its own: nothing of this page is in the app's
+ * document, and what begins with `ui/notifications/sandbox-` is between the two pages alone (ext-apps, "Sandbox proxy").
+ */
+const PAGE = `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="color-scheme" content="light dark">
+<title>App</title>
+<style>html, body, iframe { width: 100%; height: 100%; margin: 0; border: 0; display: block }</style>
+</head>
+<body>
+<script>
+const own = 'ui/notifications/sandbox-';
+const isOwn = (data) => typeof data?.method === 'string' && data.method.startsWith(own);
+let app;
+function show(html) {
+  if (app !== undefined || typeof html !== 'string') return;
+  app = document.createElement('iframe');
+  app.title = 'App';
+  app.sandbox = 'allow-scripts allow-forms';
+  app.srcdoc = html;
+  document.body.append(app);
+}
+addEventListener('message', ({ source, origin, data }) => {
+  if (source === parent && source !== window && origin === location.origin) {
+    if (!isOwn(data)) app?.contentWindow.postMessage(data, '*');
+    else if (data.method === own + 'resource-ready') show(data.params?.html);
+  } else if (app !== undefined && source === app.contentWindow && !isOwn(data)) {
+    parent.postMessage(data, location.origin);
+  }
+});
+parent.postMessage({ jsonrpc: '2.0', method: own + 'proxy-ready', params: {} }, location.origin);
+</script>
+</body>
+</html>
+`;
+
+const APP_FRAME_ENDPOINT: Endpoint = {
+  kind: 'open',
+  method: 'GET',
+  path: '/playground/app',
+  errors: JSONRPC,
+  handle(request) {
+    return {
+      status: 200,
+      headers: {
+        'Content-Type': 'text/html; charset=utf-8',
+        'Content-Security-Policy': createPolicy(readDomains(new URLSearchParams(request.query))),
+        'X-Frame-Options': 'SAMEORIGIN',
+        'Referrer-Policy': 'no-referrer',
+        'Cache-Control': 'public, max-age=300',
+      },
+      body: PAGE,
+    };
+  },
+};

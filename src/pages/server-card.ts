@@ -11,10 +11,10 @@ import { JSONRPC } from '../http/endpoint/render-error.ts';
 import { SUPPORTED_VERSIONS } from '../mcp/protocol/revisions.ts';
 import { PACKAGE_VERSION } from '../platform/own-files.ts';
 import { shorten } from '../platform/text.ts';
-import { locateLogo } from './logo.ts';
+import { locateLogo } from './open-site.ts';
 
 /** One address of the gateway. */
-export interface DescribedAddress {
+interface DescribedAddress {
   readonly name: string;
   readonly title: string;
   readonly description: string;
@@ -59,12 +59,12 @@ export function describeAddress(
 }
 
 /** SEP-2127. The proposal is not final: these members are those of its schema v2. */
-export const SERVER_CARD_TYPE = 'application/mcp-server-card+json';
+const SERVER_CARD_TYPE = 'application/mcp-server-card+json';
 
 const SERVER_CARD_SCHEMA =
   'https://static.modelcontextprotocol.io/schemas/v2/server-card.schema.json';
 
-export const renderServerCard = (described: DescribedAddress): object => ({
+const renderServerCard = (described: DescribedAddress): object => ({
   $schema: SERVER_CARD_SCHEMA,
   ...renderIdentity(described),
   ...(described.iconUrl !== undefined && { icons: [{ src: described.iconUrl }] }),
@@ -86,7 +86,7 @@ const renderIdentity = ({ name, title, description, version, websiteUrl }: Descr
 });
 
 /** The catalogue of the domain: what it has is found there, before anything else is known of it. */
-export const renderServerCatalog = (described: DescribedAddress): object => ({
+const renderServerCatalog = (described: DescribedAddress): object => ({
   specVersion: 'draft',
   entries: [
     {

@@ -7,8 +7,7 @@ import type { Reply, ReplyHeaders } from '../http/endpoint/message.ts';
 import { getErrorCode } from '../platform/error-code.ts';
 import type { Log } from '../platform/log.ts';
 import { PACKAGE_ROOT, PACKAGE_VERSION } from '../platform/own-files.ts';
-import { getPageKind, type PageKind } from './page-kinds.ts';
-import { createFillSlots, type FillSlots } from './slots.ts';
+import { createFillSlots, type FillSlots, getPageKind, type PageKind } from './slots.ts';
 
 /** The pages by their paths. A path is looked up as it was sent: there is nothing to escape from. */
 export interface Site {

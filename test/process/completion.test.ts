@@ -2,7 +2,7 @@
 import { spawnSync } from 'node:child_process';
 import { afterEach, beforeAll, expect, test } from 'vitest';
 import { toFlag } from '../../src/cli/command-line/command.ts';
-import { COMMANDS } from '../../src/cli/commands/all.ts';
+import { COMMANDS } from '../../src/cli/commands.ts';
 import { writeFileIn } from '../support/catalogs/catalog-files.ts';
 import { endPosterns, makeFolder, runPostern } from '../support/gateway/process.ts';
 import { runInside } from '../support/gateway/run-inside.ts';

@@ -1,6 +1,6 @@
 // Which links the site follows by itself, and which are left to the browser.
 import { type Router, withBase } from 'vitepress';
-import { getPageKind } from '../../../src/pages/page-kinds.ts';
+import { getPageKind } from '../../../src/pages/slots.ts';
 
 /** VitePress's own table: names of pages, and the versions of their scripts. */
 declare const __VP_HASH_MAP__: Readonly<Record<string, string>>;

@@ -1,5 +1,6 @@
 // What a command is: from these rows come the parser, the help, the completions and docs/cli.md.
-import type { Invocation } from '../command/invocation.ts';
+
+import type { Invocation } from './invocation.ts';
 
 /** `--check`: true where it is given. */
 export const flagOption = (summary: string) => ({ kind: 'flag', summary }) as const;
@@ -83,12 +84,8 @@ export interface Example {
   readonly does: string;
 }
 
-interface CommandContext extends Invocation {
-  readonly commands: readonly Command[];
-}
-
 export interface Command<Rows extends OptionRows = OptionRows> {
-  /** One word, or two: the first is a group (`GROUPS` in commands/all.ts). */
+  /** One word, or two: the first is a group (`GROUPS` in commands.ts). */
   readonly name: string;
   /** In the list of commands. No full stop. */
   readonly summary: string;
@@ -103,7 +100,7 @@ export interface Command<Rows extends OptionRows = OptionRows> {
   run(
     values: OptionValues<Rows>,
     operands: readonly string[],
-    context: CommandContext,
+    invocation: Invocation,
   ): Promise<void> | void;
 }
 

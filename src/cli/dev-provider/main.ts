@@ -2,7 +2,7 @@
 // settings: the tokens that it makes have to be right for them.
 import { createServer } from 'node:http';
 import { loadConfig } from '../../config/load.ts';
-import { describeListenError, endWithError, StartError } from '../command/errors.ts';
+import { describeListenError, endWithError, StartError } from '../command-line/errors.ts';
 import { createProviderOf } from './provider.ts';
 
 async function run(): Promise<void> {

@@ -1,16 +1,23 @@
 // An OpenID provider for development and tests: any name logs in, nothing leaves the machine.
+
+import { generateKeyPair, type JsonWebKey, randomBytes } from 'node:crypto';
+import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import type { RequestListener, ServerResponse } from 'node:http';
-import type { Provider } from 'oidc-provider';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import type {
+  ClientMetadata,
+  Configuration,
+  errors,
+  Provider,
+  ResourceServer,
+} from 'oidc-provider';
 import type { Config } from '../../config/config.ts';
 import { isLoopbackHost } from '../../platform/address.ts';
-import {
-  createProviderConfiguration,
-  type DevProviderSettings,
-  describeResource,
-  SCOPES,
-} from './configuration.ts';
-import { loadOrCreateProviderKeys, type ProviderKeys } from './keys.ts';
-import { createAccounts, LOGIN_PATH, logIn, parseGroups } from './login.ts';
+import { getErrorCode } from '../../platform/error-code.ts';
+import { isObject } from '../../platform/json.ts';
+import { StartError } from '../command-line/errors.ts';
+import { type Accounts, createAccounts, LOGIN_PATH, logIn, parseGroups } from './login.ts';
 
 interface DevProviderOptions extends DevProviderSettings {
   /** `http://localhost:<port>`, where the caller serves it. */
@@ -58,8 +65,8 @@ export async function createDevProvider(options: DevProviderOptions): Promise<Re
   const { issuer, keys } = options;
   const accounts = createAccounts();
   const provider = await silenceNotices(async () => {
-    const { Provider: Constructor, errors } = await loadPackage();
-    const { InvalidTarget } = errors;
+    const { Provider: Constructor, errors: thrown } = await loadPackage();
+    const { InvalidTarget } = thrown;
     return new Constructor(
       issuer,
       createProviderConfiguration(options, { keys, accounts }, InvalidTarget),
@@ -187,3 +194,176 @@ async function issueToken(
   });
   return token.save();
 }
+
+interface DevProviderSettings {
+  /** BASE_URL of the gateway: tokens are made for it and for what is below it (RFC 8707). */
+  readonly gatewayUrl: string;
+  /** Audiences that the gateway accepts; the first stands in for a resource that is none. */
+  readonly audience: readonly [string, ...string[]];
+  /** The client that the gateway uses; public without a secret. */
+  readonly client: {
+    readonly id: string;
+    readonly secret?: string;
+    readonly auth?: 'post' | 'basic';
+  };
+  readonly accessTokenTtlSeconds: number;
+}
+
+const ONE_DAY_SECONDS = 86_400;
+
+export const SCOPES = ['openid', 'profile', 'email', 'offline_access'];
+
+function createProviderConfiguration(
+  settings: DevProviderSettings,
+  { keys, accounts }: { readonly keys: ProviderKeys; readonly accounts: Accounts },
+  InvalidTarget: typeof errors.InvalidTarget,
+): Configuration {
+  const { createClaims } = accounts;
+  return {
+    clients: [createClientMetadata(settings.client)],
+    jwks: { keys: [keys.signing] },
+    cookies: { keys: [keys.cookie] },
+    scopes: SCOPES,
+    claims: { openid: ['sub'], profile: ['name', 'groups'], email: ['email'] },
+    pkce: { required: () => true },
+    interactions: { url: (_ctx, { uid }) => `${LOGIN_PATH}${uid}` },
+    findAccount: (_ctx, accountId) => ({
+      accountId,
+      claims: () => ({ sub: accountId, ...createClaims(accountId) }),
+    }),
+    extraTokenClaims: (_ctx, token) =>
+      'accountId' in token && token.accountId ? createClaims(token.accountId) : undefined,
+    issueRefreshToken: () => true,
+    rotateRefreshToken: true,
+    expiresWithSession: () => false,
+    loadExistingGrant: async ({ oidc }) => {
+      const { client, session, provider, resourceServers = {} } = oidc;
+      if (!client || !session?.accountId) return undefined;
+      const { clientId } = client;
+      const grant = new provider.Grant({ clientId, accountId: session.accountId });
+      grant.addOIDCScope(SCOPES.join(' '));
+      for (const resource of Object.keys(resourceServers)) {
+        grant.addResourceScope(resource, SCOPES.join(' '));
+      }
+      await grant.save();
+      return grant;
+    },
+    features: {
+      devInteractions: { enabled: false },
+      rpInitiatedLogout: { enabled: false },
+      revocation: {
+        enabled: true,
+        allowedPolicy: (_ctx, client, token) => token.clientId === client.clientId,
+      },
+      resourceIndicators: createResourceIndicators(settings, InvalidTarget),
+    },
+    clientBasedCORS: () => false,
+    renderError: (ctx, { error, error_description }) => {
+      ctx.type = 'text/plain';
+      ctx.body = `${error}: ${error_description}`;
+    },
+    ttl: {
+      AccessToken: settings.accessTokenTtlSeconds,
+      AuthorizationCode: 60,
+      Grant: ONE_DAY_SECONDS * 14,
+      IdToken: 3600,
+      Interaction: 600,
+      RefreshToken: ONE_DAY_SECONDS * 14,
+      Session: ONE_DAY_SECONDS,
+    },
+  };
+}
+
+const createClientMetadata = ({
+  id,
+  secret,
+  auth = 'post',
+}: DevProviderSettings['client']): ClientMetadata => ({
+  client_id: id,
+  ...(secret !== undefined && { client_secret: secret }),
+  token_endpoint_auth_method: secret === undefined ? 'none' : `client_secret_${auth}`,
+  // What is allowed is decided in allowLocalRedirects; one has to be named.
+  redirect_uris: ['https://postern.invalid/callback'],
+  grant_types: ['authorization_code', 'refresh_token'],
+  response_types: ['code'],
+});
+
+function createResourceIndicators(
+  settings: DevProviderSettings,
+  InvalidTarget: typeof errors.InvalidTarget,
+): NonNullable<Configuration['features']>['resourceIndicators'] {
+  const { gatewayUrl } = settings;
+  return {
+    enabled: true,
+    defaultResource: () => `${gatewayUrl}/mcp`,
+    useGrantedResource: () => true,
+    getResourceServerInfo: (_ctx, resource) => {
+      if (resource !== gatewayUrl && !resource.startsWith(`${gatewayUrl}/`)) {
+        throw new InvalidTarget(`tokens are made for ${gatewayUrl} only`);
+      }
+      return describeResource(settings, resource);
+    },
+  };
+}
+
+/** What tokens for the gateway, or for one of its servers, look like. */
+const describeResource = (
+  { audience, accessTokenTtlSeconds }: DevProviderSettings,
+  resource: string,
+): ResourceServer => ({
+  scope: SCOPES.join(' '),
+  audience: audience.includes(resource) ? resource : audience[0],
+  accessTokenFormat: 'jwt',
+  accessTokenTTL: accessTokenTtlSeconds,
+  jwt: { sign: { alg: 'RS256' } },
+});
+
+/** What the development provider signs tokens and cookies with. */
+interface ProviderKeys {
+  /** A private RS256 key as a JWK (RFC 7517). */
+  readonly signing: JsonWebKey;
+  readonly cookie: string;
+}
+
+/**
+ * The keys kept in `folder`, created at the first start: tokens outlive a restart.
+ *
+ * @throws StartError where the folder cannot be written.
+ */
+async function loadOrCreateProviderKeys(folder: string): Promise<ProviderKeys> {
+  const file = join(folder, 'dev-provider-keys.json');
+  const kept = await readKeyFile(file);
+  if (kept !== undefined) return kept;
+  const keys = await generateProviderKeys();
+  try {
+    await mkdir(folder, { recursive: true, mode: 0o700 });
+    await writeFile(file, JSON.stringify(keys), { mode: 0o600 });
+  } catch (error) {
+    throw new StartError([
+      `DATA_DIR: the folder ${folder} cannot be written (${getErrorCode(error) ?? String(error)}). Set it to one that this user can write, for example DATA_DIR=/tmp/postern-data`,
+    ]);
+  }
+  return keys;
+}
+
+export async function generateProviderKeys(): Promise<ProviderKeys> {
+  const { privateKey } = await promisify(generateKeyPair)('rsa', { modulusLength: 2048 });
+  const kid = randomBytes(8).toString('hex');
+  return {
+    signing: { ...privateKey.export({ format: 'jwk' }), kid, alg: 'RS256', use: 'sig' },
+    cookie: randomBytes(32).toString('base64url'),
+  };
+}
+
+/** Undefined when there is no such file, or when it holds something else. */
+async function readKeyFile(file: string): Promise<ProviderKeys | undefined> {
+  try {
+    const content: unknown = JSON.parse(await readFile(file, 'utf8'));
+    return isProviderKeys(content) ? content : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+const isProviderKeys = (content: unknown): content is ProviderKeys =>
+  isObject(content) && isObject(content.signing) && typeof content.cookie === 'string';

@@ -1,3 +1,5 @@
+import { execFileSync } from 'node:child_process';
+import { createServer, type Server } from 'node:http';
 import { builtInCatalog } from '../../built-in/index.ts';
 import type { Setup } from '../../catalog/plan.ts';
 import type { Config } from '../../config/config.ts';
@@ -6,20 +8,17 @@ import type { Env } from '../../config/setting.ts';
 import type { Gateway } from '../../gateway/gateway.ts';
 import type { Catalog } from '../../mcp/catalog/catalog.ts';
 import { listTools, serveOwnCatalog } from '../../mcp/catalog/own-catalog.ts';
+import { getErrorCode } from '../../platform/error-code.ts';
 import { countNoun } from '../../platform/text.ts';
-import { prepareEnvironment } from '../command/env-file.ts';
-import { StartError } from '../command/errors.ts';
-import { endWithNpx } from '../command/process-end.ts';
-import { TOKEN_PATH } from '../dev-provider/provider.ts';
-import { startDevProvider } from '../dev-provider/start-dev-provider.ts';
+import { prepareEnvironment } from '../command-line/env-file.ts';
+import { StartError } from '../command-line/errors.ts';
+import { endWithNpx } from '../command-line/process-end.ts';
+import { createProviderOf, TOKEN_PATH } from '../dev-provider/provider.ts';
 import { serve } from '../serve/serve.ts';
 import type { StartOptions } from '../serve/start.ts';
-import { loadCatalog } from '../setup/catalog-file/load-catalog.ts';
-import { openConfigFile } from '../setup/config-file/open-config-file.ts';
-import { announceServers } from './announce-servers.ts';
-import { createAnnouncer } from './announcement.ts';
-import { createBanner } from './banner.ts';
-import { hasKeyboard, listenToKeys } from './keys.ts';
+import { openConfigFile } from '../setup/config-file.ts';
+import { loadCatalog } from '../setup/load-catalog.ts';
+import { announceServers, createAnnouncer, createBanner } from './announce.ts';
 import { joinWatcher, tellWatcher } from './watch.ts';
 
 const CLIENT_ID = 'postern-dev';
@@ -200,3 +199,103 @@ function acceptProviderTokens(environment: Env, audience: readonly string[]): En
     ? { OAUTH_ACCEPT_PROVIDER_TOKENS: 'true', OIDC_AUDIENCE: audience.join(',') }
     : {};
 }
+
+// Single keys that postern dev knows, where it has a terminal to itself.
+
+const CTRL_C = '\u0003';
+const CTRL_Z = '\u001a';
+
+/**
+ * Whether somebody at a terminal can press keys for this process. One that was started with `&` is stopped by the system when
+ * it asks for them.
+ */
+function hasKeyboard(): boolean {
+  if (!process.stdin.isTTY || !process.stdout.isTTY) return false;
+  try {
+    const args = ['-o', 'stat=', '-p', String(process.pid)];
+    return execFileSync('ps', args, { encoding: 'utf8' }).includes('+');
+  } catch {
+    return false;
+  }
+}
+
+/** Until the process ends; the terminal is then as it was. In this mode Ctrl+C is a key like others. */
+function listenToKeys(onKey: (key: string) => void, onInterrupt: () => void): void {
+  const { stdin } = process;
+
+  function take(): void {
+    stdin.setRawMode(true);
+    stdin.resume();
+  }
+
+  function giveBack(): void {
+    stdin.setRawMode(false);
+    stdin.pause();
+  }
+
+  stdin.setEncoding('utf8').on('data', (pressed: string) => {
+    if (pressed === CTRL_C) onInterrupt();
+    else if (pressed === CTRL_Z) {
+      giveBack();
+      // All of the job stops, as it would without us.
+      process.kill(0, 'SIGTSTP');
+    } else onKey(pressed);
+  });
+  process.on('SIGCONT', () => {
+    if (hasKeyboard()) take();
+  });
+  process.on('exit', giveBack);
+  take();
+}
+
+/**
+ * Beside the gateway of this configuration, on a port of its own.
+ *
+ * @throws StartError
+ */
+async function startDevProvider(config: Config, audience: readonly string[], clientId: string) {
+  const server = createServer();
+  const issuer = `http://localhost:${await listenOnFreePort(server, config.server.port + 1)}`;
+  const handleRequest = await createProviderOf(config, issuer, audience, clientId).catch(
+    explainMissing,
+  );
+  server.on('request', handleRequest);
+  async function close(): Promise<void> {
+    server.close();
+    server.closeAllConnections();
+  }
+  return { issuer, close };
+}
+
+function explainMissing(error: unknown): never {
+  if (getErrorCode(error) !== 'ERR_MODULE_NOT_FOUND') throw error;
+  throw new StartError([
+    'The development provider is missing: npm did not install the optional package oidc-provider (--omit=optional, or the download failed). Install again with --include=optional, set OIDC_ISSUER to a provider of yours, or set AUTH_REQUIRED=false to run without login.',
+  ]);
+}
+
+const ATTEMPTS = 20;
+const HIGHEST_PORT = 65_535;
+
+/** Listens on 127.0.0.1 at the first free port from `port` on; resolves to it. */
+async function listenOnFreePort(server: Server, port: number): Promise<number> {
+  const last = Math.min(port + ATTEMPTS - 1, HIGHEST_PORT);
+  for (let candidate = port; candidate <= last; candidate += 1) {
+    if (await tryListen(server, candidate)) return candidate;
+  }
+  throw new StartError([
+    `PORT: the development provider needs a free port among the ${ATTEMPTS} after PORT, and all of them are taken. Set another PORT.`,
+  ]);
+}
+
+/** False when the port is taken. */
+const tryListen = (server: Server, port: number): Promise<boolean> =>
+  new Promise((resolve, reject) => {
+    const onError = (error: Error) =>
+      getErrorCode(error) === 'EADDRINUSE' ? resolve(false) : reject(error);
+    server.once('error', onError);
+    server.listen(port, '127.0.0.1', () => {
+      server.off('error', onError);
+      resolve(true);
+    });
+  });

@@ -5,11 +5,11 @@ import { once } from 'node:events';
 import { type Dirent, readdirSync } from 'node:fs';
 import { dirname, join, relative, resolve } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
-import type { Texts } from '../command/invocation.ts';
-import { endWithNpx } from '../command/process-end.ts';
-import { findSetting } from '../command/read-env-file.ts';
-import { computeStamp } from '../setup/config-file/watch-file.ts';
+import type { Texts } from '../command-line/invocation.ts';
+import { endWithNpx } from '../command-line/process-end.ts';
+import { findSetting } from '../command-line/read-input.ts';
 import { findLockPath } from '../setup/lock-file-on-disk.ts';
+import { computeStamp } from '../setup/watch-file.ts';
 
 const LOOK_EVERY_MS = 250;
 /** A stream that a client keeps open would delay the next start. */

@@ -1,16 +1,63 @@
 // `postern doctor [URL]`: says why a login fails, and which setting to change.
-import { addScheme } from '../command/add-scheme.ts';
-import { prepareEnvironment } from '../command/env-file.ts';
-import { UsageError } from '../command/errors.ts';
-import type { Flags, Invocation, Texts } from '../command/invocation.ts';
-import { stayAlive } from '../command/process-end.ts';
-import { readSecretOption } from '../command/secret-option.ts';
-import { loadOutbound } from '../setup/load-outbound.ts';
-import { diagnoseGateway, diagnoseSettings } from './diagnose.ts';
-import { type Finding, hasFailure, type Report } from './finding.ts';
-import { useInstruments } from './instruments.ts';
+
+import { prepareEnvironment } from '../command-line/env-file.ts';
+import { UsageError } from '../command-line/errors.ts';
+import type { Flags, Invocation, Texts } from '../command-line/invocation.ts';
+import { stayAlive } from '../command-line/process-end.ts';
+import { addScheme, readSecretOption } from '../command-line/read-input.ts';
+import { loadOutbound } from '../setup/read-setup.ts';
+import { authorizationCheck, proxyRedirectsCheck } from './authorization.ts';
+import { clientCheck, clientSecretCheck } from './client-secret.ts';
+import { checkClients, checkConfiguredClients, isInTheWay, runClientCheck } from './clients.ts';
+import {
+  type Check,
+  type Finding,
+  failure,
+  hasFailure,
+  type Report,
+  runChecks,
+  unknown,
+} from './finding.ts';
+import { type Instruments, useInstruments } from './instruments.ts';
+import { EDITOR_SCHEME, loginCheck, providerLoginCheck, registrationCheck } from './login.ts';
+import { corsCheck, resourceMetadataCheck, serverMetadataCheck } from './metadata.ts';
 import { createPrinter } from './print.ts';
-import { readSettings } from './settings/settings-at-hand.ts';
+import {
+  capabilitiesCheck,
+  clockCheck,
+  discoveryCheck,
+  keySetCheck,
+  loginAbilitiesCheck,
+  providerLogoutCheck,
+  walkClockCheck,
+} from './provider.ts';
+import {
+  BASE_URL_CHECK,
+  challengeCheck,
+  healthCheck,
+  REACHABLE,
+  reachCheck,
+  STORE_CHECK,
+} from './reach.ts';
+import { guardsCheck, serversCheck } from './servers.ts';
+import {
+  approvalsCheck,
+  documentsCheck,
+  limitsCheck,
+  loginPolicyCheck,
+  machineClientsCheck,
+  startCheck,
+  tokenKindCheck,
+} from './settings.ts';
+import {
+  openSettingsAtHand,
+  readSettings,
+  type SettingsAtHand,
+  type UsableSettings,
+} from './settings-at-hand.ts';
+import { storeCheck } from './store.ts';
+import { tokenCheck, walkTokenCheck } from './token.ts';
+import { createWalk, type Walk } from './walk.ts';
 
 /**
  * `url` is that of a running gateway; without it the settings at hand are checked. Exit code 1 where
@@ -78,3 +125,185 @@ function parseGatewayUrl(text: string): string {
   const { origin, pathname } = new URL(url);
   return origin + pathname.replace(/(\/mcp(\/[^/]*)?)?\/*$/, '');
 }
+
+// Which checks run, and which would say nothing more after what has failed.
+
+/** A gateway of which nothing is known but its URL. `found`: all that was reported so far. */
+async function diagnoseGateway(
+  baseUrl: string,
+  instruments: Instruments,
+  report: Report,
+  found: readonly Finding[],
+): Promise<void> {
+  const walk = createWalk(baseUrl, instruments);
+  if (hasFailure(await runChecks([reachCheck], walk, report))) return;
+  await walkGateway(walk, [...GATEWAY_CHECKS, ...BACKGROUND_CHECKS], report);
+  await runClientCheck(found, checkClients, walk, report);
+}
+
+/** A gateway whose settings are at hand. Where it runs already, it is asked, too. */
+async function diagnoseSettings(
+  usable: UsableSettings,
+  instruments: Instruments,
+  report: Report,
+  found: readonly Finding[],
+): Promise<void> {
+  const settings = openSettingsAtHand(usable, instruments);
+  const { server, oauth } = usable.config;
+  const refusesEditors = !oauth.redirectUris.schemes.includes(EDITOR_SCHEME);
+  const walk = createWalk(server.baseUrl, instruments, refusesEditors);
+  try {
+    const own = await runChecks(SETTINGS_CHECKS, settings, report);
+    const reached = await runChecks([reachCheck], walk, () => {});
+    const runs = !hasFailure(reached);
+    for (const finding of reached)
+      report(reachCheck.section, runs ? finding : explainAbsence(finding, walk.baseUrl));
+    if (runs) await askRunningGateway(walk, own, report);
+    // After what the running gateway was asked, which leaves a login under way in the store.
+    await runChecks([storeCheck], settings, report);
+    if (runs) await runClientCheck(found, checkClients, walk, report);
+    else await runClientCheck(found, checkConfiguredClients, settings, report);
+  } finally {
+    settings.close();
+  }
+}
+
+/** `own`: what was found of the settings at hand. */
+async function askRunningGateway(
+  walk: Walk,
+  own: readonly Finding[],
+  report: Report,
+): Promise<void> {
+  if (!own.some(isInTheWay)) {
+    const walked = await walkGateway(walk, GATEWAY_CHECKS, report);
+    if (!lacksStore(walked)) await compareWithSettings(walk, BACKGROUND_CHECKS, own, report);
+    return;
+  }
+  await walkGateway(walk, [...READING_CHECKS, WITHOUT_LOGIN], report);
+  // Without a token this check would look at a login, too.
+  if (walk.token !== undefined) await compareWithSettings(walk, [walkTokenCheck], own, report);
+}
+
+/** Logins count in rate limits: correcting one setting after the other must not use up what the browser needs. */
+const WITHOUT_LOGIN: Check<Walk> = {
+  section: 'Login',
+  run: async () =>
+    unknown('login', {
+      what: 'whether clients can register and log in at the gateway that runs.',
+      why: 'It was not tried: it counts in rate limits, and what fails above is in the way.',
+      remedy: 'correct what fails above, restart the gateway, and run this again.',
+    }),
+};
+
+/**
+ * What stands behind the gateway was asked with the settings at hand. The gateway that runs may have been
+ * started with others: then it fails where they do not.
+ */
+async function compareWithSettings(
+  walk: Walk,
+  checks: readonly Check<Walk>[],
+  own: readonly Finding[],
+  report: Report,
+): Promise<void> {
+  await runChecks(checks, walk, (section, finding) => {
+    const known = own.find(({ check }) => nameFamily(check) === nameFamily(finding.check))?.status;
+    if (finding.check !== 'tools' && (finding.status !== 'failure' || known === 'failure')) return;
+    report(section, known === 'ok' ? explainOldSettings(finding) : finding);
+  });
+}
+
+/** A token is refused for one reason or another. */
+const nameFamily = (check: string): string => check.replace(/^token\..*/, 'token');
+
+const explainOldSettings = ({ what }: Finding): Finding =>
+  failure('gateway.settings', {
+    what: `The gateway that runs has other settings. ${what}`,
+    why: 'With the settings at hand this works.',
+    remedy: 'restart the gateway. If that does not help, it reads its settings elsewhere.',
+  });
+
+/** Before the first start it is as it should be that nothing answers; something else that does is not. */
+const explainAbsence = (finding: Finding, baseUrl: string): Finding =>
+  finding.check === REACHABLE
+    ? unknown('gateway.running', {
+        what: `what clients see, as no gateway answers at ${baseUrl}.`,
+        why: finding.what,
+        remedy:
+          'start it (postern start), and run this again. If it runs already, correct BASE_URL, or the proxy in front of it.',
+      })
+    : finding;
+
+/** Of a gateway that was reached: all of `checks`, unless it sends clients to another address. */
+async function walkGateway(
+  walk: Walk,
+  checks: readonly Check<Walk>[],
+  report: Report,
+): Promise<readonly Finding[]> {
+  const entry = await runChecks(ENTRY_CHECKS, walk, report);
+  const isElsewhere = hasFailure(entry.filter(({ check }) => check === BASE_URL_CHECK));
+  if (isElsewhere) return entry;
+  const possible = lacksStore(entry) ? leaveOutWithoutStore(checks) : checks;
+  return [...entry, ...(await runChecks(possible, walk, report))];
+}
+
+const lacksStore = (findings: readonly Finding[]): boolean =>
+  findings.some(({ check, status }) => check === STORE_CHECK && status === 'failure');
+
+/** Once for each thing that stays unknown. */
+function leaveOutWithoutStore(checks: readonly Check<Walk>[]): readonly Check<Walk>[] {
+  const told = new Set<string>();
+  return checks.flatMap((check) => {
+    const { section, needsStore } = check;
+    if (needsStore === undefined) return [check];
+    if (told.has(needsStore)) return [];
+    told.add(needsStore);
+    const run = async () =>
+      unknown('not-tried', `${needsStore}. Not tried: the store does not answer.`);
+    return [{ section, run }];
+  });
+}
+
+// The table of checks, in their order. Of a running gateway it is that in which a client meets it.
+
+/** Whether it is ready, and calls itself by the address that was asked. */
+const ENTRY_CHECKS: readonly Check<Walk>[] = [healthCheck, challengeCheck];
+
+/** What clients read of the gateway before they log in. It counts in no limit that a login meets. */
+const READING_CHECKS: readonly Check<Walk>[] = [
+  resourceMetadataCheck,
+  serverMetadataCheck,
+  corsCheck,
+];
+
+/** What clients need of the gateway itself. */
+const GATEWAY_CHECKS: readonly Check<Walk>[] = [...READING_CHECKS, registrationCheck, loginCheck];
+
+/** What stands behind the gateway. Where the settings are at hand, SETTINGS_CHECKS look at it more closely. */
+const BACKGROUND_CHECKS: readonly Check<Walk>[] = [
+  providerLoginCheck,
+  clientSecretCheck,
+  walkClockCheck,
+  walkTokenCheck,
+];
+
+const SETTINGS_CHECKS: readonly Check<SettingsAtHand>[] = [
+  startCheck,
+  limitsCheck,
+  tokenKindCheck,
+  loginPolicyCheck,
+  discoveryCheck,
+  keySetCheck,
+  clockCheck,
+  capabilitiesCheck,
+  loginAbilitiesCheck,
+  providerLogoutCheck,
+  clientCheck,
+  authorizationCheck,
+  proxyRedirectsCheck,
+  documentsCheck,
+  machineClientsCheck,
+  approvalsCheck,
+  tokenCheck,
+  serversCheck,
+  guardsCheck,
+];

@@ -2,7 +2,7 @@
 import { systemClock } from '../../platform/clock.ts';
 import { escapeInvisible } from '../../platform/invisible.ts';
 import { countNoun, shorten } from '../../platform/text.ts';
-import type { Invocation } from '../command/invocation.ts';
+import type { Invocation } from '../command-line/invocation.ts';
 import { type Finding, hasFailure, MISSPELLED, type Report, type Status } from './finding.ts';
 
 /** `subject` is what is checked. */
@@ -97,13 +97,13 @@ const isSettingNamed = ({ setting = '', what, remedy }: Finding): boolean =>
 
 function renderSummary(findings: readonly Finding[]): string {
   const count = (status: Status) => findings.filter((one) => one.status === status).length;
-  const parts = [
+  const others = [
     countNoun(count('warning'), 'warning'),
     `${count('unknown')} not known`,
     `${count('ok')} fine`,
   ].filter((part) => !part.startsWith('0 '));
   const failures = count('failure') === 0 ? 'No failures' : countNoun(count('failure'), 'failure');
-  return `${[failures, ...parts].join(', ')}.`;
+  return `${[failures, ...others].join(', ')}.`;
 }
 
 /** One sentence: what to mend first, and how. */

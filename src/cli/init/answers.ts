@@ -2,7 +2,7 @@ import { providerSettings } from '../../config/groups/provider.ts';
 import { clientId } from '../../config/groups/provider-client-id.ts';
 import { storeSettings } from '../../config/groups/store.ts';
 import type { Setting } from '../../config/setting.ts';
-import { UsageError } from '../command/errors.ts';
+import { UsageError } from '../command-line/errors.ts';
 import type { ProviderChoice } from './providers.ts';
 
 /** What `postern init` has to know. */

@@ -1,7 +1,7 @@
 // The questions of `postern init`, in a terminal. What a flag has said is not asked.
 import { existsSync } from 'node:fs';
 import { type CANCEL_SYMBOL, confirm, isCancel, password, select, text } from '@clack/prompts';
-import { CommandError } from '../command/errors.ts';
+import { CommandError } from '../command-line/errors.ts';
 import {
   type CheckedAnswer,
   findInitProblem,

@@ -2,15 +2,14 @@
 // it says which package and address, and nothing of it decides which program runs, or reads the gateway's environment.
 import { isObject, type JsonObject } from '../../platform/json.ts';
 import { quote } from '../../platform/text.ts';
-import type { MovedSecret } from './move-secrets.ts';
-import { chooseVariable } from './variable-names.ts';
+import { chooseVariable, type MovedSecret } from './move-secrets.ts';
 
 /** A sentence: why the file cannot be taken over. */
 export class ServerJsonError extends Error {
   override readonly name = 'ServerJsonError';
 }
 
-export interface ServerOfJson {
+interface ServerOfJson {
   readonly server: JsonObject;
   readonly changes: readonly MovedSecret[];
 }

@@ -10,8 +10,8 @@ import {
   describeSameName,
   isOtherName,
 } from '../../servers/config/servers.ts';
-import { CommandError } from '../command/errors.ts';
-import { alignColumns, readTextFile } from '../command/texts.ts';
+import { CommandError } from '../command-line/errors.ts';
+import { alignColumns, readTextFile } from '../command-line/read-input.ts';
 import {
   convertServerJson,
   isServerJson,

@@ -1,4 +1,5 @@
 // What `postern rules test` prints: a line for each item, and what is said of no single one.
+
 import { builtInCatalog } from '../../built-in/index.ts';
 import { createNaming } from '../../catalog/naming.ts';
 import {
@@ -12,7 +13,7 @@ import type { UserContext } from '../../http/endpoint/message.ts';
 import { listTools, serveOwnCatalog } from '../../mcp/catalog/own-catalog.ts';
 import { toVisibleJson } from '../../platform/invisible.ts';
 import { findNearestName } from '../../platform/nearest-name.ts';
-import { alignColumns } from '../command/texts.ts';
+import { alignColumns } from '../command-line/read-input.ts';
 import { findLockPath, readLockFile } from '../setup/lock-file-on-disk.ts';
 
 export interface JudgedItem {

@@ -1,4 +1,5 @@
 // `postern rules test`: what a user sees, and which rule says so.
+
 import { builtInCatalog } from '../../built-in/index.ts';
 import { createNaming } from '../../catalog/naming.ts';
 import { createUpstreamCatalogs } from '../../catalog/upstream-catalogs.ts';
@@ -18,14 +19,14 @@ import { escapeInvisible } from '../../platform/invisible.ts';
 import { isStringArray, type JsonObject, parseObject } from '../../platform/json.ts';
 import { quote } from '../../platform/text.ts';
 import { noMetrics } from '../../telemetry/metrics/metrics.ts';
-import { prepareEnvironment } from '../command/env-file.ts';
-import { UsageError } from '../command/errors.ts';
-import type { Flags, Invocation, InvokedProcess, Texts } from '../command/invocation.ts';
-import { showSpinner } from '../command/spinner.ts';
-import { readTextFile } from '../command/texts.ts';
+import { prepareEnvironment } from '../command-line/env-file.ts';
+import { UsageError } from '../command-line/errors.ts';
+import type { Flags, Invocation, InvokedProcess, Texts } from '../command-line/invocation.ts';
+import { readTextFile } from '../command-line/read-input.ts';
+import { showSpinner } from '../command-line/terminal.ts';
 import { findLockPath, readLockFile } from '../setup/lock-file-on-disk.ts';
 import { createStderrLog, openServers } from '../setup/open-servers.ts';
-import { readConfiguration } from '../setup/read-configuration.ts';
+import { readConfiguration } from '../setup/read-setup.ts';
 import {
   findIdlePatterns,
   findMissingEmail,

@@ -1,3 +1,4 @@
+import { setFlagsFromString } from 'node:v8';
 import type { Setup } from '../../catalog/plan.ts';
 import type { Config } from '../../config/config.ts';
 import { createGateway, type Deps, type Gateway } from '../../gateway/gateway.ts';
@@ -6,13 +7,12 @@ import { createLog } from '../../platform/log.ts';
 import { DataDirError, DataDirInUse } from '../../store/embedded/lock.ts';
 import { AuditLogError } from '../../telemetry/audit/line-sink.ts';
 import { TracingError } from '../../telemetry/tracing/open-tracing.ts';
-import { logEnvironment } from '../command/env-file.ts';
-import { chooseOtherPort, describeListenError, StartError } from '../command/errors.ts';
-import { describeCommand, describeWithPort } from '../command/invocation.ts';
-import { handleProcessEnd } from '../command/process-end.ts';
-import type { EnvFile } from '../command/read-env-file.ts';
-import { type ConfigFile, logConfigFile } from '../setup/config-file/open-config-file.ts';
-import { growYoungGenerationFast } from './young-generation.ts';
+import { logEnvironment } from '../command-line/env-file.ts';
+import { chooseOtherPort, describeListenError, StartError } from '../command-line/errors.ts';
+import { describeCommand, describeWithPort } from '../command-line/invocation.ts';
+import { handleProcessEnd } from '../command-line/process-end.ts';
+import type { EnvFile } from '../command-line/read-input.ts';
+import { type ConfigFile, logConfigFile } from '../setup/config-file.ts';
 
 interface ServeOptions extends Pick<RunOptions, 'alsoClose' | 'configFile' | 'onReload'> {
   /** Instead of the built-in one. */
@@ -112,3 +112,17 @@ async function openGateway(
 
 const isOperators = (error: unknown): error is Error =>
   [DataDirError, AuditLogError, TracingError].some((kind) => error instanceof kind);
+
+/**
+ * While little happens, V8 shrinks the young generation to 1 MB, and doubles it step by step when calls come. Until it has its
+ * size again (16 MB on Node.js 20, more on newer ones), calls under way outlive its collections and are moved to the old
+ * generation, and collecting that one pauses all calls. From now on it grows in one step, or two (docs/decisions/0022). V8
+ * reads the option whenever it grows; a version that does not know it says so on stderr, and goes on.
+ *
+ * To be called once all is loaded: what Node.js loads of itself later is compiled anew, since it was compiled with other options.
+ */
+export function growYoungGenerationFast(): void {
+  // Whoever chose sizes for it is not overruled.
+  if (process.execArgv.some((option) => option.includes('semi-space'))) return;
+  setFlagsFromString('--semi-space-growth-factor=16');
+}

@@ -1,12 +1,12 @@
 import { availableParallelism } from 'node:os';
 import { dirname, join } from 'node:path';
 import { loadConfig } from '../../config/load.ts';
-import { prepareEnvironment } from '../command/env-file.ts';
-import type { Texts } from '../command/invocation.ts';
-import { endWithNpx } from '../command/process-end.ts';
-import { readIfPresent } from '../command/texts.ts';
-import { loadCatalog } from '../setup/catalog-file/load-catalog.ts';
-import { openConfigFile } from '../setup/config-file/open-config-file.ts';
+import { prepareEnvironment } from '../command-line/env-file.ts';
+import type { Texts } from '../command-line/invocation.ts';
+import { endWithNpx } from '../command-line/process-end.ts';
+import { readIfPresent } from '../command-line/read-input.ts';
+import { openConfigFile } from '../setup/config-file.ts';
+import { loadCatalog } from '../setup/load-catalog.ts';
 
 export type StartOptions = Texts<'catalog' | 'config' | 'port'>;
 

@@ -28,10 +28,10 @@ import { openEmbeddedStore } from '../../store/embedded/open.ts';
 import { openStore } from '../../store/open.ts';
 import { createSeal } from '../../store/seal/seal.ts';
 import { createLoginSeal, createReplicaSeal } from '../../store/seal/secrets.ts';
-import { CommandError, UsageError } from '../command/errors.ts';
-import type { InvokedProcess } from '../command/invocation.ts';
+import { CommandError, UsageError } from '../command-line/errors.ts';
+import type { InvokedProcess } from '../command-line/invocation.ts';
 import { findProgramUserProblems } from './program-users.ts';
-import { loadSettings } from './read-configuration.ts';
+import { loadSettings } from './read-setup.ts';
 
 export type OpenServers = Awaited<ReturnType<typeof openServers>>;
 

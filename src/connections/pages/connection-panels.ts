@@ -2,24 +2,24 @@
 
 import { fail } from '../../errors/gateway-error.ts';
 import type { AdminPanel } from '../../http/endpoint/admin-panel.ts';
-import { createJsonReply } from '../../http/endpoint/message.ts';
-import { describeGrantPerson, findGrants } from '../../logins/admin/grant-panels.ts';
-import { findIssuerOf } from '../../logins/auth/machine-clients.ts';
-import type { UserIdentity } from '../../logins/grants/grant.ts';
-import type { Grants } from '../../logins/grants/grants.ts';
-import type { ConnectionInfo } from '../../mcp/upstream/connection.ts';
-import type { FoundPeople } from '../../pages/admin/find-of-person.ts';
-import type { Person } from '../../pages/admin/people.ts';
+import type { FoundPeople, Person } from '../../http/endpoint/admin-people.ts';
 import {
   type AdminPageRequest,
   describeSelection,
   describeUser,
+  type Issuers,
+  isClear,
   readAdminPageRequest,
-  readConnectionSelection,
+  readSelectedUser,
   readShort,
   renderNext,
   renderTime,
-} from '../../pages/admin/read-request.ts';
+} from '../../http/endpoint/admin-requests.ts';
+import { createJsonReply } from '../../http/endpoint/message.ts';
+import { describeGrantPerson, findGrants } from '../../logins/admin/grant-panels.ts';
+import type { UserIdentity } from '../../logins/grants/grant.ts';
+import type { Grants } from '../../logins/grants/grants.ts';
+import type { ConnectionInfo } from '../../mcp/upstream/connection.ts';
 import type { JsonObject } from '../../platform/json.ts';
 import { nameOwner, withoutDefault } from '../../store/owner.ts';
 import type { Owner } from '../../store/store.ts';
@@ -72,7 +72,7 @@ export function createConnectionPanels(
     );
     const described = await describePeople(people.values());
     // Whose last login has ended may still have connections.
-    const named = toOwner({ sub: text, issuer: findIssuerOf(text, issuers) });
+    const named = toOwner({ sub: text, issuer: issuers.findIssuerOf(text) });
     const isOther = from === undefined && !people.has(nameOwner(named));
     const byId = (await describePeople(isOther ? [[named, {}]] : [])).filter(hasConnections);
     return { people: [...byId, ...described], ...renderNext(page) };
@@ -112,6 +112,23 @@ export function createConnectionPanels(
     },
   ];
 }
+
+/**
+ * The user and the server whose connections are to end; at least one of them.
+ *
+ * @throws GatewayError `bad_request` where neither is named, or anything else is.
+ */
+function readConnectionSelection(query: URLSearchParams, issuers: Issuers) {
+  if (!isClear(query, OF_CONNECTIONS) || query.size === 0) {
+    fail('bad_request', {
+      details:
+        'Say which connections are to end: server=NAME, user=SUB, or both, each once and with a value. issuer=URL beside user=SUB names a user of another issuer than OIDC_ISSUER.',
+    });
+  }
+  return { server: query.get('server') ?? undefined, user: readSelectedUser(query, issuers) };
+}
+
+const OF_CONNECTIONS: ReadonlySet<string> = new Set(['server', 'user', 'issuer']);
 
 const NONE =
   'There are no connections: they need OAUTH_MODE=broker, where clients get tokens of the gateway.';

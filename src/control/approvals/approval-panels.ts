@@ -2,8 +2,8 @@
 
 import { fail } from '../../errors/gateway-error.ts';
 import type { AdminPanel } from '../../http/endpoint/admin-panel.ts';
+import { readPageRequest, renderNext, renderTime } from '../../http/endpoint/admin-requests.ts';
 import { createJsonReply, getJson } from '../../http/endpoint/message.ts';
-import { readPageRequest, renderNext, renderTime } from '../../pages/admin/read-request.ts';
 import { escapeInvisible } from '../../platform/invisible.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
 import {

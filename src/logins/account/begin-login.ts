@@ -1,14 +1,14 @@
 // §5.11, §24.3: whoever comes to a page of the gateway's own without a session is sent to the provider to log in for it.
 import { createRedirectReply } from '../../http/endpoint/message.ts';
+import { ACCOUNT_CLIENT_ID } from '../../http/endpoint/own-clients.ts';
+import type { BeginLogin, Browsers } from '../../http/endpoint/own-pages.ts';
+import type { ProviderEndpoints } from '../../http/oauth-client/provider-metadata.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { generateSecret } from '../../platform/ids.ts';
-import { ACCOUNT_CLIENT_ID } from '../../http/endpoint/own-clients.ts';
-import type { ProviderEndpoints } from '../../http/oauth-client/provider-metadata.ts';
+import type { SecretRecords } from '../../store/records.ts';
 import type { Logouts } from '../broker/logouts.ts';
 import { buildLoginRequest, type Login } from '../broker/redirect-to-provider.ts';
-import type { Browsers, BeginLogin } from '../../http/endpoint/own-pages.ts';
 import type { AuthorizationParameters } from '../provider/provider-parameters.ts';
-import type { SecretRecords } from '../../store/records.ts';
 
 export interface BeginLoginDeps {
   /** `BASE_URL`. */

@@ -1,11 +1,16 @@
 // §5.11: whoever is logged in at the gateway's own pages for users. A cookie, of which only the hash is stored, and a sealed record.
+
+import { ACCOUNT_CLIENT_ID } from '../../http/endpoint/own-clients.ts';
+import type {
+  BrowserSession,
+  BrowserSessions,
+  OpenBrowserSession,
+} from '../../http/endpoint/own-pages.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { generateSecret, hashSha256 } from '../../platform/ids.ts';
 import { buildOAuthKey } from '../../store/keys.ts';
-import { ACCOUNT_CLIENT_ID } from '../../http/endpoint/own-clients.ts';
-import { BROWSER_SESSION_MAX_SECONDS, type Logouts } from '../broker/logouts.ts';
-import type { BrowserSession, BrowserSessions, OpenBrowserSession } from '../../http/endpoint/own-pages.ts';
 import { createRecords, jsonFormat, type SealedStore } from '../../store/records.ts';
+import { BROWSER_SESSION_MAX_SECONDS, type Logouts } from '../broker/logouts.ts';
 
 /** As the gateway keeps it. */
 export interface StoredBrowserSession extends BrowserSession {
@@ -61,7 +66,11 @@ export function createBrowserSessions(
   const name = `${isSecure ? prefix : ''}postern-account`;
   const attributes = `Path=${pathname}; HttpOnly; SameSite=Lax${isSecure ? '; Secure' : ''}`;
   const pattern = new RegExp(`(?:^|;)\\s*${name}=([A-Za-z0-9_-]{43})\\s*(?:;|$)`);
-  const sessions = createRecords(store, jsonFormat<StoredBrowserSession>('A browser session'), seal);
+  const sessions = createRecords(
+    store,
+    jsonFormat<StoredBrowserSession>('A browser session'),
+    seal,
+  );
 
   function getSecondsLeft({ createdAt, isOperator }: StoredBrowserSession): number {
     const maxSeconds = isOperator ? OPERATOR_MAX_SECONDS : BROWSER_SESSION_MAX_SECONDS;

@@ -1,10 +1,10 @@
 // §13.5: whoever logs out at /account can log out at the provider, too (OpenID Connect RP-Initiated Logout 1.0).
 import { createRedirectReply, type Reply } from '../../http/endpoint/message.ts';
-import type { ProviderEndpoints } from '../../http/oauth-client/provider-metadata.ts';
-import { buildProviderRequest } from '../broker/redirect-to-provider.ts';
 import type { Browsers } from '../../http/endpoint/own-pages.ts';
-import type { StoredBrowserSession } from './browser-sessions.ts';
+import type { ProviderEndpoints } from '../../http/oauth-client/provider-metadata.ts';
 import { createSecretRecords, type SealedStore } from '../../store/records.ts';
+import { buildProviderRequest } from '../broker/redirect-to-provider.ts';
+import type { StoredBrowserSession } from './browser-sessions.ts';
 
 export interface EndProviderSession {
   /** Of the page on which the provider logs browsers out; undefined where it has none. */

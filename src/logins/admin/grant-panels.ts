@@ -2,29 +2,35 @@
 
 import { fail } from '../../errors/gateway-error.ts';
 import type { AdminPanel } from '../../http/endpoint/admin-panel.ts';
-import { createJsonReply, readEmail } from '../../http/endpoint/message.ts';
-import { endById } from '../../pages/admin/end-by-id.ts';
-import { type FoundPeople, findOfPerson } from '../../pages/admin/find-of-person.ts';
-import { describePerson, matchesPerson, type Person } from '../../pages/admin/people.ts';
+import {
+  describePerson,
+  type FoundPeople,
+  findOfPerson,
+  matchesPerson,
+  type Person,
+} from '../../http/endpoint/admin-people.ts';
 import {
   type AdminPage,
   type AdminPageRequest,
   describeSelection,
   describeUser,
+  endById,
   type Issuers,
+  isClear,
   readAdminPageRequest,
-  readGrantSelection,
   readPageRequest,
   readSelectedUser,
   readShort,
   renderNext,
   renderNextOf,
   renderTime,
-} from '../../pages/admin/read-request.ts';
+} from '../../http/endpoint/admin-requests.ts';
+import { createJsonReply, readEmail } from '../../http/endpoint/message.ts';
 import type { JsonObject } from '../../platform/json.ts';
 import type { PageRequest } from '../../store/page.ts';
 import type { EndGrant } from '../broker/end-grant.ts';
 import type { EndSelectedGrants } from '../broker/end-selected-grants.ts';
+import type { GrantSelection } from '../broker/logouts.ts';
 import { type Grant, isGrantId, type UserIdentity } from '../grants/grant.ts';
 import type { Grants } from '../grants/grants.ts';
 
@@ -110,6 +116,23 @@ export function createGrantPanels(
     },
   ];
 }
+
+/** @throws GatewayError `bad_request` where the query does not say whose logins are to end, or says anything else. */
+function readGrantSelection(query: URLSearchParams, issuers: Issuers): GrantSelection {
+  if (query.get('all') === 'true' && query.size === 1) return { kind: 'all' };
+  if (isClear(query, OF_GRANTS)) {
+    const user = readSelectedUser(query, issuers);
+    const client = query.get('client') ?? undefined;
+    if (user !== undefined) return { kind: 'user', user, client };
+    if (client !== undefined) return { kind: 'client', client };
+  }
+  return fail('bad_request', {
+    details:
+      'Say whose logins are to end: user=SUB, client=ID, or both, each once and with a value; or all=true alone, for everybody. issuer=URL beside user=SUB names a user of another issuer than OIDC_ISSUER.',
+  });
+}
+
+const OF_GRANTS: ReadonlySet<string> = new Set(['user', 'issuer', 'client']);
 
 /** Those of people whose user ID, e-mail or name the text is, or is a part of; of each who is found at once so many. */
 export const findGrants = (

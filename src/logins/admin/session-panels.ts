@@ -1,12 +1,18 @@
 // §22.2: open sessions and callers without one, by their people.
 import type { AdminPanel } from '../../http/endpoint/admin-panel.ts';
-import { endById } from '../../pages/admin/end-by-id.ts';
-import { type FoundPeople, findOfPerson, lookThrough } from '../../pages/admin/find-of-person.ts';
-import { matchesPerson, type Person } from '../../pages/admin/people.ts';
+import type { RecentCaller } from '../../http/endpoint/admin-people.ts';
+import {
+  type FoundPeople,
+  findOfPerson,
+  lookThrough,
+  matchesPerson,
+  type Person,
+} from '../../http/endpoint/admin-people.ts';
 import {
   type AdminPage,
   type AdminPageRequest,
   describeUser,
+  endById,
   type Issuers,
   readAdminPageRequest,
   readPageRequest,
@@ -14,8 +20,7 @@ import {
   readShort,
   renderNext,
   renderTime,
-} from '../../pages/admin/read-request.ts';
-import type { RecentCaller } from '../../pages/admin/recent-callers.ts';
+} from '../../http/endpoint/admin-requests.ts';
 import { isSessionId } from '../../platform/ids.ts';
 import { isObject, type JsonObject, parseObject } from '../../platform/json.ts';
 import type { Runtime } from '../../runtime/runtime.ts';

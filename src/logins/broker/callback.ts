@@ -1,16 +1,20 @@
 // The provider brings the browser back, and it goes on to the client with a code of our own.
 import { fail } from '../../errors/gateway-error.ts';
 import type { PendingReply, Reply } from '../../http/endpoint/message.ts';
+import type { Browsers } from '../../http/endpoint/own-pages.ts';
+import { parseQuery, type RequestParameters } from '../../http/endpoint/parameters.ts';
+import {
+  CHECK_PROVIDER_CLIENT,
+  isClientError,
+  MISCONFIGURED,
+} from '../../http/oauth-client/provider-api.ts';
+import type { ProviderEndpoints } from '../../http/oauth-client/provider-metadata.ts';
 import { truncateForLog } from '../../platform/log.ts';
 import { toErrorDescription, toSentence } from '../../platform/text.ts';
-import type { ProviderEndpoints } from '../../http/oauth-client/provider-metadata.ts';
-import type { Browsers } from '../../http/endpoint/own-pages.ts';
-import { CHECK_PROVIDER_CLIENT, isClientError, MISCONFIGURED } from '../../http/oauth-client/provider-api.ts';
+import type { SecretRecords } from '../../store/records.ts';
 import { redirectToClient } from '../redirect-uri.ts';
 import { addFacts } from '../request/login-facts.ts';
-import { parseQuery, type RequestParameters } from '../../http/endpoint/parameters.ts';
 import type { Login } from './redirect-to-provider.ts';
-import type { SecretRecords } from '../../store/records.ts';
 
 export interface CallbackDeps {
   readonly baseUrl: string;

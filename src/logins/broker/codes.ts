@@ -1,10 +1,10 @@
 // RFC 6749 §4.1.2: codes of the gateway's own. Each is used once, and a second use is known for what it is.
 import { fail } from '../../errors/gateway-error.ts';
+import type { RequestParameters } from '../../http/endpoint/parameters.ts';
+import { type Change, createSecretRecords, type SealedStore } from '../../store/records.ts';
 import { createGrantId, type Grant, type UserIdentity } from '../grants/grant.ts';
 import { createCodeChallenge } from '../provider/provider-parameters.ts';
-import type { RequestParameters } from '../../http/endpoint/parameters.ts';
 import type { Login } from './redirect-to-provider.ts';
-import { type Change, createSecretRecords, type SealedStore } from '../../store/records.ts';
 
 /** What a code stands for; found by the code. */
 export interface GrantCode

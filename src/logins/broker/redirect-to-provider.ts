@@ -2,18 +2,25 @@
 import { parseScope } from '../../config/scope.ts';
 import { fail } from '../../errors/gateway-error.ts';
 import { createRedirectReply, type Reply } from '../../http/endpoint/message.ts';
-import { generateSecret } from '../../platform/ids.ts';
-import type { ProviderEndpoints } from '../../http/oauth-client/provider-metadata.ts';
-import type { Approval } from '../consent/browser.ts';
 import type { Browser } from '../../http/endpoint/own-pages.ts';
+import type { RequestParameters } from '../../http/endpoint/parameters.ts';
+import type { ProviderEndpoints } from '../../http/oauth-client/provider-metadata.ts';
+import { generateSecret } from '../../platform/ids.ts';
+import type { SecretRecords } from '../../store/records.ts';
+import type { Approval } from '../consent/browser.ts';
 import { MAX_SCOPES } from '../grants/token-codec.ts';
-import { type AuthorizationParameters, buildAuthorizationParameters, buildCallbackUrl, createCodeChallenge, listGrantedScopes, type ProviderParametersConfig } from '../provider/provider-parameters.ts';
+import {
+  type AuthorizationParameters,
+  buildAuthorizationParameters,
+  buildCallbackUrl,
+  createCodeChallenge,
+  listGrantedScopes,
+  type ProviderParametersConfig,
+} from '../provider/provider-parameters.ts';
 import type { AuthorizationRequest } from '../request/authorization-request.ts';
 import type { OwnResources } from '../request/parameters.ts';
-import type { RequestParameters } from '../../http/endpoint/parameters.ts';
 import type { Logouts } from './logouts.ts';
 import { getDefaultResources, readAskedResources } from './resources.ts';
-import type { SecretRecords } from '../../store/records.ts';
 
 /** A login under way at the provider; found by the state that the provider brings back. */
 export interface Login {

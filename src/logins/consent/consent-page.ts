@@ -9,7 +9,7 @@ import { escapeHtml, ICONS, renderHtmlPage } from '../../http/endpoint/html-page
 import type { Reply } from '../../http/endpoint/message.ts';
 import { OPERATORS_CLIENT_ID } from '../../http/endpoint/own-clients.ts';
 import { renderScopes } from '../../http/endpoint/own-page-parts.ts';
-import type { PublicTool } from '../../pages/open-site.ts';
+import type { PublicTool } from '../../mcp/catalog/catalog.ts';
 import { shorten } from '../../platform/text.ts';
 import type { Client } from '../clients/clients.ts';
 

@@ -4,7 +4,7 @@ import { fail } from '../../errors/gateway-error.ts';
 import type { PendingReply, Reply, RequestBody } from '../../http/endpoint/message.ts';
 import type { Browser, Browsers } from '../../http/endpoint/own-pages.ts';
 import { createNameCheck, parseBody } from '../../http/endpoint/parameters.ts';
-import type { GetPublicTools } from '../../pages/open-site.ts';
+import type { GetPublicTools } from '../../mcp/catalog/catalog.ts';
 import { generateSecret, isEqualSecret } from '../../platform/ids.ts';
 import { createSecretRecords, type SealedStore } from '../../store/records.ts';
 import { redirectToClient } from '../redirect-uri.ts';

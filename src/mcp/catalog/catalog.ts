@@ -294,6 +294,16 @@ export interface ServiceInfo {
   readonly environment: string;
 }
 
+/** §19.2: a tool as strangers see it. */
+export interface PublicTool {
+  readonly name: string;
+  readonly title?: string;
+  readonly description?: string;
+}
+
+/** Undefined while they cannot be listed. Never rejects. */
+export type GetPublicTools = () => Promise<readonly PublicTool[] | undefined>;
+
 /**
  * The user of a call that makes no sense without one.
  *

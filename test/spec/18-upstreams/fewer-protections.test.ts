@@ -3,8 +3,8 @@ import { expect, test } from 'vitest';
 import {
   readWorkerEnvironment,
   writeWorkerEnvironment,
-} from '../../../src/cli/serve/workers/messages.ts';
-import { describeProtection, findLosses } from '../../../src/cli/setup/config-file/find-losses.ts';
+} from '../../../src/cli/serve/workers/worker-process.ts';
+import { describeProtection, findLosses } from '../../../src/cli/setup/config-file.ts';
 import { readFile } from '../../support/upstreams/gateway-file.ts';
 
 const AT = { url: 'http://127.0.0.1:9/mcp' };

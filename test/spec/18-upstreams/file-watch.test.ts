@@ -2,7 +2,7 @@
 import { mkdir, rename, rm, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { computeStamp, watchFile } from '../../../src/cli/setup/config-file/watch-file.ts';
+import { computeStamp, watchFile } from '../../../src/cli/setup/watch-file.ts';
 import { manualClock } from '../../support/gateway/clock.ts';
 import { closeAfterTest } from '../../support/lifetimes.ts';
 import { createTemporaryFolder } from '../../support/temporary-folder.ts';

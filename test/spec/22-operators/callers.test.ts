@@ -1,7 +1,6 @@
 // §22.2: users who call without a session, for operators.
 import { expect, test } from 'vitest';
-import { createPeople } from '../../../src/pages/admin/people.ts';
-import { createRecentCallers } from '../../../src/pages/admin/recent-callers.ts';
+import { createPeople, createRecentCallers } from '../../../src/http/endpoint/admin-people.ts';
 import { createSeal } from '../../../src/store/seal/seal.ts';
 import { stateless } from '../../support/clients/stateless.ts';
 import { collectLog } from '../../support/gateway/log.ts';

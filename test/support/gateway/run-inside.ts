@@ -2,7 +2,7 @@
 // (how it starts and ends, pipes, signals, what Node.js reads at its start), `runPostern` of process.ts starts one.
 import { Console } from 'node:console';
 import { Readable, Writable } from 'node:stream';
-import type { InvokedProcess } from '../../../src/cli/command/invocation.ts';
+import type { InvokedProcess } from '../../../src/cli/command-line/invocation.ts';
 import { runPostern } from '../../../src/cli/run-postern.ts';
 import { BARE, type Env, emptyFolder, type LaunchOptions, MAIN } from './process.ts';
 

@@ -2,7 +2,7 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { describeListenError, StartError } from '../../../src/cli/command/errors.ts';
+import { describeListenError, StartError } from '../../../src/cli/command-line/errors.ts';
 import { createGateway, type Deps, loadConfig } from '../../../src/index.ts';
 import { conformanceCatalog } from '../catalogs/conformance/index.ts';
 

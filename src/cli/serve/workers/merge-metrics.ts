@@ -1,6 +1,5 @@
 // The main process: the metrics of all workers as one text.
-import type { WorkerMessage } from './messages.ts';
-import type { WorkerProcess } from './worker-process.ts';
+import type { WorkerMessage, WorkerProcess } from './worker-process.ts';
 
 /** Milliseconds that a scrape waits for a worker that is too busy to answer. */
 const ANSWER_LIMIT_MS = 1000;

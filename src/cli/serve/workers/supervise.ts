@@ -5,13 +5,17 @@ import type { Config } from '../../../config/config.ts';
 import { logListening, logStartWarnings } from '../../../config/start-log.ts';
 import { computePauseMs } from '../../../platform/back-off.ts';
 import { createLog, type Log } from '../../../platform/log.ts';
-import { logEnvironment } from '../../command/env-file.ts';
-import { StartError } from '../../command/errors.ts';
-import { handleProcessEnd } from '../../command/process-end.ts';
-import type { EnvFile } from '../../command/read-env-file.ts';
-import { describeProtection, type Protection } from '../../setup/config-file/find-losses.ts';
-import { onHangUp } from '../../setup/config-file/follow-config-file.ts';
-import { type ConfigFile, logConfigFile } from '../../setup/config-file/open-config-file.ts';
+import { logEnvironment } from '../../command-line/env-file.ts';
+import { StartError } from '../../command-line/errors.ts';
+import { handleProcessEnd } from '../../command-line/process-end.ts';
+import type { EnvFile } from '../../command-line/read-input.ts';
+import {
+  type ConfigFile,
+  describeProtection,
+  logConfigFile,
+  onHangUp,
+  type Protection,
+} from '../../setup/config-file.ts';
 import { createMetricsMerger } from './merge-metrics.ts';
 import { startWorker, type WorkerEnd, type WorkerProcess } from './worker-process.ts';
 

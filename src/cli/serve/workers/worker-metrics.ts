@@ -1,7 +1,7 @@
 // A worker: whichever is asked for the metrics answers for all.
 import { type Metrics, NO_COUNTS, type StoredCounts } from '../../../telemetry/metrics/metrics.ts';
 import { createPrometheusMetrics } from '../../../telemetry/metrics/prometheus.ts';
-import { isWorkerMessage, type WorkerMessage } from './messages.ts';
+import { isWorkerMessage, type WorkerMessage } from './worker-process.ts';
 
 /** Metrics whose text is that of all workers. */
 export function createWorkerMetrics(): Metrics {

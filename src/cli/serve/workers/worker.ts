@@ -3,13 +3,12 @@ import cluster from 'node:cluster';
 import type { Config } from '../../../config/config.ts';
 import { loadConfig } from '../../../config/load.ts';
 import { createLog, type Log } from '../../../platform/log.ts';
-import { endWithError, StartError } from '../../command/errors.ts';
-import { handleWorkerEnd } from '../../command/process-end.ts';
-import { loadCatalog } from '../../setup/catalog-file/load-catalog.ts';
-import { describeProtection } from '../../setup/config-file/find-losses.ts';
-import { openConfigFile } from '../../setup/config-file/open-config-file.ts';
+import { endWithError, StartError } from '../../command-line/errors.ts';
+import { handleWorkerEnd } from '../../command-line/process-end.ts';
+import { describeProtection, openConfigFile } from '../../setup/config-file.ts';
+import { loadCatalog } from '../../setup/load-catalog.ts';
 import { runGateway } from '../serve.ts';
-import { readWorkerEnvironment } from './messages.ts';
+import { readWorkerEnvironment } from './worker-process.ts';
 
 runWorker().catch((error: unknown) => endWithError(error, { process, console }));
 

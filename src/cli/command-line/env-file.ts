@@ -1,0 +1,45 @@
+// What commands make of the file .env, and what the log says of it.
+
+import { describeMisspelled, findMisspelledVariables } from '../../config/misspelled.ts';
+import { SETTINGS } from '../../config/settings.ts';
+import type { Log } from '../../platform/log.ts';
+import type { Texts } from './invocation.ts';
+import { type EnvFile, readEnvFile } from './read-input.ts';
+
+/**
+ * Completes `env`: `.env` fills in what is not set; `--port` is PORT, `--config`
+ * POSTERN_CONFIG, `--catalog` POSTERN_CATALOG.
+ *
+ * @throws StartError when there is a `.env` that cannot be read.
+ */
+export function prepareEnvironment(
+  { port, config, catalog }: Partial<Texts<'port' | 'config' | 'catalog'>>,
+  env: NodeJS.ProcessEnv,
+): EnvFile | undefined {
+  if (port !== undefined) env.PORT = port;
+  if (config !== undefined) env.POSTERN_CONFIG = config;
+  if (catalog !== undefined) env.POSTERN_CATALOG = catalog;
+  const envFile = readEnvFile(env);
+  Object.assign(env, envFile?.added);
+  return envFile;
+}
+
+const KNOWN: ReadonlySet<string> = new Set(SETTINGS.map(({ variable }) => variable));
+
+/** The names of the settings in it, and no others: a broken line may have a secret for a name. */
+export const listSettings = ({ added }: EnvFile): readonly string[] =>
+  Object.keys(added)
+    .filter((name) => KNOWN.has(name))
+    .sort();
+
+export function logEnvironment(log: Log, envFile: EnvFile | undefined): void {
+  if (envFile !== undefined)
+    log.info('Read .env. Variables that are set in the environment take precedence.', {
+      path: envFile.path,
+      variables: listSettings(envFile),
+    });
+  for (const misspelled of findMisspelledVariables(process.env)) {
+    const { variable, nearest } = misspelled;
+    log.warn(describeMisspelled(misspelled), { variable, nearest });
+  }
+}

@@ -1,0 +1,76 @@
+// `postern connect`: how to add the gateway to an MCP client.
+
+import { styleText } from 'node:util';
+import {
+  ALL_CLIENT_SETUPS,
+  type ClientSetup,
+  DEFAULT_ENTRY_NAME,
+  type GatewayEntry,
+} from '../pages/client-setups.ts';
+import { escapeInvisible } from '../platform/invisible.ts';
+import type { Flags, Invocation, Texts } from './command-line/invocation.ts';
+import { alignColumns, readEnvFile } from './command-line/read-input.ts';
+
+/** `client`: the `id` of a setup; undefined lists all. `url`: the public address, without `/mcp` or with it. */
+export function connect(
+  {
+    client,
+    view,
+    name = [DEFAULT_ENTRY_NAME, view].filter(Boolean).join('-'),
+    url,
+    json,
+  }: Texts<'client' | 'url' | 'view' | 'name'> & Flags<'json'>,
+  { process, console }: Invocation,
+): void {
+  // The address may be of another's .env: nothing of it moves the cursor of a terminal.
+  const address = escapeInvisible(url ?? readBaseUrl(process.env));
+  const path = view === undefined ? '/mcp' : `/mcp/${view}`;
+  const entry = { name, url: `${address.replace(/\/+(mcp\/*)?$/, '')}${path}` };
+  const setups = ALL_CLIENT_SETUPS.filter(({ id }) => client === undefined || id === client);
+  const objects = setups.map((setup) => toJson(setup, entry));
+  if (json) console.log(JSON.stringify(objects, undefined, 2));
+  else if (client === undefined) console.log(renderList());
+  else for (const setup of setups) console.log(`\n${indent(renderSetup(setup, entry))}\n`);
+}
+
+const DEFAULT_PORT = '3000';
+
+/** As the gateway that is started in this folder would have it. */
+export function readBaseUrl(env: NodeJS.ProcessEnv): string {
+  const { BASE_URL, PORT = DEFAULT_PORT } = { ...readEnvFile(env)?.added, ...withoutEmpty(env) };
+  return BASE_URL ?? `http://localhost:${PORT}`;
+}
+
+const withoutEmpty = (env: NodeJS.ProcessEnv): NodeJS.ProcessEnv =>
+  Object.fromEntries(Object.entries(env).filter(([, value]) => value));
+
+const toJson = (setup: ClientSetup, entry: GatewayEntry) => ({
+  client: setup.id,
+  title: setup.title,
+  place: setup.place ?? null,
+  language: setup.language,
+  text: setup.render(entry),
+  next: setup.next?.(entry) ?? null,
+  link: setup.link?.(entry) ?? null,
+});
+
+function renderList(): string {
+  const rows = ALL_CLIENT_SETUPS.map(({ id, title }) => [id, title]);
+  const lines = alignColumns(rows).map((line) => `  ${line}`);
+  return ['Clients that postern connect CLIENT knows:', '', ...lines].join('\n');
+}
+
+const indent = (text: string): string => text.replace(/^(?=.)/gm, '  ');
+
+function renderSetup(setup: ClientSetup, entry: GatewayEntry): string {
+  const { title, place, isRemote, isUntried, link } = setup;
+  const head = place === undefined ? '' : `In ${place}:\n`;
+  const next = setup.next?.(entry).replaceAll('`', '');
+  const notes = [
+    next,
+    isUntried && 'We have not tried this client: compare with its documentation.',
+    isRemote && 'The gateway must be reachable from the internet.',
+    link && `Or open ${link(entry)}`,
+  ].filter(Boolean);
+  return [styleText('bold', title), `${head}${setup.render(entry)}`, notes.join('\n')].join('\n\n');
+}

@@ -1,0 +1,294 @@
+// What the provider says of the gateway's authorization request, before anybody logs in. With `prompt=none`
+// (OpenID Connect Core §3.1.2.1) it shows no page: it comes back to the redirect URI with `login_required`,
+// which it may do only where it knows that URI. Nothing that it answers is followed.
+
+import {
+  askForLogin,
+  buildLoginRequest,
+  buildProviderRequest,
+} from '../../logins/broker/redirect-to-provider.ts';
+import { createCodeChallenge } from '../../logins/provider/provider-parameters.ts';
+import { generateSecret } from '../../platform/ids.ts';
+import { quote } from '../../platform/text.ts';
+import { findUnknownRedirectUris } from './clients.ts';
+import {
+  type Advice,
+  defineCheck,
+  describeNetworkFailure,
+  type Finding,
+  type Found,
+  failure,
+  ok,
+  unknown,
+  warning,
+} from './finding.ts';
+import { type Probe, type ProbeAnswer, readHeaderWords } from './instruments.ts';
+import { LOOPBACK_REDIRECT_URI } from './login.ts';
+import { isDiscovered, type ProviderAtHand, type SettingsAtHand } from './settings-at-hand.ts';
+
+type AuthorizationOutcome =
+  /** The provider knows the client and the redirect URI, and would let a user log in. */
+  | { readonly kind: 'accepted' }
+  | { readonly kind: 'redirect-uri-unknown'; readonly said: string }
+  | { readonly kind: 'client-unknown'; readonly said: string }
+  /** It knows both, and refuses something else of the request (RFC 6749 §4.1.2.1). */
+  | { readonly kind: 'refused'; readonly error: string; readonly said: string }
+  /** It refuses, and does not say what. */
+  | { readonly kind: 'error-page'; readonly said: string }
+  /** It shows the same page for any redirect URI. */
+  | { readonly kind: 'not-told' };
+
+/** Errors that only say that nobody is logged in (OpenID Connect Core §3.1.2.6). */
+const NEEDS_USER: ReadonlySet<string> = new Set([
+  'login_required',
+  'interaction_required',
+  'consent_required',
+  'account_selection_required',
+  // Google's older word for it.
+  'immediate_failed',
+]);
+
+/** No client has it registered: names below `.invalid` belong to nobody (RFC 6761 §6.4). */
+const FOREIGN_REDIRECT_URI = 'https://postern-doctor.invalid/oauth/callback';
+
+/** @throws FetchError */
+export async function askAuthorization(url: string, probe: Probe): Promise<AuthorizationOutcome> {
+  const redirectUri = new URL(url).searchParams.get('redirect_uri') ?? '';
+  const silent = await probe(replaceParameter(url, 'prompt', 'none'));
+  const back = readReturn(silent, redirectUri);
+  if (back !== undefined) return judgeReturn(back);
+
+  // Not every provider knows prompt=none: is the redirect URI treated differently from a foreign one?
+  const [own, foreign] = await Promise.all([
+    probe(url),
+    probe(replaceParameter(url, 'redirect_uri', FOREIGN_REDIRECT_URI)),
+  ]);
+  const returned = readReturn(own, redirectUri);
+  if (returned !== undefined) return judgeReturn(returned);
+  const said = [silent, own].map(readErrorText).find((text) => text !== undefined);
+  if (said !== undefined) return judgeErrorPage(said);
+  return computeSignature(own) === computeSignature(foreign)
+    ? { kind: 'not-told' }
+    : { kind: 'accepted' };
+}
+
+function replaceParameter(url: string, name: string, value: string): string {
+  const changed = new URL(url);
+  changed.searchParams.set(name, value);
+  return changed.href;
+}
+
+/** The parameters with which the browser would come back; undefined where it would not. */
+function readReturn({ location }: ProbeAnswer, redirectUri: string): URLSearchParams | undefined {
+  const isBack = location?.href === redirectUri || location?.href.startsWith(`${redirectUri}?`);
+  return isBack ? location?.searchParams : undefined;
+}
+
+function judgeReturn(parameters: URLSearchParams): AuthorizationOutcome {
+  const error = parameters.get('error');
+  if (error === null || NEEDS_USER.has(error)) return { kind: 'accepted' };
+  const description = parameters.get('error_description');
+  return { kind: 'refused', error, said: [error, description].filter(Boolean).join(': ') };
+}
+
+function judgeErrorPage(said: string): AuthorizationOutcome {
+  if (/redirect[ _-]?(ur[il]|mismatch)|reply ur[il]|callback|AADSTS50011/i.test(said))
+    return { kind: 'redirect-uri-unknown', said };
+  if (/client|application|AADSTS700016/i.test(said)) return { kind: 'client-unknown', said };
+  return { kind: 'error-page', said };
+}
+
+/** What an error page, or the address of one, says; undefined for what is none. */
+function readErrorText({ status, text, location }: ProbeAnswer): string | undefined {
+  if (location !== undefined) return readErrorAddress(location);
+  if (status < 400 && !/AADSTS\d+/.test(text)) return undefined;
+  const aadsts = /AADSTS\d+:[^"<\\]{0,300}/.exec(text)?.[0];
+  return aadsts ?? readHeaderWords(text);
+}
+
+/** Some redirect to a page of their own whose address says what is wrong; Google in base64. */
+function readErrorAddress({ pathname, searchParams }: URL): string | undefined {
+  const coded = Buffer.from(searchParams.get('authError') ?? '', 'base64').toString();
+  const said = ['error', 'error_description'].map((name) => searchParams.get(name));
+  const text = [coded, ...said].filter(Boolean).join(' ');
+  return /\/error\b/.test(pathname) || coded !== '' ? readHeaderWords(text) : undefined;
+}
+
+/** What differs between a login page and an error page. */
+function computeSignature({ status, location }: ProbeAnswer): string {
+  if (location === undefined) return String(status);
+  const { origin, pathname } = location;
+  // Some put the id of the attempt into the path.
+  return `${status} ${origin} ${pathname.split('/').slice(0, 2).join('/')}`;
+}
+
+/** What the provider makes of an authorization request, ours or that of the gateway that runs; or `unreachable`. */
+export async function checkAuthorizationRequest(
+  url: string,
+  probe: Probe,
+  unreachable: Advice & Pick<Finding, 'what'>,
+): Promise<Found> {
+  try {
+    return judgeAuthorization(await askAuthorization(url, probe), url);
+  } catch (error) {
+    const { text } = describeNetworkFailure(error, url);
+    return failure('provider.reachable', { ...unreachable, what: `${unreachable.what} ${text}` });
+  }
+}
+
+const CHECK = 'provider.redirect-uri';
+
+/** `url` is the authorization request. */
+function judgeAuthorization(outcome: AuthorizationOutcome, url: string): Finding {
+  const { searchParams, host } = new URL(url);
+  const redirectUri = searchParams.get('redirect_uri') ?? '';
+  const clientId = searchParams.get('client_id') ?? '';
+  switch (outcome.kind) {
+    case 'accepted':
+      return ok(
+        CHECK,
+        `The provider knows the client ${quote(clientId)} and its redirect URI ${redirectUri}.`,
+      );
+    case 'redirect-uri-unknown':
+      return failure(CHECK, {
+        what: `The provider does not know the redirect URI ${redirectUri}.`,
+        why: `It says: ${outcome.said}`,
+        setting: 'BASE_URL',
+        remedy: `register exactly ${redirectUri} for the client ${quote(clientId)} at the provider. If the address is not yours, correct BASE_URL.`,
+      });
+    case 'client-unknown':
+      return failure('provider.client-id', {
+        what: `The provider does not know the client ${quote(clientId)}, or does not let it log users in.`,
+        why: `It says: ${outcome.said}`,
+        setting: 'OAUTH_CLIENT_ID',
+        remedy:
+          'set it to the client ID as the provider shows it, and check that OIDC_ISSUER names the tenant or realm in which the client is.',
+      });
+    case 'refused':
+      return failure('provider.authorization-request', {
+        what: `The provider refuses the gateway's authorization request: ${outcome.said}`,
+        ...adviseOnRefusal(outcome.error),
+      });
+    case 'error-page':
+      return failure('provider.authorization-request', {
+        what: 'The provider shows an error page in place of a login page.',
+        why: `It says: ${outcome.said}`,
+        setting: 'OAUTH_CLIENT_ID',
+        remedy: `check the client ${quote(clientId)} and its redirect URI ${redirectUri} at the provider.`,
+      });
+    case 'not-told':
+      return unknown(CHECK, {
+        what: `whether ${host} knows the redirect URI ${redirectUri}: it tells only after a login.`,
+        remedy: 'compare it with what is registered at the provider, character by character.',
+      });
+  }
+}
+
+const REFUSALS: Readonly<Record<string, Advice>> = {
+  invalid_scope: {
+    setting: 'OAUTH_ADDED_SCOPES, OAUTH_ALLOWED_SCOPES',
+    remedy:
+      'name only scopes that the client has at the provider, and let it have openid, profile and email, which the gateway always asks for.',
+  },
+  unauthorized_client: {
+    setting: 'OAUTH_CLIENT_ID',
+    remedy: 'allow the authorization code grant for this client at the provider.',
+  },
+  access_denied: {
+    setting: 'OAUTH_CLIENT_ID',
+    remedy: 'let the client log users in at the provider (by a policy or a grant that names it).',
+  },
+};
+
+const adviseOnRefusal = (error: string): Advice =>
+  REFUSALS[error] ?? {
+    setting: 'OAUTH_ADDED_SCOPES, OAUTH_ADDED_PARAMETERS',
+    remedy: "compare what the gateway asks for with the client's settings at the provider.",
+  };
+
+// Whether the provider would let a user log in through the gateway: redirect URI and scopes.
+
+export const authorizationCheck = defineCheck({
+  section: "The gateway's client at the provider",
+  async run(settings: SettingsAtHand) {
+    const { access, probe } = settings;
+    if (access === undefined || !(await isDiscovered(access))) return [];
+    const url = await buildRequest(settings, access);
+    if (url === undefined) return [];
+    return checkAuthorizationRequest(url, probe, {
+      what: "The provider's authorization endpoint cannot be reached.",
+      setting: 'OAUTH_AUTHORIZATION_URL',
+      remedy: 'remove it, so that the discovery document names the endpoint, or correct it.',
+    });
+  },
+});
+
+/** As the broker builds it. In proxy mode clients bring redirect URIs of their own. */
+async function buildRequest(
+  { config: { oauth, server } }: SettingsAtHand,
+  { endpoints }: ProviderAtHand,
+): Promise<string | undefined> {
+  if (oauth.mode !== 'broker') return undefined;
+  const { scope, authorization } = await askForLogin(oauth, endpoints, undefined);
+  const authorizationUrl = await endpoints.findAuthorizationUrl().catch(() => undefined);
+  if (authorizationUrl === undefined) return undefined;
+  const login = {
+    baseUrl: server.baseUrl,
+    clientId: oauth.providerClient.id,
+    scope,
+    state: generateSecret(),
+    codeVerifier: generateSecret(),
+    nonce: generateSecret(),
+  };
+  return buildLoginRequest(authorizationUrl, login, authorization);
+}
+
+/** In proxy mode clients bring redirect URIs of their own, which the provider has to know. */
+export const proxyRedirectsCheck = defineCheck({
+  section: "The gateway's client at the provider",
+  async run(settings: SettingsAtHand) {
+    const url = buildProxyRequest(settings);
+    if (url === undefined) return [];
+    const outcome = await askAuthorization(url, settings.probe);
+    if (outcome.kind !== 'accepted' && outcome.kind !== 'redirect-uri-unknown')
+      return judgeAuthorization(outcome, url);
+    const unknownUris = await findClientsOwnRedirects(settings);
+    return unknownUris.size === 0
+      ? ok('provider.redirect-uri', 'The provider knows the redirect URIs of all known clients.')
+      : warning('provider.redirect-uri', {
+          what: `The provider does not know the redirect URIs ${[...unknownUris].join(', ')}.`,
+          why: 'In proxy mode it has to know those of every client that your users have.',
+          setting: 'OAUTH_MODE',
+          remedy:
+            'set OAUTH_MODE=broker: the provider then has to know one, <BASE_URL>/oauth/callback. Or register those that your users need.',
+        });
+  },
+});
+
+/** Those that the provider does not know; none where it sees the gateway's only. */
+export async function findClientsOwnRedirects(
+  settings: SettingsAtHand,
+): Promise<ReadonlySet<string>> {
+  const url = buildProxyRequest(settings);
+  const { baseUrl } = settings.config.server;
+  return url === undefined
+    ? new Set()
+    : findUnknownRedirectUris(url, { baseUrl, probe: settings.probe });
+}
+
+/** As a client that the gateway passes on; undefined where none is. */
+function buildProxyRequest({ config: { oauth } }: SettingsAtHand): string | undefined {
+  const { authorizationUrl } = oauth.endpoints;
+  const { id } = oauth.providerClient;
+  if (oauth.mode === 'broker' || authorizationUrl === undefined || id === undefined)
+    return undefined;
+  return buildProviderRequest(authorizationUrl, [
+    ['client_id', id],
+    ['redirect_uri', LOOPBACK_REDIRECT_URI],
+    ['response_type', 'code'],
+    ['scope', 'openid'],
+    ['state', generateSecret()],
+    ['code_challenge', createCodeChallenge(generateSecret())],
+    ['code_challenge_method', 'S256'],
+  ]);
+}

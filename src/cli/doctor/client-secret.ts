@@ -1,0 +1,228 @@
+// Whether the provider accepts OAUTH_CLIENT_ID and OAUTH_CLIENT_SECRET. It looks at them before it looks at what else a
+// request has, and complains of that only where it accepts them.
+
+import type { ProviderClientConfig } from '../../config/groups/provider-client.ts';
+import { GatewayError } from '../../errors/gateway-error.ts';
+import type { ProviderRefusal } from '../../http/oauth-client/provider-api.ts';
+import { authenticateClient, createProviderApi } from '../../http/oauth-client/provider-api.ts';
+
+import { buildCallbackUrl } from '../../logins/provider/provider-parameters.ts';
+import { generateSecret } from '../../platform/ids.ts';
+import {
+  type Advice,
+  defineCheck,
+  describeNetworkFailure,
+  type Finding,
+  failure,
+  LOGIN_NEEDS_STORE,
+  ok,
+  unknown,
+  warning,
+} from './finding.ts';
+import { isDiscovered, type SettingsAtHand } from './settings-at-hand.ts';
+import { adviseOnLimit, readError, type Walk } from './walk.ts';
+
+const CHECK = 'provider.client-secret';
+const ENDPOINT_CHECK = 'provider.token-endpoint';
+
+const CORRECT_URL: Advice = {
+  setting: 'OAUTH_TOKEN_URL',
+  remedy: 'remove it, so that the discovery document names the endpoint, or correct it.',
+};
+
+type Form = readonly (readonly [name: string, value: string])[];
+
+/** The gateway's own request, with a made-up code. */
+export const clientCheck = defineCheck({
+  section: "The gateway's client at the provider",
+  async run(settings: SettingsAtHand) {
+    const { access, config } = settings;
+    if (access === undefined || !(await isDiscovered(access))) return [];
+    const { providerClient } = config.oauth;
+    if (providerClient.id === undefined) return [];
+    const url = await access.endpoints.findTokenUrl().catch(() => undefined);
+    if (url === undefined) return [];
+    try {
+      return await judgeClient(settings, providerClient, url);
+    } catch (error) {
+      const cause = error instanceof GatewayError ? error.cause : error;
+      return failure(ENDPOINT_CHECK, {
+        what: `The provider's token endpoint cannot be reached. ${describeNetworkFailure(cause, url).text}`,
+        ...CORRECT_URL,
+      });
+    }
+  },
+});
+
+async function judgeClient(
+  settings: SettingsAtHand,
+  client: ProviderClientConfig,
+  url: string,
+): Promise<Finding> {
+  const form = buildForm(settings);
+  const refusal = await ask(settings, client, url, form);
+  if (refusal === undefined || !isRefused(refusal))
+    return judgeAcceptance(client, url, form, refusal);
+  const why = refusal.message;
+  const other = { ...client, authMethod: client.authMethod === 'post' ? 'basic' : 'post' } as const;
+  if (client.secret !== undefined && !isRefused(await ask(settings, other, url, form)))
+    return failure(CHECK, {
+      what: 'The provider wants the client secret sent in another way.',
+      why,
+      setting: 'OAUTH_CLIENT_AUTH',
+      remedy: `set OAUTH_CLIENT_AUTH=${other.authMethod}. With it, the provider accepted the secret just now.`,
+    });
+  return failure(CHECK, {
+    what: "The provider does not accept the gateway's client ID and secret.",
+    why,
+    setting: 'OAUTH_CLIENT_SECRET, OAUTH_CLIENT_ID',
+    remedy: adviseOnSecret(client),
+  });
+}
+
+/**
+ * Entra looks at the code before the secret, as far as is known. There the gateway's client asks for a token of
+ * its own, for its API; what comes is thrown away.
+ */
+function buildForm({ config: { oauth, server } }: SettingsAtHand): Form {
+  const apiScope =
+    oauth.mode === 'broker' && oauth.provider.name === 'entra'
+      ? oauth.addedScopes.find((scope) => scope.includes('/'))
+      : undefined;
+  return apiScope === undefined
+    ? [
+        ['grant_type', 'authorization_code'],
+        ['code', `postern-doctor-${generateSecret()}`],
+        ['redirect_uri', buildCallbackUrl(server.baseUrl)],
+        ['code_verifier', generateSecret()],
+      ]
+    : [
+        ['grant_type', 'client_credentials'],
+        ['scope', apiScope.replace(/[^/]*$/, '.default')],
+      ];
+}
+
+/** Undefined where the provider refused nothing. */
+async function ask(
+  { clocks, config: { oauth } }: SettingsAtHand,
+  client: ProviderClientConfig,
+  url: string,
+  form: Form,
+): Promise<(ProviderRefusal & { readonly status: number }) | undefined> {
+  const { status, refusal } = await createProviderApi(
+    clocks.fetch,
+    oauth.provider?.quirks.errorCodes,
+  ).post(authenticateClient(client, { url, form }));
+  return refusal && { ...refusal, status };
+}
+
+type Asked = Awaited<ReturnType<typeof ask>>;
+
+/** RFC 6749 §5.2; some, such as Auth0, have another word with the 401. */
+const isRefused = (refusal: Asked): boolean =>
+  refusal?.isProviderClientRefused === true || refusal?.status === 401;
+
+function judgeAcceptance(
+  { id, secret }: ProviderClientConfig,
+  url: string,
+  form: Form,
+  refusal: Asked,
+): Finding {
+  const status = refusal?.status ?? 200;
+  if (status === 429 || status >= 500)
+    return failure(ENDPOINT_CHECK, {
+      what: `The provider's token endpoint answers ${status}.`,
+      ...(refusal && { why: refusal.message }),
+      remedy: "look into the provider's log.",
+    });
+  if (status === 404)
+    return failure(ENDPOINT_CHECK, {
+      what: `There is no token endpoint at ${url} (404).`,
+      ...CORRECT_URL,
+    });
+  const isAboutCode = form.some(([name]) => name === 'code');
+  if (isAboutCode && INCONCLUSIVE_HOSTS.test(new URL(url).hostname))
+    return unknown(CHECK, {
+      what: 'whether the provider accepts the client secret: it may look at the code first.',
+      ...(refusal && { why: refusal.message }),
+      remedy: 'log in once: if the secret is wrong, the log of the gateway says it then.',
+    });
+  return secret === undefined
+    ? warning(CHECK, {
+        what: `The provider accepts the client ${id} without a secret: it is a public client.`,
+        why: 'It works. With a secret nobody else can redeem the codes of your users.',
+        setting: 'OAUTH_CLIENT_SECRET',
+        remedy: 'make the client confidential at the provider, and set its secret.',
+      })
+    : ok(CHECK, `The provider accepts the client ${id} and its secret.`);
+}
+
+function adviseOnSecret({ secret }: ProviderClientConfig): string {
+  if (secret === undefined) return 'the client needs a secret: set OAUTH_CLIENT_SECRET to it.';
+  if (/^["']|["']$/.test(secret))
+    return 'the secret begins or ends with a quotation mark, which some tools take as a part of the value: remove it.';
+  if (/^\s|\s$/.test(secret)) return 'the secret begins or ends with a space: remove it.';
+  return "copy the client ID and the secret's value (not the ID of the secret) from the provider once more. It may also have expired.";
+}
+
+/** Of these hosts it is not known that they look at the secret before they look at a code or a refresh token. */
+const INCONCLUSIVE_HOSTS =
+  /(^|\.)(microsoftonline\.(com|us|cn)|ciamlogin\.com|accounts\.google\.com|googleapis\.com)$/;
+
+/** The gateway passes a refresh token that it does not know on to the provider, with its client ID and secret. */
+export const clientSecretCheck = defineCheck({
+  section: 'Login',
+  needsStore: LOGIN_NEEDS_STORE,
+  async run(walk: Walk) {
+    const [metadata, client, login] = await Promise.all([
+      walk.readServerDocument(),
+      walk.findClient(),
+      walk.logIn(),
+    ]);
+    const url = metadata?.token_endpoint;
+    if (typeof url !== 'string' || client === undefined) return [];
+    // A replica that does not know doctor's client refuses that one, and says nothing of the gateway's own.
+    if (login?.kind === 'client-forgotten') return [];
+    if (await walk.issuesOwnTokens())
+      return unknown(CHECK, {
+        what: "whether the provider accepts the gateway's client ID and secret: with tokens of its own the gateway asks it only when somebody logs in.",
+        remedy:
+          'run postern doctor without a URL where the settings of the gateway are, or log in once: if the secret is wrong, the client and the log say it then.',
+      });
+    const answer = await walk.probe(url, {
+      method: 'POST',
+      headers: { 'Content-Type': 'application/x-www-form-urlencoded', Accept: 'application/json' },
+      body: new URLSearchParams({
+        grant_type: 'refresh_token',
+        refresh_token: `postern-doctor-${generateSecret()}`,
+        client_id: client.clientId,
+      }).toString(),
+    });
+    if (answer.status === 429)
+      return unknown(CHECK, {
+        what: "whether the provider accepts the gateway's client: the gateway has received too many requests for tokens (429).",
+        ...adviseOnLimit(answer, 'OAUTH_REFRESH'),
+      });
+    const said = readError(answer);
+    const providerHost = login?.kind === 'at-provider' ? new URL(login.url).hostname : '';
+    if (/own client|invalid_client|unauthorized_client|access_denied/.test(said))
+      return failure(CHECK, {
+        what: "The provider does not accept the gateway's own client ID and secret.",
+        why: `The gateway says: ${said}`,
+        setting: 'OAUTH_CLIENT_SECRET, OAUTH_CLIENT_ID, OAUTH_CLIENT_AUTH',
+        remedy:
+          "copy the secret's value from the provider once more, without quotation marks. If it is right, the provider wants it sent the other way: OAUTH_CLIENT_AUTH=post or basic.",
+      });
+    if (answer.status === 400 && !INCONCLUSIVE_HOSTS.test(providerHost))
+      return ok(CHECK, "The provider accepts the gateway's own client ID and secret.");
+    if (answer.status === 400)
+      return unknown(
+        CHECK,
+        `whether ${providerHost} accepts the gateway's client secret: it may look at the token first.`,
+      );
+    return failure(ENDPOINT_CHECK, {
+      what: `The token endpoint of the provider cannot be used: ${said}.`,
+      remedy: "the gateway's log says why.",
+    });
+  },
+});

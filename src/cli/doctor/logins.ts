@@ -1,0 +1,234 @@
+// §24.6: servers at which each user logs in: whether the gateway can be a client there, and what is missing.
+
+import type { ClientSource } from '../../connections/records/connection-record.ts';
+import {
+  type AuthorizationServer,
+  createFindLoginPlace,
+} from '../../connections/servers/authorization-server.ts';
+import { findDocumentUrl } from '../../connections/servers/client-document.ts';
+import { chooseClientSource } from '../../connections/servers/clients.ts';
+import {
+  describeConfigured,
+  describeProvider,
+  findForeignEndpoints,
+  type KnownIssuer,
+} from '../../connections/servers/known-issuers.ts';
+import { createOutbound, NoAnswer } from '../../connections/servers/outbound.ts';
+import {
+  buildOwnRedirectUri,
+  buildRedirectUri,
+  isRedirectAmbiguous,
+} from '../../connections/servers/redirect-uri.ts';
+import type { ConnectionServer } from '../../mcp/upstream/connection.ts';
+import { ConnectionProblem } from '../../mcp/upstream/connections.ts';
+import { describeCause } from '../../platform/log.ts';
+import { HostNotPublic } from '../../platform/outbound/public-connection.ts';
+import { createPublicNetwork } from '../../platform/outbound/public-network.ts';
+import { type Finding, failure, ok, warning } from './finding.ts';
+import type { SettingsAtHand } from './settings-at-hand.ts';
+
+/** The settings, and with what servers are asked. */
+type Asking = Pick<SettingsAtHand, 'config' | 'clocks' | 'tunnel' | 'clock'>;
+
+const CHECK = 'server.login';
+const LOGIN_SETTING = 'POSTERN_CONFIG';
+
+export async function checkLogins(
+  servers: readonly ConnectionServer[],
+  settings: Asking,
+): Promise<readonly Finding[]> {
+  const found = await findLogins(servers, settings);
+  return found.flatMap(({ server, login }) =>
+    login.kind === 'problem'
+      ? [tellProblem(server, login)]
+      : [tellClient(server, login), ...tellPkce(server, login)],
+  );
+}
+
+type FoundPlace = Extract<FoundLogin, { readonly kind: 'found' }>;
+
+function tellProblem(
+  { name }: ConnectionServer,
+  problem: Extract<FoundLogin, { readonly kind: 'problem' }>,
+): Finding {
+  const { message, cause } = problem;
+  return failure(CHECK, {
+    what: `Users cannot connect to ${message}`,
+    ...(cause !== undefined && { why: describeCause(cause) }),
+    setting: LOGIN_SETTING,
+    remedy: adviseOnLogin(name, problem),
+  });
+}
+
+function adviseOnLogin(
+  name: string,
+  { isPrivate, isUnreachable, isForeign }: Extract<FoundLogin, { readonly kind: 'problem' }>,
+): string {
+  if (isForeign) return 'ask its operator why, before anything else.';
+  if (isPrivate)
+    return `if the login of ${name} is inside your network, add "allowPrivate": true to its "auth".`;
+  return isUnreachable
+    ? `see whether it is up, whether ${name} has the right "url" (and "authorizationServer", if it names one), and whether a firewall or a proxy is in between (HTTPS_PROXY).`
+    : `once that is mended, run this again. Where the server documents its endpoints, "authorizationServer" can name them.`;
+}
+
+const BECOMES_KNOWN = {
+  configured: 'The gateway is the client of "clientId" there; whether it is known was not tried',
+  document: 'The gateway is known there by its client document',
+  registered: 'The gateway registers itself there when the first user connects',
+} as const;
+
+function tellClient(
+  { name }: ConnectionServer,
+  { at: { issuer }, client, isAmbiguous, redirectUri: uri }: FoundPlace,
+): Finding {
+  if (isAmbiguous) {
+    return failure(CHECK, {
+      what: `Users cannot connect to ${name}: its client has the redirect URI of all servers, and ${issuer} does not promise to say in its responses who it is (RFC 9207).`,
+      setting: LOGIN_SETTING,
+      remedy: `add the redirect URI ${uri} to the client there, and remove "redirectUri" from the "auth" of ${name}.`,
+    });
+  }
+  if (client !== 'nobody') {
+    const needed = client === 'configured' ? `. Its redirect URI there must be ${uri}` : '';
+    return ok(CHECK, `Users of ${name} log in at ${issuer}. ${BECOMES_KNOWN[client]}${needed}.`);
+  }
+  return failure(CHECK, {
+    what: `Users cannot connect to ${name}: ${issuer} lets no client register itself.`,
+    setting: LOGIN_SETTING,
+    remedy: `create a client there with the redirect URI ${uri}, and set its "clientId" (and "clientSecret") in the "auth" of ${name}.`,
+  });
+}
+
+function* tellPkce({ name, auth }: ConnectionServer, { at: { issuer }, takesS256 }: FoundPlace) {
+  if (takesS256 === true || !auth.pkce) return;
+  // Where the operator named the endpoints, there is no metadata that could say it.
+  const hasNoMetadata =
+    auth.authorizationServer !== undefined && 'tokenUrl' in auth.authorizationServer;
+  if (hasNoMetadata) return;
+  const hasSecret = auth.clientSecret !== undefined;
+  if (takesS256 === undefined) {
+    yield warning(CHECK, {
+      what: `${issuer}, where users of ${name} log in, does not say whether it takes PKCE with S256.`,
+      why: 'The gateway sends it all the same, and most take it.',
+    });
+    return;
+  }
+  yield failure(CHECK, {
+    what: `${issuer}, where users of ${name} log in, takes no PKCE with S256.`,
+    setting: LOGIN_SETTING,
+    remedy: hasSecret
+      ? `add "pkce": false to the "auth" of ${name}: its client secret protects the code.`
+      : `create a client with a secret there, and set "clientId", "clientSecret" and "pkce": false in the "auth" of ${name}.`,
+  });
+}
+
+// §24.6: how users of a server would log in there, asked as the gateway asks when somebody connects. Nothing is registered.
+
+type FoundLogin =
+  | {
+      readonly kind: 'found';
+      readonly at: AuthorizationServer;
+      /** Who the gateway is there; `nobody` where it has no client, and cannot register. */
+      readonly client: ClientSource | 'nobody';
+      /** Whether it has the redirect URI of all servers there, and is not promised `iss`. */
+      readonly isAmbiguous: boolean;
+      /** Which it needs there; its own where the one of all is of no use. */
+      readonly redirectUri: string;
+      /** Whether it takes PKCE with S256; undefined where it does not say. */
+      readonly takesS256: boolean | undefined;
+    }
+  | {
+      readonly kind: 'problem';
+      /** A sentence; no secret is in it. */
+      readonly message: string;
+      /** Nobody answered at an address that the server or its operator named. */
+      readonly isUnreachable: boolean;
+      /** Something that the server named has an address that is not public. */
+      readonly isPrivate: boolean;
+      /** Its endpoints are those of another authorization server. */
+      readonly isForeign?: boolean;
+      readonly cause?: unknown;
+    };
+
+interface ServerLogin {
+  readonly server: ConnectionServer;
+  readonly login: FoundLogin;
+}
+
+async function findLogins(
+  servers: readonly ConnectionServer[],
+  settings: Asking,
+): Promise<readonly ServerLogin[]> {
+  const { oauth } = settings.config;
+  const provider = oauth.mode === 'broker' ? [describeProvider(oauth)] : [];
+  const found = await Promise.all(
+    servers.map(async (server) => ({ server, login: await findLogin(server, settings) })),
+  );
+  return found.map(({ server, login }) => {
+    if (login.kind === 'problem') return { server, login };
+    const others = found.filter((one) => one.server !== server).flatMap(listIssuers);
+    const foreign = findForeignEndpoints(server, login.at, [...provider, ...others]);
+    return { server, login: foreign === undefined ? login : toForeign(foreign) };
+  });
+}
+
+/** As far as the file and the servers say it: whom a running gateway knows besides stands in its store. */
+function listIssuers({ server, login }: ServerLogin): readonly KnownIssuer[] {
+  const configured = describeConfigured(server.auth.authorizationServer);
+  if (configured !== undefined) return [configured];
+  if (login.kind === 'problem') return [];
+  const { issuer } = login.at;
+  return [{ issuer, origins: [new URL(issuer).origin] }];
+}
+
+const toForeign = ({ message }: ConnectionProblem): FoundLogin => ({
+  kind: 'problem',
+  message,
+  isUnreachable: false,
+  isPrivate: false,
+  isForeign: true,
+});
+
+async function findLogin(
+  server: ConnectionServer,
+  { config, clocks, tunnel, clock }: Asking,
+): Promise<FoundLogin> {
+  const outbound = createOutbound(
+    { fetch: clocks.fetch, clock },
+    createPublicNetwork({ clock, tunnel }),
+  );
+  try {
+    const { authorizationServer } = await createFindLoginPlace(outbound, clock)(server);
+    const { challengeMethods } = authorizationServer;
+    const { baseUrl } = config.server;
+    const hasDocument = findDocumentUrl(baseUrl) !== undefined;
+    const isAmbiguous = isRedirectAmbiguous(server, authorizationServer);
+    return {
+      kind: 'found',
+      at: authorizationServer,
+      client: chooseClientSource(server.auth, authorizationServer, hasDocument) ?? 'nobody',
+      isAmbiguous,
+      redirectUri: (isAmbiguous ? buildOwnRedirectUri : buildRedirectUri)(baseUrl, server),
+      takesS256: challengeMethods?.includes('S256'),
+    };
+  } catch (problem) {
+    if (!(problem instanceof ConnectionProblem)) throw problem;
+    const { message, cause } = problem;
+    const isUnreachable = cause instanceof NoAnswer;
+    return {
+      kind: 'problem',
+      message,
+      isPrivate: isFromPrivateHost(problem),
+      isUnreachable,
+      cause,
+    };
+  }
+}
+
+function isFromPrivateHost(error: unknown): boolean {
+  for (let at = error; at instanceof Error; at = at.cause) {
+    if (at instanceof HostNotPublic) return true;
+  }
+  return false;
+}

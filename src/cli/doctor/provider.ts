@@ -1,0 +1,401 @@
+// The provider's discovery document and key set, read as the gateway reads them.
+
+import type { Config } from '../../config/config.ts';
+import type { BrokerConfig } from '../../config/groups/oauth.ts';
+import type { Provider } from '../../config/provider-profiles.ts';
+import { GatewayError } from '../../errors/gateway-error.ts';
+import type { ProviderDocument } from '../../http/oauth-client/provider-metadata.ts';
+import { buildDiscoveryUrl, IssuerMismatch } from '../../http/oauth-client/provider-metadata.ts';
+import { algorithms } from '../../logins/auth/jwk.ts';
+
+import { FetchError } from '../../platform/fetch-with-limits.ts';
+import { isStringArray, type JsonObject } from '../../platform/json.ts';
+import { describeCause } from '../../platform/log.ts';
+import { quote } from '../../platform/text.ts';
+import {
+  type Advice,
+  defineCheck,
+  describeNetworkFailure,
+  type FailureKind,
+  type Finding,
+  type Found,
+  failure,
+  ok,
+  unknown,
+  warning,
+} from './finding.ts';
+import {
+  findBrokerConfig,
+  isDiscovered,
+  type ProviderAtHand,
+  type SettingsAtHand,
+} from './settings-at-hand.ts';
+import type { Walk } from './walk.ts';
+
+const DISCOVERY_CHECK = 'provider.discovery';
+
+export const discoveryCheck = defineCheck({
+  section: 'Identity provider',
+  async run(settings: SettingsAtHand) {
+    const { access, config, probe } = settings;
+    if (access === undefined) return [];
+    if (access.metadata.isFixed) return checkProviderReach(settings, access);
+    const { issuer, jwksUrl } = access.provider;
+    const url = buildDiscoveryUrl(issuer);
+    try {
+      await access.metadata.get();
+      const what = `The provider's discovery document can be read, and names ${issuer} as its issuer.`;
+      return ok(DISCOVERY_CHECK, what);
+    } catch (error) {
+      // Without need of the document nothing fails for the lack of it.
+      const { tokenUrl, authorizationUrl } = config.oauth.endpoints;
+      const isNeeded =
+        jwksUrl === undefined || tokenUrl === undefined || authorizationUrl === undefined;
+      const foundIssuer =
+        error instanceof IssuerMismatch ? (await probe(url)).json?.issuer : undefined;
+      const { check, ...seen } = explain(error, url, issuer, foundIssuer);
+      return (isNeeded ? failure : warning)(check, seen);
+    }
+  },
+});
+
+/** Of a provider whose endpoints are known without a document. It refuses a stranger, which is an answer. */
+async function checkProviderReach(
+  { probe }: SettingsAtHand,
+  { metadata }: ProviderAtHand,
+): Promise<Found> {
+  const { issuer, userinfo_endpoint: url = issuer } = await metadata.get();
+  try {
+    await probe(url);
+    return ok(
+      DISCOVERY_CHECK,
+      `${issuer} can be reached. Its endpoints are known: it needs no discovery document.`,
+    );
+  } catch (error) {
+    if (!(error instanceof FetchError)) throw error;
+    const { check, ...seen } = explainNetwork(error, url, 'GITHUB_URL');
+    return failure(check, seen);
+  }
+}
+
+interface Explanation extends Advice {
+  readonly check: string;
+  readonly what: string;
+}
+
+/** `url` is that of the document. */
+function explain(error: unknown, url: string, issuer: string, foundIssuer: unknown): Explanation {
+  if (error instanceof IssuerMismatch) {
+    const isSlash = String(foundIssuer).replace(/\/$/, '') === issuer.replace(/\/$/, '');
+    return {
+      check: 'provider.issuer',
+      what: `The provider calls itself ${quote(foundIssuer)}, and OIDC_ISSUER is ${quote(issuer)}.`,
+      why: `Issuers are compared character by character${isSlash ? ', and a slash at the end counts' : ''}: the gateway uses no document, and accepts no token, of another issuer.`,
+      setting: 'OIDC_ISSUER',
+      remedy: `set OIDC_ISSUER=${String(foundIssuer)} if this is the provider that you mean.`,
+    };
+  }
+  if (error instanceof FetchError) return explainNetwork(error, url, 'OIDC_ISSUER');
+  return {
+    check: DISCOVERY_CHECK,
+    what: `The provider's discovery document cannot be used: ${describeCause(error)}.`,
+    setting: 'OIDC_ISSUER',
+    remedy: `open ${url} in a browser: it must show a JSON document. A 404 means that the issuer's path (tenant, realm, letter case) is wrong.`,
+  };
+}
+
+const REMEDIES: Readonly<Record<FailureKind, string>> = {
+  name: 'correct the host name. If this machine has no internet by itself, set HTTPS_PROXY=http://host:port to the proxy that leads out; otherwise check its DNS.',
+  refused: 'start the provider, or correct the host and port.',
+  timeout:
+    'check that the provider runs, and that a firewall lets this machine reach it. Where only a proxy leads out, set HTTPS_PROXY=http://host:port.',
+  'certificate-expired': 'renew the certificate of the provider.',
+  'certificate-name':
+    'write the host name that the certificate has, if that is what the provider calls itself.',
+  certificate:
+    'put the certificate authority of the provider, or of the proxy that inspects TLS, into a file, and start the gateway with NODE_EXTRA_CA_CERTS=/path/to/ca.pem (in the environment, not in .env).',
+  'no-tls': 'write http:// if the provider has no TLS (development only), or correct the port.',
+  'tls-only': 'write https://, or correct the port.',
+  proxy:
+    'check HTTPS_PROXY and HTTP_PROXY (http://user:password@host:port), and which hosts the proxy allows. NO_PROXY lists hosts to reach directly.',
+  other: 'check that the URL is that of the provider.',
+};
+
+const explainNetwork = (error: unknown, url: string, setting: string): Explanation => {
+  const { kind, text } = describeNetworkFailure(error, url);
+  return {
+    check: 'provider.reachable',
+    what: `The provider cannot be reached. ${text}`,
+    why: 'Nobody can log in, and a gateway that starts now can check no token.',
+    setting: kind === 'proxy' ? 'HTTPS_PROXY' : setting,
+    remedy: REMEDIES[kind],
+  };
+};
+
+export const keySetCheck = defineCheck({
+  section: 'Identity provider',
+  async run({ access }: SettingsAtHand) {
+    if (access === undefined || !(await isDiscovered(access))) return [];
+    const url = access.provider.jwksUrl ?? (await access.metadata.get()).jwks_uri;
+    if (url === undefined) return [];
+    try {
+      access.keySet.start();
+      await access.keySet.waitForKeys();
+      return ok(
+        'provider.key-set',
+        "The provider's key set can be read, and has keys that can be used.",
+      );
+    } catch (error) {
+      const cause = error instanceof GatewayError ? error.cause : error;
+      if (cause instanceof FetchError) {
+        const { check: _check, ...seen } = explainNetwork(cause, url, 'OIDC_JWKS_URL');
+        return failure('provider.key-set', seen);
+      }
+      return failure('provider.key-set', {
+        what: `The provider's key set cannot be used: ${describeCause(cause)}.`,
+        setting: 'OIDC_JWKS_URL',
+        remedy: `open ${url} in a browser: it must show a JSON document with keys. authentik needs a signing key for this.`,
+      });
+    }
+  },
+});
+
+/** What the discovery document says that the provider can do, against what the gateway will ask of it. */
+export const capabilitiesCheck = defineCheck({
+  section: 'Identity provider',
+  async run({ access, config: { oauth }, probe }: SettingsAtHand) {
+    if (access === undefined || access.metadata.isFixed || !(await isDiscovered(access))) return [];
+    const { json } = await probe(buildDiscoveryUrl(access.provider.issuer));
+    const { secret, authMethod } = oauth.providerClient;
+    const method = `client_secret_${authMethod}`;
+    const otherMethod = authMethod === 'post' ? 'basic' : 'post';
+    return [
+      secret !== undefined && lacks(json, 'token_endpoint_auth_methods_supported', method)
+        ? warning('provider.client-auth', {
+            what: `The provider does not list ${method} as a way to send the secret.`,
+            setting: 'OAUTH_CLIENT_AUTH',
+            remedy: `set OAUTH_CLIENT_AUTH=${otherMethod}.`,
+          })
+        : undefined,
+      lacks(json, 'code_challenge_methods_supported', 'S256')
+        ? warning('provider.pkce', {
+            what: 'The provider does not list PKCE with S256, which the gateway sends.',
+            remedy: 'use a provider, or a version of it, that knows PKCE (RFC 7636).',
+          })
+        : undefined,
+    ];
+  },
+});
+
+/** A provider that does not say is not complained of. */
+function lacks(document: JsonObject | undefined, name: string, value: string): boolean {
+  const listed = document?.[name];
+  return isStringArray(listed) && !listed.includes(value);
+}
+
+// What tokens of the gateway's own (§5.11) need of the provider, and what they do not.
+
+/** What the discovery document says of what a login comes to. */
+export const loginAbilitiesCheck = defineCheck({
+  section: 'Identity provider',
+  async run({ access, config }: SettingsAtHand) {
+    const oauth = findBrokerConfig(config);
+    if (oauth === undefined || access === undefined || !(await isDiscovered(access))) return [];
+    // Where settings name all that it would, nobody needs the document.
+    const document = await access.metadata.get().catch(() => undefined);
+    if (document === undefined) return [];
+    if (access.metadata.isFixed) return [judgeRefreshTokens(document, oauth)];
+    return [
+      ...judgeOpenId(document),
+      ...judgeIdTokenAlgorithms(document),
+      judgeRefreshTokens(document, oauth),
+      judgeRevocation(document, oauth),
+    ];
+  },
+});
+
+/** OpenID Connect Core §3.1.2.1. A provider may leave it out of its list all the same (Discovery §3). */
+function judgeOpenId({ scopes_supported: scopes }: ProviderDocument): readonly Finding[] {
+  if (scopes === undefined || scopes.includes('openid')) return [];
+  return [
+    warning('provider.openid', {
+      what: 'The provider does not list the scope openid.',
+      why: 'Without it there is no ID token, which says who logs in: every login would fail.',
+      setting: 'OIDC_ISSUER',
+      remedy:
+        'check that it is the issuer of an OpenID provider, and not of an authorization server for APIs alone; or allow the scope openid there.',
+    }),
+  ];
+}
+
+function judgeIdTokenAlgorithms({
+  id_token_signing_alg_values_supported: listed,
+}: ProviderDocument): readonly Finding[] {
+  if (listed === undefined || listed.some((name) => algorithms.has(name))) return [];
+  return [
+    failure('provider.id-token', {
+      what: `The provider signs ID tokens with ${listed.join(', ')} only.`,
+      why: 'The gateway checks them by the public keys of the provider, and does not know such an algorithm.',
+      setting: 'OIDC_ISSUER',
+      remedy: `have the provider sign ID tokens with a key pair, for example RS256 (${[...algorithms.keys()].join(', ')}). In authentik, choose a signing key.`,
+    }),
+  ];
+}
+
+const REFRESH_CHECK = 'provider.offline-access';
+
+/** Those that give refresh tokens without the scope `offline_access`. */
+const NEED_NO_SCOPE: ReadonlySet<Provider> = new Set(['keycloak', 'google', 'cognito', 'gitlab']);
+
+function judgeRefreshTokens(
+  { scopes_supported: scopes = [] }: ProviderDocument,
+  { provider, addedScopes, tokens }: BrokerConfig,
+): Finding {
+  const isAsked = [...scopes, ...addedScopes].includes('offline_access');
+  if (isAsked || NEED_NO_SCOPE.has(provider.name)) {
+    const how = isAsked
+      ? 'The gateway asks for offline_access, and gets refresh tokens'
+      : 'The provider gives refresh tokens, and needs no scope for that';
+    return ok(
+      REFRESH_CHECK,
+      `${how}: the gateway asks it again every ${tokens.renewalSeconds} s whether a user still may.`,
+    );
+  }
+  if (provider.quirks.accessTokensLast) {
+    return ok(
+      REFRESH_CHECK,
+      `The provider's access tokens live until they are revoked, unless it gives refresh tokens: by either the gateway asks it again every ${tokens.renewalSeconds} s whether a user still may.`,
+    );
+  }
+  return warning(REFRESH_CHECK, {
+    what: 'The provider does not list the scope offline_access, so it may give the gateway no refresh token.',
+    why: `The gateway could not ask it again whether a user still may: each login would end after OAUTH_GRANT_UNRENEWED_SECONDS (${tokens.grantUnrenewedSeconds} s), and the user log in once more.`,
+    setting: 'OAUTH_ADDED_SCOPES, OAUTH_GRANT_UNRENEWED_SECONDS',
+    remedy:
+      'allow refresh tokens for the client at the provider. If it knows the scope without listing it, set OAUTH_ADDED_SCOPES=offline_access.',
+  });
+}
+
+function judgeRevocation(
+  { revocation_endpoint: found }: ProviderDocument,
+  { endpoints }: BrokerConfig,
+): Finding {
+  const url = endpoints.revocationUrl ?? found;
+  return ok(
+    'provider.revocation',
+    url === undefined
+      ? 'The provider has no revocation endpoint: a login that ends here ends here all the same, and its refresh token there dies of age.'
+      : "Where a login ends here, the provider's refresh token is revoked, too.",
+  );
+}
+
+// §13.4, §13.5: whether the provider tells the gateway that somebody logged out there, and whether users can log out there.
+
+/** What the discovery document says of it. Whether an address is registered, only the provider knows. */
+export const providerLogoutCheck = defineCheck({
+  section: 'Identity provider',
+  async run({ access, config }: SettingsAtHand) {
+    const oauth = findBrokerConfig(config);
+    if (oauth === undefined || access === undefined || !(await isDiscovered(access))) return [];
+    const document = await access.metadata.get().catch(() => undefined);
+    if (document === undefined) return [];
+    return [
+      judgeBackchannel(document, config.server, oauth.tokens.backchannelEnds),
+      judgeEndSession(document, config.server),
+    ];
+  },
+});
+
+const BACKCHANNEL_CHECK = 'provider.backchannel-logout';
+
+function judgeBackchannel(
+  document: ProviderDocument,
+  { baseUrl }: Config['server'],
+  ends: 'session' | 'all',
+): Finding {
+  if (document.backchannel_logout_supported !== true) {
+    return ok(
+      BACKCHANNEL_CHECK,
+      'The provider does not say that it can tell the gateway of logouts there (backchannel_logout_supported). Who logs out there stays logged in here, unless the provider then refuses the next renewal.',
+    );
+  }
+  const namesSessions = document.backchannel_logout_session_supported === true;
+  const what =
+    ends === 'session' && namesSessions
+      ? "those logins of the user end that came from that session; with OAUTH_BACKCHANNEL_ENDS=all, all of the user's"
+      : 'all logins of the user end';
+  const unnamed = namesSessions
+    ? ''
+    : ' It does not say that it names sessions (backchannel_logout_session_supported).';
+  return ok(BACKCHANNEL_CHECK, {
+    what: `The provider can tell the gateway of logouts there. Register ${baseUrl}/oauth/backchannel-logout as back-channel logout URL of the gateway's client.${unnamed}`,
+    why: `Once somebody logs out there, ${what}.`,
+  });
+}
+
+const END_SESSION_CHECK = 'provider.end-session';
+
+const judgeEndSession = (
+  { end_session_endpoint: url }: ProviderDocument,
+  { baseUrl }: Config['server'],
+): Finding =>
+  ok(
+    END_SESSION_CHECK,
+    url === undefined
+      ? 'The provider has no page on which browsers log out (end_session_endpoint): /account logs out here alone.'
+      : `Users who log out at /account can log out at ${new URL(url).host}, too. Register ${baseUrl}/account as post-logout redirect URI of the gateway's client, so that they come back.`,
+  );
+
+// Whether two clocks agree: tokens are valid from one moment to another.
+
+/** Tokens live for minutes: with clocks further apart, none is ever accepted. */
+const HOPELESS_SECONDS = 300;
+
+const CLOCK_CHECK = 'clock';
+
+/** `offset`: by how many seconds the provider's clock is ahead of the other; undefined where it did not tell. */
+function judgeClock(
+  offset: number | undefined,
+  toleranceSeconds: number,
+  other: 'this machine' | 'the gateway',
+): Finding {
+  if (offset === undefined)
+    return unknown(CLOCK_CHECK, "whether the provider's clock is right: its answers have no Date.");
+  const seconds = Math.abs(Math.round(offset));
+  if (Math.abs(offset) <= toleranceSeconds)
+    return ok(CLOCK_CHECK, `The clocks of the provider and of ${other} agree.`);
+  return (seconds >= HOPELESS_SECONDS ? failure : warning)(CLOCK_CHECK, {
+    what: `The provider's clock is ${seconds} s ${offset > 0 ? 'ahead of' : 'behind'} that of ${other}.`,
+    why: `Tokens would count as ${offset > 0 ? 'not valid yet' : 'expired too early'}; ${toleranceSeconds} s are allowed.`,
+    setting: 'OIDC_CLOCK_TOLERANCE_SECONDS',
+    remedy: 'set the clock of the machine that is wrong (NTP). The setting allows 60 s at most.',
+  });
+}
+
+/** By the Date of the provider's answers. */
+export const clockCheck = defineCheck({
+  section: 'Identity provider',
+  async run({ access, config, clocks }: SettingsAtHand) {
+    const { auth } = config;
+    if (access === undefined || !auth.required || !(await isDiscovered(access))) return [];
+    const { issuer, jwksUrl } = access.provider;
+    const offset = clocks.readOffset(issuer) ?? clocks.readOffset(jwksUrl ?? issuer);
+    return judgeClock(offset, auth.clockToleranceSeconds, 'this machine');
+  },
+});
+
+/** The default of OIDC_CLOCK_TOLERANCE_SECONDS: what is set cannot be seen from outside. */
+const TOLERANCE_SECONDS = 5;
+
+/** The provider's clock against the gateway's, both seen from here. */
+export const walkClockCheck = defineCheck({
+  section: 'Login',
+  async run({ baseUrl, clocks, logIn }: Walk) {
+    const login = await logIn();
+    if (login?.kind !== 'at-provider') return [];
+    const provider = clocks.readOffset(login.url);
+    const gateway = clocks.readOffset(baseUrl);
+    const offset = provider === undefined || gateway === undefined ? undefined : provider - gateway;
+    return judgeClock(offset, TOLERANCE_SECONDS, 'the gateway');
+  },
+});

@@ -1,0 +1,286 @@
+// Whether the gateway can be reached at all, and whether it is one.
+
+import { isIP } from 'node:net';
+import { connect, type TLSSocket } from 'node:tls';
+import { isObject } from '../../platform/json.ts';
+import {
+  type Advice,
+  defineCheck,
+  describeNetworkFailure,
+  type FailureKind,
+  type Finding,
+  failure,
+  ok,
+  unknown,
+  warning,
+} from './finding.ts';
+import type { ProbeAnswer } from './instruments.ts';
+import { adviseOnLimit, MCP_CALL, readErrorData, readReason, type Walk } from './walk.ts';
+
+/** Nothing answers: before the first start of a gateway that is as it should be. */
+export const REACHABLE = 'gateway.reachable';
+/** Something answers, and it is not the MCP endpoint of a gateway. */
+const ENDPOINT = 'gateway.endpoint';
+const CERTIFICATE = 'gateway.certificate';
+
+const REACH_REMEDIES: Readonly<Record<FailureKind, string>> = {
+  name: 'check the host name, and that the DNS of this machine knows it.',
+  refused: 'start the gateway, or check the port, and the proxy in front of it.',
+  timeout: 'check that the gateway runs, and that firewalls let this machine reach it.',
+  'certificate-expired': 'renew it, and load it into the proxy that has it.',
+  'certificate-name':
+    'install a certificate for this name, or give clients the name that the certificate has.',
+  certificate:
+    'install a certificate that clients trust, with its whole chain. For a certificate authority of your own, set NODE_EXTRA_CA_CERTS=/path/to/ca.pem on this machine and on those of the clients.',
+  'no-tls': 'use http:// if this is a gateway on your machine; otherwise put a TLS proxy in front.',
+  'tls-only': 'use https://, or check the port.',
+  proxy: 'check HTTPS_PROXY and HTTP_PROXY of this machine, or list the host in NO_PROXY.',
+  other: 'check that the URL is that of the gateway.',
+};
+
+export const reachCheck = defineCheck({
+  section: 'Gateway',
+  async run(walk: Walk) {
+    try {
+      const answer = await walk.callWithoutToken();
+      return [await judgeAnswer(answer, walk), await checkCertificate(walk)];
+    } catch (error) {
+      const { kind, text } = describeNetworkFailure(error, walk.endpoint);
+      const check = kind.startsWith('certificate') ? CERTIFICATE : REACHABLE;
+      return failure(check, { what: text, remedy: REACH_REMEDIES[kind] });
+    }
+  },
+});
+
+async function judgeAnswer(answer: ProbeAnswer, walk: Walk): Promise<Finding> {
+  const { endpoint } = walk;
+  const { status, headers, milliseconds } = answer;
+  if (readReason(answer) === 'invalid_host') return explainHost(walk.baseUrl);
+  if (headers.get('location') !== null) return explainRedirect(answer, endpoint);
+  if (status === 404)
+    return failure(ENDPOINT, {
+      what: `There is no MCP endpoint at ${endpoint} (404).`,
+      ...(await adviseOnPath(answer, walk)),
+    });
+  if (status === 429)
+    return failure(ENDPOINT, {
+      what: 'The gateway has received too many requests (429).',
+      ...adviseOnLimit(answer, 'MCP'),
+    });
+  if ([502, 503, 504].includes(status) && answer.json === undefined)
+    return failure(REACHABLE, {
+      what: `A proxy answers for ${endpoint}, but not the gateway (${status}).`,
+      remedy:
+        'start the gateway, and check the address to which the proxy leads. If it runs, the proxy may send it nothing because it is not ready: its log, its own /health/ready, or `postern doctor` without a URL where its settings are says why.',
+    });
+  if (status >= 500)
+    return failure(ENDPOINT, {
+      what: `${endpoint} answers ${status}.`,
+      remedy: "the gateway's log says why.",
+    });
+  if (!isFromMcp(answer))
+    return failure(ENDPOINT, {
+      what: `What answers at ${endpoint} is no MCP server: ${status}, ${headers.get('content-type') ?? 'no content'}.`,
+      remedy:
+        status === 403
+          ? 'check the address. If it is right, a firewall or proxy in front refuses the request: let POST requests to /mcp through.'
+          : 'check the address, and where the proxy in front of it leads.',
+    });
+  return ok(REACHABLE, `${endpoint} answers (${milliseconds} ms).`);
+}
+
+/** A 401 may be that of a gateway. What else it answers is JSON-RPC, perhaps in a stream. */
+const isFromMcp = ({ status, json, headers }: ProbeAnswer): boolean =>
+  status === 401 ||
+  json?.jsonrpc === '2.0' ||
+  (status === 200 && /^text\/event-stream\b/.test(headers.get('content-type') ?? ''));
+
+const explainHost = (baseUrl: string): Finding =>
+  failure(ENDPOINT, {
+    what: `The gateway does not answer to the name ${new URL(baseUrl).host}.`,
+    setting: 'BASE_URL',
+    remedy: `set BASE_URL=${baseUrl} on the gateway if this is its public address. If it is set so already, have the proxy in front pass the Host header on unchanged. For a second name: ALLOWED_HOSTS=${new URL(baseUrl).host}`,
+  });
+
+/** To another address of the gateway, or to the login page of a proxy. */
+function explainRedirect({ location: target, headers }: ProbeAnswer, endpoint: string): Finding {
+  const isMoved = target?.pathname.replace(/\/$/, '').endsWith('/mcp') === true;
+  return failure(ENDPOINT, {
+    what: `${endpoint} redirects to ${target === undefined ? headers.get('location') : target.origin + target.pathname}: clients do not follow that.`,
+    remedy: isMoved
+      ? `give clients that address, and check it: postern doctor ${target.href}`
+      : 'if that is a login page of a proxy in front, let /mcp, /oauth/* and /.well-known/* through without it: clients log in at the gateway.',
+  });
+}
+
+async function adviseOnPath(answer: ProbeAnswer, walk: Walk): Promise<Advice> {
+  const { origin, pathname } = new URL(walk.baseUrl);
+  const hasPath = pathname !== '/';
+  if (hasPath && (await isAtRoot(walk)))
+    return {
+      why: `There is one at ${origin}/mcp.`,
+      setting: 'BASE_URL',
+      remedy: `check that address: postern doctor ${origin}. If BASE_URL has the path ${pathname} by mistake, set BASE_URL=${origin}.`,
+    };
+  const isGateway = /nothing at this path/.test(String(readErrorData(answer).details));
+  const why = 'A gateway got the request, but by another path than /mcp.';
+  if (hasPath)
+    return {
+      ...(isGateway && { why }),
+      setting: 'BASE_URL',
+      remedy: `set BASE_URL=${walk.baseUrl} on the gateway, and have the proxy in front pass on what comes below ${pathname}/, with this path or without. A host name of its own for the gateway is simpler.`,
+    };
+  return isGateway
+    ? { why, remedy: 'have the proxy in front pass paths on unchanged.' }
+    : {
+        remedy:
+          'check the address: this server is no gateway, or a proxy in front of it leads elsewhere.',
+      };
+}
+
+/** Whether the host has a gateway without the path, which does not call itself by it. */
+async function isAtRoot({ baseUrl, probe }: Walk): Promise<boolean> {
+  const answer = await probe(`${new URL(baseUrl).origin}/mcp`, MCP_CALL);
+  const challenge = answer.headers.get('www-authenticate') ?? '';
+  return answer.status !== 404 && isFromMcp(answer) && !challenge.includes(`"${baseUrl}/`);
+}
+
+const EXPIRES_SOON_DAYS = 14;
+const MS_PER_DAY = 86_400_000;
+
+/** Of a certificate that is accepted: until when. */
+async function checkCertificate({ baseUrl, isProxied, clock }: Walk): Promise<Finding | undefined> {
+  const { protocol, hostname, port } = new URL(baseUrl);
+  if (protocol !== 'https:' || isProxied(baseUrl)) return undefined;
+  const end = await readCertificateEnd(hostname.replace(/^\[|\]$/g, ''), Number(port || 443));
+  if (end === undefined) return undefined;
+  const days = Math.floor((end - clock.now()) / MS_PER_DAY);
+  if (days >= EXPIRES_SOON_DAYS)
+    return ok(CERTIFICATE, `The TLS certificate is valid for ${days} more days.`);
+  const what = `The TLS certificate expires in ${days} days.`;
+  return warning(CERTIFICATE, { what, remedy: 'renew it.' });
+}
+
+const TIMEOUT_MS = 5000;
+
+const readCertificateEnd = (host: string, port: number): Promise<number | undefined> =>
+  new Promise((resolve) => {
+    const socket: TLSSocket = connect(
+      { host, port, ...(isIP(host) === 0 && { servername: host }), timeout: TIMEOUT_MS },
+      () => {
+        const end = Date.parse(socket.getPeerCertificate().valid_to);
+        socket.destroy();
+        resolve(Number.isNaN(end) ? undefined : end);
+      },
+    );
+    const giveUp = () => {
+      socket.destroy();
+      resolve(undefined);
+    };
+    socket.on('error', giveUp).on('timeout', giveUp);
+  });
+
+// Whether the gateway is ready, and calls itself by the address that was asked.
+
+const READY_CHECK = 'gateway.ready';
+export const STORE_CHECK = `${READY_CHECK}.store`;
+
+const LACKS: Readonly<Record<string, Advice & { readonly what: string }>> = {
+  keySet: {
+    what: "The gateway never got the provider's key set, so it can check no token.",
+    why: 'The provider is down or cannot be reached from the gateway, or its discovery document names another issuer.',
+    setting: 'OIDC_ISSUER',
+    remedy:
+      "start the provider, or correct OIDC_ISSUER; where only a proxy leads out, set HTTPS_PROXY=http://host:port. The gateway's log has the reason, and `postern doctor` without a URL, where the gateway's settings are, finds it.",
+  },
+  store: {
+    what: 'The gateway cannot use its store.',
+    setting: 'REDIS_URL',
+    remedy:
+      'check that Redis runs and can be reached from the gateway (or that DATA_DIR has room).',
+  },
+  servers: {
+    what: 'A required MCP server behind the gateway cannot be reached.',
+    setting: 'POSTERN_CONFIG',
+    remedy: "start the server; the gateway's log names it.",
+  },
+};
+
+/** §4.3: what the gateway itself says it lacks. */
+export const healthCheck = defineCheck({
+  section: 'Gateway',
+  async run({ readReadiness, listLacking }: Walk) {
+    const { status, json } = await readReadiness();
+    if (!isObject(json?.checks)) {
+      return unknown(READY_CHECK, {
+        what: 'whether the gateway is ready: /health/ready cannot be read from outside.',
+        why: 'Or it is not a Postern gateway: then the settings that are named below are not its own.',
+      });
+    }
+    const lacking = await listLacking();
+    if (lacking.length === 0)
+      return status === 200
+        ? ok(READY_CHECK, `The gateway is ready (version ${String(json.version)}).`)
+        : failure(READY_CHECK, 'The gateway is shutting down.');
+    return lacking.map((name) =>
+      failure(`${READY_CHECK}.${name}`, LACKS[name] ?? `The gateway lacks ${name}.`),
+    );
+  },
+});
+
+const CHALLENGE_CHECK = 'challenge';
+/** Where clients are sent to another address, all that follows would be about that one. */
+export const BASE_URL_CHECK = 'gateway.base-url';
+
+/** RFC 9728 §5.1: the 401 by which a client learns where to log in. */
+export const challengeCheck = defineCheck({
+  section: 'Gateway',
+  async run(walk: Walk) {
+    const { baseUrl } = walk;
+    const { status, headers } = await walk.callWithoutToken();
+    if (status === 200 || status === 400)
+      return warning(CHALLENGE_CHECK, {
+        what: 'The gateway answers without a token: it lets in everybody.',
+        setting: 'AUTH_REQUIRED',
+        remedy: 'remove AUTH_REQUIRED=false, unless nobody else can reach this address.',
+      });
+    if (status !== 401) return [];
+    const url = await walk.findChallenge();
+    if (url === undefined)
+      return explainNoChallenge(headers.get('www-authenticate'), await walk.findResourceMetadata());
+    if (isBelow(url, baseUrl))
+      return ok(
+        CHALLENGE_CHECK,
+        'Without a token it answers 401, and says where the login is described.',
+      );
+    return failure(BASE_URL_CHECK, {
+      what: `The gateway calls itself ${nameBase(url)}, not ${baseUrl}.`,
+      why: `Clients are sent to ${url}, and compare the addresses.`,
+      setting: 'BASE_URL',
+      remedy: `set BASE_URL=${baseUrl} on the gateway, or give clients ${nameBase(url)}/mcp.`,
+    });
+  },
+});
+
+/** Most clients then look for the metadata at the usual place. */
+function explainNoChallenge(header: string | null, found: string | undefined): Finding {
+  const what = 'The 401 has no WWW-Authenticate header with resource_metadata.';
+  const has = `It has: ${header ?? 'no such header'}.`;
+  const remedy =
+    'let the proxy in front pass the WWW-Authenticate header on, and check that this is the gateway.';
+  return found === undefined
+    ? failure(CHALLENGE_CHECK, { what, why: `${has} Clients find the login by it.`, remedy })
+    : warning(CHALLENGE_CHECK, {
+        what,
+
+        why: `${has} Older clients find no login without it; others find ${found}.`,
+        remedy,
+      });
+}
+
+const WELL_KNOWN = '/.well-known/oauth-protected-resource';
+
+const isBelow = (url: string, baseUrl: string): boolean =>
+  url.startsWith(`${baseUrl}${WELL_KNOWN}`);
+
+const nameBase = (url: string): string => url.split(WELL_KNOWN)[0] ?? url;

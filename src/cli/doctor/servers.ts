@@ -1,0 +1,385 @@
+// The MCP servers of the configuration file, asked as the gateway asks them.
+
+import { WARNED_TOKENS } from '../../catalog/budget/measure-lists.ts';
+import {
+  countUndeclared,
+  type FetchedList,
+  fetchList,
+  type UndeclaredList,
+} from '../../catalog/fetch-list.ts';
+import { createNaming } from '../../catalog/naming.ts';
+import { listGuardServers, type Setup } from '../../catalog/plan.ts';
+import { createPrepareList } from '../../catalog/prepare-list.ts';
+import type { Config } from '../../config/config.ts';
+import { ConfigError, type Problem } from '../../config/problem.ts';
+import { tryGuards } from '../../gateway/guard-servers.ts';
+import {
+  GATEWAY_CALLER,
+  type Upstream,
+  type UpstreamCaller,
+  UpstreamError,
+} from '../../mcp/upstream/upstream.ts';
+import type { StdioUpstreamConfig, UpstreamConfig } from '../../mcp/upstream/upstream-config.ts';
+import { describeCause } from '../../platform/log.ts';
+import { hideSecretArguments } from '../../platform/secret-texts.ts';
+import { countNoun } from '../../platform/text.ts';
+import {
+  dependsOnUser,
+  needsUser,
+  readConnectionServer,
+} from '../../servers/credentials/server-credentials.ts';
+import { NEXT_START } from '../../servers/stdio/stdio-upstream.ts';
+import {
+  describeCost,
+  describeExpensive,
+  formatCount,
+  isCostly,
+  measureFile,
+} from '../measure-lists.ts';
+import {
+  createTimeLimit,
+  EVERY_CAPABILITY,
+  openServers,
+  readTokenUser,
+} from '../setup/open-servers.ts';
+import {
+  describeProgramUser,
+  findProgramUserProblems,
+  isProgram,
+  warnOfOwnUser,
+} from '../setup/program-users.ts';
+import { defineCheck, type Finding, failure, ok, unknown, warning } from './finding.ts';
+import { createCollectingLog, type LogEntry } from './instruments.ts';
+import { checkLogins } from './logins.ts';
+import type { SettingsAtHand } from './settings-at-hand.ts';
+
+const CHECK = 'server';
+const USER_CHECK = 'server.user';
+/** A first `npx` downloads. */
+const TIME_LIMIT_MS = 60_000;
+
+export const serversCheck = defineCheck({
+  section: 'Servers behind the gateway',
+  async run(settings: SettingsAtHand) {
+    const { config, setup, env, token, clock } = settings;
+    if (setup === undefined || setup.file.servers.length === 0) return undefined;
+    const user = token === undefined ? undefined : readTokenUser(token, clock.now());
+    const caller: UpstreamCaller =
+      user === undefined ? GATEWAY_CALLER : { ...GATEWAY_CALLER, user };
+    const userProblems = await findProgramUserProblems(setup.file.servers);
+    // Those are asked as guards.
+    const areGuards = new Set(listGuardServers(setup.file));
+    const usable = setup.file.servers.filter(
+      (server) =>
+        !areGuards.has(server.name) &&
+        (userProblems.length === 0 || !isProgram(server) || server.runAs === undefined),
+    );
+    const { log, entries } = createCollectingLog();
+    const lists = new Map<string, FetchedList>();
+    const servers = await openServers({ ...setup.file, servers: usable }, { env, log });
+    try {
+      const answers = await Promise.all(
+        usable.map((server) => {
+          if (readConnectionServer(server) !== undefined) return [];
+          return needsUser(server) && user === undefined
+            ? unknown(CHECK, {
+                what: `whether ${server.name} can be used: it answers users only.`,
+                remedy: 'give an access token of a user: --token-file FILE.',
+              })
+            : checkServer(
+                server,
+                servers.openUpstream(allowOwnProcess(server)),
+                dependsOnUser(server) ? caller : GATEWAY_CALLER,
+                { file: setup.file, logged: entries, lists },
+              );
+        }),
+      );
+      return [
+        ...checkUsers(setup.file.servers, userProblems, config),
+        ...answers.flat(),
+        ...(await checkLogins(
+          usable.flatMap((server) => readConnectionServer(server) ?? []),
+          settings,
+        )),
+        ...(await checkLists(setup, config, lists)),
+      ];
+    } finally {
+      await servers.close();
+    }
+  },
+});
+
+/** Which user of the system programs run as. */
+function checkUsers(
+  servers: readonly UpstreamConfig[],
+  problems: readonly Problem[],
+  config: Config,
+) {
+  const advice = { setting: 'RUN_PROGRAMS_AS' };
+  const others = servers
+    .filter(isProgram)
+    .flatMap(({ name, runAs }) => (runAs ? [`${name} as ${describeProgramUser(runAs)}`] : []));
+  return [
+    ...problems.map(({ message }) => failure(USER_CHECK, { what: message, ...advice })),
+    ...warnOfOwnUser(servers, config).map((text) => warning(USER_CHECK, { what: text, ...advice })),
+    others.length > 0 && problems.length === 0
+      ? ok(USER_CHECK, `Programs run as other users than the gateway: ${others.join(', ')}.`)
+      : undefined,
+  ];
+}
+
+interface AskedServers {
+  readonly file: Setup['file'];
+  readonly logged: readonly LogEntry[];
+  /** Lists by the names of servers, each once it was read. */
+  readonly lists: Map<string, FetchedList>;
+}
+
+async function checkServer(
+  config: UpstreamConfig,
+  upstream: Upstream,
+  caller: UpstreamCaller,
+  { file, logged, lists }: AskedServers,
+) {
+  const { name } = config;
+  const { signal, tooLate } = createTimeLimit(TIME_LIMIT_MS);
+  try {
+    const tools = await Promise.race([fetchList(upstream, 'tools', caller, signal), tooLate]);
+    lists.set(name, tools);
+    const count = tools.items.length;
+    const has = count === 0 ? 'no tools' : countNoun(count, 'tool');
+    const what = `${name} answers, and has ${has}. ${tellEra(upstream, caller)}`;
+    return [
+      (count === 0 ? warning : ok)(CHECK, what),
+      ...(await countUndeclared(upstream, caller, signal)).map((list) => warnOfList(name, list)),
+      ...checkNames(file, config, tools),
+      await Promise.race([
+        checkIsolation(config, upstream, tools, signal),
+        tooLate.catch(() => undefined),
+      ]),
+    ];
+  } catch (error) {
+    return describeFailure(config, error, logged);
+  } finally {
+    await upstream.close(0);
+  }
+}
+
+/** An address that a refusal names is for operators alone. */
+const describeError = (error: unknown): string =>
+  error instanceof UpstreamError && error.cause === undefined
+    ? error.logMessage
+    : describeCause(error);
+const warnOfList = (server: string, { list, count }: UndeclaredList) =>
+  warning('server.undeclared', {
+    what: `${server} does not declare ${list}; its list has ${count}.`,
+    why: `A server is asked only for what its capabilities declare: nobody sees these ${list}.`,
+    setting: 'POSTERN_CONFIG',
+    remedy: `have the server declare ${list} in the capabilities that it answers the handshake with.`,
+  });
+
+/** In the words of the log, which knows what to do about a program, and the last that it wrote. */
+function describeFailure(config: UpstreamConfig, error: unknown, logged: readonly LogEntry[]) {
+  const { name } = config;
+  const entry = isProgram(config)
+    ? logged.find(({ message, facts }) => facts.server === name && UNAVAILABLE.test(message))
+    : undefined;
+  const [said, advice] = entry?.message.replace(UNAVAILABLE, '').split(NEXT_START) ?? [];
+  const lastWords = entry?.facts.errorOutput;
+  return failure(CHECK, {
+    what: `${name} cannot be used: ${said ?? describeError(error)}.`,
+    ...(Array.isArray(lastWords) && {
+      why: `The last that it wrote to its error output: ${lastWords.join(' | ')}`,
+    }),
+    setting: 'POSTERN_CONFIG',
+    remedy: advice || adviseOnServer(config),
+  });
+}
+
+const UNAVAILABLE = /^(?:The|A process of the) MCP server \S+ is not available: /;
+
+const adviseOnServer = (config: UpstreamConfig): string =>
+  config.kind === 'stdio'
+    ? `check the command, its arguments and its environment: ${hideSecretArguments(config.command)}.`
+    : `check its url, its credentials and that it runs: ${new URL(config.url).origin}.`;
+
+/** What it is spoken to in, and whether the file demands that. */
+function tellEra(upstream: Upstream, caller: UpstreamCaller): string {
+  const { config, era } = upstream;
+  const version = upstream.peekDescription(caller)?.protocolVersion;
+  const way = era === 'stateless' ? 'stateless' : 'with sessions';
+  const reason = config.era === 'auto' ? '' : `, as "era": "${config.era}" demands`;
+  return `It is spoken to ${way}${version === undefined ? '' : ` (MCP ${version})`}${reason}.`;
+}
+
+// §25.2: what the lists of tools cost a model; §18.9: what the file names, and no server has.
+
+const LIST_CHECK = 'lists';
+/** The check by which each is known. */
+const IDLE_CHECKS = {
+  view: 'views',
+  guard: 'guard',
+  rule: 'approvals',
+  server: 'server.exclude',
+} as const;
+
+/** `tools` are those of the servers that could be asked, by name. */
+async function checkLists(
+  setup: Setup,
+  config: Config,
+  tools: ReadonlyMap<string, FetchedList>,
+): Promise<readonly Finding[]> {
+  const personal = new Set(setup.file.servers.filter(dependsOnUser).map(({ name }) => name));
+  const { costs, idle } = await measureFile(setup, config, { tools, personal });
+  const advice = { setting: 'POSTERN_CONFIG' };
+  return [
+    ...costs.map((cost) =>
+      isCostly(cost)
+        ? warning(LIST_CHECK, {
+            what: `${describeCost(cost)}.`,
+            why: `Each conversation begins with them, and models choose worse from long lists: over ${formatCount(WARNED_TOKENS)} is much. The most expensive: ${describeExpensive(cost)}.`,
+            ...advice,
+            remedy:
+              'leave out tools by "tools" of the server, or give clients a view ("views") with those that they need.',
+          })
+        : ok(LIST_CHECK, `${describeCost(cost)}.`),
+    ),
+    ...idle.map(({ of, message }) => warning(IDLE_CHECKS[of], { what: message, ...advice })),
+  ];
+}
+
+// Tools of a server that clients do not see, or do not find under the name that they make of it.
+
+const ISOLATION_CHECK = 'server.isolation';
+
+const ABLE_CALLER: UpstreamCaller = {
+  ...GATEWAY_CALLER,
+  clientId: 'postern doctor',
+  capabilities: EVERY_CAPABILITY,
+};
+
+const isShared = (config: UpstreamConfig): config is StdioUpstreamConfig =>
+  config.kind === 'stdio' && config.isolation === 'shared';
+
+/** The same server, which can be asked as the gateway asks it, and as one of the clients that it could ask. */
+const allowOwnProcess = (config: UpstreamConfig): UpstreamConfig =>
+  isShared(config) ? { ...config, isolation: 'user', maxProcesses: 2 } : config;
+
+/**
+ * §18.3: tools that a program lists only for clients that it can ask, where its `isolation` lets it ask none. `upstream` is
+ * of what `allowOwnProcess` made of `config`; `tools` is what everybody sees. Never rejects.
+ */
+async function checkIsolation(
+  config: UpstreamConfig,
+  upstream: Upstream,
+  tools: FetchedList,
+  signal: AbortSignal,
+): Promise<Finding | undefined> {
+  if (!isShared(config)) return undefined;
+  const seen = new Set(tools.items.map(({ name }) => name));
+  // Some programs cannot run twice: that is no mistake of the settings.
+  const able = await fetchList(upstream, 'tools', ABLE_CALLER, signal).catch(() => undefined);
+  const hidden = able?.items.flatMap(({ name }) => (seen.has(name) ? [] : [String(name)])) ?? [];
+  if (hidden.length === 0) return undefined;
+  return warning(ISOLATION_CHECK, {
+    what: `Tools of ${config.name} that no client sees: ${describeNames(hidden)}.`,
+    why: 'It lists them only for clients that it can ask something. With "isolation": "shared" all users have one process, which cannot say whom it asks, so it is told that no client can be asked.',
+    setting: 'POSTERN_CONFIG',
+    remedy: `if they are needed, set "isolation": "user" for ${config.name} in the configuration file.`,
+  });
+}
+
+const NAMES_CHECK = 'server.names';
+/** What all clients that were tried take, with the name of the gateway that some put in front. */
+const SAFE_LENGTH = 48;
+
+/**
+ * Names that clients would change (docs/clients.md): their models then call what nobody has, or never see it. `tools` is
+ * what the server listed.
+ */
+function checkNames(file: Setup['file'], config: UpstreamConfig, tools: FetchedList) {
+  const prepareList = createPrepareList({
+    config,
+    naming: createNaming(file),
+    policies: { findHidden: () => undefined },
+    listGuards: undefined,
+    warn: () => {},
+  });
+  const names = [...prepareList('tools', tools).byName.keys()];
+  return [
+    warnOfNames(
+      config,
+      names.filter((one) => one.length > SAFE_LENGTH),
+      {
+        why: 'Claude Code, OpenCode and Copilot cut longer ones, or refuse them, because they put the name of the gateway in front.',
+        remedy: `write "maxNameLength": ${SAFE_LENGTH} at the top of the configuration file, or give ${config.name} a shorter "prefix".`,
+        problem: `over ${SAFE_LENGTH} characters`,
+      },
+    ),
+    warnOfNames(
+      config,
+      names.filter((one) => one.includes('.')),
+      {
+        why: 'Some clients put another character in the place of a dot, and then call a tool that does not exist.',
+        remedy: 'write "names": "strict" at the top of the configuration file.',
+        problem: 'with a dot',
+      },
+    ),
+  ];
+}
+
+function warnOfNames(
+  { name }: UpstreamConfig,
+  tools: readonly string[],
+  { problem, ...advice }: { problem: string; why: string; remedy: string },
+): Finding | undefined {
+  if (tools.length === 0) return undefined;
+  return warning(NAMES_CHECK, {
+    what: `Names of tools of ${name} ${problem}: ${describeNames(tools)}.`,
+    ...advice,
+    setting: 'POSTERN_CONFIG',
+  });
+}
+
+const SHOWN_NAMES = 5;
+
+/** The first of several names, and how many more there are. */
+function describeNames(names: readonly string[]): string {
+  const more = names.length - SHOWN_NAMES;
+  return [...names.slice(0, SHOWN_NAMES), ...(more > 0 ? [`${more} more`] : [])].join(', ');
+}
+
+// The guards of the configuration file, each asked once, about a message in which there is nothing.
+
+const GUARD_CHECK = 'guard';
+
+export const guardsCheck = defineCheck({
+  section: 'Guards',
+  async run({ setup, env }: SettingsAtHand) {
+    if (setup?.file.guards === undefined) return undefined;
+    const { log } = createCollectingLog();
+    const servers = await openServers(setup.file, { env, log });
+    try {
+      const tried = await tryGuards(servers.runtime, setup.file, servers.openUpstream);
+      return tried.map(({ name, kind, onError, problem }) => {
+        if (problem === undefined) return ok(GUARD_CHECK, `The guard ${name} (${kind}) answers.`);
+        return failure(GUARD_CHECK, {
+          what: `The guard ${name} (${kind}) has failed: ${problem}.`,
+          why:
+            onError === 'refuse'
+              ? 'What it should look at is refused.'
+              : 'What it should look at passes ("onError": "pass").',
+          setting: 'POSTERN_CONFIG',
+          remedy: 'check that it runs, and what the configuration file says of it under "guards".',
+        });
+      });
+    } catch (error) {
+      if (!(error instanceof ConfigError)) throw error;
+      return error.problems.map((what) =>
+        failure(GUARD_CHECK, { what, setting: 'POSTERN_CONFIG' }),
+      );
+    } finally {
+      await servers.close();
+    }
+  },
+});

@@ -1,0 +1,294 @@
+// REDIS_URL, or the folder of the embedded store.
+
+import { constants, existsSync } from 'node:fs';
+import { access } from 'node:fs/promises';
+import { dirname, resolve } from 'node:path';
+import type { StoreConfig } from '../../config/groups/store.ts';
+import { getErrorCode } from '../../platform/error-code.ts';
+import { describeCause } from '../../platform/log.ts';
+import { toSentence } from '../../platform/text.ts';
+import type { GrantCount } from '../../store/redis/older-grants.ts';
+import type { Seal } from '../../store/seal/seal.ts';
+import { createLoginSeal, HOW_TO_CHANGE_SECRET } from '../../store/seal/secrets.ts';
+import type { RedisServerFacts } from '../../store/store.ts';
+import { defineCheck, type Finding, type Found, failure, ok, unknown, warning } from './finding.ts';
+import { findBrokerConfig, type SettingsAtHand } from './settings-at-hand.ts';
+
+type RedisStoreConfig = Extract<StoreConfig, { readonly kind: 'redis' }>;
+
+export const storeCheck = defineCheck({
+  section: 'Store',
+  async run(settings: SettingsAtHand) {
+    const { store } = settings.config;
+    return store.kind === 'embedded'
+      ? [await checkFolder(store.dataDir)]
+      : checkRedis(settings, store);
+  },
+});
+
+/** The first start makes the folder. Until then, the one around it has to be writable. */
+async function checkFolder(dataDir: string): Promise<Finding> {
+  try {
+    await access(findExisting(resolve(dataDir)), constants.R_OK | constants.W_OK | constants.X_OK);
+    return ok('store', `The embedded store lies in ${dataDir}: one process can use it.`);
+  } catch (error) {
+    return failure('store', {
+      what: `The folder ${dataDir} cannot be used (${getErrorCode(error) ?? String(error)}).`,
+      setting: 'DATA_DIR',
+      remedy: 'set it to a folder that the user of the gateway can write.',
+    });
+  }
+}
+
+const findExisting = (path: string): string =>
+  existsSync(path) || dirname(path) === path ? path : findExisting(dirname(path));
+
+async function checkRedis(
+  { config, clock, log }: SettingsAtHand,
+  { url, reads }: RedisStoreConfig,
+): Promise<Found> {
+  // The driver takes as long to load as all the rest.
+  const { examineRedis } = await import('../../store/redis/examine.ts');
+  const { stateSecret } = config.oauth;
+  const seal = await createLoginSeal(stateSecret);
+  const hasOlder = stateSecret?.kind === 'given' && stateSecret.secrets.length > 1;
+  const isTracked = reads === 'tracked';
+  const examination = await examineRedis(url, {
+    clock,
+    log,
+    isTracked,
+    isSealedBefore: hasOlder && seal ? (ending) => !seal.isSealedByFirst(ending) : undefined,
+  }).catch((error: unknown) => explainUnreachable(describeCause(error), url));
+  if ('status' in examination) return examination;
+  const { servers, latencyMs, sealedRecords, olderGrants, trackingFailure } = examination;
+  return [
+    ...judgeServers(servers, url),
+    judgeLatency(latencyMs),
+    isTracked ? judgeTracking(trackingFailure) : undefined,
+    seal && judgeLogins(sealedRecords, seal),
+    hasOlder && findBrokerConfig(config) !== undefined ? judgeGrants(olderGrants) : undefined,
+  ];
+}
+
+const judgeTracking = (refusal: string | undefined): Finding =>
+  refusal === undefined
+    ? ok('store.tracking', 'Redis tells of changes, as STORE_READS=tracked needs it.')
+    : warning('store.tracking', {
+        what: 'Redis does not tell of changes, so STORE_READS=tracked has no effect.',
+        why: `Sessions and logins are read for each call, as with STORE_READS=direct. Redis says: ${toSentence(refusal)}`,
+        setting: 'STORE_READS',
+        remedy:
+          'allow the user of REDIS_URL the commands CLIENT ID and CLIENT TRACKING and the channel __redis__:invalidate (Redis 6 or later; there +client|id +client|tracking are not in +@all -@dangerous), or set STORE_READS=direct.',
+      });
+
+/** What Redis or the system says, and what it means. */
+const REASONS = [
+  {
+    sign: /NOAUTH/,
+    what: 'Redis wants a password.',
+    remedy: 'set REDIS_URL=redis://:password@host:6379 (percent-encode special characters).',
+  },
+  {
+    sign: /WRONGPASS|invalid password|invalid username/i,
+    what: 'Redis does not accept the user or the password.',
+    remedy:
+      'set REDIS_URL=redis://user:password@host:6379, or redis://:password@host:6379 without a user (percent-encode special characters).',
+  },
+  {
+    sign: /NOPERM/,
+    what: 'The user of Redis may not do what the gateway needs.',
+    remedy: 'give the user in REDIS_URL the commands and keys that docs/operations/store.md lists.',
+  },
+  {
+    sign: /DB index is out of range/,
+    what: 'Redis does not have the database that the address names at its end.',
+    remedy:
+      'write one of 0 to 15, as in redis://host:6379/0; Redis has 16 unless its setting databases says otherwise.',
+  },
+  {
+    sign: /ENOTFOUND|EAI_AGAIN/,
+    what: 'The host name of Redis cannot be resolved here (DNS).',
+    remedy: 'correct the host name.',
+  },
+  {
+    sign: /ECONNREFUSED/,
+    what: 'Nothing listens where Redis should be.',
+    remedy: 'start Redis, or correct the host and port.',
+  },
+  {
+    sign: /CERT|certificate|SELF_SIGNED|UNABLE_TO_/,
+    what: 'The TLS certificate of Redis is not accepted.',
+    remedy:
+      'start the gateway with NODE_EXTRA_CA_CERTS=/path/to/ca.pem if the certificate authority is your own (in the environment, not in .env).',
+  },
+  {
+    sign: /SSL|EPROTO|wrong version/i,
+    what: 'Redis does not speak TLS there.',
+    remedy: 'write redis:// in place of rediss://.',
+  },
+  {
+    sign: /cluster support disabled|Failed to refresh slots/i,
+    what: 'Redis does not answer as a cluster.',
+    remedy:
+      'remove ?cluster=true if it is no Redis Cluster; otherwise check that its nodes can be reached.',
+  },
+  {
+    sign: /sentinel/i,
+    what: 'The sentinels name no primary.',
+    remedy:
+      'check the sentinels and the name of the primary: REDIS_URL=redis+sentinel://host:26379,host:26379/name',
+  },
+];
+
+function explainUnreachable(said: string, url: string): Finding {
+  const reason = REASONS.find(({ sign }) => sign.test(said));
+  return failure('store', {
+    what: reason?.what ?? 'Redis does not answer.',
+    why: `Without it no session, login or registration works. It says: ${toSentence(said.replace(/^Redis does not answer: /, ''))}`,
+    setting: 'REDIS_URL',
+    remedy: reason?.remedy ?? adviseOnSilence(url),
+  });
+}
+
+/** A server that expects TLS, or expects none, does not answer what it does not expect. */
+const adviseOnSilence = (url: string): string =>
+  /^rediss/.test(url)
+    ? 'check that Redis runs and can be reached from here. If it has no TLS, write redis:// in place of rediss://.'
+    : 'check that Redis runs and can be reached from here. If it has TLS, write rediss:// in place of redis://.';
+
+function judgeServers(servers: readonly RedisServerFacts[], url: string) {
+  const [first] = servers;
+  if (first === undefined) return [];
+  return [
+    judgeKind(servers, url),
+    judgeRole(first),
+    judgeEviction(servers),
+    judgePersistence(first),
+  ];
+}
+
+function judgeKind(servers: readonly RedisServerFacts[], url: string): Finding {
+  const [first] = servers;
+  const isCluster = /[?&]cluster=true/.test(url);
+  const kind = isCluster ? 'Cluster' : /^rediss?\+sentinel:/.test(url) ? 'Sentinel' : 'one server';
+  if (first?.mode === 'sentinel')
+    return failure('store', {
+      what: 'REDIS_URL leads to a sentinel, not to Redis.',
+      setting: 'REDIS_URL',
+      remedy:
+        'set REDIS_URL=redis+sentinel://host:26379,host:26379/name, with the name of the primary.',
+    });
+  if (first?.mode === 'cluster' && !isCluster)
+    return failure('store', {
+      what: 'REDIS_URL leads to a node of a Redis Cluster.',
+      why: 'Keys of other nodes are refused (MOVED).',
+      setting: 'REDIS_URL',
+      remedy: 'add ?cluster=true.',
+    });
+  const count = servers.length > 1 ? `, ${servers.length} primaries` : '';
+  return ok('store', `${first?.version ?? 'Redis'} answers (${kind}${count}).`);
+}
+
+const judgeRole = ({ role }: RedisServerFacts): Finding | undefined =>
+  role === 'replica'
+    ? failure('store.role', {
+        what: 'This Redis is a replica, which takes no writes.',
+        setting: 'REDIS_URL',
+        remedy: 'name the primary, or the sentinels, which know it.',
+      })
+    : undefined;
+
+function judgeEviction(servers: readonly RedisServerFacts[]): Finding {
+  const policies = [...new Set(servers.map(({ evictionPolicy }) => evictionPolicy))];
+  const wrong = policies.find((policy) => policy !== undefined && policy !== 'noeviction');
+  if (wrong !== undefined)
+    return warning('store.eviction', {
+      what: `Redis may throw sessions away: maxmemory-policy is ${wrong}.`,
+      why: 'Each evicted session is a user who has to connect again; an evicted client has to register again.',
+      remedy:
+        'put maxmemory-policy noeviction into redis.conf, or type: redis-cli config set maxmemory-policy noeviction',
+    });
+  return policies.includes(undefined)
+    ? unknown('store.eviction', {
+        what: 'what Redis does when its memory is full: its user may not ask.',
+        remedy: 'see to it that maxmemory-policy is noeviction.',
+      })
+    : ok('store.eviction', 'Redis throws nothing away when its memory is full (noeviction).');
+}
+
+function judgePersistence({ persistence }: RedisServerFacts): Finding {
+  switch (persistence) {
+    case 'none':
+      return warning('store.persistence', {
+        what: 'Redis keeps nothing on disk.',
+        why: 'After a restart of Redis, clients have to register again and users to log in again.',
+        remedy: 'put appendonly yes into redis.conf, or type: redis-cli config set appendonly yes',
+      });
+    case undefined:
+      return unknown('store.persistence', {
+        what: 'whether Redis keeps its data on disk: its user may not ask.',
+        remedy: 'see to it that appendonly is yes.',
+      });
+    default:
+      return ok('store.persistence', `Redis keeps its data on disk (${persistence}).`);
+  }
+}
+
+/** A call waits for one round trip, and no command may take longer than 250 ms. */
+const SLOW_MS = 20;
+
+function judgeLatency(latencyMs: number): Finding {
+  const text = `${latencyMs < 10 ? latencyMs.toFixed(1) : Math.round(latencyMs)} ms`;
+  return latencyMs <= SLOW_MS
+    ? ok('store.latency', `Redis answers within ${text}.`)
+    : warning('store.latency', {
+        what: `Redis takes ${text} to answer.`,
+        why: 'Every call waits for one such round trip, and a command that takes over 250 ms fails.',
+        remedy: 'run Redis close to the gateway.',
+      });
+}
+
+// Which of the secrets in OAUTH_STATE_SECRET sealed what lies in the store: that can be seen without opening it.
+
+/** Some records of logins under way. Without one nothing is known of other replicas, and one process has none. */
+function judgeLogins(
+  records: readonly string[],
+  seal: Pick<Seal, 'namesForeignSecret'>,
+): Finding | undefined {
+  if (records.length === 0) return undefined;
+  const foreign = records.filter((record) => seal.namesForeignSecret(record));
+  return foreign.length > 0
+    ? failure('replicas.secret', {
+        what: `${foreign.length} of ${records.length} logins under way were sealed with a secret that is not here.`,
+        why: 'Another replica has another OAUTH_STATE_SECRET (or another service uses this Redis): logins fail now and then.',
+        setting: 'OAUTH_STATE_SECRET',
+        remedy: `set the same list of secrets on all replicas. ${HOW_TO_CHANGE_SECRET}`,
+      })
+    : ok(
+        'replicas.secret',
+        'Logins under way were sealed with the OAUTH_STATE_SECRET that is here.',
+      );
+}
+
+const GRANTS_CHECK = 'store.secrets';
+
+/** With several secrets: whether all but the first may go. */
+function judgeGrants(count: GrantCount | undefined): Finding {
+  if (count === undefined)
+    return unknown(GRANTS_CHECK, {
+      what: 'how many logins still are sealed with an older OAUTH_STATE_SECRET: the user of Redis may not ask.',
+      setting: 'OAUTH_STATE_SECRET',
+      remedy:
+        'keep the older secrets for OAUTH_REFRESH_TTL_SECONDS after the new one came to the front.',
+    });
+  const { all, older } = count;
+  return older > 0
+    ? ok(GRANTS_CHECK, {
+        what: `${older} of ${all} logins still are sealed with an older OAUTH_STATE_SECRET.`,
+        why: 'Each is sealed anew when its client refreshes. Until then keep the older secrets: without them these users have to log in again.',
+      })
+    : ok(
+        GRANTS_CHECK,
+        `No login needs an older OAUTH_STATE_SECRET (${all} are sealed with the first). The others may go a day after the first one came to the front.`,
+      );
+}

@@ -1,0 +1,71 @@
+// `postern export server.json`: what a registry of MCP servers is told of the gateway (§32.3).
+
+import type { Config } from '../config/config.ts';
+import { loadConfig } from '../config/load.ts';
+import { formatProblem } from '../config/problem.ts';
+import type { Env } from '../config/setting.ts';
+import { describeAddress, type NamedPath, renderServerJson } from '../pages/server-card.ts';
+import { isLoopbackHost } from '../platform/address.ts';
+import { findNearestName } from '../platform/nearest-name.ts';
+import { PACKAGE_VERSION } from '../platform/own-files.ts';
+import { prepareEnvironment } from './command-line/env-file.ts';
+import { CommandError, UsageError } from './command-line/errors.ts';
+import type { Invocation, Texts } from './command-line/invocation.ts';
+import { addScheme } from './command-line/read-input.ts';
+import { readConfigFile } from './setup/read-setup.ts';
+
+/** @throws ConfigError, UsageError, CommandError */
+export async function exportServerJson(
+  { url, view, config: file, as: version }: Texts<'url' | 'view' | 'config' | 'as'>,
+  { process, console }: Invocation,
+): Promise<void> {
+  prepareEnvironment({ config: file }, process.env);
+  const env = {
+    ...process.env,
+    ...(url !== undefined && { BASE_URL: addScheme(url) }),
+    // Nobody logs in here: a pipeline needs nothing of the provider.
+    AUTH_REQUIRED: 'false',
+    OAUTH_MODE: 'proxy',
+    OAUTH_CONSENT: 'off',
+  };
+  const config = loadConfig(env);
+  checkIsPublic(config.server.baseUrl);
+  const path = view === undefined ? undefined : await findPath(view, config, env);
+  const described = describeAddress(config, version ?? PACKAGE_VERSION, path);
+  console.log(JSON.stringify(renderServerJson(described), undefined, 2));
+}
+
+/** A registry lists what everybody can reach. */
+function checkIsPublic(baseUrl: string): void {
+  const { protocol, hostname } = new URL(baseUrl);
+  if (protocol === 'https:' && !isLoopbackHost(hostname)) return;
+  throw new UsageError(
+    `${baseUrl} is no address that others can use: a registry lists https addresses. Set BASE_URL, or write --url https://mcp.example.com.`,
+  );
+}
+
+/** @throws UsageError where the file has neither a server nor a view of this name. */
+async function findPath(name: string, config: Config, env: Env): Promise<NamedPath> {
+  const { configFile: path } = config.server;
+  if (path === undefined)
+    throw new UsageError(
+      '--view needs the configuration file that has it, for example --config postern.yaml.',
+    );
+  const parsed = await readConfigFile(path, config, env);
+  if (parsed.kind === 'problems')
+    throw new CommandError(
+      'The configuration file has problems:',
+      parsed.problems.map(formatProblem),
+    );
+  const { servers, views = [] } = parsed.file;
+  const view = views.find((one) => one.name === name);
+  if (view !== undefined) return { name, title: view.title };
+  if (servers.some((server) => server.name === name)) return { name, title: undefined };
+  const nearest = findNearestName(
+    name,
+    [...views, ...servers].map((one) => one.name),
+  );
+  throw new UsageError(
+    `${path} has no view and no server ${JSON.stringify(name)}.${nearest === undefined ? '' : ` Did you mean ${nearest}?`}`,
+  );
+}

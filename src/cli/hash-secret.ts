@@ -1,0 +1,43 @@
+// postern clients hash: a secret for a client that logs in as itself, and what the configuration file has of it.
+
+import {
+  generateClientSecret,
+  hashForFile,
+  MAX_SECRET_LENGTH,
+  MIN_SECRET_LENGTH,
+} from '../logins/client-authentication/client-secret.ts';
+import { UsageError } from './command-line/errors.ts';
+import type { Flags, Invocation, Texts } from './command-line/invocation.ts';
+import { readSecretOption } from './command-line/read-input.ts';
+
+type HashOptions = Texts<'secret' | 'secretFile'> & Flags<'json'>;
+
+/** @throws UsageError */
+export async function hashSecret(
+  { secret: value, secretFile: file, json }: HashOptions,
+  { process, console }: Invocation,
+): Promise<void> {
+  const given = await readSecretOption('--secret', { value, file }, process);
+  const secret = given === undefined ? generateClientSecret() : requireRandom(given);
+  const secretSha256 = hashForFile(secret);
+  // What somebody gave is not shown again.
+  const shown = given === undefined ? { secret, secretSha256 } : { secretSha256 };
+  if (json) return console.log(JSON.stringify(shown));
+  if (given === undefined) {
+    console.log(`Secret, for the client alone. It is shown once:\n  ${secret}\n`);
+  }
+  console.log(`For the configuration file:\n  "secretSha256": "${secretSha256}"`);
+}
+
+/** Its hash has no salt: what can be guessed can be found by trial. */
+function requireRandom(secret: string): string {
+  if (secret.length < MIN_SECRET_LENGTH)
+    throw new UsageError(
+      `The secret has ${secret.length} characters. It must be a random one of at least ${MIN_SECRET_LENGTH}: postern clients hash, without --secret, makes one.`,
+    );
+  if (secret.length > MAX_SECRET_LENGTH || !/^[\x21-\x7e]+$/.test(secret))
+    throw new UsageError(
+      `The secret must be at most ${MAX_SECRET_LENGTH} printable ASCII characters, without spaces.`,
+    );
+  return secret;
+}

@@ -1,0 +1,129 @@
+// §25.2: what the lists of a configuration file's servers and views cost a model, for commands that ask the servers.
+
+import { builtInCatalog } from '../built-in/index.ts';
+import { type FetchedTools, listFetchedPaths } from '../catalog/budget/list-paths.ts';
+import { type ListCost, measureLists, WARNED_TOKENS } from '../catalog/budget/measure-lists.ts';
+import { type FetchedList, fetchList } from '../catalog/fetch-list.ts';
+import { createFindIdlePatterns, type IdlePattern } from '../catalog/idle-patterns.ts';
+import type { Setup } from '../catalog/plan.ts';
+import type { Config } from '../config/config.ts';
+import { createLockPolicy } from '../lock/lock.ts';
+import { joinPolicies } from '../mcp/calls/policy.ts';
+import { listTools, serveOwnCatalog } from '../mcp/catalog/own-catalog.ts';
+import { GATEWAY_CALLER } from '../mcp/upstream/upstream.ts';
+import type { UpstreamConfig } from '../mcp/upstream/upstream-config.ts';
+import { systemClock } from '../platform/clock.ts';
+import { countNoun } from '../platform/text.ts';
+import { dependsOnUser, needsUser } from '../servers/credentials/server-credentials.ts';
+import { noMetrics } from '../telemetry/metrics/metrics.ts';
+import type { InvokedProcess } from './command-line/invocation.ts';
+import { stayAlive } from './command-line/process-end.ts';
+import { showSpinner } from './command-line/terminal.ts';
+import {
+  createStderrLog,
+  createTimeLimit,
+  type OpenServers,
+  openServers,
+} from './setup/open-servers.ts';
+import { readSetup } from './setup/read-setup.ts';
+
+export interface MeasuredFile {
+  readonly costs: readonly ListCost[];
+  /** What the file names, and no server has. */
+  readonly idle: readonly IdlePattern[];
+}
+
+/** Tools of one's own (`--catalog`) are not loaded here, and not counted. */
+export async function measureFile(
+  { file, lock }: Setup,
+  { server }: Pick<Config, 'server'>,
+  fetched: FetchedTools,
+): Promise<MeasuredFile> {
+  const hasOwnTools = server.catalogFile !== undefined;
+  const ownCatalog = serveOwnCatalog(builtInCatalog);
+  const paths = await listFetchedPaths(
+    { ...file, builtIn: file.builtIn && !hasOwnTools },
+    fetched,
+    ownCatalog,
+    joinPolicies(lock === undefined ? [] : [createLockPolicy(lock, noMetrics)]),
+  );
+  const ownTools = file.builtIn ? await listTools(ownCatalog) : [];
+  const idle = createFindIdlePatterns(file)({
+    findLists: (name, kind) =>
+      kind === 'tools'
+        ? [fetched.tools.get(name)?.items ?? []].filter(() => fetched.tools.has(name))
+        : [],
+    findBuiltIn: (kind) =>
+      kind !== 'tools' || hasOwnTools ? undefined : ownTools.map(({ name }) => String(name)),
+  });
+  return { costs: await measureLists(paths, systemClock), idle };
+}
+
+/** `/mcp/research: 8 tools, about 1,930 tokens`. */
+export function describeCost({ kind, name, tools, tokens, isPersonal }: ListCost): string {
+  const path = kind === 'all' ? '/mcp' : `/mcp/${name}`;
+  if (isPersonal && kind === 'server' && tools === 0)
+    return `${path}: not known, since it did not answer or lists tools for users only`;
+  const more = isPersonal
+    ? ', without servers that did not answer or list tools for users only'
+    : '';
+  return `${path}: ${countNoun(tools, 'tool')}, about ${formatCount(tokens)} tokens${more}`;
+}
+
+export const isCostly = ({ tokens }: ListCost): boolean => tokens > WARNED_TOKENS;
+
+export const describeExpensive = ({ expensive }: ListCost): string =>
+  expensive.map(({ name, tokens }) => `${name} ${formatCount(tokens)}`).join(', ');
+
+export const formatCount = (count: number): string => count.toLocaleString('en');
+
+// `postern config --lists`: the servers are asked what they list.
+
+/** A first `npx` downloads. */
+const TIME_LIMIT_MS = 60_000;
+
+/** Undefined without a configuration file that can be read. A server that does not answer is left out; the log says so. */
+export async function askLists(
+  config: Config,
+  process: InvokedProcess,
+): Promise<MeasuredFile | undefined> {
+  const { configFile: path } = config.server;
+  const parsed = path === undefined ? undefined : await readSetup(path, config, process.env);
+  if (parsed === undefined || parsed.kind === 'problems') return undefined;
+  const { setup } = parsed;
+  const { servers } = setup.file;
+  const log = createStderrLog(process);
+  const opened = await openServers(setup.file, { env: process.env, log });
+  const endSpinner = showSpinner('Asking', process);
+  const tools = new Map<string, FetchedList>();
+
+  async function ask(server: UpstreamConfig): Promise<void> {
+    try {
+      tools.set(server.name, await readTools(server, opened));
+    } catch (cause) {
+      log.warn(`Server ${server.name}: its tools could not be listed.`, { cause });
+    }
+  }
+
+  try {
+    await stayAlive(Promise.all(servers.filter((server) => !needsUser(server)).map(ask)));
+  } finally {
+    endSpinner();
+    await opened.close();
+  }
+  const personal = new Set(servers.filter(dependsOnUser).map(({ name }) => name));
+  return measureFile(setup, config, { tools, personal });
+}
+
+async function readTools(
+  server: UpstreamConfig,
+  { openUpstream }: OpenServers,
+): Promise<FetchedList> {
+  const upstream = openUpstream(server);
+  const { signal, tooLate } = createTimeLimit(TIME_LIMIT_MS);
+  try {
+    return await Promise.race([fetchList(upstream, 'tools', GATEWAY_CALLER, signal), tooLate]);
+  } finally {
+    await upstream.close(0);
+  }
+}

@@ -1,0 +1,217 @@
+// What can stand where on the command line, and the scripts for bash, zsh and fish that know it.
+
+import { quoteForShell as quote } from '../platform/text.ts';
+import { type Command, type OptionRow, toFlag } from './command-line/command.ts';
+
+export function renderCompletion(shell: string | undefined, commands: readonly Command[]): string {
+  if (shell === undefined || !isShell(shell)) throw new Error(`No completion for ${shell}`);
+  return SHELLS[shell](listCompletions(commands));
+}
+
+/** Runs on bash 3.2 (macOS) as well, and needs no bash-completion. */
+const renderBash = (all: readonly CommandCompletions[]): string => `# postern for bash
+_postern() {
+  local cur=\${COMP_WORDS[COMP_CWORD]} prev=\${COMP_WORDS[COMP_CWORD - 1]} command='' candidates='' i line
+  for ((i = 1; i < COMP_CWORD; i++)); do
+    case \${COMP_WORDS[i]} in -*) break ;; esac
+    command=\${command:+$command }\${COMP_WORDS[i]}
+  done
+  COMPREPLY=()
+  case $command in
+${all.map(renderBashCommand).join('')}  esac
+  while IFS= read -r line; do COMPREPLY+=("$line"); done < <(compgen -W "$candidates" -- "$cur")
+}
+_postern_files() {
+  local line
+  while IFS= read -r line; do COMPREPLY+=("$line"); done < <(compgen -f -- "$1")
+  compopt -o filenames 2>/dev/null
+}
+complete -F _postern postern`;
+
+function renderBashCommand({ name, words, options }: CommandCompletions): string {
+  const values = renderCases(options, {
+    files: '_postern_files "$cur"',
+    offer: (candidates) => `candidates=${quote(candidates)}`,
+  });
+  const flags = options.map(({ text }) => text).join(' ');
+  const choices = words.map(({ text }) => text).join(' ');
+  const pattern = name === '' ? "''" : `${quote(name)} | ${quote(`${name} `)}*`;
+  return `    ${pattern})
+      case $prev in
+${values}        *) candidates=${quote(flags)} ;;
+      esac
+${words.length === 0 ? '' : `      [[ $command == ${quote(name)} && $prev != -* && $cur != -* ]] && candidates=${quote(choices)}\n`}      ;;
+`;
+}
+
+/** Of a `case` of bash or zsh: what follows each option. `offer` offers words, separated by spaces. */
+const renderCases = (
+  options: readonly OptionCompletion[],
+  { files, offer }: { readonly files: string; readonly offer: (words: string) => string },
+): string =>
+  options
+    .map(({ text, value }) => {
+      if (value === 'none') return '';
+      if (value === 'any') return `        ${text}) return ;;\n`;
+      const command = value === 'file' ? `${files}; return` : offer(value.join(' '));
+      return `        ${text}) ${command} ;;\n`;
+    })
+    .join('');
+
+/** Works as a file `_postern` in `fpath`, and where `eval` reads it. */
+const renderZsh = (all: readonly CommandCompletions[]): string => `#compdef postern
+_postern() {
+  local command='' word prev=\${words[CURRENT - 1]}
+  local -a candidates options
+  for word in "\${(@)words[2,CURRENT - 1]}"; do
+    [[ $word == -* ]] && break
+    command="\${command:+$command }$word"
+  done
+  case $command in
+${all.map(renderZshCommand).join('')}  esac
+  (( $#candidates )) && _describe -t commands postern candidates
+  (( $#options )) && [[ $PREFIX == -* || $#candidates == 0 ]] && _describe -o -t options option options
+}
+if [[ $funcstack[1] == _postern ]]; then
+  _postern "$@"
+else
+  compdef _postern postern
+fi`;
+
+function renderZshCommand({ name, words, options }: CommandCompletions): string {
+  const values = renderCases(options, {
+    files: '_files',
+    offer: (candidates) => `compadd ${candidates}; return`,
+  });
+  const pattern = name === '' ? "''" : `${quote(name)}|${quote(`${name} `)}*`;
+  return `    ${pattern})
+      case $prev in
+${values}      esac
+      options=(${options.map(describeForZsh).join(' ')})
+      [[ $command == ${quote(name)} && $prev != -* ]] && candidates=(${words.map(describeForZsh).join(' ')})
+      ;;
+`;
+}
+
+const describeForZsh = ({ text, summary }: Completion): string =>
+  quote(`${text.replaceAll(':', '\\:')}:${summary.replaceAll(':', '\\:')}`);
+
+const renderFish = (all: readonly CommandCompletions[]): string => `# postern for fish
+function __postern_command
+  set -l command
+  for word in (commandline -opc)[2..]
+    string match -q -- '-*' $word; and break
+    set -a command $word
+  end
+  echo "$command"
+end
+function __postern_is
+  string match -q -r -- "^$argv[1]\\$" (__postern_command)
+end
+complete -c postern -f
+${all.flatMap(renderFishCommand).join('\n')}`;
+
+function renderFishCommand({ name, words, options }: CommandCompletions): readonly string[] {
+  const exactly = `-n ${quoteForFish(`__postern_is ${quoteForFish(name)}`)}`;
+  const within = `-n ${quoteForFish(`__postern_is ${quoteForFish(name === '' ? '' : `${name}( .*)?`)}`)}`;
+  return [
+    ...words.map(
+      ({ text, summary }) =>
+        `complete -c postern ${exactly} -a ${quoteForFish(text)} -d ${quoteForFish(summary)}`,
+    ),
+    ...options.map(
+      (option) =>
+        `complete -c postern ${within} -l ${option.text.slice(2)}${renderFishValue(option)} -d ${quoteForFish(option.summary)}`,
+    ),
+  ];
+}
+
+function renderFishValue({ value }: OptionCompletion): string {
+  if (value === 'none') return '';
+  if (value === 'file') return ' -rF';
+  return value === 'any' ? ' -x' : ` -x -a ${quoteForFish(value.join(' '))}`;
+}
+
+/** Within single quotes fish knows \\' and \\\\. */
+const quoteForFish = (text: string): string => `'${text.replace(/[\\']/g, '\\$&')}'`;
+
+const SHELLS = { bash: renderBash, zsh: renderZsh, fish: renderFish } as const;
+
+const isShell = (name: string): name is keyof typeof SHELLS => Object.hasOwn(SHELLS, name);
+
+interface Completion {
+  readonly text: string;
+  readonly summary: string;
+}
+
+interface OptionCompletion extends Completion {
+  /** What follows it: nothing, the name of a file, one of some words, or what no shell can know. */
+  readonly value: 'none' | 'file' | 'any' | readonly string[];
+}
+
+interface CommandCompletions {
+  /** One word, or two. */
+  readonly name: string;
+  /** What can follow in place of an option. */
+  readonly words: readonly Completion[];
+  readonly options: readonly OptionCompletion[];
+}
+
+const HELP: OptionCompletion = { text: '--help', summary: 'print help', value: 'none' };
+
+/** Of every command, of every first word of two, and, with the name `''`, of what comes first. */
+function listCompletions(commands: readonly Command[]): readonly CommandCompletions[] {
+  const first = new Map<string, string>();
+  for (const { name, summary } of commands) {
+    const [word = name, second] = name.split(' ');
+    first.set(word, second === undefined ? summary : `${second}: ${summary}`);
+  }
+  const names = [...first].map(([text, summary]) => ({ text, summary }));
+  const version = { text: '--version', summary: 'print the version', value: 'none' } as const;
+  return [
+    {
+      name: '',
+      words: [...names, { text: 'help', summary: 'print help' }],
+      options: [HELP, version],
+    },
+    { name: 'help', words: names, options: [] },
+    ...commands.map(completeCommand),
+    // Behind those that begin with it: the first that fits counts.
+    ...[...first.keys()].flatMap((word) => completeGroup(word, commands)),
+  ];
+}
+
+function completeGroup(word: string, commands: readonly Command[]): readonly CommandCompletions[] {
+  const words = commands.flatMap(({ name, summary }) =>
+    name.startsWith(`${word} `) ? [{ text: name.slice(word.length + 1), summary }] : [],
+  );
+  return words.length === 0 ? [] : [{ name: word, words, options: [HELP] }];
+}
+
+const completeCommand = ({
+  name,
+  operands: [first] = [],
+  options,
+}: Command): CommandCompletions => ({
+  name,
+  words: (first?.choices ?? []).map((text) => ({ text, summary: first?.summary ?? '' })),
+  options: [...Object.entries(options).flatMap(([key, row]) => completeOption(key, row)), HELP],
+});
+
+function completeOption(key: string, row: OptionRow): readonly OptionCompletion[] {
+  const text = toFlag(key);
+  const { summary } = row;
+  switch (row.kind) {
+    case 'flag':
+      return [{ text, summary, value: 'none' }];
+    case 'switch':
+      return [
+        { text, summary, value: 'none' },
+        { text: toFlag(`no-${key}`), summary: row.negatedSummary, value: 'none' },
+      ];
+    case 'choice':
+      return [{ text, summary, value: row.choices }];
+    default:
+      return [{ text, summary, value: row.value === 'FILE' ? 'file' : 'any' }];
+  }
+}

@@ -1,0 +1,145 @@
+// §28: the calls of an audit log, as its lines have them.
+
+import { createReadStream } from 'node:fs';
+import { createInterface } from 'node:readline';
+import { PassThrough, pipeline, type Readable } from 'node:stream';
+import { createGunzip } from 'node:zlib';
+import type { ItemKind } from '../../mcp/protocol/list-kinds.ts';
+import { getErrorCode } from '../../platform/error-code.ts';
+import { isObject, type JsonObject, parseObject } from '../../platform/json.ts';
+import { UsageError } from '../command-line/errors.ts';
+import type { InvokedProcess } from '../command-line/invocation.ts';
+
+export interface CallLine {
+  /** ISO 8601; undefined for anything else. */
+  readonly time: string | undefined;
+  readonly kind: ItemKind;
+  /** As the client named it at its path. */
+  readonly name: string;
+  /** Whether the line has all of the name. */
+  readonly isWhole: boolean;
+  readonly server: string;
+  readonly view: string | undefined;
+  readonly user: string | undefined;
+  /** Whose users that is one of; undefined for those of `OIDC_ISSUER`. */
+  readonly issuer: string | undefined;
+  readonly client: string | undefined;
+  readonly who: JsonObject;
+  readonly result: CallResult;
+}
+
+/** What rules had to do with how it ended. */
+export type CallResult =
+  | 'allowed'
+  | 'denied'
+  | 'scopes_missing'
+  /** Something else did not let it through: the lock, a guard, somebody who was asked. */
+  | 'stopped'
+  /** No rule was asked: mostly a name that does not exist. */
+  | 'unjudged';
+
+/** Undefined for other lines of the log: logins, and the start of a call that has a line of its end, too. */
+type ReadLine = CallLine | 'broken' | undefined;
+
+/** @throws UsageError for a file that cannot be read. */
+export async function* readAuditLog(
+  path: string,
+  { stdin }: Pick<InvokedProcess, 'stdin'>,
+): AsyncIterable<ReadLine> {
+  if (path === '-' && stdin.isTTY)
+    throw new UsageError(
+      '--audit - reads standard input, which is a terminal here. Pipe the log into the command, or use --audit FILE.',
+    );
+  const text = new PassThrough();
+  pipeline(path === '-' ? stdin : createReadStream(path), text, () => {
+    // What fails, fails for whoever reads the text.
+  });
+  try {
+    const input = await unzip(text);
+    if (input === undefined) return;
+    for await (const line of createInterface({ input, crlfDelay: Number.POSITIVE_INFINITY })) {
+      if (line !== '') yield readLine(line);
+    }
+  } catch (error) {
+    const said = getErrorCode(error) ?? (error instanceof Error ? error.message : String(error));
+    throw new UsageError(`--audit: ${path} cannot be read (${said}).`);
+  }
+}
+
+/** Rotated logs are mostly gzipped, whatever they are called (RFC 1952 §2.3.1). Undefined where there is nothing in it. */
+async function unzip(source: Readable): Promise<Readable | undefined> {
+  const start = await readStart(source);
+  if (start?.[0] !== 0x1f || start[1] !== 0x8b) return start && source;
+  const unzipped = createGunzip();
+  pipeline(source, unzipped, () => {
+    // As above.
+  });
+  return unzipped;
+}
+
+/** Its first bytes, which are read once more; undefined where it ends without any. */
+function readStart(source: Readable): Promise<Buffer | undefined> {
+  return new Promise((resolve, reject) => {
+    function look(): void {
+      const piece: unknown = source.read();
+      if (!(piece instanceof Buffer)) return;
+      source.off('readable', look);
+      // At once: a stream whose all is read ends in the next turn.
+      source.unshift(piece);
+      resolve(piece);
+    }
+    source
+      .once('error', reject)
+      .once('end', () => resolve(undefined))
+      .on('readable', look);
+  });
+}
+
+const EVENTS: Readonly<Record<string, ItemKind>> = {
+  tool_call: 'tool',
+  prompt_get: 'prompt',
+  resource_read: 'resource',
+};
+
+function readLine(text: string): ReadLine {
+  const line = parseObject(text);
+  if (line === undefined) return 'broken';
+  const { event, outcome, time, stripped, who } = line;
+  const kind =
+    typeof event === 'string' && Object.hasOwn(EVENTS, event) ? EVENTS[event] : undefined;
+  if (kind === undefined || outcome === 'started') return undefined;
+  const name = readText(line[kind]);
+  // A call that names nothing is about nothing.
+  if (name === undefined) return undefined;
+  return {
+    time: readTime(time),
+    kind,
+    name,
+    isWhole: stripped !== true && !name.endsWith('…'),
+    server: readText(line.server) ?? '',
+    view: readText(line.view),
+    user: readText(line.user),
+    issuer: readText(line.issuer),
+    client: readText(line.client),
+    who: isObject(who) ? who : {},
+    result: readResult(line),
+  };
+}
+
+const ISO_8601 = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?(Z|[+-]\d\d:\d\d)$/;
+
+const readTime = (value: unknown): string | undefined =>
+  typeof value === 'string' && ISO_8601.test(value) && !Number.isNaN(Date.parse(value))
+    ? value
+    : undefined;
+
+const readText = (value: unknown): string | undefined =>
+  typeof value === 'string' ? value : undefined;
+
+function readResult({ outcome, reason }: JsonObject): CallResult {
+  if (outcome === 'denied') {
+    if (reason === 'rules') return 'denied';
+    return reason === 'insufficient_scope' ? 'scopes_missing' : 'stopped';
+  }
+  return outcome === 'failure' && reason === 'invalid_params' ? 'unjudged' : 'allowed';
+}

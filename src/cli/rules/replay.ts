@@ -1,0 +1,294 @@
+// `postern rules replay`: what rules would have done with the calls of an audit log.
+
+import { toSharedUri } from '../../catalog/apps/app-tools.ts';
+import { createNaming } from '../../catalog/naming.ts';
+import { isSearchTool } from '../../catalog/search/search-tools.ts';
+import { CONNECT, canConnect } from '../../connections/doors/connect-tool.ts';
+import {
+  createReplay,
+  type LoggedCall,
+  type ReplayVerdict,
+} from '../../control/rules/replay-rules.ts';
+import type { GatewayFile } from '../../gateway/configuration/gateway-file.ts';
+import type { UpstreamConfig } from '../../mcp/upstream/upstream-config.ts';
+import { createBoundedMap } from '../../platform/bounded-map.ts';
+import { escapeInvisible, toVisibleJson } from '../../platform/invisible.ts';
+import { prepareEnvironment } from '../command-line/env-file.ts';
+import { CommandError, UsageError } from '../command-line/errors.ts';
+import type { Flags, Invocation, Texts } from '../command-line/invocation.ts';
+import { alignColumns } from '../command-line/read-input.ts';
+import { readConfiguration } from '../setup/read-setup.ts';
+import { type CallLine, readAuditLog } from './read-audit-log.ts';
+import {
+  type CountedCalls,
+  createTally,
+  type DecisionChange,
+  type TallyResult,
+  type UnknownCalls,
+  type UsedRule,
+} from './tally.ts';
+
+type ReplayOptions = Texts<'config'> & Flags<'json'> & { readonly audit: readonly string[] };
+
+/** @throws UsageError, CommandError */
+export async function replay(
+  options: ReplayOptions,
+  { process, console }: Invocation,
+): Promise<void> {
+  const { audit: paths } = options;
+  prepareEnvironment(options, process.env);
+  if (paths.length === 0) {
+    throw new UsageError(
+      'postern rules replay needs what AUDIT_LOG wrote, for example --audit audit.log.',
+    );
+  }
+  const { path, file } = await readConfiguration('rules replay', process.env);
+  const judge = createJudge(await createReplay(file.rules), createToCall(file));
+  const tally = createTally(file.rules);
+  const read: { from?: string; to?: string; unreadable: number } = { unreadable: 0 };
+  let hasCalls = false;
+  for (const auditPath of paths) {
+    for await (const line of readAuditLog(auditPath, process)) {
+      if (line === 'broken') read.unreadable += 1;
+      if (line === undefined || line === 'broken') continue;
+      hasCalls = true;
+      const { time } = line;
+      if (time !== undefined) {
+        if (read.from === undefined || isBefore(time, read.from)) read.from = time;
+        if (read.to === undefined || isBefore(read.to, time)) read.to = time;
+      }
+      const { call, verdict } = judge(line);
+      tally.count(call, line.result, verdict);
+    }
+  }
+  if (!hasCalls) {
+    throw new CommandError('There is nothing to judge:', [
+      `${paths.join(', ')} has no line of a call. AUDIT_LOG makes the gateway write them.`,
+    ]);
+  }
+  const found = { ...read, ...tally.finish() };
+  const printed = options.json ? JSON.stringify(found, undefined, 2) : renderReplay(found, path);
+  console.log(escapeInvisible(printed));
+}
+
+const isBefore = (time: string, other: string): boolean => Date.parse(time) < Date.parse(other);
+
+interface JudgedLine {
+  readonly call: LoggedCall;
+  readonly verdict: ReplayVerdict;
+}
+
+/** Most calls are like one before. */
+const MAX_REMEMBERED = 100_000;
+
+function createJudge(
+  judge: (call: LoggedCall) => ReplayVerdict,
+  toCall: (line: CallLine) => LoggedCall,
+): (line: CallLine) => JudgedLine {
+  const known = createBoundedMap<string, JudgedLine>(MAX_REMEMBERED);
+
+  return function judgeLine(line) {
+    const { kind, name, isWhole, server, view, user, issuer, client, who } = line;
+    const key = JSON.stringify([kind, name, isWhole, server, view, user, issuer, client, who]);
+    const remembered = known.get(key);
+    if (remembered !== undefined) return remembered;
+    const call = toCall(line);
+    const judged = { call, verdict: judge(call) };
+    known.set(key, judged);
+    return judged;
+  };
+}
+
+/** Rules know everything by its name at `/mcp`. */
+function createToCall(file: GatewayFile): (line: CallLine) => LoggedCall {
+  const naming = createNaming(file);
+  const servers = new Map(file.servers.map((server) => [server.name, server]));
+  const doors = new Map(
+    file.servers.filter(canConnect).map((server) => [naming.join(server, CONNECT), server]),
+  );
+  const searched = new Set(
+    (file.views ?? []).flatMap((one): (string | undefined)[] => (one.search ? [one.name] : [])),
+  );
+
+  const toJoinedName = (kind: CallLine['kind'], name: string, server: UpstreamConfig) =>
+    kind === 'resource' ? toSharedUri(server.name, name) : naming.join(server, name);
+
+  return function toCall({ kind, name, isWhole, server, view, user, issuer, client, who }) {
+    const own = view === undefined ? undefined : servers.get(view);
+    // An app may have called a tool of its server by the server's name for it (§30.2).
+    const isOfApp = kind === 'tool' && !naming.findOwners(name).includes(server);
+    const namer = own ?? (isOfApp ? servers.get(server) : undefined);
+    const joined = namer === undefined ? name : toJoinedName(kind, name, namer);
+    const door = kind === 'tool' ? doors.get(joined) : undefined;
+    const namesBegin = door && naming.findStart(door);
+    const isOpen = kind === 'tool' && searched.has(view) && server === '' && isSearchTool(name);
+    return {
+      item: { kind, name: joined, server, namesBegin, isOpen },
+      isWhole,
+      user,
+      issuer,
+      described: who,
+      clientId: client,
+      view: own === undefined ? view : undefined,
+    };
+  };
+}
+
+// What `postern rules replay` prints: what would be different, what nobody can tell, and what was used of each rule.
+
+interface Replayed extends TallyResult {
+  /** Undefined where no line has a time. */
+  readonly from?: string;
+  readonly to?: string;
+  readonly unreadable: number;
+}
+
+function renderReplay(found: Replayed, path: string): string {
+  const { changes, unknown } = found;
+  const sections = [
+    [describeAll(found, path)],
+    ...CHANGES.map(({ change, title, explain }) =>
+      renderSection(
+        title,
+        changes.filter((one) => one.change === change),
+        ({ rules }) => explain(rules.join('; ')),
+      ),
+    ),
+    renderSection(
+      'Allowed, once somebody has agreed:',
+      found.asked,
+      ({ ask, rules }) => `asks ${ask}: ${rules.join('; ')}`,
+    ),
+    renderSection(
+      'Allowed; whether somebody is asked first cannot be told, for want of what the log does not have:',
+      found.mayBeAsked,
+      describeMissing,
+    ),
+    renderSection(
+      'Cannot be told, for want of what the log does not have:',
+      unknown,
+      describeMissing,
+    ),
+    renderUse(found.rules),
+    listNotes(found),
+  ];
+  return sections
+    .filter((lines) => lines.length > 0)
+    .map((lines) => lines.join('\n'))
+    .join('\n\n');
+}
+
+const CHANGES: readonly {
+  readonly change: DecisionChange;
+  readonly title: string;
+  explain(rules: string): string;
+}[] = [
+  {
+    change: 'refused',
+    title: 'Would be refused:',
+    explain: (rules) => (rules === '' ? 'no rule names it' : `not by ${rules}`),
+  },
+  {
+    change: 'needs_scope',
+    title: 'Would need a scope:',
+    explain: (rules) => rules,
+  },
+  {
+    change: 'allowed',
+    title: 'Would be allowed:',
+    explain: (rules) => (rules === '' ? 'there are no rules' : rules),
+  },
+];
+
+function describeAll(found: Replayed, path: string): string {
+  const { calls, from, to, changes, unknown, stayAllowed, stayRefused } = found;
+  const sum = (rows: readonly CountedCalls[]) => rows.reduce((all, row) => all + row.calls, 0);
+  const of = (change: DecisionChange) =>
+    format(sum(changes.filter((one) => one.change === change)));
+  return [
+    `${countCalls(calls)}${from === undefined ? '' : ` from ${from} to ${to}`}, by ${path}:`,
+    `${of('refused')} would be refused, ${of('allowed')} would be allowed, ${of('needs_scope')} would need a scope, ${format(sum(unknown))} cannot be told.`,
+    `${format(stayAllowed)} stay allowed, ${format(stayRefused)} stay refused.`,
+  ].join('\n');
+}
+
+const describeMissing = ({ missing, rules }: UnknownCalls): string =>
+  `${missing.join(', ')}: ${rules.join('; ')}`;
+
+/** Of a section. */
+const MAX_ROWS = 50;
+
+function renderSection<Row extends CountedCalls>(
+  title: string,
+  rows: readonly Row[],
+  explain: (row: Row) => string,
+): readonly string[] {
+  if (rows.length === 0) return [];
+  const cells = rows
+    .slice(0, MAX_ROWS)
+    .map((row) => [
+      `  ${format(row.calls)}`,
+      nameUser(row),
+      toVisible(row.kind === 'tool' ? row.name : `${row.kind}:${row.name}`),
+      explain(row),
+    ]);
+  return [title, ...alignColumns(cells), ...describeRest(rows.length)];
+}
+
+const nameUser = ({ user, issuer }: CountedCalls): string =>
+  [
+    ...(user === null ? ['(nobody logged in)'] : [toVisible(user)]),
+    ...(issuer === undefined ? [] : [`of ${toVisible(issuer)}`]),
+  ].join(' ');
+
+const describeRest = (rows: number): readonly string[] =>
+  rows > MAX_ROWS ? [`  and ${format(rows - MAX_ROWS)} more rows; --json prints all`] : [];
+
+function renderUse(rules: readonly UsedRule[]): readonly string[] {
+  if (rules.length === 0) return [];
+  return [
+    'What each rule allowed that somebody used (each call counts for the first rule that allows it):',
+    ...rules.flatMap(({ rule, used, unused }) => [
+      `  ${rule}`,
+      used.length === 0
+        ? '    nothing'
+        : `    ${used.slice(0, MAX_ROWS).map(describeUse).join(', ')}${used.length > MAX_ROWS ? ` and ${format(used.length - MAX_ROWS)} more` : ''}`,
+      ...(used.length === 0 || unused.length === 0
+        ? []
+        : [`    not used: ${unused.map(toVisible).join(', ')}`]),
+    ]),
+  ];
+}
+
+const describeUse = ({ name, calls, users }: UsedRule['used'][number]): string =>
+  `${toVisible(name)} (${countCalls(calls)}, ${users === 1 ? '1 user' : `${format(users)} users`})`;
+
+function listNotes({ stopped, unjudged, unreadable, unknown }: Replayed): readonly string[] {
+  const lacksClaims = unknown.some(({ missing }) => missing.some((one) => one.startsWith('user.')));
+  return [
+    ...(lacksClaims
+      ? [
+          'Lines have the groups and claims that rules named when they were written, with AUDIT_CLAIMS=true.',
+        ]
+      : []),
+    ...(stopped === 0
+      ? []
+      : [`Not judged: ${countCalls(stopped)} that something else than rules stopped.`]),
+    ...(unjudged === 0
+      ? []
+      : [
+          `Not judged: ${countCalls(unjudged)} that ended before rules were asked, such as those of unknown names.`,
+        ]),
+    ...(unreadable === 0 ? [] : [`Not read: ${format(unreadable)} lines that are no JSON.`]),
+  ];
+}
+
+const countCalls = (calls: number): string => (calls === 1 ? '1 call' : `${format(calls)} calls`);
+
+const format = (count: number): string => count.toLocaleString('en');
+
+/** Callers choose names: nothing of them moves the cursor of a terminal. */
+function toVisible(text: string): string {
+  const json = toVisibleJson(text);
+  return json === `"${text}"` ? text : json;
+}

@@ -1,0 +1,347 @@
+// --config FILE, POSTERN_CONFIG: the configuration file of a process that serves.
+
+import { closeSync, openSync } from 'node:fs';
+import type { IdlePattern } from '../../catalog/idle-patterns.ts';
+import { createNaming } from '../../catalog/naming.ts';
+import type { Setup } from '../../catalog/plan.ts';
+import type { Config } from '../../config/config.ts';
+import { formatProblem } from '../../config/problem.ts';
+import {
+  describeProtections,
+  findFewerProtections,
+  type IsIdle,
+  type Protections,
+} from '../../control/compare-protections.ts';
+import { LOCK_FILE_NAME, type StoredLock } from '../../lock/lock-file.ts';
+import type { Log } from '../../platform/log.ts';
+import { StartError } from '../command-line/errors.ts';
+import type { ReadSetup } from './read-setup.ts';
+import { computeStamp, type StampedFile, watchFile } from './watch-file.ts';
+
+export interface ConfigFile {
+  readonly path: string;
+  readonly setup: Setup;
+  /** For the log. */
+  readonly warnings: readonly string[];
+  /** What is saved is loaded while the file is followed. */
+  readonly storedLock: StoredLock;
+  /**
+   * Loads the file anew when it or its lock changes, and at SIGHUP, until the result is called. A file with problems
+   * is not loaded: the log says what is wrong with it.
+   */
+  follow(actions: FollowActions): () => void;
+}
+
+/**
+ * Undefined where no file is named. `served`: by the processes among which this one takes its place.
+ *
+ * @throws StartError with all that is wrong with the file.
+ */
+export async function openConfigFile(
+  config: Config,
+  served?: Protection,
+): Promise<ConfigFile | undefined> {
+  const { configFile: path } = config.server;
+  if (path === undefined) return undefined;
+  // The parsers are loaded only where there is something to parse.
+  const { readSetup } = await import('./read-setup.ts');
+  const { takeStamp, waitUntilSettled } = await import('./watch-file.ts');
+  const { findLockObstacle, findLockPath, readLockFile, saveLockFile } = await import(
+    './lock-file-on-disk.ts'
+  );
+  // The others serve meanwhile, by what they read before somebody began to write.
+  if (served !== undefined) await waitUntilSettled(path);
+  const lockPath = findLockPath(path);
+  const watched = { file: takeStamp(path), lock: takeStamp(lockPath) };
+  const { findProgramUserProblems, warnOfOwnUser } = await import('./program-users.ts');
+  const read = async (): Promise<ReadSetup> => {
+    const parsed = await readSetup(path, config, process.env);
+    if (parsed.kind === 'problems') return parsed;
+    const { servers } = parsed.setup.file;
+    const problems = await findProgramUserProblems(servers);
+    if (problems.length > 0)
+      return {
+        kind: 'problems',
+        problems: problems.map((problem) => ({ ...problem, place: path })),
+        isWhole: parsed.isWhole,
+      };
+    return { ...parsed, warnings: [...parsed.warnings, ...warnOfOwnUser(servers, config)] };
+  };
+  const parsed = await read();
+  if (parsed.kind === 'problems') throw new StartError(parsed.problems.map(formatProblem));
+  const { setup, warnings } = parsed;
+  const losses = served === undefined ? [] : findLosses(served, setup);
+  if (losses.length > 0) throw new StartError(losses.map((loss) => `${path}: ${loss}`));
+  let following: Following | undefined;
+  return {
+    path,
+    setup,
+    warnings,
+    storedLock: {
+      path: lockPath,
+      read: () => readLockFile(lockPath),
+      findObstacle: () => findLockObstacle(lockPath),
+      async save(file) {
+        await saveLockFile(lockPath, file);
+        return (await following?.loadLock()) === true;
+      },
+    },
+    follow(actions) {
+      following = followConfigFile({ setup, watched, read, ...actions });
+      return following.stop;
+    },
+  };
+}
+
+/** What the log says of the file at start. */
+export function logConfigFile(log: Log, { path, setup, warnings }: ConfigFile): void {
+  for (const warning of warnings) log.warn(warning);
+  log.info('Read the configuration file.', { path, ...summarizeSetup(setup) });
+}
+
+/** What a process does with the file. */
+interface FollowActions {
+  /**
+   * From now on the gateway is to serve what the setup says. `changed`: the files that were changed since the last time;
+   * none where somebody asked for it.
+   */
+  readonly load: (setup: Setup, changed: readonly string[]) => Promise<void>;
+  /** Patterns that fit nothing of what servers have listed, were this the setup. */
+  findIdlePatterns(setup: Setup): readonly IdlePattern[];
+  /** Before the process ends because its terminal was closed. */
+  readonly close: () => Promise<void>;
+  readonly log: Log;
+}
+
+interface FollowOptions extends FollowActions {
+  /** What is served. */
+  readonly setup: Setup;
+  /** The lock lies beside the file. */
+  readonly watched: Readonly<Record<'file' | 'lock', StampedFile>>;
+  read(): Promise<ReadSetup>;
+}
+
+type Following = ReturnType<typeof followConfigFile>;
+
+/** Loads the file anew when it or its lock changes, and at SIGHUP, until it is stopped. */
+export function followConfigFile(options: FollowOptions) {
+  const { watched, read, load, close, log } = options;
+  const { path } = watched.file;
+  let served = options.setup;
+  let loading: Promise<boolean> | undefined;
+  let isOutdated = false;
+  let hasEnded = false;
+  /** Since it was last loaded. */
+  const changed = new Set<string>();
+
+  /** One after the other; of changes meanwhile the last one counts. Resolves to whether that was loaded. */
+  function reload(): Promise<boolean> {
+    isOutdated = true;
+    loading ??= loadWhileOutdated();
+    return loading;
+  }
+
+  async function loadWhileOutdated(): Promise<boolean> {
+    let isLoaded = false;
+    while (isOutdated && !hasEnded) {
+      isOutdated = false;
+      isLoaded = await loadOnce().catch((cause: unknown) => {
+        log.error(
+          'The configuration file could not be loaded. What was served before may be incomplete: restart the gateway.',
+          { path, cause },
+        );
+        return false;
+      });
+    }
+    loading = undefined;
+    return isLoaded;
+  }
+
+  async function loadOnce(): Promise<boolean> {
+    const lockStamp = computeStamp(watched.lock.path);
+    const parsed = await read();
+    if (hasEnded) return false;
+    if (!parsed.isWhole && !fileWatch.isSettled()) {
+      log.info(
+        'The configuration file is being written. It is loaded once it has stayed the same for a second.',
+        { path },
+      );
+      return false;
+    }
+    if (parsed.kind === 'problems') {
+      log.error(
+        'The configuration file has problems, so the one that was loaded before is kept. Correct it, and it is loaded by itself.',
+        { path, problems: parsed.problems.map(formatProblem) },
+      );
+      return false;
+    }
+    const losses = findLosses(describeProtection(served), parsed.setup, {
+      isServedIdle: createIsIdle(served),
+      isNextIdle: createIsIdle(parsed.setup),
+    });
+    if (losses.length > 0) {
+      log.error(
+        'The configuration file was not loaded, because users could do more without what it has lost. The one that was loaded before is kept until the next start, which takes the file as it is.',
+        { path, lost: losses },
+      );
+      return false;
+    }
+    const files = [...changed];
+    changed.clear();
+    await load(parsed.setup, files);
+    lockWatch.skip(lockStamp);
+    served = parsed.setup;
+    for (const warning of parsed.warnings) log.warn(warning);
+    log.info('Loaded the configuration file anew.', { path, ...summarizeSetup(parsed.setup) });
+    return true;
+  }
+
+  function createIsIdle(setup: Setup): IsIdle {
+    const idle = options.findIdlePatterns(setup);
+    return (subject, pattern) =>
+      idle.some((one) => one.subject === subject && one.pattern === pattern);
+  }
+
+  const watch = (file: StampedFile) =>
+    watchFile({
+      ...file,
+      onChange() {
+        changed.add(file.path);
+        void reload();
+      },
+    });
+  const fileWatch = watch(watched.file);
+  const lockWatch = watch(watched.lock);
+  onHangUp(() => void reload(), close);
+  return {
+    /** The lock was written: loads both at once. False where they were not loaded, and the log says why. */
+    loadLock() {
+      changed.add(watched.lock.path);
+      return reload();
+    },
+    stop() {
+      hasEnded = true;
+      fileWatch.stop();
+      lockWatch.stop();
+    },
+  };
+}
+
+/**
+ * From now on SIGHUP reloads. Where it came because the terminal was closed in which this process was
+ * started, the process ends by it, as it would without a listener, but closes before.
+ */
+export function onHangUp(reload: () => void, close: () => Promise<void>): void {
+  const isInTerminal = process.stdin.isTTY === true;
+
+  function handleSignal(): void {
+    if (isInTerminal && !hasTerminal()) void end();
+    else reload();
+  }
+
+  async function end(): Promise<void> {
+    process.off('SIGHUP', handleSignal);
+    // There is nobody to tell.
+    await close().catch(() => {});
+    // Not by process.exit: Node.js 20 aborts there when it finds its terminal gone.
+    process.kill(process.pid, 'SIGHUP');
+  }
+
+  process.on('SIGHUP', handleSignal);
+}
+
+/** Whether the process still has the terminal that controls it. */
+function hasTerminal(): boolean {
+  try {
+    closeSync(openSync('/dev/tty', 'r'));
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+// What was loaded of the configuration file in a few words, and what it must not lose while it is loaded anew: a file that
+// was cut, or a lock that was removed, would give everybody everything.
+
+/** For the log. */
+const summarizeSetup = ({
+  file: { servers, rules, clients = [], guards = [], meansNoRules },
+  lock,
+  meansNoLock,
+}: Setup) => ({
+  servers: servers.map(({ name }) => name),
+  rules: meansNoRules ? 'everyone' : rules.length,
+  ...(clients.length > 0 && { clients: clients.length }),
+  ...(guards.length > 0 && { guards: guards.map(({ name }) => name) }),
+  ...(lock !== undefined && { lock: LOCK_FILE_NAME }),
+  ...(meansNoLock && { lock: 'none' }),
+});
+
+/** What keeps users from something. */
+export interface Protection {
+  readonly hasRules: boolean;
+  readonly hasLock: boolean;
+  readonly hasGuards: boolean;
+  /** Undefined for a process that could not be told. */
+  readonly details?: Protections | undefined;
+}
+
+/** A process that serves knows which patterns fit nothing; others take each for one that protects. */
+interface FindLossesDeps {
+  readonly isServedIdle?: IsIdle;
+  readonly isNextIdle?: IsIdle;
+}
+
+export const describeProtection = ({ file, lock }: Setup): Protection => ({
+  hasRules: file.rules.length > 0,
+  hasLock: lock !== undefined,
+  hasGuards: (file.guards?.length ?? 0) > 0,
+  details: describeProtections(file, readStarts(file)),
+});
+
+function readStarts(file: Setup['file']): Protections['starts'] {
+  const { findStart } = createNaming(file);
+  return Object.fromEntries(file.servers.map((server) => [server.name, findStart(server)]));
+}
+
+/** A sentence for each: what is gone, and how to say that it is meant. */
+export function findLosses(
+  served: Protection,
+  next: Setup,
+  { isServedIdle = NEVER_IDLE, isNextIdle = NEVER_IDLE }: FindLossesDeps = {},
+): readonly string[] {
+  const { hasRules, hasLock, hasGuards, details } = describeProtection(next);
+  const { meansNoRules, allowsFewer } = next.file;
+  const isCompared = served.details && details && !allowsFewer;
+  // Without the built-in catalogue nobody can call what it had: that no pattern fits it any more is no loss.
+  const isOfServer = (pattern: string) =>
+    Object.values(details?.starts ?? {}).some((start) => start !== '' && pattern.startsWith(start));
+  const isIdle: IsIdle = (subject, pattern) =>
+    (next.file.builtIn || isOfServer(pattern)) && isNextIdle(subject, pattern);
+  return [
+    served.hasRules &&
+      !hasRules &&
+      !meansNoRules &&
+      'All rules are gone. Put them back. If everybody is to use everything, write "rules": "everyone" (rules: everyone in YAML).',
+    served.hasLock &&
+      !hasLock &&
+      !next.meansNoLock &&
+      `${LOCK_FILE_NAME} is gone. Put it back, or approve what the servers say now: postern lock. If nothing is to be compared any more, put a ${LOCK_FILE_NAME} there that is {}.`,
+    served.hasGuards &&
+      !hasGuards &&
+      next.file.meansNoGuards !== true &&
+      'All guards are gone. Put them back. If nobody is to look at what goes through any more, write "guards": [].',
+    ...(isCompared
+      ? findFewerProtections(
+          { ...served.details, isIdle: isServedIdle, ...((meansNoRules || !hasRules) && NO_RULES) },
+          { ...details, isIdle },
+        ).map((loss) => `${loss} ${FEWER}`)
+      : []),
+  ].filter((loss) => loss !== false);
+}
+
+const NEVER_IDLE: IsIdle = () => false;
+/** That they are gone is meant, or told already. */
+const NO_RULES = { rules: [] };
+const FEWER =
+  'Put it back. If it is to protect less, write "allowFewerProtections": true (allowFewerProtections: true in YAML).';

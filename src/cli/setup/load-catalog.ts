@@ -1,0 +1,133 @@
+// --catalog FILE, POSTERN_CATALOG: the file's default export is the catalogue.
+
+import { spawnSync } from 'node:child_process';
+import { statSync } from 'node:fs';
+import * as loader from 'node:module';
+import { relative, resolve } from 'node:path';
+import { fileURLToPath, pathToFileURL } from 'node:url';
+import type { Catalog } from '../../mcp/catalog/catalog.ts';
+import { getErrorCode } from '../../platform/error-code.ts';
+import { isObject } from '../../platform/json.ts';
+import { CODE_FOLDER, getModuleUrl } from '../../platform/own-files.ts';
+import { StartError } from '../command-line/errors.ts';
+import * as hooks from './resolve-postern.ts';
+
+const EXAMPLE = 'export default createLocalCatalog({ tools: […] });';
+
+/** Undefined where no file is named. @throws StartError that says what is wrong with the file, and where. */
+export async function loadCatalog(file: string | undefined): Promise<Catalog | undefined> {
+  if (file === undefined) return undefined;
+  const path = resolve(file);
+  if (!statSync(path, { throwIfNoEntry: false })?.isFile())
+    throw new StartError([
+      `--catalog: the file ${path} does not exist. It is named by --catalog or POSTERN_CATALOG.`,
+    ]);
+  if (/\.(jsonc?|ya?ml)$/i.test(path))
+    throw new StartError([
+      `--catalog: ${file} is no catalogue, which is code (.mjs, .js, .ts). A file with MCP servers is given by --config ${file}.`,
+    ]);
+  registerPosternResolver();
+  const exported = await importDefault(path);
+  if (!isCatalog(exported)) throw new StartError([`${file} must export its catalogue: ${EXAMPLE}`]);
+  return exported;
+}
+
+async function importDefault(path: string): Promise<unknown> {
+  try {
+    const module: { readonly default?: unknown } = await import(pathToFileURL(path).href);
+    return module.default;
+  } catch (error) {
+    throw explainLoadError(error, path);
+  }
+}
+
+const isCatalog = (exported: unknown): exported is Catalog =>
+  isObject(exported) && 'offers' in exported && typeof exported.callTool === 'function';
+
+// An error in the author's file as one line that says where it is, without a stack of ours.
+
+/** `path` is the catalogue's file. */
+function explainLoadError(error: unknown, path: string): Error {
+  if (!(error instanceof Error)) return new StartError([`The catalogue threw ${String(error)}.`]);
+  if (getErrorCode(error) === 'ERR_UNKNOWN_FILE_EXTENSION')
+    return new StartError([describeExtensionError(error)]);
+  const place =
+    findErrorHead(error.stack) ?? findAuthorFrame(error) ?? findSyntaxErrorPlace(error, path);
+  if (place !== undefined)
+    return new StartError([`${place}: ${error.message}${suggestModule(error)}`]);
+  return error instanceof SyntaxError ? replaceStack(error) : new StartError([error.message]);
+}
+
+function describeExtensionError({ message }: Error): string {
+  if (!/"\.[cm]?tsx?"/.test(message))
+    return `${message}. The name of a catalogue ends in .js, .mjs, .ts or .mts.`;
+  return (
+    `Node.js ${process.version} cannot run TypeScript: ${message}.` +
+    ' Use Node.js 22.18 or newer, write JavaScript (.mjs),' +
+    " or install tsx (npm install -D tsx) and set NODE_OPTIONS='--import tsx'."
+  );
+}
+
+const suggestModule = ({ message }: Error): string =>
+  message.includes('outside a module')
+    ? '. Rename it to .mjs (.mts), or set "type": "module" in package.json.'
+    : '';
+
+/** Node puts the place of some mistakes before the message. */
+function findErrorHead(text = ''): string | undefined {
+  const [, file, line] = /^((?:file:\/\/)?\/\S+):(\d+)\n/.exec(text) ?? [];
+  return file && `${formatPath(file)}:${line}`;
+}
+
+/** Undefined unless it is in the file itself. Node keeps the place to itself, but prints it. */
+function findSyntaxErrorPlace(error: Error, path: string): string | undefined {
+  if (!(error instanceof SyntaxError)) return undefined;
+  const { stderr } = spawnSync(process.execPath, ['--check', path], { encoding: 'utf8' });
+  return stderr.includes(error.message) ? findErrorHead(stderr) : undefined;
+}
+
+/** The innermost place in a file of the author's. */
+function findAuthorFrame({ stack = '' }: Error): string | undefined {
+  const frames = [...stack.matchAll(FRAME)];
+  const [, file, line, column] = frames.find(([, path = '']) => isAuthorFile(path)) ?? [];
+  return file && `${formatPath(file)}:${line}:${column}`;
+}
+
+const isAuthorFile = (file: string): boolean =>
+  !toFileUrl(file).startsWith(CODE_FOLDER.href) && !file.includes('/node_modules/');
+
+const FRAME = /^ {4}at (?:.*\()?(?:async )?((?:file:\/\/)?\/[^\s()]+?):(\d+):(\d+)\)?$/gm;
+
+const toFileUrl = (file: string): string =>
+  file.startsWith('file:') ? file : pathToFileURL(file).href;
+
+const formatPath = (file: string): string =>
+  relative(process.cwd(), fileURLToPath(toFileUrl(file)));
+
+/** In another file, which Node names when nobody catches the error (main.ts). */
+function replaceStack(error: SyntaxError): SyntaxError {
+  error.stack = `${error.name}: ${error.message}`;
+  return error;
+}
+
+/** From now on whoever imports `postern` or `postern/define` gets the package that is running. */
+function registerPosternResolver(): void {
+  const entries = {
+    postern: getModuleUrl('index').href,
+    'postern/define': getModuleUrl('define').href,
+  };
+  if (hasRegisterHooks(loader)) {
+    hooks.initialize(entries);
+    loader.registerHooks({ resolve: hooks.resolve });
+  } else {
+    // Node 20: hooks run in a thread of their own.
+    loader.register(getModuleUrl('cli/setup/resolve-postern'), { data: entries });
+  }
+}
+
+interface ModuleWithHooks {
+  registerHooks(syncHooks: Pick<typeof hooks, 'resolve'>): void;
+}
+
+/** Node 22.15 and newer. */
+const hasRegisterHooks = (module: object): module is ModuleWithHooks => 'registerHooks' in module;

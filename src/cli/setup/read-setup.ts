@@ -1,0 +1,240 @@
+// The configuration file and the lock beside it, as they are on disk now.
+
+import { readFileSync } from 'node:fs';
+import { dirname, extname, resolve } from 'node:path';
+import type { Setup } from '../../catalog/plan.ts';
+import type { Config } from '../../config/config.ts';
+import { httpSettings } from '../../config/groups/http.ts';
+import { mcpSettings } from '../../config/groups/mcp.ts';
+import { outboundSettings } from '../../config/groups/outbound.ts';
+import { serverSettings } from '../../config/groups/server.ts';
+import { stateSecrets } from '../../config/groups/state-secret.ts';
+import { storeSettings } from '../../config/groups/store.ts';
+import { upstreamSettings } from '../../config/groups/upstreams.ts';
+import { loadConfig } from '../../config/load.ts';
+import { formatProblem, type Problem } from '../../config/problem.ts';
+import type { Env } from '../../config/setting.ts';
+import { findAskProblems } from '../../control/approvals/approvals.ts';
+import type { GatewayFile } from '../../gateway/configuration/gateway-file.ts';
+import {
+  type ParsedGatewayFile,
+  type ParseOptions,
+  parseGatewayFile,
+} from '../../gateway/configuration/parse-gateway-file.ts';
+import { createLock } from '../../lock/lock.ts';
+import { LockFileError } from '../../lock/lock-file.ts';
+import { findMachineClientProblems } from '../../logins/client-authentication/machine-client-problems.ts';
+import type { UpstreamConfig } from '../../mcp/upstream/upstream-config.ts';
+import { getErrorCode } from '../../platform/error-code.ts';
+import { decodeUtf8 } from '../../platform/json.ts';
+import type { OutboundConfig } from '../../platform/outbound/proxy-choice.ts';
+import {
+  findAuthProblems,
+  findServerCredentials,
+} from '../../servers/credentials/server-credentials.ts';
+import { CommandError, UsageError } from '../command-line/errors.ts';
+import { findLockPath, type LockOnDisk, readLockOnDisk } from './lock-file-on-disk.ts';
+import { findProgramUser } from './program-users.ts';
+
+export type ReadSetup = (
+  | {
+      readonly kind: 'parsed';
+      readonly setup: Setup;
+      /** For the log: what works, but may not be what was meant. */
+      readonly warnings: readonly string[];
+    }
+  | { readonly kind: 'problems'; readonly problems: readonly Problem[] }
+) & {
+  /** Whether the text of the file shows that nothing of it is missing. */
+  readonly isWhole: boolean;
+};
+
+/** Never rejects. */
+export async function readSetup(path: string, config: Config, env: Env): Promise<ReadSetup> {
+  const parsed = await readConfigFile(path, config, env);
+  const { isWhole } = parsed;
+  const lock = readLock(path);
+  const problems = [
+    ...(parsed.kind === 'problems'
+      ? parsed.problems
+      : findAuthProblems(parsed.file.servers, config).map((problem) => ({
+          ...problem,
+          place: path,
+        }))),
+    ...(parsed.kind === 'problems' ? [] : findMachineClientProblems(parsed.file.clients, config)),
+    ...(parsed.kind === 'problems' ? [] : findAskProblems(parsed.file, config)),
+    ...('problem' in lock ? [lock.problem] : []),
+  ];
+  if (parsed.kind === 'problems' || 'problem' in lock || problems.length > 0) {
+    return { kind: 'problems', problems, isWhole };
+  }
+  const { file, warnings } = parsed;
+  const setup: Setup = {
+    file,
+    lock: lock.kind === 'lock' ? createLock(lock.file) : undefined,
+    meansNoLock: lock.kind === 'empty',
+  };
+  return {
+    kind: 'parsed',
+    setup,
+    warnings: [...warnings, ...warnOfMissingRules(path, file, config)],
+    isWhole,
+  };
+}
+
+/** One that cannot be read must not count as none: that would approve everything. */
+function readLock(path: string): LockOnDisk | { readonly problem: Problem } {
+  try {
+    return readLockOnDisk(findLockPath(path));
+  } catch (error) {
+    if (error instanceof LockFileError) return { problem: { message: error.message } };
+    throw error;
+  }
+}
+
+/** Far more than anybody writes: what is larger is another file. */
+const MAX_BYTES = 1_048_576;
+
+/**
+ * `path` is as the user wrote it; messages name the file by it. `isWhole`: whether the text itself shows that nothing of it is
+ * missing. JSON that is cut does not parse; YAML may, and shows it by its document end (`...`). Never rejects.
+ */
+export async function readConfigFile(
+  path: string,
+  config: ParseOptions['config'],
+  env: Env,
+): Promise<ParsedGatewayFile & { readonly isWhole: boolean }> {
+  const content = readText(path);
+  if ('problem' in content) return { kind: 'problems', problems: [content.problem], isWhole: true };
+  const format = /^\.ya?ml$/i.test(extname(path)) ? 'yaml' : 'json';
+  const parsed = await parseGatewayFile(content.text, {
+    fileName: path,
+    format,
+    env,
+    config,
+    findProgramUser,
+    resolvePath: (other) => resolve(dirname(path), other),
+    readText: (other) => readFileSync(other, 'utf8'),
+  });
+  return { ...parsed, isWhole: format === 'json' || DOCUMENT_END.test(content.text) };
+}
+
+/** At the end of the text, but for comments. */
+const DOCUMENT_END = /(?:^|[\r\n])\.\.\.[ \t]*(?:#[^\r\n]*)?\s*$/;
+
+type Content = { readonly text: string } | { readonly problem: Problem };
+
+function readText(path: string): Content {
+  const refuse = (message: string): Content => ({ problem: { place: path, message } });
+  if (extname(path).toLowerCase() === '.toml')
+    return refuse('Postern reads JSON and YAML, not TOML.');
+  if (/^\.[cm]?[jt]s$/i.test(extname(path)))
+    return refuse(
+      `Postern reads JSON and YAML here. Tools of your own are given by --catalog ${path}.`,
+    );
+  try {
+    const bytes = readFileSync(path);
+    if (bytes.length > MAX_BYTES) return refuse('a configuration file has at most 1 MiB.');
+    const text = decodeUtf8(bytes);
+    return text === undefined ? refuse('the file is not in UTF-8. Save it in UTF-8.') : { text };
+  } catch (error) {
+    return refuse(describeReadError(path, error));
+  }
+}
+
+function describeReadError(path: string, error: unknown): string {
+  const code = getErrorCode(error);
+  switch (code) {
+    case 'ENOENT':
+    case 'ENOTDIR':
+      return `there is no such file (${resolve(path)}). It is named by --config or POSTERN_CONFIG.`;
+    case 'EISDIR':
+      return 'this is a folder. Name the file in it.';
+    default:
+      return `the file cannot be read (${code ?? String(error)}).`;
+  }
+}
+
+// §18.5: without rules everybody may use everything, and of that nothing can be seen until somebody does.
+
+/** A sentence in production, unless the file says that it is meant. */
+function warnOfMissingRules(
+  path: string,
+  { servers, rules, meansNoRules }: GatewayFile,
+  { auth, server }: Pick<Config, 'auth' | 'server'>,
+): readonly string[] {
+  const isMeant = rules.length > 0 || meansNoRules;
+  if (servers.length === 0 || isMeant || server.environment !== 'production') return [];
+  const who = auth.required ? 'Everybody who can log in' : 'Everybody who reaches the gateway';
+  const names = servers.map(({ name }) => name).join(', ');
+  const shared = servers.flatMap((one) =>
+    one.kind === 'stdio' && one.isolation === 'shared' ? [one.name] : [],
+  );
+  const sharing =
+    shared.length === 0
+      ? ''
+      : ` Of these, all users share one process, which cannot tell them apart: ${shared.join(', ')} ("isolation" changes that).`;
+  return [
+    `${path}: There are no rules. ${who} may use all that these servers offer: ${names}.${sharing} Write who may use what under "rules", or "rules": "everyone" (rules: everyone in YAML) if this is meant.`,
+  ];
+}
+
+// The settings and the configuration file of a command that asks the servers.
+
+/** @throws UsageError or CommandError */
+export async function readConfiguration(command: string, env: Env) {
+  const config = loadSettings(env);
+  const { configFile: path } = config.server;
+  if (path === undefined) {
+    throw new UsageError(
+      `postern ${command} needs the configuration file, for example --config mcp.json.`,
+    );
+  }
+  const parsed = await readConfigFile(path, config, env);
+  if (parsed.kind === 'problems')
+    throw new CommandError(
+      'The configuration file has problems:',
+      parsed.problems.map(formatProblem),
+    );
+  return { path, file: parsed.file };
+}
+
+/**
+ * The settings as far as commands need them that ask the servers of a configuration file: no provider where no server needs
+ * one, so that a pipeline can check the lock without it, and nothing of the gateway's own pages and logins.
+ *
+ * @throws ConfigError
+ */
+export const loadSettings = (env: Env, servers: readonly UpstreamConfig[] = []): Config =>
+  loadConfig(
+    servers.some(needsSettings)
+      ? env
+      : { ...selectNeeded(env), AUTH_REQUIRED: 'false', OAUTH_CONSENT: 'off' },
+  );
+
+const needsSettings = (server: UpstreamConfig): boolean => {
+  const credentials = findServerCredentials(server);
+  return credentials?.signsTokens === true || credentials?.asksProvider === true;
+};
+
+const NEEDED: ReadonlySet<string> = new Set(
+  [
+    serverSettings.configFile,
+    serverSettings.logLevel,
+    stateSecrets,
+    ...[httpSettings, mcpSettings, outboundSettings, storeSettings, upstreamSettings].flatMap(
+      (group) => Object.values(group),
+    ),
+  ].flatMap(({ variable, alias }) => (alias === undefined ? [variable] : [variable, alias])),
+);
+
+const selectNeeded = (env: Env): Env =>
+  Object.fromEntries(Object.entries(env).filter(([name]) => NEEDED.has(name)));
+
+// How requests leave this machine, where there are no settings of a gateway, or those of another one.
+
+/** @throws ConfigError */
+export function loadOutbound(env: NodeJS.ProcessEnv): OutboundConfig {
+  const proxies = Object.entries(env).filter(([name]) => /^(https?|no)_proxy$/i.test(name));
+  return loadConfig({ ...Object.fromEntries(proxies), AUTH_REQUIRED: 'false' }).outbound;
+}

@@ -1,0 +1,273 @@
+// §22.2: names and e-mail addresses of those whom operators see, sealed wherever they are kept, and how they are found.
+
+import { createExpiringMap } from '../../platform/bounded-map.ts';
+import { type Clock, createTurns } from '../../platform/clock.ts';
+import { parseObject } from '../../platform/json.ts';
+import { createWarnThrottle } from '../../platform/throttle.ts';
+import type { Runtime } from '../../runtime/runtime.ts';
+import { buildCallerKey, buildPersonKey, CALLER_LIST_KEY } from '../../store/keys.ts';
+import { hashOwner, nameOwner } from '../../store/owner.ts';
+import type { Page, PageRequest } from '../../store/page.ts';
+import type { Owner } from '../../store/store.ts';
+import type {
+  AdminPage,
+  AdminPageRequest,
+  AdminPlace,
+  Issuers,
+  NamedUser,
+} from './admin-requests.ts';
+import type { UserContext } from './message.ts';
+
+/** Claims of the token when the session was opened. */
+export interface Person {
+  readonly name?: string;
+  readonly email?: string;
+  /** True where the provider says that the address is theirs; absent where it does not say. */
+  readonly emailVerified?: boolean;
+}
+
+export type People = ReturnType<typeof createPeople>;
+
+const MAX_NAME = 200;
+/** RFC 5321 §4.5.3.1 allows no longer address. */
+const MAX_EMAIL = 320;
+
+export function createPeople({ getSeal }: Pick<Runtime, 'getSeal'>) {
+  const toSealContext = (context: string) => `person ${context}`;
+  return {
+    /** `context` must be the same for opening. Undefined where the token has neither name nor e-mail. */
+    async seal(user: UserContext, context: string) {
+      const person = describePerson(user);
+      if (!person.name && !person.email) return undefined;
+      return (await getSeal()).seal(toSealContext(context), JSON.stringify(person));
+    },
+    /** Empty where there is nothing, or it was sealed with a secret that is no longer in use. */
+    async open(sealed: string | undefined, context: string): Promise<Person> {
+      if (sealed === undefined) return {};
+      const text = (await getSeal()).open(toSealContext(context), sealed);
+      const { name, email, emailVerified } = (text && parseObject(text)) || {};
+      return {
+        ...(typeof name === 'string' && { name }),
+        ...(typeof email === 'string' && { email }),
+        ...(typeof emailVerified === 'boolean' && { emailVerified }),
+      };
+    },
+  };
+}
+
+/** As much as is kept, or shown, of somebody. */
+export const describePerson = ({ name, email, emailVerified }: Person): Person => ({
+  ...(name && { name: name.slice(0, MAX_NAME) }),
+  ...(email && { email: email.slice(0, MAX_EMAIL) }),
+  ...(email && emailVerified !== undefined && { emailVerified }),
+});
+
+/** True if an operator who types this means the person: the whole user ID, or a part of e-mail or name. */
+export function matchesPerson(text: string, sub: string | undefined, person: Person): boolean {
+  const part = text.toLowerCase();
+  const has = (value: string | undefined) => value?.toLowerCase().includes(part) === true;
+  return sub === text || has(person.email) || has(person.name);
+}
+
+// §22.2: users by the HMAC of their e-mail address, so that one is found at once among any number of sessions.
+
+export type PersonIndex = ReturnType<typeof createPersonIndex>;
+
+/** A session may be used for as long, and longer. */
+const PERSON_TTL_SECONDS = 2_592_000;
+/** A bound for one page. An address is that of one user, or of a few who share it. */
+const MAX_USERS = 20;
+const MAC_CONTEXT = 'e-mail address';
+
+export function createPersonIndex({ store, getSeal }: Pick<Runtime, 'store' | 'getSeal'>) {
+  return {
+    /** Never rejects: whoever is not noted is found by looking through all sessions. */
+    async note(user: UserContext) {
+      const { sub, issuer, email, emailVerified } = user;
+      if (!email) return;
+      try {
+        const seal = await getSeal();
+        const [mac = ''] = seal.computeMacs(MAC_CONTEXT, email.toLowerCase());
+        const list = buildPersonKey(mac, emailVerified === true);
+        const key = `${list}:${hashOwner(user)}`;
+        await store.setListed(
+          list,
+          key,
+          seal.seal(key, JSON.stringify({ sub, issuer })),
+          PERSON_TTL_SECONDS,
+        );
+      } catch {
+        // The session is worth more than that operators find it at once.
+      }
+    },
+    /**
+     * Users whose tokens had this address lately, whatever its case: first those whom the provider says it belongs
+     * to. Anybody may have an address that is not verified: there may be any number of users.
+     */
+    async find(email: string, from: AdminPlace | undefined) {
+      const seal = await getSeal();
+      const macs = seal.computeMacs(MAC_CONTEXT, email.toLowerCase());
+      const lists = [true, false].flatMap((isVerified) =>
+        macs.map((mac) => buildPersonKey(mac, isVerified)),
+      );
+      const users = new Map<string, Owner>();
+      const start = from?.list ?? 0;
+      for (const [offset, list] of lists.slice(start).entries()) {
+        const { items, next } = await store.readListed(list, {
+          from: offset === 0 ? from : undefined,
+          limit: MAX_USERS,
+        });
+        for (const { key, value } of items) {
+          const { sub, issuer } = parseObject(seal.open(key, value) ?? '') ?? {};
+          if (typeof sub !== 'string') continue;
+          const user = { sub, ...(typeof issuer === 'string' && { issuer }) };
+          users.set(nameOwner(user), user);
+        }
+        if (next !== undefined)
+          return { users: [...users.values()], next: { list: start + offset, ...next } };
+      }
+      return { users: [...users.values()], next: undefined };
+    },
+  };
+}
+
+// §22.2: users who called without a session within the last day, on whatever replica, for operators.
+
+export interface RecentCaller {
+  readonly user: Owner;
+  readonly person: Person;
+  /** ISO 8601, UTC; up to five minutes before the last call. */
+  readonly lastSeenAt: string;
+}
+
+export type RecentCallers = ReturnType<typeof createRecentCallers>;
+
+const CALLER_TTL_SECONDS = 86_400;
+/** A process writes of each user at most once in this time. */
+const PAUSE_MS = 300_000;
+/** Users of whom a process knows that it has written. */
+const MAX_KNOWN = 10_000;
+const MAX_CALLERS = 5_000;
+/** So often a process drops those that are too many, so many at once. */
+const TRIM_PAUSE_MS = 60_000;
+const TRIMMED = 100;
+/** Later than any entry: the place of the first. */
+const AFTER_ALL = Number.MAX_SAFE_INTEGER;
+
+/** `maxCallers` are kept in all. */
+export function createRecentCallers(
+  { store, clock, log }: Pick<Runtime, 'store' | 'clock' | 'log'>,
+  people: People,
+  maxCallers = MAX_CALLERS,
+) {
+  /** By user; ends when they may be written again. */
+  const written = createExpiringMap<true>(MAX_KNOWN, clock.monotonic);
+  let trimAt = Number.NEGATIVE_INFINITY;
+  const warn = createWarnThrottle(clock, (cause: unknown) =>
+    log.warn("A user without a session could not be noted for the operators' page.", { cause }),
+  );
+
+  async function write(user: UserContext): Promise<void> {
+    const key = buildCallerKey(hashOwner(user));
+    const lastSeenAt = new Date(clock.now()).toISOString();
+    const person = await people.seal(user, key);
+    const value = JSON.stringify({ user: user.sub, issuer: user.issuer, lastSeenAt, person });
+    await store.setListed(CALLER_LIST_KEY, key, value, CALLER_TTL_SECONDS);
+    if (clock.monotonic() < trimAt) return;
+    trimAt = clock.monotonic() + TRIM_PAUSE_MS;
+    await trim();
+  }
+
+  async function trim(): Promise<void> {
+    const from = { time: AFTER_ALL, skip: maxCallers };
+    const { items } = await store.readListed(CALLER_LIST_KEY, { from, limit: TRIMMED });
+    for (const { key } of items) await store.deleteListed(CALLER_LIST_KEY, key);
+  }
+
+  async function read(key: string, value: string): Promise<readonly RecentCaller[]> {
+    const { user: sub, issuer, lastSeenAt, person: sealed } = parseObject(value) ?? {};
+    if (typeof sub !== 'string' || typeof lastSeenAt !== 'string') return [];
+    const person = await people.open(typeof sealed === 'string' ? sealed : undefined, key);
+    const user = { sub, ...(typeof issuer === 'string' && { issuer }) };
+    return [{ user, person, lastSeenAt }];
+  }
+
+  return {
+    /** With each call: at once, and nobody waits for what it writes now and then. */
+    note(user: UserContext) {
+      const name = nameOwner(user);
+      if (written.get(name)) return;
+      written.set(name, true, clock.monotonic() + PAUSE_MS);
+      write(user).catch(warn);
+    },
+    /** Who was seen last comes first. */
+    async list(request: PageRequest) {
+      const { items, next } = await store.readListed(CALLER_LIST_KEY, request);
+      const callers = await Promise.all(items.map(({ key, value }) => read(key, value)));
+      return { items: callers.flat(), next };
+    },
+  };
+}
+
+// §22.2: finds what is of a person in a list.
+
+/** The people whom operators see, and what finds them. */
+export interface FoundPeople {
+  readonly people: People;
+  readonly personIndex: PersonIndex;
+  readonly recentCallers: RecentCallers;
+  readonly issuers: Issuers;
+  readonly clock: Clock;
+}
+
+/** A list that may have what is of the person. */
+export interface SearchedList<Item> {
+  readonly isMeant: (item: Item) => boolean;
+  readonly readPage: (request: PageRequest) => Promise<Page<Item>>;
+  /** Reads the items of one user. */
+  readonly readOfUser: (user: NamedUser) => Promise<readonly Item[]>;
+}
+
+/** Finds by a whole e-mail address at once; else the list is looked through. */
+export async function findOfPerson<Item>(
+  { personIndex, clock, issuers }: FoundPeople,
+  { text, from }: { readonly text: string; readonly from: AdminPageRequest['from'] },
+  { isMeant, readPage, readOfUser }: SearchedList<Item>,
+): Promise<AdminPage<Item>> {
+  // A cursor names a list of the address, or none while all items are looked through.
+  if (text.includes('@') && (from === undefined || from.list !== undefined)) {
+    const { users, next } = await personIndex.find(text, from);
+    const read = users.map((user) =>
+      readOfUser({ ...user, issuer: user.issuer ?? issuers.issuer }),
+    );
+    const items = (await Promise.all(read)).flat().filter(isMeant);
+    if (items.length > 0 || next !== undefined || from !== undefined) return { items, next };
+  }
+  return lookThrough(readPage, isMeant, { from, clock });
+}
+
+// Names and e-mail addresses are sealed, so there is no index: the list is looked through, as far as one request may go.
+
+const PAGE = 50;
+/** So many pages are looked through for one request, and so many items found; the last page may bring some more. */
+const MAX_PAGES = 40;
+const ENOUGH = 50;
+
+/** `next` is where to look on. */
+export async function lookThrough<Item>(
+  readPage: (request: PageRequest) => Promise<Page<Item>>,
+  isMeant: (item: Item) => boolean,
+  { from, clock }: { readonly from: PageRequest['from']; readonly clock: Clock },
+): Promise<Page<Item>> {
+  const work = createTurns(clock);
+  const found: Item[] = [];
+  let place = from;
+  for (let page = 0; page < MAX_PAGES && found.length < ENOUGH; page += 1) {
+    const { items, next } = await readPage({ from: place, limit: PAGE });
+    found.push(...items.filter(isMeant));
+    place = next;
+    if (next === undefined) break;
+    if (work.isOver()) await work.next();
+  }
+  return { items: found, next: place };
+}

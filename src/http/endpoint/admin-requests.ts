@@ -1,0 +1,146 @@
+// §22: requests of the operators' API, as its panels read and answer them: pages of lists, users, and the end of one thing.
+
+// §22.2: pages of a list: `limit`, and `cursor` as the page before said it.
+
+import type { ErrorKey } from '../../errors/catalogue.ts';
+import { fail } from '../../errors/gateway-error.ts';
+import type { JsonObject } from '../../platform/json.ts';
+import type { Page, PagePlace, PageRequest } from '../../store/page.ts';
+import type { Owner } from '../../store/store.ts';
+import type { AdminAct } from './admin-panel.ts';
+
+const DEFAULT_LIMIT = 50;
+const MAX_LIMIT = 100;
+const LIMIT = /^\d{1,3}$/;
+const CURSOR = /^(?<time>\d{1,16})\.(?<skip>\d{1,9})$/;
+const CURSOR_IN_LISTS = /^(?:(?<list>\d)\.)?(?<time>\d{1,16})\.(?<skip>\d{1,9})$/;
+
+/** Where several lists are read one after the other, `list` is the number of that in which the place is. */
+export interface AdminPlace extends PagePlace {
+  readonly list?: number;
+}
+
+export interface AdminPageRequest extends PageRequest {
+  readonly from: AdminPlace | undefined;
+}
+
+/** @throws GatewayError `bad_request`. */
+export function readPageRequest(query: URLSearchParams): PageRequest {
+  return { from: readCursor(query.get('cursor'), CURSOR), limit: readLimit(query.get('limit')) };
+}
+
+/** For requests by which several lists are read. @throws GatewayError `bad_request`. */
+export function readAdminPageRequest(query: URLSearchParams): AdminPageRequest {
+  return {
+    from: readCursor(query.get('cursor'), CURSOR_IN_LISTS),
+    limit: readLimit(query.get('limit')),
+  };
+}
+
+const renderCursor = (place: AdminPlace | undefined): string | undefined =>
+  place && [place.list, place.time, place.skip].filter((part) => part !== undefined).join('.');
+
+function readLimit(text: string | null): number {
+  if (text === null) return DEFAULT_LIMIT;
+  const limit = LIMIT.test(text) ? Number(text) : 0;
+  return limit >= 1 && limit <= MAX_LIMIT
+    ? limit
+    : fail('bad_request', { details: `limit must be a whole number from 1 to ${MAX_LIMIT}.` });
+}
+
+function readCursor(text: string | null, form: RegExp): AdminPlace | undefined {
+  if (text === null) return undefined;
+  const { list, time, skip } = form.exec(text)?.groups ?? {};
+  return time === undefined
+    ? fail('bad_request', { details: 'cursor must be the nextCursor of the page before.' })
+    : { ...(list && { list: Number(list) }), time: Number(time), skip: Number(skip) };
+}
+
+// §22.2: what the lists of the operators' API have in common.
+
+export interface AdminPage<Item> extends Page<Item> {
+  readonly next: AdminPlace | undefined;
+}
+
+export const renderNext = ({ next }: AdminPage<unknown>): JsonObject => ({
+  nextCursor: renderCursor(next),
+});
+
+/** For a list that is in memory, in which a place is a number. */
+export const renderNextOf = (total: number, skip: number): JsonObject => ({
+  nextCursor: renderCursor(skip < total ? { time: 0, skip } : undefined),
+});
+
+export const MAX_TEXT = 200;
+
+export const readShort = (value: unknown): string | undefined =>
+  typeof value === 'string' ? value.slice(0, MAX_TEXT) : undefined;
+
+export const renderTime = (time: number): string => new Date(time).toISOString();
+
+// §22.2, §22.3: the user that a request names: by `user`, and by `issuer` where that is another than `OIDC_ISSUER`.
+
+/** A user with the issuer. */
+export interface NamedUser extends Owner {
+  readonly issuer: string;
+}
+
+/** The issuers of users: the provider, and the gateway for its own clients. */
+export interface Issuers {
+  /** That of `OIDC_ISSUER`. */
+  readonly issuer: string;
+  readonly findIssuerOf: (sub: string) => string;
+}
+
+/** Undefined where nobody is named. @throws GatewayError `bad_request`. */
+export function readSelectedUser(query: URLSearchParams, issuers: Issuers): NamedUser | undefined {
+  const sub = query.get('user') ?? '';
+  const issuer = query.get('issuer') ?? '';
+  if (sub !== '') return { sub, issuer: issuer === '' ? issuers.findIssuerOf(sub) : issuer };
+  if (issuer === '') return undefined;
+  return fail('bad_request', { details: 'issuer says whose user it is: name the user, too.' });
+}
+
+/** As lists name them: most are of `OIDC_ISSUER`. */
+export const describeUser = ({ sub, issuer }: Owner, { issuer: defaultIssuer }: Issuers) => ({
+  user: sub,
+  issuer: issuer === defaultIssuer ? undefined : issuer,
+});
+
+/** Each once, and with a value: what was mistyped must not end more than was meant. */
+export const isClear = (query: URLSearchParams, names: ReadonlySet<string>): boolean =>
+  [...query].every(
+    ([name, value]) => names.has(name) && value !== '' && query.getAll(name).length === 1,
+  );
+
+/** As the audit log has it. */
+export const describeSelection = (query: URLSearchParams): string =>
+  [...query].map((parameter) => parameter.join(' ')).join(', ');
+
+// §22.3: the end of one thing that a list has, by its id.
+
+interface EndedThing {
+  /** In the audit log. */
+  readonly action: string;
+  isId(text: string): boolean;
+  /** False when there is nothing of this id. */
+  end(id: string): Promise<boolean>;
+  readonly notFound: ErrorKey;
+}
+
+export const endById = (path: string, { action, isId, end, notFound }: EndedThing): AdminAct => ({
+  method: 'DELETE',
+  path,
+  hasParameter: isId,
+  prepare({ request }) {
+    const target = request.path.slice(request.path.lastIndexOf('/') + 1);
+    return {
+      action,
+      target,
+      async run() {
+        if (!(await end(target))) fail(notFound);
+        return { status: 204 };
+      },
+    };
+  },
+});

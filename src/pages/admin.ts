@@ -1,0 +1,279 @@
+// §22: the operators' page: its endpoints, made of the panels of each part of the gateway, who may use them, and what is noted
+// before they ask.
+
+import { fail } from '../errors/gateway-error.ts';
+import type {
+  AdminAct,
+  AdminPanel,
+  AdminView,
+  AdminWork,
+  PreparedAct,
+} from '../http/endpoint/admin-panel.ts';
+import {
+  createPeople,
+  createPersonIndex,
+  createRecentCallers,
+  type FoundPeople,
+} from '../http/endpoint/admin-people.ts';
+import { renderTime } from '../http/endpoint/admin-requests.ts';
+import type { Endpoint, ProtectedCall, ProtectedEndpoint } from '../http/endpoint/endpoint.ts';
+import {
+  createJsonReply,
+  identifyCredential,
+  type Reply,
+  readClaimedClient,
+  type UserContext,
+} from '../http/endpoint/message.ts';
+import { OPERATORS_CLIENT_ID } from '../http/endpoint/own-clients.ts';
+import { JSONRPC } from '../http/endpoint/render-error.ts';
+import type { Limiter } from '../http/limits/limiter.ts';
+
+import type { ClientOf } from '../mcp/calls/client-of.ts';
+import { createBoundedMap } from '../platform/bounded-map.ts';
+import type { JsonObject } from '../platform/json.ts';
+import { describeCause } from '../platform/log.ts';
+import type { Runtime } from '../runtime/runtime.ts';
+import { buildTokenClientKey } from '../store/keys.ts';
+import { type Audit, noAudit } from '../telemetry/audit/audit.ts';
+import type { LimitScope } from '../telemetry/metrics/metrics.ts';
+import { getTraceId } from '../telemetry/tracing/trace-context.ts';
+
+/** The notes of people that are taken for operators before they ask. */
+interface OperatorsNotes extends FoundPeople {
+  /** Notes who has opened a session, so that operators find them from then on. */
+  sealPerson(user: UserContext, sessionId: string): Promise<string | undefined>;
+}
+
+/**
+ * Undefined without `ADMIN_GROUPS`, and where nobody has to log in. `findIssuerOf` tells users of the gateway itself from
+ * those of the provider.
+ */
+export function openOperatorsNotes(
+  runtime: Runtime,
+  findIssuerOf: (
+    sub: string,
+    known: { readonly baseUrl: string; readonly issuer: string },
+  ) => string,
+): OperatorsNotes | undefined {
+  const { admin, auth, server } = runtime.config;
+  if (admin.groups.length === 0 || !auth.required) return undefined;
+  const { issuer } = auth.provider;
+  const known = { issuer, baseUrl: server.baseUrl };
+  const people = createPeople(runtime);
+  const personIndex = createPersonIndex(runtime);
+  return {
+    people,
+    personIndex,
+    recentCallers: createRecentCallers(runtime, people),
+    issuers: { issuer, findIssuerOf: (sub) => findIssuerOf(sub, known) },
+    clock: runtime.clock,
+    async sealPerson(user, sessionId) {
+      const [sealed] = await Promise.all([people.seal(user, sessionId), personIndex.note(user)]);
+      return sealed;
+    },
+  };
+}
+
+const API = '/admin/api';
+
+/** `clientOf` says the OAuth client of a token that is refused. */
+export function createOperatorEndpoints(
+  runtime: Runtime,
+  clientOf: ClientOf,
+  limiter: Pick<Limiter, 'listRefusals'>,
+  panels: readonly AdminPanel[],
+): readonly Endpoint[] {
+  const operators = createOperators(runtime);
+  const runAudited = createRunAudited(runtime.audit ?? noAudit, operators, clientOf);
+
+  /** Nothing is to be judged before it is counted. */
+  const createView = ({ path, show }: AdminView): ProtectedEndpoint => ({
+    ...GUARDED,
+    method: 'GET',
+    path: API + path,
+    judge: (call) => ({
+      access: undefined,
+      run() {
+        const query = new URLSearchParams(call.request.query);
+        return runAudited(call, describeShow(path, query), async () =>
+          createJsonReply(200, await show(query, call.user?.sub)),
+        );
+      },
+    }),
+  });
+
+  const createAct = ({ method, path, hasParameter, prepare }: AdminAct): ProtectedEndpoint => ({
+    ...GUARDED,
+    method,
+    path: API + path,
+    ...(method === 'POST' && { body: 'json' }),
+    ...(hasParameter && { hasParameter }),
+    judge(call) {
+      const { run, ...what } = prepare(call);
+      return { access: undefined, run: () => runAudited(call, what, run) };
+    },
+  });
+
+  /** For the front page, which links to that of operators. It tells callers nothing but their own groups. */
+  const access: ProtectedEndpoint = {
+    ...GUARDED,
+    method: 'GET',
+    path: `${API}/access`,
+    judge: ({ user }) => ({
+      access: undefined,
+      run: () => createJsonReply(200, { isOperator: operators.isOperator(user) }),
+    }),
+  };
+
+  return [
+    access,
+    ...[...panels, ...createServicePanels(runtime, limiter)].map((panel) =>
+      panel.method === 'GET' ? createView(panel) : createAct(panel),
+    ),
+  ];
+}
+
+/** Also whose sessions or tools, or which server's, were looked at: all that was asked for, so that nobody is hidden behind another. */
+function describeShow(path: string, query: URLSearchParams): AdminWork {
+  const whose = WHOSE.flatMap((name) => query.getAll(name)).filter((value) => value !== '');
+  const target = whose.length === 0 ? path.slice(1) : `${path.slice(1)} of ${whose.join(', ')}`;
+  return { action: 'show', target };
+}
+
+const WHOSE = ['user', 'issuer', 'person', 'email', 'group', 'server'] as const;
+
+const GUARDED = {
+  kind: 'protected',
+  errors: JSONRPC,
+  limit: 'admin',
+  isForOwnPages: true,
+  headers: { 'Cache-Control': 'no-store', 'Cross-Origin-Resource-Policy': 'same-origin' },
+} as const;
+
+// §22.1: operators, and the clients by which they come: an operator's token for another client is in other hands, too.
+
+type Operators = ReturnType<typeof createOperators>;
+
+/** Tokens that need not be looked up again, so that the page also works while the store does not answer. */
+const MAX_TOKENS = 1000;
+
+function createOperators({ config, store }: Runtime) {
+  const groups = new Set(config.admin.groups);
+  const clients = new Set(config.admin.clients);
+  /** By the SHA-256 of a token. What was noted of a token stays true. */
+  const ofPage = createBoundedMap<string, true>(MAX_TOKENS);
+
+  async function isTokenOfPage(user: UserContext): Promise<boolean> {
+    const digest = identifyCredential(user);
+    if (ofPage.get(digest)) return true;
+    // The store has a note of each token that the operators' page got.
+    if ((await store.get(buildTokenClientKey(digest))) !== OPERATORS_CLIENT_ID) return false;
+    ofPage.set(digest, true);
+    return true;
+  }
+
+  return {
+    isOperator: (user: UserContext | undefined) =>
+      user?.groups?.some((group) => groups.has(group)) === true,
+    /**
+     * The client that the token was issued to; undefined where that is none whose tokens are taken.
+     *
+     * @throws what the store throws.
+     */
+    async findClient(user: UserContext) {
+      const granted = user.grant?.clientId;
+      if (granted !== undefined) {
+        return granted === OPERATORS_CLIENT_ID || clients.has(granted) ? granted : undefined;
+      }
+      const claimed = readClaimedClient(user.claims);
+      if (claimed !== undefined && clients.has(claimed)) return claimed;
+      return (await isTokenOfPage(user)) ? OPERATORS_CLIENT_ID : undefined;
+    },
+  };
+}
+
+// §22.1, §21.1: the audit log has all that operators read and do, and whom it was refused.
+
+/** `runAudited` throws GatewayError `operators_only` or `operators_client_only`, or what the work throws. */
+const createRunAudited = (audit: Audit, operators: Operators, clientOf: ClientOf) =>
+  async function runAudited(
+    { request, user }: ProtectedCall,
+    what: AdminWork,
+    work: PreparedAct['run'],
+  ): Promise<Reply> {
+    const action = {
+      event: 'admin',
+      ...what,
+      user: user?.sub,
+      issuer: user?.issuer,
+      grant: user?.grant?.id,
+      ip: request.clientIp,
+      trace: getTraceId(request),
+    } as const;
+
+    async function refuse(reason: 'operators_only' | 'operators_client_only'): Promise<never> {
+      audit.write({ ...action, client: clientOf({ user }) }, { outcome: 'denied', reason });
+      return fail(reason);
+    }
+
+    if (user === undefined || !operators.isOperator(user)) return refuse('operators_only');
+    const client = await operators.findClient(user);
+    if (client === undefined) return refuse('operators_client_only');
+    const note = (part: AdminWork) =>
+      audit.write({ ...action, client, ...part }, { outcome: 'success' });
+    return audit.run({ ...action, client }, () => work(note));
+  };
+
+// §22: what there is to see of the service itself.
+
+/** The page's names for what was counted. */
+const COUNTED_BY: Readonly<Record<LimitScope, string>> = {
+  ip: 'address',
+  user: 'user',
+  grant: 'login',
+  network: 'network',
+  global: 'all callers',
+};
+
+/** A bound for refusals, which may be of thousands of addresses. */
+const MAX_REFUSALS = 100;
+
+/** Panels of the service itself: its limits, as this process knows them, and its store. */
+function createServicePanels(
+  { config, store, clock }: Runtime,
+  { listRefusals }: Pick<Limiter, 'listRefusals'>,
+): readonly AdminPanel[] {
+  const { limits } = config;
+
+  async function describeStore(): Promise<JsonObject> {
+    const startedAt = clock.monotonic();
+    try {
+      await store.ping();
+      const latencyMs = Math.round((clock.monotonic() - startedAt) * 100) / 100;
+      return { isUp: true, ...(await store.describe()), latencyMs };
+    } catch (error) {
+      return { isUp: false, problem: describeCause(error) };
+    }
+  }
+
+  function describeLimits(): JsonObject {
+    const refusals = listRefusals();
+    return {
+      enabled: limits.enabled,
+      groups: limits.enabled ? Object.values(limits.groups) : [],
+      refused: refusals.length,
+      refusals: refusals.slice(0, MAX_REFUSALS).map(({ group, caller, refusal }) => ({
+        group,
+        by: COUNTED_BY[refusal.scope],
+        caller,
+        max: refusal.limit,
+        until: renderTime(clock.now() + refusal.resetInMs),
+      })),
+    };
+  }
+
+  return [
+    { method: 'GET', path: '/limits', show: describeLimits },
+    { method: 'GET', path: '/store', show: describeStore },
+  ];
+}
