@@ -6,8 +6,8 @@ import {
   createConnectTool,
   HIDDEN_BY_CONNECT,
 } from '../connections/doors/connect-tool.ts';
-import { findLockedKind } from '../lock/lock-file.ts';
 import type { Policies, PolicyItem } from '../mcp/calls/policy.ts';
+import { findLockedKind } from '../mcp/catalog/approved-items.ts';
 import type { RawItem } from '../mcp/catalog/catalog.ts';
 import { type ItemKind, LIST_KINDS, type ListKind } from '../mcp/protocol/list-kinds.ts';
 import type { ToolSelection } from '../mcp/upstream/common-config.ts';

@@ -1,8 +1,7 @@
 // A part of the composition root: the servers behind the gateway, by the configuration file.
 
 import { type ListCost, WARNED_TOKENS } from '../catalog/budget/measure-lists.ts';
-import type { CompiledSetup, Setup } from '../catalog/plan.ts';
-import type { AccessPreview, PreviewRequest } from '../catalog/tools-for-operators.ts';
+import type { CatalogSetup } from '../catalog/plan.ts';
 import {
   createUpstreamCatalogs,
   type ServerFacts,
@@ -13,13 +12,20 @@ import { createDoors } from '../connections/doors/doors.ts';
 import { createGuards } from '../control/guards/create-guards.ts';
 import type { AskServer } from '../control/guards/external-guards.ts';
 import { createRules, createRulesPolicy } from '../control/rules/create-rules.ts';
+import {
+  type AccessPreview,
+  type PreviewRequest,
+  previewAccess,
+} from '../control/rules/preview-access.ts';
 import type { RuleConfig } from '../control/rules/rule-config.ts';
+import type { CompiledRules } from '../control/rules/rules.ts';
 import type { NamedFacts } from '../control/rules/when/inspect-expression.ts';
 import { GatewayError } from '../errors/gateway-error.ts';
 import type { Endpoint, ProtectedEndpoint } from '../http/endpoint/endpoint.ts';
 import { createJsonReply } from '../http/endpoint/message.ts';
 import { JSONRPC } from '../http/endpoint/render-error.ts';
 import { createLockPolicy } from '../lock/lock.ts';
+import { createLockApproval, type LockApproval } from '../lock/lock-approval.ts';
 import type { StoredLock } from '../lock/lock-file.ts';
 import type { ClientOf } from '../mcp/calls/client-of.ts';
 import type { Guards } from '../mcp/calls/guards.ts';
@@ -39,6 +45,7 @@ import {
 } from '../servers/credentials/server-credentials.ts';
 import { openRelay } from '../servers/relay/relay-call.ts';
 import type { Tracing } from '../telemetry/tracing/tracing.ts';
+import type { GatewayFile, Setup } from './configuration/gateway-file.ts';
 import { createAskGuardServer } from './guard-servers.ts';
 import { createUpstreamOpener } from './open-upstream.ts';
 
@@ -55,10 +62,9 @@ export interface UpstreamPorts extends CallerTokens {
 }
 
 export interface GatewayUpstreams
-  extends Pick<
-    UpstreamCatalogs,
-    'listServerTools' | 'listLockDifferences' | 'lockApproval' | 'findIdlePatterns'
-  > {
+  extends Pick<UpstreamCatalogs, 'listServerTools' | 'findIdlePatterns'> {
+  /** For operators. */
+  readonly lockApproval: LockApproval;
   readonly catalogs: Pick<UpstreamCatalogs, 'all' | 'findNamed' | 'policies'>;
   /** Those of the file as it is now; undefined where it has none. */
   getGuards(): Guards | undefined;
@@ -90,7 +96,8 @@ export async function openUpstreams(
   const { baseUrl } = runtime.config.server;
   const { builtIn, environment, connections, findClientId, storedLock } = ports;
   const askServer = createAskGuardServer(() => catalogs.getPlan().guardServers, clock);
-  const compiled = await compileSetup(runtime, first, askServer);
+  /** Served now. */
+  let current = await compileSetup(runtime, first, askServer);
   const processCounts = new Map<string, number>();
   const { openUpstream, credentials } = createUpstreamOpener(runtime, ports, {
     serves: true,
@@ -101,16 +108,15 @@ export async function openUpstreams(
     },
   });
   const relay = openRelay(runtime, createDoors(baseUrl, connections?.requests));
-  const catalogs = createUpstreamCatalogs(runtime, compiled, {
+  const catalogs = createUpstreamCatalogs(runtime, current, {
     builtIn,
     openUpstream: tracing === undefined ? openUpstream : openTraced(openUpstream, tracing),
     relay,
-    storedLock,
   });
 
   connections?.connections.onChange(catalogs.noteConnectionChange);
 
-  const listCredentials = () => catalogs.getPlan().setup.file.servers.map(findServerCredentials);
+  const listCredentials = () => current.file.servers.map(findServerCredentials);
   let reloading: Promise<void> = Promise.resolve();
 
   // Each takes turns with calls; several at once would take as many turns.
@@ -142,25 +148,30 @@ export async function openUpstreams(
         processes: server.transport === 'stdio' ? (processCounts.get(server.name) ?? 0) : undefined,
       })),
     listConnectionServers: () =>
-      catalogs
-        .getPlan()
-        .setup.file.servers.map(readConnectionServer)
-        .filter((server) => server !== undefined),
+      current.file.servers.map(readConnectionServer).filter((server) => server !== undefined),
     listServerTools: catalogs.listServerTools,
-    listLockDifferences: catalogs.listLockDifferences,
-    lockApproval: catalogs.lockApproval,
+    lockApproval: createLockApproval(
+      runtime,
+      catalogs.listApprovable,
+      () => current.lock,
+      storedLock,
+    ),
     findIdlePatterns: catalogs.findIdlePatterns,
     measureLists: () => catalogs.measureLists({ waits: false }),
     previewAccess: (request, operator) =>
-      previews.run(() => catalogs.previewAccess(request), { owner: operator }),
-    listNamedClaims: () =>
-      catalogs.getPlan().setup.file.rules?.flatMap(({ who }) => listClaims(who)) ?? [],
-    getNamedFacts: () => catalogs.getPlan().rules.namedFacts,
+      previews.run(
+        async () => previewAccess(clock, current.rules, await catalogs.listJoinedTools(), request),
+        { owner: operator },
+      ),
+    listNamedClaims: () => current.file.rules.flatMap(({ who }) => listClaims(who)),
+    getNamedFacts: () => current.rules.namedFacts,
     reload(next) {
       // One after the other: rules that take long to compile must not replace later ones.
-      const loading = reloading.then(async () =>
-        catalogs.reload(await compileSetup(runtime, next, askServer)),
-      );
+      const loading = reloading.then(async () => {
+        const compiled = await compileSetup(runtime, next, askServer);
+        await catalogs.reload(compiled);
+        current = compiled;
+      });
       reloading = loading.catch(() => {});
       return loading;
     },
@@ -169,6 +180,12 @@ export async function openUpstreams(
       await catalogs.close(graceMs);
     },
   };
+}
+
+/** A setup whose rules and guards are compiled. */
+interface CompiledSetup extends CatalogSetup {
+  readonly file: GatewayFile;
+  readonly rules: CompiledRules;
 }
 
 /** Nothing is changed yet: rules that cannot be compiled leave what is served as it is. */
@@ -180,7 +197,8 @@ async function compileSetup(
   const { file, lock } = setup;
   const rules = await createRules(runtime, file.rules);
   return {
-    setup,
+    file,
+    lock,
     rules,
     guards: await createGuards(runtime, file.guards, askServer),
     checkSchema: file.guards === undefined ? undefined : await loadCheckSchema(),

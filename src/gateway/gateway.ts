@@ -3,7 +3,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { builtInCatalog } from '../built-in/index.ts';
 import type { IdlePattern } from '../catalog/idle-patterns.ts';
-import type { Setup } from '../catalog/plan.ts';
 import type { ServerFacts } from '../catalog/upstream-catalogs.ts';
 import { checkConfig } from '../config/check-config.ts';
 import type { Config } from '../config/config.ts';
@@ -18,7 +17,6 @@ import { openApprovals } from '../control/approvals/open-approvals.ts';
 import { describeNamed } from '../control/rules/named-facts.ts';
 import { getOriginalToken, type UserContext } from '../http/endpoint/message.ts';
 import { createLimiter } from '../http/limits/limiter.ts';
-import type { Lock } from '../lock/lock.ts';
 import type { StoredLock } from '../lock/lock-file.ts';
 import { createLockPanels } from '../lock/lock-panels.ts';
 import { createGrantPanels } from '../logins/admin/grant-panels.ts';
@@ -33,6 +31,7 @@ import { openOwnTokens } from '../logins/grants/open-grants.ts';
 import { createCheckTokenUser } from '../logins/identity/login-policy.ts';
 import { createClientOf } from '../mcp/calls/client-of.ts';
 import { joinPolicies } from '../mcp/calls/policy.ts';
+import type { Lock } from '../mcp/catalog/approved-items.ts';
 import type { Catalog } from '../mcp/catalog/catalog.ts';
 import { listTools, serveOwnCatalog } from '../mcp/catalog/own-catalog.ts';
 import { createMcp } from '../mcp/mcp.ts';
@@ -54,7 +53,7 @@ import { openRuntime } from '../runtime/runtime.ts';
 import { createServerPanels } from '../servers/server-panels.ts';
 import type { Store } from '../store/store.ts';
 import type { Metrics } from '../telemetry/metrics/metrics.ts';
-import type { GatewayFile } from './configuration/gateway-file.ts';
+import type { GatewayFile, Setup } from './configuration/gateway-file.ts';
 import { createTransport } from './create-transport.ts';
 import type {
   GatewayUpstreams,
@@ -272,7 +271,11 @@ export async function createGateway(
             describe: describeKeySet,
           }),
           ...createServerPanels(upstreams),
-          ...createLockPanels(runtime, upstreams, overrides.lockCommand ?? 'postern lock'),
+          ...createLockPanels(
+            runtime,
+            upstreams?.lockApproval,
+            overrides.lockCommand ?? 'postern lock',
+          ),
           ...createApprovalPanels(approvals.approvals),
         ])
       : [];

@@ -169,9 +169,8 @@ async function listItems(
   const catalogs = createUpstreamCatalogs(
     { ...runtime, config: { ...runtime.config, upstreams } },
     {
-      setup: { file, lock },
-      // What they say of each item is asked apart.
-      rules: await createRules({ clock: systemClock }, []),
+      file,
+      lock,
       policies: joinPolicies([...lockPolicies, noteItems]),
       // Which names there are is asked here, and nobody calls.
       guards: undefined,
@@ -181,7 +180,6 @@ async function listItems(
       builtIn: serveOwnCatalog(builtInCatalog),
       openUpstream: servers.openUpstream,
       relay: { relayCall: failCall, connectUser: { connect: failCall, connectAndTell: failCall } },
-      storedLock: undefined,
     },
   );
   const endSpinner = showSpinner('Asking', process);

@@ -2,8 +2,8 @@
 
 import { WARNED_TOKENS } from '../../../catalog/budget/measure-lists.ts';
 import type { FetchedList } from '../../../catalog/fetch-list.ts';
-import type { Setup } from '../../../catalog/plan.ts';
 import type { Config } from '../../../config/config.ts';
+import type { Setup } from '../../../gateway/configuration/gateway-file.ts';
 import { dependsOnUser } from '../../../servers/credentials/server-credentials.ts';
 import {
   describeCost,

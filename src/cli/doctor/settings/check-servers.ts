@@ -6,9 +6,10 @@ import {
   fetchList,
   type UndeclaredList,
 } from '../../../catalog/fetch-list.ts';
-import { listGuardServers, type Setup } from '../../../catalog/plan.ts';
+import { listGuardServers } from '../../../catalog/plan.ts';
 import type { Config } from '../../../config/config.ts';
 import type { Problem } from '../../../config/problem.ts';
+import type { Setup } from '../../../gateway/configuration/gateway-file.ts';
 import {
   GATEWAY_CALLER,
   type Upstream,

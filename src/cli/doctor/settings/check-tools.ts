@@ -2,8 +2,8 @@
 
 import { type FetchedList, fetchList } from '../../../catalog/fetch-list.ts';
 import { createNaming } from '../../../catalog/naming.ts';
-import type { Setup } from '../../../catalog/plan.ts';
 import { createPrepareList } from '../../../catalog/prepare-list.ts';
+import type { Setup } from '../../../gateway/configuration/gateway-file.ts';
 import {
   GATEWAY_CALLER,
   type Upstream,

@@ -2,13 +2,13 @@
 // was cut, or a lock that was removed, would give everybody everything.
 
 import { createNaming } from '../../../catalog/naming.ts';
-import type { Setup } from '../../../catalog/plan.ts';
 import {
   describeProtections,
   findFewerProtections,
   type IsIdle,
   type Protections,
 } from '../../../control/compare-protections.ts';
+import type { Setup } from '../../../gateway/configuration/gateway-file.ts';
 import { LOCK_FILE_NAME } from '../../../lock/lock-file.ts';
 
 /** For the log. */

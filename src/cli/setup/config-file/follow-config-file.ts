@@ -1,8 +1,8 @@
 import { closeSync, openSync } from 'node:fs';
 import type { IdlePattern } from '../../../catalog/idle-patterns.ts';
-import type { Setup } from '../../../catalog/plan.ts';
 import { formatProblem } from '../../../config/problem.ts';
 import type { IsIdle } from '../../../control/compare-protections.ts';
+import type { Setup } from '../../../gateway/configuration/gateway-file.ts';
 import type { Log } from '../../../platform/log.ts';
 import { describeProtection, findLosses, summarizeSetup } from './find-losses.ts';
 import type { ReadSetup } from './read-setup.ts';

@@ -1,8 +1,8 @@
 // --config FILE, POSTERN_CONFIG: the configuration file of a process that serves.
 
-import type { Setup } from '../../../catalog/plan.ts';
 import type { Config } from '../../../config/config.ts';
 import { formatProblem } from '../../../config/problem.ts';
+import type { Setup } from '../../../gateway/configuration/gateway-file.ts';
 import type { StoredLock } from '../../../lock/lock-file.ts';
 import type { Log } from '../../../platform/log.ts';
 import { StartError } from '../../command/errors.ts';

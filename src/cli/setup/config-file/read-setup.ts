@@ -1,12 +1,11 @@
 // The configuration file and the lock beside it, as they are on disk now.
 import { readFileSync } from 'node:fs';
 import { dirname, extname, resolve } from 'node:path';
-import type { Setup } from '../../../catalog/plan.ts';
 import type { Config } from '../../../config/config.ts';
 import type { Problem } from '../../../config/problem.ts';
 import type { Env } from '../../../config/setting.ts';
 import { findAskProblems } from '../../../control/approvals/approvals.ts';
-import type { GatewayFile } from '../../../gateway/configuration/gateway-file.ts';
+import type { GatewayFile, Setup } from '../../../gateway/configuration/gateway-file.ts';
 import {
   type ParsedGatewayFile,
   type ParseOptions,
