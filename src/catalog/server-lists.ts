@@ -9,6 +9,7 @@ import {
 } from '../mcp/catalog/approved-items.ts';
 import type { RawItem } from '../mcp/catalog/catalog.ts';
 import { ALL_KINDS, LIST_KINDS, type ListKind, type ListName } from '../mcp/protocol/list-kinds.ts';
+import { createNameAudience, EVERYBODY } from '../mcp/upstream/audience.ts';
 import {
   GATEWAY_CALLER,
   type Upstream,
@@ -18,7 +19,6 @@ import {
 } from '../mcp/upstream/upstream.ts';
 import { hashSha256 } from '../platform/ids.ts';
 import type { Runtime } from '../runtime/runtime.ts';
-import { createNameAudience, EVERYBODY } from '../servers/transport/description-memory.ts';
 import { findItemProblem } from './check-item.ts';
 import { type FetchedList, fetchList, readItems } from './fetch-list.ts';
 import {

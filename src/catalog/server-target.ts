@@ -10,12 +10,12 @@ import type {
   TaskRequest,
   WantedItem,
 } from '../mcp/catalog/served-catalog.ts';
+import { readTaskHandle, relayTaskRequest } from '../mcp/upstream/relay-task.ts';
 import type { RelayedRequest } from '../mcp/upstream/server-request.ts';
 import { isUnread } from '../mcp/upstream/unread-result.ts';
 import { JsonNumber } from '../platform/exact-json.ts';
 import { isObject, type JsonObject } from '../platform/json.ts';
 import { readExact, toRawJson } from '../platform/noted-json.ts';
-import { readTaskHandle, relayTaskRequest } from '../servers/relay/relay-task.ts';
 import type { FindItem } from './find-item.ts';
 import type { Plan } from './plan.ts';
 import type { Entry } from './prepare-list.ts';
