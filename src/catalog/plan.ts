@@ -16,7 +16,7 @@ import { createWritePage, type WritePage } from './page-memory.ts';
 import { createPrepareList, type PrepareList, selectTools } from './prepare-list.ts';
 import type { Server } from './server.ts';
 import { toApprovable } from './tools-for-operators.ts';
-import { createPlannedView, type PlannedView } from './views/planned-view.ts';
+import { createPlannedView, type PlannedView } from './views/curated-view.ts';
 import type { ViewsConfig } from './views/view-shape.ts';
 
 /** The part of the configuration file that catalogues are made of. */
@@ -157,19 +157,4 @@ function createMayHave(
     if (!isNameAllowed(kind, ownName, isStrict)) return false;
     return lock.knows(name, ruled, ownName);
   };
-}
-
-/**
- * Asks again where the configuration has changed meanwhile: of a server that went nothing comes, and its successor may
- * have what was asked for.
- */
-export async function askByCurrentPlan<Answer>(
-  getPlan: () => Plan,
-  ask: (plan: Plan) => Answer | Promise<Answer>,
-): Promise<Answer> {
-  for (;;) {
-    const plan = getPlan();
-    const answer = await ask(plan);
-    if (getPlan() === plan) return answer;
-  }
 }

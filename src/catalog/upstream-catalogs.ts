@@ -27,7 +27,6 @@ import { createNaming } from './naming.ts';
 import { type CatalogSetup, createPlan, type Plan } from './plan.ts';
 import { toJudgedList } from './prepare-list.ts';
 import { createSearchCatalog } from './search/search-catalog.ts';
-import type { ServedPath } from './served-path.ts';
 import { createServer, type Server, type ServerState } from './server.ts';
 import { createServerView } from './server-view.ts';
 import {
@@ -36,7 +35,7 @@ import {
   listServerTools,
   type ServerTools,
 } from './tools-for-operators.ts';
-import { createAccess, type View } from './view.ts';
+import { createAccess, type ServedPath, type View } from './view.ts';
 import { createViewCatalog } from './view-catalog.ts';
 import { createCuratedView } from './views/curated-view.ts';
 

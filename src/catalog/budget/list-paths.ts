@@ -13,7 +13,7 @@ import { type CatalogFile, listGuardServers, type Plan } from '../plan.ts';
 import { createPrepareList, type Entry } from '../prepare-list.ts';
 import { listSearched } from '../search/search-catalog.ts';
 import { toWho, type View, type Who } from '../view.ts';
-import { createPlannedView } from '../views/planned-view.ts';
+import { createPlannedView } from '../views/curated-view.ts';
 import type { ViewConfig } from '../views/view-shape.ts';
 import type { MeasuredPath } from './measure-lists.ts';
 
