@@ -3,6 +3,7 @@
 import { fail, GatewayError } from '../errors/gateway-error.ts';
 import type { Guard, GuardedItem, Guards } from '../mcp/calls/guards.ts';
 import { findCompletionProblem } from '../mcp/calls/message-guards.ts';
+import type { PolicyItem } from '../mcp/calls/policy.ts';
 import type { Completion, CompletionRequest, RawResult } from '../mcp/catalog/catalog.ts';
 import type {
   CallerContext,
@@ -12,10 +13,17 @@ import type {
 import { failUnknownItem } from '../mcp/protocol/list-kinds.ts';
 import { isObject, isStringArray, type JsonObject } from '../platform/json.ts';
 import type { FindItem } from './find-item.ts';
+import type { PassOn } from './pass-on.ts';
 import { BUILT_IN, type Entry } from './prepare-list.ts';
-import { findBuiltIn, type ServedPath } from './served-path.ts';
-import type { PassOn } from './server-target.ts';
-import { failAbsent, findDenial, toItem, toWho, type Who } from './view.ts';
+import {
+  failAbsent,
+  findBuiltIn,
+  findDenial,
+  type ServedPath,
+  toItem,
+  toWho,
+  type Who,
+} from './view.ts';
 
 /** MCP, completion: at most 100 values per answer. */
 const MAX_VALUES = 100;
@@ -83,18 +91,13 @@ export function createComplete(
   /** @throws GatewayError for what the caller does not see, or may not use. */
   async function findUsable(kind: 'prompts' | 'templates', name: string, who: Who): Promise<Entry> {
     const found = await items.find(kind, name, who);
-    const item =
-      found.kind === 'entry'
-        ? found.entry
-        : ({
-            kind: 'prompt',
-            name: found.name,
-            server: found.server.name,
-            annotations: {},
-          } as const);
+    const item: PolicyItem =
+      found.kind === 'absent'
+        ? { kind: 'prompt', name: found.name, server: found.server.name, annotations: {} }
+        : found;
     const denial = findDenial(getPlan().policies, item, who);
     if (denial !== undefined) return items.failAsUnknown(kind, name, who, denial);
-    return found.kind === 'entry' ? found.entry : failAbsent(found.server, who);
+    return found.kind === 'absent' ? failAbsent(found.server, who) : found;
   }
 
   /** Unknown items are told in the same words as a template that is denied: nobody finds out by them what there is. */

@@ -13,8 +13,7 @@ import { loadPrepared } from './joined-view.ts';
 import { JUDGED_AT_ONCE } from './list-page.ts';
 import type { PlannedServer } from './plan.ts';
 import { BUILT_IN } from './prepare-list.ts';
-import { findBuiltIn, type ServedPath } from './served-path.ts';
-import { mayUseSome, toWho, type View, type Who } from './view.ts';
+import { findBuiltIn, mayUseSome, type ServedPath, toWho, type View, type Who } from './view.ts';
 
 /** Offers that a server may have which has not said so yet, or which comes tomorrow. */
 export const ALL_OFFERS: Offers = {
@@ -58,7 +57,7 @@ function joinOrReplace(
   own: string | undefined,
   sections: readonly ServerInstructions[],
 ): string | undefined {
-  const given = view.getInstructions();
+  const given = view.findConfig()?.instructions;
   if (given !== undefined) return given.trim() === '' ? undefined : given;
   return view.shown === 'joined'
     ? joinInstructions(own, sections)
@@ -86,7 +85,7 @@ async function readInstructions(
   const { policies, warn } = path.getPlan();
   const text = description?.instructions;
   if (typeof text !== 'string' || text.trim() === '') return undefined;
-  if (path.view.getInstructions() !== undefined) return undefined;
+  if (path.view.findConfig()?.instructions !== undefined) return undefined;
   const hidden = policies.findHidden(name, 'instructions', text);
   if (hidden !== undefined) {
     warn(name, 'instructions', undefined, hidden);
@@ -119,7 +118,7 @@ async function mayUseAny(
   for (const kind of ALL_KINDS) {
     const entries = view.isCurated
       ? (await view.list(kind, who)).entries.filter(({ server }) => server === planned.server.name)
-      : ((await loadPrepared(planned, kind, who))?.prepared.entries ?? []);
+      : ((await loadPrepared(planned, kind, who))?.entries ?? []);
     for (const [index, entry] of entries.entries()) {
       if (index % JUDGED_AT_ONCE === 0 && work.isOver()) await work.next();
       if (access.mayList(entry, who)) return true;

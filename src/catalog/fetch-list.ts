@@ -1,7 +1,11 @@
 // §18.4: one list of a server, all its pages, as much of it as is kept.
 import { hash } from 'node:crypto';
-import type { Lock } from '../lock/lock.ts';
-import { findLockedKind } from '../lock/lock-file.ts';
+import {
+  findLockedKind,
+  type Lock,
+  type LockedList,
+  type ServerContent,
+} from '../mcp/catalog/approved-items.ts';
 import type { RawItem } from '../mcp/catalog/catalog.ts';
 import {
   LIST_KINDS,
@@ -170,6 +174,31 @@ export async function readItems(
     if (work.isOver()) await work.next();
   }
 }
+
+// §18.7: what a server says now, as it would be approved.
+
+/** @throws UpstreamError also for a list that was cut, which cannot be approved. */
+export async function readServer(
+  upstream: Upstream,
+  caller: UpstreamCaller,
+  signal: AbortSignal,
+): Promise<ServerContent & Readonly<Record<LockedList, FetchedList>>> {
+  const { instructions } = await upstream.describe(caller);
+  const readWhole = async (name: LockedList) => {
+    const list = await fetchList(upstream, name, caller, signal);
+    if (list.cut !== undefined)
+      throw new UpstreamError('invalid', `not all ${name} can be read: ${list.cut}`);
+    return list;
+  };
+  const tools = await readWhole('tools');
+  const prompts = await readWhole('prompts');
+  const skills = await readWhole('skills');
+  return { instructions: readInstructions(instructions), tools, prompts, skills };
+}
+
+/** Undefined where it says nothing. */
+export const readInstructions = (text: string | undefined): string | undefined =>
+  text?.trim() === '' ? undefined : text;
 
 // Lists that a server has and does not declare: neither the gateway nor clients ask for them, but `postern doctor` does.
 

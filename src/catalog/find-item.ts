@@ -7,8 +7,7 @@ import { createJudgeLikeness, type JudgeLikeness } from '../platform/nearest-nam
 import { hasApp, isForApps } from './apps/app-tools.ts';
 import { JUDGED_AT_ONCE } from './list-page.ts';
 import { BUILT_IN, type Entry } from './prepare-list.ts';
-import type { ServedPath } from './served-path.ts';
-import type { FoundItem, FoundResource, ResolveResource, Who } from './view.ts';
+import type { FoundItem, FoundResource, ResolveResource, ServedPath, Who } from './view.ts';
 
 export interface FindItem {
   /** @throws GatewayError `invalid_params` where nobody has it. */
@@ -126,7 +125,7 @@ async function findAppTool(
   { view, access, clock }: ServedPath,
   name: string,
   who: Who,
-): Promise<FoundItem | undefined> {
+): Promise<Entry | undefined> {
   const { extensions } = who.upstream.capabilities;
   if (view.shown === 'own' || extensions?.[APPS] === undefined) return undefined;
   const isMeant = ({ server, ownName, ownItem }: Entry) =>
@@ -146,7 +145,5 @@ async function findAppTool(
     if (hasApp(ownItem) && access.mayList(entry, who)) servers.add(server);
   }
   const [only, ...others] = meant.filter(({ server }) => servers.has(server));
-  return only === undefined || others.length > 0 || !access.mayList(only, who)
-    ? undefined
-    : { kind: 'entry', entry: only };
+  return only !== undefined && others.length === 0 && access.mayList(only, who) ? only : undefined;
 }

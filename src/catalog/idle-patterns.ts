@@ -3,8 +3,6 @@
 
 import { isDeepStrictEqual } from 'node:util';
 import { CONNECT, canConnect } from '../connections/doors/connect-tool.ts';
-import type { GuardsConfig } from '../control/guards/guard-config.ts';
-import type { RulesConfig } from '../control/rules/rule-config.ts';
 import type { RawItem } from '../mcp/catalog/catalog.ts';
 import { LISTING_CONTEXT } from '../mcp/catalog/own-catalog.ts';
 import { LIST_KINDS, type ListKind } from '../mcp/protocol/list-kinds.ts';
@@ -16,9 +14,8 @@ import { quote } from '../platform/text.ts';
 import { dependsOnUser } from '../servers/credentials/server-credentials.ts';
 import { type BuiltIn, isFixed } from './built-in.ts';
 import { createNaming, type Naming } from './naming.ts';
-import type { Plan } from './plan.ts';
+import { type CatalogSetup, listGuardServers, type Plan } from './plan.ts';
 import { BUILT_IN, selectTools, toJudgedList } from './prepare-list.ts';
-import type { ViewsConfig } from './views/view-shape.ts';
 
 /** A pattern that fits nothing, though all that could have such a name have listed what they have. */
 export interface IdlePattern {
@@ -30,7 +27,7 @@ export interface IdlePattern {
   readonly message: string;
 }
 
-type PatternsFile = ServersConfig & ViewsConfig & RulesConfig & GuardsConfig;
+type PatternsFile = CatalogSetup['file'];
 
 /** All that is known of what there is. */
 interface KnownLists {
@@ -45,7 +42,7 @@ type FindIdlePatterns = (known: KnownLists) => readonly IdlePattern[];
 /** Each list is looked at once as long as it is the same, and a nearest name is looked for once among the same servers. */
 export function createFindIdlePatterns(file: PatternsFile): FindIdlePatterns {
   const naming = createNaming(file);
-  const areGuards = file.guards?.flatMap(({ use }) => (use.kind === 'mcp' ? use.server : [])) ?? [];
+  const areGuards = listGuardServers(file);
   const servers = file.servers.filter(({ name }) => !areGuards.includes(name));
   const rows = listRows({ ...file, servers }).map((row) => placeRow(row, servers, naming));
   const readNames = createReadNames(naming);
@@ -87,7 +84,7 @@ export function createFindIdlePatterns(file: PatternsFile): FindIdlePatterns {
 interface Described {
   readonly idle: IdlePattern;
   readonly isGuessed: boolean;
-  /** How many had listed by then: of one that lists later the nearest name may be. */
+  /** The number of those that had listed by then: of one that lists later the nearest name may be. */
   readonly servers: number;
 }
 
@@ -315,7 +312,7 @@ export function createPatternWatch(log: Log, builtIn: BuiltIn, getPlan: () => Pl
         hasBuiltIn ? builtIn.fixed.get(kind)?.entries.map(({ name }) => name) : [],
     });
 
-  const findServed = () => findBy(find, getPlan().setup.file.builtIn);
+  const findServed = () => findBy(find, getPlan().file.builtIn);
 
   function look(): void {
     for (const { of, subject, message } of findServed()) {
@@ -339,7 +336,7 @@ export function createPatternWatch(log: Log, builtIn: BuiltIn, getPlan: () => Pl
 
   return {
     restart() {
-      const { file } = getPlan().setup;
+      const { file } = getPlan();
       find = createFindIdlePatterns(file);
       // An operator who approves what a server says has the same file loaded with another lock.
       if (!isDeepStrictEqual(file, watched)) said = new Set();

@@ -45,7 +45,7 @@ export function createJoinLists(naming: Naming, warn: WarnOfItem): JoinLists {
       (one) => one.kind === kind && one.resources === resources.entries && isSame(one.parts, parts),
     );
     if (known) return known.list;
-    const list = indexEntries(join(kind, parts, resources), ({ name }) => name);
+    const list = indexEntries(join(kind, parts, resources));
     remembered.unshift({ kind, parts, resources: resources.entries, list });
     remembered.length = Math.min(remembered.length, MAX_REMEMBERED);
     return list;
@@ -56,7 +56,7 @@ const NOTHING: JoinedList = { entries: [], positions: new Map() };
 
 export const indexEntries = (
   entries: readonly Entry[],
-  getName: (entry: Entry) => string,
+  getName = ({ name }: Entry): string => name,
 ): JoinedList => ({
   entries,
   positions: new Map(entries.map((entry, position) => [getName(entry), position])),

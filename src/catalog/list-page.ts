@@ -7,8 +7,7 @@ import { createTurns, type Turns } from '../platform/clock.ts';
 import { isObject, type JsonObject } from '../platform/json.ts';
 import { nameOwner } from '../store/owner.ts';
 import type { Entry } from './prepare-list.ts';
-import type { ServedPath } from './served-path.ts';
-import { type ListView, toLister, type Who } from './view.ts';
+import { type ListView, type ServedPath, toLister, type Who } from './view.ts';
 
 /** Many clients read one page only. */
 const PAGE_SIZE = 1_000;

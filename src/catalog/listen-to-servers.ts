@@ -15,9 +15,15 @@ import { listClientUris } from './apps/app-tools.ts';
 import { JUDGED_AT_ONCE } from './list-page.ts';
 import type { Plan } from './plan.ts';
 import { BUILT_IN } from './prepare-list.ts';
-import { findBuiltIn, type ServedPath } from './served-path.ts';
 import type { Server } from './server.ts';
-import { mayUseSome, type ResolveResource, toWho, type Who } from './view.ts';
+import {
+  findBuiltIn,
+  mayUseSome,
+  type ResolveResource,
+  type ServedPath,
+  toWho,
+  type Who,
+} from './view.ts';
 
 /** One stream of a client: it listens to each server of the view, also to those that come later. */
 export const createListenToServers = (

@@ -2,6 +2,7 @@
 // remembered.
 import { fail, GatewayError } from '../errors/gateway-error.ts';
 import type { RawResult } from '../mcp/catalog/catalog.ts';
+import type { CallerContext } from '../mcp/catalog/served-catalog.ts';
 import { type Finding, Findings } from '../mcp/protocol/fit.ts';
 import type { ListKind } from '../mcp/protocol/list-kinds.ts';
 import { RESULTS } from '../mcp/protocol/mcp-fits.ts';
@@ -14,9 +15,15 @@ import { findText, toRawMembers } from '../platform/noted-json.ts';
 import { cutJson, type JsonPath } from '../platform/splice-json.ts';
 import { isAppUri, listAppUris, toMovedUri, toSharedUri } from './apps/app-tools.ts';
 import { nameLinkOwner } from './linked-resources.ts';
-import type { ServedPath } from './served-path.ts';
-import type { PassOn } from './server-target.ts';
-import type { Who } from './view.ts';
+import type { ServedPath, Who } from './view.ts';
+
+/** Sends a request to the server of this name. */
+export type PassOn = (
+  server: string,
+  who: Who,
+  request: RelayedRequest,
+  context: CallerContext,
+) => Promise<RawResult>;
 
 /** Bounds for one result: URIs that are remembered, and URIs that are looked up. */
 const MAX_LINKS = 100;

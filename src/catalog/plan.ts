@@ -1,39 +1,45 @@
 // The configuration file, as long as it is the one that is served.
 
-import type { GuardsConfig } from '../control/guards/guard-config.ts';
-import type { RulesConfig } from '../control/rules/rule-config.ts';
-import type { CompiledRules } from '../control/rules/rules.ts';
-import { type Lock, NO_LOCK } from '../lock/lock.ts';
-import type { MachineClientsConfig } from '../logins/auth/machine-clients.ts';
 import type { Guards } from '../mcp/calls/guards.ts';
 import type { Policies } from '../mcp/calls/policy.ts';
+import { type ApprovableServer, type Lock, NO_LOCK } from '../mcp/catalog/approved-items.ts';
 import type { CheckSchema } from '../mcp/catalog/foreign-schema.ts';
 import { LIST_KINDS, type ListKind } from '../mcp/protocol/list-kinds.ts';
 import type { ServersConfig, UpstreamConfig } from '../mcp/upstream/upstream-config.ts';
+import type { Log } from '../platform/log.ts';
 import { type BuiltIn, guardBuiltIn } from './built-in.ts';
-import { isNameAllowed, type WarnOfItem } from './check-item.ts';
+import { createWarnOfItem, isNameAllowed, type WarnOfItem } from './check-item.ts';
 import { createJoinLists, type JoinLists } from './join-lists.ts';
 import type { ListGuards } from './list-guards.ts';
 import { createNaming, type Naming } from './naming.ts';
 import { createWritePage, type WritePage } from './page-memory.ts';
 import { createPrepareList, type PrepareList, selectTools } from './prepare-list.ts';
 import type { Server } from './server.ts';
-import { createPlannedView, type PlannedView } from './views/planned-view.ts';
+import { toApprovable } from './tools-for-operators.ts';
+import { createPlannedView, type PlannedView } from './views/curated-view.ts';
 import type { ViewsConfig } from './views/view-shape.ts';
 
-/** Read together, and served until it is read anew: the configuration file, and the lock beside it. */
-export interface Setup {
-  readonly file: ServersConfig & ViewsConfig & RulesConfig & GuardsConfig & MachineClientsConfig;
-  /** Undefined where there is none: everything is approved. */
-  readonly lock?: Lock | undefined;
-  /** The lock file is empty (`{}`): that there is no lock is meant. */
-  readonly meansNoLock?: boolean;
+/** The part of the configuration file that catalogues are made of. */
+export interface CatalogFile extends ServersConfig, ViewsConfig, GuardedServers {}
+
+/** The guards of the file, as far as they are about servers. */
+export interface GuardedServers {
+  readonly guards?: readonly {
+    readonly name: string;
+    /** Names of servers; undefined for all, and the built-in catalogue. */
+    readonly servers: readonly string[] | undefined;
+    /** Globs over names of tools as at `/mcp`; undefined for all. */
+    readonly tools: readonly string[] | undefined;
+    /** `server` is that of a guard of the kind `mcp`. */
+    readonly use: { readonly kind: string; readonly server?: string };
+  }[];
 }
 
-/** A setup whose rules are compiled. */
-export interface CompiledSetup {
-  readonly setup: Setup;
-  readonly rules: CompiledRules;
+/** All that catalogues are made by, until the configuration is read anew. */
+export interface CatalogSetup {
+  readonly file: CatalogFile & PatternRules;
+  /** Undefined where there is none: everything is approved. */
+  readonly lock?: Lock | undefined;
   /** Decide who may see and use what. */
   readonly policies: Policies;
   /** Look at what goes through; undefined without guards. */
@@ -42,8 +48,18 @@ export interface CompiledSetup {
   readonly checkSchema: CheckSchema | undefined;
 }
 
+/** The rules of the file, as far as their patterns are looked at here. */
+export interface PatternRules {
+  readonly rules: readonly {
+    readonly may: readonly string[];
+    /** Set where somebody is asked before a call. */
+    readonly ask?: string | undefined;
+    readonly place: string;
+  }[];
+}
+
 /** All that follows from one setup. Nothing of it changes: the next setup makes another one. */
-export interface Plan extends CompiledSetup {
+export interface Plan extends CatalogSetup {
   /** Undefined where the file says `"builtIn": false`. */
   readonly builtIn: BuiltIn | undefined;
   /** In the file's order. */
@@ -53,8 +69,6 @@ export interface Plan extends CompiledSetup {
   /** Those that are guards (§26.2): no client sees them, and no guard looks at them. */
   readonly guardServers: ReadonlyMap<string, PlannedGuardServer>;
   readonly naming: Naming;
-  /** `NO_LOCK` where the setup has none. */
-  readonly lock: Lock;
   /** Undefined without guards. */
   readonly listGuards: ListGuards | undefined;
   readonly joinLists: JoinLists;
@@ -65,77 +79,75 @@ export interface Plan extends CompiledSetup {
   readonly warnOfResult: WarnOfItem;
 }
 
-export interface PlannedServer {
+export interface PlannedGuardServer {
   readonly config: UpstreamConfig;
   readonly server: Server;
+}
+
+export interface PlannedServer extends PlannedGuardServer {
   readonly prepareList: PrepareList;
   readonly mayHave: MayHave;
+  readonly approvable: ApprovableServer;
 }
 
-export type PlannedGuardServer = Pick<PlannedServer, 'config' | 'server'>;
-
-/** The setup, opened. */
-interface OpenedSetup {
-  readonly builtIn: BuiltIn;
-  /** One for each of the file, by name. */
-  readonly servers: ReadonlyMap<string, Server>;
-  readonly warn: WarnOfItem;
-  readonly warnOfResult: WarnOfItem;
-  readonly listGuards: ListGuards | undefined;
-}
-
+/** Lists are prepared anew with each setup, and what is hidden is said again. `takeServer` opens those that are not open yet. */
 export function createPlan(
-  compiled: CompiledSetup,
-  { builtIn, servers, warn, warnOfResult, listGuards }: OpenedSetup,
+  log: Log,
+  setup: CatalogSetup,
+  builtIn: BuiltIn,
+  listGuards: ListGuards | undefined,
+  takeServer: (config: UpstreamConfig) => Server,
 ): Plan {
-  const { setup, policies } = compiled;
-  const { file, lock = NO_LOCK } = setup;
+  const { file, lock, policies } = setup;
   const naming = createNaming(file);
+  const warn = createWarnOfItem(log, 'more of what it lists is hidden');
+  const areGuards = listGuardServers(file);
+  const opened = file.servers.map((config) => ({ config, server: takeServer(config) }));
+  const isGuard = ({ config }: PlannedGuardServer) => areGuards.includes(config.name);
   const guardedBuiltIn = listGuards === undefined ? builtIn : guardBuiltIn(builtIn, listGuards);
-  const areGuards = new Set(listGuardServers(file));
+
+  const planServer = ({ config, server }: PlannedGuardServer): PlannedServer => ({
+    config,
+    server,
+    prepareList: createPrepareList({ config, naming, policies, listGuards, warn }),
+    mayHave: createMayHave(config, lock, naming),
+    approvable: toApprovable(config, server),
+  });
+
   return {
-    ...compiled,
-    lock,
+    ...setup,
     listGuards,
     builtIn: file.builtIn ? guardedBuiltIn : undefined,
-    guardServers: new Map(
-      file.servers.flatMap((config) => {
-        const server = servers.get(config.name);
-        return server !== undefined && areGuards.has(config.name)
-          ? [[config.name, { config, server }]]
-          : [];
-      }),
-    ),
+    guardServers: new Map(opened.filter(isGuard).map((one) => [one.config.name, one])),
     servers: new Map(
-      file.servers.flatMap((config) => {
-        if (areGuards.has(config.name)) return [];
-        const server = servers.get(config.name);
-        const prepareList = createPrepareList({ config, naming, policies, listGuards, warn });
-        const mayHave = createMayHave(config, lock, naming);
-        return server === undefined
-          ? []
-          : [[config.name, { config, server, prepareList, mayHave }]];
-      }),
+      opened.filter((one) => !isGuard(one)).map((one) => [one.config.name, planServer(one)]),
     ),
     views: new Map((file.views ?? []).map((view) => [view.name, createPlannedView(view, naming)])),
     naming,
     joinLists: createJoinLists(naming, warn),
     writePage: createWritePage(),
     warn,
-    warnOfResult,
+    warnOfResult: createWarnOfItem(
+      log,
+      'more of its answers go on without what MCP does not allow',
+    ),
   };
 }
 
 /** Names of the servers that are guards. */
-export const listGuardServers = ({ guards = [] }: GuardsConfig): readonly string[] =>
-  guards.flatMap(({ use }) => (use.kind === 'mcp' ? [use.server] : []));
+export const listGuardServers = ({ guards = [] }: GuardedServers): readonly string[] =>
+  guards.flatMap(({ use }) => (use.kind === 'mcp' ? (use.server ?? []) : []));
 
 // §18.2: whether a server that has not said what it has could have a name that clients may see.
 
 /** Asked by the server's own name: an item that is hidden while it is there is unknown while it is not. */
 type MayHave = (kind: ListKind, ownName: string) => boolean;
 
-function createMayHave({ name, tools }: UpstreamConfig, lock: Lock, { isStrict }: Naming): MayHave {
+function createMayHave(
+  { name, tools }: UpstreamConfig,
+  lock: Lock = NO_LOCK,
+  { isStrict }: Naming,
+): MayHave {
   const selected = selectTools(tools);
 
   return function mayHave(kind, ownName) {
@@ -145,19 +157,4 @@ function createMayHave({ name, tools }: UpstreamConfig, lock: Lock, { isStrict }
     if (!isNameAllowed(kind, ownName, isStrict)) return false;
     return lock.knows(name, ruled, ownName);
   };
-}
-
-/**
- * Asks again where the configuration has changed meanwhile: of a server that went nothing comes, and its successor may
- * have what was asked for.
- */
-export async function askByCurrentPlan<Answer>(
-  getPlan: () => Plan,
-  ask: (plan: Plan) => Answer | Promise<Answer>,
-): Promise<Answer> {
-  for (;;) {
-    const plan = getPlan();
-    const answer = await ask(plan);
-    if (getPlan() === plan) return answer;
-  }
 }

@@ -6,8 +6,8 @@ import {
   createConnectTool,
   HIDDEN_BY_CONNECT,
 } from '../connections/doors/connect-tool.ts';
-import { findLockedKind } from '../lock/lock-file.ts';
 import type { Policies, PolicyItem } from '../mcp/calls/policy.ts';
+import { findLockedKind } from '../mcp/catalog/approved-items.ts';
 import type { RawItem } from '../mcp/catalog/catalog.ts';
 import { type ItemKind, LIST_KINDS, type ListKind } from '../mcp/protocol/list-kinds.ts';
 import type { ToolSelection } from '../mcp/upstream/common-config.ts';
@@ -35,6 +35,8 @@ export interface PreparedList {
   readonly entries: readonly Entry[];
   readonly byOwnName: ReadonlyMap<string, Entry>;
   readonly byName: ReadonlyMap<string, Entry>;
+  /** Milliseconds for which it may be served. */
+  readonly ttlMs: number;
   /** §24.3: what the server has is not shown before its user has logged in at it. */
   readonly needsLogin: boolean;
 }
@@ -65,7 +67,7 @@ export function createPrepareList(controls: ServerControls): PrepareList {
 
 function prepare(
   kind: ListKind,
-  { items, cut, needsLogin }: FetchedList,
+  { items, ttlMs, cut, needsLogin }: FetchedList,
   selected: SelectedTools,
   controls: ServerControls,
 ): PreparedList {
@@ -136,7 +138,7 @@ function prepare(
     byOwnName.set(connect.ownName, connect);
     byName.set(connect.name, connect);
   }
-  return { entries, byOwnName, byName, needsLogin: needsLogin !== undefined };
+  return { entries, byOwnName, byName, ttlMs, needsLogin: needsLogin !== undefined };
 }
 
 /** Paths in one warning; the first ones say enough. */

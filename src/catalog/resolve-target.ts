@@ -1,16 +1,40 @@
-// §18.2: what a call is about, and how it is made: by whose server, and under its own name.
+// §18.2: what a call is about, and how it is made: by whose server, under its own name, and what may go with it.
 
 import { fail } from '../errors/gateway-error.ts';
-import type { CallerContext, Target, WantedItem } from '../mcp/catalog/served-catalog.ts';
+import type { RawItem } from '../mcp/catalog/catalog.ts';
+import type { MirroredParam } from '../mcp/catalog/content.ts';
+import type {
+  CallableList,
+  CallerContext,
+  RelayedTask,
+  RelayedTasks,
+  Target,
+  TaskRequest,
+  WantedItem,
+} from '../mcp/catalog/served-catalog.ts';
 import { LIST_KINDS } from '../mcp/protocol/list-kinds.ts';
-import type { JsonObject } from '../platform/json.ts';
+import { readTaskHandle, relayTaskRequest } from '../mcp/upstream/relay-task.ts';
+import type { RelayedRequest } from '../mcp/upstream/server-request.ts';
+import { isUnread } from '../mcp/upstream/unread-result.ts';
+import { JsonNumber } from '../platform/exact-json.ts';
+import { isObject, type JsonObject } from '../platform/json.ts';
+import { readExact, toRawJson } from '../platform/noted-json.ts';
 import type { FindItem } from './find-item.ts';
-import { failGone } from './pass-on.ts';
+import { failGone, type PassOn } from './pass-on.ts';
+import type { Plan } from './plan.ts';
 import { BUILT_IN, type Entry } from './prepare-list.ts';
-import { findBuiltIn, type ServedPath } from './served-path.ts';
 import type { Server } from './server.ts';
-import { CALL_METHODS, NO_PARAMS, type PassOn, ServerTarget } from './server-target.ts';
-import { type FoundItem, type FoundResource, failAbsent, toItem, toWho, type Who } from './view.ts';
+import {
+  type AbsentItem,
+  type FoundItem,
+  type FoundResource,
+  failAbsent,
+  findBuiltIn,
+  type ServedPath,
+  toItem,
+  toWho,
+  type Who,
+} from './view.ts';
 
 type ResolveTarget = (wanted: WantedItem, context: CallerContext) => Target | Promise<Target>;
 
@@ -45,10 +69,9 @@ export function createResolveTarget(
     context: CallerContext,
   ): Target | Promise<Target> {
     if (found.kind === 'absent') return toAbsentTarget(found, wanted, who);
-    const { entry } = found;
-    if (entry.server === BUILT_IN) return toBuiltInTarget(entry, wanted, who, context);
-    if (entry.namesBegin !== undefined) return toConnectTarget(entry, wanted, who);
-    return new ServerTarget(calls, wanted, entry, who);
+    if (found.server === BUILT_IN) return toBuiltInTarget(found, wanted, who, context);
+    if (found.namesBegin !== undefined) return toConnectTarget(found, wanted, who);
+    return new ServerTarget(calls, wanted, found, who);
   }
 
   /** §24.3: the tool by which a user logs in at a server. */
@@ -95,11 +118,7 @@ export function createResolveTarget(
   }
 
   /** It is a name of a server that has not said what it has. */
-  function toAbsentTarget(
-    { server, name }: Extract<FoundItem, { kind: 'absent' }>,
-    wanted: WantedItem,
-    who: Who,
-  ): Target {
+  function toAbsentTarget({ server, name }: AbsentItem, wanted: WantedItem, who: Who): Target {
     const { list, name: askedName } = wanted;
     return {
       item: { kind: LIST_KINDS[list].ruled, name, server: server.name, annotations: NONE },
@@ -121,13 +140,9 @@ export function createResolveTarget(
     context: CallerContext,
   ): Target | Promise<Target> {
     if (found.server === BUILT_IN) return toBuiltInTarget(toItem(found), wanted, who, context);
-    const { server, ownUri } = found;
-    const request = {
-      method: 'resources/read',
-      params: { uri: ownUri },
-      name: ownUri,
-      asked: wanted.name,
-    } as const;
+    const { server, ownUri: uri } = found;
+    const asked = wanted.name;
+    const request = { method: 'resources/read', params: { uri }, name: uri, asked } as const;
     return {
       item: toItem(found),
       server,
@@ -170,3 +185,174 @@ const askWithNextCall = ({ name }: Server): object => ({
   isError: true,
 });
 const NONE: JsonObject = {};
+
+// §18.2: a tool or a prompt of a server, found.
+
+/** The same for all calls at a path. */
+interface PathCalls extends Pick<FindItem, 'failAsUnknown'> {
+  readonly passOn: PassOn;
+  getPlan(): Pick<Plan, 'checkSchema'>;
+}
+
+/** A class, since every call has one: closures, of which it calls one or two, took more of it than all else. */
+class ServerTarget implements Target, RelayedTasks {
+  private readonly path: PathCalls;
+  private readonly wanted: WantedItem;
+  private readonly who: Who;
+  readonly item: Entry;
+  readonly own: Entry;
+  readonly server: string;
+  readonly relayedTasks: RelayedTasks | undefined;
+
+  constructor(path: PathCalls, wanted: WantedItem, entry: Entry, who: Who) {
+    this.path = path;
+    this.wanted = wanted;
+    this.who = who;
+    this.item = entry;
+    this.own = entry;
+    this.server = entry.server;
+    this.relayedTasks = wanted.list === 'tools' ? this : undefined;
+  }
+
+  listMirroredParams(): readonly MirroredParam[] {
+    return this.wanted.list === 'tools' ? readMirroredParams(this.item) : NO_PARAMS;
+  }
+
+  /** Checks arguments that a guard has changed: a client's own are for the server to look at. */
+  findProblem(args: JsonObject): string | undefined {
+    const { ownItem } = this.item;
+    return this.wanted.list === 'tools'
+      ? this.path.getPlan().checkSchema?.(ownItem.inputSchema, 'arguments', args)
+      : findPromptProblem(ownItem, args);
+  }
+
+  findResultProblem({ structuredContent }: JsonObject): string | undefined {
+    if (this.wanted.list !== 'tools') return undefined;
+    const { outputSchema } = this.item.ownItem;
+    return this.path.getPlan().checkSchema?.(outputSchema, 'structuredContent', structuredContent);
+  }
+
+  run(args: JsonObject, context: CallerContext): Promise<object> {
+    const request = toRequest(this.wanted.list, this.item, args);
+    return this.path.passOn(this.server, this.who, request, context);
+  }
+
+  failAsUnknown(_context: CallerContext, facts: Readonly<Record<string, unknown>>): Promise<never> {
+    const { list, name } = this.wanted;
+    return this.path.failAsUnknown(list, name, this.who, facts);
+  }
+
+  readHandle(result: object): RelayedTask | undefined {
+    return isUnread(result) || !isObject(result) ? undefined : readTaskHandle(this.server, result);
+  }
+
+  request(request: TaskRequest, context: CallerContext): Promise<RelayedTask | undefined> {
+    const { path, server, who } = this;
+    return relayTaskRequest(server, request, context, (sent) =>
+      path.passOn(server, who, sent, context),
+    );
+  }
+}
+
+/** MCP "Prompts": arguments are texts. */
+function findPromptProblem({ arguments: named }: RawItem, args: JsonObject): string | undefined {
+  const needed = (Array.isArray(named) ? named : []).flatMap((one: unknown) =>
+    isObject(one) && one.required === true ? [String(one.name)] : [],
+  );
+  const missing = needed.find((name) => !Object.hasOwn(args, name));
+  if (missing !== undefined) return `arguments has no ${missing}`;
+  return Object.values(args).every((value) => typeof value === 'string')
+    ? undefined
+    : 'arguments must be texts';
+}
+
+const CALL_METHODS = {
+  tools: 'tools/call',
+  prompts: 'prompts/get',
+  resources: 'resources/read',
+} as const satisfies Readonly<Record<CallableList, RelayedRequest['method']>>;
+
+const NO_PARAMS: readonly MirroredParam[] = [];
+
+/** Under the server's own name. */
+function toRequest(list: CallableList, entry: Entry, args: JsonObject): RelayedRequest {
+  const { ownName } = entry;
+  const params = { name: ownName, arguments: toRawJson(args) };
+  return list === 'tools'
+    ? { method: 'tools/call', params, name: ownName, mirrored: mirrorArguments(entry, args) }
+    : { method: 'prompts/get', params, name: ownName };
+}
+
+// MCP 2026-07-28 "x-mcp-header": arguments of a server's tool that are repeated in headers.
+
+const known = new WeakMap<Entry, readonly MirroredParam[]>();
+
+/** Read once for each entry. */
+function readMirroredParams(entry: Entry): readonly MirroredParam[] {
+  const params = known.get(entry) ?? findMirroredParams(entry.ownItem.inputSchema);
+  known.set(entry, params);
+  return params;
+}
+
+/** The headers of a call, by name; the transport encodes their values. */
+function mirrorArguments(entry: Entry, args: JsonObject): Readonly<Record<string, string>> {
+  const params = readMirroredParams(entry);
+  if (params.length === 0) return NOT_MIRRORED;
+  const exact = readExact(args);
+  return Object.fromEntries(
+    params.flatMap(({ header, path }) => {
+      const value = getMember(exact, path);
+      if (value instanceof JsonNumber) return [[header, value.text]];
+      return MIRRORED.has(typeof value) ? [[header, String(value)]] : [];
+    }),
+  );
+}
+
+const NOT_MIRRORED = {};
+const MIRRORED: ReadonlySet<string> = new Set(['string', 'number', 'boolean']);
+
+const getMember = (value: unknown, path: readonly string[]): unknown =>
+  path.reduce<unknown>(
+    (at, key) => (isObject(at) && Object.hasOwn(at, key) ? at[key] : undefined),
+    value,
+  );
+
+// MCP 2026-07-28 "x-mcp-header": which arguments of a server's tool are repeated in headers.
+
+const KEYWORD = 'x-mcp-header';
+const TOKEN = /^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,64}$/;
+const TYPES: ReadonlySet<unknown> = new Set(['string', 'integer', 'boolean']);
+const MAX_LEVELS = 8;
+const MAX_PARAMS = 32;
+
+/** None where one annotation is wrong: clients may heed the others, or none. */
+function findMirroredParams(schema: unknown): readonly MirroredParam[] {
+  const annotations = findAnnotations(schema, []);
+  const params = annotations.flatMap(({ name, type, path }) =>
+    typeof name === 'string' && TOKEN.test(name) && TYPES.has(type) && path.length > 0
+      ? [{ header: `Mcp-Param-${name}`, path }]
+      : [],
+  );
+  const isRight =
+    params.length === annotations.length &&
+    params.length <= MAX_PARAMS &&
+    new Set(params.map(({ header }) => header.toLowerCase())).size === params.length;
+  return isRight ? params : [];
+}
+
+interface Annotation {
+  readonly name: unknown;
+  readonly type: unknown;
+  readonly path: readonly string[];
+}
+
+function findAnnotations(member: unknown, path: readonly string[]): readonly Annotation[] {
+  if (!isObject(member) || path.length > MAX_LEVELS) return [];
+  const { type, properties } = member;
+  const own = KEYWORD in member ? [{ name: member[KEYWORD], type, path }] : [];
+  if (!isObject(properties)) return own;
+  const inner = Object.entries(properties).flatMap(([key, value]) =>
+    findAnnotations(value, [...path, key]),
+  );
+  return [...own, ...inner];
+}

@@ -1,20 +1,15 @@
 // §18.4: the lists of one server, for everybody or for each user, and what it says of itself.
 
 import {
-  createIsApproved,
-  findLastApproved,
-  type LastApproved,
-  type Lock,
-  NONE_APPROVED,
-} from '../lock/lock.ts';
-import {
   findLockedKind,
   LOCKED_ITEMS,
+  type Lock,
   type LockedItemKind,
   type LockedList,
-} from '../lock/lock-file.ts';
+} from '../mcp/catalog/approved-items.ts';
 import type { RawItem } from '../mcp/catalog/catalog.ts';
 import { ALL_KINDS, LIST_KINDS, type ListKind, type ListName } from '../mcp/protocol/list-kinds.ts';
+import { createNameAudience, EVERYBODY } from '../mcp/upstream/audience.ts';
 import {
   GATEWAY_CALLER,
   type Upstream,
@@ -24,7 +19,6 @@ import {
 } from '../mcp/upstream/upstream.ts';
 import { hashSha256 } from '../platform/ids.ts';
 import type { Runtime } from '../runtime/runtime.ts';
-import { createNameAudience, EVERYBODY } from '../servers/transport/description-memory.ts';
 import { findItemProblem } from './check-item.ts';
 import { type FetchedList, fetchList, readItems } from './fetch-list.ts';
 import {
@@ -147,11 +141,11 @@ export function createServerLists(
   /** Lists for which the log has a warning already. */
   const reported = new Set<ListKind>();
 
-  const lastApproved: Record<LockedList, LastApproved> = {
-    tools: NONE_APPROVED,
-    prompts: NONE_APPROVED,
-    skills: NONE_APPROVED,
-  };
+  /**
+   * §22.4: the lock has hashes only. Of what is no longer as it was approved, what this process saw approved is kept, so that
+   * operators can compare. Keyed by own name or URI.
+   */
+  const lastApproved = new Map<LockedList, ReadonlyMap<string, RawItem>>();
 
   const getAudience = createNameAudience(isPersonal);
 
@@ -231,16 +225,29 @@ export function createServerLists(
     }
   }
 
-  /** Not for each user: operators do not see what one user alone sees. */
+  /**
+   * Only of items of `next` that are not approved, so that there are never more than the server lists. Not for each user: operators
+   * do not see what one user alone sees.
+   */
   function noteApproved({ lists }: Holder, kind: LockedItemKind, next: FetchedList): void {
     const lock = owner.getLock();
     if (isPersonal || lock === undefined) return;
-    const { list } = LOCKED_ITEMS[kind];
-    lastApproved[list] = findLastApproved(
-      kind,
-      { next, before: lists[list].peek() },
-      lastApproved[list],
-      createIsApproved(upstream.config.name, kind, lock),
+    const { list, key } = LOCKED_ITEMS[kind];
+    const isApproved = (item: RawItem) =>
+      lock.check(upstream.config.name, kind, item) === 'approved';
+    const hidden = next.items.filter((item) => !isApproved(item));
+    const known = lastApproved.get(list);
+    const seen = hidden.length === 0 ? [] : (lists[list].peek()?.items ?? []).filter(isApproved);
+    const before = new Map(seen.map((item) => [String(item[key]), item]));
+    lastApproved.set(
+      list,
+      new Map(
+        hidden.flatMap((one) => {
+          const name = String(one[key]);
+          const item = before.get(name) ?? known?.get(name);
+          return item === undefined ? [] : [[name, item] as const];
+        }),
+      ),
     );
   }
 
@@ -293,7 +300,7 @@ export function createServerLists(
       return upstream.peekDescription(asking);
     },
     peekDescription: (caller) => upstream.peekDescription(findHolder(caller).caller),
-    peekApproved: (kind, ownName) => lastApproved[kind].get(ownName),
+    peekApproved: (kind, ownName) => lastApproved.get(kind)?.get(ownName),
     peekProblem: (caller) => findHolder(caller).problem,
     invalidate(list, caller) {
       const { lists } = findHolder(caller);

@@ -6,10 +6,17 @@ import { DEFAULT_TTL_MS } from './fetch-list.ts';
 import { createFindTemplate } from './find-template.ts';
 import { indexEntries, type JoinedList } from './join-lists.ts';
 import { findOwnAnnotations, isComplete, loadPrepared, peekPrepared } from './joined-view.ts';
-import { askByCurrentPlan, type Plan, type PlannedServer } from './plan.ts';
+import type { Plan, PlannedServer } from './plan.ts';
 import type { Entry, PreparedList } from './prepare-list.ts';
 import { findInSkillFolder, findSkillFile } from './skills/find-file.ts';
-import { type FoundItem, type ListView, mayUseSome, type View, type Who } from './view.ts';
+import {
+  askByCurrentPlan,
+  type FoundItem,
+  type ListView,
+  mayUseSome,
+  type View,
+  type Who,
+} from './view.ts';
 
 /** `joined` is the view of `/mcp`. */
 export function createServerView(name: string, getPlan: () => Plan, joined: View): View {
@@ -25,21 +32,30 @@ export function createServerView(name: string, getPlan: () => Plan, joined: View
     getPlan().policies.dependOnCaller &&
     (LIST_KINDS[kind].ruled === 'resource' || findPlanned()?.config.prefix === '');
 
-  const list = (kind: ListKind, who: Who): Promise<ListView> =>
-    askByCurrentPlan(getPlan, (plan) => listBy(plan, kind, who));
+  const list: View['list'] = (kind, who) =>
+    askByCurrentPlan(getPlan, async (plan) => {
+      const planned = plan.servers.get(name);
+      if (planned !== undefined && !mayUseSome(plan, planned, who)) return NOTHING;
+      const prepared = planned && (await loadPrepared(planned, kind, who));
+      const isPersonal = planned?.server.isPersonal === true;
+      if (prepared === undefined)
+        return { ...NOTHING, ttlMs: 1_000, isPersonal, hasAllServers: false };
+      const { ttlMs } = prepared;
+      return {
+        ...(await toShownList(prepared, kind, who)),
+        ttlMs,
+        isPersonal,
+        hasAllServers: true,
+      };
+    });
 
-  async function listBy(plan: Plan, kind: ListKind, who: Who): Promise<ListView> {
-    const planned = plan.servers.get(name);
-    if (planned !== undefined && !mayUseSome(plan, planned, who)) return NOTHING;
-    const loaded = planned && (await loadPrepared(planned, kind, who));
-    const ttlMs = loaded?.ttlMs ?? 1_000;
-    const isPersonal = planned?.server.isPersonal === true;
-    const about = { ttlMs, isPersonal, hasAllServers: loaded !== undefined };
-    if (!loaded) return { ...indexEntries([], getOwnName), ...about };
-    if (!dependsOnJoined(kind)) return { ...toOwnList(loaded.prepared), ...about };
+  async function toShownList(prepared: PreparedList, kind: ListKind, who: Who) {
+    if (!dependsOnJoined(kind)) return toOwnList(prepared);
     const { entries } = await joined.list(kind, who);
-    const own = entries.filter(({ server }) => server === name);
-    return { ...indexEntries(own, getOwnName), ...about };
+    return indexEntries(
+      entries.filter(({ server }) => server === name),
+      getOwnName,
+    );
   }
 
   const listAtHand: View['listAtHand'] = async (kind, who) => {
@@ -57,24 +73,15 @@ export function createServerView(name: string, getPlan: () => Plan, joined: View
   }
 
   const find: View['find'] = (kind, ownName, who) =>
-    askByCurrentPlan(getPlan, (plan) => findBy(plan, kind, ownName, who));
-
-  async function findBy(
-    { servers }: Plan,
-    kind: ListKind,
-    ownName: string,
-    who: Who,
-  ): Promise<FoundItem | undefined> {
-    const planned = servers.get(name);
-    if (planned === undefined) return undefined;
-    const loaded = await loadPrepared(planned, kind, who);
-    const entry = loaded?.prepared.byOwnName.get(ownName);
-    if (entry === undefined)
-      return isComplete(loaded) ? undefined : findAbsent(planned, kind, ownName, who);
-    if (!dependsOnJoined(kind)) return { kind: 'entry', entry };
-    const found = await findJoinedEntry(kind, entry, who);
-    return found?.kind === 'entry' && found.entry.server === name ? found : undefined;
-  }
+    askByCurrentPlan(getPlan, async ({ servers }): Promise<FoundItem | undefined> => {
+      const planned = servers.get(name);
+      if (planned === undefined) return undefined;
+      const prepared = await loadPrepared(planned, kind, who);
+      const entry = prepared?.byOwnName.get(ownName);
+      if (entry === undefined)
+        return isComplete(prepared) ? undefined : findAbsent(planned, kind, ownName, who);
+      return dependsOnJoined(kind) ? findJoinedEntry(kind, entry, who) : entry;
+    });
 
   /** Names are judged as they are while the server is there: nobody finds out more about them meanwhile. */
   async function findAbsent(
@@ -89,22 +96,18 @@ export function createServerView(name: string, getPlan: () => Plan, joined: View
     if (!dependsOnJoined(kind)) return absent;
     if (!naming.findOwners(absent.name).includes(name)) return undefined;
     const found = await joined.find(kind, absent.name, who);
-    return found?.kind === 'entry' ? undefined : absent;
+    return found === undefined || found.kind === 'absent' ? absent : undefined;
   }
 
   /** As a later one of two servers with the same template it has another name there. */
-  async function findJoinedEntry(
-    kind: ListKind,
-    entry: Entry,
-    who: Who,
-  ): Promise<FoundItem | undefined> {
+  async function findJoinedEntry(kind: ListKind, entry: Entry, who: Who) {
     const found = await joined.find(kind, entry.name, who);
-    if (LIST_KINDS[kind].ruled !== 'resource' || isOwn(found)) return found;
-    return joined.find(kind, toMovedUri(name, entry.name), who);
+    if (LIST_KINDS[kind].ruled !== 'resource' || found?.server === name) return toOwn(found);
+    return toOwn(await joined.find(kind, toMovedUri(name, entry.name), who));
   }
 
-  const isOwn = (found: FoundItem | undefined): boolean =>
-    found?.kind === 'entry' && found.entry.server === name;
+  const toOwn = (found: FoundItem | undefined): FoundItem | undefined =>
+    found?.server === name ? found : undefined;
 
   /** Looks at the list that is known; nothing is waited for. */
   const findListed = createFind('findListed', async (planned, uri, who) => {
@@ -144,7 +147,7 @@ export function createServerView(name: string, getPlan: () => Plan, joined: View
     if (annotations !== undefined) return annotations;
     // Servers need not list what their tools name as an app: what such a URI is, they say themselves.
     if (isAppUri(uri)) return {};
-    const skills = (await loadPrepared(planned, 'skills', who))?.prepared.entries ?? [];
+    const skills = (await loadPrepared(planned, 'skills', who))?.entries ?? [];
     const file = findSkillFile(skills, uri, 'own') ?? findInSkillFolder(skills, uri, 'own');
     return file?.annotations;
   }
@@ -161,15 +164,14 @@ export function createServerView(name: string, getPlan: () => Plan, joined: View
     listServers: () => [findPlanned()].flatMap((planned) => (planned ? [planned.server] : [])),
     includes: () => true,
     hasBuiltIn: () => false,
-    getTitle: () => undefined,
-    getInstructions: () => undefined,
+    findConfig: () => undefined,
     shown: 'own',
   };
 }
 
 /** For a server that offers nothing. */
 const NOTHING: ListView = {
-  ...indexEntries([], () => ''),
+  ...indexEntries([]),
   ttlMs: DEFAULT_TTL_MS,
   isPersonal: false,
   hasAllServers: true,

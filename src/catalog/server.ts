@@ -2,7 +2,7 @@
 
 import { createListsByConnection } from '../connections/doors/bind-connections.ts';
 import { isCallerOf } from '../connections/doors/logins.ts';
-import type { Lock } from '../lock/lock.ts';
+import type { Lock } from '../mcp/catalog/approved-items.ts';
 import type { RawItem } from '../mcp/catalog/catalog.ts';
 import { LIST_NAMES, type ListKind, type ListName } from '../mcp/protocol/list-kinds.ts';
 import type { Era } from '../mcp/protocol/revisions.ts';

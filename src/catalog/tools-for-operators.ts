@@ -1,64 +1,42 @@
-// §22.4: which tools somebody would see, and by which rule, for operators. Nobody's token is needed, and no server is asked.
+// What operators see of servers, whoever may use it: what was listed last. No server is asked, but to be approved.
 
-import type { RuleCaller, RuleDecision } from '../control/rules/rules.ts';
-import { LOCKED } from '../lock/lock.ts';
+import {
+  type ApprovableServer,
+  LOCKED,
+  LOCKED_ITEMS,
+  type LockedList,
+  NO_LOCK,
+} from '../mcp/catalog/approved-items.ts';
 import type { RawItem } from '../mcp/catalog/catalog.ts';
 import { LISTING_CONTEXT } from '../mcp/catalog/own-catalog.ts';
+import { LIST_KINDS } from '../mcp/protocol/list-kinds.ts';
 import { GATEWAY_CALLER } from '../mcp/upstream/upstream.ts';
-import { type Clock, createTurns } from '../platform/clock.ts';
+import type { UpstreamConfig } from '../mcp/upstream/upstream-config.ts';
 import { findItemProblem, findOwnNameProblem } from './check-item.ts';
+import { readInstructions, readServer } from './fetch-list.ts';
 import type { Plan, PlannedServer } from './plan.ts';
-import { selectTools, toJudgedList } from './prepare-list.ts';
+import { type Entry, selectTools, toJudgedList } from './prepare-list.ts';
+import type { Server } from './server.ts';
 
-export interface AccessPreview {
-  /** The number of tools, and of those that are seen. */
-  readonly total: number;
-  readonly seen: number;
-  /** Some of them, in the order of the joined list. */
-  readonly tools: readonly PreviewedTool[];
+// §22.4: the tools that somebody could see.
+
+export interface JoinedTools {
+  /** In the order of the joined list. */
+  readonly tools: readonly Entry[];
   /** Servers whose tools differ between users: which they are is not known here. */
   readonly personal: readonly string[];
 }
 
-interface PreviewedTool {
-  readonly name: string;
-  readonly server: string;
-  readonly decision: RuleDecision;
-}
-
-export interface PreviewRequest {
-  readonly caller: RuleCaller;
-  readonly skip: number;
-  readonly limit: number;
-}
-
 /** Tools that the lock or the configuration hides are seen by nobody, and left out. */
-export async function previewAccess(
-  clock: Clock,
-  plan: Plan,
-  { caller, skip, limit }: PreviewRequest,
-): Promise<AccessPreview> {
-  // Rules remember callers: a preview must not change what a real one gets.
-  const rules = plan.rules.withOwnMemory();
+export async function listJoinedTools(plan: Plan): Promise<JoinedTools> {
   const servers = [...plan.servers.values()];
   const builtIn = await plan.builtIn?.list('tools', LISTING_CONTEXT);
   const listed = servers.map(({ server, prepareList }) => {
     const list = server.isPersonal ? undefined : server.lists.peek('tools', GATEWAY_CALLER);
     return list === undefined ? NOTHING : prepareList('tools', list).entries;
   });
-  const { entries } = plan.joinLists('tools', [builtIn?.entries ?? NOTHING, ...listed]);
-  const work = createTurns(clock);
-  await rules.prepareFor(caller, work);
-  const judged: PreviewedTool[] = [];
-  for (const { name, server, annotations } of entries) {
-    const item = { kind: 'tool', name, server, annotations, args: undefined } as const;
-    judged.push({ name, server, decision: rules.decide(item, caller) });
-    if (work.isOver()) await work.next();
-  }
   return {
-    total: judged.length,
-    seen: judged.filter(({ decision }) => decision.kind !== 'denied').length,
-    tools: judged.slice(skip, skip + limit),
+    tools: plan.joinLists('tools', [builtIn?.entries ?? NOTHING, ...listed]).entries,
     personal: servers.filter(({ server }) => server.isPersonal).map(({ config }) => config.name),
   };
 }
@@ -87,10 +65,10 @@ interface ServerTool {
   readonly problem?: string;
 }
 
-/** Those from `skip` on, `limit` at most. Nothing is asked for: it is what the server listed last. */
+/** Those from `skip` on, `limit` at most. Tools that an operator looks at count as no refusal of the lock. */
 export function listServerTools(
   planned: PlannedServer,
-  { naming, lock }: Pick<Plan, 'naming' | 'lock'>,
+  { naming, lock = NO_LOCK }: Pick<Plan, 'naming' | 'lock'>,
   { skip, limit }: { readonly skip: number; readonly limit: number },
 ): ServerTools {
   const { config, server } = planned;
@@ -125,3 +103,37 @@ export function listServerTools(
 }
 
 const isUsable = (item: RawItem): boolean => findItemProblem('tools', item) === undefined;
+
+// §22.4, §22.6: a server, as operators approve it.
+
+export function toApprovable(config: UpstreamConfig, server: Server): ApprovableServer {
+  const selected = selectTools(config.tools);
+  const { lists, upstream, usage } = server;
+  const peekList = (list: LockedList) => lists.peek(list, GATEWAY_CALLER) ?? NO_ITEMS;
+  return {
+    name: config.name,
+    isPersonal: server.isPersonal,
+    peek: () => ({
+      instructions: readInstructions(lists.peekDescription(GATEWAY_CALLER)?.instructions),
+      prompts: peekList('prompts'),
+      skills: peekList('skills'),
+      tools: peekList('tools'),
+    }),
+    isUsable: (list, item) =>
+      findItemProblem(list, item) === undefined &&
+      (list !== 'tools' || selected.has(String(item.name))),
+    peekApproved: lists.peekApproved,
+    async read(signal) {
+      const content = await usage.run(() => readServer(upstream, GATEWAY_CALLER, signal));
+      for (const { list } of Object.values(LOCKED_ITEMS)) {
+        const served = lists.peek(list, GATEWAY_CALLER);
+        if (served === undefined || served.fingerprint === content[list].fingerprint) continue;
+        lists.invalidate(LIST_KINDS[list].list, GATEWAY_CALLER);
+        await lists.load(list, GATEWAY_CALLER, 'forCall');
+      }
+      return content;
+    },
+  };
+}
+
+const NO_ITEMS = { items: [] };

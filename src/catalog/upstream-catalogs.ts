@@ -1,16 +1,12 @@
 // §18.2: all servers behind the gateway as catalogues: one of everything, and one of each.
 import { isDeepStrictEqual } from 'node:util';
-import { type LockDifferences, listLockDifferences } from '../lock/list-lock-differences.ts';
-import { createLockApproval, type LockApproval } from '../lock/lock-approval.ts';
-import type { StoredLock } from '../lock/lock-file.ts';
 import type { Policies } from '../mcp/calls/policy.ts';
+import type { ApprovableServer } from '../mcp/catalog/approved-items.ts';
 import type { RawItem } from '../mcp/catalog/catalog.ts';
 import type { OwnCatalog } from '../mcp/catalog/own-catalog.ts';
 import type { CallerContext, ServedCatalog } from '../mcp/catalog/served-catalog.ts';
 import type { ListKind } from '../mcp/protocol/list-kinds.ts';
 import type { ConnectionOwner } from '../mcp/upstream/connection.ts';
-import type { ConnectUser } from '../mcp/upstream/connection-ports.ts';
-import type { RelayCall } from '../mcp/upstream/server-request.ts';
 import type { Upstream, UpstreamRuntime } from '../mcp/upstream/upstream.ts';
 import type { UpstreamConfig } from '../mcp/upstream/upstream-config.ts';
 import { observeUpstream } from '../mcp/upstream/wrap-upstream.ts';
@@ -18,7 +14,6 @@ import { listPathsForOperators, listPathsOf } from './budget/list-paths.ts';
 import { type ListCost, measureLists } from './budget/measure-lists.ts';
 import { createBuiltIn } from './built-in.ts';
 import { createChangeHub, createMissedLists } from './change-hub.ts';
-import { createWarnOfItem } from './check-item.ts';
 import { createPatternWatch, type PatternWatch } from './idle-patterns.ts';
 import { createJoinedView } from './joined-view.ts';
 import { createLinkedResources } from './linked-resources.ts';
@@ -29,20 +24,18 @@ import {
   NOTHING_SAID,
 } from './list-guards.ts';
 import { createNaming } from './naming.ts';
-import { type CompiledSetup, createPlan, type Plan } from './plan.ts';
+import { type CatalogSetup, createPlan, type Plan } from './plan.ts';
 import { toJudgedList } from './prepare-list.ts';
 import { createSearchCatalog } from './search/search-catalog.ts';
-import type { ServedPath } from './served-path.ts';
 import { createServer, type Server, type ServerState } from './server.ts';
 import { createServerView } from './server-view.ts';
 import {
-  type AccessPreview,
+  type JoinedTools,
+  listJoinedTools,
   listServerTools,
-  type PreviewRequest,
-  previewAccess,
   type ServerTools,
 } from './tools-for-operators.ts';
-import { createAccess, type View } from './view.ts';
+import { createAccess, type ServedPath, type View } from './view.ts';
 import { createViewCatalog } from './view-catalog.ts';
 import { createCuratedView } from './views/curated-view.ts';
 
@@ -51,9 +44,7 @@ export interface CatalogSources {
   readonly builtIn: OwnCatalog;
   /** Nothing has to be reachable. */
   openUpstream(config: UpstreamConfig): Upstream<UpstreamConfig>;
-  readonly relay: { readonly relayCall: RelayCall; readonly connectUser: ConnectUser };
-  /** Written when operators approve; undefined where this process knows no file. */
-  readonly storedLock: StoredLock | undefined;
+  readonly relay: Pick<ServedPath, 'relayCall' | 'connectUser'>;
 }
 
 export interface UpstreamCatalogs {
@@ -67,7 +58,7 @@ export interface UpstreamCatalogs {
    * Servers that are reached as before keep their connections, processes and lists; those that went end once their
    * calls have.
    */
-  reload(next: CompiledSetup): Promise<void>;
+  reload(next: CatalogSetup): Promise<void>;
   /** §24: a connection to the server was made, ended, or needs a login. */
   noteConnectionChange(owner: ConnectionOwner, server: string): void;
   /** The plan that is served now. */
@@ -81,19 +72,14 @@ export interface UpstreamCatalogs {
     name: string,
     part: { readonly skip: number; readonly limit: number },
   ): ServerTools | undefined;
-  /** For operators. Undefined where there is no lock. */
-  listLockDifferences(part: {
-    readonly skip: number;
-    readonly limit: number;
-  }): LockDifferences | undefined;
-  /** For operators. */
-  readonly lockApproval: LockApproval;
+  /** For operators: those that clients see, by name. */
+  listApprovable(): ReadonlyMap<string, ApprovableServer>;
   /** §25.2, for operators: what the list of each path costs, whoever may see it. Unless it `waits` nothing is asked for. */
   measureLists(options: { readonly waits: boolean }): Promise<readonly ListCost[]>;
   /** §25.2: the same of `/mcp` and the views, of what the caller sees. */
   measureListsOf(caller: Pick<CallerContext, 'user' | 'clientId'>): Promise<readonly ListCost[]>;
-  /** For operators. */
-  previewAccess(request: PreviewRequest): Promise<AccessPreview>;
+  /** For operators: the tools of `/mcp`, whoever may see them. */
+  listJoinedTools(): Promise<JoinedTools>;
   /** Patterns that fit nothing: of the file that is served, or of another one. */
   readonly findIdlePatterns: PatternWatch['findIdle'];
   close(graceMs: number): Promise<void>;
@@ -117,7 +103,7 @@ const DRAIN_MS = 600_000;
 
 export function createUpstreamCatalogs(
   runtime: UpstreamRuntime,
-  first: CompiledSetup,
+  first: CatalogSetup,
   sources: CatalogSources,
 ): UpstreamCatalogs {
   const { clock, log } = runtime;
@@ -173,7 +159,7 @@ export function createUpstreamCatalogs(
 
   function openServer(config: UpstreamConfig): Server {
     return createServer(runtime, observeUpstream(runtime, sources.openUpstream(config)), {
-      getLock: () => plan.setup.lock,
+      getLock: () => plan.lock,
       judgeItems: judgeByCurrentPlan,
       onListChange: hub.announce,
       onConnectionChange: hub.announceTo,
@@ -181,7 +167,7 @@ export function createUpstreamCatalogs(
     });
   }
 
-  function openListGuards({ guards }: CompiledSetup): ListGuards | undefined {
+  function openListGuards({ guards }: CatalogSetup): ListGuards | undefined {
     return guards && createListGuards(guards, clock);
   }
 
@@ -200,13 +186,13 @@ export function createUpstreamCatalogs(
   }
 
   /** Kept lists are served at once: nobody should miss them while guards that are new look at them. */
-  async function judgeKept(next: CompiledSetup, listGuards: ListGuards): Promise<void> {
-    const naming = createNaming(next.setup.file);
+  async function judgeKept(next: CatalogSetup, listGuards: ListGuards): Promise<void> {
+    const naming = createNaming(next.file);
     const seen = new Set<readonly RawItem[]>();
     let isComplete = false;
     while (!isComplete) {
       isComplete = true;
-      for (const config of next.setup.file.servers) {
+      for (const config of next.file.servers) {
         const kept = plan.servers.get(config.name)?.server.lists.listKept() ?? [];
         for (const { kind, items } of kept) {
           if (seen.has(items)) continue;
@@ -218,34 +204,22 @@ export function createUpstreamCatalogs(
     }
   }
 
-  /** Lists are prepared anew with each setup, and what is hidden is said again. */
   function createNextPlan(
-    next: CompiledSetup,
+    next: CatalogSetup,
     former: FormerServers,
     listGuards: ListGuards | undefined,
   ): Plan {
-    const servers = new Map(
-      next.setup.file.servers.map((config) => {
-        const known = former.servers.get(config.name) ?? former.guardServers.get(config.name);
-        const isKept = known !== undefined && isSameConnection(known.config, config);
-        return [config.name, isKept ? known.server : openServer(config)];
-      }),
-    );
-    return createPlan(next, {
-      builtIn,
-      servers,
-      listGuards,
-      warn: createWarnOfItem(log, 'more of what it lists is hidden'),
-      warnOfResult: createWarnOfItem(
-        log,
-        'more of its answers go on without what MCP does not allow',
-      ),
+    return createPlan(log, next, builtIn, listGuards, (config) => {
+      const known = former.servers.get(config.name) ?? former.guardServers.get(config.name);
+      return known !== undefined && isSameConnection(known.config, config)
+        ? known.server
+        : openServer(config);
     });
   }
 
   /** In the file's order. */
   const listAll = () =>
-    plan.setup.file.servers.flatMap(
+    plan.file.servers.flatMap(
       ({ name }) => plan.servers.get(name) ?? plan.guardServers.get(name) ?? [],
     );
 
@@ -296,20 +270,17 @@ export function createUpstreamCatalogs(
       })),
     listServerTools(name, part) {
       const planned = plan.servers.get(name);
-      // Tools that an operator looks at count as no refusal.
-      const { naming, lock } = plan;
-      return planned && listServerTools(planned, { naming, lock }, part);
+      return planned && listServerTools(planned, plan, part);
     },
-    listLockDifferences: (part) =>
-      plan.setup.lock && listLockDifferences(plan.servers.values(), plan.setup.lock, part),
-    lockApproval: createLockApproval(runtime, () => plan.servers, sources.storedLock),
+    listApprovable: () =>
+      new Map([...plan.servers].map(([name, { approvable }]) => [name, approvable])),
     measureLists: (options) => measureLists(listPathsForOperators(plan, openView, options), clock),
     measureListsOf: (caller) =>
       measureLists(
         listPathsOf(plan, (name) => (name === '' ? all : findNamed(name)), caller),
         clock,
       ),
-    previewAccess: (request) => previewAccess(clock, plan, request),
+    listJoinedTools: () => listJoinedTools(plan),
     findIdlePatterns: patterns.findIdle,
     async close(graceMs) {
       for (const { server } of listAll()) drain(server, graceMs);

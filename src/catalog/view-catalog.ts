@@ -14,9 +14,15 @@ import { createListenToServers } from './listen-to-servers.ts';
 import { createPassOn } from './pass-on.ts';
 import { BUILT_IN } from './prepare-list.ts';
 import { createResolveTarget } from './resolve-target.ts';
-import { findBuiltIn, type ServedPath } from './served-path.ts';
 import { createServeSkills } from './skills/serve-skills.ts';
-import { type ResolveResource, toItem, toWho, type View } from './view.ts';
+import {
+  findBuiltIn,
+  type ResolveResource,
+  type ServedPath,
+  toItem,
+  toWho,
+  type View,
+} from './view.ts';
 
 export function createViewCatalog(path: ServedPath): ServedCatalog {
   const { view, links, missedLists } = path;
@@ -28,7 +34,7 @@ export function createViewCatalog(path: ServedPath): ServedCatalog {
     server: view.path === '' || view.isCurated ? undefined : view.path,
     view: view.isCurated ? view.path : undefined,
     get title() {
-      return view.getTitle();
+      return view.findConfig()?.title;
     },
     offers: ALL_OFFERS,
     isShared: false,

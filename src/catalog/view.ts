@@ -3,16 +3,22 @@
 import { fail } from '../errors/gateway-error.ts';
 import type { Policies, PolicyCaller, PolicyItem } from '../mcp/calls/policy.ts';
 import type { ClientCapabilities } from '../mcp/catalog/client-requests.ts';
+import type { OwnCatalog } from '../mcp/catalog/own-catalog.ts';
 import type { CallerContext, IdentifiedCaller } from '../mcp/catalog/served-catalog.ts';
 import { TASKS } from '../mcp/protocol/extensions.ts';
 import type { ListKind } from '../mcp/protocol/list-kinds.ts';
+import type { ConnectUser } from '../mcp/upstream/connection-ports.ts';
+import type { RelayCall } from '../mcp/upstream/server-request.ts';
 import type { UpstreamCaller } from '../mcp/upstream/upstream.ts';
-import type { Turns } from '../platform/clock.ts';
+import type { Clock, Turns } from '../platform/clock.ts';
+import type { ChangeHub, MissedLists } from './change-hub.ts';
 import type { JoinedList } from './join-lists.ts';
+import type { LinkedResources } from './linked-resources.ts';
 import type { Patience } from './list-cache.ts';
 import type { Plan, PlannedServer } from './plan.ts';
 import type { Entry } from './prepare-list.ts';
 import type { Server } from './server.ts';
+import type { ViewConfig } from './views/view-shape.ts';
 
 /** The caller, as views need to know it. */
 export interface Who {
@@ -54,10 +60,8 @@ export interface View {
   includes(resource: Pick<FoundResource, 'server' | 'uri'>): boolean;
   /** True if the built-in catalogue is served here. */
   hasBuiltIn(): boolean;
-  /** Shown to people; undefined for all but curated views. */
-  getTitle(): string | undefined;
-  /** Told in place of the servers' instructions. */
-  getInstructions(): string | undefined;
+  /** As the configuration file has it now; undefined for all but curated views. */
+  findConfig(): ViewConfig | undefined;
   /** The form of an entry that clients see here. */
   readonly shown: 'own' | 'joined';
 }
@@ -71,15 +75,15 @@ export interface ListView extends JoinedList {
   readonly hasAllServers: boolean;
 }
 
-export type FoundItem =
-  | { readonly kind: 'entry'; readonly entry: Entry }
-  /** It is a name of this server, which has not said what it has. */
-  | {
-      readonly kind: 'absent';
-      readonly server: Server;
-      /** As clients of `/mcp` would see it. */
-      readonly name: string;
-    };
+export type FoundItem = Entry | AbsentItem;
+
+/** A name of this server, which has not said what it has. */
+export interface AbsentItem {
+  readonly kind: 'absent';
+  readonly server: Server;
+  /** As clients of `/mcp` would see it. */
+  readonly name: string;
+}
 
 export interface FoundResource {
   /** `''` for the built-in catalogue. */
@@ -149,6 +153,43 @@ export const mayUseSome = (
   { config }: Pick<PlannedServer, 'config'>,
   { policy }: Who,
 ): boolean => policies.mayAllowSome(naming.findStart(config), policy);
+
+/**
+ * Asks again where the configuration has changed meanwhile: of a server that went nothing comes, and its successor may
+ * have what was asked for.
+ */
+export async function askByCurrentPlan<Answer>(
+  getPlan: () => Plan,
+  ask: (plan: Plan) => Answer | Promise<Answer>,
+): Promise<Answer> {
+  for (;;) {
+    const plan = getPlan();
+    const answer = await ask(plan);
+    if (getPlan() === plan) return answer;
+  }
+}
+
+/** A path that is served, with all that answers for it. */
+export interface ServedPath {
+  readonly view: View;
+  /** That of `/mcp`, whose names are those of all paths but of a server's own. */
+  readonly joined: View;
+  readonly access: ItemAccess;
+  readonly relayCall: RelayCall;
+  readonly connectUser: ConnectUser;
+  readonly links: LinkedResources;
+  readonly hub: ChangeHub;
+  readonly missedLists: MissedLists;
+  readonly clock: Clock;
+  getPlan(): Plan;
+}
+
+/** The gateway's own catalogue; undefined where this path does not serve it. */
+export const findBuiltIn = ({
+  view,
+  getPlan,
+}: Pick<ServedPath, 'view' | 'getPlan'>): OwnCatalog | undefined =>
+  view.hasBuiltIn() ? getPlan().builtIn?.catalog : undefined;
 
 // §18.5: one predicate for list, call, get, read, completion, templates and subscriptions.
 

@@ -1,15 +1,16 @@
 // `postern lock`: approves what the servers say now; with --check it says what differs.
 
+import { readServer } from '../catalog/fetch-list.ts';
 import type { GatewayFile } from '../gateway/configuration/gateway-file.ts';
+import type { FoundServer, LockDifference } from '../lock/lock.ts';
+import { findDifferences, mergeServers, updateLockFile } from '../lock/lock.ts';
 import {
-  type FoundServer,
-  findDifferences,
-  type LockDifference,
-  mergeServers,
-  updateLockFile,
-} from '../lock/compare.ts';
-import { EMPTY_LOCK_FILE, type LockedServer, type LockFile } from '../lock/lock-file.ts';
-import { readServer, toLockedServer } from '../lock/read-server.ts';
+  EMPTY_LOCK_FILE,
+  type LockedServer,
+  type LockFile,
+  toLockedServer,
+} from '../lock/lock-file.ts';
+
 import {
   GATEWAY_CALLER,
   type Upstream,
@@ -54,7 +55,11 @@ export async function lock(options: LockOptions, invocation: Invocation): Promis
   const caller = user ? { ...GATEWAY_CALLER, user } : GATEWAY_CALLER;
   const found = await readServers(file, caller, process);
   const result = { path: lockPath, ...compare(former, found) };
-  const updated = updateLockFile(former, found, user !== undefined);
+  const updated = updateLockFile(
+    former,
+    found,
+    (config) => user !== undefined && knowsUsers(config),
+  );
   if (options.check) {
     if (result.differences.length > 0 || former === undefined) process.exitCode = 1;
   } else {

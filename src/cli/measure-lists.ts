@@ -5,8 +5,8 @@ import { type FetchedTools, listFetchedPaths } from '../catalog/budget/list-path
 import { type ListCost, measureLists, WARNED_TOKENS } from '../catalog/budget/measure-lists.ts';
 import { type FetchedList, fetchList } from '../catalog/fetch-list.ts';
 import { createFindIdlePatterns, type IdlePattern } from '../catalog/idle-patterns.ts';
-import type { Setup } from '../catalog/plan.ts';
 import type { Config } from '../config/config.ts';
+import type { Setup } from '../gateway/configuration/gateway-file.ts';
 import { createLockPolicy } from '../lock/lock.ts';
 import { joinPolicies } from '../mcp/calls/policy.ts';
 import { listTools, serveOwnCatalog } from '../mcp/catalog/own-catalog.ts';

@@ -1,18 +1,20 @@
 // A part of the composition root: the servers behind the gateway, by the configuration file.
 import { type ListCost, WARNED_TOKENS } from '../catalog/budget/measure-lists.ts';
-import type { CompiledSetup, Setup } from '../catalog/plan.ts';
-import type { PreviewRequest } from '../catalog/tools-for-operators.ts';
+import type { CatalogSetup } from '../catalog/plan.ts';
 import { createUpstreamCatalogs, type UpstreamCatalogs } from '../catalog/upstream-catalogs.ts';
 import type { Env } from '../config/setting.ts';
 import { createConnectUser, createDoors } from '../connections/doors/doors.ts';
 import { createGuards } from '../control/guards/create-guards.ts';
 import type { AskServer } from '../control/guards/external-guards.ts';
 import { createRules, createRulesPolicy } from '../control/rules/create-rules.ts';
+import { type PreviewRequest, previewAccess } from '../control/rules/preview-access.ts';
+import type { CompiledRules } from '../control/rules/rules.ts';
 import { GatewayError } from '../errors/gateway-error.ts';
 import type { ProtectedEndpoint } from '../http/endpoint/endpoint.ts';
 import { createJsonReply } from '../http/endpoint/message.ts';
 import { JSONRPC } from '../http/endpoint/render-error.ts';
 import { createLockPolicy } from '../lock/lock.ts';
+import { createLockApproval } from '../lock/lock-approval.ts';
 import type { StoredLock } from '../lock/lock-file.ts';
 import type { ClientOf } from '../mcp/calls/client-of.ts';
 import { joinPolicies } from '../mcp/calls/policy.ts';
@@ -27,6 +29,7 @@ import type { Runtime } from '../runtime/runtime.ts';
 import { findServerCredentials } from '../servers/credentials/server-credentials.ts';
 import { openRelay } from '../servers/relay/relay-call.ts';
 import type { Tracing } from '../telemetry/tracing/tracing.ts';
+import type { GatewayFile, Setup } from './configuration/gateway-file.ts';
 import { createAskGuardServer } from './guard-servers.ts';
 import { createUpstreamOpener, type UpstreamCallers } from './open-upstream.ts';
 
@@ -48,7 +51,8 @@ export async function openUpstreams(runtime: Runtime, first: Setup, ports: Upstr
   const { baseUrl } = runtime.config.server;
   const { ownCatalog, environment, connections, findClientId, storedLock } = ports;
   const askServer = createAskGuardServer(() => catalogs.getPlan().guardServers, clock);
-  const compiled = await compileSetup(runtime, first, askServer);
+  /** Served now. */
+  let current = await compileSetup(runtime, first, askServer);
   const processCounts = new Map<string, number>();
   const { openUpstream, credentials } = createUpstreamOpener(runtime, ports, {
     serves: true,
@@ -61,16 +65,15 @@ export async function openUpstreams(runtime: Runtime, first: Setup, ports: Upstr
   const toFailedResult = createToFailedResult(runtime);
   const doors = createDoors(baseUrl, connections?.requests);
   const relay = openRelay(runtime, doors, toFailedResult);
-  const catalogs = createUpstreamCatalogs(runtime, compiled, {
+  const catalogs = createUpstreamCatalogs(runtime, current, {
     builtIn: ownCatalog,
     openUpstream: tracing === undefined ? openUpstream : openTraced(openUpstream, tracing),
     relay: { relayCall: relay.relayCall, connectUser: createConnectUser(doors, toFailedResult) },
-    storedLock,
   });
 
   connections?.connections.onChange(catalogs.noteConnectionChange);
 
-  const listCredentials = () => catalogs.getPlan().setup.file.servers.map(findServerCredentials);
+  const listCredentials = () => current.file.servers.map(findServerCredentials);
 
   // Each takes turns with calls; several at once would take as many turns.
   const previews = createWorkQueue({
@@ -104,25 +107,42 @@ export async function openUpstreams(runtime: Runtime, first: Setup, ports: Upstr
         processes: server.transport === 'stdio' ? (processCounts.get(server.name) ?? 0) : undefined,
       })),
     listServerTools: catalogs.listServerTools,
-    listLockDifferences: catalogs.listLockDifferences,
-    lockApproval: catalogs.lockApproval,
+    /** For operators. */
+    lockApproval: createLockApproval(
+      runtime,
+      catalogs.listApprovable,
+      () => current.lock,
+      storedLock,
+    ),
     findIdlePatterns: catalogs.findIdlePatterns,
     /** §25.2, for operators: what is known now. */
     measureLists: () => catalogs.measureLists({ waits: false }),
     /** `operator` is who asks (`sub`). */
     previewAccess: (request: PreviewRequest, operator: string | undefined) =>
-      previews.run(() => catalogs.previewAccess(request), { owner: operator }),
+      previews.run(
+        async () => previewAccess(clock, current.rules, await catalogs.listJoinedTools(), request),
+        { owner: operator },
+      ),
     /** All that rules name of users. */
-    getNamedFacts: () => catalogs.getPlan().rules.namedFacts,
+    getNamedFacts: () => current.rules.namedFacts,
     async prepare(next: Setup) {
       const compiledNext = await compileSetup(runtime, next, askServer);
-      return () => catalogs.reload(compiledNext);
+      return async () => {
+        await catalogs.reload(compiledNext);
+        current = compiledNext;
+      };
     },
     async close() {
       await relay.close();
       await catalogs.close(0);
     },
   };
+}
+
+/** A setup whose rules and guards are compiled. */
+interface CompiledSetup extends CatalogSetup {
+  readonly file: GatewayFile;
+  readonly rules: CompiledRules;
 }
 
 /** Nothing is changed yet: rules that cannot be compiled leave what is served as it is. */
@@ -134,7 +154,8 @@ async function compileSetup(
   const { file, lock } = setup;
   const rules = await createRules(runtime, file.rules);
   return {
-    setup,
+    file,
+    lock,
     rules,
     guards: await createGuards(runtime, file.guards, askServer),
     checkSchema: file.guards === undefined ? undefined : await loadCheckSchema(),

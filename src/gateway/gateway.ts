@@ -2,7 +2,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { builtInCatalog } from '../built-in/index.ts';
 import type { IdlePattern } from '../catalog/idle-patterns.ts';
-import type { Setup } from '../catalog/plan.ts';
 import type { ServerFacts } from '../catalog/upstream-catalogs.ts';
 import { checkConfig } from '../config/check-config.ts';
 import type { Config } from '../config/config.ts';
@@ -13,7 +12,6 @@ import { findAskProblems } from '../control/approvals/approvals.ts';
 import { approvals } from '../control/approvals/feature.ts';
 import type { Endpoint } from '../http/endpoint/endpoint.ts';
 import { createLimiter } from '../http/limits/limiter.ts';
-import type { Lock } from '../lock/lock.ts';
 import type { StoredLock } from '../lock/lock-file.ts';
 import type { KeySet } from '../logins/auth/key-set.ts';
 import { findMachineClientProblems } from '../logins/client-authentication/machine-client-problems.ts';
@@ -26,6 +24,7 @@ import {
   ownTokens,
   sessionPanels,
 } from '../logins/features.ts';
+import type { Lock } from '../mcp/catalog/approved-items.ts';
 import type { Catalog } from '../mcp/catalog/catalog.ts';
 import { serveOwnCatalog } from '../mcp/catalog/own-catalog.ts';
 import type { FeatureParts } from '../mcp/feature.ts';
@@ -41,7 +40,7 @@ import type { Network } from '../platform/outbound/public-network.ts';
 import { type OpenRuntime, openRuntime, type Runtime } from '../runtime/runtime.ts';
 import type { Store } from '../store/store.ts';
 import type { Metrics } from '../telemetry/metrics/metrics.ts';
-import type { GatewayFile } from './configuration/gateway-file.ts';
+import type { GatewayFile, Setup } from './configuration/gateway-file.ts';
 import { createTransport } from './create-transport.ts';
 import type { UpstreamPorts } from './create-upstreams.ts';
 import { beginFeatures, closeAll } from './open-features.ts';

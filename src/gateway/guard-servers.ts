@@ -1,6 +1,6 @@
 // §26.2: servers of the file that are guards are asked by the gateway itself.
 
-import { listGuardServers, type Plan, type Setup } from '../catalog/plan.ts';
+import { listGuardServers, type Plan } from '../catalog/plan.ts';
 import { createGuards } from '../control/guards/create-guards.ts';
 import type { AskServer } from '../control/guards/external-guards.ts';
 import type { GuardFacts } from '../mcp/calls/guards.ts';
@@ -13,6 +13,7 @@ import {
 import type { UpstreamConfig } from '../mcp/upstream/upstream-config.ts';
 import { Cancellation } from '../platform/cancellation.ts';
 import type { Clock } from '../platform/clock.ts';
+import type { GatewayFile } from './configuration/gateway-file.ts';
 
 export function createAskGuardServer(
   getServers: () => Plan['guardServers'],
@@ -63,7 +64,7 @@ interface TriedGuard extends Pick<GuardFacts, 'name' | 'kind' | 'onError'> {
 /** @throws ConfigError for a module that cannot be loaded. */
 export async function tryGuards(
   runtime: UpstreamRuntime,
-  file: Setup['file'],
+  file: GatewayFile,
   openUpstream: (config: UpstreamConfig) => Upstream,
 ): Promise<readonly TriedGuard[]> {
   const names = new Set(listGuardServers(file));

@@ -1,5 +1,4 @@
 // The configuration file that is served now.
-import type { Setup } from '../catalog/plan.ts';
 import { listGuardServers } from '../catalog/plan.ts';
 import type { RuleConfig } from '../control/rules/rule-config.ts';
 import type { ServedFile } from '../mcp/upstream/served-file.ts';
@@ -8,7 +7,7 @@ import type { GatewayFile } from './configuration/gateway-file.ts';
 
 export interface OpenServedFile extends ServedFile {
   /** Called once all features serve the file. */
-  replace(file: Setup['file']): void;
+  replace(file: GatewayFile): void;
 }
 
 /** `file` is undefined where there is none: then there are no servers and no rules. */
@@ -32,7 +31,7 @@ const NOTHING: ReturnType<typeof readFile> = {
   namedClaims: [],
 };
 
-const readFile = (file: Setup['file']) => {
+const readFile = (file: GatewayFile) => {
   const guards = listGuardServers(file);
   return {
     /** By the names of `/mcp/<name>`; undefined for a server, which has none. */

@@ -2,7 +2,7 @@
 // what this process knows.
 
 import { WARNED_TOKENS } from '../catalog/budget/measure-lists.ts';
-import type { AccessPreview } from '../catalog/tools-for-operators.ts';
+import type { AccessPreview } from '../control/rules/preview-access.ts';
 import type { RuleDecision } from '../control/rules/rules.ts';
 import { fail } from '../errors/gateway-error.ts';
 import type { AdminPanel } from '../http/endpoint/admin-panel.ts';

@@ -1,11 +1,11 @@
 // The servers behind the gateway, as it opens them.
 
-import type { Setup } from '../catalog/plan.ts';
 import { describeNamed } from '../control/rules/named-facts.ts';
 import type { UserContext } from '../http/endpoint/message.ts';
 import { createLockPanels } from '../lock/lock-panels.ts';
 import { joinPolicies } from '../mcp/calls/policy.ts';
 import { defineFeature } from '../mcp/feature.ts';
+import type { Setup } from './configuration/gateway-file.ts';
 import type { UpstreamPorts } from './create-upstreams.ts';
 import { createServerPanels } from './server-panels.ts';
 
@@ -38,7 +38,10 @@ export const servers = defineFeature({
         describeUser: (user: UserContext) => opened && describeNamed(user, opened.getNamedFacts()),
       },
       ...(needs.operated && {
-        panels: [...createServerPanels(opened), ...createLockPanels(runtime, opened, lockCommand)],
+        panels: [
+          ...createServerPanels(opened),
+          ...createLockPanels(runtime, opened?.lockApproval, lockCommand),
+        ],
       }),
       ...(opened && {
         endpoints: opened.endpoints,

@@ -1,25 +1,34 @@
 // §22.6: operators approve at their page what servers say: exactly what they were shown, or nothing.
 
-import type { PlannedServer } from '../catalog/plan.ts';
 import { fail } from '../errors/gateway-error.ts';
+import type { ApprovableServer, Lock } from '../mcp/catalog/approved-items.ts';
 import { UpstreamError } from '../mcp/upstream/upstream.ts';
 import { createTurns } from '../platform/clock.ts';
 import { getErrorCode } from '../platform/error-code.ts';
 import { createSingleFlight } from '../platform/single-flight.ts';
 import type { Runtime } from '../runtime/runtime.ts';
-import { approveServers } from './compare.ts';
 import {
   type AnsweredServer,
   askServer,
   describeReview,
-  type ReviewedDifference,
+  type LockDifferences,
+  listLockDifferences,
   reviewServer,
   type ServerReview,
-} from './list-lock-differences.ts';
+  type ShownDifference,
+} from './differences.ts';
 import { createLock } from './lock.ts';
 import { type LockFile, LockFileError, type StoredLock } from './lock-file.ts';
 
 export interface LockApproval {
+  /**
+   * What clients do not see of the servers, as it is not approved: differences from `skip` on, `limit` at most. Undefined where
+   * there is no lock.
+   */
+  listDifferences(part: {
+    readonly skip: number;
+    readonly limit: number;
+  }): LockDifferences | undefined;
   /** Why nothing can be approved here, as sentences; undefined where it can. */
   findObstacle(): Promise<string | undefined>;
   /**
@@ -40,31 +49,32 @@ export interface LockApproval {
 export type ReviewedServer = DescribedServer | UnreadServer;
 
 export interface DescribedServer extends Pick<ServerReview, 'server' | 'digest'> {
-  readonly differences: readonly ReviewedDifference[];
+  readonly differences: readonly ShownDifference[];
 }
 
-export interface UnreadServer {
+interface UnreadServer {
   readonly server: string;
   /** The rest of a sentence that begins with its name. */
   readonly problem: string;
 }
 
-export interface Approved {
+interface Approved {
   readonly reviews: readonly ServerReview[];
   /** False where the file was written, but the gateway could not load it: the log says why. */
   readonly isLoaded: boolean;
 }
 
-/** `storedLock` is undefined where this process knows no file. */
+/** `getLock` is that which is served now; `storedLock` is undefined where this process knows no file. */
 export function createLockApproval(
   { clock, log, store }: Pick<Runtime, 'clock' | 'log' | 'store'>,
-  getServers: () => ReadonlyMap<string, PlannedServer>,
+  getServers: () => ReadonlyMap<string, ApprovableServer>,
+  getLock: () => Lock | undefined,
   storedLock: StoredLock | undefined,
 ): LockApproval {
   /** The second of two operators finds what the first one wrote. */
   let writing: Promise<unknown> = Promise.resolve();
   /** One of all who look at a server at once asks it: its lists may be long, and it may hang. */
-  const asking = createSingleFlight<PlannedServer, AnsweredServer | UnreadServer>();
+  const asking = createSingleFlight<ApprovableServer, AnsweredServer | UnreadServer>();
 
   async function findObstacle(): Promise<string | undefined> {
     if (store.isShared)
@@ -102,18 +112,18 @@ export function createLockApproval(
     return fail('lock_not_approvable');
   }
 
-  function selectServers(names: Iterable<string>): readonly PlannedServer[] {
+  function selectServers(names: Iterable<string>): readonly ApprovableServer[] {
     const servers = getServers();
     return [...new Set(names)].map((name) => servers.get(name) ?? fail('server_not_found'));
   }
 
-  async function ask(planned: PlannedServer): Promise<AnsweredServer | UnreadServer> {
-    const { name: server } = planned.config;
-    if (planned.server.isPersonal) return { server, problem: PERSONAL };
-    return asking.run(planned, () =>
-      askServer(planned, clock).catch((error: unknown) => {
+  async function ask(server: ApprovableServer): Promise<AnsweredServer | UnreadServer> {
+    const { name } = server;
+    if (server.isPersonal) return { server: name, problem: PERSONAL };
+    return asking.run(server, () =>
+      askServer(server, clock).catch((error: unknown) => {
         if (error instanceof UpstreamError)
-          return { server, problem: `could not be read: ${error.logReason}` };
+          return { server: name, problem: `could not be read: ${error.logReason}` };
         throw error;
       }),
     );
@@ -128,9 +138,9 @@ export function createLockApproval(
         described.push(one);
         continue;
       }
-      const review = reviewServer(one, file);
-      const differences = await describeReview(one, review, { lock, work });
-      described.push({ server: review.server, digest: review.digest, differences });
+      const { server, digest, changes } = reviewServer(one, file);
+      const differences = await describeReview(one, changes, lock, work);
+      described.push({ server, digest, differences });
     }
     return described;
   }
@@ -145,11 +155,11 @@ export function createLockApproval(
         details: `What ${names} lists, or what was approved of it, has changed since you looked. Nothing was approved. Look again.`,
       });
     }
-    const next = approveServers(
-      former,
-      new Map(reviews.map(({ server, found }) => [server, found])),
-    );
-    const isLoaded = await lock.save(next).catch((cause: unknown) => failWrite(lock, cause));
+    // The reviews take the place of what was approved of these servers; nothing of others changes.
+    const reviewed = reviews.map(({ server, found }) => [server, found] as const);
+    const isLoaded = await lock
+      .save({ servers: new Map([...former.servers, ...reviewed]) })
+      .catch((cause: unknown) => failWrite(lock, cause));
     log.info('An operator approved what servers say, and postern.lock was written.', {
       path: lock.path,
       servers: reviews.map(({ server }) => server),
@@ -160,19 +170,24 @@ export function createLockApproval(
 
   return {
     findObstacle,
+    listDifferences(part) {
+      const lock = getLock();
+      return lock && listLockDifferences(getServers().values(), lock, part);
+    },
     async review(names) {
       const lock = await requireLock();
       const servers =
         names.length > 0
           ? selectServers(names)
-          : [...getServers().values()].filter(({ server }) => !server.isPersonal);
+          : [...getServers().values()].filter(({ isPersonal }) => !isPersonal);
       const answers = await Promise.all(servers.map(ask));
       return describeAll(answers, readApproved(lock));
     },
     async approve(digests) {
       const lock = await requireLock();
       const answers = await Promise.all(selectServers(digests.keys()).map(ask));
-      const [unread, answered] = splitAnswers(answers);
+      const unread = answers.flatMap((one) => ('problem' in one ? [one] : []));
+      const answered = answers.flatMap((one) => ('problem' in one ? [] : [one]));
       if (unread.length > 0) {
         const names = unread.map(({ server, problem }) => `${server} ${problem}`).join('; ');
         fail('lock_server_unread', { details: `${names}. Nothing was approved.` });
@@ -183,12 +198,6 @@ export function createLockApproval(
     },
   };
 }
-
-const splitAnswers = (answers: readonly (AnsweredServer | UnreadServer)[]) =>
-  [
-    answers.flatMap((one) => ('problem' in one ? [one] : [])),
-    answers.flatMap((one) => ('problem' in one ? [] : [one])),
-  ] as const;
 
 type Digests = ReadonlyMap<string, string>;
 

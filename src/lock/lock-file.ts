@@ -1,8 +1,16 @@
 // §18.7: the text of postern.lock.
 
 import { hash } from 'node:crypto';
-import type { ListKind } from '../mcp/protocol/list-kinds.ts';
+import {
+  LOCKED_ITEMS,
+  type LockedItemKind,
+  type LockedKind,
+  type ServerContent,
+} from '../mcp/catalog/approved-items.ts';
+import type { RawItem } from '../mcp/catalog/catalog.ts';
+import { UpstreamError } from '../mcp/upstream/upstream.ts';
 import { toCanonicalJson } from '../platform/canonical-json.ts';
+import { type Clock, createTurns } from '../platform/clock.ts';
 import { toVisibleJson } from '../platform/invisible.ts';
 import { isObject, type JsonObject, parseObject } from '../platform/json.ts';
 import { quote } from '../platform/text.ts';
@@ -168,33 +176,6 @@ export interface StoredLock {
 
 // §18.7: what of a tool, a prompt, a skill and the instructions is approved, as hashes.
 
-/** Items that servers list. */
-export type LockedItemKind = 'tool' | 'prompt' | 'skill';
-
-export type LockedKind = LockedItemKind | 'instructions';
-
-/** The list of each kind, and the member by which an item is found. */
-export const LOCKED_ITEMS = {
-  prompt: { list: 'prompts', key: 'name' },
-  skill: { list: 'skills', key: 'uri' },
-  tool: { list: 'tools', key: 'name' },
-} as const satisfies Readonly<
-  Record<LockedItemKind, { readonly list: ListKind; readonly key: string }>
->;
-
-export type LockedList = (typeof LOCKED_ITEMS)[LockedItemKind]['list'];
-
-/** In the order in which they are told. */
-export const LOCKED_ITEM_KINDS = [
-  'prompt',
-  'skill',
-  'tool',
-] as const satisfies readonly LockedItemKind[];
-
-/** Undefined for what is not locked: resources come and go. */
-export const findLockedKind = (list: ListKind): LockedItemKind | undefined =>
-  LOCKED_ITEM_KINDS.find((kind) => LOCKED_ITEMS[kind].list === list);
-
 /** The approved form of one item. */
 export interface Fingerprint {
   /** SHA-256 (hex) over the RFC 8785 form of the members that the lock is about. */
@@ -216,17 +197,13 @@ const PART_CHARACTERS = 8;
 
 /** `item` as the server wrote it; the text of instructions. Undefined for what nests too deep. */
 export function computeFingerprint(kind: LockedKind, item: unknown): Fingerprint | undefined {
-  try {
-    const members = selectMembers(kind, item);
-    const parts = Object.entries(members).map(([name, value]) => [
-      name,
-      hashHex(toCanonicalJson(value)).slice(0, PART_CHARACTERS),
-    ]);
-    return { sha256: hashHex(toCanonicalJson(members)), parts: Object.fromEntries(parts) };
-  } catch (error) {
-    if (error instanceof RangeError) return undefined;
-    throw error;
-  }
+  const sha256 = computeSha256(kind, item);
+  if (sha256 === undefined) return undefined;
+  const parts = Object.entries(selectMembers(kind, item)).map(([name, value]) => [
+    name,
+    hashHex(toCanonicalJson(value)).slice(0, PART_CHARACTERS),
+  ]);
+  return { sha256, parts: Object.fromEntries(parts) };
 }
 
 /** The hash alone, for each list and call. */
@@ -247,3 +224,54 @@ export function selectMembers(kind: LockedKind, item: unknown): JsonObject {
 }
 
 const hashHex = (text: string): string => hash('sha256', text, 'hex');
+
+// §18.7: a server as it would be approved.
+
+/** @throws UpstreamError for an item that nests too deep to be approved. */
+export async function toLockedServer(content: ServerContent, clock: Clock): Promise<LockedServer> {
+  const { instructions } = content;
+  const work = createTurns(clock);
+
+  async function toLockedItems(items: ReadonlyMap<string, RawItem>, kind: LockedItemKind) {
+    const locked = new Map<string, readonly Fingerprint[]>();
+    for (const [name, item] of items) {
+      locked.set(name, [requireFingerprint(kind, item)]);
+      if (work.isOver()) await work.next();
+    }
+    return locked;
+  }
+
+  const { prompt, skill, tool } = indexItems(content);
+  return {
+    instructions:
+      instructions === undefined ? undefined : [requireFingerprint('instructions', instructions)],
+    prompts: await toLockedItems(prompt, 'prompt'),
+    skills: await toLockedItems(skill, 'skill'),
+    tools: await toLockedItems(tool, 'tool'),
+  };
+}
+
+/** Keyed by name or URI. The first of two with one name counts, as in the catalogue. */
+export function indexItems(
+  content: ServerContent,
+): Readonly<Record<LockedItemKind, ReadonlyMap<string, RawItem>>> {
+  function index(kind: LockedItemKind): ReadonlyMap<string, RawItem> {
+    const { list, key } = LOCKED_ITEMS[kind];
+    const found = new Map<string, RawItem>();
+    for (const item of content[list].items) {
+      const name = item[key];
+      if (typeof name === 'string' && !found.has(name)) found.set(name, item);
+    }
+    return found;
+  }
+
+  return { prompt: index('prompt'), skill: index('skill'), tool: index('tool') };
+}
+
+function requireFingerprint(kind: LockedKind, item: unknown): Fingerprint {
+  const fingerprint = computeFingerprint(kind, item);
+  if (fingerprint === undefined) {
+    throw new UpstreamError('invalid', `one of its ${kind}s nests too deep to be approved`);
+  }
+  return fingerprint;
+}

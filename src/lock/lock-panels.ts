@@ -1,6 +1,5 @@
 // §22.4, §22.6: what the lock hides, and approving it.
 
-import type { UpstreamCatalogs } from '../catalog/upstream-catalogs.ts';
 import { fail } from '../errors/gateway-error.ts';
 import type { AdminPanel, AdminWork } from '../http/endpoint/admin-panel.ts';
 import { readPageRequest, renderNextOf } from '../http/endpoint/admin-requests.ts';
@@ -11,18 +10,16 @@ import { stripUri } from '../platform/strip-uri.ts';
 import { toShellWord } from '../platform/text.ts';
 import type { Runtime } from '../runtime/runtime.ts';
 import type { PageRequest } from '../store/page.ts';
-import type { ReviewedChange, ReviewedDifference } from './list-lock-differences.ts';
+import type { LockedChange, ShownDifference } from './differences.ts';
 import type { DescribedServer, LockApproval, ReviewedServer } from './lock-approval.ts';
 
-/** Undefined without a configuration file: then there is no lock. */
-type LockedServers =
-  | (Pick<UpstreamCatalogs, 'listLockDifferences'> & { readonly lockApproval: LockApproval })
-  | undefined;
-
-/** `lockCommand` is `postern lock`, as it can be typed where the gateway was started. */
+/**
+ * `lock` is undefined without a configuration file: then there is none. `lockCommand` is `postern lock`, as it can be typed where
+ * the gateway was started.
+ */
 export function createLockPanels(
   { config, clock }: Runtime,
-  servers: LockedServers,
+  lock: LockApproval | undefined,
   lockCommand: string,
 ): readonly AdminPanel[] {
   // The lock lies beside the configuration file, as it was named at the start.
@@ -30,13 +27,13 @@ export function createLockPanels(
 
   async function listDifferences({ from, limit }: PageRequest): Promise<JsonObject> {
     const skip = from?.skip ?? 0;
-    const found = servers?.listLockDifferences({ skip, limit });
+    const found = lock?.listDifferences({ skip, limit });
     if (found === undefined) return { isLocked: false, command };
     return {
       isLocked: true,
       command,
       ...found,
-      obstacle: await servers?.lockApproval.findObstacle(),
+      obstacle: await lock?.findObstacle(),
       differences: found.differences.map((one) => renderDifference(one, EXCERPT)),
       ...renderNextOf(found.total, skip + limit),
     };
@@ -47,8 +44,7 @@ export function createLockPanels(
     digests: ReadonlyMap<string, string>,
     note: (part: AdminWork) => void,
   ): Promise<Reply> {
-    const { reviews, isLoaded } =
-      (await servers?.lockApproval.approve(digests)) ?? fail('lock_not_approvable');
+    const { reviews, isLoaded } = (await lock?.approve(digests)) ?? fail('lock_not_approvable');
     const turns = createTurns(clock);
     for (const change of reviews.flatMap(({ changes }) => changes)) {
       note(describeApproved(change));
@@ -66,14 +62,12 @@ export function createLockPanels(
       path: '/lock',
       show: (query) => listDifferences(readPageRequest(query)),
     },
-    // What approving them would change.
+    // The changes that approving them would make.
     {
       method: 'GET',
       path: '/lock/review',
       async show(query) {
-        const reviews =
-          (await servers?.lockApproval.review(query.getAll('server'))) ??
-          fail('lock_not_approvable');
+        const reviews = (await lock?.review(query.getAll('server'))) ?? fail('lock_not_approvable');
         return { servers: renderReviews(reviews) };
       },
     },
@@ -111,7 +105,7 @@ function readDigests(body: unknown): ReadonlyMap<string, string> {
 }
 
 /** A line of its own for each: texts of the audit log are short. */
-const describeApproved = ({ server, kind, name, change }: ReviewedChange): AdminWork => ({
+const describeApproved = ({ server, kind, name, change }: LockedChange): AdminWork => ({
   action: `approve_${change}`,
   target: kind,
   server,
@@ -122,7 +116,7 @@ const describeApproved = ({ server, kind, name, change }: ReviewedChange): Admin
 
 // §22.6: what approving a server would change, whole: nobody approves what was not shown.
 
-/** Of the texts of one answer, in characters: more than anybody reads. */
+/** The characters of all texts of one answer: more than anybody reads. */
 const MAX_CHARACTERS = 1_000_000;
 
 /** One that is too long to be shown has no digest, so that it cannot be approved here. */
@@ -153,7 +147,7 @@ const describeLength = (servers: number): string =>
 
 // §22.4: what differs from what was approved, as texts that can be laid side by side.
 
-/** How much of a description or a schema is shown. */
+/** The part of a description or a schema that is shown. */
 interface Extent {
   /** The rest is cut. */
   readonly characters: number;
@@ -163,15 +157,15 @@ interface Extent {
 
 /** In a list, which is to be looked through. */
 export const EXCERPT: Extent = { characters: 4_000, indented: 4_000 };
-/** What is to be approved. */
+/** Whatever is to be approved is shown whole. */
 const WHOLE: Extent = { characters: Number.POSITIVE_INFINITY, indented: 50_000 };
 
-/** What an operator runs where the lock lies. */
+/** An operator runs it where the lock lies. */
 const renderLockCommand = (lockCommand: string, configPath: string | undefined): string =>
   configPath === undefined ? lockCommand : `${lockCommand} --config ${toShellWord(configPath)}`;
 
 export const renderDifference = (
-  { members, ...difference }: ReviewedDifference,
+  { members, ...difference }: ShownDifference,
   extent: Extent,
 ): JsonObject => ({
   ...difference,

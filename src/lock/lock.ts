@@ -1,41 +1,27 @@
 // §18.7: what a server says of its tools stays as it was approved.
 
 import type { Policy } from '../mcp/calls/policy.ts';
-import type { RawItem } from '../mcp/catalog/catalog.ts';
+import {
+  LOCKED,
+  LOCKED_ITEMS,
+  type Lock,
+  type LockedItemKind,
+  type LockedKind,
+  type LockVerdict,
+} from '../mcp/catalog/approved-items.ts';
+import type { UpstreamConfig } from '../mcp/upstream/upstream-config.ts';
 import { isObject } from '../platform/json.ts';
 import type { Metrics } from '../telemetry/metrics/metrics.ts';
-import { findChangedMembers } from './compare.ts';
 import {
   computeFingerprint,
   computeSha256,
-  LOCKED_ITEMS,
-  type LockedItemKind,
-  type LockedKind,
+  EMPTY_LOCK_FILE,
+  type Fingerprint,
+  type LockedItems,
   type LockedServer,
   type LockFile,
   parseLockFile,
 } from './lock-file.ts';
-
-type LockVerdict = 'approved' | 'new' | 'changed';
-
-export interface Lock {
-  /**
-   * True if what the server says was approved. `item` as the server wrote it: a member of its list (by its own
-   * name), or the text of its instructions. The answer for an object is remembered with it: items are not changed.
-   */
-  check(server: string, kind: LockedKind, item: unknown): LockVerdict;
-  /** True if anything was approved under this own name of the server. */
-  knows(server: string, kind: LockedItemKind, name: string): boolean;
-  /** The members that were changed, such as `description`. None where the lock does not say. */
-  findChanges(server: string, kind: LockedKind, item: unknown): readonly string[];
-}
-
-/** Without a lock file everything is approved. */
-export const NO_LOCK: Lock = {
-  check: () => 'approved',
-  knows: () => true,
-  findChanges: () => [],
-};
 
 /** @throws LockFileError for what is no lock file. */
 export const readLock = (text: string): Lock => createLock(parseLockFile(text));
@@ -99,48 +85,139 @@ export const createLockPolicy = (
   },
 });
 
-/** The rest of a sentence that begins with the name of what is hidden. */
-export const LOCKED = {
-  new: 'is not in postern.lock. See what is new with postern lock --check; approve it with postern lock',
-  changed:
-    'is no longer what postern.lock approved. See what changed with postern lock --check; approve it with postern lock',
-} as const;
+// §18.7: what differs between what was approved and what the servers say now.
 
-// §22.4: the lock has hashes only. Of what is no longer as it was approved, what this process saw approved is kept, so that
-// operators can compare.
-
-interface ListedItems {
-  readonly items: readonly RawItem[];
+export interface LockDifference {
+  readonly server: string;
+  readonly kind: LockedKind;
+  /** Name of the tool or prompt, URI of the skill; undefined for instructions. */
+  readonly name: string | undefined;
+  readonly change: 'added' | 'removed' | 'changed';
+  /** The members that changed, such as `description`. */
+  readonly members: readonly string[];
 }
 
-/** Keyed by own name or URI. */
-export type LastApproved = ReadonlyMap<string, RawItem>;
-
-export const NONE_APPROVED: LastApproved = new Map();
-
-/** Holds only items of `next` that are not approved, so that there are never more than the server lists. */
-export function findLastApproved(
-  kind: LockedItemKind,
-  lists: { readonly next: ListedItems; readonly before: ListedItems | undefined },
-  known: LastApproved,
-  isApproved: (item: RawItem) => boolean,
-): LastApproved {
-  const { key } = LOCKED_ITEMS[kind];
-  const hidden = lists.next.items.filter((item) => !isApproved(item));
-  if (hidden.length === 0) return NONE_APPROVED;
-  const before = new Map(
-    (lists.before?.items ?? []).filter(isApproved).map((item) => [String(item[key]), item]),
-  );
-  return new Map(
-    hidden.flatMap((one) => {
-      const name = String(one[key]);
-      const item = before.get(name) ?? known.get(name);
-      return item === undefined ? [] : [[name, item] as const];
-    }),
+/**
+ * In the order of the file. `isPartial` names the servers of which only one user's view was found: what is missing
+ * there may be another user's.
+ */
+export function findDifferences(
+  approved: LockFile,
+  found: LockFile,
+  isPartial: (server: string) => boolean,
+): readonly LockDifference[] {
+  const names = [...new Set([...approved.servers.keys(), ...found.servers.keys()])].sort();
+  return names.flatMap((server) =>
+    compareServers(approved.servers.get(server), found.servers.get(server))
+      .filter(({ change }) => change !== 'removed' || !isPartial(server))
+      .map((difference) => ({ server, ...difference })),
   );
 }
 
-export const createIsApproved =
-  (server: string, kind: LockedItemKind, lock: Lock) =>
-  (item: RawItem): boolean =>
-    lock.check(server, kind, item) === 'approved';
+type ServerDifference = Omit<LockDifference, 'server'>;
+
+export const compareServers = (
+  approved: LockedServer | undefined,
+  found: LockedServer | undefined,
+): readonly ServerDifference[] => [
+  ...compareFingerprints('instructions', undefined, approved?.instructions, found?.instructions),
+  ...compareItems('prompt', approved?.prompts, found?.prompts),
+  ...compareItems('skill', approved?.skills, found?.skills),
+  ...compareItems('tool', approved?.tools, found?.tools),
+];
+
+function compareItems(
+  kind: LockedKind,
+  approved: LockedItems = new Map(),
+  found: LockedItems = new Map(),
+): readonly ServerDifference[] {
+  const names = [...new Set([...approved.keys(), ...found.keys()])].sort();
+  return names.flatMap((name) =>
+    compareFingerprints(kind, name, approved.get(name), found.get(name)),
+  );
+}
+
+function compareFingerprints(
+  kind: LockedKind,
+  name: string | undefined,
+  approved: readonly Fingerprint[] | undefined,
+  found: readonly Fingerprint[] | undefined,
+): readonly ServerDifference[] {
+  if (found === undefined) {
+    return approved === undefined ? [] : [{ kind, name, change: 'removed', members: [] }];
+  }
+  if (approved === undefined) return [{ kind, name, change: 'added', members: [] }];
+  return found
+    .filter(({ sha256 }) => approved.every((one) => one.sha256 !== sha256))
+    .map((one) => ({ kind, name, change: 'changed', members: findChangedMembers(approved, one) }));
+}
+
+/** Compared with the approved one that is most like it. */
+export function findChangedMembers(
+  approved: readonly Fingerprint[],
+  { parts }: Fingerprint,
+): readonly string[] {
+  const candidates = approved.map((one) => {
+    const names = [...new Set([...Object.keys(one.parts), ...Object.keys(parts)])].sort();
+    return names.filter((name) => one.parts[name] !== parts[name]);
+  });
+  const [nearest = []] = candidates.sort((a, b) => a.length - b.length);
+  return nearest;
+}
+
+/** `former` and all of `added`: another user may see what this one does not. */
+export function mergeServers(former: LockedServer | undefined, added: LockedServer): LockedServer {
+  if (former === undefined) return added;
+  return {
+    instructions: mergeFingerprints(former.instructions, added.instructions),
+    prompts: mergeItems(former.prompts, added.prompts),
+    skills: mergeItems(former.skills, added.skills),
+    tools: mergeItems(former.tools, added.tools),
+  };
+}
+
+const mergeItems = (former: LockedItems, added: LockedItems): LockedItems =>
+  new Map([
+    ...former,
+    ...[...added].map(
+      ([name, fingerprints]) =>
+        [name, mergeFingerprints(former.get(name), fingerprints) ?? []] as const,
+    ),
+  ]);
+
+function mergeFingerprints(
+  former: readonly Fingerprint[] | undefined,
+  added: readonly Fingerprint[] | undefined,
+): readonly Fingerprint[] | undefined {
+  if (former === undefined || added === undefined) return former ?? added;
+  const isNew = ({ sha256 }: Fingerprint) => former.every((one) => one.sha256 !== sha256);
+  return [...former, ...added.filter(isNew)];
+}
+
+// §18.7: the lock file as `postern lock` writes it.
+
+export interface FoundServer {
+  readonly config: UpstreamConfig;
+  /** Undefined where it was not read: it needs a user and none was given, or it could not be read. */
+  readonly server: LockedServer | undefined;
+  /** Why it could not be read. */
+  readonly problem?: string;
+}
+
+/**
+ * The findings take the place of what was approved. Where they are what one user sees, `isOfUser`, they are added instead; what
+ * was not asked stays. Servers that the configuration no longer names go.
+ */
+export function updateLockFile(
+  former: LockFile = EMPTY_LOCK_FILE,
+  found: readonly FoundServer[],
+  isOfUser: (config: UpstreamConfig) => boolean,
+): LockFile {
+  const servers = found.flatMap(({ config, server }) => {
+    const known = former.servers.get(config.name);
+    const updated =
+      server !== undefined && isOfUser(config) ? mergeServers(known, server) : (server ?? known);
+    return updated === undefined ? [] : [[config.name, updated] as const];
+  });
+  return { servers: new Map(servers) };
+}

@@ -1,22 +1,20 @@
 // §25.2: the paths whose lists are measured: /mcp, each server, each view.
 
-import type { GuardsConfig } from '../../control/guards/guard-config.ts';
 import type { Policies } from '../../mcp/calls/policy.ts';
 import type { Cursor } from '../../mcp/catalog/catalog.ts';
 import { LISTING_CONTEXT, type OwnCatalog } from '../../mcp/catalog/own-catalog.ts';
 import type { CallerContext, ServedCatalog } from '../../mcp/catalog/served-catalog.ts';
-import type { ServersConfig } from '../../mcp/upstream/upstream-config.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
 import { createBuiltIn } from '../built-in.ts';
 import type { FetchedList } from '../fetch-list.ts';
 import { createJoinLists, type JoinedList } from '../join-lists.ts';
 import { createNaming } from '../naming.ts';
-import { listGuardServers, type Plan } from '../plan.ts';
+import { type CatalogFile, listGuardServers, type Plan } from '../plan.ts';
 import { createPrepareList, type Entry } from '../prepare-list.ts';
 import { listSearched } from '../search/search-catalog.ts';
 import { toWho, type View, type Who } from '../view.ts';
-import { createPlannedView } from '../views/planned-view.ts';
-import type { ViewConfig, ViewsConfig } from '../views/view-shape.ts';
+import { createPlannedView } from '../views/curated-view.ts';
+import type { ViewConfig } from '../views/view-shape.ts';
 import type { MeasuredPath } from './measure-lists.ts';
 
 interface NamedPath extends Pick<MeasuredPath, 'kind' | 'name' | 'title'> {
@@ -114,7 +112,7 @@ export interface FetchedTools {
 
 /** As the gateway would list them, before rules. */
 export async function listFetchedPaths(
-  file: ServersConfig & ViewsConfig & GuardsConfig,
+  file: CatalogFile,
   { tools, personal }: FetchedTools,
   ownCatalog: OwnCatalog,
   policies: Pick<Policies, 'findHidden'>,

@@ -19,8 +19,7 @@ import { loadCountTokens } from '../budget/measure-lists.ts';
 import { indexEntries, type JoinedList } from '../join-lists.ts';
 import { createListPage, JUDGED_AT_ONCE } from '../list-page.ts';
 import { BUILT_IN, type Entry } from '../prepare-list.ts';
-import type { ServedPath } from '../served-path.ts';
-import { type ListView, toLister, toWho, type View, type Who } from '../view.ts';
+import { type ListView, type ServedPath, toLister, toWho, type View, type Who } from '../view.ts';
 import type { ViewConfig } from '../views/view-shape.ts';
 import { rank, readQuery } from './rank.ts';
 import {
@@ -44,9 +43,9 @@ import {
  * of it.
  */
 export function createSearchCatalog(path: ServedPath, catalog: ServedCatalog): ServedCatalog {
-  const { view, access, hub, clock, getPlan } = path;
+  const { view, access, hub, clock } = path;
   const findConfig = () => {
-    const config = getPlan().views.get(view.path)?.config;
+    const config = view.findConfig();
     return config?.search === true ? config : undefined;
   };
   const listPinned = createListPage({ ...path, view: createPinnedView(view, findConfig) });
@@ -219,8 +218,7 @@ function createPinnedView(view: View, findConfig: () => ViewConfig | undefined):
     if (config === undefined) return { entries, positions };
     const known = chosen.get(config) ?? new WeakMap<readonly Entry[], JoinedList>();
     chosen.set(config, known);
-    const list =
-      known.get(entries) ?? indexEntries(choosePinned(entries, config), ({ name }) => name);
+    const list = known.get(entries) ?? indexEntries(choosePinned(entries, config));
     known.set(entries, list);
     return list;
   }

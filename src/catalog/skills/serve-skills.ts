@@ -17,13 +17,14 @@ import type { RelayedRequest } from '../../mcp/upstream/server-request.ts';
 import { isObject } from '../../platform/json.ts';
 import { toMovedUri } from '../apps/app-tools.ts';
 import { findIn } from '../joined-view.ts';
+import type { PassOn } from '../pass-on.ts';
 import { BUILT_IN, type Entry, toJudgedList } from '../prepare-list.ts';
-import { findBuiltIn, type ServedPath } from '../served-path.ts';
-import type { PassOn } from '../server-target.ts';
 import {
   type FoundResource,
+  findBuiltIn,
   findDenial,
   type ResolveResource,
+  type ServedPath,
   toItem,
   toWho,
   type Who,

@@ -1,133 +1,54 @@
 // §25.1: /mcp/<view>: some of what /mcp serves, under the same names. It only takes away: rules and lock hold here as there.
-import { LIST_KINDS, type ListKind } from '../../mcp/protocol/list-kinds.ts';
+
+import { decodeResource } from '../../control/rules/rules.ts';
+import { type ItemKind, LIST_KINDS, type ListKind } from '../../mcp/protocol/list-kinds.ts';
+import { canBegin, compileGlob } from '../../platform/glob.ts';
 import { isAppUri, readSharedUri } from '../apps/app-tools.ts';
 import { createFindTemplate } from '../find-template.ts';
-import type { JoinedList } from '../join-lists.ts';
-import { findIn, findUnlisted, isCalled, loadPrepared, peekPrepared } from '../joined-view.ts';
-import { askByCurrentPlan, type Plan, type PlannedServer } from '../plan.ts';
+import { createJoinLists, indexEntries, type JoinedList } from '../join-lists.ts';
+import {
+  findIn,
+  findUnlisted,
+  isCalled,
+  type JoinedPart,
+  joinAll,
+  joinKnown,
+} from '../joined-view.ts';
+import type { Naming } from '../naming.ts';
+import type { Plan } from '../plan.ts';
 import { BUILT_IN, type Entry } from '../prepare-list.ts';
-import { type FoundItem, type ListView, mayUseSome, type View, type Who } from '../view.ts';
-import type { CuratedItem, PlannedView } from './planned-view.ts';
+import { askByCurrentPlan, type FoundItem, type ListView, type View, type Who } from '../view.ts';
+import type { ViewConfig } from './view-shape.ts';
 
 /** `joined` is the view of `/mcp`. */
 export function createCuratedView(name: string, getPlan: () => Plan, joined: View): View {
   const findTemplate = createFindTemplate();
   const findPlanned = () => getPlan().views.get(name);
+  const hasServer = (server: string): boolean => findPlanned()?.hasServer(server) === true;
   const includes = (item: CuratedItem): boolean => findPlanned()?.includes(item) === true;
   const includesResource: View['includes'] = ({ server, uri }) =>
     includes({ kind: 'resource', server, name: uri });
 
-  const list = (kind: ListKind, who: Who): Promise<ListView> =>
-    askByCurrentPlan(getPlan, (plan) => listBy(plan, kind, who));
-
-  async function listBy(plan: Plan, kind: ListKind, who: Who): Promise<ListView> {
-    const planned = plan.views.get(name);
-    if (planned === undefined) return GONE;
-    const whole = await joinBy(plan, planned, kind, who);
-    return { ...whole, ...planned.curate(kind, whole) };
-  }
-
-  /** Joins everything at /mcp, as far as it concerns this view. */
-  async function joinBy(
-    plan: Plan,
-    planned: PlannedView,
-    kind: ListKind,
-    who: Who,
-  ): Promise<ListView> {
-    const resources = kind === 'skills' ? await joinBy(plan, planned, 'resources', who) : undefined;
-    const servers = [...plan.servers.values()];
-    const own = await listBuiltIn(plan, planned, kind, who);
-    const loaded = await Promise.all(servers.map((one) => load(planned, one, kind, who)));
-    const chosen = servers.filter(({ config }) => planned.hasServer(config.name));
-    const parts = [own?.entries ?? NOTHING, ...loaded.map((one) => one?.entries ?? NOTHING)];
-    const isPersonal = chosen.some(({ server }) => server.isPersonal);
-    // If a server runs is told to nobody who may use nothing of it.
-    const told = chosen.filter((one) => mayUseSome(plan, one, who));
-    const ttls = told.map((one) => loaded[servers.indexOf(one)]?.ttlMs ?? SHORT_TTL_MS);
-    const cache = planned.hasServer(BUILT_IN) ? own?.cache : undefined;
-    return {
-      ...planned.joinLists(kind, parts, resources),
-      ttlMs: Math.min(
-        resources?.ttlMs ?? MAX_TTL_MS,
-        ...ttls,
-        cache?.ttlMs ?? MAX_TTL_MS,
-        MAX_TTL_MS,
-      ),
-      hasAllServers:
-        resources?.hasAllServers !== false &&
-        told.every((one) => loaded[servers.indexOf(one)] !== undefined),
-      isPersonal: isPersonal || cache?.scope === 'private' || resources?.isPersonal === true,
-    };
-  }
-
-  /** Others' names take those of the view's servers at /mcp: so they are known here, too, but nobody waits for them. */
-  async function load(planned: PlannedView, one: PlannedServer, kind: ListKind, who: Who) {
-    if (planned.hasServer(one.config.name) || mustWait(kind)) {
-      const loaded = await loadPrepared(one, kind, who);
-      return (
-        loaded && {
-          entries: loaded.prepared.entries,
-          ttlMs: loaded.ttlMs,
-        }
-      );
-    }
-    if (!canTake(one, kind)) return undefined;
-    void Promise.resolve(loadPrepared(one, kind, who)).catch(() => {});
-    const entries = peekPrepared(one, kind, who)?.entries;
-    return entries && { entries, ttlMs: MAX_TTL_MS };
-  }
-
-  /** Rules about a URI are about the server that has it at /mcp: who that is must be known before they are asked. */
-  const mustWait = (kind: ListKind): boolean =>
-    LIST_KINDS[kind].ruled === 'resource' && getPlan().policies.dependOnCaller;
-
-  /** No server takes the name of another if every server has its prefix. */
-  const canTake = ({ config }: PlannedServer, kind: ListKind): boolean =>
-    LIST_KINDS[kind].ruled === 'resource' || config.prefix === '';
-
-  async function listBuiltIn(
-    { builtIn }: Plan,
-    planned: PlannedView,
-    kind: ListKind,
-    { context }: Who,
-  ) {
-    if (context === undefined) return builtIn?.peek(kind);
-    const listing = builtIn?.list(kind, context);
-    // A failure of the gateway's own is no failure of a view without it.
-    return planned.hasServer(BUILT_IN) ? listing : listing?.catch(() => builtIn?.peek(kind));
-  }
-
-  /** Lists what servers have said so far. */
-  async function listKnown(plan: Plan, kind: ListKind, who: Who): Promise<JoinedList> {
-    const planned = plan.views.get(name);
-    if (planned === undefined) return GONE;
-    return planned.curate(kind, await joinKnown(plan, planned, kind, who));
-  }
-
-  async function joinKnown(
-    plan: Plan,
-    planned: PlannedView,
-    kind: ListKind,
-    who: Who,
-  ): Promise<JoinedList> {
-    const resources =
-      kind === 'skills' ? await joinKnown(plan, planned, 'resources', who) : undefined;
-    const own = await listBuiltIn(plan, planned, kind, who);
-    const parts = [...plan.servers.values()].map((one) => {
-      const isAsked = planned.hasServer(one.config.name) || mustWait(kind) || canTake(one, kind);
-      return (isAsked ? peekPrepared(one, kind, who)?.entries : undefined) ?? NOTHING;
+  const list: View['list'] = (kind, who) =>
+    askByCurrentPlan(getPlan, async (plan) => {
+      const planned = plan.views.get(name);
+      if (planned === undefined) return GONE;
+      const whole = await joinAll(plan, planned, kind, who);
+      return { ...whole, ...planned.curate(kind, whole) };
     });
-    return planned.joinLists(kind, [own?.entries ?? NOTHING, ...parts], resources);
-  }
+
+  const listKnown = (kind: ListKind, who: Who): Promise<JoinedList> =>
+    askByCurrentPlan(getPlan, async (plan) => {
+      const planned = plan.views.get(name);
+      if (planned === undefined) return GONE;
+      return planned.curate(kind, await joinKnown(plan, planned, kind, who));
+    });
 
   /** Nearly always it is known at /mcp who has it: then nothing is waited for. */
   function find(kind: ListKind, wanted: string, who: Who) {
     if (!isCalled(kind)) return findInList(kind, wanted, who);
-    const { naming } = getPlan();
-    const owners = naming.findOwners(wanted);
     // Nothing is asked of a server that is not of the view.
-    if (!owners.some((owner) => findPlanned()?.hasServer(owner)))
-      return findKnown(kind, wanted, who);
+    if (!getPlan().naming.findOwners(wanted).some(hasServer)) return findKnown(kind, wanted, who);
     const found = joined.find(kind, wanted, who);
     return found instanceof Promise ? found.then((one) => admit(kind, one)) : admit(kind, found);
   }
@@ -135,31 +56,17 @@ export function createCuratedView(name: string, getPlan: () => Plan, joined: Vie
   function admit(kind: ListKind, found: FoundItem | undefined): FoundItem | undefined {
     if (found === undefined) return undefined;
     const item =
-      found.kind === 'entry'
-        ? found.entry
-        : { kind: LIST_KINDS[kind].ruled, server: found.server.name, name: found.name };
+      found.kind === 'absent'
+        ? { kind: LIST_KINDS[kind].ruled, server: found.server.name, name: found.name }
+        : found;
     return includes(item) ? found : undefined;
   }
 
-  async function findKnown(
-    kind: ListKind,
-    wanted: string,
-    who: Who,
-  ): Promise<FoundItem | undefined> {
-    const entry = findIn(await listKnown(getPlan(), kind, who), wanted);
-    return entry && { kind: 'entry', entry };
-  }
+  const findKnown = async (kind: ListKind, wanted: string, who: Who) =>
+    findIn(await listKnown(kind, who), wanted);
 
-  async function findInList(
-    kind: ListKind,
-    wanted: string,
-    who: Who,
-  ): Promise<FoundItem | undefined> {
-    const known = await findKnown(kind, wanted, who);
-    if (known) return known;
-    const entry = findIn(await list(kind, who), wanted);
-    return entry && { kind: 'entry', entry };
-  }
+  const findInList = async (kind: ListKind, wanted: string, who: Who) =>
+    (await findKnown(kind, wanted, who)) ?? findIn(await list(kind, who), wanted);
 
   const findListed: View['findListed'] = async (uri, who) => {
     const listed = await joined.findListed(uri, who);
@@ -181,11 +88,7 @@ export function createCuratedView(name: string, getPlan: () => Plan, joined: Vie
     if (planned === undefined) return undefined;
     const { server = BUILT_IN } = readSharedUri(uri) ?? {};
     if (plan.servers.has(server) && !planned.hasServer(server)) return undefined;
-    const found = await findUnlisted([...plan.servers.values()], uri, who, {
-      findTemplate,
-      listTemplates: async () => (await joinBy(plan, planned, 'templates', who)).entries,
-      skills: (await joinBy(plan, planned, 'skills', who)).entries,
-    });
+    const found = await findUnlisted(plan, planned, uri, who, findTemplate);
     if (found === undefined || !planned.hasServer(found.server)) return undefined;
     if (includesResource(found)) return found;
     const { entries } = await list('templates', who);
@@ -196,33 +99,116 @@ export function createCuratedView(name: string, getPlan: () => Plan, joined: Vie
     path: name,
     isCurated: true,
     list,
-    listAtHand: async (kind, who) => (await listKnown(getPlan(), kind, who)).entries,
+    listAtHand: async (kind, who) => (await listKnown(kind, who)).entries,
     find,
     findListed,
     findResource,
     includes: includesResource,
-    findServer: (wanted) =>
-      findPlanned()?.hasServer(wanted) ? getPlan().servers.get(wanted)?.server : undefined,
+    findServer: (wanted) => (hasServer(wanted) ? getPlan().servers.get(wanted)?.server : undefined),
     listServers: () =>
       [...getPlan().servers.values()]
-        .filter(({ config }) => findPlanned()?.hasServer(config.name))
+        .filter(({ config }) => hasServer(config.name))
         .map(({ server }) => server),
-    hasBuiltIn: () => findPlanned()?.hasServer(BUILT_IN) === true,
-    getTitle: () => findPlanned()?.config.title,
-    getInstructions: () => findPlanned()?.config.instructions,
+    hasBuiltIn: () => hasServer(BUILT_IN),
+    findConfig: () => findPlanned()?.config,
     shown: 'joined',
   };
 }
 
-const NOTHING: readonly Entry[] = [];
 /** The configuration has changed since it was found. */
 const GONE: ListView = {
-  entries: NOTHING,
-  positions: new Map(),
+  ...indexEntries([]),
   ttlMs: 0,
   isPersonal: false,
   hasAllServers: true,
 };
-/** While a server has not said what it has. */
-const SHORT_TTL_MS = 1_000;
-const MAX_TTL_MS = 60_000;
+
+// §25.1: a view, as a configuration has it: what it takes of what `/mcp` serves, in which order, and how it describes it.
+
+export interface PlannedView extends JoinedPart {
+  readonly config: ViewConfig;
+  includes(item: CuratedItem): boolean;
+  /** The same list as long as it is given the same. */
+  curate(kind: ListKind, list: JoinedList): JoinedList;
+}
+
+/** As clients of `/mcp` see it. */
+export interface CuratedItem extends Pick<Entry, 'kind' | 'server' | 'name'> {
+  readonly namesBegin?: string | undefined;
+}
+
+export function createPlannedView(config: ViewConfig, naming: Naming): PlannedView {
+  const servers = config.servers && new Map(config.servers.map((name, place) => [name, place]));
+  const rank = createRank(config);
+  const curated = new WeakMap<readonly Entry[], JoinedList>();
+  const hasServer = (name: string) => servers === undefined || servers.has(name);
+  const placeServer = (name: string): number => servers?.get(name) ?? 0;
+
+  function curate(kind: ListKind, { entries }: JoinedList): JoinedList {
+    const known = curated.get(entries) ?? select(kind, entries);
+    curated.set(entries, known);
+    return known;
+  }
+
+  function select(kind: ListKind, entries: readonly Entry[]): JoinedList {
+    const chosen = entries
+      .map((entry) => ({ entry, place: rank(entry), server: placeServer(entry.server) }))
+      .filter(({ entry, place }) => place !== NOWHERE && hasServer(entry.server))
+      .filter(({ entry }) => hasAllFiles(entry));
+    // Sorting is stable: what is alike in both stays in the order of /mcp.
+    chosen.sort((one, other) => one.place - other.place || one.server - other.server);
+    return indexEntries(chosen.map(({ entry }) => (kind === 'tools' ? describe(entry) : entry)));
+  }
+
+  /** A skill of which a file is missing could not be checked. */
+  const hasAllFiles = ({ files = [] }: Entry): boolean =>
+    files.every((file) => rank(file) !== NOWHERE);
+
+  function describe(entry: Entry): Entry {
+    const description = config.describe[entry.name];
+    return description === undefined ? entry : { ...entry, item: { ...entry.item, description } };
+  }
+
+  return {
+    config,
+    // A memory of its own: those of many views would push each other out of one.
+    joinLists: createJoinLists(naming, IGNORED),
+    hasServer,
+    includes: (item) => hasServer(item.server) && rank(item) !== NOWHERE,
+    curate,
+  };
+}
+
+/** The joined list tells where names collide. */
+const IGNORED = () => {};
+
+const NOWHERE = -1;
+
+/** At which place of the file's patterns something stands; `NOWHERE` where none fits. */
+function createRank({ tools, prompts, resources }: ViewConfig): (item: CuratedItem) => number {
+  const patterns: Readonly<Record<ItemKind, CompiledPatterns | undefined>> = {
+    tool: tools && compile(tools),
+    prompt: prompts && compile(prompts),
+    resource: resources && compile(resources),
+  };
+
+  return function rank({ kind, name, namesBegin }) {
+    const given = patterns[kind];
+    if (given === undefined) return 0;
+    // The tool by which users log in at a server stands for all that they find there (§24.3).
+    if (namesBegin !== undefined)
+      return given.globs.findIndex((glob) => canBegin(glob, namesBegin));
+    const text = kind === 'resource' ? decodeResource(name) : name;
+    return text === undefined ? NOWHERE : given.fits.findIndex((fits) => fits(text));
+  };
+}
+
+interface CompiledPatterns {
+  readonly globs: readonly string[];
+  readonly fits: readonly ((text: string) => boolean)[];
+}
+
+const compile = (globs: readonly string[]): CompiledPatterns => ({
+  globs,
+  fits: globs.map(compileGlob),
+});

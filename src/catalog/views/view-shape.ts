@@ -10,14 +10,14 @@ import {
   type Shape,
 } from '../../config/file/shapes/shape.ts';
 import { decodeResource } from '../../control/rules/rules.ts';
-import { MAX_GLOB_LENGTH } from '../../platform/glob.ts';
-import { findNearestName } from '../../platform/nearest-name.ts';
-import { quote } from '../../platform/text.ts';
 import {
   deriveServerName,
   describeTakenName,
   SERVER_CARD_PATH_NAME,
-} from '../../servers/config/servers.ts';
+} from '../../mcp/upstream/server-names.ts';
+import { MAX_GLOB_LENGTH } from '../../platform/glob.ts';
+import { findNearestName } from '../../platform/nearest-name.ts';
+import { quote } from '../../platform/text.ts';
 import { BUILT_IN } from '../prepare-list.ts';
 
 /** A view, and where the file has it. */

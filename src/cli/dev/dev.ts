@@ -1,10 +1,10 @@
 import { execFileSync } from 'node:child_process';
 import { createServer, type Server } from 'node:http';
 import { builtInCatalog } from '../../built-in/index.ts';
-import type { Setup } from '../../catalog/plan.ts';
 import type { Config } from '../../config/config.ts';
 import { loadConfig } from '../../config/load.ts';
 import type { Env } from '../../config/setting.ts';
+import type { Setup } from '../../gateway/configuration/gateway-file.ts';
 import type { Gateway } from '../../gateway/gateway.ts';
 import type { Catalog } from '../../mcp/catalog/catalog.ts';
 import { listTools, serveOwnCatalog } from '../../mcp/catalog/own-catalog.ts';

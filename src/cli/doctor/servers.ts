@@ -8,10 +8,11 @@ import {
   type UndeclaredList,
 } from '../../catalog/fetch-list.ts';
 import { createNaming } from '../../catalog/naming.ts';
-import { listGuardServers, type Setup } from '../../catalog/plan.ts';
+import { listGuardServers } from '../../catalog/plan.ts';
 import { createPrepareList } from '../../catalog/prepare-list.ts';
 import type { Config } from '../../config/config.ts';
 import { ConfigError, type Problem } from '../../config/problem.ts';
+import type { Setup } from '../../gateway/configuration/gateway-file.ts';
 import { tryGuards } from '../../gateway/guard-servers.ts';
 import {
   GATEWAY_CALLER,

@@ -1,6 +1,5 @@
 // The settings at hand: those that cannot be used, or else the parts that the gateway would make of them.
 
-import type { Setup } from '../../catalog/plan.ts';
 import type { Config } from '../../config/config.ts';
 import type { BrokerConfig } from '../../config/groups/oauth.ts';
 import { loadConfig } from '../../config/load.ts';
@@ -12,6 +11,7 @@ import {
 import { ConfigError, formatProblem } from '../../config/problem.ts';
 import { createServerUrls } from '../../config/server-urls.ts';
 import type { Env } from '../../config/setting.ts';
+import type { Setup } from '../../gateway/configuration/gateway-file.ts';
 import {
   createProviderEndpoints,
   openProviderMetadata,

@@ -2,11 +2,11 @@
 import { extname } from 'node:path';
 import type { FileNode } from '../../config/file/syntax/file-node.ts';
 import { readSyntax } from '../../config/file/syntax/read-syntax.ts';
+import { deriveServerName } from '../../mcp/upstream/server-names.ts';
 import { escapeInvisible } from '../../platform/invisible.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
 import {
   ALLOWED_SERVER_NAME,
-  deriveServerName,
   describeSameName,
   isOtherName,
 } from '../../servers/config/servers.ts';

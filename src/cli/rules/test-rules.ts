@@ -3,7 +3,7 @@
 import { builtInCatalog } from '../../built-in/index.ts';
 import { createNaming } from '../../catalog/naming.ts';
 import { createUpstreamCatalogs } from '../../catalog/upstream-catalogs.ts';
-import { createPlannedView } from '../../catalog/views/planned-view.ts';
+import { createPlannedView } from '../../catalog/views/curated-view.ts';
 import { createRules } from '../../control/rules/create-rules.ts';
 import { parsePattern, type RuleCaller, type RuledItem } from '../../control/rules/rules.ts';
 import type { GatewayFile } from '../../gateway/configuration/gateway-file.ts';
@@ -170,9 +170,8 @@ async function listItems(
   const catalogs = createUpstreamCatalogs(
     { ...runtime, config: { ...runtime.config, upstreams } },
     {
-      setup: { file, lock },
-      // What they say of each item is asked apart.
-      rules: await createRules({ clock: systemClock }, []),
+      file,
+      lock,
       policies: joinPolicies([...lockPolicies, noteItems]),
       // Which names there are is asked here, and nobody calls.
       guards: undefined,
@@ -182,7 +181,6 @@ async function listItems(
       builtIn: serveOwnCatalog(builtInCatalog),
       openUpstream: servers.openUpstream,
       relay: { relayCall: failCall, connectUser: { connect: failCall, connectAndTell: failCall } },
-      storedLock: undefined,
     },
   );
   const endSpinner = showSpinner('Asking', process);

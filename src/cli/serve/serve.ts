@@ -1,6 +1,6 @@
 import { setFlagsFromString } from 'node:v8';
-import type { Setup } from '../../catalog/plan.ts';
 import type { Config } from '../../config/config.ts';
+import type { Setup } from '../../gateway/configuration/gateway-file.ts';
 import { createGateway, type Deps, type Gateway } from '../../gateway/gateway.ts';
 import type { Catalog } from '../../mcp/catalog/catalog.ts';
 import { createLog } from '../../platform/log.ts';

@@ -3,7 +3,6 @@
 import { closeSync, openSync } from 'node:fs';
 import type { IdlePattern } from '../../catalog/idle-patterns.ts';
 import { createNaming } from '../../catalog/naming.ts';
-import type { Setup } from '../../catalog/plan.ts';
 import type { Config } from '../../config/config.ts';
 import { formatProblem } from '../../config/problem.ts';
 import {
@@ -12,6 +11,7 @@ import {
   type IsIdle,
   type Protections,
 } from '../../control/compare-protections.ts';
+import type { Setup } from '../../gateway/configuration/gateway-file.ts';
 import { LOCK_FILE_NAME, type StoredLock } from '../../lock/lock-file.ts';
 import type { Log } from '../../platform/log.ts';
 import { StartError } from '../command-line/errors.ts';

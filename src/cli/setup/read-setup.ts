@@ -2,7 +2,6 @@
 
 import { readFileSync } from 'node:fs';
 import { dirname, extname, resolve } from 'node:path';
-import type { Setup } from '../../catalog/plan.ts';
 import type { Config } from '../../config/config.ts';
 import { httpSettings } from '../../config/groups/http.ts';
 import { mcpSettings } from '../../config/groups/mcp.ts';
@@ -15,7 +14,7 @@ import { loadConfig } from '../../config/load.ts';
 import { formatProblem, type Problem } from '../../config/problem.ts';
 import type { Env } from '../../config/setting.ts';
 import { findAskProblems } from '../../control/approvals/approvals.ts';
-import type { GatewayFile } from '../../gateway/configuration/gateway-file.ts';
+import type { GatewayFile, Setup } from '../../gateway/configuration/gateway-file.ts';
 import {
   type ParsedGatewayFile,
   type ParseOptions,

@@ -21,6 +21,7 @@ import {
   clientsShape,
   type PlacedClient,
 } from '../../logins/client-authentication/machine-client-shape.ts';
+import type { Lock } from '../../mcp/catalog/approved-items.ts';
 import type { ServersConfig } from '../../mcp/upstream/upstream-config.ts';
 import type { JsonObject } from '../../platform/json.ts';
 import {
@@ -38,6 +39,15 @@ export interface GatewayFile
     GuardsConfig,
     MachineClientsConfig,
     ViewsConfig {}
+
+/** Read together, and served until it is read anew: the configuration file, and the lock beside it. */
+export interface Setup {
+  readonly file: GatewayFile;
+  /** Undefined where there is none: everything is approved. */
+  readonly lock?: Lock | undefined;
+  /** The lock file is empty (`{}`): that there is no lock is meant. */
+  readonly meansNoLock?: boolean;
+}
 
 const DEFAULT_SEPARATOR = '__';
 const DEFAULT_NAME_LENGTH = 64;

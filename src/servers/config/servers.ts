@@ -14,6 +14,11 @@ import {
 } from '../../config/file/shapes/shape.ts';
 import type { MemberNode } from '../../config/file/syntax/file-node.ts';
 import {
+  deriveServerName,
+  describeTakenName,
+  SERVER_CARD_PATH_NAME,
+} from '../../mcp/upstream/server-names.ts';
+import {
   countKeptCharacters,
   type ServersConfig,
   type UpstreamConfig,
@@ -175,34 +180,9 @@ function overlap(one: string, other: string, separator: string): boolean {
 const describePrefixes = (one: string, other: string): string =>
   one === other ? `both have the prefix ${one}` : `${other} and ${one} begin alike`;
 
-const NAME = /^[a-z][a-z0-9-]{0,31}$/;
-const MAX_LENGTH = 32;
-
 /** §18.1: what a server is called here. Other programs take any name; here it stands in URLs and before names of tools. */
 export const ALLOWED_SERVER_NAME =
   'It must have a letter or digit: names here are a letter, then up to 31 letters, digits and hyphens.';
-
-/** §32: `/mcp/server-card` is where MCP has the gateway's own server card. */
-export const SERVER_CARD_PATH_NAME = 'server-card';
-
-export const describeTakenName = (what: 'server' | 'view'): string =>
-  `A ${what} cannot be called ${SERVER_CARD_PATH_NAME}: /mcp/${SERVER_CARD_PATH_NAME} is where clients look for the gateway’s own server card. Rename it.`;
-
-/** The same name always becomes the same. Undefined where nothing of it can stand in one. */
-export function deriveServerName(name: string): string | undefined {
-  const lowerName = name.toLowerCase();
-  if (NAME.test(lowerName)) return lowerName;
-  const fitting = name
-    .normalize('NFD')
-    .replace(/\p{M}+/gu, '')
-    .toLowerCase()
-    .replace(/[^a-z0-9]+/g, '-')
-    .replace(/^-+/, '')
-    .replace(/^(?=\d)/, 'mcp-')
-    .slice(0, MAX_LENGTH)
-    .replace(/-+$/, '');
-  return NAME.test(fitting) ? fitting : undefined;
-}
 
 /** Case alone is no other name. */
 export const isOtherName = (given: string, name: string): boolean => given.toLowerCase() !== name;

@@ -2,6 +2,7 @@
 
 import { isDeepStrictEqual } from 'node:util';
 import type { Era } from '../../mcp/protocol/revisions.ts';
+import { createNameAudience, type NameAudience } from '../../mcp/upstream/audience.ts';
 import { NOT_STATELESS, readDiscoverResult } from '../../mcp/upstream/description.ts';
 import { describeInHeaders, toStatelessParams } from '../../mcp/upstream/envelope.ts';
 import {
@@ -15,11 +16,7 @@ import { createBoundedMap } from '../../platform/bounded-map.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { createSingleFlight } from '../../platform/single-flight.ts';
 import { knowsUsers } from '../credentials/server-credentials.ts';
-import {
-  createDescriptionMemory,
-  createNameAudience,
-  type NameAudience,
-} from '../transport/description-memory.ts';
+import { createDescriptionMemory } from '../transport/description-memory.ts';
 import { toOutcome } from './attempt.ts';
 import type { Availability } from './availability.ts';
 import { isDownStatus, toRefusal } from './failures.ts';

@@ -1,13 +1,7 @@
 // §18.4: what a server said of itself, to each of those whom it may say something else.
 
-import { hash } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
-import {
-  GATEWAY_CALLER,
-  type UpstreamCaller,
-  type UpstreamDescription,
-} from '../../mcp/upstream/upstream.ts';
-import { nameOwner } from '../../store/owner.ts';
+import type { UpstreamDescription } from '../../mcp/upstream/upstream.ts';
 
 interface DescriptionMemory {
   find(owner: string): UpstreamDescription | undefined;
@@ -84,26 +78,3 @@ export function createDescriptionMemory(): DescriptionMemory {
     isExpired: (owner) => (kept.get(owner)?.generation ?? generation) < generation,
   };
 }
-
-/** A name for each user and client where the server can tell them apart (`isPersonal`), else one for all. */
-export type NameAudience = (caller: UpstreamCaller) => string;
-
-/** §18.4: who is told the same by a server. */
-export const createNameAudience = (isPersonal: boolean): NameAudience =>
-  isPersonal ? nameCaller : () => EVERYBODY;
-
-export const EVERYBODY = '';
-
-/**
- * An account of a server is one audience, whoever uses it. Users choose their names: as a hash none can be taken for the
- * gateway itself, and all are of one length.
- */
-const nameCaller: NameAudience = (caller) =>
-  caller === GATEWAY_CALLER
-    ? 'gateway'
-    : (caller.connectionId ??
-      hash(
-        'sha256',
-        JSON.stringify([caller.user && nameOwner(caller.user), caller.clientId]),
-        'base64url',
-      ));

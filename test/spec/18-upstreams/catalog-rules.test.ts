@@ -1,8 +1,9 @@
 // Rules and the lock over what all servers list.
 import { expect, test } from 'vitest';
 import { createLocalCatalog, definePrompt, defineTool } from '../../../src/index.ts';
-import { createLock, type Lock } from '../../../src/lock/lock.ts';
+import { createLock } from '../../../src/lock/lock.ts';
 import { computeFingerprint } from '../../../src/lock/lock-file.ts';
+import type { Lock } from '../../../src/mcp/catalog/approved-items.ts';
 import { createEveryFeatureCatalog } from '../../support/catalogs/every-feature-catalog.ts';
 import { stateless } from '../../support/clients/stateless.ts';
 import { manualClock } from '../../support/gateway/clock.ts';

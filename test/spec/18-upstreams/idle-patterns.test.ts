@@ -1,6 +1,6 @@
 // §18.9: patterns of the configuration file that fit nothing protect nothing: the log and operators are told.
 import { expect, test } from 'vitest';
-import { NO_LOCK } from '../../../src/lock/lock.ts';
+import { NO_LOCK } from '../../../src/mcp/catalog/approved-items.ts';
 import { startConnectingGateway } from '../../support/connections/connecting-gateway.ts';
 import { closeAfterTest } from '../../support/lifetimes.ts';
 import {

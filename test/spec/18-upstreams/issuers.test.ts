@@ -1,10 +1,10 @@
 // §18: whatever the gateway keeps of a caller at servers tells users of one sub by their issuers.
 import { expect, test } from 'vitest';
 import { nameLinkOwner } from '../../../src/catalog/linked-resources.ts';
+import { createNameAudience } from '../../../src/mcp/upstream/audience.ts';
 import { hashSha256 } from '../../../src/platform/ids.ts';
 import { nameSharer } from '../../../src/servers/http/server-session.ts';
 import { findOwner, findProcessKey } from '../../../src/servers/stdio/server-run.ts';
-import { createNameAudience } from '../../../src/servers/transport/description-memory.ts';
 import { nameOwner } from '../../../src/store/owner.ts';
 import { NO_CAPABILITIES, statelessCaller } from '../../support/upstreams/requests.ts';
 import { userWith } from '../../support/upstreams/rules.ts';

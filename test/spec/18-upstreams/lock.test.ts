@@ -1,7 +1,6 @@
 import { createHash } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
-import { findDifferences, mergeServers } from '../../../src/lock/compare.ts';
-import { NO_LOCK, readLock } from '../../../src/lock/lock.ts';
+import { findDifferences, mergeServers, readLock } from '../../../src/lock/lock.ts';
 import {
   computeFingerprint,
   isEmptyLock,
@@ -10,6 +9,7 @@ import {
   parseLockFile,
   writeLockFile,
 } from '../../../src/lock/lock-file.ts';
+import { NO_LOCK } from '../../../src/mcp/catalog/approved-items.ts';
 import { toCanonicalJson } from '../../../src/platform/canonical-json.ts';
 
 const search = {

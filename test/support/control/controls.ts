@@ -1,5 +1,6 @@
 // What may hold back what clients and servers say to one another, each so that nothing may pass.
-import { createLock, type Lock } from '../../../src/lock/lock.ts';
+import { createLock } from '../../../src/lock/lock.ts';
+import type { Lock } from '../../../src/mcp/catalog/approved-items.ts';
 import { ALL_POINTS } from '../guards/module-guard.ts';
 import type { Way, WayKind } from './ways.ts';
 

@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs';
 import type { GatewayFile } from '../../../src/gateway/configuration/gateway-file.ts';
 import type { Deps } from '../../../src/gateway/gateway.ts';
 import { createLocalCatalog } from '../../../src/index.ts';
-import type { Lock } from '../../../src/lock/lock.ts';
+import type { Lock } from '../../../src/mcp/catalog/approved-items.ts';
 import type { Catalog } from '../../../src/mcp/catalog/catalog.ts';
 import type { Clock } from '../../../src/platform/clock.ts';
 import {

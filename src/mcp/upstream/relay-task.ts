@@ -2,24 +2,19 @@
 // call.
 
 import { fail, GatewayError, type JsonRpcErrorObject } from '../../errors/gateway-error.ts';
+import { isObject, type JsonObject } from '../../platform/json.ts';
+import { readExact, toNoted, toRawMembers } from '../../platform/noted-json.ts';
 import {
   CallStopped,
   passAnswers,
   passQuestions,
   type Question,
   type QuestionGuards,
-} from '../../mcp/calls/message-guards.ts';
-import type { Context } from '../../mcp/catalog/catalog.ts';
-import type { RelayedTask, TaskRequest } from '../../mcp/catalog/served-catalog.ts';
-import {
-  findKindProblem,
-  findQuestionProblem,
-  nameAsker,
-  readQuestion,
-} from '../../mcp/upstream/questions.ts';
-import type { RelayedRequest } from '../../mcp/upstream/server-request.ts';
-import { isObject, type JsonObject } from '../../platform/json.ts';
-import { readExact, toNoted, toRawMembers } from '../../platform/noted-json.ts';
+} from '../calls/message-guards.ts';
+import type { Context } from '../catalog/catalog.ts';
+import type { RelayedTask, TaskRequest } from '../catalog/served-catalog.ts';
+import { findKindProblem, findQuestionProblem, nameAsker, readQuestion } from './questions.ts';
+import type { RelayedRequest } from './server-request.ts';
 
 /** Sends one request about the task to its server. */
 export type SendTaskRequest = (request: RelayedRequest) => Promise<JsonObject>;
