@@ -4,7 +4,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import { CONNECT, canConnect } from '../connections/doors/connect-tool.ts';
 import type { GuardsConfig } from '../control/guards/guard-config.ts';
-import type { RulesConfig } from '../control/rules/rule-config.ts';
+import type { RulesConfig } from '../mcp/calls/rules.ts';
 import type { RawItem } from '../mcp/catalog/catalog.ts';
 import { LISTING_CONTEXT } from '../mcp/catalog/own-catalog.ts';
 import { LIST_KINDS, type ListKind } from '../mcp/protocol/list-kinds.ts';

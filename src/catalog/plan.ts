@@ -1,12 +1,11 @@
 // The configuration file, as long as it is the one that is served.
 
 import type { GuardsConfig } from '../control/guards/guard-config.ts';
-import type { RulesConfig } from '../control/rules/rule-config.ts';
-import type { CompiledRules } from '../control/rules/rules.ts';
 import { type Lock, NO_LOCK } from '../lock/lock.ts';
 import type { MachineClientsConfig } from '../logins/auth/machine-clients.ts';
 import type { Guards } from '../mcp/calls/guards.ts';
 import type { Policies } from '../mcp/calls/policy.ts';
+import type { Rules, RulesConfig } from '../mcp/calls/rules.ts';
 import type { CheckSchema } from '../mcp/catalog/foreign-schema.ts';
 import { LIST_KINDS, type ListKind } from '../mcp/protocol/list-kinds.ts';
 import type { ServersConfig, UpstreamConfig } from '../mcp/upstream/upstream-config.ts';
@@ -33,7 +32,7 @@ export interface Setup {
 /** A setup whose rules are compiled. */
 export interface CompiledSetup {
   readonly setup: Setup;
-  readonly rules: CompiledRules;
+  readonly rules: Rules;
   /** Decide who may see and use what. */
   readonly policies: Policies;
   /** Look at what goes through; undefined without guards. */

@@ -1,7 +1,8 @@
 // §22.4: which tools somebody would see, and by which rule, for operators. Nobody's token is needed, and no server is asked.
 
-import type { RuleCaller, RuleDecision } from '../control/rules/rules.ts';
 import { LOCKED } from '../lock/lock.ts';
+import type { PolicyCaller } from '../mcp/calls/policy.ts';
+import type { RuleDecision } from '../mcp/calls/rules.ts';
 import type { RawItem } from '../mcp/catalog/catalog.ts';
 import { LISTING_CONTEXT } from '../mcp/catalog/own-catalog.ts';
 import { GATEWAY_CALLER } from '../mcp/upstream/upstream.ts';
@@ -27,7 +28,7 @@ interface PreviewedTool {
 }
 
 export interface PreviewRequest {
-  readonly caller: RuleCaller;
+  readonly caller: PolicyCaller;
   readonly skip: number;
   readonly limit: number;
 }

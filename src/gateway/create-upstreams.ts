@@ -13,8 +13,6 @@ import { createDoors } from '../connections/doors/doors.ts';
 import { createGuards } from '../control/guards/create-guards.ts';
 import type { AskServer } from '../control/guards/external-guards.ts';
 import { createRules, createRulesPolicy } from '../control/rules/create-rules.ts';
-import type { RuleConfig } from '../control/rules/rule-config.ts';
-import type { NamedFacts } from '../control/rules/when/inspect-expression.ts';
 import { GatewayError } from '../errors/gateway-error.ts';
 import type { Endpoint, ProtectedEndpoint } from '../http/endpoint/endpoint.ts';
 import { createJsonReply } from '../http/endpoint/message.ts';
@@ -24,6 +22,7 @@ import type { StoredLock } from '../lock/lock-file.ts';
 import type { ClientOf } from '../mcp/calls/client-of.ts';
 import type { Guards } from '../mcp/calls/guards.ts';
 import { joinPolicies } from '../mcp/calls/policy.ts';
+import type { NamedFacts, RuleConfig } from '../mcp/calls/rules.ts';
 import type { CheckSchema } from '../mcp/catalog/foreign-schema.ts';
 import type { OwnCatalog } from '../mcp/catalog/own-catalog.ts';
 import type { ConnectionServer } from '../mcp/upstream/connection.ts';
@@ -185,9 +184,8 @@ async function compileSetup(
     guards: await createGuards(runtime, file.guards, askServer),
     checkSchema: file.guards === undefined ? undefined : await loadCheckSchema(),
     policies: joinPolicies([
-      ...(lock === undefined ? [] : [createLockPolicy(lock, runtime.metrics)]),
-      // Without rules everybody may use everything.
-      ...(file.rules.length === 0 ? [] : [createRulesPolicy(rules)]),
+      lock && createLockPolicy(lock, runtime.metrics),
+      createRulesPolicy(rules),
     ]),
   };
 }

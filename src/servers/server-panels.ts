@@ -3,10 +3,10 @@
 
 import { WARNED_TOKENS } from '../catalog/budget/measure-lists.ts';
 import type { AccessPreview } from '../catalog/tools-for-operators.ts';
-import type { RuleDecision } from '../control/rules/rules.ts';
 import { fail } from '../errors/gateway-error.ts';
 import type { GatewayUpstreams } from '../gateway/create-upstreams.ts';
 import type { AdminPanel } from '../http/endpoint/admin-panel.ts';
+import type { RuleDecision } from '../mcp/calls/rules.ts';
 import {
   MAX_TEXT,
   readPageRequest,

@@ -1,6 +1,6 @@
 // §25.1: one view, as a configuration has it: what it takes of what `/mcp` serves, in which order, and how it describes it.
 
-import { decodeResource } from '../../control/rules/rules.ts';
+import { decodeResource } from '../../mcp/catalog/resource-text.ts';
 import type { ItemKind, ListKind } from '../../mcp/protocol/list-kinds.ts';
 import { canBegin, compileGlob } from '../../platform/glob.ts';
 import { createJoinLists, indexEntries, type JoinedList, type JoinLists } from '../join-lists.ts';

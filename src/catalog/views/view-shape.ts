@@ -1,4 +1,5 @@
 // §25.1: `views` of the configuration file.
+
 import { createRecordShape, list, record } from '../../config/file/shapes/collection.ts';
 import { defineMember, object } from '../../config/file/shapes/object.ts';
 import { freeText, text, trueOrFalse } from '../../config/file/shapes/scalar.ts';
@@ -9,7 +10,7 @@ import {
   report,
   type Shape,
 } from '../../config/file/shapes/shape.ts';
-import { decodeResource } from '../../control/rules/rules.ts';
+import { decodeResource } from '../../mcp/catalog/resource-text.ts';
 import { MAX_GLOB_LENGTH } from '../../platform/glob.ts';
 import { findNearestName } from '../../platform/nearest-name.ts';
 import { quote } from '../../platform/text.ts';

@@ -1,14 +1,11 @@
 // What `postern rules test` prints: a line for each item, and what is said of no single one.
+
 import { builtInCatalog } from '../../built-in/index.ts';
 import { createNaming } from '../../catalog/naming.ts';
-import {
-  compileMay,
-  parsePattern,
-  type RuleDecision,
-  type RuledItem,
-} from '../../control/rules/rules.ts';
+import { compileMay, parsePattern } from '../../control/rules/compile-rules.ts';
 import type { GatewayFile } from '../../gateway/configuration/gateway-file.ts';
 import type { UserContext } from '../../http/endpoint/message.ts';
+import type { RuleDecision, RuledItem } from '../../mcp/calls/rules.ts';
 import { listTools, serveOwnCatalog } from '../../mcp/catalog/own-catalog.ts';
 import { toVisibleJson } from '../../platform/invisible.ts';
 import { findNearestName } from '../../platform/nearest-name.ts';

@@ -2,12 +2,12 @@
 
 // §22.2: pages of a list: `limit`, and `cursor` as the page before said it.
 
-import type { RuleCaller } from '../../control/rules/rules.ts';
 import { fail } from '../../errors/gateway-error.ts';
 import { readEmail } from '../../http/endpoint/message.ts';
 import { findIssuerOf } from '../../logins/auth/machine-clients.ts';
 import type { GrantSelection } from '../../logins/broker/logouts.ts';
 import type { UserIdentity } from '../../logins/grants/grant.ts';
+import type { PolicyCaller } from '../../mcp/calls/policy.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
 import type { Page, PagePlace, PageRequest } from '../../store/page.ts';
 import type { Owner } from '../../store/store.ts';
@@ -165,7 +165,7 @@ const OF_CONNECTIONS: ReadonlySet<string> = new Set(['server', 'user', 'issuer']
 // §22.4: the person whose tools an operator asks about, as a token would name them.
 
 /** @throws GatewayError `bad_request` where nobody is named. */
-export function readPerson(query: URLSearchParams): RuleCaller {
+export function readPerson(query: URLSearchParams): PolicyCaller {
   const sub = query.get('user') ?? '';
   const email = query.get('email') ?? '';
   const groups = query.getAll('group').filter((group) => group !== '');
