@@ -3,7 +3,7 @@
 
 import { isDeepStrictEqual } from 'node:util';
 import { CONNECT, canConnect } from '../connections/doors/connect-tool.ts';
-import type { GuardsConfig } from '../control/guards/guard-config.ts';
+import type { GuardsConfig } from '../mcp/calls/guards.ts';
 import type { RulesConfig } from '../mcp/calls/rules.ts';
 import type { RawItem } from '../mcp/catalog/catalog.ts';
 import { LISTING_CONTEXT } from '../mcp/catalog/own-catalog.ts';
@@ -45,7 +45,7 @@ type FindIdlePatterns = (known: KnownLists) => readonly IdlePattern[];
 /** Each list is looked at once as long as it is the same, and a nearest name is looked for once among the same servers. */
 export function createFindIdlePatterns(file: PatternsFile): FindIdlePatterns {
   const naming = createNaming(file);
-  const areGuards = file.guards?.flatMap(({ use }) => (use.kind === 'mcp' ? use.server : [])) ?? [];
+  const areGuards = file.guards?.flatMap(({ use }) => use.server ?? []) ?? [];
   const servers = file.servers.filter(({ name }) => !areGuards.includes(name));
   const rows = listRows({ ...file, servers }).map((row) => placeRow(row, servers, naming));
   const readNames = createReadNames(naming);

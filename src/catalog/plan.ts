@@ -1,9 +1,8 @@
 // The configuration file, as long as it is the one that is served.
 
-import type { GuardsConfig } from '../control/guards/guard-config.ts';
 import { type Lock, NO_LOCK } from '../lock/lock.ts';
 import type { MachineClientsConfig } from '../logins/auth/machine-clients.ts';
-import type { Guards } from '../mcp/calls/guards.ts';
+import type { Guards, GuardsConfig } from '../mcp/calls/guards.ts';
 import type { Policies } from '../mcp/calls/policy.ts';
 import type { Rules, RulesConfig } from '../mcp/calls/rules.ts';
 import type { CheckSchema } from '../mcp/catalog/foreign-schema.ts';
@@ -127,7 +126,7 @@ export function createPlan(
 
 /** Names of the servers that are guards. */
 export const listGuardServers = ({ guards = [] }: GuardsConfig): readonly string[] =>
-  guards.flatMap(({ use }) => (use.kind === 'mcp' ? [use.server] : []));
+  guards.flatMap(({ use }) => use.server ?? []);
 
 // §18.2: whether a server that has not said what it has could have a name that clients may see.
 

@@ -2,11 +2,12 @@
 // gone, or is about nothing any more. It is told by patterns: what nobody may use any more, nobody has to be asked about.
 
 import { isDeepStrictEqual } from 'node:util';
+import type { GuardConfig, GuardsConfig } from '../mcp/calls/guards.ts';
 import { ASK_ORDER, type AskWhom } from '../mcp/calls/policy.ts';
 import type { RuleConfig, RulesConfig } from '../mcp/calls/rules.ts';
 import { compileGlob, readGlobHead } from '../platform/glob.ts';
 import { quote } from '../platform/text.ts';
-import { describeUse, type GuardConfig, type GuardsConfig } from './guards/guard-config.ts';
+import { describeUse } from './guards/guard-config.ts';
 import { parsePattern } from './rules/compile-rules.ts';
 
 /** The protections of one file. No secret is in it. */

@@ -11,7 +11,7 @@ import {
 import type { Env } from '../config/setting.ts';
 import { createDoors } from '../connections/doors/doors.ts';
 import { createGuards } from '../control/guards/create-guards.ts';
-import type { AskServer } from '../control/guards/external-guards.ts';
+import type { AskServer } from '../control/guards/define-guard.ts';
 import { createRules, createRulesPolicy } from '../control/rules/create-rules.ts';
 import { GatewayError } from '../errors/gateway-error.ts';
 import type { Endpoint, ProtectedEndpoint } from '../http/endpoint/endpoint.ts';

@@ -1,6 +1,6 @@
 // §25.2: the paths whose lists are measured: /mcp, each server, each view.
 
-import type { GuardsConfig } from '../../control/guards/guard-config.ts';
+import type { GuardsConfig } from '../../mcp/calls/guards.ts';
 import type { Policies } from '../../mcp/calls/policy.ts';
 import type { Cursor } from '../../mcp/catalog/catalog.ts';
 import { LISTING_CONTEXT, type OwnCatalog } from '../../mcp/catalog/own-catalog.ts';

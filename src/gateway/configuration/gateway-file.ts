@@ -10,17 +10,14 @@ import {
   wholeNumber,
 } from '../../config/file/shapes/scalar.ts';
 import type { Shape } from '../../config/file/shapes/shape.ts';
-import {
-  type GuardsConfig,
-  guardsShape,
-  type PlacedGuard,
-} from '../../control/guards/guard-config.ts';
+import { guardsShape, type PlacedGuard } from '../../control/guards/guard-config.ts';
 import { type PlacedRules, rulesShape } from '../../control/rules/rule-config.ts';
 import type { MachineClientsConfig } from '../../logins/auth/machine-clients.ts';
 import {
   clientsShape,
   type PlacedClient,
 } from '../../logins/client-authentication/machine-client-shape.ts';
+import type { GuardsConfig } from '../../mcp/calls/guards.ts';
 import type { RulesConfig } from '../../mcp/calls/rules.ts';
 import type { ServersConfig } from '../../mcp/upstream/upstream-config.ts';
 import type { JsonObject } from '../../platform/json.ts';

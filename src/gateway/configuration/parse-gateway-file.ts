@@ -5,8 +5,7 @@ import { completeViews, describeMissingServers } from '../../catalog/views/view-
 import { parseText, type TextSource } from '../../config/file/parse-text.ts';
 import { report } from '../../config/file/shapes/shape.ts';
 import type { Problem } from '../../config/problem.ts';
-import { completeGuards } from '../../control/guards/complete-guards.ts';
-import type { PlacedGuard } from '../../control/guards/guard-config.ts';
+import { completeGuards, type PlacedGuard } from '../../control/guards/guard-config.ts';
 import {
   completeRules,
   describeMissingViews,
