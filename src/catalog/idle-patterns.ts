@@ -2,7 +2,6 @@
 // one that is misspelled, or by the former name of a tool, is not, and nothing else shows it.
 
 import { isDeepStrictEqual } from 'node:util';
-import { CONNECT, canConnect } from '../connections/doors/connect-tool.ts';
 import type { GuardsConfig } from '../mcp/calls/guards.ts';
 import type { RulesConfig } from '../mcp/calls/rules.ts';
 import type { RawItem } from '../mcp/catalog/catalog.ts';
@@ -15,6 +14,7 @@ import { findNearestName } from '../platform/nearest-name.ts';
 import { quote } from '../platform/text.ts';
 import { dependsOnUser } from '../servers/credentials/server-credentials.ts';
 import { type BuiltIn, isFixed } from './built-in.ts';
+import { CONNECT, canConnect } from './connect-tool.ts';
 import { createNaming, type Naming } from './naming.ts';
 import type { Plan } from './plan.ts';
 import { BUILT_IN, selectTools, toJudgedList } from './prepare-list.ts';

@@ -1,8 +1,7 @@
 // §18.2: a path that is served, with all that answers for it.
 
-import type { ConnectUser } from '../connections/doors/doors.ts';
 import type { OwnCatalog } from '../mcp/catalog/own-catalog.ts';
-import type { RelayCall } from '../mcp/upstream/server-request.ts';
+import type { ConnectUser, RelayCall } from '../mcp/upstream/server-request.ts';
 import type { Clock } from '../platform/clock.ts';
 import type { ChangeHub, MissedLists } from './change-hub.ts';
 import type { LinkedResources } from './linked-resources.ts';

@@ -9,7 +9,6 @@ import {
   type UpstreamCatalogs,
 } from '../catalog/upstream-catalogs.ts';
 import type { Env } from '../config/setting.ts';
-import { createDoors } from '../connections/doors/doors.ts';
 import { createGuards } from '../control/guards/create-guards.ts';
 import type { AskServer } from '../control/guards/define-guard.ts';
 import { createRules, createRulesPolicy } from '../control/rules/create-rules.ts';
@@ -36,6 +35,7 @@ import {
   findServerCredentials,
   readConnectionServer,
 } from '../servers/credentials/server-credentials.ts';
+import { createDoors } from '../servers/doors/doors.ts';
 import { openRelay } from '../servers/relay/relay-call.ts';
 import type { Tracing } from '../telemetry/tracing/tracing.ts';
 import { createAskGuardServer } from './guard-servers.ts';

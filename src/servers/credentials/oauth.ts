@@ -13,16 +13,16 @@ import { type FilePlace, report, type Shape } from '../../config/file/shapes/sha
 import type { FileNode } from '../../config/file/syntax/file-node.ts';
 import { httpUrl, integer } from '../../config/rules.ts';
 import { isScopeToken } from '../../config/scope.ts';
-import {
-  createGetConnectionToken,
-  createLogins,
-  createNoteConnectionRefusal,
-} from '../../connections/doors/logins.ts';
 import type {
   ConfiguredAuthorizationServer,
   ConnectionAuth,
 } from '../../mcp/upstream/connection.ts';
 import { isSafeForTokens } from '../../platform/address.ts';
+import {
+  createGetConnectionToken,
+  createLogins,
+  createNoteConnectionRefusal,
+} from '../doors/logins.ts';
 import { defineCredentialType } from './credential-type.ts';
 
 const EXAMPLE = 'https://login.example.com';

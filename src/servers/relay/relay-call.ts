@@ -1,11 +1,5 @@
 // §18.3, §18.4: a call goes through to its server, whatever the eras of client and server.
 
-import {
-  type ConnectUser,
-  createConnectUser,
-  type Doors,
-  withoutDoorAnswer,
-} from '../../connections/doors/doors.ts';
 import { GatewayError } from '../../errors/gateway-error.ts';
 import { passAnswers, type QuestionGuards } from '../../mcp/calls/message-guards.ts';
 import type { Context, RawResult, Relay, SessionRelay } from '../../mcp/catalog/catalog.ts';
@@ -20,6 +14,7 @@ import {
   toQuestionError,
 } from '../../mcp/upstream/questions.ts';
 import {
+  type ConnectUser,
   passLog,
   passProgress,
   type RelayCall,
@@ -41,6 +36,7 @@ import { isObject, type JsonObject, noteWritten, parseObject } from '../../platf
 import { findText, readExact, toNoted } from '../../platform/noted-json.ts';
 import { type JsonEdit, removeMembers, spliceJson } from '../../platform/splice-json.ts';
 import type { TraceContext } from '../../telemetry/tracing/trace-context.ts';
+import { createConnectUser, type Doors, withoutDoorAnswer } from '../doors/doors.ts';
 import {
   addAnswers,
   createRedeemAnswers,

@@ -6,7 +6,7 @@ import { askToOpen, createPageQuestion, NO_ANSWER } from '../../mcp/calls/ask-to
 import type { Context, RawResult, Relay } from '../../mcp/catalog/catalog.ts';
 import type { ConnectionRequest, ConnectionRequests } from '../../mcp/upstream/connections.ts';
 import { CallRefusedError, type ToFailedResult } from '../../mcp/upstream/failures.ts';
-import type { RelayedRequest } from '../../mcp/upstream/server-request.ts';
+import type { ConnectCall, ConnectUser } from '../../mcp/upstream/server-request.ts';
 import {
   ConnectionNeeded,
   CredentialError,
@@ -148,24 +148,6 @@ const CALL_AGAIN =
   'The login that was asked for was one at another server. Call again, without the answers.';
 
 // §24.3: connecting itself, without a call that goes on: `<server>__connect`, and names that are known only afterwards.
-
-export interface ConnectUser {
-  /**
-   * Resolves to undefined once the caller is connected, else to what the client gets.
-   *
-   * @throws GatewayError; in the stateless era what ends a call that asks.
-   */
-  connect(call: ConnectCall): Promise<RawResult | undefined>;
-  /** The same, and then as whom: the result of the tool. */
-  connectAndTell(call: ConnectCall): Promise<RawResult>;
-}
-
-interface ConnectCall {
-  readonly upstream: Upstream;
-  readonly caller: UpstreamCaller;
-  readonly method: RelayedRequest['method'];
-  readonly context: Pick<Context, 'relay'>;
-}
 
 export function createConnectUser(doors: Doors, toFailedResult: ToFailedResult): ConnectUser {
   async function connect(call: ConnectCall): Promise<RawResult | undefined> {

@@ -10,12 +10,7 @@ import {
   type UpstreamCaller,
   type UpstreamLogins,
 } from '../../mcp/upstream/upstream.ts';
-import {
-  type GetToken,
-  type NoteRefusal,
-  readToken,
-} from '../../servers/credentials/credential-type.ts';
-import { nameConnectionOwner } from '../records/place.ts';
+import { type GetToken, type NoteRefusal, readToken } from '../credentials/credential-type.ts';
 
 export type Logins = Omit<UpstreamLogins, 'noteChange' | 'peekConnectionId'>;
 
@@ -41,16 +36,6 @@ export function createLogins(server: ConnectionServer, parts: ConnectionParts | 
       return owner && parts?.connections.describe(owner, server);
     },
   };
-}
-
-/** True if the caller's requests go by the connection of this owner. */
-export function isCallerOf(
-  { findOwner }: Pick<UpstreamLogins, 'findOwner'>,
-  caller: UpstreamCaller,
-  owner: ConnectionOwner,
-): boolean {
-  const own = findOwner(caller);
-  return own !== undefined && nameConnectionOwner(own) === nameConnectionOwner(owner);
 }
 
 const toOwner = ({ sub, issuer }: UserContext): ConnectionOwner => ({ sub, issuer });
