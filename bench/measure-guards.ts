@@ -4,11 +4,10 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createGuards } from '../src/control/guards/create-guards.ts';
-import type { GuardConfig } from '../src/control/guards/guard-config.ts';
 import { createRules, createRulesPolicy } from '../src/control/rules/create-rules.ts';
-import type { RuleConfig } from '../src/control/rules/rule-config.ts';
-import type { Guards } from '../src/mcp/calls/guards.ts';
+import type { GuardConfig, Guards } from '../src/mcp/calls/guards.ts';
 import { joinPolicies, type Policies } from '../src/mcp/calls/policy.ts';
+import type { RuleConfig } from '../src/mcp/calls/rules.ts';
 import { createRunTarget } from '../src/mcp/calls/run-target.ts';
 import { systemClock } from '../src/platform/clock.ts';
 import { createLog } from '../src/platform/log.ts';
@@ -30,12 +29,14 @@ interface Case {
   readonly characters?: number;
 }
 
+const SECRETS = { kind: 'secrets', action: 'redact' } as const;
+
 const guard = (changes: Partial<GuardConfig>): GuardConfig => ({
   name: 'g',
   on: ['tools/call'],
   servers: undefined,
   tools: undefined,
-  use: { kind: 'secrets', action: 'redact' },
+  use: SECRETS,
   onError: 'refuse',
   ...changes,
 });
@@ -117,9 +118,7 @@ const open = (guards: readonly GuardConfig[]): Promise<Guards | undefined> =>
   );
 
 const openPolicies = async (rules: readonly RuleConfig[]): Promise<Policies> =>
-  joinPolicies(
-    rules.length === 0 ? [] : [createRulesPolicy(await createRules({ clock: systemClock }, rules))],
-  );
+  joinPolicies([createRulesPolicy(await createRules({ clock: systemClock }, rules))]);
 
 /** Microseconds of one call of a target that does nothing. */
 async function measure(

@@ -1,8 +1,8 @@
 // npm run bench -- rules: what one decision of the rules costs.
 
 import { createRules } from '../src/control/rules/create-rules.ts';
-import type { RuleConfig } from '../src/control/rules/rule-config.ts';
-import type { RuleCaller, RuledItem, Rules } from '../src/control/rules/rules.ts';
+import type { PolicyCaller } from '../src/mcp/calls/policy.ts';
+import type { RuleConfig, RuledItem, Rules } from '../src/mcp/calls/rules.ts';
 import { systemClock } from '../src/platform/clock.ts';
 
 const RULES = 100;
@@ -56,7 +56,7 @@ const TOOL_LIST = Array.from({ length: TOOLS }, (_, at) =>
 
 let tokens = 0;
 /** A request of a user; `isNew` for one with another token. */
-function request(isNew = false): RuleCaller {
+function request(isNew = false): PolicyCaller {
   if (isNew) tokens += 1;
   const claims = { sub: 'u', exp: Date.now() / 1000 + 3600, email: 'ann@example.com' };
   return {

@@ -1,8 +1,6 @@
 // §18.9: patterns of the configuration file that fit nothing of what its servers list. What was to be protected by
 // one that is misspelled, or by the former name of a tool, is not, and nothing else shows it.
-
 import { isDeepStrictEqual } from 'node:util';
-import { CONNECT, canConnect } from '../connections/doors/connect-tool.ts';
 import type { RawItem } from '../mcp/catalog/catalog.ts';
 import { LISTING_CONTEXT } from '../mcp/catalog/own-catalog.ts';
 import { LIST_KINDS, type ListKind } from '../mcp/protocol/list-kinds.ts';
@@ -13,6 +11,7 @@ import { findNearestName } from '../platform/nearest-name.ts';
 import { quote } from '../platform/text.ts';
 import { dependsOnUser } from '../servers/credentials/server-credentials.ts';
 import { type BuiltIn, isFixed } from './built-in.ts';
+import { CONNECT, canConnect } from './connect-tool.ts';
 import { createNaming, type Naming } from './naming.ts';
 import { type CatalogSetup, listGuardServers, type Plan } from './plan.ts';
 import { BUILT_IN, selectTools, toJudgedList } from './prepare-list.ts';

@@ -1,5 +1,4 @@
 // The configuration file, as long as it is the one that is served.
-
 import type { Guards } from '../mcp/calls/guards.ts';
 import type { Policies } from '../mcp/calls/policy.ts';
 import { type ApprovableServer, type Lock, NO_LOCK } from '../mcp/catalog/approved-items.ts';
@@ -31,7 +30,7 @@ export interface GuardedServers {
     /** Globs over names of tools as at `/mcp`; undefined for all. */
     readonly tools: readonly string[] | undefined;
     /** `server` is that of a guard of the kind `mcp`. */
-    readonly use: { readonly kind: string; readonly server?: string };
+    readonly use: { readonly kind: string; readonly server?: string | undefined };
   }[];
 }
 
@@ -136,7 +135,7 @@ export function createPlan(
 
 /** Names of the servers that are guards. */
 export const listGuardServers = ({ guards = [] }: GuardedServers): readonly string[] =>
-  guards.flatMap(({ use }) => (use.kind === 'mcp' ? (use.server ?? []) : []));
+  guards.flatMap(({ use }) => use.server ?? []);
 
 // §18.2: whether a server that has not said what it has could have a name that clients may see.
 

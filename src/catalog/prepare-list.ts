@@ -1,11 +1,5 @@
 // §18.2: what of a server's list is served, and under which names.
 
-import {
-  CONNECT,
-  canConnect,
-  createConnectTool,
-  HIDDEN_BY_CONNECT,
-} from '../connections/doors/connect-tool.ts';
 import type { Policies, PolicyItem } from '../mcp/calls/policy.ts';
 import { findLockedKind } from '../mcp/catalog/approved-items.ts';
 import type { RawItem } from '../mcp/catalog/catalog.ts';
@@ -25,6 +19,7 @@ import {
   type WarnOfItem,
 } from './check-item.ts';
 import { cleanItem } from './clean-item.ts';
+import { CONNECT, canConnect, createConnectTool, HIDDEN_BY_CONNECT } from './connect-tool.ts';
 import type { FetchedList } from './fetch-list.ts';
 import type { ListGuards } from './list-guards.ts';
 import type { Naming } from './naming.ts';

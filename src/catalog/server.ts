@@ -1,18 +1,22 @@
 // §18.3, §18.4: one server behind the gateway: its connection, and what it lists.
 
-import { createListsByConnection } from '../connections/doors/bind-connections.ts';
-import { isCallerOf } from '../connections/doors/logins.ts';
 import type { Lock } from '../mcp/catalog/approved-items.ts';
 import type { RawItem } from '../mcp/catalog/catalog.ts';
 import { LIST_NAMES, type ListKind, type ListName } from '../mcp/protocol/list-kinds.ts';
 import type { Era } from '../mcp/protocol/revisions.ts';
 import type { ConnectionOwner } from '../mcp/upstream/connection.ts';
-import { GATEWAY_CALLER, type Upstream, type UpstreamCaller } from '../mcp/upstream/upstream.ts';
+import {
+  GATEWAY_CALLER,
+  isCallerOf,
+  type Upstream,
+  type UpstreamCaller,
+} from '../mcp/upstream/upstream.ts';
 import type { UpstreamConfig } from '../mcp/upstream/upstream-config.ts';
 import { createUsage, type Usage } from '../mcp/upstream/usage.ts';
 import type { Runtime } from '../runtime/runtime.ts';
 import { dependsOnUser } from '../servers/credentials/server-credentials.ts';
 import type { ListJudgement } from './list-guards.ts';
+import { createListsByConnection } from './lists-by-connection.ts';
 import { createServerLists, type ServerLists } from './server-lists.ts';
 
 export interface Server {

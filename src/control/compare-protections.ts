@@ -1,12 +1,14 @@
 // §18.1: what a configuration file protects less than the one that is served: an `ask`, a limit of a rule, or a guard that is
 // gone, or is about nothing any more. It is told by patterns: what nobody may use any more, nobody has to be asked about.
+
 import { isDeepStrictEqual } from 'node:util';
+import type { GuardConfig, GuardsConfig } from '../mcp/calls/guards.ts';
 import { ASK_ORDER, type AskWhom } from '../mcp/calls/policy.ts';
+import type { RuleConfig, RulesConfig } from '../mcp/calls/rules.ts';
 import { compileGlob, readGlobHead } from '../platform/glob.ts';
 import { quote } from '../platform/text.ts';
-import { describeUse, type GuardConfig, type GuardsConfig } from './guards/guard-config.ts';
-import type { RuleConfig, RulesConfig } from './rules/rule-config.ts';
-import { parsePattern } from './rules/rules.ts';
+import { describeUse } from './guards/guard-config.ts';
+import { parsePattern } from './rules/compile-rules.ts';
 
 /** The protections of one file. No secret is in it. */
 export interface Protections extends Pick<RulesConfig, 'rules'> {

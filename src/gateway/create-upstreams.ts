@@ -1,14 +1,13 @@
 // A part of the composition root: the servers behind the gateway, by the configuration file.
+
 import { type ListCost, WARNED_TOKENS } from '../catalog/budget/measure-lists.ts';
 import type { CatalogSetup } from '../catalog/plan.ts';
 import { createUpstreamCatalogs, type UpstreamCatalogs } from '../catalog/upstream-catalogs.ts';
 import type { Env } from '../config/setting.ts';
-import { createConnectUser, createDoors } from '../connections/doors/doors.ts';
 import { createGuards } from '../control/guards/create-guards.ts';
-import type { AskServer } from '../control/guards/external-guards.ts';
+import type { AskServer } from '../control/guards/define-guard.ts';
 import { createRules, createRulesPolicy } from '../control/rules/create-rules.ts';
 import { type PreviewRequest, previewAccess } from '../control/rules/preview-access.ts';
-import type { CompiledRules } from '../control/rules/rules.ts';
 import { GatewayError } from '../errors/gateway-error.ts';
 import type { ProtectedEndpoint } from '../http/endpoint/endpoint.ts';
 import { createJsonReply } from '../http/endpoint/message.ts';
@@ -18,6 +17,7 @@ import { createLockApproval } from '../lock/lock-approval.ts';
 import type { StoredLock } from '../lock/lock-file.ts';
 import type { ClientOf } from '../mcp/calls/client-of.ts';
 import { joinPolicies } from '../mcp/calls/policy.ts';
+import type { Rules } from '../mcp/calls/rules.ts';
 import type { CheckSchema } from '../mcp/catalog/foreign-schema.ts';
 import type { OwnCatalog } from '../mcp/catalog/own-catalog.ts';
 import { createToFailedResult } from '../mcp/upstream/failures.ts';
@@ -27,6 +27,7 @@ import { traceUpstream } from '../mcp/upstream/wrap-upstream.ts';
 import { createWorkQueue } from '../platform/work-queue.ts';
 import type { Runtime } from '../runtime/runtime.ts';
 import { findServerCredentials } from '../servers/credentials/server-credentials.ts';
+import { createConnectUser, createDoors } from '../servers/doors/doors.ts';
 import { openRelay } from '../servers/relay/relay-call.ts';
 import type { Tracing } from '../telemetry/tracing/tracing.ts';
 import type { GatewayFile, Setup } from './configuration/gateway-file.ts';
@@ -142,7 +143,7 @@ export async function openUpstreams(runtime: Runtime, first: Setup, ports: Upstr
 /** A setup whose rules and guards are compiled. */
 interface CompiledSetup extends CatalogSetup {
   readonly file: GatewayFile;
-  readonly rules: CompiledRules;
+  readonly rules: Rules;
 }
 
 /** Nothing is changed yet: rules that cannot be compiled leave what is served as it is. */
@@ -160,9 +161,8 @@ async function compileSetup(
     guards: await createGuards(runtime, file.guards, askServer),
     checkSchema: file.guards === undefined ? undefined : await loadCheckSchema(),
     policies: joinPolicies([
-      ...(lock === undefined ? [] : [createLockPolicy(lock, runtime.metrics)]),
-      // Without rules everybody may use everything.
-      ...(file.rules.length === 0 ? [] : [createRulesPolicy(rules)]),
+      lock && createLockPolicy(lock, runtime.metrics),
+      createRulesPolicy(rules),
     ]),
   };
 }

@@ -2,7 +2,7 @@
 
 import { listGuardServers, type Plan } from '../catalog/plan.ts';
 import { createGuards } from '../control/guards/create-guards.ts';
-import type { AskServer } from '../control/guards/external-guards.ts';
+import type { AskServer } from '../control/guards/define-guard.ts';
 import type { GuardFacts } from '../mcp/calls/guards.ts';
 import {
   GATEWAY_CALLER,

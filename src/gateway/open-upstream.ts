@@ -1,13 +1,13 @@
 // The way to a server behind the gateway: its transport, and what it learns of the caller.
 
-import { bindConnections } from '../connections/doors/bind-connections.ts';
-import { createConnectionTokens, createLogins } from '../connections/doors/logins.ts';
 import type { ConnectionParts } from '../mcp/upstream/connections.ts';
 import type { Upstream, UpstreamRuntime } from '../mcp/upstream/upstream.ts';
 import type { UpstreamConfig } from '../mcp/upstream/upstream-config.ts';
 import { withholdRoots } from '../mcp/upstream/wrap-upstream.ts';
 import type { CallerTokens } from '../servers/credentials/credential-type.ts';
 import { type Credentials, openCredentials } from '../servers/credentials/credentials.ts';
+import { bindConnections } from '../servers/doors/bind-connections.ts';
+import { createConnectionTokens, createLogins } from '../servers/doors/logins.ts';
 import { createHttpUpstream } from '../servers/http/http-upstream.ts';
 import { findInheritedFiles, type ProgramHost } from '../servers/stdio/program.ts';
 import { createStdioUpstream } from '../servers/stdio/stdio-upstream.ts';

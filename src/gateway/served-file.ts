@@ -1,6 +1,8 @@
 // The configuration file that is served now.
+
 import { listGuardServers } from '../catalog/plan.ts';
-import type { RuleConfig } from '../control/rules/rule-config.ts';
+import type { RuleConfig } from '../mcp/calls/rules.ts';
+
 import type { ServedFile } from '../mcp/upstream/served-file.ts';
 import { readConnectionServer } from '../servers/credentials/server-credentials.ts';
 import type { GatewayFile } from './configuration/gateway-file.ts';

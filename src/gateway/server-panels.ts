@@ -1,9 +1,7 @@
 // §22: the servers behind the gateway: their tools, what their lists cost, guards, and what somebody sees of them. All of it is
 // what this process knows.
-
 import { WARNED_TOKENS } from '../catalog/budget/measure-lists.ts';
 import type { AccessPreview } from '../control/rules/preview-access.ts';
-import type { RuleDecision } from '../control/rules/rules.ts';
 import { fail } from '../errors/gateway-error.ts';
 import type { AdminPanel } from '../http/endpoint/admin-panel.ts';
 import {
@@ -13,6 +11,7 @@ import {
   renderTime,
 } from '../http/endpoint/admin-requests.ts';
 import { readEmail } from '../http/endpoint/message.ts';
+import type { RuleDecision } from '../mcp/calls/rules.ts';
 import type { JsonObject } from '../platform/json.ts';
 import type { GatewayUpstreams } from './create-upstreams.ts';
 

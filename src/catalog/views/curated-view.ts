@@ -1,6 +1,6 @@
 // §25.1: /mcp/<view>: some of what /mcp serves, under the same names. It only takes away: rules and lock hold here as there.
+import { decodeResource } from '../../mcp/catalog/resource-text.ts';
 
-import { decodeResource } from '../../control/rules/rules.ts';
 import { type ItemKind, LIST_KINDS, type ListKind } from '../../mcp/protocol/list-kinds.ts';
 import { canBegin, compileGlob } from '../../platform/glob.ts';
 import { isAppUri, readSharedUri } from '../apps/app-tools.ts';

@@ -9,7 +9,7 @@ import {
   report,
   type Shape,
 } from '../../config/file/shapes/shape.ts';
-import { decodeResource } from '../../control/rules/rules.ts';
+import { decodeResource } from '../../mcp/catalog/resource-text.ts';
 import {
   deriveServerName,
   describeTakenName,

@@ -1,9 +1,10 @@
 // `postern rules replay`: what rules would have done with the calls of an audit log.
 
 import { toSharedUri } from '../../catalog/apps/app-tools.ts';
+import { CONNECT, canConnect } from '../../catalog/connect-tool.ts';
 import { createNaming } from '../../catalog/naming.ts';
 import { isSearchTool } from '../../catalog/search/search-tools.ts';
-import { CONNECT, canConnect } from '../../connections/doors/connect-tool.ts';
+
 import {
   createReplay,
   type LoggedCall,

@@ -2,14 +2,10 @@
 
 import { builtInCatalog } from '../../built-in/index.ts';
 import { createNaming } from '../../catalog/naming.ts';
-import {
-  compileMay,
-  parsePattern,
-  type RuleDecision,
-  type RuledItem,
-} from '../../control/rules/rules.ts';
+import { compileMay, parsePattern } from '../../control/rules/compile-rules.ts';
 import type { GatewayFile } from '../../gateway/configuration/gateway-file.ts';
 import type { UserContext } from '../../http/endpoint/message.ts';
+import type { RuleDecision, RuledItem } from '../../mcp/calls/rules.ts';
 import { listTools, serveOwnCatalog } from '../../mcp/catalog/own-catalog.ts';
 import { toVisibleJson } from '../../platform/invisible.ts';
 import { findNearestName } from '../../platform/nearest-name.ts';

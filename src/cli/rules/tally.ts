@@ -1,9 +1,9 @@
 // §28: what the rules would have done with many calls, counted by rule, user and name.
 
+import { compileMay, parsePattern } from '../../control/rules/compile-rules.ts';
 import type { LoggedCall, ReplayVerdict } from '../../control/rules/replay-rules.ts';
-import type { RuleConfig } from '../../control/rules/rule-config.ts';
-import { compileMay, parsePattern } from '../../control/rules/rules.ts';
 import type { AskWhom } from '../../mcp/calls/policy.ts';
+import type { RuleConfig } from '../../mcp/calls/rules.ts';
 import type { CallResult } from './read-audit-log.ts';
 
 /** Calls of one user by one name that end alike. */

@@ -1,15 +1,15 @@
 // `postern rules test`: what a user sees, and which rule says so.
-
 import { builtInCatalog } from '../../built-in/index.ts';
 import { createNaming } from '../../catalog/naming.ts';
 import { createUpstreamCatalogs } from '../../catalog/upstream-catalogs.ts';
 import { createPlannedView } from '../../catalog/views/curated-view.ts';
+import { parsePattern } from '../../control/rules/compile-rules.ts';
 import { createRules } from '../../control/rules/create-rules.ts';
-import { parsePattern, type RuleCaller, type RuledItem } from '../../control/rules/rules.ts';
 import type { GatewayFile } from '../../gateway/configuration/gateway-file.ts';
 import { readClaimedClient, readEmail, type UserContext } from '../../http/endpoint/message.ts';
 import { createLock, createLockPolicy } from '../../lock/lock.ts';
-import { joinPolicies, type Policy } from '../../mcp/calls/policy.ts';
+import { joinPolicies, type Policy, type PolicyCaller } from '../../mcp/calls/policy.ts';
+import type { RuledItem } from '../../mcp/calls/rules.ts';
 import type { Cursor } from '../../mcp/catalog/catalog.ts';
 import { LISTING_CONTEXT, serveOwnCatalog } from '../../mcp/catalog/own-catalog.ts';
 import type { ServedCatalog } from '../../mcp/catalog/served-catalog.ts';
@@ -51,7 +51,7 @@ export async function testRules(
   const { path, file } = await readConfiguration('rules test', process.env);
   const user = readClaims(readInput(options.claims));
   const clientId = options.client ?? readClaimedClient(user.claims);
-  const caller: RuleCaller = { user, clientId, view: options.view };
+  const caller: PolicyCaller = { user, clientId, view: options.view };
   const includes = createViewFilter(file, options.view);
   const rules = await createRules({ clock: systemClock }, file.rules);
   const items = (await findItems({ path, file }, options, process)).filter(includes);

@@ -1,9 +1,9 @@
 // §24: where a connection lies: under its owner and its server, and nowhere else.
 
-import type { ConnectionOwner } from '../../mcp/upstream/connection.ts';
+import { type ConnectionOwner, nameConnectionOwner } from '../../mcp/upstream/connection.ts';
 import { createBoundedMap } from '../../platform/bounded-map.ts';
 import { hashSha256 } from '../../platform/ids.ts';
-import { nameOwner, withoutDefault } from '../../store/owner.ts';
+import { withoutDefault } from '../../store/owner.ts';
 
 export interface ConnectionPlace {
   /** Without the default issuer. */
@@ -16,9 +16,6 @@ export interface ConnectionPlace {
   /** Of owner and server, for keys. */
   readonly hash: string;
 }
-
-/** No user is named so: what `nameOwner` writes as JSON has two parts. */
-const SHARED = '["shared"]';
 
 /** Of all users and servers. Every call asks where its connection lies, and a hash takes longer than all the rest of it. */
 const MAX_REMEMBERED = 4000;
@@ -40,6 +37,3 @@ export function createPlaces(defaultIssuer: string | undefined) {
 }
 
 export type FindPlace = ReturnType<typeof createPlaces>;
-
-export const nameConnectionOwner = (owner: ConnectionOwner): string =>
-  owner === 'shared' ? SHARED : nameOwner(owner);

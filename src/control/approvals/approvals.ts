@@ -3,7 +3,9 @@
 import { hash } from 'node:crypto';
 import type { Config } from '../../config/config.ts';
 import type { Problem } from '../../config/problem.ts';
+import type { GuardConfig } from '../../mcp/calls/guards.ts';
 import type { AskWhom } from '../../mcp/calls/policy.ts';
+import type { RuleConfig } from '../../mcp/calls/rules.ts';
 import type { CancelSignal } from '../../platform/cancellation.ts';
 import { hasHalfCharacters, toCanonicalJson } from '../../platform/canonical-json.ts';
 import { parseExactJson, writeExactJson } from '../../platform/exact-json.ts';
@@ -12,8 +14,6 @@ import type { JsonObject } from '../../platform/json.ts';
 import { readExact } from '../../platform/noted-json.ts';
 import type { Page, PageRequest } from '../../store/page.ts';
 import type { Owner } from '../../store/store.ts';
-import type { GuardConfig } from '../guards/guard-config.ts';
-import type { RuleConfig } from '../rules/rule-config.ts';
 
 /** The subject of an approval: this call of this user by this client, exactly as it will be sent. */
 export interface CallToApprove {

@@ -5,7 +5,7 @@ import type { GuardCaller, GuardedItem, GuardPoint } from '../../mcp/calls/guard
 import type { CancelSignal } from '../../platform/cancellation.ts';
 import { writeExactJson } from '../../platform/exact-json.ts';
 import { createFairQueue, QueueFullError } from '../../platform/fair-queue.ts';
-import { findExceededBound, isObject, type JsonObject } from '../../platform/json.ts';
+import { findExceededBound, isObject } from '../../platform/json.ts';
 import { nameOwner } from '../../store/owner.ts';
 
 /** As a module gets it. */
@@ -186,37 +186,6 @@ export function readDecision(answer: unknown): Decision {
   }
 }
 
-/**
- * As `readDecision`, of who may answer in the shapes of SEP-2624, too.
- *
- * @throws GuardFailure
- */
-export function readAnswer(answer: unknown): Decision {
-  if (!isObject(answer) || 'decision' in answer) return readDecision(answer);
-  if (typeof answer.valid === 'boolean') return readValidation(answer);
-  if (typeof answer.modified === 'boolean') return readMutation(answer);
-  throw new GuardFailure('its answer has neither "decision" nor "valid" nor "modified"');
-}
-
-/** SEP-2624 "Validator": what is no error does not block. */
-function readValidation({ valid, severity = 'error', messages }: JsonObject): Decision {
-  if (valid === true || severity === 'warn' || severity === 'info') return PASS;
-  const said = Array.isArray(messages) ? messages : [];
-  const words = said.flatMap((one: unknown) =>
-    isObject(one) && typeof one.message === 'string' && (one.severity ?? 'error') === 'error'
-      ? [one.message]
-      : [],
-  );
-  return { kind: 'refuse', message: words.length === 0 ? undefined : words.join(' ') };
-}
-
-/** SEP-2624 "Mutator". */
-function readMutation({ modified, payload }: JsonObject): Decision {
-  if (modified === false) return PASS;
-  if (payload === undefined) throw new GuardFailure('it answered "modified" without a payload');
-  return { kind: 'change', value: payload };
-}
-
 // §26.3: bounds of what is asked of one guard at once, and of what it is sent.
 
 /** Requests at once, of all users together, and of one user. */
@@ -236,10 +205,6 @@ const SENT_PROBLEMS = {
   levels: `it nests deeper than ${SENT_BOUNDS.levels} levels`,
   values: `it has more than ${SENT_BOUNDS.values} values`,
 };
-
-/** For an answer. */
-export const MAX_ANSWER_BYTES = 8_388_608;
-export const ANSWER_BOUNDS = { levels: 200, values: 500_000 };
 
 interface GuardLine {
   /** Runs the work when it is its user's turn. */

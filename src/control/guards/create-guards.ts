@@ -2,6 +2,7 @@
 
 import type {
   Guard,
+  GuardConfig,
   GuardedItem,
   GuardedMessage,
   GuardFacts,
@@ -23,20 +24,9 @@ import {
   SAMPLES,
   TooMuchForGuard,
 } from './ask-guard.ts';
-import { createLinksGuard } from './built-in/links.ts';
-import { createRunWork } from './built-in/run-work.ts';
-import { createSecretsGuard } from './built-in/secrets.ts';
-import { createSizeGuard } from './built-in/size.ts';
-import {
-  type AskServer,
-  createHttpGuard,
-  createMcpGuard,
-  loadModuleGuard,
-} from './external-guards.ts';
-import { describeUse, type GuardConfig } from './guard-config.ts';
+import { type AskServer, createRunWork, type GuardHost } from './define-guard.ts';
 
-/** `fetch` keeps its connections. */
-type GuardRuntime = Pick<Runtime, 'clock' | 'log' | 'metrics' | 'fetch'>;
+import { bindGuard, describeUse } from './guard-config.ts';
 
 /**
  * Undefined without guards.
@@ -44,44 +34,28 @@ type GuardRuntime = Pick<Runtime, 'clock' | 'log' | 'metrics' | 'fetch'>;
  * @throws ConfigError for a module that cannot be loaded.
  */
 export async function createGuards(
-  runtime: GuardRuntime,
+  runtime: Pick<Runtime, 'clock' | 'log' | 'metrics' | 'fetch'>,
   configs: readonly GuardConfig[] = [],
   askServer: AskServer,
 ): Promise<Guards | undefined> {
   if (configs.length === 0) return undefined;
-  const runWork = createRunWork();
+  const { clock, fetch } = runtime;
+  const host: GuardHost = { clock, fetch, askServer, runWork: createRunWork() };
   const running = await Promise.all(
     configs.map(async (config) => ({
-      runs: runGuard(runtime, config, await openGuard(config)),
+      runs: runGuard(runtime, config, await bindGuard(config.use).open(host, config.name)),
       isAbout: createIsAbout(config),
     })),
   );
   return joinGuards(running);
-
-  async function openGuard({ name, use }: GuardConfig): Promise<AskGuard> {
-    switch (use.kind) {
-      case 'http':
-        return createHttpGuard(runtime, use);
-      case 'mcp':
-        return createMcpGuard(runtime, use, askServer);
-      case 'module':
-        return loadModuleGuard(runtime, name, use);
-      case 'secrets':
-        return createSecretsGuard(use.action, runWork);
-      case 'size':
-        return createSizeGuard(use.maxBytes, runWork);
-      case 'links':
-        return createLinksGuard(use, runWork);
-    }
-  }
 }
 
-interface PlacedGuard {
+interface SelectedGuard {
   readonly runs: RunningGuard;
   isAbout(point: GuardPoint, item: GuardedItem): boolean;
 }
 
-function createIsAbout({ on, servers, tools }: GuardConfig): PlacedGuard['isAbout'] {
+function createIsAbout({ on, servers, tools }: GuardConfig): SelectedGuard['isAbout'] {
   const points = new Set(on);
   const globs = tools?.map(compileGlob);
   return (point, { kind, name, server }) =>
@@ -90,7 +64,7 @@ function createIsAbout({ on, servers, tools }: GuardConfig): PlacedGuard['isAbou
     (globs === undefined || kind !== 'tool' || globs.some((fits) => fits(name)));
 }
 
-function joinGuards(all: readonly PlacedGuard[]): Guards {
+function joinGuards(all: readonly SelectedGuard[]): Guards {
   /** An entry of a list is the same object for each call: what looks at it is looked for once. */
   const known = new WeakMap<GuardedItem, Map<GuardPoint, Guard | undefined>>();
   const points = new Set(all.flatMap(({ runs }) => runs.config.on));

@@ -1,35 +1,28 @@
 // §18.5: one predicate decides what a caller may list, call, get, read, complete and subscribe to.
 
-import { ASK_ORDER, type Policy } from '../../mcp/calls/policy.ts';
+import { ASK_ORDER, type Policy, type PolicyCaller } from '../../mcp/calls/policy.ts';
+import type { RuleConfig, RuleDecision, RuledItem, Rules } from '../../mcp/calls/rules.ts';
+import { createDecodeResource } from '../../mcp/catalog/resource-text.ts';
 import type { Clock } from '../../platform/clock.ts';
 import type { JsonObject } from '../../platform/json.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { type CompiledRule, compileRules } from './compile-rules.ts';
 import { joinFacts } from './named-facts.ts';
-import type { RuleConfig } from './rule-config.ts';
 import { createRuleMemory } from './rule-memory.ts';
-import {
-  type CompiledRules,
-  createDecodeResource,
-  type RuleCaller,
-  type RuleDecision,
-  type RuledItem,
-  type Rules,
-} from './rules.ts';
 
 /** Rules that `checkRules` has nothing against; one that it has something against allows nothing. */
 export async function createRules(
   { clock }: Pick<Runtime, 'clock'>,
   configs: readonly RuleConfig[],
-): Promise<CompiledRules> {
+): Promise<Rules> {
   if (configs.length === 0) return NO_RULES;
   return createJudge(await compileRules(configs), clock);
 }
 
-function createJudge(rules: readonly CompiledRule[], clock: Clock): CompiledRules {
+function createJudge(rules: readonly CompiledRule[], clock: Clock): Rules {
   const looksAtTool = rules.some((rule) => rule.looksAtTool);
   /** Those that say something to the caller: most rules are about others. */
-  const selectRules = (caller: RuleCaller): RulesOfCaller => ({
+  const selectRules = (caller: PolicyCaller): RulesOfCaller => ({
     addressed: rules
       .map((rule) => ({ rule, decision: rule.address(caller) }))
       .filter(({ decision }) => decision.kind !== 'denied'),
@@ -38,7 +31,7 @@ function createJudge(rules: readonly CompiledRule[], clock: Clock): CompiledRule
   const decodeResource = createDecodeResource();
   const memory = createRuleMemory<Opinion, RulesOfCaller>(clock, selectRules);
 
-  function findOpinion(item: RuledItem, caller: RuleCaller): Opinion {
+  function findOpinion(item: RuledItem, caller: PolicyCaller): Opinion {
     const known = memory.open(caller);
     const remembered = known.find(item);
     if (remembered !== undefined && (!looksAtTool || isAbout(remembered, item))) return remembered;
@@ -76,10 +69,10 @@ function createJudge(rules: readonly CompiledRule[], clock: Clock): CompiledRule
   };
 }
 
-const ALLOWED: RuleDecision = { kind: 'allowed' };
+const ALLOWED = { kind: 'allowed' } as const satisfies RuleDecision;
 const DENIED: RuleDecision = { kind: 'denied' };
 
-const NO_RULES: CompiledRules = {
+const NO_RULES: Rules = {
   namedFacts: new Map(),
   prepareFor: async () => {},
   decide: () => ALLOWED,
@@ -128,7 +121,7 @@ function judge(
   { addressed, asking }: RulesOfCaller,
   item: RuledItem,
   text: string,
-  caller: RuleCaller,
+  caller: PolicyCaller,
 ): Judgement {
   const allowed = judgeAllowed(addressed, item, text, caller);
   // To connect a server is no call of a tool of it.
@@ -141,7 +134,7 @@ function judgeAllowed(
   rules: readonly AddressedRule[],
   item: RuledItem,
   text: string,
-  caller: RuleCaller,
+  caller: PolicyCaller,
 ): Judgement {
   const pending: AddressedRule[] = [];
   let decision = DENIED;
@@ -164,7 +157,7 @@ function judgeAsked(
   asking: readonly CompiledRule[],
   item: RuledItem,
   text: string,
-  caller: RuleCaller,
+  caller: PolicyCaller,
 ): Pick<Judgement, 'asked' | 'pendingAsks'> {
   const about = asking.filter((rule) => rule.isAbout(item, text));
   const asked = about
@@ -188,7 +181,7 @@ function askByArgs(
   first: Asked | undefined,
   pendingAsks: readonly CompiledRule[],
   item: RuledItem,
-  caller: RuleCaller,
+  caller: PolicyCaller,
 ): Asked | undefined {
   const isList = item.args === undefined;
   const asked = pendingAsks
@@ -206,7 +199,7 @@ function decideByArgs(
   first: RuleDecision,
   pending: readonly AddressedRule[],
   item: RuledItem,
-  caller: RuleCaller,
+  caller: PolicyCaller,
 ): RuleDecision {
   const isList = item.args === undefined;
   let decision = first;
@@ -245,16 +238,20 @@ function hasSameMembers(one: JsonObject, other: JsonObject): boolean {
 
 // As one of the policies.
 
-export const createRulesPolicy = (rules: Rules): Policy => ({
-  prepareFor: rules.prepareFor,
-  mayAllowSome: rules.mayAllowSome,
-  judge({ kind, name, server, annotations, namesBegin, isOpen }, caller, args) {
-    if (isOpen === true) return ALLOWED;
-    const decision = rules.decide({ kind, name, server, annotations, namesBegin, args }, caller);
-    if (decision.kind !== 'denied') return decision;
-    const { rounded } = decision;
-    return rounded === undefined ? DENIED_BY_RULES : { ...DENIED_BY_RULES, rounded };
-  },
-});
+/** Undefined without rules: then everybody may use everything. */
+export function createRulesPolicy(rules: Rules): Policy | undefined {
+  if (rules === NO_RULES) return undefined;
+  return {
+    prepareFor: rules.prepareFor,
+    mayAllowSome: rules.mayAllowSome,
+    judge({ kind, name, server, annotations, namesBegin, isOpen }, caller, args) {
+      if (isOpen === true) return ALLOWED;
+      const decision = rules.decide({ kind, name, server, annotations, namesBegin, args }, caller);
+      if (decision.kind !== 'denied') return decision;
+      const { rounded } = decision;
+      return rounded === undefined ? DENIED_BY_RULES : { ...DENIED_BY_RULES, rounded };
+    },
+  };
+}
 
 const DENIED_BY_RULES = { kind: 'denied', by: 'rules' } as const;

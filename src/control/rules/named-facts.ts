@@ -1,11 +1,10 @@
 // §28: what rules name of users: the members of `user` in conditions, which `who` names by words of its own. The audit log
 // writes these, and nothing else of a token.
 
+import { parseScope } from '../../config/scope.ts';
 import type { UserContext } from '../../http/endpoint/message.ts';
-import { isObject, type JsonObject } from '../../platform/json.ts';
-import type { RuleConfig } from './rule-config.ts';
-import { readScopes } from './rules.ts';
-import type { Lookup, NamedFacts } from './when/inspect-expression.ts';
+import type { Lookup, NamedFacts, RuleConfig } from '../../mcp/calls/rules.ts';
+import { isObject, isStringArray, type JsonObject } from '../../platform/json.ts';
 
 export function nameFacts(who: RuleConfig['who'], ofUser: Lookup | undefined): NamedFacts {
   const { groups, scopes, claims } = who === 'everyone' ? NOBODY : who;
@@ -115,3 +114,12 @@ const listNames = (wanted: NamedFacts, path: string): readonly string[] =>
   [...wanted].flatMap(([name, inside]) =>
     inside === 'all' ? [`${path}.${name}`] : listNames(inside, `${path}.${name}`),
   );
+
+/** Reads what the token may be used for: `scope`, or `scp` of some providers, as text or as a list. */
+export function readScopes(user: UserContext | undefined): readonly string[] {
+  const { scope, scp } = user?.claims ?? {};
+  return [scope, scp].flatMap((claim) => {
+    if (typeof claim === 'string') return parseScope(claim);
+    return isStringArray(claim) ? claim : [];
+  });
+}

@@ -1,8 +1,8 @@
 // §22.4: which tools somebody would see, and by which rule, for operators. Nobody's token is needed, and no server is asked.
 
-import type { PolicyItem } from '../../mcp/calls/policy.ts';
+import type { PolicyCaller, PolicyItem } from '../../mcp/calls/policy.ts';
+import type { RuleDecision, Rules } from '../../mcp/calls/rules.ts';
 import { type Clock, createTurns } from '../../platform/clock.ts';
-import type { CompiledRules, RuleCaller, RuleDecision } from './rules.ts';
 
 export interface AccessPreview {
   /** The number of tools, and of those that are seen. */
@@ -21,14 +21,14 @@ interface PreviewedTool {
 }
 
 export interface PreviewRequest {
-  readonly caller: RuleCaller;
+  readonly caller: PolicyCaller;
   readonly skip: number;
   readonly limit: number;
 }
 
 export async function previewAccess(
   clock: Clock,
-  compiled: CompiledRules,
+  compiled: Rules,
   listed: { readonly tools: readonly PolicyItem[]; readonly personal: readonly string[] },
   { caller, skip, limit }: PreviewRequest,
 ): Promise<AccessPreview> {

@@ -1,21 +1,20 @@
 // §28: what rules would say of a call that somebody made, of which not everything is known any more.
 
 import type { UserContext } from '../../http/endpoint/message.ts';
+import type { PolicyCaller } from '../../mcp/calls/policy.ts';
+import type { RuleConfig, RuleDecision, RuledItem, RuleSubject } from '../../mcp/calls/rules.ts';
+import { createDecodeResource } from '../../mcp/catalog/resource-text.ts';
 import { isObject, isStringArray, type JsonObject } from '../../platform/json.ts';
-import { type CompiledRule, compileRules } from './compile-rules.ts';
+import {
+  type CompiledRule,
+  compileMay,
+  compileRules,
+  compileWho,
+  parsePattern,
+  type Subject,
+} from './compile-rules.ts';
 import { strengthen } from './create-rules.ts';
 import { dropMissing, listUnknown, nameFacts } from './named-facts.ts';
-import type { RuleConfig, RuleSubject } from './rule-config.ts';
-import {
-  compileMay,
-  compileWho,
-  createDecodeResource,
-  parsePattern,
-  type RuleCaller,
-  type RuleDecision,
-  type RuledItem,
-  type Subject,
-} from './rules.ts';
 
 /** A call as the audit log has it. */
 export interface LoggedCall {
@@ -93,7 +92,7 @@ interface AskedCall extends Pick<LoggedCall, 'isWhole' | 'described'> {
   readonly item: RuledItem;
   /** That patterns are compared with. */
   readonly text: string | undefined;
-  readonly caller: RuleCaller;
+  readonly caller: PolicyCaller;
 }
 
 function toAsked(call: LoggedCall, decodeResource: (uri: string) => string | undefined): AskedCall {

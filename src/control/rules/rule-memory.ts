@@ -1,10 +1,11 @@
 // Decisions are remembered for each token, so that a list of many tools under many rules costs little.
 
 import { identifyCredential, type UserContext } from '../../http/endpoint/message.ts';
+import type { PolicyCaller } from '../../mcp/calls/policy.ts';
+import type { RuledItem } from '../../mcp/calls/rules.ts';
 import type { ItemKind } from '../../mcp/protocol/list-kinds.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { hashSha256 } from '../../platform/ids.ts';
-import type { RuleCaller, RuledItem } from './rules.ts';
 
 /** The memory of one caller. */
 export interface CallerMemory<Value, Facts> {
@@ -15,7 +16,7 @@ export interface CallerMemory<Value, Facts> {
 }
 
 export interface RuleMemory<Value, Facts> {
-  open(caller: RuleCaller): CallerMemory<Value, Facts>;
+  open(caller: PolicyCaller): CallerMemory<Value, Facts>;
 }
 
 /** For all callers: some 15 MB. */
@@ -36,7 +37,7 @@ interface Caller<Value, Facts> extends CallerMemory<Value, Facts> {
 /** Forgotten when the token expires, and those who called longest ago first where there are many. */
 export function createRuleMemory<Value, Facts>(
   clock: Clock,
-  computeFacts: (caller: RuleCaller) => Facts,
+  computeFacts: (caller: PolicyCaller) => Facts,
 ): RuleMemory<Value, Facts> {
   type Known = Caller<Value, Facts>;
   /** Keyed by token, view and client; the latest caller is last. */
@@ -44,7 +45,7 @@ export function createRuleMemory<Value, Facts>(
   /** A request asks about many names: its token is hashed once. */
   const opened = new WeakMap<
     UserContext,
-    Pick<RuleCaller, 'clientId' | 'view'> & { readonly it: Known }
+    Pick<PolicyCaller, 'clientId' | 'view'> & { readonly it: Known }
   >();
   let total = 0;
 
@@ -63,7 +64,7 @@ export function createRuleMemory<Value, Facts>(
     }
   }
 
-  function createCaller(key: string, caller: RuleCaller, expiresAt: number): Known {
+  function createCaller(key: string, caller: PolicyCaller, expiresAt: number): Known {
     const kinds: Readonly<Record<ItemKind, Map<string, Value>>> = {
       tool: new Map(),
       prompt: new Map(),
@@ -96,7 +97,7 @@ export function createRuleMemory<Value, Facts>(
     return created;
   }
 
-  function find(caller: RuleCaller, now: number): Known {
+  function find(caller: PolicyCaller, now: number): Known {
     const { user, clientId, view = '' } = caller;
     // A digest and a view's name have no spaces: nothing that a client is called can be taken for another's.
     const key = user === undefined ? view : `${identifyCredential(user)} ${view} ${clientId ?? ''}`;

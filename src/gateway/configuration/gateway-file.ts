@@ -1,5 +1,4 @@
 // §18.1: the configuration file: which MCP servers stand behind the gateway, and who may use what.
-
 import { type PlacedView, type ViewsConfig, viewsShape } from '../../catalog/views/view-shape.ts';
 import { defineMember, type MemberReader, object } from '../../config/file/shapes/object.ts';
 import {
@@ -10,17 +9,15 @@ import {
   wholeNumber,
 } from '../../config/file/shapes/scalar.ts';
 import type { Shape } from '../../config/file/shapes/shape.ts';
-import {
-  type GuardsConfig,
-  guardsShape,
-  type PlacedGuard,
-} from '../../control/guards/guard-config.ts';
-import { type PlacedRules, type RulesConfig, rulesShape } from '../../control/rules/rule-config.ts';
+import { guardsShape, type PlacedGuard } from '../../control/guards/guard-config.ts';
+import { type PlacedRules, rulesShape } from '../../control/rules/rule-config.ts';
 import type { MachineClientsConfig } from '../../logins/auth/machine-clients.ts';
 import {
   clientsShape,
   type PlacedClient,
 } from '../../logins/client-authentication/machine-client-shape.ts';
+import type { GuardsConfig } from '../../mcp/calls/guards.ts';
+import type { RulesConfig } from '../../mcp/calls/rules.ts';
 import type { Lock } from '../../mcp/catalog/approved-items.ts';
 import type { ServersConfig } from '../../mcp/upstream/upstream-config.ts';
 import type { JsonObject } from '../../platform/json.ts';

@@ -5,10 +5,12 @@ import { completeViews, describeMissingServers } from '../../catalog/views/view-
 import { parseText, type TextSource } from '../../config/file/parse-text.ts';
 import { report } from '../../config/file/shapes/shape.ts';
 import type { Problem } from '../../config/problem.ts';
-import { completeGuards } from '../../control/guards/complete-guards.ts';
-import type { PlacedGuard } from '../../control/guards/guard-config.ts';
-import { completeRules, describeMissingViews } from '../../control/rules/check-rules.ts';
-import type { PlacedRule } from '../../control/rules/rule-config.ts';
+import { completeGuards, type PlacedGuard } from '../../control/guards/guard-config.ts';
+import {
+  completeRules,
+  describeMissingViews,
+  type PlacedRule,
+} from '../../control/rules/rule-config.ts';
 import { completeClients } from '../../logins/client-authentication/machine-client-shape.ts';
 import { quote } from '../../platform/text.ts';
 import type { FileSurroundings } from '../../servers/config/common-members.ts';

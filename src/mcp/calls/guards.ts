@@ -34,6 +34,32 @@ export const GUARD_POINTS = [
 
 export type GuardPoint = (typeof GUARD_POINTS)[number];
 
+/** The part of the file about who looks at what goes through. */
+export interface GuardsConfig {
+  /** In their order; left out where there are none. */
+  readonly guards?: readonly GuardConfig[];
+  /** `"guards": []`: that there are none is meant. */
+  readonly meansNoGuards?: true;
+}
+
+export interface GuardConfig {
+  readonly name: string;
+  readonly on: readonly GuardPoint[];
+  /** Names of servers; undefined for all, and the built-in catalogue. */
+  readonly servers: readonly string[] | undefined;
+  /** Globs over names of tools as at `/mcp`; undefined for all. What is about no tool is looked at whatever it says. */
+  readonly tools: readonly string[] | undefined;
+  readonly use: GuardUse;
+  readonly onError: 'refuse' | 'pass';
+}
+
+/** Which guard it is. Its kind knows what else belongs to it. */
+export interface GuardUse {
+  readonly kind: string;
+  /** A server of the file that is asked: no client sees it. */
+  readonly server?: string | undefined;
+}
+
 /** The subject of a message: of a server, and as clients of `/mcp` see it. Guards are chosen by it. */
 export interface GuardedItem {
   readonly kind: ItemKind | undefined;

@@ -84,31 +84,37 @@ export interface Policies extends Required<Policy> {
 
 const ALLOWED: Verdict = { kind: 'allowed' };
 
-/** In the order in which they are asked: the first that does not allow it decides. */
-export const joinPolicies = (policies: readonly Policy[]): Policies => ({
-  allowAll: policies.length === 0,
-  dependOnCaller: policies.some(({ judge }) => judge !== undefined),
-  async prepareFor(caller, work) {
-    for (const policy of policies) await policy.prepareFor?.(caller, work);
-  },
-  judge(item, caller, args) {
-    let allowed: Verdict = ALLOWED;
-    for (const { judge } of policies) {
-      const verdict = judge?.(item, caller, args);
-      if (verdict === undefined) continue;
-      if (verdict.kind !== 'allowed') return verdict;
-      // Only the rules ask.
-      if (verdict.ask !== undefined) allowed = verdict;
-    }
-    return allowed;
-  },
-  mayAllowSome: (namesBegin, caller) =>
-    policies.every(({ mayAllowSome }) => mayAllowSome?.(namesBegin, caller) !== false),
-  findHidden(server, kind, said) {
-    for (const { findHidden } of policies) {
-      const reason = findHidden?.(server, kind, said);
-      if (reason !== undefined) return reason;
-    }
-    return undefined;
-  },
-});
+/**
+ * In the order in which they are asked: the first that does not allow it decides. A configuration that needs one of them not has
+ * undefined in its place.
+ */
+export function joinPolicies(all: readonly (Policy | undefined)[]): Policies {
+  const policies = all.filter((policy) => policy !== undefined);
+  return {
+    allowAll: policies.length === 0,
+    dependOnCaller: policies.some(({ judge }) => judge !== undefined),
+    async prepareFor(caller, work) {
+      for (const policy of policies) await policy.prepareFor?.(caller, work);
+    },
+    judge(item, caller, args) {
+      let allowed: Verdict = ALLOWED;
+      for (const { judge } of policies) {
+        const verdict = judge?.(item, caller, args);
+        if (verdict === undefined) continue;
+        if (verdict.kind !== 'allowed') return verdict;
+        // Only the rules ask.
+        if (verdict.ask !== undefined) allowed = verdict;
+      }
+      return allowed;
+    },
+    mayAllowSome: (namesBegin, caller) =>
+      policies.every(({ mayAllowSome }) => mayAllowSome?.(namesBegin, caller) !== false),
+    findHidden(server, kind, said) {
+      for (const { findHidden } of policies) {
+        const reason = findHidden?.(server, kind, said);
+        if (reason !== undefined) return reason;
+      }
+      return undefined;
+    },
+  };
+}

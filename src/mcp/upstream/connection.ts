@@ -1,6 +1,8 @@
 // §24: a connection is what lets the gateway act for one user at one server: tokens, and where they come from. It belongs to a
 // user (issuer and `sub`), never to a client or a session.
+
 import type { ClientAuthMethod } from '../../http/oauth-client/client-authentication.ts';
+import { nameOwner } from '../../store/owner.ts';
 import type { Owner } from '../../store/store.ts';
 
 /** How one logs in at a server: its `auth` of the type `oauth`. */
@@ -47,6 +49,12 @@ export interface ConnectionServer {
 
 /** Whose a connection is; `shared` is everybody's, which operators alone make and end. */
 export type ConnectionOwner = Owner | 'shared';
+
+/** No user is named so: what `nameOwner` writes as JSON has two parts. */
+const SHARED = '["shared"]';
+
+export const nameConnectionOwner = (owner: ConnectionOwner): string =>
+  owner === 'shared' ? SHARED : nameOwner(owner);
 
 export type ConnectionState = 'missing' | 'active' | 'login needed';
 

@@ -11,7 +11,7 @@ import type { ListName } from '../protocol/list-kinds.ts';
 import type { LogSeverity } from '../protocol/methods.ts';
 import type { Era } from '../protocol/revisions.ts';
 import type { CommonUpstreamConfig } from './common-config.ts';
-import type { ConnectionInfo, ConnectionOwner } from './connection.ts';
+import { type ConnectionInfo, type ConnectionOwner, nameConnectionOwner } from './connection.ts';
 import type { Access } from './connections.ts';
 
 export interface Upstream<Config extends CommonUpstreamConfig = CommonUpstreamConfig> {
@@ -250,3 +250,19 @@ export class ConnectionNeeded extends CredentialError {
     this.scopes = scopes;
   }
 }
+
+/** True if the caller's requests go by the connection of this owner. */
+export function isCallerOf(
+  { findOwner }: Pick<UpstreamLogins, 'findOwner'>,
+  caller: UpstreamCaller,
+  owner: ConnectionOwner,
+): boolean {
+  const own = findOwner(caller);
+  return own !== undefined && nameConnectionOwner(own) === nameConnectionOwner(owner);
+}
+
+/** The caller, whose request goes by this connection. */
+export const bindCaller = (caller: UpstreamCaller, connectionId: string): UpstreamCaller => ({
+  ...caller,
+  connectionId,
+});

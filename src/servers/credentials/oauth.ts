@@ -18,6 +18,7 @@ import type {
   ConnectionAuth,
 } from '../../mcp/upstream/connection.ts';
 import { isSafeForTokens } from '../../platform/address.ts';
+
 import { defineCredentialType } from './credential-type.ts';
 
 const EXAMPLE = 'https://login.example.com';

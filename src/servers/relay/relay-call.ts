@@ -7,6 +7,7 @@ import type { ClientCapabilities } from '../../mcp/catalog/client-requests.ts';
 import type { CacheHint } from '../../mcp/catalog/content.ts';
 import type { LogSeverity } from '../../mcp/protocol/methods.ts';
 import type { Doors } from '../../mcp/upstream/connection-ports.ts';
+
 import { CallRefusedError, type ToFailedResult } from '../../mcp/upstream/failures.ts';
 import {
   findQuestionProblem,
@@ -36,6 +37,7 @@ import { isObject, type JsonObject, noteWritten, parseObject } from '../../platf
 import { findText, readExact, toNoted } from '../../platform/noted-json.ts';
 import { type JsonEdit, removeMembers, spliceJson } from '../../platform/splice-json.ts';
 import type { TraceContext } from '../../telemetry/tracing/trace-context.ts';
+
 import {
   addAnswers,
   createRedeemAnswers,

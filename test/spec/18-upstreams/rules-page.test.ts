@@ -1,14 +1,12 @@
 // §18.5: the examples of docs/rules.md.
+
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
-import { checkRules } from '../../../src/control/rules/check-rules.ts';
+import { parsePattern } from '../../../src/control/rules/compile-rules.ts';
 import { createRules } from '../../../src/control/rules/create-rules.ts';
-import {
-  parsePattern,
-  type RuleDecision,
-  type RuledItem,
-} from '../../../src/control/rules/rules.ts';
+import { checkRules } from '../../../src/control/rules/rule-config.ts';
 import { createClientOf } from '../../../src/mcp/calls/client-of.ts';
+import type { RuleDecision, RuledItem } from '../../../src/mcp/calls/rules.ts';
 import { systemClock } from '../../../src/platform/clock.ts';
 import type { JsonObject } from '../../../src/platform/json.ts';
 import { readFile } from '../../support/upstreams/gateway-file.ts';

@@ -1,9 +1,11 @@
 // §18.5: conditions, `when`.
+
 import { describe, expect, test } from 'vitest';
-import { checkRules } from '../../../src/control/rules/check-rules.ts';
 import { createRules } from '../../../src/control/rules/create-rules.ts';
+import { checkRules } from '../../../src/control/rules/rule-config.ts';
 import { createRuleMemory } from '../../../src/control/rules/rule-memory.ts';
-import type { RuleCaller, RuledItem } from '../../../src/control/rules/rules.ts';
+import type { PolicyCaller } from '../../../src/mcp/calls/policy.ts';
+import type { RuledItem } from '../../../src/mcp/calls/rules.ts';
 import type { JsonObject } from '../../../src/platform/json.ts';
 import { manualClock } from '../../support/gateway/clock.ts';
 import { decide, prompt, resource, rule, tool, userWith } from '../../support/upstreams/rules.ts';
@@ -18,7 +20,7 @@ const ANN = {
   realm_access: { roles: ['admin'] },
   'https://example.com/level': 3,
 };
-const caller: RuleCaller = { user: userWith(ANN), clientId: 'cursor' };
+const caller: PolicyCaller = { user: userWith(ANN), clientId: 'cursor' };
 
 const problemsOf = async (when: string): Promise<readonly string[]> =>
   (await checkRules([rule({ when })])).map(({ message }) => message);
@@ -115,7 +117,7 @@ describe('what conditions look at', () => {
   });
 
   test('§18.5 without a user, or a known client, what looks at them is false', async () => {
-    const nobody: RuleCaller = { user: undefined, clientId: undefined };
+    const nobody: PolicyCaller = { user: undefined, clientId: undefined };
     expect(await holds("user.sub != 'x'", tool('x'), nobody)).toBe(false);
     expect(await holds("client.id != 'x'", tool('x'), nobody)).toBe(false);
     expect(await holds('true', tool('x'), nobody)).toBe(true);
@@ -401,7 +403,7 @@ describe('what is remembered', () => {
 
   test('§18.5 tools, prompts and resources of the same name are decided apart', async () => {
     const rules = await createRules({ clock: manualClock(NOW) }, [rule({ may: ['prompt:x'] })]);
-    const who: RuleCaller = { user: userWith(inOneHour), clientId: undefined };
+    const who: PolicyCaller = { user: userWith(inOneHour), clientId: undefined };
     for (let time = 0; time < 2; time += 1) {
       expect(rules.decide(prompt('x'), who).kind).toBe('allowed');
       expect(rules.decide(tool('x'), who).kind).toBe('denied');
@@ -416,7 +418,7 @@ describe('what is remembered', () => {
       },
       [rule({ when: 'tool.annotations.readOnlyHint' })],
     );
-    const who: RuleCaller = { user: userWith(inOneHour), clientId: undefined };
+    const who: PolicyCaller = { user: userWith(inOneHour), clientId: undefined };
     const judge = (annotations: JsonObject) => rules.decide(tool('x', { annotations }), who).kind;
     expect(judge({ readOnlyHint: true })).toBe('allowed');
     expect(judge({ readOnlyHint: true })).toBe('allowed');
@@ -433,7 +435,7 @@ describe('what is remembered', () => {
       },
       [rule({ when: "tool.server == 'good'" })],
     );
-    const who: RuleCaller = { user: userWith(inOneHour), clientId: undefined };
+    const who: PolicyCaller = { user: userWith(inOneHour), clientId: undefined };
     expect(rules.decide(tool('x', { server: 'good' }), who).kind).toBe('allowed');
     expect(rules.decide(tool('x', { server: 'evil' }), who).kind).toBe('denied');
   });

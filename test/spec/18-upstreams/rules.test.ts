@@ -1,7 +1,8 @@
 // §18.5: who may use what: rules without conditions.
+
 import { describe, expect, test } from 'vitest';
-import { checkRules } from '../../../src/control/rules/check-rules.ts';
-import type { RuleConfig } from '../../../src/control/rules/rule-config.ts';
+import { checkRules } from '../../../src/control/rules/rule-config.ts';
+import type { RuleConfig } from '../../../src/mcp/calls/rules.ts';
 import { decide, prompt, resource, rule, tool, userWith } from '../../support/upstreams/rules.ts';
 
 const allows = async (may: readonly string[], item: Parameters<typeof decide>[1]) =>

@@ -3,9 +3,11 @@ import { randomBytes } from 'node:crypto';
 import { expect, test } from 'vitest';
 import type { AskGuard } from '../../../src/control/guards/ask-guard.ts';
 import { TooMuchForGuard } from '../../../src/control/guards/ask-guard.ts';
-import { createLinksGuard } from '../../../src/control/guards/built-in/links.ts';
-import { createSecretsGuard } from '../../../src/control/guards/built-in/secrets.ts';
-import { createSizeGuard } from '../../../src/control/guards/built-in/size.ts';
+import { type BuiltInGuard, createRunWork } from '../../../src/control/guards/define-guard.ts';
+import { linksGuard } from '../../../src/control/guards/links.ts';
+import { secretsGuard } from '../../../src/control/guards/secrets.ts';
+import { sizeGuard } from '../../../src/control/guards/size.ts';
+import type { GuardUse } from '../../../src/mcp/calls/guards.ts';
 import { Cancellation } from '../../../src/platform/cancellation.ts';
 import { JsonNumber } from '../../../src/platform/exact-json.ts';
 import { callTool } from '../../support/clients/stateless.ts';
@@ -54,6 +56,19 @@ const MESSAGE = {
   server: '',
   phase: 'response',
 } as const;
+
+function openGuard<Use extends GuardUse>({ createJudge }: BuiltInGuard<Use>, use: Use): AskGuard {
+  const judgeMessage = createJudge(use);
+  const runWork = createRunWork();
+  return (message, turn) => runWork(judgeMessage(message), turn);
+}
+
+type Action = 'redact' | 'refuse';
+
+const createSecretsGuard = (action: Action) => openGuard(secretsGuard, { kind: 'secrets', action });
+const createSizeGuard = (maxBytes: number) => openGuard(sizeGuard, { kind: 'size', maxBytes });
+const createLinksGuard = (use: Parameters<(typeof linksGuard)['createJudge']>[0]) =>
+  openGuard(linksGuard, use);
 
 /** What a guard makes of a value, at once where it is short. */
 const judge = (guard: AskGuard, value: unknown, phase: 'request' | 'response' = 'response') =>

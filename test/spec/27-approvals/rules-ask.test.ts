@@ -1,16 +1,17 @@
 // §27: which calls are asked about, and who is asked, by the rules.
+
 import { expect, test } from 'vitest';
-import { checkRules } from '../../../src/control/rules/check-rules.ts';
 import { createRules } from '../../../src/control/rules/create-rules.ts';
-import type { RuleConfig } from '../../../src/control/rules/rule-config.ts';
-import type { RuleCaller, RuledItem } from '../../../src/control/rules/rules.ts';
+import { checkRules } from '../../../src/control/rules/rule-config.ts';
+import type { PolicyCaller } from '../../../src/mcp/calls/policy.ts';
+import type { RuleConfig, RuledItem } from '../../../src/mcp/calls/rules.ts';
 import { systemClock } from '../../../src/platform/clock.ts';
 import { decide, rule, tool, userWith } from '../../support/upstreams/rules.ts';
 
 const asked = async (
   rules: readonly RuleConfig[],
   item: RuledItem,
-  caller?: RuleCaller,
+  caller?: PolicyCaller,
 ): Promise<string | undefined> => {
   const decision = await decide(rules, item, caller);
   return decision.kind === 'allowed' ? decision.ask : decision.kind;
@@ -92,7 +93,7 @@ test('§27.1 who.views: a rule holds at the paths of these views alone, and what
   const claims = { exp: Date.now() / 1000 + 600 };
   const shared = userWith(claims);
   const decideAt = (view: string | undefined, user = userWith(claims)) => {
-    const caller: RuleCaller = { user, clientId: 'app', view };
+    const caller: PolicyCaller = { user, clientId: 'app', view };
     const decision = rules.decide(tool('wiki__edit', { args: {} }), caller);
     return decision.kind === 'allowed' ? (decision.ask ?? 'nobody') : decision.kind;
   };

@@ -1,9 +1,9 @@
 // Rules, and what they are asked about.
 
 import { createRules } from '../../../src/control/rules/create-rules.ts';
-import type { RuleConfig } from '../../../src/control/rules/rule-config.ts';
-import type { RuleCaller, RuleDecision, RuledItem } from '../../../src/control/rules/rules.ts';
 import { readEmail, type UserContext } from '../../../src/http/endpoint/message.ts';
+import type { PolicyCaller } from '../../../src/mcp/calls/policy.ts';
+import type { RuleConfig, RuleDecision, RuledItem } from '../../../src/mcp/calls/rules.ts';
 import { systemClock } from '../../../src/platform/clock.ts';
 import type { JsonObject } from '../../../src/platform/json.ts';
 
@@ -49,5 +49,5 @@ export function userWith(claims: object, token = 'token'): UserContext {
 export const decide = async (
   rules: readonly RuleConfig[],
   item: RuledItem,
-  caller: RuleCaller = { user: userWith({}), clientId: undefined },
+  caller: PolicyCaller = { user: userWith({}), clientId: undefined },
 ): Promise<RuleDecision> => (await createRules({ clock: systemClock }, rules)).decide(item, caller);

@@ -2,14 +2,15 @@
 
 import { type CelInput, type CelResult, celEnv, isCelError, parse, plan } from '@bufbuild/cel';
 import { RE2JS } from '@bufbuild/re2';
+import type { PolicyCaller } from '../../../mcp/calls/policy.ts';
+import type { Lookup, RuledItem } from '../../../mcp/calls/rules.ts';
 import { readExact } from '../../../platform/noted-json.ts';
 import { quote } from '../../../platform/text.ts';
-import { type RuleCaller, type RuledItem, readScopes } from '../rules.ts';
+import { readScopes } from '../named-facts.ts';
 import {
   type Bounds,
   type CelValue,
   inspectExpression,
-  type Lookup,
   lookUp,
   RoundedNumber,
   type VariableName,
@@ -20,7 +21,7 @@ export interface Condition {
   readonly looksAtArgs: boolean;
   readonly looksAtTool: boolean;
   /** Works out what follows from the caller alone, which `evaluate` does else for the first item. */
-  bindCaller(caller: RuleCaller): void;
+  bindCaller(caller: PolicyCaller): void;
   /** The part of `user` that it looks at; undefined where that is nothing. */
   readonly ofUser: Lookup | undefined;
   /** True if it looks at what a server says of a tool. */
@@ -29,7 +30,7 @@ export interface Condition {
    * Undefined where the expression fails, or is neither `true` nor `false`. Without `item`, or a user, what looks at them
    * fails, so `false` is what it would be with any.
    */
-  evaluate(item: RuledItem | undefined, caller: RuleCaller): boolean | undefined;
+  evaluate(item: RuledItem | undefined, caller: PolicyCaller): boolean | undefined;
   /** A number of the arguments that it looks at, and that no double holds: then it fails. */
   findRounded(item: RuledItem): string | undefined;
 }
@@ -100,7 +101,7 @@ export const compileCondition: CompileCondition = function compile(text) {
   };
 };
 
-const NOBODY: RuleCaller = { user: undefined, clientId: undefined };
+const NOBODY: PolicyCaller = { user: undefined, clientId: undefined };
 
 const namesMember = (lookup: Lookup | undefined, member: string): boolean =>
   lookup === 'all' || lookup?.has(member) === true;
@@ -117,11 +118,11 @@ const isOfCaller = (name: VariableName): boolean => name === 'user' || name === 
 function createCallerBinding(
   lookups: readonly (readonly [VariableName, Lookup])[],
   parts: readonly PlannedPart[],
-): (caller: RuleCaller) => Bindings | undefined {
-  const known = new WeakMap<RuleCaller, Bindings | undefined>();
+): (caller: PolicyCaller) => Bindings | undefined {
+  const known = new WeakMap<PolicyCaller, Bindings | undefined>();
 
   /** Undefined where there is more than may be looked at. */
-  function bind(caller: RuleCaller): Bindings | undefined {
+  function bind(caller: PolicyCaller): Bindings | undefined {
     const variables = tryToBind(caller);
     if (variables === undefined) return undefined;
     const bound: Record<string, CelInput> = { ...variables };
@@ -133,7 +134,7 @@ function createCallerBinding(
     return bound;
   }
 
-  function tryToBind(caller: RuleCaller): Bindings | undefined {
+  function tryToBind(caller: PolicyCaller): Bindings | undefined {
     try {
       return bindVariables(lookups, undefined, caller);
     } catch {
@@ -193,7 +194,7 @@ function findMatcher(matchers: ReadonlyMap<string, Matcher | string>, pattern: s
 function bindVariables(
   lookups: readonly (readonly [VariableName, Lookup])[],
   item: RuledItem | undefined,
-  caller: RuleCaller,
+  caller: PolicyCaller,
 ): Readonly<Record<string, CelValue>> {
   const bound: Record<string, CelValue> = {};
   for (const [name, lookup] of lookups) {
@@ -210,7 +211,7 @@ const VARIABLES: Readonly<
     VariableName,
     {
       readonly bounds: Bounds;
-      read(item: RuledItem | undefined, caller: RuleCaller): object | undefined;
+      read(item: RuledItem | undefined, caller: PolicyCaller): object | undefined;
     }
   >
 > = {

@@ -2,16 +2,11 @@
 // everybody's: so no expression can take longer than its length times the size of what it looks at.
 
 import type { parse } from '@bufbuild/cel';
+import type { Lookup } from '../../../mcp/calls/rules.ts';
 import { JsonNumber } from '../../../platform/exact-json.ts';
 import { isObject } from '../../../platform/json.ts';
 import { findNearestName } from '../../../platform/nearest-name.ts';
 import { quote } from '../../../platform/text.ts';
-
-/** The part of a variable that is looked at: all of it, or these members and what of each. */
-export type Lookup = 'all' | Map<string, Lookup>;
-
-/** Members of `user` that rules name. A rule that names all claims names none of them. */
-export type NamedFacts = ReadonlyMap<string, Lookup>;
 
 interface Inspection {
   /** The part that is looked at of each variable that is named. */

@@ -1,20 +1,28 @@
 // §26.4: keys and tokens of usual providers do not go through.
 
-import type { AskGuard } from '../ask-guard.ts';
-import type { GuardAction } from '../guard-config.ts';
-import { createRunWork, type RunWork } from './run-work.ts';
-import { createTextGuard, type FoundText } from './text-guard.ts';
+import { defineBuiltInGuard } from './define-guard.ts';
+import { action, createTextJudge, type FoundText, type GuardAction } from './text-guard.ts';
 
-export const createSecretsGuard = (action: GuardAction, run: RunWork = createRunWork()): AskGuard =>
-  createTextGuard(
-    {
-      find: findSecrets,
-      toMark: (name) => `[redacted:${name}]`,
-      tell: (found) => `It contains what looks like a secret (${[...found].join(', ')}).`,
-    },
-    action,
-    run,
-  );
+interface SecretsUse {
+  readonly kind: 'secrets';
+  readonly action: GuardAction;
+}
+
+export const secretsGuard = defineBuiltInGuard<SecretsUse>({
+  kind: 'secrets',
+  summary: 'finds keys and tokens',
+  members: [action],
+  read: ({ read }) => ({ kind: 'secrets', action: read(action) ?? 'redact' }),
+  createJudge: (use) =>
+    createTextJudge(
+      {
+        find: findSecrets,
+        toMark: (name) => `[redacted:${name}]`,
+        tell: (found) => `It contains what looks like a secret (${[...found].join(', ')}).`,
+      },
+      use.action,
+    ),
+});
 
 // Their forms, as the providers themselves say. Each begins with a text by which it is found without trying an expression at
 // every character, and no part of an expression repeats another without a bound.

@@ -1,17 +1,59 @@
 // §26.4: URLs to hosts outside of a list: a picture or link that carries data in its address is the usual way out for it.
 
-import type { AskGuard } from '../ask-guard.ts';
-import type { BuiltInGuardConfig } from '../guard-config.ts';
+import { list } from '../../config/file/shapes/collection.ts';
+import { defineMember } from '../../config/file/shapes/object.ts';
+import { text as textShape } from '../../config/file/shapes/scalar.ts';
+import type { Shape } from '../../config/file/shapes/shape.ts';
+import { defineBuiltInGuard, type JudgeMessage } from './define-guard.ts';
 import type { ReadText } from './readings.ts';
-import { createRunWork, type RunWork } from './run-work.ts';
-import { createTextGuard, type Form, type FoundText } from './text-guard.ts';
+import {
+  action,
+  createTextJudge,
+  type Form,
+  type FoundText,
+  type GuardAction,
+} from './text-guard.ts';
 
-type LinksConfig = Extract<BuiltInGuardConfig, { kind: 'links' }>;
+interface LinksUse {
+  readonly kind: 'links';
+  readonly hosts: readonly string[];
+  readonly action: GuardAction;
+}
 
-export function createLinksGuard(
-  { hosts, action }: LinksConfig,
-  run: RunWork = createRunWork(),
-): AskGuard {
+const hostsMember = defineMember(
+  'hosts',
+  list(hostPattern(), {
+    allowed: 'a list of hosts, such as ["example.com", "*.example.com"]',
+    isNotEmpty: true,
+  }),
+  'the hosts that URLs may lead to. *.example.com is any host below example.com.',
+);
+
+function hostPattern(): Shape<string> {
+  return textShape(
+    {
+      parse: (given) =>
+        /^(\*\.)?[a-z0-9]([a-z0-9.-]*[a-z0-9])?$/i.test(given) ? given.toLowerCase() : undefined,
+      allowed: 'a host such as example.com or *.example.com, without scheme and port',
+    },
+    { schema: { type: 'string', pattern: '^(\\*\\.)?[A-Za-z0-9]' } },
+  );
+}
+
+export const linksGuard = defineBuiltInGuard<LinksUse>({
+  kind: 'links',
+  summary: 'finds URLs to other hosts',
+  members: [hostsMember, action],
+  read({ has, read, report }) {
+    const hosts = read(hostsMember);
+    if (!has(hostsMember)) report('"hosts" is missing: the hosts that URLs may lead to.');
+    return hosts && { kind: 'links', hosts, action: read(action) ?? 'redact' };
+  },
+  createJudge: createLinksJudge,
+});
+
+function createLinksJudge(use: LinksUse): JudgeMessage {
+  const { hosts } = use;
   const exact = new Set(hosts.filter((host) => !host.startsWith('*.')));
   const endings = hosts.filter((host) => host.startsWith('*.')).map((host) => host.slice(1));
   const isAllowed = (host: string): boolean =>
@@ -30,8 +72,8 @@ export function createLinksGuard(
 
   const toMark = () => '[link removed]';
   const tell = (found: ReadonlySet<string>) =>
-    `It links to hosts that are not allowed: ${list(found)}.`;
-  return createTextGuard({ find, toMark, tell, findLast }, action, run);
+    `It links to hosts that are not allowed: ${listHosts(found)}.`;
+  return createTextJudge({ find, toMark, tell, findLast }, use.action);
 }
 
 // URL Standard "URL parsing": tabs and line feeds in an address count for nothing.
@@ -138,7 +180,7 @@ const LEADING_OUT: ReadonlySet<string> = new Set(['http', 'https', 'ws', 'wss', 
 
 const MAX_TOLD = 5;
 
-const list = (hosts: ReadonlySet<string>): string => {
+const listHosts = (hosts: ReadonlySet<string>): string => {
   const told = [...hosts].slice(0, MAX_TOLD).join(', ');
   return hosts.size > MAX_TOLD ? `${told} and others` : told;
 };

@@ -1,12 +1,12 @@
 // §26.4: a guard that looks for something in texts: as they stand, and as whoever gets them may read them.
 
 import { isUtf8 } from 'node:buffer';
-import { isObject } from '../../../platform/json.ts';
-import type { AskGuard } from '../ask-guard.ts';
-import { type Decision, PASS } from '../ask-guard.ts';
-import type { GuardAction } from '../guard-config.ts';
+import { defineMember } from '../../config/file/shapes/object.ts';
+import { choice } from '../../config/file/shapes/scalar.ts';
+import { isObject } from '../../platform/json.ts';
+import { PASS } from './ask-guard.ts';
+import { A_VALUE, type JudgeMessage, type Steps } from './define-guard.ts';
 import { listReadings, type Reading, type ReadText } from './readings.ts';
-import { A_VALUE, type RunWork, type Steps } from './run-work.ts';
 
 /** Something in a text that may not go through. */
 export interface FoundText {
@@ -26,19 +26,25 @@ interface TextGuard {
   findLast?(name: string): ReadText;
 }
 
-export function createTextGuard(guard: TextGuard, action: GuardAction, run: RunWork): AskGuard {
-  function* judge(value: unknown): Steps<Decision> {
+export type GuardAction = 'redact' | 'refuse';
+
+export const action = defineMember<GuardAction>(
+  'action',
+  choice('redact', 'refuse'),
+  'what is found is replaced (redact, the default), or nothing passes (refuse).',
+);
+
+export function createTextJudge(guard: TextGuard, chosen: GuardAction): JudgeMessage {
+  return function* judgeText({ value }) {
     const found = new Set<string>();
     const redacted = yield* mapTexts(value, (text, name, form) =>
       redact(guard, text, name, form, found),
     );
     if (found.size === 0) return PASS;
-    return action === 'redact'
+    return chosen === 'redact'
       ? { kind: 'change', value: redacted }
       : { kind: 'refuse', message: guard.tell(found) };
-  }
-
-  return ({ value }, options) => run(judge(value), options);
+  };
 }
 
 function redact(

@@ -1,24 +1,45 @@
 // §26.4: messages that are larger than what a model should read.
 
-import { writeExactJson } from '../../../platform/exact-json.ts';
-import { isObject } from '../../../platform/json.ts';
-import type { AskGuard } from '../ask-guard.ts';
-import { type AskedMessage, type Decision, PASS } from '../ask-guard.ts';
-import { A_VALUE, createRunWork, type RunWork, type Steps } from './run-work.ts';
+import { defineMember } from '../../config/file/shapes/object.ts';
+import { wholeNumber } from '../../config/file/shapes/scalar.ts';
+import { writeExactJson } from '../../platform/exact-json.ts';
+import { isObject } from '../../platform/json.ts';
+import { type AskedMessage, type Decision, PASS } from './ask-guard.ts';
+import { A_VALUE, defineBuiltInGuard, type Steps } from './define-guard.ts';
 
-export function createSizeGuard(maxBytes: number, run: RunWork = createRunWork()): AskGuard {
-  function* judge({ value, phase }: AskedMessage): Steps<Decision> {
-    const bytes = yield* measure(value);
-    if (bytes <= maxBytes) return PASS;
-    const what = phase === 'request' ? 'request' : 'answer';
-    return {
-      kind: 'refuse',
-      message: `The ${what} has ${bytes} bytes, and ${maxBytes} are allowed. Ask for less at once.`,
-    };
-  }
-
-  return (message, options) => run(judge(message), options);
+interface SizeUse {
+  readonly kind: 'size';
+  readonly maxBytes: number;
 }
+
+const MAX_SIZE_BYTES = 67_108_864;
+
+const maxBytesMember = defineMember(
+  'maxBytes',
+  wholeNumber(1, MAX_SIZE_BYTES),
+  'the most bytes of a message, as JSON.',
+);
+
+export const sizeGuard = defineBuiltInGuard<SizeUse>({
+  kind: 'size',
+  summary: 'bounds messages',
+  members: [maxBytesMember],
+  read({ has, read, report }) {
+    const maxBytes = read(maxBytesMember);
+    if (!has(maxBytesMember)) report('"maxBytes" is missing: the most bytes of a message.');
+    return maxBytes === undefined ? undefined : { kind: 'size', maxBytes };
+  },
+  createJudge: ({ maxBytes }) =>
+    function* judgeSize({ value, phase }: AskedMessage): Steps<Decision> {
+      const bytes = yield* measure(value);
+      if (bytes <= maxBytes) return PASS;
+      const what = phase === 'request' ? 'request' : 'answer';
+      return {
+        kind: 'refuse',
+        message: `The ${what} has ${bytes} bytes, and ${maxBytes} are allowed. Ask for less at once.`,
+      };
+    },
+});
 
 /** Bytes of the value as JSON. */
 function* measure(value: unknown): Steps<number> {

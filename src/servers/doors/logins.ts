@@ -1,5 +1,4 @@
 // §24: by whose connection a server is asked where users log in themselves.
-
 import type { UserContext } from '../../http/endpoint/message.ts';
 import type { ConnectionOwner, ConnectionServer } from '../../mcp/upstream/connection.ts';
 import {
@@ -16,7 +15,6 @@ import {
   type UpstreamCaller,
   type UpstreamLogins,
 } from '../../mcp/upstream/upstream.ts';
-import { nameConnectionOwner } from '../records/place.ts';
 
 export type Logins = Omit<UpstreamLogins, 'noteChange' | 'peekConnectionId'>;
 
@@ -42,16 +40,6 @@ export function createLogins(server: ConnectionServer, parts: ConnectionParts | 
       return owner && parts?.connections.describe(owner, server);
     },
   };
-}
-
-/** True if the caller's requests go by the connection of this owner. */
-export function isCallerOf(
-  { findOwner }: Pick<UpstreamLogins, 'findOwner'>,
-  caller: UpstreamCaller,
-  owner: ConnectionOwner,
-): boolean {
-  const own = findOwner(caller);
-  return own !== undefined && nameConnectionOwner(own) === nameConnectionOwner(owner);
 }
 
 const toOwner = ({ sub, issuer }: UserContext): ConnectionOwner => ({ sub, issuer });

@@ -1,0 +1,203 @@
+// §26: a kind of guard: how `use` of the configuration file names it, what it needs there, and how it is opened.
+
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import { defineMember, type Member, type MemberReader } from '../../config/file/shapes/object.ts';
+import { choice, wholeNumber } from '../../config/file/shapes/scalar.ts';
+import type { GuardUse } from '../../mcp/calls/guards.ts';
+import type { CancelSignal } from '../../platform/cancellation.ts';
+import type { JsonObject } from '../../platform/json.ts';
+import { findNearestName } from '../../platform/nearest-name.ts';
+import { quote } from '../../platform/text.ts';
+import type { Runtime } from '../../runtime/runtime.ts';
+import {
+  type AskedMessage,
+  type AskGuard,
+  createGuardLine,
+  type Decision,
+  GuardFailure,
+  type GuardTurn,
+} from './ask-guard.ts';
+
+/** A file in this folder, and a row of `GUARD_KINDS`. `Use` is what `use` of such a guard becomes. */
+export interface GuardKind<Use extends GuardUse = GuardUse> {
+  readonly kind: Use['kind'];
+  /** The member of `use` that names it; undefined for one that comes with the gateway, which `builtIn` names. */
+  readonly naming: Member<unknown> | undefined;
+  /** What one that comes with the gateway does, for editors; follows its kind. */
+  readonly summary?: string;
+  /** Members that `use` may have beside. Kinds that have the same member share it. */
+  readonly members: readonly Member<unknown>[];
+  /** Undefined where what is missing was reported. */
+  read(members: MemberReader): Use | undefined;
+  /** Undefined for one of another kind. */
+  bind(use: GuardUse): BoundGuard | undefined;
+}
+
+/** A guard, before it is opened. */
+export interface BoundGuard {
+  /** Describes it for operators: never a path, a query or a header of its address. */
+  describe(): string;
+  /** With what its paths lead to. Reports what is wrong with it beside the rest of the file. */
+  complete?(
+    servers: GuardedServers,
+    files: FileAccess,
+    report: (problem: string) => void,
+  ): GuardUse;
+  /** @throws ConfigError for a module that cannot be loaded. */
+  open(host: GuardHost, name: string): AskGuard | Promise<AskGuard>;
+}
+
+/** Shared by all guards of a configuration. `fetch` keeps its connections. */
+export interface GuardHost extends Pick<Runtime, 'clock' | 'fetch'> {
+  readonly askServer: AskServer;
+  readonly runWork: RunWork;
+}
+
+/**
+ * Sends a request to a server of the file, on behalf of the gateway itself.
+ *
+ * @throws Error whose message says why there is no result, without what was sent.
+ */
+export type AskServer = (
+  server: string,
+  request: {
+    readonly method: string;
+    readonly params: JsonObject;
+    readonly signal: CancelSignal | undefined;
+    readonly timeoutMs: number;
+    readonly traceparent: string | undefined;
+  },
+) => Promise<JsonObject>;
+
+/** Servers of the file. `personalBy` is the member by which one is another for each user; undefined where it is the same for all. */
+export type GuardedServers = readonly {
+  readonly name: string;
+  readonly personalBy: 'auth' | 'isolation' | undefined;
+}[];
+
+export interface FileAccess {
+  /** An absolute path, for one that is relative to the file. */
+  resolvePath(path: string): string;
+  /** @throws Error with what is wrong with the file. */
+  readText(path: string): string;
+}
+
+interface GuardDefinition<Use extends GuardUse> extends Omit<GuardKind<Use>, 'bind'> {
+  bind(use: Use): BoundGuard;
+}
+
+export function defineGuard<Use extends GuardUse>(
+  definition: GuardDefinition<Use>,
+): GuardKind<Use> {
+  const isOwn = (use: GuardUse): use is Use => use.kind === definition.kind;
+  return { ...definition, bind: (use) => (isOwn(use) ? definition.bind(use) : undefined) };
+}
+
+export function findServerProblem(
+  member: string,
+  name: string,
+  servers: GuardedServers,
+): string | undefined {
+  const names = servers.map((server) => server.name);
+  if (names.includes(name)) return undefined;
+  const nearest = findNearestName(name, names);
+  const hint = nearest === undefined ? '' : ` Did you mean ${nearest}?`;
+  return `${member}: there is no server ${quote(name, 64)} in this file.${hint}`;
+}
+
+// Members of those that are asked outside of the gateway's own code.
+
+export const DEFAULT_TIMEOUT_MS = 2_000;
+const MIN_TIMEOUT_MS = 10;
+const MAX_TIMEOUT_MS = 60_000;
+
+export const timeout = defineMember(
+  'timeout',
+  wholeNumber(MIN_TIMEOUT_MS, MAX_TIMEOUT_MS),
+  `Milliseconds for one answer; then the guard has failed. The default is ${DEFAULT_TIMEOUT_MS}.`,
+);
+
+// The only one so far: another becomes another choice, and this one stays the default.
+export const version = defineMember(
+  'version',
+  choice('sep-2624'),
+  'The shapes that are spoken: sep-2624, those of the interceptors proposal of MCP.',
+);
+
+// §26.4: guards that come with the gateway.
+
+export interface BuiltInGuard<Use extends GuardUse> extends GuardKind<Use> {
+  /** Looks at a message, step by step. */
+  createJudge(use: Use): JudgeMessage;
+}
+
+export type JudgeMessage = (message: AskedMessage) => Steps<Decision>;
+
+export function defineBuiltInGuard<Use extends GuardUse>(
+  definition: Required<Omit<BuiltInGuard<Use>, 'bind' | 'naming'>>,
+): BuiltInGuard<Use> {
+  const { kind, createJudge } = definition;
+  const bind = (use: Use): BoundGuard => ({
+    describe: () => `built in: ${kind}`,
+    open({ runWork }) {
+      const judge = createJudge(use);
+      return (message, turn) => runWork(judge(message), turn);
+    },
+  });
+  return { ...defineGuard({ ...definition, naming: undefined, bind }), createJudge };
+}
+
+// Their work: what is long is done in turns of the event loop, so that it holds nobody up.
+
+/** Its steps say how many characters they looked at. */
+export type Steps<Result> = Generator<number, Result, void>;
+
+/** As many characters take as long as one value, or one look at a short text. */
+export const A_VALUE = 64;
+
+export type RunWork = <Result>(work: Steps<Result>, asker: GuardTurn) => Result | Promise<Result>;
+
+/** Characters that are looked at before the answer, and in each turn after that. */
+const AT_ONCE = 262_144;
+const IN_A_TURN = 65_536;
+/** Long ones at the same time, of one user and of all: they take turns. */
+const LONG = { ofOne: 1, ofAll: 4 };
+
+/** @throws TooMuchForGuard as a guard's line does. */
+export function createRunWork(): RunWork {
+  const line = createGuardLine(LONG);
+  let turn = Promise.resolve();
+
+  /** One step of one work in each turn, however many there are. */
+  function waitForTurn(): Promise<void> {
+    turn = turn.then(() => nextTurn());
+    return turn;
+  }
+
+  async function finish<Result>(work: Steps<Result>, signal: GuardTurn['signal']): Promise<Result> {
+    for (;;) {
+      await waitForTurn();
+      if (signal?.aborted) throw new GuardFailure('nobody waits for it any more');
+      const end = runSome(work, IN_A_TURN);
+      if (end !== undefined) return end.value;
+    }
+  }
+
+  return function runWork(work, { signal, user }) {
+    const end = runSome(work, AT_ONCE);
+    return end === undefined ? line.run(() => finish(work, signal), user, signal) : end.value;
+  };
+}
+
+/** Undefined where there is more to do after so many characters. */
+function runSome<Result>(
+  work: Steps<Result>,
+  characters: number,
+): { readonly value: Result } | undefined {
+  for (let left = characters; left > 0; ) {
+    const step = work.next();
+    if (step.done) return step;
+    left -= step.value;
+  }
+  return undefined;
+}

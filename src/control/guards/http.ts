@@ -1,0 +1,182 @@
+// §26.2: a guard that is a service, asked over HTTP.
+
+import { defineMember, object } from '../../config/file/shapes/object.ts';
+import { requestHeaders } from '../../config/file/shapes/request-headers.ts';
+import { text } from '../../config/file/shapes/scalar.ts';
+import type { Shape } from '../../config/file/shapes/shape.ts';
+import { httpUrl } from '../../config/rules.ts';
+import type { toAbortSignal } from '../../platform/cancellation.ts';
+import type { Clock } from '../../platform/clock.ts';
+import { parseExactJson } from '../../platform/exact-json.ts';
+import { FetchError, fetchWithLimits } from '../../platform/fetch-with-limits.ts';
+import { decodeUtf8, findExceededBound } from '../../platform/json.ts';
+import { type AskGuard, createGuardLine, GuardFailure, toSentText } from './ask-guard.ts';
+import {
+  DEFAULT_TIMEOUT_MS,
+  defineGuard,
+  type GuardHost,
+  timeout,
+  version,
+} from './define-guard.ts';
+import { readAnswer, readInterceptorPayload, toInvocation } from './sep-2624.ts';
+
+interface HttpUse {
+  readonly kind: 'http';
+  readonly url: string;
+  /** Secrets are among them. */
+  readonly headers: Readonly<Record<string, string>>;
+  readonly timeoutMs: number;
+}
+
+/** Present in each request to a guard. */
+const OWN_HEADERS: ReadonlySet<string> = new Set(['accept', 'content-type', 'traceparent']);
+
+const members = {
+  url: defineMember(
+    'url',
+    text(
+      { ...httpUrl, allowed: `${httpUrl.allowed}, for example https://guard.example.com/judge` },
+      { schema: { type: 'string', pattern: '^https?://' }, isSecret: true },
+    ),
+    'The address that each message is sent to.',
+  ),
+  headers: defineMember(
+    'headers',
+    requestHeaders(OWN_HEADERS),
+    'Headers of each request to the guard.',
+  ),
+  timeout,
+  version,
+};
+
+const httpShape: Shape<HttpUse> = object({
+  allowed: 'an object with url',
+  members: Object.values(members),
+  schema: { required: ['url'] },
+  build({ has, read, report }) {
+    const url = read(members.url);
+    read(members.version);
+    if (!has(members.url)) report('"url" is missing: the address of the guard.');
+    return url === undefined
+      ? undefined
+      : {
+          kind: 'http',
+          url,
+          headers: read(members.headers) ?? {},
+          timeoutMs: read(members.timeout) ?? DEFAULT_TIMEOUT_MS,
+        };
+  },
+});
+
+const naming = defineMember('http', httpShape, 'A service that is asked over HTTP.');
+
+export const httpGuard = defineGuard<HttpUse>({
+  kind: 'http',
+  naming,
+  members: [],
+  read: ({ read }) => read(naming),
+  bind: (use) => ({
+    describe: () => `http ${new URL(use.url).host}`,
+    open: (host) => createHttpGuard(host, use),
+  }),
+});
+
+function createHttpGuard({ clock, fetch }: GuardHost, config: HttpUse): AskGuard {
+  const { url, timeoutMs } = config;
+  const headers = {
+    ...config.headers,
+    'content-type': 'application/json',
+    accept: 'application/json',
+  };
+  const line = createGuardLine();
+
+  return function askOverHttp(message, { signal, user }) {
+    const { guard, traceparent } = message;
+    const body = toSentText({
+      version: VERSION,
+      ...toInvocation(message, guard, timeoutMs, clock.now()),
+    });
+    return line
+      .run(() => send(body, traceparent, signal), user, signal)
+      .then((answer) => readInterceptorPayload(readAnswer(answer), message));
+  };
+
+  async function send(
+    body: string,
+    traceparent: string | undefined,
+    signal: Parameters<AskGuard>[1]['signal'],
+  ): Promise<unknown> {
+    const limit = createTimeLimit(clock, timeoutMs, signal);
+    try {
+      const response = await fetchWithLimits(
+        fetch,
+        url,
+        {
+          method: 'POST',
+          headers: traceparent === undefined ? headers : { ...headers, traceparent },
+          body,
+        },
+        { timeoutMs: timeoutMs + GRACE_MS, maxBytes: MAX_ANSWER_BYTES, signal: limit.signal },
+      );
+      if (response.status < 200 || response.status > 299) {
+        throw new GuardFailure(`it answered ${response.status}`);
+      }
+      return parseAnswer(response.body);
+    } catch (error) {
+      if (!(error instanceof FetchError)) throw error;
+      const reason = limit.hasPassed()
+        ? `it did not answer within ${timeoutMs} ms`
+        : 'it cannot be reached, or its answer could not be read';
+      throw new GuardFailure(reason, { cause: error.cause });
+    } finally {
+      limit.stop();
+    }
+  }
+}
+
+/** The shapes of this request, and of its answer. */
+const VERSION = 'sep-2624';
+/** The clock of the gateway decides; this is for a clock that stands still. */
+const GRACE_MS = 5_000;
+
+function parseAnswer(body: Buffer): unknown {
+  const answer = body.toString('utf8');
+  const isBounded = findExceededBound(answer, ANSWER_BOUNDS) === undefined;
+  if (!isBounded || decodeUtf8(body) === undefined) throw new GuardFailure(NO_JSON);
+  try {
+    return parseExactJson(answer);
+  } catch {
+    throw new GuardFailure(NO_JSON);
+  }
+}
+
+const NO_JSON = 'its answer is no JSON';
+
+/** Aborted when the time has passed, or nobody waits any more. */
+function createTimeLimit(
+  clock: Clock,
+  ms: number,
+  left: Parameters<typeof toAbortSignal>[0] | undefined,
+) {
+  const controller = new AbortController();
+  let isOver = false;
+  const leave = () => controller.abort(new Error('nobody waits for the answer any more'));
+  const stopClock = clock.after(ms, () => {
+    isOver = true;
+    controller.abort(new Error('it took too long'));
+  });
+  if (left?.aborted) leave();
+  left?.addEventListener('abort', leave);
+  return {
+    signal: controller.signal,
+    hasPassed: () => isOver,
+    stop() {
+      stopClock();
+      left?.removeEventListener('abort', leave);
+    },
+  };
+}
+
+/** For an answer. */
+export const MAX_ANSWER_BYTES = 8_388_608;
+export const ANSWER_BOUNDS = { levels: 200, values: 500_000 };

@@ -1,0 +1,263 @@
+// §26.2: a guard that is an MCP server of the file, by its interceptors (SEP-2624).
+
+import { defineMember } from '../../config/file/shapes/object.ts';
+import { freeText } from '../../config/file/shapes/scalar.ts';
+import type { CancelSignal } from '../../platform/cancellation.ts';
+import { isObject, type JsonObject } from '../../platform/json.ts';
+import { readExact } from '../../platform/noted-json.ts';
+import {
+  type AskedMessage,
+  type AskGuard,
+  createGuardLine,
+  type Decision,
+  GuardFailure,
+  PASS,
+  toSentText,
+} from './ask-guard.ts';
+import {
+  DEFAULT_TIMEOUT_MS,
+  defineGuard,
+  findServerProblem,
+  type GuardedServers,
+  type GuardHost,
+  timeout,
+  version,
+} from './define-guard.ts';
+import { nameEvent, readAnswer, readInterceptorPayload, toInvocation } from './sep-2624.ts';
+
+interface McpUse {
+  readonly kind: 'mcp';
+  /** A server of the file. */
+  readonly server: string;
+  /** Which of its interceptors; undefined for all that look at what the guard does. */
+  readonly interceptor: string | undefined;
+  readonly timeoutMs: number;
+}
+
+const naming = defineMember(
+  'mcp',
+  freeText(),
+  'The name of an MCP server of this file that has interceptors. Clients do not see it.',
+);
+
+const interceptor = defineMember(
+  'interceptor',
+  freeText(),
+  'With mcp: which of its interceptors is asked. All that look at the same, unless given.',
+);
+
+export const mcpGuard = defineGuard<McpUse>({
+  kind: 'mcp',
+  naming,
+  members: [interceptor, timeout, version],
+  read({ read }) {
+    read(version);
+    const timeoutMs = read(timeout) ?? DEFAULT_TIMEOUT_MS;
+    const server = read(naming);
+    return server === undefined
+      ? undefined
+      : { kind: 'mcp', server, interceptor: read(interceptor), timeoutMs };
+  },
+  bind: (use) => ({
+    describe: () => `mcp ${use.server}`,
+    complete(servers, _files, report) {
+      const problem =
+        findServerProblem('use.mcp', use.server, servers) ?? findPersonal(use.server, servers);
+      if (problem !== undefined) report(problem);
+      return use;
+    },
+    open: (host) => createMcpGuard(host, use),
+  }),
+});
+
+function findPersonal(server: string, servers: GuardedServers): string | undefined {
+  const personalBy = servers.find(({ name }) => name === server)?.personalBy;
+  return personalBy && `use.mcp: ${server} ${PERSONAL[personalBy]}`;
+}
+
+/** The gateway itself asks a guard, and has nobody's token or process. */
+const PERSONAL = {
+  auth: 'is told who calls ("auth"), and a guard is asked by the gateway itself. Give it "headers" in place of "auth".',
+  isolation:
+    'has processes of its own for each user or session, and a guard is asked by the gateway itself. Give it "isolation": "shared".',
+} as const;
+
+/** The time for which a list of interceptors is gone by. */
+const LIST_MS = 60_000;
+const MAX_PAGES = 20;
+
+function createMcpGuard({ clock, askServer }: GuardHost, config: McpUse): AskGuard {
+  const { server, interceptor: wanted, timeoutMs } = config;
+  const line = createGuardLine();
+  let listing: { readonly at: number; readonly all: Promise<readonly Interceptor[]> } | undefined;
+
+  async function request(
+    method: string,
+    params: JsonObject,
+    signal: CancelSignal | undefined,
+    traceparent?: string,
+  ): Promise<JsonObject> {
+    try {
+      return await askServer(server, { method, params, signal, timeoutMs, traceparent });
+    } catch (error) {
+      const reason = error instanceof Error ? error.message : 'it gave no answer';
+      throw new GuardFailure(`${method} failed: ${reason}`, { cause: error });
+    }
+  }
+
+  async function fetchAll(): Promise<readonly Interceptor[]> {
+    const all: Interceptor[] = [];
+    let cursor: unknown;
+    for (let page = 0; page < MAX_PAGES; page += 1) {
+      const params = typeof cursor === 'string' ? { cursor } : {};
+      const result = await request('interceptors/list', params, undefined);
+      all.push(...readInterceptors(result));
+      cursor = result.nextCursor;
+      if (typeof cursor !== 'string') return all;
+    }
+    throw new GuardFailure(`it lists its interceptors on more than ${MAX_PAGES} pages`);
+  }
+
+  function listAll(): Promise<readonly Interceptor[]> {
+    const now = clock.monotonic();
+    if (listing !== undefined && now - listing.at < LIST_MS) return listing.all;
+    const next = { at: now, all: fetchAll() };
+    listing = next;
+    next.all.catch(() => {
+      if (listing === next) listing = undefined;
+    });
+    return next.all;
+  }
+
+  async function findThem(event: string, phase: AskedMessage['phase']) {
+    const all = await listAll();
+    if (wanted === undefined) {
+      const chosen = selectInterceptors(all, event, phase);
+      // A guard that looks at nothing would let all pass, and nobody would know.
+      if (chosen.length > 0) return chosen;
+      throw new GuardFailure(`it has no interceptor for ${event} (${phase})`);
+    }
+    const chosen = all.filter(({ name }) => name === wanted);
+    if (chosen.length === 0) throw new GuardFailure(`it has no interceptor ${wanted}`);
+    return chosen;
+  }
+
+  async function invoke(
+    { name, isAudit }: Interceptor,
+    message: AskedMessage,
+    { signal, user }: Parameters<AskGuard>[1],
+  ): Promise<Decision> {
+    const params = toInvocation(message, name, timeoutMs, clock.now());
+    toSentText(params);
+    const answer = await line.run(
+      () => request('interceptor/invoke', params, signal, message.traceparent),
+      user,
+      signal,
+    );
+    const decision = readInterceptorPayload(readAnswer(readExact(answer)), message);
+    return isAudit ? PASS : decision;
+  }
+
+  return async function askInterceptors(message, asker) {
+    const { method, phase, value } = message;
+    const chosen = await findThem(nameEvent(method, value), phase);
+    return askInTurn(chosen, value, (one, current) =>
+      invoke(one, { ...message, value: current }, asker),
+    );
+  };
+}
+
+// SEP-2624 "Interceptor Discovery": which interceptors a server has.
+
+export interface Interceptor {
+  readonly name: string;
+  readonly type: 'validation' | 'mutation';
+  readonly hooks: readonly Hook[];
+  /** Its answers change nothing. */
+  readonly isAudit: boolean;
+  readonly priority: Readonly<Record<'request' | 'response', number>>;
+}
+
+interface Hook {
+  readonly events: readonly string[];
+  readonly phase: string;
+}
+
+/** @throws GuardFailure for what is no list of them. */
+export function readInterceptors({ interceptors }: JsonObject): readonly Interceptor[] {
+  if (!Array.isArray(interceptors)) throw new GuardFailure('it lists no interceptors');
+  return interceptors.map(readInterceptor);
+}
+
+/** One that cannot be read could be the one that refuses. */
+function readInterceptor(value: unknown): Interceptor {
+  const { name, type, hook, hooks, mode, priorityHint } = isObject(value) ? value : {};
+  if (typeof name !== 'string' || (type !== 'validation' && type !== 'mutation')) {
+    throw new GuardFailure(
+      'it lists an interceptor without a name, or of a type that is not known',
+    );
+  }
+  const given = Array.isArray(hooks) ? hooks : [hook];
+  return {
+    name,
+    type,
+    hooks: given.flatMap(readHook),
+    isAudit: mode === 'audit',
+    priority: {
+      request: readPriority(priorityHint, 'request'),
+      response: readPriority(priorityHint, 'response'),
+    },
+  };
+}
+
+function readHook(value: unknown): readonly Hook[] {
+  const { events, phase } = isObject(value) ? value : {};
+  const names = Array.isArray(events) ? events.filter((one) => typeof one === 'string') : [];
+  return typeof phase === 'string' ? [{ events: names, phase }] : [];
+}
+
+function readPriority(hint: unknown, phase: 'request' | 'response'): number {
+  const given = isObject(hint) ? hint[phase] : hint;
+  return typeof given === 'number' ? given : 0;
+}
+
+/**
+ * Those that look at the event, in their order. SEP-2624 "Execution Model": what is sent is changed, then validated; what is
+ * received is validated before it is changed.
+ */
+export function selectInterceptors(
+  interceptors: readonly Interceptor[],
+  event: string,
+  phase: 'request' | 'response',
+): readonly Interceptor[] {
+  const chosen = interceptors.filter(({ hooks }) =>
+    hooks.some((hook) => looksAt(hook, event, phase)),
+  );
+  const mutators = chosen
+    .filter(({ type }) => type === 'mutation')
+    .sort((a, b) => a.priority[phase] - b.priority[phase] || (a.name < b.name ? -1 : 1));
+  const validators = chosen.filter(({ type }) => type === 'validation');
+  return phase === 'request' ? [...mutators, ...validators] : [...validators, ...mutators];
+}
+
+const looksAt = (hook: Hook, event: string, phase: string): boolean =>
+  (hook.phase === 'both' || hook.phase === phase) &&
+  hook.events.some((one) => one === '*' || one === event || one === `*/${phase}`);
+
+/** Asks several one after the other, each about what the ones before made of it. */
+export async function askInTurn<Asked>(
+  all: readonly Asked[],
+  value: unknown,
+  ask: (one: Asked, value: unknown) => Promise<Decision>,
+): Promise<Decision> {
+  let current = value;
+  let isChanged = false;
+  for (const one of all) {
+    const decision = await ask(one, current);
+    if (decision.kind === 'refuse') return decision;
+    if (decision.kind === 'pass') continue;
+    current = decision.value;
+    isChanged = true;
+  }
+  return isChanged ? { kind: 'change', value: current } : PASS;
+}

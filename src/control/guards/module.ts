@@ -1,0 +1,137 @@
+// §26.2: a guard that is a module of the operator's, in this process.
+
+import { statSync } from 'node:fs';
+import { pathToFileURL } from 'node:url';
+import { defineMember } from '../../config/file/shapes/object.ts';
+import { freeText } from '../../config/file/shapes/scalar.ts';
+import { ConfigError } from '../../config/problem.ts';
+import type { Clock } from '../../platform/clock.ts';
+import {
+  copyPlain,
+  type Originals,
+  restoreNumbers,
+  UnclearNumber,
+} from '../../platform/plain-json.ts';
+import {
+  type AskedMessage,
+  type AskGuard,
+  type Decision,
+  GuardFailure,
+  readDecision,
+} from './ask-guard.ts';
+import { DEFAULT_TIMEOUT_MS, defineGuard, type GuardHost, timeout } from './define-guard.ts';
+
+interface ModuleUse {
+  readonly kind: 'module';
+  /** Absolute once the file is complete. */
+  readonly path: string;
+  readonly timeoutMs: number;
+}
+
+const naming = defineMember(
+  'module',
+  freeText(),
+  'A JavaScript module whose default export is the guard, relative to this file. It runs in the gateway’s process.',
+);
+
+export const moduleGuard = defineGuard<ModuleUse>({
+  kind: 'module',
+  naming,
+  members: [timeout],
+  read({ read }) {
+    const timeoutMs = read(timeout) ?? DEFAULT_TIMEOUT_MS;
+    const path = read(naming);
+    return path === undefined ? undefined : { kind: 'module', path, timeoutMs };
+  },
+  bind: (use) => ({
+    describe: () => `module ${use.path.split(/[\\/]/).at(-1)}`,
+    complete(_servers, files, report) {
+      const path = files.resolvePath(use.path);
+      try {
+        files.readText(path);
+      } catch (error) {
+        const reason = error instanceof Error ? error.message : String(error);
+        report(`use.module: the file cannot be read (${reason}).`);
+      }
+      return { ...use, path };
+    },
+    open: (host, name) => loadModuleGuard(host, name, use),
+  }),
+});
+
+/** @throws ConfigError where the module cannot be loaded, or exports no guard. */
+async function loadModuleGuard(
+  { clock }: GuardHost,
+  name: string,
+  { path, timeoutMs }: ModuleUse,
+): Promise<AskGuard> {
+  const judge = await importJudge(name, path);
+
+  return function askModule(message) {
+    const originals: Originals = new Map();
+    // A copy: of the value itself it may be known how it was written, and the guard may change it in place.
+    const value = copyPlain(message.value, originals);
+    return ask({ ...message, value }, (answer) => {
+      const decision = readDecision(answer);
+      return decision.kind === 'change'
+        ? { kind: 'change', value: restore(decision.value, message.value, originals) }
+        : decision;
+    });
+  };
+
+  function ask(message: AskedMessage, read: (answer: unknown) => Decision) {
+    const answer = judge(message);
+    return answer instanceof Promise
+      ? waitAtMost(clock, timeoutMs, answer).then(read)
+      : read(answer);
+  }
+}
+
+function restore(value: unknown, before: unknown, originals: Originals): unknown {
+  try {
+    return restoreNumbers(value, before, originals);
+  } catch (cause) {
+    throw cause instanceof UnclearNumber ? new GuardFailure(UNCLEAR, { cause }) : cause;
+  }
+}
+
+const UNCLEAR =
+  'it made a list shorter, or longer, in which JavaScript takes several numbers for one; look at such lists with a guard over HTTP';
+
+/** Node.js keeps each address that it has imported: a file that was written since has another one. */
+async function importJudge(
+  name: string,
+  path: string,
+): Promise<(message: AskedMessage) => unknown> {
+  const fail = (reason: string): never => {
+    throw new ConfigError([`The guard ${name}: its module ${path} ${reason}`]);
+  };
+  let exported: unknown;
+  try {
+    const address = pathToFileURL(path);
+    address.search = `written=${statSync(path).mtimeMs}`;
+    exported = await import(address.href);
+  } catch (error) {
+    return fail(`cannot be loaded: ${error instanceof Error ? error.message : String(error)}`);
+  }
+  const judge = readDefault(exported);
+  return judge ?? fail('has no default export that is a function.');
+}
+
+function readDefault(exported: unknown): ((message: AskedMessage) => unknown) | undefined {
+  if (typeof exported !== 'object' || exported === null || !('default' in exported)) {
+    return undefined;
+  }
+  const judge = exported.default;
+  return typeof judge === 'function' ? (message) => judge(message) : undefined;
+}
+
+/** @throws GuardFailure when it takes longer. */
+function waitAtMost<Answer>(clock: Clock, ms: number, answer: Promise<Answer>): Promise<Answer> {
+  return new Promise((resolve, reject) => {
+    const stop = clock.after(ms, () =>
+      reject(new GuardFailure(`it did not answer within ${ms} ms`)),
+    );
+    answer.finally(stop).then(resolve, reject);
+  });
+}
