@@ -1,15 +1,14 @@
 // A part of the composition root: the server, and all that a request meets before and after its endpoint.
 import type { Config } from '../config/config.ts';
 import type { Endpoint } from '../http/endpoint/endpoint.ts';
-import { createCanonicalizePath } from '../http/server/canonical-path.ts';
 import type { CorsHeaderNames } from '../http/server/host-and-origin.ts';
 import type { CallerChecks } from '../http/server/judge.ts';
-import { createOverloadRefusals } from '../http/server/overload.ts';
+import { createOverloadRefusals, createRunQueue } from '../http/server/overload.ts';
 import { createPipeline } from '../http/server/pipeline.ts';
+import { createCanonicalizePath } from '../http/server/receive-request.ts';
 import { createSecurityHeaders } from '../http/server/reply-headers.ts';
 import { createAccessLog } from '../http/server/request-handler.ts';
 import { createRouter } from '../http/server/router.ts';
-import { createRunQueue } from '../http/server/run-queue.ts';
 import { createHttpServer, type HttpServer } from '../http/server/server.ts';
 import {
   tracePublicEndpoints,

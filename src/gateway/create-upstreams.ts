@@ -21,7 +21,7 @@ import { createJsonReply } from '../http/endpoint/message.ts';
 import { JSONRPC } from '../http/endpoint/render-error.ts';
 import { createLockPolicy } from '../lock/lock.ts';
 import type { StoredLock } from '../lock/lock-file.ts';
-import type { ClientOf } from '../mcp/calls/client-of.ts';
+import type { ClientOf } from '../mcp/calls/call.ts';
 import type { Guards } from '../mcp/calls/guards.ts';
 import { joinPolicies } from '../mcp/calls/policy.ts';
 import type { CheckSchema } from '../mcp/catalog/foreign-schema.ts';

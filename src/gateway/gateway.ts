@@ -31,7 +31,7 @@ import { findMachineClientProblems } from '../logins/client-authentication/machi
 import { createAuthorizationEndpoints } from '../logins/create-authorization.ts';
 import { openOwnTokens } from '../logins/grants/open-grants.ts';
 import { createCheckTokenUser } from '../logins/identity/login-policy.ts';
-import { createClientOf } from '../mcp/calls/client-of.ts';
+import { createClientOf } from '../mcp/calls/call.ts';
 import { joinPolicies } from '../mcp/calls/policy.ts';
 import type { Catalog } from '../mcp/catalog/catalog.ts';
 import { listTools, serveOwnCatalog } from '../mcp/catalog/own-catalog.ts';

@@ -3,8 +3,7 @@
 import type { Config } from '../config/config.ts';
 import type { ServerUrls } from '../config/server-urls.ts';
 import type { CallApprovals } from '../control/approvals/approvals.ts';
-import type { Endpoint } from '../http/endpoint/endpoint.ts';
-import type { NamedPaths } from '../http/endpoint/named-paths.ts';
+import type { Endpoint, NamedPaths } from '../http/endpoint/endpoint.ts';
 import type { ConnectionServer } from '../mcp/upstream/connection.ts';
 import type { ConnectionParts } from '../mcp/upstream/connections.ts';
 import type { GetPublicTools } from '../pages/open-site.ts';

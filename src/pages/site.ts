@@ -2,8 +2,13 @@
 import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import { extname } from 'node:path';
-import { createEtag, createNotModifiedReply, matchesEtag } from '../http/endpoint/etag.ts';
-import type { Reply, ReplyHeaders } from '../http/endpoint/message.ts';
+import {
+  createEtag,
+  createNotModifiedReply,
+  matchesEtag,
+  type Reply,
+  type ReplyHeaders,
+} from '../http/endpoint/message.ts';
 import { getErrorCode } from '../platform/error-code.ts';
 import type { Log } from '../platform/log.ts';
 import { PACKAGE_ROOT, PACKAGE_VERSION } from '../platform/own-files.ts';

@@ -1,4 +1,5 @@
 // §4.1: how a feature describes an endpoint that it serves.
+
 import type { LimitGroup } from '../../config/groups/limits.ts';
 import type { SessionAccess, SessionLookup } from '../../store/store.ts';
 import type { GatewayRequest, PendingReply, Reply, RequestBody, UserContext } from './message.ts';
@@ -125,4 +126,13 @@ export interface JudgedCall {
   readonly access: SessionAccess | undefined;
   /** Once the limits admit it; `session` is what the store said of the session. */
   run(session: SessionLookup): Reply | Promise<Reply>;
+}
+
+// §18.2, §25.1: the paths below /mcp.
+
+/** What there is at `/mcp/<name>`: servers, and views (§25.1). */
+export interface NamedPaths {
+  has(name: string): boolean;
+  /** What people see it called, where the configuration says that. */
+  getTitle(name: string): string | undefined;
 }

@@ -14,7 +14,6 @@ import {
 } from '../../store/store.ts';
 import type { LoginSearch } from '../endpoint/endpoint.ts';
 import type { ReplyHeaders } from '../endpoint/message.ts';
-import { createLimitErrors } from './limit-errors.ts';
 import {
   type AdmitInStore,
   type CommonWindows,
@@ -23,6 +22,7 @@ import {
   createAddressWindow,
   createAdmitInStore,
   createCommonWindows,
+  createLimitErrors,
   createLimitHeaders,
   createLoginKeys,
   createLoginWindows,

@@ -19,11 +19,11 @@ import {
   readOrigin,
 } from './host-and-origin.ts';
 import { type CallerChecks, createJudgeRequest } from './judge.ts';
+import type { RunQueue } from './overload.ts';
 import type { ReceivedRequest } from './receive-request.ts';
 import { createSecurityHeaders, type HeaderList, toHeaderList } from './reply-headers.ts';
 import type { ReplyOwner } from './reply-writer.ts';
 import { prefersHtml, type Router } from './router.ts';
-import type { RunQueue } from './run-queue.ts';
 
 /** A promise only where there is something to wait for. Nothing fails: what was thrown is a reply, too. */
 export type Pipeline = (received: ReceivedRequest) => RoutedReply | Promise<RoutedReply>;

@@ -5,7 +5,6 @@ import { truncateForLog } from '../../platform/log.ts';
 import { createLogThrottle } from '../../platform/throttle.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import type { Reply, ReplyError } from '../endpoint/message.ts';
-import type { CanonicalizePath } from './canonical-path.ts';
 import type { Connection } from './connection.ts';
 import type { ConnectionTable } from './connection-table.ts';
 import {
@@ -14,10 +13,12 @@ import {
   type Overload,
   type OverloadRefusal,
   type OverloadRefusals,
+  type RunQueue,
 } from './overload.ts';
 import type { Pipeline, RoutedReply } from './pipeline.ts';
 import { createUnsupportedCodingError, discardBody, hasUnsupportedCoding } from './read-body.ts';
 import {
+  type CanonicalizePath,
   createFindClientIp,
   type ReceivedRequest,
   receiveRequest,
@@ -25,7 +26,6 @@ import {
 } from './receive-request.ts';
 import { createSecurityHeaders, renderTransportError, toHeaderList } from './reply-headers.ts';
 import type { Router } from './router.ts';
-import type { RunQueue } from './run-queue.ts';
 import { createSendReply, createSendTogether } from './send-reply.ts';
 import type { OnStreamEnd } from './send-stream.ts';
 

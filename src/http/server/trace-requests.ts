@@ -5,9 +5,9 @@ import { truncateForLog } from '../../platform/log.ts';
 import { readTraceContext } from '../../telemetry/tracing/trace-context.ts';
 import type { RequestTrace, Span, Tracing } from '../../telemetry/tracing/tracing.ts';
 import type { Endpoint } from '../endpoint/endpoint.ts';
+import type { RunQueue } from './overload.ts';
 import type { Pipeline, RoutedReply } from './pipeline.ts';
 import { type LoggedRequest, type LogRequest, toKnownMethod } from './request-handler.ts';
-import type { RunQueue } from './run-queue.ts';
 
 interface TracedService {
   readonly runPipeline: Pipeline;

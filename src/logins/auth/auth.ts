@@ -9,11 +9,11 @@ import {
   createChallenge,
   type GetChallenge,
   instrumentAuthenticate,
+  isOwnToken,
   type OnRefusal,
   type VerifyBearer,
 } from '../../http/endpoint/bearer.ts';
 import type { UserContext } from '../../http/endpoint/message.ts';
-import { isOwnToken } from '../../http/endpoint/own-token.ts';
 import { quote } from '../../platform/text.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import type { OwnTokens } from '../grants/open-grants.ts';

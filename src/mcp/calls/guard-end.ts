@@ -13,10 +13,15 @@ import { findText, readExact, toNoted } from '../../platform/noted-json.ts';
 import { isToolError, readFailure } from '../catalog/define/tool.ts';
 import type { Target } from '../catalog/served-catalog.ts';
 import type { ItemKind } from '../protocol/list-kinds.ts';
-import { URL_REQUIRED } from './ask-to-open.ts';
+import { URL_REQUIRED } from './client-answers.ts';
 import type { CallContext } from './context.ts';
-import type { Guard, GuardedMessage } from './guards.ts';
-import { findAskedProblem, findResultProblem, passGuard } from './message-guards.ts';
+import {
+  findAskedProblem,
+  findResultProblem,
+  type Guard,
+  type GuardedMessage,
+  passGuard,
+} from './guards.ts';
 import { toErrorResult } from './outcome.ts';
 
 interface GuardedEnd {

@@ -10,8 +10,7 @@ import type { Runtime } from '../../runtime/runtime.ts';
 import type { InnerCall, Target, WantedItem } from '../catalog/served-catalog.ts';
 import { readParams } from '../protocol/json-rpc.ts';
 import type { MethodItem } from '../protocol/methods.ts';
-import type { Call, Callers, CallRecord } from './call.ts';
-import type { ClientOf } from './client-of.ts';
+import type { Call, Callers, CallRecord, ClientOf } from './call.ts';
 import {
   type CallClient,
   type CallContext,

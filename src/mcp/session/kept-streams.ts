@@ -12,9 +12,7 @@ import {
   type EventChannel,
   type EventQueue,
 } from '../streaming/response-stream.ts';
-import { createKeptAccounts } from './kept-accounts.ts';
-import { KeptStream } from './kept-stream.ts';
-import type { McpReplicas } from './replica-message.ts';
+import { createKeptAccounts, KeptStream } from './kept-stream.ts';
 import {
   isPrimed,
   readIdOf,
@@ -23,6 +21,7 @@ import {
   toPrimer,
   toReplay,
 } from './resumable-events.ts';
+import type { McpReplicas } from './sessions.ts';
 import { createShortStreams, type ShortStream } from './short-streams.ts';
 import { createKeptSaving, KEPT_MS, type StoredStreams } from './stored-streams.ts';
 

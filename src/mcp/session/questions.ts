@@ -11,10 +11,9 @@ import { readExact, toRawMembers } from '../../platform/noted-json.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { buildElicitationKey, buildQuestionKey } from '../../store/keys.ts';
 import type { SessionRecord } from '../../store/store.ts';
-import { URL_REQUIRED } from '../calls/ask-to-open.ts';
 import type { Call } from '../calls/call.ts';
-import { readAnswers } from '../calls/client-answers.ts';
-import { passAnswers, passQuestions, type QuestionGuards } from '../calls/message-guards.ts';
+import { readAnswers, URL_REQUIRED } from '../calls/client-answers.ts';
+import { passAnswers, passQuestions, type QuestionGuards } from '../calls/guards.ts';
 import type { RawAnswer } from '../catalog/catalog.ts';
 import {
   type Answers,
@@ -23,8 +22,7 @@ import {
   findMissingCapabilities,
 } from '../catalog/client-requests.ts';
 import { isShortId, type JsonRpcResponse } from '../protocol/json-rpc.ts';
-import type { McpReplicas } from './replica-message.ts';
-import { readStoredCapabilities } from './sessions.ts';
+import { type McpReplicas, readStoredCapabilities } from './sessions.ts';
 
 export interface SessionQuestions extends Omit<ReturnType<typeof createElicitations>, 'noteAsked'> {
   /**

@@ -9,7 +9,6 @@ import type { SessionRecord } from '../../store/store.ts';
 import type { StreamResponse } from '../calls/outcome.ts';
 import { createEventQueue, type EventQueue } from '../streaming/response-stream.ts';
 import type { KeptStreams } from './kept-streams.ts';
-import type { McpReplicas } from './replica-message.ts';
 import {
   type EventId,
   readEventId,
@@ -21,6 +20,7 @@ import {
   toReplay,
   type WrittenStream,
 } from './resumable-events.ts';
+import type { McpReplicas } from './sessions.ts';
 import type { StoredStreams } from './stored-streams.ts';
 
 export interface Resumptions {

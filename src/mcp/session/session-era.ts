@@ -9,7 +9,7 @@ import { nameOwner } from '../../store/owner.ts';
 import type { SessionRecord } from '../../store/store.ts';
 import { type Call, type EraHandler, readSessionHeader } from '../calls/call.ts';
 import type { CallClient } from '../calls/context.ts';
-import type { QuestionGuards } from '../calls/message-guards.ts';
+import type { QuestionGuards } from '../calls/guards.ts';
 import { failUnknownMethod } from '../calls/methods.ts';
 import {
   ACCEPTED,

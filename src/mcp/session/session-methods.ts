@@ -13,8 +13,8 @@ import { type IdentifiedCaller, nameOwnPath } from '../catalog/served-catalog.ts
 import { isShortId, type RequestId, readParams } from '../protocol/json-rpc.ts';
 import { isLogSeverity, LOG_SEVERITIES } from '../protocol/methods.ts';
 import { negotiateVersion } from '../protocol/revisions.ts';
-import type { McpReplicas } from './replica-message.ts';
 import type { SessionServices } from './session-services.ts';
+import type { McpReplicas } from './sessions.ts';
 
 type SessionMethod = (params: Arguments, session: SessionRecord, call: Call) => Promise<void>;
 

@@ -7,7 +7,6 @@ import type { Calls } from '../calls/run-call.ts';
 import type { NotificationStreams } from '../streaming/notification-streams.ts';
 import { createKeptStreams, type KeptStreams } from './kept-streams.ts';
 import { createSessionQuestions, type SessionQuestions } from './questions.ts';
-import { isReplicaMessage, type McpReplicas } from './replica-message.ts';
 import { createResumptions, type Resumptions } from './resumptions.ts';
 import {
   createFindStreamOwner,
@@ -15,7 +14,12 @@ import {
   type FindStreamOwner,
   type SessionStreams,
 } from './session-streams.ts';
-import { type ClientSessions, createSessions } from './sessions.ts';
+import {
+  type ClientSessions,
+  createSessions,
+  isReplicaMessage,
+  type McpReplicas,
+} from './sessions.ts';
 import { createStoredStreams } from './stored-streams.ts';
 
 export interface SessionServices {

@@ -4,9 +4,10 @@ import { fail } from '../../errors/gateway-error.ts';
 import type { UserContext } from '../../http/endpoint/message.ts';
 import { createBoundedMap } from '../../platform/bounded-map.ts';
 import { generateSessionId, isSessionId } from '../../platform/ids.ts';
-import { freezeDeep, parseObject } from '../../platform/json.ts';
+import { freezeDeep, isObject, parseObject } from '../../platform/json.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { readOwner } from '../../store/owner.ts';
+import type { Replicas } from '../../store/replicas/replicas.ts';
 import type { Owner, SessionAccess, SessionLookup, SessionRecord } from '../../store/store.ts';
 import type { Callers } from '../calls/call.ts';
 import type { ClientCapabilities } from '../catalog/client-requests.ts';
@@ -237,3 +238,45 @@ function parseCapabilities(text: string): ClientCapabilities {
     ...(extensions && { extensions }),
   };
 }
+
+// Messages between the replicas of this feature (store/replicas).
+
+export type McpReplicas = Replicas<ReplicaMessage>;
+
+/** Each is about one session; `id` is that of a JSON-RPC request in it. */
+export type ReplicaMessage =
+  | {
+      readonly about: 'answer';
+      readonly sessionId: string;
+      readonly id: string;
+      readonly result?: unknown;
+      readonly error?: unknown;
+    }
+  | { readonly about: 'cancelled'; readonly sessionId: string; readonly id: string | number }
+  /** The session has got a new stream, or has ended: streams elsewhere are over. */
+  | { readonly about: 'stream'; readonly sessionId: string; readonly id: string }
+  /** A stream that began at the replica to which it is sent is read at the one that sends it. */
+  | {
+      readonly about: 'resume';
+      readonly sessionId: string;
+      readonly stream: string;
+      readonly replica: string;
+    }
+  /** The answer: there is more of it in the store, it is there no longer, or it is read elsewhere by now. */
+  | {
+      readonly about: 'resumed';
+      readonly sessionId: string;
+      readonly stream: string;
+      readonly news: 'news' | 'gone' | 'taken';
+    };
+
+const TOPICS: ReadonlySet<unknown> = new Set([
+  'answer',
+  'cancelled',
+  'stream',
+  'resume',
+  'resumed',
+]);
+
+export const isReplicaMessage = (value: unknown): value is ReplicaMessage =>
+  isObject(value) && TOPICS.has(value.about) && typeof value.sessionId === 'string';

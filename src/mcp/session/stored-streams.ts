@@ -11,10 +11,9 @@ import {
   checkRecordVersion,
   RECORD_VERSION,
 } from '../../store/keys.ts';
-import { SESSION_BYTES } from './kept-accounts.ts';
-import type { KeptStream, SaveResult } from './kept-stream.ts';
-import type { McpReplicas } from './replica-message.ts';
+import { type KeptStream, type SaveResult, SESSION_BYTES } from './kept-stream.ts';
 import type { StreamLog, StreamName } from './resumable-events.ts';
+import type { McpReplicas } from './sessions.ts';
 
 export interface StoredStreams {
   /**

@@ -13,12 +13,7 @@ import { nameOwner } from '../../store/owner.ts';
 import type { Call } from '../calls/call.ts';
 import { readAnswers } from '../calls/client-answers.ts';
 import type { CallClient } from '../calls/context.ts';
-import {
-  passAnswers,
-  passQuestions,
-  type Question,
-  type QuestionGuards,
-} from '../calls/message-guards.ts';
+import { passAnswers, passQuestions, type Question, type QuestionGuards } from '../calls/guards.ts';
 import { InputRequired } from '../calls/outcome.ts';
 import {
   type Answers,

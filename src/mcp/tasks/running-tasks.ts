@@ -12,7 +12,7 @@ import { createThrottle } from '../../platform/throttle.ts';
 import { waitForOutcome } from '../../platform/wait-for-outcome.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { buildTaskReplicaKey } from '../../store/keys.ts';
-import type { Question } from '../calls/message-guards.ts';
+import type { Question } from '../calls/guards.ts';
 import type { Answer } from '../calls/outcome.ts';
 import type { TaskChanges } from './task-changes.ts';
 import type { TaskEnd, TaskRecord, TaskRecords } from './task-records.ts';

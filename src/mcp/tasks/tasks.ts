@@ -12,7 +12,7 @@ import { nameOwner } from '../../store/owner.ts';
 import { createReplicas } from '../../store/replicas/replicas.ts';
 import type { Call } from '../calls/call.ts';
 import type { CallContext, CallTask } from '../calls/context.ts';
-import type { Question } from '../calls/message-guards.ts';
+import type { Question } from '../calls/guards.ts';
 import { type RunMethod, readString } from '../calls/methods.ts';
 import type { Answer } from '../calls/outcome.ts';
 import type { CallControl } from '../calls/run-target.ts';

@@ -9,7 +9,7 @@ import {
   type LoginFailures,
   type NoteLoginFailure,
 } from '../../logins/login-failures.ts';
-import type { ClientOf } from '../../mcp/calls/client-of.ts';
+import type { ClientOf } from '../../mcp/calls/call.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { noAudit } from '../../telemetry/audit/audit.ts';
 import { createAdminEndpoints } from './endpoints.ts';

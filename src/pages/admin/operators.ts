@@ -10,7 +10,7 @@ import {
   type UserContext,
 } from '../../http/endpoint/message.ts';
 import { OPERATORS_CLIENT_ID } from '../../logins/auth/own-clients.ts';
-import type { ClientOf } from '../../mcp/calls/client-of.ts';
+import type { ClientOf } from '../../mcp/calls/call.ts';
 import { createBoundedMap } from '../../platform/bounded-map.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { buildTokenClientKey } from '../../store/keys.ts';

@@ -7,7 +7,7 @@ import {
   withoutDoorAnswer,
 } from '../../connections/doors/doors.ts';
 import { GatewayError } from '../../errors/gateway-error.ts';
-import { passAnswers, type QuestionGuards } from '../../mcp/calls/message-guards.ts';
+import { passAnswers, type QuestionGuards } from '../../mcp/calls/guards.ts';
 import type { Context, RawResult, Relay, SessionRelay } from '../../mcp/catalog/catalog.ts';
 import type { ClientCapabilities } from '../../mcp/catalog/client-requests.ts';
 import type { CacheHint } from '../../mcp/catalog/content.ts';

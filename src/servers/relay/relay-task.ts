@@ -8,7 +8,7 @@ import {
   passQuestions,
   type Question,
   type QuestionGuards,
-} from '../../mcp/calls/message-guards.ts';
+} from '../../mcp/calls/guards.ts';
 import type { Context } from '../../mcp/catalog/catalog.ts';
 import type { RelayedTask, TaskRequest } from '../../mcp/catalog/served-catalog.ts';
 import {

@@ -8,7 +8,7 @@ import {
   type RuleDecision,
   type RuledItem,
 } from '../../../src/control/rules/rules.ts';
-import { createClientOf } from '../../../src/mcp/calls/client-of.ts';
+import { createClientOf } from '../../../src/mcp/calls/call.ts';
 import { systemClock } from '../../../src/platform/clock.ts';
 import type { JsonObject } from '../../../src/platform/json.ts';
 import { readFile } from '../../support/upstreams/gateway-file.ts';
