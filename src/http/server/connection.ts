@@ -1,36 +1,133 @@
-// What a connection is, when its caller reads too slowly to go on, and the connections that are open.
+// One connection: its requests that have no reply yet, in order, and what of the replies is not sent.
 import type { ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { type Link, LinkedList } from '../../platform/linked-list.ts';
+import { toAddress } from './receive-request.ts';
 
-export interface Connection {
+/** Of a table of connections. */
+export interface ConnectionEvents {
+  /** A request has begun, on a connection that had none. */
+  onBusy(connection: Connection): void;
+  /** The last request is over, or the connection has closed. */
+  onIdle(connection: Connection): void;
+  onClose(connection: Connection): void;
+}
+
+interface OwedReply {
+  readonly res: ServerResponse;
+  /** Of its reply; 0 while there is none. */
+  bytes: number;
+}
+
+/** Bytes of replies not yet sent at which no more requests are worked on. */
+const MAX_UNSENT_BYTES = 1_048_576;
+
+/** A class: thousands of connections stand for minutes, and closures would take three times the memory. */
+export class Connection {
   readonly socket: Socket;
   /** At its other end, canonical; or `unknown`. */
   readonly address: string;
   /** Its last reply is on its way: nothing more of it is looked at. */
-  isClosing: boolean;
+  isClosing = false;
   /** Among those that are busy, or those that are idle. */
   place: Link<Connection> | undefined;
+  private readonly events: ConnectionEvents;
+  private readonly pending = new LinkedList<OwedReply>();
+  private waitingTasks: (() => void)[] | undefined;
+  /** While something waits for its caller. */
+  private stallDetector: StallDetector | undefined;
+  private unsentBytes = 0;
+  private bytesReadBefore = -1;
+
+  constructor(socket: Socket, events: ConnectionEvents) {
+    this.socket = socket;
+    this.address = toAddress(socket.remoteAddress);
+    this.events = events;
+    // Not once: the wrapper that takes the listener away again would stay as long as the connection.
+    socket.on('close', () => {
+      events.onClose(this);
+      this.waitingTasks = undefined;
+      // node:http tells only the first of the pending responses that its caller is gone.
+      for (const res of this.pendingResponses()) {
+        if (res.socket === null) res.destroy().emit('close');
+      }
+    });
+  }
+
   /** Adds a request; returns how many of them are pending. */
-  startRequest(res: ServerResponse): number;
+  startRequest(res: ServerResponse): number {
+    const link = this.pending.add({ res, bytes: 0 });
+    // Not once: the wrapper that takes the listener away again costs as much as ending the request.
+    res.on('close', () => this.endRequest(link));
+    if (this.pending.size === 1) this.events.onBusy(this);
+    return this.pending.size;
+  }
+
   /** Those of the pending requests, in their order. */
-  pendingResponses(): readonly ServerResponse[];
+  pendingResponses(): readonly ServerResponse[] {
+    return [...this.pending].map(({ res }) => res);
+  }
+
   /** Runs the task once enough of the replies before it is sent; mostly at once. */
-  runWhenDrained(task: () => void): void;
+  runWhenDrained(task: () => void): void {
+    if (this.unsentBytes < MAX_UNSENT_BYTES && this.waitingTasks === undefined) {
+      task();
+      return;
+    }
+    this.waitingTasks ??= [];
+    this.waitingTasks.push(task);
+  }
+
   /** Counts a reply until all of it is sent. */
-  countReply(res: ServerResponse, bytes: number): void;
-  /** What became of it since the last call; to be called once a second. */
-  checkProgress(): ConnectionProgress;
+  countReply(res: ServerResponse, bytes: number): void {
+    const reply = this.pending.find((one) => one.res === res);
+    if (reply === undefined) return;
+    reply.bytes = bytes;
+    this.unsentBytes += bytes;
+  }
+
+  /**
+   * What became of it since the last call; to be called once a second. Stalled: its caller reads too slowly to go on.
+   * Waiting for a body: nothing came of the body of its only request.
+   */
+  checkProgress(): 'moving' | 'stalled' | 'waiting for a body' {
+    const { socket, pending } = this;
+    if (this.isStalled()) return 'stalled';
+    const isSilent = socket.bytesRead === this.bytesReadBefore;
+    this.bytesReadBefore = socket.bytesRead;
+    const [only] = pending;
+    const isWaiting = isSilent && pending.size === 1 && only?.res.req.complete === false;
+    return isWaiting ? 'waiting for a body' : 'moving';
+  }
+
+  private isStalled(): boolean {
+    const { socket } = this;
+    const unsentBytes = socket.writableLength;
+    if (unsentBytes === 0) {
+      this.stallDetector = undefined;
+      return false;
+    }
+    this.stallDetector ??= new StallDetector();
+    const sentBytes = socket.bytesWritten - unsentBytes;
+    return this.stallDetector.checkProgress({ unsentBytes, sentBytes }) === 'stalled';
+  }
+
+  private endRequest(link: Link<OwedReply>): void {
+    if (link.list === undefined) return;
+    this.unsentBytes -= link.value.bytes;
+    link.remove();
+    this.runWaiting();
+    if (this.pending.size === 0) this.events.onIdle(this);
+  }
+
+  private runWaiting(): void {
+    while (this.waitingTasks !== undefined && this.unsentBytes < MAX_UNSENT_BYTES) {
+      const task = this.waitingTasks.shift();
+      if (task === undefined) this.waitingTasks = undefined;
+      else task();
+    }
+  }
 }
-
-/**
- * Stalled: its caller reads too slowly to go on. Waiting for a body: nothing came of the body of its
- * only request.
- */
-export type ConnectionProgress = 'moving' | 'stalled' | 'waiting for a body';
-
-/** How long what comes after a reply is still read and dropped, so that its caller sees the reply. */
-export const DISCARD_MS = 2000;
 
 // Replies that nobody reads (§12). An idle stream does not count as stalled.
 
@@ -79,56 +176,4 @@ export class StallDetector {
     this.windowSeconds = this.windowBytes = 0;
     return isTooSlow ? 'stalled' : 'moving';
   }
-}
-
-// The connections that are open, by what they are doing.
-
-export interface OpenConnections {
-  readonly all: Set<Connection>;
-  /** With requests that have no reply yet. */
-  readonly busy: LinkedList<Connection>;
-  /** The one that is idle longest comes first. */
-  readonly idle: LinkedList<Connection>;
-  /** Accepted while all others were busy. */
-  readonly beyondLimit: Set<Connection>;
-  /** Busy ones that only wait for a body: next to be closed when none is idle. */
-  readonly waitingForBody: Set<Connection>;
-}
-
-export const createOpenConnections = (): OpenConnections => ({
-  all: new Set(),
-  busy: new LinkedList(),
-  idle: new LinkedList(),
-  beyondLimit: new Set(),
-  waitingForBody: new Set(),
-});
-
-/** A busy one stays busy until its requests are over. */
-export function forgetConnection(open: OpenConnections, connection: Connection): void {
-  open.idle.remove(connection.place);
-  for (const set of [open.all, open.beyondLimit, open.waitingForBody]) set.delete(connection);
-}
-
-export function closeConnection(open: OpenConnections, connection: Connection): void {
-  forgetConnection(open, connection);
-  connection.socket.destroy();
-}
-
-/** Closes those whose callers read too slowly, and finds those that only wait for a body. */
-export function closeStalledConnections(open: OpenConnections): void {
-  const { all, busy, waitingForBody } = open;
-  // A copy: one that is reset is removed.
-  for (const connection of [...busy]) {
-    const progress = connection.checkProgress();
-    if (progress === 'stalled') resetConnection(open, connection);
-    else if (progress === 'waiting for a body' && all.has(connection)) {
-      waitingForBody.add(connection);
-    } else waitingForBody.delete(connection);
-  }
-}
-
-/** At once, with what its caller has not read: the system would keep that for minutes. */
-function resetConnection(open: OpenConnections, connection: Connection): void {
-  forgetConnection(open, connection);
-  connection.socket.resetAndDestroy();
 }

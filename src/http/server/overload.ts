@@ -1,20 +1,17 @@
 // §12: more calls than this process can serve. Those that come first are let in, and the rest is refused
 // at once, so that nobody waits long for an answer that then comes too late.
 //
-// What is measured is how long calls wait: to run (run-queue.ts), and before that to be read, for as long as
+// What is measured is how long calls wait: to run (in the queue below), and before that to be read, for as long as
 // a timer of 100 ms fires late. The load of the processor does not say that: it may be used up although nobody
 // waits.
 
 import { nextTick } from 'node:process';
 import { GatewayError } from '../../errors/gateway-error.ts';
 import type { Clock } from '../../platform/clock.ts';
-import type { Log } from '../../platform/log.ts';
-import { createWarnThrottle } from '../../platform/throttle.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import type { Endpoint } from '../endpoint/endpoint.ts';
 import type { Reply, ReplyHeaders } from '../endpoint/message.ts';
 import { renderError } from '../endpoint/render-error.ts';
-import { type Connection, closeConnection, type OpenConnections } from './connection.ts';
 import { type HeaderList, toHeaderList } from './reply-headers.ts';
 
 export interface Overload {
@@ -128,68 +125,6 @@ export function createOverload(
     },
   };
 }
-
-// `MAX_CONNECTIONS` (§12): which connections are closed for others, and which are beyond the limit.
-
-export interface ConnectionLimit {
-  /** At the limit it closes the connection that is idle longest; where none is, `newest` is beyond it. */
-  makeRoomFor(newest: Connection): void;
-  /**
-   * False only for one that came while all others were busy, and still are. To make room, it closes the
-   * connection that is idle longest.
-   */
-  tryClaimPlace(connection: Connection): boolean;
-}
-
-/**
- * Extra connections accepted while all are busy, so that /health can be answered. Others get 503. So
- * many that a probe is answered even while thousands of connections a second arrive.
- */
-const MAX_BEYOND_LIMIT = 1024;
-
-export function createConnectionLimit(
-  open: OpenConnections,
-  maxConnections: number,
-  { clock, log }: Pick<Runtime, 'clock' | 'log'>,
-): ConnectionLimit {
-  const { all, busy, idle, beyondLimit, waitingForBody } = open;
-  const warnOfLimit = createLimitWarning(maxConnections, clock, log);
-
-  /** False when all are busy. */
-  function closeLongestIdle(): boolean {
-    const [longest] = idle.size > 0 ? idle : waitingForBody;
-    if (longest !== undefined) closeConnection(open, longest);
-    return longest !== undefined;
-  }
-
-  return {
-    makeRoomFor(newest) {
-      if (maxConnections === 0 || all.size <= maxConnections) return;
-      warnOfLimit(busy.size);
-      if (closeLongestIdle()) return;
-      beyondLimit.add(newest);
-      const [oldest] = beyondLimit;
-      if (beyondLimit.size > MAX_BEYOND_LIMIT && oldest !== undefined) {
-        closeConnection(open, oldest);
-      }
-    },
-    tryClaimPlace(connection) {
-      if (!beyondLimit.has(connection)) return true;
-      const hasPlace = all.size <= maxConnections || closeLongestIdle();
-      if (hasPlace) beyondLimit.delete(connection);
-      return hasPlace;
-    },
-  };
-}
-
-/** One line a minute at most. */
-const createLimitWarning = (maxConnections: number, clock: Clock, log: Log) =>
-  createWarnThrottle(clock, (busy: number) =>
-    log.warn('MAX_CONNECTIONS is reached: idle connections are closed for new ones.', {
-      connections: maxConnections,
-      busy,
-    }),
-  );
 
 // §12: the replies to calls that an overloaded process refuses, made once.
 

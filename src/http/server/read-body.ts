@@ -8,7 +8,6 @@ import type { HoldBody } from '../../platform/memory/user-budgets.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { NO_BODY, type RequestBody } from '../endpoint/message.ts';
 import { type BodyOwner, type CountedBody, createBodyMemory } from './body-memory.ts';
-import { DISCARD_MS } from './connection.ts';
 
 /** A body that is still with the transport; whoever passes it on looks at nothing in it. */
 export interface IncomingBody {
@@ -207,6 +206,9 @@ interface RequestHead {
 /** Whether bytes follow the head. */
 const hasBody = ({ headers }: RequestHead): boolean =>
   headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0;
+
+/** How long what comes after a reply is still read and dropped, so that its caller sees the reply. */
+export const DISCARD_MS = 2000;
 
 /** What still comes of a body that nobody reads is dropped, for a while. */
 export function discardBody(req: IncomingMessage, clock: Clock): void {

@@ -3,9 +3,9 @@ import type { Server } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import { GatewayError } from '../../errors/gateway-error.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
-import { DISCARD_MS } from './connection.ts';
 import { type ConnectionTable, createConnectionTable } from './connection-table.ts';
 import { createOverload } from './overload.ts';
+import { DISCARD_MS } from './read-body.ts';
 import { createSecurityHeaders, serializeTransportError } from './reply-headers.ts';
 import {
   createRequestHandler,
