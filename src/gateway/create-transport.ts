@@ -3,18 +3,18 @@ import type { Config } from '../config/config.ts';
 import type { Endpoint } from '../http/endpoint/endpoint.ts';
 import type { CorsHeaderNames } from '../http/server/host-and-origin.ts';
 import type { CallerChecks } from '../http/server/judge.ts';
+import {
+  createAccessLog,
+  tracePublicEndpoints,
+  traceRequests,
+  traceRunQueue,
+} from '../http/server/log-requests.ts';
 import { createOverloadRefusals, createRunQueue } from '../http/server/overload.ts';
 import { createPipeline } from '../http/server/pipeline.ts';
 import { createCanonicalizePath } from '../http/server/receive-request.ts';
 import { createSecurityHeaders } from '../http/server/reply-headers.ts';
-import { createAccessLog } from '../http/server/request-handler.ts';
 import { createRouter } from '../http/server/router.ts';
 import { createHttpServer, type HttpServer } from '../http/server/server.ts';
-import {
-  tracePublicEndpoints,
-  traceRequests,
-  traceRunQueue,
-} from '../http/server/trace-requests.ts';
 import { createSite } from '../pages/site.ts';
 import type { Runtime } from '../runtime/runtime.ts';
 

@@ -7,8 +7,8 @@ import type { LimitCheck } from '../limits/limiter.ts';
 import type { CountedCaller } from '../limits/windows.ts';
 import type { RequestOrigin } from './host-and-origin.ts';
 import type { ReceivedRequest } from './receive-request.ts';
-import type { ReplyOwner } from './reply-writer.ts';
 import type { RequestDestination } from './router.ts';
+import type { MemoryOwner } from './transfer-memory.ts';
 
 /** A request and what is found out about it on its way. Its body, once read, is not kept here. */
 export interface Exchange {
@@ -20,7 +20,7 @@ export interface Exchange {
   /** From when a limit has looked at the request. */
   limits: LimitCheck | undefined;
   /** Whose memory the reply takes; once it was judged. */
-  owner: ReplyOwner;
+  owner: MemoryOwner;
 }
 
 /** What judging a request came to. */

@@ -23,7 +23,6 @@ import {
 } from '../endpoint/message.ts';
 import type { LimitCheck, Limiter } from '../limits/limiter.ts';
 import { type CountedCaller, UNAUTHENTICATED } from '../limits/windows.ts';
-import type { BodyOwner } from './body-memory.ts';
 import type { CountedRequest, Exchange, JudgedRequest, UncountedRequest } from './exchange.ts';
 import { createRunGrantedCall, type TokenChecks } from './granted-call.ts';
 import {
@@ -38,6 +37,7 @@ import {
 import { createBodyReader, type ReadRequestBody } from './read-body.ts';
 import type { ReceivedRequest } from './receive-request.ts';
 import { findEndpoint, type Router } from './router.ts';
+import type { MemoryOwner } from './transfer-memory.ts';
 
 /** By what all callers are let in. */
 export interface CallerChecks extends TokenChecks {
@@ -278,7 +278,7 @@ const refuseCall = (refusal: unknown): JudgedCall => ({
 });
 
 /** Without a user here, nobody has to log in. */
-const findBodyOwner = (user: UserContext | undefined): BodyOwner =>
+const findBodyOwner = (user: UserContext | undefined): MemoryOwner =>
   user === undefined ? 'authDisabled' : { user: nameOwner(user) };
 
 // Judges what was sent to a limited endpoint for everybody: counted by its address first, so that

@@ -22,8 +22,8 @@ import { type CallerChecks, createJudgeRequest } from './judge.ts';
 import type { RunQueue } from './overload.ts';
 import type { ReceivedRequest } from './receive-request.ts';
 import { createSecurityHeaders, type HeaderList, toHeaderList } from './reply-headers.ts';
-import type { ReplyOwner } from './reply-writer.ts';
 import { prefersHtml, type Router } from './router.ts';
+import type { MemoryOwner } from './transfer-memory.ts';
 
 /** A promise only where there is something to wait for. Nothing fails: what was thrown is a reply, too. */
 export type Pipeline = (received: ReceivedRequest) => RoutedReply | Promise<RoutedReply>;
@@ -33,7 +33,7 @@ export interface RoutedReply {
   readonly reply: Reply;
   readonly headers: HeaderList;
   readonly route: string;
-  readonly owner?: ReplyOwner;
+  readonly owner?: MemoryOwner;
 }
 
 export function createPipeline(
@@ -130,7 +130,7 @@ export function createPipeline(
   }
 }
 
-function findOwner(judged: JudgedRequest): ReplyOwner {
+function findOwner(judged: JudgedRequest): MemoryOwner {
   if (judged.limits === undefined || judged.caller.kind !== 'admitted') return 'unauthenticated';
   const { user } = judged.caller;
   return user === undefined ? 'authDisabled' : { user };

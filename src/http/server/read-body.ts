@@ -7,7 +7,7 @@ import { createGrowingBuffer, type GrowingBuffer } from '../../platform/memory/g
 import type { HoldBody } from '../../platform/memory/user-budgets.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { NO_BODY, type RequestBody } from '../endpoint/message.ts';
-import { type BodyOwner, type CountedBody, createBodyMemory } from './body-memory.ts';
+import { createBodyMemory, type MemoryOwner } from './transfer-memory.ts';
 
 /** A body that is still with the transport; whoever passes it on looks at nothing in it. */
 export interface IncomingBody {
@@ -20,7 +20,7 @@ export interface IncomingBody {
 
 export interface BodyRules {
   readonly accepts: 'json' | 'json or form';
-  readonly owner: BodyOwner;
+  readonly owner: MemoryOwner;
   /** Where it is less than `MAX_BODY_BYTES`. */
   readonly maxBytes?: number | undefined;
 }
@@ -58,7 +58,7 @@ export function createBodyReader({ config, clock }: Runtime): ReadRequestBody {
   /** Most bodies are there when they are asked for: nothing has to wait, or to be counted, for them. */
   function holdIfWhole(
     req: IncomingMessage,
-    owner: BodyOwner,
+    owner: MemoryOwner,
     maxBytes: number,
   ): HoldBody | undefined {
     const { readableLength } = req;
@@ -70,7 +70,7 @@ export function createBodyReader({ config, clock }: Runtime): ReadRequestBody {
   }
 
   /** Undefined where it does not fit beside the others. Only bodies of users count after they have arrived. */
-  function holdWhole(owner: BodyOwner, bytes: number): HoldBody | undefined {
+  function holdWhole(owner: MemoryOwner, bytes: number): HoldBody | undefined {
     if (typeof owner !== 'object') return NO_BODY.hold;
     if (!memory.users.find(owner.user).hasRoomFor(bytes)) return undefined;
     return memory.users.createHold(owner.user, { bytes });
@@ -79,13 +79,13 @@ export function createBodyReader({ config, clock }: Runtime): ReadRequestBody {
   /** Resolves when all have arrived; what `buffer` then has is the body. */
   function collectPieces(
     req: IncomingMessage,
-    owner: BodyOwner,
+    owner: MemoryOwner,
     maxBytes: number,
     buffer: GrowingBuffer,
   ) {
     // Not for await: leaving such a loop early destroys the socket, and the reply with it.
     // Does not resolve to the bytes: the listeners stay on the request and would keep them alive.
-    return new Promise<CountedBody>((resolve, reject) => {
+    return new Promise<ReturnType<typeof memory.startBody>>((resolve, reject) => {
       const counted = memory.startBody(owner, stop);
       let isOver = false;
 
