@@ -2,7 +2,7 @@
 import type { Config } from '../config/config.ts';
 import type { Endpoint } from '../http/endpoint/endpoint.ts';
 import type { CorsHeaderNames } from '../http/server/host-and-origin.ts';
-import type { CallerChecks } from '../http/server/judge.ts';
+import type { CallerChecks } from '../http/server/judge-protected.ts';
 import {
   createAccessLog,
   tracePublicEndpoints,

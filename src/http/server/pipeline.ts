@@ -9,7 +9,6 @@ import { getHeader, type Reply, type ReplyHeaders } from '../endpoint/message.ts
 import { JSONRPC, renderError, renderErrorPage } from '../endpoint/render-error.ts';
 import type { AdmittedCall } from '../limits/limiter.ts';
 import { UNAUTHENTICATED } from '../limits/windows.ts';
-import type { CountedRequest, Exchange, JudgedRequest } from './exchange.ts';
 import {
   CORS_FOR_ALL,
   type CorsHeaderNames,
@@ -18,7 +17,8 @@ import {
   type GetCorsHeaders,
   readOrigin,
 } from './host-and-origin.ts';
-import { type CallerChecks, createJudgeRequest } from './judge.ts';
+import { createJudgeRequest, type Exchange, type JudgedRequest } from './judge.ts';
+import type { CallerChecks, CountedRequest } from './judge-protected.ts';
 import type { RunQueue } from './overload.ts';
 import type { ReceivedRequest } from './receive-request.ts';
 import { createSecurityHeaders, type HeaderList, toHeaderList } from './reply-headers.ts';
