@@ -9,20 +9,7 @@ const HOST = /^([a-z0-9._-]+|\[[0-9a-f:.]+\])(?::(\d{1,5}))?$/;
 /** Of those that are allowed, in a line of the log. */
 const MAX_SHOWN_HOSTS = 10;
 
-/**
- * Checks the `Host` header (several arrive joined by commas) and, for a target in absolute form,
- * its authority. A probe calls by any name, or by HTTP/1.0 without one.
- *
- * @throws GatewayError `bad_request` unless there is exactly one Host, `invalid_host` for a
- * foreign one.
- */
-export type HostCheck = (
-  host: string | undefined,
-  authority: string | undefined,
-  isProbe: boolean,
-) => void;
-
-export function createHostCheck({ server, http }: Pick<Config, 'server' | 'http'>): HostCheck {
+export function createHostCheck({ server, http }: Pick<Config, 'server' | 'http'>) {
   const base = new URL(server.baseUrl);
   const defaultPort = base.protocol === 'https:' ? '443' : '80';
   const basePort = base.port || defaultPort;
@@ -37,7 +24,18 @@ export function createHostCheck({ server, http }: Pick<Config, 'server' | 'http'
   /** As an operator writes them. */
   const expected = [base.host, ...http.allowedHosts].slice(0, MAX_SHOWN_HOSTS);
 
-  return function checkHost(host, authority, isProbe) {
+  /**
+   * Checks the `Host` header (several arrive joined by commas) and, for a target in absolute form,
+   * its authority. A probe calls by any name, or by HTTP/1.0 without one.
+   *
+   * @throws GatewayError `bad_request` unless there is exactly one Host, `invalid_host` for a
+   * foreign one.
+   */
+  return function checkHost(
+    host: string | undefined,
+    authority: string | undefined,
+    isProbe: boolean,
+  ): void {
     // As nearly all callers write it: nothing has to be taken apart.
     if (host === base.host && authority === undefined) return;
     if (isProbe && host === undefined) return;
@@ -59,17 +57,12 @@ export function createHostCheck({ server, http }: Pick<Config, 'server' | 'http'
 
 const HTTP_ORIGIN = /^http:\/\/([^/:]+)(?::\d{1,5})?$/;
 
-/** Whether the value of an `Origin` header is allowed. */
-export type IsAllowedOrigin = (origin: string) => boolean;
-
-export function createIsAllowedOrigin({
-  server,
-  http,
-}: Pick<Config, 'server' | 'http'>): IsAllowedOrigin {
+export function createIsAllowedOrigin({ server, http }: Pick<Config, 'server' | 'http'>) {
   const allowed = new Set([new URL(server.baseUrl).origin, ...http.allowedOrigins]);
   const isLocalAllowed = server.environment !== 'production';
 
-  return function isAllowedOrigin(origin) {
+  /** True if the value of an `Origin` header is allowed. */
+  return function isAllowedOrigin(origin: string): boolean {
     const lowerCase = origin.toLowerCase();
     return allowed.has(lowerCase) || (isLocalAllowed && isLocalOrigin(lowerCase));
   };
@@ -85,7 +78,10 @@ export interface RequestOrigin {
   readonly isAllowed: boolean;
 }
 
-export function readOrigin(request: GatewayRequest, isAllowed: IsAllowedOrigin): RequestOrigin {
+export function readOrigin(
+  request: GatewayRequest,
+  isAllowed: (origin: string) => boolean,
+): RequestOrigin {
   const value = getHeader(request, 'origin');
   return { value, isAllowed: value !== undefined && isAllowed(value) };
 }
@@ -131,9 +127,6 @@ export function checkNavigation(request: GatewayRequest, ownOrigin: string): voi
 
 // §4.12: what a browser lets a page of an allowed origin do and read.
 
-/** Nothing without an Origin, or for one that was refused. */
-export type GetCorsHeaders = (allowedOrigin: string | undefined) => ReplyHeaders;
-
 /** Of what everybody may know. Without credentials: the reply is the same for all. */
 export const CORS_FOR_ALL = {
   'Access-Control-Allow-Origin': '*',
@@ -151,15 +144,15 @@ export interface CorsHeaderNames {
   readonly response: readonly string[];
 }
 
-/** Headers of the reply to a preflight, beside those of every reply. */
-export type GetPreflightHeaders = (request: GatewayRequest) => ReplyHeaders;
-
-/** A header whose name is not known before is granted where it is asked for. */
-export function createGetPreflightHeaders(names: CorsHeaderNames): GetPreflightHeaders {
+export function createGetPreflightHeaders(names: CorsHeaderNames) {
   const { requestPrefix } = names;
-  if (requestPrefix === undefined) return () => ({});
 
-  return function getPreflightHeaders(request) {
+  /**
+   * Headers of the reply to a preflight, beside those of every reply. One whose name is not known before is granted where it
+   * is asked for.
+   */
+  return function getPreflightHeaders(request: GatewayRequest): ReplyHeaders {
+    if (requestPrefix === undefined) return {};
     const asked = (getHeader(request, 'access-control-request-headers') ?? '')
       .split(',')
       .map((name) => name.trim())
@@ -179,7 +172,7 @@ const listRequestHeaders = (names: readonly string[]): string =>
 export function createGetCorsHeaders({
   request,
   response,
-}: Omit<CorsHeaderNames, 'requestPrefix'>): GetCorsHeaders {
+}: Omit<CorsHeaderNames, 'requestPrefix'>) {
   const grant = {
     'Access-Control-Allow-Credentials': 'true',
     'Access-Control-Allow-Methods': 'GET, POST, PUT, DELETE, OPTIONS',
@@ -194,7 +187,8 @@ export function createGetCorsHeaders({
     ].join(', '),
     'Access-Control-Max-Age': '86400',
   };
-  return function getCorsHeaders(allowedOrigin) {
+  /** Nothing without an Origin, or for one that was refused. */
+  return function getCorsHeaders(allowedOrigin: string | undefined): ReplyHeaders {
     return allowedOrigin === undefined
       ? {}
       : { 'Access-Control-Allow-Origin': allowedOrigin, ...grant };

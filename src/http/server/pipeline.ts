@@ -4,24 +4,16 @@
 import { toGatewayError } from '../../errors/gateway-error.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { isMissingGrant } from '../../store/store.ts';
-import type { Endpoint } from '../endpoint/endpoint.ts';
-import { getHeader, type Reply, type ReplyHeaders } from '../endpoint/message.ts';
+import { getHeader, type Reply } from '../endpoint/message.ts';
 import { JSONRPC, renderError, renderErrorPage } from '../endpoint/render-error.ts';
 import type { AdmittedCall } from '../limits/limiter.ts';
 import { UNAUTHENTICATED } from '../limits/windows.ts';
-import {
-  CORS_FOR_ALL,
-  type CorsHeaderNames,
-  createGetCorsHeaders,
-  createIsAllowedOrigin,
-  type GetCorsHeaders,
-  readOrigin,
-} from './host-and-origin.ts';
+import { type CorsHeaderNames, createIsAllowedOrigin, readOrigin } from './host-and-origin.ts';
 import { createJudgeRequest, type Exchange, type JudgedRequest } from './judge.ts';
 import type { CallerChecks, CountedRequest } from './judge-protected.ts';
 import type { RunQueue } from './overload.ts';
 import type { ReceivedRequest } from './receive-request.ts';
-import { createSecurityHeaders, type HeaderList, toHeaderList } from './reply-headers.ts';
+import { createListHeaders, type HeaderList } from './reply-headers.ts';
 import { prefersHtml, type Router } from './router.ts';
 import type { MemoryOwner } from './transfer-memory.ts';
 
@@ -45,8 +37,7 @@ export function createPipeline(
   const { config } = runtime;
   const isAllowedOrigin = createIsAllowedOrigin(config);
   const judge = createJudgeRequest(runtime, router, checks, corsHeaders);
-  const securityHeaders = createSecurityHeaders(config.server);
-  const listHeaders = createListHeaders(securityHeaders, createGetCorsHeaders(corsHeaders));
+  const listHeaders = createListHeaders(config.server, corsHeaders);
 
   // No async function, and each step a function of its own: what a step knows, such as the body, is not kept while the
   // call runs.
@@ -150,74 +141,4 @@ function renderThrown(
   return isPage
     ? renderErrorPage(error, format, { isLogin: endpoint?.isPageOfUser !== true })
     : renderError(error, format);
-}
-
-// §4.12: the headers of a reply, put together.
-
-interface HeaderSources {
-  readonly reply: Pick<Reply, 'headers'>;
-  readonly endpoint: Endpoint | undefined;
-  /** The origin whose pages may read the reply. */
-  readonly grantedOrigin: string | undefined;
-  /** `X-RateLimit-*`. */
-  readonly limitHeaders: ReplyHeaders | undefined;
-}
-
-/** All but `Content-Length`. What the reply says itself replaces what is said of all replies. */
-type ListHeaders = (sources: HeaderSources) => HeaderList;
-
-/** What all replies of an endpoint have in common: made once, copied for each. */
-interface HeaderBase {
-  readonly list: readonly string[];
-  /** Where the value of each name is. */
-  readonly positions: ReadonlyMap<string, number>;
-}
-
-function createListHeaders(
-  securityHeaders: ReplyHeaders,
-  getCorsHeaders: GetCorsHeaders,
-): ListHeaders {
-  const bases = new Map<Endpoint | undefined, HeaderBase>();
-  const grantedBases = new Map<Endpoint | undefined, HeaderBase>();
-
-  function getBase(endpoint: Endpoint | undefined, grantedOrigin: string | undefined): HeaderBase {
-    const byEndpoint = grantedOrigin === undefined ? bases : grantedBases;
-    const known = byEndpoint.get(endpoint);
-    if (known !== undefined) return known;
-    const cors = getCorsHeaders(grantedOrigin);
-    const base = createBase({
-      ...securityHeaders,
-      ...(endpoint?.isForAllOrigins ? CORS_FOR_ALL : cors),
-      ...endpoint?.headers,
-    });
-    byEndpoint.set(endpoint, base);
-    return base;
-  }
-
-  return function listHeaders({ reply, endpoint, grantedOrigin, limitHeaders }) {
-    const { list: common, positions } = getBase(endpoint, grantedOrigin);
-    const list = common.slice();
-    // The base may have been made for another origin.
-    if (grantedOrigin !== undefined) set('Access-Control-Allow-Origin', grantedOrigin);
-    for (const name in limitHeaders) set(name, limitHeaders[name]);
-    const { headers } = reply;
-    for (const name in headers) if (name !== 'Vary') set(name, headers[name]);
-    const vary = headers?.Vary;
-    list.push('Vary', vary === undefined ? 'Origin' : `Origin, ${vary}`);
-    return list;
-
-    function set(name: string, value = ''): void {
-      const position = positions.get(name);
-      if (position === undefined) list.push(name, value);
-      else list[position] = value;
-    }
-  };
-}
-
-function createBase(headers: ReplyHeaders): HeaderBase {
-  const names = Object.keys(headers);
-  return {
-    list: toHeaderList(headers),
-    positions: new Map(names.map((name, index) => [name, 2 * index + 1])),
-  };
 }
