@@ -44,7 +44,7 @@ import { createNotificationStreams } from './streaming/notification-streams.ts';
 import { acceptsEventStream } from './streaming/response-stream.ts';
 import { createTasks } from './tasks/tasks.ts';
 
-export interface Mcp {
+interface Mcp {
   readonly endpoints: readonly Endpoint[];
   /** The headers of MCP that pages of allowed origins may send, and those that they may read. */
   readonly corsHeaders: {
@@ -134,7 +134,7 @@ const STOPPED = new GatewayError('stream_lost', {
 // §4.1, §4.4, §4.5: the endpoints of /mcp. Here messages become values of the protocol, and
 // values replies.
 
-export function createMcpEndpoints(
+function createMcpEndpoints(
   catalogs: Catalogs,
   eras: Readonly<Record<Era, EraHandler>>,
   services: SessionServices,

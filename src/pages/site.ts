@@ -9,21 +9,12 @@ import {
   type Reply,
   type ReplyHeaders,
 } from '../http/endpoint/message.ts';
+import type { Site } from '../http/server/router.ts';
 import { getErrorCode } from '../platform/error-code.ts';
 import type { Log } from '../platform/log.ts';
 import { PACKAGE_ROOT, PACKAGE_VERSION } from '../platform/own-files.ts';
 import { getPageKind, type PageKind } from './page-kinds.ts';
 import { createFillSlots, type FillSlots } from './slots.ts';
-
-/** The pages by their paths. A path is looked up as it was sent: there is nothing to escape from. */
-export interface Site {
-  /** The page or asset at a path; 304 when the caller has it already (`If-None-Match`). */
-  findPage(path: string, ifNoneMatch?: string): Reply | undefined;
-  /** The page for a path that leads nowhere; undefined without built pages. */
-  getNotFoundPage(): Reply | undefined;
-  /** The front page, in place of an error with this status; undefined without built pages. */
-  getFrontPage(status: number): Reply | undefined;
-}
 
 interface SiteOptions {
   /** `BASE_URL`, shown in the pages. */

@@ -7,7 +7,7 @@ import type { Runtime } from '../../runtime/runtime.ts';
 import { type GatewayRequest, getHeader, readBearerToken, type UserContext } from './message.ts';
 
 /** Headers of a 401. */
-export type Challenge = Readonly<Record<'WWW-Authenticate', string>>;
+type Challenge = Readonly<Record<'WWW-Authenticate', string>>;
 
 /** As that of a verifier, of a call at `path`. */
 export type VerifyBearer = (
@@ -29,7 +29,7 @@ export type AuthRequest = Pick<GatewayRequest, 'headers' | 'path' | 'clientIp'>;
  * @throws GatewayError with a reason of §7.1 and the challenge, or `key_set_unavailable`, at once or
  * by the promise.
  */
-export type Authenticate = (
+type Authenticate = (
   request: AuthRequest,
   beforeFetch?: () => Promise<void>,
 ) => UserContext | Promise<UserContext>;

@@ -79,7 +79,7 @@ export type JudgedRequest = PendingReply | AnonymousRequest;
  * One that anybody could have sent, such as a look at a page without a session: it is counted apart, so that strangers keep
  * out nobody else.
  */
-export interface AnonymousRequest {
+interface AnonymousRequest {
   readonly runAnonymous: PendingReply;
 }
 

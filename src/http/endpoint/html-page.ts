@@ -34,20 +34,22 @@ interface HtmlPage {
   readonly body: string;
 }
 
-interface HtmlPageParts {
-  /** HTML above the heading. */
-  readonly before?: string;
-  /** HTML, where the heading is more than the title. */
-  readonly heading?: string;
-  /** JavaScript, run once the page is there. It is the same for all requests: nothing of one is written into it. */
-  readonly script?: string;
-}
-
 /** `title` is text, `body` is HTML. */
 export const renderHtmlPage = (
   title: string,
   body: string,
-  { before = '', heading = escapeHtml(title), script }: HtmlPageParts = {},
+  {
+    before = '',
+    heading = escapeHtml(title),
+    script,
+  }: {
+    /** HTML above the heading. */
+    readonly before?: string;
+    /** HTML, where the heading is more than the title. */
+    readonly heading?: string;
+    /** JavaScript, run once the page is there. It is the same for all requests: nothing of one is written into it. */
+    readonly script?: string;
+  } = {},
 ): HtmlPage => ({
   headers: {
     'Content-Type': 'text/html; charset=utf-8',

@@ -36,7 +36,7 @@ export interface Exchange {
 }
 
 /** What judging a request came to. */
-export type JudgedRequest = UncountedRequest | CountedRequest;
+export type JudgedExchange = UncountedRequest | CountedRequest;
 
 interface UncountedRequest {
   readonly limits: undefined;
@@ -61,7 +61,7 @@ export function createJudgeRequest(
    *
    * @throws GatewayError for what is refused whatever the limits say, at once or by the promise.
    */
-  return function judge(exchange: Exchange): JudgedRequest | Promise<JudgedRequest> {
+  return function judge(exchange: Exchange): JudgedExchange | Promise<JudgedExchange> {
     const { received, destination, origin } = exchange;
     const { request, authority } = received;
     const { route } = destination;

@@ -25,7 +25,7 @@ export type LogRequest = (request: LoggedRequest) => void;
 const METHODS = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']);
 
 /** Callers may send any word: those that nobody uses are one series. */
-export const toKnownMethod = (method: string): string => (METHODS.has(method) ? method : 'other');
+const toKnownMethod = (method: string): string => (METHODS.has(method) ? method : 'other');
 
 /** Never logs a query, a header or a body: they carry codes, states and tokens. */
 export function createAccessLog({ log, metrics, clock }: Runtime): LogRequest {

@@ -9,7 +9,7 @@ import { JSONRPC, renderError, renderErrorPage } from '../endpoint/render-error.
 import type { AdmittedCall } from '../limits/limiter.ts';
 import { UNAUTHENTICATED } from '../limits/windows.ts';
 import { type CorsHeaderNames, createIsAllowedOrigin, readOrigin } from './host-and-origin.ts';
-import { createJudgeRequest, type Exchange, type JudgedRequest } from './judge.ts';
+import { createJudgeRequest, type Exchange, type JudgedExchange } from './judge.ts';
 import type { CallerChecks, CountedRequest } from './judge-protected.ts';
 import type { RunQueue } from './overload.ts';
 import type { ReceivedRequest } from './receive-request.ts';
@@ -71,14 +71,14 @@ export function createPipeline(
     }
   }
 
-  function runTraced(judged: JudgedRequest, exchange: Exchange): Reply | Promise<Reply> {
+  function runTraced(judged: JudgedExchange, exchange: Exchange): Reply | Promise<Reply> {
     exchange.owner = findOwner(judged);
     const { trace } = exchange.received.request;
     return trace ? trace.run(() => admitAndRun(judged, exchange)) : admitAndRun(judged, exchange);
   }
 
   /** @throws GatewayError of a limit, or of what was judged to be refused, at once or by the promise. */
-  function admitAndRun(judged: JudgedRequest, exchange: Exchange): Reply | Promise<Reply> {
+  function admitAndRun(judged: JudgedExchange, exchange: Exchange): Reply | Promise<Reply> {
     const { limits } = judged;
     if (limits === undefined) return judged.run();
     const admitted = limits.admit(judged.caller, judged.access, judged.grantKey);
@@ -121,7 +121,7 @@ export function createPipeline(
   }
 }
 
-function findOwner(judged: JudgedRequest): MemoryOwner {
+function findOwner(judged: JudgedExchange): MemoryOwner {
   if (judged.limits === undefined || judged.caller.kind !== 'admitted') return 'unauthenticated';
   const { user } = judged.caller;
   return user === undefined ? 'authDisabled' : { user };
@@ -139,6 +139,6 @@ function renderThrown(
   const format = endpoint?.errors ?? JSONRPC;
   const isPage = endpoint?.hasErrorPages && prefersHtml(getHeader(received.request, 'accept'));
   return isPage
-    ? renderErrorPage(error, format, { isLogin: endpoint?.isPageOfUser !== true })
+    ? renderErrorPage(error, format, endpoint?.isPageOfUser !== true)
     : renderError(error, format);
 }

@@ -18,7 +18,7 @@ export interface IncomingBody {
   release(): void;
 }
 
-export interface BodyRules {
+interface BodyRules {
   readonly accepts: 'json' | 'json or form';
   readonly owner: MemoryOwner;
   /** Where it is less than `MAX_BODY_BYTES`. */

@@ -97,7 +97,7 @@ interface AddressSources {
   readonly socket: string;
 }
 
-export type FindClientIp = (sources: AddressSources) => string;
+type FindClientIp = (sources: AddressSources) => string;
 
 /** An address in its one spelling, or this; text of a header never becomes part of a key. */
 const UNKNOWN = 'unknown';

@@ -239,7 +239,7 @@ interface RecordedRequest extends Pick<ReceivedRequest, 'receivedAt'> {
 // Replies to bytes: sent whole, or piece by piece for as long as their streams last.
 
 /** Sends a reply with these headers, to which it adds those that only the transport knows. */
-export type SendReply = (
+type SendReply = (
   req: IncomingMessage,
   res: ServerResponse,
   reply: Reply,
@@ -252,7 +252,7 @@ export type SendReply = (
   },
 ) => void;
 
-export function createSendReply(runtime: Runtime, connections: ConnectionTable): SendReply {
+function createSendReply(runtime: Runtime, connections: ConnectionTable): SendReply {
   const memory = createReplyMemory(runtime.clock);
   const sendStream = createSendStream(runtime, memory);
 
@@ -349,7 +349,7 @@ type SendTogether = (connection: Connection, send: () => void) => void;
  * What is ready in the same turn of the event loop is sent at its end: it was a third of a call's CPU at 32 connections. A
  * caller who is alone would only wait: where the latest reply went to the same connection, this one goes at once.
  */
-export function createSendTogether(): SendTogether {
+function createSendTogether(): SendTogether {
   const runAtTurnEnd = createTurnEnd();
   let latest: Connection | undefined;
 

@@ -3,7 +3,6 @@
 import { promisify } from 'node:util';
 import { brotliCompress, constants, gzip } from 'node:zlib';
 import { fail, type GatewayError } from '../../errors/gateway-error.ts';
-import type { Site } from '../../pages/site.ts';
 import { isPercentDecodable } from '../../platform/json.ts';
 import type { Endpoint } from '../endpoint/endpoint.ts';
 import { type GatewayRequest, getHeader, type Reply } from '../endpoint/message.ts';
@@ -42,6 +41,16 @@ interface ParameterizedDestination {
   readonly start: string;
   readonly end: string;
   readonly hasParameter: (name: string) => boolean;
+}
+
+/** The pages by their paths. A path is looked up as it was sent: there is nothing to escape from. */
+export interface Site {
+  /** The page or asset at a path; 304 when the caller has it already (`If-None-Match`). */
+  findPage(path: string, ifNoneMatch?: string): Reply | undefined;
+  /** The page for a path that leads nowhere; undefined without built pages. */
+  getNotFoundPage(): Reply | undefined;
+  /** The front page, in place of an error with this status; undefined without built pages. */
+  getFrontPage(status: number): Reply | undefined;
 }
 
 export interface Router {

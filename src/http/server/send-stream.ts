@@ -10,7 +10,7 @@ import { runWhenClosed } from './receive-request.ts';
 import type { HeaderList } from './reply-headers.ts';
 import type { CountedReply, MemoryOwner, ReplyMemory } from './transfer-memory.ts';
 
-export interface StreamedReply {
+interface StreamedReply {
   readonly status: number;
   readonly headers: HeaderList;
   readonly stream: ReplyStream;
@@ -24,7 +24,7 @@ export interface StreamedReply {
  */
 export type OnStreamEnd = (failure?: { readonly cause: unknown }) => void;
 
-export type SendStream = (res: ServerResponse, reply: StreamedReply) => void;
+type SendStream = (res: ServerResponse, reply: StreamedReply) => void;
 
 /** What all streams have in common. */
 interface StreamSurroundings {

@@ -10,7 +10,6 @@ import {
   readClaimedClient,
   type UserContext,
 } from '../../http/endpoint/message.ts';
-import type { EndedGrants } from '../../logins/grants/ended-grants.ts';
 import { Cancellation, type CancelSignal, toAbortSignal } from '../../platform/cancellation.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
 import type { SessionAccess, SessionLookup } from '../../store/store.ts';
@@ -222,7 +221,13 @@ export interface Callers {
   /** Called with each request of a user that needs no session; undefined without operators. */
   readonly noteStatelessUser?: ((user: UserContext) => void) | undefined;
   /** Undefined where the gateway issues no tokens of its own. */
-  readonly endedGrants?: Pick<EndedGrants, 'listen' | 'hasEnded'> | undefined;
+  readonly endedGrants?:
+    | {
+        listen(listener: (grantId: string) => void): void;
+        /** True if it was heard of lately: for what was let in before that, and is about to be open. */
+        hasEnded(grantId: string): boolean;
+      }
+    | undefined;
 }
 
 // §18.5: which OAuth client a token was made for.

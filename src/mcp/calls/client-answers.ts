@@ -114,7 +114,7 @@ const compileQuestionSchema = (() => {
 
 // MCP "URL mode elicitation": a client is asked to lead its user to a page of the gateway's.
 
-export interface PageQuestion {
+interface PageQuestion {
   readonly method: 'elicitation/create';
   readonly params: JsonObject;
 }

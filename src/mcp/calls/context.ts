@@ -105,7 +105,7 @@ export interface CallContext extends CallerContext {
 }
 
 /** The part of a call that reaches its tool. */
-export interface ContextSource {
+interface ContextSource {
   readonly user: UserContext | undefined;
   readonly session: SessionLookup;
   readonly record: Pick<

@@ -36,7 +36,7 @@ import { type CountCall, createCountCall } from './running-calls.ts';
  * Runs the method of the call, or `run` in its place. Never rejects. The call, and the bytes of its body, count until the
  * work is done, whether somebody waits for it or not.
  */
-export type RunCall = (
+type RunCall = (
   call: Call,
   client: CallClient,
   params: unknown,

@@ -131,7 +131,7 @@ export interface InnerCall {
 }
 
 /** As far as an approval is bound to it (§27). */
-export interface OwnTool {
+interface OwnTool {
   readonly ownName: string;
   /** As the server wrote it. */
   readonly ownItem: object;

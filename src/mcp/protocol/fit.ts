@@ -8,7 +8,7 @@ import type { ListKind } from './list-kinds.ts';
 import type { Era } from './revisions.ts';
 
 /** True if the value fits once the edits in `found` are made. */
-export type Fit = (value: unknown, found: Findings) => boolean;
+type Fit = (value: unknown, found: Findings) => boolean;
 
 export interface Finding {
   readonly path: JsonPath;
@@ -43,7 +43,7 @@ export class Findings {
   }
 }
 
-export type Members = Readonly<Record<string, Fit>>;
+type Members = Readonly<Record<string, Fit>>;
 
 interface ObjectMembers {
   readonly required?: Members;
@@ -52,7 +52,7 @@ interface ObjectMembers {
   readonly whole?: Members;
 }
 
-export function object({ required = {}, optional = {}, whole = {} }: ObjectMembers): Fit {
+function object({ required = {}, optional = {}, whole = {} }: ObjectMembers): Fit {
   const members = [
     ...Object.entries(required).map((member) => [...member, 'required'] as const),
     ...Object.entries(whole).map((member) => [...member, 'whole'] as const),
@@ -71,16 +71,16 @@ export function object({ required = {}, optional = {}, whole = {} }: ObjectMembe
   };
 }
 
-export const text: Fit = (value) => typeof value === 'string';
-export const flag: Fit = (value) => typeof value === 'boolean';
-export const anyObject: Fit = (value) => isObject(value);
+const text: Fit = (value) => typeof value === 'string';
+const flag: Fit = (value) => typeof value === 'boolean';
+const anyObject: Fit = (value) => isObject(value);
 
-export const oneOf =
+const oneOf =
   (...texts: readonly string[]): Fit =>
   (value) =>
     texts.some((one) => one === value);
 
-export const number =
+const number =
   (isRight: (value: number) => boolean): Fit =>
   (value) => {
     const plain = value instanceof JsonNumber ? value.valueOf() : value;
@@ -88,13 +88,13 @@ export const number =
   };
 
 /** Fits as a whole. */
-export const listOf =
+const listOf =
   (fit: Fit): Fit =>
   (value, found) =>
     Array.isArray(value) && value.every((one, index) => found.fits(index, one, fit));
 
 /** Entries that do not fit are left out, or rewritten. */
-export const mendedList =
+const mendedList =
   (fit: Fit, rewrite?: Finding['rewrite']): Fit =>
   (value, found) => {
     if (!Array.isArray(value)) return false;
@@ -103,7 +103,7 @@ export const mendedList =
   };
 
 /** Members by any name; those that do not fit are left out. */
-export const recordOf =
+const recordOf =
   (fit: Fit): Fit =>
   (value, found) => {
     if (!isObject(value)) return false;
@@ -115,7 +115,7 @@ const DATE_TIME =
   /^(\d{4})-(\d\d)-(\d\d)T(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.\d+)?(?:Z|[+-](?:[01]\d|2[0-3]):[0-5]\d)$/;
 
 /** ISO 8601 with a time zone, and of a day that there is. */
-export const dateTime: Fit = (value) => {
+const dateTime: Fit = (value) => {
   const [, year, month, day] = (typeof value === 'string' && DATE_TIME.exec(value)) || [];
   const date = new Date(Date.UTC(Number(year), Number(month) - 1, Number(day)));
   return date.getUTCMonth() === Number(month) - 1 && date.getUTCDate() === Number(day);
@@ -127,7 +127,7 @@ const BASE64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}(?:==)?|[A-Za-z0-9+/]{3
 const BASE64_BEGINNING = /^[A-Za-z0-9+/\t\n\f\r ]*$/;
 
 /** In the form that `atob` takes. */
-export const base64: Fit = (value) => {
+const base64: Fit = (value) => {
   if (typeof value !== 'string') return false;
   return value.length > LOOKED_AT
     ? BASE64_BEGINNING.test(value.slice(0, LOOKED_AT))

@@ -78,13 +78,13 @@ export class KeptStream implements StreamName, WrittenStream {
 export type SaveResult = 'saved' | 'no_room' | 'failed';
 
 /** A session, a user, or all: who holds how much. */
-export interface Account {
+interface Account {
   bytes: number;
   /** Those that have ended. */
   readonly finished: OldestFirst;
 }
 
-export interface UserAccount extends Account {
+interface UserAccount extends Account {
   /** As `nameOwner` has it. Without authentication a session is a user of its own, without a name. */
   readonly name: string | undefined;
   /** The number of its sessions that are kept. */
@@ -112,7 +112,7 @@ export interface SessionAccount extends Account {
  * Those that have to be given up in the order in which they ended. Not a Set: from one that loses its first members again and
  * again, finding the first takes ever longer.
  */
-export class OldestFirst {
+class OldestFirst {
   private items: KeptStream[] = [];
   private head = 0;
   /** Those that were not given up. */
@@ -166,8 +166,6 @@ const STREAM_BYTES = 3072;
  */
 const countOwnBytes = ({ isOfSession, endedAt }: KeptStream): number =>
   isOfSession && endedAt === undefined ? 0 : STREAM_BYTES;
-
-export type KeptAccounts = ReturnType<typeof createKeptAccounts>;
 
 export function createKeptAccounts() {
   const sessions = new Map<string, SessionAccount>();

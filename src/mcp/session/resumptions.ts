@@ -41,7 +41,7 @@ export interface EarlierStream {
   readMissed(): Promise<Missed>;
 }
 
-export interface Missed {
+interface Missed {
   /** JSON-RPC messages. */
   readonly messages: readonly string[];
   /** True if there were more, which nobody has any more. */

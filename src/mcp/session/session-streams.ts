@@ -286,7 +286,7 @@ function createGenerateId({ config, store, clock }: Runtime): GenerateId {
 
 // MCP up to 2025-11-25, resources/subscribe: which resources a session watches, in the store.
 
-export interface SessionSubscriptions {
+interface SessionSubscriptions {
   /** @throws GatewayError `invalid_params` for a resource that does not tell when it changes. */
   subscribe(owner: StreamOwner, uri: string): Promise<void>;
   unsubscribe(owner: StreamOwner, uri: string): Promise<void>;
@@ -297,7 +297,7 @@ export interface SessionSubscriptions {
 }
 
 /** The owner of a stream, or of a subscription. */
-export interface StreamOwner {
+interface StreamOwner {
   readonly sessionId: string;
   readonly caller: IdentifiedCaller;
   /** Served at the session's path. */
@@ -355,7 +355,7 @@ export function createSessionSubscriptions({
 // The news of a catalogue that a session hears while its stream is open.
 
 /** Shared by the listeners of all streams. */
-export interface ListenerSurroundings {
+interface ListenerSurroundings {
   readonly clock: Clock;
   readLevel(sessionId: string, user: Owner | undefined): Promise<LogSeverity | undefined>;
   tellUpdate(sessionId: string, stream: NotificationStream, uri: string): void;
@@ -363,7 +363,7 @@ export interface ListenerSurroundings {
 }
 
 /** A class: thousands of them stand for minutes, and closures would take four times the memory. */
-export class SessionListener implements CatalogListener {
+class SessionListener implements CatalogListener {
   private readonly stream: NotificationStream;
   private readonly sessionId: string;
   private readonly user: Owner | undefined;

@@ -244,7 +244,7 @@ function parseCapabilities(text: string): ClientCapabilities {
 export type McpReplicas = Replicas<ReplicaMessage>;
 
 /** Each is about one session; `id` is that of a JSON-RPC request in it. */
-export type ReplicaMessage =
+type ReplicaMessage =
   | {
       readonly about: 'answer';
       readonly sessionId: string;

@@ -253,7 +253,7 @@ interface RequestProgress {
   readonly approval?: { readonly secret: string; readonly isQuestion: boolean } | undefined;
 }
 
-export interface RequestState {
+interface RequestState {
   /** `binding` is that of the call, by `prepareBinding`. */
   seal(binding: string, progress: RequestProgress): Promise<string>;
   /** @throws GatewayError `invalid_params` for a state of another call, user or time. */
