@@ -1,7 +1,7 @@
 // A part of the composition root: the server, and all that a request meets before and after its endpoint.
 import type { Config } from '../config/config.ts';
 import type { Endpoint } from '../http/endpoint/endpoint.ts';
-import type { CorsHeaderNames } from '../http/server/host-and-origin.ts';
+import { type CorsHeaderNames, createSecurityHeaders } from '../http/server/headers.ts';
 import type { CallerChecks } from '../http/server/judge-protected.ts';
 import {
   createAccessLog,
@@ -12,7 +12,6 @@ import {
 import { createOverloadRefusals, createRunQueue } from '../http/server/overload.ts';
 import { createPipeline } from '../http/server/pipeline.ts';
 import { createCanonicalizePath } from '../http/server/receive-request.ts';
-import { createSecurityHeaders } from '../http/server/reply-headers.ts';
 import { createRouter } from '../http/server/router.ts';
 import { createHttpServer, type HttpServer } from '../http/server/server.ts';
 import { createSite } from '../pages/site.ts';

@@ -15,7 +15,7 @@ import {
   createGetPreflightHeaders,
   createHostCheck,
   type RequestOrigin,
-} from './host-and-origin.ts';
+} from './headers.ts';
 import { type CallerChecks, type CountedRequest, createJudgeProtected } from './judge-protected.ts';
 import { createBodyReader, type ReadRequestBody } from './read-body.ts';
 import type { ReceivedRequest } from './receive-request.ts';

@@ -12,7 +12,7 @@ import type { Runtime } from '../../runtime/runtime.ts';
 import type { Endpoint } from '../endpoint/endpoint.ts';
 import type { Reply, ReplyHeaders } from '../endpoint/message.ts';
 import { renderError } from '../endpoint/render-error.ts';
-import { type HeaderList, toHeaderList } from './reply-headers.ts';
+import { type HeaderList, toHeaderList } from './headers.ts';
 
 export interface Overload {
   /** Counts a call that came at `now` (by the clock's monotonic time); false if it must be refused. */

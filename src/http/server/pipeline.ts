@@ -8,12 +8,17 @@ import { getHeader, type Reply } from '../endpoint/message.ts';
 import { JSONRPC, renderError, renderErrorPage } from '../endpoint/render-error.ts';
 import type { AdmittedCall } from '../limits/limiter.ts';
 import { UNAUTHENTICATED } from '../limits/windows.ts';
-import { type CorsHeaderNames, createIsAllowedOrigin, readOrigin } from './host-and-origin.ts';
+import {
+  type CorsHeaderNames,
+  createIsAllowedOrigin,
+  createListHeaders,
+  type HeaderList,
+  readOrigin,
+} from './headers.ts';
 import { createJudgeRequest, type Exchange, type JudgedExchange } from './judge.ts';
 import type { CallerChecks, CountedRequest } from './judge-protected.ts';
 import type { RunQueue } from './overload.ts';
 import type { ReceivedRequest } from './receive-request.ts';
-import { createListHeaders, type HeaderList } from './reply-headers.ts';
 import { prefersHtml, type Router } from './router.ts';
 import type { MemoryOwner } from './transfer-memory.ts';
 

@@ -5,8 +5,13 @@ import type { GatewayError } from '../../errors/gateway-error.ts';
 import { createTurnEnd } from '../../platform/turn-end.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import type { Reply } from '../endpoint/message.ts';
-import type { Connection } from './connection.ts';
-import type { ConnectionTable } from './connection-table.ts';
+import type { Connection, ConnectionTable } from './connections.ts';
+import {
+  createSecurityHeaders,
+  type HeaderList,
+  renderTransportError,
+  toHeaderList,
+} from './headers.ts';
 import type { LogRequest } from './log-requests.ts';
 import {
   createBusyError,
@@ -25,12 +30,6 @@ import {
   receiveRequest,
   runWhenClosed,
 } from './receive-request.ts';
-import {
-  createSecurityHeaders,
-  type HeaderList,
-  renderTransportError,
-  toHeaderList,
-} from './reply-headers.ts';
 import type { Router } from './router.ts';
 import {
   createSendStream,

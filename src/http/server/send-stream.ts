@@ -6,8 +6,8 @@ import { SharedTimer, type Wait } from '../../platform/shared-timer.ts';
 import { KEEP_ALIVE } from '../../platform/sse.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import type { ReplyStream } from '../endpoint/message.ts';
+import type { HeaderList } from './headers.ts';
 import { runWhenClosed } from './receive-request.ts';
-import type { HeaderList } from './reply-headers.ts';
 import type { CountedReply, MemoryOwner, ReplyMemory } from './transfer-memory.ts';
 
 interface StreamedReply {

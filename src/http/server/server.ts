@@ -3,10 +3,10 @@ import type { Server } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import { GatewayError } from '../../errors/gateway-error.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
-import { type ConnectionTable, createConnectionTable } from './connection-table.ts';
+import { type ConnectionTable, createConnectionTable } from './connections.ts';
+import { createSecurityHeaders, serializeTransportError } from './headers.ts';
 import { createOverload } from './overload.ts';
 import { DISCARD_MS } from './read-body.ts';
-import { createSecurityHeaders, serializeTransportError } from './reply-headers.ts';
 import {
   createRequestHandler,
   type RequestHandler,

@@ -41,8 +41,8 @@ import {
   createInitialize,
   createSessionMethods,
   runSessionMethod,
-} from './session-methods.ts';
-import type { SessionServices } from './session-services.ts';
+  type SessionServices,
+} from './session-services.ts';
 import { readLogLevel, readStoredCapabilities } from './sessions.ts';
 
 export function createSessionEraHandler(

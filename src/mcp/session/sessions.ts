@@ -12,8 +12,8 @@ import type { Owner, SessionAccess, SessionLookup, SessionRecord } from '../../s
 import type { Callers } from '../calls/call.ts';
 import type { ClientCapabilities } from '../catalog/client-requests.ts';
 import { nameOwnPath, type ServedCatalog } from '../catalog/served-catalog.ts';
-import { readClientExtensions } from '../protocol/extensions.ts';
 import { isLogSeverity, type LogSeverity } from '../protocol/methods.ts';
+import { readClientExtensions } from '../protocol/revisions.ts';
 
 type User = UserContext | undefined;
 
