@@ -230,7 +230,7 @@ function createMcpEndpoints(
     const session = await sessions.read(id, call);
     const hasEnded = session && (await sessions.end(session.sessionId, call.user));
     if (!hasEnded) fail('session_to_end_not_found');
-    const { caller } = await findStreamOwner(call, session);
+    const { caller } = findStreamOwner(call, session);
     call.catalog.endSession(caller);
     keptStreams.endSession(session.sessionId);
     await sessionStreams?.end(session.sessionId);
@@ -263,7 +263,7 @@ function createMcpEndpoints(
         if (resumed.kind === 'stream') return toReply(resumed, null, { expiresAt });
         // From a time with MCP_STREAMS: nothing more comes.
         if (sessionStreams === undefined) return NOTHING_LEFT;
-        const owner = await findStreamOwner({ user, catalog }, record);
+        const owner = findStreamOwner({ user, catalog }, record);
         const earlier = resumed.kind === 'earlier' ? resumed : undefined;
         return toReply(await sessionStreams.open(owner, earlier), null, { expiresAt });
       },

@@ -24,30 +24,6 @@ import {
 import { isShortId, type JsonRpcResponse } from '../protocol/json-rpc.ts';
 import { type McpReplicas, readStoredCapabilities } from './sessions.ts';
 
-export interface SessionQuestions extends Omit<ReturnType<typeof createElicitations>, 'noteAsked'> {
-  /**
-   * Asks the client on the stream of one call, and resolves to its answers by key. A client that
-   * cannot answer is never asked.
-   */
-  ask<const Requests extends ClientRequests>(
-    call: Call,
-    session: SessionRecord,
-    requests: Requests,
-    guards: QuestionGuards | undefined,
-  ): Promise<Answers<Requests>>;
-  /** Sends one request of a server behind the gateway as it is; resolves to the client's response as it is. */
-  askRaw(
-    call: Call,
-    session: SessionRecord,
-    request: RawRequest,
-    cancelled?: CancelSignal,
-  ): Promise<RawAnswer>;
-  /** Passes a client's answer to whoever waits for it, on any replica. */
-  receiveAnswer(sessionId: string, response: JsonRpcResponse): Promise<void>;
-  /** Waits no longer: a process that stops answers what it can. */
-  close(): void;
-}
-
 export interface RawRequest {
   readonly method: string;
   readonly params: JsonObject;
@@ -78,7 +54,9 @@ function checkCanBeAsked(
   }
 }
 
-export function createSessionQuestions(runtime: Runtime, replicas: McpReplicas): SessionQuestions {
+export type SessionQuestions = ReturnType<typeof createSessionQuestions>;
+
+export function createSessionQuestions(runtime: Runtime, replicas: McpReplicas) {
   const { config, store, clock } = runtime;
   const { keyPrefix } = config.mcp.sessions;
   const pendingQuestions = createPendingQuestions(clock);
@@ -134,7 +112,16 @@ export function createSessionQuestions(runtime: Runtime, replicas: McpReplicas):
 
   return {
     ...elicitations,
-    async ask(call, session, requests, guards) {
+    /**
+     * Asks the client on the stream of one call, and resolves to its answers by key. A client that
+     * cannot answer is never asked.
+     */
+    async ask<const Requests extends ClientRequests>(
+      call: Call,
+      session: SessionRecord,
+      requests: Requests,
+      guards: QuestionGuards | undefined,
+    ): Promise<Answers<Requests>> {
       checkCanBeAsked(call, session, requests);
       const asked = guards === undefined ? requests : await passQuestions(requests, guards);
       const answers = await askAll(call, session.sessionId, asked, getResult);
@@ -144,13 +131,20 @@ export function createSessionQuestions(runtime: Runtime, replicas: McpReplicas):
         guards === undefined ? received : await passAnswers(requests, received, guards),
       );
     },
-    async askRaw(call, session, request, cancelled) {
+    /** Sends one request of a server behind the gateway as it is; resolves to the client's response as it is. */
+    async askRaw(
+      call: Call,
+      session: SessionRecord,
+      request: RawRequest,
+      cancelled?: CancelSignal,
+    ): Promise<RawAnswer> {
       checkCanBeAsked(call, session, { request });
       const { sessionId } = session;
       const [answer] = await askAll(call, sessionId, { request }, readRawAnswer, cancelled);
       return answer?.[1] ?? failAnswer();
     },
-    async receiveAnswer(sessionId, { id, result, error }) {
+    /** Passes a client's answer to whoever waits for it, on any replica. */
+    async receiveAnswer(sessionId: string, { id, result, error }: JsonRpcResponse): Promise<void> {
       const answer = { result, error };
       if (!isQuestionId(id) || pendingQuestions.receiveAnswer(sessionId, id, answer)) return;
       // Sent only to the replica that asked: what nobody asked for is sent to none.
@@ -160,7 +154,8 @@ export function createSessionQuestions(runtime: Runtime, replicas: McpReplicas):
       await replicas.send({ about: 'answer', sessionId, id, ...toRawMembers(answer) }, replica);
       await store.delete(key);
     },
-    close() {
+    /** Waits no longer: a process that stops answers what it can. */
+    close(): void {
       pendingQuestions.giveUpAll('The service is stopping; call again.');
     },
   };

@@ -18,42 +18,26 @@ import { isShortId, type RequestId, readParams } from '../protocol/json-rpc.ts';
 import { isLogSeverity, LOG_SEVERITIES } from '../protocol/methods.ts';
 import { negotiateVersion } from '../protocol/revisions.ts';
 import type { NotificationStreams } from '../streaming/notification-streams.ts';
-import { createKeptStreams, type KeptStreams } from './kept-streams.ts';
-import { createSessionQuestions, type SessionQuestions } from './questions.ts';
-import { createResumptions, type Resumptions } from './resumptions.ts';
+import { createKeptStreams } from './kept-streams.ts';
+import { createSessionQuestions } from './questions.ts';
+import { createResumptions } from './resumptions.ts';
+import { createSessionStreams, type StreamOwner } from './session-streams.ts';
 import {
-  createFindStreamOwner,
-  createSessionStreams,
-  type FindStreamOwner,
-  type SessionStreams,
-} from './session-streams.ts';
-import {
-  type ClientSessions,
   createSessions,
   isReplicaMessage,
   type McpReplicas,
+  readStoredCapabilities,
 } from './sessions.ts';
 import { createStoredStreams } from './stored-streams.ts';
 
-export interface SessionServices {
-  readonly calls: Calls;
-  readonly sessions: ClientSessions;
-  readonly replicas: McpReplicas;
-  readonly questions: SessionQuestions;
-  readonly keptStreams: KeptStreams;
-  readonly resumptions: Resumptions;
-  /** Undefined without `MCP_STREAMS`. */
-  readonly sessionStreams: SessionStreams | undefined;
-  readonly findStreamOwner: FindStreamOwner;
-  close(): void;
-}
+export type SessionServices = ReturnType<typeof openSessionServices>;
 
 export function openSessionServices(
   runtime: Runtime,
   calls: Calls,
   notificationStreams: NotificationStreams,
   sealPerson: Callers['sealPerson'],
-): SessionServices {
+) {
   const { streams: hasStreams, sessions: settings } = runtime.config.mcp;
   const sessions = createSessions(runtime, sealPerson);
   const stopSweeping = sessions.startSweeping();
@@ -69,6 +53,7 @@ export function openSessionServices(
     questions,
     keptStreams,
     resumptions: createResumptions(runtime, keptStreams, stored, replicas),
+    /** Undefined without `MCP_STREAMS`. */
     sessionStreams: hasStreams
       ? createSessionStreams(runtime, notificationStreams, replicas, {
           sessions,
@@ -76,8 +61,19 @@ export function openSessionServices(
           keptStreams,
         })
       : undefined,
-    findStreamOwner: createFindStreamOwner(calls.findClientId),
-    close() {
+    findStreamOwner(
+      { user, catalog }: Pick<Call, 'user' | 'catalog'>,
+      session: SessionRecord,
+    ): StreamOwner {
+      const client = readStoredCapabilities(session.clientCapabilities);
+      const clientId = calls.findClientId({ user });
+      return {
+        sessionId: session.sessionId,
+        caller: { user, session, client, clientId, view: catalog.view },
+        catalog,
+      };
+    },
+    close(): void {
       stopSweeping();
       replicas.close();
     },
@@ -121,11 +117,11 @@ export function createSessionMethods({
     },
     'resources/subscribe': count(async (params, session, call) => {
       const uri = readString(params, 'uri');
-      await sessionStreams?.subscribe(await findStreamOwner(call, session), uri);
+      await sessionStreams?.subscribe(findStreamOwner(call, session), uri);
     }),
     'resources/unsubscribe': count(async (params, session, call) => {
       const uri = readString(params, 'uri');
-      await sessionStreams?.unsubscribe(await findStreamOwner(call, session), uri);
+      await sessionStreams?.unsubscribe(findStreamOwner(call, session), uri);
     }),
   };
 }

@@ -15,15 +15,6 @@ import { type KeptStream, type SaveResult, SESSION_BYTES } from './kept-stream.t
 import type { StreamLog, StreamName } from './resumable-events.ts';
 import type { McpReplicas } from './sessions.ts';
 
-export interface StoredStreams {
-  /**
-   * In place of what was written of the stream before, which took so many bytes. Resolves to those that it takes now;
-   * undefined where there is no room.
-   */
-  write(stream: StreamName, log: StreamLog, bytesBefore: number): Promise<number | undefined>;
-  read(stream: Pick<StreamName, 'sessionId' | 'name'>): Promise<StreamLog | undefined>;
-}
-
 /** For how long an answer waits for its client. */
 export const KEPT_MS = 300_000;
 const TTL_SECONDS = KEPT_MS / 1000;
@@ -33,7 +24,9 @@ const MEBIBYTE = 1_048_576;
 const USER_BYTES = 16 * MEBIBYTE;
 const ALL_BYTES = 256 * MEBIBYTE;
 
-export function createStoredStreams({ config, store, getSeal }: Runtime): StoredStreams {
+export type StoredStreams = ReturnType<typeof createStoredStreams>;
+
+export function createStoredStreams({ config, store, getSeal }: Runtime) {
   const { keyPrefix } = config.mcp.sessions;
 
   const buildKey = ({ sessionId, name }: Pick<StreamName, 'sessionId' | 'name'>) =>
@@ -46,7 +39,15 @@ export function createStoredStreams({ config, store, getSeal }: Runtime): Stored
   const buildBytesKey = (owner: string) => buildStreamBytesKey(keyPrefix, owner);
 
   return {
-    async write(stream, log, bytesBefore) {
+    /**
+     * In place of what was written of the stream before, which took so many bytes. Resolves to those that it takes now;
+     * undefined where there is no room.
+     */
+    async write(
+      stream: StreamName,
+      log: StreamLog,
+      bytesBefore: number,
+    ): Promise<number | undefined> {
       const key = buildKey(stream);
       const sealed = (await getSeal()).seal(key, JSON.stringify(toRecord(log)));
       const bytes = sealed.length;
@@ -60,7 +61,7 @@ export function createStoredStreams({ config, store, getSeal }: Runtime): Stored
       await store.set(key, sealed, TTL_SECONDS);
       return bytes;
     },
-    async read(stream) {
+    async read(stream: Pick<StreamName, 'sessionId' | 'name'>): Promise<StreamLog | undefined> {
       const key = buildKey(stream);
       const sealed = await store.get(key);
       const text = sealed && (await getSeal()).open(key, sealed);
