@@ -44,29 +44,6 @@ import { createNotificationStreams } from './streaming/notification-streams.ts';
 import { acceptsEventStream } from './streaming/response-stream.ts';
 import { createTasks } from './tasks/tasks.ts';
 
-interface Mcp {
-  readonly endpoints: readonly Endpoint[];
-  /** The headers of MCP that pages of allowed origins may send, and those that they may read. */
-  readonly corsHeaders: {
-    readonly request: readonly string[];
-    readonly requestPrefix: string | undefined;
-    readonly response: readonly string[];
-  };
-  /** Live sessions in the store (the gauge). */
-  countSessions(): Promise<number>;
-  /** Ends anybody's session, and its stream. False when there is none. What servers behind the gateway keep for it expires there. */
-  endSession(id: string): Promise<boolean>;
-  /** Ends what would wait on: open streams, whose clients come again elsewhere, and questions. */
-  stopWaiting(): void;
-  /** Resolves once no call is under way whose client may come back for its answer (§15.1). */
-  drainStreams(): Promise<void>;
-  /** Ends those calls, and puts into the store what their clients may come back for. */
-  keepStreams(): Promise<void>;
-  /** Lets tasks that run here end for so long; those that do not are ended. */
-  endTasks(graceMs: number): Promise<void>;
-  close(): void;
-}
-
 const REQUEST_HEADERS = [
   'mcp-session-id',
   'MCP-Protocol-Version',
@@ -81,7 +58,7 @@ export function createMcp(
   catalogs: Catalogs,
   control: CallControl,
   callers: Callers,
-): Mcp {
+) {
   const notificationStreams = createNotificationStreams(runtime, callers.endedGrants);
   const calls = createCalls(runtime, control, callers);
   const tasks = createTasks(runtime, control);
@@ -94,14 +71,17 @@ export function createMcp(
 
   return {
     endpoints: createMcpEndpoints(catalogs, eras, services, callers.getChallenge),
+    /** The headers of MCP that pages of allowed origins may send, and those that they may read. */
     corsHeaders: {
       request: [...REQUEST_HEADERS, ...catalogs.all.mirrorHeaders],
       // Servers behind the gateway name arguments to repeat at any time.
       requestPrefix: catalogs.all.offers.listChanges === true ? 'mcp-param-' : undefined,
       response: RESPONSE_HEADERS,
     },
+    /** Live sessions in the store (the gauge). */
     countSessions: sessions.countActive,
-    async endSession(id) {
+    /** Ends anybody's session, and its stream. False when there is none. What servers behind the gateway keep for it expires there. */
+    async endSession(id: string): Promise<boolean> {
       const hasEnded = await sessions.endAnybodys(id);
       if (hasEnded) {
         keptStreams.endSession(id);
@@ -109,17 +89,21 @@ export function createMcp(
       }
       return hasEnded;
     },
-    stopWaiting() {
+    /** Ends what would wait on: open streams, whose clients come again elsewhere, and questions. */
+    stopWaiting(): void {
       keptStreams.startStopping();
       resumptions.close();
       notificationStreams.disconnect();
       questions.close();
     },
+    /** Resolves once no call is under way whose client may come back for its answer (§15.1). */
     drainStreams: keptStreams.drain,
-    keepStreams() {
+    /** Ends those calls, and puts into the store what their clients may come back for. */
+    keepStreams(): Promise<void> {
       notificationStreams.close();
       return keptStreams.stop(STOPPED);
     },
+    /** Lets tasks that run here end for so long; those that do not are ended. */
     endTasks: tasks.close,
     close: services.close,
   };
@@ -131,7 +115,7 @@ const STOPPED = new GatewayError('stream_lost', {
     'The replica that ran this call was stopped before it ended. The call may have run: look before you call again.',
 });
 
-// §4.1, §4.4, §4.5: the endpoints of /mcp. Here messages become values of the protocol, and
+// §4.1, §4.4, §4.5: the endpoints of /mcp, where a call begins. Here messages become values of the protocol, and
 // values replies.
 
 function createMcpEndpoints(

@@ -15,7 +15,6 @@ import {
 import type { LoginSearch } from '../endpoint/endpoint.ts';
 import type { ReplyHeaders } from '../endpoint/message.ts';
 import {
-  type AdmitInStore,
   type CommonWindows,
   type CountedCaller,
   type CurrentRefusal,
@@ -97,7 +96,8 @@ const NOTHING_COUNTED: Admission = {
 };
 
 /** §8. Fails open (§8.4). */
-export function createLimiter({ config, store, clock, metrics, log }: Runtime): Limiter {
+export function createLimiter(runtime: Runtime): Limiter {
+  const { config, store, clock, metrics } = runtime;
   if (!config.limits.enabled) return createUnlimitedLimiter(store);
   const rules: Readonly<Record<LimitGroup, LimitRule>> = config.limits.groups;
   const refusals = createRememberedRefusals(clock);
@@ -105,8 +105,8 @@ export function createLimiter({ config, store, clock, metrics, log }: Runtime): 
   const surroundings: CheckSurroundings = {
     refusals,
     spareLookups: createSpareLookups(clock),
-    createLimitError: createLimitErrors(clock, metrics, log),
-    admitInStore: createAdmitInStore(store, clock, log),
+    createLimitError: createLimitErrors(runtime),
+    admitInStore: createAdmitInStore(runtime),
     store,
     metrics,
   };
@@ -129,7 +129,7 @@ interface CheckSurroundings extends Pick<Runtime, 'store' | 'metrics'> {
   readonly refusals: RememberedRefusals;
   readonly spareLookups: SpareLookups;
   readonly createLimitError: ReturnType<typeof createLimitErrors>;
-  readonly admitInStore: AdmitInStore;
+  readonly admitInStore: Windows['admitRequest'];
 }
 
 interface CheckedRequest {

@@ -7,9 +7,10 @@ import { createBoundedMap, createExpiringMap } from '../../platform/bounded-map.
 import type { Clock } from '../../platform/clock.ts';
 import { hashSha256 } from '../../platform/ids.ts';
 import type { Log } from '../../platform/log.ts';
+import type { Runtime } from '../../runtime/runtime.ts';
 import { buildLimitKey } from '../../store/keys.ts';
 import type { Admission, LimitWindow, Verdict, Windows } from '../../store/store.ts';
-import type { LimitScope, Metrics } from '../../telemetry/metrics/metrics.ts';
+import type { LimitScope } from '../../telemetry/metrics/metrics.ts';
 import type { KnownLogin } from '../endpoint/endpoint.ts';
 
 /** Who turned out to send a request, once it was judged. */
@@ -124,13 +125,15 @@ export const createLimitHeaders = ({ limit, remaining, resetAt }: Verdict) => ({
 
 // §8.4: counting fails open. What the store does not count passes, and the log says so once.
 
-/** As `admitRequest` of the store; nothing fails. */
-export type AdmitInStore = Windows['admitRequest'];
-
 /** With a node of a cluster down some windows fail and some do not: one line, not one each time. */
 const RECOVERED_MS = 2000;
 
-export function createAdmitInStore(store: Windows, clock: Clock, log: Log): AdmitInStore {
+/** As `admitRequest` of the store; nothing fails. */
+export function createAdmitInStore({
+  store,
+  clock,
+  log,
+}: Pick<Runtime, 'store' | 'clock' | 'log'>): Windows['admitRequest'] {
   const reportOutage = createOutageReport(clock, log);
 
   return function admitInStore(windows, access, grantKey) {
@@ -182,16 +185,6 @@ function createOutageReport(clock: Clock, log: Log) {
 // only age, so it stays true, and a flood costs no look at tokens, bodies or the store. Where processes take of windows in
 // advance (RATE_LIMIT_COUNTING=leased), some of it may come back: then the store is asked again soon.
 
-export interface RememberedRefusals {
-  /** The refusal of this window as it is now; undefined when the window may admit again. */
-  find(key: string): Verdict | undefined;
-  remember(key: string, refusal: Verdict, about: RefusedBy): void;
-  /** The window has room again before its time. */
-  forget(key: string): void;
-  /** Those that hold now. */
-  list(): readonly CurrentRefusal[];
-}
-
 /** Which limit refuses whom. */
 interface RefusedBy {
   readonly group: LimitGroup;
@@ -213,23 +206,28 @@ interface Remembered extends CurrentRefusal {
 /** A bound for the memory that made-up addresses can take. */
 const MAX_REFUSALS = 10_000;
 
-export function createRememberedRefusals(clock: Clock): RememberedRefusals {
+export type RememberedRefusals = ReturnType<typeof createRememberedRefusals>;
+
+export function createRememberedRefusals(clock: Clock) {
   const byKey = createBoundedMap<string, Remembered>(MAX_REFUSALS);
 
   return {
-    find(key) {
+    /** The refusal of this window as it is now; undefined when the window may admit again. */
+    find(key: string): Verdict | undefined {
       const remembered = byKey.get(key);
       const refusal = remembered && findCurrent(remembered);
       if (refusal === undefined) byKey.delete(key);
       return refusal;
     },
-    forget: (key) => void byKey.delete(key),
-    list: () =>
+    /** The window has room again before its time. */
+    forget: (key: string): void => void byKey.delete(key),
+    /** Those that hold now. */
+    list: (): readonly CurrentRefusal[] =>
       [...byKey.values()].flatMap(({ group, caller, ...remembered }) => {
         const refusal = findCurrent(remembered);
         return refusal === undefined ? [] : [{ group, caller, refusal }];
       }),
-    remember(key, refusal, about) {
+    remember(key: string, refusal: Verdict, about: RefusedBy): void {
       const { resetInMs, holdsForMs = resetInMs } = refusal;
       const now = clock.monotonic();
       const until = now + Math.min(resetInMs, holdsForMs);
@@ -250,20 +248,18 @@ export function createRememberedRefusals(clock: Clock): RememberedRefusals {
 // §8: others may stand behind an address that is refused, and a login may ask for what costs nothing. A few requests are
 // still looked up, and then no more: a flood costs no look at the store.
 
-export interface SpareLookups {
-  /** Whether there is one left of this window until its refusal ends. */
-  take(key: string, resetInMs: number): boolean;
-}
-
 const MAX_LOOKUPS = 30;
 /** A bound for the memory that made-up addresses can take. */
 const MAX_WINDOWS = 10_000;
 
-export function createSpareLookups(clock: Clock): SpareLookups {
+export type SpareLookups = ReturnType<typeof createSpareLookups>;
+
+export function createSpareLookups(clock: Clock) {
   const byKey = createExpiringMap<{ taken: number }>(MAX_WINDOWS, clock.monotonic);
 
   return {
-    take(key, resetInMs) {
+    /** True if there is one left of this window until its refusal ends. */
+    take(key: string, resetInMs: number): boolean {
       const current = byKey.get(key);
       if (current !== undefined) {
         current.taken += 1;
@@ -276,9 +272,6 @@ export function createSpareLookups(clock: Clock): SpareLookups {
 }
 
 // §7.2: what a refusal says of the limit, and what an operator is told of it.
-
-/** The error for a refusal, counted, and warned of where it is the first of its window. */
-type CreateLimitError = (rule: LimitRule, verdict: Verdict, caller: RefusedCaller) => GatewayError;
 
 /** For the log. */
 interface RefusedCaller {
@@ -313,7 +306,11 @@ const VARIABLES: Readonly<Record<LimitScope, string>> = {
   global: 'GLOBAL_RATE_LIMIT_MAX',
 };
 
-export function createLimitErrors(clock: Clock, metrics: Metrics, log: Log): CreateLimitError {
+export function createLimitErrors({
+  clock,
+  metrics,
+  log,
+}: Pick<Runtime, 'clock' | 'metrics' | 'log'>) {
   const warnedUntil = new Map<LimitGroup, number>();
 
   /** One line for a group and window: a flood must not fill the log. */
@@ -330,7 +327,12 @@ export function createLimitErrors(clock: Clock, metrics: Metrics, log: Log): Cre
     );
   }
 
-  return function createLimitError(rule, verdict, caller) {
+  /** The error for a refusal, counted, and warned of where it is the first of its window. */
+  return function createLimitError(
+    rule: LimitRule,
+    verdict: Verdict,
+    caller: RefusedCaller,
+  ): GatewayError {
     metrics.recordRateLimitCheck(rule.group, true);
     metrics.recordRateLimitHit(rule.group, verdict.scope);
     warnOnce(rule, verdict, caller);
