@@ -14,11 +14,6 @@ import type { Reply, ReplyHeaders } from '../endpoint/message.ts';
 import { renderError } from '../endpoint/render-error.ts';
 import { type HeaderList, toHeaderList } from './headers.ts';
 
-export interface Overload {
-  /** Counts a call that came at `now` (by the clock's monotonic time); false if it must be refused. */
-  tryAdmit(now: number): boolean;
-}
-
 /**
  * How long a call should wait for its turn at most. Longer would serve a little more (refusals cost,
  * too), but new connections wait longer: Node.js accepts one in each turn of the event loop.
@@ -35,10 +30,12 @@ const REFUSAL_MS = 0.03;
 /** How long the number of calls that can be served is remembered after the last refusal. */
 const QUIET_MS = 10_000;
 
+export type Overload = ReturnType<typeof createOverload>;
+
 export function createOverload(
   { clock, log }: Pick<Runtime, 'clock' | 'log'>,
   runQueue: Pick<RunQueue, 'getWait'>,
-): Overload {
+) {
   let isTicking = false;
   let tickedAt = 0;
   /** When lateness was counted last: at a tick, or in the middle of a long turn of the event loop. */
@@ -112,7 +109,8 @@ export function createOverload(
   }
 
   return {
-    tryAdmit(now) {
+    /** Counts a call that came at `now` (by the clock's monotonic time); false if it must be refused. */
+    tryAdmit(now: number): boolean {
       if (!isTicking) start(now);
       // A turn of the event loop that reads many calls takes long, and timers wait for its end.
       if (limit === Number.POSITIVE_INFINITY && now - countedAt >= LATE_MS) countLateness(now);
@@ -177,15 +175,6 @@ export const createBusyError = () =>
 // at once. Node.js accepts one connection in each turn. So while connections come, turns are shorter still: of hundreds
 // that come at once, the last one waits for as many turns.
 
-export interface RunQueue {
-  /** Runs the task now, or, where this turn has enough to do, in one of the next, in their order. */
-  run<Result>(task: () => Promise<Result> | Result): Promise<Result> | Result;
-  /** For how many milliseconds the next one has waited; 0 while all that wait get their turn soon. */
-  getWait(now: number): number;
-  /** To be called for each connection that is accepted: there may be more. */
-  noteConnection(): void;
-}
-
 interface WaitingTask {
   readonly since: number;
   readonly start: () => void;
@@ -203,7 +192,9 @@ const BUSY_TURNS = 20;
 /** A turn that takes so long is a stall (a slow tool, a stopped container): what waited meanwhile waited for that. */
 const STALL_MS = 500;
 
-export function createRunQueue(clock: Clock): RunQueue {
+export type RunQueue = ReturnType<typeof createRunQueue>;
+
+export function createRunQueue(clock: Clock) {
   const waiting: WaitingTask[] = [];
   let isTurn = false;
   let turnStartedAt = 0;
@@ -280,7 +271,8 @@ export function createRunQueue(clock: Clock): RunQueue {
   }
 
   return {
-    run(task) {
+    /** Runs the task now, or, where this turn has enough to do, in one of the next, in their order. */
+    run<Result>(task: () => Promise<Result> | Result): Promise<Result> | Result {
       if (!isTurn) startTurn(clock.monotonic());
       if (waiting.length === 0 && runs < maxRuns) {
         runs += 1;
@@ -297,12 +289,14 @@ export function createRunQueue(clock: Clock): RunQueue {
         waiting.push({ since: clock.monotonic(), start });
       });
     },
-    getWait(now) {
+    /** For how many milliseconds the next one has waited; 0 while all that wait get their turn soon. */
+    getWait(now: number): number {
       const next = waiting[0];
       const isBusy = next !== undefined && busyTurns >= BUSY_TURNS && !isStalled(now);
       return isBusy ? now - next.since : 0;
     },
-    noteConnection() {
+    /** To be called for each connection that is accepted: there may be more. */
+    noteConnection(): void {
       hasNewConnection = true;
     },
   };

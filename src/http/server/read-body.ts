@@ -25,18 +25,6 @@ interface BodyRules {
   readonly maxBytes?: number | undefined;
 }
 
-/**
- * Called at most once for each body. Its bytes count against the owner's budget until it is released. A promise only
- * where some of it is still to come.
- *
- * @throws GatewayError `unsupported_media_type`, `unsupported_content_coding`, `body_too_large`, `incomplete_body`,
- * `request_timeout`, `overloaded` or `parse_error`, at once or by the promise.
- */
-export type ReadRequestBody = (
-  body: IncomingBody,
-  rules: BodyRules,
-) => RequestBody | Promise<RequestBody>;
-
 const JSON_TYPE = 'application/json';
 const FORM_TYPE = 'application/x-www-form-urlencoded';
 
@@ -51,7 +39,9 @@ export const openBody = (req: IncomingMessage): IncomingBody => ({
 
 const NOTHING_TO_RELEASE = () => {};
 
-export function createBodyReader({ config, clock }: Runtime): ReadRequestBody {
+export type ReadRequestBody = ReturnType<typeof createBodyReader>;
+
+export function createBodyReader({ config, clock }: Runtime) {
   const { maxBodyBytes, maxBodyValues } = config.http;
   const memory = createBodyMemory(clock, maxBodyBytes);
 
@@ -115,7 +105,17 @@ export function createBodyReader({ config, clock }: Runtime): ReadRequestBody {
     });
   }
 
-  return function readBody(body, { accepts, owner, maxBytes = maxBodyBytes }) {
+  /**
+   * Called at most once for each body. Its bytes count against the owner's budget until it is released. A promise only
+   * where some of it is still to come.
+   *
+   * @throws GatewayError `unsupported_media_type`, `unsupported_content_coding`, `body_too_large`, `incomplete_body`,
+   * `request_timeout`, `overloaded` or `parse_error`, at once or by the promise.
+   */
+  return function readBody(
+    body: IncomingBody,
+    { accepts, owner, maxBytes = maxBodyBytes }: BodyRules,
+  ): RequestBody | Promise<RequestBody> {
     const { req } = body;
     const limit = Math.min(maxBytes, maxBodyBytes);
     const isForm = checkContentType(req, accepts) === FORM_TYPE;

@@ -159,8 +159,8 @@ export function createRequestHandler(
     try {
       if (reply.stream !== undefined) {
         const onStreamEnd = createStreamEnd(res, received, reply, route);
-        sendReply(req, res, reply, headers, { owner, onStreamEnd });
-      } else sendReply(req, res, reply, headers, { owner });
+        sendReply(req, res, reply, headers, owner, onStreamEnd);
+      } else sendReply(req, res, reply, headers, owner);
       if (body.isRead) runWhenClosed(res, body.release);
       else discardBody(req, clock);
       if (reply.stream === undefined) record(received, reply, route);
@@ -237,31 +237,19 @@ interface RecordedRequest extends Pick<ReceivedRequest, 'receivedAt'> {
 
 // Replies to bytes: sent whole, or piece by piece for as long as their streams last.
 
-/** Sends a reply with these headers, to which it adds those that only the transport knows. */
-type SendReply = (
-  req: IncomingMessage,
-  res: ServerResponse,
-  reply: Reply,
-  headers: HeaderList,
-  how?: {
-    /** Unauthenticated unless given. */
-    readonly owner?: MemoryOwner | undefined;
-    /** Of a stream. */
-    readonly onStreamEnd?: OnStreamEnd;
-  },
-) => void;
-
-function createSendReply(runtime: Runtime, connections: ConnectionTable): SendReply {
+function createSendReply(runtime: Runtime, connections: ConnectionTable) {
   const memory = createReplyMemory(runtime.clock);
   const sendStream = createSendStream(runtime, memory);
 
+  /** Sends a reply with these headers, to which it adds those that only the transport knows. `onStreamEnd` is of a stream. */
   return function sendReply(
-    req,
-    res,
-    { status, body = '', pieces, stream },
-    headers,
-    { owner = 'unauthenticated', onStreamEnd = () => {} } = {},
-  ) {
+    req: IncomingMessage,
+    res: ServerResponse,
+    { status, body = '', pieces, stream }: Reply,
+    headers: HeaderList,
+    owner: MemoryOwner = 'unauthenticated',
+    onStreamEnd: OnStreamEnd = NOTHING_MORE,
+  ): void {
     const connection = connections.get(req.socket);
     const isLast = connections.isDraining() || !connections.tryClaimPlace(connection);
     const bytes = pieces === undefined ? Buffer.byteLength(body) : countBytesOf(pieces);
@@ -271,13 +259,15 @@ function createSendReply(runtime: Runtime, connections: ConnectionTable): SendRe
     }
     if (isLast && !headers.includes('Connection')) headers.push('Connection', 'close');
     if (stream) {
-      sendStream(res, { status, headers, stream, owner, onEnd: onStreamEnd });
+      sendStream(res, stream, owner, onStreamEnd).start(status, headers);
       return;
     }
     connection.countReply(res, bytes);
     sendWhole(req, res, { status, headers, body: pieces ?? body, bytes, memory, owner });
   };
 }
+
+const NOTHING_MORE = () => {};
 
 type Body = string | Uint8Array | NonNullable<Reply['pieces']>;
 
@@ -341,18 +331,15 @@ function toBytes(body: Body): Uint8Array {
   return isInPieces(body) ? Buffer.concat(body) : body;
 }
 
-/** Sends to the connection now, or a moment later. */
-type SendTogether = (connection: Connection, send: () => void) => void;
-
 /**
  * What is ready in the same turn of the event loop is sent at its end: it was a third of a call's CPU at 32 connections. A
  * caller who is alone would only wait: where the latest reply went to the same connection, this one goes at once.
  */
-function createSendTogether(): SendTogether {
+function createSendTogether() {
   const runAtTurnEnd = createTurnEnd();
   let latest: Connection | undefined;
 
-  return function sendTogether(connection, send) {
+  return function sendTogether(connection: Connection, send: () => void): void {
     const isAlone = connection === latest;
     latest = connection;
     if (isAlone) send();

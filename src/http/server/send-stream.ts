@@ -10,21 +10,11 @@ import type { HeaderList } from './headers.ts';
 import { runWhenClosed } from './receive-request.ts';
 import type { CountedReply, MemoryOwner, ReplyMemory } from './transfer-memory.ts';
 
-interface StreamedReply {
-  readonly status: number;
-  readonly headers: HeaderList;
-  readonly stream: ReplyStream;
-  readonly owner: MemoryOwner;
-  readonly onEnd: OnStreamEnd;
-}
-
 /**
  * Called once, when everything was sent or the caller is gone; with what the stream threw where that ended it: then it is
  * for whoever is called to close the connection.
  */
 export type OnStreamEnd = (failure?: { readonly cause: unknown }) => void;
-
-type SendStream = (res: ServerResponse, reply: StreamedReply) => void;
 
 /** What all streams have in common. */
 interface StreamSurroundings {
@@ -33,7 +23,7 @@ interface StreamSurroundings {
   readonly log: Log;
 }
 
-export function createSendStream({ config, clock, log }: Runtime, memory: ReplyMemory): SendStream {
+export function createSendStream({ config, clock, log }: Runtime, memory: ReplyMemory) {
   // Proxies cut what is silent.
   const { streamKeepaliveMs } = config.http;
   const silences = new SharedTimer<StreamSending>(clock, streamKeepaliveMs, (sending) =>
@@ -41,9 +31,8 @@ export function createSendStream({ config, clock, log }: Runtime, memory: ReplyM
   );
   const surroundings: StreamSurroundings = { memory, silences, log };
 
-  return function sendStream(res, { status, headers, stream, owner, onEnd }) {
-    new StreamSending(res, stream, owner, onEnd, surroundings).start(status, headers);
-  };
+  return (res: ServerResponse, stream: ReplyStream, owner: MemoryOwner, onEnd: OnStreamEnd) =>
+    new StreamSending(res, stream, owner, onEnd, surroundings);
 }
 
 /**
