@@ -38,7 +38,7 @@ import {
   SLICE_BYTES,
   writeSlices,
 } from './send-stream.ts';
-import { createReplyMemory, type MemoryOwner, type ReplyMemory } from './transfer-memory.ts';
+import { createReplyMemory, type MemoryOwner } from './transfer-memory.ts';
 
 /** How the requests of a server are served. */
 export interface RequestService {
@@ -263,7 +263,25 @@ function createSendReply(runtime: Runtime, connections: ConnectionTable) {
       return;
     }
     connection.countReply(res, bytes);
-    sendWhole(req, res, { status, headers, body: pieces ?? body, bytes, memory, owner });
+    res.writeHead(status, headers);
+    if (req.method === 'HEAD' || res.destroyed) {
+      res.end();
+      return;
+    }
+    const whole = pieces ?? body;
+    if (bytes > WHOLE_BYTES) {
+      void writeSlices(res, toBytes(whole), new ReplyCounter(memory, owner, res)).then(() =>
+        res.end(),
+      );
+      return;
+    }
+    endWith(res, whole);
+    if (bytes <= SLICE_BYTES) return;
+    // Nearly always the system has taken all of it by now.
+    if (res.writableLength > 0 && !res.destroyed) {
+      const counted = new ReplyCounter(memory, owner, res).count(bytes);
+      res.once('finish', () => counted.end());
+    }
   };
 }
 
@@ -276,41 +294,6 @@ const isInPieces = (body: Body): body is NonNullable<Reply['pieces']> =>
 
 const countBytesOf = (pieces: NonNullable<Reply['pieces']>): number =>
   pieces.reduce((sum, { byteLength }) => sum + byteLength, 0);
-
-interface WholeReply {
-  readonly status: number;
-  readonly headers: HeaderList;
-  readonly body: Body;
-  /** Of the body. */
-  readonly bytes: number;
-  readonly memory: ReplyMemory;
-  readonly owner: MemoryOwner;
-}
-
-function sendWhole(
-  { method }: IncomingMessage,
-  res: ServerResponse,
-  { status, headers, body, bytes, memory, owner }: WholeReply,
-): void {
-  res.writeHead(status, headers);
-  if (method === 'HEAD' || res.destroyed) {
-    res.end();
-    return;
-  }
-  if (bytes > WHOLE_BYTES) {
-    void writeSlices(res, toBytes(body), new ReplyCounter(memory, owner, res)).then(() =>
-      res.end(),
-    );
-    return;
-  }
-  endWith(res, body);
-  if (bytes <= SLICE_BYTES) return;
-  // Nearly always the system has taken all of it by now.
-  if (res.writableLength > 0 && !res.destroyed) {
-    const counted = new ReplyCounter(memory, owner, res).count(bytes);
-    res.once('finish', () => counted.end());
-  }
-}
 
 /** What is handed over in one piece: a system call for each slice costs more than all else of a reply of 100 KB. */
 const WHOLE_BYTES = 262_144;
