@@ -19,7 +19,7 @@ export type VerifyBearer = (
 /** Told of each 401. */
 export type OnRefusal = (error: GatewayError, request: AuthRequest) => void;
 
-/** What a token is checked by. */
+/** The part of a request that the check of its token needs. */
 export type AuthRequest = Pick<GatewayRequest, 'headers' | 'path' | 'clientIp'>;
 
 /**
@@ -163,6 +163,6 @@ export function instrumentAuthenticate(
 export const ACCESS_TOKEN_PREFIX = 'pst_';
 export const REFRESH_TOKEN_PREFIX = 'psr_';
 
-/** Whether a text is meant as a token of the gateway's own, a good one or not. */
+/** True if a text is meant as a token of the gateway's own, a good one or not. */
 export const isOwnToken = (text: string): boolean =>
   text.startsWith(ACCESS_TOKEN_PREFIX) || text.startsWith(REFRESH_TOKEN_PREFIX);

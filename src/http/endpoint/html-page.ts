@@ -97,7 +97,7 @@ export const ICONS = {
   done: draw('0 0 24 24', 24, `<path d="M5 12.5 10 17.5 19.5 7" ${STROKE}/>`),
 } as const;
 
-// How the pages look that are made for one request. They load nothing, so all of it is here.
+// The look of pages that are made for one request. They load nothing, so all of it is here.
 
 /**
  * A choice that cannot be made by a click or key which was meant for something else: the second half

@@ -4,7 +4,7 @@ import { toErrorDescription } from '../../platform/text.ts';
 import { escapeHtml, ICONS, renderHtmlPage } from './html-page.ts';
 import { createRedirectReply, type Reply } from './message.ts';
 
-/** How a route speaks of errors (§7.1 or §7.3). */
+/** The form in which a route speaks of errors (§7.1 or §7.3). */
 export type ErrorFormat = { readonly form: 'jsonrpc' } | OAuthErrorFormat;
 
 interface OAuthErrorFormat {

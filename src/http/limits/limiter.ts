@@ -73,7 +73,7 @@ export interface LimitCheck {
   headers(): ReplyHeaders | undefined;
 }
 
-/** What the store said of a call that no limit refuses. */
+/** The store's answers about a call that no limit refuses. */
 export type AdmittedCall = Pick<Admission, 'session' | 'grant'>;
 
 export interface Limiter {
@@ -84,7 +84,7 @@ export interface Limiter {
    * `grant_rate_limit_exceeded` while one of a known login is, unless a login may still be looked up.
    */
   startCheck(group: LimitGroup, clientIp: string, search?: LoginSearch): LimitCheck;
-  /** Whom this process refuses until a time that it knows, for operators. */
+  /** Lists callers whom this process refuses until a time that it knows, for operators. */
   listRefusals(): readonly CurrentRefusal[];
 }
 
@@ -124,7 +124,7 @@ export function createLimiter(runtime: Runtime): Limiter {
   };
 }
 
-/** What all checks have in common. */
+/** Shared by all checks. */
 interface CheckSurroundings extends Pick<Runtime, 'store' | 'metrics'> {
   readonly refusals: RememberedRefusals;
   readonly spareLookups: SpareLookups;
@@ -151,7 +151,7 @@ class WindowCheck implements LimitCheck {
   private addressVerdict: Verdict | undefined;
   private addressEntry: string | undefined;
   private isAddressCounted = false;
-  /** Who was looked at last, and its window: it is asked for twice, and its key is a hash. */
+  /** The caller that was looked at last, and its window: it is asked for twice, and its key is a hash. */
   private caller: CountedCaller | undefined;
   private userWindow: LimitWindow | undefined;
 

@@ -13,7 +13,7 @@ import type { Admission, LimitWindow, Verdict, Windows } from '../../store/store
 import type { LimitScope } from '../../telemetry/metrics/metrics.ts';
 import type { KnownLogin } from '../endpoint/endpoint.ts';
 
-/** Who turned out to send a request, once it was judged. */
+/** The sender of a request, as judging it has found out. */
 export type CountedCaller =
   /** Let in, by a valid token or because what was sent is valid. `user` (`nameOwner`) where users are counted. */
   | {
@@ -33,7 +33,7 @@ export const createAddressWindow = (rule: LimitRule, clientIp: string): LimitWin
 /** In place of the address, where requests of the group are counted by login. */
 export interface LoginWindows {
   readonly login: LimitWindow;
-  /** Of all logins behind the address, apart from its callers of no known login; undefined where there is no need. */
+  /** Counts all logins behind the address, apart from its callers of no known login; undefined where there is no need. */
   readonly address: LimitWindow | undefined;
 }
 
@@ -297,7 +297,7 @@ function describeUsualCauses(group: LimitGroup): string {
   return ` If this is the address of your proxy, TRUST_PROXY is wrong: all callers are counted as one.${office}`;
 }
 
-/** What stands behind a group's prefix in the variable that sets the maximum. */
+/** The part behind a group's prefix in the name of the variable that sets the maximum. */
 const VARIABLES: Readonly<Record<LimitScope, string>> = {
   ip: 'RATE_LIMIT_MAX',
   user: 'USER_RATE_LIMIT_MAX',
@@ -345,7 +345,7 @@ export function createLimitErrors({
   };
 }
 
-/** What sets it: a variable, but for clients of the configuration file that have a limit of their own. */
+/** Names its setting: a variable, but for clients of the configuration file that have a limit of their own. */
 function nameMaximum({ prefix, max }: LimitRule, { scope, limit }: Verdict): string {
   if (scope === 'user' && limit !== max.user)
     return '"rateLimit" of the client in the configuration file';

@@ -158,7 +158,7 @@ function move(connection: Connection, list: LinkedList<Connection>): void {
 
 // One connection: its requests that have no reply yet, in order, and what of the replies is not sent.
 
-/** Of a table of connections. */
+/** Calls of a connection to its table. */
 export interface ConnectionEvents {
   /** A request has begun, on a connection that had none. */
   onBusy(connection: Connection): void;
@@ -169,7 +169,7 @@ export interface ConnectionEvents {
 
 interface OwedReply {
   readonly res: ServerResponse;
-  /** Of its reply; 0 while there is none. */
+  /** Bytes of its reply; 0 while there is none. */
   bytes: number;
 }
 
@@ -241,7 +241,7 @@ export class Connection {
   }
 
   /**
-   * What became of it since the last call; to be called once a second. Stalled: its caller reads too slowly to go on.
+   * Tells its progress since the last call; to be called once a second. Stalled: its caller reads too slowly to go on.
    * Waiting for a body: nothing came of the body of its only request.
    */
   checkProgress(): 'moving' | 'stalled' | 'waiting for a body' {
@@ -285,11 +285,11 @@ export class Connection {
 
 // Replies that nobody reads (§12). An idle stream does not count as stalled.
 
-/** Of a connection, in bytes. */
+/** Counts of a connection, in bytes. */
 interface SendProgress {
-  /** What waits for the caller. */
+  /** Waiting for the caller. */
   readonly unsentBytes: number;
-  /** What was sent since the connection began. */
+  /** Sent since the connection began. */
   readonly sentBytes: number;
 }
 

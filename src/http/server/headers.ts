@@ -14,7 +14,7 @@ import {
 import { JSONRPC, renderError } from '../endpoint/render-error.ts';
 
 const HOST = /^([a-z0-9._-]+|\[[0-9a-f:.]+\])(?::(\d{1,5}))?$/;
-/** Of those that are allowed, in a line of the log. */
+/** The number of allowed hosts in a line of the log. */
 const MAX_SHOWN_HOSTS = 10;
 
 export function createHostCheck({ server, http }: Pick<Config, 'server' | 'http'>) {
@@ -81,7 +81,7 @@ const isLocalOrigin = (origin: string): boolean =>
   IPV4_LOOPBACK_HOSTS.includes(HTTP_ORIGIN.exec(origin)?.[1] ?? '');
 
 export interface RequestOrigin {
-  /** Of the `Origin` header. */
+  /** Value of the `Origin` header. */
   readonly value: string | undefined;
   readonly isAllowed: boolean;
 }
@@ -135,7 +135,7 @@ export function checkNavigation(request: GatewayRequest, ownOrigin: string): voi
 
 // §4.12: what a browser lets a page of an allowed origin do and read.
 
-/** Of what everybody may know. Without credentials: the reply is the same for all. */
+/** For documents that everybody may know. Without credentials: the reply is the same for all. */
 export const CORS_FOR_ALL = {
   'Access-Control-Allow-Origin': '*',
   'Access-Control-Allow-Methods': 'GET',
@@ -242,10 +242,10 @@ interface HeaderSources {
   readonly limitHeaders: ReplyHeaders | undefined;
 }
 
-/** What all replies of an endpoint have in common: made once, copied for each. */
+/** The headers that all replies of an endpoint share: made once, copied for each. */
 interface HeaderBase {
   readonly list: readonly string[];
-  /** Where the value of each name is. */
+  /** The index of each name's value. */
   readonly positions: ReadonlyMap<string, number>;
 }
 

@@ -47,7 +47,7 @@ export interface CallerChecks {
 export interface CountedRequest extends Pick<JudgedCall, 'access'> {
   readonly limits: LimitCheck;
   readonly caller: CountedCaller;
-  /** Of the caller's grant, where the gateway's own token let it in. */
+  /** The key of the caller's grant, where the gateway's own token let it in. */
   readonly grantKey: string | undefined;
   run(session: SessionLookup, grant: GrantLookup): Reply | Promise<Reply>;
 }
@@ -116,7 +116,7 @@ export function createJudgeProtected(
       : judgeRead(checked, reading, undefined);
   }
 
-  /** By the token as it is now that the body is there. */
+  /** Goes by the token as it is now that the body is there. */
   function judgeRead(
     checked: TokenCheckedRequest,
     body: RequestBody,
@@ -225,7 +225,7 @@ const admit = (user: UserContext | undefined): JudgedToken => ({
 
 function refuseToken(thrown: unknown): JudgedToken {
   const refusal = toGatewayError(thrown);
-  // Of any other failure it is not known whose token this is.
+  // Any other failure does not say whose token this is.
   if (refusal.row.status !== 401) throw refusal;
   return { caller: UNAUTHENTICATED, user: undefined, refusal };
 }

@@ -31,11 +31,11 @@ export interface Exchange {
   endpoint: Endpoint | undefined;
   /** From when a limit has looked at the request. */
   limits: LimitCheck | undefined;
-  /** Whose memory the reply takes; once it was judged. */
+  /** The owner of the memory that the reply takes; once it was judged. */
   owner: MemoryOwner;
 }
 
-/** What judging a request came to. */
+/** The result of judging a request. */
 export type JudgedExchange = UncountedRequest | CountedRequest;
 
 interface UncountedRequest {

@@ -76,7 +76,7 @@ const describeRequest = (
   ...outcome?.facts,
 });
 
-/** What has a cause inside the service, or at the provider, is for an operator to look at. */
+/** A cause inside the service, or at the provider, is for an operator to look at. */
 function chooseLevel(status: number, { logLevel, cause }: ReplyError) {
   if (logLevel !== undefined) return logLevel;
   if (status >= 500 || (status === 200 && cause !== undefined)) return 'error';

@@ -15,7 +15,7 @@ import { renderError } from '../endpoint/render-error.ts';
 import { type HeaderList, toHeaderList } from './headers.ts';
 
 /**
- * How long a call should wait for its turn at most. Longer would serve a little more (refusals cost,
+ * The longest that a call should wait for its turn. Longer would serve a little more (refusals cost,
  * too), but new connections wait longer: Node.js accepts one in each turn of the event loop.
  */
 const MAX_WAIT_MS = 500;
@@ -25,9 +25,9 @@ const LATE_MS = TICK_MS + MAX_WAIT_MS;
 const LATE_TICKS = 2;
 /** At least so many are always let in: refusing so few would not shorten anybody's wait. */
 const MIN_CALLS = 32;
-/** What it takes to refuse a call, most of it in node:http before anybody sees the call. */
+/** The cost of refusing a call, most of it in node:http before anybody sees the call. */
 const REFUSAL_MS = 0.03;
-/** How long the number of calls that can be served is remembered after the last refusal. */
+/** The number of calls that can be served is remembered so long after the last refusal. */
 const QUIET_MS = 10_000;
 
 export type Overload = ReturnType<typeof createOverload>;
@@ -44,7 +44,7 @@ export function createOverload(
   /** Since the last tick. */
   let admitted = 0;
   let refused = 0;
-  /** How many calls are let in between two ticks. */
+  /** Calls that are let in between two ticks. */
   let limit = Number.POSITIVE_INFINITY;
   let quietSince = 0;
   let refusedInEpisode = 0;
@@ -133,7 +133,7 @@ export interface OverloadRefusal {
   readonly headers: HeaderList;
 }
 
-/** By path, or what stands before its parameter. Documents, pages and probes are served: they cost little more than to refuse them. */
+/** Refusals by path, or by the part before its parameter. Documents, pages and probes are served: they cost little more than to refuse them. */
 export type OverloadRefusals = ReadonlyMap<string, OverloadRefusal>;
 
 export function createOverloadRefusals(
@@ -180,7 +180,7 @@ interface WaitingTask {
   readonly start: () => void;
 }
 
-/** What the calls of a turn should take. */
+/** Milliseconds that the calls of a turn should take. */
 const TURN_MS = 4;
 /** The same while connections come, with whatever else the turn does. */
 const ACCEPTING_TURN_MS = 0.25;
@@ -200,17 +200,17 @@ export function createRunQueue(clock: Clock) {
   let turnStartedAt = 0;
   /** Tasks of this turn. */
   let runs = 0;
-  /** What the first of them took, and how many these were: the costs of a call. */
+  /** Time and number of the first of them: the costs of a call. */
   let measuredRuns = 1;
   let measuredMs = TURN_MS;
-  /** How many a turn may run. */
+  /** The most that a turn may run. */
   let maxRuns = 1;
   /** Turns in a row that left some waiting. */
   let busyTurns = 0;
   /** As they were at `creditedAt`. */
   let acceptingTurns = MAX_ACCEPTING_TURNS;
   let creditedAt = clock.monotonic();
-  /** Whether one came since the last turn ended. */
+  /** True if one came since the last turn ended. */
   let hasNewConnection = false;
 
   function startTurn(now: number): void {
@@ -231,7 +231,7 @@ export function createRunQueue(clock: Clock) {
     isTurn = false;
     const now = clock.monotonic();
     maxRuns = Math.max(1, hasNewConnection ? limitWhileAccepting(now) : limitUsually(now));
-    // Where fewer calls come, it is no shorter than they are.
+    // With fewer calls it is no shorter than they are.
     const isShort = hasNewConnection && runs + waiting.length > maxRuns;
     if (isShort && !takeAcceptingTurn(now)) maxRuns = Math.max(1, limitUsually(now));
     hasNewConnection = false;
@@ -255,7 +255,7 @@ export function createRunQueue(clock: Clock) {
     return Math.max(TURN_MS, otherMs) / msPerRun;
   }
 
-  /** By all that the turn did: of most calls, all but the beginning comes in later ticks, and with their answers the next are read. */
+  /** Counts all that the turn did: of most calls, all but the beginning comes in later ticks, and with their answers the next are read. */
   const limitWhileAccepting = (now: number): number =>
     (ACCEPTING_TURN_MS * Math.max(runs, 1)) / Math.max(now - turnStartedAt, 0.001);
 

@@ -64,7 +64,7 @@ export function createPipeline(
       : completeReply(reply, exchange);
   };
 
-  /** What is thrown at once is a reply; what is thrown later is a rejection. */
+  /** An error that is thrown at once is a reply; a later one is a rejection. */
   function judgeAndRun(exchange: Exchange): Reply | Promise<Reply> {
     try {
       const judged = judge(exchange);

@@ -12,7 +12,7 @@ import { createBodyMemory, type MemoryOwner } from './transfer-memory.ts';
 /** A body that is still with the transport; whoever passes it on looks at nothing in it. */
 export interface IncomingBody {
   readonly req: IncomingMessage;
-  /** Whether it was read to its end. */
+  /** True if it was read to its end. */
   isRead: boolean;
   /** Ends the counting of its bytes on behalf of the request: replied to, or its caller gone. */
   release(): void;
@@ -21,7 +21,7 @@ export interface IncomingBody {
 interface BodyRules {
   readonly accepts: 'json' | 'json or form';
   readonly owner: MemoryOwner;
-  /** Where it is less than `MAX_BODY_BYTES`. */
+  /** A bound less than `MAX_BODY_BYTES`. */
   readonly maxBytes?: number | undefined;
 }
 
@@ -203,14 +203,14 @@ interface RequestHead {
   readonly headers: Readonly<Record<string, string | readonly string[] | undefined>>;
 }
 
-/** Whether bytes follow the head. */
+/** True if bytes follow the head. */
 const hasBody = ({ headers }: RequestHead): boolean =>
   headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0;
 
-/** How long what comes after a reply is still read and dropped, so that its caller sees the reply. */
+/** For so long bytes after a reply are still read and dropped, so that its caller sees the reply. */
 export const DISCARD_MS = 2000;
 
-/** What still comes of a body that nobody reads is dropped, for a while. */
+/** Drops the rest of a body that nobody reads, for a while. */
 export function discardBody(req: IncomingMessage, clock: Clock): void {
   req.resume();
   if (req.complete || !hasBody(req)) return;
@@ -219,7 +219,7 @@ export function discardBody(req: IncomingMessage, clock: Clock): void {
 }
 
 /**
- * Whether the coding is another than `chunked`: node:http would pass on what is below as it is. HTTP/1.0
+ * True if the coding is another than `chunked`: node:http would pass on what is below as it is. HTTP/1.0
  * has none, and a proxy of that version may have taken the body for something else (RFC 9112 §6.1).
  */
 export function hasUnsupportedCoding({ httpVersion, headers }: RequestHead): boolean {

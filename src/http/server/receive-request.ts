@@ -89,11 +89,11 @@ function createHangUpSignal(res: ServerResponse): CancelSignal {
 
 // §8.2, `TRUST_PROXY`: the caller's address.
 
-/** Where the caller's address may be read: headers, which anybody can write, and the socket. */
+/** Sources of the caller's address: headers, which anybody can write, and the socket. */
 interface AddressSources {
   readonly forwardedFor: string | undefined;
   readonly realIp: string | undefined;
-  /** Of the connection, in its one spelling; or `unknown`. */
+  /** The address of the connection, in its one spelling; or `unknown`. */
   readonly socket: string;
 }
 

@@ -40,7 +40,7 @@ import {
 } from './send-stream.ts';
 import { createReplyMemory, type MemoryOwner } from './transfer-memory.ts';
 
-/** How the requests of a server are served. */
+/** All that serves the requests of a server. */
 export interface RequestService {
   readonly runPipeline: Pipeline;
   readonly logRequest: LogRequest;
@@ -119,7 +119,7 @@ export function createRequestHandler(
     record(received, reply, route);
   }
 
-  /** What is wrong with a request whatever it asks for. */
+  /** Finds an error of the request whatever it asks for. */
   function findTransportError(req: IncomingMessage, connection: Connection, path: string) {
     if (hasUnsupportedCoding(req)) return createUnsupportedCodingError();
     const isServed = isServedWhenBusy(path) || connections.tryClaimPlace(connection);
@@ -170,7 +170,7 @@ export function createRequestHandler(
     }
   }
 
-  /** Of what was received and sent it keeps what the log and the metrics say at the end: a stream stands for minutes. */
+  /** Keeps of the request and its reply only what the log and the metrics say at the end: a stream stands for minutes. */
   function createStreamEnd(
     res: ServerResponse,
     received: ReceivedRequest,
@@ -222,9 +222,9 @@ export function createRequestHandler(
  */
 function forgetHeaders(req: IncomingMessage, res: ServerResponse): void {
   req.rawHeaders.length = 0;
-  // Who still needs them has the object that was there before.
+  // Code that still needs them has the object that was there before.
   req.headers = NO_HEADERS;
-  // By this member, which has no other name, Node tells that they are sent; that needs no more than some text.
+  // This member, which has no other name, tells Node that they are sent; that needs no more than some text.
   if (res.headersSent) Reflect.set(res, '_header', HEADERS_SENT);
 }
 
@@ -295,7 +295,7 @@ const isInPieces = (body: Body): body is NonNullable<Reply['pieces']> =>
 const countBytesOf = (pieces: NonNullable<Reply['pieces']>): number =>
   pieces.reduce((sum, { byteLength }) => sum + byteLength, 0);
 
-/** What is handed over in one piece: a system call for each slice costs more than all else of a reply of 100 KB. */
+/** The most that is handed over in one piece: a system call for each slice costs more than all else of a reply of 100 KB. */
 const WHOLE_BYTES = 262_144;
 
 /** Pieces go to the system together, with the head, by one call: nothing is copied before. */
@@ -315,7 +315,7 @@ function toBytes(body: Body): Uint8Array {
 }
 
 /**
- * What is ready in the same turn of the event loop is sent at its end: it was a third of a call's CPU at 32 connections. A
+ * Sends at its end whatever is ready in the same turn of the event loop: it was a third of a call's CPU at 32 connections. A
  * caller who is alone would only wait: where the latest reply went to the same connection, this one goes at once.
  */
 function createSendTogether() {

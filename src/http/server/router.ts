@@ -37,7 +37,7 @@ export interface RequestDestination {
 
 interface ParameterizedDestination {
   readonly destination: RequestDestination;
-  /** What stands before the parameter, and behind it. */
+  /** The parts before the parameter, and behind it. */
   readonly start: string;
   readonly end: string;
   readonly hasParameter: (name: string) => boolean;
@@ -125,7 +125,7 @@ export function createRouter(endpoints: readonly Endpoint[], site: Site) {
   };
 }
 
-/** What a request without token and session comes to. Limits and outages answer everybody alike. */
+/** Errors of a request without token and session. Limits and outages answer everybody alike. */
 const FRONT_PAGE_STATUSES: readonly number[] = [400, 401, 405, 406];
 
 /** No client of MCP: these name a token, a session or an event stream, or do not prefer HTML. */
@@ -191,11 +191,11 @@ const CODINGS: readonly (readonly [name: string, compress: Compress])[] = [
   ['gzip', promisify<Uint8Array, Uint8Array>(gzip)],
 ];
 
-/** What is smaller fits into a packet or two as it is. */
+/** A smaller body fits into a packet or two as it is. */
 const MIN_BYTES = 1024;
 
 function createCompressPage() {
-  /** By what is compressed, which the site keeps for as long as it is served. */
+  /** Keyed by the bytes that are compressed, which the site keeps for as long as it is served. */
   const kept = new WeakMap<Uint8Array, Map<string, Promise<Uint8Array>>>();
 
   function compressOnce(bytes: Uint8Array, name: string, compress: Compress) {
@@ -244,7 +244,7 @@ export function prefersHtml(accept: string | undefined): boolean {
   return html > (weights.get('application/json') ?? 0);
 }
 
-/** What a caller accepts (RFC 9110 §12.4.2), in lower case, and how much of 1. */
+/** Reads what a caller accepts (RFC 9110 §12.4.2), in lower case, and how much of 1. */
 const readWeights = (accept: string | undefined): ReadonlyMap<string, number> =>
   new Map(accept?.toLowerCase().split(',').map(parseRange));
 

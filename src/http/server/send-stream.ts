@@ -16,7 +16,7 @@ import type { CountedReply, MemoryOwner, ReplyMemory } from './transfer-memory.t
  */
 export type OnStreamEnd = (failure?: { readonly cause: unknown }) => void;
 
-/** What all streams have in common. */
+/** Shared by all streams. */
 interface StreamSurroundings {
   readonly memory: ReplyMemory;
   readonly silences: SharedTimer<StreamSending>;
@@ -50,9 +50,9 @@ class StreamSending {
   /** Nothing more is read of its source. */
   private isOver = false;
   private silence: Wait<StreamSending> | undefined;
-  /** Of the piece that is being sent, where it was counted. */
+  /** Counts the piece that is being sent, once that is needed. */
   private counter: ReplyCounter | undefined;
-  /** Of what waits behind that, such as a large result behind notifications. */
+  /** Counts what waits behind that, such as a large result behind notifications. */
   private waiting: WaitingCounter | undefined;
 
   constructor(

@@ -21,12 +21,12 @@ const HEADERS_TIMEOUT_MS = 10_000;
 const REQUEST_TIMEOUT_MS = 30_000;
 /** Longer than the idle time of common load balancers (60 s), so that they hang up first. */
 const KEEP_ALIVE_TIMEOUT_MS = 75_000;
-/** Of the event loop, until the port is closed whoever still connects. */
+/** Turns of the event loop until the port is closed whoever still connects. */
 const MAX_TURNS = 100;
-/** How long a connection that brought no request yet may still bring one when the service closes. */
+/** For so long a connection that brought no request yet may still bring one when the service closes. */
 const FIRST_REQUEST_MS = 1000;
 
-/** What a header section may have beside the token; more is 431. */
+/** Bytes that a header section may have beside the token; more is 431. */
 const OTHER_HEADERS_BYTES = 16_384;
 
 export type HttpServer = ReturnType<typeof createHttpServer>;
@@ -116,7 +116,7 @@ const listen = (server: Server, port: number, host: string): Promise<AddressInfo
     });
   });
 
-// What node:http could not parse, or did not get in time, and so never made a request of.
+// Input that node:http could not parse, or did not get in time, and so never made a request of.
 
 /** Replies, where no other reply is owed, and closes the connection. */
 function createMalformedRequestHandler({ config, clock }: Runtime, connections: ConnectionTable) {

@@ -88,7 +88,7 @@ export function createBodyMemory(clock: Clock, maxBodyBytes: number) {
         hold: typeof owner === 'object' ? users.createHold(owner.user, body) : NO_BODY.hold,
       };
     },
-    /** Of each user, where a body that came at once is counted without a start. */
+    /** The budgets of users, where a body that came at once is counted without a start. */
     users,
   };
 }

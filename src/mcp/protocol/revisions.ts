@@ -34,7 +34,7 @@ const SESSION_VERSIONS: readonly string[] = Object.keys(REVISIONS).filter(
 
 const [NEWEST_OF_SESSIONS = ''] = SESSION_VERSIONS;
 
-/** What `initialize` answers: the caller's version where it is known, else the newest. */
+/** The version that `initialize` answers: the caller's where it is known, else the newest. */
 export const negotiateVersion = (asked: string): string =>
   SESSION_VERSIONS.includes(asked) ? asked : NEWEST_OF_SESSIONS;
 
@@ -53,7 +53,7 @@ export function detectEra(message: JsonRpcMessage, request: GatewayRequest): Era
   return (version === undefined ? undefined : findEra(version)) ?? 'session';
 }
 
-/** Whether a request names a version that a session may have, or none. */
+/** True if a request names a version that a session may have, or none. */
 export function hasSessionVersion(request: GatewayRequest): boolean {
   const version = getHeader(request, 'mcp-protocol-version');
   return version === undefined || SESSION_VERSIONS.includes(version);
@@ -81,14 +81,14 @@ export const APPS = 'io.modelcontextprotocol/ui';
 /** Instructions for agents, as files among the resources (SEP-2640). */
 export const SKILLS = 'io.modelcontextprotocol/skills';
 
-/** What a client declares: the settings of each extension that matters to whom it calls, by its identifier. */
+/** A client's declaration: the settings of each extension that matters to whom it calls, by its identifier. */
 export type ClientExtensions = Readonly<Record<string, JsonObject>>;
 
 /** A caller must not fill the store with what it likes. */
 const MAX_MIME_TYPES = 10;
 const MAX_MIME_TYPE_LENGTH = 100;
 
-/** How the settings of each are read that a client may declare; undefined for what does not count as declared. */
+/** Reads the settings of each that a client may declare; undefined for what does not count as declared. */
 const CLIENT_SETTINGS: Readonly<Record<string, (settings: unknown) => JsonObject | undefined>> = {
   [TASKS]: (settings) => (isDeclared(settings) ? {} : undefined),
   [APPS]: readAppsSettings,
