@@ -159,7 +159,7 @@ function move(connection: Connection, list: LinkedList<Connection>): void {
 // One connection: its requests that have no reply yet, in order, and what of the replies is not sent.
 
 /** Calls of a connection to its table. */
-export interface ConnectionEvents {
+interface ConnectionEvents {
   /** A request has begun, on a connection that had none. */
   onBusy(connection: Connection): void;
   /** The last request is over, or the connection has closed. */

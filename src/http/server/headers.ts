@@ -177,7 +177,7 @@ const TOKEN = /^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,128}$/;
 const listRequestHeaders = (names: readonly string[]): string =>
   ['Content-Type', 'Authorization', ...names].join(', ');
 
-export function createGetCorsHeaders({
+function createGetCorsHeaders({
   request,
   response,
 }: Omit<CorsHeaderNames, 'requestPrefix'>) {

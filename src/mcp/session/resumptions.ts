@@ -68,7 +68,7 @@ const MAX_PER_SESSION = 50;
 const MAX_PER_USER = 200;
 const MAX_READERS = 2000;
 
-export type Resumptions = ReturnType<typeof createResumptions>;
+type Resumptions = ReturnType<typeof createResumptions>;
 
 export function createResumptions(
   { store, clock, log }: Runtime,

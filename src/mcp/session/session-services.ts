@@ -1,4 +1,4 @@
-// Parts of the session era that stand for as long as the process does.
+// The session era: its parts that stand for as long as the process does, and the methods that only sessions have.
 
 import { fail, GatewayError } from '../../errors/gateway-error.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
@@ -85,14 +85,12 @@ export function openSessionServices(
 type SessionMethod = (params: Arguments, session: SessionRecord, call: Call) => Promise<void>;
 
 /** Keyed by the method's name; all of them answer `{}`. */
-type SessionMethods = Readonly<Record<string, SessionMethod>>;
-
 export function createSessionMethods({
   calls,
   sessions,
   sessionStreams,
   findStreamOwner,
-}: SessionServices): SessionMethods {
+}: SessionServices): Readonly<Record<string, SessionMethod>> {
   /** A server is asked, and may take its time. */
   const count =
     (method: SessionMethod): SessionMethod =>
@@ -128,20 +126,16 @@ export function createSessionMethods({
 
 // §4.4: initialize, which makes a session.
 
-/** @throws GatewayError `invalid_params` naming the member. */
-type Initialize = (call: Call, params: unknown) => Promise<McpResponse>;
-
-/** Closes what catalogues opened for a session, at whatever path it was. */
-type CloseSession = (caller: IdentifiedCaller) => void;
-
 export function createInitialize(
   { calls, sessions, sessionStreams }: SessionServices,
-  closeSession: CloseSession,
-): Initialize {
+  /** Closes what catalogues opened for a session, at whatever path it was. */
+  closeSession: (caller: IdentifiedCaller) => void,
+) {
   const { findClientId, service } = calls;
   const { name, version } = service;
 
-  return async function initialize(call, params) {
+  /** @throws GatewayError `invalid_params` naming the member. */
+  return async function initialize(call: Call, params: unknown): Promise<McpResponse> {
     const { user, catalog } = call;
     const { client, ...session } = readInitialize(params);
     const clientId = findClientId({ user });
@@ -208,8 +202,6 @@ export function runSessionMethod(
 
 // MCP "Cancellation": calls that run, by session and request id, so that they can be cancelled from
 // any replica.
-
-export type Cancellations = ReturnType<typeof createCancellations>;
 
 interface RunningCall {
   readonly sessionId: string;

@@ -27,7 +27,7 @@ interface OpenStream {
   readonly stream: NotificationStream;
 }
 
-export type SessionStreams = ReturnType<typeof createSessionStreams>;
+type SessionStreams = ReturnType<typeof createSessionStreams>;
 
 export function createSessionStreams(
   runtime: Runtime,

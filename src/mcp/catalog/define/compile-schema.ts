@@ -54,7 +54,9 @@ const DIALECTS = {
   },
 } as const;
 
-const ofPlainSchemas = once(() => createDraft7({ ...FIRST_ERROR, meta: false, validateSchema: false }));
+const ofPlainSchemas = once(() =>
+  createDraft7({ ...FIRST_ERROR, meta: false, validateSchema: false }),
+);
 
 /** To load it takes longer than a call should: once the start is over, unless a call comes before. */
 const loadSoon = once(() => setTimeout(ofPlainSchemas, LOAD_AFTER_MS).unref());
