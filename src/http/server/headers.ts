@@ -177,10 +177,7 @@ const TOKEN = /^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,128}$/;
 const listRequestHeaders = (names: readonly string[]): string =>
   ['Content-Type', 'Authorization', ...names].join(', ');
 
-function createGetCorsHeaders({
-  request,
-  response,
-}: Omit<CorsHeaderNames, 'requestPrefix'>) {
+function createGetCorsHeaders({ request, response }: Omit<CorsHeaderNames, 'requestPrefix'>) {
   const grant = {
     'Access-Control-Allow-Credentials': 'true',
     'Access-Control-Allow-Methods': 'GET, POST, PUT, DELETE, OPTIONS',

@@ -68,8 +68,6 @@ const MAX_PER_SESSION = 50;
 const MAX_PER_USER = 200;
 const MAX_READERS = 2000;
 
-type Resumptions = ReturnType<typeof createResumptions>;
-
 export function createResumptions(
   { store, clock, log }: Runtime,
   kept: KeptStreams,

@@ -27,8 +27,6 @@ interface OpenStream {
   readonly stream: NotificationStream;
 }
 
-type SessionStreams = ReturnType<typeof createSessionStreams>;
-
 export function createSessionStreams(
   runtime: Runtime,
   notificationStreams: NotificationStreams,

@@ -35,10 +35,10 @@ export interface Tool {
 }
 
 /** A call must be a task, where its client is of 2026-07-28 (ext-tasks), or is one where the client can have them. */
-type TaskSupport = 'required' | 'optional';
+export type TaskSupport = 'required' | 'optional';
 
 /** @throws Error when the result does not fit `outputSchema`. */
-type Work = (context: Context) => Promise<ToolResult>;
+export type Work = (context: Context) => Promise<ToolResult>;
 
 /** The return value of `run` where there is an `outputSchema`. */
 export interface StructuredResult<Fields> {
