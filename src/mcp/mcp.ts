@@ -1,4 +1,4 @@
-// The MCP feature as a whole: both eras over one catalogue.
+// The MCP feature as a whole: both eras over one catalogue, behind the endpoints of /mcp.
 
 import { fail, GatewayError } from '../errors/gateway-error.ts';
 import { addChallenge } from '../http/endpoint/bearer.ts';

@@ -1,4 +1,4 @@
-// §4.12: the Host check, against DNS rebinding.
+// §4.12: the headers that are checked of each request, and those that each reply has. First the Host check, against DNS rebinding.
 
 import type { Config } from '../../config/config.ts';
 import { fail, type GatewayError } from '../../errors/gateway-error.ts';

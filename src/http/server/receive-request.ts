@@ -1,4 +1,4 @@
-// From what node:http parsed to plain data.
+// From what node:http parsed to plain data: the request, its caller's address, and its canonical path.
 
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { TrustProxy } from '../../config/groups/http.ts';

@@ -1,4 +1,4 @@
-// Requests of node:http to the pipeline, and its replies back; each is counted and logged.
+// Requests of node:http to the pipeline, and its replies back to the socket; each is counted and logged.
 
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { GatewayError } from '../../errors/gateway-error.ts';

@@ -1,4 +1,4 @@
-// Event streams to bytes, piece by piece for as long as they last.
+// Event streams to bytes, piece by piece for as long as they last; below, the bytes of all replies.
 
 import type { ServerResponse } from 'node:http';
 import type { Log } from '../../platform/log.ts';

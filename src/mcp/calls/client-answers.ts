@@ -1,4 +1,4 @@
-// Clients' answers to our questions, read without trust.
+// Clients' answers to our questions, read without trust; and the question that leads to a page.
 
 import type { Ajv, ValidateFunction } from 'ajv';
 import { fail, GatewayError } from '../../errors/gateway-error.ts';

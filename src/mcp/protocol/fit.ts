@@ -1,4 +1,4 @@
-// Checks values by tables of members. Members that MCP makes optional are left out if they are `null` or do not fit, so that
+// Checks what servers answer by tables of members: first the rules, then the tables of MCP. Members that MCP makes optional are left out if they are `null` or do not fit, so that
 // clients still get the rest.
 
 import { JsonNumber } from '../../platform/exact-json.ts';

@@ -1,4 +1,4 @@
-// §9, MCP "Versioning": the revisions that are spoken, and in which era each is.
+// §9, MCP "Versioning": the revisions that are spoken, and in which era each is; and the extensions that are known.
 
 import { fail } from '../../errors/gateway-error.ts';
 import { type GatewayRequest, getHeader } from '../../http/endpoint/message.ts';

@@ -1,4 +1,4 @@
-// §15.1: one stream whose events are kept for a client that comes back.
+// §15.1: streams whose events are kept for clients that come back: one of them, and how much each session and user holds.
 
 import type { RequestId } from '../protocol/json-rpc.ts';
 import type { EventQueue } from '../streaming/response-stream.ts';

@@ -1,4 +1,4 @@
-// Describes what a schema refuses in a value, in words by which a model can mend it.
+// Mistakes in words: of values that a schema refuses, so that a model can mend them; of authors, in schemas and definitions.
 
 import type { ErrorObject } from 'ajv';
 import { DefinitionError } from '../../../errors/gateway-error.ts';
