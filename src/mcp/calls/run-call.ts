@@ -72,20 +72,7 @@ function createRunCall(calls: Omit<Calls, 'run'>, control: CallControl, clock: C
 
   return function runCall(call, client, params, run) {
     call.record.startedAt = clock.monotonic();
-    return begin(call, client, params, run, findClientId(call));
-  };
-
-  // Waiting is apart from what need not wait, here and below: a function whose closures may have to be made pays for what
-  // they use in each call.
-
-  function begin(
-    call: Call,
-    client: CallClient,
-    params: unknown,
-    run: RunMethod | undefined,
-    clientId: string | undefined,
-  ): Promise<Outcome> {
-    call.record.clientId = clientId;
+    call.record.clientId = findClientId(call);
     let stopCounting: (() => void) | undefined;
     let work: Promise<MethodResult>;
     try {
@@ -97,7 +84,10 @@ function createRunCall(calls: Omit<Calls, 'run'>, control: CallControl, clock: C
       work = Promise.reject(thrown);
     }
     return watch(work, call, client, stopCounting);
-  }
+  };
+
+  // Waiting is apart from what need not wait, here and below: a function whose closures may have to be made pays for what
+  // they use in each call.
 
   function runMethod(
     call: Call,
