@@ -2,9 +2,8 @@
 
 import type { RawItem } from '../mcp/catalog/catalog.ts';
 import { canCompile } from '../mcp/catalog/foreign-schema.ts';
-import { Findings } from '../mcp/protocol/fit.ts';
+import { Findings, LISTED } from '../mcp/protocol/fit.ts';
 import { LIST_KINDS, type ListKind } from '../mcp/protocol/list-kinds.ts';
-import { LISTED } from '../mcp/protocol/mcp-fits.ts';
 import { editValue } from '../platform/edit-json.ts';
 import { toAsciiJson } from '../platform/invisible.ts';
 import { isObject } from '../platform/json.ts';

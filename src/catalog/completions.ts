@@ -1,8 +1,11 @@
 // MCP "Completion": of whose prompt or template it is, and what guards let go on.
-
 import { fail, GatewayError } from '../errors/gateway-error.ts';
-import type { Guard, GuardedItem, Guards } from '../mcp/calls/guards.ts';
-import { findCompletionProblem } from '../mcp/calls/message-guards.ts';
+import {
+  findCompletionProblem,
+  type Guard,
+  type GuardedItem,
+  type Guards,
+} from '../mcp/calls/guards.ts';
 import type { PolicyItem } from '../mcp/calls/policy.ts';
 import type { Completion, CompletionRequest, RawResult } from '../mcp/catalog/catalog.ts';
 import type {

@@ -2,8 +2,8 @@
 
 import type { CatalogDescription, Offers } from '../mcp/catalog/catalog.ts';
 import type { IdentifiedCaller } from '../mcp/catalog/served-catalog.ts';
-import { TASKS } from '../mcp/protocol/extensions.ts';
 import { ALL_KINDS } from '../mcp/protocol/list-kinds.ts';
+import { TASKS } from '../mcp/protocol/revisions.ts';
 import { canSubscribe, offersList } from '../mcp/upstream/description.ts';
 import type { UpstreamDescription } from '../mcp/upstream/upstream.ts';
 import { createTurns } from '../platform/clock.ts';

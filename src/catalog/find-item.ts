@@ -1,7 +1,7 @@
 // §18.2: what a caller asks for by its name: found, or unknown in words that help.
 
-import { APPS } from '../mcp/protocol/extensions.ts';
 import { failUnknownItem, LIST_KINDS, type ListKind } from '../mcp/protocol/list-kinds.ts';
+import { APPS } from '../mcp/protocol/revisions.ts';
 import { createTurns, type Turns } from '../platform/clock.ts';
 import { createJudgeLikeness, type JudgeLikeness } from '../platform/nearest-name.ts';
 import { hasApp, isForApps } from './apps/app-tools.ts';

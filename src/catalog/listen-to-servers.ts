@@ -1,7 +1,6 @@
 // §18.3: what changes is told to those who listen: lists, and the resources that they subscribed to.
 
-import type { Guard } from '../mcp/calls/guards.ts';
-import { createNotificationGate, type NotificationGate } from '../mcp/calls/message-guards.ts';
+import { createNotificationGate, type Guard, type NotificationGate } from '../mcp/calls/guards.ts';
 import type { CatalogListener } from '../mcp/catalog/catalog.ts';
 import type { OwnCatalog } from '../mcp/catalog/own-catalog.ts';
 import type { IdentifiedCaller, ServedCatalog } from '../mcp/catalog/served-catalog.ts';

@@ -3,9 +3,8 @@
 import { fail, GatewayError } from '../errors/gateway-error.ts';
 import type { RawResult } from '../mcp/catalog/catalog.ts';
 import type { CallerContext } from '../mcp/catalog/served-catalog.ts';
-import { type Finding, Findings } from '../mcp/protocol/fit.ts';
+import { type Finding, Findings, RESULTS } from '../mcp/protocol/fit.ts';
 import type { ListKind } from '../mcp/protocol/list-kinds.ts';
-import { RESULTS } from '../mcp/protocol/mcp-fits.ts';
 import type { Era } from '../mcp/protocol/revisions.ts';
 import type { RelayedRequest } from '../mcp/upstream/server-request.ts';
 import { isUnread } from '../mcp/upstream/unread-result.ts';

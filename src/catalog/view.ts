@@ -1,12 +1,11 @@
 // §18.2: what one path serves, and to whom: what is there by which name.
-
 import { fail } from '../errors/gateway-error.ts';
 import type { Policies, PolicyCaller, PolicyItem } from '../mcp/calls/policy.ts';
 import type { ClientCapabilities } from '../mcp/catalog/client-requests.ts';
 import type { OwnCatalog } from '../mcp/catalog/own-catalog.ts';
 import type { CallerContext, IdentifiedCaller } from '../mcp/catalog/served-catalog.ts';
-import { TASKS } from '../mcp/protocol/extensions.ts';
 import type { ListKind } from '../mcp/protocol/list-kinds.ts';
+import { TASKS } from '../mcp/protocol/revisions.ts';
 import type { ConnectUser } from '../mcp/upstream/connection-ports.ts';
 import type { RelayCall } from '../mcp/upstream/server-request.ts';
 import type { UpstreamCaller } from '../mcp/upstream/upstream.ts';

@@ -1,21 +1,19 @@
 // A part of the composition root: the server, and all that a request meets before and after its endpoint.
 import type { Config } from '../config/config.ts';
 import type { Endpoint } from '../http/endpoint/endpoint.ts';
-import { createCanonicalizePath } from '../http/server/canonical-path.ts';
-import type { CorsHeaderNames } from '../http/server/host-and-origin.ts';
-import type { CallerChecks } from '../http/server/judge.ts';
-import { createOverloadRefusals } from '../http/server/overload.ts';
-import { createPipeline } from '../http/server/pipeline.ts';
-import { createSecurityHeaders } from '../http/server/reply-headers.ts';
-import { createAccessLog } from '../http/server/request-handler.ts';
-import { createRouter } from '../http/server/router.ts';
-import { createRunQueue } from '../http/server/run-queue.ts';
-import { createHttpServer, type HttpServer } from '../http/server/server.ts';
+import { type CorsHeaderNames, createSecurityHeaders } from '../http/server/headers.ts';
+import type { CallerChecks } from '../http/server/judge-protected.ts';
 import {
+  createAccessLog,
   tracePublicEndpoints,
   traceRequests,
   traceRunQueue,
-} from '../http/server/trace-requests.ts';
+} from '../http/server/log-requests.ts';
+import { createOverloadRefusals, createRunQueue } from '../http/server/overload.ts';
+import { createPipeline } from '../http/server/pipeline.ts';
+import { createCanonicalizePath } from '../http/server/receive-request.ts';
+import { createRouter } from '../http/server/router.ts';
+import { createHttpServer, type HttpServer } from '../http/server/server.ts';
 import { createSite } from '../pages/site.ts';
 import type { Runtime } from '../runtime/runtime.ts';
 

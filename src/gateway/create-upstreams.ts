@@ -1,5 +1,4 @@
 // A part of the composition root: the servers behind the gateway, by the configuration file.
-
 import { type ListCost, WARNED_TOKENS } from '../catalog/budget/measure-lists.ts';
 import type { CatalogSetup } from '../catalog/plan.ts';
 import { createUpstreamCatalogs, type UpstreamCatalogs } from '../catalog/upstream-catalogs.ts';
@@ -15,7 +14,7 @@ import { JSONRPC } from '../http/endpoint/render-error.ts';
 import { createLockPolicy } from '../lock/lock.ts';
 import { createLockApproval } from '../lock/lock-approval.ts';
 import type { StoredLock } from '../lock/lock-file.ts';
-import type { ClientOf } from '../mcp/calls/client-of.ts';
+import type { ClientOf } from '../mcp/calls/call.ts';
 import { joinPolicies } from '../mcp/calls/policy.ts';
 import type { Rules } from '../mcp/calls/rules.ts';
 import type { CheckSchema } from '../mcp/catalog/foreign-schema.ts';

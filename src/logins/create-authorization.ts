@@ -1,8 +1,7 @@
 // A part of the composition root: the authorization server that clients see.
 import type { Config } from '../config/config.ts';
 import type { ServerUrls } from '../config/server-urls.ts';
-import type { Endpoint } from '../http/endpoint/endpoint.ts';
-import type { NamedPaths } from '../http/endpoint/named-paths.ts';
+import type { Endpoint, NamedPaths } from '../http/endpoint/endpoint.ts';
 import type { OwnPages } from '../http/endpoint/own-pages.ts';
 import {
   createProviderEndpoints,

@@ -3,9 +3,8 @@
 import type { Config } from '../config/config.ts';
 import { DEFAULT_SCOPES } from '../config/scope.ts';
 import { fail } from '../errors/gateway-error.ts';
-import type { Endpoint, OpenEndpoint } from '../http/endpoint/endpoint.ts';
+import type { Endpoint, NamedPaths, OpenEndpoint } from '../http/endpoint/endpoint.ts';
 import { createJsonReply, type GatewayRequest, type Reply } from '../http/endpoint/message.ts';
-import type { NamedPaths } from '../http/endpoint/named-paths.ts';
 import { type ErrorFormat, JSONRPC, OAUTH } from '../http/endpoint/render-error.ts';
 import {
   type ProviderDocument,

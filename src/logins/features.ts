@@ -4,7 +4,8 @@ import { createServerUrls, type ServerUrls } from '../config/server-urls.ts';
 import type { FoundPeople } from '../http/endpoint/admin-people.ts';
 import type { OnRefusal } from '../http/endpoint/bearer.ts';
 import { getOriginalToken } from '../http/endpoint/message.ts';
-import { createClientOf } from '../mcp/calls/client-of.ts';
+import { createClientOf } from '../mcp/calls/call.ts';
+
 import type { GetPublicTools } from '../mcp/catalog/catalog.ts';
 import { defineFeature } from '../mcp/feature.ts';
 import type { ConnectionParts } from '../mcp/upstream/connections.ts';

@@ -1,10 +1,11 @@
 // The protocol as the gateway opens it: both eras over the catalogue.
+
 import type { GetChallenge } from '../http/endpoint/bearer.ts';
 import type { GetProviderToken, UserContext } from '../http/endpoint/message.ts';
 import { pause } from '../platform/clock.ts';
 import type { JsonObject } from '../platform/json.ts';
-import type { Callers } from './calls/call.ts';
-import type { ClientOf } from './calls/client-of.ts';
+import type { Callers, ClientOf } from './calls/call.ts';
+
 import type { CallControl } from './calls/run-target.ts';
 import type { Catalogs } from './catalog/served-catalog.ts';
 import { defineFeature } from './feature.ts';

@@ -1,41 +1,48 @@
-// The MCP feature as a whole: both eras over one catalogue.
+// The MCP feature as a whole: both eras over one catalogue, behind the endpoints of /mcp.
 
-import { GatewayError } from '../errors/gateway-error.ts';
-import type { Endpoint } from '../http/endpoint/endpoint.ts';
+import { fail, GatewayError } from '../errors/gateway-error.ts';
+import { addChallenge } from '../http/endpoint/bearer.ts';
+import type { Endpoint, JudgedCall, ProtectedCall } from '../http/endpoint/endpoint.ts';
+import {
+  type GatewayRequest,
+  getHeader,
+  getJson,
+  type Reply,
+  type ReplyHeaders,
+} from '../http/endpoint/message.ts';
+import { JSONRPC, toLogMembers } from '../http/endpoint/render-error.ts';
+import { truncateForLog } from '../platform/log.ts';
+import { EVENT_STREAM_HEADERS } from '../platform/sse.ts';
+import { stripUri } from '../platform/strip-uri.ts';
 import type { Runtime } from '../runtime/runtime.ts';
-import type { Callers } from './calls/call.ts';
+import type { SessionLookup } from '../store/store.ts';
+import { readTraceId } from '../telemetry/tracing/trace-context.ts';
+import {
+  Call,
+  type Callers,
+  type CallRecord,
+  createCallRecord,
+  type EraHandler,
+  readSessionHeader,
+} from './calls/call.ts';
+import {
+  type Answer,
+  type McpResponse,
+  renderBody,
+  type SessionInfo,
+  toErrorResponse,
+} from './calls/outcome.ts';
 import { createCalls } from './calls/run-call.ts';
 import type { CallControl } from './calls/run-target.ts';
-import type { Catalogs } from './catalog/served-catalog.ts';
-import { createMcpEndpoints } from './endpoints.ts';
+import type { Catalogs, ServedCatalog } from './catalog/served-catalog.ts';
+import { type JsonRpcMessage, parseMessage, type RequestId } from './protocol/json-rpc.ts';
+import { checkVersionHeader, detectEra, type Era } from './protocol/revisions.ts';
 import { createSessionEraHandler } from './session/session-era.ts';
-import { openSessionServices } from './session/session-services.ts';
+import { openSessionServices, type SessionServices } from './session/session-services.ts';
 import { createStatelessEraHandler } from './stateless/stateless-era.ts';
 import { createNotificationStreams } from './streaming/notification-streams.ts';
+import { acceptsEventStream } from './streaming/response-stream.ts';
 import { createTasks } from './tasks/tasks.ts';
-
-export interface Mcp {
-  readonly endpoints: readonly Endpoint[];
-  /** The headers of MCP that pages of allowed origins may send, and those that they may read. */
-  readonly corsHeaders: {
-    readonly request: readonly string[];
-    readonly requestPrefix: string | undefined;
-    readonly response: readonly string[];
-  };
-  /** Live sessions in the store (the gauge). */
-  countSessions(): Promise<number>;
-  /** Ends anybody's session, and its stream. False when there is none. What servers behind the gateway keep for it expires there. */
-  endSession(id: string): Promise<boolean>;
-  /** Ends what would wait on: open streams, whose clients come again elsewhere, and questions. */
-  stopWaiting(): void;
-  /** Resolves once no call is under way whose client may come back for its answer (§15.1). */
-  drainStreams(): Promise<void>;
-  /** Ends those calls, and puts into the store what their clients may come back for. */
-  keepStreams(): Promise<void>;
-  /** Lets tasks that run here end for so long; those that do not are ended. */
-  endTasks(graceMs: number): Promise<void>;
-  close(): void;
-}
 
 const REQUEST_HEADERS = [
   'mcp-session-id',
@@ -51,7 +58,7 @@ export function createMcp(
   catalogs: Catalogs,
   control: CallControl,
   callers: Callers,
-): Mcp {
+) {
   const notificationStreams = createNotificationStreams(runtime, callers.endedGrants);
   const calls = createCalls(runtime, control, callers);
   const tasks = createTasks(runtime, control);
@@ -64,14 +71,17 @@ export function createMcp(
 
   return {
     endpoints: createMcpEndpoints(catalogs, eras, services, callers.getChallenge),
+    /** The headers of MCP that pages of allowed origins may send, and those that they may read. */
     corsHeaders: {
       request: [...REQUEST_HEADERS, ...catalogs.all.mirrorHeaders],
       // Servers behind the gateway name arguments to repeat at any time.
       requestPrefix: catalogs.all.offers.listChanges === true ? 'mcp-param-' : undefined,
       response: RESPONSE_HEADERS,
     },
+    /** Live sessions in the store (the gauge). */
     countSessions: sessions.countActive,
-    async endSession(id) {
+    /** Ends anybody's session, and its stream. False when there is none. What servers behind the gateway keep for it expires there. */
+    async endSession(id: string): Promise<boolean> {
       const hasEnded = await sessions.endAnybodys(id);
       if (hasEnded) {
         keptStreams.endSession(id);
@@ -79,17 +89,21 @@ export function createMcp(
       }
       return hasEnded;
     },
-    stopWaiting() {
+    /** Ends what would wait on: open streams, whose clients come again elsewhere, and questions. */
+    stopWaiting(): void {
       keptStreams.startStopping();
       resumptions.close();
       notificationStreams.disconnect();
       questions.close();
     },
+    /** Resolves once no call is under way whose client may come back for its answer (§15.1). */
     drainStreams: keptStreams.drain,
-    keepStreams() {
+    /** Ends those calls, and puts into the store what their clients may come back for. */
+    keepStreams(): Promise<void> {
       notificationStreams.close();
       return keptStreams.stop(STOPPED);
     },
+    /** Lets tasks that run here end for so long; those that do not are ended. */
     endTasks: tasks.close,
     close: services.close,
   };
@@ -100,3 +114,239 @@ const STOPPED = new GatewayError('stream_lost', {
   details:
     'The replica that ran this call was stopped before it ended. The call may have run: look before you call again.',
 });
+
+// §4.1, §4.4, §4.5: the endpoints of /mcp, where a call begins. Here messages become values of the protocol, and
+// values replies.
+
+function createMcpEndpoints(
+  catalogs: Catalogs,
+  eras: Readonly<Record<Era, EraHandler>>,
+  services: SessionServices,
+  getChallenge: Callers['getChallenge'],
+): readonly Endpoint[] {
+  const { calls, sessions, sessionStreams, keptStreams, resumptions, findStreamOwner } = services;
+  const { observer } = calls;
+  const hasStreams = sessionStreams !== undefined;
+  /** A server or view may go between the look at the path and here. */
+  const findCatalog = ({ path }: GatewayRequest): ServedCatalog =>
+    path === '/mcp'
+      ? catalogs.all
+      : (catalogs.findNamed(path.slice('/mcp/'.length)) ?? fail('not_found'));
+  const hasParameter = (name: string) => catalogs.findNamed(name) !== undefined;
+  return [
+    ...createEndpointsAt({ path: '/mcp' }),
+    ...createEndpointsAt({ path: '/mcp/:server', hasParameter }),
+  ];
+
+  function createEndpointsAt(at: Pick<Endpoint, 'path' | 'hasParameter'>): readonly Endpoint[] {
+    const place = { ...at, errors: JSONRPC } as const;
+    const guarded = { ...place, kind: 'protected', limit: 'mcp' } as const;
+    return [
+      { ...guarded, method: 'POST', body: 'json', judge: judgePost },
+      { ...guarded, method: 'DELETE', judge: judgeDelete },
+      {
+        ...guarded,
+        method: 'GET',
+        hasFrontPage: true,
+        ...(!hasStreams && { isUnlisted: true, checkOffered: refuseNewStream }),
+        judge: judgeGet,
+      },
+    ];
+  }
+
+  function judgePost(protectedCall: ProtectedCall): JudgedCall {
+    const { request, user, body } = protectedCall;
+    const catalog = findCatalog(request);
+    const message = parseMessage(getJson(body));
+    const era = detectEra(message, request);
+    const record = createCallRecord(message, protectedCall, catalog, era, hasStreams);
+    observer.receive(record);
+    return {
+      access: eras[era].accessSession(request, user),
+      run: (session) => handleMessage(catalog, protectedCall, session, message, record),
+    };
+  }
+
+  function handleMessage(
+    catalog: ServedCatalog,
+    protectedCall: ProtectedCall,
+    session: SessionLookup,
+    message: JsonRpcMessage,
+    record: CallRecord,
+  ): Reply | Promise<Reply> {
+    const { era, id = null } = record;
+    observer.admit(record);
+    const call = new Call(record, catalog, protectedCall, session);
+    const describe = createDescribe(record);
+    const reply = (response: McpResponse) =>
+      toReply(challenge(response, call.request.path), id, call.sessionInfo, describe);
+    const replyThrown = (thrown: unknown) => reply(toErrorResponse(thrown));
+    try {
+      const responding = eras[era].handle(call, message);
+      return responding instanceof Promise
+        ? responding.then(reply, replyThrown)
+        : reply(responding);
+    } catch (thrown) {
+      return replyThrown(thrown);
+    }
+  }
+
+  function challenge(response: McpResponse, path: string): McpResponse {
+    if (response.kind !== 'json' || !('error' in response.answer)) return response;
+    const error = addChallenge(response.answer.error, getChallenge?.(path));
+    return { ...response, answer: { error } };
+  }
+
+  /** The session is read, so that one that has expired is counted as such, and does not slide. */
+  function judgeDelete({ request, user }: ProtectedCall): JudgedCall {
+    const catalog = findCatalog(request);
+    const id = readSessionHeader(request) ?? fail('missing_session_id');
+    return {
+      access: sessions.createAccess(id, user, 'read'),
+      run: (session) => endSession(id, { user, session, catalog }),
+    };
+  }
+
+  async function endSession(
+    id: string,
+    call: Pick<Call, 'user' | 'session' | 'catalog'>,
+  ): Promise<Reply> {
+    const session = await sessions.read(id, call);
+    const hasEnded = session && (await sessions.end(session.sessionId, call.user));
+    if (!hasEnded) fail('session_to_end_not_found');
+    const { caller } = findStreamOwner(call, session);
+    call.catalog.endSession(caller);
+    keptStreams.endSession(session.sessionId);
+    await sessionStreams?.end(session.sessionId);
+    return { status: 204 };
+  }
+
+  /** The stream of a session, or one that its client comes back to (§15.1). */
+  function judgeGet({ request, user }: ProtectedCall): JudgedCall {
+    const catalog = findCatalog(request);
+    const lastEventId = getHeader(request, 'last-event-id');
+    const id = readSessionHeader(request) ?? fail('missing_session_id');
+    checkVersionHeader(request);
+    if (!acceptsEventStream(request)) fail('not_acceptable');
+    return {
+      access: sessions.createAccess(id, user, 'slide'),
+      async run(session) {
+        const record =
+          (await sessions.read(id, { user, session, catalog })) ?? fail('session_not_found');
+        const expiresAt = sessions.getExpiry(record);
+        // HEAD asks what GET would say: a stream of the session that is open must not end for it.
+        if (request.method === 'HEAD') {
+          return {
+            status: 200,
+            headers: addSessionHeaders({ ...EVENT_STREAM_HEADERS }, { expiresAt }),
+          };
+        }
+        const resumed =
+          lastEventId === undefined ? NEW_STREAM : resumptions.resume(record, lastEventId);
+        if (resumed === undefined) return NOTHING_LEFT;
+        if (resumed.kind === 'stream') return toReply(resumed, null, { expiresAt });
+        // From a time with MCP_STREAMS: nothing more comes.
+        if (sessionStreams === undefined) return NOTHING_LEFT;
+        const owner = findStreamOwner({ user, catalog }, record);
+        const earlier = resumed.kind === 'earlier' ? resumed : undefined;
+        return toReply(await sessionStreams.open(owner, earlier), null, { expiresAt });
+      },
+    };
+  }
+
+  /**
+   * GET without MCP_STREAMS: no stream is offered, but those that clients come back to; clients probe here for the login.
+   */
+  function refuseNewStream(request: GatewayRequest): void {
+    if (getHeader(request, 'last-event-id') !== undefined) return;
+    if (getChallenge !== undefined && getHeader(request, 'authorization') === undefined) {
+      fail('missing_token', { headers: getChallenge(request.path) });
+    }
+    fail('method_not_allowed', {
+      details:
+        'This service offers no event stream (MCP_STREAMS is off): each POST is answered by its own response. With Last-Event-ID a client comes back to one of those.',
+      headers: { Allow: 'POST, DELETE' },
+    });
+  }
+}
+
+const NEW_STREAM = { kind: 'new' } as const;
+
+/** Tells clients of event streams that they need not come again (WHATWG HTML §9.2.3). */
+const NOTHING_LEFT: Reply = { status: 204 };
+
+/** The one place where a response becomes HTTP. */
+function toReply(
+  response: McpResponse,
+  id: RequestId | null,
+  session: SessionInfo,
+  describe: DescribeForLog = describeNothing,
+): Reply {
+  switch (response.kind) {
+    case 'accepted':
+      return { status: 202, headers: addSessionHeaders({}, session), describe };
+    case 'stream': {
+      const { events, answer } = response;
+      return {
+        status: 200,
+        headers: addSessionHeaders({ ...EVENT_STREAM_HEADERS }, session),
+        stream: events,
+        // Not of one that answers nothing: it would be kept for as long as that stands.
+        ...(answer && { outcome: () => toAnswerLogMembers(answer()) }),
+        describe,
+      };
+    }
+    case 'json': {
+      const { body, pieces, error } = renderBody(response.answer, id);
+      const type = { 'Content-Type': 'application/json' };
+      // Most have no error: then nothing has to be copied.
+      if (error === undefined) {
+        return { status: 200, headers: addSessionHeaders(type, session), body, pieces, describe };
+      }
+      const { headers, facts } = error.failure;
+      return {
+        status: error.row.status,
+        headers: addSessionHeaders({ ...type, ...headers }, session),
+        body,
+        error,
+        describe,
+        ...(facts && { facts }),
+      };
+    }
+  }
+}
+
+/** Adds to the headers, which are the reply's own: a copy would cost more than all else here. */
+function addSessionHeaders(
+  headers: Record<string, string>,
+  { sessionId, expiresAt }: SessionInfo,
+): ReplyHeaders {
+  if (sessionId !== undefined) headers['mcp-session-id'] = sessionId;
+  if (expiresAt !== undefined) headers['X-Session-Expires-At'] = expiresAt;
+  return headers;
+}
+
+function toAnswerLogMembers(answer: Answer | undefined): Pick<Reply, 'error' | 'facts'> {
+  if (answer === undefined) return {};
+  const error = 'error' in answer ? answer.error : answer.failure;
+  return error === undefined ? {} : toLogMembers(error);
+}
+
+type DescribeForLog = () => Readonly<Record<string, unknown>>;
+
+const describeNothing: DescribeForLog = () => ({});
+
+/** Describes for the log what a message is about: `tools/call` of `service_ping`. Keeps nothing else of the record. */
+function createDescribe({ era, methodName, subject, trace }: CallRecord): DescribeForLog {
+  return function describe() {
+    if (methodName === undefined) return { era };
+    const isUri = methodName.startsWith('resources/');
+    const traceId = readTraceId(trace);
+    return {
+      era,
+      rpc: truncateForLog(methodName),
+      ...(subject !== undefined && { of: truncateForLog(isUri ? stripUri(subject) : subject) }),
+      ...(traceId !== undefined && { trace: traceId }),
+    };
+  };
+}

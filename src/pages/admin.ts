@@ -27,8 +27,8 @@ import {
 import { OPERATORS_CLIENT_ID } from '../http/endpoint/own-clients.ts';
 import { JSONRPC } from '../http/endpoint/render-error.ts';
 import type { Limiter } from '../http/limits/limiter.ts';
+import type { ClientOf } from '../mcp/calls/call.ts';
 
-import type { ClientOf } from '../mcp/calls/client-of.ts';
 import { createBoundedMap } from '../platform/bounded-map.ts';
 import type { JsonObject } from '../platform/json.ts';
 import { describeCause } from '../platform/log.ts';

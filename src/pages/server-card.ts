@@ -3,10 +3,15 @@
 
 import type { Config } from '../config/config.ts';
 import { fail } from '../errors/gateway-error.ts';
-import type { Endpoint } from '../http/endpoint/endpoint.ts';
-import { createEtag, createNotModifiedReply, matchesEtag } from '../http/endpoint/etag.ts';
-import { type GatewayRequest, getHeader, type Reply } from '../http/endpoint/message.ts';
-import type { NamedPaths } from '../http/endpoint/named-paths.ts';
+import type { Endpoint, NamedPaths } from '../http/endpoint/endpoint.ts';
+import {
+  createEtag,
+  createNotModifiedReply,
+  type GatewayRequest,
+  getHeader,
+  matchesEtag,
+  type Reply,
+} from '../http/endpoint/message.ts';
 import { JSONRPC } from '../http/endpoint/render-error.ts';
 import { SUPPORTED_VERSIONS } from '../mcp/protocol/revisions.ts';
 import { PACKAGE_VERSION } from '../platform/own-files.ts';

@@ -2,22 +2,18 @@
 import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import { extname } from 'node:path';
-import { createEtag, createNotModifiedReply, matchesEtag } from '../http/endpoint/etag.ts';
-import type { Reply, ReplyHeaders } from '../http/endpoint/message.ts';
+import {
+  createEtag,
+  createNotModifiedReply,
+  matchesEtag,
+  type Reply,
+  type ReplyHeaders,
+} from '../http/endpoint/message.ts';
+import type { Site } from '../http/server/router.ts';
 import { getErrorCode } from '../platform/error-code.ts';
 import type { Log } from '../platform/log.ts';
 import { PACKAGE_ROOT, PACKAGE_VERSION } from '../platform/own-files.ts';
 import { createFillSlots, type FillSlots, getPageKind, type PageKind } from './slots.ts';
-
-/** The pages by their paths. A path is looked up as it was sent: there is nothing to escape from. */
-export interface Site {
-  /** The page or asset at a path; 304 when the caller has it already (`If-None-Match`). */
-  findPage(path: string, ifNoneMatch?: string): Reply | undefined;
-  /** The page for a path that leads nowhere; undefined without built pages. */
-  getNotFoundPage(): Reply | undefined;
-  /** The front page, in place of an error with this status; undefined without built pages. */
-  getFrontPage(status: number): Reply | undefined;
-}
 
 interface SiteOptions {
   /** `BASE_URL`, shown in the pages. */

@@ -1,7 +1,7 @@
 // Messages between replicas over each kind of store: in order, also while the key is not there yet.
 import { describe, expect, test } from 'vitest';
 import { loadConfig } from '../../src/config/load.ts';
-import { isReplicaMessage } from '../../src/mcp/session/replica-message.ts';
+import { isReplicaMessage } from '../../src/mcp/session/sessions.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 import { buildChannelName } from '../../src/store/keys.ts';
 import { openStore } from '../../src/store/open.ts';

@@ -6,7 +6,7 @@ import {
   createClientDirectory,
   createRegisteredClients,
 } from '../../src/logins/clients/registered-clients.ts';
-import { createSessionSubscriptions } from '../../src/mcp/session/session-subscriptions.ts';
+import { createSessionSubscriptions } from '../../src/mcp/session/session-streams.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 import { generateClientId, hashSha256 } from '../../src/platform/ids.ts';
 import { createServerSession } from '../../src/servers/http/server-session.ts';

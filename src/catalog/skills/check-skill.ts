@@ -9,7 +9,7 @@ import {
   isPlainName,
   listDirectories,
   MAX_DIRECTORIES,
-} from '../../mcp/catalog/skill-directories.ts';
+} from '../../mcp/catalog/content.ts';
 import { isObject } from '../../platform/json.ts';
 import { isAppUri } from '../apps/app-tools.ts';
 import { hasHidden } from '../clean-item.ts';

@@ -1,5 +1,5 @@
 // SEP-2640: whose a file of a skill is: it need not be in the list of resources.
-import { listDirectories, requireSkillRoot } from '../../mcp/catalog/skill-directories.ts';
+import { listDirectories, requireSkillRoot } from '../../mcp/catalog/content.ts';
 import { toMovedUri, toOwnUri } from '../apps/app-tools.ts';
 import { BUILT_IN, type Entry } from '../prepare-list.ts';
 import type { FoundResource, View } from '../view.ts';

@@ -1,6 +1,6 @@
 // SEP-2640: the skills of all servers as one list. Each keeps its URIs where they are nobody else's: a file that is read has to be
 // that of the skill which names it.
-import { listDirectories, requireSkillRoot } from '../../mcp/catalog/skill-directories.ts';
+import { listDirectories, requireSkillRoot } from '../../mcp/catalog/content.ts';
 import { isObject } from '../../platform/json.ts';
 import { toMovedUri } from '../apps/app-tools.ts';
 import type { WarnOfItem } from '../check-item.ts';

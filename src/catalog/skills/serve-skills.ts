@@ -4,13 +4,8 @@
 import { fail, GatewayError } from '../../errors/gateway-error.ts';
 import type { GuardPoint } from '../../mcp/calls/guards.ts';
 import type { Cursor, Page, RawItem, RawResult } from '../../mcp/catalog/catalog.ts';
+import { DIRECTORY, decodeName, isPlainName, listChildren } from '../../mcp/catalog/content.ts';
 import type { CallerContext, ServedCatalog } from '../../mcp/catalog/served-catalog.ts';
-import {
-  DIRECTORY,
-  decodeName,
-  isPlainName,
-  listChildren,
-} from '../../mcp/catalog/skill-directories.ts';
 import { failNoDirectory, failUnknownItem } from '../../mcp/protocol/list-kinds.ts';
 import { canReadDirectories, offersList } from '../../mcp/upstream/description.ts';
 import type { RelayedRequest } from '../../mcp/upstream/server-request.ts';

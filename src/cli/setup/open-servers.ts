@@ -1,5 +1,4 @@
 // What `postern lock` needs to ask the servers, and nothing of a gateway that serves.
-
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -8,8 +7,8 @@ import { formatProblem } from '../../config/problem.ts';
 import type { Env } from '../../config/setting.ts';
 import type { GatewayFile } from '../../gateway/configuration/gateway-file.ts';
 import { openForCommand } from '../../gateway/open-upstream.ts';
+import { isOwnToken } from '../../http/endpoint/bearer.ts';
 import { getOriginalToken, readEmail, type UserContext } from '../../http/endpoint/message.ts';
-import { isOwnToken } from '../../http/endpoint/own-token.ts';
 import { openProviderMetadata } from '../../http/oauth-client/provider-metadata.ts';
 import type { ClientCapabilities } from '../../mcp/catalog/client-requests.ts';
 import type { UpstreamConfig } from '../../mcp/upstream/upstream-config.ts';

@@ -8,8 +8,8 @@ import {
   askToOpen,
   createPageQuestion,
   NO_ANSWER,
-} from '../../mcp/calls/ask-to-open.ts';
-import { CallStopped, toGuardCaller } from '../../mcp/calls/message-guards.ts';
+} from '../../mcp/calls/client-answers.ts';
+import { CallStopped, toGuardCaller } from '../../mcp/calls/guards.ts';
 import type { AskWhom } from '../../mcp/calls/policy.ts';
 import type { AllowedCall, AskFirst, CallControl } from '../../mcp/calls/run-target.ts';
 import type { Relay } from '../../mcp/catalog/catalog.ts';

@@ -7,7 +7,7 @@ import type { Runtime } from '../../runtime/runtime.ts';
 import { type GatewayRequest, getHeader, readBearerToken, type UserContext } from './message.ts';
 
 /** Headers of a 401. */
-export type Challenge = Readonly<Record<'WWW-Authenticate', string>>;
+type Challenge = Readonly<Record<'WWW-Authenticate', string>>;
 
 /** As that of a verifier, of a call at `path`. */
 export type VerifyBearer = (
@@ -19,7 +19,7 @@ export type VerifyBearer = (
 /** Told of each 401. */
 export type OnRefusal = (error: GatewayError, request: AuthRequest) => void;
 
-/** What a token is checked by. */
+/** The part of a request that the check of its token needs. */
 export type AuthRequest = Pick<GatewayRequest, 'headers' | 'path' | 'clientIp'>;
 
 /**
@@ -29,7 +29,7 @@ export type AuthRequest = Pick<GatewayRequest, 'headers' | 'path' | 'clientIp'>;
  * @throws GatewayError with a reason of §7.1 and the challenge, or `key_set_unavailable`, at once or
  * by the promise.
  */
-export type Authenticate = (
+type Authenticate = (
   request: AuthRequest,
   beforeFetch?: () => Promise<void>,
 ) => UserContext | Promise<UserContext>;
@@ -157,3 +157,12 @@ export function instrumentAuthenticate(
     metrics.recordAuthAttempt(result, (clock.monotonic() - startedAt) / 1000);
   }
 }
+
+// §5.11: how tokens of the gateway's own begin. A prefix of its own is what scanners for leaked secrets look for.
+
+export const ACCESS_TOKEN_PREFIX = 'pst_';
+export const REFRESH_TOKEN_PREFIX = 'psr_';
+
+/** True if a text is meant as a token of the gateway's own, a good one or not. */
+export const isOwnToken = (text: string): boolean =>
+  text.startsWith(ACCESS_TOKEN_PREFIX) || text.startsWith(REFRESH_TOKEN_PREFIX);

@@ -1,4 +1,5 @@
 // §4.1: how a feature describes an endpoint that it serves.
+
 import type { LimitGroup } from '../../config/groups/limits.ts';
 import type { SessionAccess, SessionLookup } from '../../store/store.ts';
 import type { GatewayRequest, PendingReply, Reply, RequestBody, UserContext } from './message.ts';
@@ -13,7 +14,7 @@ interface EndpointBase {
    * `route`.
    */
   readonly path: string;
-  /** Where the path has a parameter: whether there is something of this name. Otherwise the path is unknown. */
+  /** Says if there is something of this name, for a path with a parameter. Otherwise the path is unknown. */
   readonly hasParameter?: (name: string) => boolean;
   readonly errors: ErrorFormat;
   /** Asked by address, so exempt from the Host check. */
@@ -22,7 +23,7 @@ interface EndpointBase {
   readonly isServedWhenBusy?: true;
   /** A browser comes here: errors are pages where `Accept` prefers them. */
   readonly hasErrorPages?: boolean;
-  /** What fails there is no login of an app: the error page does not say so. */
+  /** A failure there is no login of an app: the error page does not say so. */
   readonly isPageOfUser?: true;
   /** A browser that comes here by mistake is shown the front page, with the status of the error. */
   readonly hasFrontPage?: boolean;
@@ -33,7 +34,7 @@ interface EndpointBase {
   readonly isNavigation?: boolean;
   /** For the gateway's own pages: those of other origins are refused, be they allowed elsewhere or not. */
   readonly isForOwnPages?: boolean;
-  /** What everybody may know: pages of any origin may read it, without credentials. */
+  /** It is for everybody to know: pages of any origin may read it, without credentials. */
   readonly isForAllOrigins?: true;
   /** On every reply of the endpoint, errors included. */
   readonly headers?: Readonly<Record<string, string>>;
@@ -65,20 +66,20 @@ export interface PublicEndpoint extends EndpointBase {
   readonly body?: 'json' | 'json or form';
   /** Bytes; where it is less than `MAX_BODY_BYTES`. */
   readonly maxBodyBytes?: number;
-  /** Where the body decides how a request is counted: it is read before the request is counted. Without effect. */
+  /** Chooses the limit by the body, which is then read before the request is counted. Without effect. */
   chooseLimit?(body: RequestBody, request: GatewayRequest): ChosenLimit;
   /** Without effect. @throws GatewayError for what is not valid. */
   judge(request: GatewayRequest, body: RequestBody): Promise<JudgedRequest>;
 }
 
-/** What is left to do of a request that is valid. */
+/** The rest of the work for a valid request. */
 export type JudgedRequest = PendingReply | AnonymousRequest;
 
 /**
  * One that anybody could have sent, such as a look at a page without a session: it is counted apart, so that strangers keep
  * out nobody else.
  */
-export interface AnonymousRequest {
+interface AnonymousRequest {
   readonly runAnonymous: PendingReply;
 }
 
@@ -89,15 +90,15 @@ export const wrapRun = (
 ): JudgedRequest =>
   'runAnonymous' in judged ? { runAnonymous: wrap(judged.runAnonymous) } : wrap(judged);
 
-/** How a request is counted. */
+/** The limit by which a request is counted. */
 export interface ChosenLimit {
   readonly group: LimitGroup;
-  /** Where it may belong to a login, which is then counted in place of the address. */
+  /** Set where it may belong to a login, which is then counted in place of the address. */
   readonly login?: LoginSearch;
 }
 
 export interface LoginSearch {
-  /** Of the login, where this process knows it without a look at the store. */
+  /** The id of the login, where this process knows it without a look at the store. */
   readonly knownId: string | undefined;
   /** Without effect. */
   find(): Promise<KnownLogin | undefined>;
@@ -105,7 +106,7 @@ export interface LoginSearch {
 
 export interface KnownLogin {
   readonly id: string;
-  /** Whether the answer is there already: the request costs the provider nothing. */
+  /** True if the answer is there already: the request costs the provider nothing. */
   readonly isAnswered: boolean;
   /** The request has shown whose it is by more than what others could have read: it is not counted by its address, too. */
   readonly isProven?: true;
@@ -119,10 +120,19 @@ export interface ProtectedCall {
   readonly body: RequestBody;
 }
 
-/** What is left to do of a call that is good, as far as that can be said without effect. */
+/** The rest of the work for a call that is good, as far as that can be said without effect. */
 export interface JudgedCall {
-  /** What it wants of its session, done in the step that counts it; undefined where it has none. */
+  /** Its use of its session, done in the step that counts it; undefined where it has none. */
   readonly access: SessionAccess | undefined;
   /** Once the limits admit it; `session` is what the store said of the session. */
   run(session: SessionLookup): Reply | Promise<Reply>;
+}
+
+// §18.2, §25.1: the paths below /mcp.
+
+/** The names that exist at `/mcp/<name>`: servers, and views (§25.1). */
+export interface NamedPaths {
+  has(name: string): boolean;
+  /** Its title for people, where the configuration has one. */
+  getTitle(name: string): string | undefined;
 }

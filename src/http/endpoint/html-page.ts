@@ -34,20 +34,22 @@ interface HtmlPage {
   readonly body: string;
 }
 
-interface HtmlPageParts {
-  /** HTML above the heading. */
-  readonly before?: string;
-  /** HTML, where the heading is more than the title. */
-  readonly heading?: string;
-  /** JavaScript, run once the page is there. It is the same for all requests: nothing of one is written into it. */
-  readonly script?: string;
-}
-
 /** `title` is text, `body` is HTML. */
 export const renderHtmlPage = (
   title: string,
   body: string,
-  { before = '', heading = escapeHtml(title), script }: HtmlPageParts = {},
+  {
+    before = '',
+    heading = escapeHtml(title),
+    script,
+  }: {
+    /** HTML above the heading. */
+    readonly before?: string;
+    /** HTML, where the heading is more than the title. */
+    readonly heading?: string;
+    /** JavaScript, run once the page is there. It is the same for all requests: nothing of one is written into it. */
+    readonly script?: string;
+  } = {},
 ): HtmlPage => ({
   headers: {
     'Content-Type': 'text/html; charset=utf-8',
@@ -95,7 +97,7 @@ export const ICONS = {
   done: draw('0 0 24 24', 24, `<path d="M5 12.5 10 17.5 19.5 7" ${STROKE}/>`),
 } as const;
 
-// How the pages look that are made for one request. They load nothing, so all of it is here.
+// The look of pages that are made for one request. They load nothing, so all of it is here.
 
 /**
  * A choice that cannot be made by a click or key which was meant for something else: the second half

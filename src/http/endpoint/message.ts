@@ -36,7 +36,7 @@ interface FormBody extends CountedBytes {
   readonly text: string;
 }
 
-/** Of a request that has none, or whose body is not read. */
+/** The body of a request that has none, or whose body is not read. */
 export const NO_BODY: RequestBody = {
   type: 'json',
   value: undefined,
@@ -56,10 +56,10 @@ interface CountedBytes {
   hold(): () => void;
 }
 
-/** By names as they are sent. */
+/** Values by names as they are sent. */
 export type ReplyHeaders = Readonly<Record<string, string>>;
 
-/** What the service answers. */
+/** A reply of the service. */
 export interface Reply {
   readonly status: number;
   readonly headers?: ReplyHeaders;
@@ -72,15 +72,15 @@ export interface Reply {
    * of an event stream: between them comments are sent.
    */
   readonly stream?: ReplyStream;
-  /** What a line of the log says of the request, beside `facts`: asked only where one is written. */
+  /** Describes the request for a line of the log, beside `facts`: asked only where one is written. */
   describe?(): Reply['facts'];
-  /** Of a streamed reply: what is known for the log when it has ended. */
+  /** Tells the log about a streamed reply when it has ended. */
   outcome?(): Pick<Reply, 'error' | 'facts'>;
-  /** What went wrong, for the log only; never sent. */
+  /** The error behind the reply, for the log only; never sent. */
   readonly error?: ReplyError;
   /** Further facts for the log: never a secret. */
   readonly facts?: Readonly<Record<string, unknown>>;
-  /** Of its request. */
+  /** The trace of its request. */
   readonly trace?: RequestTrace;
 }
 
@@ -93,16 +93,16 @@ export interface WaitingWatcher {
   noteWaiting(characters: number): void;
 }
 
-/** What the log tells of an error. */
+/** An error as the log tells it. */
 export interface ReplyError {
   readonly key: string;
   readonly message: string;
   readonly cause?: unknown;
-  /** Where the status alone does not decide it. */
+  /** Set where the status alone does not decide it. */
   readonly logLevel?: 'debug' | 'warn' | undefined;
 }
 
-/** What is left to do once a request was judged and admitted. */
+/** The work that is left once a request was judged and admitted. */
 export type PendingReply = () => Reply | Promise<Reply>;
 
 /** A request's header, or undefined; of a repeated one the first. */
@@ -144,10 +144,10 @@ export function readBearerToken(authorization = ''): string | undefined {
 export interface UserContext {
   /** The subject: the user's id at the provider. Never empty. */
   readonly sub: string;
-  /** Whose users `sub` is one of; absent for those of `OIDC_ISSUER`. */
+  /** The provider that `sub` is a user of; absent for those of `OIDC_ISSUER`. */
   readonly issuer?: string;
   readonly email?: string;
-  /** Whether the provider says that `email` is the user's; undefined where it does not say. False is a reason not to use it. */
+  /** True if the provider says that `email` is the user's; undefined where it does not say. False is a reason not to use it. */
   readonly emailVerified?: boolean;
   readonly name?: string;
   readonly groups?: readonly string[];
@@ -158,11 +158,11 @@ export interface UserContext {
    * token let the user in.
    */
   readonly token?: string;
-  /** Where the gateway's own token let the user in: whether that still holds is asked in the step that counts the call. */
+  /** The grant, where the gateway's own token let the user in: if it still holds is asked in the step that counts the call. */
   readonly grant?: GrantCheck;
 }
 
-/** What tells the user's credential from every other: for what is remembered of it. Nothing of a token can be read from it. */
+/** Tells the user's credential from every other: for what is remembered of it. Nothing of a token can be read from it. */
 export const identifyCredential = ({ token, grant }: UserContext): string =>
   grant === undefined ? hashSha256(token ?? '') : `${grant.id}.${grant.version}`;
 
@@ -173,7 +173,7 @@ export interface GrantCheck {
   readonly clientId: string;
   /** Under which it lies in the store. */
   readonly key: string;
-  /** What the value there begins with: `GRANT_VERSION_LENGTH` characters (store.ts), others after each change. */
+  /** The beginning of the value there: `GRANT_VERSION_LENGTH` characters (store.ts), others after each change. */
   readonly version: string;
   /** Epoch milliseconds: when it ends by its age, and with it what its client has open; never where there is none. */
   readonly endsAt?: number;
@@ -189,7 +189,7 @@ export interface GrantCheck {
  */
 export type GetProviderToken = (user: UserContext) => Promise<string | undefined>;
 
-/** Where clients get the provider's tokens. */
+/** For modes in which clients get the provider's tokens. */
 export const getOriginalToken: GetProviderToken = async ({ token }) => token;
 
 // §2.3: what a token says of its user's e-mail address, and whether somebody checked that it is the user's.
@@ -222,3 +222,19 @@ export function readClaimedClient(claims: JsonObject): string | undefined {
   }
   return undefined;
 }
+
+// RFC 9110 §8.8.3, §13.1.2: documents that callers ask for again only to learn whether they have changed.
+
+/** Weak: the same whatever coding it is sent in. */
+export const createEtag = (body: string | Uint8Array): string =>
+  `W/"${hashSha256(body).slice(0, 27)}"`;
+
+/** Weak comparison with each entry of `If-None-Match`. */
+export const matchesEtag = (ifNoneMatch: string | undefined, etag: string): boolean =>
+  ifNoneMatch?.split(',').some((entry) => ['*', etag, etag.slice(2)].includes(entry.trim())) ??
+  false;
+
+export const createNotModifiedReply = (etag: string, caching: ReplyHeaders): Reply => ({
+  status: 304,
+  headers: { ...caching, ETag: etag },
+});

@@ -4,7 +4,7 @@ import { toErrorDescription } from '../../platform/text.ts';
 import { escapeHtml, ICONS, renderHtmlPage } from './html-page.ts';
 import { createRedirectReply, type Reply } from './message.ts';
 
-/** How a route speaks of errors (§7.1 or §7.3). */
+/** The form in which a route speaks of errors (§7.1 or §7.3). */
 export type ErrorFormat = { readonly form: 'jsonrpc' } | OAuthErrorFormat;
 
 interface OAuthErrorFormat {
@@ -76,16 +76,12 @@ export function describeOAuthError({ row, message }: GatewayError, format: Error
 
 // An error as a page, for a browser that cannot be redirected safely.
 
-interface ErrorPageOptions {
-  /** Whether it is a login by an app that failed. */
-  readonly isLogin?: boolean;
-}
-
 /** The same status and headers as the reply for programs, with a page for its body. */
 export function renderErrorPage(
   error: GatewayError,
   format: ErrorFormat,
-  { isLogin = true }: ErrorPageOptions = {},
+  /** True if it is a login by an app that failed. */
+  isLogin = true,
 ): Reply {
   const reply = renderError(error, format);
   const { redirect } = error.failure;

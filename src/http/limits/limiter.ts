@@ -14,15 +14,14 @@ import {
 } from '../../store/store.ts';
 import type { LoginSearch } from '../endpoint/endpoint.ts';
 import type { ReplyHeaders } from '../endpoint/message.ts';
-import { createLimitErrors } from './limit-errors.ts';
 import {
-  type AdmitInStore,
   type CommonWindows,
   type CountedCaller,
   type CurrentRefusal,
   createAddressWindow,
   createAdmitInStore,
   createCommonWindows,
+  createLimitErrors,
   createLimitHeaders,
   createLoginKeys,
   createLoginWindows,
@@ -74,7 +73,7 @@ export interface LimitCheck {
   headers(): ReplyHeaders | undefined;
 }
 
-/** What the store said of a call that no limit refuses. */
+/** The store's answers about a call that no limit refuses. */
 export type AdmittedCall = Pick<Admission, 'session' | 'grant'>;
 
 export interface Limiter {
@@ -85,7 +84,7 @@ export interface Limiter {
    * `grant_rate_limit_exceeded` while one of a known login is, unless a login may still be looked up.
    */
   startCheck(group: LimitGroup, clientIp: string, search?: LoginSearch): LimitCheck;
-  /** Whom this process refuses until a time that it knows, for operators. */
+  /** Lists callers whom this process refuses until a time that it knows, for operators. */
   listRefusals(): readonly CurrentRefusal[];
 }
 
@@ -97,7 +96,8 @@ const NOTHING_COUNTED: Admission = {
 };
 
 /** §8. Fails open (§8.4). */
-export function createLimiter({ config, store, clock, metrics, log }: Runtime): Limiter {
+export function createLimiter(runtime: Runtime): Limiter {
+  const { config, store, clock, metrics } = runtime;
   if (!config.limits.enabled) return createUnlimitedLimiter(store);
   const rules: Readonly<Record<LimitGroup, LimitRule>> = config.limits.groups;
   const refusals = createRememberedRefusals(clock);
@@ -105,8 +105,8 @@ export function createLimiter({ config, store, clock, metrics, log }: Runtime): 
   const surroundings: CheckSurroundings = {
     refusals,
     spareLookups: createSpareLookups(clock),
-    createLimitError: createLimitErrors(clock, metrics, log),
-    admitInStore: createAdmitInStore(store, clock, log),
+    createLimitError: createLimitErrors(runtime),
+    admitInStore: createAdmitInStore(runtime),
     store,
     metrics,
   };
@@ -124,12 +124,12 @@ export function createLimiter({ config, store, clock, metrics, log }: Runtime): 
   };
 }
 
-/** What all checks have in common. */
+/** Shared by all checks. */
 interface CheckSurroundings extends Pick<Runtime, 'store' | 'metrics'> {
   readonly refusals: RememberedRefusals;
   readonly spareLookups: SpareLookups;
   readonly createLimitError: ReturnType<typeof createLimitErrors>;
-  readonly admitInStore: AdmitInStore;
+  readonly admitInStore: Windows['admitRequest'];
 }
 
 interface CheckedRequest {
@@ -151,7 +151,7 @@ class WindowCheck implements LimitCheck {
   private addressVerdict: Verdict | undefined;
   private addressEntry: string | undefined;
   private isAddressCounted = false;
-  /** Who was looked at last, and its window: it is asked for twice, and its key is a hash. */
+  /** The caller that was looked at last, and its window: it is asked for twice, and its key is a hash. */
   private caller: CountedCaller | undefined;
   private userWindow: LimitWindow | undefined;
 

@@ -1,17 +1,19 @@
 // §8: in which windows a request is counted, and how: by the store, unless a refusal of it is remembered.
 
-import type { LimitGroup, LimitRule } from '../../config/groups/limits.ts';
+import { findUserVariable, type LimitGroup, type LimitRule } from '../../config/groups/limits.ts';
+import { GatewayError } from '../../errors/gateway-error.ts';
 import { toAddressKey, toNetworkKey } from '../../platform/address.ts';
 import { createBoundedMap, createExpiringMap } from '../../platform/bounded-map.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { hashSha256 } from '../../platform/ids.ts';
 import type { Log } from '../../platform/log.ts';
+import type { Runtime } from '../../runtime/runtime.ts';
 import { buildLimitKey } from '../../store/keys.ts';
 import type { Admission, LimitWindow, Verdict, Windows } from '../../store/store.ts';
 import type { LimitScope } from '../../telemetry/metrics/metrics.ts';
 import type { KnownLogin } from '../endpoint/endpoint.ts';
 
-/** Who turned out to send a request, once it was judged. */
+/** The sender of a request, as judging it has found out. */
 export type CountedCaller =
   /** Let in, by a valid token or because what was sent is valid. `user` (`nameOwner`) where users are counted. */
   | {
@@ -31,7 +33,7 @@ export const createAddressWindow = (rule: LimitRule, clientIp: string): LimitWin
 /** In place of the address, where requests of the group are counted by login. */
 export interface LoginWindows {
   readonly login: LimitWindow;
-  /** Of all logins behind the address, apart from its callers of no known login; undefined where there is no need. */
+  /** Counts all logins behind the address, apart from its callers of no known login; undefined where there is no need. */
   readonly address: LimitWindow | undefined;
 }
 
@@ -123,13 +125,15 @@ export const createLimitHeaders = ({ limit, remaining, resetAt }: Verdict) => ({
 
 // §8.4: counting fails open. What the store does not count passes, and the log says so once.
 
-/** As `admitRequest` of the store; nothing fails. */
-export type AdmitInStore = Windows['admitRequest'];
-
 /** With a node of a cluster down some windows fail and some do not: one line, not one each time. */
 const RECOVERED_MS = 2000;
 
-export function createAdmitInStore(store: Windows, clock: Clock, log: Log): AdmitInStore {
+/** As `admitRequest` of the store; nothing fails. */
+export function createAdmitInStore({
+  store,
+  clock,
+  log,
+}: Pick<Runtime, 'store' | 'clock' | 'log'>): Windows['admitRequest'] {
   const reportOutage = createOutageReport(clock, log);
 
   return function admitInStore(windows, access, grantKey) {
@@ -181,16 +185,6 @@ function createOutageReport(clock: Clock, log: Log) {
 // only age, so it stays true, and a flood costs no look at tokens, bodies or the store. Where processes take of windows in
 // advance (RATE_LIMIT_COUNTING=leased), some of it may come back: then the store is asked again soon.
 
-export interface RememberedRefusals {
-  /** The refusal of this window as it is now; undefined when the window may admit again. */
-  find(key: string): Verdict | undefined;
-  remember(key: string, refusal: Verdict, about: RefusedBy): void;
-  /** The window has room again before its time. */
-  forget(key: string): void;
-  /** Those that hold now. */
-  list(): readonly CurrentRefusal[];
-}
-
 /** Which limit refuses whom. */
 interface RefusedBy {
   readonly group: LimitGroup;
@@ -212,23 +206,28 @@ interface Remembered extends CurrentRefusal {
 /** A bound for the memory that made-up addresses can take. */
 const MAX_REFUSALS = 10_000;
 
-export function createRememberedRefusals(clock: Clock): RememberedRefusals {
+export type RememberedRefusals = ReturnType<typeof createRememberedRefusals>;
+
+export function createRememberedRefusals(clock: Clock) {
   const byKey = createBoundedMap<string, Remembered>(MAX_REFUSALS);
 
   return {
-    find(key) {
+    /** The refusal of this window as it is now; undefined when the window may admit again. */
+    find(key: string): Verdict | undefined {
       const remembered = byKey.get(key);
       const refusal = remembered && findCurrent(remembered);
       if (refusal === undefined) byKey.delete(key);
       return refusal;
     },
-    forget: (key) => void byKey.delete(key),
-    list: () =>
+    /** The window has room again before its time. */
+    forget: (key: string): void => void byKey.delete(key),
+    /** Those that hold now. */
+    list: (): readonly CurrentRefusal[] =>
       [...byKey.values()].flatMap(({ group, caller, ...remembered }) => {
         const refusal = findCurrent(remembered);
         return refusal === undefined ? [] : [{ group, caller, refusal }];
       }),
-    remember(key, refusal, about) {
+    remember(key: string, refusal: Verdict, about: RefusedBy): void {
       const { resetInMs, holdsForMs = resetInMs } = refusal;
       const now = clock.monotonic();
       const until = now + Math.min(resetInMs, holdsForMs);
@@ -249,20 +248,18 @@ export function createRememberedRefusals(clock: Clock): RememberedRefusals {
 // §8: others may stand behind an address that is refused, and a login may ask for what costs nothing. A few requests are
 // still looked up, and then no more: a flood costs no look at the store.
 
-export interface SpareLookups {
-  /** Whether there is one left of this window until its refusal ends. */
-  take(key: string, resetInMs: number): boolean;
-}
-
 const MAX_LOOKUPS = 30;
 /** A bound for the memory that made-up addresses can take. */
 const MAX_WINDOWS = 10_000;
 
-export function createSpareLookups(clock: Clock): SpareLookups {
+export type SpareLookups = ReturnType<typeof createSpareLookups>;
+
+export function createSpareLookups(clock: Clock) {
   const byKey = createExpiringMap<{ taken: number }>(MAX_WINDOWS, clock.monotonic);
 
   return {
-    take(key, resetInMs) {
+    /** True if there is one left of this window until its refusal ends. */
+    take(key: string, resetInMs: number): boolean {
       const current = byKey.get(key);
       if (current !== undefined) {
         current.taken += 1;
@@ -273,3 +270,90 @@ export function createSpareLookups(clock: Clock): SpareLookups {
     },
   };
 }
+
+// §7.2: what a refusal says of the limit, and what an operator is told of it.
+
+/** For the log. */
+interface RefusedCaller {
+  readonly clientIp: string;
+  readonly user: string | undefined;
+}
+
+const ERRORS = {
+  ip: 'rate_limit_exceeded',
+  user: 'user_rate_limit_exceeded',
+  grant: 'grant_rate_limit_exceeded',
+  network: 'rate_limit_exceeded',
+  global: 'global_rate_limit_exceeded',
+} as const;
+
+/** An address that reaches its limit is often many callers. */
+function describeUsualCauses(group: LimitGroup): string {
+  const userVariable = findUserVariable(group);
+  const office =
+    userVariable === undefined
+      ? ''
+      : ` If it is an office, where many users share one address, set ${userVariable}, too.`;
+  return ` If this is the address of your proxy, TRUST_PROXY is wrong: all callers are counted as one.${office}`;
+}
+
+/** The part behind a group's prefix in the name of the variable that sets the maximum. */
+const VARIABLES: Readonly<Record<LimitScope, string>> = {
+  ip: 'RATE_LIMIT_MAX',
+  user: 'USER_RATE_LIMIT_MAX',
+  grant: 'GRANT_RATE_LIMIT_MAX',
+  network: 'RATE_LIMIT_MAX',
+  global: 'GLOBAL_RATE_LIMIT_MAX',
+};
+
+export function createLimitErrors({
+  clock,
+  metrics,
+  log,
+}: Pick<Runtime, 'clock' | 'metrics' | 'log'>) {
+  const warnedUntil = new Map<LimitGroup, number>();
+
+  /** One line for a group and window: a flood must not fill the log. */
+  function warnOnce(rule: LimitRule, verdict: Verdict, caller: RefusedCaller) {
+    const { group, windowMs } = rule;
+    const now = clock.monotonic();
+    if (now < (warnedUntil.get(group) ?? Number.NEGATIVE_INFINITY)) return;
+    warnedUntil.set(group, now + windowMs);
+    const variable = nameMaximum(rule, verdict);
+    const causes = verdict.scope === 'ip' ? describeUsualCauses(group) : '';
+    log.warn(
+      `Requests are refused with 429 because ${variable} is reached. If they are wanted, raise it.${causes} Further refusals in this window are logged at debug.`,
+      { group, limit: verdict.limit, windowMs, ...caller },
+    );
+  }
+
+  /** The error for a refusal, counted, and warned of where it is the first of its window. */
+  return function createLimitError(
+    rule: LimitRule,
+    verdict: Verdict,
+    caller: RefusedCaller,
+  ): GatewayError {
+    metrics.recordRateLimitCheck(rule.group, true);
+    metrics.recordRateLimitHit(rule.group, verdict.scope);
+    warnOnce(rule, verdict, caller);
+    const seconds = toRetryAfter(verdict);
+    return new GatewayError(ERRORS[verdict.scope], {
+      details: `At most ${verdict.limit} requests per ${rule.windowMs / 1000} s are allowed (${nameMaximum(rule, verdict)}). Try again in ${seconds} s.`,
+      data: { retryAfter: seconds },
+      headers: { ...createLimitHeaders(verdict), 'Retry-After': String(seconds) },
+    });
+  };
+}
+
+/** Names its setting: a variable, but for clients of the configuration file that have a limit of their own. */
+function nameMaximum({ prefix, max }: LimitRule, { scope, limit }: Verdict): string {
+  if (scope === 'user' && limit !== max.user)
+    return '"rateLimit" of the client in the configuration file';
+  // It has at least what one address has.
+  if (scope === 'network' && limit > max.ip)
+    return `the tenth of ${prefix}_GLOBAL_RATE_LIMIT_MAX that an IPv6 /48 has`;
+  return `${prefix}_${VARIABLES[scope]}`;
+}
+
+/** Whole seconds until the oldest entry leaves the window, at least 1. */
+const toRetryAfter = ({ resetInMs }: Verdict): number => Math.max(1, Math.ceil(resetInMs / 1000));

@@ -1,29 +1,21 @@
 // §12: more calls than this process can serve. Those that come first are let in, and the rest is refused
 // at once, so that nobody waits long for an answer that then comes too late.
 //
-// What is measured is how long calls wait: to run (run-queue.ts), and before that to be read, for as long as
+// What is measured is how long calls wait: to run (in the queue below), and before that to be read, for as long as
 // a timer of 100 ms fires late. The load of the processor does not say that: it may be used up although nobody
 // waits.
 
+import { nextTick } from 'node:process';
 import { GatewayError } from '../../errors/gateway-error.ts';
 import type { Clock } from '../../platform/clock.ts';
-import type { Log } from '../../platform/log.ts';
-import { createWarnThrottle } from '../../platform/throttle.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import type { Endpoint } from '../endpoint/endpoint.ts';
 import type { Reply, ReplyHeaders } from '../endpoint/message.ts';
 import { renderError } from '../endpoint/render-error.ts';
-import { type Connection, closeConnection, type OpenConnections } from './connection.ts';
-import { type HeaderList, toHeaderList } from './reply-headers.ts';
-import type { RunQueue } from './run-queue.ts';
-
-export interface Overload {
-  /** Counts a call that came at `now` (by the clock's monotonic time); false if it must be refused. */
-  tryAdmit(now: number): boolean;
-}
+import { type HeaderList, toHeaderList } from './headers.ts';
 
 /**
- * How long a call should wait for its turn at most. Longer would serve a little more (refusals cost,
+ * The longest that a call should wait for its turn. Longer would serve a little more (refusals cost,
  * too), but new connections wait longer: Node.js accepts one in each turn of the event loop.
  */
 const MAX_WAIT_MS = 500;
@@ -33,15 +25,17 @@ const LATE_MS = TICK_MS + MAX_WAIT_MS;
 const LATE_TICKS = 2;
 /** At least so many are always let in: refusing so few would not shorten anybody's wait. */
 const MIN_CALLS = 32;
-/** What it takes to refuse a call, most of it in node:http before anybody sees the call. */
+/** The cost of refusing a call, most of it in node:http before anybody sees the call. */
 const REFUSAL_MS = 0.03;
-/** How long the number of calls that can be served is remembered after the last refusal. */
+/** The number of calls that can be served is remembered so long after the last refusal. */
 const QUIET_MS = 10_000;
+
+export type Overload = ReturnType<typeof createOverload>;
 
 export function createOverload(
   { clock, log }: Pick<Runtime, 'clock' | 'log'>,
   runQueue: Pick<RunQueue, 'getWait'>,
-): Overload {
+) {
   let isTicking = false;
   let tickedAt = 0;
   /** When lateness was counted last: at a tick, or in the middle of a long turn of the event loop. */
@@ -50,7 +44,7 @@ export function createOverload(
   /** Since the last tick. */
   let admitted = 0;
   let refused = 0;
-  /** How many calls are let in between two ticks. */
+  /** Calls that are let in between two ticks. */
   let limit = Number.POSITIVE_INFINITY;
   let quietSince = 0;
   let refusedInEpisode = 0;
@@ -115,7 +109,8 @@ export function createOverload(
   }
 
   return {
-    tryAdmit(now) {
+    /** Counts a call that came at `now` (by the clock's monotonic time); false if it must be refused. */
+    tryAdmit(now: number): boolean {
       if (!isTicking) start(now);
       // A turn of the event loop that reads many calls takes long, and timers wait for its end.
       if (limit === Number.POSITIVE_INFINITY && now - countedAt >= LATE_MS) countLateness(now);
@@ -129,68 +124,6 @@ export function createOverload(
   };
 }
 
-// `MAX_CONNECTIONS` (§12): which connections are closed for others, and which are beyond the limit.
-
-export interface ConnectionLimit {
-  /** At the limit it closes the connection that is idle longest; where none is, `newest` is beyond it. */
-  makeRoomFor(newest: Connection): void;
-  /**
-   * False only for one that came while all others were busy, and still are. To make room, it closes the
-   * connection that is idle longest.
-   */
-  tryClaimPlace(connection: Connection): boolean;
-}
-
-/**
- * Extra connections accepted while all are busy, so that /health can be answered. Others get 503. So
- * many that a probe is answered even while thousands of connections a second arrive.
- */
-const MAX_BEYOND_LIMIT = 1024;
-
-export function createConnectionLimit(
-  open: OpenConnections,
-  maxConnections: number,
-  { clock, log }: Pick<Runtime, 'clock' | 'log'>,
-): ConnectionLimit {
-  const { all, busy, idle, beyondLimit, waitingForBody } = open;
-  const warnOfLimit = createLimitWarning(maxConnections, clock, log);
-
-  /** False when all are busy. */
-  function closeLongestIdle(): boolean {
-    const [longest] = idle.size > 0 ? idle : waitingForBody;
-    if (longest !== undefined) closeConnection(open, longest);
-    return longest !== undefined;
-  }
-
-  return {
-    makeRoomFor(newest) {
-      if (maxConnections === 0 || all.size <= maxConnections) return;
-      warnOfLimit(busy.size);
-      if (closeLongestIdle()) return;
-      beyondLimit.add(newest);
-      const [oldest] = beyondLimit;
-      if (beyondLimit.size > MAX_BEYOND_LIMIT && oldest !== undefined) {
-        closeConnection(open, oldest);
-      }
-    },
-    tryClaimPlace(connection) {
-      if (!beyondLimit.has(connection)) return true;
-      const hasPlace = all.size <= maxConnections || closeLongestIdle();
-      if (hasPlace) beyondLimit.delete(connection);
-      return hasPlace;
-    },
-  };
-}
-
-/** One line a minute at most. */
-const createLimitWarning = (maxConnections: number, clock: Clock, log: Log) =>
-  createWarnThrottle(clock, (busy: number) =>
-    log.warn('MAX_CONNECTIONS is reached: idle connections are closed for new ones.', {
-      connections: maxConnections,
-      busy,
-    }),
-  );
-
 // §12: the replies to calls that an overloaded process refuses, made once.
 
 export interface OverloadRefusal {
@@ -200,7 +133,7 @@ export interface OverloadRefusal {
   readonly headers: HeaderList;
 }
 
-/** By path, or what stands before its parameter. Documents, pages and probes are served: they cost little more than to refuse them. */
+/** Refusals by path, or by the part before its parameter. Documents, pages and probes are served: they cost little more than to refuse them. */
 export type OverloadRefusals = ReadonlyMap<string, OverloadRefusal>;
 
 export function createOverloadRefusals(
@@ -236,3 +169,135 @@ export const createBusyError = () =>
     details: 'All connections of this service are busy (MAX_CONNECTIONS). Try again.',
     headers: { 'Retry-After': '1' },
   });
+
+// §12: calls run in turns (iterations) of the event loop that stay short. Between two turns sockets are read, connections
+// accepted and answers sent, so that tools that take much CPU stall none of these, however many are called
+// at once. Node.js accepts one connection in each turn. So while connections come, turns are shorter still: of hundreds
+// that come at once, the last one waits for as many turns.
+
+interface WaitingTask {
+  readonly since: number;
+  readonly start: () => void;
+}
+
+/** Milliseconds that the calls of a turn should take. */
+const TURN_MS = 4;
+/** The same while connections come, with whatever else the turn does. */
+const ACCEPTING_TURN_MS = 0.25;
+/** So many turns may be that short at once, and then so many in a second: who opens connections all the time slows calls no more than that. */
+const MAX_ACCEPTING_TURNS = 512;
+const ACCEPTING_TURNS_PER_MS = 0.05;
+/** So many turns in a row must have left some waiting: one slow tool, or a stall, leaves them few. */
+const BUSY_TURNS = 20;
+/** A turn that takes so long is a stall (a slow tool, a stopped container): what waited meanwhile waited for that. */
+const STALL_MS = 500;
+
+export type RunQueue = ReturnType<typeof createRunQueue>;
+
+export function createRunQueue(clock: Clock) {
+  const waiting: WaitingTask[] = [];
+  let isTurn = false;
+  let turnStartedAt = 0;
+  /** Tasks of this turn. */
+  let runs = 0;
+  /** Time and number of the first of them: the costs of a call. */
+  let measuredRuns = 1;
+  let measuredMs = TURN_MS;
+  /** The most that a turn may run. */
+  let maxRuns = 1;
+  /** Turns in a row that left some waiting. */
+  let busyTurns = 0;
+  /** As they were at `creditedAt`. */
+  let acceptingTurns = MAX_ACCEPTING_TURNS;
+  let creditedAt = clock.monotonic();
+  /** True if one came since the last turn ended. */
+  let hasNewConnection = false;
+
+  function startTurn(now: number): void {
+    isTurn = true;
+    turnStartedAt = now;
+    runs = 0;
+    setImmediate(endTurn);
+    // A tick that a microtask asks for comes when all microtasks have run: the tasks' own work is done then.
+    queueMicrotask(() => nextTick(noteCosts));
+  }
+
+  function noteCosts(): void {
+    measuredRuns = runs;
+    measuredMs = clock.monotonic() - turnStartedAt;
+  }
+
+  function endTurn(): void {
+    isTurn = false;
+    const now = clock.monotonic();
+    maxRuns = Math.max(1, hasNewConnection ? limitWhileAccepting(now) : limitUsually(now));
+    // With fewer calls it is no shorter than they are.
+    const isShort = hasNewConnection && runs + waiting.length > maxRuns;
+    if (isShort && !takeAcceptingTurn(now)) maxRuns = Math.max(1, limitUsually(now));
+    hasNewConnection = false;
+    busyTurns = waiting.length === 0 || isStalled(now) ? 0 : busyTurns + 1;
+    if (waiting.length > 0) runWaiting(now);
+  }
+
+  function takeAcceptingTurn(now: number): boolean {
+    const added = (now - creditedAt) * ACCEPTING_TURNS_PER_MS;
+    acceptingTurns = Math.min(MAX_ACCEPTING_TURNS, acceptingTurns + added);
+    creditedAt = now;
+    if (acceptingTurns < 1) return false;
+    acceptingTurns -= 1;
+    return true;
+  }
+
+  function limitUsually(now: number): number {
+    const msPerRun = Math.max(measuredMs, 0.001) / Math.max(measuredRuns, 1);
+    // Whatever else the turn did, calls get as much time.
+    const otherMs = now - turnStartedAt - runs * msPerRun;
+    return Math.max(TURN_MS, otherMs) / msPerRun;
+  }
+
+  /** Counts all that the turn did: of most calls, all but the beginning comes in later ticks, and with their answers the next are read. */
+  const limitWhileAccepting = (now: number): number =>
+    (ACCEPTING_TURN_MS * Math.max(runs, 1)) / Math.max(now - turnStartedAt, 0.001);
+
+  const isStalled = (now: number) => now - turnStartedAt >= STALL_MS;
+
+  function runWaiting(now: number): void {
+    startTurn(now);
+    for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) {
+      runs += 1;
+      next.start();
+      if (runs >= maxRuns) return;
+    }
+  }
+
+  return {
+    /** Runs the task now, or, where this turn has enough to do, in one of the next, in their order. */
+    run<Result>(task: () => Promise<Result> | Result): Promise<Result> | Result {
+      if (!isTurn) startTurn(clock.monotonic());
+      if (waiting.length === 0 && runs < maxRuns) {
+        runs += 1;
+        return task();
+      }
+      return new Promise((resolve, reject) => {
+        function start(): void {
+          try {
+            resolve(task());
+          } catch (thrown) {
+            reject(thrown);
+          }
+        }
+        waiting.push({ since: clock.monotonic(), start });
+      });
+    },
+    /** For how many milliseconds the next one has waited; 0 while all that wait get their turn soon. */
+    getWait(now: number): number {
+      const next = waiting[0];
+      const isBusy = next !== undefined && busyTurns >= BUSY_TURNS && !isStalled(now);
+      return isBusy ? now - next.since : 0;
+    },
+    /** To be called for each connection that is accepted: there may be more. */
+    noteConnection(): void {
+      hasNewConnection = true;
+    },
+  };
+}

@@ -4,26 +4,37 @@
 import { toGatewayError } from '../../errors/gateway-error.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { isMissingGrant } from '../../store/store.ts';
-import type { Endpoint } from '../endpoint/endpoint.ts';
-import { getHeader, type Reply, type ReplyHeaders } from '../endpoint/message.ts';
+import type { ChosenLimit, Endpoint, PublicEndpoint } from '../endpoint/endpoint.ts';
+import {
+  getHeader,
+  NO_BODY,
+  type PendingReply,
+  type Reply,
+  type RequestBody,
+} from '../endpoint/message.ts';
 import { JSONRPC, renderError, renderErrorPage } from '../endpoint/render-error.ts';
-import type { AdmittedCall } from '../limits/limiter.ts';
-import { UNAUTHENTICATED } from '../limits/windows.ts';
-import type { CountedRequest, Exchange, JudgedRequest } from './exchange.ts';
+import type { AdmittedCall, LimitCheck } from '../limits/limiter.ts';
+import { type CountedCaller, UNAUTHENTICATED } from '../limits/windows.ts';
 import {
   CORS_FOR_ALL,
   type CorsHeaderNames,
-  createGetCorsHeaders,
+  checkNavigation,
+  checkOrigin,
+  checkOwnOrigin,
+  createGetPreflightHeaders,
+  createHostCheck,
   createIsAllowedOrigin,
-  type GetCorsHeaders,
+  createListHeaders,
+  type HeaderList,
+  type RequestOrigin,
   readOrigin,
-} from './host-and-origin.ts';
-import { type CallerChecks, createJudgeRequest } from './judge.ts';
+} from './headers.ts';
+import { type CallerChecks, type CountedRequest, createJudgeProtected } from './judge-protected.ts';
+import type { RunQueue } from './overload.ts';
+import { createBodyReader, type ReadRequestBody } from './read-body.ts';
 import type { ReceivedRequest } from './receive-request.ts';
-import { createSecurityHeaders, type HeaderList, toHeaderList } from './reply-headers.ts';
-import type { ReplyOwner } from './reply-writer.ts';
-import { prefersHtml, type Router } from './router.ts';
-import type { RunQueue } from './run-queue.ts';
+import { findEndpoint, prefersHtml, type RequestDestination, type Router } from './router.ts';
+import type { MemoryOwner } from './transfer-memory.ts';
 
 /** A promise only where there is something to wait for. Nothing fails: what was thrown is a reply, too. */
 export type Pipeline = (received: ReceivedRequest) => RoutedReply | Promise<RoutedReply>;
@@ -33,7 +44,28 @@ export interface RoutedReply {
   readonly reply: Reply;
   readonly headers: HeaderList;
   readonly route: string;
-  readonly owner?: ReplyOwner;
+  readonly owner?: MemoryOwner;
+}
+
+/** A request and what is found out about it on its way. Its body, once read, is not kept here. */
+interface Exchange {
+  readonly received: ReceivedRequest;
+  readonly destination: RequestDestination;
+  readonly origin: RequestOrigin;
+  /** From when it is known. */
+  endpoint: Endpoint | undefined;
+  /** From when a limit has looked at the request. */
+  limits: LimitCheck | undefined;
+  /** The owner of the memory that the reply takes; once it was judged. */
+  owner: MemoryOwner;
+}
+
+/** The result of judging a request. */
+type JudgedExchange = UncountedRequest | CountedRequest;
+
+interface UncountedRequest {
+  readonly limits: undefined;
+  readonly run: PendingReply;
 }
 
 export function createPipeline(
@@ -43,10 +75,14 @@ export function createPipeline(
   { corsHeaders, runQueue }: { readonly corsHeaders: CorsHeaderNames; readonly runQueue: RunQueue },
 ): Pipeline {
   const { config } = runtime;
+  const { limiter } = checks;
   const isAllowedOrigin = createIsAllowedOrigin(config);
-  const judge = createJudgeRequest(runtime, router, checks, corsHeaders);
-  const securityHeaders = createSecurityHeaders(config.server);
-  const listHeaders = createListHeaders(securityHeaders, createGetCorsHeaders(corsHeaders));
+  const checkHost = createHostCheck(config);
+  const { origin: ownOrigin } = new URL(config.server.baseUrl);
+  const getPreflightHeaders = createGetPreflightHeaders(corsHeaders);
+  const readBody = createBodyReader(runtime);
+  const judgeProtected = createJudgeProtected(runtime.clock, checks, readBody);
+  const listHeaders = createListHeaders(config.server, corsHeaders);
 
   // No async function, and each step a function of its own: what a step knows, such as the body, is not kept while the
   // call runs.
@@ -68,7 +104,7 @@ export function createPipeline(
       : completeReply(reply, exchange);
   };
 
-  /** What is thrown at once is a reply; what is thrown later is a rejection. */
+  /** An error that is thrown at once is a reply; a later one is a rejection. */
   function judgeAndRun(exchange: Exchange): Reply | Promise<Reply> {
     try {
       const judged = judge(exchange);
@@ -80,14 +116,50 @@ export function createPipeline(
     }
   }
 
-  function runTraced(judged: JudgedRequest, exchange: Exchange): Reply | Promise<Reply> {
+  /**
+   * The first step: it is judged without effect, in the order of what is refused (§11): Host, origin, method, then what
+   * its endpoint asks for. A promise only where there is something to wait for: a key, the rest of a body, what a login needs.
+   *
+   * @throws GatewayError for what is refused whatever the limits say, at once or by the promise.
+   */
+  function judge(exchange: Exchange): JudgedExchange | Promise<JudgedExchange> {
+    const { received, destination, origin } = exchange;
+    const { request, authority } = received;
+    const { route } = destination;
+    checkHost(getHeader(request, 'host'), authority, route?.isProbe === true);
+    if (!route?.isForAllOrigins) checkOrigin(origin);
+    if (route?.isNavigation) checkNavigation(request, ownOrigin);
+    if (route?.isForOwnPages) checkOwnOrigin(origin, ownOrigin);
+    if (request.method === 'OPTIONS') {
+      const headers = route?.isForAllOrigins ? CORS_FOR_ALL : getPreflightHeaders(request);
+      return toUncounted(() => ({ status: 204, headers }));
+    }
+    if (route === undefined) return toUncounted(() => router.servePage(request, destination));
+
+    const endpoint = findEndpoint(route, request.method);
+    exchange.endpoint = endpoint;
+    if (endpoint.kind === 'open') return toUncounted(() => endpoint.handle(request));
+    if (endpoint.kind === 'protected') {
+      endpoint.checkOffered?.(request);
+      const limits = limiter.startCheck(endpoint.limit, request.clientIp);
+      exchange.limits = limits;
+      return judgeProtected(received, endpoint, limits);
+    }
+    return judgePublic(received, endpoint, readBody, ({ group, login }) => {
+      const limits = limiter.startCheck(group, request.clientIp, login);
+      exchange.limits = limits;
+      return limits;
+    });
+  }
+
+  function runTraced(judged: JudgedExchange, exchange: Exchange): Reply | Promise<Reply> {
     exchange.owner = findOwner(judged);
     const { trace } = exchange.received.request;
     return trace ? trace.run(() => admitAndRun(judged, exchange)) : admitAndRun(judged, exchange);
   }
 
   /** @throws GatewayError of a limit, or of what was judged to be refused, at once or by the promise. */
-  function admitAndRun(judged: JudgedRequest, exchange: Exchange): Reply | Promise<Reply> {
+  function admitAndRun(judged: JudgedExchange, exchange: Exchange): Reply | Promise<Reply> {
     const { limits } = judged;
     if (limits === undefined) return judged.run();
     const admitted = limits.admit(judged.caller, judged.access, judged.grantKey);
@@ -130,7 +202,53 @@ export function createPipeline(
   }
 }
 
-function findOwner(judged: JudgedRequest): ReplyOwner {
+const toUncounted = (run: PendingReply): UncountedRequest => ({ limits: undefined, run });
+
+/**
+ * Judges what was sent to a limited endpoint for everybody: counted by its address first, so that
+ * judging cannot be asked for without end.
+ *
+ * @throws GatewayError for what is not valid, which is counted apart; what `startCheck` throws while a refusal of the address
+ * is remembered.
+ */
+async function judgePublic(
+  { request, body }: ReceivedRequest,
+  endpoint: PublicEndpoint,
+  readBody: ReadRequestBody,
+  startCheck: (chosen: ChosenLimit) => LimitCheck,
+): Promise<CountedRequest> {
+  async function readAcceptedBody(): Promise<RequestBody> {
+    const { body: accepts, maxBodyBytes: maxBytes } = endpoint;
+    return accepts ? readBody(body, { accepts, owner: 'unauthenticated', maxBytes }) : NO_BODY;
+  }
+
+  const reading = endpoint.chooseLimit && readAcceptedBody();
+  const early = await reading?.catch(() => undefined);
+  const limits = startCheck(
+    (early && endpoint.chooseLimit?.(early, request)) ?? { group: endpoint.limit },
+  );
+  await limits.countAddress();
+  try {
+    const read = await (reading ?? readAcceptedBody());
+    const judged = await endpoint.judge(request, read);
+    return {
+      limits,
+      access: undefined,
+      grantKey: undefined,
+      ...('runAnonymous' in judged
+        ? { caller: UNAUTHENTICATED, run: judged.runAnonymous }
+        : { caller: SOMEBODY, run: judged }),
+    };
+  } catch (thrown) {
+    await limits.countInvalid();
+    throw thrown;
+  }
+}
+
+/** Whoever sent something valid: users are not known here. */
+const SOMEBODY: CountedCaller = { kind: 'admitted', user: undefined };
+
+function findOwner(judged: JudgedExchange): MemoryOwner {
   if (judged.limits === undefined || judged.caller.kind !== 'admitted') return 'unauthenticated';
   const { user } = judged.caller;
   return user === undefined ? 'authDisabled' : { user };
@@ -148,76 +266,6 @@ function renderThrown(
   const format = endpoint?.errors ?? JSONRPC;
   const isPage = endpoint?.hasErrorPages && prefersHtml(getHeader(received.request, 'accept'));
   return isPage
-    ? renderErrorPage(error, format, { isLogin: endpoint?.isPageOfUser !== true })
+    ? renderErrorPage(error, format, endpoint?.isPageOfUser !== true)
     : renderError(error, format);
-}
-
-// §4.12: the headers of a reply, put together.
-
-interface HeaderSources {
-  readonly reply: Pick<Reply, 'headers'>;
-  readonly endpoint: Endpoint | undefined;
-  /** The origin whose pages may read the reply. */
-  readonly grantedOrigin: string | undefined;
-  /** `X-RateLimit-*`. */
-  readonly limitHeaders: ReplyHeaders | undefined;
-}
-
-/** All but `Content-Length`. What the reply says itself replaces what is said of all replies. */
-type ListHeaders = (sources: HeaderSources) => HeaderList;
-
-/** What all replies of an endpoint have in common: made once, copied for each. */
-interface HeaderBase {
-  readonly list: readonly string[];
-  /** Where the value of each name is. */
-  readonly positions: ReadonlyMap<string, number>;
-}
-
-function createListHeaders(
-  securityHeaders: ReplyHeaders,
-  getCorsHeaders: GetCorsHeaders,
-): ListHeaders {
-  const bases = new Map<Endpoint | undefined, HeaderBase>();
-  const grantedBases = new Map<Endpoint | undefined, HeaderBase>();
-
-  function getBase(endpoint: Endpoint | undefined, grantedOrigin: string | undefined): HeaderBase {
-    const byEndpoint = grantedOrigin === undefined ? bases : grantedBases;
-    const known = byEndpoint.get(endpoint);
-    if (known !== undefined) return known;
-    const cors = getCorsHeaders(grantedOrigin);
-    const base = createBase({
-      ...securityHeaders,
-      ...(endpoint?.isForAllOrigins ? CORS_FOR_ALL : cors),
-      ...endpoint?.headers,
-    });
-    byEndpoint.set(endpoint, base);
-    return base;
-  }
-
-  return function listHeaders({ reply, endpoint, grantedOrigin, limitHeaders }) {
-    const { list: common, positions } = getBase(endpoint, grantedOrigin);
-    const list = common.slice();
-    // The base may have been made for another origin.
-    if (grantedOrigin !== undefined) set('Access-Control-Allow-Origin', grantedOrigin);
-    for (const name in limitHeaders) set(name, limitHeaders[name]);
-    const { headers } = reply;
-    for (const name in headers) if (name !== 'Vary') set(name, headers[name]);
-    const vary = headers?.Vary;
-    list.push('Vary', vary === undefined ? 'Origin' : `Origin, ${vary}`);
-    return list;
-
-    function set(name: string, value = ''): void {
-      const position = positions.get(name);
-      if (position === undefined) list.push(name, value);
-      else list[position] = value;
-    }
-  };
-}
-
-function createBase(headers: ReplyHeaders): HeaderBase {
-  const names = Object.keys(headers);
-  return {
-    list: toHeaderList(headers),
-    positions: new Map(names.map((name, index) => [name, 2 * index + 1])),
-  };
 }

@@ -7,36 +7,23 @@ import { createGrowingBuffer, type GrowingBuffer } from '../../platform/memory/g
 import type { HoldBody } from '../../platform/memory/user-budgets.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { NO_BODY, type RequestBody } from '../endpoint/message.ts';
-import { type BodyOwner, type CountedBody, createBodyMemory } from './body-memory.ts';
-import { DISCARD_MS } from './connection.ts';
+import { createBodyMemory, type MemoryOwner } from './transfer-memory.ts';
 
 /** A body that is still with the transport; whoever passes it on looks at nothing in it. */
 export interface IncomingBody {
   readonly req: IncomingMessage;
-  /** Whether it was read to its end. */
+  /** True if it was read to its end. */
   isRead: boolean;
   /** Ends the counting of its bytes on behalf of the request: replied to, or its caller gone. */
   release(): void;
 }
 
-export interface BodyRules {
+interface BodyRules {
   readonly accepts: 'json' | 'json or form';
-  readonly owner: BodyOwner;
-  /** Where it is less than `MAX_BODY_BYTES`. */
+  readonly owner: MemoryOwner;
+  /** A bound less than `MAX_BODY_BYTES`. */
   readonly maxBytes?: number | undefined;
 }
-
-/**
- * Called at most once for each body. Its bytes count against the owner's budget until it is released. A promise only
- * where some of it is still to come.
- *
- * @throws GatewayError `unsupported_media_type`, `unsupported_content_coding`, `body_too_large`, `incomplete_body`,
- * `request_timeout`, `overloaded` or `parse_error`, at once or by the promise.
- */
-export type ReadRequestBody = (
-  body: IncomingBody,
-  rules: BodyRules,
-) => RequestBody | Promise<RequestBody>;
 
 const JSON_TYPE = 'application/json';
 const FORM_TYPE = 'application/x-www-form-urlencoded';
@@ -52,14 +39,16 @@ export const openBody = (req: IncomingMessage): IncomingBody => ({
 
 const NOTHING_TO_RELEASE = () => {};
 
-export function createBodyReader({ config, clock }: Runtime): ReadRequestBody {
+export type ReadRequestBody = ReturnType<typeof createBodyReader>;
+
+export function createBodyReader({ config, clock }: Runtime) {
   const { maxBodyBytes, maxBodyValues } = config.http;
   const memory = createBodyMemory(clock, maxBodyBytes);
 
   /** Most bodies are there when they are asked for: nothing has to wait, or to be counted, for them. */
   function holdIfWhole(
     req: IncomingMessage,
-    owner: BodyOwner,
+    owner: MemoryOwner,
     maxBytes: number,
   ): HoldBody | undefined {
     const { readableLength } = req;
@@ -71,7 +60,7 @@ export function createBodyReader({ config, clock }: Runtime): ReadRequestBody {
   }
 
   /** Undefined where it does not fit beside the others. Only bodies of users count after they have arrived. */
-  function holdWhole(owner: BodyOwner, bytes: number): HoldBody | undefined {
+  function holdWhole(owner: MemoryOwner, bytes: number): HoldBody | undefined {
     if (typeof owner !== 'object') return NO_BODY.hold;
     if (!memory.users.find(owner.user).hasRoomFor(bytes)) return undefined;
     return memory.users.createHold(owner.user, { bytes });
@@ -80,13 +69,13 @@ export function createBodyReader({ config, clock }: Runtime): ReadRequestBody {
   /** Resolves when all have arrived; what `buffer` then has is the body. */
   function collectPieces(
     req: IncomingMessage,
-    owner: BodyOwner,
+    owner: MemoryOwner,
     maxBytes: number,
     buffer: GrowingBuffer,
   ) {
     // Not for await: leaving such a loop early destroys the socket, and the reply with it.
     // Does not resolve to the bytes: the listeners stay on the request and would keep them alive.
-    return new Promise<CountedBody>((resolve, reject) => {
+    return new Promise<ReturnType<typeof memory.startBody>>((resolve, reject) => {
       const counted = memory.startBody(owner, stop);
       let isOver = false;
 
@@ -116,7 +105,17 @@ export function createBodyReader({ config, clock }: Runtime): ReadRequestBody {
     });
   }
 
-  return function readBody(body, { accepts, owner, maxBytes = maxBodyBytes }) {
+  /**
+   * Called at most once for each body. Its bytes count against the owner's budget until it is released. A promise only
+   * where some of it is still to come.
+   *
+   * @throws GatewayError `unsupported_media_type`, `unsupported_content_coding`, `body_too_large`, `incomplete_body`,
+   * `request_timeout`, `overloaded` or `parse_error`, at once or by the promise.
+   */
+  return function readBody(
+    body: IncomingBody,
+    { accepts, owner, maxBytes = maxBodyBytes }: BodyRules,
+  ): RequestBody | Promise<RequestBody> {
     const { req } = body;
     const limit = Math.min(maxBytes, maxBodyBytes);
     const isForm = checkContentType(req, accepts) === FORM_TYPE;
@@ -204,11 +203,14 @@ interface RequestHead {
   readonly headers: Readonly<Record<string, string | readonly string[] | undefined>>;
 }
 
-/** Whether bytes follow the head. */
+/** True if bytes follow the head. */
 const hasBody = ({ headers }: RequestHead): boolean =>
   headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0;
 
-/** What still comes of a body that nobody reads is dropped, for a while. */
+/** For so long bytes after a reply are still read and dropped, so that its caller sees the reply. */
+export const DISCARD_MS = 2000;
+
+/** Drops the rest of a body that nobody reads, for a while. */
 export function discardBody(req: IncomingMessage, clock: Clock): void {
   req.resume();
   if (req.complete || !hasBody(req)) return;
@@ -217,7 +219,7 @@ export function discardBody(req: IncomingMessage, clock: Clock): void {
 }
 
 /**
- * Whether the coding is another than `chunked`: node:http would pass on what is below as it is. HTTP/1.0
+ * True if the coding is another than `chunked`: node:http would pass on what is below as it is. HTTP/1.0
  * has none, and a proxy of that version may have taken the body for something else (RFC 9112 §6.1).
  */
 export function hasUnsupportedCoding({ httpVersion, headers }: RequestHead): boolean {

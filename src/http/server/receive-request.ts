@@ -1,10 +1,10 @@
-// From what node:http parsed to plain data.
+// From what node:http parsed to plain data: the request, its caller's address, and its canonical path.
+
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { TrustProxy } from '../../config/groups/http.ts';
 import { canonicalizeAddress } from '../../platform/address.ts';
 import { Cancellation, type CancelSignal } from '../../platform/cancellation.ts';
 import { type GatewayRequest, getHeader } from '../endpoint/message.ts';
-import type { CanonicalizePath } from './canonical-path.ts';
 import { type IncomingBody, openBody } from './read-body.ts';
 
 /** A request as it came in, with what only the transport knows. */
@@ -89,15 +89,15 @@ function createHangUpSignal(res: ServerResponse): CancelSignal {
 
 // §8.2, `TRUST_PROXY`: the caller's address.
 
-/** Where the caller's address may be read: headers, which anybody can write, and the socket. */
+/** Sources of the caller's address: headers, which anybody can write, and the socket. */
 interface AddressSources {
   readonly forwardedFor: string | undefined;
   readonly realIp: string | undefined;
-  /** Of the connection, in its one spelling; or `unknown`. */
+  /** The address of the connection, in its one spelling; or `unknown`. */
   readonly socket: string;
 }
 
-export type FindClientIp = (sources: AddressSources) => string;
+type FindClientIp = (sources: AddressSources) => string;
 
 /** An address in its one spelling, or this; text of a header never becomes part of a key. */
 const UNKNOWN = 'unknown';
@@ -152,3 +152,48 @@ const removePort = (text: string): string => {
   const [, bracketed, plain] = /^(?:\[([^\]]*)\](?::\d{1,5})?|([^:]*):\d{1,5})$/.exec(text) ?? [];
   return bracketed ?? plain ?? '';
 };
+
+// §4.1: turns a path as received into the one that the router knows.
+
+/** Decodes nothing and joins no slashes, so that a path which a proxy may read in another way leads nowhere. */
+export type CanonicalizePath = (path: string) => string;
+
+/**
+ * Removes the slash behind an MCP endpoint, and the path of BASE_URL: from the start, where the proxy in front leaves it, and from
+ * well-known addresses, which begin at the host (RFC 8414 §3.1, RFC 9728 §3.1).
+ */
+export function createCanonicalizePath(
+  baseUrl: string,
+  hasEndpoint: (path: string) => boolean,
+): CanonicalizePath {
+  const basePath = new URL(baseUrl).pathname.replace(/\/$/, '');
+  if (basePath === '') return removeSlash;
+
+  return function canonicalizePath(path) {
+    const literal = removeSlash(path);
+    // If a proxy has removed the path of BASE_URL, the rest may begin with the same segment.
+    if (hasEndpoint(literal)) return literal;
+    const below = removeBasePath(path, basePath);
+    // Proxies block /metrics by its public path, so it must have no second one.
+    return below === undefined || below === METRICS ? literal : removeSlash(below);
+  };
+}
+
+const METRICS = '/metrics';
+
+/** The documents too, since clients append the path of the endpoint to theirs. */
+const MCP_WITH_SLASH = /^(?:\/\.well-known\/oauth-protected-resource)?\/mcp\/(?:[^/]+\/)?$/;
+
+const removeSlash: CanonicalizePath = (path) =>
+  path.endsWith('/') && MCP_WITH_SLASH.test(path) ? path.slice(0, -1) : path;
+
+const METADATA =
+  /^\/\.well-known\/(?:oauth-protected-resource|oauth-authorization-server|openid-configuration)(?=\/)/;
+
+/** Undefined if the path of BASE_URL is neither at the start nor behind the name of a document. */
+function removeBasePath(path: string, basePath: string): string | undefined {
+  const [start = ''] = METADATA.exec(path) ?? [];
+  const rest = path.slice(start.length);
+  if (rest !== basePath && !rest.startsWith(`${basePath}/`)) return undefined;
+  return start + rest.slice(basePath.length) || '/';
+}

@@ -1,35 +1,46 @@
-// Requests of node:http to the pipeline, and its replies back; each is counted and logged.
+// Requests of node:http to the pipeline, and its replies back to the socket; each is counted and logged.
+
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { GatewayError } from '../../errors/gateway-error.ts';
-import { truncateForLog } from '../../platform/log.ts';
-import { createLogThrottle } from '../../platform/throttle.ts';
+import { createTurnEnd } from '../../platform/turn-end.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
-import type { Reply, ReplyError } from '../endpoint/message.ts';
-import type { CanonicalizePath } from './canonical-path.ts';
-import type { Connection } from './connection.ts';
-import type { ConnectionTable } from './connection-table.ts';
+import type { Reply } from '../endpoint/message.ts';
+import type { Connection, ConnectionTable } from './connections.ts';
+import {
+  createSecurityHeaders,
+  type HeaderList,
+  renderTransportError,
+  toHeaderList,
+} from './headers.ts';
+import type { LogRequest } from './log-requests.ts';
 import {
   createBusyError,
   findByPath,
   type Overload,
   type OverloadRefusal,
   type OverloadRefusals,
+  type RunQueue,
 } from './overload.ts';
 import type { Pipeline, RoutedReply } from './pipeline.ts';
 import { createUnsupportedCodingError, discardBody, hasUnsupportedCoding } from './read-body.ts';
 import {
+  type CanonicalizePath,
   createFindClientIp,
   type ReceivedRequest,
   receiveRequest,
   runWhenClosed,
 } from './receive-request.ts';
-import { createSecurityHeaders, renderTransportError, toHeaderList } from './reply-headers.ts';
 import type { Router } from './router.ts';
-import type { RunQueue } from './run-queue.ts';
-import { createSendReply, createSendTogether } from './send-reply.ts';
-import type { OnStreamEnd } from './send-stream.ts';
+import {
+  createSendStream,
+  type OnStreamEnd,
+  ReplyCounter,
+  SLICE_BYTES,
+  writeSlices,
+} from './send-stream.ts';
+import { createReplyMemory, type MemoryOwner } from './transfer-memory.ts';
 
-/** How the requests of a server are served. */
+/** All that serves the requests of a server. */
 export interface RequestService {
   readonly runPipeline: Pipeline;
   readonly logRequest: LogRequest;
@@ -108,7 +119,7 @@ export function createRequestHandler(
     record(received, reply, route);
   }
 
-  /** What is wrong with a request whatever it asks for. */
+  /** Finds an error of the request whatever it asks for. */
   function findTransportError(req: IncomingMessage, connection: Connection, path: string) {
     if (hasUnsupportedCoding(req)) return createUnsupportedCodingError();
     const isServed = isServedWhenBusy(path) || connections.tryClaimPlace(connection);
@@ -148,8 +159,8 @@ export function createRequestHandler(
     try {
       if (reply.stream !== undefined) {
         const onStreamEnd = createStreamEnd(res, received, reply, route);
-        sendReply(req, res, reply, headers, { owner, onStreamEnd });
-      } else sendReply(req, res, reply, headers, { owner });
+        sendReply(req, res, reply, headers, owner, onStreamEnd);
+      } else sendReply(req, res, reply, headers, owner);
       if (body.isRead) runWhenClosed(res, body.release);
       else discardBody(req, clock);
       if (reply.stream === undefined) record(received, reply, route);
@@ -159,7 +170,7 @@ export function createRequestHandler(
     }
   }
 
-  /** Of what was received and sent it keeps what the log and the metrics say at the end: a stream stands for minutes. */
+  /** Keeps of the request and its reply only what the log and the metrics say at the end: a stream stands for minutes. */
   function createStreamEnd(
     res: ServerResponse,
     received: ReceivedRequest,
@@ -211,90 +222,110 @@ export function createRequestHandler(
  */
 function forgetHeaders(req: IncomingMessage, res: ServerResponse): void {
   req.rawHeaders.length = 0;
-  // Who still needs them has the object that was there before.
+  // Code that still needs them has the object that was there before.
   req.headers = NO_HEADERS;
-  // By this member, which has no other name, Node tells that they are sent; that needs no more than some text.
+  // This member, which has no other name, tells Node that they are sent; that needs no more than some text.
   if (res.headersSent) Reflect.set(res, '_header', HEADERS_SENT);
 }
 
 const NO_HEADERS = {};
 const HEADERS_SENT = 'sent';
 
-// §4.11: one log line and one count per request, after its reply.
-
 interface RecordedRequest extends Pick<ReceivedRequest, 'receivedAt'> {
   readonly request: Pick<ReceivedRequest['request'], 'method' | 'path' | 'clientIp'>;
 }
 
-export interface LoggedRequest {
-  readonly method: string;
-  readonly path: string;
-  readonly clientIp: string;
-  readonly route: string;
-  readonly reply: Reply;
-  /** Seconds from the request's head to the end of its reply. */
-  readonly seconds: number;
-}
+// Replies to bytes: sent whole, or piece by piece for as long as their streams last.
 
-export type LogRequest = (request: LoggedRequest) => void;
+function createSendReply(runtime: Runtime, connections: ConnectionTable) {
+  const memory = createReplyMemory(runtime.clock);
+  const sendStream = createSendStream(runtime, memory);
 
-const METHODS = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']);
-
-/** Callers may send any word: those that nobody uses are one series. */
-export const toKnownMethod = (method: string): string => (METHODS.has(method) ? method : 'other');
-
-/** Never logs a query, a header or a body: they carry codes, states and tokens. */
-export function createAccessLog({ log, metrics, clock }: Runtime): LogRequest {
-  const throttle = createLogThrottle(clock, (error, leftOut) =>
-    log.info(
-      'Further requests were refused for the same reason in the last minute; LOG_LEVEL=debug shows all of them.',
-      { error, leftOut },
-    ),
-  );
-
-  /** Most levels do not write this line: then its facts need not be gathered. */
-  const isEachLogged = log.isWritten?.('debug') ?? true;
-
-  return function logRequest(request) {
-    const { method, route, reply, seconds } = request;
-    const { status } = reply;
-    const outcome = reply.outcome?.();
-    const error = reply.error ?? outcome?.error;
-    metrics.recordHttpRequest(toKnownMethod(method), route, status, seconds);
-    if (error === undefined) {
-      if (isEachLogged) log.debug('Answered.', describeRequest(request, outcome));
+  /** Sends a reply with these headers, to which it adds those that only the transport knows. `onStreamEnd` is of a stream. */
+  return function sendReply(
+    req: IncomingMessage,
+    res: ServerResponse,
+    { status, body = '', pieces, stream }: Reply,
+    headers: HeaderList,
+    owner: MemoryOwner = 'unauthenticated',
+    onStreamEnd: OnStreamEnd = NOTHING_MORE,
+  ): void {
+    const connection = connections.get(req.socket);
+    const isLast = connections.isDraining() || !connections.tryClaimPlace(connection);
+    const bytes = pieces === undefined ? Buffer.byteLength(body) : countBytesOf(pieces);
+    // RFC 9110 §8.6: not on a reply that has no content by its status. A stream's is not known.
+    if (stream === undefined && status !== 204 && status !== 304) {
+      headers.push('Content-Length', String(bytes));
+    }
+    if (isLast && !headers.includes('Connection')) headers.push('Connection', 'close');
+    if (stream) {
+      sendStream(res, stream, owner, onStreamEnd).start(status, headers);
       return;
     }
-    const usualLevel = chooseLevel(status, error);
-    const isLogged = usualLevel === 'debug' || throttle.countLine(error.key);
-    const level = isLogged ? usualLevel : 'debug';
-    if (log.isWritten?.(level) === false) return;
-    log[level](usualLevel === 'error' ? 'Failed.' : 'Refused.', {
-      ...describeRequest(request, outcome),
-      error: error.key,
-      details: error.message,
-      cause: error.cause,
-    });
+    connection.countReply(res, bytes);
+    res.writeHead(status, headers);
+    if (req.method === 'HEAD' || res.destroyed) {
+      res.end();
+      return;
+    }
+    const whole = pieces ?? body;
+    if (bytes > WHOLE_BYTES) {
+      void writeSlices(res, toBytes(whole), new ReplyCounter(memory, owner, res)).then(() =>
+        res.end(),
+      );
+      return;
+    }
+    endWith(res, whole);
+    if (bytes <= SLICE_BYTES) return;
+    // Nearly always the system has taken all of it by now.
+    if (res.writableLength > 0 && !res.destroyed) {
+      const counted = new ReplyCounter(memory, owner, res).count(bytes);
+      res.once('finish', () => counted.end());
+    }
   };
 }
 
-const describeRequest = (
-  { method, path, clientIp, reply, seconds }: LoggedRequest,
-  outcome: Pick<Reply, 'facts'> | undefined,
-) => ({
-  method,
-  path: truncateForLog(path),
-  status: reply.status,
-  ms: Math.round(seconds * 1e6) / 1000,
-  clientIp,
-  ...reply.describe?.(),
-  ...reply.facts,
-  ...outcome?.facts,
-});
+const NOTHING_MORE = () => {};
 
-/** What has a cause inside the service, or at the provider, is for an operator to look at. */
-function chooseLevel(status: number, { logLevel, cause }: ReplyError) {
-  if (logLevel !== undefined) return logLevel;
-  if (status >= 500 || (status === 200 && cause !== undefined)) return 'error';
-  return status === 429 ? 'debug' : 'info';
+type Body = string | Uint8Array | NonNullable<Reply['pieces']>;
+
+const isInPieces = (body: Body): body is NonNullable<Reply['pieces']> =>
+  typeof body !== 'string' && !(body instanceof Uint8Array);
+
+const countBytesOf = (pieces: NonNullable<Reply['pieces']>): number =>
+  pieces.reduce((sum, { byteLength }) => sum + byteLength, 0);
+
+/** The most that is handed over in one piece: a system call for each slice costs more than all else of a reply of 100 KB. */
+const WHOLE_BYTES = 262_144;
+
+/** Pieces go to the system together, with the head, by one call: nothing is copied before. */
+function endWith(res: ServerResponse, body: Body): void {
+  if (!isInPieces(body)) {
+    res.end(body);
+    return;
+  }
+  for (const piece of body) res.write(piece);
+  res.end();
+}
+
+/** A page is the same bytes for everybody: not copied. */
+function toBytes(body: Body): Uint8Array {
+  if (typeof body === 'string') return Buffer.from(body);
+  return isInPieces(body) ? Buffer.concat(body) : body;
+}
+
+/**
+ * Sends at its end whatever is ready in the same turn of the event loop: it was a third of a call's CPU at 32 connections. A
+ * caller who is alone would only wait: where the latest reply went to the same connection, this one goes at once.
+ */
+function createSendTogether() {
+  const runAtTurnEnd = createTurnEnd();
+  let latest: Connection | undefined;
+
+  return function sendTogether(connection: Connection, send: () => void): void {
+    const isAlone = connection === latest;
+    latest = connection;
+    if (isAlone) send();
+    else runAtTurnEnd(send);
+  };
 }

@@ -3,7 +3,6 @@
 import { promisify } from 'node:util';
 import { brotliCompress, constants, gzip } from 'node:zlib';
 import { fail, type GatewayError } from '../../errors/gateway-error.ts';
-import type { Site } from '../../pages/site.ts';
 import { isPercentDecodable } from '../../platform/json.ts';
 import type { Endpoint } from '../endpoint/endpoint.ts';
 import { type GatewayRequest, getHeader, type Reply } from '../endpoint/message.ts';
@@ -38,30 +37,25 @@ export interface RequestDestination {
 
 interface ParameterizedDestination {
   readonly destination: RequestDestination;
-  /** What stands before the parameter, and behind it. */
+  /** The parts before the parameter, and behind it. */
   readonly start: string;
   readonly end: string;
   readonly hasParameter: (name: string) => boolean;
 }
 
-export interface Router {
-  findDestination(request: GatewayRequest): RequestDestination;
-  hasEndpoint(path: string): boolean;
-  /** Whether the path is served also while all connections are busy. */
-  isServedWhenBusy(path: string): boolean;
-  /** Whether it is the path of a probe, or of the metrics. */
-  isProbe(path: string): boolean;
-  /**
-   * The reply where there is no route.
-   *
-   * @throws GatewayError `method_not_allowed`, `bad_request` or `not_found`.
-   */
-  servePage(request: GatewayRequest, destination: RequestDestination): Promise<Reply>;
-  /** In place of an error, for a person who opened the address of an MCP endpoint; undefined for programs. */
-  findFrontPage(request: GatewayRequest, error: GatewayError): Reply | undefined;
+/** The pages by their paths. A path is looked up as it was sent: there is nothing to escape from. */
+export interface Site {
+  /** The page or asset at a path; 304 when the caller has it already (`If-None-Match`). */
+  findPage(path: string, ifNoneMatch?: string): Reply | undefined;
+  /** The page for a path that leads nowhere; undefined without built pages. */
+  getNotFoundPage(): Reply | undefined;
+  /** The front page, in place of an error with this status; undefined without built pages. */
+  getFrontPage(status: number): Reply | undefined;
 }
 
-export function createRouter(endpoints: readonly Endpoint[], site: Site): Router {
+export type Router = ReturnType<typeof createRouter>;
+
+export function createRouter(endpoints: readonly Endpoint[], site: Site) {
   const compressPage = createCompressPage();
   const destinations = new Map<string, RequestDestination>();
   /** Those that end in a parameter, by what stands before it. */
@@ -95,23 +89,32 @@ export function createRouter(endpoints: readonly Endpoint[], site: Site): Router
   const findRoute = (path: string) => destinations.get(path) ?? findParameterized(path);
 
   return {
-    hasEndpoint: (path) => findRoute(path) !== undefined,
-    findDestination(request) {
+    hasEndpoint: (path: string): boolean => findRoute(path) !== undefined,
+    findDestination(request: GatewayRequest): RequestDestination {
       const known = findRoute(request.path);
       if (known !== undefined) return known;
       const page = site.findPage(request.path, getHeader(request, 'if-none-match'));
       return page ? { route: undefined, label: '/**', page } : NOWHERE;
     },
-    findFrontPage(request, error) {
+    /** In place of an error, for a person who opened the address of an MCP endpoint; undefined for programs. */
+    findFrontPage(request: GatewayRequest, error: GatewayError): Reply | undefined {
       const { status } = error.row;
       if (!isBrowserByMistake(request) || !FRONT_PAGE_STATUSES.includes(status)) return undefined;
       const page = site.getFrontPage(status);
       const headers = { ...page?.headers, ...error.failure.headers };
       return page && { ...page, headers, ...toLogMembers(error) };
     },
-    isServedWhenBusy: (path) => destinations.get(path)?.route?.isServedWhenBusy === true,
-    isProbe: (path) => destinations.get(path)?.route?.isProbe === true,
-    async servePage(request, { page }) {
+    /** True if the path is served also while all connections are busy. */
+    isServedWhenBusy: (path: string): boolean =>
+      destinations.get(path)?.route?.isServedWhenBusy === true,
+    /** True for the path of a probe, or of the metrics. */
+    isProbe: (path: string): boolean => destinations.get(path)?.route?.isProbe === true,
+    /**
+     * The reply where there is no route.
+     *
+     * @throws GatewayError `method_not_allowed`, `bad_request` or `not_found`.
+     */
+    async servePage(request: GatewayRequest, { page }: RequestDestination): Promise<Reply> {
       const isRead = request.method === 'GET' || request.method === 'HEAD';
       if (page !== undefined && !isRead) {
         fail('method_not_allowed', { headers: { Allow: 'GET, HEAD' } });
@@ -122,7 +125,7 @@ export function createRouter(endpoints: readonly Endpoint[], site: Site): Router
   };
 }
 
-/** What a request without token and session comes to. Limits and outages answer everybody alike. */
+/** Errors of a request without token and session. Limits and outages answer everybody alike. */
 const FRONT_PAGE_STATUSES: readonly number[] = [400, 401, 405, 406];
 
 /** No client of MCP: these name a token, a session or an event stream, or do not prefer HTML. */
@@ -178,9 +181,6 @@ function findNotFoundPage(request: GatewayRequest, site: Site): Reply {
 // RFC 9110 §8.4, §12.5.3: pages in the coding that the caller takes. Each is compressed once, when it is first asked
 // for, off the event loop, and kept.
 
-/** A page of the site as its caller gets it. */
-type CompressPage = (page: Reply, acceptEncoding: string | undefined) => Promise<Reply>;
-
 type Compress = (bytes: Uint8Array) => Promise<Uint8Array>;
 
 const brotli = promisify(brotliCompress);
@@ -191,11 +191,11 @@ const CODINGS: readonly (readonly [name: string, compress: Compress])[] = [
   ['gzip', promisify<Uint8Array, Uint8Array>(gzip)],
 ];
 
-/** What is smaller fits into a packet or two as it is. */
+/** A smaller body fits into a packet or two as it is. */
 const MIN_BYTES = 1024;
 
-function createCompressPage(): CompressPage {
-  /** By what is compressed, which the site keeps for as long as it is served. */
+function createCompressPage() {
+  /** Keyed by the bytes that are compressed, which the site keeps for as long as it is served. */
   const kept = new WeakMap<Uint8Array, Map<string, Promise<Uint8Array>>>();
 
   function compressOnce(bytes: Uint8Array, name: string, compress: Compress) {
@@ -206,7 +206,11 @@ function createCompressPage(): CompressPage {
     return compressed;
   }
 
-  return async function compressPage(page, acceptEncoding) {
+  /** A page of the site as its caller gets it. */
+  return async function compressPage(
+    page: Reply,
+    acceptEncoding: string | undefined,
+  ): Promise<Reply> {
     if (!isCompressible(page)) return page;
     const varied = { ...page, headers: { ...page.headers, Vary: addTo(page.headers?.Vary) } };
     const { body } = page;
@@ -240,7 +244,7 @@ export function prefersHtml(accept: string | undefined): boolean {
   return html > (weights.get('application/json') ?? 0);
 }
 
-/** What a caller accepts (RFC 9110 §12.4.2), in lower case, and how much of 1. */
+/** Reads what a caller accepts (RFC 9110 §12.4.2), in lower case, and how much of 1. */
 const readWeights = (accept: string | undefined): ReadonlyMap<string, number> =>
   new Map(accept?.toLowerCase().split(',').map(parseRange));
 

@@ -1,27 +1,14 @@
-// Event streams to bytes, piece by piece for as long as they last.
+// Event streams to bytes, piece by piece for as long as they last; below, the bytes of all replies.
+
 import type { ServerResponse } from 'node:http';
 import type { Log } from '../../platform/log.ts';
 import { SharedTimer, type Wait } from '../../platform/shared-timer.ts';
 import { KEEP_ALIVE } from '../../platform/sse.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import type { ReplyStream } from '../endpoint/message.ts';
-import type { HeaderList } from './reply-headers.ts';
-import {
-  type CountedReply,
-  ReplyCounter,
-  type ReplyMemory,
-  type ReplyOwner,
-  SLICE_BYTES,
-  writeSlices,
-} from './reply-writer.ts';
-
-export interface StreamedReply {
-  readonly status: number;
-  readonly headers: HeaderList;
-  readonly stream: ReplyStream;
-  readonly owner: ReplyOwner;
-  readonly onEnd: OnStreamEnd;
-}
+import type { HeaderList } from './headers.ts';
+import { runWhenClosed } from './receive-request.ts';
+import type { CountedReply, MemoryOwner, ReplyMemory } from './transfer-memory.ts';
 
 /**
  * Called once, when everything was sent or the caller is gone; with what the stream threw where that ended it: then it is
@@ -29,16 +16,14 @@ export interface StreamedReply {
  */
 export type OnStreamEnd = (failure?: { readonly cause: unknown }) => void;
 
-export type SendStream = (res: ServerResponse, reply: StreamedReply) => void;
-
-/** What all streams have in common. */
+/** Shared by all streams. */
 interface StreamSurroundings {
   readonly memory: ReplyMemory;
   readonly silences: SharedTimer<StreamSending>;
   readonly log: Log;
 }
 
-export function createSendStream({ config, clock, log }: Runtime, memory: ReplyMemory): SendStream {
+export function createSendStream({ config, clock, log }: Runtime, memory: ReplyMemory) {
   // Proxies cut what is silent.
   const { streamKeepaliveMs } = config.http;
   const silences = new SharedTimer<StreamSending>(clock, streamKeepaliveMs, (sending) =>
@@ -46,9 +31,8 @@ export function createSendStream({ config, clock, log }: Runtime, memory: ReplyM
   );
   const surroundings: StreamSurroundings = { memory, silences, log };
 
-  return function sendStream(res, { status, headers, stream, owner, onEnd }) {
-    new StreamSending(res, stream, owner, onEnd, surroundings).start(status, headers);
-  };
+  return (res: ServerResponse, stream: ReplyStream, owner: MemoryOwner, onEnd: OnStreamEnd) =>
+    new StreamSending(res, stream, owner, onEnd, surroundings);
 }
 
 /**
@@ -59,22 +43,22 @@ class StreamSending {
   private readonly res: ServerResponse;
   private readonly stream: ReplyStream;
   private readonly pieces: AsyncIterator<string>;
-  private readonly owner: ReplyOwner;
+  private readonly owner: MemoryOwner;
   private readonly surroundings: StreamSurroundings;
   /** Until it was called. */
   private onEnd: OnStreamEnd | undefined;
   /** Nothing more is read of its source. */
   private isOver = false;
   private silence: Wait<StreamSending> | undefined;
-  /** Of the piece that is being sent, where it was counted. */
+  /** Counts the piece that is being sent, once that is needed. */
   private counter: ReplyCounter | undefined;
-  /** Of what waits behind that, such as a large result behind notifications. */
+  /** Counts what waits behind that, such as a large result behind notifications. */
   private waiting: WaitingCounter | undefined;
 
   constructor(
     res: ServerResponse,
     stream: ReplyStream,
-    owner: ReplyOwner,
+    owner: MemoryOwner,
     onEnd: OnStreamEnd,
     surroundings: StreamSurroundings,
   ) {
@@ -223,5 +207,57 @@ class WaitingCounter {
     if (this.counted === undefined) this.counted = this.counter.count(waiting);
     else this.counted.noteChange(change);
     if (change < 0) this.counted.noteSent(-change);
+  }
+}
+
+// Bytes on their way to the socket.
+
+/** Handed over at once: a slow caller's progress shows by such steps. */
+export const SLICE_BYTES = 16_384;
+
+/** Resolves when the last slice was handed over, not all of it before; never when the caller is gone. */
+export async function writeSlices(
+  res: ServerResponse,
+  bytes: Uint8Array,
+  counter: Pick<ReplyCounter, 'count'>,
+): Promise<void> {
+  let counted: CountedReply | undefined;
+  for (let at = 0; at < bytes.length; at += SLICE_BYTES) {
+    if (res.write(bytes.subarray(at, at + SLICE_BYTES))) continue;
+    // All of it stays in memory until its last byte is handed over.
+    counted ??= counter.count(bytes.length);
+    await waitForDrain(res);
+    counted.noteSent(SLICE_BYTES);
+  }
+  counted?.end();
+}
+
+const waitForDrain = (res: ServerResponse) =>
+  new Promise<void>((resolve) => res.once('drain', () => resolve()));
+
+/**
+ * Counts bytes of one reply until they are sent, or its connection has closed: where that has to make room, it ends, with
+ * what its caller has not read.
+ */
+export class ReplyCounter {
+  private readonly memory: ReplyMemory;
+  private readonly owner: MemoryOwner;
+  private readonly res: ServerResponse;
+  private counted: CountedReply | undefined;
+
+  constructor(memory: ReplyMemory, owner: MemoryOwner, res: ServerResponse) {
+    this.memory = memory;
+    this.owner = owner;
+    this.res = res;
+  }
+
+  count(bytes: number): CountedReply {
+    const { res } = this;
+    const { socket } = res.req;
+    if (this.counted === undefined) runWhenClosed(res, () => this.counted?.end());
+    const counted = this.memory.start(this.owner, bytes, () => socket.resetAndDestroy());
+    this.counted = counted;
+    if (res.destroyed) counted.end();
+    return counted;
   }
 }

@@ -3,10 +3,10 @@ import type { Server } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import { GatewayError } from '../../errors/gateway-error.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
-import { DISCARD_MS } from './connection.ts';
-import { type ConnectionTable, createConnectionTable } from './connection-table.ts';
+import { type ConnectionTable, createConnectionTable } from './connections.ts';
+import { createSecurityHeaders, serializeTransportError } from './headers.ts';
 import { createOverload } from './overload.ts';
-import { createSecurityHeaders, serializeTransportError } from './reply-headers.ts';
+import { DISCARD_MS } from './read-body.ts';
 import {
   createRequestHandler,
   type RequestHandler,
@@ -16,31 +16,22 @@ import {
 /** An `import` would have Node (from 22) load its WebSocket and `fetch`, whose names this module has, too: 30 ms of a start. */
 const { createServer } = process.getBuiltinModule('node:http');
 
-export interface HttpServer {
-  /** Serves one request; for tests that inject requests without a socket. */
-  readonly handler: RequestHandler;
-  /** @throws Error with code `EADDRINUSE` and the like. */
-  listen(port: number, host: string): Promise<AddressInfo>;
-  /** From now on every reply closes its connection. */
-  startDraining(): void;
-  /** Stops accepting, closes idle connections, waits for the busy ones, at most `graceMs`. */
-  close(graceMs: number): Promise<void>;
-}
-
 /** Milliseconds until a head, a whole request, an idle connection is given up. */
 const HEADERS_TIMEOUT_MS = 10_000;
 const REQUEST_TIMEOUT_MS = 30_000;
 /** Longer than the idle time of common load balancers (60 s), so that they hang up first. */
 const KEEP_ALIVE_TIMEOUT_MS = 75_000;
-/** Of the event loop, until the port is closed whoever still connects. */
+/** Turns of the event loop until the port is closed whoever still connects. */
 const MAX_TURNS = 100;
-/** How long a connection that brought no request yet may still bring one when the service closes. */
+/** For so long a connection that brought no request yet may still bring one when the service closes. */
 const FIRST_REQUEST_MS = 1000;
 
-/** What a header section may have beside the token; more is 431. */
+/** Bytes that a header section may have beside the token; more is 431. */
 const OTHER_HEADERS_BYTES = 16_384;
 
-export function createHttpServer(runtime: Runtime, service: RequestService): HttpServer {
+export type HttpServer = ReturnType<typeof createHttpServer>;
+
+export function createHttpServer(runtime: Runtime, service: RequestService) {
   const { config, clock } = runtime;
   const { runQueue } = service;
   const connections = createConnectionTable(runtime);
@@ -52,10 +43,14 @@ export function createHttpServer(runtime: Runtime, service: RequestService): Htt
   server.on('connection', runQueue.noteConnection);
 
   return {
+    /** Serves one request; for tests that inject requests without a socket. */
     handler,
-    listen: (port, host) => listen(server, port, host),
+    /** @throws Error with code `EADDRINUSE` and the like. */
+    listen: (port: number, host: string): Promise<AddressInfo> => listen(server, port, host),
+    /** From now on every reply closes its connection. */
     startDraining: connections.startDraining,
-    async close(graceMs) {
+    /** Stops accepting, closes idle connections, waits for the busy ones, at most `graceMs`. */
+    async close(graceMs: number): Promise<void> {
       connections.startDraining();
       connections.startClosing();
       if (!server.listening) return;
@@ -121,19 +116,14 @@ const listen = (server: Server, port: number, host: string): Promise<AddressInfo
     });
   });
 
-// What node:http could not parse, or did not get in time, and so never made a request of.
-
-/** For the event `clientError`. */
-type MalformedRequestHandler = (error: NodeJS.ErrnoException, socket: Socket) => void;
+// Input that node:http could not parse, or did not get in time, and so never made a request of.
 
 /** Replies, where no other reply is owed, and closes the connection. */
-function createMalformedRequestHandler(
-  { config, clock }: Runtime,
-  connections: ConnectionTable,
-): MalformedRequestHandler {
+function createMalformedRequestHandler({ config, clock }: Runtime, connections: ConnectionTable) {
   const securityHeaders = createSecurityHeaders(config.server);
 
-  return function handleMalformedRequest({ code }, socket) {
+  /** For the event `clientError`. */
+  return function handleMalformedRequest({ code }: NodeJS.ErrnoException, socket: Socket): void {
     const connection = connections.get(socket);
     if (connection.isClosing) return;
     const pending = connection.pendingResponses();

@@ -1,5 +1,4 @@
 // §5: authentication, put together: key set → token verifier → bearer token check.
-
 import type { IdentityConfig } from '../../config/groups/login-policy.ts';
 import type { RequiredAuthConfig } from '../../config/groups/provider.ts';
 import { fail } from '../../errors/gateway-error.ts';
@@ -9,11 +8,11 @@ import {
   createChallenge,
   type GetChallenge,
   instrumentAuthenticate,
+  isOwnToken,
   type OnRefusal,
   type VerifyBearer,
 } from '../../http/endpoint/bearer.ts';
 import type { UserContext } from '../../http/endpoint/message.ts';
-import { isOwnToken } from '../../http/endpoint/own-token.ts';
 import {
   openProviderMetadata,
   type ProviderMetadata,

@@ -1,5 +1,5 @@
 // What a token says to those who have the secret that made it (§5.11), for people who ask what it is; never to let anybody in.
-import { isOwnToken, REFRESH_TOKEN_PREFIX } from '../../http/endpoint/own-token.ts';
+import { isOwnToken, REFRESH_TOKEN_PREFIX } from '../../http/endpoint/bearer.ts';
 import { createSeal } from '../../store/seal/seal.ts';
 import { createTokenCodec } from '../grants/token-codec.ts';
 

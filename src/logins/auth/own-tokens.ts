@@ -2,8 +2,8 @@
 // in the step that counts the call (`UserContext.grant`).
 import type { BrokerConfig } from '../../config/groups/oauth.ts';
 import { fail } from '../../errors/gateway-error.ts';
+import { ACCESS_TOKEN_PREFIX, isOwnToken } from '../../http/endpoint/bearer.ts';
 import type { UserContext } from '../../http/endpoint/message.ts';
-import { ACCESS_TOKEN_PREFIX, isOwnToken } from '../../http/endpoint/own-token.ts';
 import { createBoundedMap } from '../../platform/bounded-map.ts';
 import { createSingleFlight } from '../../platform/single-flight.ts';
 import type { Runtime } from '../../runtime/runtime.ts';

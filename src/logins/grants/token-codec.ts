@@ -1,6 +1,6 @@
 // §5.11: the gateway's own tokens: opaque to whoever holds one, and read here without a look at the store.
 import { createCipheriv, createDecipheriv, createHmac } from 'node:crypto';
-import { ACCESS_TOKEN_PREFIX, REFRESH_TOKEN_PREFIX } from '../../http/endpoint/own-token.ts';
+import { ACCESS_TOKEN_PREFIX, REFRESH_TOKEN_PREFIX } from '../../http/endpoint/bearer.ts';
 import { createBoundedMap } from '../../platform/bounded-map.ts';
 import { hashSha256 } from '../../platform/ids.ts';
 import type { Seal } from '../../store/seal/seal.ts';

@@ -7,9 +7,9 @@ import {
   type GatewayRequest,
   type GetProviderToken,
   getHeader,
+  readClaimedClient,
   type UserContext,
 } from '../../http/endpoint/message.ts';
-import type { EndedGrants } from '../../logins/grants/ended-grants.ts';
 import { Cancellation, type CancelSignal, toAbortSignal } from '../../platform/cancellation.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
 import type { SessionAccess, SessionLookup } from '../../store/store.ts';
@@ -19,7 +19,6 @@ import { type JsonRpcMessage, type RequestId, readMeta } from '../protocol/json-
 import { findMethod, isAvailable, type Method } from '../protocol/methods.ts';
 import type { Era } from '../protocol/revisions.ts';
 import { acceptsEventStream, ResponseStream } from '../streaming/response-stream.ts';
-import type { ClientOf } from './client-of.ts';
 import type { McpResponse, Outcome, SessionInfo } from './outcome.ts';
 
 /**
@@ -222,5 +221,28 @@ export interface Callers {
   /** Called with each request of a user that needs no session; undefined without operators. */
   readonly noteStatelessUser?: ((user: UserContext) => void) | undefined;
   /** Undefined where the gateway issues no tokens of its own. */
-  readonly endedGrants?: Pick<EndedGrants, 'listen' | 'hasEnded'> | undefined;
+  readonly endedGrants?:
+    | {
+        listen(listener: (grantId: string) => void): void;
+        /** True if it was heard of lately: for what was let in before that, and is about to be open. */
+        hasEnded(grantId: string): boolean;
+      }
+    | undefined;
 }
+
+// §18.5: which OAuth client a token was made for.
+
+/** Undefined where it is not known: no rule about clients holds then. */
+export type ClientOf = (caller: { readonly user: UserContext | undefined }) => string | undefined;
+
+/**
+ * `ownClientId` is the client that the gateway is at the provider in broker mode: a token of the provider that was made for it does
+ * not say who got it.
+ */
+export const createClientOf = (ownClientId: string | undefined): ClientOf =>
+  function clientOf({ user }) {
+    if (user === undefined) return undefined;
+    if (user.grant !== undefined) return user.grant.clientId;
+    const claimed = readClaimedClient(user.claims);
+    return claimed === ownClientId ? undefined : claimed;
+  };

@@ -25,15 +25,16 @@ import {
 import { isLessSevere, type LogSeverity } from '../protocol/methods.ts';
 import type { ResponseStream } from '../streaming/response-stream.ts';
 import type { CallRecord } from './call.ts';
-import type { GuardedItem, Guards } from './guards.ts';
 import {
   createNotificationGate,
   createQuestionGuards,
+  type GuardedItem,
   type GuardedNotification,
+  type Guards,
   type NotificationGate,
   type QuestionGuards,
   toGuardCaller,
-} from './message-guards.ts';
+} from './guards.ts';
 
 /** §29: how a call goes on as a task. */
 export interface CallTask {
@@ -104,7 +105,7 @@ export interface CallContext extends CallerContext {
 }
 
 /** The part of a call that reaches its tool. */
-export interface ContextSource {
+interface ContextSource {
   readonly user: UserContext | undefined;
   readonly session: SessionLookup;
   readonly record: Pick<

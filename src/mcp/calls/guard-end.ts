@@ -13,10 +13,15 @@ import { findText, readExact, toNoted } from '../../platform/noted-json.ts';
 import { isToolError, readFailure } from '../catalog/define/tool.ts';
 import type { Target } from '../catalog/served-catalog.ts';
 import type { ItemKind } from '../protocol/list-kinds.ts';
-import { URL_REQUIRED } from './ask-to-open.ts';
+import { URL_REQUIRED } from './client-answers.ts';
 import type { CallContext } from './context.ts';
-import type { Guard, GuardedMessage } from './guards.ts';
-import { findAskedProblem, findResultProblem, passGuard } from './message-guards.ts';
+import {
+  findAskedProblem,
+  findResultProblem,
+  type Guard,
+  type GuardedMessage,
+  passGuard,
+} from './guards.ts';
 import { toErrorResult } from './outcome.ts';
 
 interface GuardedEnd {
@@ -34,17 +39,17 @@ export function toToolError(kind: ItemKind, thrown: unknown): object {
 }
 
 /** @throws CallStopped where a guard refuses it; else what the call throws. */
-export async function guardEnd(running: Promise<object>, deps: GuardedEnd): Promise<object> {
+export async function guardEnd(running: Promise<object>, end: GuardedEnd): Promise<object> {
   let result: object;
   try {
     result = await running;
   } catch (thrown) {
-    return guardThrown(thrown, deps);
+    return guardThrown(thrown, end);
   }
   // The client is asked in place of an answer: nobody hears of this one.
-  return deps.context.isAsking() || deps.after === undefined || isTaskOfServer(deps.context, result)
+  return end.context.isAsking() || end.after === undefined || isTaskOfServer(end.context, result)
     ? result
-    : guardResult(result, deps.after, deps);
+    : guardResult(result, end.after, end);
 }
 
 /** §29.5: a handle that the gateway wrote. What comes of the task is looked at when its client asks. */
@@ -100,11 +105,11 @@ const findStructureProblem = (target: Target, changed: unknown): string | undefi
   isObject(changed) && changed.isError !== true ? target.findResultProblem?.(changed) : undefined;
 
 /** The error of a server goes to the client as it is. An error of the gateway itself has nothing of a server. */
-async function guardThrown(thrown: unknown, deps: GuardedEnd): Promise<never> {
+async function guardThrown(thrown: unknown, end: GuardedEnd): Promise<never> {
   if (!(thrown instanceof GatewayError) || thrown.failure.jsonRpc === undefined) throw thrown;
   const { key, failure } = thrown;
-  const asked = await guardUrlQuestions(failure.jsonRpc ?? NO_ERROR, deps);
-  const jsonRpc = deps.after === undefined ? asked : await guardError(asked, deps.after, deps);
+  const asked = await guardUrlQuestions(failure.jsonRpc ?? NO_ERROR, end);
+  const jsonRpc = end.after === undefined ? asked : await guardError(asked, end.after, end);
   if (jsonRpc === failure.jsonRpc) throw thrown;
   return fail(key, { ...failure, jsonRpc });
 }

@@ -2,6 +2,8 @@
 
 import type { UserContext } from '../../http/endpoint/message.ts';
 import type { CancelSignal } from '../../platform/cancellation.ts';
+import { isObject, type JsonObject } from '../../platform/json.ts';
+import { readExact, toNoted } from '../../platform/noted-json.ts';
 import type { TraceContext } from '../../telemetry/tracing/trace-context.ts';
 import type { RequestId } from '../protocol/json-rpc.ts';
 import type { ItemKind } from '../protocol/list-kinds.ts';
@@ -135,3 +137,284 @@ export interface GuardFacts {
 }
 
 export type GuardOutcome = 'passed' | 'changed' | 'refused' | 'failed';
+
+// §26: guards of messages while a call goes on: questions to its client, answers, notifications.
+
+export interface Question {
+  readonly method: string;
+  readonly params: JsonObject;
+}
+
+/** For one call. */
+export interface QuestionGuards {
+  /** The question as it goes on. @throws CallStopped where it does not. */
+  passQuestion(question: Question): Promise<Question>;
+  /** The client's answer to a question of that method. @throws CallStopped where it does not go on. */
+  passAnswer(method: string, answer: JsonObject): Promise<JsonObject>;
+}
+
+const POINTS: Readonly<
+  Record<string, { readonly asked: GuardPoint; readonly answered: GuardPoint }>
+> = {
+  'elicitation/create': { asked: 'elicitation', answered: 'elicitation/result' },
+  'sampling/createMessage': { asked: 'sampling', answered: 'sampling/result' },
+  'roots/list': { asked: 'roots', answered: 'roots/result' },
+};
+
+export const QUESTION_POINTS: readonly GuardPoint[] = Object.values(POINTS).flatMap(
+  ({ asked, answered }) => [asked, answered],
+);
+
+/** Undefined where no guard looks at questions: then they are not looked at. */
+export function createQuestionGuards(
+  guards: Guards | undefined,
+  /** Undefined where it is not known what the call is about. */
+  item: GuardedItem | undefined,
+  caller: GuardCaller,
+  signal: CancelSignal,
+): QuestionGuards | undefined {
+  if (guards === undefined || !QUESTION_POINTS.some(guards.looksAt)) return undefined;
+
+  async function pass(point: GuardPoint, value: JsonObject): Promise<JsonObject> {
+    const guard = item === undefined ? findStrict(guards, point) : guards?.find(point, item);
+    if (guard === undefined) return value;
+    const findProblem = (changed: unknown) => findAskedProblem(point, changed);
+    const passed = await passGuard(guard, {
+      value: readExact(value),
+      caller,
+      signal,
+      findProblem,
+    });
+    return isObject(passed?.value) ? toNoted(passed.value) : value;
+  }
+
+  return {
+    async passQuestion({ method, params }) {
+      const point = POINTS[method]?.asked;
+      return point === undefined
+        ? { method, params }
+        : { method, params: await pass(point, params) };
+    },
+    async passAnswer(method, answer) {
+      const point = POINTS[method]?.answered;
+      return point === undefined ? answer : pass(point, answer);
+    },
+  };
+}
+
+/** A question of which nobody can tell whether a guard is about it does not go on. */
+const findStrict = (guards: Guards | undefined, point: GuardPoint): Guard | undefined =>
+  guards?.looksAt(point) === true ? REFUSE : undefined;
+
+const REFUSE: Guard = {
+  judge: async () => ({
+    kind: 'refused',
+    by: 'unknown',
+    message: 'A guard looks at questions, and only tools, prompts and resources may ask.',
+  }),
+};
+
+/** All questions of one author's tool at once. @throws CallStopped */
+export async function passQuestions(
+  requests: Readonly<Record<string, { readonly method: string; readonly params: object }>>,
+  guards: QuestionGuards,
+): Promise<Readonly<Record<string, Question>>> {
+  const passed: [string, Question][] = [];
+  for (const [key, { method, params }] of Object.entries(requests)) {
+    passed.push([key, await guards.passQuestion({ method, params: { ...params } })]);
+  }
+  return Object.fromEntries(passed);
+}
+
+/** Passes answers to them, by the same keys. @throws CallStopped */
+export async function passAnswers(
+  requests: Readonly<Record<string, { readonly method: string }>>,
+  received: JsonObject,
+  guards: QuestionGuards,
+): Promise<JsonObject> {
+  const passed: Record<string, unknown> = {};
+  for (const [key, answer] of Object.entries(received)) {
+    const method = requests[key]?.method;
+    passed[key] =
+      method !== undefined && isObject(answer) ? await guards.passAnswer(method, answer) : answer;
+  }
+  return passed;
+}
+
+// Progress and log messages of a call, where guards look at them: in their order, and before the answer.
+
+export interface GuardedNotification {
+  readonly method: string;
+  readonly params: object;
+}
+
+export interface NotificationGate {
+  /** Passes it on once the guard has. */
+  send(message: GuardedNotification): void;
+  /** Resolves once all that came before was passed on, or not. */
+  flush(): Promise<void>;
+}
+
+/** That wait for the guard; more are dropped, as for a client that reads too slowly. */
+const MAX_WAITING = 100;
+
+export function createNotificationGate(
+  guard: Guard,
+  caller: GuardCaller | undefined,
+  pass: (message: GuardedNotification) => void,
+): NotificationGate {
+  let tail: Promise<void> = Promise.resolve();
+  let waiting = 0;
+
+  async function judge(message: GuardedNotification): Promise<void> {
+    const { method } = message;
+    const verdict = await guard.judge({
+      value: message,
+      caller,
+      findProblem: (changed) =>
+        isObject(changed) && changed.method === method && isObject(changed.params)
+          ? undefined
+          : 'it must have the same method, and params',
+    });
+    waiting -= 1;
+    if (verdict.kind === 'passed') pass(message);
+    if (verdict.kind !== 'changed' || !isObject(verdict.value)) return;
+    const { params } = verdict.value;
+    if (isObject(params)) pass({ method, params });
+  }
+
+  return {
+    send(message) {
+      if (waiting >= MAX_WAITING) return;
+      waiting += 1;
+      tail = tail.then(() => judge(message));
+    },
+    flush: () => tail,
+  };
+}
+
+/** Returns what the guard puts in place of the value; undefined where it lets it pass. @throws CallStopped where it refuses. */
+export async function passGuard(
+  guard: Guard,
+  message: GuardedMessage,
+): Promise<{ readonly value: unknown } | undefined> {
+  const verdict = await guard.judge(message);
+  if (verdict.kind === 'refused') throw new CallStopped(`guard:${verdict.by}`, verdict.message);
+  return verdict.kind === 'changed' ? verdict : undefined;
+}
+
+/** Derived from what is known of a call. */
+export const toGuardCaller = ({
+  user,
+  clientId,
+  view,
+  id,
+  trace,
+}: Omit<GuardCaller, 'requestId'> & { readonly id: RequestId | undefined }): GuardCaller => ({
+  user,
+  clientId,
+  view,
+  requestId: id,
+  trace,
+});
+
+/** The call was not made, or its result is not passed on; the message is for the client's model and its user. */
+export class CallStopped extends Error {
+  override readonly name = 'CallStopped';
+  /** The name in the audit log of what stopped it. */
+  readonly by: string;
+
+  constructor(by: string, message: string) {
+    super(message);
+    this.by = by;
+  }
+}
+
+// §26.3: a guard that puts something in place of a message has to put a message there. Problems are the rest of a sentence.
+
+type FindProblem = (value: JsonObject) => string | undefined;
+
+const isText = (value: unknown): boolean => typeof value === 'string';
+const isListOf =
+  (isItem: (value: unknown) => boolean) =>
+  (value: unknown): boolean =>
+    Array.isArray(value) && value.every(isItem);
+
+/** MCP "Content": further members, and types that nobody knows yet, are its author's matter. */
+const isContent = (value: unknown): boolean => isObject(value) && isText(value.type);
+const isMessage = (value: unknown): boolean =>
+  isObject(value) &&
+  isText(value.role) &&
+  (isContent(value.content) || isListOf(isContent)(value.content));
+const isResourceContent = (value: unknown): boolean =>
+  isObject(value) && isText(value.uri) && (isText(value.text) || isText(value.blob));
+
+const need =
+  (member: string, isRight: (value: unknown) => boolean, what: string): FindProblem =>
+  (value) =>
+    isRight(value[member]) ? undefined : `${member} must be ${what}`;
+
+const RESULTS: Readonly<Record<ItemKind, FindProblem>> = {
+  tool: (value) =>
+    need('content', isListOf(isContent), 'a list of content, each with a type')(value) ??
+    (value.isError === undefined || typeof value.isError === 'boolean'
+      ? undefined
+      : 'isError must be true or false'),
+  prompt: need('messages', isListOf(isMessage), 'a list of messages, each with a role and content'),
+  resource: need(
+    'contents',
+    isListOf(isResourceContent),
+    'a list, each with a uri and a text or blob',
+  ),
+};
+
+/** Checks a result, or `{"error": …}`. */
+export function findResultProblem(kind: ItemKind, value: unknown): string | undefined {
+  if (!isObject(value)) return NO_OBJECT;
+  return 'error' in value ? findErrorProblem(value.error) : RESULTS[kind](value);
+}
+
+const NO_OBJECT = 'it must be an object';
+
+function findErrorProblem(error: unknown): string | undefined {
+  return isObject(error) && Number.isInteger(error.code) && isText(error.message)
+    ? undefined
+    : 'error must have a code and a message';
+}
+
+export const findCompletionProblem = (value: unknown): string | undefined => {
+  if (!isObject(value)) return NO_OBJECT;
+  if ('error' in value) return findErrorProblem(value.error);
+  return isObject(value.completion) && isListOf(isText)(value.completion.values)
+    ? undefined
+    : 'completion must have a list of values';
+};
+
+/** MCP "Elicitation", "Sampling", "Roots". */
+const ASKED: Readonly<Partial<Record<GuardPoint, FindProblem>>> = {
+  elicitation: (value) =>
+    isText(value.message) && (isObject(value.requestedSchema) || isText(value.url))
+      ? undefined
+      : 'it must have a message, and a requestedSchema or url',
+  'elicitation/result': need(
+    'action',
+    (action) => action === 'accept' || action === 'decline' || action === 'cancel',
+    'accept, decline or cancel',
+  ),
+  sampling: (value) =>
+    isListOf(isMessage)(value.messages) && Number.isInteger(value.maxTokens)
+      ? undefined
+      : 'it must have messages and maxTokens',
+  'sampling/result': (value) =>
+    isMessage(value) && isText(value.model)
+      ? undefined
+      : 'it must have a role, a model and content',
+  'roots/result': need(
+    'roots',
+    isListOf((root) => isObject(root) && isText(root.uri)),
+    'a list, each with a uri',
+  ),
+};
+
+export const findAskedProblem = (point: GuardPoint, value: unknown): string | undefined =>
+  isObject(value) ? ASKED[point]?.(value) : NO_OBJECT;

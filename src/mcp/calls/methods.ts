@@ -11,10 +11,9 @@ import type {
   Page,
 } from '../catalog/catalog.ts';
 import type { CacheHint } from '../catalog/content.ts';
-import { SKILLS, TASKS } from '../protocol/extensions.ts';
 import { LIST_KINDS, type ListKind } from '../protocol/list-kinds.ts';
 import { findMethod, METHODS } from '../protocol/methods.ts';
-import type { Era } from '../protocol/revisions.ts';
+import { type Era, SKILLS, TASKS } from '../protocol/revisions.ts';
 import type { Call } from './call.ts';
 import type { CallContext } from './context.ts';
 import type { MethodResult } from './outcome.ts';

@@ -129,7 +129,7 @@ export const toErrorResult = (text: string) => ({
   isError: true,
 });
 
-// §4.4, §7.1, MCP "Streamable HTTP": how a POST is answered, as values; endpoints.ts makes HTTP
+// §4.4, §7.1, MCP "Streamable HTTP": how a POST is answered, as values; mcp.ts makes HTTP
 // of them.
 
 /**

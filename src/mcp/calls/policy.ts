@@ -72,7 +72,7 @@ export interface Policy {
 }
 
 /** Resources and templates come and go: no policy hides them from everybody, but for skills. */
-export type HiddenKind = Exclude<ItemKind, 'resource'> | 'skill' | 'instructions';
+type HiddenKind = Exclude<ItemKind, 'resource'> | 'skill' | 'instructions';
 
 /** All policies as one. */
 export interface Policies extends Required<Policy> {

@@ -10,8 +10,7 @@ import type { Runtime } from '../../runtime/runtime.ts';
 import type { InnerCall, Target, WantedItem } from '../catalog/served-catalog.ts';
 import { readParams } from '../protocol/json-rpc.ts';
 import type { MethodItem } from '../protocol/methods.ts';
-import type { Call, Callers, CallRecord } from './call.ts';
-import type { ClientOf } from './client-of.ts';
+import type { Call, Callers, CallRecord, ClientOf } from './call.ts';
 import {
   type CallClient,
   type CallContext,
@@ -37,7 +36,7 @@ import { type CountCall, createCountCall } from './running-calls.ts';
  * Runs the method of the call, or `run` in its place. Never rejects. The call, and the bytes of its body, count until the
  * work is done, whether somebody waits for it or not.
  */
-export type RunCall = (
+type RunCall = (
   call: Call,
   client: CallClient,
   params: unknown,
@@ -73,20 +72,7 @@ function createRunCall(calls: Omit<Calls, 'run'>, control: CallControl, clock: C
 
   return function runCall(call, client, params, run) {
     call.record.startedAt = clock.monotonic();
-    return begin(call, client, params, run, findClientId(call));
-  };
-
-  // Waiting is apart from what need not wait, here and below: a function whose closures may have to be made pays for what
-  // they use in each call.
-
-  function begin(
-    call: Call,
-    client: CallClient,
-    params: unknown,
-    run: RunMethod | undefined,
-    clientId: string | undefined,
-  ): Promise<Outcome> {
-    call.record.clientId = clientId;
+    call.record.clientId = findClientId(call);
     let stopCounting: (() => void) | undefined;
     let work: Promise<MethodResult>;
     try {
@@ -98,7 +84,10 @@ function createRunCall(calls: Omit<Calls, 'run'>, control: CallControl, clock: C
       work = Promise.reject(thrown);
     }
     return watch(work, call, client, stopCounting);
-  }
+  };
+
+  // Waiting is apart from what need not wait, here and below: a function whose closures may have to be made pays for what
+  // they use in each call.
 
   function runMethod(
     call: Call,

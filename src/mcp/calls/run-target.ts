@@ -11,8 +11,15 @@ import type { ItemKind } from '../protocol/list-kinds.ts';
 import type { CallRecord } from './call.ts';
 import type { CallContext, CallTask } from './context.ts';
 import { guardEnd, toToolError } from './guard-end.ts';
-import type { Guard, GuardPoint, Guards } from './guards.ts';
-import { CallStopped, passGuard, QUESTION_POINTS, toGuardCaller } from './message-guards.ts';
+import {
+  CallStopped,
+  type Guard,
+  type GuardPoint,
+  type Guards,
+  passGuard,
+  QUESTION_POINTS,
+  toGuardCaller,
+} from './guards.ts';
 import { failWithoutTasks } from './methods.ts';
 import { toErrorResult } from './outcome.ts';
 import type { AskWhom, Policies, Verdict } from './policy.ts';

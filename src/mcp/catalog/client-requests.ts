@@ -2,7 +2,7 @@
 
 import type { FromSchema, JSONSchema } from 'json-schema-to-ts';
 import type { JsonObject } from '../../platform/json.ts';
-import { type ClientExtensions, readClientExtensions } from '../protocol/extensions.ts';
+import { type ClientExtensions, readClientExtensions } from '../protocol/revisions.ts';
 import type { Content } from './content.ts';
 
 /** One question to the client; made by {@link elicit}, {@link sample} and {@link listRoots}. */

@@ -2,7 +2,7 @@
 
 import type { JsonRpcErrorObject } from '../../errors/gateway-error.ts';
 import type { JsonObject } from '../../platform/json.ts';
-import type { Question } from '../calls/message-guards.ts';
+import type { Question } from '../calls/guards.ts';
 import type { PolicyItem } from '../calls/policy.ts';
 import type { ListKind, ListName } from '../protocol/list-kinds.ts';
 import type {
@@ -131,7 +131,7 @@ export interface InnerCall {
 }
 
 /** As far as an approval is bound to it (§27). */
-export interface OwnTool {
+interface OwnTool {
   readonly ownName: string;
   /** As the server wrote it. */
   readonly ownItem: object;

@@ -1,11 +1,14 @@
-// Checks values by tables of members. Members that MCP makes optional are left out if they are `null` or do not fit, so that
+// Checks what servers answer by tables of members: first the rules, then the tables of MCP. Members that MCP makes optional are left out if they are `null` or do not fit, so that
 // clients still get the rest.
+
 import { JsonNumber } from '../../platform/exact-json.ts';
 import { isObject } from '../../platform/json.ts';
 import type { JsonPath } from '../../platform/splice-json.ts';
+import type { ListKind } from './list-kinds.ts';
+import type { Era } from './revisions.ts';
 
 /** True if the value fits once the edits in `found` are made. */
-export type Fit = (value: unknown, found: Findings) => boolean;
+type Fit = (value: unknown, found: Findings) => boolean;
 
 export interface Finding {
   readonly path: JsonPath;
@@ -40,7 +43,7 @@ export class Findings {
   }
 }
 
-export type Members = Readonly<Record<string, Fit>>;
+type Members = Readonly<Record<string, Fit>>;
 
 interface ObjectMembers {
   readonly required?: Members;
@@ -49,7 +52,7 @@ interface ObjectMembers {
   readonly whole?: Members;
 }
 
-export function object({ required = {}, optional = {}, whole = {} }: ObjectMembers): Fit {
+function object({ required = {}, optional = {}, whole = {} }: ObjectMembers): Fit {
   const members = [
     ...Object.entries(required).map((member) => [...member, 'required'] as const),
     ...Object.entries(whole).map((member) => [...member, 'whole'] as const),
@@ -68,16 +71,16 @@ export function object({ required = {}, optional = {}, whole = {} }: ObjectMembe
   };
 }
 
-export const text: Fit = (value) => typeof value === 'string';
-export const flag: Fit = (value) => typeof value === 'boolean';
-export const anyObject: Fit = (value) => isObject(value);
+const text: Fit = (value) => typeof value === 'string';
+const flag: Fit = (value) => typeof value === 'boolean';
+const anyObject: Fit = (value) => isObject(value);
 
-export const oneOf =
+const oneOf =
   (...texts: readonly string[]): Fit =>
   (value) =>
     texts.some((one) => one === value);
 
-export const number =
+const number =
   (isRight: (value: number) => boolean): Fit =>
   (value) => {
     const plain = value instanceof JsonNumber ? value.valueOf() : value;
@@ -85,13 +88,13 @@ export const number =
   };
 
 /** Fits as a whole. */
-export const listOf =
+const listOf =
   (fit: Fit): Fit =>
   (value, found) =>
     Array.isArray(value) && value.every((one, index) => found.fits(index, one, fit));
 
 /** Entries that do not fit are left out, or rewritten. */
-export const mendedList =
+const mendedList =
   (fit: Fit, rewrite?: Finding['rewrite']): Fit =>
   (value, found) => {
     if (!Array.isArray(value)) return false;
@@ -100,7 +103,7 @@ export const mendedList =
   };
 
 /** Members by any name; those that do not fit are left out. */
-export const recordOf =
+const recordOf =
   (fit: Fit): Fit =>
   (value, found) => {
     if (!isObject(value)) return false;
@@ -112,7 +115,7 @@ const DATE_TIME =
   /^(\d{4})-(\d\d)-(\d\d)T(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.\d+)?(?:Z|[+-](?:[01]\d|2[0-3]):[0-5]\d)$/;
 
 /** ISO 8601 with a time zone, and of a day that there is. */
-export const dateTime: Fit = (value) => {
+const dateTime: Fit = (value) => {
   const [, year, month, day] = (typeof value === 'string' && DATE_TIME.exec(value)) || [];
   const date = new Date(Date.UTC(Number(year), Number(month) - 1, Number(day)));
   return date.getUTCMonth() === Number(month) - 1 && date.getUTCDate() === Number(day);
@@ -124,9 +127,175 @@ const BASE64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}(?:==)?|[A-Za-z0-9+/]{3
 const BASE64_BEGINNING = /^[A-Za-z0-9+/\t\n\f\r ]*$/;
 
 /** In the form that `atob` takes. */
-export const base64: Fit = (value) => {
+const base64: Fit = (value) => {
   if (typeof value !== 'string') return false;
   return value.length > LOOKED_AT
     ? BASE64_BEGINNING.test(value.slice(0, LOOKED_AT))
     : BASE64.test(value.replace(/[\t\n\f\r ]/g, ''));
 };
+
+// MCP, the schemas of all revisions: what entries of lists and results are made of. A member has one form in each revision that
+// has it, so that one table serves all of them; what the session era wants otherwise of schemas is in catalog/list-page.ts.
+
+const icon = object({
+  required: { src: text },
+  optional: { mimeType: text, sizes: listOf(text), theme: oneOf('light', 'dark') },
+});
+
+const role = oneOf('user', 'assistant');
+
+const annotations = object({
+  optional: {
+    audience: listOf(role),
+    priority: number((value) => value >= 0 && value <= 1),
+    lastModified: dateTime,
+  },
+});
+
+const toolAnnotations = object({
+  optional: {
+    title: text,
+    readOnlyHint: flag,
+    destructiveHint: flag,
+    idempotentHint: flag,
+    openWorldHint: flag,
+  },
+});
+
+const described: Members = {
+  title: text,
+  description: text,
+  icons: mendedList(icon),
+  _meta: anyObject,
+};
+
+const schemaMembers: Members = {
+  $schema: text,
+  properties: recordOf((value, found) => anyObject(value, found) || flag(value, found)),
+  required: listOf(text),
+};
+
+const argument = object({
+  required: { name: text },
+  optional: { title: text, description: text, required: flag },
+});
+
+const resourceMembers: Members = {
+  ...described,
+  mimeType: text,
+  size: number(Number.isInteger),
+  annotations,
+};
+
+/** Entries of lists. */
+export const LISTED: Readonly<Record<ListKind, Fit>> = {
+  tools: object({
+    required: {
+      name: text,
+      inputSchema: object({ required: { type: oneOf('object') }, optional: schemaMembers }),
+    },
+    optional: {
+      ...described,
+      outputSchema: object({ optional: schemaMembers }),
+      annotations: toolAnnotations,
+      execution: object({
+        optional: { taskSupport: oneOf('forbidden', 'optional', 'required') },
+      }),
+    },
+  }),
+  prompts: object({
+    required: { name: text },
+    whole: { arguments: listOf(argument) },
+    optional: described,
+  }),
+  resources: object({ required: { uri: text, name: text }, optional: resourceMembers }),
+  templates: object({
+    required: { uriTemplate: text, name: text },
+    optional: { ...described, mimeType: text, annotations },
+  }),
+  // SEP-2640.
+  skills: object({
+    required: { uri: text, frontmatter: anyObject },
+    optional: { ...described, annotations },
+  }),
+};
+
+const contentMembers: Members = { annotations, _meta: anyObject };
+
+const read = object({
+  required: { uri: text },
+  optional: { mimeType: text, _meta: anyObject, text, blob: base64 },
+});
+
+/** With a text, or bytes. */
+const resourceContents: Fit = (value, found) =>
+  read(value, found) && (text(Object(value).text, found) || base64(Object(value).blob, found));
+
+const CONTENT: Readonly<Record<string, Fit>> = {
+  text: object({ required: { text }, optional: contentMembers }),
+  image: object({ required: { data: base64, mimeType: text }, optional: contentMembers }),
+  audio: object({ required: { data: base64, mimeType: text }, optional: contentMembers }),
+  resource: object({ required: { resource: resourceContents }, optional: contentMembers }),
+  resource_link: object({ required: { uri: text, name: text }, optional: resourceMembers }),
+};
+
+const content: Fit = (value, found) => {
+  const { type } = Object(value);
+  const ofType = typeof type === 'string' && Object.hasOwn(CONTENT, type) && CONTENT[type];
+  return ofType ? ofType(value, found) : false;
+};
+
+// A part that nothing can be left out of reaches the model as what the server wrote: as text.
+
+const toContent = (json: string): string => JSON.stringify({ type: 'text', text: json });
+
+/** Some servers write the text itself, or one part alone, in place of a list. */
+function toContents(json: string): string {
+  if (json === 'null') return '[]';
+  return `[${json.startsWith('"') ? `{"type":"text","text":${json}}` : toContent(json)}]`;
+}
+
+const toUser = (): string => '"user"';
+const toMessage = (json: string): string => `{"role":"user","content":${toContent(json)}}`;
+
+const message: Fit = (value, found) => {
+  if (!isObject(value) || value.role === undefined || value.content === undefined) return false;
+  found.fitOrMend('role', value.role, role, toUser);
+  found.fitOrMend('content', value.content, content, toContent);
+  return true;
+};
+
+const contentList = mendedList(content, toContent);
+
+const toolResult = (structuredContent: Members): Fit => {
+  const members = object({ optional: { ...structuredContent, isError: flag, _meta: anyObject } });
+  return (value, found) => {
+    const { content: parts } = Object(value);
+    if (parts !== undefined) found.fitOrMend('content', parts, contentList, toContents);
+    return members(value, found);
+  };
+};
+
+const promptResult = object({
+  required: { messages: mendedList(message, toMessage) },
+  optional: { description: text, _meta: anyObject },
+});
+
+const resourceResult = object({
+  required: { contents: mendedList(resourceContents) },
+  optional: { _meta: anyObject },
+});
+
+/** Results of what is called, by its method and the era of the client. */
+export const RESULTS: ReadonlyMap<string, Readonly<Record<Era, Fit>>> = new Map([
+  [
+    'tools/call',
+    {
+      session: toolResult({ structuredContent: anyObject }),
+      // Since 2026-07-28 it may be any value.
+      stateless: toolResult({}),
+    },
+  ],
+  ['prompts/get', { session: promptResult, stateless: promptResult }],
+  ['resources/read', { session: resourceResult, stateless: resourceResult }],
+]);

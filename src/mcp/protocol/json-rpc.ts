@@ -31,7 +31,7 @@ export interface JsonRpcResponse {
   readonly error: unknown;
 }
 
-/** What is sent before the response to a request: a notification, or a request of ours. */
+/** A message before the response to a request: a notification, or a request of ours. */
 export interface OutgoingMessage {
   readonly method: string;
   readonly params: object;
@@ -84,7 +84,7 @@ export function readMeta(params: unknown): JsonObject {
 
 const NO_META: JsonObject = Object.freeze({});
 
-// What a client writes into `_meta` for whoever answers its request: MCP has no word for it, and the gateway neither.
+// Members that a client writes into `_meta` for whoever answers its request: MCP has no word for it, and the gateway neither.
 
 /** It is kept for as long as its call goes on, beside the arguments. */
 const MAX_BYTES = 8_192;
@@ -107,7 +107,7 @@ export function readForeignMeta(meta: JsonObject, sentText = ''): JsonObject | u
 }
 
 /**
- * What MCP keeps for itself (the second label of the prefix says so), and what carries a trace or its baggage under other
+ * Names that MCP keeps for itself (the second label of the prefix says so), and those that carry a trace or its baggage under other
  * names: servers would take it for the gateway's word.
  */
 const isReserved = (key: string): boolean => {
@@ -124,7 +124,7 @@ const PREFIX = 'io.modelcontextprotocol/';
 /** `baggage` is nobody's: no server is told any. */
 const NAMES: readonly string[] = ['progressToken', 'traceparent', 'tracestate', 'baggage'];
 
-/** Whether the gateway writes it itself towards a server, or nobody does. */
+/** True if the gateway writes it itself towards a server, or nobody does. */
 export const isOfOneHop = (key: string): boolean => key.startsWith(PREFIX) || NAMES.includes(key);
 
 /** In which clients write an id of their own for each call: Claude Code, VS Code, Codex. */
@@ -134,5 +134,5 @@ const CALL_IDS: readonly string[] = [
   'x-codex-turn-metadata',
 ];
 
-/** Whether the same call, made again, has another value there. */
+/** True if the same call, made again, has another value there. */
 export const isMadeAnew = (key: string): boolean => isOfOneHop(key) || CALL_IDS.includes(key);

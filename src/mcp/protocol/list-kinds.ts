@@ -8,7 +8,7 @@ export type ListName = 'tools' | 'prompts' | 'resources';
 
 export const LIST_NAMES = ['tools', 'prompts', 'resources'] as const satisfies readonly ListName[];
 
-/** What rules, the lock and the audit log call an item. */
+/** The kind of an item in rules, the lock and the audit log. */
 export type ItemKind = 'tool' | 'prompt' | 'resource';
 
 export type ListKind = 'tools' | 'prompts' | 'resources' | 'templates' | 'skills';
@@ -74,13 +74,13 @@ export const ALL_KINDS = ['tools', 'prompts', 'resources', 'templates', 'skills'
 
 /** Beside the name. */
 interface UnknownItemDetails {
-  /** What may have been meant: of what this caller sees. */
+  /** A similar name among those that this caller sees. */
   readonly nearest?: string | undefined;
   /** For the log only. */
   readonly facts?: Readonly<Record<string, unknown>>;
 }
 
-/** What is denied looks the same, but in the log. @throws GatewayError `invalid_params`. */
+/** A denied item looks the same, but in the log. @throws GatewayError `invalid_params`. */
 export function failUnknownItem(
   list: ListKind,
   name: string,

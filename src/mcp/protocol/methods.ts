@@ -13,7 +13,7 @@ export interface Method {
   readonly offers?: readonly Offer[];
   /** It exists with `MCP_STREAMS` only. */
   readonly needsStreams?: true;
-  /** What it lists. */
+  /** The kind of list that it answers with. */
   readonly list?: ListKind;
   /** The parameter that `Mcp-Name` repeats, of a method that is about something else. */
   readonly namedBy?: 'taskId';
@@ -21,7 +21,7 @@ export interface Method {
   readonly item?: MethodItem;
 }
 
-/** Of what the catalogue offers. */
+/** A part of the catalogue's offers. */
 type Offer =
   | 'tools'
   | 'prompts'
@@ -104,12 +104,12 @@ export const METHODS: readonly Method[] = [
 
 const BY_NAME: ReadonlyMap<string, Method> = new Map(METHODS.map((row) => [row.name, row]));
 
-/** By the name that a client wrote, in whatever era and wherever it is offered. */
+/** Finds it by the name that a client wrote, in whatever era and wherever it is offered. */
 export const findMethod = (name: string): Method | undefined => BY_NAME.get(name);
 
-/** Where and how a method is asked for. */
+/** The place and the form in which a method is asked for. */
 interface Availability {
-  /** Whether no answer is asked for. */
+  /** True if no answer is asked for. */
   readonly isNotified: boolean;
   readonly era: Era;
   readonly offers: Readonly<Partial<Record<Offer, boolean>>>;
@@ -117,7 +117,7 @@ interface Availability {
   readonly hasStreams: boolean;
 }
 
-/** What is not available does not exist for its caller. */
+/** A method that is not available does not exist for its caller. */
 export const isAvailable = (
   { eras, offers: needed, needsStreams, isNotification = false }: Method,
   { isNotified, era, offers, hasStreams }: Availability,

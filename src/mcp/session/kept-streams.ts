@@ -12,9 +12,7 @@ import {
   type EventChannel,
   type EventQueue,
 } from '../streaming/response-stream.ts';
-import { createKeptAccounts } from './kept-accounts.ts';
-import { KeptStream } from './kept-stream.ts';
-import type { McpReplicas } from './replica-message.ts';
+import { createKeptAccounts, KeptStream } from './kept-stream.ts';
 import {
   isPrimed,
   readIdOf,
@@ -23,10 +21,11 @@ import {
   toPrimer,
   toReplay,
 } from './resumable-events.ts';
+import type { McpReplicas } from './sessions.ts';
 import { createShortStreams, type ShortStream } from './short-streams.ts';
 import { createKeptSaving, KEPT_MS, type StoredStreams } from './stored-streams.ts';
 
-export interface NewKeptStream {
+interface NewKeptStream {
   readonly sessionId: string;
   /** As `nameOwner` has it; undefined without authentication. */
   readonly user: string | undefined;
@@ -39,23 +38,6 @@ export interface NewKeptStream {
   abandon(): void;
 }
 
-export interface KeptStreams {
-  /** A stream that is sent for the first time. */
-  start(options: NewKeptStream): EventChannel;
-  /** A stream of the session that is kept here. */
-  find(sessionId: string, name: string): KeptStream | undefined;
-  /** Sends what came after the position, and what comes, on a connection of its own: the one before is over. */
-  attach(stream: KeptStream, position: number): ReplyStream;
-  /** The session has ended: nobody may come back. */
-  endSession(sessionId: string): void;
-  /** From now on what ends is written to the store. */
-  startStopping(): void;
-  /** Resolves once all calls with such streams have ended and what they came to is in the store. */
-  drain(): Promise<void>;
-  /** Ends what has not ended, with what its clients are told, and writes it to the store. */
-  stop(error: GatewayError): Promise<void>;
-}
-
 /** Milliseconds. What has ended sooner is written to the store when it ends only if its connection is broken by then. */
 const LONG_MS = 1000;
 /** Streams that ended within this time before the process stops are written then: its client may be on the way. */
@@ -64,11 +46,9 @@ const SWEEP_MS = 10_000;
 /** For how long what a session would hear is heard after its connection broke: many clients only leave. */
 const LISTEN_MS = 30_000;
 
-export function createKeptStreams(
-  runtime: Runtime,
-  stored: StoredStreams,
-  replicas: McpReplicas,
-): KeptStreams {
+export type KeptStreams = ReturnType<typeof createKeptStreams>;
+
+export function createKeptStreams(runtime: Runtime, stored: StoredStreams, replicas: McpReplicas) {
   const { clock } = runtime;
   const accounts = createKeptAccounts();
   const shortStreams = createShortStreams(accounts.release);
@@ -295,8 +275,17 @@ export function createKeptStreams(
   }
 
   return {
+    /** A stream of the session that is kept here. */
     find,
-    start({ sessionId, user, protocolVersion, requestId, isOfSession, abandon }) {
+    /** A stream that is sent for the first time. */
+    start({
+      sessionId,
+      user,
+      protocolVersion,
+      requestId,
+      isOfSession,
+      abandon,
+    }: NewKeptStream): EventChannel {
       const stream = new KeptStream(accounts.openSession(sessionId, user, protocolVersion), {
         name: randomUUID().slice(-12),
         replica: replicas.ownName,
@@ -313,7 +302,8 @@ export function createKeptStreams(
       stream.unsent = toPrimer(stream, 0);
       return new StreamChannel(stream, queue.items);
     },
-    attach(stream, position) {
+    /** Sends what came after the position, and what comes, on a connection of its own: the one before is over. */
+    attach(stream: KeptStream, position: number): ReplyStream {
       releaseReader(stream);
       const queue = openQueue(stream);
       stream.unsent = '';
@@ -323,21 +313,25 @@ export function createKeptStreams(
       stream.queue = undefined;
       return queue.items;
     },
-    endSession(sessionId) {
+    /** The session has ended: nobody may come back. */
+    endSession(sessionId: string): void {
       for (const stream of accounts.endSession(sessionId)) {
         if (stream.queue === undefined) stream.abandon?.();
       }
     },
-    startStopping() {
+    /** From now on what ends is written to the store. */
+    startStopping(): void {
       isStopping = true;
     },
-    drain: () =>
+    /** Resolves once all calls with such streams have ended and what they came to is in the store. */
+    drain: (): Promise<void> =>
       running === 0
         ? Promise.resolve()
         : new Promise((resolve) => {
             tellDrained = resolve;
           }),
-    async stop(error) {
+    /** Ends what has not ended, with what its clients are told, and writes it to the store. */
+    async stop(error: GatewayError): Promise<void> {
       const streams = accounts.listStreams();
       for (const stream of streams.filter(({ isOfSession }) => !isOfSession)) {
         end(stream, renderResponse({ error }, stream.requestId ?? null).text);

@@ -11,10 +11,9 @@ import { readExact, toRawMembers } from '../../platform/noted-json.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { buildElicitationKey, buildQuestionKey } from '../../store/keys.ts';
 import type { SessionRecord } from '../../store/store.ts';
-import { URL_REQUIRED } from '../calls/ask-to-open.ts';
 import type { Call } from '../calls/call.ts';
-import { readAnswers } from '../calls/client-answers.ts';
-import { passAnswers, passQuestions, type QuestionGuards } from '../calls/message-guards.ts';
+import { readAnswers, URL_REQUIRED } from '../calls/client-answers.ts';
+import { passAnswers, passQuestions, type QuestionGuards } from '../calls/guards.ts';
 import type { RawAnswer } from '../catalog/catalog.ts';
 import {
   type Answers,
@@ -23,32 +22,7 @@ import {
   findMissingCapabilities,
 } from '../catalog/client-requests.ts';
 import { isShortId, type JsonRpcResponse } from '../protocol/json-rpc.ts';
-import type { McpReplicas } from './replica-message.ts';
-import { readStoredCapabilities } from './sessions.ts';
-
-export interface SessionQuestions extends Omit<ReturnType<typeof createElicitations>, 'noteAsked'> {
-  /**
-   * Asks the client on the stream of one call, and resolves to its answers by key. A client that
-   * cannot answer is never asked.
-   */
-  ask<const Requests extends ClientRequests>(
-    call: Call,
-    session: SessionRecord,
-    requests: Requests,
-    guards: QuestionGuards | undefined,
-  ): Promise<Answers<Requests>>;
-  /** Sends one request of a server behind the gateway as it is; resolves to the client's response as it is. */
-  askRaw(
-    call: Call,
-    session: SessionRecord,
-    request: RawRequest,
-    cancelled?: CancelSignal,
-  ): Promise<RawAnswer>;
-  /** Passes a client's answer to whoever waits for it, on any replica. */
-  receiveAnswer(sessionId: string, response: JsonRpcResponse): Promise<void>;
-  /** Waits no longer: a process that stops answers what it can. */
-  close(): void;
-}
+import { type McpReplicas, readStoredCapabilities } from './sessions.ts';
 
 export interface RawRequest {
   readonly method: string;
@@ -80,7 +54,9 @@ function checkCanBeAsked(
   }
 }
 
-export function createSessionQuestions(runtime: Runtime, replicas: McpReplicas): SessionQuestions {
+export type SessionQuestions = ReturnType<typeof createSessionQuestions>;
+
+export function createSessionQuestions(runtime: Runtime, replicas: McpReplicas) {
   const { config, store, clock } = runtime;
   const { keyPrefix } = config.mcp.sessions;
   const pendingQuestions = createPendingQuestions(clock);
@@ -136,7 +112,16 @@ export function createSessionQuestions(runtime: Runtime, replicas: McpReplicas):
 
   return {
     ...elicitations,
-    async ask(call, session, requests, guards) {
+    /**
+     * Asks the client on the stream of one call, and resolves to its answers by key. A client that
+     * cannot answer is never asked.
+     */
+    async ask<const Requests extends ClientRequests>(
+      call: Call,
+      session: SessionRecord,
+      requests: Requests,
+      guards: QuestionGuards | undefined,
+    ): Promise<Answers<Requests>> {
       checkCanBeAsked(call, session, requests);
       const asked = guards === undefined ? requests : await passQuestions(requests, guards);
       const answers = await askAll(call, session.sessionId, asked, getResult);
@@ -146,13 +131,20 @@ export function createSessionQuestions(runtime: Runtime, replicas: McpReplicas):
         guards === undefined ? received : await passAnswers(requests, received, guards),
       );
     },
-    async askRaw(call, session, request, cancelled) {
+    /** Sends one request of a server behind the gateway as it is; resolves to the client's response as it is. */
+    async askRaw(
+      call: Call,
+      session: SessionRecord,
+      request: RawRequest,
+      cancelled?: CancelSignal,
+    ): Promise<RawAnswer> {
       checkCanBeAsked(call, session, { request });
       const { sessionId } = session;
       const [answer] = await askAll(call, sessionId, { request }, readRawAnswer, cancelled);
       return answer?.[1] ?? failAnswer();
     },
-    async receiveAnswer(sessionId, { id, result, error }) {
+    /** Passes a client's answer to whoever waits for it, on any replica. */
+    async receiveAnswer(sessionId: string, { id, result, error }: JsonRpcResponse): Promise<void> {
       const answer = { result, error };
       if (!isQuestionId(id) || pendingQuestions.receiveAnswer(sessionId, id, answer)) return;
       // Sent only to the replica that asked: what nobody asked for is sent to none.
@@ -162,7 +154,8 @@ export function createSessionQuestions(runtime: Runtime, replicas: McpReplicas):
       await replicas.send({ about: 'answer', sessionId, id, ...toRawMembers(answer) }, replica);
       await store.delete(key);
     },
-    close() {
+    /** Waits no longer: a process that stops answers what it can. */
+    close(): void {
       pendingQuestions.giveUpAll('The service is stopping; call again.');
     },
   };

@@ -93,7 +93,7 @@ export function toLoss(stream: WrittenStream, details?: string): string {
 // broke.
 
 /** Said by all ids of a stream. */
-export interface StreamId {
+interface StreamId {
   /** The replica that has the stream, as it is called on the bus. */
   readonly replica: string;
   /** Identifies the session: in another one it is no id. */

@@ -7,9 +7,10 @@ import type { Runtime } from '../../runtime/runtime.ts';
 import { nameOwner, readOwner } from '../../store/owner.ts';
 import type { SessionRecord } from '../../store/store.ts';
 import type { StreamResponse } from '../calls/outcome.ts';
+import type { OutgoingMessage } from '../protocol/json-rpc.ts';
+import type { NotificationStream } from '../streaming/notification-streams.ts';
 import { createEventQueue, type EventQueue } from '../streaming/response-stream.ts';
 import type { KeptStreams } from './kept-streams.ts';
-import type { McpReplicas } from './replica-message.ts';
 import {
   type EventId,
   readEventId,
@@ -21,19 +22,8 @@ import {
   toReplay,
   type WrittenStream,
 } from './resumable-events.ts';
+import type { McpReplicas } from './sessions.ts';
 import type { StoredStreams } from './stored-streams.ts';
-
-export interface Resumptions {
-  /**
-   * Returns what the stream of that event has sent since, and sends; undefined where nothing is left to be sent. The stream of a
-   * session goes on as a new one, which begins with what the earlier one has sent since.
-   *
-   * @throws GatewayError `unknown_event_id`, `too_many_streams`.
-   */
-  resume(session: SessionRecord, lastEventId: string): StreamResponse | EarlierStream | undefined;
-  /** Ends those that are read here: their clients come again elsewhere. */
-  close(): void;
-}
 
 export interface EarlierStream {
   readonly kind: 'earlier';
@@ -41,7 +31,7 @@ export interface EarlierStream {
   readMissed(): Promise<Missed>;
 }
 
-export interface Missed {
+interface Missed {
   /** JSON-RPC messages. */
   readonly messages: readonly string[];
   /** True if there were more, which nobody has any more. */
@@ -83,7 +73,7 @@ export function createResumptions(
   kept: KeptStreams,
   stored: StoredStreams,
   replicas: McpReplicas,
-): Resumptions {
+) {
   const { isShared } = store;
   const readers = new Map<string, Reader>();
 
@@ -262,7 +252,16 @@ export function createResumptions(
   }
 
   return {
-    resume(session, lastEventId) {
+    /**
+     * Returns what the stream of that event has sent since, and sends; undefined where nothing is left to be sent. The stream of
+     * a session goes on as a new one, which begins with what the earlier one has sent since.
+     *
+     * @throws GatewayError `unknown_event_id`, `too_many_streams`.
+     */
+    resume(
+      session: SessionRecord,
+      lastEventId: string,
+    ): StreamResponse | EarlierStream | undefined {
       const id = readEventId(lastEventId);
       if (id === undefined || id.sessionTag !== tagSession(session.sessionId)) {
         fail('unknown_event_id');
@@ -279,7 +278,8 @@ export function createResumptions(
           own === undefined ? readElsewhere(session, id, position) : kept.attach(own, position),
       };
     },
-    close() {
+    /** Ends those that are read here: their clients come again elsewhere. */
+    close(): void {
       for (const reader of readers.values()) endReader(reader);
     },
   };
@@ -303,3 +303,48 @@ function toMissed(streamLog: StreamLog | undefined, position: number): Missed {
 
 const REPLICA_GONE =
   'The replica that ran this call does not answer any more. The call may have run: look before you call again.';
+
+// §15.1: a client that comes back gets first what it has missed.
+
+/** As much as is kept of a session. */
+const MAX_HELD = 1000;
+
+/** Messages that come meanwhile wait for those before. `release` never rejects. */
+export function holdBack(
+  stream: NotificationStream,
+  earlier: EarlierStream | undefined,
+): { readonly heard: NotificationStream; readonly release?: () => Promise<void> } {
+  if (earlier === undefined) return { heard: stream };
+  let held: OutgoingMessage[] | undefined = [];
+
+  const hold =
+    (send: (message: OutgoingMessage) => void) =>
+    (message: OutgoingMessage): void => {
+      if (held === undefined) send(message);
+      else if (held.length < MAX_HELD) held.push(message);
+    };
+
+  return {
+    heard: {
+      response: stream.response,
+      send: hold((message) => stream.send(message)),
+      sendIfRoom: hold((message) => stream.sendIfRoom(message)),
+      end: () => stream.end(),
+    },
+    async release() {
+      const { messages, isIncomplete } = await earlier.readMissed();
+      for (const message of messages) stream.send(JSON.parse(message));
+      if (isIncomplete) for (const message of MAY_HAVE_CHANGED) stream.send(message);
+      for (const message of held ?? []) stream.send(message);
+      held = undefined;
+    },
+  };
+}
+
+/** For a client that cannot be told what it missed: it looks again at what it knows. */
+const MAY_HAVE_CHANGED: readonly OutgoingMessage[] = ['tools', 'prompts', 'resources'].map(
+  (list) => ({
+    method: `notifications/${list}/list_changed`,
+    params: {},
+  }),
+);

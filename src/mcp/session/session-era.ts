@@ -9,7 +9,7 @@ import { nameOwner } from '../../store/owner.ts';
 import type { SessionRecord } from '../../store/store.ts';
 import { type Call, type EraHandler, readSessionHeader } from '../calls/call.ts';
 import type { CallClient } from '../calls/context.ts';
-import type { QuestionGuards } from '../calls/message-guards.ts';
+import type { QuestionGuards } from '../calls/guards.ts';
 import { failUnknownMethod } from '../calls/methods.ts';
 import {
   ACCEPTED,
@@ -36,13 +36,12 @@ import type { EventChannel, KeepStream } from '../streaming/response-stream.ts';
 import type { RawRequest } from './questions.ts';
 import { isPrimed, isResumable } from './resumable-events.ts';
 import {
-  type Cancellations,
   createCancellations,
   createInitialize,
   createSessionMethods,
   runSessionMethod,
-} from './session-methods.ts';
-import type { SessionServices } from './session-services.ts';
+  type SessionServices,
+} from './session-services.ts';
 import { readLogLevel, readStoredCapabilities } from './sessions.ts';
 
 export function createSessionEraHandler(
@@ -52,7 +51,7 @@ export function createSessionEraHandler(
   const { sessions, questions } = services;
   const cancellations = createCancellations(services.replicas);
   const initialize = createInitialize(services, closeSession);
-  const respondToRequest = createRespondToRequest(services, cancellations);
+  const sessionMethods = createSessionMethods(services);
 
   return {
     // A message of an unknown protocol version is of no era, and does not slide its session.
@@ -104,29 +103,9 @@ export function createSessionEraHandler(
     if (method !== 'notifications/cancelled' || !isObject(params)) return;
     if (isRequestId(params.requestId)) await cancellations.cancel(sessionId, params.requestId);
   }
-}
 
-const isInitialize = (message: JsonRpcMessage): message is JsonRpcRequest =>
-  message.kind === 'request' && message.method === 'initialize';
-
-const WITHOUT_SESSION =
-  'To start a new session with initialize, send it without the mcp-session-id header.';
-
-/** A client that sends `initialize` with the id of a session that is over does what it was told, and must hear more. */
-function failSession(message: JsonRpcMessage): never {
-  return fail('session_not_found', {
-    ...(isInitialize(message) && {
-      details: `The session does not exist or has expired. ${WITHOUT_SESSION}`,
-    }),
-  });
-}
-
-/** Answers a request in a session: of a method that only sessions have, or that both eras have. */
-function createRespondToRequest(services: SessionServices, cancellations: Cancellations) {
-  const sessionMethods = createSessionMethods(services);
-  const { run } = services.calls;
-
-  return function respondToRequest(
+  /** Answers a request in a session: of a method that only sessions have, or that both eras have. */
+  function respondToRequest(
     call: Call,
     session: SessionRecord,
     request: JsonRpcRequest,
@@ -142,7 +121,7 @@ function createRespondToRequest(services: SessionServices, cancellations: Cancel
     return sessionMethod === undefined
       ? answerCall(call, session, request)
       : runSessionMethod(sessionMethod, readParams(request.params), session, call);
-  };
+  }
 
   function answerCall(
     call: Call,
@@ -153,7 +132,7 @@ function createRespondToRequest(services: SessionServices, cancellations: Cancel
     const { protocolVersion } = session;
     const client = new SessionClient(call, session, services);
     if (stream.mayBegin) stream.keep(client);
-    const working = run(call, client, params);
+    const working = services.calls.run(call, client, params);
     const running = cancellations.add(call, session.sessionId, id);
     // One reaction for all that is left to do: each further promise would cost every call as much again.
     working.then(
@@ -161,7 +140,7 @@ function createRespondToRequest(services: SessionServices, cancellations: Cancel
         running.remove();
         const answer = answerInVersion(protocolVersion, outcome);
         if ('result' in answer) tellOfMissedLists(call, session);
-        else services.questions.noteRequired(session.sessionId, answer.error);
+        else questions.noteRequired(session.sessionId, answer.error);
         stream.end(answer);
       },
       (thrown: unknown) => {
@@ -171,6 +150,21 @@ function createRespondToRequest(services: SessionServices, cancellations: Cancel
     );
     return stream.respond();
   }
+}
+
+const isInitialize = (message: JsonRpcMessage): message is JsonRpcRequest =>
+  message.kind === 'request' && message.method === 'initialize';
+
+const WITHOUT_SESSION =
+  'To start a new session with initialize, send it without the mcp-session-id header.';
+
+/** A client that sends `initialize` with the id of a session that is over does what it was told, and must hear more. */
+function failSession(message: JsonRpcMessage): never {
+  return fail('session_not_found', {
+    ...(isInitialize(message) && {
+      details: `The session does not exist or has expired. ${WITHOUT_SESSION}`,
+    }),
+  });
 }
 
 /** §18.4. Not before an error, whose status says more than an event of a stream could. */

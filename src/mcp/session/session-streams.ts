@@ -1,62 +1,31 @@
 // MCP up to 2025-11-25: GET /mcp with MCP_STREAMS=true, and resources/subscribe. Whatever replica
 // has the stream, and whatever replica took the subscription.
-
 import { randomUUID } from 'node:crypto';
+import { fail } from '../../errors/gateway-error.ts';
+import type { Clock } from '../../platform/clock.ts';
+import { hashSha256 } from '../../platform/ids.ts';
+import type { JsonObject } from '../../platform/json.ts';
+import { createPassWhenKnown } from '../../platform/pass-when-known.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
-import { buildStreamNumberKey } from '../../store/keys.ts';
+import { buildStreamNumberKey, buildSubscriptionKey } from '../../store/keys.ts';
 import { nameOwner } from '../../store/owner.ts';
 import { createRecords, numberFormat } from '../../store/records.ts';
-import type { SessionRecord } from '../../store/store.ts';
-import type { Call } from '../calls/call.ts';
-import type { ClientOf } from '../calls/client-of.ts';
+import type { Owner } from '../../store/store.ts';
 import type { StreamResponse } from '../calls/outcome.ts';
-import type { OutgoingMessage } from '../protocol/json-rpc.ts';
+import type { CatalogListener } from '../catalog/catalog.ts';
+import type { IdentifiedCaller, ServedCatalog } from '../catalog/served-catalog.ts';
+import { isLessSevere, isLogSeverity, type LogSeverity } from '../protocol/methods.ts';
 import type { NotificationStream, NotificationStreams } from '../streaming/notification-streams.ts';
 import type { KeptStreams } from './kept-streams.ts';
 import type { SessionQuestions } from './questions.ts';
-import type { McpReplicas } from './replica-message.ts';
 import { isResumable } from './resumable-events.ts';
-import type { EarlierStream } from './resumptions.ts';
-import {
-  createSessionSubscriptions,
-  type ListenerSurroundings,
-  SessionListener,
-  type SessionSubscriptions,
-  type StreamOwner,
-} from './session-subscriptions.ts';
-import { type ClientSessions, readStoredCapabilities } from './sessions.ts';
-
-export interface SessionStreams extends Pick<SessionSubscriptions, 'subscribe' | 'unsubscribe'> {
-  /**
-   * The stream of a session; one that it has elsewhere is over. It begins with what is left of an earlier one, where it is
-   * that one that its client comes back to.
-   */
-  open(owner: StreamOwner, earlier?: EarlierStream): Promise<StreamResponse>;
-  /** Ends the session's stream, wherever it is. */
-  end(sessionId: string): Promise<void>;
-}
+import { type EarlierStream, holdBack } from './resumptions.ts';
+import type { ClientSessions, McpReplicas } from './sessions.ts';
 
 interface OpenStream {
   readonly id: string;
   readonly stream: NotificationStream;
 }
-
-export type FindStreamOwner = (
-  call: Pick<Call, 'user' | 'catalog'>,
-  session: SessionRecord,
-) => Promise<StreamOwner>;
-
-export const createFindStreamOwner =
-  (findClientId: ClientOf): FindStreamOwner =>
-  async ({ user, catalog }, session) => {
-    const client = readStoredCapabilities(session.clientCapabilities);
-    const clientId = findClientId({ user });
-    return {
-      sessionId: session.sessionId,
-      caller: { user, session, client, clientId, view: catalog.view },
-      catalog,
-    };
-  };
 
 export function createSessionStreams(
   runtime: Runtime,
@@ -71,7 +40,7 @@ export function createSessionStreams(
     readonly questions: SessionQuestions;
     readonly keptStreams: KeptStreams;
   },
-): SessionStreams {
+) {
   const { log } = runtime;
   const subscriptions = createSessionSubscriptions(runtime);
   const generateId = createGenerateId(runtime);
@@ -157,7 +126,11 @@ export function createSessionStreams(
   }
 
   return {
-    async open(owner, earlier) {
+    /**
+     * The stream of a session; one that it has elsewhere is over. It begins with what is left of an earlier one, where it is
+     * that one that its client comes back to.
+     */
+    async open(owner: StreamOwner, earlier?: EarlierStream): Promise<StreamResponse> {
       const { sessionId, caller } = owner;
       const id = await generateId(sessionId);
       const { protocolVersion = '' } = caller.session ?? {};
@@ -191,7 +164,8 @@ export function createSessionStreams(
       return stream.response;
     },
 
-    async end(sessionId) {
+    /** Ends the session's stream, wherever it is. */
+    async end(sessionId: string): Promise<void> {
       openStreams.get(sessionId)?.stream.end();
       // The session has ended in any case: its streams elsewhere do after their five minutes.
       await replicas
@@ -209,60 +183,7 @@ export function createSessionStreams(
 /** Apart from its caller, so that an open stream does not keep that. */
 const createAbandon = (stream: Pick<NotificationStream, 'end'>) => () => stream.end();
 
-// §15.1: a client that comes back gets first what it has missed.
-
-/** As much as is kept of a session. */
-const MAX_HELD = 1000;
-
-/** Messages that come meanwhile wait for those before. `release` never rejects. */
-function holdBack(
-  stream: NotificationStream,
-  earlier: EarlierStream | undefined,
-): { readonly heard: NotificationStream; readonly release?: () => Promise<void> } {
-  if (earlier === undefined) return { heard: stream };
-  let held: OutgoingMessage[] | undefined = [];
-
-  const hold =
-    (send: (message: OutgoingMessage) => void) =>
-    (message: OutgoingMessage): void => {
-      if (held === undefined) send(message);
-      else if (held.length < MAX_HELD) held.push(message);
-    };
-
-  return {
-    heard: {
-      response: stream.response,
-      send: hold((message) => stream.send(message)),
-      sendIfRoom: hold((message) => stream.sendIfRoom(message)),
-      end: () => stream.end(),
-    },
-    async release() {
-      const { messages, isIncomplete } = await earlier.readMissed();
-      for (const message of messages) stream.send(JSON.parse(message));
-      if (isIncomplete) for (const message of MAY_HAVE_CHANGED) stream.send(message);
-      for (const message of held ?? []) stream.send(message);
-      held = undefined;
-    },
-  };
-}
-
-/** For a client that cannot be told what it missed: it looks again at what it knows. */
-const MAY_HAVE_CHANGED: readonly OutgoingMessage[] = ['tools', 'prompts', 'resources'].map(
-  (list) => ({
-    method: `notifications/${list}/list_changed`,
-    params: {},
-  }),
-);
-
 // MCP "Streamable HTTP" up to 2025-11-25: a session has one stream, whichever replicas it is opened at.
-
-/**
- * Among the streams of a session the one with the highest id stays: the one that was opened last. The store counts them,
- * whichever replicas they are opened at, and whatever their clocks say. The higher one may arrive before the lower one is
- * open: a replica that receives a lower id than that of its open stream sends its own once more, also in case the message
- * was lost.
- */
-type GenerateId = (sessionId: string) => Promise<string>;
 
 /** Stands for the end of a session: higher than the id of every stream. */
 const AFTER_ALL_IDS = '~';
@@ -271,16 +192,160 @@ const AFTER_ALL_IDS = '~';
 const NUMBER_TTL_SECONDS = 600;
 const DIGITS = 16;
 
-/** Numbers begin with the time, so that the newer stream has the higher one also where the store has lost the last one. */
-function createGenerateId({ config, store, clock }: Runtime): GenerateId {
+/**
+ * Among the streams of a session the one with the highest id stays: the one that was opened last. The store counts them,
+ * whichever replicas they are opened at, and whatever their clocks say. The higher one may arrive before the lower one is
+ * open: a replica that receives a lower id than that of its open stream sends its own once more, also in case the message
+ * was lost.
+ * Numbers begin with the time, so that the newer stream has the higher one also where the store has lost the last one.
+ */
+function createGenerateId({ config, store, clock }: Runtime) {
   const { keyPrefix } = config.mcp.sessions;
   const numbers = createRecords(store, numberFormat);
-  return function generateId(sessionId) {
+  return function generateId(sessionId: string): Promise<string> {
     const key = buildStreamNumberKey(keyPrefix, sessionId);
     return numbers.update(key, (last = 0) => {
       const number = Math.max(clock.now(), last + 1);
       const id = `${String(number).padStart(DIGITS, '0')}-${randomUUID()}`;
       return { value: number, ttlSeconds: NUMBER_TTL_SECONDS, result: id };
     });
+  };
+}
+
+// MCP up to 2025-11-25, resources/subscribe: which resources a session watches, in the store.
+
+/** The owner of a stream, or of a subscription. */
+export interface StreamOwner {
+  readonly sessionId: string;
+  readonly caller: IdentifiedCaller;
+  /** Served at the session's path. */
+  readonly catalog: ServedCatalog;
+}
+
+/** From the subscription, or the last update that was sent a day or more after it. */
+const TTL_SECONDS = 604_800;
+const RENEW_AFTER_MS = 86_400_000;
+
+export function createSessionSubscriptions({ config, store, clock }: Runtime) {
+  const { keyPrefix } = config.mcp.sessions;
+  const buildKey = (sessionId: string, uri: string) =>
+    buildSubscriptionKey(keyPrefix, sessionId, hashSha256(uri));
+
+  return {
+    /** @throws GatewayError `invalid_params` for a resource that does not tell when it changes. */
+    async subscribe({ catalog, caller, sessionId }: StreamOwner, uri: string): Promise<void> {
+      if (!(await catalog.canWatch(uri, caller))) {
+        fail('invalid_params', {
+          details: 'params.uri is not a resource that clients can subscribe to',
+          data: { uri },
+        });
+      }
+      await store.set(buildKey(sessionId, uri), String(clock.now()), TTL_SECONDS);
+      await catalog.setWatched(uri, true, caller);
+    },
+
+    async unsubscribe({ catalog, caller, sessionId }: StreamOwner, uri: string): Promise<void> {
+      await store.delete(buildKey(sessionId, uri));
+      await catalog.setWatched(uri, false, caller);
+    },
+
+    /** When the subscription was last saved, in epoch milliseconds; undefined when there is none. */
+    async findSavedAt(sessionId: string, uri: string): Promise<number | undefined> {
+      const savedAt = await store.get(buildKey(sessionId, uri));
+      return savedAt === undefined ? undefined : Number(savedAt);
+    },
+
+    /** Saves it again when that was long ago. */
+    async renew(sessionId: string, uri: string, savedAt: number): Promise<void> {
+      const now = clock.now();
+      if (now - savedAt <= RENEW_AFTER_MS) return;
+      // Another replica may have ended it meanwhile.
+      const key = buildKey(sessionId, uri);
+      await store.compareAndSet(key, String(savedAt), String(now), TTL_SECONDS);
+    },
+  };
+}
+
+// The news of a catalogue that a session hears while its stream is open.
+
+/** Shared by the listeners of all streams. */
+interface ListenerSurroundings {
+  readonly clock: Clock;
+  readLevel(sessionId: string, user: Owner | undefined): Promise<LogSeverity | undefined>;
+  tellUpdate(sessionId: string, stream: NotificationStream, uri: string): void;
+  tellCompletion(sessionId: string, stream: NotificationStream, elicitationId: string): void;
+}
+
+/** A class: thousands of them stand for minutes, and closures would take four times the memory. */
+class SessionListener implements CatalogListener {
+  private readonly stream: NotificationStream;
+  private readonly sessionId: string;
+  private readonly user: Owner | undefined;
+  private readonly surroundings: ListenerSurroundings;
+  /** Most sessions hear no message of a server: made for the first one. */
+  private log: ((params: JsonObject) => void) | undefined;
+
+  constructor(
+    stream: NotificationStream,
+    sessionId: string,
+    user: Owner | undefined,
+    surroundings: ListenerSurroundings,
+  ) {
+    this.stream = stream;
+    this.sessionId = sessionId;
+    this.user = user;
+    this.surroundings = surroundings;
+  }
+
+  listChanged(list: 'tools' | 'prompts' | 'resources'): void {
+    this.stream.send({ method: `notifications/${list}/list_changed`, params: {} });
+  }
+
+  resourceUpdated(uri: string): void {
+    this.surroundings.tellUpdate(this.sessionId, this.stream, uri);
+  }
+
+  logged(params: JsonObject): void {
+    const { stream, sessionId, user, surroundings } = this;
+    this.log ??= createStreamLog(surroundings.clock, stream, () =>
+      surroundings.readLevel(sessionId, user),
+    );
+    this.log(params);
+  }
+
+  elicitationCompleted(elicitationId: string): void {
+    this.surroundings.tellCompletion(this.sessionId, this.stream, elicitationId);
+  }
+}
+
+// MCP "Logging": messages that belong to no call, on the stream of a session.
+
+interface LogMessage {
+  readonly level: LogSeverity;
+  readonly logger: string | undefined;
+  readonly data: unknown;
+}
+
+/**
+ * Takes params of `notifications/message` as a server wrote them; what does not fit is dropped. `readLevel` says what the
+ * session's client asked for last; undefined where the session has ended.
+ */
+function createStreamLog(
+  clock: Clock,
+  stream: NotificationStream,
+  readLevel: () => Promise<LogSeverity | undefined>,
+): (params: JsonObject) => void {
+  const passWhenKnown = createPassWhenKnown<LogMessage, LogSeverity | undefined>({
+    clock,
+    learn: readLevel,
+    pass(params, wanted) {
+      if (wanted === undefined || isLessSevere(params.level, wanted)) return;
+      stream.sendIfRoom({ method: 'notifications/message', params });
+    },
+  });
+
+  return function log({ level, logger, data }) {
+    if (!isLogSeverity(level)) return;
+    passWhenKnown({ level, logger: typeof logger === 'string' ? logger : undefined, data });
   };
 }

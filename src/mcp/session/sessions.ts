@@ -4,15 +4,16 @@ import { fail } from '../../errors/gateway-error.ts';
 import type { UserContext } from '../../http/endpoint/message.ts';
 import { createBoundedMap } from '../../platform/bounded-map.ts';
 import { generateSessionId, isSessionId } from '../../platform/ids.ts';
-import { freezeDeep, parseObject } from '../../platform/json.ts';
+import { freezeDeep, isObject, parseObject } from '../../platform/json.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { readOwner } from '../../store/owner.ts';
+import type { Replicas } from '../../store/replicas/replicas.ts';
 import type { Owner, SessionAccess, SessionLookup, SessionRecord } from '../../store/store.ts';
 import type { Callers } from '../calls/call.ts';
 import type { ClientCapabilities } from '../catalog/client-requests.ts';
 import { nameOwnPath, type ServedCatalog } from '../catalog/served-catalog.ts';
-import { readClientExtensions } from '../protocol/extensions.ts';
 import { isLogSeverity, type LogSeverity } from '../protocol/methods.ts';
+import { readClientExtensions } from '../protocol/revisions.ts';
 
 type User = UserContext | undefined;
 
@@ -26,12 +27,6 @@ interface NewSession {
   readonly server: string | undefined;
 }
 
-interface CreatedSession {
-  readonly session: SessionRecord;
-  /** Other sessions of the user that were ended for it. */
-  readonly endedIds: readonly string[];
-}
-
 interface CallInSession {
   readonly user: User;
   /** The store's answer about the session, when it admitted the request. */
@@ -40,51 +35,14 @@ interface CallInSession {
   readonly catalog: Pick<ServedCatalog, 'server' | 'view'>;
 }
 
-export interface ClientSessions {
-  /** Ends those that expire first where the user has too many then. */
-  create(user: User, session: NewSession): Promise<CreatedSession>;
-  /**
-   * Asks for the session that a request names: to read it only, or to give it its full time
-   * again. Undefined for what cannot be a session ID, which never reaches the store.
-   */
-  createAccess(
-    id: string | undefined,
-    user: User,
-    purpose: 'read' | 'slide',
-  ): SessionAccess | undefined;
-  /**
-   * The record of the session that a call names, where it is active, its user's, and was opened at the same path;
-   * counts one that has expired: only that is waited for.
-   *
-   * @throws GatewayError `internal_error` when the store did not answer: that is never "not found".
-   */
-  read(id: string, call: CallInSession): SessionRecord | undefined | Promise<undefined>;
-  /**
-   * Notes which log messages the client wants.
-   *
-   * @throws GatewayError `session_not_found` when the session ended meanwhile.
-   */
-  setLogLevel(id: string, user: User, logLevel: LogSeverity): Promise<void>;
-  /** Which log messages the client of the user's session wants now; undefined where it has ended. */
-  readLogLevel(id: string, owner: Owner | undefined): Promise<LogSeverity | undefined>;
-  /** Ends the user's session. False when there is none. */
-  end(id: string, user: User): Promise<boolean>;
-  /** Ends anybody's session. False when there is none. */
-  endAnybodys(id: string): Promise<boolean>;
-  /** When a session expires, as it is stored, for `X-Session-Expires-At`: ISO 8601, UTC. */
-  getExpiry(session: SessionRecord): string;
-  /** Live sessions in the store (the gauge). */
-  countActive(): Promise<number>;
-  /** Sweeps until stopped; returns the stop. */
-  startSweeping(): () => void;
-}
-
 const SWEEP_INTERVAL_MS = 60_000;
+
+export type ClientSessions = ReturnType<typeof createSessions>;
 
 export function createSessions(
   { config, store, clock, metrics, log }: Runtime,
   sealPerson: Callers['sealPerson'],
-): ClientSessions {
+) {
   const { ttlSeconds, maxPerUser } = config.mcp.sessions;
   const defaultIssuer = config.oauth.provider?.issuer;
   const renderTime = createTimeRenderer();
@@ -112,12 +70,13 @@ export function createSessions(
   }
 
   return {
-    async create(user, session) {
+    /** Ends those that expire first where the user has too many then; returns their ids, too. */
+    async create(user: User, session: NewSession) {
       const sessionId = generateSessionId();
       const now = clock.now();
       const owner = toOwner(user);
       const person = user && (await sealPerson?.(user, sessionId));
-      const record = {
+      const record: SessionRecord = {
         sessionId,
         createdAt: now,
         lastAccessedAt: now,
@@ -131,13 +90,30 @@ export function createSessions(
       return { session: record, endedIds };
     },
 
-    createAccess(id, user, purpose) {
+    /**
+     * Asks for the session that a request names: to read it only, or to give it its full time
+     * again. Undefined for what cannot be a session ID, which never reaches the store.
+     */
+    createAccess(
+      id: string | undefined,
+      user: User,
+      purpose: 'read' | 'slide',
+    ): SessionAccess | undefined {
       if (id === undefined || !isSessionId(id)) return undefined;
       const slideSeconds = purpose === 'slide' ? ttlSeconds : undefined;
       return { sessionId: id, owner: toOwner(user), slideSeconds };
     },
 
-    read(id, { session, user, catalog }) {
+    /**
+     * The record of the session that a call names, where it is active, its user's, and was opened at the same path;
+     * counts one that has expired: only that is waited for.
+     *
+     * @throws GatewayError `internal_error` when the store did not answer: that is never "not found".
+     */
+    read(
+      id: string,
+      { session, user, catalog }: CallInSession,
+    ): SessionRecord | undefined | Promise<undefined> {
       if ('failure' in session) fail('internal_error', { cause: session.failure });
       const { record } = session;
       if (record !== undefined) {
@@ -146,37 +122,49 @@ export function createSessions(
       return isSessionId(id) ? countExpired(id) : undefined;
     },
 
-    async setLogLevel(id, user, logLevel) {
+    /**
+     * Notes which log messages the client wants.
+     *
+     * @throws GatewayError `session_not_found` when the session ended meanwhile.
+     */
+    async setLogLevel(id: string, user: User, logLevel: LogSeverity): Promise<void> {
       const isSet = await store.setSessionLogLevel(id, toOwner(user), logLevel);
       if (!isSet) fail('session_not_found');
     },
 
-    async readLogLevel(id, owner) {
+    /** Finds which log messages the client of the user's session wants now; undefined where it has ended. */
+    async readLogLevel(id: string, owner: Owner | undefined): Promise<LogSeverity | undefined> {
       const record = await find(id);
       return record && isOwn(record, owner) ? readLogLevel(record.logLevel) : undefined;
     },
 
-    async end(id, user) {
+    /** Ends the user's session. False when there is none. */
+    async end(id: string, user: User): Promise<boolean> {
       const hasEnded = isSessionId(id) && (await store.endSession(id, toOwner(user)));
       if (hasEnded) metrics.recordSessions('terminated');
       return hasEnded;
     },
 
-    async endAnybodys(id) {
+    /** Ends anybody's session. False when there is none. */
+    async endAnybodys(id: string): Promise<boolean> {
       const record = await find(id);
       const hasEnded = record !== undefined && (await store.endSession(id, readOwner(record)));
       if (hasEnded) metrics.recordSessions('terminated');
       return hasEnded;
     },
 
-    getExpiry: ({ lastAccessedAt }) => renderTime(lastAccessedAt + ttlSeconds * 1000),
+    /** The time at which a session expires, as it is stored, for `X-Session-Expires-At`: ISO 8601, UTC. */
+    getExpiry: ({ lastAccessedAt }: SessionRecord): string =>
+      renderTime(lastAccessedAt + ttlSeconds * 1000),
 
-    async countActive() {
+    /** Live sessions in the store (the gauge). */
+    async countActive(): Promise<number> {
       await sweep();
       return store.countSessions();
     },
 
-    startSweeping() {
+    /** Sweeps until stopped; returns the stop. */
+    startSweeping(): () => void {
       let cancel = () => {};
       const schedule = () => {
         cancel = clock.after(SWEEP_INTERVAL_MS, () => {
@@ -237,3 +225,45 @@ function parseCapabilities(text: string): ClientCapabilities {
     ...(extensions && { extensions }),
   };
 }
+
+// Messages between the replicas of this feature (store/replicas).
+
+export type McpReplicas = Replicas<ReplicaMessage>;
+
+/** Each is about one session; `id` is that of a JSON-RPC request in it. */
+type ReplicaMessage =
+  | {
+      readonly about: 'answer';
+      readonly sessionId: string;
+      readonly id: string;
+      readonly result?: unknown;
+      readonly error?: unknown;
+    }
+  | { readonly about: 'cancelled'; readonly sessionId: string; readonly id: string | number }
+  /** The session has got a new stream, or has ended: streams elsewhere are over. */
+  | { readonly about: 'stream'; readonly sessionId: string; readonly id: string }
+  /** A stream that began at the replica to which it is sent is read at the one that sends it. */
+  | {
+      readonly about: 'resume';
+      readonly sessionId: string;
+      readonly stream: string;
+      readonly replica: string;
+    }
+  /** The answer: there is more of it in the store, it is there no longer, or it is read elsewhere by now. */
+  | {
+      readonly about: 'resumed';
+      readonly sessionId: string;
+      readonly stream: string;
+      readonly news: 'news' | 'gone' | 'taken';
+    };
+
+const TOPICS: ReadonlySet<unknown> = new Set([
+  'answer',
+  'cancelled',
+  'stream',
+  'resume',
+  'resumed',
+]);
+
+export const isReplicaMessage = (value: unknown): value is ReplicaMessage =>
+  isObject(value) && TOPICS.has(value.about) && typeof value.sessionId === 'string';

@@ -2,8 +2,7 @@
 // are kept as bytes in one buffer, with arrays of numbers that say where, so that the garbage collector has nothing of
 // them to look at, to copy and to give up again. What is new takes the place of what is oldest.
 
-import { SESSION_BYTES, SESSION_EVENTS } from './kept-accounts.ts';
-import type { SessionAccount } from './kept-stream.ts';
+import { SESSION_BYTES, SESSION_EVENTS, type SessionAccount } from './kept-stream.ts';
 import { KEPT_MS } from './stored-streams.ts';
 
 export interface ShortStream {

@@ -1,5 +1,4 @@
 // §15.1: what a stream has sent, in the store: for the replica at which its client comes back.
-
 import { pause } from '../../platform/clock.ts';
 import { hashSha256 } from '../../platform/ids.ts';
 import type { JsonObject } from '../../platform/json.ts';
@@ -7,19 +6,9 @@ import type { Runtime } from '../../runtime/runtime.ts';
 import { type Budget, releaseInAll, reserveInAll } from '../../store/budgets.ts';
 import { buildStreamBytesKey, buildStreamLogKey } from '../../store/keys.ts';
 import { readVersioned, writeVersioned } from '../../store/records.ts';
-import { SESSION_BYTES } from './kept-accounts.ts';
-import type { KeptStream, SaveResult } from './kept-stream.ts';
-import type { McpReplicas } from './replica-message.ts';
+import { type KeptStream, type SaveResult, SESSION_BYTES } from './kept-stream.ts';
 import type { StreamLog, StreamName } from './resumable-events.ts';
-
-export interface StoredStreams {
-  /**
-   * In place of what was written of the stream before, which took so many bytes. Resolves to those that it takes now;
-   * undefined where there is no room.
-   */
-  write(stream: StreamName, log: StreamLog, bytesBefore: number): Promise<number | undefined>;
-  read(stream: Pick<StreamName, 'sessionId' | 'name'>): Promise<StreamLog | undefined>;
-}
+import type { McpReplicas } from './sessions.ts';
 
 /** For how long an answer waits for its client. */
 export const KEPT_MS = 300_000;
@@ -30,7 +19,9 @@ const MEBIBYTE = 1_048_576;
 const USER_BYTES = 16 * MEBIBYTE;
 const ALL_BYTES = 256 * MEBIBYTE;
 
-export function createStoredStreams({ config, store, getSeal }: Runtime): StoredStreams {
+export type StoredStreams = ReturnType<typeof createStoredStreams>;
+
+export function createStoredStreams({ config, store, getSeal }: Runtime) {
   const { keyPrefix } = config.mcp.sessions;
 
   const buildKey = ({ sessionId, name }: Pick<StreamName, 'sessionId' | 'name'>) =>
@@ -43,7 +34,15 @@ export function createStoredStreams({ config, store, getSeal }: Runtime): Stored
   const buildBytesKey = (owner: string) => buildStreamBytesKey(keyPrefix, owner);
 
   return {
-    async write(stream, log, bytesBefore) {
+    /**
+     * In place of what was written of the stream before, which took so many bytes. Resolves to those that it takes now;
+     * undefined where there is no room.
+     */
+    async write(
+      stream: StreamName,
+      log: StreamLog,
+      bytesBefore: number,
+    ): Promise<number | undefined> {
       const key = buildKey(stream);
       const sealed = (await getSeal()).seal(key, writeVersioned(toRecord(log)));
       const bytes = sealed.length;
@@ -57,7 +56,7 @@ export function createStoredStreams({ config, store, getSeal }: Runtime): Stored
       await store.set(key, sealed, TTL_SECONDS);
       return bytes;
     },
-    async read(stream) {
+    async read(stream: Pick<StreamName, 'sessionId' | 'name'>): Promise<StreamLog | undefined> {
       const key = buildKey(stream);
       const sealed = await store.get(key);
       const text = sealed && (await getSeal()).open(key, sealed);

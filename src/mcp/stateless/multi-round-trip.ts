@@ -13,12 +13,7 @@ import { readVersioned, writeVersioned } from '../../store/records.ts';
 import type { Call } from '../calls/call.ts';
 import { readAnswers } from '../calls/client-answers.ts';
 import type { CallClient } from '../calls/context.ts';
-import {
-  passAnswers,
-  passQuestions,
-  type Question,
-  type QuestionGuards,
-} from '../calls/message-guards.ts';
+import { passAnswers, passQuestions, type Question, type QuestionGuards } from '../calls/guards.ts';
 import { InputRequired } from '../calls/outcome.ts';
 import {
   type Answers,
@@ -258,13 +253,6 @@ interface RequestProgress {
   readonly approval?: { readonly secret: string; readonly isQuestion: boolean } | undefined;
 }
 
-export interface RequestState {
-  /** `binding` is that of the call, by `prepareBinding`. */
-  seal(binding: string, progress: RequestProgress): Promise<string>;
-  /** @throws GatewayError `invalid_params` for a state of another call, user or time. */
-  open(binding: string, state: string): Promise<RequestProgress>;
-}
-
 /** Characters that a call which waits may keep. */
 const MAX_KEPT = 4096;
 
@@ -291,17 +279,24 @@ function describeCall(user: UserContext | undefined, { method, params }: JsonRpc
 /** Long enough for a person to look something up before answering. */
 const LIFETIME_MS = 3_600_000;
 
-export function createRequestState({ getSeal, clock }: Runtime): RequestState {
+type RequestState = ReturnType<typeof createRequestState>;
+
+export function createRequestState({ getSeal, clock }: Runtime) {
   const requireSeal = () => getSeal().catch((cause: unknown) => fail('internal_error', { cause }));
 
   return {
-    async seal(binding, { answers, asked, relayed, approval }) {
+    /** `binding` is that of the call, by `prepareBinding`. */
+    async seal(
+      binding: string,
+      { answers, asked, relayed, approval }: RequestProgress,
+    ): Promise<string> {
       const expiresAt = clock.now() + LIFETIME_MS;
       const state = { expiresAt, answers: toRawMembers(answers), asked, relayed, approval };
       const text = writeVersioned(state, writeExactJson);
       return (await requireSeal()).seal(binding, text);
     },
-    async open(binding, state) {
+    /** @throws GatewayError `invalid_params` for a state of another call, user or time. */
+    async open(binding: string, state: string): Promise<RequestProgress> {
       const text = (await requireSeal()).open(binding, state);
       const { expiresAt, answers, asked, relayed, approval }: JsonObject =
         text === undefined ? {} : readVersioned(text, 'params.requestState');

@@ -32,9 +32,8 @@ import {
 } from '../calls/outcome.ts';
 import type { Calls } from '../calls/run-call.ts';
 import type { ClientCapabilities } from '../catalog/client-requests.ts';
-import { TASKS } from '../protocol/extensions.ts';
 import type { JsonRpcRequest } from '../protocol/json-rpc.ts';
-import { SUPPORTED_VERSIONS } from '../protocol/revisions.ts';
+import { SUPPORTED_VERSIONS, TASKS } from '../protocol/revisions.ts';
 import type { NotificationStreams } from '../streaming/notification-streams.ts';
 import type { TaskOffer, Tasks } from '../tasks/tasks.ts';
 import { checkNameHeader, type Envelope, readEnvelope } from './envelope.ts';

@@ -22,16 +22,6 @@ import type {
 import type { KeepStream } from '../streaming/response-stream.ts';
 import type { Tasks } from '../tasks/tasks.ts';
 
-/** Answers with a stream of what the client opted in to, and this service can tell. */
-type OpenSubscription = (
-  request: JsonRpcRequest,
-  filter: Filter,
-  call: Call,
-  caller: IdentifiedCaller,
-  /** The same caller, for one look at a task: which guards look at it, the record of that look says. */
-  createCaller: (record: CallRecord) => Promise<CallContext>,
-) => Promise<StreamResponse>;
-
 const SUBSCRIPTION_ID = 'io.modelcontextprotocol/subscriptionId';
 
 /** `serverInfo` is the `_meta` of every result. */
@@ -39,8 +29,16 @@ export function createOpenSubscription(
   notificationStreams: NotificationStreams,
   tasks: Tasks,
   serverInfo: JsonObject,
-): OpenSubscription {
-  return async function openSubscription({ id }, filter, call, caller, createCaller) {
+) {
+  /** Answers with a stream of what the client opted in to, and this service can tell. */
+  return async function openSubscription(
+    { id }: JsonRpcRequest,
+    filter: Filter,
+    call: Call,
+    caller: IdentifiedCaller,
+    /** The same caller, for one look at a task: which guards look at it, the record of that look says. */
+    createCaller: (record: CallRecord) => Promise<CallContext>,
+  ): Promise<StreamResponse> {
     const { catalog } = call;
     if (!isShortId(id)) {
       fail('invalid_params', {

@@ -37,17 +37,6 @@ export interface NewNotificationStream {
   openChannel?(stream: Pick<NotificationStream, 'end'>): EventChannel;
 }
 
-export interface NotificationStreams {
-  /**
-   * @throws GatewayError `too_many_streams` for its user, or for the process; `token_revoked`; what `listen` throws.
-   */
-  open(options: NewNotificationStream): NotificationStream;
-  /** Ends the connections of all: a process that stops must not wait for them. */
-  disconnect(): void;
-  /** Ends those, too, that were kept for clients that come back. */
-  close(): void;
-}
-
 /** Clients open the next one by themselves; with it token and session are checked again. */
 const LIFETIME_MS = 300_000;
 
@@ -64,14 +53,14 @@ const countPlaces = (maxConnections: number): number =>
     ? MAX_OPEN
     : Math.min(MAX_OPEN, Math.floor(maxConnections * CONNECTIONS_PART));
 
+export type NotificationStreams = ReturnType<typeof createNotificationStreams>;
+
 export function createNotificationStreams(
   { config, clock, log }: Runtime,
   endedGrants: Callers['endedGrants'],
-): NotificationStreams {
+) {
   const open = new Set<OpenStream>();
-  /** The number that each user has. */
-  const counts = new Map<string, number>();
-  const places = countPlaces(config.http.maxConnections);
+  const places = createPlaces(MAX_PER_USER, countPlaces(config.http.maxConnections));
   const lifetimes = new SharedTimer<OpenStream>(clock, LIFETIME_MS, (stream) => stream.end());
   let isClosed = false;
 
@@ -81,16 +70,7 @@ export function createNotificationStreams(
 
   function checkRoom(user: UserContext | undefined): void {
     if (user?.grant !== undefined && endedGrants?.hasEnded(user.grant.id)) fail('token_revoked');
-    const count = user === undefined ? 0 : (counts.get(nameOwner(user)) ?? 0);
-    if (count < MAX_PER_USER && open.size < places) return;
-    fail('too_many_streams');
-  }
-
-  function countStreams(userName: string | undefined, change: 1 | -1): void {
-    if (userName === undefined) return;
-    const count = (counts.get(userName) ?? 0) + change;
-    if (count === 0) counts.delete(userName);
-    else counts.set(userName, count);
+    if (!places.hasRoom(user && nameOwner(user), 1)) fail('too_many_streams');
   }
 
   const surroundings: StreamSurroundings = {
@@ -99,27 +79,37 @@ export function createNotificationStreams(
     log,
     tryForget(stream) {
       const wasOpen = open.delete(stream);
-      if (wasOpen) countStreams(stream.userName, -1);
+      if (wasOpen) places.count(stream.userName, -1);
       return wasOpen;
     },
   };
 
   return {
-    open({ user, listen, lastMessage, openChannel = openPlainChannel }) {
+    /**
+     * @throws GatewayError `too_many_streams` for its user, or for the process; `token_revoked`; what `listen` throws.
+     */
+    open({
+      user,
+      listen,
+      lastMessage,
+      openChannel = openPlainChannel,
+    }: NewNotificationStream): NotificationStream {
       checkRoom(user);
       const stream = new OpenStream(surroundings, user, lastMessage, openChannel);
       open.add(stream);
-      countStreams(stream.userName, 1);
+      places.count(stream.userName, 1);
       // The process stops: the client is told at once, and comes again elsewhere.
       if (isClosed) queueMicrotask(() => stream.end());
       stream.begin(listen);
       return stream;
     },
-    disconnect() {
+    /** Ends the connections of all: a process that stops must not wait for them. */
+    disconnect(): void {
       isClosed = true;
       for (const stream of open) stream.disconnect();
     },
-    close() {
+    /** Ends those, too, that were kept for clients that come back. */
+    close(): void {
       for (const stream of open) stream.end();
     },
   };
@@ -214,3 +204,21 @@ const toJson = (message: OutgoingMessage): string => writeExactJson({ jsonrpc: '
 
 const openPlainChannel = (stream: Pick<NotificationStream, 'end'>): EventChannel =>
   new PlainChannel(() => stream.end());
+
+/** Counts what each user has of something, and what all have. Without a user it counts among all alone. */
+export function createPlaces(maxOfUser: number, maxOfAll: number) {
+  const byUser = new Map<string, number>();
+  let all = 0;
+  return {
+    hasRoom: (user: string | undefined, wanted: number): boolean =>
+      all + wanted <= maxOfAll &&
+      (user === undefined || (byUser.get(user) ?? 0) + wanted <= maxOfUser),
+    count(user: string | undefined, change: number): void {
+      all += change;
+      if (user === undefined) return;
+      const left = (byUser.get(user) ?? 0) + change;
+      if (left === 0) byUser.delete(user);
+      else byUser.set(user, left);
+    },
+  };
+}

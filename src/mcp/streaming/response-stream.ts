@@ -44,7 +44,7 @@ export interface EventChannel {
 }
 
 /** All that a response needs. */
-export type ResponseChannel = Omit<EventChannel, 'close' | 'isFull' | 'hasRoomToSpare'>;
+type ResponseChannel = Omit<EventChannel, 'close' | 'isFull' | 'hasRoomToSpare'>;
 
 /** The way to the client until its request is answered. A class: as closures each call's had half a kilobyte more. */
 export class ResponseStream {

@@ -12,7 +12,7 @@ import { createThrottle } from '../../platform/throttle.ts';
 import { waitForOutcome } from '../../platform/wait-for-outcome.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { buildTaskReplicaKey } from '../../store/keys.ts';
-import type { Question } from '../calls/message-guards.ts';
+import type { Question } from '../calls/guards.ts';
 import type { Answer } from '../calls/outcome.ts';
 import type { TaskChanges } from './task-changes.ts';
 import type { TaskEnd, TaskRecord, TaskRecords } from './task-records.ts';
@@ -108,16 +108,7 @@ interface RunningEntry {
 // One of them: what it tells and asks its client goes into its record, and what its client
 // does comes from there.
 
-export interface RunningTask {
-  /** Notes what it is doing, for people. */
-  note(text: string): void;
-  /** Resolves to the client's answers, by the keys of the questions. @throws GatewayError where the task ends before. */
-  ask(questions: Readonly<Record<string, Question>>): Promise<JsonObject>;
-  /** Resolves once that is written. What comes after the first end counts for nothing. */
-  end(answer: Answer): Promise<void>;
-  /** Looks if another replica, or its time, has ended it. */
-  look(): Promise<void>;
-}
+export type RunningTask = ReturnType<typeof createRunningTask>;
 
 interface NewTask {
   readonly key: string;
@@ -145,7 +136,7 @@ function createRunningTask(
   task: NewTask,
   records: TaskRecords,
   changes: TaskChanges,
-): RunningTask {
+) {
   const { key, user, record: first, signal, abort } = task;
   const expiresAt = first.createdAt + first.ttlMs;
   let statusMessage: string | undefined;
@@ -240,12 +231,14 @@ function createRunningTask(
   }
 
   return {
-    note(text) {
+    /** Notes what it is doing, for people. */
+    note(text: string): void {
       if (ending !== undefined) return;
       statusMessage = text.slice(0, MAX_NOTE);
       writeNote('note');
     },
-    async ask(questions) {
+    /** Resolves to the client's answers, by the keys of the questions. @throws GatewayError where the task ends before. */
+    async ask(questions: Readonly<Record<string, Question>>): Promise<JsonObject> {
       await update((record) => ({ ...record, questions: { ...record.questions, ...questions } }));
       changes.announce(key);
       const keys = Object.keys(questions);
@@ -266,11 +259,13 @@ function createRunningTask(
       forgetAnswers(keys);
       return answers;
     },
-    end(answer) {
+    /** Resolves once that is written. What comes after the first end counts for nothing. */
+    end(answer: Answer): Promise<void> {
       ending ??= write(answer);
       return ending;
     },
-    async look() {
+    /** Looks if another replica, or its time, has ended it. */
+    async look(): Promise<void> {
       if (ending !== undefined) return;
       if (clock.now() >= expiresAt) {
         ending = write({ error: new GatewayError('task_expired') });

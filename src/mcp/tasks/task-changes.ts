@@ -9,6 +9,7 @@ import type { Runtime } from '../../runtime/runtime.ts';
 import { nameOwner } from '../../store/owner.ts';
 import type { Replicas } from '../../store/replicas/replicas.ts';
 import type { ServedCatalog } from '../catalog/served-catalog.ts';
+import { createPlaces } from '../streaming/notification-streams.ts';
 
 /** To all replicas: the record under this key is another. */
 interface TaskMessage {
@@ -19,19 +20,12 @@ interface TaskMessage {
 export const isTaskMessage = (value: unknown): value is TaskMessage =>
   isObject(value) && value.about === 'changed' && typeof value.key === 'string';
 
-export interface TaskChanges {
-  announce(key: string): void;
-  /** Called now and then without a change, too. */
-  listen(key: string, listener: () => void): () => void;
-}
-
 /** Messages from replica to replica may be lost. */
 const LOOK_MS = 5000;
 
-export function createTaskChanges(
-  { clock, log }: Runtime,
-  replicas: Replicas<TaskMessage>,
-): TaskChanges {
+export type TaskChanges = ReturnType<typeof createTaskChanges>;
+
+export function createTaskChanges({ clock, log }: Runtime, replicas: Replicas<TaskMessage>) {
   const listeners = new Map<string, Set<() => void>>();
 
   const tell = (key: string): void => {
@@ -50,12 +44,13 @@ export function createTaskChanges(
   });
 
   return {
-    announce(key) {
+    announce(key: string): void {
       replicas.send({ about: 'changed', key }).catch((cause: unknown) => {
         log.debug('Other replicas could not be told that a task has changed.', { cause });
       });
     },
-    listen(key, listener) {
+    /** Called now and then without a change, too. */
+    listen(key: string, listener: () => void): () => void {
       const known = listeners.get(key) ?? new Set();
       listeners.set(key, known.add(listener));
       startSweeping();
@@ -121,35 +116,24 @@ function createTurnTaker(look: () => Promise<void>): () => void {
 /** Each is looked at every few seconds, those of servers at their server: of one user, and in all. */
 const MAX_WATCHED = { user: 200, all: 8192 };
 
-/**
- * Counts so many tasks as watched for their user, until what it returns is called.
- *
- * @throws GatewayError `too_many_streams`
- */
-export type ReserveWatches = (user: UserContext | undefined, count: number) => () => void;
-
-export function createWatchCounter(): ReserveWatches {
-  const byUser = new Map<string, number>();
-  let all = 0;
-  return function reserveWatches(user, count) {
+export function createWatchCounter() {
+  const places = createPlaces(MAX_WATCHED.user, MAX_WATCHED.all);
+  /**
+   * Counts so many tasks as watched for their user, until what it returns is called.
+   *
+   * @throws GatewayError `too_many_streams`
+   */
+  return function reserveWatches(user: UserContext | undefined, count: number): () => void {
     const name = user && nameOwner(user);
-    const ofUser = name === undefined ? 0 : (byUser.get(name) ?? 0);
-    if (all + count > MAX_WATCHED.all || ofUser + count > MAX_WATCHED.user) {
+    if (!places.hasRoom(name, count)) {
       fail('too_many_streams', {
         details: `Of one user ${MAX_WATCHED.user} tasks may be listened to at once, and ${MAX_WATCHED.all} of all.`,
       });
     }
     let isReserved = true;
-    function add(change: number): void {
-      all += change;
-      if (name === undefined) return;
-      const left = (byUser.get(name) ?? 0) + change;
-      if (left === 0) byUser.delete(name);
-      else byUser.set(name, left);
-    }
-    add(count);
+    places.count(name, count);
     return function release() {
-      if (isReserved) add(-count);
+      if (isReserved) places.count(name, -count);
       isReserved = false;
     };
   };

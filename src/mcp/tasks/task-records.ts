@@ -11,7 +11,7 @@ import { buildTaskBudgetKey, buildTaskKey } from '../../store/keys.ts';
 import { createRecords, readVersioned, writeVersioned } from '../../store/records.ts';
 import { MIN_ENTRY_BYTES } from '../../store/store.ts';
 import { findClientAnswerProblem } from '../calls/client-answers.ts';
-import type { Question } from '../calls/message-guards.ts';
+import type { Question } from '../calls/guards.ts';
 
 export interface TaskRecord {
   /** The tool that was called, as clients of its path see it. */

@@ -12,7 +12,7 @@ import { nameOwner } from '../../store/owner.ts';
 import { createReplicas } from '../../store/replicas/replicas.ts';
 import type { Call } from '../calls/call.ts';
 import type { CallContext, CallTask } from '../calls/context.ts';
-import type { Question } from '../calls/message-guards.ts';
+import type { Question } from '../calls/guards.ts';
 import { type RunMethod, readString } from '../calls/methods.ts';
 import type { Answer } from '../calls/outcome.ts';
 import type { CallControl } from '../calls/run-target.ts';
@@ -34,7 +34,6 @@ import {
   createTaskChanges,
   createWatchCounter,
   isTaskMessage,
-  type ReserveWatches,
   type TaskWatch,
   watchTask,
 } from './task-changes.ts';
@@ -65,20 +64,9 @@ export interface TaskOffer extends CallTask {
 /** At which path somebody asks about a task. */
 type TaskCall = Pick<Call, 'catalog' | 'record'>;
 
-export interface Tasks {
-  offer(call: Call): TaskOffer;
-  /** `tasks/*`, by the method's name. */
-  readonly methods: Readonly<Record<string, RunMethod>>;
-  /** `DetailedTask`. @throws GatewayError `invalid_params` for one that is unknown to this caller. */
-  read(taskId: string, caller: CallContext, call: TaskCall): Promise<JsonObject>;
-  /** Tells what the task is, and each time that it has become another; returns what ends it. */
-  watch(watch: TaskWatch): () => void;
-  readonly reserveWatches: ReserveWatches;
-  /** Lets those that run here end for so long; those that do not are ended. */
-  close(graceMs: number): Promise<void>;
-}
+export type Tasks = ReturnType<typeof createTasks>;
 
-export function createTasks(runtime: Runtime, { judge, getGuards }: CallControl): Tasks {
+export function createTasks(runtime: Runtime, { judge, getGuards }: CallControl) {
   const { config, clock, log, getSeal } = runtime;
   const { sessions, tasks } = config.mcp;
   const channel = buildTasksChannelName(sessions.keyPrefix);
@@ -233,6 +221,7 @@ export function createTasks(runtime: Runtime, { judge, getGuards }: CallControl)
     return describeRelayed(taskId, await guardTask(getGuards(), target, task, caller, call.record));
   }
 
+  /** `DetailedTask`. @throws GatewayError `invalid_params` for one that is unknown to this caller. */
   async function read(taskId: string, caller: CallContext, call: TaskCall): Promise<JsonObject> {
     if (isRelayed(taskId)) {
       const task = await askServer({ method: 'tasks/get', taskId }, caller, call);
@@ -242,7 +231,8 @@ export function createTasks(runtime: Runtime, { judge, getGuards }: CallControl)
     return describeInDetail(taskId, record, clock.now());
   }
 
-  const methods: Tasks['methods'] = {
+  /** `tasks/*`, by the method's name. */
+  const methods: Readonly<Record<string, RunMethod>> = {
     'tasks/get': async (params, context, call) => ({
       result: await read(readString(params, 'taskId'), context, call),
     }),
@@ -292,11 +282,13 @@ export function createTasks(runtime: Runtime, { judge, getGuards }: CallControl)
     methods,
     read,
     reserveWatches,
-    watch(watch) {
+    /** Tells what the task is, and each time that it has become another; returns what ends it. */
+    watch(watch: TaskWatch): () => void {
       const key = records.buildKey(toOwner(watch.taskId, watch.user, watch.catalog));
       return watchTask(watch, (changed) => changes.listen(key, changed));
     },
-    async close(graceMs) {
+    /** Lets those that run here end for so long; those that do not are ended. */
+    async close(graceMs: number): Promise<void> {
       await runs.close(graceMs);
       replicas.close();
     },

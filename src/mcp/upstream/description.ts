@@ -1,7 +1,7 @@
 // A server's description of itself, read without trust.
 import { isObject, type JsonObject } from '../../platform/json.ts';
-import { SKILLS } from '../protocol/extensions.ts';
 import { LIST_KINDS, LIST_NAMES, type ListKind, type ListName } from '../protocol/list-kinds.ts';
+import { SKILLS } from '../protocol/revisions.ts';
 import { isSessionVersion, STATELESS_VERSION } from './envelope.ts';
 import type { UpstreamDescription } from './upstream.ts';
 

@@ -5,8 +5,8 @@ import { RawJson } from '../../platform/exact-json.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
 import { PACKAGE_NAME, PACKAGE_VERSION } from '../../platform/own-files.ts';
 import type { ClientCapabilities } from '../catalog/client-requests.ts';
-import { APPS, TASKS } from '../protocol/extensions.ts';
 import { isOfOneHop } from '../protocol/json-rpc.ts';
+import { APPS, TASKS } from '../protocol/revisions.ts';
 import type { UpstreamRequest } from './upstream.ts';
 
 /** The newest revision of each era that is spoken to servers. */

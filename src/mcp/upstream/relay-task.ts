@@ -1,16 +1,15 @@
 // §29.5: tasks of a server of the stateless era: what it says of one is read without trust, and its questions are those of a
 // call.
-
 import { fail, GatewayError, type JsonRpcErrorObject } from '../../errors/gateway-error.ts';
-import { isObject, type JsonObject } from '../../platform/json.ts';
-import { readExact, toNoted, toRawMembers } from '../../platform/noted-json.ts';
 import {
   CallStopped,
   passAnswers,
   passQuestions,
   type Question,
   type QuestionGuards,
-} from '../calls/message-guards.ts';
+} from '../../mcp/calls/guards.ts';
+import { isObject, type JsonObject } from '../../platform/json.ts';
+import { readExact, toNoted, toRawMembers } from '../../platform/noted-json.ts';
 import type { Context } from '../catalog/catalog.ts';
 import type { RelayedTask, TaskRequest } from '../catalog/served-catalog.ts';
 import { findKindProblem, findQuestionProblem, nameAsker, readQuestion } from './questions.ts';

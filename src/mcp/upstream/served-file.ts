@@ -1,5 +1,6 @@
 // The configuration file that is served now, as features see it that the servers of the file do not concern otherwise.
-import type { NamedPaths } from '../../http/endpoint/named-paths.ts';
+import type { NamedPaths } from '../../http/endpoint/endpoint.ts';
+
 import type { ConnectionServer } from './connection.ts';
 
 /** Asked each time: another file may take its place. */

@@ -3,7 +3,7 @@
 import type { CancelSignal } from '../../platform/cancellation.ts';
 import type { JsonObject } from '../../platform/json.ts';
 import type { TraceContext } from '../../telemetry/tracing/trace-context.ts';
-import { CallStopped, type QuestionGuards } from '../calls/message-guards.ts';
+import { CallStopped, type QuestionGuards } from '../calls/guards.ts';
 import type { Context, RawResult } from '../catalog/catalog.ts';
 import type { TaskRequest } from '../catalog/served-catalog.ts';
 import { isLogSeverity, type LogSeverity } from '../protocol/methods.ts';

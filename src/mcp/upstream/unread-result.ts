@@ -18,8 +18,7 @@ import {
   type ScannedObject,
   scanObject,
 } from '../../platform/scan/scan-json.ts';
-import { Findings } from '../protocol/fit.ts';
-import { RESULTS } from '../protocol/mcp-fits.ts';
+import { Findings, RESULTS } from '../protocol/fit.ts';
 
 /** Bytes of a response, and where its result stands in them. */
 interface ResultBytes {

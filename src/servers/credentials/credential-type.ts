@@ -2,9 +2,9 @@
 import type { Config } from '../../config/config.ts';
 import { defineMember, type Member, type MemberReader } from '../../config/file/shapes/object.ts';
 import { text } from '../../config/file/shapes/scalar.ts';
+import { isOwnToken } from '../../http/endpoint/bearer.ts';
 import type { Endpoint } from '../../http/endpoint/endpoint.ts';
 import type { GetProviderToken, UserContext } from '../../http/endpoint/message.ts';
-import { isOwnToken } from '../../http/endpoint/own-token.ts';
 import type { ProviderMetadata } from '../../http/oauth-client/provider-metadata.ts';
 import {
   type ConnectionTokens,

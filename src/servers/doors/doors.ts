@@ -2,7 +2,7 @@
 // call goes on once the user has; any other client gets the link to show.
 import { randomUUID } from 'node:crypto';
 import { fail } from '../../errors/gateway-error.ts';
-import { askToOpen, createPageQuestion, NO_ANSWER } from '../../mcp/calls/ask-to-open.ts';
+import { askToOpen, createPageQuestion, NO_ANSWER } from '../../mcp/calls/client-answers.ts';
 import type { RawResult, Relay } from '../../mcp/catalog/catalog.ts';
 import type { ConnectCall, ConnectUser, Doors } from '../../mcp/upstream/connection-ports.ts';
 import type { ConnectionRequest, ConnectionRequests } from '../../mcp/upstream/connections.ts';

@@ -1,7 +1,7 @@
 // §18.3, §18.4: a call goes through to its server, whatever the eras of client and server.
 
 import { GatewayError } from '../../errors/gateway-error.ts';
-import { passAnswers, type QuestionGuards } from '../../mcp/calls/message-guards.ts';
+import { passAnswers, type QuestionGuards } from '../../mcp/calls/guards.ts';
 import type { Context, RawResult, Relay, SessionRelay } from '../../mcp/catalog/catalog.ts';
 import type { ClientCapabilities } from '../../mcp/catalog/client-requests.ts';
 import type { CacheHint } from '../../mcp/catalog/content.ts';

@@ -3,7 +3,7 @@
 
 import { randomUUID } from 'node:crypto';
 import { GatewayError } from '../../errors/gateway-error.ts';
-import { CallStopped, passQuestions, type QuestionGuards } from '../../mcp/calls/message-guards.ts';
+import { CallStopped, passQuestions, type QuestionGuards } from '../../mcp/calls/guards.ts';
 import type { ClientCapabilities } from '../../mcp/catalog/client-requests.ts';
 import { CallRefusedError } from '../../mcp/upstream/failures.ts';
 import { findQuestionProblem, readQuestion } from '../../mcp/upstream/questions.ts';

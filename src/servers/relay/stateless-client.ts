@@ -1,9 +1,9 @@
 // §18.3: clients of the stateless era are asked by the result of their call, and call again with the answers.
 import { randomUUID } from 'node:crypto';
 import { GatewayError } from '../../errors/gateway-error.ts';
-import { passAnswers, type QuestionGuards } from '../../mcp/calls/message-guards.ts';
+import { passAnswers, type QuestionGuards } from '../../mcp/calls/guards.ts';
 import type { Context, StatelessRelay } from '../../mcp/catalog/catalog.ts';
-import { TASKS } from '../../mcp/protocol/extensions.ts';
+import { TASKS } from '../../mcp/protocol/revisions.ts';
 import { CallRefusedError } from '../../mcp/upstream/failures.ts';
 import { nameAsker, refuseQuestion } from '../../mcp/upstream/questions.ts';
 import {

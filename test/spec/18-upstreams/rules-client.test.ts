@@ -1,6 +1,6 @@
 // §18.5: which OAuth client a token was made for.
 import { expect, test } from 'vitest';
-import { createClientOf } from '../../../src/mcp/calls/client-of.ts';
+import { createClientOf } from '../../../src/mcp/calls/call.ts';
 import { closeAfterTest } from '../../support/lifetimes.ts';
 import { startBroker } from '../../support/oauth/broker.ts';
 import { readFile } from '../../support/upstreams/gateway-file.ts';

@@ -1,11 +1,10 @@
 // §18.5: the examples of docs/rules.md.
-
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { parsePattern } from '../../../src/control/rules/compile-rules.ts';
 import { createRules } from '../../../src/control/rules/create-rules.ts';
 import { checkRules } from '../../../src/control/rules/rule-config.ts';
-import { createClientOf } from '../../../src/mcp/calls/client-of.ts';
+import { createClientOf } from '../../../src/mcp/calls/call.ts';
 import type { RuleDecision, RuledItem } from '../../../src/mcp/calls/rules.ts';
 import { systemClock } from '../../../src/platform/clock.ts';
 import type { JsonObject } from '../../../src/platform/json.ts';

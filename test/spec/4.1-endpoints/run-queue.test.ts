@@ -1,6 +1,6 @@
 // §12: calls run in short turns of the event loop.
 import { expect, test } from 'vitest';
-import { createRunQueue } from '../../../src/http/server/run-queue.ts';
+import { createRunQueue } from '../../../src/http/server/overload.ts';
 import { manualClock } from '../../support/gateway/clock.ts';
 
 const nextTurn = () => new Promise<void>((resolve) => void setImmediate(resolve));

@@ -20,7 +20,7 @@ export interface SchemaCheck {
 const DRAFT_2020_12 = 'https://json-schema.org/draft/2020-12/schema';
 
 // Formats are for people: the schema's keywords are what is held to.
-const OPTIONS: Options = {
+const FIRST_ERROR: Options = {
   allowUnionTypes: true,
   validateFormats: false,
   logger: false,
@@ -28,8 +28,8 @@ const OPTIONS: Options = {
 };
 
 /** For a value in which one error was found already. */
-const ALL_ERRORS_OPTIONS: Options = {
-  ...OPTIONS,
+const ALL_ERRORS: Options = {
+  ...FIRST_ERROR,
   allErrors: true,
   code: { regExp: Object.assign(createPattern, { code: 'new RegExp' }) },
 };
@@ -45,16 +45,18 @@ const createDraft2020 = (options: Options): Ajv =>
 /** Made when they are first needed: each takes milliseconds of the start. */
 const DIALECTS = {
   'Draft 7': {
-    firstError: once(() => createDraft7(OPTIONS)),
-    allErrors: once(() => createDraft7(ALL_ERRORS_OPTIONS)),
+    firstError: once(() => createDraft7(FIRST_ERROR)),
+    allErrors: once(() => createDraft7(ALL_ERRORS)),
   },
   '2020-12': {
-    firstError: once(() => createDraft2020(OPTIONS)),
-    allErrors: once(() => createDraft2020(ALL_ERRORS_OPTIONS)),
+    firstError: once(() => createDraft2020(FIRST_ERROR)),
+    allErrors: once(() => createDraft2020(ALL_ERRORS)),
   },
 } as const;
 
-const ofPlainSchemas = once(() => createDraft7({ ...OPTIONS, meta: false, validateSchema: false }));
+const ofPlainSchemas = once(() =>
+  createDraft7({ ...FIRST_ERROR, meta: false, validateSchema: false }),
+);
 
 /** To load it takes longer than a call should: once the start is over, unless a call comes before. */
 const loadSoon = once(() => setTimeout(ofPlainSchemas, LOAD_AFTER_MS).unref());

@@ -12,9 +12,8 @@ import type {
   ListItems,
   Page,
 } from '../catalog.ts';
-import type { CacheHint } from '../content.ts';
-import { findSkillRoot, listChildren } from '../skill-directories.ts';
-import { checkMembers, describeType } from './check-members.ts';
+import { type CacheHint, findSkillRoot, listChildren } from '../content.ts';
+import { checkMembers, describeType } from './describe-errors.ts';
 import type { Prompt } from './prompt.ts';
 import type { Resource, ResourceTemplate } from './resource.ts';
 import type { Skill } from './skill.ts';

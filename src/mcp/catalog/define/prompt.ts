@@ -3,7 +3,7 @@ import { DefinitionError } from '../../../errors/gateway-error.ts';
 import { isObject } from '../../../platform/json.ts';
 import type { Arguments, Context } from '../catalog.ts';
 import type { DescribedEntry, PromptDescription, PromptResult } from '../content.ts';
-import { checkMembers, describeType } from './check-members.ts';
+import { checkMembers, describeType } from './describe-errors.ts';
 
 /** Made by {@link definePrompt}. */
 export interface Prompt {

@@ -9,7 +9,7 @@ import type {
   ResourceDescription,
   ResourceTemplateDescription,
 } from '../content.ts';
-import { checkMembers, describeType } from './check-members.ts';
+import { checkMembers, describeType } from './describe-errors.ts';
 import type { Complete, Completers } from './prompt.ts';
 
 /** Made by {@link defineResource}. */

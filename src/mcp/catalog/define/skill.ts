@@ -19,7 +19,7 @@ import type {
   SkillFile,
   SkillFrontmatter,
 } from '../content.ts';
-import { checkMembers } from './check-members.ts';
+import { checkMembers } from './describe-errors.ts';
 import type { Resource } from './resource.ts';
 
 /** Made by {@link defineSkill}. */

@@ -12,8 +12,8 @@ import type {
   ToolDescription,
   ToolResult,
 } from '../content.ts';
-import { checkMembers, describeType } from './check-members.ts';
 import { compileSchema, readMirroredParams, type SchemaCheck } from './compile-schema.ts';
+import { checkMembers, describeType } from './describe-errors.ts';
 
 /** A tool with its compiled schemas. Made by {@link defineTool}. */
 export interface Tool {

@@ -1,0 +1,323 @@
+// §4.12: the headers that are checked of each request, and those that each reply has. First the Host check, against DNS rebinding.
+
+import type { Config } from '../../config/config.ts';
+import { fail, type GatewayError } from '../../errors/gateway-error.ts';
+import { IPV4_LOOPBACK_HOSTS, LOOPBACK_HOSTS } from '../../platform/address.ts';
+import { truncateForLog } from '../../platform/log.ts';
+import type { Endpoint } from '../endpoint/endpoint.ts';
+import {
+  type GatewayRequest,
+  getHeader,
+  type Reply,
+  type ReplyHeaders,
+} from '../endpoint/message.ts';
+import { JSONRPC, renderError } from '../endpoint/render-error.ts';
+
+const HOST = /^([a-z0-9._-]+|\[[0-9a-f:.]+\])(?::(\d{1,5}))?$/;
+/** The number of allowed hosts in a line of the log. */
+const MAX_SHOWN_HOSTS = 10;
+
+export function createHostCheck({ server, http }: Pick<Config, 'server' | 'http'>) {
+  const base = new URL(server.baseUrl);
+  const defaultPort = base.protocol === 'https:' ? '443' : '80';
+  const basePort = base.port || defaultPort;
+  const namesWithAnyPort = new Set(server.environment === 'production' ? [] : LOOPBACK_HOSTS);
+  const exactHosts = new Set([`${base.hostname}:${basePort}`]);
+  for (const entry of http.allowedHosts) {
+    const [, name = '', port] = HOST.exec(entry) ?? [];
+    if (port === undefined) namesWithAnyPort.add(name);
+    else exactHosts.add(`${name}:${port}`);
+  }
+
+  /** As an operator writes them. */
+  const expected = [base.host, ...http.allowedHosts].slice(0, MAX_SHOWN_HOSTS);
+
+  /**
+   * Checks the `Host` header (several arrive joined by commas) and, for a target in absolute form,
+   * its authority. A probe calls by any name, or by HTTP/1.0 without one.
+   *
+   * @throws GatewayError `bad_request` unless there is exactly one Host, `invalid_host` for a
+   * foreign one.
+   */
+  return function checkHost(
+    host: string | undefined,
+    authority: string | undefined,
+    isProbe: boolean,
+  ): void {
+    // As nearly all callers write it: nothing has to be taken apart.
+    if (host === base.host && authority === undefined) return;
+    if (isProbe && host === undefined) return;
+    if (!host || host.includes(',')) {
+      fail('bad_request', { details: 'The request must have exactly one Host header.' });
+    }
+    const lowerCase = host.toLowerCase();
+    if (authority !== undefined && authority.toLowerCase() !== lowerCase) {
+      fail('bad_request', { details: 'The Host header differs from the request target.' });
+    }
+    if (isProbe) return;
+    const [, name = '', port = defaultPort] = HOST.exec(lowerCase) ?? [];
+    if (!namesWithAnyPort.has(name) && !exactHosts.has(`${name}:${port}`))
+      fail('invalid_host', { facts: { found: truncateForLog(lowerCase), expected } });
+  };
+}
+
+// §4.12, §7.4: which origins may call.
+
+const HTTP_ORIGIN = /^http:\/\/([^/:]+)(?::\d{1,5})?$/;
+
+export function createIsAllowedOrigin({ server, http }: Pick<Config, 'server' | 'http'>) {
+  const allowed = new Set([new URL(server.baseUrl).origin, ...http.allowedOrigins]);
+  const isLocalAllowed = server.environment !== 'production';
+
+  /** True if the value of an `Origin` header is allowed. */
+  return function isAllowedOrigin(origin: string): boolean {
+    const lowerCase = origin.toLowerCase();
+    return allowed.has(lowerCase) || (isLocalAllowed && isLocalOrigin(lowerCase));
+  };
+}
+
+/** `http://localhost` or `http://127.0.0.1`, with any port. */
+const isLocalOrigin = (origin: string): boolean =>
+  IPV4_LOOPBACK_HOSTS.includes(HTTP_ORIGIN.exec(origin)?.[1] ?? '');
+
+export interface RequestOrigin {
+  /** Value of the `Origin` header. */
+  readonly value: string | undefined;
+  readonly isAllowed: boolean;
+}
+
+export function readOrigin(
+  request: GatewayRequest,
+  isAllowed: (origin: string) => boolean,
+): RequestOrigin {
+  const value = getHeader(request, 'origin');
+  return { value, isAllowed: value !== undefined && isAllowed(value) };
+}
+
+/** @throws GatewayError `invalid_origin`. */
+export function checkOrigin({ value, isAllowed }: RequestOrigin): void {
+  if (value !== undefined && !isAllowed) {
+    fail('invalid_origin', { facts: { found: truncateForLog(value) } });
+  }
+}
+
+/** @throws GatewayError `invalid_origin` for pages of other origins. Programs send none. */
+export function checkOwnOrigin({ value }: RequestOrigin, ownOrigin: string): void {
+  if (value !== undefined && value.toLowerCase() !== ownOrigin) {
+    fail('invalid_origin', {
+      details: "Only the gateway's own pages may call this address.",
+      facts: { found: truncateForLog(value) },
+    });
+  }
+}
+
+/**
+ * For the pages of a login, which are for the user's own eyes and hands. Cookies go along with requests
+ * of same-site pages, whatever their origin: a script there could read the consent page and answer it.
+ * Browsers say how each request came about (Fetch Metadata).
+ *
+ * @throws GatewayError `invalid_origin`.
+ */
+export function checkNavigation(request: GatewayRequest, ownOrigin: string): void {
+  const origin = getHeader(request, 'origin');
+  const isForeign = origin !== undefined && origin !== ownOrigin;
+  // Programs that are no browsers send none, or the mode alone.
+  const isBrowser = getHeader(request, 'sec-fetch-site') !== undefined;
+  const isNavigation =
+    getHeader(request, 'sec-fetch-mode') === 'navigate' &&
+    getHeader(request, 'sec-fetch-dest') === 'document';
+  if (!isForeign && (!isBrowser || isNavigation)) return;
+  fail('invalid_origin', {
+    details: 'This address must be opened in a browser; a script on a web page cannot call it.',
+    facts: { found: origin && truncateForLog(origin) },
+  });
+}
+
+// §4.12: what a browser lets a page of an allowed origin do and read.
+
+/** For documents that everybody may know. Without credentials: the reply is the same for all. */
+export const CORS_FOR_ALL = {
+  'Access-Control-Allow-Origin': '*',
+  'Access-Control-Allow-Methods': 'GET',
+  'Access-Control-Allow-Headers': 'Content-Type',
+} as const satisfies ReplyHeaders;
+
+/** Names of a feature's own headers. */
+export interface CorsHeaderNames {
+  /** Those that pages may send. */
+  readonly request: readonly string[];
+  /** In lower case: what headers begin with that pages may send, whatever follows; undefined for none. */
+  readonly requestPrefix: string | undefined;
+  /** Those that pages may read. */
+  readonly response: readonly string[];
+}
+
+export function createGetPreflightHeaders(names: CorsHeaderNames) {
+  const { requestPrefix } = names;
+
+  /**
+   * Headers of the reply to a preflight, beside those of every reply. One whose name is not known before is granted where it
+   * is asked for.
+   */
+  return function getPreflightHeaders(request: GatewayRequest): ReplyHeaders {
+    if (requestPrefix === undefined) return {};
+    const asked = (getHeader(request, 'access-control-request-headers') ?? '')
+      .split(',')
+      .map((name) => name.trim())
+      .filter((name) => name.toLowerCase().startsWith(requestPrefix) && TOKEN.test(name));
+    return asked.length === 0
+      ? {}
+      : { 'Access-Control-Allow-Headers': listRequestHeaders([...names.request, ...asked]) };
+  };
+}
+
+/** RFC 9110 §5.6.2. */
+const TOKEN = /^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,128}$/;
+
+const listRequestHeaders = (names: readonly string[]): string =>
+  ['Content-Type', 'Authorization', ...names].join(', ');
+
+function createGetCorsHeaders({ request, response }: Omit<CorsHeaderNames, 'requestPrefix'>) {
+  const grant = {
+    'Access-Control-Allow-Credentials': 'true',
+    'Access-Control-Allow-Methods': 'GET, POST, PUT, DELETE, OPTIONS',
+    'Access-Control-Allow-Headers': listRequestHeaders(request),
+    'Access-Control-Expose-Headers': [
+      'X-RateLimit-Limit',
+      'X-RateLimit-Remaining',
+      'X-RateLimit-Reset',
+      ...response,
+      'WWW-Authenticate',
+      'Retry-After',
+    ].join(', '),
+    'Access-Control-Max-Age': '86400',
+  };
+  /** Nothing without an Origin, or for one that was refused. */
+  return function getCorsHeaders(allowedOrigin: string | undefined): ReplyHeaders {
+    return allowedOrigin === undefined
+      ? {}
+      : { 'Access-Control-Allow-Origin': allowedOrigin, ...grant };
+  };
+}
+
+// §4.12: the headers of every reply, and the replies that the transport sends by itself.
+
+/**
+ * Names and values by turns. Of all forms that node:http takes, this one costs least to build and to
+ * send; each name is there once.
+ */
+export type HeaderList = string[];
+
+export const toHeaderList = (headers: ReplyHeaders = {}): HeaderList =>
+  Object.entries(headers).flat();
+
+// §4.12: on every reply.
+
+export function createSecurityHeaders({ environment, baseUrl }: Config['server']): ReplyHeaders {
+  const isHttps = environment === 'production' && baseUrl.toLowerCase().startsWith('https:');
+  return {
+    'X-Content-Type-Options': 'nosniff',
+    'X-Frame-Options': 'DENY',
+    'X-DNS-Prefetch-Control': 'off',
+    'Referrer-Policy': 'strict-origin-when-cross-origin',
+    'Cross-Origin-Opener-Policy': 'same-origin',
+    'Cross-Origin-Resource-Policy': 'cross-origin',
+    ...(isHttps && {
+      'Strict-Transport-Security': 'max-age=31536000; includeSubDomains; preload',
+    }),
+  };
+}
+
+// §4.12: the headers of a reply, put together.
+
+interface HeaderSources {
+  readonly reply: Pick<Reply, 'headers'>;
+  readonly endpoint: Endpoint | undefined;
+  /** The origin whose pages may read the reply. */
+  readonly grantedOrigin: string | undefined;
+  /** `X-RateLimit-*`. */
+  readonly limitHeaders: ReplyHeaders | undefined;
+}
+
+/** The headers that all replies of an endpoint share: made once, copied for each. */
+interface HeaderBase {
+  readonly list: readonly string[];
+  /** The index of each name's value. */
+  readonly positions: ReadonlyMap<string, number>;
+}
+
+export function createListHeaders(server: Config['server'], corsHeaders: CorsHeaderNames) {
+  const securityHeaders = createSecurityHeaders(server);
+  const getCorsHeaders = createGetCorsHeaders(corsHeaders);
+  const bases = new Map<Endpoint | undefined, HeaderBase>();
+  const grantedBases = new Map<Endpoint | undefined, HeaderBase>();
+
+  function getBase(endpoint: Endpoint | undefined, grantedOrigin: string | undefined): HeaderBase {
+    const byEndpoint = grantedOrigin === undefined ? bases : grantedBases;
+    const known = byEndpoint.get(endpoint);
+    if (known !== undefined) return known;
+    const cors = getCorsHeaders(grantedOrigin);
+    const base = createBase({
+      ...securityHeaders,
+      ...(endpoint?.isForAllOrigins ? CORS_FOR_ALL : cors),
+      ...endpoint?.headers,
+    });
+    byEndpoint.set(endpoint, base);
+    return base;
+  }
+
+  /** All but `Content-Length`. What the reply says itself replaces what is said of all replies. */
+  return function listHeaders({
+    reply,
+    endpoint,
+    grantedOrigin,
+    limitHeaders,
+  }: HeaderSources): HeaderList {
+    const { list: common, positions } = getBase(endpoint, grantedOrigin);
+    const list = common.slice();
+    // The base may have been made for another origin.
+    if (grantedOrigin !== undefined) set('Access-Control-Allow-Origin', grantedOrigin);
+    for (const name in limitHeaders) set(name, limitHeaders[name]);
+    const { headers } = reply;
+    for (const name in headers) if (name !== 'Vary') set(name, headers[name]);
+    const vary = headers?.Vary;
+    list.push('Vary', vary === undefined ? 'Origin' : `Origin, ${vary}`);
+    return list;
+
+    function set(name: string, value = ''): void {
+      const position = positions.get(name);
+      if (position === undefined) list.push(name, value);
+      else list[position] = value;
+    }
+  };
+}
+
+function createBase(headers: ReplyHeaders): HeaderBase {
+  const names = Object.keys(headers);
+  return {
+    list: toHeaderList(headers),
+    positions: new Map(names.map((name, index) => [name, 2 * index + 1])),
+  };
+}
+
+// Errors that the transport sends by itself, and that end their connections.
+
+/** The reply with the headers of every reply, to be the connection's last. */
+export function renderTransportError(error: GatewayError, securityHeaders: ReplyHeaders): Reply {
+  const reply = renderError(error, JSONRPC);
+  return {
+    ...reply,
+    headers: { ...securityHeaders, ...reply.headers, Vary: 'Origin', Connection: 'close' },
+  };
+}
+
+/** The same as it goes over the wire, for a connection on which node:http sends no more responses. */
+export function serializeTransportError(
+  error: GatewayError,
+  securityHeaders: ReplyHeaders,
+): string {
+  const { status, headers, body = '' } = renderTransportError(error, securityHeaders);
+  const sent = { ...headers, 'Content-Length': String(Buffer.byteLength(body)) };
+  const lines = Object.entries(sent).map(([name, value]) => `${name}: ${value}\r\n`);
+  return `HTTP/1.1 ${status} ${error.row.jsonrpc?.message}\r\n${lines.join('')}\r\n${body}`;
+}
