@@ -110,7 +110,15 @@ export function createPlan(
       file.servers.flatMap((config) => {
         if (areGuards.has(config.name)) return [];
         const server = servers.get(config.name);
-        const prepareList = createPrepareList({ config, naming, policies, listGuards, warn });
+        const hasConnectTool = server?.upstream.facts.connection !== undefined;
+        const prepareList = createPrepareList({
+          config,
+          hasConnectTool,
+          naming,
+          policies,
+          listGuards,
+          warn,
+        });
         const mayHave = createMayHave(config, lock, naming);
         return server === undefined
           ? []

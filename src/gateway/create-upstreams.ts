@@ -33,11 +33,13 @@ import type { UpstreamConfig } from '../mcp/upstream/upstream-config.ts';
 import { traceUpstream } from '../mcp/upstream/wrap-upstream.ts';
 import { createWorkQueue } from '../platform/work-queue.ts';
 import type { Runtime } from '../runtime/runtime.ts';
+import { openRelay } from '../servers/relay/relay-call.ts';
 import {
   findServerCredentials,
+  findTransport,
   readConnectionServer,
-} from '../servers/credentials/server-credentials.ts';
-import { openRelay } from '../servers/relay/relay-call.ts';
+  readFacts,
+} from '../servers/transport/transports.ts';
 import type { Tracing } from '../telemetry/tracing/tracing.ts';
 import { createAskGuardServer } from './guard-servers.ts';
 import { createUpstreamOpener, type UpstreamCallers } from './open-upstream.ts';
@@ -106,6 +108,7 @@ export async function openUpstreams(
   const catalogs = createUpstreamCatalogs(runtime, compiled, {
     builtIn,
     openUpstream: tracing === undefined ? openUpstream : openTraced(openUpstream, tracing),
+    readFacts,
     relay: { relayCall: relay.relayCall, connectUser: createConnectUser(doors, toFailedResult) },
     storedLock,
   });
@@ -141,7 +144,9 @@ export async function openUpstreams(
     listServers: () =>
       catalogs.listServers().map((server) => ({
         ...server,
-        processes: server.transport === 'stdio' ? (processCounts.get(server.name) ?? 0) : undefined,
+        processes: findTransport({ kind: server.transport }).hasProcesses
+          ? (processCounts.get(server.name) ?? 0)
+          : undefined,
       })),
     listConnectionServers: () =>
       catalogs
@@ -204,8 +209,8 @@ const MAX_WAITING_PREVIEWS = 20;
 const MAX_PREVIEWS_OF_ONE = 4;
 
 const openTraced =
-  (open: (config: UpstreamConfig) => Upstream<UpstreamConfig>, tracing: Tracing) =>
-  (config: UpstreamConfig): Upstream<UpstreamConfig> =>
+  (open: (config: UpstreamConfig) => Upstream, tracing: Tracing) =>
+  (config: UpstreamConfig): Upstream =>
     traceUpstream(open(config), tracing);
 
 const listClaims = (who: RuleConfig['who']): readonly string[] =>

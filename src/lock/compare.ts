@@ -1,7 +1,7 @@
 // §18.7: what differs between what was approved and what the servers say now.
 
 import type { UpstreamConfig } from '../mcp/upstream/upstream-config.ts';
-import { knowsUsers } from '../servers/credentials/server-credentials.ts';
+import { knowsUsers } from '../servers/transport/transports.ts';
 import {
   EMPTY_LOCK_FILE,
   type Fingerprint,

@@ -7,6 +7,7 @@ import { describeMisspelled, findMisspelledVariables } from '../../config/misspe
 import { ConfigError } from '../../config/problem.ts';
 import type { Env } from '../../config/setting.ts';
 import { escapeInvisible } from '../../platform/invisible.ts';
+import { findTransport } from '../../servers/transport/transports.ts';
 import { prepareEnvironment } from '../command/env-file.ts';
 import type { Flags, Invocation, InvokedProcess, Texts } from '../command/invocation.ts';
 import {
@@ -150,7 +151,7 @@ function renderFile({ file, settings }: ConfigReport): readonly string[] {
     head,
     ...servers.map(
       ({ name, kind, target, runAs, auth = 'none' }) =>
-        `  ${name}: ${kind === 'stdio' ? 'runs' : 'at'} ${target}${runAs === undefined ? '' : `, user ${runAs}`}${auth === 'none' ? '' : `, ${auth}`}`,
+        `  ${name}: ${findTransport({ kind }).verb} ${target}${runAs === undefined ? '' : `, user ${runAs}`}${auth === 'none' ? '' : `, ${auth}`}`,
     ),
     ...(catalog === undefined ? [] : [`  your own tools: ${catalog}`]),
     ...views.map(({ name, title }) => `  view ${name}: ${title}, at /mcp/${name}`),

@@ -13,7 +13,7 @@ import {
 } from '../../config/setting.ts';
 import { SETTING_GROUPS } from '../../config/settings.ts';
 import type { UpstreamConfig } from '../../mcp/upstream/upstream-config.ts';
-import { hideSecretArguments } from '../../platform/secret-texts.ts';
+import { describeServer as describeTransport } from '../../servers/transport/transports.ts';
 import { describeProgramUser } from '../setup/program-users.ts';
 
 export interface DescribedFile {
@@ -67,10 +67,14 @@ export async function describeFile(config: Config, env: Env): Promise<DescribedF
 
 function describeServer(server: UpstreamConfig): DescribedServer {
   const { name, kind } = server;
-  if (kind === 'http')
-    return { name, kind, target: new URL(server.url).host, auth: server.auth.type };
-  const runAs = server.runAs && { runAs: describeProgramUser(server.runAs) };
-  return { name, kind, target: hideSecretArguments(server.command), ...runAs };
+  const { target, auth, program } = describeTransport(server);
+  return {
+    name,
+    kind,
+    target,
+    ...(auth && { auth: auth.type }),
+    ...(program?.runAs && { runAs: describeProgramUser(program.runAs) }),
+  };
 }
 
 export interface DescribedSetting {

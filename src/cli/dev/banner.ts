@@ -1,8 +1,9 @@
 // What the banner of postern dev tells: what is served, and how clients connect.
+
 import type { Config } from '../../config/config.ts';
 import type { UpstreamConfig } from '../../mcp/upstream/upstream-config.ts';
 import { CLIENT_SETUPS, DEFAULT_ENTRY_NAME } from '../../pages/client-setups.ts';
-import { hideSecretArguments } from '../../platform/secret-texts.ts';
+import { findTransport } from '../../servers/transport/transports.ts';
 import { listSettings } from '../command/env-file.ts';
 import { describeCommand, isInCheckout } from '../command/invocation.ts';
 import type { EnvFile } from '../command/read-env-file.ts';
@@ -81,10 +82,10 @@ const describeView = (url: string, name: string, title: string): string =>
   `${url}/${name}${title === name ? '' : ` (${title})`}`;
 
 /** Without what may be secret: arguments, and what follows the host. */
-const describeServer = (server: UpstreamConfig): string =>
-  server.kind === 'stdio'
-    ? `runs ${hideSecretArguments(server.command)}`
-    : `at ${new URL(server.url).host}`;
+const describeServer = (server: UpstreamConfig): string => {
+  const { verb, describe } = findTransport(server);
+  return `${verb} ${describe(server).target}`;
+};
 
 /** Fits in a terminal of 40 lines together with the facts. */
 function renderHints({ server, auth }: Config, facts: BannerFacts, node: string): string {

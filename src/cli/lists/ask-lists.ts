@@ -4,7 +4,7 @@ import { type FetchedList, fetchList } from '../../catalog/fetch-list.ts';
 import type { Config } from '../../config/config.ts';
 import { GATEWAY_CALLER } from '../../mcp/upstream/upstream.ts';
 import type { UpstreamConfig } from '../../mcp/upstream/upstream-config.ts';
-import { dependsOnUser, needsUser } from '../../servers/credentials/server-credentials.ts';
+import { dependsOnUser, needsUser } from '../../servers/transport/transports.ts';
 import type { InvokedProcess } from '../command/invocation.ts';
 import { stayAlive } from '../command/process-end.ts';
 import { showSpinner } from '../command/spinner.ts';

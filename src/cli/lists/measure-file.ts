@@ -10,6 +10,7 @@ import { joinPolicies } from '../../mcp/calls/policy.ts';
 import { listTools, serveOwnCatalog } from '../../mcp/catalog/own-catalog.ts';
 import { systemClock } from '../../platform/clock.ts';
 import { countNoun } from '../../platform/text.ts';
+import { readFacts } from '../../servers/transport/transports.ts';
 import { noMetrics } from '../../telemetry/metrics/metrics.ts';
 
 export interface MeasuredFile {
@@ -33,7 +34,10 @@ export async function measureFile(
     joinPolicies(lock === undefined ? [] : [createLockPolicy(lock, noMetrics)]),
   );
   const ownTools = file.builtIn ? await listTools(ownCatalog) : [];
-  const idle = createFindIdlePatterns(file)({
+  const idle = createFindIdlePatterns(
+    file,
+    readFacts,
+  )({
     findLists: (name, kind) =>
       kind === 'tools'
         ? [fetched.tools.get(name)?.items ?? []].filter(() => fetched.tools.has(name))

@@ -3,7 +3,7 @@
 import { toSharedUri } from '../../catalog/apps/app-tools.ts';
 import { createNaming } from '../../catalog/naming.ts';
 import { isSearchTool } from '../../catalog/search/search-tools.ts';
-import { CONNECT, canConnect } from '../../connections/doors/connect-tool.ts';
+import { CONNECT } from '../../connections/doors/connect-tool.ts';
 import {
   createReplay,
   type LoggedCall,
@@ -13,6 +13,7 @@ import type { GatewayFile } from '../../gateway/configuration/gateway-file.ts';
 import type { UpstreamConfig } from '../../mcp/upstream/upstream-config.ts';
 import { createBoundedMap } from '../../platform/bounded-map.ts';
 import { escapeInvisible } from '../../platform/invisible.ts';
+import { readFacts } from '../../servers/transport/transports.ts';
 import { prepareEnvironment } from '../command/env-file.ts';
 import { CommandError, UsageError } from '../command/errors.ts';
 import type { Flags, Invocation, Texts } from '../command/invocation.ts';
@@ -97,7 +98,9 @@ function createToCall(file: GatewayFile): (line: CallLine) => LoggedCall {
   const naming = createNaming(file);
   const servers = new Map(file.servers.map((server) => [server.name, server]));
   const doors = new Map(
-    file.servers.filter(canConnect).map((server) => [naming.join(server, CONNECT), server]),
+    file.servers
+      .filter((server) => readFacts(server).connection !== undefined)
+      .map((server) => [naming.join(server, CONNECT), server]),
   );
   const searched = new Set(
     (file.views ?? []).flatMap((one): (string | undefined)[] => (one.search ? [one.name] : [])),

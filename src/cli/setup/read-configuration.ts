@@ -11,7 +11,7 @@ import { loadConfig } from '../../config/load.ts';
 import { formatProblem } from '../../config/problem.ts';
 import type { Env } from '../../config/setting.ts';
 import type { UpstreamConfig } from '../../mcp/upstream/upstream-config.ts';
-import { findServerCredentials } from '../../servers/credentials/server-credentials.ts';
+import { findServerCredentials } from '../../servers/transport/transports.ts';
 import { CommandError, UsageError } from '../command/errors.ts';
 import { readConfigFile } from './config-file/read-setup.ts';
 

@@ -12,17 +12,14 @@ import {
   type UpstreamListener,
   type UpstreamLogins,
 } from '../../mcp/upstream/upstream.ts';
-import type { UpstreamConfig } from '../../mcp/upstream/upstream-config.ts';
+import type { UpstreamFacts } from '../../mcp/upstream/upstream-config.ts';
 import { wrapUpstream } from '../../mcp/upstream/wrap-upstream.ts';
 import { createBoundedMap } from '../../platform/bounded-map.ts';
 import { nameConnectionOwner } from '../records/place.ts';
 import { isCallerOf, type Logins, toLoginError } from './logins.ts';
 
 /** Nothing is sent if the connection is missing or cannot be used. */
-export function bindConnections<Config extends UpstreamConfig>(
-  upstream: Upstream<Config>,
-  logins: Logins,
-): Upstream<Config> {
+export function bindConnections(upstream: Upstream, logins: Logins): Upstream {
   /** Keyed by owner. */
   const ids = createBoundedMap<string, string>(MAX_REMEMBERED);
   const listenings = new Set<Listening>();
@@ -143,10 +140,9 @@ const bindCaller = (caller: UpstreamCaller, connectionId: string): UpstreamCalle
 export function createListsByConnection(
   lists: ServerLists,
   { getAccess, peekConnectionId, findOwner }: UpstreamLogins,
-  config: UpstreamConfig,
+  { connection }: Pick<UpstreamFacts, 'connection'>,
 ): ServerLists {
-  const isOpenToAll =
-    config.kind === 'http' && config.auth.type === 'oauth' && config.auth.list === 'anonymous';
+  const isOpenToAll = connection?.auth.list === 'anonymous';
 
   /** Undefined for who sees nothing of the server yet. */
   function chooseCaller(caller: UpstreamCaller, access: LoginAccess): UpstreamCaller | undefined {

@@ -10,12 +10,13 @@ import type { ClientCapabilities } from '../catalog/client-requests.ts';
 import type { ListName } from '../protocol/list-kinds.ts';
 import type { LogSeverity } from '../protocol/methods.ts';
 import type { Era } from '../protocol/revisions.ts';
-import type { CommonUpstreamConfig } from './common-config.ts';
 import type { ConnectionInfo, ConnectionOwner } from './connection.ts';
 import type { Access } from './connections.ts';
+import type { UpstreamConfig, UpstreamFacts } from './upstream-config.ts';
 
-export interface Upstream<Config extends CommonUpstreamConfig = CommonUpstreamConfig> {
-  readonly config: Config;
+export interface Upstream {
+  readonly config: UpstreamConfig;
+  readonly facts: UpstreamFacts;
   /** True if it could be reached when last tried; undefined until it was tried. */
   readonly isUp: boolean | undefined;
   /** As it last spoke, to whomever; undefined until it did. */

@@ -33,6 +33,7 @@ export const identity = defineCredentialType<{ readonly type: 'identity' }>({
         '"identity" with REDIS_URL needs OAUTH_STATE_SECRET, which seals the keys that all replicas share. Set it to the output of openssl rand -base64 48.',
     },
   ],
+  isOfCaller: true,
   signsTokens: true,
   open({ config, store, getSeal, clock, log }) {
     const buildKeyName = buildIdentityKeyName;
@@ -41,7 +42,7 @@ export const identity = defineCredentialType<{ readonly type: 'identity' }>({
     const provider = auth.required ? auth.provider : oauth.provider;
     const issuer = createIdentityIssuer(clock, keys, server.baseUrl, provider?.issuer);
     return {
-      createGetToken: ({ url }) => createGetIdentity(issuer, url),
+      openServer: ({ url }) => ({ getToken: createGetIdentity(issuer, url) }),
       createEndpoints: (isUsed) => [createKeySetEndpoint(issuer, isUsed)],
     };
   },

@@ -2,12 +2,11 @@
 // once.
 
 import { CredentialError, UpstreamError } from '../../mcp/upstream/upstream.ts';
-import type { HttpUpstreamConfig } from '../../mcp/upstream/upstream-config.ts';
 import { computePauseMs } from '../../platform/back-off.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
-import { knowsUsers } from '../credentials/server-credentials.ts';
 import { BACK_OFF } from '../transport/process-share.ts';
 import { ConnectionError, isDownStatus, RefusalError } from './failures.ts';
+import { type HttpUpstreamConfig, readHttpFacts } from './http-config.ts';
 import type { CallOutcome } from './server-call.ts';
 
 export interface Availability {
@@ -155,7 +154,7 @@ export function createAvailabilityJudge(
   config: HttpUpstreamConfig,
   availability: Availability,
 ): Judge {
-  const isPersonal = knowsUsers(config);
+  const isPersonal = readHttpFacts(config).personalBy !== undefined;
   /** Nobody knows whom 401 and 403 concern, where users can be told apart. */
   const mayConcernAll = (status: number): boolean =>
     isDownStatus(status) || (status === 401 && !isPersonal);

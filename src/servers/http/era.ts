@@ -10,11 +10,9 @@ import {
   type UpstreamDescription,
   UpstreamError,
 } from '../../mcp/upstream/upstream.ts';
-import type { HttpUpstreamConfig } from '../../mcp/upstream/upstream-config.ts';
 import { createBoundedMap } from '../../platform/bounded-map.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { createSingleFlight } from '../../platform/single-flight.ts';
-import { knowsUsers } from '../credentials/server-credentials.ts';
 import {
   createDescriptionMemory,
   createNameAudience,
@@ -23,6 +21,7 @@ import {
 import { toOutcome } from './attempt.ts';
 import type { Availability } from './availability.ts';
 import { isDownStatus, toRefusal } from './failures.ts';
+import { type HttpUpstreamConfig, readHttpFacts } from './http-config.ts';
 import type { HttpConnection } from './http-connection.ts';
 import { type CallOutcome, isUnauthorized } from './server-call.ts';
 
@@ -166,7 +165,7 @@ export function createDescriptions(
   availability: Pick<Availability, 'onChange'>,
 ): Descriptions {
   const memory = createDescriptionMemory();
-  const isPersonal = knowsUsers(config);
+  const isPersonal = readHttpFacts(config).personalBy !== undefined;
   const nameAudience = createNameAudience(isPersonal);
   // The gateway has just heard what is the same for all, when it looked whether the server is back.
   availability.onChange((isUp, _reason, wasUp) => {

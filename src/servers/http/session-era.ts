@@ -9,7 +9,6 @@ import {
   type UpstreamRequest,
   type UpstreamRuntime,
 } from '../../mcp/upstream/upstream.ts';
-import type { HttpUpstreamConfig } from '../../mcp/upstream/upstream-config.ts';
 import type { JsonObject } from '../../platform/json.ts';
 import {
   createOptionalRecords,
@@ -21,6 +20,7 @@ import {
 import { type Sending, toOutcome } from './attempt.ts';
 import { createFindSessionState, createPing, type FindSessionState } from './doubtful-sessions.ts';
 import { isUnauthorizedError } from './failures.ts';
+import type { HttpUpstreamConfig } from './http-config.ts';
 import type { HttpLink, ServerKnowledge } from './protocol-types.ts';
 import { type CallOutcome, findError, getResult, isUnauthorized } from './server-call.ts';
 import {

@@ -8,7 +8,6 @@ import {
   type UpstreamDescription,
   UpstreamError,
 } from '../../mcp/upstream/upstream.ts';
-import type { HttpUpstreamConfig } from '../../mcp/upstream/upstream-config.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { RawJson, writeExactJson } from '../../platform/exact-json.ts';
 import type { JsonObject } from '../../platform/json.ts';
@@ -16,6 +15,7 @@ import type { ServerNotification } from '../messages/server-message.ts';
 import { createRpcConnection, type RpcConnection } from '../stdio/rpc-connection.ts';
 import type { ExchangeEnd } from './exchange.ts';
 import { createInvalidError, toRefusal } from './failures.ts';
+import type { HttpUpstreamConfig } from './http-config.ts';
 import type { HttpLink } from './protocol-types.ts';
 
 export interface SseChannel {

@@ -8,11 +8,11 @@ import {
   UpstreamError,
   type UpstreamRuntime,
 } from '../../mcp/upstream/upstream.ts';
-import type { HttpUpstreamConfig } from '../../mcp/upstream/upstream-config.ts';
 import { createWarnThrottle } from '../../platform/throttle.ts';
 import type { ProcessShare } from '../transport/process-share.ts';
 import { createDescriptions } from './era.ts';
 import { isUnauthorizedError } from './failures.ts';
+import type { HttpUpstreamConfig } from './http-config.ts';
 import { type Audience, createServerListeners } from './listeners.ts';
 import type { HttpLink, Protocol } from './protocol-types.ts';
 import { nameSharer } from './server-session.ts';

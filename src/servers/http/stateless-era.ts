@@ -12,11 +12,11 @@ import {
   type UpstreamCaller,
   type UpstreamRequest,
 } from '../../mcp/upstream/upstream.ts';
-import type { HttpUpstreamConfig } from '../../mcp/upstream/upstream-config.ts';
 import type { JsonObject } from '../../platform/json.ts';
 import { routeToRequest } from '../messages/server-message.ts';
 import { readSubscriptionChange, SUBSCRIBING } from '../transport/session-records.ts';
 import { toOutcome } from './attempt.ts';
+import type { HttpUpstreamConfig } from './http-config.ts';
 import type { HttpConnection } from './http-connection.ts';
 import type { Audience } from './listeners.ts';
 import type { ServerKnowledge } from './protocol-types.ts';

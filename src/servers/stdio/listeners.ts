@@ -7,7 +7,6 @@ import type {
   UpstreamRequest,
   UpstreamRuntime,
 } from '../../mcp/upstream/upstream.ts';
-import type { StdioUpstreamConfig } from '../../mcp/upstream/upstream-config.ts';
 import { createCountedBus } from '../../platform/counted-bus.ts';
 import {
   readChange,
@@ -23,6 +22,7 @@ import {
   type ProcessKey,
   type RunningServer,
 } from './server-run.ts';
+import type { StdioUpstreamConfig } from './stdio-config.ts';
 import { createStdioReplicas, createSubscriptions, type Subscriptions } from './subscriptions.ts';
 
 interface Listening {

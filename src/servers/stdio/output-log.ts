@@ -1,11 +1,11 @@
 // §18.3: what a server writes beside its messages, in the gateway's log.
 import type { Readable } from 'node:stream';
-import type { StdioUpstreamConfig } from '../../mcp/upstream/upstream-config.ts';
 import type { Clock } from '../../platform/clock.ts';
 import type { Log } from '../../platform/log.ts';
 import { createGrowingBuffer } from '../../platform/memory/growing-buffer.ts';
 import { shorten } from '../../platform/text.ts';
 import { createLogThrottle, createWarnThrottle } from '../../platform/throttle.ts';
+import type { StdioUpstreamConfig } from './stdio-config.ts';
 
 export type OutputLog = ReturnType<typeof createOutputLog>;
 

@@ -5,11 +5,12 @@ import { devNull } from 'node:os';
 import { PASSED_ON } from '../../config/file/expand.ts';
 import type { Env } from '../../config/setting.ts';
 import type { UpstreamRuntime } from '../../mcp/upstream/upstream.ts';
-import type { ProgramUser, StdioUpstreamConfig } from '../../mcp/upstream/upstream-config.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { createWarnThrottle } from '../../platform/throttle.ts';
+import type { ProgramUser } from '../config/common-members.ts';
 import type { ProcessShare } from '../transport/process-share.ts';
 import { createOutputLog, type OutputLog } from './output-log.ts';
+import type { StdioUpstreamConfig } from './stdio-config.ts';
 
 /** Sent first: servers of the session era may ignore `server/discover`, or even end by it. */
 export type FirstRequest = 'server/discover' | 'initialize';

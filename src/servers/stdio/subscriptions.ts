@@ -7,7 +7,6 @@ import {
   UpstreamError,
   type UpstreamRuntime,
 } from '../../mcp/upstream/upstream.ts';
-import type { StdioUpstreamConfig } from '../../mcp/upstream/upstream-config.ts';
 import { computePauseMs } from '../../platform/back-off.ts';
 import { createCountedBus } from '../../platform/counted-bus.ts';
 import { hashSha256 } from '../../platform/ids.ts';
@@ -25,6 +24,7 @@ import {
   type SubscriptionMemory,
 } from '../transport/session-records.ts';
 import type { RunningServer } from './server-run.ts';
+import type { StdioUpstreamConfig } from './stdio-config.ts';
 
 export type Subscriptions = ReturnType<typeof createSubscriptions>;
 

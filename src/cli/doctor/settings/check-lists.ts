@@ -4,7 +4,7 @@ import { WARNED_TOKENS } from '../../../catalog/budget/measure-lists.ts';
 import type { FetchedList } from '../../../catalog/fetch-list.ts';
 import type { Setup } from '../../../catalog/plan.ts';
 import type { Config } from '../../../config/config.ts';
-import { dependsOnUser } from '../../../servers/credentials/server-credentials.ts';
+import { dependsOnUser } from '../../../servers/transport/transports.ts';
 import {
   describeCost,
   describeExpensive,

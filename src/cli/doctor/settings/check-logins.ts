@@ -1,7 +1,7 @@
 // §24.6: servers at which each user logs in: whether the gateway can be a client there, and what is missing.
 
 import { describeCause } from '../../../platform/log.ts';
-import type { readConnectionServer } from '../../../servers/credentials/server-credentials.ts';
+import type { readConnectionServer } from '../../../servers/transport/transports.ts';
 import { type FoundLogin, findLogins } from '../../setup/find-login.ts';
 import { type Finding, failure, ok, warning } from '../finding.ts';
 import type { SettingsAtHand } from './settings-at-hand.ts';

@@ -17,19 +17,18 @@ import {
 } from '../../../mcp/upstream/upstream.ts';
 import type { UpstreamConfig } from '../../../mcp/upstream/upstream-config.ts';
 import { describeCause } from '../../../platform/log.ts';
-import { hideSecretArguments } from '../../../platform/secret-texts.ts';
 import { countNoun } from '../../../platform/text.ts';
+import { NEXT_START } from '../../../servers/stdio/stdio-upstream.ts';
 import {
   dependsOnUser,
+  describeServer,
   needsUser,
   readConnectionServer,
-} from '../../../servers/credentials/server-credentials.ts';
-import { NEXT_START } from '../../../servers/stdio/stdio-upstream.ts';
+} from '../../../servers/transport/transports.ts';
 import { createTimeLimit, openServers, readTokenUser } from '../../setup/open-servers.ts';
 import {
   describeProgramUser,
   findProgramUserProblems,
-  isProgram,
   warnOfOwnUser,
 } from '../../setup/program-users.ts';
 import { type Found, failure, ok, unknown, warning } from '../finding.ts';
@@ -55,7 +54,7 @@ export async function checkServers(settings: SettingsAtHand): Promise<Found> {
   const usable = setup.file.servers.filter(
     (server) =>
       !areGuards.has(server.name) &&
-      (userProblems.length === 0 || !isProgram(server) || server.runAs === undefined),
+      (userProblems.length === 0 || describeServer(server).program?.runAs === undefined),
   );
   const { log, entries } = createCollectingLog();
   const tools = new Map<string, FetchedList>();
@@ -98,9 +97,10 @@ function checkUsers(
   config: Config,
 ) {
   const advice = { setting: 'RUN_PROGRAMS_AS' };
-  const others = servers
-    .filter(isProgram)
-    .flatMap(({ name, runAs }) => (runAs ? [`${name} as ${describeProgramUser(runAs)}`] : []));
+  const others = servers.flatMap((server) => {
+    const { program } = describeServer(server);
+    return program?.runAs ? [`${server.name} as ${describeProgramUser(program.runAs)}`] : [];
+  });
   return [
     ...problems.map(({ message }) => failure(USER_CHECK, { what: message, ...advice })),
     ...warnOfOwnUser(servers, config).map((text) => warning(USER_CHECK, { what: text, ...advice })),
@@ -163,7 +163,8 @@ const warnOfList = (server: string, { list, count }: UndeclaredList) =>
 /** In the words of the log, which knows what to do about a program, and the last that it wrote. */
 function describeFailure(config: UpstreamConfig, error: unknown, logged: readonly LogEntry[]) {
   const { name } = config;
-  const entry = isProgram(config)
+  const { program, advice: ownAdvice } = describeServer(config);
+  const entry = program
     ? logged.find(({ message, facts }) => facts.server === name && UNAVAILABLE.test(message))
     : undefined;
   const [said, advice] = entry?.message.replace(UNAVAILABLE, '').split(NEXT_START) ?? [];
@@ -174,16 +175,11 @@ function describeFailure(config: UpstreamConfig, error: unknown, logged: readonl
       why: `The last that it wrote to its error output: ${lastWords.join(' | ')}`,
     }),
     setting: 'POSTERN_CONFIG',
-    remedy: advice || adviseOnServer(config),
+    remedy: advice || ownAdvice,
   });
 }
 
 const UNAVAILABLE = /^(?:The|A process of the) MCP server \S+ is not available: /;
-
-const adviseOnServer = (config: UpstreamConfig): string =>
-  config.kind === 'stdio'
-    ? `check the command, its arguments and its environment: ${hideSecretArguments(config.command)}.`
-    : `check its url, its credentials and that it runs: ${new URL(config.url).origin}.`;
 
 /** What it is spoken to in, and whether the file demands that. */
 function tellEra(upstream: Upstream, caller: UpstreamCaller): string {

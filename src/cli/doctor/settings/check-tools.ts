@@ -9,7 +9,8 @@ import {
   type Upstream,
   type UpstreamCaller,
 } from '../../../mcp/upstream/upstream.ts';
-import type { StdioUpstreamConfig, UpstreamConfig } from '../../../mcp/upstream/upstream-config.ts';
+import type { UpstreamConfig } from '../../../mcp/upstream/upstream-config.ts';
+import { describeServer } from '../../../servers/transport/transports.ts';
 import { EVERY_CAPABILITY } from '../../setup/open-servers.ts';
 import { type Finding, warning } from '../finding.ts';
 
@@ -21,12 +22,9 @@ const ABLE_CALLER: UpstreamCaller = {
   capabilities: EVERY_CAPABILITY,
 };
 
-const isShared = (config: UpstreamConfig): config is StdioUpstreamConfig =>
-  config.kind === 'stdio' && config.isolation === 'shared';
-
 /** The same server, which can be asked as the gateway asks it, and as one of the clients that it could ask. */
 export const allowOwnProcess = (config: UpstreamConfig): UpstreamConfig =>
-  isShared(config) ? { ...config, isolation: 'user', maxProcesses: 2 } : config;
+  describeServer(config).asking ?? config;
 
 /**
  * §18.3: tools that a program lists only for clients that it can ask, where its `isolation` lets it ask none. `upstream` is
@@ -38,7 +36,7 @@ export async function checkIsolation(
   tools: FetchedList,
   signal: AbortSignal,
 ): Promise<Finding | undefined> {
-  if (!isShared(config)) return undefined;
+  if (describeServer(config).asking === undefined) return undefined;
   const seen = new Set(tools.items.map(({ name }) => name));
   // Some programs cannot run twice: that is no mistake of the settings.
   const able = await fetchList(upstream, 'tools', ABLE_CALLER, signal).catch(() => undefined);
@@ -63,6 +61,7 @@ const SAFE_LENGTH = 48;
 export function checkNames(file: Setup['file'], config: UpstreamConfig, tools: FetchedList) {
   const prepareList = createPrepareList({
     config,
+    hasConnectTool: false,
     naming: createNaming(file),
     policies: { findHidden: () => undefined },
     listGuards: undefined,

@@ -17,7 +17,7 @@ import { LockFileError } from '../../../lock/lock-file.ts';
 import { findMachineClientProblems } from '../../../logins/client-authentication/machine-client-problems.ts';
 import { getErrorCode } from '../../../platform/error-code.ts';
 import { decodeUtf8 } from '../../../platform/json.ts';
-import { findAuthProblems } from '../../../servers/credentials/server-credentials.ts';
+import { describeServer, findAuthProblems } from '../../../servers/transport/transports.ts';
 import { findLockPath, type LockOnDisk, readLockOnDisk } from '../lock-file-on-disk.ts';
 import { findProgramUser } from '../program-users.ts';
 
@@ -153,7 +153,7 @@ function warnOfMissingRules(
   const who = auth.required ? 'Everybody who can log in' : 'Everybody who reaches the gateway';
   const names = servers.map(({ name }) => name).join(', ');
   const shared = servers.flatMap((one) =>
-    one.kind === 'stdio' && one.isolation === 'shared' ? [one.name] : [],
+    describeServer(one).asking === undefined ? [] : [one.name],
   );
   const sharing =
     shared.length === 0
