@@ -15,8 +15,7 @@ import { createWarnThrottle } from '../../platform/throttle.ts';
 import { createTurnEnd } from '../../platform/turn-end.ts';
 import { nameOwner } from '../../store/owner.ts';
 import type { ServerAccess, SignRequest } from '../credentials/credential-type.ts';
-import type { AnswerOwner } from '../transport/answer-memory.ts';
-import type { ProcessShare } from '../transport/process-share.ts';
+import type { AnswerOwner, ProcessShare } from '../transport/process-share.ts';
 import {
   Attempt,
   type CallSender,

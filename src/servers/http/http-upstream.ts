@@ -23,6 +23,7 @@ import type { ProcessShare } from '../transport/process-share.ts';
 import { createSessionRecords, createSubscriptionMemory } from '../transport/session-records.ts';
 import { defineTransport } from '../transport/transport.ts';
 import { createAvailability, createAvailabilityJudge } from './availability.ts';
+import type { HttpLink, Protocol } from './era.ts';
 import { createDescriptions, createEraMemory } from './era.ts';
 import { ConnectionError, isDownStatus, RefusalError } from './failures.ts';
 import {
@@ -35,7 +36,6 @@ import {
 } from './http-config.ts';
 import { createHttpConnection } from './http-connection.ts';
 import { type Audience, createServerListeners, type StreamAttempt } from './listeners.ts';
-import type { HttpLink, Protocol } from './protocol-types.ts';
 import { createQuestionReplicas, createQuestionStreams } from './question-streams.ts';
 import { createOpenCookies, MAX_COOKIE_BYTES, MAX_COOKIES } from './session-cookies.ts';
 import { nameHttpServer, speakSessionEra } from './session-era.ts';

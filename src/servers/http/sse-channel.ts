@@ -13,10 +13,10 @@ import { RawJson, writeExactJson } from '../../platform/exact-json.ts';
 import type { JsonObject } from '../../platform/json.ts';
 import type { ServerNotification } from '../messages/server-message.ts';
 import { createRpcConnection, type RpcConnection } from '../stdio/rpc-connection.ts';
+import type { HttpLink } from './era.ts';
 import type { ExchangeEnd } from './exchange.ts';
 import { createInvalidError, toRefusal } from './failures.ts';
 import type { HttpUpstreamConfig } from './http-config.ts';
-import type { HttpLink } from './protocol-types.ts';
 
 export interface SseChannel {
   readonly rpc: RpcConnection;

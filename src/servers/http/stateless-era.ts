@@ -16,10 +16,10 @@ import type { JsonObject } from '../../platform/json.ts';
 import { routeToRequest } from '../messages/server-message.ts';
 import { readSubscriptionChange, SUBSCRIBING } from '../transport/session-records.ts';
 import { toOutcome } from './attempt.ts';
+import type { ServerKnowledge } from './era.ts';
 import type { HttpUpstreamConfig } from './http-config.ts';
 import type { HttpConnection } from './http-connection.ts';
 import type { Audience } from './listeners.ts';
-import type { ServerKnowledge } from './protocol-types.ts';
 import { type CallOutcome, findError, getResult } from './server-call.ts';
 import type { SendAnew } from './session-sending.ts';
 

@@ -7,11 +7,10 @@ import { type Clock, pause } from '../../platform/clock.ts';
 import { getErrorCode } from '../../platform/error-code.ts';
 import { hideSecretArguments } from '../../platform/secret-texts.ts';
 import type { ProgramUser } from '../config/common-members.ts';
-import type { CountedAnswer } from '../transport/answer-memory.ts';
 import type { StreamPace } from '../transport/message-pace.ts';
-import { PacedMessages } from '../transport/paced-messages.ts';
-import { createLineSplitter, readErrorOutput } from './output-log.ts';
-import { type Program, startWithout } from './program.ts';
+import { PacedMessages } from '../transport/message-pace.ts';
+import type { CountedAnswer } from '../transport/process-share.ts';
+import { createLineSplitter, type Program, readErrorOutput, startWithout } from './program.ts';
 import type { StdioUpstreamConfig } from './stdio-config.ts';
 
 interface Child {

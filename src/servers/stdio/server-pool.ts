@@ -8,9 +8,9 @@ import type { Clock } from '../../platform/clock.ts';
 import type { ServerNotification } from '../messages/server-message.ts';
 import { BACK_OFF } from '../transport/process-share.ts';
 import type { EndReason } from './child.ts';
-import { createAbortedError } from './open-requests.ts';
 import type { FirstRequest, Program } from './program.ts';
 import type { RpcConnection } from './rpc-connection.ts';
+import { createAbortedError } from './rpc-connection.ts';
 import {
   type ProcessKey,
   type RunEnd,
