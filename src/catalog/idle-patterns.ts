@@ -8,7 +8,7 @@ import type { RulesConfig } from '../control/rules/rule-config.ts';
 import type { RawItem } from '../mcp/catalog/catalog.ts';
 import { LISTING_CONTEXT } from '../mcp/catalog/own-catalog.ts';
 import { LIST_KINDS, type ListKind } from '../mcp/protocol/list-kinds.ts';
-import type { ReadFacts, ServersConfig, UpstreamConfig } from '../mcp/upstream/upstream-config.ts';
+import type { FindFacts, ServersConfig, UpstreamConfig } from '../mcp/upstream/upstream-config.ts';
 import { canBegin, compileGlob, readGlobHead } from '../platform/glob.ts';
 import type { Log } from '../platform/log.ts';
 import { findNearestName } from '../platform/nearest-name.ts';
@@ -42,13 +42,13 @@ interface KnownLists {
 type FindIdlePatterns = (known: KnownLists) => readonly IdlePattern[];
 
 /** Each list is looked at once as long as it is the same, and a nearest name is looked for once among the same servers. */
-export function createFindIdlePatterns(file: PatternsFile, readFacts: ReadFacts): FindIdlePatterns {
-  const isPersonal = (config: UpstreamConfig) => readFacts(config).personalBy !== undefined;
+export function createFindIdlePatterns(file: PatternsFile, findFacts: FindFacts): FindIdlePatterns {
+  const isPersonal = (config: UpstreamConfig) => findFacts(config).personalBy !== undefined;
   const naming = createNaming(file);
   const areGuards = file.guards?.flatMap(({ use }) => (use.kind === 'mcp' ? use.server : [])) ?? [];
   const servers = file.servers.filter(({ name }) => !areGuards.includes(name));
   const rows = listRows({ ...file, servers }).map((row) => placeRow(row, servers, naming));
-  const readNames = createReadNames(naming, readFacts);
+  const readNames = createReadNames(naming, findFacts);
   const suggest = createSuggest(file);
   const described = new Map<PlacedRow, Described>();
 
@@ -166,14 +166,14 @@ interface Names extends Readonly<Record<Row['of'], ReadonlySet<string>>> {
 }
 
 /** Items that `tools` of a server or the lock leaves out are there all the same; but no view has the former. */
-function createReadNames(naming: Naming, readFacts: ReadFacts) {
+function createReadNames(naming: Naming, findFacts: FindFacts) {
   const known = new WeakMap<readonly RawItem[], Names>();
 
   function read(config: UpstreamConfig, kind: Row['kind'], items: readonly RawItem[]): Names {
     const own = items.map((item) => String(item[LIST_KINDS[kind].key]));
     const { join } = toJudgedList(kind, items, { config, naming });
     const shown = new Map(own.map((name) => [name, join(name)]));
-    const hasConnectTool = kind === 'tools' && readFacts(config).connection !== undefined;
+    const hasConnectTool = kind === 'tools' && findFacts(config).connection !== undefined;
     const connect = hasConnectTool ? [naming.join(config, CONNECT)] : [];
     const selected = selectTools(config.tools);
     const served = own.filter((name) => kind !== 'tools' || selected.has(name)).map(join);
@@ -303,7 +303,7 @@ export function createPatternWatch(
   log: Log,
   builtIn: BuiltIn,
   getPlan: () => Plan,
-  readFacts: ReadFacts,
+  findFacts: FindFacts,
 ): PatternWatch {
   let find: FindIdlePatterns = () => [];
   let watched: PatternsFile | undefined;
@@ -346,7 +346,7 @@ export function createPatternWatch(
   return {
     restart() {
       const { file } = getPlan().setup;
-      find = createFindIdlePatterns(file, readFacts);
+      find = createFindIdlePatterns(file, findFacts);
       // An operator who approves what a server says has the same file loaded with another lock.
       if (!isDeepStrictEqual(file, watched)) said = new Set();
       watched = file;
@@ -358,6 +358,6 @@ export function createPatternWatch(
     findIdle: (file) =>
       file === undefined
         ? findServed()
-        : findBy(createFindIdlePatterns(file, readFacts), file.builtIn),
+        : findBy(createFindIdlePatterns(file, findFacts), file.builtIn),
   };
 }

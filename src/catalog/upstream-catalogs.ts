@@ -12,7 +12,7 @@ import type { ConnectionOwner } from '../mcp/upstream/connection.ts';
 import type { ConnectUser } from '../mcp/upstream/connection-ports.ts';
 import type { RelayCall } from '../mcp/upstream/server-request.ts';
 import type { Upstream, UpstreamRuntime } from '../mcp/upstream/upstream.ts';
-import type { ReadFacts, UpstreamConfig } from '../mcp/upstream/upstream-config.ts';
+import type { FindFacts, UpstreamConfig } from '../mcp/upstream/upstream-config.ts';
 import { observeUpstream } from '../mcp/upstream/wrap-upstream.ts';
 import { listPathsForOperators, listPathsOf } from './budget/list-paths.ts';
 import { type ListCost, measureLists } from './budget/measure-lists.ts';
@@ -51,7 +51,7 @@ export interface CatalogSources {
   readonly builtIn: OwnCatalog;
   /** Nothing has to be reachable. */
   openUpstream(config: UpstreamConfig): Upstream;
-  readonly readFacts: ReadFacts;
+  readonly findFacts: FindFacts;
   readonly relay: { readonly relayCall: RelayCall; readonly connectUser: ConnectUser };
   /** Written when operators approve; undefined where this process knows no file. */
   readonly storedLock: StoredLock | undefined;
@@ -131,7 +131,7 @@ export function createUpstreamCatalogs(
   let plan = createNextPlan(first, NO_SERVERS, openListGuards(first));
 
   const getPlan = (): Plan => plan;
-  const patterns = createPatternWatch(log, builtIn, getPlan, sources.readFacts);
+  const patterns = createPatternWatch(log, builtIn, getPlan, sources.findFacts);
   patterns.restart();
   const joined = createJoinedView(getPlan);
   const root: ServedPath = {

@@ -35,10 +35,10 @@ import { createWorkQueue } from '../platform/work-queue.ts';
 import type { Runtime } from '../runtime/runtime.ts';
 import { openRelay } from '../servers/relay/relay-call.ts';
 import {
+  findFacts,
   findServerCredentials,
   findTransport,
   readConnectionServer,
-  readFacts,
 } from '../servers/transport/transports.ts';
 import type { Tracing } from '../telemetry/tracing/tracing.ts';
 import { createAskGuardServer } from './guard-servers.ts';
@@ -108,7 +108,7 @@ export async function openUpstreams(
   const catalogs = createUpstreamCatalogs(runtime, compiled, {
     builtIn,
     openUpstream: tracing === undefined ? openUpstream : openTraced(openUpstream, tracing),
-    readFacts,
+    findFacts,
     relay: { relayCall: relay.relayCall, connectUser: createConnectUser(doors, toFailedResult) },
     storedLock,
   });

@@ -10,7 +10,7 @@ import { joinPolicies } from '../../mcp/calls/policy.ts';
 import { listTools, serveOwnCatalog } from '../../mcp/catalog/own-catalog.ts';
 import { systemClock } from '../../platform/clock.ts';
 import { countNoun } from '../../platform/text.ts';
-import { readFacts } from '../../servers/transport/transports.ts';
+import { findFacts } from '../../servers/transport/transports.ts';
 import { noMetrics } from '../../telemetry/metrics/metrics.ts';
 
 export interface MeasuredFile {
@@ -36,7 +36,7 @@ export async function measureFile(
   const ownTools = file.builtIn ? await listTools(ownCatalog) : [];
   const idle = createFindIdlePatterns(
     file,
-    readFacts,
+    findFacts,
   )({
     findLists: (name, kind) =>
       kind === 'tools'

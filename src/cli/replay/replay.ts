@@ -13,7 +13,7 @@ import type { GatewayFile } from '../../gateway/configuration/gateway-file.ts';
 import type { UpstreamConfig } from '../../mcp/upstream/upstream-config.ts';
 import { createBoundedMap } from '../../platform/bounded-map.ts';
 import { escapeInvisible } from '../../platform/invisible.ts';
-import { readFacts } from '../../servers/transport/transports.ts';
+import { findFacts } from '../../servers/transport/transports.ts';
 import { prepareEnvironment } from '../command/env-file.ts';
 import { CommandError, UsageError } from '../command/errors.ts';
 import type { Flags, Invocation, Texts } from '../command/invocation.ts';
@@ -99,7 +99,7 @@ function createToCall(file: GatewayFile): (line: CallLine) => LoggedCall {
   const servers = new Map(file.servers.map((server) => [server.name, server]));
   const doors = new Map(
     file.servers
-      .filter((server) => readFacts(server).connection !== undefined)
+      .filter((server) => findFacts(server).connection !== undefined)
       .map((server) => [naming.join(server, CONNECT), server]),
   );
   const searched = new Set(

@@ -18,7 +18,7 @@ import { systemClock } from '../../platform/clock.ts';
 import { escapeInvisible } from '../../platform/invisible.ts';
 import { isStringArray, type JsonObject, parseObject } from '../../platform/json.ts';
 import { quote } from '../../platform/text.ts';
-import { readFacts } from '../../servers/transport/transports.ts';
+import { findFacts } from '../../servers/transport/transports.ts';
 import { noMetrics } from '../../telemetry/metrics/metrics.ts';
 import { prepareEnvironment } from '../command/env-file.ts';
 import { UsageError } from '../command/errors.ts';
@@ -182,7 +182,7 @@ async function listItems(
     {
       builtIn: serveOwnCatalog(builtInCatalog),
       openUpstream: servers.openUpstream,
-      readFacts,
+      findFacts,
       relay: { relayCall: failCall, connectUser: { connect: failCall, connectAndTell: failCall } },
       storedLock: undefined,
     },

@@ -14,13 +14,13 @@ import { quote } from '../../platform/text.ts';
 import type { FileSurroundings } from '../../servers/config/common-members.ts';
 import { describePlainSecrets } from '../../servers/config/plain-secrets.ts';
 import { completeServers, isOtherName, type PlacedServer } from '../../servers/config/servers.ts';
-import { readFacts, type ServerConfig } from '../../servers/transport/transports.ts';
+import { findFacts, type ServerEntry } from '../../servers/transport/transports.ts';
 import { type FileContent, fileShape, type GatewayFile } from './gateway-file.ts';
 
 export interface ParseOptions extends TextSource, FileSurroundings {}
 
 /** With all that the transports read of their servers. */
-export type ParsedFile = GatewayFile & { readonly servers: readonly ServerConfig[] };
+export type ParsedFile = GatewayFile & { readonly servers: readonly ServerEntry[] };
 
 export type ParsedGatewayFile =
   | {
@@ -144,7 +144,7 @@ interface Strangers
 /** What makes a server one for each user, which no guard can be. */
 const toGuardedServer = ({ config }: PlacedServer) => ({
   name: config.name,
-  personalBy: readFacts(config).personalBy,
+  personalBy: findFacts(config).personalBy,
 });
 
 function describeOtherNames(fileName: string, servers: readonly PlacedServer[]): readonly string[] {

@@ -51,7 +51,7 @@ export interface ToolSelection {
   readonly describe: Readonly<Record<string, string>>;
 }
 
-export type ReadFacts = (config: UpstreamConfig) => UpstreamFacts;
+export type FindFacts = (config: UpstreamConfig) => UpstreamFacts;
 
 /** Facts of a server that follow from its transport and its credentials. */
 export interface UpstreamFacts {

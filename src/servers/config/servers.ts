@@ -14,7 +14,7 @@ import {
 } from '../../config/file/shapes/shape.ts';
 import type { MemberNode } from '../../config/file/syntax/file-node.ts';
 import { countKeptCharacters, type ServersConfig } from '../../mcp/upstream/upstream-config.ts';
-import { findTransport, type ServerConfig, TRANSPORTS } from '../transport/transports.ts';
+import { findTransport, type ServerEntry, TRANSPORTS } from '../transport/transports.ts';
 import {
   commonMembers,
   type FileSurroundings,
@@ -24,7 +24,7 @@ import {
 
 /** A server, and its members, by which problems are reported where they stand. */
 export interface PlacedServer {
-  readonly config: ServerConfig;
+  readonly config: ServerEntry;
   /** Its name in the file, from which the one here was derived. */
   readonly givenName: string;
   readonly members: MemberReader;
@@ -80,7 +80,7 @@ export async function completeServers(
   servers: readonly PlacedServer[],
   naming: NamingConfig,
   surroundings: FileSurroundings,
-): Promise<readonly ServerConfig[]> {
+): Promise<readonly ServerEntry[]> {
   servers.forEach((server, index) => {
     checkName(server, naming, servers.slice(0, index));
   });

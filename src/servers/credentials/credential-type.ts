@@ -143,7 +143,7 @@ export interface SignableRequest {
   readonly body: Uint8Array;
 }
 
-/** How one server is told who calls, beside the headers of the configuration. */
+/** Tells one server who calls, beside the headers of the configuration. */
 export interface ServerAccess {
   readonly getHeaders: GetHeaders;
   readonly noteRefusal: NoteRefusal | undefined;

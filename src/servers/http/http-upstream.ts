@@ -58,7 +58,7 @@ export const httpTransport = defineTransport<HttpUpstreamConfig>({
   hasProcesses: false,
   build: buildHttp,
   complete: completeHttp,
-  readFacts: readHttpFacts,
+  findFacts: readHttpFacts,
   describe({ url, auth }) {
     const { host, origin } = new URL(url);
     return {

@@ -1,6 +1,5 @@
 // Listeners to the changes of a server, and what is kept open for them: one stream for all that share a session.
 
-import { findListsThatChange } from '../../mcp/upstream/description.ts';
 import {
   GATEWAY_CALLER,
   nameOwnSession,
@@ -10,10 +9,10 @@ import {
 } from '../../mcp/upstream/upstream.ts';
 import { computePauseMs } from '../../platform/back-off.ts';
 import type { Clock } from '../../platform/clock.ts';
-import { createCountedBus } from '../../platform/counted-bus.ts';
 import type { JsonObject } from '../../platform/json.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
-import { readChange, type ServerNotification, tellListener } from '../messages/server-message.ts';
+import { readChange, type ServerNotification } from '../messages/server-message.ts';
+import { createChangeListeners } from '../transport/change-listeners.ts';
 import { BACK_OFF } from '../transport/process-share.ts';
 import { hashSession } from '../transport/session-records.ts';
 import { nameSharer } from './server-session.ts';
@@ -84,11 +83,14 @@ export function createServerListeners(
   { open, extend, describe }: ServerStreams,
 ): ServerListeners {
   /** Keyed by the name of those who share a stream. */
-  const bus = createCountedBus<string, Entry, Watch>({
-    start: startWatch,
-    stop: ({ loop }) => loop.stop(),
-    onError: (cause) => log.error('A listener failed; please report this.', { cause }),
-  });
+  const { bus, tell, tellMissed } = createChangeListeners<Entry, Watch>(
+    {
+      start: startWatch,
+      stop: ({ loop }) => loop.stop(),
+      onError: (cause) => log.error('A listener failed; please report this.', { cause }),
+    },
+    (_sharer, { uris }, uri) => uris?.includes(uri) !== false,
+  );
 
   function startWatch(sharer: string, { caller }: Entry): Watch {
     const sessionId = nameOwnSession(caller);
@@ -105,13 +107,13 @@ export function createServerListeners(
         const entries = [...(bus.topics.get(sharer)?.listeners ?? [])];
         return entries.some(({ listener }) => listener !== HELD_OPEN);
       },
-      notify: (message) => tell(sharer, message),
+      notify: (message) => tellNotified(sharer, message),
       log: (params) => bus.publish(sharer, ({ listener }) => listener.logged?.(params)),
     };
     /** Changes while no stream stood were missed, unless the server tells them now. */
     const attempt: StreamAttempt = (signal, onOpen) =>
       open(audience, signal, (isResumed) => {
-        if (watch.isGone && isResumed !== true) tellMissed(sharer, watch.caller);
+        if (watch.isGone && isResumed !== true) tellMissed(sharer, describe(watch.caller));
         watch.isGone = false;
         onOpen();
       }).finally(() => {
@@ -122,22 +124,13 @@ export function createServerListeners(
     return watch;
   }
 
-  function tell(sharer: string, message: ServerNotification): void {
+  function tellNotified(sharer: string, message: ServerNotification): void {
     const change = readChange(message);
     if (change === undefined) return;
     // Many servers tell the session alone whose call has changed a list, or say it in the answer to that call.
     if (change.kind === 'list' && sharer !== GATEWAY_SHARER)
       bus.publish(GATEWAY_SHARER, ({ listener }) => listener.listMayHaveChanged?.(change.list));
-    bus.publish(sharer, ({ listener, uris }) => {
-      const isForeign = change.kind === 'resource' && uris?.includes(change.uri) === false;
-      if (!isForeign) tellListener(listener, change);
-    });
-  }
-
-  function tellMissed(sharer: string, caller: UpstreamCaller): void {
-    for (const list of findListsThatChange(describe(caller))) {
-      bus.publish(sharer, ({ listener }) => listener.listChanged(list));
-    }
+    tell(sharer, change);
   }
 
   const listWatches = (): readonly Watch[] =>
@@ -155,7 +148,7 @@ export function createServerListeners(
       if (hasMore && extend(known.audience)) known.loop.replace();
       return stopListening;
     },
-    notify: (caller, message) => tell(nameSharer(caller), message),
+    notify: (caller, message) => tellNotified(nameSharer(caller), message),
     refreshSession(hash) {
       for (const { sessionHash, loop } of listWatches()) if (sessionHash === hash) loop.replace();
     },

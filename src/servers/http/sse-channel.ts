@@ -33,7 +33,7 @@ interface SseListener {
   onStrayAnswer(): void;
   /** An event came that is no message: of which call it is nobody can tell, so that it ends none. */
   onNoMessage(): void;
-  /** What was sent was answered 401: by the server, or by what is behind it. */
+  /** A message was answered 401: by the server, or by what is behind it. */
   onUnauthorized(): void;
 }
 

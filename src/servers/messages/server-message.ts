@@ -4,7 +4,7 @@ import type { JsonRpcErrorObject } from '../../errors/gateway-error.ts';
 import type { RequestId } from '../../mcp/protocol/json-rpc.ts';
 import type { ListName } from '../../mcp/protocol/list-kinds.ts';
 import { createUnreadResult } from '../../mcp/upstream/unread-result.ts';
-import type { UpstreamListener, UpstreamRequest } from '../../mcp/upstream/upstream.ts';
+import type { UpstreamRequest } from '../../mcp/upstream/upstream.ts';
 import {
   cutPieces,
   decodeUtf8,
@@ -239,10 +239,4 @@ export function readChange({ method, params }: ServerNotification): ServerChange
   return method === 'notifications/elicitation/complete' && typeof elicitationId === 'string'
     ? { kind: 'elicitation', elicitationId }
     : undefined;
-}
-
-export function tellListener(listener: UpstreamListener, change: ServerChange): void {
-  if (change.kind === 'list') listener.listChanged(change.list);
-  else if (change.kind === 'resource') listener.resourceUpdated(change.uri);
-  else listener.elicitationCompleted?.(change.elicitationId);
 }

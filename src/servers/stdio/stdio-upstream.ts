@@ -16,9 +16,10 @@ import { hideSecretArguments } from '../../platform/secret-texts.ts';
 import { createWarnThrottle } from '../../platform/throttle.ts';
 import { createDescriptionMemory } from '../transport/description-memory.ts';
 import type { ProcessShare } from '../transport/process-share.ts';
+import { SUBSCRIBING } from '../transport/session-records.ts';
 import { defineTransport } from '../transport/transport.ts';
 import type { EndReason } from './child.ts';
-import { createProgramListeners, isSubscription } from './listeners.ts';
+import { createProgramListeners } from './listeners.ts';
 import { openProgram, type ProgramHost } from './program.ts';
 import { createServerPool, createSupervisedServer } from './server-pool.ts';
 import { findProcessKey, GATEWAY_KEY, type RunningServer } from './server-run.ts';
@@ -44,7 +45,7 @@ export const stdioTransport = defineTransport<StdioUpstreamConfig>({
   hasProcesses: true,
   build: buildStdio,
   complete: completeStdio,
-  readFacts: readStdioFacts,
+  findFacts: readStdioFacts,
   describe(config) {
     const target = hideSecretArguments(config.command);
     return {
@@ -149,7 +150,7 @@ export function createStdioUpstream(
     peekDescription,
     request: (caller, request) =>
       use(caller, request.signal, (running) => {
-        if (isSubscription(request)) return listeners.changeSubscription(caller, request);
+        if (SUBSCRIBING.has(request.method)) return listeners.changeSubscription(caller, request);
         if (isolation !== 'shared') wantLogLevel(running, request.logLevel);
         return send(running, caller, request);
       }),

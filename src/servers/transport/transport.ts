@@ -17,7 +17,7 @@ import type { ProcessShare } from './process-share.ts';
 /** A row of `transports.ts`. `Config` is what an entry of the file becomes. */
 export interface Transport<Config extends UpstreamConfig = UpstreamConfig> {
   readonly kind: Config['kind'];
-  /** What `type` of an entry may be; `types.told` goes on the sentence "With url it is". */
+  /** Values of `type` in an entry; `types.told` goes on the sentence "With url it is". */
   readonly types: { readonly all: readonly ServerType[]; readonly told: string };
   /** An entry has one of these, which says that it is of this transport. The first is the one to name to people. */
   readonly addresses: readonly [Member<unknown>, ...Member<unknown>[]];
@@ -41,7 +41,7 @@ export interface Transport<Config extends UpstreamConfig = UpstreamConfig> {
     members: MemberReader,
     surroundings: FileSurroundings,
   ): Config | Promise<Config>;
-  readFacts(config: Config): UpstreamFacts;
+  findFacts(config: Config): UpstreamFacts;
   describe(config: Config): ServerDescription;
   /** Nothing has to be reachable. */
   open(runtime: UpstreamRuntime, config: Config, reach: Reach): Upstream;
@@ -59,7 +59,7 @@ export interface ServerDescription {
   readonly auth: TypedAuth | undefined;
   /** A program that runs on this machine, and the user of the system that it runs as; undefined for the gateway's own. */
   readonly program: { readonly runAs: ProgramUser | undefined } | undefined;
-  /** What an operator checks where it cannot be used. */
+  /** Tells an operator what to check where it cannot be used. */
   readonly advice: string;
   /** The same where each client has a process that can ask it, while now one that asks nobody serves all; else undefined. */
   readonly asking: UpstreamConfig | undefined;

@@ -1,7 +1,7 @@
 // §18.3: the transports, each a row. Facts of a server are asked here, and not by its kind.
 import type { Problem } from '../../config/problem.ts';
 import type { ConnectionServer } from '../../mcp/upstream/connection.ts';
-import type { ReadFacts, UpstreamConfig } from '../../mcp/upstream/upstream-config.ts';
+import type { FindFacts, UpstreamConfig } from '../../mcp/upstream/upstream-config.ts';
 import type { CredentialType, NeededSettings } from '../credentials/credential-type.ts';
 import { findCredentialType } from '../credentials/credentials.ts';
 import { httpTransport } from '../http/http-upstream.ts';
@@ -14,24 +14,22 @@ export const TRANSPORTS = [stdioTransport, httpTransport] as const;
 type ConfigOf<One> = One extends Transport<infer Config> ? Config : never;
 
 /** A server of the configuration file. */
-export type ServerConfig = ConfigOf<(typeof TRANSPORTS)[number]>;
+export type ServerEntry = ConfigOf<(typeof TRANSPORTS)[number]>;
 
-export function findTransport(config: Pick<ServerConfig, 'kind'>): Transport<ServerConfig>;
-export function findTransport(config: Pick<UpstreamConfig, 'kind'>): Transport;
 export function findTransport({
   kind,
-}: Pick<UpstreamConfig, 'kind'>): Transport & Transport<ServerConfig> {
+}: Pick<UpstreamConfig, 'kind'>): Transport<ServerEntry> & Transport {
   const found = TRANSPORTS.find((one) => one.kind === kind);
   if (found === undefined) throw new Error(`There is no transport ${kind}`);
   return found;
 }
 
-export const readFacts: ReadFacts = (config) => findTransport(config).readFacts(config);
+export const findFacts: FindFacts = (config) => findTransport(config).findFacts(config);
 
 export const describeServer = (config: UpstreamConfig): ServerDescription =>
   findTransport(config).describe(config);
 
-/** Undefined where its credentials are none, or the same for all. */
+/** Undefined for a server that gets none. */
 export function findServerCredentials(config: UpstreamConfig): CredentialType | undefined {
   const { auth = NO_AUTH } = describeServer(config);
   return findCredentialType(auth);
@@ -41,16 +39,16 @@ const NO_AUTH = { type: 'none' };
 
 /** True if each user has lists of their own. */
 export const dependsOnUser = (config: UpstreamConfig): boolean =>
-  readFacts(config).personalBy !== undefined;
+  findFacts(config).personalBy !== undefined;
 
 /** True if it is told who calls, so that its lists may differ between users. */
 export const knowsUsers = (config: UpstreamConfig): boolean =>
-  readFacts(config).personalBy === 'auth';
+  findFacts(config).personalBy === 'auth';
 
-export const needsUser = (config: UpstreamConfig): boolean => readFacts(config).needsUser;
+export const needsUser = (config: UpstreamConfig): boolean => findFacts(config).needsUser;
 
 export const readConnectionServer = (config: UpstreamConfig): ConnectionServer | undefined =>
-  readFacts(config).connection;
+  findFacts(config).connection;
 
 /** Problems of the settings of a gateway that is about to serve users, as `auth` of the servers needs them. */
 export const findAuthProblems = (
