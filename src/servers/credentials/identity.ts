@@ -35,12 +35,11 @@ export const identity = defineCredentialType<{ readonly type: 'identity' }>({
   ],
   isOfCaller: true,
   signsTokens: true,
-  open({ config, store, getSeal, clock, log }) {
-    const buildKeyName = buildIdentityKeyName;
-    const keys = createSigningKeys({ store, getSeal, buildKeyName, clock, log });
-    const { server, auth, oauth } = config;
+  open(runtime) {
+    const keys = createSigningKeys({ ...runtime, buildKeyName: buildIdentityKeyName });
+    const { server, auth, oauth } = runtime.config;
     const provider = auth.required ? auth.provider : oauth.provider;
-    const issuer = createIdentityIssuer(clock, keys, server.baseUrl, provider?.issuer);
+    const issuer = createIdentityIssuer(runtime.clock, keys, server.baseUrl, provider?.issuer);
     return {
       openServer: ({ url }) => ({ getToken: createGetIdentity(issuer, url) }),
       createEndpoints: (isUsed) => [createKeySetEndpoint(issuer, isUsed)],

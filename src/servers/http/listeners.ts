@@ -7,13 +7,15 @@ import {
   type UpstreamDescription,
   type UpstreamListener,
 } from '../../mcp/upstream/upstream.ts';
-import { computePauseMs } from '../../platform/back-off.ts';
 import type { Clock } from '../../platform/clock.ts';
 import type { JsonObject } from '../../platform/json.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
-import { readChange, type ServerNotification } from '../messages/server-message.ts';
-import { createChangeListeners } from '../transport/change-listeners.ts';
-import { BACK_OFF } from '../transport/process-share.ts';
+import {
+  createChangeListeners,
+  readChange,
+  type ServerNotification,
+} from '../messages/server-message.ts';
+import { BACK_OFF, createAttempts } from '../transport/process-share.ts';
 import { hashSession } from '../transport/session-records.ts';
 import { nameSharer } from './server-session.ts';
 
@@ -204,8 +206,7 @@ function startRetryLoop(clock: Clock, attempt: StreamAttempt): RetryLoop {
     let release = onFirstOpen;
     const controller = new AbortController();
     const { signal } = controller;
-    let failures = 0;
-    let cancelPause = () => {};
+    const attempts = createAttempts(clock);
 
     /** The stream before is not needed any more. */
     function noteOpen(): void {
@@ -224,20 +225,19 @@ function startRetryLoop(clock: Clock, attempt: StreamAttempt): RetryLoop {
         return;
       }
       if (next !== 'again') {
-        failures = 0;
-        cancelPause = clock.after(next.afterMs, () => void run());
+        attempts.noteSuccess();
+        attempts.after(next.afterMs, () => void run());
         return;
       }
       // A stream that stood for a while is none of a server that refuses.
-      if (clock.monotonic() - startedAt >= BACK_OFF.longestMs) failures = 0;
-      failures += 1;
-      cancelPause = clock.after(computePauseMs(BACK_OFF, failures), () => void run());
+      if (clock.monotonic() - startedAt >= BACK_OFF.longestMs) attempts.noteSuccess();
+      attempts.again(() => void run());
     }
 
     queueMicrotask(() => void run());
     return () => {
       noteOpen();
-      cancelPause();
+      attempts.stop();
       controller.abort();
     };
   }

@@ -183,7 +183,7 @@ function hashPlace(caller: UpstreamCaller, { id }: ServerSession): string | unde
 }
 
 export function createQuestionReplicas(
-  { store, getSeal, clock, log, metrics }: UpstreamRuntime,
+  runtime: UpstreamRuntime,
   channel: string,
   { findPlace, answer, onRelease }: QuestionHandlers,
 ): QuestionReplicas {
@@ -194,15 +194,7 @@ export function createQuestionReplicas(
   /** Opened when it is needed: most servers never ask. */
   function join(): Replicas<QuestionMessage> {
     if (joined !== undefined) return joined;
-    joined = createReplicas({
-      store,
-      getSeal,
-      clock,
-      log,
-      metrics,
-      channel,
-      isMessage: isQuestionMessage,
-    });
+    joined = createReplicas({ ...runtime, channel, isMessage: isQuestionMessage });
     joined.listen(receive);
     return joined;
   }
@@ -235,7 +227,9 @@ export function createQuestionReplicas(
     void join()
       .send(message, to)
       .catch((cause: unknown) => {
-        log.debug('A question of a server could not be passed to another replica.', { cause });
+        runtime.log.debug('A question of a server could not be passed to another replica.', {
+          cause,
+        });
       });
   }
 
@@ -247,7 +241,7 @@ export function createQuestionReplicas(
         looking.delete(ticket);
         resolve(replica);
       }
-      const cancelTimer = clock.after(LOOKING_MS, () => settle(undefined));
+      const cancelTimer = runtime.clock.after(LOOKING_MS, () => settle(undefined));
       looking.set(ticket, settle);
       send({ about: 'looking', ticket, place, from: join().ownName });
     });

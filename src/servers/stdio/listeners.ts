@@ -7,11 +7,11 @@ import type {
   UpstreamRuntime,
 } from '../../mcp/upstream/upstream.ts';
 import {
+  createChangeListeners,
   readChange,
   type ServerChange,
   type ServerNotification,
 } from '../messages/server-message.ts';
-import { createChangeListeners } from '../transport/change-listeners.ts';
 import type { ProcessShare } from '../transport/process-share.ts';
 import { SUBSCRIBING } from '../transport/session-records.ts';
 import {

@@ -42,10 +42,9 @@ const ENDED: NextOutcome = {
 };
 
 export function createSuspendedCalls(runtime: UpstreamRuntime) {
-  const { config, store, getSeal, clock, log, metrics } = runtime;
+  const { config, clock, log } = runtime;
   const channel = buildSuspendedCallChannelName(config.mcp.sessions.keyPrefix);
-  const isMessage = isSuspendedCallMessage;
-  const replicas = createReplicas({ store, getSeal, clock, log, metrics, channel, isMessage });
+  const replicas = createReplicas({ ...runtime, channel, isMessage: isSuspendedCallMessage });
   const records = createOutcomeRecords(runtime);
   const table = createCallTable();
   const waitElsewhere = createWaitElsewhere(clock, records, replicas);
