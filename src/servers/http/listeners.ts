@@ -19,24 +19,7 @@ import { BACK_OFF, createAttempts } from '../transport/process-share.ts';
 import { hashSession } from '../transport/session-records.ts';
 import { nameSharer } from './server-session.ts';
 
-export interface ServerListeners {
-  listen(
-    caller: UpstreamCaller,
-    listener: UpstreamListener,
-    uris: readonly string[] | undefined,
-  ): () => void;
-  /** A notification that came with an answer, to whoever listens for this caller. */
-  notify(caller: UpstreamCaller, message: ServerNotification): void;
-  /** A client's session has subscribed to other resources. */
-  refreshSession(sessionHash: string): void;
-  /** The caller has another session: what was given up is opened in it, and what stands in the one before, if it is heard. */
-  move(caller: UpstreamCaller, isStanding: boolean): void;
-  /** The caller's stream may stand now, if it does not: another one is gone. */
-  retry(caller: UpstreamCaller): void;
-  /** The server is there again, maybe another one: all streams are opened anew. */
-  restart(): void;
-  close(): void;
-}
+export type ServerListeners = ReturnType<typeof createServerListeners>;
 
 /** The audience of a stream; the same object for as long as somebody listens. */
 export interface Audience {
@@ -83,7 +66,7 @@ const GATEWAY_SHARER = nameSharer(GATEWAY_CALLER);
 export function createServerListeners(
   { clock, log }: Pick<Runtime, 'clock' | 'log'>,
   { open, extend, describe }: ServerStreams,
-): ServerListeners {
+) {
   /** Keyed by the name of those who share a stream. */
   const { bus, tell, tellMissed } = createChangeListeners<Entry, Watch>(
     {
@@ -139,7 +122,11 @@ export function createServerListeners(
     [...bus.topics.values()].flatMap(({ source }) => source ?? []);
 
   return {
-    listen(caller, listener, uris) {
+    listen(
+      caller: UpstreamCaller,
+      listener: UpstreamListener,
+      uris: readonly string[] | undefined,
+    ) {
       const sharer = nameSharer(caller);
       const known = bus.topics.get(sharer)?.source;
       const stopListening = bus.subscribe(sharer, { caller, listener, uris });
@@ -150,11 +137,15 @@ export function createServerListeners(
       if (hasMore && extend(known.audience)) known.loop.replace();
       return stopListening;
     },
-    notify: (caller, message) => tellNotified(nameSharer(caller), message),
-    refreshSession(hash) {
+    /** A notification that came with an answer, to whoever listens for this caller. */
+    notify: (caller: UpstreamCaller, message: ServerNotification) =>
+      tellNotified(nameSharer(caller), message),
+    /** A client's session has subscribed to other resources. */
+    refreshSession(hash: string) {
       for (const { sessionHash, loop } of listWatches()) if (sessionHash === hash) loop.replace();
     },
-    move(caller, isStanding) {
+    /** The caller has another session: what was given up is opened in it, and what stands in the one before, if it is heard. */
+    move(caller: UpstreamCaller, isStanding: boolean) {
       const watch = bus.topics.get(nameSharer(caller))?.source;
       // For questions alone the next call opens one.
       if (watch === undefined || !isStanding || !watch.audience.isHeard) watch?.loop.revive();
@@ -163,7 +154,9 @@ export function createServerListeners(
         watch.loop.restart();
       }
     },
-    retry: (caller) => bus.topics.get(nameSharer(caller))?.source?.loop.restart(),
+    /** The caller's stream may stand now, if it does not: another one is gone. */
+    retry: (caller: UpstreamCaller) => bus.topics.get(nameSharer(caller))?.source?.loop.restart(),
+    /** The server is there again, maybe another one: all streams are opened anew. */
     restart() {
       for (const { loop } of listWatches()) loop.restart();
     },

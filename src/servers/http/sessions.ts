@@ -22,19 +22,7 @@ import {
 } from './server-session.ts';
 import type { OpenCookies } from './session-cookies.ts';
 
-export interface ServerSessions {
-  /** In memory: undefined where it has to be opened. */
-  find(caller: UpstreamCaller): ServerSession | undefined;
-  /** From the store, or a new one; once for all that ask at the same time. */
-  open(caller: UpstreamCaller): Promise<ServerSession>;
-  /** In place of one that the server no longer knows; once for all that noticed. */
-  renew(caller: UpstreamCaller, lost: ServerSession): Promise<ServerSession>;
-  /** As `renew`, of one that the server may have lost: on trial, by a session that stands the test. */
-  replace(caller: UpstreamCaller, doubtful: ServerSession, test: Test): Promise<ServerSession>;
-  end(caller: UpstreamCaller): Promise<void>;
-  /** Forgets all, and ends those that no other replica can go on with. */
-  close(): Promise<void>;
-}
+export type ServerSessions = ReturnType<typeof createServerSessions>;
 
 /** @throws UpstreamError where the session is of no use. */
 type Test = (session: ServerSession) => Promise<void>;
@@ -74,7 +62,7 @@ export function createServerSessions(
   records: ServerSessionRecords,
   openCookies: OpenCookies,
   { initialize, terminate, restore }: SessionLife,
-): ServerSessions {
+) {
   const entries = new Map<string, Entry>();
   const openings = createSingleFlight<string, ServerSession>();
   let cancelSweep: (() => void) | undefined;
@@ -242,12 +230,16 @@ export function createServerSessions(
   }
 
   return {
+    /** In memory: undefined where it has to be opened. */
     find,
-    open: (caller) =>
+    /** From the store, or a new one; once for all that ask at the same time. */
+    open: (caller: UpstreamCaller) =>
       openings.run(nameSharer(caller), async () => remember(caller, await openFirst(caller))),
-    renew: (caller, lost) => replace(caller, lost),
+    /** In place of one that the server no longer knows; once for all that noticed. */
+    renew: (caller: UpstreamCaller, lost: ServerSession) => replace(caller, lost),
+    /** As `renew`, of one that the server may have lost: on trial, by a session that stands the test. */
     replace,
-    async end(caller) {
+    async end(caller: UpstreamCaller) {
       const sharer = nameSharer(caller);
       await openings.find(sharer)?.catch(() => {});
       const remembered = entries.get(sharer)?.session;
@@ -259,6 +251,7 @@ export function createServerSessions(
       const session = stored ?? remembered;
       if (session !== undefined) await terminate(caller, session);
     },
+    /** Forgets all, and ends those that no other replica can go on with. */
     async close() {
       cancelSweep?.();
       const ended = [...entries.values()];
