@@ -1,14 +1,9 @@
 // §24.3: `<server>__connect`: the tool by which a user logs in at a server whose own tools are not shown before. The name is
 // reserved: it can be called afterwards, too, and a tool of the server that is called so is hidden.
 import type { RawItem } from '../mcp/catalog/catalog.ts';
-import type { UpstreamConfig } from '../mcp/upstream/upstream-config.ts';
 
 /** Its own name, as at `/mcp/<server>`. */
 export const CONNECT = 'connect';
-
-/** True if the server has such a tool. */
-export const canConnect = (config: UpstreamConfig): boolean =>
-  config.kind === 'http' && config.auth.type === 'oauth';
 
 export const createConnectTool = (server: string): RawItem => ({
   name: CONNECT,

@@ -4,14 +4,13 @@ import { isDeepStrictEqual } from 'node:util';
 import type { RawItem } from '../mcp/catalog/catalog.ts';
 import { LISTING_CONTEXT } from '../mcp/catalog/own-catalog.ts';
 import { LIST_KINDS, type ListKind } from '../mcp/protocol/list-kinds.ts';
-import type { ServersConfig, UpstreamConfig } from '../mcp/upstream/upstream-config.ts';
+import type { FindFacts, ServersConfig, UpstreamConfig } from '../mcp/upstream/upstream-config.ts';
 import { canBegin, compileGlob, readGlobHead } from '../platform/glob.ts';
 import type { Log } from '../platform/log.ts';
 import { findNearestName } from '../platform/nearest-name.ts';
 import { quote } from '../platform/text.ts';
-import { dependsOnUser } from '../servers/credentials/server-credentials.ts';
 import { type BuiltIn, isFixed } from './built-in.ts';
-import { CONNECT, canConnect } from './connect-tool.ts';
+import { CONNECT } from './connect-tool.ts';
 import { createNaming, type Naming } from './naming.ts';
 import { type CatalogSetup, listGuardServers, type Plan } from './plan.ts';
 import { BUILT_IN, selectTools, toJudgedList } from './prepare-list.ts';
@@ -39,12 +38,13 @@ interface KnownLists {
 type FindIdlePatterns = (known: KnownLists) => readonly IdlePattern[];
 
 /** Each list is looked at once as long as it is the same, and a nearest name is looked for once among the same servers. */
-export function createFindIdlePatterns(file: PatternsFile): FindIdlePatterns {
+export function createFindIdlePatterns(file: PatternsFile, findFacts: FindFacts): FindIdlePatterns {
+  const isPersonal = (config: UpstreamConfig) => findFacts(config).personalBy !== undefined;
   const naming = createNaming(file);
   const areGuards = listGuardServers(file);
   const servers = file.servers.filter(({ name }) => !areGuards.includes(name));
   const rows = listRows({ ...file, servers }).map((row) => placeRow(row, servers, naming));
-  const readNames = createReadNames(naming);
+  const readNames = createReadNames(naming, findFacts);
   const suggest = createSuggest(file);
   const described = new Map<PlacedRow, Described>();
 
@@ -67,9 +67,9 @@ export function createFindIdlePatterns(file: PatternsFile): FindIdlePatterns {
       findLists(config.name, kind).map((items) => readNames(config, kind, items)),
     );
     // Once one has listed there is something to suggest.
-    if (names.length === 0 && !asked.every(dependsOnUser)) return undefined;
+    if (names.length === 0 && !asked.every(isPersonal)) return undefined;
     const guess = suggest(row, names, builtIn);
-    const idle = describe(row, guess);
+    const idle = describe(row, guess, owners.some(isPersonal));
     described.set(row, { idle, isGuessed: guess !== undefined, servers: listed.length });
     return idle;
   }
@@ -162,14 +162,15 @@ interface Names extends Readonly<Record<Row['of'], ReadonlySet<string>>> {
 }
 
 /** Items that `tools` of a server or the lock leaves out are there all the same; but no view has the former. */
-function createReadNames(naming: Naming) {
+function createReadNames(naming: Naming, findFacts: FindFacts) {
   const known = new WeakMap<readonly RawItem[], Names>();
 
   function read(config: UpstreamConfig, kind: Row['kind'], items: readonly RawItem[]): Names {
     const own = items.map((item) => String(item[LIST_KINDS[kind].key]));
     const { join } = toJudgedList(kind, items, { config, naming });
     const shown = new Map(own.map((name) => [name, join(name)]));
-    const connect = kind === 'tools' && canConnect(config) ? [naming.join(config, CONNECT)] : [];
+    const hasConnectTool = kind === 'tools' && findFacts(config).connection !== undefined;
+    const connect = hasConnectTool ? [naming.join(config, CONNECT)] : [];
     const selected = selectTools(config.tools);
     const served = own.filter((name) => kind !== 'tools' || selected.has(name)).map(join);
     const all = new Set([...shown.values(), ...connect]);
@@ -256,11 +257,11 @@ const WORDS = {
 /** Characters of a name that are shown. */
 const MAX_SHOWN = 100;
 
-function describe(row: PlacedRow, nearest: string | undefined): IdlePattern {
-  const { of, subject, kind, pattern, servers, owners, isName } = row;
+function describe(row: PlacedRow, nearest: string | undefined, isPersonal: boolean): IdlePattern {
+  const { of, subject, kind, pattern, servers, isName } = row;
   const words = WORDS[of];
   const whose = of === 'server' ? ' of its own' : servers === undefined ? '' : ' of its servers';
-  const since = owners.some(dependsOnUser) ? ' that users have listed so far' : '';
+  const since = isPersonal ? ' that users have listed so far' : '';
   const verb = isName === true ? 'is called' : 'fits';
   const guess = nearest === undefined ? '' : ` Did you mean ${quote(nearest, MAX_SHOWN)}?`;
   return {
@@ -294,7 +295,12 @@ const KINDS = ['tools', 'prompts'] as const;
 /** For servers with lists for each user: those of the users who were there last. */
 const MAX_LISTS = 100;
 
-export function createPatternWatch(log: Log, builtIn: BuiltIn, getPlan: () => Plan): PatternWatch {
+export function createPatternWatch(
+  log: Log,
+  builtIn: BuiltIn,
+  getPlan: () => Plan,
+  findFacts: FindFacts,
+): PatternWatch {
   let find: FindIdlePatterns = () => [];
   let watched: PatternsFile | undefined;
   let said = new Set<string>();
@@ -336,7 +342,7 @@ export function createPatternWatch(log: Log, builtIn: BuiltIn, getPlan: () => Pl
   return {
     restart() {
       const { file } = getPlan();
-      find = createFindIdlePatterns(file);
+      find = createFindIdlePatterns(file, findFacts);
       // An operator who approves what a server says has the same file loaded with another lock.
       if (!isDeepStrictEqual(file, watched)) said = new Set();
       watched = file;
@@ -346,6 +352,8 @@ export function createPatternWatch(log: Log, builtIn: BuiltIn, getPlan: () => Pl
       if (KINDS.some((one) => one === kind)) look();
     },
     findIdle: (file) =>
-      file === undefined ? findServed() : findBy(createFindIdlePatterns(file), file.builtIn),
+      file === undefined
+        ? findServed()
+        : findBy(createFindIdlePatterns(file, findFacts), file.builtIn),
   };
 }

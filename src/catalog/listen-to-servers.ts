@@ -159,11 +159,9 @@ function stopAll([stop, ...others]: readonly (() => void)[]): void {
 
 // §18.3: what servers log outside of calls, for the client's session that it belongs to.
 
-/** Only servers over streamable HTTP have a stream of the client's own session, and in the session era only. */
+/** Only some have a stream of the client's own session, and in the session era only. */
 function mayTellOfLogs({ upstream, lists }: Server, who: Who): boolean {
-  const { config } = upstream;
-  if (who.upstream.sessionId === undefined) return false;
-  if (config.kind !== 'http' || config.transport !== 'streamable-http') return false;
+  if (who.upstream.sessionId === undefined || !upstream.facts.hasSessionStream) return false;
   const description = lists.peekDescription(who.upstream);
   if (description === undefined) return true;
   return description.era === 'session' && isObject(description.capabilities.logging);

@@ -9,7 +9,7 @@ import {
   type UpstreamCaller,
   type UpstreamLogins,
 } from '../mcp/upstream/upstream.ts';
-import type { UpstreamConfig } from '../mcp/upstream/upstream-config.ts';
+import type { UpstreamFacts } from '../mcp/upstream/upstream-config.ts';
 import type { FetchedList } from './fetch-list.ts';
 import type { Patience } from './list-cache.ts';
 import type { ServerLists } from './server-lists.ts';
@@ -18,10 +18,9 @@ import type { ServerLists } from './server-lists.ts';
 export function createListsByConnection(
   lists: ServerLists,
   { getAccess, peekConnectionId, findOwner }: UpstreamLogins,
-  config: UpstreamConfig,
+  { connection }: Pick<UpstreamFacts, 'connection'>,
 ): ServerLists {
-  const isOpenToAll =
-    config.kind === 'http' && config.auth.type === 'oauth' && config.auth.list === 'anonymous';
+  const isOpenToAll = connection?.auth.list === 'anonymous';
 
   /** Undefined for who sees nothing of the server yet. */
   function chooseCaller(caller: UpstreamCaller, access: LoginAccess): UpstreamCaller | undefined {

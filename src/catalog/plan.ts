@@ -1,4 +1,5 @@
 // The configuration file, as long as it is the one that is served.
+
 import type { Guards } from '../mcp/calls/guards.ts';
 import type { Policies } from '../mcp/calls/policy.ts';
 import { type ApprovableServer, type Lock, NO_LOCK } from '../mcp/catalog/approved-items.ts';
@@ -108,7 +109,14 @@ export function createPlan(
   const planServer = ({ config, server }: PlannedGuardServer): PlannedServer => ({
     config,
     server,
-    prepareList: createPrepareList({ config, naming, policies, listGuards, warn }),
+    prepareList: createPrepareList({
+      config,
+      hasConnectTool: server.upstream.facts.connection !== undefined,
+      naming,
+      policies,
+      listGuards,
+      warn,
+    }),
     mayHave: createMayHave(config, lock, naming),
     approvable: toApprovable(config, server),
   });

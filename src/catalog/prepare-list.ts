@@ -4,8 +4,7 @@ import type { Policies, PolicyItem } from '../mcp/calls/policy.ts';
 import { findLockedKind } from '../mcp/catalog/approved-items.ts';
 import type { RawItem } from '../mcp/catalog/catalog.ts';
 import { type ItemKind, LIST_KINDS, type ListKind } from '../mcp/protocol/list-kinds.ts';
-import type { ToolSelection } from '../mcp/upstream/common-config.ts';
-import type { UpstreamConfig } from '../mcp/upstream/upstream-config.ts';
+import type { ToolSelection, UpstreamConfig } from '../mcp/upstream/upstream-config.ts';
 import { compileGlob } from '../platform/glob.ts';
 import { findWritten, isObject, type JsonObject } from '../platform/json.ts';
 import { readExact } from '../platform/noted-json.ts';
@@ -19,7 +18,7 @@ import {
   type WarnOfItem,
 } from './check-item.ts';
 import { cleanItem } from './clean-item.ts';
-import { CONNECT, canConnect, createConnectTool, HIDDEN_BY_CONNECT } from './connect-tool.ts';
+import { CONNECT, createConnectTool, HIDDEN_BY_CONNECT } from './connect-tool.ts';
 import type { FetchedList } from './fetch-list.ts';
 import type { ListGuards } from './list-guards.ts';
 import type { Naming } from './naming.ts';
@@ -39,6 +38,7 @@ export interface PreparedList {
 /** The configuration of a server, and all that decides what of its lists is served. */
 interface ServerControls {
   readonly config: UpstreamConfig;
+  readonly hasConnectTool: boolean;
   readonly naming: Naming;
   readonly policies: Pick<Policies, 'findHidden'>;
   /** Undefined without guards. */
@@ -66,8 +66,8 @@ function prepare(
   selected: SelectedTools,
   controls: ServerControls,
 ): PreparedList {
-  const { config, warn } = controls;
-  const connect = kind === 'tools' && canConnect(config) ? createConnectEntry(controls) : undefined;
+  const { config, hasConnectTool, warn } = controls;
+  const connect = kind === 'tools' && hasConnectTool ? createConnectEntry(controls) : undefined;
   const byOwnName = new Map<string, Entry>();
   const byName = new Map<string, Entry>();
   const judgedList = toJudgedList(kind, items, controls);

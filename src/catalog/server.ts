@@ -14,14 +14,13 @@ import {
 import type { UpstreamConfig } from '../mcp/upstream/upstream-config.ts';
 import { createUsage, type Usage } from '../mcp/upstream/usage.ts';
 import type { Runtime } from '../runtime/runtime.ts';
-import { dependsOnUser } from '../servers/credentials/server-credentials.ts';
 import type { ListJudgement } from './list-guards.ts';
 import { createListsByConnection } from './lists-by-connection.ts';
 import { createServerLists, type ServerLists } from './server-lists.ts';
 
 export interface Server {
   readonly name: string;
-  readonly upstream: Upstream<UpstreamConfig>;
+  readonly upstream: Upstream;
   /** True if each user has lists of its own. */
   readonly isPersonal: boolean;
   readonly lists: ServerLists;
@@ -75,12 +74,12 @@ export interface ServerOwner {
 
 export function createServer(
   runtime: Pick<Runtime, 'config' | 'clock' | 'log'>,
-  upstream: Upstream<UpstreamConfig>,
+  upstream: Upstream,
   owner: ServerOwner,
 ): Server {
   const { clock } = runtime;
   const { config } = upstream;
-  const isPersonal = dependsOnUser(config);
+  const isPersonal = upstream.facts.personalBy !== undefined;
   const closing = new AbortController();
   const usage = createUsage(clock);
   let reason: string | undefined;
@@ -93,7 +92,8 @@ export function createServer(
     onChange: (list, audience) => owner.onListChange(server, list, audience),
   });
   const { logins } = upstream;
-  const lists = logins === undefined ? ownLists : createListsByConnection(ownLists, logins, config);
+  const lists =
+    logins === undefined ? ownLists : createListsByConnection(ownLists, logins, upstream.facts);
   const server: Server = {
     name: config.name,
     upstream,

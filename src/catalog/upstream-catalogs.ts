@@ -8,7 +8,7 @@ import type { CallerContext, ServedCatalog } from '../mcp/catalog/served-catalog
 import type { ListKind } from '../mcp/protocol/list-kinds.ts';
 import type { ConnectionOwner } from '../mcp/upstream/connection.ts';
 import type { Upstream, UpstreamRuntime } from '../mcp/upstream/upstream.ts';
-import type { UpstreamConfig } from '../mcp/upstream/upstream-config.ts';
+import type { FindFacts, UpstreamConfig } from '../mcp/upstream/upstream-config.ts';
 import { observeUpstream } from '../mcp/upstream/wrap-upstream.ts';
 import { listPathsForOperators, listPathsOf } from './budget/list-paths.ts';
 import { type ListCost, measureLists } from './budget/measure-lists.ts';
@@ -43,7 +43,8 @@ import { createCuratedView } from './views/curated-view.ts';
 export interface CatalogSources {
   readonly builtIn: OwnCatalog;
   /** Nothing has to be reachable. */
-  openUpstream(config: UpstreamConfig): Upstream<UpstreamConfig>;
+  openUpstream(config: UpstreamConfig): Upstream;
+  readonly findFacts: FindFacts;
   readonly relay: Pick<ServedPath, 'relayCall' | 'connectUser'>;
 }
 
@@ -116,7 +117,7 @@ export function createUpstreamCatalogs(
   let plan = createNextPlan(first, NO_SERVERS, openListGuards(first));
 
   const getPlan = (): Plan => plan;
-  const patterns = createPatternWatch(log, builtIn, getPlan);
+  const patterns = createPatternWatch(log, builtIn, getPlan, sources.findFacts);
   patterns.restart();
   const joined = createJoinedView(getPlan);
   const root: ServedPath = {

@@ -17,7 +17,10 @@ import {
 import { SETTING_GROUPS } from '../config/settings.ts';
 import type { UpstreamConfig } from '../mcp/upstream/upstream-config.ts';
 import { escapeInvisible } from '../platform/invisible.ts';
-import { hideSecretArguments } from '../platform/secret-texts.ts';
+import {
+  describeServer as describeTransport,
+  findTransport,
+} from '../servers/transport/transports.ts';
 import { prepareEnvironment } from './command-line/env-file.ts';
 import type { Flags, Invocation, InvokedProcess, Texts } from './command-line/invocation.ts';
 import { describeCost, describeExpensive, isCostly, type MeasuredFile } from './measure-lists.ts';
@@ -151,7 +154,7 @@ function renderFile({ file, settings }: ConfigReport): readonly string[] {
     head,
     ...servers.map(
       ({ name, kind, target, runAs, auth = 'none' }) =>
-        `  ${name}: ${kind === 'stdio' ? 'runs' : 'at'} ${target}${runAs === undefined ? '' : `, user ${runAs}`}${auth === 'none' ? '' : `, ${auth}`}`,
+        `  ${name}: ${findTransport({ kind }).verb} ${target}${runAs === undefined ? '' : `, user ${runAs}`}${auth === 'none' ? '' : `, ${auth}`}`,
     ),
     ...(catalog === undefined ? [] : [`  your own tools: ${catalog}`]),
     ...views.map(({ name, title }) => `  view ${name}: ${title}, at /mcp/${name}`),
@@ -245,10 +248,14 @@ export async function describeFile(config: Config, env: Env): Promise<DescribedF
 
 function describeServer(server: UpstreamConfig): DescribedServer {
   const { name, kind } = server;
-  if (kind === 'http')
-    return { name, kind, target: new URL(server.url).host, auth: server.auth.type };
-  const runAs = server.runAs && { runAs: describeProgramUser(server.runAs) };
-  return { name, kind, target: hideSecretArguments(server.command), ...runAs };
+  const { target, auth, program } = describeTransport(server);
+  return {
+    name,
+    kind,
+    target,
+    ...(auth && { auth: auth.type }),
+    ...(program?.runAs && { runAs: describeProgramUser(program.runAs) }),
+  };
 }
 
 interface DescribedSetting {

@@ -2,15 +2,19 @@
 
 import { readServer } from '../catalog/fetch-list.ts';
 import type { GatewayFile } from '../gateway/configuration/gateway-file.ts';
-import type { FoundServer, LockDifference } from '../lock/lock.ts';
-import { findDifferences, mergeServers, updateLockFile } from '../lock/lock.ts';
+import {
+  type FoundServer,
+  findDifferences,
+  type LockDifference,
+  mergeServers,
+  updateLockFile,
+} from '../lock/lock.ts';
 import {
   EMPTY_LOCK_FILE,
   type LockedServer,
   type LockFile,
   toLockedServer,
 } from '../lock/lock-file.ts';
-
 import {
   GATEWAY_CALLER,
   type Upstream,
@@ -21,7 +25,8 @@ import type { UpstreamConfig } from '../mcp/upstream/upstream-config.ts';
 import { systemClock } from '../platform/clock.ts';
 import { escapeInvisible, toVisibleJson } from '../platform/invisible.ts';
 import { countNoun } from '../platform/text.ts';
-import { dependsOnUser, knowsUsers, needsUser } from '../servers/credentials/server-credentials.ts';
+import { knowsUsers, needsUser } from '../servers/transport/transports.ts';
+
 import { prepareEnvironment } from './command-line/env-file.ts';
 import { CommandError } from './command-line/errors.ts';
 import type { Flags, Invocation, InvokedProcess, Texts } from './command-line/invocation.ts';
@@ -160,17 +165,17 @@ async function readConfigured(
 
 /** What the server says to clients that cannot be asked anything, and to those that can. */
 async function readAll(
-  upstream: Upstream<UpstreamConfig>,
+  upstream: Upstream,
   caller: UpstreamCaller,
   signal: AbortSignal,
 ): Promise<LockedServer> {
   const readLocked = async (one: UpstreamCaller) =>
     toLockedServer(await readServer(upstream, one, signal), systemClock);
   const plain = await readLocked(caller);
-  const { config } = upstream;
   // Lists that all users share are asked for by the gateway itself, which cannot be asked anything.
-  const asClient = config.kind === 'stdio' || caller.user !== undefined;
-  if (!dependsOnUser(config) || !asClient) return plain;
+  const { personalBy } = upstream.facts;
+  const asClient = personalBy === 'isolation' || caller.user !== undefined;
+  if (personalBy === undefined || !asClient) return plain;
   const able = { ...caller, clientId: 'postern lock', capabilities: EVERY_CAPABILITY };
   return mergeServers(plain, await readLocked(able));
 }

@@ -14,7 +14,8 @@ import { GATEWAY_CALLER } from '../mcp/upstream/upstream.ts';
 import type { UpstreamConfig } from '../mcp/upstream/upstream-config.ts';
 import { systemClock } from '../platform/clock.ts';
 import { countNoun } from '../platform/text.ts';
-import { dependsOnUser, needsUser } from '../servers/credentials/server-credentials.ts';
+import { dependsOnUser, findFacts, needsUser } from '../servers/transport/transports.ts';
+
 import { noMetrics } from '../telemetry/metrics/metrics.ts';
 import type { InvokedProcess } from './command-line/invocation.ts';
 import { stayAlive } from './command-line/process-end.ts';
@@ -48,7 +49,10 @@ export async function measureFile(
     joinPolicies(lock === undefined ? [] : [createLockPolicy(lock, noMetrics)]),
   );
   const ownTools = file.builtIn ? await listTools(ownCatalog) : [];
-  const idle = createFindIdlePatterns(file)({
+  const idle = createFindIdlePatterns(
+    file,
+    findFacts,
+  )({
     findLists: (name, kind) =>
       kind === 'tools'
         ? [fetched.tools.get(name)?.items ?? []].filter(() => fetched.tools.has(name))

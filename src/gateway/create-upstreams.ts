@@ -25,9 +25,13 @@ import type { UpstreamConfig } from '../mcp/upstream/upstream-config.ts';
 import { traceUpstream } from '../mcp/upstream/wrap-upstream.ts';
 import { createWorkQueue } from '../platform/work-queue.ts';
 import type { Runtime } from '../runtime/runtime.ts';
-import { findServerCredentials } from '../servers/credentials/server-credentials.ts';
 import { createConnectUser, createDoors } from '../servers/doors/doors.ts';
 import { openRelay } from '../servers/relay/relay-call.ts';
+import {
+  findFacts,
+  findServerCredentials,
+  findTransport,
+} from '../servers/transport/transports.ts';
 import type { Tracing } from '../telemetry/tracing/tracing.ts';
 import type { GatewayFile, Setup } from './configuration/gateway-file.ts';
 import { createAskGuardServer } from './guard-servers.ts';
@@ -68,6 +72,7 @@ export async function openUpstreams(runtime: Runtime, first: Setup, ports: Upstr
   const catalogs = createUpstreamCatalogs(runtime, current, {
     builtIn: ownCatalog,
     openUpstream: tracing === undefined ? openUpstream : openTraced(openUpstream, tracing),
+    findFacts,
     relay: { relayCall: relay.relayCall, connectUser: createConnectUser(doors, toFailedResult) },
   });
 
@@ -104,7 +109,9 @@ export async function openUpstreams(runtime: Runtime, first: Setup, ports: Upstr
     listServers: () =>
       catalogs.listServers().map((server) => ({
         ...server,
-        processes: server.transport === 'stdio' ? (processCounts.get(server.name) ?? 0) : undefined,
+        processes: findTransport({ kind: server.transport }).hasProcesses
+          ? (processCounts.get(server.name) ?? 0)
+          : undefined,
       })),
     listServerTools: catalogs.listServerTools,
     /** For operators. */
@@ -176,8 +183,8 @@ const MAX_WAITING_PREVIEWS = 20;
 const MAX_PREVIEWS_OF_ONE = 4;
 
 const openTraced =
-  (open: (config: UpstreamConfig) => Upstream<UpstreamConfig>, tracing: Tracing) =>
-  (config: UpstreamConfig): Upstream<UpstreamConfig> =>
+  (open: (config: UpstreamConfig) => Upstream, tracing: Tracing) =>
+  (config: UpstreamConfig): Upstream =>
     traceUpstream(open(config), tracing);
 
 // §25.2: what somebody who is logged in can connect to here, and what each list of tools costs their model.

@@ -8,10 +8,9 @@ import type { CallerTokens } from '../servers/credentials/credential-type.ts';
 import { type Credentials, openCredentials } from '../servers/credentials/credentials.ts';
 import { bindConnections } from '../servers/doors/bind-connections.ts';
 import { createConnectionTokens, createLogins } from '../servers/doors/logins.ts';
-import { createHttpUpstream } from '../servers/http/http-upstream.ts';
 import { findInheritedFiles, type ProgramHost } from '../servers/stdio/program.ts';
-import { createStdioUpstream } from '../servers/stdio/stdio-upstream.ts';
 import { openProcessShare } from '../servers/transport/process-share.ts';
+import { findTransport } from '../servers/transport/transports.ts';
 import { noMetrics } from '../telemetry/metrics/metrics.ts';
 
 /** The process that reaches the servers. */
@@ -28,7 +27,7 @@ export interface UpstreamCallers extends Omit<CallerTokens, 'connections'> {
 
 export interface UpstreamOpener {
   /** Nothing has to be reachable. */
-  openUpstream(config: UpstreamConfig): Upstream<UpstreamConfig>;
+  openUpstream(config: UpstreamConfig): Upstream;
   /** Tell servers who calls. */
   readonly credentials: Credentials;
 }
@@ -38,8 +37,6 @@ export function createUpstreamOpener(
   callers: UpstreamCallers,
   { serves, ...host }: ReachingProcess,
 ): UpstreamOpener {
-  const share = openProcessShare(runtime, serves);
-  const inheritedFiles = findInheritedFiles();
   const { getProviderToken, metadata, connections } = callers;
   const credentials = openCredentials(runtime, {
     getProviderToken,
@@ -47,25 +44,23 @@ export function createUpstreamOpener(
     connections: connections && createConnectionTokens(connections),
   });
 
+  const reach = {
+    share: openProcessShare(runtime, serves),
+    credentials,
+    host: { ...host, inheritedFiles: findInheritedFiles() },
+  };
+
   return {
     credentials,
     openUpstream(server) {
-      const opened = withholdRoots(open(server), runtime.log);
-      if (server.kind !== 'http' || server.auth.type !== 'oauth') return opened;
-      const { name, url, auth } = server;
-      return bindConnections(opened, createLogins({ name, url, auth }, connections));
+      const transport = findTransport(server);
+      const opened = withholdRoots(transport.open(runtime, server, reach), runtime.log);
+      const { connection } = opened.facts;
+      return connection === undefined
+        ? opened
+        : bindConnections(opened, createLogins(connection, connections));
     },
   };
-
-  function open(server: UpstreamConfig): Upstream<UpstreamConfig> {
-    if (server.kind === 'stdio')
-      return createStdioUpstream(runtime, server, share, { ...host, inheritedFiles });
-    const access = {
-      getHeaders: credentials.createGetHeaders(server),
-      noteRefusal: credentials.createNoteRefusal(server),
-    };
-    return createHttpUpstream(runtime, server, access, share);
-  }
 }
 
 /** For a command, which asks servers and serves nobody: nothing is counted. */

@@ -2,9 +2,9 @@
 
 import { listGuardServers } from '../catalog/plan.ts';
 import type { RuleConfig } from '../mcp/calls/rules.ts';
-
 import type { ServedFile } from '../mcp/upstream/served-file.ts';
-import { readConnectionServer } from '../servers/credentials/server-credentials.ts';
+import { readConnectionServer } from '../servers/transport/transports.ts';
+
 import type { GatewayFile } from './configuration/gateway-file.ts';
 
 export interface OpenServedFile extends ServedFile {

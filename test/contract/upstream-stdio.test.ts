@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { build } from 'esbuild';
-import type { StdioUpstreamConfig } from '../../src/mcp/upstream/upstream-config.ts';
+import type { StdioUpstreamConfig } from '../../src/servers/stdio/stdio-config.ts';
 import { useShared } from '../support/lifetimes.ts';
 import { createTemporaryFolder } from '../support/temporary-folder.ts';
 import { openStdio } from '../support/upstreams/stdio.ts';

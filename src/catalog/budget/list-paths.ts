@@ -124,6 +124,8 @@ export async function listFetchedPaths(
     const list = tools.get(config.name);
     const prepareList = createPrepareList({
       config,
+      // Servers where users log in are not asked.
+      hasConnectTool: false,
       naming,
       policies,
       warn: IGNORED,

@@ -7,9 +7,9 @@ import { CLIENT_SETUPS, DEFAULT_ENTRY_NAME } from '../../pages/client-setups.ts'
 import { systemClock } from '../../platform/clock.ts';
 import { escapeInvisible } from '../../platform/invisible.ts';
 import { PACKAGE_VERSION } from '../../platform/own-files.ts';
-import { hideSecretArguments } from '../../platform/secret-texts.ts';
 import { countNoun } from '../../platform/text.ts';
 import { leaveOutNextStart } from '../../servers/stdio/stdio-upstream.ts';
+import { findTransport } from '../../servers/transport/transports.ts';
 import { listSettings } from '../command-line/env-file.ts';
 import { describeCommand, isInCheckout } from '../command-line/invocation.ts';
 import type { EnvFile } from '../command-line/read-input.ts';
@@ -163,10 +163,10 @@ const describeView = (url: string, name: string, title: string): string =>
   `${url}/${name}${title === name ? '' : ` (${title})`}`;
 
 /** Without what may be secret: arguments, and what follows the host. */
-const describeServer = (server: UpstreamConfig): string =>
-  server.kind === 'stdio'
-    ? `runs ${hideSecretArguments(server.command)}`
-    : `at ${new URL(server.url).host}`;
+const describeServer = (server: UpstreamConfig): string => {
+  const { verb, describe } = findTransport(server);
+  return `${verb} ${describe(server).target}`;
+};
 
 /** Fits in a terminal of 40 lines together with the facts. */
 function renderHints({ server, auth }: Config, facts: BannerFacts, node: string): string {

@@ -20,16 +20,16 @@ import {
   type UpstreamCaller,
   UpstreamError,
 } from '../../mcp/upstream/upstream.ts';
-import type { StdioUpstreamConfig, UpstreamConfig } from '../../mcp/upstream/upstream-config.ts';
+import type { UpstreamConfig } from '../../mcp/upstream/upstream-config.ts';
 import { describeCause } from '../../platform/log.ts';
-import { hideSecretArguments } from '../../platform/secret-texts.ts';
 import { countNoun } from '../../platform/text.ts';
+import { NEXT_START } from '../../servers/stdio/stdio-upstream.ts';
 import {
   dependsOnUser,
+  describeServer,
   needsUser,
   readConnectionServer,
-} from '../../servers/credentials/server-credentials.ts';
-import { NEXT_START } from '../../servers/stdio/stdio-upstream.ts';
+} from '../../servers/transport/transports.ts';
 import {
   describeCost,
   describeExpensive,
@@ -46,7 +46,6 @@ import {
 import {
   describeProgramUser,
   findProgramUserProblems,
-  isProgram,
   warnOfOwnUser,
 } from '../setup/program-users.ts';
 import { defineCheck, type Finding, failure, ok, unknown, warning } from './finding.ts';
@@ -73,7 +72,7 @@ export const serversCheck = defineCheck({
     const usable = setup.file.servers.filter(
       (server) =>
         !areGuards.has(server.name) &&
-        (userProblems.length === 0 || !isProgram(server) || server.runAs === undefined),
+        (userProblems.length === 0 || describeServer(server).program?.runAs === undefined),
     );
     const { log, entries } = createCollectingLog();
     const lists = new Map<string, FetchedList>();
@@ -117,9 +116,10 @@ function checkUsers(
   config: Config,
 ) {
   const advice = { setting: 'RUN_PROGRAMS_AS' };
-  const others = servers
-    .filter(isProgram)
-    .flatMap(({ name, runAs }) => (runAs ? [`${name} as ${describeProgramUser(runAs)}`] : []));
+  const others = servers.flatMap((server) => {
+    const { program } = describeServer(server);
+    return program?.runAs ? [`${server.name} as ${describeProgramUser(program.runAs)}`] : [];
+  });
   return [
     ...problems.map(({ message }) => failure(USER_CHECK, { what: message, ...advice })),
     ...warnOfOwnUser(servers, config).map((text) => warning(USER_CHECK, { what: text, ...advice })),
@@ -182,7 +182,8 @@ const warnOfList = (server: string, { list, count }: UndeclaredList) =>
 /** In the words of the log, which knows what to do about a program, and the last that it wrote. */
 function describeFailure(config: UpstreamConfig, error: unknown, logged: readonly LogEntry[]) {
   const { name } = config;
-  const entry = isProgram(config)
+  const { program, advice: ownAdvice } = describeServer(config);
+  const entry = program
     ? logged.find(({ message, facts }) => facts.server === name && UNAVAILABLE.test(message))
     : undefined;
   const [said, advice] = entry?.message.replace(UNAVAILABLE, '').split(NEXT_START) ?? [];
@@ -193,16 +194,11 @@ function describeFailure(config: UpstreamConfig, error: unknown, logged: readonl
       why: `The last that it wrote to its error output: ${lastWords.join(' | ')}`,
     }),
     setting: 'POSTERN_CONFIG',
-    remedy: advice || adviseOnServer(config),
+    remedy: advice || ownAdvice,
   });
 }
 
 const UNAVAILABLE = /^(?:The|A process of the) MCP server \S+ is not available: /;
-
-const adviseOnServer = (config: UpstreamConfig): string =>
-  config.kind === 'stdio'
-    ? `check the command, its arguments and its environment: ${hideSecretArguments(config.command)}.`
-    : `check its url, its credentials and that it runs: ${new URL(config.url).origin}.`;
 
 /** What it is spoken to in, and whether the file demands that. */
 function tellEra(upstream: Upstream, caller: UpstreamCaller): string {
@@ -259,12 +255,9 @@ const ABLE_CALLER: UpstreamCaller = {
   capabilities: EVERY_CAPABILITY,
 };
 
-const isShared = (config: UpstreamConfig): config is StdioUpstreamConfig =>
-  config.kind === 'stdio' && config.isolation === 'shared';
-
 /** The same server, which can be asked as the gateway asks it, and as one of the clients that it could ask. */
 const allowOwnProcess = (config: UpstreamConfig): UpstreamConfig =>
-  isShared(config) ? { ...config, isolation: 'user', maxProcesses: 2 } : config;
+  describeServer(config).asking ?? config;
 
 /**
  * §18.3: tools that a program lists only for clients that it can ask, where its `isolation` lets it ask none. `upstream` is
@@ -276,7 +269,7 @@ async function checkIsolation(
   tools: FetchedList,
   signal: AbortSignal,
 ): Promise<Finding | undefined> {
-  if (!isShared(config)) return undefined;
+  if (describeServer(config).asking === undefined) return undefined;
   const seen = new Set(tools.items.map(({ name }) => name));
   // Some programs cannot run twice: that is no mistake of the settings.
   const able = await fetchList(upstream, 'tools', ABLE_CALLER, signal).catch(() => undefined);
@@ -301,6 +294,7 @@ const SAFE_LENGTH = 48;
 function checkNames(file: Setup['file'], config: UpstreamConfig, tools: FetchedList) {
   const prepareList = createPrepareList({
     config,
+    hasConnectTool: false,
     naming: createNaming(file),
     policies: { findHidden: () => undefined },
     listGuards: undefined,

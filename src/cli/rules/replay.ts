@@ -1,10 +1,9 @@
 // `postern rules replay`: what rules would have done with the calls of an audit log.
 
 import { toSharedUri } from '../../catalog/apps/app-tools.ts';
-import { CONNECT, canConnect } from '../../catalog/connect-tool.ts';
+import { CONNECT } from '../../catalog/connect-tool.ts';
 import { createNaming } from '../../catalog/naming.ts';
 import { isSearchTool } from '../../catalog/search/search-tools.ts';
-
 import {
   createReplay,
   type LoggedCall,
@@ -14,6 +13,7 @@ import type { GatewayFile } from '../../gateway/configuration/gateway-file.ts';
 import type { UpstreamConfig } from '../../mcp/upstream/upstream-config.ts';
 import { createBoundedMap } from '../../platform/bounded-map.ts';
 import { escapeInvisible, toVisibleJson } from '../../platform/invisible.ts';
+import { findFacts } from '../../servers/transport/transports.ts';
 import { prepareEnvironment } from '../command-line/env-file.ts';
 import { CommandError, UsageError } from '../command-line/errors.ts';
 import type { Flags, Invocation, Texts } from '../command-line/invocation.ts';
@@ -105,7 +105,9 @@ function createToCall(file: GatewayFile): (line: CallLine) => LoggedCall {
   const naming = createNaming(file);
   const servers = new Map(file.servers.map((server) => [server.name, server]));
   const doors = new Map(
-    file.servers.filter(canConnect).map((server) => [naming.join(server, CONNECT), server]),
+    file.servers
+      .filter((server) => findFacts(server).connection !== undefined)
+      .map((server) => [naming.join(server, CONNECT), server]),
   );
   const searched = new Set(
     (file.views ?? []).flatMap((one): (string | undefined)[] => (one.search ? [one.name] : [])),

@@ -1,4 +1,5 @@
 // `postern rules test`: what a user sees, and which rule says so.
+
 import { builtInCatalog } from '../../built-in/index.ts';
 import { createNaming } from '../../catalog/naming.ts';
 import { createUpstreamCatalogs } from '../../catalog/upstream-catalogs.ts';
@@ -18,6 +19,7 @@ import { systemClock } from '../../platform/clock.ts';
 import { escapeInvisible } from '../../platform/invisible.ts';
 import { isStringArray, type JsonObject, parseObject } from '../../platform/json.ts';
 import { quote } from '../../platform/text.ts';
+import { findFacts } from '../../servers/transport/transports.ts';
 import { noMetrics } from '../../telemetry/metrics/metrics.ts';
 import { prepareEnvironment } from '../command-line/env-file.ts';
 import { UsageError } from '../command-line/errors.ts';
@@ -180,6 +182,7 @@ async function listItems(
     {
       builtIn: serveOwnCatalog(builtInCatalog),
       openUpstream: servers.openUpstream,
+      findFacts,
       relay: { relayCall: failCall, connectUser: { connect: failCall, connectAndTell: failCall } },
     },
   );

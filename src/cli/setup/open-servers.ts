@@ -17,11 +17,8 @@ import { generateSecret } from '../../platform/ids.ts';
 import { isStringArray, parseObject } from '../../platform/json.ts';
 import { createLog, type Log } from '../../platform/log.ts';
 import { openOutboundNetwork } from '../../platform/outbound/outbound-network.ts';
-import {
-  findAuthProblems,
-  findServerCredentials,
-} from '../../servers/credentials/server-credentials.ts';
 import { leaveOutNextStart } from '../../servers/stdio/stdio-upstream.ts';
+import { findAuthProblems, findServerCredentials } from '../../servers/transport/transports.ts';
 import { DataDirInUse } from '../../store/embedded/lock.ts';
 import { openEmbeddedStore } from '../../store/embedded/open.ts';
 import { openStore } from '../../store/open.ts';

@@ -5,15 +5,12 @@ import { readFileSync } from 'node:fs';
 import { promisify } from 'node:util';
 import type { Config } from '../../config/config.ts';
 import type { Problem } from '../../config/problem.ts';
-import type {
-  ProgramUser,
-  StdioUpstreamConfig,
-  UpstreamConfig,
-} from '../../mcp/upstream/upstream-config.ts';
+import type { UpstreamConfig } from '../../mcp/upstream/upstream-config.ts';
 import { getErrorCode } from '../../platform/error-code.ts';
 import { quote } from '../../platform/text.ts';
-import type { FoundProgramUser } from '../../servers/config/common-members.ts';
+import type { FoundProgramUser, ProgramUser } from '../../servers/config/common-members.ts';
 import { runCommandAs } from '../../servers/stdio/child.ts';
+import { describeServer } from '../../servers/transport/transports.ts';
 
 /** Not the PATH of the environment: what is found here tells which rights a program has. */
 const SYSTEM_PATH = '/usr/bin:/bin:/usr/sbin:/sbin:/run/current-system/sw/bin';
@@ -91,9 +88,6 @@ const TRY_MS = 10_000;
 
 const run = promisify(execFile);
 
-export const isProgram = (server: UpstreamConfig): server is StdioUpstreamConfig =>
-  server.kind === 'stdio';
-
 /** One sentence for each problem; none where all is well, or all programs run as the gateway's own user. */
 export async function findProgramUserProblems(
   servers: readonly UpstreamConfig[],
@@ -114,15 +108,16 @@ export async function findProgramUserProblems(
 /** Each once. */
 const listUsers = (servers: readonly UpstreamConfig[]): readonly ProgramUser[] => [
   ...new Map(
-    servers
-      .filter(isProgram)
-      .flatMap(({ runAs }) => (runAs ? [[`${runAs.uid}:${runAs.gid}`, runAs] as const] : [])),
+    servers.flatMap((server) => {
+      const { runAs } = describeServer(server).program ?? {};
+      return runAs ? [[`${runAs.uid}:${runAs.gid}`, runAs] as const] : [];
+    }),
   ).values(),
 ];
 
 const listNames = (servers: readonly UpstreamConfig[]): string =>
   servers
-    .filter((server) => isProgram(server) && server.runAs !== undefined)
+    .filter((server) => describeServer(server).program?.runAs !== undefined)
     .map(({ name }) => name)
     .join(', ');
 
@@ -159,7 +154,10 @@ export function warnOfOwnUser(
   { server }: Pick<Config, 'server'>,
 ): readonly string[] {
   const names = servers
-    .filter((one) => isProgram(one) && one.runAs === undefined)
+    .filter((one) => {
+      const { program } = describeServer(one);
+      return program !== undefined && program.runAs === undefined;
+    })
     .map(({ name }) => name);
   return names.length === 0 || server.environment !== 'production'
     ? []

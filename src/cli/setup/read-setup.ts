@@ -28,9 +28,10 @@ import { getErrorCode } from '../../platform/error-code.ts';
 import { decodeUtf8 } from '../../platform/json.ts';
 import type { OutboundConfig } from '../../platform/outbound/proxy-choice.ts';
 import {
+  describeServer,
   findAuthProblems,
   findServerCredentials,
-} from '../../servers/credentials/server-credentials.ts';
+} from '../../servers/transport/transports.ts';
 import { CommandError, UsageError } from '../command-line/errors.ts';
 import { findLockPath, type LockOnDisk, readLockOnDisk } from './lock-file-on-disk.ts';
 import { findProgramUser } from './program-users.ts';
@@ -167,7 +168,7 @@ function warnOfMissingRules(
   const who = auth.required ? 'Everybody who can log in' : 'Everybody who reaches the gateway';
   const names = servers.map(({ name }) => name).join(', ');
   const shared = servers.flatMap((one) =>
-    one.kind === 'stdio' && one.isolation === 'shared' ? [one.name] : [],
+    describeServer(one).asking === undefined ? [] : [one.name],
   );
   const sharing =
     shared.length === 0

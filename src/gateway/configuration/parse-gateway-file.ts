@@ -16,15 +16,18 @@ import { quote } from '../../platform/text.ts';
 import type { FileSurroundings } from '../../servers/config/common-members.ts';
 import { describePlainSecrets } from '../../servers/config/plain-secrets.ts';
 import { completeServers, isOtherName, type PlacedServer } from '../../servers/config/servers.ts';
-import { dependsOnUser } from '../../servers/credentials/server-credentials.ts';
+import { findFacts, type ServerEntry } from '../../servers/transport/transports.ts';
 import { type FileContent, fileShape, type GatewayFile } from './gateway-file.ts';
 
 export interface ParseOptions extends TextSource, FileSurroundings {}
 
+/** With all that the transports read of their servers. */
+export type ParsedFile = GatewayFile & { readonly servers: readonly ServerEntry[] };
+
 export type ParsedGatewayFile =
   | {
       readonly kind: 'parsed';
-      readonly file: GatewayFile;
+      readonly file: ParsedFile;
       /** For the log: what works, but may not be what was meant. */
       readonly warnings: readonly string[];
     }
@@ -76,7 +79,7 @@ async function completeFile(
     ...content
   }: FileContent,
   options: ParseOptions,
-): Promise<GatewayFile> {
+): Promise<ParsedFile> {
   const { fileName } = options;
   const isServer = (name: string) => servers.some(({ config }) => config.name === name);
   const isView = (name: string) => views.some(({ view }) => view.name === name);
@@ -143,11 +146,7 @@ interface Strangers
 /** What makes a server one for each user, which no guard can be. */
 const toGuardedServer = ({ config }: PlacedServer) => ({
   name: config.name,
-  personalBy: !dependsOnUser(config)
-    ? undefined
-    : config.kind === 'http'
-      ? ('auth' as const)
-      : ('isolation' as const),
+  personalBy: findFacts(config).personalBy,
 });
 
 function describeOtherNames(fileName: string, servers: readonly PlacedServer[]): readonly string[] {

@@ -5,7 +5,7 @@ import type { ClientAuthMethod } from '../../http/oauth-client/client-authentica
 import { nameOwner } from '../../store/owner.ts';
 import type { Owner } from '../../store/store.ts';
 
-/** How one logs in at a server: its `auth` of the type `oauth`. */
+/** The way to log in at a server: its `auth` of the type `oauth`. */
 export interface ConnectionAuth {
   readonly type: 'oauth';
   /** Undefined: by the gateway's client document, or by dynamic registration. */
@@ -17,9 +17,9 @@ export interface ConnectionAuth {
   readonly scopes?: readonly string[] | undefined;
   /** RFC 8707. Undefined: the server's own identifier. False: none is sent. */
   readonly resource?: string | false | undefined;
-  /** Of the authorization request, beside the gateway's own. */
+  /** Parameters of the authorization request, beside the gateway's own. */
   readonly parameters?: Readonly<Record<string, string>> | undefined;
-  /** Of token requests, beside the gateway's own. */
+  /** Parameters of token requests, beside the gateway's own. */
   readonly tokenParameters?: Readonly<Record<string, string>> | undefined;
   readonly clientAuth?: ClientAuthMethod | undefined;
   /** For whom the assertions of `private_key_jwt` are. Undefined: the issuer. */
@@ -28,11 +28,11 @@ export interface ConnectionAuth {
   readonly redirectUri?: 'server' | 'common' | undefined;
   /** False only together with a client secret. */
   readonly pkce: boolean;
-  /** Whose the connection is: each user's, or one that an operator makes for everybody. */
+  /** The owner of the connection: each user, or one that an operator makes for everybody. */
   readonly owner: 'user' | 'shared';
-  /** Who asks for the list that is shown before one connects; undefined: nobody. */
+  /** Asks for the list that is shown before one connects; undefined: nobody does. */
   readonly list?: 'anonymous' | 'shared' | undefined;
-  /** Whether what the server names may have addresses that are not public. */
+  /** True if what the server names may have addresses that are not public. */
   readonly allowPrivate: boolean;
 }
 
@@ -47,7 +47,7 @@ export interface ConnectionServer {
   readonly auth: ConnectionAuth;
 }
 
-/** Whose a connection is; `shared` is everybody's, which operators alone make and end. */
+/** The owner of a connection; `shared` is everybody, whose connection operators alone make and end. */
 export type ConnectionOwner = Owner | 'shared';
 
 /** No user is named so: what `nameOwner` writes as JSON has two parts. */
@@ -58,11 +58,11 @@ export const nameConnectionOwner = (owner: ConnectionOwner): string =>
 
 export type ConnectionState = 'missing' | 'active' | 'login needed';
 
-/** What its user and operators may see of a connection: never a token. */
+/** The part of a connection that its user and operators may see: never a token. */
 export interface ConnectionInfo {
   readonly server: string;
   readonly state: ConnectionState;
-  /** What the authorization server calls the account: an address or a name; undefined where it does not say. */
+  /** The account, as the authorization server calls it: an address or a name; undefined where it does not say. */
   readonly account: string | undefined;
   /** Epoch milliseconds; undefined where there is none. */
   readonly since: number | undefined;
@@ -72,5 +72,5 @@ export interface ConnectionInfo {
   readonly problem: string | undefined;
 }
 
-/** Who ended a connection, or was the cause. */
+/** The one who ended a connection, or was the cause. */
 export type EndedBy = 'user' | 'operator' | 'logout';

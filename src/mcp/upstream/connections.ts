@@ -9,7 +9,7 @@ import type {
   EndedBy,
 } from './connection.ts';
 
-/** By what a request for this owner goes to the server. */
+/** The means by which a request for this owner goes to the server. */
 export type Access =
   | ActiveAccess
   /** Nothing may be sent: the doors lead on. `scopes` are those that the server wants beside what was granted. */
@@ -32,7 +32,7 @@ export interface ActiveAccess {
   readonly connectionId: string;
 }
 
-/** What keeps connections, and their tokens fresh. */
+/** Keeps connections, and their tokens fresh. */
 export interface Connections {
   /**
    * Not a promise where it was read in the last 30 s and is good for another minute: such calls wait for nothing.
@@ -119,10 +119,10 @@ export interface ConnectionRequests {
 
 /** From the page to the authorization server and back. */
 export interface Connecting {
-  /** Where one logs in, and then where else the authorization server has endpoints. @throws ConnectionProblem */
+  /** Hosts: that at which one logs in, and then those where else the authorization server has endpoints. @throws ConnectionProblem */
   findLoginHosts(server: ConnectionServer): Promise<readonly string[]>;
   /**
-   * Where the browser is sent. Finds the authorization server and who the gateway is there; registers where it must.
+   * Resolves to the address that the browser is sent to. Finds the authorization server and who the gateway is there; registers where it must.
    * Undefined where the person has to be shown first at which hosts that is: they are others than the ones shown.
    *
    * @throws ConnectionProblem
@@ -169,10 +169,10 @@ export interface Connecting {
   listPublicKeys(): Promise<Readonly<Record<string, unknown>>>;
 }
 
-/** What the person and the operator are told where a connection cannot be made. Never a secret. */
+/** Tells the person and the operator why a connection cannot be made. Never a secret. */
 export class ConnectionProblem extends Error {
   override readonly name = 'ConnectionProblem';
-  /** Whose fault it is: decides the page's status and advice. */
+  /** The one whose fault it is: decides the page's status and advice. */
   readonly fault: 'browser' | 'person' | 'server' | 'operator' | 'gateway';
 
   /** `message` names server and hop, and says what to do. */
@@ -187,7 +187,7 @@ export class ConnectionProblem extends Error {
   }
 }
 
-/** Who is told of what happens to connections: audit log, metrics, operators. Must not throw. */
+/** Told of all that happens to connections: audit log, metrics, operators. Must not throw. */
 export interface ConnectionObserver {
   made?(event: ConnectionEvent): void;
   /** A token was renewed. */

@@ -64,7 +64,7 @@ export function createUnreadResult({
   });
 }
 
-/** Where the members of an unread result stand. */
+/** The places of the members of an unread result. */
 interface UnreadSource extends Pick<ResultBytes, 'pieces' | 'isLong'> {
   /** Bytes of all pieces. */
   readonly length: number;
@@ -120,7 +120,7 @@ const OPENING = Buffer.from('{');
 const COMMA = Buffer.from(',');
 const CLOSING = Buffer.from('}');
 
-/** Of members that say how a call goes on, that are not for the client, or that have to be checked. */
+/** True for members that say how a call goes on, that are not for the client, or that have to be checked. */
 const isRead = (bytes: Buffer, { name, start, end }: ScannedMember): boolean =>
   name === 'resultType'
     ? bytes.toString('latin1', start, Math.min(end, start + MAX_SHORT)) !== COMPLETE

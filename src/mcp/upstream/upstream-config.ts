@@ -1,6 +1,6 @@
-// §18.1: what the configuration file says of the servers behind the gateway.
-import type { UpstreamAuth } from '../../servers/credentials/credentials.ts';
-import type { CommonUpstreamConfig } from './common-config.ts';
+// §18.1: what the configuration file says of the servers behind the gateway, whatever their transports.
+import type { Attributes } from '../../telemetry/tracing/tracing.ts';
+import type { ConnectionServer } from './connection.ts';
 
 /** The part of the file about servers and the names of what they have; `disabled` servers are left out. */
 export interface ServersConfig {
@@ -23,48 +23,49 @@ export const NAME_HASH_CHARACTERS = 8;
 export const countKeptCharacters = (maxNameLength: number): number =>
   maxNameLength - NAME_HASH_CHARACTERS - 1;
 
-/** One MCP server behind the gateway. */
-export type UpstreamConfig = HttpUpstreamConfig | StdioUpstreamConfig;
-
-export interface HttpUpstreamConfig extends CommonUpstreamConfig {
-  readonly kind: 'http';
-  readonly url: string;
-  /** `sse` is the transport of 2024-11-05. */
-  readonly transport: 'streamable-http' | 'sse';
-  /** Sent with each request; names in lower case. Secrets. */
-  readonly headers: Readonly<Record<string, string>>;
-  /** PEM of the authorities that may have signed its certificate, in place of the system's. */
-  readonly ca: string | undefined;
-  /** True if cookies that it sets in a session are sent back in it. */
-  readonly cookies: boolean;
-  /** Tells it who calls (§18.6). */
-  readonly auth: UpstreamAuth;
+/** One MCP server behind the gateway. Each transport has members of its own beside these. */
+export interface UpstreamConfig {
+  /** Its transport. Nobody but that compares it: what follows from it is among the facts. */
+  readonly kind: string;
+  /** Its key in the file, lower-cased: `[a-z][a-z0-9-]{0,31}`, without the separator. */
+  readonly name: string;
+  /** Before its names; `''` for none. */
+  readonly prefix: string;
+  /** Milliseconds without progress after which a call ends. */
+  readonly timeoutMs: number;
+  /** True if the gateway is ready only while the server can be reached. */
+  readonly required: boolean;
+  /** Which era it is spoken to in; `auto` is the newest that it speaks. */
+  readonly era: 'auto' | 'session' | 'stateless';
+  /** True if it is told clients' roots; they may replace what it lets its callers read. */
+  readonly roots: boolean;
+  readonly tools: ToolSelection;
 }
 
-export interface StdioUpstreamConfig extends CommonUpstreamConfig {
-  readonly kind: 'stdio';
-  readonly command: string;
-  readonly args: readonly string[];
-  /** Parts of `args` that are never shown: what variables bring there, and what looks like a secret. */
-  readonly secretArguments: readonly string[];
-  /** Beside PATH, HOME, USER, LANG and TMPDIR. Secrets. */
-  readonly env: Readonly<Record<string, string>>;
-  readonly cwd: string | undefined;
-  /** The user of the system that it runs as; undefined for the gateway's own. */
-  readonly runAs: ProgramUser | undefined;
-  /** For whom there is a process of its own: for this gateway, for each user, or for each session. */
-  readonly isolation: 'shared' | 'user' | 'session';
-  /** At most so many at once, where there is more than one. */
-  readonly maxProcesses: number;
-  /** After so long without a call a user's process ends. */
-  readonly idleSeconds: number;
+/** Which tools of a server are served. Globs over its own names; case counts. */
+export interface ToolSelection {
+  /** `['*']` unless given. */
+  readonly include: readonly string[];
+  readonly exclude: readonly string[];
+  /** Descriptions in place of the server's, by the tool's own name. */
+  readonly describe: Readonly<Record<string, string>>;
 }
 
-/** A user of the system, looked up once, when the file is loaded: from then on its numbers count. */
-export interface ProgramUser {
-  readonly uid: number;
-  readonly gid: number;
-  /** Undefined where the system has no entry for the numbers. */
-  readonly name: string | undefined;
-  readonly home: string | undefined;
+export type FindFacts = (config: UpstreamConfig) => UpstreamFacts;
+
+/** Facts of a server that follow from its transport and its credentials. */
+export interface UpstreamFacts {
+  /**
+   * The member of the file by which each user has lists of their own, for what their client can be asked; undefined where all have
+   * the same. By `auth` it is told who calls; by `isolation` it has processes of their own, also for who is no user.
+   */
+  readonly personalBy: 'auth' | 'isolation' | undefined;
+  /** True if it answers nobody without a user's token: the gateway itself has no credentials there. */
+  readonly needsUser: boolean;
+  /** §24: as far as connections to it concern it; undefined where users do not log in at it. */
+  readonly connection: ConnectionServer | undefined;
+  /** True if it can tell a client's session of the server alone what it logs outside of calls. */
+  readonly hasSessionStream: boolean;
+  /** §21.2: where it is, on spans. */
+  readonly attributes: Attributes;
 }

@@ -1,5 +1,4 @@
 // §18.3: an MCP server behind the gateway, whatever its transport and era.
-
 import type { JsonRpcErrorObject } from '../../errors/gateway-error.ts';
 import type { UserContext } from '../../http/endpoint/message.ts';
 import type { CancelSignal } from '../../platform/cancellation.ts';
@@ -10,12 +9,13 @@ import type { ClientCapabilities } from '../catalog/client-requests.ts';
 import type { ListName } from '../protocol/list-kinds.ts';
 import type { LogSeverity } from '../protocol/methods.ts';
 import type { Era } from '../protocol/revisions.ts';
-import type { CommonUpstreamConfig } from './common-config.ts';
 import { type ConnectionInfo, type ConnectionOwner, nameConnectionOwner } from './connection.ts';
 import type { Access } from './connections.ts';
+import type { UpstreamConfig, UpstreamFacts } from './upstream-config.ts';
 
-export interface Upstream<Config extends CommonUpstreamConfig = CommonUpstreamConfig> {
-  readonly config: Config;
+export interface Upstream {
+  readonly config: UpstreamConfig;
+  readonly facts: UpstreamFacts;
   /** True if it could be reached when last tried; undefined until it was tried. */
   readonly isUp: boolean | undefined;
   /** As it last spoke, to whomever; undefined until it did. */

@@ -15,14 +15,14 @@ import {
   type UpstreamQuestion,
   type UpstreamRequest,
 } from './upstream.ts';
-import type { UpstreamConfig } from './upstream-config.ts';
 
 /** The same server, of which some is done in another way. */
-export const wrapUpstream = <Config extends UpstreamConfig>(
-  upstream: Upstream<Config>,
-  changed: Partial<Omit<Upstream, 'config' | 'isUp' | 'era'>>,
-): Upstream<Config> => ({
+export const wrapUpstream = (
+  upstream: Upstream,
+  changed: Partial<Omit<Upstream, 'config' | 'facts' | 'isUp' | 'era'>>,
+): Upstream => ({
   config: upstream.config,
+  facts: upstream.facts,
   get isUp() {
     return upstream.isUp;
   },
@@ -61,8 +61,8 @@ const METHODS: ReadonlySet<string> = new Set([
 
 export function observeUpstream(
   { metrics, clock }: Pick<Runtime, 'metrics' | 'clock'>,
-  upstream: Upstream<UpstreamConfig>,
-): Upstream<UpstreamConfig> {
+  upstream: Upstream,
+): Upstream {
   const { name } = upstream.config;
   // The transport logs it: it knows why.
   upstream.onStateChange((isUp) => metrics.recordUpstreamState(name, isUp));
@@ -87,11 +87,8 @@ export function observeUpstream(
 // §21.2: requests to servers behind the gateway as spans, by OpenTelemetry's conventions for MCP; the server is told of
 // the span. Never an argument.
 
-export function traceUpstream(
-  upstream: Upstream<UpstreamConfig>,
-  tracing: Tracing,
-): Upstream<UpstreamConfig> {
-  const place = describePlace(upstream);
+export function traceUpstream(upstream: Upstream, tracing: Tracing): Upstream {
+  const place = { 'postern.server': upstream.config.name, ...upstream.facts.attributes };
 
   return wrapUpstream(upstream, {
     request(caller, request) {
@@ -139,19 +136,6 @@ function failSpan(span: Span, thrown: unknown): void {
   span.fail(String(code));
 }
 
-function describePlace({ config }: Upstream<UpstreamConfig>): Attributes {
-  const place = { 'postern.server': config.name };
-  if (config.kind === 'stdio') return { ...place, 'network.transport': 'pipe' };
-  const { protocol, hostname, port } = new URL(config.url);
-  return {
-    ...place,
-    'network.transport': 'tcp',
-    'network.protocol.name': 'http',
-    'server.address': hostname,
-    'server.port': Number(port || (protocol === 'https:' ? 443 : 80)),
-  };
-}
-
 /** URIs are too many for the name of a span, and not all of one may be told. */
 const nameRequest = ({ method, name }: UpstreamRequest): string =>
   name === undefined || method.startsWith('resources/') ? method : `${method} ${name}`;
@@ -173,10 +157,7 @@ function describeRequest({ method, name }: UpstreamRequest): Attributes {
 // §18.3: roots are folders on the machines of users. A server is told them only where the configuration file says so.
 
 /** The same server, for which no client has roots unless the file says `"roots": true`. */
-export function withholdRoots<Config extends UpstreamConfig>(
-  upstream: Upstream<Config>,
-  log: Log,
-): Upstream<Config> {
+export function withholdRoots(upstream: Upstream, log: Log): Upstream {
   const { config } = upstream;
   if (config.roots) return upstream;
   const notTold = `The gateway does not tell ${config.name} the roots of clients, as its configuration file does not say "roots": true for ${config.name}.`;

@@ -11,8 +11,7 @@ import {
 } from '../../config/file/shapes/scalar.ts';
 import type { Shape } from '../../config/file/shapes/shape.ts';
 import { integer, type Rule } from '../../config/rules.ts';
-import type { ToolSelection } from '../../mcp/upstream/common-config.ts';
-import type { ProgramUser } from '../../mcp/upstream/upstream-config.ts';
+import type { ToolSelection, UpstreamConfig } from '../../mcp/upstream/upstream-config.ts';
 import { MAX_GLOB_LENGTH } from '../../platform/glob.ts';
 
 const PREFIX_PATTERN = '^([A-Za-z0-9]([A-Za-z0-9_.-]{0,30}[A-Za-z0-9])?)?$';
@@ -80,11 +79,15 @@ const toolsShape: Shape<ToolSelection> = object({
   }),
 });
 
+const TYPES = ['http', 'streamableHttp', 'streamable-http', 'sse', 'stdio'] as const;
+
+export type ServerType = (typeof TYPES)[number];
+
 /** Members of every server. */
 export const commonMembers = {
   type: defineMember(
     'type',
-    choice('http', 'streamableHttp', 'streamable-http', 'sse', 'stdio'),
+    choice(...TYPES),
     'The transport: stdio with command, else http unless it is sse (2024-11-05).',
   ),
   disabled: defineMember('disabled', trueOrFalse, 'true leaves the server out.'),
@@ -127,6 +130,11 @@ export const commonMembers = {
   ),
 };
 
+/** Its name, and the prefix that comes from it, are for the file to add. */
+export type Unnamed<Config extends UpstreamConfig> = Omit<Config, 'name' | 'prefix'> & {
+  readonly prefix: string | undefined;
+};
+
 export function readCommon({ read }: MemberReader) {
   return {
     prefix: read(commonMembers.prefix),
@@ -140,12 +148,21 @@ export function readCommon({ read }: MemberReader) {
 /** The gateway and the machine that the file is for: by them servers are completed, once the whole file is read. */
 export interface FileSurroundings {
   readonly config: Pick<Config, 'admin' | 'auth' | 'oauth' | 'server' | 'store' | 'upstreams'>;
-  /** A user that programs may run as, by name or numbers. Asked once for each text; never rejects. */
+  /** A user that programs may run as, by name or numbers. Never rejects. */
   findProgramUser(text: string): Promise<FoundProgramUser>;
   /** An absolute path, for one that is relative to the file. */
   resolvePath(path: string): string;
   /** The text of a file that the configuration names. @throws Error with what is wrong with it. */
   readText(path: string): string;
+}
+
+/** A user of the system, looked up once, when the file is loaded: from then on its numbers count. */
+export interface ProgramUser {
+  readonly uid: number;
+  readonly gid: number;
+  /** Undefined where the system has no entry for the numbers. */
+  readonly name: string | undefined;
+  readonly home: string | undefined;
 }
 
 export type FoundProgramUser =

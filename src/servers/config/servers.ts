@@ -18,29 +18,18 @@ import {
   describeTakenName,
   SERVER_CARD_PATH_NAME,
 } from '../../mcp/upstream/server-names.ts';
+import { countKeptCharacters, type ServersConfig } from '../../mcp/upstream/upstream-config.ts';
+import { findTransport, type ServerEntry, TRANSPORTS } from '../transport/transports.ts';
 import {
-  countKeptCharacters,
-  type ServersConfig,
-  type UpstreamConfig,
-} from '../../mcp/upstream/upstream-config.ts';
-import { commonMembers, type FileSurroundings, type FoundProgramUser } from './common-members.ts';
-import {
-  addressMembers,
-  buildHttp,
-  completeHttp,
-  httpMembers,
-  type UnnamedHttpServer,
-} from './http-server.ts';
-import {
-  buildStdio,
-  completeStdio,
-  stdioMembers,
-  type UnnamedStdioServer,
-} from './stdio-server.ts';
+  commonMembers,
+  type FileSurroundings,
+  type FoundProgramUser,
+  type ServerType,
+} from './common-members.ts';
 
 /** A server, and its members, by which problems are reported where they stand. */
 export interface PlacedServer {
-  readonly config: UpstreamConfig;
+  readonly config: ServerEntry;
   /** Its name in the file, from which the one here was derived. */
   readonly givenName: string;
   readonly members: MemberReader;
@@ -96,34 +85,25 @@ export async function completeServers(
   servers: readonly PlacedServer[],
   naming: NamingConfig,
   surroundings: FileSurroundings,
-): Promise<readonly UpstreamConfig[]> {
+): Promise<readonly ServerEntry[]> {
   servers.forEach((server, index) => {
     checkName(server, naming, servers.slice(0, index));
   });
-  const users = await findUsers(servers, surroundings);
-  return servers.map(({ config, members }) =>
-    config.kind === 'http'
-      ? completeHttp(config, members, surroundings)
-      : completeStdio(config, members, surroundings, users),
+  const users = new Map<string, Promise<FoundProgramUser>>();
+  /** Asked once for each text. */
+  function findProgramUser(text: string): Promise<FoundProgramUser> {
+    const found = users.get(text) ?? surroundings.findProgramUser(text);
+    users.set(text, found);
+    return found;
+  }
+  return Promise.all(
+    servers.map(({ config, members }) =>
+      findTransport(config).complete(config, members, { ...surroundings, findProgramUser }),
+    ),
   );
 }
 
 type NamingConfig = Pick<ServersConfig, 'separator' | 'names' | 'maxNameLength'>;
-
-/** Keyed by the names that the file or RUN_PROGRAMS_AS uses. */
-async function findUsers(
-  servers: readonly PlacedServer[],
-  { config: { upstreams }, findProgramUser }: FileSurroundings,
-): Promise<ReadonlyMap<string, FoundProgramUser>> {
-  const texts = servers
-    .filter(({ config }) => config.kind === 'stdio')
-    .flatMap(({ members }) => members.read(stdioMembers.runAs) ?? upstreams.runProgramsAs ?? []);
-  return new Map(
-    await Promise.all(
-      [...new Set(texts)].map(async (text) => [text, await findProgramUser(text)] as const),
-    ),
-  );
-}
 
 function checkName(
   { config, givenName, members }: PlacedServer,
@@ -194,13 +174,6 @@ export const describeSameName = (
 ): string =>
   `${JSON.stringify(given.later)} and ${JSON.stringify(given.earlier)}${given.where ?? ''} would both be called ${name} here. Rename one of them.`;
 
-// A server of the configuration file, of either kind.
-
-type UnnamedServer = UnnamedHttpServer | UnnamedStdioServer;
-
-const httpOnly: readonly Member<unknown>[] = Object.values(httpMembers);
-const stdioOnly: readonly Member<unknown>[] = Object.values(stdioMembers);
-
 // Members that other programs write into the files that they share with us.
 
 /** Members of a server that are about the program that asks its user, or about showing the server there. */
@@ -248,28 +221,36 @@ const REPLACED_SERVER_MEMBERS: Readonly<Record<string, string>> = {
   transportType: USE_TYPE,
 };
 
+type UnnamedServer = NonNullable<ReturnType<(typeof TRANSPORTS)[number]['build']>>;
+
 export const serverShape: Shape<UnnamedServer> = object<UnnamedServer>({
   allowed: 'an object with command (a program to start) or url (a server that runs)',
-  members: [...Object.values(commonMembers), ...httpOnly, ...stdioOnly],
+  members: [
+    ...Object.values(commonMembers),
+    ...TRANSPORTS.toReversed().flatMap(({ members }) => members),
+  ],
   ignored: IGNORED_SERVER_MEMBERS,
   replaced: REPLACED_SERVER_MEMBERS,
   schema: {
-    anyOf: [{ required: ['command'] }, ...addressMembers.map(({ name }) => ({ required: [name] }))],
-    dependencies: {
-      command: forbid(httpOnly),
-      ...Object.fromEntries(
-        addressMembers.map((address) => [
+    anyOf: TRANSPORTS.flatMap(({ addresses }) =>
+      addresses.map(({ name }) => ({ required: [name] })),
+    ),
+    dependencies: Object.fromEntries(
+      TRANSPORTS.flatMap((transport) =>
+        transport.addresses.map((address) => [
           address.name,
-          forbid([...stdioOnly, ...addressMembers.filter((other) => other !== address)]),
+          forbid([
+            ...listForeign(transport).map(({ member }) => member),
+            ...transport.addresses.filter((other) => other !== address),
+          ]),
         ]),
       ),
-    },
+    ),
   },
   build(members) {
-    const kind = chooseKind(members);
-    if (kind === undefined) return undefined;
-    reportStrangers(members, kind);
-    return kind === 'http' ? buildHttp(members) : buildStdio(members);
+    const transport = chooseTransport(members);
+    if (transport === undefined) return undefined;
+    return transport.build(members, readType(members, transport));
   },
 });
 
@@ -277,35 +258,59 @@ function forbid(members: readonly Member<unknown>[]) {
   return { properties: Object.fromEntries(members.map(({ name }) => [name, false])) };
 }
 
-type Kind = UpstreamConfig['kind'];
+type AnyTransport = (typeof TRANSPORTS)[number];
 
-/** Undefined where it cannot be told, which it reports. */
-function chooseKind({ has, report: reportAt }: MemberReader): Kind | undefined {
-  const [first, second] = addressMembers.filter(has);
-  const hasCommand = has(stdioMembers.command);
-  if (first === undefined && !hasCommand)
-    return reportAt(
-      '"command" or "url" is missing: a program to start, or the address of a server that runs.',
-    );
-  if (first !== undefined && hasCommand)
-    reportAt(
-      `Both command and ${first.name} are given. Keep command for a program that Postern starts, or ${first.name} for a server that runs.`,
-      first,
-    );
-  else if (second !== undefined)
-    reportAt(`Both ${first?.name} and ${second.name} are given. Keep one.`, second);
-  return hasCommand ? 'stdio' : 'http';
+/** Members of other transports. */
+function listForeign(transport: AnyTransport) {
+  return TRANSPORTS.filter((other) => other !== transport).flatMap((owner) =>
+    owner.members.map((member) => ({ owner, member })),
+  );
 }
 
-function reportStrangers({ has, report: reportAt }: MemberReader, kind: Kind): void {
-  const strangers = kind === 'http' ? stdioOnly : httpOnly;
-  const isAmbiguous = addressMembers.some(has) && has(stdioMembers.command);
-  for (const member of isAmbiguous ? [] : strangers.filter(has)) {
+/** Undefined where it cannot be told, which it reports. */
+function chooseTransport({ has, report: reportAt }: MemberReader): AnyTransport | undefined {
+  const given = TRANSPORTS.flatMap((one) =>
+    one.addresses.filter(has).map((address) => ({ transport: one, address })),
+  );
+  const [first, second] = given;
+  if (first === undefined) {
+    const names = TRANSPORTS.map(({ addresses: [{ name }] }) => `"${name}"`).join(' or ');
+    const kinds = TRANSPORTS.map(({ words }) => words.address).join(', or ');
+    return reportAt(`${names} is missing: ${kinds}.`);
+  }
+  const { transport } = first;
+  const other = given.find((one) => one.transport !== transport);
+  if (other !== undefined) {
+    const [one, another] = [first.address.name, other.address.name];
     reportAt(
-      kind === 'http'
-        ? 'Only a server with command has this: Postern does not start this one.'
-        : 'Only a server with url has this. A program gets its settings and secrets by env or args.',
+      `Both ${one} and ${another} are given. Keep ${one} for ${transport.words.server}, or ${another} for ${other.transport.words.server}.`,
+      other.address,
+    );
+    return transport;
+  }
+  if (second !== undefined)
+    reportAt(
+      `Both ${first.address.name} and ${second.address.name} are given. Keep one.`,
+      second.address,
+    );
+  for (const { owner, member } of listForeign(transport).filter(({ member: one }) => has(one)))
+    reportAt(
+      `Only a server with ${owner.addresses[0].name} has this${transport.words.whyNoOthers}`,
       member,
     );
-  }
+  return transport;
+}
+
+/** Reports one of another transport. */
+function readType(
+  { read, report: reportAt }: MemberReader,
+  transport: AnyTransport,
+): ServerType | undefined {
+  const type = read(commonMembers.type);
+  if (type === undefined || transport.types.all.includes(type)) return type;
+  const owner = TRANSPORTS.find(({ types }) => types.all.includes(type));
+  return reportAt(
+    `"${type}" is for a server with ${owner?.addresses[0].name}. With ${transport.addresses[0].name} it is ${transport.types.told}.`,
+    commonMembers.type,
+  );
 }

@@ -38,6 +38,8 @@ export interface CredentialType<Auth extends TypedAuth = TypedAuth> {
   read(members: MemberReader): Auth | undefined;
   /** Requirements of the settings. */
   readonly requirements: readonly Requirement<Auth>[];
+  /** They say who calls: then each user has lists and a session of their own, and what one may not concerns nobody else. */
+  readonly isOfCaller: boolean;
   /** The gateway itself has no credentials: the server answers nobody without a user's token. */
   readonly needsUser?: true;
   /** Its tokens are signed by keys in the gateway's store. */
@@ -58,12 +60,8 @@ export interface CredentialDefinition<Auth extends TypedAuth>
   open(
     runtime: UpstreamRuntime,
     callers: CallerTokens,
-  ): Omit<OpenCredentials, 'createGetToken' | 'createNoteRefusal'> & {
-    createGetToken(server: Pick<CredentialServer, 'name' | 'url'>, auth: Auth): GetToken;
-    createNoteRefusal?(
-      server: Pick<CredentialServer, 'name' | 'url'>,
-      auth: Auth,
-    ): NoteRefusal | undefined;
+  ): Pick<OpenCredentials, 'createEndpoints'> & {
+    openServer(server: Pick<CredentialServer, 'name' | 'url'>, auth: Auth): ServerCredentials;
   };
 }
 
@@ -78,10 +76,8 @@ export function defineCredentialType<Auth extends TypedAuth>(
       const opened = definition.open(runtime, callers);
       return {
         ...opened,
-        createGetToken: (server) =>
-          isOwn(server.auth) ? opened.createGetToken(server, server.auth) : undefined,
-        createNoteRefusal: (server) =>
-          isOwn(server.auth) ? opened.createNoteRefusal?.(server, server.auth) : undefined,
+        openServer: (server) =>
+          isOwn(server.auth) ? opened.openServer(server, server.auth) : undefined,
       };
     },
   };
@@ -114,11 +110,44 @@ export interface CallerTokens {
 
 export interface OpenCredentials {
   /** Undefined where the server has another type of credentials. */
-  createGetToken(server: CredentialServer): GetToken | undefined;
-  /** Undefined as well where what the server says of a token changes nothing. */
-  createNoteRefusal(server: CredentialServer): NoteRefusal | undefined;
+  openServer(server: CredentialServer): ServerCredentials | undefined;
   /** `isUsed`: whether some server has this type now. */
   createEndpoints?(isUsed: () => boolean): readonly Endpoint[];
+}
+
+/** The credentials for one server: a token of the caller, a signature of each request, or both. */
+interface ServerCredentials {
+  readonly getToken?: GetToken;
+  /** Undefined where what the server says of a token changes nothing. */
+  readonly noteRefusal?: NoteRefusal | undefined;
+  readonly sign?: SignRequest;
+}
+
+/**
+ * Headers in addition to those of the request, which is sent with them and not changed any more. Secrets.
+ *
+ * @throws CredentialError where it must not be sent.
+ */
+export type SignRequest = (
+  caller: UpstreamCaller,
+  request: SignableRequest,
+) => CredentialHeaders | Promise<CredentialHeaders>;
+
+export interface SignableRequest {
+  readonly method: string;
+  readonly url: string;
+  /** Names and values in turn. */
+  readonly headers: readonly string[];
+  /** Empty where it has none. */
+  readonly body: Uint8Array;
+}
+
+/** Tells one server who calls, beside the headers of the configuration. */
+export interface ServerAccess {
+  readonly getHeaders: GetHeaders;
+  readonly noteRefusal: NoteRefusal | undefined;
+  /** Undefined where nothing is signed, which then costs nothing. */
+  readonly sign: SignRequest | undefined;
 }
 
 /** A server, as far as credentials concern it. */

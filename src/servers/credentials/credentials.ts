@@ -10,7 +10,6 @@ import { text } from '../../config/file/shapes/scalar.ts';
 import type { Shape } from '../../config/file/shapes/shape.ts';
 import { oneOf } from '../../config/rules.ts';
 import type { Endpoint } from '../../http/endpoint/endpoint.ts';
-import type { NoteRefusal } from '../../mcp/upstream/connection-ports.ts';
 import type { UpstreamRuntime } from '../../mcp/upstream/upstream.ts';
 import type { JsonObject } from '../../platform/json.ts';
 import {
@@ -18,7 +17,7 @@ import {
   type CallerTokens,
   type CredentialServer,
   type CredentialType,
-  type GetHeaders,
+  type ServerAccess,
   type TypedAuth,
 } from './credential-type.ts';
 import { forward } from './forward.ts';
@@ -41,11 +40,7 @@ export const findCredentialType = ({ type }: TypedAuth): CredentialType | undefi
   ALL_TYPES.find((one) => one.type === type);
 
 export interface Credentials {
-  createGetHeaders(server: CredentialServer & { readonly auth: UpstreamAuth }): GetHeaders;
-  /** Undefined where what the server says of a token changes nothing. */
-  createNoteRefusal(
-    server: CredentialServer & { readonly auth: UpstreamAuth },
-  ): NoteRefusal | undefined;
+  openAccess(server: CredentialServer & { readonly auth: UpstreamAuth }): ServerAccess;
   /** `isUsed`: whether some server has such credentials now. */
   createEndpoints(isUsed: (type: CredentialType) => boolean): readonly Endpoint[];
 }
@@ -54,19 +49,15 @@ export function openCredentials(runtime: UpstreamRuntime, callers: CallerTokens)
   const opened = ALL_TYPES.map((type) => ({ type, ...type.open(runtime, callers) }));
 
   return {
-    createGetHeaders(server) {
-      for (const { type, createGetToken } of opened) {
-        const getToken = createGetToken(server);
-        if (getToken !== undefined) return addToken(getToken, type);
+    openAccess(server) {
+      for (const { type, openServer } of opened) {
+        const own = openServer(server);
+        if (own === undefined) continue;
+        const { getToken, noteRefusal, sign } = own;
+        const getHeaders = getToken === undefined ? getNoHeaders : addToken(getToken, type);
+        return { getHeaders, noteRefusal, sign };
       }
-      return () => NO_HEADERS;
-    },
-    createNoteRefusal(server) {
-      for (const { createNoteRefusal } of opened) {
-        const noteRefusal = createNoteRefusal(server);
-        if (noteRefusal !== undefined) return noteRefusal;
-      }
-      return undefined;
+      return { getHeaders: getNoHeaders, noteRefusal: undefined, sign: undefined };
     },
     createEndpoints: (isUsed) =>
       opened.flatMap(({ type, createEndpoints }) => createEndpoints?.(() => isUsed(type)) ?? []),
@@ -74,6 +65,8 @@ export function openCredentials(runtime: UpstreamRuntime, callers: CallerTokens)
 }
 
 const NO_HEADERS = {};
+
+const getNoHeaders = () => NO_HEADERS;
 
 // `auth` in the configuration file: `type`, and the members of that type.
 

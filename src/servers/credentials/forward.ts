@@ -27,10 +27,13 @@ export const forward = defineCredentialType<ForwardAuth>({
     return audience === undefined ? undefined : { type: 'forward', audience };
   },
   requirements: [NEEDS_LOGIN],
+  isOfCaller: true,
   needsUser: true,
   passesTokensOn: true,
   open: (_runtime, { getProviderToken }) => ({
-    createGetToken: ({ url }, { audience }) => createForward(url, audience, getProviderToken),
+    openServer: ({ url }, { audience }) => ({
+      getToken: createForward(url, audience, getProviderToken),
+    }),
   }),
 });
 

@@ -33,15 +33,15 @@ export const identity = defineCredentialType<{ readonly type: 'identity' }>({
         '"identity" with REDIS_URL needs OAUTH_STATE_SECRET, which seals the keys that all replicas share. Set it to the output of openssl rand -base64 48.',
     },
   ],
+  isOfCaller: true,
   signsTokens: true,
-  open({ config, store, getSeal, clock, log }) {
-    const buildKeyName = buildIdentityKeyName;
-    const keys = createSigningKeys({ store, getSeal, buildKeyName, clock, log });
-    const { server, auth, oauth } = config;
+  open(runtime) {
+    const keys = createSigningKeys({ ...runtime, buildKeyName: buildIdentityKeyName });
+    const { server, auth, oauth } = runtime.config;
     const provider = auth.required ? auth.provider : oauth.provider;
-    const issuer = createIdentityIssuer(clock, keys, server.baseUrl, provider?.issuer);
+    const issuer = createIdentityIssuer(runtime.clock, keys, server.baseUrl, provider?.issuer);
     return {
-      createGetToken: ({ url }) => createGetIdentity(issuer, url),
+      openServer: ({ url }) => ({ getToken: createGetIdentity(issuer, url) }),
       createEndpoints: (isUsed) => [createKeySetEndpoint(issuer, isUsed)],
     };
   },

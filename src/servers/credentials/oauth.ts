@@ -275,13 +275,19 @@ export const oauth = defineCredentialType<ConnectionAuth>({
         'with "owner": "shared" needs ADMIN_GROUPS: only operators connect it, and without those groups there are none.',
     },
   ],
+  isOfCaller: true,
   needsUser: true,
   passesTokensOn: true,
   isIssuedForServer: true,
   open: (_runtime, { connections }) => ({
-    createGetToken: ({ name, url }, auth) =>
-      connections?.createGetToken({ name, url, auth }) ?? (() => undefined),
-    createNoteRefusal: ({ name, url }, auth) => connections?.createNoteRefusal({ name, url, auth }),
+    openServer({ name, url }, auth) {
+      if (connections === undefined) return {};
+      const server = { name, url, auth };
+      return {
+        getToken: connections.createGetToken(server),
+        noteRefusal: connections.createNoteRefusal(server),
+      };
+    },
   }),
 });
 

@@ -76,13 +76,20 @@ export const tokenExchange = defineCredentialType<TokenExchangeAuth>({
         'needs a provider that exchanges tokens (RFC 8693), and GitHub does not: use forward or identity.',
     },
   ],
+  isOfCaller: true,
   needsUser: true,
   asksProvider: true,
   open(runtime, { metadata, getProviderToken }) {
     const exchangeToken = createExchange(runtime, metadata);
     return {
-      createGetToken: ({ name }, auth) =>
-        createTokenExchange(runtime, { server: name, ...auth }, exchangeToken, getProviderToken),
+      openServer: ({ name }, auth) => ({
+        getToken: createTokenExchange(
+          runtime,
+          { server: name, ...auth },
+          exchangeToken,
+          getProviderToken,
+        ),
+      }),
     };
   },
 });

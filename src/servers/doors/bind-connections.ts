@@ -11,16 +11,13 @@ import {
   type UpstreamListener,
   type UpstreamLogins,
 } from '../../mcp/upstream/upstream.ts';
-import type { UpstreamConfig } from '../../mcp/upstream/upstream-config.ts';
+
 import { wrapUpstream } from '../../mcp/upstream/wrap-upstream.ts';
 import { createBoundedMap } from '../../platform/bounded-map.ts';
 import { type Logins, toLoginError } from './logins.ts';
 
 /** Nothing is sent if the connection is missing or cannot be used. */
-export function bindConnections<Config extends UpstreamConfig>(
-  upstream: Upstream<Config>,
-  logins: Logins,
-): Upstream<Config> {
+export function bindConnections(upstream: Upstream, logins: Logins): Upstream {
   /** Keyed by owner. */
   const ids = createBoundedMap<string, string>(MAX_REMEMBERED);
   const listenings = new Set<Listening>();

@@ -2,12 +2,11 @@
 // once.
 
 import { CredentialError, UpstreamError } from '../../mcp/upstream/upstream.ts';
-import type { HttpUpstreamConfig } from '../../mcp/upstream/upstream-config.ts';
 import { computePauseMs } from '../../platform/back-off.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
-import { knowsUsers } from '../credentials/server-credentials.ts';
-import { BACK_OFF } from '../transport/process-share.ts';
+import { BACK_OFF, createAttempts } from '../transport/process-share.ts';
 import { ConnectionError, isDownStatus, RefusalError } from './failures.ts';
+import { type HttpUpstreamConfig, readHttpFacts } from './http-config.ts';
 import type { CallOutcome } from './server-call.ts';
 
 export interface Availability {
@@ -44,7 +43,7 @@ export function createAvailability(
   let isProbing = false;
   let suspicion = NO_SUSPICION;
   let isClosed = false;
-  let cancelProbe = () => {};
+  const probes = createAttempts(clock);
   let cancelLook: (() => void) | undefined;
 
   function change(now: boolean, reason: string): void {
@@ -55,7 +54,7 @@ export function createAvailability(
 
   function noteUp(): void {
     if (isUp === true || isClosed) return;
-    cancelProbe();
+    probes.stop();
     log.info(`The MCP server ${name} answers`, { server: name });
     change(true, 'it answers');
   }
@@ -64,7 +63,8 @@ export function createAvailability(
     if (isUp === false || isClosed) return;
     tellReason(reason);
     change(false, reason.message);
-    probeAfterFailures(1);
+    probes.noteSuccess();
+    probeLater();
   }
 
   function tellReason({ message, logMessage, cause }: UpstreamError): void {
@@ -72,13 +72,13 @@ export function createAvailability(
     log.warn(`The MCP server ${name} is not available: ${logMessage}`, { server: name, cause });
   }
 
-  function probeAfterFailures(failures: number): void {
+  function probeLater(): void {
     if (isClosed) return;
     // A probe may still be under way that then sets the next one.
-    cancelProbe();
-    cancelProbe = clock.after(computePauseMs(BACK_OFF, failures), async () => {
+    probes.stop();
+    probes.again(async () => {
       await look();
-      if (isUp === false) probeAfterFailures(failures + 1);
+      if (isUp === false) probeLater();
     });
   }
 
@@ -133,7 +133,7 @@ export function createAvailability(
     onChange: (listener) => void listeners.push(listener),
     close() {
       isClosed = true;
-      cancelProbe();
+      probes.stop();
       cancelLook?.();
     },
   };
@@ -155,7 +155,7 @@ export function createAvailabilityJudge(
   config: HttpUpstreamConfig,
   availability: Availability,
 ): Judge {
-  const isPersonal = knowsUsers(config);
+  const isPersonal = readHttpFacts(config).personalBy !== undefined;
   /** Nobody knows whom 401 and 403 concern, where users can be told apart. */
   const mayConcernAll = (status: number): boolean =>
     isDownStatus(status) || (status === 401 && !isPersonal);

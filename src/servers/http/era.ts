@@ -1,5 +1,4 @@
 // §18.3: of which era a server is: `server/discover` is tried once, and what it said is remembered.
-
 import { isDeepStrictEqual } from 'node:util';
 import type { Era } from '../../mcp/protocol/revisions.ts';
 import { createNameAudience, type NameAudience } from '../../mcp/upstream/audience.ts';
@@ -7,23 +6,27 @@ import { NOT_STATELESS, readDiscoverResult } from '../../mcp/upstream/descriptio
 import { describeInHeaders, toStatelessParams } from '../../mcp/upstream/envelope.ts';
 import {
   GATEWAY_CALLER,
+  type Upstream,
   type UpstreamCaller,
   type UpstreamDescription,
   UpstreamError,
 } from '../../mcp/upstream/upstream.ts';
-import type { HttpUpstreamConfig } from '../../mcp/upstream/upstream-config.ts';
 import { createBoundedMap } from '../../platform/bounded-map.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { createSingleFlight } from '../../platform/single-flight.ts';
-import { knowsUsers } from '../credentials/server-credentials.ts';
 import { createDescriptionMemory } from '../transport/description-memory.ts';
+import type { SubscriptionMemory } from '../transport/session-records.ts';
 import { toOutcome } from './attempt.ts';
-import type { Availability } from './availability.ts';
+import type { Availability, Judge } from './availability.ts';
 import { isDownStatus, toRefusal } from './failures.ts';
+import { type HttpUpstreamConfig, readHttpFacts } from './http-config.ts';
 import type { HttpConnection } from './http-connection.ts';
+import type { ServerListeners } from './listeners.ts';
+import type { QuestionStreams } from './question-streams.ts';
 import { type CallOutcome, isUnauthorized } from './server-call.ts';
+import type { OpenCookies } from './session-cookies.ts';
 
-export interface EraMemory {
+interface EraMemory {
   /** As the server last spoke, to whomever. */
   readonly last: Era | undefined;
   /** As it speaks to this caller; undefined until it did. */
@@ -163,7 +166,7 @@ export function createDescriptions(
   availability: Pick<Availability, 'onChange'>,
 ): Descriptions {
   const memory = createDescriptionMemory();
-  const isPersonal = knowsUsers(config);
+  const isPersonal = readHttpFacts(config).personalBy !== undefined;
   const nameAudience = createNameAudience(isPersonal);
   // The gateway has just heard what is the same for all, when it looked whether the server is back.
   availability.onChange((isUp, _reason, wasUp) => {
@@ -191,4 +194,39 @@ export function createDescriptions(
       }
     },
   };
+}
+
+// Protocols over HTTP, and all that they get of the server that they are spoken to.
+
+/** The protocol that is spoken to a server, by whichever transport of HTTP. */
+export interface Protocol
+  extends Pick<
+    Upstream,
+    'era' | 'describe' | 'peekDescription' | 'request' | 'listen' | 'endSession'
+  > {
+  /** @throws UpstreamError while the server cannot be used. */
+  probe(): Promise<void>;
+  /**
+   * True if the server itself refuses the token of the caller: what it is asked is no request of a client, and in no session of
+   * one. @throws UpstreamError where it does not say.
+   */
+  isTokenRefused(caller: UpstreamCaller): Promise<boolean>;
+  close(): Promise<void>;
+}
+
+/** The way to a server. */
+export interface HttpLink {
+  readonly connection: HttpConnection;
+  readonly availability: Availability;
+  readonly judge: Judge;
+  readonly openCookies: OpenCookies;
+}
+
+/** All that is known of a server by now, in whichever era it is spoken to, and those who listen to it. */
+export interface ServerKnowledge {
+  readonly era: EraMemory;
+  readonly descriptions: Descriptions;
+  readonly listeners: ServerListeners;
+  readonly subscriptions: SubscriptionMemory;
+  readonly questionStreams: QuestionStreams;
 }

@@ -11,9 +11,9 @@ import { type HttpPool, PoolClosed } from '../../platform/http-client/http-pool.
 import type { HttpRequest } from '../../platform/http-client/write-request.ts';
 import type { JsonObject } from '../../platform/json.ts';
 import { parseServerBytes, parseServerJson } from '../messages/server-message.ts';
-import type { CountedAnswer } from '../transport/answer-memory.ts';
 import type { StreamPace } from '../transport/message-pace.ts';
-import { PacedMessages, type PacedStream } from '../transport/paced-messages.ts';
+import { PacedMessages, type PacedStream } from '../transport/message-pace.ts';
+import type { CountedAnswer } from '../transport/process-share.ts';
 import {
   type AnswerBody,
   type AnswerReader,

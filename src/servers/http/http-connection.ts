@@ -9,15 +9,13 @@ import {
   UpstreamError,
   type UpstreamRuntime,
 } from '../../mcp/upstream/upstream.ts';
-import type { HttpUpstreamConfig } from '../../mcp/upstream/upstream-config.ts';
 import { writeExactJson, writeMembers } from '../../platform/exact-json.ts';
 import { openServerPool } from '../../platform/outbound/server-pool.ts';
 import { createWarnThrottle } from '../../platform/throttle.ts';
 import { createTurnEnd } from '../../platform/turn-end.ts';
 import { nameOwner } from '../../store/owner.ts';
-import type { GetHeaders } from '../credentials/credential-type.ts';
-import type { AnswerOwner } from '../transport/answer-memory.ts';
-import type { ProcessShare } from '../transport/process-share.ts';
+import type { ServerAccess, SignRequest } from '../credentials/credential-type.ts';
+import type { AnswerOwner, ProcessShare } from '../transport/process-share.ts';
 import {
   Attempt,
   type CallSender,
@@ -35,6 +33,7 @@ import {
   startExchange,
 } from './exchange.ts';
 import { isUnauthorizedError } from './failures.ts';
+import type { HttpUpstreamConfig } from './http-config.ts';
 import { runCall } from './server-call.ts';
 import type { SessionCookies } from './session-cookies.ts';
 
@@ -68,9 +67,7 @@ export interface HttpConnection {
 }
 
 /** Tells a server who calls, and the gateway how that went. */
-export interface CallAccess extends Pick<CallSender, 'judge' | 'noteRefusal' | 'isTokenRefused'> {
-  readonly getHeaders: GetHeaders;
-}
+export interface CallAccess extends ServerAccess, Pick<CallSender, 'judge' | 'isTokenRefused'> {}
 
 /** Under the second within which a call of a server that is gone has its answer. */
 const CONNECT_TIMEOUT_MS = 900;
@@ -85,7 +82,7 @@ export function createHttpConnection(
   { config: settings, clock, log }: Pick<UpstreamRuntime, 'config' | 'clock' | 'log'>,
   config: HttpUpstreamConfig,
   { answerMemory, messagePace }: ProcessShare,
-  { judge, noteRefusal, isTokenRefused, getHeaders }: CallAccess,
+  { judge, noteRefusal, isTokenRefused, getHeaders, sign }: CallAccess,
 ): HttpConnection {
   const { maxBytes } = settings.upstreams;
   const url = new URL(config.url);
@@ -140,7 +137,23 @@ export function createHttpConnection(
       writeRequest(id, sending),
       sending.cookies,
     );
+    if (sign !== undefined) return sendSigned(tried, { id, exchange, credentials }, sign);
     return runCall(route, clock, new Attempt(sender, tried, { id, exchange, credentials }));
+  }
+
+  async function sendSigned<Result>(
+    tried: Tried<Result>,
+    sent: ConstructorParameters<typeof Attempt>[2],
+    signRequest: SignRequest,
+  ): Promise<Result> {
+    let exchange: ExchangeRequest;
+    try {
+      exchange = await signExchange(sent.exchange, signRequest);
+    } catch (error) {
+      tried.sending.onSettled?.();
+      throw error;
+    }
+    return runCall(route, clock, new Attempt(sender, tried, { ...sent, exchange }));
   }
 
   const sender: CallSender = {
@@ -161,7 +174,8 @@ export function createHttpConnection(
     const accepted = [...configured, 'accept', 'text/event-stream'];
     const headers = await prepare(caller, accepted, given);
     const request = toExchange(caller, 'GET', headers, null, cookies);
-    const started = startExchange(route, request, listener);
+    const signed = sign === undefined ? request : await signExchange(request, sign);
+    const started = startExchange(route, signed, listener);
     return () => started.stop();
   }
 
@@ -218,10 +232,9 @@ export function createHttpConnection(
       const headers = await prepare(caller, message === null ? configured : posted, given);
       const body = message === null ? null : writeExactJson(message);
       const method = message === null ? 'DELETE' : 'POST';
-      const exchange = {
-        ...toExchange(caller, method, headers, body, cookies, elsewhere),
-        isAnswered: false,
-      };
+      const unsigned = toExchange(caller, method, headers, body, cookies, elsewhere);
+      const signed = sign === undefined ? unsigned : await signExchange(unsigned, sign);
+      const exchange = { ...signed, isAnswered: false };
       return new Promise((resolve) => {
         const onMessage = () => 1;
         /** Servers written by hand forget its length: then it ends with the connection. */
@@ -252,6 +265,15 @@ export function createHttpConnection(
       pool.close();
     },
   };
+}
+
+/** `sign` sees the request as it is sent. */
+async function signExchange(request: ExchangeRequest, sign: SignRequest): Promise<ExchangeRequest> {
+  const { server, caller, method, path, headers, body } = request;
+  const { href } = new URL(path, server.url);
+  const given = { method, url: href, headers: headers.flat(), body: Buffer.from(body ?? '') };
+  const added = toRequestHeaders(await sign(caller, given));
+  return { ...request, headers: [...headers, added] };
 }
 
 /** A module that guards calls may have put in what JSON has no word for: then nothing is sent, and nothing stays open for it. */

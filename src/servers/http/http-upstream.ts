@@ -1,6 +1,5 @@
 // §18.3: a server behind the gateway that is reached by streamable HTTP, of whichever era.
 
-import type { NoteRefusal } from '../../mcp/upstream/connection-ports.ts';
 import {
   GATEWAY_CALLER,
   nameOwnSession,
@@ -10,7 +9,6 @@ import {
   type UpstreamRequest,
   type UpstreamRuntime,
 } from '../../mcp/upstream/upstream.ts';
-import type { HttpUpstreamConfig } from '../../mcp/upstream/upstream-config.ts';
 import { createUsage } from '../../mcp/upstream/usage.ts';
 import { hashSha256 } from '../../platform/ids.ts';
 import type { JsonObject } from '../../platform/json.ts';
@@ -20,16 +18,24 @@ import {
   buildQuestionsChannelName,
   buildUpstreamSubscriptionsChannelName,
 } from '../../store/keys.ts';
-import type { GetHeaders } from '../credentials/credential-type.ts';
-import { needsUser } from '../credentials/server-credentials.ts';
+import type { ServerAccess } from '../credentials/credential-type.ts';
 import type { ProcessShare } from '../transport/process-share.ts';
 import { createSessionRecords, createSubscriptionMemory } from '../transport/session-records.ts';
+import { defineTransport } from '../transport/transport.ts';
 import { createAvailability, createAvailabilityJudge } from './availability.ts';
+import type { HttpLink, Protocol } from './era.ts';
 import { createDescriptions, createEraMemory } from './era.ts';
 import { ConnectionError, isDownStatus, RefusalError } from './failures.ts';
+import {
+  addressMembers,
+  buildHttp,
+  completeHttp,
+  type HttpUpstreamConfig,
+  httpMembers,
+  readHttpFacts,
+} from './http-config.ts';
 import { createHttpConnection } from './http-connection.ts';
 import { type Audience, createServerListeners, type StreamAttempt } from './listeners.ts';
-import type { HttpLink, Protocol } from './protocol-types.ts';
 import { createQuestionReplicas, createQuestionStreams } from './question-streams.ts';
 import { createOpenCookies, MAX_COOKIE_BYTES, MAX_COOKIES } from './session-cookies.ts';
 import { nameHttpServer, speakSessionEra } from './session-era.ts';
@@ -38,22 +44,45 @@ import { createSessionStream } from './session-stream.ts';
 import { createSseProtocol } from './sse-protocol.ts';
 import { speakStatelessEra } from './stateless-era.ts';
 
-/** Tells the server who calls (§18.6), beside the headers of the configuration. */
-export interface ServerAccess {
-  readonly getHeaders: GetHeaders;
-  /** Undefined where what the server says of a token changes nothing. */
-  readonly noteRefusal: NoteRefusal | undefined;
-}
+export const httpTransport = defineTransport<HttpUpstreamConfig>({
+  kind: 'http',
+  types: { all: ['http', 'streamableHttp', 'streamable-http', 'sse'], told: '"http" or "sse"' },
+  addresses: addressMembers,
+  members: Object.values(httpMembers),
+  words: {
+    address: 'the address of a server that runs',
+    server: 'a server that runs',
+    whyNoOthers: ': Postern does not start this one.',
+  },
+  verb: 'at',
+  hasProcesses: false,
+  build: buildHttp,
+  complete: completeHttp,
+  findFacts: readHttpFacts,
+  describe({ url, auth }) {
+    const { host, origin } = new URL(url);
+    return {
+      target: host,
+      auth,
+      program: undefined,
+      advice: `check its url, its credentials and that it runs: ${origin}.`,
+      asking: undefined,
+    };
+  },
+  open: (runtime, config, { share, credentials }) =>
+    createHttpUpstream(runtime, config, credentials.openAccess(config), share),
+});
 
 export function createHttpUpstream(
   runtime: UpstreamRuntime,
   config: HttpUpstreamConfig,
-  { getHeaders, noteRefusal }: ServerAccess,
+  { getHeaders, noteRefusal, sign }: ServerAccess,
   share: ProcessShare,
-): Upstream<HttpUpstreamConfig> {
+): Upstream {
   const { clock, log } = runtime;
   const { name } = config;
-  const isForUsers = needsUser(config);
+  const facts = readHttpFacts(config);
+  const isForUsers = facts.needsUser;
   const usage = createUsage(clock);
 
   const availability = createAvailability(runtime, name, probe);
@@ -61,6 +90,7 @@ export function createHttpUpstream(
   const connection = createHttpConnection(runtime, config, share, {
     getHeaders: (caller) => (caller.user === undefined && isForUsers ? {} : getHeaders(caller)),
     noteRefusal,
+    sign,
     isTokenRefused: (caller) => protocol.isTokenRefused(caller),
     judge,
   });
@@ -70,10 +100,9 @@ export function createHttpUpstream(
       { server: name },
     ),
   );
-  const create = config.transport === 'sse' ? createSseProtocol : createProtocol;
   const openCookies = createOpenCookies(config, clock, onExcess);
   const link = { connection, availability, judge, openCookies };
-  const protocol: Protocol = create(runtime, config, share, link);
+  const protocol: Protocol = PROTOCOLS[config.transport](runtime, config, share, link);
 
   /**
    * With credentials of users the gateway itself has none: that they are missed shows that the server is there. So does
@@ -94,6 +123,7 @@ export function createHttpUpstream(
 
   return {
     config,
+    facts,
     get isUp() {
       return availability.isUp;
     },
@@ -123,6 +153,8 @@ export function createHttpUpstream(
   };
 }
 
+const PROTOCOLS = { sse: createSseProtocol, 'streamable-http': createProtocol } as const;
+
 // Messages to a server: in the era that it speaks, after the handshake that the era wants.
 
 function createProtocol(
@@ -133,7 +165,7 @@ function createProtocol(
 ): Protocol {
   const { keyPrefix } = runtime.config.mcp.sessions;
   const { connection, availability, judge } = link;
-  const isForUsers = needsUser(config);
+  const isForUsers = readHttpFacts(config).needsUser;
   const identity = nameHttpServer(config);
   const introductions = createSingleFlight<string, unknown>();
   const getReplicas = () => replicas;

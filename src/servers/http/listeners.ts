@@ -1,6 +1,5 @@
 // Listeners to the changes of a server, and what is kept open for them: one stream for all that share a session.
 
-import { findListsThatChange } from '../../mcp/upstream/description.ts';
 import {
   GATEWAY_CALLER,
   nameOwnSession,
@@ -8,34 +7,19 @@ import {
   type UpstreamDescription,
   type UpstreamListener,
 } from '../../mcp/upstream/upstream.ts';
-import { computePauseMs } from '../../platform/back-off.ts';
 import type { Clock } from '../../platform/clock.ts';
-import { createCountedBus } from '../../platform/counted-bus.ts';
 import type { JsonObject } from '../../platform/json.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
-import { readChange, type ServerNotification, tellListener } from '../messages/server-message.ts';
-import { BACK_OFF } from '../transport/process-share.ts';
+import {
+  createChangeListeners,
+  readChange,
+  type ServerNotification,
+} from '../messages/server-message.ts';
+import { BACK_OFF, createAttempts } from '../transport/process-share.ts';
 import { hashSession } from '../transport/session-records.ts';
 import { nameSharer } from './server-session.ts';
 
-export interface ServerListeners {
-  listen(
-    caller: UpstreamCaller,
-    listener: UpstreamListener,
-    uris: readonly string[] | undefined,
-  ): () => void;
-  /** A notification that came with an answer, to whoever listens for this caller. */
-  notify(caller: UpstreamCaller, message: ServerNotification): void;
-  /** A client's session has subscribed to other resources. */
-  refreshSession(sessionHash: string): void;
-  /** The caller has another session: what was given up is opened in it, and what stands in the one before, if it is heard. */
-  move(caller: UpstreamCaller, isStanding: boolean): void;
-  /** The caller's stream may stand now, if it does not: another one is gone. */
-  retry(caller: UpstreamCaller): void;
-  /** The server is there again, maybe another one: all streams are opened anew. */
-  restart(): void;
-  close(): void;
-}
+export type ServerListeners = ReturnType<typeof createServerListeners>;
 
 /** The audience of a stream; the same object for as long as somebody listens. */
 export interface Audience {
@@ -82,13 +66,16 @@ const GATEWAY_SHARER = nameSharer(GATEWAY_CALLER);
 export function createServerListeners(
   { clock, log }: Pick<Runtime, 'clock' | 'log'>,
   { open, extend, describe }: ServerStreams,
-): ServerListeners {
+) {
   /** Keyed by the name of those who share a stream. */
-  const bus = createCountedBus<string, Entry, Watch>({
-    start: startWatch,
-    stop: ({ loop }) => loop.stop(),
-    onError: (cause) => log.error('A listener failed; please report this.', { cause }),
-  });
+  const { bus, tell, tellMissed } = createChangeListeners<Entry, Watch>(
+    {
+      start: startWatch,
+      stop: ({ loop }) => loop.stop(),
+      onError: (cause) => log.error('A listener failed; please report this.', { cause }),
+    },
+    (_sharer, { uris }, uri) => uris?.includes(uri) !== false,
+  );
 
   function startWatch(sharer: string, { caller }: Entry): Watch {
     const sessionId = nameOwnSession(caller);
@@ -105,13 +92,13 @@ export function createServerListeners(
         const entries = [...(bus.topics.get(sharer)?.listeners ?? [])];
         return entries.some(({ listener }) => listener !== HELD_OPEN);
       },
-      notify: (message) => tell(sharer, message),
+      notify: (message) => tellNotified(sharer, message),
       log: (params) => bus.publish(sharer, ({ listener }) => listener.logged?.(params)),
     };
     /** Changes while no stream stood were missed, unless the server tells them now. */
     const attempt: StreamAttempt = (signal, onOpen) =>
       open(audience, signal, (isResumed) => {
-        if (watch.isGone && isResumed !== true) tellMissed(sharer, watch.caller);
+        if (watch.isGone && isResumed !== true) tellMissed(sharer, describe(watch.caller));
         watch.isGone = false;
         onOpen();
       }).finally(() => {
@@ -122,29 +109,24 @@ export function createServerListeners(
     return watch;
   }
 
-  function tell(sharer: string, message: ServerNotification): void {
+  function tellNotified(sharer: string, message: ServerNotification): void {
     const change = readChange(message);
     if (change === undefined) return;
     // Many servers tell the session alone whose call has changed a list, or say it in the answer to that call.
     if (change.kind === 'list' && sharer !== GATEWAY_SHARER)
       bus.publish(GATEWAY_SHARER, ({ listener }) => listener.listMayHaveChanged?.(change.list));
-    bus.publish(sharer, ({ listener, uris }) => {
-      const isForeign = change.kind === 'resource' && uris?.includes(change.uri) === false;
-      if (!isForeign) tellListener(listener, change);
-    });
-  }
-
-  function tellMissed(sharer: string, caller: UpstreamCaller): void {
-    for (const list of findListsThatChange(describe(caller))) {
-      bus.publish(sharer, ({ listener }) => listener.listChanged(list));
-    }
+    tell(sharer, change);
   }
 
   const listWatches = (): readonly Watch[] =>
     [...bus.topics.values()].flatMap(({ source }) => source ?? []);
 
   return {
-    listen(caller, listener, uris) {
+    listen(
+      caller: UpstreamCaller,
+      listener: UpstreamListener,
+      uris: readonly string[] | undefined,
+    ) {
       const sharer = nameSharer(caller);
       const known = bus.topics.get(sharer)?.source;
       const stopListening = bus.subscribe(sharer, { caller, listener, uris });
@@ -155,11 +137,15 @@ export function createServerListeners(
       if (hasMore && extend(known.audience)) known.loop.replace();
       return stopListening;
     },
-    notify: (caller, message) => tell(nameSharer(caller), message),
-    refreshSession(hash) {
+    /** A notification that came with an answer, to whoever listens for this caller. */
+    notify: (caller: UpstreamCaller, message: ServerNotification) =>
+      tellNotified(nameSharer(caller), message),
+    /** A client's session has subscribed to other resources. */
+    refreshSession(hash: string) {
       for (const { sessionHash, loop } of listWatches()) if (sessionHash === hash) loop.replace();
     },
-    move(caller, isStanding) {
+    /** The caller has another session: what was given up is opened in it, and what stands in the one before, if it is heard. */
+    move(caller: UpstreamCaller, isStanding: boolean) {
       const watch = bus.topics.get(nameSharer(caller))?.source;
       // For questions alone the next call opens one.
       if (watch === undefined || !isStanding || !watch.audience.isHeard) watch?.loop.revive();
@@ -168,7 +154,9 @@ export function createServerListeners(
         watch.loop.restart();
       }
     },
-    retry: (caller) => bus.topics.get(nameSharer(caller))?.source?.loop.restart(),
+    /** The caller's stream may stand now, if it does not: another one is gone. */
+    retry: (caller: UpstreamCaller) => bus.topics.get(nameSharer(caller))?.source?.loop.restart(),
+    /** The server is there again, maybe another one: all streams are opened anew. */
     restart() {
       for (const { loop } of listWatches()) loop.restart();
     },
@@ -211,8 +199,7 @@ function startRetryLoop(clock: Clock, attempt: StreamAttempt): RetryLoop {
     let release = onFirstOpen;
     const controller = new AbortController();
     const { signal } = controller;
-    let failures = 0;
-    let cancelPause = () => {};
+    const attempts = createAttempts(clock);
 
     /** The stream before is not needed any more. */
     function noteOpen(): void {
@@ -231,20 +218,19 @@ function startRetryLoop(clock: Clock, attempt: StreamAttempt): RetryLoop {
         return;
       }
       if (next !== 'again') {
-        failures = 0;
-        cancelPause = clock.after(next.afterMs, () => void run());
+        attempts.noteSuccess();
+        attempts.after(next.afterMs, () => void run());
         return;
       }
       // A stream that stood for a while is none of a server that refuses.
-      if (clock.monotonic() - startedAt >= BACK_OFF.longestMs) failures = 0;
-      failures += 1;
-      cancelPause = clock.after(computePauseMs(BACK_OFF, failures), () => void run());
+      if (clock.monotonic() - startedAt >= BACK_OFF.longestMs) attempts.noteSuccess();
+      attempts.again(() => void run());
     }
 
     queueMicrotask(() => void run());
     return () => {
       noteOpen();
-      cancelPause();
+      attempts.stop();
       controller.abort();
     };
   }

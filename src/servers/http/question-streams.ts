@@ -25,22 +25,7 @@ import {
   type ServerSession,
 } from './server-session.ts';
 
-export interface QuestionStreams {
-  /**
-   * Before a request is sent. Resolves once the server can ask, or it is known that it will not; undefined where, as nearly always,
-   * nothing has to be waited for.
-   */
-  hold(
-    caller: UpstreamCaller,
-    session: ServerSession,
-    request: UpstreamRequest,
-  ): Promise<void> | undefined;
-  /** Places with calls whose client may be asked, by the hash that other replicas use. */
-  findPlace(hash: string): QuestionPlace | undefined;
-  /** The caller's session has ended. */
-  end(caller: UpstreamCaller): void;
-  close(): void;
-}
+export type QuestionStreams = ReturnType<typeof createQuestionStreams>;
 
 /** Some servers do not begin their answer before they have something to say. */
 const OPENING_MS = 1000;
@@ -53,7 +38,7 @@ export function createQuestionStreams(
   server: { readonly name: string; readonly listen: ServerListeners['listen'] },
   heldStreams: HeldStreams,
   getReplicas: () => Pick<QuestionReplicas, 'join' | 'release'> | undefined,
-): QuestionStreams {
+) {
   const { name, listen } = server;
   const bySharer = new Map<string, Held>();
   const places = new Map<string, { readonly held: Held; readonly session: ServerSession }>();
@@ -114,7 +99,11 @@ export function createQuestionStreams(
   }
 
   return {
-    hold(caller, session, request) {
+    /**
+     * Before a request is sent. Resolves once the server can ask, or it is known that it will not; undefined where, as nearly always,
+     * nothing has to be waited for.
+     */
+    hold(caller: UpstreamCaller, session: ServerSession, request: UpstreamRequest) {
       const { held } = session;
       if (held !== undefined) {
         held.caller = caller;
@@ -128,13 +117,15 @@ export function createQuestionStreams(
         canBeAsked(caller.capabilities);
       return isNeeded ? open(caller, session) : undefined;
     },
-    findPlace(hash) {
+    /** Places with calls whose client may be asked, by the hash that other replicas use. */
+    findPlace(hash: string) {
       const { held, session } = places.get(hash) ?? {};
       if (held === undefined || session === undefined) return undefined;
       const { caller } = held;
       return listAskable(caller, session).length > 0 ? { caller, session } : undefined;
     },
-    end: (caller) => bySharer.get(nameSharer(caller))?.close(),
+    /** The caller's session has ended. */
+    end: (caller: UpstreamCaller) => bySharer.get(nameSharer(caller))?.close(),
     close() {
       for (const held of [...bySharer.values()]) held.close();
     },
@@ -147,17 +138,7 @@ const canBeAsked = ({ elicitation, elicitationUrl, sampling, roots }: ClientCapa
 // §18.3: a server has one stream for a session that several replicas go on with: what it asks there may be about a call that
 // goes on at another replica, whose client only that one can ask. It answers the server, too.
 
-export interface QuestionReplicas {
-  /** From now on the others find those calls that `findPlace` finds. */
-  join(): void;
-  /** Resolves with true if another replica answers it. Never rejects. */
-  pass(caller: UpstreamCaller, session: ServerSession, question: ServerRequest): Promise<boolean>;
-  /** The server no longer wants an answer to what maybe another replica was given. */
-  cancel(caller: UpstreamCaller, session: ServerSession, requestId: unknown): void;
-  /** No stream is open here any more: many servers let a session have one only. */
-  release(caller: UpstreamCaller, session: ServerSession): void;
-  close(): void;
-}
+export type QuestionReplicas = ReturnType<typeof createQuestionReplicas>;
 
 /** A client's session, and its session at the server: questions belong to both. */
 interface QuestionPlace {
@@ -183,10 +164,10 @@ function hashPlace(caller: UpstreamCaller, { id }: ServerSession): string | unde
 }
 
 export function createQuestionReplicas(
-  { store, getSeal, clock, log, metrics }: UpstreamRuntime,
+  runtime: UpstreamRuntime,
   channel: string,
   { findPlace, answer, onRelease }: QuestionHandlers,
-): QuestionReplicas {
+) {
   /** Questions for which another replica is looked for. */
   const looking = new Map<string, (replica: string) => void>();
   let joined: Replicas<QuestionMessage> | undefined;
@@ -194,15 +175,7 @@ export function createQuestionReplicas(
   /** Opened when it is needed: most servers never ask. */
   function join(): Replicas<QuestionMessage> {
     if (joined !== undefined) return joined;
-    joined = createReplicas({
-      store,
-      getSeal,
-      clock,
-      log,
-      metrics,
-      channel,
-      isMessage: isQuestionMessage,
-    });
+    joined = createReplicas({ ...runtime, channel, isMessage: isQuestionMessage });
     joined.listen(receive);
     return joined;
   }
@@ -235,7 +208,9 @@ export function createQuestionReplicas(
     void join()
       .send(message, to)
       .catch((cause: unknown) => {
-        log.debug('A question of a server could not be passed to another replica.', { cause });
+        runtime.log.debug('A question of a server could not be passed to another replica.', {
+          cause,
+        });
       });
   }
 
@@ -247,26 +222,34 @@ export function createQuestionReplicas(
         looking.delete(ticket);
         resolve(replica);
       }
-      const cancelTimer = clock.after(LOOKING_MS, () => settle(undefined));
+      const cancelTimer = runtime.clock.after(LOOKING_MS, () => settle(undefined));
       looking.set(ticket, settle);
       send({ about: 'looking', ticket, place, from: join().ownName });
     });
   }
 
   return {
+    /** From now on the others find those calls that `findPlace` finds. */
     join: () => void join(),
-    async pass(caller, session, { id, method, params }) {
+    /** Resolves with true if another replica answers it. Never rejects. */
+    async pass(
+      caller: UpstreamCaller,
+      session: ServerSession,
+      { id, method, params }: ServerRequest,
+    ) {
       const place = hashPlace(caller, session);
       const replica = place && (await findReplica(place));
       if (place === undefined || replica === undefined) return false;
       send({ about: 'question', place, question: { jsonrpc: '2.0', id, method, params } }, replica);
       return true;
     },
-    cancel(caller, session, requestId) {
+    /** The server no longer wants an answer to what maybe another replica was given. */
+    cancel(caller: UpstreamCaller, session: ServerSession, requestId: unknown) {
       const place = hashPlace(caller, session);
       if (place !== undefined) send({ about: 'cancelled', place, requestId });
     },
-    release(caller, session) {
+    /** No stream is open here any more: many servers let a session have one only. */
+    release(caller: UpstreamCaller, session: ServerSession) {
       const place = hashPlace(caller, session);
       if (place !== undefined) send({ about: 'released', place });
     },

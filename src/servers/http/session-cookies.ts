@@ -2,9 +2,9 @@
 // are sent back in that session alone, to the origin that set them alone; so `Domain` means nothing.
 
 import type { RequestHeaders } from '../../mcp/upstream/envelope.ts';
-import type { HttpUpstreamConfig } from '../../mcp/upstream/upstream-config.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
+import type { HttpUpstreamConfig } from './http-config.ts';
 
 /** Cookies of a new session, or those that were kept of one; undefined where none are to be kept. */
 export type OpenCookies = (kept?: unknown) => SessionCookies | undefined;

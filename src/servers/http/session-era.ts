@@ -9,7 +9,6 @@ import {
   type UpstreamRequest,
   type UpstreamRuntime,
 } from '../../mcp/upstream/upstream.ts';
-import type { HttpUpstreamConfig } from '../../mcp/upstream/upstream-config.ts';
 import type { JsonObject } from '../../platform/json.ts';
 import {
   createOptionalRecords,
@@ -19,9 +18,9 @@ import {
   type SubscriptionChange,
 } from '../transport/session-records.ts';
 import { type Sending, toOutcome } from './attempt.ts';
-import { createFindSessionState, createPing, type FindSessionState } from './doubtful-sessions.ts';
+import type { HttpLink, ServerKnowledge } from './era.ts';
 import { isUnauthorizedError } from './failures.ts';
-import type { HttpLink, ServerKnowledge } from './protocol-types.ts';
+import type { HttpUpstreamConfig } from './http-config.ts';
 import { type CallOutcome, findError, getResult, isUnauthorized } from './server-call.ts';
 import {
   createServerSession,
@@ -38,7 +37,13 @@ import {
   type SessionSender,
   SessionSending,
 } from './session-sending.ts';
-import { createServerSessions, type ServerSessions } from './sessions.ts';
+import {
+  createFindSessionState,
+  createPing,
+  createServerSessions,
+  type FindSessionState,
+  type ServerSessions,
+} from './sessions.ts';
 
 export interface SessionEra {
   /** `sendAnew` sends what was not carried out, as the server is no longer one of sessions. */

@@ -14,7 +14,7 @@ import { createEventCursor } from './answer-body.ts';
 import { type ExchangeEnd, isEventStream } from './exchange.ts';
 import { RefusalError } from './failures.ts';
 import type { HttpConnection } from './http-connection.ts';
-import type { AttemptEnd, Audience, StreamAttempt } from './listeners.ts';
+import type { AttemptEnd, Audience } from './listeners.ts';
 import type { QuestionReplicas } from './question-streams.ts';
 import { type CallOutcome, MAX_OPEN_REQUESTS } from './server-call.ts';
 import {
@@ -29,26 +29,18 @@ import type { SessionEra } from './session-era.ts';
 /** Refused by its status, or by a JSON-RPC error in place of a stream. */
 type StreamRefusal = Exclude<CallOutcome, { kind: 'result' }>;
 
-export interface SessionStream {
-  /** Resolves when the stream has ended: whether, and when, it is to be opened again. */
-  open(audience: Audience, ...attempt: Parameters<StreamAttempt>): Promise<AttemptEnd>;
-  /** Subscribes to the resources of stateless clients, for which the session that they share has to ask. */
-  subscribe(audience: Audience): Promise<void>;
-  /** Answers a question on the stream of the session, here or at another replica. Never rejects. */
-  answer(caller: UpstreamCaller, session: ServerSession, message: ServerRequest): Promise<void>;
-}
-
 /** `getReplicas` gives nothing where no other process shares the store. */
 export function createSessionStream(
   connection: HttpConnection,
   era: SessionEra,
   { isSessionActive }: Pick<ProcessShare, 'isSessionActive'>,
   getReplicas: () => Pick<QuestionReplicas, 'pass' | 'cancel'> | undefined,
-): SessionStream {
+) {
   const { sessions } = era;
   /** Sessions that had a stream. */
   const streamed = new WeakSet<ServerSession>();
 
+  /** Resolves when the stream has ended: whether, and when, it is to be opened again. */
   async function open(
     audience: Audience,
     signal: AbortSignal,
@@ -199,11 +191,13 @@ export function createSessionStream(
     });
   }
 
+  /** Subscribes to the resources of stateless clients, for which the session that they share has to ask. */
   async function subscribe({ uris, caller }: Audience): Promise<void> {
     for (const uri of uris)
       await era.request(caller, { ...SUBSCRIBE, params: { uri } }, askNothing);
   }
 
+  /** Answers a question on the stream of the session, here or at another replica. Never rejects. */
   async function answerServer(
     caller: UpstreamCaller,
     session: ServerSession,

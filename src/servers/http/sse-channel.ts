@@ -8,15 +8,15 @@ import {
   type UpstreamDescription,
   UpstreamError,
 } from '../../mcp/upstream/upstream.ts';
-import type { HttpUpstreamConfig } from '../../mcp/upstream/upstream-config.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { RawJson, writeExactJson } from '../../platform/exact-json.ts';
 import type { JsonObject } from '../../platform/json.ts';
 import type { ServerNotification } from '../messages/server-message.ts';
 import { createRpcConnection, type RpcConnection } from '../stdio/rpc-connection.ts';
+import type { HttpLink } from './era.ts';
 import type { ExchangeEnd } from './exchange.ts';
 import { createInvalidError, toRefusal } from './failures.ts';
-import type { HttpLink } from './protocol-types.ts';
+import type { HttpUpstreamConfig } from './http-config.ts';
 
 export interface SseChannel {
   readonly rpc: RpcConnection;
@@ -33,7 +33,7 @@ interface SseListener {
   onStrayAnswer(): void;
   /** An event came that is no message: of which call it is nobody can tell, so that it ends none. */
   onNoMessage(): void;
-  /** What was sent was answered 401: by the server, or by what is behind it. */
+  /** A message was answered 401: by the server, or by what is behind it. */
   onUnauthorized(): void;
 }
 

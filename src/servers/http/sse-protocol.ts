@@ -8,13 +8,13 @@ import {
   UpstreamError,
   type UpstreamRuntime,
 } from '../../mcp/upstream/upstream.ts';
-import type { HttpUpstreamConfig } from '../../mcp/upstream/upstream-config.ts';
 import { createWarnThrottle } from '../../platform/throttle.ts';
 import type { ProcessShare } from '../transport/process-share.ts';
+import type { HttpLink, Protocol } from './era.ts';
 import { createDescriptions } from './era.ts';
 import { isUnauthorizedError } from './failures.ts';
+import type { HttpUpstreamConfig } from './http-config.ts';
 import { type Audience, createServerListeners } from './listeners.ts';
-import type { HttpLink, Protocol } from './protocol-types.ts';
 import { nameSharer } from './server-session.ts';
 import { openSseChannel, type SseChannel } from './sse-channel.ts';
 

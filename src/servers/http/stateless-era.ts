@@ -12,34 +12,16 @@ import {
   type UpstreamCaller,
   type UpstreamRequest,
 } from '../../mcp/upstream/upstream.ts';
-import type { HttpUpstreamConfig } from '../../mcp/upstream/upstream-config.ts';
 import type { JsonObject } from '../../platform/json.ts';
 import { routeToRequest } from '../messages/server-message.ts';
 import { readSubscriptionChange, SUBSCRIBING } from '../transport/session-records.ts';
 import { toOutcome } from './attempt.ts';
+import type { ServerKnowledge } from './era.ts';
+import type { HttpUpstreamConfig } from './http-config.ts';
 import type { HttpConnection } from './http-connection.ts';
 import type { Audience } from './listeners.ts';
-import type { ServerKnowledge } from './protocol-types.ts';
 import { type CallOutcome, findError, getResult } from './server-call.ts';
 import type { SendAnew } from './session-sending.ts';
-
-export interface StatelessEra {
-  /** `sendAnew` sends what was not carried out, as the server is no longer a stateless one. */
-  request(
-    caller: UpstreamCaller,
-    request: UpstreamRequest,
-    sendAnew: SendAnew,
-  ): Promise<JsonObject>;
-  /**
-   * MCP "Subscriptions": calls `onOpen` when the stream stands, and resolves when it has ended: whether it is to be
-   * opened again.
-   */
-  openStream(
-    audience: Audience,
-    signal: AbortSignal,
-    onOpen: () => void,
-  ): Promise<'again' | 'never'>;
-}
 
 /** The longest time that timers know: streams end, but nobody waits for it. */
 const NO_TIMEOUT_MS = 2_147_483_647;
@@ -48,7 +30,7 @@ export function speakStatelessEra(
   { timeoutMs }: HttpUpstreamConfig,
   connection: HttpConnection,
   { era, descriptions, listeners, subscriptions }: ServerKnowledge,
-): StatelessEra {
+) {
   function send(
     caller: UpstreamCaller,
     request: UpstreamRequest,
@@ -74,7 +56,8 @@ export function speakStatelessEra(
   }
 
   return {
-    request(caller, request, sendAnew) {
+    /** `sendAnew` sends what was not carried out, as the server is no longer a stateless one. */
+    request(caller: UpstreamCaller, request: UpstreamRequest, sendAnew: SendAnew) {
       const change = SUBSCRIBING.has(request.method)
         ? readSubscriptionChange(caller, request)
         : undefined;
@@ -83,7 +66,15 @@ export function speakStatelessEra(
       // This era has no such requests: the stream of the client's session asks for the resource.
       return subscriptions.change(sessionId, uri, isWanted).then(() => ({}));
     },
-    async openStream(audience, signal, onOpen) {
+    /**
+     * MCP "Subscriptions": calls `onOpen` when the stream stands, and resolves when it has ended: whether it is to be
+     * opened again.
+     */
+    async openStream(
+      audience: Audience,
+      signal: AbortSignal,
+      onOpen: () => void,
+    ): Promise<'again' | 'never'> {
       const { caller } = audience;
       const sessionId = nameOwnSession(caller);
       const subscribed = sessionId === undefined ? [] : await subscriptions.read(sessionId);

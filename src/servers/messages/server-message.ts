@@ -3,8 +3,14 @@ import { isUtf8 } from 'node:buffer';
 import type { JsonRpcErrorObject } from '../../errors/gateway-error.ts';
 import type { RequestId } from '../../mcp/protocol/json-rpc.ts';
 import type { ListName } from '../../mcp/protocol/list-kinds.ts';
+import { findListsThatChange } from '../../mcp/upstream/description.ts';
 import { createUnreadResult } from '../../mcp/upstream/unread-result.ts';
-import type { UpstreamListener, UpstreamRequest } from '../../mcp/upstream/upstream.ts';
+import type {
+  UpstreamDescription,
+  UpstreamListener,
+  UpstreamRequest,
+} from '../../mcp/upstream/upstream.ts';
+import { type CountedBusOptions, createCountedBus } from '../../platform/counted-bus.ts';
 import {
   cutPieces,
   decodeUtf8,
@@ -241,8 +247,33 @@ export function readChange({ method, params }: ServerNotification): ServerChange
     : undefined;
 }
 
-export function tellListener(listener: UpstreamListener, change: ServerChange): void {
-  if (change.kind === 'list') listener.listChanged(change.list);
-  else if (change.kind === 'resource') listener.resourceUpdated(change.uri);
-  else listener.elicitationCompleted?.(change.elicitationId);
+// §18.3: those who listen to the changes of a server, by what they share at it: a session, or a process.
+
+/** `isWanted` says whether a listener wants to know of a resource that has changed. */
+export function createChangeListeners<
+  Listening extends { readonly listener: UpstreamListener },
+  Source = void,
+>(
+  options: CountedBusOptions<string, Listening, Source>,
+  isWanted: (key: string, listening: Listening, uri: string) => boolean,
+) {
+  const bus = createCountedBus(options);
+
+  function tell(key: string, change: ServerChange): void {
+    bus.publish(key, (listening) => {
+      const { listener } = listening;
+      if (change.kind === 'list') listener.listChanged(change.list);
+      else if (change.kind === 'elicitation') listener.elicitationCompleted?.(change.elicitationId);
+      else if (isWanted(key, listening, change.uri)) listener.resourceUpdated(change.uri);
+    });
+  }
+
+  return {
+    bus,
+    tell,
+    /** Nobody heard it for a while. */
+    tellMissed(key: string, description: UpstreamDescription | undefined) {
+      for (const list of findListsThatChange(description)) tell(key, { kind: 'list', list });
+    },
+  };
 }

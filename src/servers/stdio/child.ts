@@ -3,15 +3,15 @@ import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import nodeProcess from 'node:process';
 import type { UpstreamError, UpstreamFailure } from '../../mcp/upstream/upstream.ts';
-import type { ProgramUser, StdioUpstreamConfig } from '../../mcp/upstream/upstream-config.ts';
 import { type Clock, pause } from '../../platform/clock.ts';
 import { getErrorCode } from '../../platform/error-code.ts';
 import { hideSecretArguments } from '../../platform/secret-texts.ts';
-import type { CountedAnswer } from '../transport/answer-memory.ts';
+import type { ProgramUser } from '../config/common-members.ts';
 import type { StreamPace } from '../transport/message-pace.ts';
-import { PacedMessages } from '../transport/paced-messages.ts';
-import { createLineSplitter, readErrorOutput } from './output-log.ts';
-import { type Program, startWithout } from './program.ts';
+import { PacedMessages } from '../transport/message-pace.ts';
+import type { CountedAnswer } from '../transport/process-share.ts';
+import { createLineSplitter, type Program, readErrorOutput, startWithout } from './program.ts';
+import type { StdioUpstreamConfig } from './stdio-config.ts';
 
 interface Child {
   /** False where its command could not be started. */

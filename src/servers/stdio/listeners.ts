@@ -1,21 +1,19 @@
 // §18.3: who is told what changes at the processes of a server, and of which resources: at this replica and at others.
 
-import { findListsThatChange } from '../../mcp/upstream/description.ts';
 import type {
   UpstreamCaller,
   UpstreamListener,
   UpstreamRequest,
   UpstreamRuntime,
 } from '../../mcp/upstream/upstream.ts';
-import type { StdioUpstreamConfig } from '../../mcp/upstream/upstream-config.ts';
-import { createCountedBus } from '../../platform/counted-bus.ts';
 import {
+  createChangeListeners,
   readChange,
   type ServerChange,
   type ServerNotification,
-  tellListener,
 } from '../messages/server-message.ts';
 import type { ProcessShare } from '../transport/process-share.ts';
+import { SUBSCRIBING } from '../transport/session-records.ts';
 import {
   findOwner,
   findProcessKey,
@@ -23,6 +21,7 @@ import {
   type ProcessKey,
   type RunningServer,
 } from './server-run.ts';
+import type { StdioUpstreamConfig } from './stdio-config.ts';
 import { createStdioReplicas, createSubscriptions, type Subscriptions } from './subscriptions.ts';
 
 interface Listening {
@@ -41,10 +40,6 @@ interface Room {
 const MANY = 100;
 const SWEEP_MS = 900_000;
 
-const METHODS: readonly string[] = ['resources/subscribe', 'resources/unsubscribe'];
-
-export const isSubscription = ({ method }: UpstreamRequest): boolean => METHODS.includes(method);
-
 /** `wake` resolves when the caller's process runs. */
 export function createProgramListeners(
   runtime: UpstreamRuntime,
@@ -56,7 +51,11 @@ export function createProgramListeners(
   const { name, isolation } = config;
   const rooms = new Map<string, Room>();
   /** Keyed by the id of their process's key. */
-  const listening = createCountedBus<string, Listening>({ onError });
+  const {
+    bus: listening,
+    tell: tellAll,
+    tellMissed,
+  } = createChangeListeners<Listening>({ onError }, isWanted);
   /** Ends the watch over sessions that have subscriptions here, with or without a stream. */
   const held = new Map<string, () => void>();
   const replicas = hasReplicas
@@ -93,18 +92,13 @@ export function createProgramListeners(
 
   function tell(keyId: string, change: ServerChange): void {
     // A process that all share could ask nobody.
-    if (change.kind === 'elicitation' && keyId === GATEWAY_KEY.id) return;
-    listening.publish(keyId, (entry) => {
-      if (change.kind !== 'resource' || isWanted(keyId, entry, change.uri)) {
-        tellListener(entry.listener, change);
-      }
-    });
+    if (change.kind !== 'elicitation' || keyId !== GATEWAY_KEY.id) tellAll(keyId, change);
   }
 
   function isWanted(keyId: string, entry: Listening, uri: string): boolean {
     const subscriptions = rooms.get(keyId)?.subscriptions;
     const owners = entry.sessionId === undefined ? [entry] : [entry, entry.sessionId];
-    return owners.some((owner) => subscriptions?.isWanted(owner, uri));
+    return owners.some((owner) => subscriptions?.isWanted(owner, uri) === true);
   }
 
   /** Takes up the subscriptions of the client's session, at whichever replica: also where there is no process just now. */
@@ -179,7 +173,7 @@ export function createProgramListeners(
       const subscriptions = findSubscriptions(caller);
       const owner = findOwner(caller);
       const uri = String(params.uri);
-      const isSubscribed = method === 'resources/subscribe';
+      const isSubscribed = SUBSCRIBING.get(method) === true;
       if (isSubscribed) await subscriptions.add(owner, uri);
       else subscriptions.remove(owner, uri);
       try {
@@ -206,11 +200,8 @@ export function createProgramListeners(
       const { wasConnected } = room;
       room.wasConnected = true;
       room.subscriptions.connect(running, timeoutMs);
-      if (!wasConnected) return;
       // Changes while no process was there were missed.
-      for (const list of findListsThatChange(running.description)) {
-        tell(key.id, { kind: 'list', list });
-      }
+      if (wasConnected) tellMissed(key.id, running.description);
     },
     disconnect: ({ id }: ProcessKey) => rooms.get(id)?.subscriptions.disconnect(),
     /** True if somebody subscribed to a resource of the key's process. */

@@ -2,15 +2,14 @@
 
 import type { ClientCapabilities } from '../../mcp/catalog/client-requests.ts';
 import { UpstreamError } from '../../mcp/upstream/upstream.ts';
-import { computePauseMs } from '../../platform/back-off.ts';
 import type { CancelSignal } from '../../platform/cancellation.ts';
 import type { Clock } from '../../platform/clock.ts';
 import type { ServerNotification } from '../messages/server-message.ts';
-import { BACK_OFF } from '../transport/process-share.ts';
+import { createAttempts } from '../transport/process-share.ts';
 import type { EndReason } from './child.ts';
-import { createAbortedError } from './open-requests.ts';
 import type { FirstRequest, Program } from './program.ts';
 import type { RpcConnection } from './rpc-connection.ts';
+import { createAbortedError } from './rpc-connection.ts';
 import {
   type ProcessKey,
   type RunEnd,
@@ -203,14 +202,14 @@ export function createSupervisedServer(
   let run: ServerRun | undefined;
   let running: RunningServer | undefined;
   let lastEnd: EndReason | undefined;
-  let retry: { readonly at: number; readonly cancel: () => void } | undefined;
-  /** Starts in a row that failed. */
-  let failures = 0;
+  const starts = createAttempts(clock);
+  /** Monotonic milliseconds at which it is started again; undefined where it is not to be. */
+  let retryAt: number | undefined;
   let isClosed = false;
 
   function start(): void {
     const { first } = program;
-    retry = undefined;
+    retryAt = undefined;
     run = startRun(program, key, capabilities, {
       onNotification,
       onReady(ready) {
@@ -232,29 +231,28 @@ export function createSupervisedServer(
     // Some servers of the session era end by a request that they do not know.
     const mayBeProbe = readyMs === undefined && isStarted && first === 'server/discover';
     if (mayBeProbe) program.first = 'initialize';
-    if (mayBeProbe && failures === 0) {
+    if (mayBeProbe && starts.countFailures() === 0) {
       start();
       return;
     }
-    if (readyMs !== undefined && readyMs >= RAN_WELL_MS) failures = 0;
-    failures += 1;
-    const delay = computePauseMs(BACK_OFF, failures);
+    if (readyMs !== undefined && readyMs >= RAN_WELL_MS) starts.noteSuccess();
     lastEnd = reason;
-    retry = { at: clock.monotonic() + delay, cancel: clock.after(delay, start) };
+    const delay = starts.again(start);
+    retryAt = clock.monotonic() + delay;
     waiters.reject(createDownError());
     onDown(reason, delay);
   }
 
   function createDownError(): UpstreamError {
     const { what } = lastEnd ?? { what: 'it has not started yet' };
-    const leftMs = retry === undefined ? 0 : retry.at - clock.monotonic();
+    const leftMs = retryAt === undefined ? 0 : retryAt - clock.monotonic();
     const when = leftMs > 0 ? `started again in ${Math.ceil(leftMs / 1000)} s` : 'being started';
     return new UpstreamError('unavailable', what, { next: `it is ${when}` });
   }
 
   function findPatienceMs(): number {
     if (lastEnd === undefined) return START_WAIT_MS;
-    const isFar = retry !== undefined && retry.at - clock.monotonic() > RESTART_WAIT_MS;
+    const isFar = retryAt !== undefined && retryAt - clock.monotonic() > RESTART_WAIT_MS;
     return isFar ? 0 : RESTART_WAIT_MS;
   }
 
@@ -271,7 +269,7 @@ export function createSupervisedServer(
     async getRunning(signal?: CancelSignal) {
       if (isClosed) throw createEndedError();
       if (running !== undefined) return running;
-      if (run === undefined && retry === undefined) start();
+      if (run === undefined && retryAt === undefined) start();
       const patienceMs = findPatienceMs();
       if (patienceMs === 0) throw createDownError();
       return waiters.wait(patienceMs, createDownError, signal);
@@ -279,7 +277,7 @@ export function createSupervisedServer(
     /** Takes no requests any more; ends the process when none is under way, or after `graceMs`. */
     async close(graceMs: number) {
       isClosed = true;
-      retry?.cancel();
+      starts.stop();
       waiters.reject(createEndedError());
       if (running !== undefined) await waitForIdle(running.connection, clock, graceMs);
       await run?.end();

@@ -14,7 +14,7 @@ import {
   type UpstreamDescription,
   UpstreamError,
 } from '../../mcp/upstream/upstream.ts';
-import type { StdioUpstreamConfig, UpstreamConfig } from '../../mcp/upstream/upstream-config.ts';
+import type { UpstreamConfig } from '../../mcp/upstream/upstream-config.ts';
 import { writeExactJson } from '../../platform/exact-json.ts';
 import type { JsonObject } from '../../platform/json.ts';
 import { quote } from '../../platform/text.ts';
@@ -23,6 +23,7 @@ import type { ServerNotification } from '../messages/server-message.ts';
 import { type EndReason, startChild } from './child.ts';
 import type { FirstRequest, Program } from './program.ts';
 import { createRpcConnection, type RpcConnection } from './rpc-connection.ts';
+import type { StdioUpstreamConfig } from './stdio-config.ts';
 
 export interface ServerRun {
   /** Closes its input, and ends it. Resolves when it and all that it started have ended. */

@@ -10,17 +10,60 @@ import {
   type UpstreamRequest,
   type UpstreamRuntime,
 } from '../../mcp/upstream/upstream.ts';
-import type { StdioUpstreamConfig } from '../../mcp/upstream/upstream-config.ts';
 import type { CancelSignal } from '../../platform/cancellation.ts';
 import type { JsonObject } from '../../platform/json.ts';
+import { hideSecretArguments } from '../../platform/secret-texts.ts';
 import { createWarnThrottle } from '../../platform/throttle.ts';
 import { createDescriptionMemory } from '../transport/description-memory.ts';
 import type { ProcessShare } from '../transport/process-share.ts';
+import { SUBSCRIBING } from '../transport/session-records.ts';
+import { defineTransport } from '../transport/transport.ts';
 import type { EndReason } from './child.ts';
-import { createProgramListeners, isSubscription } from './listeners.ts';
+import { createProgramListeners } from './listeners.ts';
 import { openProgram, type ProgramHost } from './program.ts';
 import { createServerPool, createSupervisedServer } from './server-pool.ts';
 import { findProcessKey, GATEWAY_KEY, type RunningServer } from './server-run.ts';
+import {
+  buildStdio,
+  completeStdio,
+  readStdioFacts,
+  type StdioUpstreamConfig,
+  stdioMembers,
+} from './stdio-config.ts';
+
+export const stdioTransport = defineTransport<StdioUpstreamConfig>({
+  kind: 'stdio',
+  types: { all: ['stdio'], told: '"stdio"' },
+  addresses: [stdioMembers.command],
+  members: Object.values(stdioMembers),
+  words: {
+    address: 'a program to start',
+    server: 'a program that Postern starts',
+    whyNoOthers: '. A program gets its settings and secrets by env or args.',
+  },
+  verb: 'runs',
+  hasProcesses: true,
+  build: buildStdio,
+  complete: completeStdio,
+  findFacts: readStdioFacts,
+  describe(config) {
+    const target = hideSecretArguments(config.command);
+    return {
+      target,
+      auth: undefined,
+      program: config,
+      advice: `check the command, its arguments and its environment: ${target}.`,
+      asking: config.isolation === 'shared' ? toAsking(config) : undefined,
+    };
+  },
+  open: (runtime, config, { share, host }) => createStdioUpstream(runtime, config, share, host),
+});
+
+const toAsking = (config: StdioUpstreamConfig): StdioUpstreamConfig => ({
+  ...config,
+  isolation: 'user',
+  maxProcesses: 2,
+});
 
 /** Starts the first process in the background. */
 export function createStdioUpstream(
@@ -28,7 +71,7 @@ export function createStdioUpstream(
   config: StdioUpstreamConfig,
   share: ProcessShare,
   host: ProgramHost,
-): Upstream<StdioUpstreamConfig> {
+): Upstream {
   const { clock, log } = runtime;
   const { name, isolation, timeoutMs } = config;
   const program = openProgram(runtime, config, share, host);
@@ -95,6 +138,7 @@ export function createStdioUpstream(
   pool.open(GATEWAY_KEY, GATEWAY_CALLER.capabilities);
   return {
     config,
+    facts: readStdioFacts(config),
     get isUp() {
       return state.isUp;
     },
@@ -106,7 +150,7 @@ export function createStdioUpstream(
     peekDescription,
     request: (caller, request) =>
       use(caller, request.signal, (running) => {
-        if (isSubscription(request)) return listeners.changeSubscription(caller, request);
+        if (SUBSCRIBING.has(request.method)) return listeners.changeSubscription(caller, request);
         if (isolation !== 'shared') wantLogLevel(running, request.logLevel);
         return send(running, caller, request);
       }),

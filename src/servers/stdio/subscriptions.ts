@@ -7,7 +7,6 @@ import {
   UpstreamError,
   type UpstreamRuntime,
 } from '../../mcp/upstream/upstream.ts';
-import type { StdioUpstreamConfig } from '../../mcp/upstream/upstream-config.ts';
 import { computePauseMs } from '../../platform/back-off.ts';
 import { createCountedBus } from '../../platform/counted-bus.ts';
 import { hashSha256 } from '../../platform/ids.ts';
@@ -22,9 +21,9 @@ import {
   failTooMany,
   hashSession,
   MAX_SUBSCRIPTIONS,
-  type SubscriptionMemory,
 } from '../transport/session-records.ts';
 import type { RunningServer } from './server-run.ts';
+import type { StdioUpstreamConfig } from './stdio-config.ts';
 
 export type Subscriptions = ReturnType<typeof createSubscriptions>;
 
@@ -197,14 +196,6 @@ function createStatelessWire({ connection, description }: RunningServer): Subscr
 // §18.3: each replica has processes of its own, and a client's stream may be at another replica than the one that took
 // its subscription: what sessions subscribed to is in the store, and what has changed is told to all replicas.
 
-interface StdioReplicas extends Pick<SubscriptionMemory, 'change' | 'forget'> {
-  /** Tells what the session subscribed to at any replica, now and when that changes, until the result is called. */
-  watch(sessionId: string, tell: (uris: readonly string[]) => void): () => void;
-  /** A process here says that the resource has changed. */
-  noteUpdate(keyId: string, uri: string): void;
-  close(): void;
-}
-
 /** A process of the replica `from` says that a resource has changed; `keyId` says for whom the process is. */
 interface UpdateMessage {
   readonly from: string;
@@ -222,8 +213,8 @@ export function createStdioReplicas(
   runtime: UpstreamRuntime,
   { name }: StdioUpstreamConfig,
   onUpdate: (keyId: string, uri: string) => void,
-): StdioReplicas {
-  const { config, store, getSeal, clock, log, metrics } = runtime;
+) {
+  const { config, store, clock, log } = runtime;
   const { keyPrefix } = config.mcp.sessions;
   const identity = `stdio ${name} subscriptions`;
   const channel = buildUpstreamSubscriptionsChannelName(keyPrefix, hashSha256(identity));
@@ -239,11 +230,7 @@ export function createStdioReplicas(
     (sessionHash) => watchers.publish(sessionHash, (watcher) => void tellSubscriptions(watcher)),
   );
   const replicas = createReplicas<UpdateMessage>({
-    store,
-    getSeal,
-    clock,
-    log,
-    metrics,
+    ...runtime,
     channel: `${channel}:updates`,
     isMessage: isUpdateMessage,
   });
@@ -280,17 +267,19 @@ export function createStdioReplicas(
 
   return {
     change: memory.change,
-    async forget(sessionId) {
+    async forget(sessionId: string) {
       await memory.forget(sessionId);
       await store.publish(channel, hashSession(sessionId));
     },
-    watch(sessionId, tell) {
+    /** Tells what the session subscribed to at any replica, now and when that changes, until the result is called. */
+    watch(sessionId: string, tell: Watcher['tell']) {
       const watcher = { sessionId, tell };
       const stop = watchers.subscribe(hashSession(sessionId), watcher);
       void tellSubscriptions(watcher);
       return stop;
     },
-    noteUpdate: (keyId, uri) => findBatch(keyId)(uri),
+    /** A process here says that the resource has changed. */
+    noteUpdate: (keyId: string, uri: string) => findBatch(keyId)(uri),
     close() {
       watchers.endAll();
       memory.close();

@@ -2,7 +2,7 @@
 // is not among those who pay.
 import type { ServerResponse } from 'node:http';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { createAnswerMemory } from '../../../src/servers/transport/answer-memory.ts';
+import { createAnswerMemory } from '../../../src/servers/transport/process-share.ts';
 import { type ManualClock, manualClock } from '../../support/gateway/clock.ts';
 import { flushLoopback } from '../../support/gateway/manual-connection.ts';
 import { closeAfterTest } from '../../support/lifetimes.ts';

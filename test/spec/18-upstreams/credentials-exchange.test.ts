@@ -64,11 +64,11 @@ const provider = useFresh(async () => {
         metadata: createProviderMetadata({ fetch, clock, log }, endpoint.url),
         connections: undefined,
       },
-    ).createGetHeaders({
+    ).openAccess({
       name: 'wiki',
       url: `${AUDIENCE}/mcp`,
       auth: { type: 'token-exchange', audience: AUDIENCE, ...auth },
-    });
+    }).getHeaders;
 
   return {
     clock,

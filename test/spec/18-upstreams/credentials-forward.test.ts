@@ -3,12 +3,12 @@ import { loadConfig } from '../../../src/config/load.ts';
 import { formatProblem } from '../../../src/config/problem.ts';
 import { getOriginalToken } from '../../../src/http/endpoint/message.ts';
 import { GATEWAY_CALLER } from '../../../src/mcp/upstream/upstream.ts';
-import type { UpstreamConfig } from '../../../src/mcp/upstream/upstream-config.ts';
 import {
   openCredentials,
   type UpstreamAuth,
 } from '../../../src/servers/credentials/credentials.ts';
-import { findAuthProblems } from '../../../src/servers/credentials/server-credentials.ts';
+import type { HttpUpstreamConfig } from '../../../src/servers/http/http-config.ts';
+import { findAuthProblems } from '../../../src/servers/transport/transports.ts';
 import { manualClock } from '../../support/gateway/clock.ts';
 import { openTestRuntime } from '../../support/gateway/runtime.ts';
 import { useShared } from '../../support/lifetimes.ts';
@@ -24,7 +24,7 @@ const create = (auth: UpstreamAuth, url = 'https://wiki.example/mcp') =>
     getProviderToken: getOriginalToken,
     metadata: undefined,
     connections: undefined,
-  }).createGetHeaders({ name: 'wiki', url, auth });
+  }).openAccess({ name: 'wiki', url, auth }).getHeaders;
 
 describe('none', () => {
   test('§18.6 without auth a server learns nothing of the caller', async () => {
@@ -118,7 +118,7 @@ describe('at start', () => {
   });
 });
 
-const serverOf = (auth: UpstreamAuth): UpstreamConfig => ({
+const serverOf = (auth: UpstreamAuth): HttpUpstreamConfig => ({
   name: 'wiki',
   prefix: 'wiki',
   timeoutMs: 60_000,

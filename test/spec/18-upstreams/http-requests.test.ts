@@ -60,6 +60,27 @@ describe.each(['session', 'stateless'] as const)('a request to a server of the %
     expect(findLast(server, 'tools/call').headers.authorization).toBe('Bearer configured');
   });
 
+  test('§18.6 is signed as it is sent, where its credentials sign requests', async () => {
+    const signed: { readonly method: string; readonly url: string; readonly text: string }[] = [];
+    const signing = await openHttpUpstream(
+      { url: server.url },
+      {
+        sign: async ({ user }, request) => {
+          const { method, url, body } = request;
+          signed.push({ method, url, text: Buffer.from(body).toString() });
+          const isWhole = request.headers.includes('content-type');
+          return { 'x-signature': `${user?.sub} ${isWhole} ${body.byteLength}` };
+        },
+      },
+    );
+    closeAfterTest(signing);
+    await callTool(signing.upstream, sessionCaller(), 'any', { a: 1 });
+    const sent = findLast(server, 'tools/call');
+    const last = signed.findLast(({ text }) => text.includes('"tools/call"'));
+    expect(last).toEqual({ method: 'POST', url: server.url, text: JSON.stringify(sent.message) });
+    expect(sent.headers['x-signature']).toBe(`ada true ${Buffer.byteLength(last?.text ?? '')}`);
+  });
+
   test('§18.6 carries nothing of the client: no token, no cookie, no hop-by-hop header', async () => {
     server.answer('tools/call', (res, request) => {
       res.setHeader('set-cookie', 'a=b');

@@ -1,7 +1,7 @@
 // A process that writes to its error output as fast as it can leaves the gateway time for everybody else.
 import { PassThrough } from 'node:stream';
 import { expect, test } from 'vitest';
-import { readErrorOutput } from '../../../src/servers/stdio/output-log.ts';
+import { readErrorOutput } from '../../../src/servers/stdio/program.ts';
 import { manualClock } from '../../support/gateway/clock.ts';
 
 function start() {

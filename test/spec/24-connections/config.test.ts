@@ -2,7 +2,7 @@
 import { expect, test } from 'vitest';
 import { loadConfig } from '../../../src/config/load.ts';
 import { formatProblem } from '../../../src/config/problem.ts';
-import { findAuthProblems } from '../../../src/servers/credentials/server-credentials.ts';
+import { findAuthProblems } from '../../../src/servers/transport/transports.ts';
 import {
   findServerProblems,
   parseFile,

@@ -2,8 +2,8 @@
 import { resolve } from 'node:path';
 import { loadConfig } from '../../../src/config/load.ts';
 import { formatProblem } from '../../../src/config/problem.ts';
-import type { GatewayFile } from '../../../src/gateway/configuration/gateway-file.ts';
 import {
+  type ParsedFile,
   type ParseOptions,
   parseGatewayFile,
 } from '../../../src/gateway/configuration/parse-gateway-file.ts';
@@ -47,7 +47,7 @@ export async function parseFile(content: unknown, options: FileOptions = {}) {
     : parsed;
 }
 
-export async function readFile(content: unknown, options: FileOptions = {}): Promise<GatewayFile> {
+export async function readFile(content: unknown, options: FileOptions = {}): Promise<ParsedFile> {
   const parsed = await parseFile(content, options);
   if (parsed.kind === 'problems') throw new Error(parsed.problems.join('\n'));
   return parsed.file;

@@ -4,10 +4,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { loadConfig } from '../../../src/index.ts';
 import type { Upstream } from '../../../src/mcp/upstream/upstream.ts';
-import type { HttpUpstreamConfig } from '../../../src/mcp/upstream/upstream-config.ts';
 import { type Clock, systemClock } from '../../../src/platform/clock.ts';
 import type { OutboundConfig } from '../../../src/platform/outbound/proxy-choice.ts';
-import { createHttpUpstream, type ServerAccess } from '../../../src/servers/http/http-upstream.ts';
+import type { ServerAccess } from '../../../src/servers/credentials/credential-type.ts';
+import type { HttpUpstreamConfig } from '../../../src/servers/http/http-config.ts';
+import { createHttpUpstream } from '../../../src/servers/http/http-upstream.ts';
 import { openProcessShare } from '../../../src/servers/transport/process-share.ts';
 import { openEmbeddedStore } from '../../../src/store/embedded/open.ts';
 import { createSeal } from '../../../src/store/seal/seal.ts';
@@ -64,7 +65,7 @@ export async function openHttpUpstream(
     const upstream = createHttpUpstream(
       runtime,
       { ...HTTP_DEFAULTS, ...config, ...other },
-      { getHeaders: async () => ({}), noteRefusal: undefined, ...access },
+      { getHeaders: async () => ({}), noteRefusal: undefined, sign: undefined, ...access },
       { ...openProcessShare(runtime, true), isSessionActive: async () => true },
     );
     opened.push(upstream);

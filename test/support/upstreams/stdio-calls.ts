@@ -5,8 +5,8 @@ import {
   type UpstreamCaller,
   type UpstreamRequest,
 } from '../../../src/mcp/upstream/upstream.ts';
-import type { StdioUpstreamConfig } from '../../../src/mcp/upstream/upstream-config.ts';
 import type { JsonObject } from '../../../src/platform/json.ts';
+import type { StdioUpstreamConfig } from '../../../src/servers/stdio/stdio-config.ts';
 
 /** The server of scripted-server.mjs, begun with these modes. */
 export const scripted = (...modes: readonly string[]): Partial<StdioUpstreamConfig> => ({

@@ -6,10 +6,10 @@ import {
   type UpstreamCaller,
   type UpstreamRequest,
 } from '../../../src/mcp/upstream/upstream.ts';
-import type { StdioUpstreamConfig } from '../../../src/mcp/upstream/upstream-config.ts';
 import { withholdRoots } from '../../../src/mcp/upstream/wrap-upstream.ts';
 import { type Clock, systemClock } from '../../../src/platform/clock.ts';
 import type { JsonObject } from '../../../src/platform/json.ts';
+import type { StdioUpstreamConfig } from '../../../src/servers/stdio/stdio-config.ts';
 import { createStdioUpstream } from '../../../src/servers/stdio/stdio-upstream.ts';
 import { openProcessShare } from '../../../src/servers/transport/process-share.ts';
 import { collectLog, type LogLine } from '../gateway/log.ts';
@@ -19,7 +19,7 @@ import { STDIO_DEFAULTS, scripted, textOf, toCall } from './stdio-calls.ts';
 export { scripted, supportFile, textOf, toCall, toCaller, toRequest } from './stdio-calls.ts';
 
 export interface StdioTest {
-  readonly upstream: Upstream<StdioUpstreamConfig>;
+  readonly upstream: Upstream;
   readonly lines: readonly LogLine[];
   /** How many processes there were, at each change. */
   readonly counts: readonly number[];

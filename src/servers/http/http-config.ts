@@ -1,13 +1,34 @@
 // A server of the configuration file that is reached by its URL: its members, and what they come to.
 import { X509Certificate } from 'node:crypto';
-import { defineMember, type Member, type MemberReader } from '../../config/file/shapes/object.ts';
+import { defineMember, type MemberReader } from '../../config/file/shapes/object.ts';
 import { requestHeaders } from '../../config/file/shapes/request-headers.ts';
 import { freeText, text, trueOrFalse } from '../../config/file/shapes/scalar.ts';
 import { httpUrl } from '../../config/rules.ts';
-import type { HttpUpstreamConfig } from '../../mcp/upstream/upstream-config.ts';
+import type { UpstreamConfig, UpstreamFacts } from '../../mcp/upstream/upstream-config.ts';
 import { isSafeForTokens } from '../../platform/address.ts';
-import { authShape, findCredentialType } from '../credentials/credentials.ts';
-import { commonMembers, type FileSurroundings, readCommon } from './common-members.ts';
+import {
+  commonMembers,
+  type FileSurroundings,
+  readCommon,
+  type ServerType,
+  type Unnamed,
+} from '../config/common-members.ts';
+import { authShape, findCredentialType, type UpstreamAuth } from '../credentials/credentials.ts';
+
+export interface HttpUpstreamConfig extends UpstreamConfig {
+  readonly kind: 'http';
+  readonly url: string;
+  /** `sse` is the transport of 2024-11-05. */
+  readonly transport: 'streamable-http' | 'sse';
+  /** Sent with each request; names in lower case. Secrets. */
+  readonly headers: Readonly<Record<string, string>>;
+  /** PEM of the authorities that may have signed its certificate, in place of the system's. */
+  readonly ca: string | undefined;
+  /** True if cookies that it sets in a session are sent back in it. */
+  readonly cookies: boolean;
+  /** Tells it who calls (§18.6). */
+  readonly auth: UpstreamAuth;
+}
 
 const EXAMPLE = 'https://wiki.example.com/mcp';
 
@@ -56,26 +77,18 @@ export const httpMembers = {
 };
 
 /** The names of a server's address. */
-export const addressMembers: readonly Member<string>[] = [
+export const addressMembers = [
   httpMembers.url,
   httpMembers.serverUrl,
   httpMembers.httpUrl,
-];
+] as const;
 
-/** Its name, and the prefix that comes from it, are for the file to add. */
-export type UnnamedHttpServer = Omit<HttpUpstreamConfig, 'name' | 'prefix'> & {
-  readonly prefix: string | undefined;
-};
-
-export function buildHttp(members: MemberReader): UnnamedHttpServer | undefined {
+export function buildHttp(
+  members: MemberReader,
+  type: ServerType | undefined,
+): Unnamed<HttpUpstreamConfig> | undefined {
   const { read, report } = members;
   const common = readCommon(members);
-  const type = read(commonMembers.type);
-  if (type === 'stdio')
-    report(
-      '"stdio" is for a server with command. With url it is "http" or "sse".',
-      commonMembers.type,
-    );
   if (type === 'sse' && common.era === 'stateless')
     report('"sse" has sessions always. Remove "era", or the type.', commonMembers.era);
   const [address = httpMembers.url] = addressMembers.filter(members.has);
@@ -102,9 +115,27 @@ export function buildHttp(members: MemberReader): UnnamedHttpServer | undefined 
         cookies: read(httpMembers.cookies) ?? true,
         auth,
         // One that is told who calls belongs to those who call.
-        roots: read(commonMembers.roots) ?? credentials !== undefined,
+        roots: read(commonMembers.roots) ?? isOfCaller(auth),
         ...common,
       };
+}
+
+const isOfCaller = (auth: UpstreamAuth): boolean => findCredentialType(auth)?.isOfCaller === true;
+
+export function readHttpFacts({ name, url, auth, transport }: HttpUpstreamConfig): UpstreamFacts {
+  const { protocol, hostname, port } = new URL(url);
+  return {
+    personalBy: isOfCaller(auth) ? 'auth' : undefined,
+    needsUser: findCredentialType(auth)?.needsUser === true,
+    connection: auth.type === 'oauth' ? { name, url, auth } : undefined,
+    hasSessionStream: transport === 'streamable-http',
+    attributes: {
+      'network.transport': 'tcp',
+      'network.protocol.name': 'http',
+      'server.address': hostname,
+      'server.port': Number(port || (protocol === 'https:' ? 443 : 80)),
+    },
+  };
 }
 
 /** With what its paths lead to. Reports what is wrong with that, and what its `auth` needs of the settings. */

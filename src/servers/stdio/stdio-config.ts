@@ -13,14 +13,34 @@ import {
 import type { Shape } from '../../config/file/shapes/shape.ts';
 import { isSharedStore } from '../../config/groups/store.ts';
 import { systemUser } from '../../config/rules.ts';
-import type { ProgramUser, StdioUpstreamConfig } from '../../mcp/upstream/upstream-config.ts';
+import type { UpstreamConfig, UpstreamFacts } from '../../mcp/upstream/upstream-config.ts';
 import { findSecretArguments } from '../../platform/secret-texts.ts';
 import {
   commonMembers,
   type FileSurroundings,
-  type FoundProgramUser,
+  type ProgramUser,
   readCommon,
-} from './common-members.ts';
+  type Unnamed,
+} from '../config/common-members.ts';
+
+export interface StdioUpstreamConfig extends UpstreamConfig {
+  readonly kind: 'stdio';
+  readonly command: string;
+  readonly args: readonly string[];
+  /** Parts of `args` that are never shown: what variables bring there, and what looks like a secret. */
+  readonly secretArguments: readonly string[];
+  /** Beside PATH, HOME, USER, LANG and TMPDIR. Secrets. */
+  readonly env: Readonly<Record<string, string>>;
+  readonly cwd: string | undefined;
+  /** The user of the system that it runs as; undefined for the gateway's own. */
+  readonly runAs: ProgramUser | undefined;
+  /** For whom there is a process of its own: for this gateway, for each user, or for each session. */
+  readonly isolation: 'shared' | 'user' | 'session';
+  /** At most so many at once, where there is more than one. */
+  readonly maxProcesses: number;
+  /** After so long without a call a user's process ends. */
+  readonly idleSeconds: number;
+}
 
 const DEFAULT_MAX_PROCESSES = 20;
 const DEFAULT_IDLE_SECONDS = 300;
@@ -83,17 +103,9 @@ export const stdioMembers = {
   ),
 };
 
-/** Its name, and the prefix that comes from it, are for the file to add. */
-export type UnnamedStdioServer = Omit<StdioUpstreamConfig, 'name' | 'prefix'> & {
-  readonly prefix: string | undefined;
-};
-
-export function buildStdio(members: MemberReader): UnnamedStdioServer | undefined {
+export function buildStdio(members: MemberReader): Unnamed<StdioUpstreamConfig> | undefined {
   const { read, report } = members;
   const common = readCommon(members);
-  const type = read(commonMembers.type);
-  if (type !== undefined && type !== 'stdio')
-    report(`"${type}" is for a server with url. With command it is "stdio".`, commonMembers.type);
   const command = read(stdioMembers.command);
   const given = read(stdioMembers.args) ?? [];
   const args = given.map((argument) => argument.text);
@@ -113,36 +125,39 @@ export function buildStdio(members: MemberReader): UnnamedStdioServer | undefine
   return command === undefined ? undefined : { kind: 'stdio', command, ...stdio, ...common };
 }
 
-/** Keyed by the names that the file or RUN_PROGRAMS_AS uses. */
-type Users = ReadonlyMap<string, FoundProgramUser>;
+export const readStdioFacts = ({ isolation }: StdioUpstreamConfig): UpstreamFacts => ({
+  personalBy: isolation === 'shared' ? undefined : 'isolation',
+  needsUser: false,
+  connection: undefined,
+  hasSessionStream: false,
+  attributes: { 'network.transport': 'pipe' },
+});
 
 /** With what its paths and its user lead to. Reports what is wrong with them, and what the settings rule out. */
-export function completeStdio(
+export async function completeStdio(
   config: StdioUpstreamConfig,
   members: MemberReader,
   surroundings: FileSurroundings,
-  users: Users,
-): StdioUpstreamConfig {
+): Promise<StdioUpstreamConfig> {
   if (config.isolation === 'session' && isSharedStore(surroundings.config.store))
     members.report(
       '"session" cannot be used with REDIS_URL: another replica could not reach the process of a session. Use "user" or "shared", or run one replica without REDIS_URL.',
       stdioMembers.isolation,
     );
-  const runAs = findUser(members, surroundings, users);
+  const runAs = await findUser(members, surroundings);
   if (runAs !== undefined) checkEnvironment(config, members);
   const cwd = config.cwd === undefined ? undefined : surroundings.resolvePath(config.cwd);
   return { ...config, cwd, runAs };
 }
 
-function findUser(
+async function findUser(
   { read, report }: MemberReader,
-  { config }: FileSurroundings,
-  users: Users,
-): ProgramUser | undefined {
+  { config, findProgramUser }: FileSurroundings,
+): Promise<ProgramUser | undefined> {
   const own = read(stdioMembers.runAs);
   const user = own ?? config.upstreams.runProgramsAs;
-  const found = user === undefined ? undefined : users.get(user);
-  if (found === undefined) return undefined;
+  if (user === undefined) return undefined;
+  const found = await findProgramUser(user);
   if (found.kind === 'found') return found.user;
   return own === undefined
     ? report(`RUN_PROGRAMS_AS: ${found.message}`)

@@ -1,0 +1,73 @@
+// §18.1, §18.3: a transport is one value: what the configuration file says of its servers, the facts that follow from that, and
+// how they are reached.
+import type { Member, MemberReader } from '../../config/file/shapes/object.ts';
+import type { Upstream, UpstreamRuntime } from '../../mcp/upstream/upstream.ts';
+import type { UpstreamConfig, UpstreamFacts } from '../../mcp/upstream/upstream-config.ts';
+import type {
+  FileSurroundings,
+  ProgramUser,
+  ServerType,
+  Unnamed,
+} from '../config/common-members.ts';
+import type { TypedAuth } from '../credentials/credential-type.ts';
+import type { Credentials } from '../credentials/credentials.ts';
+import type { ProgramHost } from '../stdio/program.ts';
+import type { ProcessShare } from './process-share.ts';
+
+/** A row of `transports.ts`. `Config` is what an entry of the file becomes. */
+export interface Transport<Config extends UpstreamConfig = UpstreamConfig> {
+  readonly kind: Config['kind'];
+  /** Values of `type` in an entry; `types.told` goes on the sentence "With url it is". */
+  readonly types: { readonly all: readonly ServerType[]; readonly told: string };
+  /** An entry has one of these, which says that it is of this transport. The first is the one to name to people. */
+  readonly addresses: readonly [Member<unknown>, ...Member<unknown>[]];
+  /** All of its own, the addresses among them. */
+  readonly members: readonly Member<unknown>[];
+  /** For problems of an entry: what the address is, what the server is, and why it has no member of other transports. */
+  readonly words: {
+    readonly address: string;
+    readonly server: string;
+    readonly whyNoOthers: string;
+  };
+  /** Before its target, where a server is told. */
+  readonly verb: 'runs' | 'at';
+  /** Its servers have processes on this machine, which are counted. */
+  readonly hasProcesses: boolean;
+  /** `type` is what the entry says, where it says so. Undefined where what is missing was reported. */
+  build(members: MemberReader, type: ServerType | undefined): Unnamed<Config> | undefined;
+  /** With what paths and names in it lead to, once the whole file is read. Reports what is wrong with that. */
+  complete(
+    config: Config,
+    members: MemberReader,
+    surroundings: FileSurroundings,
+  ): Config | Promise<Config>;
+  findFacts(config: Config): UpstreamFacts;
+  describe(config: Config): ServerDescription;
+  /** Nothing has to be reachable. */
+  open(runtime: UpstreamRuntime, config: Config, reach: Reach): Upstream;
+}
+
+export const defineTransport = <Config extends UpstreamConfig>(
+  definition: Transport<Config>,
+): Transport<Config> => definition;
+
+/** A server, as commands tell people of it. */
+export interface ServerDescription {
+  /** The host of its URL, or the program. Arguments and paths may hold secrets. */
+  readonly target: string;
+  /** Undefined where an entry cannot have it. */
+  readonly auth: TypedAuth | undefined;
+  /** A program that runs on this machine, and the user of the system that it runs as; undefined for the gateway's own. */
+  readonly program: { readonly runAs: ProgramUser | undefined } | undefined;
+  /** Tells an operator what to check where it cannot be used. */
+  readonly advice: string;
+  /** The same where each client has a process that can ask it, while now one that asks nobody serves all; else undefined. */
+  readonly asking: UpstreamConfig | undefined;
+}
+
+/** The process that reaches the servers. */
+export interface Reach {
+  readonly share: ProcessShare;
+  readonly credentials: Credentials;
+  readonly host: ProgramHost;
+}
