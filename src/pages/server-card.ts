@@ -128,6 +128,13 @@ const END = '/server-card';
 /** As the proposal has it. What is new in a card is read by a client that connects, too. */
 const CACHING = { 'Cache-Control': 'public, max-age=3600' } as const;
 
+const OPEN_TO_ALL = {
+  kind: 'open',
+  method: 'GET',
+  errors: JSONRPC,
+  isForAllOrigins: true,
+} as const;
+
 /** None without `SERVER_CARD=true`. */
 export function createServerCardEndpoints(
   config: Pick<Config, 'server' | 'site' | 'serverCard'>,
@@ -135,21 +142,20 @@ export function createServerCardEndpoints(
 ): readonly Endpoint[] {
   if (!config.serverCard.isServed) return [];
   const gateway = describeAddress(config, PACKAGE_VERSION);
-  const shared = { kind: 'open', method: 'GET', errors: JSONRPC, isForAllOrigins: true } as const;
   return [
     // Names of servers and views are told to nobody who does not know them: the catalogue has the gateway alone.
     {
-      ...shared,
+      ...OPEN_TO_ALL,
       path: '/.well-known/mcp/catalog.json',
       handle: (request) => reply(request, renderServerCatalog(gateway), 'application/json'),
     },
     {
-      ...shared,
+      ...OPEN_TO_ALL,
       path: '/mcp/server-card',
       handle: (request) => reply(request, renderServerCard(gateway), SERVER_CARD_TYPE),
     },
     {
-      ...shared,
+      ...OPEN_TO_ALL,
       path: '/mcp/:server/server-card',
       hasParameter: paths.has,
       handle(request) {

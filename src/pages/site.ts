@@ -61,7 +61,7 @@ export function createSite({
     const file = unfinished.get(path);
     const bytes = file && readIfPresent(file.url);
     if (file !== undefined && bytes !== undefined) {
-      finished.set(path, createPage(file, bytes, { fillSlots, logoOrigin }));
+      finished.set(path, createPage(file, bytes, fillSlots, logoOrigin));
       // Not before: what could not be read now is tried again when it is next asked for.
       unfinished.delete(path);
     }
@@ -133,14 +133,11 @@ interface Page {
   readonly reply: Reply & { readonly headers: ReplyHeaders; readonly body: Buffer };
 }
 
-interface PageOptions extends Pick<SiteOptions, 'logoOrigin'> {
-  readonly fillSlots: FillSlots;
-}
-
 function createPage(
   { path, type }: SiteFile,
   bytes: Buffer,
-  { fillSlots, logoOrigin }: PageOptions,
+  fillSlots: FillSlots,
+  logoOrigin: string | undefined,
 ): Page {
   // Text may have slots to fill in.
   const body = type.includes('charset') ? Buffer.from(fillSlots(bytes.toString('utf8'))) : bytes;

@@ -100,9 +100,7 @@ export async function dev(options: StartOptions): Promise<void> {
     endServerNotes = announceServers(gateway.listServers, announcer.note);
   }
 
-  const serving = serve(config, {
-    catalog,
-    envFile,
+  const serving = serve(config, catalog, envFile, {
     configFile,
     onReload: (setup, loaded) =>
       void serving.then((gateway) => announceServed(gateway, { setup, loaded })),

@@ -98,10 +98,10 @@ interface PackageKind {
   /** One version: what is published tomorrow is none of it. */
   readonly version: RegExp;
   readonly needsVersion: boolean;
-  build(parts: PackageParts): { readonly command: string; readonly args: readonly string[] };
+  build(parts: RunPackage): { readonly command: string; readonly args: readonly string[] };
 }
 
-interface PackageParts {
+interface RunPackage {
   readonly identifier: string;
   readonly version: string | undefined;
   readonly variables: readonly string[];

@@ -49,7 +49,7 @@ const INSTALLED_SCHEMA = `node_modules/postern/${SCHEMA_FILE}`;
 
 /** @throws UsageError, CommandError */
 export async function init(
-  { yes, force, clientSecretFile, ...options }: InitOptions,
+  { yes, force, clientSecretFile, ...answered }: InitOptions,
   { process, console }: Invocation,
 ): Promise<void> {
   const isAsking = !yes && process.stdin.isTTY === true && process.stdout.isTTY === true;
@@ -60,10 +60,10 @@ export async function init(
   }
   const clientSecret = await readSecretOption(
     '--client-secret',
-    { value: options.clientSecret, file: clientSecretFile },
+    { value: answered.clientSecret, file: clientSecretFile },
     process,
   );
-  const given: GivenAnswers = { ...options, clientSecret };
+  const given: GivenAnswers = { ...answered, clientSecret };
   checkGivenAnswers(given);
   const { askForAnswers, askToOverwrite } = await import('./ask.ts');
   const answers = isAsking ? await askForAnswers(given) : completeAnswers(given);

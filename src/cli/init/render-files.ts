@@ -209,13 +209,13 @@ export function describeNextSteps(
   // Without one, npm would install into a project further up.
   const prepare = manifest === undefined ? 'npm init -y && ' : '';
   // A .env that the user has kept names no files.
-  const options = written.includes('.env')
+  const flags = written.includes('.env')
     ? []
     : [...(tool ? [`--catalog ${CATALOG_FILE}`] : []), `--config ${CONFIG_FILE}`];
   const missing = listPlaceholders();
   const install = `${prepare}npm install ${findPackage()}`;
   const test = isObject(scripts) && scripts.test ? 'npm test' : 'node --test';
-  const start = [describe('dev'), ...options].join(' ');
+  const start = [describe('dev'), ...flags].join(' ');
   const steps = [
     provider && ['', `Register a client at ${provider.title}, with the redirect URI`],
     provider && ['', 'http://localhost:3000/oauth/callback'],

@@ -24,7 +24,7 @@ export async function start(options: StartOptions): Promise<void> {
   const catalog = await loadCatalog(config.server.catalogFile);
   // Loaded here: the main process of several workers serves nothing itself.
   const { serve } = await import('./serve.ts');
-  await serve(config, { catalog, envFile, configFile });
+  await serve(config, catalog, envFile, { configFile });
 }
 
 /** `auto` is one for each CPU that this process may use. */

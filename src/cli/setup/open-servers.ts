@@ -13,7 +13,7 @@ import { isOwnToken } from '../../http/endpoint/own-token.ts';
 import { openProviderMetadata } from '../../logins/auth/open-provider-metadata.ts';
 import type { ClientCapabilities } from '../../mcp/catalog/client-requests.ts';
 import type { UpstreamConfig } from '../../mcp/upstream/upstream-config.ts';
-import { type Clock, systemClock } from '../../platform/clock.ts';
+import { systemClock } from '../../platform/clock.ts';
 import { generateSecret } from '../../platform/ids.ts';
 import { isStringArray, parseObject } from '../../platform/json.ts';
 import { createLog, type Log } from '../../platform/log.ts';
@@ -33,6 +33,8 @@ import type { InvokedProcess } from '../command-line/invocation.ts';
 import { findProgramUserProblems } from './program-users.ts';
 import { loadSettings } from './read-setup.ts';
 
+const clock = systemClock;
+
 export type OpenServers = Awaited<ReturnType<typeof openServers>>;
 
 /** Why a server is not available, and the last that it wrote. A command has ended before it is started again. */
@@ -49,7 +51,6 @@ export async function openServers(
   { servers }: GatewayFile,
   { env, log }: { readonly env: Env; readonly log: Log },
 ) {
-  const shared = { clock: systemClock, log };
   const config = loadSettings(env, servers);
   const problems = config.auth.required ? findAuthProblems(servers, config) : [];
   if (problems.length > 0)
@@ -57,15 +58,15 @@ export async function openServers(
   const userProblems = await findProgramUserProblems(servers);
   if (userProblems.length > 0)
     throw new CommandError('The programs cannot be started:', userProblems.map(formatProblem));
-  const { store, getSeal, close } = await openRecords(config, servers, shared);
+  const { store, getSeal, close } = await openRecords(config, servers, log);
   const outbound = openOutboundNetwork({ outbound: config.outbound });
   const { fetch } = outbound;
   const provider = config.auth.required ? config.auth.provider : undefined;
   const { runtime, openUpstream } = openForCommand(
-    { config, clock: systemClock, log, fetch, store, getSeal },
+    { config, clock, log, fetch, store, getSeal },
     {
       getProviderToken: getOriginalToken,
-      metadata: provider && openProviderMetadata({ fetch, ...shared }, provider),
+      metadata: provider && openProviderMetadata({ fetch, clock, log }, provider),
       connections: undefined,
     },
     env,
@@ -80,21 +81,19 @@ export async function openServers(
   };
 }
 
-type Shared = Readonly<{ clock: Clock; log: Log }>;
-
 /** The gateway's own where its keys are needed; otherwise one of the command's own, for sessions at servers. */
-async function openRecords(config: Config, servers: readonly UpstreamConfig[], shared: Shared) {
+async function openRecords(config: Config, servers: readonly UpstreamConfig[], log: Log) {
   const names = servers
     .filter((server) => findServerCredentials(server)?.signsTokens)
     .map(({ name }) => name);
-  if (names.length === 0) return openTemporaryRecords(shared);
-  const store = await openStore(config, shared).catch((error: unknown) => {
+  if (names.length === 0) return openTemporaryRecords(log);
+  const store = await openStore(config, { clock, log }).catch((error: unknown) => {
     throw error instanceof DataDirInUse ? describeFolderInUse(config, names) : error;
   });
   const loginSeal = await createLoginSeal(config.oauth.stateSecret);
   return {
     store,
-    getSeal: createReplicaSeal(config.mcp.sessions.keyPrefix, { store, loginSeal, ...shared }),
+    getSeal: createReplicaSeal(config.mcp.sessions.keyPrefix, { store, loginSeal, clock }),
     close: store.close,
   };
 }
@@ -104,9 +103,9 @@ const describeFolderInUse = ({ store }: Config, names: readonly string[]): Comma
     `The data folder ${store.dataDir} (DATA_DIR) is in use by a running gateway. It has the keys by which ${names.join(', ')} ("auth": "identity") would know who asks. Stop the gateway, run postern lock again, and start it. With Redis (REDIS_URL) the gateway can go on running.`,
   ]);
 
-async function openTemporaryRecords(shared: Shared) {
+async function openTemporaryRecords(log: Log) {
   const dataDir = await mkdtemp(join(tmpdir(), 'postern-lock-'));
-  const store = await openEmbeddedStore({ dataDir, sessionKeyPrefix: 'mcp:session:', ...shared });
+  const store = await openEmbeddedStore({ dataDir, sessionKeyPrefix: 'mcp:session:', clock, log });
   const seal = createSeal([generateSecret()]);
   return {
     store,

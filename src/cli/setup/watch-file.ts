@@ -37,15 +37,13 @@ export async function waitUntilSettled(path: string, clock: Clock = systemClock)
   }
 }
 
-interface WatchFileOptions extends StampedFile {
-  /** Called once a change has settled: two looks in a row saw the same. */
-  readonly onChange: () => void;
-  readonly clock?: Clock;
-}
-
-export function watchFile(options: WatchFileOptions) {
-  const { path, onChange, clock = systemClock } = options;
-  let told = options.stamp;
+/** `onChange` is called once a change has settled: two looks in a row saw the same. */
+export function watchFile(
+  { path, stamp: read }: StampedFile,
+  onChange: () => void,
+  clock: Clock = systemClock,
+) {
+  let told = read;
   let last = told;
   let isSettled = true;
   let cancel = clock.after(INTERVAL_MS, look);

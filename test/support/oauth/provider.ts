@@ -1,6 +1,6 @@
 import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { generateProviderKeys, createDevProvider } from '../../../src/cli/dev-provider/provider.ts';
+import { createDevProvider, generateProviderKeys } from '../../../src/cli/dev-provider/provider.ts';
 
 export interface ProviderOptions {
   /** BASE_URL of the gateway that it is for. */
