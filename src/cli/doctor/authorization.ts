@@ -24,7 +24,11 @@ import {
 } from './finding.ts';
 import { type Probe, type ProbeAnswer, readHeaderWords } from './instruments.ts';
 import { LOOPBACK_REDIRECT_URI } from './login.ts';
-import { isDiscovered, type ProviderAtHand, type SettingsAtHand } from './settings-at-hand.ts';
+import {
+  defineProviderCheck,
+  type ProviderAtHand,
+  type SettingsAtHand,
+} from './settings-at-hand.ts';
 
 type AuthorizationOutcome =
   /** The provider knows the client and the redirect URI, and would let a user log in. */
@@ -208,20 +212,18 @@ const adviseOnRefusal = (error: string): Advice =>
 
 // Whether the provider would let a user log in through the gateway: redirect URI and scopes.
 
-export const authorizationCheck = defineCheck({
-  section: "The gateway's client at the provider",
-  async run(settings: SettingsAtHand) {
-    const { access, probe } = settings;
-    if (access === undefined || !(await isDiscovered(access))) return [];
+export const authorizationCheck = defineProviderCheck(
+  "The gateway's client at the provider",
+  async (settings, access) => {
     const url = await buildRequest(settings, access);
     if (url === undefined) return [];
-    return checkAuthorizationRequest(url, probe, {
+    return checkAuthorizationRequest(url, settings.probe, {
       what: "The provider's authorization endpoint cannot be reached.",
       setting: 'OAUTH_AUTHORIZATION_URL',
       remedy: 'remove it, so that the discovery document names the endpoint, or correct it.',
     });
   },
-});
+);
 
 /** As the broker builds it. In proxy mode clients bring redirect URIs of their own. */
 async function buildRequest(

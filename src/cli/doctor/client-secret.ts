@@ -21,7 +21,7 @@ import {
   unknown,
   warning,
 } from './finding.ts';
-import { isDiscovered, type SettingsAtHand } from './settings-at-hand.ts';
+import { defineProviderCheck, type SettingsAtHand } from './settings-at-hand.ts';
 import { adviseOnLimit, readError, type Walk } from './walk.ts';
 
 const CHECK = 'provider.client-secret';
@@ -35,12 +35,10 @@ const CORRECT_URL: Advice = {
 type Form = readonly (readonly [name: string, value: string])[];
 
 /** The gateway's own request, with a made-up code. */
-export const clientCheck = defineCheck({
-  section: "The gateway's client at the provider",
-  async run(settings: SettingsAtHand) {
-    const { access, config } = settings;
-    if (access === undefined || !(await isDiscovered(access))) return [];
-    const { providerClient } = config.oauth;
+export const clientCheck = defineProviderCheck(
+  "The gateway's client at the provider",
+  async (settings, access) => {
+    const { providerClient } = settings.config.oauth;
     if (providerClient.id === undefined) return [];
     const url = await access.endpoints.findTokenUrl().catch(() => undefined);
     if (url === undefined) return [];
@@ -54,7 +52,7 @@ export const clientCheck = defineCheck({
       });
     }
   },
-});
+);
 
 async function judgeClient(
   settings: SettingsAtHand,

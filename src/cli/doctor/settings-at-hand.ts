@@ -15,10 +15,21 @@ import type { Env } from '../../config/setting.ts';
 import { createProviderAccess } from '../../logins/auth/auth.ts';
 import { openKeySet } from '../../logins/auth/key-set.ts';
 import { openProviderMetadata } from '../../logins/auth/open-provider-metadata.ts';
-import { createProviderEndpoints } from '../../logins/auth/provider-metadata.ts';
+import {
+  createProviderEndpoints,
+  type ProviderDocument,
+} from '../../logins/auth/provider-metadata.ts';
 import { noMetrics } from '../../telemetry/metrics/metrics.ts';
 import { readSetup } from '../setup/read-setup.ts';
-import { type Finding, failure, MISSPELLED, type Report, warning } from './finding.ts';
+import {
+  type Check,
+  type Finding,
+  type Found,
+  failure,
+  MISSPELLED,
+  type Report,
+  warning,
+} from './finding.ts';
 import type { Instruments } from './instruments.ts';
 
 export type SettingsAtHand = ReturnType<typeof openSettingsAtHand>;
@@ -73,6 +84,32 @@ export const isDiscovered = ({ provider, metadata }: ProviderAtHand): Promise<bo
         () => true,
         () => false,
       );
+
+/** A check that asks a provider which was discovered: of others it was said already why not. */
+export const defineProviderCheck = (
+  section: string,
+  run: (settings: SettingsAtHand, access: ProviderAtHand) => Promise<Found>,
+): Check<SettingsAtHand> => ({
+  section,
+  async run(settings) {
+    const { access } = settings;
+    return access !== undefined && (await isDiscovered(access)) ? run(settings, access) : [];
+  },
+});
+
+/** A check of what the discovery document says of logins; none where settings name all that it would. */
+export const defineDocumentCheck = (
+  judge: (
+    document: ProviderDocument,
+    oauth: BrokerConfig,
+    settings: SettingsAtHand,
+  ) => readonly (Finding | undefined)[],
+): Check<SettingsAtHand> =>
+  defineProviderCheck('Identity provider', async (settings, { metadata }) => {
+    const oauth = findBrokerConfig(settings.config);
+    const document = oauth && (await metadata.get().catch(() => undefined));
+    return oauth && document && judge(document, oauth, settings);
+  });
 
 export interface UsableSettings {
   readonly config: Config;
