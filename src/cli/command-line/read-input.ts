@@ -92,17 +92,6 @@ export function readTextFile<Other>(
 /** Empty where it cannot be read. */
 export const readIfPresent = (path: string): string => readTextFile(path, () => '');
 
-/** A line for each row, whose cells stand below one another. */
-export function alignColumns(rows: readonly (readonly string[])[]): readonly string[] {
-  const widths = (rows[0] ?? []).map((_cell, column) =>
-    Math.max(...rows.map((row) => row[column]?.length ?? 0)),
-  );
-  return rows.map((row) => {
-    const cells = row.map((cell, column) => cell.padEnd(widths[column] ?? 0));
-    return cells.join('  ').trimEnd();
-  });
-}
-
 // Addresses as people write them: without a scheme where they mean the usual one.
 
 /** http on this machine, https elsewhere; what has a scheme stays as it is. */

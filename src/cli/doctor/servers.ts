@@ -29,13 +29,8 @@ import {
   readConnectionServer,
 } from '../../servers/credentials/server-credentials.ts';
 import { NEXT_START } from '../../servers/stdio/stdio-upstream.ts';
-import {
-  describeCost,
-  describeExpensive,
-  formatCount,
-  isCostly,
-  measureFile,
-} from '../measure-lists.ts';
+import { formatCount } from '../command-line/terminal.ts';
+import { describeCost, describeExpensive, isCostly, measureFile } from '../measure-lists.ts';
 import {
   createTimeLimit,
   EVERY_CAPABILITY,

@@ -14,6 +14,7 @@ import { describeCause } from '../../platform/log.ts';
 import { createPublicNetwork } from '../../platform/outbound/public-network.ts';
 import { stripUri } from '../../platform/strip-uri.ts';
 import { countNoun, shorten } from '../../platform/text.ts';
+import { formatCount } from '../command-line/terminal.ts';
 import { defineCheck, type Finding, failure, ok, warning } from './finding.ts';
 import { createCollectingLog, type LogEntry } from './instruments.ts';
 import { findBrokerConfig, type SettingsAtHand } from './settings-at-hand.ts';
@@ -97,8 +98,6 @@ function describeLimit({ max, windowMs }: LimitRule, what: string): string {
   const perUser = max.user === undefined ? '' : ` (${formatCount(max.user)} each at most)`;
   return `${formatCount(max.ip)} ${what} ${describeWindow(windowMs)}${perUser}`;
 }
-
-const formatCount = (count: number): string => count.toLocaleString('en');
 
 function describeWindow(windowMs: number): string {
   if (windowMs === 60_000) return 'a minute';

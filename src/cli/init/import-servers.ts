@@ -11,7 +11,8 @@ import {
   isOtherName,
 } from '../../servers/config/servers.ts';
 import { CommandError } from '../command-line/errors.ts';
-import { alignColumns, readTextFile } from '../command-line/read-input.ts';
+import { readTextFile } from '../command-line/read-input.ts';
+import { alignColumns } from '../command-line/terminal.ts';
 import {
   convertServerJson,
   isServerJson,

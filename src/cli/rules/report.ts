@@ -11,9 +11,8 @@ import {
 import type { GatewayFile } from '../../gateway/configuration/gateway-file.ts';
 import type { UserContext } from '../../http/endpoint/message.ts';
 import { listTools, serveOwnCatalog } from '../../mcp/catalog/own-catalog.ts';
-import { toVisibleJson } from '../../platform/invisible.ts';
 import { findNearestName } from '../../platform/nearest-name.ts';
-import { alignColumns } from '../command-line/read-input.ts';
+import { alignColumns, toVisibleName } from '../command-line/terminal.ts';
 import { findLockPath, readLockFile } from '../setup/lock-file-on-disk.ts';
 
 export interface JudgedItem {
@@ -66,8 +65,8 @@ export function renderItems(items: readonly JudgedItem[], asked: Asked): string 
 
 function describeAsked(items: readonly JudgedItem[], { path, user, clientId }: Asked): string {
   const seen = items.filter(({ decision }) => decision.kind !== 'denied').length;
-  const who = toVisible(user.email ?? (user.sub === '' ? 'Somebody' : user.sub));
-  const client = clientId === undefined ? 'an unknown client' : `client ${toVisible(clientId)}`;
+  const who = toVisibleName(user.email ?? (user.sub === '' ? 'Somebody' : user.sub));
+  const client = clientId === undefined ? 'an unknown client' : `client ${toVisibleName(clientId)}`;
   return `${who} with ${client} sees ${seen} of ${items.length}, by ${path}:`;
 }
 
@@ -102,13 +101,7 @@ function describeAsk({ ask, askRule, isAskedByArgs }: Extract<RuleDecision, { ki
 
 /** As a pattern would name it. */
 const describeItem = ({ kind, name }: RuledItem): string =>
-  toVisible(kind === 'tool' ? name : `${kind}:${name}`);
-
-/** Servers and clients choose names: nothing of them moves the cursor of a terminal. */
-function toVisible(text: string): string {
-  const json = toVisibleJson(text);
-  return json === `"${text}"` ? text : json;
-}
+  toVisibleName(kind === 'tool' ? name : `${kind}:${name}`);
 
 /** A line for each tool that is refused, and whose name is like one that is written down. No server is asked. */
 export async function suggestNames(

@@ -12,6 +12,7 @@ import { getOriginalToken, readEmail, type UserContext } from '../../http/endpoi
 import { isOwnToken } from '../../http/endpoint/own-token.ts';
 import { openProviderMetadata } from '../../logins/auth/open-provider-metadata.ts';
 import type { ClientCapabilities } from '../../mcp/catalog/client-requests.ts';
+import type { Upstream } from '../../mcp/upstream/upstream.ts';
 import type { UpstreamConfig } from '../../mcp/upstream/upstream-config.ts';
 import { systemClock } from '../../platform/clock.ts';
 import { generateSecret } from '../../platform/ids.ts';
@@ -30,6 +31,8 @@ import { createSeal } from '../../store/seal/seal.ts';
 import { createLoginSeal, createReplicaSeal } from '../../store/seal/secrets.ts';
 import { CommandError, UsageError } from '../command-line/errors.ts';
 import type { InvokedProcess } from '../command-line/invocation.ts';
+import { stayAlive } from '../command-line/process-end.ts';
+import { showSpinner } from '../command-line/terminal.ts';
 import { findProgramUserProblems } from './program-users.ts';
 import { loadSettings } from './read-setup.ts';
 
@@ -126,6 +129,41 @@ export function createTimeLimit(ms: number) {
   });
   return { signal, tooLate };
 }
+
+/**
+ * Asks servers, all at the same time, while a spinner shows that they are waited for. `openOne` opens one for `read`, which has
+ * `limitMs`; it is closed behind it.
+ */
+export async function askServers<Result>(
+  file: GatewayFile,
+  process: InvokedProcess,
+  limitMs: number,
+  ask: (config: UpstreamConfig, openOne: AskOne, log: Log) => Promise<Result>,
+): Promise<readonly Result[]> {
+  const log = createStderrLog(process);
+  const { openUpstream, close } = await openServers(file, { env: process.env, log });
+  const endSpinner = showSpinner('Asking', process);
+  const openOne: AskOne = async (config, read) => {
+    const upstream = openUpstream(config);
+    const { signal, tooLate } = createTimeLimit(limitMs);
+    try {
+      return await Promise.race([read(upstream, signal), tooLate]);
+    } finally {
+      await upstream.close(0);
+    }
+  };
+  try {
+    return await stayAlive(Promise.all(file.servers.map((config) => ask(config, openOne, log))));
+  } finally {
+    endSpinner();
+    await close();
+  }
+}
+
+type AskOne = <Read>(
+  config: UpstreamConfig,
+  read: (upstream: Upstream<UpstreamConfig>, signal: AbortSignal) => Promise<Read>,
+) => Promise<Read>;
 
 /** A client that can be asked everything: some programs list tools only for those. */
 export const EVERY_CAPABILITY: ClientCapabilities = {
