@@ -26,7 +26,7 @@ const findAddressProblem = (url: string): string | undefined =>
     ? `${JSON.stringify(url)} is not ${baseUrl.allowed}.`
     : undefined;
 
-/** Of what prints an address of the gateway. */
+/** An option of commands that print an address of the gateway. */
 const ADDRESS = textOption(
   'URL',
   'https://mcp.example.com',
@@ -430,5 +430,5 @@ export const GROUPS: Readonly<Record<string, string>> = {
   clients: 'secrets of clients that log in as themselves',
 };
 
-/** What `postern` does without a command. */
+/** The command that `postern` runs without one. */
 export const DEFAULT_COMMAND = 'start';

@@ -121,7 +121,7 @@ const readServers = (
     }
   });
 
-/** What the server says to clients that cannot be asked anything, and to those that can. */
+/** Reads what the server says to clients that cannot be asked anything, and to those that can. */
 async function readAll(
   upstream: Upstream<UpstreamConfig>,
   caller: UpstreamCaller,
@@ -144,7 +144,7 @@ function describeError(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
-/** What was compared with, undefined where there was none; or what was written. */
+/** The lock that was compared with, undefined where there was none; or the one that was written. */
 type LockOutcome = { readonly former: LockFile | undefined } | { readonly updated: LockFile };
 
 function describeResult(result: LockResult, outcome: LockOutcome): string {

@@ -22,7 +22,7 @@ import { readSetup } from './setup/read-setup.ts';
 
 export interface MeasuredFile {
   readonly costs: readonly ListCost[];
-  /** What the file names, and no server has. */
+  /** Names in the file that no server has. */
   readonly idle: readonly IdlePattern[];
 }
 

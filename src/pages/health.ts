@@ -54,14 +54,14 @@ const reportCheck = (result: PromiseSettledResult<void> | undefined) => ({
 
 // §4.11: the metrics endpoint.
 
-/** What asks the store. */
+/** Counts for which the store is asked. */
 interface MetricsSources {
   countSessions(): Promise<number>;
   countConnections(): Promise<readonly ConnectionCount[]>;
 }
 
 /**
- * Where the store cannot answer, the gauge is left out and the rest of the metrics, needed most during an outage, is
+ * If the store cannot answer, the gauge is left out and the rest of the metrics, needed most during an outage, is
  * still served.
  */
 export const createMetricsEndpoints = (

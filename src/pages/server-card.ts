@@ -21,7 +21,7 @@ interface DescribedAddress {
   readonly version: string;
   readonly websiteUrl: string;
   readonly iconUrl: string | undefined;
-  /** Where clients connect. */
+  /** The address to which clients connect. */
   readonly url: string;
 }
 
@@ -120,7 +120,7 @@ export const renderServerJson = (described: DescribedAddress): object => ({
 const isRegistryIcon = (url: string | undefined): url is string =>
   url?.startsWith('https://') === true && url.length <= MAX_REGISTRY_ICON_URL;
 
-// Where clients find them.
+// Endpoints at which clients find them.
 
 const START = '/mcp/';
 const END = '/server-card';

@@ -277,7 +277,7 @@ const createClientMetadata = ({
   client_id: id,
   ...(secret !== undefined && { client_secret: secret }),
   token_endpoint_auth_method: secret === undefined ? 'none' : `client_secret_${auth}`,
-  // What is allowed is decided in allowLocalRedirects; one has to be named.
+  // allowLocalRedirects decides which are allowed; one has to be named.
   redirect_uris: ['https://postern.invalid/callback'],
   grant_types: ['authorization_code', 'refresh_token'],
   response_types: ['code'],
@@ -301,7 +301,7 @@ function createResourceIndicators(
   };
 }
 
-/** What tokens for the gateway, or for one of its servers, look like. */
+/** The form of tokens for the gateway, or for one of its servers. */
 const describeResource = (
   { audience, accessTokenTtlSeconds }: DevProviderSettings,
   resource: string,
@@ -313,7 +313,7 @@ const describeResource = (
   jwt: { sign: { alg: 'RS256' } },
 });
 
-/** What the development provider signs tokens and cookies with. */
+/** Keys by which the development provider signs tokens and cookies. */
 interface ProviderKeys {
   /** A private RS256 key as a JWK (RFC 7517). */
   readonly signing: JsonWebKey;

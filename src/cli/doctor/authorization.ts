@@ -1,4 +1,4 @@
-// What the provider says of the gateway's authorization request, before anybody logs in. With `prompt=none`
+// Checks of the gateway's authorization request at the provider, before anybody logs in. With `prompt=none`
 // (OpenID Connect Core §3.1.2.1) it shows no page: it comes back to the redirect URI with `login_required`,
 // which it may do only where it knows that URI. Nothing that it answers is followed.
 
@@ -102,7 +102,7 @@ function judgeErrorPage(said: string): AuthorizationOutcome {
   return { kind: 'error-page', said };
 }
 
-/** What an error page, or the address of one, says; undefined for what is none. */
+/** Reads what an error page, or the address of one, says; undefined for what is none. */
 function readErrorText({ status, text, location }: ProbeAnswer): string | undefined {
   if (location !== undefined) return readErrorAddress(location);
   if (status < 400 && !/AADSTS\d+/.test(text)) return undefined;
@@ -118,7 +118,7 @@ function readErrorAddress({ pathname, searchParams }: URL): string | undefined {
   return /\/error\b/.test(pathname) || coded !== '' ? readHeaderWords(text) : undefined;
 }
 
-/** What differs between a login page and an error page. */
+/** Computes what differs between a login page and an error page. */
 function computeSignature({ status, location }: ProbeAnswer): string {
   if (location === undefined) return String(status);
   const { origin, pathname } = location;
@@ -126,7 +126,7 @@ function computeSignature({ status, location }: ProbeAnswer): string {
   return `${status} ${origin} ${pathname.split('/').slice(0, 2).join('/')}`;
 }
 
-/** What the provider makes of an authorization request, ours or that of the gateway that runs; or `unreachable`. */
+/** Asks the provider about an authorization request, ours or that of the gateway that runs; or `unreachable`. */
 export async function checkAuthorizationRequest(
   url: string,
   probe: Probe,
@@ -210,7 +210,7 @@ const adviseOnRefusal = (error: string): Advice =>
     remedy: "compare what the gateway asks for with the client's settings at the provider.",
   };
 
-// Whether the provider would let a user log in through the gateway: redirect URI and scopes.
+// Redirect URI and scopes: would the provider let a user log in through the gateway?
 
 export const authorizationCheck = defineProviderCheck(
   "The gateway's client at the provider",

@@ -1,4 +1,4 @@
-// Whether the provider accepts OAUTH_CLIENT_ID and OAUTH_CLIENT_SECRET. It looks at them before it looks at what else a
+// The gateway's client at the provider: OAUTH_CLIENT_ID and OAUTH_CLIENT_SECRET. The provider looks at them before it looks at what else a
 // request has, and complains of that only where it accepts them.
 
 import type { ProviderClientConfig } from '../../config/groups/provider-client.ts';
@@ -165,7 +165,7 @@ function adviseOnSecret({ secret }: ProviderClientConfig): string {
   return "copy the client ID and the secret's value (not the ID of the secret) from the provider once more. It may also have expired.";
 }
 
-/** Of these hosts it is not known that they look at the secret before they look at a code or a refresh token. */
+/** Hosts of which it is not known that they look at the secret before they look at a code or a refresh token. */
 const INCONCLUSIVE_HOSTS =
   /(^|\.)(microsoftonline\.(com|us|cn)|ciamlogin\.com|accounts\.google\.com|googleapis\.com)$/;
 

@@ -18,7 +18,7 @@ import { EDITOR_SCHEME } from './login.ts';
 import type { SettingsAtHand } from './settings-at-hand.ts';
 import type { Walk } from './walk.ts';
 
-/** By what the walk found. */
+/** Judges clients by what the walk found. */
 export async function checkClients(walk: Walk): Promise<Found> {
   // Without authentication there is no login to fail.
   if ((await walk.callWithoutToken()).status !== 401) return [];
@@ -45,7 +45,7 @@ export async function checkClients(walk: Walk): Promise<Found> {
 interface ClientFacts {
   readonly baseUrl: string;
   readonly isIssuerRight: boolean;
-  /** Whether anybody can register; undefined where that was not found out. */
+  /** True where anybody can register; undefined where that was not found out. */
   readonly canRegister: boolean | undefined;
   readonly offersDocuments: boolean;
   readonly refusesSchemes: boolean;
@@ -178,7 +178,7 @@ export const runClientCheck = <Subject>(
     report,
   );
 
-/** Whether no client could log in because of it. */
+/** True if no client could log in because of it. */
 export const isInTheWay = ({ status, check }: Finding): boolean =>
   status === 'failure' && !OTHER_FAILURES.test(check);
 
@@ -189,9 +189,9 @@ interface KnownClient {
   readonly name: string;
   /** `document`: by a client ID metadata document where that is offered, else it registers. */
   readonly becomesKnown: 'registers' | 'document' | 'client ID';
-  /** Whether it compares the issuer of the metadata with its address; undefined where that is not known. */
+  /** True where it compares the issuer of the metadata with its address; undefined where that is not known. */
   readonly comparesIssuer: boolean | undefined;
-  /** Where the browser comes back to it; the port of a loopback address is one of many. */
+  /** The address at which the browser comes back to it; the port of a loopback address is one of many. */
   readonly redirectUri: string;
   /** Its servers connect to the gateway, not the user's machine. */
   readonly isHosted?: true;

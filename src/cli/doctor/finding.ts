@@ -1,4 +1,4 @@
-// What `postern doctor` finds, and how it looks for it.
+// Findings of `postern doctor`, and the checks that make them.
 
 import { getErrorCode } from '../../platform/error-code.ts';
 import { FetchError } from '../../platform/fetch-with-limits.ts';
@@ -13,7 +13,7 @@ export interface Finding {
   readonly status: Status;
   /** A sentence: what was seen. No secret is in it. */
   readonly what: string;
-  /** What it means, where `what` does not say it. */
+  /** The meaning, where `what` does not say it. */
   readonly why?: string;
   /** The setting to change; several are separated by commas. */
   readonly setting?: string;
@@ -25,7 +25,7 @@ export type Advice = Pick<Finding, 'why' | 'setting' | 'remedy'>;
 /** One row of the table of checks. What it throws is a finding of its own. */
 export interface Check<Subject> {
   readonly section: string;
-  /** Where it can only run while the store answers: what is unknown otherwise, to follow "Not known:". */
+  /** For a check that can only run while the store answers: what is unknown otherwise, to follow "Not known:". */
   readonly needsStore?: string;
   readonly run: (subject: Subject) => Promise<Found>;
 }
@@ -39,7 +39,7 @@ export const LOGIN_NEEDS_STORE = 'whether users can log in';
 /** One thing, several or nothing. */
 export type Found = Finding | undefined | readonly (Finding | undefined)[];
 
-/** What was seen, alone or with what to do about it. */
+/** Makes findings of one status: what was seen, alone or with what to do about it. */
 const createFindingOf =
   (status: Status) =>
   (check: string, seen: string | (Pick<Finding, 'what'> & Advice)): Finding => ({
@@ -167,7 +167,7 @@ const SIGNS: readonly Sign[] = [
     describe: ({ host }) => `${host} does not speak TLS there.`,
   },
   {
-    // What a server that wants TLS does with plain HTTP.
+    // A server that wants TLS resets plain HTTP.
     pattern: /ECONNRESET/,
     kind: 'tls-only',
     scheme: 'http:',

@@ -33,7 +33,7 @@ export async function useInstruments<Result>(
 
 function createInstruments(
   outbound: OutboundConfig,
-  /** Of a user. A secret. */
+  /** A user's. A secret. */
   token: string | undefined,
   { fetch, openTunnel }: OutboundNetwork,
 ) {
@@ -45,10 +45,10 @@ function createInstruments(
     clocks,
     tunnel: openTunnel,
     clock,
-    /** Of the gateway's parts: nothing of it is printed. */
+    /** The log of the gateway's parts: nothing of it is printed. */
     log: createCollectingLog().log,
     token,
-    /** Whether requests to a URL go out by a proxy, which then resolves names. */
+    /** True where requests to a URL go out by a proxy, which then resolves names. */
     isProxied: (url: string) => chooseProxy(new URL(url)) !== undefined,
   };
 }
@@ -80,7 +80,7 @@ export interface ProbeAnswer {
   readonly url: string;
   readonly status: number;
   readonly headers: FetchHeaders;
-  /** Where the browser would go on; undefined where it would not. */
+  /** The address at which the browser would go on; undefined where it would not. */
   readonly location: URL | undefined;
   readonly text: string;
   /** Undefined where the body is no JSON object. */
@@ -126,7 +126,7 @@ function observeClocks(fetch: Fetch, clock: Clock) {
   return {
     fetch: observingFetch,
     /**
-     * By how many seconds the clock that answers at this URL is ahead of the one here, negative where it is behind; 0 where
+     * The number of seconds by which the clock that answers at this URL is ahead of the one here, negative where it is behind; 0 where
      * they may be the same. Undefined where no answer told the time.
      */
     readOffset: (url: string) => offsets.get(new URL(url).origin),
@@ -144,7 +144,7 @@ function computeOffset(date: number, sent: number, received: number): number {
 /** Characters. */
 const MAX_LENGTH = 300;
 
-/** What a page says, without its tags. In time that grows with its length alone: the other side may be hostile. */
+/** Reads what a page says, without its tags. In time that grows with its length alone: the other side may be hostile. */
 export const readHeaderWords = (html: string): string =>
   dropUnread(html)
     .replace(/<[^<>]*>/g, ' ')

@@ -1,4 +1,4 @@
-// How clients become known, and from their authorization request to the provider's login page.
+// Clients become known, and log in: from their authorization request to the provider's login page.
 
 import { generateSecret, hashSha256 } from '../../platform/ids.ts';
 import { HOW_TO_CHANGE_SECRET } from '../../store/seal/secrets.ts';
@@ -94,7 +94,7 @@ function adviseOn(said: string) {
     : { setting, remedy };
 }
 
-/** What the provider says of the request with which the browser comes to it. */
+/** Asks the provider about the request with which the browser comes to it. */
 export const providerLoginCheck = defineCheck({
   section: 'Login',
   needsStore: LOGIN_NEEDS_STORE,
@@ -178,7 +178,7 @@ function judgeSchemes(registration: ProbeRegistration | undefined): Finding | un
   });
 }
 
-// What a client and a browser begin: it registers (RFC 7591), and logs in as far as the provider, where a person would be
+// A login as a client and a browser begin it: the client registers (RFC 7591), and logs in as far as the provider, where a person would be
 // asked.
 
 export interface LoginClient {
@@ -189,7 +189,7 @@ export interface LoginClient {
 interface LoginAttempt extends LoginClient {
   readonly authorizationUrl: string;
   readonly resource: string;
-  /** Whether another login may reach another replica. */
+  /** True where another login may reach another replica. */
   readonly mayHaveReplicas: boolean;
   readonly probe: Probe;
 }
@@ -226,7 +226,7 @@ export async function logInAsClient(attempt: LoginAttempt): Promise<LoginOutcome
 
 interface BegunLogin {
   readonly outcome: LoginOutcome;
-  /** Of the logins that the limit of the address allows. */
+  /** True while half of the logins that the limit of the address allows are left. */
   readonly isHalfLeft: boolean;
 }
 
@@ -320,10 +320,10 @@ type ProbeRegistration =
   | { readonly kind: 'limited'; readonly advice: Advice }
   | { readonly kind: 'refused'; readonly said: string };
 
-/** Where doctor says that it could be called back; nobody listens there, and nothing is sent there. */
+/** The address at which doctor says that it could be called back; nobody listens there, and nothing is sent there. */
 export const LOOPBACK_REDIRECT_URI = 'http://127.0.0.1:33418/callback';
 
-/** Of an editor that is called back by a scheme of its own (RFC 8252 §7.1). */
+/** The scheme of an editor that is called back by one of its own (RFC 8252 §7.1). */
 export const EDITOR_SCHEME = 'cursor';
 const EDITOR_REDIRECT_URI = `${EDITOR_SCHEME}://anysphere.cursor-mcp/oauth/callback`;
 

@@ -110,7 +110,7 @@ function renderSummary(findings: readonly Finding[]): string {
 function renderStart(finding: Finding): string {
   const { check, what, setting, remedy } = finding;
   const named = setting === undefined || isSettingNamed(finding) ? '' : ` (${setting})`;
-  // What is wrong with a setting says what to write.
+  // A finding about a setting says what to write.
   const said =
     remedy === undefined || check === 'settings'
       ? `${endSentence(what)}${named}`
@@ -148,7 +148,7 @@ function wrap(text: string, indent: number): string {
   return [...lines, line].join(`\n${' '.repeat(indent)}`);
 }
 
-/** What nothing else works without comes first; failures of other kinds follow in the order in which they were found. */
+/** First comes what nothing else works without; failures of other kinds follow in the order in which they were found. */
 const ROOTS = [/^settings(\.|$)/, /^store(\.|$)/, /^gateway\.(reachable|certificate)$/];
 
 /** Undefined where nothing failed. */

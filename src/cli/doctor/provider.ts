@@ -61,7 +61,7 @@ export const discoveryCheck = defineCheck({
   },
 });
 
-/** Of a provider whose endpoints are known without a document. It refuses a stranger, which is an answer. */
+/** Asks a provider whose endpoints are known without a document. It refuses a stranger, which is an answer. */
 async function checkProviderReach(
   { probe }: SettingsAtHand,
   { metadata }: ProviderAtHand,
@@ -158,7 +158,7 @@ export const keySetCheck = defineProviderCheck('Identity provider', async (_sett
   }
 });
 
-/** What the discovery document says that the provider can do, against what the gateway will ask of it. */
+/** Compares what the provider can do, by the discovery document, with what the gateway will ask of it. */
 export const capabilitiesCheck = defineProviderCheck(
   'Identity provider',
   async (settings, access) => {
@@ -191,9 +191,9 @@ function lacks(document: JsonObject | undefined, name: string, value: string): b
   return isStringArray(listed) && !listed.includes(value);
 }
 
-// What tokens of the gateway's own (§5.11) need of the provider, and what they do not.
+// Tokens of the gateway's own (§5.11): what they need of the provider, and what they do not.
 
-/** What the discovery document says of what a login comes to. */
+/** Judges what a login comes to, by the discovery document. */
 export const loginAbilitiesCheck = defineDocumentCheck((document, oauth, { access }) => {
   if (access?.metadata.isFixed) return [judgeRefreshTokens(document, oauth)];
   return [
@@ -281,7 +281,7 @@ function judgeRevocation(
 
 // §13.4, §13.5: whether the provider tells the gateway that somebody logged out there, and whether users can log out there.
 
-/** What the discovery document says of it. Whether an address is registered, only the provider knows. */
+/** Judges logout by the discovery document. Whether an address is registered, only the provider knows. */
 export const providerLogoutCheck = defineDocumentCheck((document, oauth, { config }) => {
   return [
     judgeBackchannel(document, config.server, oauth.tokens.backchannelEnds),
@@ -329,7 +329,7 @@ const judgeEndSession = (
       : `Users who log out at /account can log out at ${new URL(url).host}, too. Register ${baseUrl}/account as post-logout redirect URI of the gateway's client, so that they come back.`,
   );
 
-// Whether two clocks agree: tokens are valid from one moment to another.
+// Two clocks have to agree: tokens are valid from one moment to another.
 
 /** Tokens live for minutes: with clocks further apart, none is ever accepted. */
 const HOPELESS_SECONDS = 300;
@@ -355,7 +355,7 @@ function judgeClock(
   });
 }
 
-/** By the Date of the provider's answers. */
+/** Compares by the Date of the provider's answers. */
 export const clockCheck = defineProviderCheck(
   'Identity provider',
   async ({ config, clocks }, { provider }) => {

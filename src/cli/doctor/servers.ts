@@ -198,7 +198,7 @@ const adviseOnServer = (config: UpstreamConfig): string =>
     ? `check the command, its arguments and its environment: ${hideSecretArguments(config.command)}.`
     : `check its url, its credentials and that it runs: ${new URL(config.url).origin}.`;
 
-/** What it is spoken to in, and whether the file demands that. */
+/** Tells the era in which it is spoken to, and whether the file demands that. */
 function tellEra(upstream: Upstream, caller: UpstreamCaller): string {
   const { config, era } = upstream;
   const version = upstream.peekDescription(caller)?.protocolVersion;
@@ -285,7 +285,7 @@ async function checkIsolation(
 }
 
 const NAMES_CHECK = 'server.names';
-/** What all clients that were tried take, with the name of the gateway that some put in front. */
+/** The length that all clients that were tried take, with the name of the gateway that some put in front. */
 const SAFE_LENGTH = 48;
 
 /**

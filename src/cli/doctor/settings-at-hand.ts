@@ -113,9 +113,9 @@ export const defineDocumentCheck = (
 
 export interface UsableSettings {
   readonly config: Config;
-  /** Of the configuration file; undefined without one. */
+  /** The servers and rules of the configuration file; undefined without one. */
   readonly setup: Setup | undefined;
-  /** Where they are from. */
+  /** The environment they are from. */
   readonly env: Env;
 }
 
@@ -150,7 +150,7 @@ async function readAll(env: Env): Promise<ReadSettings> {
   }
 }
 
-/** What is missing because its name is misspelled is told as that alone, and first. */
+/** A setting that is missing because its name is misspelled is told as that alone, and first. */
 function explainProblems(problems: readonly string[], env: Env): readonly Finding[] {
   const misspelled = findMisspelledVariables(env);
   const told = misspelled.map(describeMisspelled);
@@ -185,7 +185,7 @@ const refuse = (problem: string): Finding => {
   });
 };
 
-/** Who runs it elsewhere than the gateway meant one that runs. */
+/** Somebody who runs it elsewhere than the gateway meant one that runs. */
 const mentionUrl = (finding: Finding): Finding => ({
   ...finding,
   ...(finding.what.startsWith(describeMissing('OIDC_ISSUER')) && {

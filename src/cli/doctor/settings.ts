@@ -1,4 +1,4 @@
-// What can be said of the settings alone: what the gateway warns of at start, and its limits.
+// The settings alone: what the gateway warns of at start, and its limits.
 
 import type { LimitRule } from '../../config/groups/limits.ts';
 import { type IdentityConfig, loginPolicySettings } from '../../config/groups/login-policy.ts';
@@ -36,7 +36,7 @@ export const startCheck = defineCheck({
   },
 });
 
-/** What is at info may well be intended; each begins with its variable, or with a sentence. */
+/** A line at info may well be intended; each begins with its variable, or with a sentence. */
 function toFinding({ level, message }: LogEntry): Finding {
   const [variable] = /^[A-Z][A-Z0-9]*_[A-Z0-9_]+\b/.exec(message) ?? [];
   const check = level === 'warn' ? 'settings.risk' : 'settings.mode';
@@ -59,7 +59,7 @@ function describePath(baseUrl: string): Finding | undefined {
 
 const PEOPLE = 10;
 
-/** What one person easily needs: a model that works makes many calls, and people have several clients. */
+/** The needs of one person: a model that works makes many calls, and people have several clients. */
 const NEEDED = { callsPerMinute: 60, registrationsPerHour: 5 };
 
 /** §8: what the limits per address leave for each of many users behind one address, as in an office. */
@@ -90,7 +90,7 @@ export const limitsCheck = defineCheck({
   },
 });
 
-/** Of one of them, where all ask alike. */
+/** The share of one of them, where all ask alike. */
 const computeShare = ({ max, windowMs }: LimitRule, perMs: number): number =>
   (Math.min(max.user ?? max.ip, max.ip / PEOPLE) * perMs) / windowMs;
 

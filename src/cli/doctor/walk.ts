@@ -1,4 +1,4 @@
-// What a client sees of a gateway of which it has only the URL.
+// A gateway as a client sees it that has only the URL.
 
 import { setTimeout as pause } from 'node:timers/promises';
 import { isOnThisMachine } from '../../platform/address.ts';
@@ -20,7 +20,7 @@ export function createWalk(baseUrl: string, instruments: Instruments, refusesEdi
 
   const callWithoutToken = memoize(() => probe(endpoint, MCP_CALL));
 
-  /** Whether clients get tokens of the gateway's own (§5.11): by what it says of one that nobody issued. */
+  /** True where clients get tokens of the gateway's own (§5.11): told by what it says of one that nobody issued. */
   const issuesOwnTokens = memoize(async () => {
     const headers = { ...MCP_CALL.headers, Authorization: 'Bearer pst_postern-doctor' };
     const { details } = readErrorData(await probe(endpoint, { ...MCP_CALL, headers }));
@@ -37,7 +37,7 @@ export function createWalk(baseUrl: string, instruments: Instruments, refusesEdi
     return answer;
   });
 
-  /** What the gateway says that it lacks (§4.3): `keySet`, `store`, `servers`. */
+  /** Dependencies that the gateway says it lacks (§4.3): `keySet`, `store`, `servers`. */
   const listLacking = async () => {
     const { checks } = (await readReadiness()).json ?? {};
     const entries = isObject(checks) ? Object.entries(checks) : [];
@@ -52,7 +52,7 @@ export function createWalk(baseUrl: string, instruments: Instruments, refusesEdi
     return /resource_metadata="([^"]+)"/.exec(header)?.[1];
   });
 
-  /** Where the challenge leads, or else where clients look by themselves (§3.1); undefined where there is nothing. */
+  /** The place to which the challenge leads, or else where clients look by themselves (§3.1); undefined where there is nothing. */
   const findResourceMetadata = memoize(async () => {
     const url = await findChallenge();
     if (url !== undefined || (await callWithoutToken()).status !== 401) return url;
@@ -88,7 +88,7 @@ export function createWalk(baseUrl: string, instruments: Instruments, refusesEdi
     return url === undefined ? undefined : register(url, probe, refusesEditors);
   });
 
-  /** Of its own registration, or else the one that every gateway has. */
+  /** The client of its own registration, or else the one that every gateway has. */
   const findClient = memoize(async (): Promise<LoginClient | undefined> => {
     const registration = await registerOnce();
     if (registration?.kind === 'registered')
@@ -154,7 +154,7 @@ function memoize<Value>(load: () => Promise<Value>): () => Promise<Value> {
   };
 }
 
-/** What was found at one of the places, where clients differ in which of them they try. */
+/** The document of one of the places, where clients differ in which of them they try. */
 export type MetadataAtPath = ReturnType<typeof toMetadata>;
 
 /** RFC 8414 §3.1 and §5, in the order of the MCP specification: the issuer's path is put behind the well-known one, then before it. */
@@ -179,9 +179,9 @@ function toMetadata({ url, status, json }: ProbeAnswer) {
   };
 }
 
-// What the answers of a gateway say: its errors (§7.1), and which limit refused a request (§8).
+// Answers of a gateway: its errors (§7.1), and which limit refused a request (§8).
 
-/** What stands behind a group's prefix in the variable, by the `reason` of the refusal (§7.2). */
+/** The end of a limit's variable, behind the group's prefix, by the `reason` of the refusal (§7.2). */
 const VARIABLES: ReadonlyMap<string | undefined, string> = new Map([
   ['rate_limit_exceeded', 'RATE_LIMIT_MAX'],
   ['user_rate_limit_exceeded', 'USER_RATE_LIMIT_MAX'],
@@ -189,7 +189,7 @@ const VARIABLES: ReadonlyMap<string | undefined, string> = new Map([
   ['too_many_calls', 'USER_CALLS_MAX'],
 ]);
 
-/** Of a 429. `prefix` is that of the variables of the endpoint's limits, such as `DCR`. */
+/** Advice about a 429. `prefix` is that of the variables of the endpoint's limits, such as `DCR`. */
 export function adviseOnLimit(answer: ProbeAnswer, prefix: string): Advice {
   // §7.3: the token endpoint does not say which of its limits it was; for doctor it is that of the address.
   const isOAuthError = answer.json?.error === 'temporarily_unavailable';
@@ -231,7 +231,7 @@ export function readError({ status, json, text }: ProbeAnswer): string {
   return `${status} ${said.slice(0, 300)}`.trim();
 }
 
-/** What a client sends: JSON-RPC by HTTP. */
+/** A request as a client sends it: JSON-RPC by HTTP. */
 export const createCall = (
   method: string,
   params: JsonObject = {},
@@ -246,5 +246,5 @@ export const createCall = (
   body: JSON.stringify({ jsonrpc: '2.0', id: 1, method, params }),
 });
 
-/** Of a client that has no token yet. */
+/** The first call of a client that has no token yet. */
 export const MCP_CALL = createCall('tools/list');

@@ -186,7 +186,7 @@ const isUsual = ({ registry }: PackageKind, url: unknown): boolean =>
   typeof url === 'string' && registry.test(url);
 
 /**
- * By these npx, uvx, docker, Node.js, Python or the loader of the system take code and packages from elsewhere than they seem
+ * Variables by which npx, uvx, docker, Node.js, Python or the loader of the system take code and packages from elsewhere than they seem
  * to: whoever reads the command would not see what it runs.
  */
 const OBEYED_BY_RUNNER =
@@ -218,7 +218,7 @@ function convertPackage(found: JsonObject, inputs: Inputs): JsonObject {
   return { ...built, ...(Object.keys(env).length > 0 && { env }) };
 }
 
-// What users are to give: values, defaults and variables.
+// Inputs that users are to give: values, defaults and variables.
 
 interface Inputs {
   /** `headers`, or `environmentVariables`, by name. */

@@ -115,7 +115,7 @@ async function planFiles(
   ];
 }
 
-/** Of the package. */
+/** Copies a file of the package. */
 const copyOwn = async (name: string, folder = ''): Promise<NewFile> => ({
   name,
   text: await readFile(new URL(`${folder}${name}`, PACKAGE_ROOT), 'utf8'),
@@ -175,7 +175,7 @@ const isPresent = (name: string): boolean =>
 
 // Which of the servers taken over want each user to log in at them: they say so to whoever comes without a token.
 
-/** Of each server, all at the same time: somebody waits. */
+/** Limits for each server, all at the same time: somebody waits. */
 const LIMITS = { timeoutMs: 5000, maxBytes: 65_536, acceptsRedirects: true };
 
 /** Adds `"auth": {"type": "oauth"}` to those. What does not answer stays as it is: the gateway says at its start what it lacks. */

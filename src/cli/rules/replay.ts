@@ -134,7 +134,7 @@ function createToCall(file: GatewayFile): (line: CallLine) => LoggedCall {
   };
 }
 
-// What `postern rules replay` prints: what would be different, what nobody can tell, and what was used of each rule.
+// The output of `postern rules replay`: what would be different, what nobody can tell, and what was used of each rule.
 
 interface Replayed extends TallyResult {
   /** Undefined where no line has a time. */
@@ -215,7 +215,7 @@ function describeAll(found: Replayed, path: string): string {
 const describeMissing = ({ missing, rules }: UnknownCalls): string =>
   `${missing.join(', ')}: ${rules.join('; ')}`;
 
-/** Of a section. */
+/** A bound for each section. */
 const MAX_ROWS = 50;
 
 function renderSection<Row extends CountedCalls>(

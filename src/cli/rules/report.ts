@@ -1,4 +1,4 @@
-// What `postern rules test` prints: a line for each item, and what is said of no single one.
+// The output of `postern rules test`: a line for each item, and what is said of no single one.
 
 import { builtInCatalog } from '../../built-in/index.ts';
 import { createNaming } from '../../catalog/naming.ts';
@@ -18,7 +18,7 @@ import { findLockPath, readLockFile } from '../setup/lock-file-on-disk.ts';
 export interface JudgedItem {
   readonly item: RuledItem;
   readonly decision: RuleDecision;
-  /** Of a call that is denied: the rule that allows one with other arguments. */
+  /** For a call that is denied: the rule that allows one with other arguments. */
   readonly withOtherArgs?: string | undefined;
 }
 
@@ -93,7 +93,7 @@ const ASKED = {
   operator: 'an operator is asked',
 } as const;
 
-/** Who has to agree to each call (§27), and which rule says so. */
+/** Tells who has to agree to each call (§27), and which rule says so. */
 function describeAsk({ ask, askRule, isAskedByArgs }: Extract<RuleDecision, { kind: 'allowed' }>) {
   const whether = isAskedByArgs === true ? ', as its arguments decide' : '';
   return ask === undefined ? '' : `${ASKED[ask]} first${whether}: ${askRule ?? ''}`;

@@ -25,7 +25,7 @@ interface ChangedCalls extends CountedCalls {
 }
 
 export interface UnknownCalls extends CountedCalls {
-  /** What the log does not have, as conditions name it. */
+  /** Facts that the log does not have, as conditions name them. */
   readonly missing: readonly string[];
 }
 
@@ -34,7 +34,7 @@ interface AskedCalls extends CountedCalls {
   readonly ask: AskWhom;
 }
 
-/** What a rule allowed, of the calls that were allowed before, too. */
+/** The calls that a rule allowed, of those that were allowed before, too. */
 export interface UsedRule {
   readonly rule: string;
   readonly may: readonly string[];
@@ -57,9 +57,9 @@ export function createTally(rules: readonly RuleConfig[]) {
   const numbers = { calls: 0, stayAllowed: 0, stayRefused: 0, stopped: 0, unjudged: 0 };
   const changes = new Map<string, ChangedCalls>();
   const unknown = new Map<string, UnknownCalls>();
-  /** Of calls that are allowed now. */
+  /** Calls that are allowed now. */
   const asked = new Map<string, AskedCalls>();
-  /** Of these it is known that they are allowed, but not whether somebody else is asked first. */
+  /** Calls of which it is known that they are allowed, but not whether somebody else is asked first. */
   const mayBeAsked = new Map<string, UnknownCalls>();
   const used = new Map(rules.map(({ place }) => [place, new Map<string, Usage>()]));
 

@@ -77,7 +77,7 @@ export async function testRules(
   if (options.tool !== undefined && isRefused) process.exitCode = 1;
 }
 
-/** Whether the view has an item; without one everything is there. @throws UsageError */
+/** Tells whether the view has an item; without one everything is there. @throws UsageError */
 function createViewFilter(file: GatewayFile, name: string | undefined) {
   if (name === undefined) return () => true;
   const views = file.views ?? [];
@@ -171,7 +171,7 @@ async function listItems(
     { ...runtime, config: { ...runtime.config, upstreams } },
     {
       setup: { file, lock },
-      // What they say of each item is asked apart.
+      // Rules are asked apart what they say of each item.
       rules: await createRules({ clock: systemClock }, []),
       policies: joinPolicies([...lockPolicies, noteItems]),
       // Which names there are is asked here, and nobody calls.

@@ -32,7 +32,7 @@ export const countWorkers = (workers: number | 'auto'): number =>
   workers === 'auto' ? Math.min(availableParallelism(), countQuotaCpus('/')) : workers;
 
 /**
- * How many whole CPUs the CPU limit of the control group allows, at least one: a container with
+ * Counts the whole CPUs that the CPU limit of the control group allows, at least one: a container with
  * `--cpus=2` on a machine with 64 has two. Node.js 20 does not know it, newer versions do.
  *
  * `root` is where the files of the system are; tests have their own.

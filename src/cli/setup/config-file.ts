@@ -25,7 +25,7 @@ export interface ConfigFile {
   readonly setup: Setup;
   /** For the log. */
   readonly warnings: readonly string[];
-  /** What is saved is loaded while the file is followed. */
+  /** The lock beside the file. What is saved is loaded while the file is followed. */
   readonly storedLock: StoredLock;
   /**
    * Loads the file anew when it or its lock changes, and at SIGHUP, until the result is called. A file with problems
@@ -110,7 +110,7 @@ export function openServiceLog(
   return log;
 }
 
-/** What a process does with the file. */
+/** Actions of a process that follows the file. */
 interface FollowActions {
   /**
    * From now on the gateway is to serve what the setup says. `changed`: the files that were changed since the last time;
@@ -254,7 +254,7 @@ export function onHangUp(reload: () => void, close: () => Promise<void>): void {
   process.on('SIGHUP', handleSignal);
 }
 
-/** Whether the process still has the terminal that controls it. */
+/** True while the process still has the terminal that controls it. */
 function hasTerminal(): boolean {
   try {
     closeSync(openSync('/dev/tty', 'r'));
@@ -264,7 +264,7 @@ function hasTerminal(): boolean {
   }
 }
 
-// What was loaded of the configuration file in a few words, and what it must not lose while it is loaded anew: a file that
+// A configuration file in a few words, and what it must not lose while it is loaded anew: a file that
 // was cut, or a lock that was removed, would give everybody everything.
 
 /** For the log. */
@@ -281,7 +281,7 @@ const summarizeSetup = ({
   ...(meansNoLock && { lock: 'none' }),
 });
 
-/** What keeps users from something. */
+/** Protections: what keeps users from something. */
 export interface Protection {
   readonly hasRules: boolean;
   readonly hasLock: boolean;

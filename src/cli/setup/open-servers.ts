@@ -1,4 +1,4 @@
-// What `postern lock` needs to ask the servers, and nothing of a gateway that serves.
+// Asking the servers, as `postern lock` and others do, without a gateway that serves.
 
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';

@@ -45,7 +45,7 @@ export type ReadSetup = (
     }
   | { readonly kind: 'problems'; readonly problems: readonly Problem[] }
 ) & {
-  /** Whether the text of the file shows that nothing of it is missing. */
+  /** True if the text of the file shows that nothing of it is missing. */
   readonly isWhole: boolean;
 };
 
@@ -239,7 +239,7 @@ const NEEDED: ReadonlySet<string> = new Set(
 const selectNeeded = (env: Env): Env =>
   Object.fromEntries(Object.entries(env).filter(([name]) => NEEDED.has(name)));
 
-// How requests leave this machine, where there are no settings of a gateway, or those of another one.
+// Outbound requests from this machine, where there are no settings of a gateway, or those of another one.
 
 /** @throws ConfigError */
 export function loadOutbound(env: NodeJS.ProcessEnv): OutboundConfig {

@@ -19,7 +19,7 @@ export interface AdminView extends AdminPath {
 
 export interface AdminAct extends AdminPath {
   readonly method: 'DELETE' | 'POST';
-  /** Of a path that ends in a parameter: the words that are one. */
+  /** For a path that ends in a parameter: true for words that are one. */
   readonly hasParameter?: (text: string) => boolean;
   /** Runs nothing yet. @throws GatewayError `bad_request` for a body that is not understood. */
   prepare(call: ProtectedCall): PreparedAct;
