@@ -14,7 +14,6 @@ import { findUnknownRedirectUris } from './clients.ts';
 import {
   type Advice,
   defineCheck,
-  describeNetworkFailure,
   type Finding,
   type Found,
   failure,
@@ -22,7 +21,12 @@ import {
   unknown,
   warning,
 } from './finding.ts';
-import { type Probe, type ProbeAnswer, readHeaderWords } from './instruments.ts';
+import {
+  describeNetworkFailure,
+  type Probe,
+  type ProbeAnswer,
+  readHeaderWords,
+} from './instruments.ts';
 import { LOOPBACK_REDIRECT_URI } from './login.ts';
 import {
   defineProviderCheck,

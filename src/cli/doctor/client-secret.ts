@@ -13,7 +13,6 @@ import { generateSecret } from '../../platform/ids.ts';
 import {
   type Advice,
   defineCheck,
-  describeNetworkFailure,
   type Finding,
   failure,
   LOGIN_NEEDS_STORE,
@@ -21,6 +20,7 @@ import {
   unknown,
   warning,
 } from './finding.ts';
+import { describeNetworkFailure } from './instruments.ts';
 import { defineProviderCheck, type SettingsAtHand } from './settings-at-hand.ts';
 import { adviseOnLimit, readError, type Walk } from './walk.ts';
 

@@ -11,6 +11,7 @@ import { clientCheck, clientSecretCheck } from './client-secret.ts';
 import { checkClients, checkConfiguredClients, isInTheWay, runClientCheck } from './clients.ts';
 import {
   type Check,
+  createPrinter,
   type Finding,
   failure,
   hasFailure,
@@ -21,7 +22,6 @@ import {
 import { type Instruments, useInstruments } from './instruments.ts';
 import { EDITOR_SCHEME, loginCheck, providerLoginCheck, registrationCheck } from './login.ts';
 import { corsCheck, resourceMetadataCheck, serverMetadataCheck } from './metadata.ts';
-import { createPrinter } from './print.ts';
 import {
   capabilitiesCheck,
   clockCheck,

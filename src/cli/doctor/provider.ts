@@ -17,8 +17,6 @@ import { quote } from '../../platform/text.ts';
 import {
   type Advice,
   defineCheck,
-  describeNetworkFailure,
-  type FailureKind,
   type Finding,
   type Found,
   failure,
@@ -26,6 +24,7 @@ import {
   unknown,
   warning,
 } from './finding.ts';
+import { describeNetworkFailure, type FailureKind } from './instruments.ts';
 import {
   defineDocumentCheck,
   defineProviderCheck,

@@ -6,15 +6,13 @@ import { isObject } from '../../platform/json.ts';
 import {
   type Advice,
   defineCheck,
-  describeNetworkFailure,
-  type FailureKind,
   type Finding,
   failure,
   ok,
   unknown,
   warning,
 } from './finding.ts';
-import type { ProbeAnswer } from './instruments.ts';
+import { describeNetworkFailure, type FailureKind, type ProbeAnswer } from './instruments.ts';
 import { adviseOnLimit, MCP_CALL, readErrorData, readReason, type Walk } from './walk.ts';
 
 /** Nothing answers: before the first start of a gateway that is as it should be. */

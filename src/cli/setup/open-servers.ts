@@ -38,7 +38,6 @@ import { loadSettings } from './read-setup.ts';
 
 const clock = systemClock;
 
-export type OpenServers = Awaited<ReturnType<typeof openServers>>;
 
 /** Why a server is not available, and the last that it wrote. A command has ended before it is started again. */
 export function createStderrLog({ stderr }: Pick<InvokedProcess, 'stderr'>): Log {

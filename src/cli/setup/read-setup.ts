@@ -99,7 +99,7 @@ const MAX_BYTES = 1_048_576;
  * `path` is as the user wrote it; messages name the file by it. `isWhole`: whether the text itself shows that nothing of it is
  * missing. JSON that is cut does not parse; YAML may, and shows it by its document end (`...`). Never rejects.
  */
-export async function readConfigFile(
+async function readConfigFile(
   path: string,
   config: ParseOptions['config'],
   env: Env,

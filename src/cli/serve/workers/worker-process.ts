@@ -59,7 +59,7 @@ export function readWorkerEnvironment(env: NodeJS.ProcessEnv) {
 }
 
 /** Also of messages by which workers tell the main process what they have loaded. */
-export const isProtection = (value: unknown): value is Protection =>
+const isProtection = (value: unknown): value is Protection =>
   isObject(value) &&
   typeof value.hasRules === 'boolean' &&
   typeof value.hasLock === 'boolean' &&
