@@ -38,7 +38,6 @@ import { loadSettings } from './read-setup.ts';
 
 const clock = systemClock;
 
-
 /** Why a server is not available, and the last that it wrote. A command has ended before it is started again. */
 export function createStderrLog({ stderr }: Pick<InvokedProcess, 'stderr'>): Log {
   const lines = createLog('warn', {
