@@ -4,5 +4,11 @@
  *
  * @packageDocumentation
  */
-export { type ConnectOptions, connect, type TestClient, type TestUser } from './testing/connect.ts';
-export { CallError, type QuestionHandlers } from './testing/connect.ts';
+export {
+  CallError,
+  type ConnectOptions,
+  connect,
+  type QuestionHandlers,
+  type TestClient,
+  type TestUser,
+} from './testing/connect.ts';

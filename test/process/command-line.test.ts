@@ -6,7 +6,7 @@ import { promisify } from 'node:util';
 import { afterEach, expect, test } from 'vitest';
 import { toFlag } from '../../src/cli/command-line/command.ts';
 import { COMMANDS } from '../../src/cli/commands.ts';
-import { renderBanner, createBanner } from '../../src/cli/dev/announce.ts';
+import { createBanner, renderBanner } from '../../src/cli/dev/announce.ts';
 import { loadConfig } from '../../src/config/load.ts';
 import { CLIENT_SETUPS } from '../../src/pages/client-setups.ts';
 import { callTool, catalogModule, writeFileIn } from '../support/catalogs/catalog-files.ts';
