@@ -21,8 +21,9 @@ import {
   warning,
 } from './finding.ts';
 import { describeNetworkFailure } from './instruments.ts';
+import { adviseOnLimit, readError } from './log-in.ts';
 import { defineProviderCheck, type SettingsAtHand } from './settings-at-hand.ts';
-import { adviseOnLimit, readError, type Walk } from './walk.ts';
+import type { Walk } from './walk.ts';
 
 const CHECK = 'provider.client-secret';
 const ENDPOINT_CHECK = 'provider.token-endpoint';

@@ -20,7 +20,8 @@ import {
   unknown,
 } from './finding.ts';
 import { type Instruments, useInstruments } from './instruments.ts';
-import { EDITOR_SCHEME, loginCheck, providerLoginCheck, registrationCheck } from './login.ts';
+import { EDITOR_SCHEME } from './log-in.ts';
+import { loginCheck, providerLoginCheck, registrationCheck } from './login.ts';
 import { corsCheck, resourceMetadataCheck, serverMetadataCheck } from './metadata.ts';
 import {
   capabilitiesCheck,

@@ -13,7 +13,8 @@ import {
   warning,
 } from './finding.ts';
 import { describeNetworkFailure, type FailureKind, type ProbeAnswer } from './instruments.ts';
-import { adviseOnLimit, MCP_CALL, readErrorData, readReason, type Walk } from './walk.ts';
+import { adviseOnLimit, MCP_CALL, readErrorData, readReason } from './log-in.ts';
+import type { Walk } from './walk.ts';
 
 /** Nothing answers: before the first start of a gateway that is as it should be. */
 export const REACHABLE = 'gateway.reachable';

@@ -17,6 +17,7 @@ import {
   warning,
 } from './finding.ts';
 import type { ProbeAnswer } from './instruments.ts';
+import { adviseOnLimit, createCall, readErrorData, readReason } from './log-in.ts';
 import {
   findBrokerConfig,
   isDiscovered,
@@ -31,7 +32,7 @@ import {
   readTokenParts,
   reportMissingToken,
 } from './token-advice.ts';
-import { adviseOnLimit, createCall, readErrorData, readReason, type Walk } from './walk.ts';
+import type { Walk } from './walk.ts';
 
 const CHECK = 'token';
 
