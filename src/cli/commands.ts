@@ -26,7 +26,7 @@ const findAddressProblem = (url: string): string | undefined =>
     ? `${JSON.stringify(url)} is not ${baseUrl.allowed}.`
     : undefined;
 
-/** Of what prints an address of the gateway. */
+/** An option of commands that print an address of the gateway. */
 const ADDRESS = textOption(
   'URL',
   'https://mcp.example.com',
@@ -221,17 +221,14 @@ export const COMMANDS: readonly Command[] = [
       'postern connect cursor --view research': 'the same of one view alone',
       'postern connect claude-code https://mcp.example.com': 'the commands for a gateway elsewhere',
     },
-    async run(options, [client, address], invocation) {
+    async run({ url: given, view, name, json }, [client, address], invocation) {
       const problem = address === undefined ? undefined : findAddressProblem(address);
       if (problem !== undefined) throw new UsageError(`URL: ${problem}`);
-      if (address !== undefined && options.url !== undefined)
+      if (address !== undefined && given !== undefined)
         throw new UsageError('The address is given twice: as URL, and by --url. Keep one.');
       const { connect } = await import('./connect.ts');
-      const url = address ?? options.url;
-      connect(
-        { ...options, client, url: url === undefined ? undefined : addScheme(url) },
-        invocation,
-      );
+      const url = address ?? given;
+      connect({ client, url: url && addScheme(url), view, name, json }, invocation);
     },
   }),
   defineCommand({
@@ -433,5 +430,5 @@ export const GROUPS: Readonly<Record<string, string>> = {
   clients: 'secrets of clients that log in as themselves',
 };
 
-/** What `postern` does without a command. */
+/** The command that `postern` runs without one. */
 export const DEFAULT_COMMAND = 'start';

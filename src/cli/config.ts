@@ -78,7 +78,7 @@ interface ConfigReport {
   /** The path of `.env`, where there is one. */
   readonly envFile: string | undefined;
   readonly file: DescribedFile | undefined;
-  /** What each list of tools costs a model, where that is asked for. */
+  /** Costs of each list of tools, where that is asked for. */
   readonly lists?: MeasuredFile | undefined;
   readonly problems: readonly string[];
   readonly warnings: readonly string[];
@@ -195,7 +195,7 @@ function renderProblems(
   ];
 }
 
-// What the configuration file puts behind the gateway, without what may be secret.
+// The servers that the configuration file puts behind the gateway, without what may be secret.
 
 interface DescribedFile {
   readonly path: string;
@@ -206,9 +206,9 @@ interface DescribedFile {
   readonly catalog?: string;
   readonly servers: readonly DescribedServer[];
   readonly views: readonly { readonly name: string; readonly title: string }[];
-  /** How many; `everyone` where that is what the file says in their place. */
+  /** Their number; `everyone` where that is what the file says in their place. */
   readonly rules: number | 'everyone';
-  /** Whether there is a `postern.lock`. */
+  /** True where there is a `postern.lock`. */
   readonly isLocked?: boolean;
 }
 
@@ -264,7 +264,7 @@ interface DescribedSetting {
   /** As it would be written, with … for what may be secret; null where it is not set, or secret as a whole. */
   readonly value: string | null;
   readonly source: Source;
-  /** Where something is hidden: the first 8 hexadecimal digits of the SHA-256 of the whole. */
+  /** The first 8 hexadecimal digits of the SHA-256 of the whole. */
   readonly fingerprint?: string;
   /** The start ends because of it. */
   readonly hasProblem: boolean;
@@ -273,7 +273,7 @@ interface DescribedSetting {
 type Source = 'environment' | '.env' | '--config' | 'default';
 
 interface Origins {
-  /** What `.env` adds to the environment. */
+  /** Variables that `.env` adds to the environment. */
   readonly fromFile: Env;
   /** Variables that an option sets. */
   readonly fromOptions: Readonly<Record<string, Source>>;
@@ -312,7 +312,7 @@ function describeGiven(
   return { value, fingerprint: createHash('sha256').update(text).digest('hex').slice(0, 8) };
 }
 
-/** Of a default that is computed from other settings is hidden what is hidden of them. */
+/** A default that is computed from other settings hides what they hide. */
 function describeDefault(setting: Setting<unknown>, read: Read): string | null {
   const { default: fallback } = setting;
   if (!('compute' in fallback)) return (fallback.text ?? writeValue(fallback.value)) || null;

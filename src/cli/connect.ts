@@ -9,7 +9,8 @@ import {
 } from '../pages/client-setups.ts';
 import { escapeInvisible } from '../platform/invisible.ts';
 import type { Flags, Invocation, Texts } from './command-line/invocation.ts';
-import { alignColumns, readEnvFile } from './command-line/read-input.ts';
+import { readEnvFile } from './command-line/read-input.ts';
+import { alignColumns } from './command-line/terminal.ts';
 
 /** `client`: the `id` of a setup; undefined lists all. `url`: the public address, without `/mcp` or with it. */
 export function connect(

@@ -2,17 +2,16 @@
 
 import type { Config } from '../config/config.ts';
 import { loadConfig } from '../config/load.ts';
-import { formatProblem } from '../config/problem.ts';
 import type { Env } from '../config/setting.ts';
 import { describeAddress, type NamedPath, renderServerJson } from '../pages/server-card.ts';
 import { isLoopbackHost } from '../platform/address.ts';
 import { findNearestName } from '../platform/nearest-name.ts';
 import { PACKAGE_VERSION } from '../platform/own-files.ts';
 import { prepareEnvironment } from './command-line/env-file.ts';
-import { CommandError, UsageError } from './command-line/errors.ts';
+import { UsageError } from './command-line/errors.ts';
 import type { Invocation, Texts } from './command-line/invocation.ts';
 import { addScheme } from './command-line/read-input.ts';
-import { readConfigFile } from './setup/read-setup.ts';
+import { requireConfigFile } from './setup/read-setup.ts';
 
 /** @throws ConfigError, UsageError, CommandError */
 export async function exportServerJson(
@@ -51,13 +50,7 @@ async function findPath(name: string, config: Config, env: Env): Promise<NamedPa
     throw new UsageError(
       '--view needs the configuration file that has it, for example --config postern.yaml.',
     );
-  const parsed = await readConfigFile(path, config, env);
-  if (parsed.kind === 'problems')
-    throw new CommandError(
-      'The configuration file has problems:',
-      parsed.problems.map(formatProblem),
-    );
-  const { servers, views = [] } = parsed.file;
+  const { servers, views = [] } = await requireConfigFile(path, config, env);
   const view = views.find((one) => one.name === name);
   if (view !== undefined) return { name, title: view.title };
   if (servers.some((server) => server.name === name)) return { name, title: undefined };

@@ -20,7 +20,7 @@ export async function hashSecret(
   const given = await readSecretOption('--secret', { value, file }, process);
   const secret = given === undefined ? generateClientSecret() : requireRandom(given);
   const secretSha256 = hashForFile(secret);
-  // What somebody gave is not shown again.
+  // A secret that somebody gave is not shown again.
   const shown = given === undefined ? { secret, secretSha256 } : { secretSha256 };
   if (json) return console.log(JSON.stringify(shown));
   if (given === undefined) {

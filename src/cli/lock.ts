@@ -21,7 +21,7 @@ import {
   type UpstreamCaller,
   UpstreamError,
 } from '../mcp/upstream/upstream.ts';
-import type { UpstreamConfig } from '../mcp/upstream/upstream-config.ts';
+
 import { systemClock } from '../platform/clock.ts';
 import { escapeInvisible, toVisibleJson } from '../platform/invisible.ts';
 import { countNoun } from '../platform/text.ts';
@@ -30,18 +30,9 @@ import { knowsUsers, needsUser } from '../servers/transport/transports.ts';
 import { prepareEnvironment } from './command-line/env-file.ts';
 import { CommandError } from './command-line/errors.ts';
 import type { Flags, Invocation, InvokedProcess, Texts } from './command-line/invocation.ts';
-import { stayAlive } from './command-line/process-end.ts';
 import { readSecretOption } from './command-line/read-input.ts';
-import { showSpinner } from './command-line/terminal.ts';
 import { findLockPath, readLockFile, saveLockFile } from './setup/lock-file-on-disk.ts';
-import {
-  createStderrLog,
-  createTimeLimit,
-  EVERY_CAPABILITY,
-  type OpenServers,
-  openServers,
-  readTokenUser,
-} from './setup/open-servers.ts';
+import { askServers, EVERY_CAPABILITY, readTokenUser } from './setup/open-servers.ts';
 import { readConfiguration } from './setup/read-setup.ts';
 
 /** `check`: say what differs, and write nothing. */
@@ -122,48 +113,25 @@ function requireApproved(unread: LockResult['unread'], former: LockFile = EMPTY_
   );
 }
 
-async function readServers(
-  { servers, ...file }: GatewayFile,
-  caller: UpstreamCaller,
-  process: InvokedProcess,
-): Promise<readonly FoundServer[]> {
-  const opened = await openServers(
-    { servers, ...file },
-    { env: process.env, log: createStderrLog(process) },
-  );
-  const endSpinner = showSpinner('Asking', process);
-  try {
-    const reading = servers.map((config) =>
-      readConfigured(config, caller, opened).catch((error: unknown) => {
-        return { config, server: undefined, problem: describeError(error) };
-      }),
-    );
-    return await stayAlive(Promise.all(reading));
-  } finally {
-    endSpinner();
-    await opened.close();
-  }
-}
-
 /** A first `npx` downloads. */
 const TIME_LIMIT_MS = 120_000;
 
-async function readConfigured(
-  config: UpstreamConfig,
+const readServers = (
+  file: GatewayFile,
   caller: UpstreamCaller,
-  { openUpstream }: OpenServers,
-): Promise<FoundServer> {
-  if (needsUser(config) && caller.user === undefined) return { config, server: undefined };
-  const upstream = openUpstream(config);
-  const { signal, tooLate } = createTimeLimit(TIME_LIMIT_MS);
-  try {
-    return { config, server: await Promise.race([readAll(upstream, caller, signal), tooLate]) };
-  } finally {
-    await upstream.close(0);
-  }
-}
+  process: InvokedProcess,
+): Promise<readonly FoundServer[]> =>
+  askServers(file, process, TIME_LIMIT_MS, async (config, openOne): Promise<FoundServer> => {
+    if (needsUser(config) && caller.user === undefined) return { config, server: undefined };
+    try {
+      const server = await openOne(config, (upstream, signal) => readAll(upstream, caller, signal));
+      return { config, server };
+    } catch (error) {
+      return { config, server: undefined, problem: describeError(error) };
+    }
+  });
 
-/** What the server says to clients that cannot be asked anything, and to those that can. */
+/** Reads what the server says to clients that cannot be asked anything, and to those that can. */
 async function readAll(
   upstream: Upstream,
   caller: UpstreamCaller,
@@ -186,7 +154,7 @@ function describeError(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
-/** What was compared with, undefined where there was none; or what was written. */
+/** The lock that was compared with, undefined where there was none; or the one that was written. */
 type LockOutcome = { readonly former: LockFile | undefined } | { readonly updated: LockFile };
 
 function describeResult(result: LockResult, outcome: LockOutcome): string {

@@ -11,26 +11,19 @@ import { createLockPolicy } from '../lock/lock.ts';
 import { joinPolicies } from '../mcp/calls/policy.ts';
 import { listTools, serveOwnCatalog } from '../mcp/catalog/own-catalog.ts';
 import { GATEWAY_CALLER } from '../mcp/upstream/upstream.ts';
-import type { UpstreamConfig } from '../mcp/upstream/upstream-config.ts';
 import { systemClock } from '../platform/clock.ts';
 import { countNoun } from '../platform/text.ts';
 import { dependsOnUser, findFacts, needsUser } from '../servers/transport/transports.ts';
 
 import { noMetrics } from '../telemetry/metrics/metrics.ts';
 import type { InvokedProcess } from './command-line/invocation.ts';
-import { stayAlive } from './command-line/process-end.ts';
-import { showSpinner } from './command-line/terminal.ts';
-import {
-  createStderrLog,
-  createTimeLimit,
-  type OpenServers,
-  openServers,
-} from './setup/open-servers.ts';
+import { formatCount } from './command-line/terminal.ts';
+import { askServers } from './setup/open-servers.ts';
 import { readSetup } from './setup/read-setup.ts';
 
 export interface MeasuredFile {
   readonly costs: readonly ListCost[];
-  /** What the file names, and no server has. */
+  /** Names in the file that no server has. */
   readonly idle: readonly IdlePattern[];
 }
 
@@ -79,8 +72,6 @@ export const isCostly = ({ tokens }: ListCost): boolean => tokens > WARNED_TOKEN
 export const describeExpensive = ({ expensive }: ListCost): string =>
   expensive.map(({ name, tokens }) => `${name} ${formatCount(tokens)}`).join(', ');
 
-export const formatCount = (count: number): string => count.toLocaleString('en');
-
 // `postern config --lists`: the servers are asked what they list.
 
 /** A first `npx` downloads. */
@@ -96,38 +87,18 @@ export async function askLists(
   if (parsed === undefined || parsed.kind === 'problems') return undefined;
   const { setup } = parsed;
   const { servers } = setup.file;
-  const log = createStderrLog(process);
-  const opened = await openServers(setup.file, { env: process.env, log });
-  const endSpinner = showSpinner('Asking', process);
   const tools = new Map<string, FetchedList>();
-
-  async function ask(server: UpstreamConfig): Promise<void> {
+  await askServers(setup.file, process, TIME_LIMIT_MS, async (server, openOne, log) => {
+    if (needsUser(server)) return;
     try {
-      tools.set(server.name, await readTools(server, opened));
+      const listed = await openOne(server, (upstream, signal) =>
+        fetchList(upstream, 'tools', GATEWAY_CALLER, signal),
+      );
+      tools.set(server.name, listed);
     } catch (cause) {
       log.warn(`Server ${server.name}: its tools could not be listed.`, { cause });
     }
-  }
-
-  try {
-    await stayAlive(Promise.all(servers.filter((server) => !needsUser(server)).map(ask)));
-  } finally {
-    endSpinner();
-    await opened.close();
-  }
+  });
   const personal = new Set(servers.filter(dependsOnUser).map(({ name }) => name));
   return measureFile(setup, config, { tools, personal });
-}
-
-async function readTools(
-  server: UpstreamConfig,
-  { openUpstream }: OpenServers,
-): Promise<FetchedList> {
-  const upstream = openUpstream(server);
-  const { signal, tooLate } = createTimeLimit(TIME_LIMIT_MS);
-  try {
-    return await Promise.race([fetchList(upstream, 'tools', GATEWAY_CALLER, signal), tooLate]);
-  } finally {
-    await upstream.close(0);
-  }
 }

@@ -1,4 +1,4 @@
-// What can stand where on the command line, and the scripts for bash, zsh and fish that know it.
+// Completions of the command line, and the scripts for bash, zsh and fish that know it.
 
 import { quoteForShell as quote } from '../platform/text.ts';
 import { type Command, type OptionRow, toFlag } from './command-line/command.ts';
@@ -44,7 +44,7 @@ ${words.length === 0 ? '' : `      [[ $command == ${quote(name)} && $prev != -* 
 `;
 }
 
-/** Of a `case` of bash or zsh: what follows each option. `offer` offers words, separated by spaces. */
+/** Renders a `case` of bash or zsh: what follows each option. `offer` offers words, separated by spaces. */
 const renderCases = (
   options: readonly OptionCompletion[],
   { files, offer }: { readonly files: string; readonly offer: (words: string) => string },
@@ -145,21 +145,21 @@ interface Completion {
 }
 
 interface OptionCompletion extends Completion {
-  /** What follows it: nothing, the name of a file, one of some words, or what no shell can know. */
+  /** The value that follows it: nothing, the name of a file, one of some words, or what no shell can know. */
   readonly value: 'none' | 'file' | 'any' | readonly string[];
 }
 
 interface CommandCompletions {
   /** One word, or two. */
   readonly name: string;
-  /** What can follow in place of an option. */
+  /** Words that can follow in place of an option. */
   readonly words: readonly Completion[];
   readonly options: readonly OptionCompletion[];
 }
 
 const HELP: OptionCompletion = { text: '--help', summary: 'print help', value: 'none' };
 
-/** Of every command, of every first word of two, and, with the name `''`, of what comes first. */
+/** Completions of every command, of every first word of two, and, with the name `''`, of what comes first. */
 function listCompletions(commands: readonly Command[]): readonly CommandCompletions[] {
   const first = new Map<string, string>();
   for (const { name, summary } of commands) {

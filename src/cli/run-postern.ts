@@ -213,12 +213,12 @@ ${toTitle('Exit codes:')}
 /** commander takes the colour away where the output is no terminal. */
 const toTitle = (text: string): string => styleText('bold', text);
 
-// What commander refuses, in our words: what was wrong, and what was perhaps meant.
+// Mistakes that commander refuses, in our words: what was wrong, and what was perhaps meant.
 
 interface ParsedSoFar {
   /** The words of the command, such as `rules test`; empty where none is known yet. */
   readonly path: readonly string[];
-  /** What stands there besides options. */
+  /** Words besides options. */
   readonly operands: readonly string[];
   readonly process: InvokedProcess;
 }

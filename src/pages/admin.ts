@@ -160,7 +160,7 @@ const MAX_TOKENS = 1000;
 function createOperators({ config, store }: Runtime) {
   const groups = new Set(config.admin.groups);
   const clients = new Set(config.admin.clients);
-  /** By the SHA-256 of a token. What was noted of a token stays true. */
+  /** Tokens of the page, by their SHA-256. What was noted of a token stays true. */
   const ofPage = createBoundedMap<string, true>(MAX_TOKENS);
 
   async function isTokenOfPage(user: UserContext): Promise<boolean> {

@@ -1,8 +1,8 @@
-// How MCP clients are told of a gateway: one table for `postern dev`, the front page and the documentation. It is
+// Setups of MCP clients for a gateway: one table for `postern dev`, the front page and the documentation. It is
 // used in browsers as well, so it imports nothing of Node.js.
 import { toShellWord } from '../platform/text.ts';
 
-/** What a client is given. */
+/** The entry that a client is given. */
 export interface GatewayEntry {
   /** Under which the client keeps it: letters, digits and hyphens. */
   readonly name: string;
@@ -14,18 +14,18 @@ export interface GatewayEntry {
 
 /** One way to add the gateway. */
 export interface Snippet {
-  /** Where `render` goes: `a terminal`, or the name of a file; undefined where the client has its own page for it. */
+  /** The place for what `render` gives: `a terminal`, or the name of a file; undefined where the client has its own page for it. */
   readonly place: string | undefined;
-  /** Of what `render` gives. */
+  /** The language of what `render` gives. */
   readonly language: 'sh' | 'json' | 'toml' | 'text' | 'python';
-  /** What is run, put into the file, or entered. */
+  /** Renders what is run, put into the file, or entered. */
   render(entry: GatewayEntry): string;
 }
 
 export interface ClientSetup extends Snippet {
   readonly id: string;
   readonly title: string;
-  /** What is left to do then, as a sentence in which code stands in backticks. */
+  /** The step that is left then, as a sentence in which code stands in backticks. */
   next?(entry: GatewayEntry): string;
   /** Nobody has seen it log in: what to enter comes from its documentation. */
   readonly isUntried?: true;
@@ -47,7 +47,7 @@ const OWN_PAGE = {
   render: ({ url }: GatewayEntry) => url,
 } as const;
 
-/** What is merged into a file of JSON. */
+/** A snippet that is merged into a file of JSON. */
 const inJson = (place: string, describe: (entry: GatewayEntry) => unknown): Snippet => ({
   place,
   language: 'json',

@@ -1,5 +1,4 @@
 // §4.2, §4.3, §4.11: liveness, readiness and metrics.
-
 import type { Endpoint } from '../http/endpoint/endpoint.ts';
 import { createJsonReply, type Reply } from '../http/endpoint/message.ts';
 import { JSONRPC } from '../http/endpoint/render-error.ts';
@@ -56,7 +55,7 @@ const reportCheck = (result: PromiseSettledResult<void> | undefined) => ({
 // §4.11: the metrics endpoint.
 
 /**
- * Where the store cannot answer, the gauge is left out and the rest of the metrics, needed most during an outage, is
+ * If the store cannot answer, the gauge is left out and the rest of the metrics, needed most during an outage, is
  * still served.
  */
 export const createMetricsEndpoints = (

@@ -1,5 +1,4 @@
 // §4.1, §19: what the pages show of this gateway, for the composition root.
-
 import { readFile, stat } from 'node:fs/promises';
 import { extname } from 'node:path';
 import type { Config } from '../config/config.ts';
@@ -35,7 +34,7 @@ export function openSite(
   logo: Logo | undefined,
   listTools: ListTools,
   shown: {
-    /** Whether there is a server that users connect themselves now. */
+    /** True while there is a server that users connect themselves. */
     readonly hasConnections: () => boolean;
     /** §25.2: whether users are told what each path costs. */
     readonly hasPaths: boolean;
@@ -157,9 +156,9 @@ const toPublicTool = ({ name, title, description }: JsonObject): readonly Public
 // §19.1: the logo. One that lies in a file is served by the gateway, so that pages load it from there alone.
 
 export interface Logo {
-  /** Where pages load it from. */
+  /** The address from which pages load it. */
   readonly url: string;
-  /** Of the file, where there is one. */
+  /** The endpoint of the file, where there is one. */
   readonly endpoints: readonly Endpoint[];
 }
 
@@ -178,7 +177,7 @@ export async function createLogo(
   };
 }
 
-/** Where it is loaded from. */
+/** The address from which it is loaded. */
 export const locateLogo = (config: LogoConfig, baseUrl: string): string =>
   'url' in config ? config.url : `${baseUrl}/logo`;
 
@@ -217,10 +216,10 @@ const createLogoEndpoint = (file: string, body: Buffer): Endpoint => ({
 // §30.3: the frame in which the playground shows an app. Its origin is nobody's, whoever opens it and however; an app in it can do
 // what its policy says, which is made of what the app declares (ext-apps, "Content Security Policy Enforcement").
 
-/** What an app declares, as the query of the address has it: each domain is a parameter of its own. */
+/** Domains that an app declares, as the query of the address has it: each domain is a parameter of its own. */
 type ReadDomains = (kind: 'connect' | 'resource' | 'frame' | 'base') => readonly string[];
 
-/** Of each kind: a header has an end. */
+/** A bound for each kind: a header has an end. */
 const MAX_DOMAINS = 40;
 const MAX_LENGTH = 255;
 
@@ -228,7 +227,7 @@ const MAX_LENGTH = 255;
 const DOMAIN =
   /^(?:https?|wss?):\/\/(?:\*\.)?[a-z\d](?:[a-z\d.-]*[a-z\d])?(?::\d{1,5})?(?:\/[\w.~/-]*)?$/i;
 
-/** What is no domain is left out, and so not allowed. */
+/** Leaves out what is no domain, so that it is not allowed. */
 const readDomains =
   (query: URLSearchParams): ReadDomains =>
   (kind) =>

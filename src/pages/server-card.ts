@@ -26,7 +26,7 @@ interface DescribedAddress {
   readonly version: string;
   readonly websiteUrl: string;
   readonly iconUrl: string | undefined;
-  /** Where clients connect. */
+  /** The address to which clients connect. */
   readonly url: string;
 }
 
@@ -125,13 +125,20 @@ export const renderServerJson = (described: DescribedAddress): object => ({
 const isRegistryIcon = (url: string | undefined): url is string =>
   url?.startsWith('https://') === true && url.length <= MAX_REGISTRY_ICON_URL;
 
-// Where clients find them.
+// Endpoints at which clients find them.
 
 const START = '/mcp/';
 const END = '/server-card';
 
 /** As the proposal has it. What is new in a card is read by a client that connects, too. */
 const CACHING = { 'Cache-Control': 'public, max-age=3600' } as const;
+
+const OPEN_TO_ALL = {
+  kind: 'open',
+  method: 'GET',
+  errors: JSONRPC,
+  isForAllOrigins: true,
+} as const;
 
 /** None without `SERVER_CARD=true`. */
 export function createServerCardEndpoints(
@@ -140,21 +147,20 @@ export function createServerCardEndpoints(
 ): readonly Endpoint[] {
   if (!config.serverCard.isServed) return [];
   const gateway = describeAddress(config, PACKAGE_VERSION);
-  const shared = { kind: 'open', method: 'GET', errors: JSONRPC, isForAllOrigins: true } as const;
   return [
     // Names of servers and views are told to nobody who does not know them: the catalogue has the gateway alone.
     {
-      ...shared,
+      ...OPEN_TO_ALL,
       path: '/.well-known/mcp/catalog.json',
       handle: (request) => reply(request, renderServerCatalog(gateway), 'application/json'),
     },
     {
-      ...shared,
+      ...OPEN_TO_ALL,
       path: '/mcp/server-card',
       handle: (request) => reply(request, renderServerCard(gateway), SERVER_CARD_TYPE),
     },
     {
-      ...shared,
+      ...OPEN_TO_ALL,
       path: '/mcp/:server/server-card',
       hasParameter: paths.has,
       handle(request) {

@@ -19,11 +19,11 @@ interface SiteOptions {
   /** `BASE_URL`, shown in the pages. */
   readonly baseUrl: string;
   readonly log: Log;
-  /** Of a logo that is not the gateway's own: pages may load it from there. */
+  /** The origin of a logo that is not the gateway's own: pages may load it from there. */
   readonly logoOrigin?: string | undefined;
-  /** Whether there is an operators' page (§22). */
+  /** True where there is an operators' page (§22). */
   readonly hasOperatorsPage?: boolean;
-  /** Where `npm run build` put the pages. */
+  /** The folder into which `npm run build` put the pages. */
   readonly folder?: URL;
 }
 
@@ -57,7 +57,7 @@ export function createSite({
     const file = unfinished.get(path);
     const bytes = file && readIfPresent(file.url);
     if (file !== undefined && bytes !== undefined) {
-      finished.set(path, createPage(file, bytes, { fillSlots, logoOrigin }));
+      finished.set(path, createPage(file, bytes, fillSlots, logoOrigin));
       // Not before: what could not be read now is tried again when it is next asked for.
       unfinished.delete(path);
     }
@@ -129,14 +129,11 @@ interface Page {
   readonly reply: Reply & { readonly headers: ReplyHeaders; readonly body: Buffer };
 }
 
-interface PageOptions extends Pick<SiteOptions, 'logoOrigin'> {
-  readonly fillSlots: FillSlots;
-}
-
 function createPage(
   { path, type }: SiteFile,
   bytes: Buffer,
-  { fillSlots, logoOrigin }: PageOptions,
+  fillSlots: FillSlots,
+  logoOrigin: string | undefined,
 ): Page {
   // Text may have slots to fill in.
   const body = type.includes('charset') ? Buffer.from(fillSlots(bytes.toString('utf8'))) : bytes;
@@ -190,7 +187,7 @@ const hashInlineScripts = (html: string): readonly string[] =>
   );
 
 interface SiteFile {
-  /** Where it is served: `/` for index.html, `/settings` for settings.html, else as it lies. */
+  /** The path at which it is served: `/` for index.html, `/settings` for settings.html, else as it lies. */
   readonly path: string;
   /** Value of Content-Type. */
   readonly type: string;
@@ -199,7 +196,7 @@ interface SiteFile {
 
 const HTML = 'text/html; charset=utf-8';
 
-/** What the site consists of; a file of another kind is not served. */
+/** Files of the site by their endings; a file of another kind is not served. */
 const TYPES: Readonly<Record<string, string>> = {
   '.html': HTML,
   '.js': 'text/javascript; charset=utf-8',
@@ -209,14 +206,14 @@ const TYPES: Readonly<Record<string, string>> = {
   '.ico': 'image/x-icon',
 };
 
-/** What is served of the folder and the folders in it; nothing when there is no such folder. */
+/** Lists what is served of the folder and the folders in it; nothing when there is no such folder. */
 const listFiles = (folder: URL): readonly SiteFile[] =>
   listNames(folder).flatMap((name) => {
     const type = TYPES[extname(name)];
     return type === undefined ? [] : [{ path: toPath(name), type, url: new URL(name, folder) }];
   });
 
-/** By the types of the entries: with `recursive` alone, Node asks the system for the type of each. */
+/** Lists by the types of the entries: with `recursive` alone, Node asks the system for the type of each. */
 function listNames(folder: URL): readonly string[] {
   try {
     return readdirSync(folder, { withFileTypes: true }).flatMap((entry) =>

@@ -1,6 +1,6 @@
-// What the build leaves open in the site's files, because only the gateway that serves them knows it.
+// Slots that the build leaves open in the site's files, because only the gateway that serves them knows it.
 
-/** By the names that pages use in braces. For highlighters of code each is one word. */
+/** Values by the names that pages use in braces. For highlighters of code each is one word. */
 export const SLOTS = {
   base_url: 'fill-in-base-url',
   /** Like the path of BASE_URL it begins with a slash, which that path may lack. */
@@ -33,13 +33,13 @@ const toInertText = (text: string): string =>
     encodeURIComponent(sign).replace("'", '%27'),
   );
 
-// What a page of the site may do. The theme asks as well: a page of another kind needs a policy of its own, so
+// Kinds of pages of the site, by what they may do. The theme asks as well: a page of another kind needs a policy of its own, so
 // the browser has to load it anew.
 
 /** Documentation shows text; an app calls the gateway. */
 export type PageKind = 'documentation' | 'app';
 
-/** By path below BASE_URL. Every other page is documentation. */
+/** Apps by their path below BASE_URL. Every other page is documentation. */
 const APPS: ReadonlySet<string> = new Set<string>([
   '/',
   '/playground',

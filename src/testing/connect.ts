@@ -33,11 +33,11 @@ import { encodeHeader } from '../mcp/upstream/envelope.ts';
 import { systemClock } from '../platform/clock.ts';
 import { isObject, type JsonObject } from '../platform/json.ts';
 
-/** Who calls. `claims` are further claims of the token. */
+/** The user who calls. `claims` are further claims of the token. */
 export type TestUser = Partial<Omit<UserContext, 'token'>>;
 
 export interface ConnectOptions {
-  /** Who is logged in; `sub` is `test-user` unless given. Without it nobody is, and tools get no `user`. */
+  /** The user who is logged in; `sub` is `test-user` unless given. Without it nobody is, and tools get no `user`. */
   readonly user?: TestUser;
   /** Answers to what tools ask. Without one for a kind of question the client cannot be asked it. */
   readonly answer?: QuestionHandlers;
@@ -46,7 +46,7 @@ export interface ConnectOptions {
 /** Each method throws a {@link CallError} where the gateway answers with an error. */
 export interface TestClient {
   listTools(): Promise<readonly ToolDescription[]>;
-  /** What the tool returns; `isError` is true where it reports a failure, and where the arguments do not fit. */
+  /** Resolves to what the tool returns; `isError` is true where it reports a failure, and where the arguments do not fit. */
   callTool(name: string, args?: Arguments): Promise<ToolResult>;
   listPrompts(): Promise<readonly PromptDescription[]>;
   getPrompt(name: string, args?: Readonly<Record<string, string>>): Promise<PromptResult>;
@@ -68,7 +68,7 @@ export async function connect(
   catalog: Catalog,
   { user, answer = {} }: ConnectOptions = {},
 ): Promise<TestClient> {
-  // What JavaScript does not check.
+  // JavaScript does not check this.
   if (typeof catalog?.callTool !== 'function') {
     throw new DefinitionError(
       'connect takes a catalogue: pass createLocalCatalog({ tools: [ … ] }), or the default export of your catalogue file.',
@@ -196,7 +196,7 @@ const encode = (value: object): string => Buffer.from(JSON.stringify(value)).toS
 
 // Requests of MCP 2026-07-28 over HTTP, as a client sends them: what the server asks is answered, and the call goes on.
 
-/** How the client answers what tools ask. It declares that it can answer what there is a function for. */
+/** Answers of the client to what tools ask. It declares that it can answer what there is a function for. */
 export interface QuestionHandlers {
   readonly elicit?: (question: ElicitRequest['params']) => ElicitAnswer | Promise<ElicitAnswer>;
   readonly sample?: (question: SampleParams) => SampleAnswer | Promise<SampleAnswer>;
@@ -206,9 +206,9 @@ export interface QuestionHandlers {
 /** The gateway answered a request with an error in place of a result. */
 export class CallError extends Error {
   override readonly name = 'CallError';
-  /** Of JSON-RPC: -32602 is a name or arguments that do not fit. */
+  /** The code of JSON-RPC: -32602 is a name or arguments that do not fit. */
   readonly code: number;
-  /** What there is to know beside the message: for example which argument does not fit. */
+  /** Facts beside the message: for example which argument does not fit. */
   readonly data: unknown;
 
   constructor({ code, message, data }: JsonRpcErrorObject) {
@@ -283,7 +283,7 @@ function createSendRequest(options: RequestOptions): SendRequest {
     for (let round = 0; round < MAX_ROUNDS; round += 1) {
       const { error, result } = await post(method, { ...params, ...answers }, name);
       if (error !== undefined) throw new CallError(error);
-      // What the protocol adds is none of the catalogue's answer.
+      // Members that the protocol adds are none of the catalogue's answer.
       const { resultType, _meta, ttlMs: _ttl, cacheScope: _scope, ...answered } = result;
       if (resultType !== 'input_required') return answered;
       const inputResponses = await answerQuestions(result.inputRequests, answer);

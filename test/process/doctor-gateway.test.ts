@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, expect, test } from 'vitest';
-import { KNOWN_CLIENTS } from '../../src/cli/doctor/clients.ts';
+import { KNOWN_CLIENTS } from '../../src/cli/doctor/authorization.ts';
 import { runDoctor } from '../support/gateway/doctor.ts';
 import { type GatewayInside, startInside } from '../support/gateway/gateway-inside.ts';
 import { freePort } from '../support/gateway/ports.ts';

@@ -1,4 +1,4 @@
-// What a command is: from these rows come the parser, the help, the completions and docs/cli.md.
+// Commands as rows: from them come the parser, the help, the completions and docs/cli.md.
 
 import type { Invocation } from './invocation.ts';
 
@@ -10,11 +10,11 @@ export const toggle = (summary: string, negatedSummary: string) =>
   ({ kind: 'switch', summary, negatedSummary }) as const;
 
 interface TextRules {
-  /** Whether `-` is a value: read it from standard input. */
+  /** True where `-` is a value: it is read from standard input. */
   readonly takesStandardInput?: true;
-  /** What to write instead where somebody writes `-` for the file. */
+  /** Advice for those who write `-` for the file. */
   readonly standardInput?: string;
-  /** What is wrong with a value, in words that follow `--port: `. */
+  /** Says what is wrong with a value, in words that follow `--port: `. */
   readonly findProblem?: (value: string) => string | undefined;
 }
 
@@ -48,7 +48,7 @@ export type OptionRow = ReturnType<
   typeof flagOption | typeof toggle | typeof textOption | typeof listOption | typeof choiceOption
 >;
 
-/** By their names in code: `dryRun` is written `--dry-run`. */
+/** Rows by their names in code: `dryRun` is written `--dry-run`. */
 type OptionRows = Readonly<Record<string, OptionRow>>;
 
 interface ValuesByKind {
@@ -64,17 +64,17 @@ type OptionValue<Row extends OptionRow> = Row extends {
   ? Choice | undefined
   : ValuesByKind[Exclude<Row['kind'], 'choice'>];
 
-/** What the user gave, as `run` gets it. */
+/** Values that the user gave, as `run` gets them. */
 type OptionValues<Rows extends OptionRows> = {
   readonly [Name in keyof Rows]: OptionValue<Rows[Name]>;
 };
 
-/** What may stand behind the name of the command: `postern doctor URL`. */
+/** An operand, which stands behind the name of the command: `postern doctor URL`. */
 export interface CommandArgument {
   readonly name: string;
   readonly summary: string;
   readonly isRequired?: true;
-  /** Where only these are allowed. */
+  /** The only values that are allowed, where there are few. */
   readonly choices?: readonly string[];
 }
 
@@ -94,7 +94,7 @@ export interface Command<Rows extends OptionRows = OptionRows> {
   readonly operands?: readonly CommandArgument[];
   readonly options: Rows;
   readonly examples: readonly Example[];
-  /** What its exit code 1 means, where that is more than "it failed". */
+  /** The meaning of its exit code 1, where that is more than "it failed". */
   readonly exitCode1?: string;
   /** Imports what it needs when it runs: `start` loads nothing of `dev`. */
   run(
@@ -142,7 +142,7 @@ export const PORT = textOption('N', '3010', 'listen on this port instead of PORT
   },
 });
 
-/** Of `postern doctor` and `postern lock`: a user's access token, for what `summary` says. */
+/** For `postern doctor` and `postern lock`: a user's access token, for what `summary` says. */
 export const tokenOptions = (summary: string) => ({
   token: textOption('TOKEN', '- <token.txt', `${summary} - reads it from standard input`, {
     takesStandardInput: true,

@@ -1,4 +1,4 @@
-// What commands make of the file .env, and what the log says of it.
+// The file .env: it completes the environment of commands, and the log says so.
 
 import { describeMisspelled, findMisspelledVariables } from '../../config/misspelled.ts';
 import { SETTINGS } from '../../config/settings.ts';

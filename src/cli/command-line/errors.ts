@@ -21,7 +21,7 @@ export class StartError extends Error {
 interface Place {
   readonly host: string;
   readonly port: number;
-  /** What to type for another port, where the user started this process. */
+  /** Says what to type for another port, where the user started this process. */
   readonly describeWithPort?: ((port: number) => string) | undefined;
 }
 
@@ -54,7 +54,7 @@ export function describeListenError(
 /** A command line that cannot be understood: a sentence for the user. */
 export class UsageError extends Error {
   override readonly name = 'UsageError';
-  /** Whose help says more; undefined where the command is not known. */
+  /** The command whose help says more; undefined where the command is not known. */
   readonly command: string | undefined;
 
   constructor(message: string, command?: string) {

@@ -1,4 +1,4 @@
-// What the user can type here: what is suggested has the form in which this process was started.
+// Command lines that the user can type here: what is suggested has the form in which this process was started.
 
 import { existsSync } from 'node:fs';
 import { basename, dirname, relative } from 'node:path';
@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url';
 import { PACKAGE_ROOT } from '../../platform/own-files.ts';
 import { toShellWord } from '../../platform/text.ts';
 
-/** What a command reads and writes besides files; tests call commands with their own. The current folder is the process's. */
+/** The process of a command, which it reads and writes besides files; tests call commands with their own. The current folder is the process's. */
 export interface Invocation {
   readonly process: InvokedProcess;
   readonly console: Pick<Console, 'log' | 'error'>;
@@ -24,11 +24,11 @@ export interface InvokedProcess {
   exit(code?: number): void;
 }
 
-/** What the user gave of options that take a value, or none: the rows in commands/ say what each is for. */
+/** Values of options, or none: the rows in commands.ts say what each is for. */
 export type Texts<Name extends string> = Readonly<Record<Name, string | undefined>>;
 export type Flags<Name extends string> = Readonly<Record<Name, boolean>>;
 
-/** What suggests a command line looks at how this one was typed. */
+/** The process as it was started: whatever suggests a command line looks at how this one was typed. */
 export type TypedAs = Pick<InvokedProcess, 'argv' | 'env'>;
 
 /** `postern connect`, `npx postern connect` or `node dist/cli/main.js connect`. */

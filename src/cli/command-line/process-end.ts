@@ -1,4 +1,4 @@
-// How a process ends: cleanly at the first signal, at once at the second, with exit code 1 after an error.
+// The end of a process: cleanly at the first signal, at once at the second, with exit code 1 after an error.
 
 import { constants } from 'node:os';
 import { getStackFacts } from '../../errors/gateway-error.ts';
@@ -121,7 +121,7 @@ function handleUncaughtErrors(log: Log): void {
   });
 }
 
-// How a process exits once there is nothing left to do in it. Node.js then waits for the threads that work for it, however
+// The exit of a process once there is nothing left to do in it. Node.js then waits for the threads that work for it, however
 // long a disk, a lock or a name server holds them up, and can do nothing meanwhile: so that is waited for before, and not for ever.
 
 /** Milliseconds for what threads are at. */

@@ -12,7 +12,7 @@ import type { InvokedProcess, Texts } from './invocation.ts';
 
 export interface EnvFile {
   readonly path: string;
-  /** What it sets: variables that the environment lacks, or that are empty there. */
+  /** Variables that it sets: those that the environment lacks, or that are empty there. */
   readonly added: Readonly<Record<string, string>>;
 }
 
@@ -34,7 +34,7 @@ export function readEnvFile(env: NodeJS.ProcessEnv): EnvFile | undefined {
   return { path, added };
 }
 
-/** What the environment or `.env` says, before `prepareEnvironment`. */
+/** Finds what the environment or `.env` says, before `prepareEnvironment`. */
 export const findSetting = (variable: string): string | undefined =>
   process.env[variable] || readEnvFile(process.env)?.added[variable];
 
@@ -42,7 +42,7 @@ export const findSetting = (variable: string): string | undefined =>
 // or from standard input as well.
 
 /**
- * What was given of `flag` and `flag`-file, without the line break at its end; undefined where neither was. `-` in place of the
+ * The value of `flag` and `flag`-file, without the line break at its end; undefined where neither was. `-` in place of the
  * secret itself is standard input.
  *
  * @throws UsageError
@@ -77,7 +77,7 @@ function requireContent(content: string, flag: string): string {
 
 // Text that commands read from files, and that they print in columns.
 
-/** What the file says; where it cannot be read, what `explain` makes of the error. */
+/** Reads a file; where it cannot be read, the result is what `explain` makes of the error. */
 export function readTextFile<Other>(
   path: string,
   explain: (error: unknown) => Other,
@@ -91,17 +91,6 @@ export function readTextFile<Other>(
 
 /** Empty where it cannot be read. */
 export const readIfPresent = (path: string): string => readTextFile(path, () => '');
-
-/** A line for each row, whose cells stand below one another. */
-export function alignColumns(rows: readonly (readonly string[])[]): readonly string[] {
-  const widths = (rows[0] ?? []).map((_cell, column) =>
-    Math.max(...rows.map((row) => row[column]?.length ?? 0)),
-  );
-  return rows.map((row) => {
-    const cells = row.map((cell, column) => cell.padEnd(widths[column] ?? 0));
-    return cells.join('  ').trimEnd();
-  });
-}
 
 // Addresses as people write them: without a scheme where they mean the usual one.
 

@@ -1,5 +1,6 @@
-// What a terminal shows while somebody waits; nothing else is told of it.
+// Output for people: a spinner while they wait, columns, counts, and names that others chose.
 
+import { toVisibleJson } from '../../platform/invisible.ts';
 import type { InvokedProcess } from './invocation.ts';
 
 const FRAMES = ['⠋', '⠙', '⠹', '⠸', '⠼', '⠴', '⠦', '⠧', '⠇', '⠏'];
@@ -30,4 +31,24 @@ export function showSpinner(
     clearTimeout(timer);
     if (frame > 0) terminal.write('\u001b[K');
   };
+}
+
+/** A line for each row, whose cells stand below one another. */
+export function alignColumns(rows: readonly (readonly string[])[]): readonly string[] {
+  const widths = (rows[0] ?? []).map((_cell, column) =>
+    Math.max(...rows.map((row) => row[column]?.length ?? 0)),
+  );
+  return rows.map((row) => {
+    const cells = row.map((cell, column) => cell.padEnd(widths[column] ?? 0));
+    return cells.join('  ').trimEnd();
+  });
+}
+
+/** `1,930` */
+export const formatCount = (count: number): string => count.toLocaleString('en');
+
+/** A name that a server, a client or a caller chose: nothing of it moves the cursor of a terminal. */
+export function toVisibleName(name: string): string {
+  const json = toVisibleJson(name);
+  return json === `"${name}"` ? name : json;
 }

@@ -2,7 +2,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Provider } from 'oidc-provider';
 
-/** Where the provider sends a browser that has to log in. */
+/** The path to which the provider sends a browser that has to log in. */
 export const LOGIN_PATH = '/login/';
 
 const DEFAULT_GROUPS = 'developers';
@@ -87,7 +87,7 @@ const MAX_NAMES = 1000;
 const MAX_GROUPS = 50;
 
 export function createAccounts() {
-  /** Who logged in longest ago comes first. */
+  /** The first logged in longest ago. */
   const groupsOf = new Map<string, readonly string[]>();
 
   return {
@@ -98,7 +98,7 @@ export function createAccounts() {
       const [oldest = ''] = groupsOf.keys();
       if (groupsOf.size > MAX_NAMES) groupsOf.delete(oldest);
     },
-    /** What tokens say of this name. */
+    /** Claims of tokens for this name. */
     createClaims: (name: string) => ({
       name,
       email: `${name.toLowerCase().replace(/[^a-z0-9]+/g, '.')}@example.com`,

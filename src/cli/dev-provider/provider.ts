@@ -19,12 +19,6 @@ import { isObject } from '../../platform/json.ts';
 import { StartError } from '../command-line/errors.ts';
 import { type Accounts, createAccounts, LOGIN_PATH, logIn, parseGroups } from './login.ts';
 
-interface DevProviderOptions extends DevProviderSettings {
-  /** `http://localhost:<port>`, where the caller serves it. */
-  readonly issuer: string;
-  readonly keys: ProviderKeys;
-}
-
 /** The one of a gateway with these settings. @throws StartError where its keys cannot be written. */
 export async function createProviderOf(
   { server: { baseUrl }, store }: Config,
@@ -61,18 +55,15 @@ function isLocalRedirect(uri: string): boolean {
 }
 
 /** @throws Error with code `ERR_MODULE_NOT_FOUND` where the development packages are missing. */
-export async function createDevProvider(options: DevProviderOptions): Promise<RequestListener> {
-  const { issuer, keys } = options;
+export async function createDevProvider(settings: DevProviderSettings): Promise<RequestListener> {
+  const { issuer } = settings;
   const accounts = createAccounts();
   const provider = await silenceNotices(async () => {
     const { Provider: Constructor, errors: thrown } = await loadPackage();
     const { InvalidTarget } = thrown;
-    return new Constructor(
-      issuer,
-      createProviderConfiguration(options, { keys, accounts }, InvalidTarget),
-    );
+    return new Constructor(issuer, createProviderConfiguration(settings, accounts, InvalidTarget));
   });
-  allowLocalRedirects(provider, `${options.gatewayUrl}/oauth/callback`);
+  allowLocalRedirects(provider, `${settings.gatewayUrl}/oauth/callback`);
   const handleRequest = provider.callback();
   const { host } = new URL(issuer);
 
@@ -92,7 +83,7 @@ export async function createDevProvider(options: DevProviderOptions): Promise<Re
       const [name = '', query] = req.url.slice(TOKEN_PATH.length).split('?');
       const groups = new URLSearchParams(query).get('groups');
       if (groups !== null && isName(name)) accounts.setGroups(name, parseGroups(groups));
-      answerToken(res, issueToken(provider, options, name)).catch(() => {
+      answerToken(res, issueToken(provider, settings, name)).catch(() => {
         res.writeHead(500, TEXT).end('The token could not be made.\n');
       });
     } else if (req.url?.startsWith(LOGIN_PATH)) {
@@ -196,6 +187,9 @@ async function issueToken(
 }
 
 interface DevProviderSettings {
+  /** `http://localhost:<port>`, where the caller serves it. */
+  readonly issuer: string;
+  readonly keys: ProviderKeys;
   /** BASE_URL of the gateway: tokens are made for it and for what is below it (RFC 8707). */
   readonly gatewayUrl: string;
   /** Audiences that the gateway accepts; the first stands in for a resource that is none. */
@@ -215,9 +209,10 @@ export const SCOPES = ['openid', 'profile', 'email', 'offline_access'];
 
 function createProviderConfiguration(
   settings: DevProviderSettings,
-  { keys, accounts }: { readonly keys: ProviderKeys; readonly accounts: Accounts },
+  accounts: Accounts,
   InvalidTarget: typeof errors.InvalidTarget,
 ): Configuration {
+  const { keys } = settings;
   const { createClaims } = accounts;
   return {
     clients: [createClientMetadata(settings.client)],
@@ -282,7 +277,7 @@ const createClientMetadata = ({
   client_id: id,
   ...(secret !== undefined && { client_secret: secret }),
   token_endpoint_auth_method: secret === undefined ? 'none' : `client_secret_${auth}`,
-  // What is allowed is decided in allowLocalRedirects; one has to be named.
+  // allowLocalRedirects decides which are allowed; one has to be named.
   redirect_uris: ['https://postern.invalid/callback'],
   grant_types: ['authorization_code', 'refresh_token'],
   response_types: ['code'],
@@ -306,7 +301,7 @@ function createResourceIndicators(
   };
 }
 
-/** What tokens for the gateway, or for one of its servers, look like. */
+/** The form of tokens for the gateway, or for one of its servers. */
 const describeResource = (
   { audience, accessTokenTtlSeconds }: DevProviderSettings,
   resource: string,
@@ -318,7 +313,7 @@ const describeResource = (
   jwt: { sign: { alg: 'RS256' } },
 });
 
-/** What the development provider signs tokens and cookies with. */
+/** Keys by which the development provider signs tokens and cookies. */
 interface ProviderKeys {
   /** A private RS256 key as a JWK (RFC 7517). */
   readonly signing: JsonWebKey;

@@ -1,4 +1,4 @@
-// What postern dev says once it serves: all of it at first, then what has changed.
+// The screen of postern dev once it serves: all of it at first, then what has changed.
 
 import type { ServerFacts } from '../../catalog/upstream-catalogs.ts';
 import type { Config } from '../../config/config.ts';
@@ -16,7 +16,7 @@ import type { EnvFile } from '../command-line/read-input.ts';
 import type { ConfigFile } from '../setup/config-file.ts';
 
 interface Announcement extends Banner {
-  /** How much is served, and what was kept. */
+  /** A summary of how much is served, and what was kept. */
   readonly summary: string;
   /** The changed files that were loaded; none after the first start, and where somebody asked for that. */
   readonly loaded: readonly string[];
@@ -47,7 +47,7 @@ export function createAnnouncer(write: (text: string) => void, hasKeys: boolean)
       told = announcement;
     },
     note: print,
-    /** What clients are given, where the banner left it out. */
+    /** Prints what clients are given, where the banner left it out. */
     printHints() {
       if (told !== undefined) print(`\n${told.hints}`);
     },
@@ -63,7 +63,7 @@ interface Fact {
 
 interface Banner {
   readonly facts: readonly Fact[];
-  /** What to type next, and what clients are given: the same after most changes. */
+  /** Commands to type next, and what clients are given: the same after most changes. */
   readonly hints: string;
 }
 
@@ -74,7 +74,7 @@ ${renderFacts(facts)}
 ${hints}
   LOG_LEVEL=debug logs every request. Press Ctrl+C to stop.`;
 
-/** Where keys can be pressed for the rest. */
+/** For a terminal in which keys can be pressed for the rest. */
 const renderShortBanner = ({ facts }: Banner): string => `
   Postern ${PACKAGE_VERSION} is running for development. Do not use it in production.
 
@@ -89,7 +89,7 @@ const renderFacts = (facts: readonly Fact[]): string =>
     )
     .join('');
 
-// What the banner of postern dev tells: what is served, and how clients connect.
+// The banner of postern dev: what is served, and how clients connect.
 
 interface BannerFacts {
   readonly login: string;
@@ -227,12 +227,12 @@ function canRunInspector(node: string): boolean {
   return major > 22 || (major === 22 && minor >= 19);
 }
 
-// What postern dev says of the servers behind the gateway, each once it is known how it is.
+// Lines of postern dev about the servers behind the gateway, each once it is known how it is.
 
 const LOOK_EVERY_MS = 200;
 /** Once each has been announced. */
 const WATCH_EVERY_MS = 1000;
-/** How long to wait for the tools of a server that answers, and for a server that nobody has tried. */
+/** Time to wait for the tools of a server that answers, and for a server that nobody has tried. */
 const PATIENCE_MS = 5000;
 
 /** `✓ git     12 tools`; of one that failed also that it answers again. The result ends it. */

@@ -23,7 +23,7 @@ import { joinWatcher, tellWatcher } from './watch.ts';
 
 const CLIENT_ID = 'postern-dev';
 
-/** What development needs other defaults for; a variable of the user's own takes precedence. */
+/** Settings for which development needs other defaults; a variable of the user's own takes precedence. */
 const DEV_DEFAULTS = {
   HOST: '127.0.0.1',
   LOG_LEVEL: 'warn',
@@ -100,9 +100,7 @@ export async function dev(options: StartOptions): Promise<void> {
     endServerNotes = announceServers(gateway.listServers, announcer.note);
   }
 
-  const serving = serve(config, {
-    catalog,
-    envFile,
+  const serving = serve(config, catalog, envFile, {
     configFile,
     onReload: (setup, loaded) =>
       void serving.then((gateway) => announceServed(gateway, { setup, loaded })),
@@ -206,7 +204,7 @@ const CTRL_C = '\u0003';
 const CTRL_Z = '\u001a';
 
 /**
- * Whether somebody at a terminal can press keys for this process. One that was started with `&` is stopped by the system when
+ * True where somebody at a terminal can press keys for this process. One that was started with `&` is stopped by the system when
  * it asks for them.
  */
 function hasKeyboard(): boolean {

@@ -15,7 +15,7 @@ const LOOK_EVERY_MS = 250;
 /** A stream that a client keeps open would delay the next start. */
 const SHUTDOWN_MS = 2000;
 
-/** Where the first start fails, this process ends as well. Later, it waits for the next change. */
+/** If the first start fails, this process ends as well. Later, it waits for the next change. */
 export async function watch(options: Texts<'catalog' | 'config'>): Promise<void> {
   endWithNpx();
   let child: ChildProcess | undefined;
@@ -105,7 +105,7 @@ interface WatchedFiles {
   /** The store changes all the time. */
   readonly dataDir: string;
   readonly envFile: string;
-  /** What serves follows these itself. */
+  /** The process that serves follows these itself. */
   readonly configFiles: readonly string[];
 }
 
@@ -158,7 +158,7 @@ async function waitForChange(
   isDown: () => boolean,
 ): Promise<readonly string[]> {
   for (let [last, tookMs] = [before, 0]; ; ) {
-    // Of a folder with very many files a look takes its time.
+    // A look at a folder with very many files takes its time.
     await pause(Math.max(LOOK_EVERY_MS, 20 * tookMs));
     const startedAt = performance.now();
     const now = takeStamps(files);

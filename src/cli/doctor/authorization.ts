@@ -1,4 +1,4 @@
-// What the provider says of the gateway's authorization request, before anybody logs in. With `prompt=none`
+// Checks of the gateway's authorization request at the provider, before anybody logs in. With `prompt=none`
 // (OpenID Connect Core §3.1.2.1) it shows no page: it comes back to the redirect URI with `login_required`,
 // which it may do only where it knows that URI. Nothing that it answers is followed.
 
@@ -10,11 +10,9 @@ import {
 import { createCodeChallenge } from '../../logins/provider/provider-parameters.ts';
 import { generateSecret } from '../../platform/ids.ts';
 import { quote } from '../../platform/text.ts';
-import { findUnknownRedirectUris } from './clients.ts';
 import {
   type Advice,
   defineCheck,
-  describeNetworkFailure,
   type Finding,
   type Found,
   failure,
@@ -22,9 +20,18 @@ import {
   unknown,
   warning,
 } from './finding.ts';
-import { type Probe, type ProbeAnswer, readHeaderWords } from './instruments.ts';
-import { LOOPBACK_REDIRECT_URI } from './login.ts';
-import { isDiscovered, type ProviderAtHand, type SettingsAtHand } from './settings-at-hand.ts';
+import {
+  describeNetworkFailure,
+  type Probe,
+  type ProbeAnswer,
+  readHeaderWords,
+} from './instruments.ts';
+import { LOOPBACK_REDIRECT_URI } from './log-in.ts';
+import {
+  defineProviderCheck,
+  type ProviderAtHand,
+  type SettingsAtHand,
+} from './settings-at-hand.ts';
 
 type AuthorizationOutcome =
   /** The provider knows the client and the redirect URI, and would let a user log in. */
@@ -98,7 +105,7 @@ function judgeErrorPage(said: string): AuthorizationOutcome {
   return { kind: 'error-page', said };
 }
 
-/** What an error page, or the address of one, says; undefined for what is none. */
+/** Reads what an error page, or the address of one, says; undefined for what is none. */
 function readErrorText({ status, text, location }: ProbeAnswer): string | undefined {
   if (location !== undefined) return readErrorAddress(location);
   if (status < 400 && !/AADSTS\d+/.test(text)) return undefined;
@@ -114,7 +121,7 @@ function readErrorAddress({ pathname, searchParams }: URL): string | undefined {
   return /\/error\b/.test(pathname) || coded !== '' ? readHeaderWords(text) : undefined;
 }
 
-/** What differs between a login page and an error page. */
+/** Computes what differs between a login page and an error page. */
 function computeSignature({ status, location }: ProbeAnswer): string {
   if (location === undefined) return String(status);
   const { origin, pathname } = location;
@@ -122,7 +129,7 @@ function computeSignature({ status, location }: ProbeAnswer): string {
   return `${status} ${origin} ${pathname.split('/').slice(0, 2).join('/')}`;
 }
 
-/** What the provider makes of an authorization request, ours or that of the gateway that runs; or `unreachable`. */
+/** Asks the provider about an authorization request, ours or that of the gateway that runs; or `unreachable`. */
 export async function checkAuthorizationRequest(
   url: string,
   probe: Probe,
@@ -206,22 +213,20 @@ const adviseOnRefusal = (error: string): Advice =>
     remedy: "compare what the gateway asks for with the client's settings at the provider.",
   };
 
-// Whether the provider would let a user log in through the gateway: redirect URI and scopes.
+// Redirect URI and scopes: would the provider let a user log in through the gateway?
 
-export const authorizationCheck = defineCheck({
-  section: "The gateway's client at the provider",
-  async run(settings: SettingsAtHand) {
-    const { access, probe } = settings;
-    if (access === undefined || !(await isDiscovered(access))) return [];
+export const authorizationCheck = defineProviderCheck(
+  "The gateway's client at the provider",
+  async (settings, access) => {
     const url = await buildRequest(settings, access);
     if (url === undefined) return [];
-    return checkAuthorizationRequest(url, probe, {
+    return checkAuthorizationRequest(url, settings.probe, {
       what: "The provider's authorization endpoint cannot be reached.",
       setting: 'OAUTH_AUTHORIZATION_URL',
       remedy: 'remove it, so that the discovery document names the endpoint, or correct it.',
     });
   },
-});
+);
 
 /** As the broker builds it. In proxy mode clients bring redirect URIs of their own. */
 async function buildRequest(
@@ -291,4 +296,89 @@ function buildProxyRequest({ config: { oauth } }: SettingsAtHand): string | unde
     ['code_challenge', createCodeChallenge(generateSecret())],
     ['code_challenge_method', 'S256'],
   ]);
+}
+
+// The clients of docs/clients.md, and what each needs of a gateway to log in.
+
+export interface KnownClient {
+  /** As docs/clients.md names it. */
+  readonly name: string;
+  /** `document`: by a client ID metadata document where that is offered, else it registers. */
+  readonly becomesKnown: 'registers' | 'document' | 'client ID';
+  /** True where it compares the issuer of the metadata with its address; undefined where that is not known. */
+  readonly comparesIssuer: boolean | undefined;
+  /** The address at which the browser comes back to it; the port of a loopback address is one of many. */
+  readonly redirectUri: string;
+  /** Its servers connect to the gateway, not the user's machine. */
+  readonly isHosted?: true;
+}
+
+const LOOPBACK = 'http://127.0.0.1:33418/callback';
+const LOCALHOST = 'http://localhost:33418/callback';
+
+/** One that registers, and waits on a port of its machine. */
+const program = (
+  name: string,
+  { comparesIssuer, ...other }: Partial<KnownClient> = {},
+): KnownClient => ({
+  name,
+  becomesKnown: 'registers',
+  comparesIssuer,
+  redirectUri: LOOPBACK,
+  ...other,
+});
+
+const programs = (...names: readonly string[]) => names.map((name) => program(name));
+
+/** Those that were tried, in the order of the table there, then those that were not. */
+export const KNOWN_CLIENTS: readonly KnownClient[] = [
+  program('TypeScript SDK 1.x', { comparesIssuer: false }),
+  program('TypeScript SDK 2.x', { comparesIssuer: true }),
+  ...programs('Python SDK 1.x', 'Python SDK 2.x', 'FastMCP'),
+  program('Claude Code', { becomesKnown: 'document', redirectUri: LOCALHOST }),
+  program('Codex', { becomesKnown: 'document' }),
+  program('Gemini CLI', { redirectUri: LOCALHOST }),
+  ...programs('OpenCode', 'Kilo CLI', 'Copilot CLI'),
+  program('Qwen Code', { redirectUri: LOCALHOST }),
+  ...programs('Cline CLI', 'Continue CLI'),
+  program('Inspector', { redirectUri: LOCALHOST }),
+  program('mcp-remote', { redirectUri: LOCALHOST }),
+  ...programs('mcporter', 'mcpc', 'mcp-cli', 'AI SDK', 'LangChain.js'),
+  program('Mastra', { becomesKnown: 'client ID' }),
+  ...programs('OpenAI Agents JS', 'LangChain', 'Pydantic AI', 'OpenAI Agents', 'LlamaIndex'),
+  ...programs('mcp-use', 'Strands', 'Google ADK'),
+  program('Claude (web, desktop, mobile)', {
+    becomesKnown: 'document',
+    redirectUri: 'https://claude.ai/api/mcp/auth_callback',
+    isHosted: true,
+  }),
+  program('ChatGPT', {
+    becomesKnown: 'document',
+    redirectUri: 'https://chatgpt.com/connector_platform_oauth_redirect',
+    isHosted: true,
+  }),
+  program('Cursor', { redirectUri: 'cursor://anysphere.cursor-mcp/oauth/callback' }),
+  program('VS Code', { becomesKnown: 'document', redirectUri: 'http://127.0.0.1:33418/' }),
+];
+
+/**
+ * Redirect URIs of known clients that the provider does not know, where it sees those and not the gateway's own: in proxy
+ * mode. `url` is an authorization request to it, `baseUrl` that of the gateway.
+ *
+ * @throws FetchError
+ */
+export async function findUnknownRedirectUris(
+  url: string,
+  { baseUrl, probe }: { readonly baseUrl: string; readonly probe: Probe },
+): Promise<ReadonlySet<string>> {
+  const sent = new URL(url).searchParams.get('redirect_uri') ?? '';
+  const unknownUris = new Set<string>();
+  if (sent === `${baseUrl}/oauth/callback`) return unknownUris;
+  for (const redirectUri of new Set(KNOWN_CLIENTS.map((client) => client.redirectUri))) {
+    const asked = new URL(url);
+    asked.searchParams.set('redirect_uri', redirectUri);
+    const { kind } = await askAuthorization(asked.href, probe);
+    if (kind === 'redirect-uri-unknown') unknownUris.add(redirectUri);
+  }
+  return unknownUris;
 }

@@ -1,4 +1,4 @@
-// Whether the provider accepts OAUTH_CLIENT_ID and OAUTH_CLIENT_SECRET. It looks at them before it looks at what else a
+// The gateway's client at the provider: OAUTH_CLIENT_ID and OAUTH_CLIENT_SECRET. The provider looks at them before it looks at what else a
 // request has, and complains of that only where it accepts them.
 
 import type { ProviderClientConfig } from '../../config/groups/provider-client.ts';
@@ -11,7 +11,6 @@ import { generateSecret } from '../../platform/ids.ts';
 import {
   type Advice,
   defineCheck,
-  describeNetworkFailure,
   type Finding,
   failure,
   LOGIN_NEEDS_STORE,
@@ -19,8 +18,10 @@ import {
   unknown,
   warning,
 } from './finding.ts';
-import { isDiscovered, type SettingsAtHand } from './settings-at-hand.ts';
-import { adviseOnLimit, readError, type Walk } from './walk.ts';
+import { describeNetworkFailure } from './instruments.ts';
+import { adviseOnLimit, readError } from './log-in.ts';
+import { defineProviderCheck, type SettingsAtHand } from './settings-at-hand.ts';
+import type { Walk } from './walk.ts';
 
 const CHECK = 'provider.client-secret';
 const ENDPOINT_CHECK = 'provider.token-endpoint';
@@ -33,12 +34,10 @@ const CORRECT_URL: Advice = {
 type Form = readonly (readonly [name: string, value: string])[];
 
 /** The gateway's own request, with a made-up code. */
-export const clientCheck = defineCheck({
-  section: "The gateway's client at the provider",
-  async run(settings: SettingsAtHand) {
-    const { access, config } = settings;
-    if (access === undefined || !(await isDiscovered(access))) return [];
-    const { providerClient } = config.oauth;
+export const clientCheck = defineProviderCheck(
+  "The gateway's client at the provider",
+  async (settings, access) => {
+    const { providerClient } = settings.config.oauth;
     if (providerClient.id === undefined) return [];
     const url = await access.endpoints.findTokenUrl().catch(() => undefined);
     if (url === undefined) return [];
@@ -52,7 +51,7 @@ export const clientCheck = defineCheck({
       });
     }
   },
-});
+);
 
 async function judgeClient(
   settings: SettingsAtHand,
@@ -165,7 +164,7 @@ function adviseOnSecret({ secret }: ProviderClientConfig): string {
   return "copy the client ID and the secret's value (not the ID of the secret) from the provider once more. It may also have expired.";
 }
 
-/** Of these hosts it is not known that they look at the secret before they look at a code or a refresh token. */
+/** Hosts of which it is not known that they look at the secret before they look at a code or a refresh token. */
 const INCONCLUSIVE_HOSTS =
   /(^|\.)(microsoftonline\.(com|us|cn)|ciamlogin\.com|accounts\.google\.com|googleapis\.com)$/;
 

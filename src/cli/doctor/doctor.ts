@@ -11,6 +11,7 @@ import { clientCheck, clientSecretCheck } from './client-secret.ts';
 import { checkClients, checkConfiguredClients, isInTheWay, runClientCheck } from './clients.ts';
 import {
   type Check,
+  createPrinter,
   type Finding,
   failure,
   hasFailure,
@@ -19,9 +20,9 @@ import {
   unknown,
 } from './finding.ts';
 import { type Instruments, useInstruments } from './instruments.ts';
-import { EDITOR_SCHEME, loginCheck, providerLoginCheck, registrationCheck } from './login.ts';
+import { EDITOR_SCHEME } from './log-in.ts';
+import { loginCheck, providerLoginCheck, registrationCheck } from './login.ts';
 import { corsCheck, resourceMetadataCheck, serverMetadataCheck } from './metadata.ts';
-import { createPrinter } from './print.ts';
 import {
   capabilitiesCheck,
   clockCheck,
@@ -196,7 +197,7 @@ const WITHOUT_LOGIN: Check<Walk> = {
 };
 
 /**
- * What stands behind the gateway was asked with the settings at hand. The gateway that runs may have been
+ * The provider and the servers were asked with the settings at hand. The gateway that runs may have been
  * started with others: then it fails where they do not.
  */
 async function compareWithSettings(
@@ -233,7 +234,7 @@ const explainAbsence = (finding: Finding, baseUrl: string): Finding =>
       })
     : finding;
 
-/** Of a gateway that was reached: all of `checks`, unless it sends clients to another address. */
+/** Walks through a gateway that was reached: all of `checks`, unless it sends clients to another address. */
 async function walkGateway(
   walk: Walk,
   checks: readonly Check<Walk>[],
@@ -265,20 +266,20 @@ function leaveOutWithoutStore(checks: readonly Check<Walk>[]): readonly Check<Wa
 
 // The table of checks, in their order. Of a running gateway it is that in which a client meets it.
 
-/** Whether it is ready, and calls itself by the address that was asked. */
+/** Readiness, and the address by which the gateway calls itself. */
 const ENTRY_CHECKS: readonly Check<Walk>[] = [healthCheck, challengeCheck];
 
-/** What clients read of the gateway before they log in. It counts in no limit that a login meets. */
+/** Documents that clients read before they log in. It counts in no limit that a login meets. */
 const READING_CHECKS: readonly Check<Walk>[] = [
   resourceMetadataCheck,
   serverMetadataCheck,
   corsCheck,
 ];
 
-/** What clients need of the gateway itself. */
+/** Checks of what clients need of the gateway itself. */
 const GATEWAY_CHECKS: readonly Check<Walk>[] = [...READING_CHECKS, registrationCheck, loginCheck];
 
-/** What stands behind the gateway. Where the settings are at hand, SETTINGS_CHECKS look at it more closely. */
+/** Checks of what stands behind the gateway. Where the settings are at hand, SETTINGS_CHECKS look at it more closely. */
 const BACKGROUND_CHECKS: readonly Check<Walk>[] = [
   providerLoginCheck,
   clientSecretCheck,

@@ -1,13 +1,15 @@
 // With what doctor asks: requests that go out as the gateway's do, and what is noted of the answers.
 import { type Clock, systemClock } from '../../platform/clock.ts';
+import { getErrorCode } from '../../platform/error-code.ts';
 import {
   type Fetch,
+  FetchError,
   type FetchHeaders,
   type FetchInit,
   fetchWithLimits,
 } from '../../platform/fetch-with-limits.ts';
 import { type JsonObject, parseObject } from '../../platform/json.ts';
-import type { Facts, Log, LogLevel } from '../../platform/log.ts';
+import { describeCause, type Facts, type Log, type LogLevel } from '../../platform/log.ts';
 import {
   type OutboundNetwork,
   openOutboundNetwork,
@@ -33,7 +35,7 @@ export async function useInstruments<Result>(
 
 function createInstruments(
   outbound: OutboundConfig,
-  /** Of a user. A secret. */
+  /** A user's. A secret. */
   token: string | undefined,
   { fetch, openTunnel }: OutboundNetwork,
 ) {
@@ -45,10 +47,10 @@ function createInstruments(
     clocks,
     tunnel: openTunnel,
     clock,
-    /** Of the gateway's parts: nothing of it is printed. */
+    /** The log of the gateway's parts: nothing of it is printed. */
     log: createCollectingLog().log,
     token,
-    /** Whether requests to a URL go out by a proxy, which then resolves names. */
+    /** True where requests to a URL go out by a proxy, which then resolves names. */
     isProxied: (url: string) => chooseProxy(new URL(url)) !== undefined,
   };
 }
@@ -80,7 +82,7 @@ export interface ProbeAnswer {
   readonly url: string;
   readonly status: number;
   readonly headers: FetchHeaders;
-  /** Where the browser would go on; undefined where it would not. */
+  /** The address at which the browser would go on; undefined where it would not. */
   readonly location: URL | undefined;
   readonly text: string;
   /** Undefined where the body is no JSON object. */
@@ -126,7 +128,7 @@ function observeClocks(fetch: Fetch, clock: Clock) {
   return {
     fetch: observingFetch,
     /**
-     * By how many seconds the clock that answers at this URL is ahead of the one here, negative where it is behind; 0 where
+     * The number of seconds by which the clock that answers at this URL is ahead of the one here, negative where it is behind; 0 where
      * they may be the same. Undefined where no answer told the time.
      */
     readOffset: (url: string) => offsets.get(new URL(url).origin),
@@ -144,7 +146,7 @@ function computeOffset(date: number, sent: number, received: number): number {
 /** Characters. */
 const MAX_LENGTH = 300;
 
-/** What a page says, without its tags. In time that grows with its length alone: the other side may be hostile. */
+/** Reads what a page says, without its tags. In time that grows with its length alone: the other side may be hostile. */
 export const readHeaderWords = (html: string): string =>
   dropUnread(html)
     .replace(/<[^<>]*>/g, ' ')
@@ -169,4 +171,111 @@ function dropUnread(html: string): string {
     opening.lastIndex = from;
   }
   return kept + html.slice(from);
+}
+
+// Reasons why another server could not be reached, in words.
+
+export type FailureKind =
+  | 'name'
+  | 'refused'
+  | 'timeout'
+  | 'certificate-expired'
+  | 'certificate-name'
+  | 'certificate'
+  | 'no-tls'
+  | 'tls-only'
+  | 'proxy'
+  | 'other';
+
+interface Sign {
+  readonly pattern: RegExp;
+  readonly kind: FailureKind;
+  /** A sentence. `reason` is what the system says. */
+  readonly describe: (url: URL, reason: string) => string;
+  readonly scheme?: 'http:';
+}
+
+/** The first that fits counts. */
+const SIGNS: readonly Sign[] = [
+  {
+    pattern: /\bProxyError\b/,
+    kind: 'proxy',
+    describe: ({ host }, reason) =>
+      `The outbound proxy did not let a request to ${host} through (${reason}).`,
+  },
+  {
+    pattern: /ENOTFOUND|EAI_AGAIN|ENODATA/,
+    kind: 'name',
+    describe: ({ hostname }) => `The name ${hostname} cannot be resolved here (DNS).`,
+  },
+  {
+    pattern: /CERT_HAS_EXPIRED/,
+    kind: 'certificate-expired',
+    describe: ({ host }) => `The TLS certificate of ${host} has expired.`,
+  },
+  {
+    pattern: /ALTNAME_INVALID/,
+    kind: 'certificate-name',
+    describe: ({ host, hostname }, reason) =>
+      `The TLS certificate of ${host} is not for ${hostname} (${/DNS:.*/.exec(reason)?.[0] ?? reason}).`,
+  },
+  {
+    pattern: /CERT|SELF_SIGNED|UNABLE_TO_/,
+    kind: 'certificate',
+    describe: ({ host }, reason) =>
+      `The TLS certificate of ${host} is not trusted here (${reason}).`,
+  },
+  {
+    pattern: /ECONNREFUSED/,
+    kind: 'refused',
+    describe: ({ host }) => `Nothing listens at ${host}.`,
+  },
+  {
+    pattern: /aborted due to timeout/,
+    kind: 'timeout',
+    describe: ({ host }) => `${host} does not answer in time.`,
+  },
+  {
+    pattern: /ETIMEDOUT|ENETUNREACH|EHOSTUNREACH/,
+    kind: 'timeout',
+    describe: ({ host }, reason) => `${host} cannot be reached (${reason}).`,
+  },
+  {
+    pattern: /SSL|EPROTO|wrong version/i,
+    kind: 'no-tls',
+    describe: ({ host }) => `${host} does not speak TLS there.`,
+  },
+  {
+    // A server that wants TLS resets plain HTTP.
+    pattern: /ECONNRESET/,
+    kind: 'tls-only',
+    scheme: 'http:',
+    describe: ({ host }) => `${host} does not speak plain HTTP there.`,
+  },
+];
+
+export function describeNetworkFailure(error: unknown, url: string) {
+  const address = new URL(url);
+  // A FetchError says only that the URL failed, and the URL may have any words in it.
+  const cause = error instanceof FetchError ? error.cause : error;
+  const reason = describeCause(cause);
+  const signs = [reason, ...listCodes(cause)].join(' ');
+  const found = SIGNS.find(
+    ({ pattern, scheme = address.protocol }) => scheme === address.protocol && pattern.test(signs),
+  );
+  return found === undefined
+    ? { kind: 'other' as const, text: `${address.host} could not be asked (${reason}).` }
+    : { kind: found.kind, text: found.describe(address, reason) };
+}
+
+/** Those of the causes, too, which Node nests in several ways. */
+function listCodes(error: unknown, depth = 0): readonly string[] {
+  if (!(error instanceof Error) || depth > 5) return [];
+  const code = getErrorCode(error);
+  const others = error instanceof AggregateError ? error.errors : [];
+  return [
+    ...(typeof code === 'string' ? [code] : []),
+    error.name,
+    ...[error.cause, ...others].flatMap((cause) => listCodes(cause, depth + 1)),
+  ];
 }

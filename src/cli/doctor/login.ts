@@ -1,10 +1,8 @@
-// How clients become known, and from their authorization request to the provider's login page.
+// Clients become known, and log in: from their authorization request to the provider's login page.
 
-import { generateSecret, hashSha256 } from '../../platform/ids.ts';
 import { HOW_TO_CHANGE_SECRET } from '../../store/seal/secrets.ts';
 import { checkAuthorizationRequest } from './authorization.ts';
 import {
-  type Advice,
   defineCheck,
   type Finding,
   failure,
@@ -13,8 +11,8 @@ import {
   unknown,
   warning,
 } from './finding.ts';
-import type { Probe, ProbeAnswer } from './instruments.ts';
-import { adviseOnLimit, readError, type Walk } from './walk.ts';
+import type { LoginOutcome, ProbeRegistration } from './log-in.ts';
+import type { Walk } from './walk.ts';
 
 const LOGIN_CHECK = 'login';
 
@@ -94,7 +92,7 @@ function adviseOn(said: string) {
     : { setting, remedy };
 }
 
-/** What the provider says of the request with which the browser comes to it. */
+/** Asks the provider about the request with which the browser comes to it. */
 export const providerLoginCheck = defineCheck({
   section: 'Login',
   needsStore: LOGIN_NEEDS_STORE,
@@ -177,195 +175,3 @@ function judgeSchemes(registration: ProbeRegistration | undefined): Finding | un
       'list the schemes: OAUTH_REDIRECT_SCHEMES=cursor,vscode. Or set OAUTH_MODE=broker, which allows them.',
   });
 }
-
-// What a client and a browser begin: it registers (RFC 7591), and logs in as far as the provider, where a person would be
-// asked.
-
-export interface LoginClient {
-  readonly clientId: string;
-  readonly redirectUri: string;
-}
-
-interface LoginAttempt extends LoginClient {
-  readonly authorizationUrl: string;
-  readonly resource: string;
-  /** Whether another login may reach another replica. */
-  readonly mayHaveReplicas: boolean;
-  readonly probe: Probe;
-}
-
-type LoginOutcome =
-  /** The authorization request that the gateway sends to the provider. */
-  | { readonly kind: 'at-provider'; readonly url: string; readonly hasConsentPage: boolean }
-  /** The registration from a moment ago is unknown. */
-  | { readonly kind: 'client-forgotten'; readonly said: string }
-  /** The consent page from a moment ago counts as expired. */
-  | { readonly kind: 'page-forgotten'; readonly said: string }
-  | { readonly kind: 'limited'; readonly advice: Advice }
-  | { readonly kind: 'refused'; readonly said: string };
-
-/** Each login opens connections of its own, which may lead to another replica. */
-const ROUNDS = 3;
-
-/**
- * The first outcome that is not the provider, or the last. Each round counts in the limit that the user's own
- * browser meets, so there are several only where replicas may differ and half of the limit is left.
- *
- * @throws FetchError
- */
-export async function logInAsClient(attempt: LoginAttempt): Promise<LoginOutcome> {
-  const rounds = attempt.mayHaveReplicas ? ROUNDS : 1;
-  let { outcome: last, isHalfLeft } = await beginLogin(attempt);
-  for (let round = 1; round < rounds && isHalfLeft && last.kind === 'at-provider'; round += 1) {
-    const next = await beginLogin(attempt);
-    if (next.outcome.kind !== 'limited') last = next.outcome;
-    isHalfLeft = next.isHalfLeft;
-  }
-  return last;
-}
-
-interface BegunLogin {
-  readonly outcome: LoginOutcome;
-  /** Of the logins that the limit of the address allows. */
-  readonly isHalfLeft: boolean;
-}
-
-async function beginLogin({
-  authorizationUrl,
-  clientId,
-  redirectUri,
-  resource,
-  probe,
-}: LoginAttempt): Promise<BegunLogin> {
-  const url = new URL(authorizationUrl);
-  const parameters = {
-    response_type: 'code',
-    client_id: clientId,
-    redirect_uri: redirectUri,
-    code_challenge: hashSha256(generateSecret()),
-    code_challenge_method: 'S256',
-    state: generateSecret(),
-    resource,
-  };
-  for (const [name, value] of Object.entries(parameters)) url.searchParams.set(name, value);
-  const answer = await probe(url.href);
-  const form = readConsentForm(answer);
-  const isHalfLeft = readHalfLeft(answer);
-  if (form === undefined) return { outcome: judgeLogin(answer, redirectUri, false), isHalfLeft };
-  const decided = await probe(form.action, {
-    method: 'POST',
-    headers: {
-      'Content-Type': 'application/x-www-form-urlencoded',
-      Cookie: (answer.headers.get('set-cookie') ?? '').split(';')[0] ?? '',
-    },
-    body: form.body,
-  });
-  return { outcome: judgeLogin(decided, redirectUri, true), isHalfLeft };
-}
-
-/** True where there is no limit. */
-function readHalfLeft({ headers }: ProbeAnswer): boolean {
-  const read = (name: string) => Number(headers.get(name) ?? Number.NaN);
-  return !(read('x-ratelimit-remaining') * 2 < read('x-ratelimit-limit'));
-}
-
-function judgeLogin(
-  answer: ProbeAnswer,
-  redirectUri: string,
-  hasConsentPage: boolean,
-): LoginOutcome {
-  const { href, searchParams } = answer.location ?? {};
-  if (href?.startsWith(`${redirectUri}?`)) {
-    const said = ['error', 'error_description'].map((name) => searchParams?.get(name));
-    return { kind: 'refused', said: said.filter(Boolean).join(': ') };
-  }
-  if (href !== undefined) return { kind: 'at-provider', url: href, hasConsentPage };
-  const said = readError(answer);
-  if (answer.status === 429)
-    return {
-      kind: 'limited',
-      advice: adviseOnLimit(answer, hasConsentPage ? 'OAUTH_CONSENT' : 'OAUTH_AUTHORIZE'),
-    };
-  if (answer.json?.error === 'invalid_client') return { kind: 'client-forgotten', said };
-  return hasConsentPage && /page has expired/.test(said)
-    ? { kind: 'page-forgotten', said }
-    : { kind: 'refused', said };
-}
-
-interface ConsentForm {
-  readonly action: string;
-  readonly body: string;
-}
-
-/** The form of the consent page, answered with yes: it is about doctor's own client. */
-function readConsentForm({ status, text, url }: ProbeAnswer): ConsentForm | undefined {
-  const [, action] =
-    /<form\b[^<>]* method="post" action="([^"<>]+\/oauth\/consent)">/.exec(text) ?? [];
-  if (status !== 200 || action === undefined || !URL.canParse(action, url)) return undefined;
-  const fields = text.matchAll(/<input type="hidden" name="([^"]+)" value="([^"]+)">/g);
-  const form = new URLSearchParams();
-  for (const [, name = '', value = ''] of fields) form.append(name, value);
-  form.set('decision', 'approve');
-  return { action: new URL(action, url).href, body: form.toString() };
-}
-
-type ProbeRegistration =
-  | {
-      readonly kind: 'registered';
-      readonly clientId: string;
-      /** Schemes of editors are refused, so these were left out. */
-      readonly refusedSchemes: string | undefined;
-    }
-  | { readonly kind: 'token-needed' }
-  | { readonly kind: 'limited'; readonly advice: Advice }
-  | { readonly kind: 'refused'; readonly said: string };
-
-/** Where doctor says that it could be called back; nobody listens there, and nothing is sent there. */
-export const LOOPBACK_REDIRECT_URI = 'http://127.0.0.1:33418/callback';
-
-/** Of an editor that is called back by a scheme of its own (RFC 8252 §7.1). */
-export const EDITOR_SCHEME = 'cursor';
-const EDITOR_REDIRECT_URI = `${EDITOR_SCHEME}://anysphere.cursor-mcp/oauth/callback`;
-
-/** Once: few registrations are allowed in an hour. `refusesEditors`: where the settings at hand say so, it is not tried. @throws FetchError */
-export async function register(
-  url: string,
-  probe: Probe,
-  refusesEditors: boolean,
-): Promise<ProbeRegistration> {
-  if (refusesEditors) {
-    const answer = await send(url, [LOOPBACK_REDIRECT_URI], probe);
-    return judgeRegistration(answer, `OAUTH_REDIRECT_SCHEMES does not list ${EDITOR_SCHEME}.`);
-  }
-  const withEditor = await send(url, [LOOPBACK_REDIRECT_URI, EDITOR_REDIRECT_URI], probe);
-  if (withEditor.json?.error !== 'invalid_redirect_uri')
-    return judgeRegistration(withEditor, undefined);
-  return judgeRegistration(await send(url, [LOOPBACK_REDIRECT_URI], probe), readError(withEditor));
-}
-
-function judgeRegistration(
-  answer: ProbeAnswer,
-  refusedSchemes: string | undefined,
-): ProbeRegistration {
-  const clientId = answer.json?.client_id;
-  if (answer.status === 201 && typeof clientId === 'string') {
-    return { kind: 'registered', clientId, refusedSchemes };
-  }
-  if (answer.status === 401) return { kind: 'token-needed' };
-  return answer.status === 429
-    ? { kind: 'limited', advice: adviseOnLimit(answer, 'DCR') }
-    : { kind: 'refused', said: readError(answer) };
-}
-
-const send = (url: string, redirectUris: readonly string[], probe: Probe): Promise<ProbeAnswer> =>
-  probe(url, {
-    method: 'POST',
-    headers: { 'Content-Type': 'application/json', Accept: 'application/json' },
-    body: JSON.stringify({
-      client_name: 'postern doctor',
-      redirect_uris: redirectUris,
-      grant_types: ['authorization_code', 'refresh_token'],
-      response_types: ['code'],
-      token_endpoint_auth_method: 'none',
-    }),
-  });

@@ -102,7 +102,7 @@ function tellClient(
 
 function* tellPkce({ name, auth }: ConnectionServer, { at: { issuer }, takesS256 }: FoundPlace) {
   if (takesS256 === true || !auth.pkce) return;
-  // Where the operator named the endpoints, there is no metadata that could say it.
+  // If the operator named the endpoints, there is no metadata that could say it.
   const hasNoMetadata =
     auth.authorizationServer !== undefined && 'tokenUrl' in auth.authorizationServer;
   if (hasNoMetadata) return;
@@ -129,13 +129,13 @@ type FoundLogin =
   | {
       readonly kind: 'found';
       readonly at: AuthorizationServer;
-      /** Who the gateway is there; `nobody` where it has no client, and cannot register. */
+      /** The client that the gateway is there; `nobody` where it has no client, and cannot register. */
       readonly client: ClientSource | 'nobody';
-      /** Whether it has the redirect URI of all servers there, and is not promised `iss`. */
+      /** True if it has the redirect URI of all servers there, and is not promised `iss`. */
       readonly isAmbiguous: boolean;
       /** Which it needs there; its own where the one of all is of no use. */
       readonly redirectUri: string;
-      /** Whether it takes PKCE with S256; undefined where it does not say. */
+      /** True if it takes PKCE with S256; undefined where it does not say. */
       readonly takesS256: boolean | undefined;
     }
   | {

@@ -1,4 +1,4 @@
-// What the gateway (RFC 9728) and the authorization server (RFC 8414) say of themselves, as strict clients read it.
+// Metadata of the gateway (RFC 9728) and of the authorization server (RFC 8414), as strict clients read it.
 import { describeIssuerMismatch } from '../../http/oauth-client/provider-metadata.ts';
 import { isOnThisMachine } from '../../platform/address.ts';
 import { isStringArray, type JsonObject } from '../../platform/json.ts';
@@ -70,7 +70,7 @@ const isUrl = (value: unknown): boolean => typeof value === 'string' && URL.canP
 const lists = (wanted: string) => (value: unknown) =>
   isStringArray(value) && value.includes(wanted);
 
-/** What clients need of the document, and whether a value is good. */
+/** Members of the document that clients need, and the test for a good value. */
 const MEMBERS: Readonly<Record<string, (value: unknown) => boolean>> = {
   authorization_endpoint: isUrl,
   token_endpoint: isUrl,
@@ -173,7 +173,7 @@ const adviseOnWellKnown = (baseUrl: string) =>
 const NEEDED_HEADERS = ['authorization', 'content-type', 'mcp-protocol-version', 'mcp-session-id'];
 const READ_HEADERS = ['www-authenticate', 'mcp-session-id'];
 
-/** Where the Inspector runs, as most browser clients on a developer's machine do. */
+/** The origin of the Inspector, where most browser clients on a developer's machine do. */
 const LOCAL_ORIGIN = 'http://localhost:6274';
 
 export const corsCheck = defineCheck({
@@ -225,7 +225,7 @@ async function findProblem({ endpoint, probe }: Walk, origin: string): Promise<s
   if (missing.length > 0) return `Access-Control-Allow-Headers lacks ${missing.join(', ')}`;
   if (!readNames(headers.get('access-control-allow-methods')).includes('post'))
     return 'Access-Control-Allow-Methods lacks POST';
-  // What the page may read of the 401, without which it finds no login.
+  // The page must be able to read these headers of the 401, without which it finds no login.
   const refusal = await probe(endpoint, { headers: { Origin: origin }, method: 'POST' });
   const exposed = readNames(refusal.headers.get('access-control-expose-headers'));
   const hidden = READ_HEADERS.filter((name) => !exposed.includes(name));

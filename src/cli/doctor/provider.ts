@@ -15,8 +15,6 @@ import { quote } from '../../platform/text.ts';
 import {
   type Advice,
   defineCheck,
-  describeNetworkFailure,
-  type FailureKind,
   type Finding,
   type Found,
   failure,
@@ -24,9 +22,10 @@ import {
   unknown,
   warning,
 } from './finding.ts';
+import { describeNetworkFailure, type FailureKind } from './instruments.ts';
 import {
-  findBrokerConfig,
-  isDiscovered,
+  defineDocumentCheck,
+  defineProviderCheck,
   type ProviderAtHand,
   type SettingsAtHand,
 } from './settings-at-hand.ts';
@@ -59,7 +58,7 @@ export const discoveryCheck = defineCheck({
   },
 });
 
-/** Of a provider whose endpoints are known without a document. It refuses a stranger, which is an answer. */
+/** Asks a provider whose endpoints are known without a document. It refuses a stranger, which is an answer. */
 async function checkProviderReach(
   { probe }: SettingsAtHand,
   { metadata }: ProviderAtHand,
@@ -132,41 +131,37 @@ const explainNetwork = (error: unknown, url: string, setting: string): Explanati
   };
 };
 
-export const keySetCheck = defineCheck({
-  section: 'Identity provider',
-  async run({ access }: SettingsAtHand) {
-    if (access === undefined || !(await isDiscovered(access))) return [];
-    const url = access.provider.jwksUrl ?? (await access.metadata.get()).jwks_uri;
-    if (url === undefined) return [];
-    try {
-      access.keySet.start();
-      await access.keySet.waitForKeys();
-      return ok(
-        'provider.key-set',
-        "The provider's key set can be read, and has keys that can be used.",
-      );
-    } catch (error) {
-      const cause = error instanceof GatewayError ? error.cause : error;
-      if (cause instanceof FetchError) {
-        const { check: _check, ...seen } = explainNetwork(cause, url, 'OIDC_JWKS_URL');
-        return failure('provider.key-set', seen);
-      }
-      return failure('provider.key-set', {
-        what: `The provider's key set cannot be used: ${describeCause(cause)}.`,
-        setting: 'OIDC_JWKS_URL',
-        remedy: `open ${url} in a browser: it must show a JSON document with keys. authentik needs a signing key for this.`,
-      });
+export const keySetCheck = defineProviderCheck('Identity provider', async (_settings, access) => {
+  const url = access.provider.jwksUrl ?? (await access.metadata.get()).jwks_uri;
+  if (url === undefined) return [];
+  try {
+    access.keySet.start();
+    await access.keySet.waitForKeys();
+    return ok(
+      'provider.key-set',
+      "The provider's key set can be read, and has keys that can be used.",
+    );
+  } catch (error) {
+    const cause = error instanceof GatewayError ? error.cause : error;
+    if (cause instanceof FetchError) {
+      const { check: _check, ...seen } = explainNetwork(cause, url, 'OIDC_JWKS_URL');
+      return failure('provider.key-set', seen);
     }
-  },
+    return failure('provider.key-set', {
+      what: `The provider's key set cannot be used: ${describeCause(cause)}.`,
+      setting: 'OIDC_JWKS_URL',
+      remedy: `open ${url} in a browser: it must show a JSON document with keys. authentik needs a signing key for this.`,
+    });
+  }
 });
 
-/** What the discovery document says that the provider can do, against what the gateway will ask of it. */
-export const capabilitiesCheck = defineCheck({
-  section: 'Identity provider',
-  async run({ access, config: { oauth }, probe }: SettingsAtHand) {
-    if (access === undefined || access.metadata.isFixed || !(await isDiscovered(access))) return [];
-    const { json } = await probe(buildDiscoveryUrl(access.provider.issuer));
-    const { secret, authMethod } = oauth.providerClient;
+/** Compares what the provider can do, by the discovery document, with what the gateway will ask of it. */
+export const capabilitiesCheck = defineProviderCheck(
+  'Identity provider',
+  async (settings, access) => {
+    if (access.metadata.isFixed) return [];
+    const { json } = await settings.probe(buildDiscoveryUrl(access.provider.issuer));
+    const { secret, authMethod } = settings.config.oauth.providerClient;
     const method = `client_secret_${authMethod}`;
     const otherMethod = authMethod === 'post' ? 'basic' : 'post';
     return [
@@ -185,7 +180,7 @@ export const capabilitiesCheck = defineCheck({
         : undefined,
     ];
   },
-});
+);
 
 /** A provider that does not say is not complained of. */
 function lacks(document: JsonObject | undefined, name: string, value: string): boolean {
@@ -193,25 +188,17 @@ function lacks(document: JsonObject | undefined, name: string, value: string): b
   return isStringArray(listed) && !listed.includes(value);
 }
 
-// What tokens of the gateway's own (§5.11) need of the provider, and what they do not.
+// Tokens of the gateway's own (§5.11): what they need of the provider, and what they do not.
 
-/** What the discovery document says of what a login comes to. */
-export const loginAbilitiesCheck = defineCheck({
-  section: 'Identity provider',
-  async run({ access, config }: SettingsAtHand) {
-    const oauth = findBrokerConfig(config);
-    if (oauth === undefined || access === undefined || !(await isDiscovered(access))) return [];
-    // Where settings name all that it would, nobody needs the document.
-    const document = await access.metadata.get().catch(() => undefined);
-    if (document === undefined) return [];
-    if (access.metadata.isFixed) return [judgeRefreshTokens(document, oauth)];
-    return [
-      ...judgeOpenId(document),
-      ...judgeIdTokenAlgorithms(document),
-      judgeRefreshTokens(document, oauth),
-      judgeRevocation(document, oauth),
-    ];
-  },
+/** Judges what a login comes to, by the discovery document. */
+export const loginAbilitiesCheck = defineDocumentCheck((document, oauth, { access }) => {
+  if (access?.metadata.isFixed) return [judgeRefreshTokens(document, oauth)];
+  return [
+    ...judgeOpenId(document),
+    ...judgeIdTokenAlgorithms(document),
+    judgeRefreshTokens(document, oauth),
+    judgeRevocation(document, oauth),
+  ];
 });
 
 /** OpenID Connect Core §3.1.2.1. A provider may leave it out of its list all the same (Discovery §3). */
@@ -291,19 +278,12 @@ function judgeRevocation(
 
 // §13.4, §13.5: whether the provider tells the gateway that somebody logged out there, and whether users can log out there.
 
-/** What the discovery document says of it. Whether an address is registered, only the provider knows. */
-export const providerLogoutCheck = defineCheck({
-  section: 'Identity provider',
-  async run({ access, config }: SettingsAtHand) {
-    const oauth = findBrokerConfig(config);
-    if (oauth === undefined || access === undefined || !(await isDiscovered(access))) return [];
-    const document = await access.metadata.get().catch(() => undefined);
-    if (document === undefined) return [];
-    return [
-      judgeBackchannel(document, config.server, oauth.tokens.backchannelEnds),
-      judgeEndSession(document, config.server),
-    ];
-  },
+/** Judges logout by the discovery document. Whether an address is registered, only the provider knows. */
+export const providerLogoutCheck = defineDocumentCheck((document, oauth, { config }) => {
+  return [
+    judgeBackchannel(document, config.server, oauth.tokens.backchannelEnds),
+    judgeEndSession(document, config.server),
+  ];
 });
 
 const BACKCHANNEL_CHECK = 'provider.backchannel-logout';
@@ -346,7 +326,7 @@ const judgeEndSession = (
       : `Users who log out at /account can log out at ${new URL(url).host}, too. Register ${baseUrl}/account as post-logout redirect URI of the gateway's client, so that they come back.`,
   );
 
-// Whether two clocks agree: tokens are valid from one moment to another.
+// Two clocks have to agree: tokens are valid from one moment to another.
 
 /** Tokens live for minutes: with clocks further apart, none is ever accepted. */
 const HOPELESS_SECONDS = 300;
@@ -372,17 +352,17 @@ function judgeClock(
   });
 }
 
-/** By the Date of the provider's answers. */
-export const clockCheck = defineCheck({
-  section: 'Identity provider',
-  async run({ access, config, clocks }: SettingsAtHand) {
+/** Compares by the Date of the provider's answers. */
+export const clockCheck = defineProviderCheck(
+  'Identity provider',
+  async ({ config, clocks }, { provider }) => {
     const { auth } = config;
-    if (access === undefined || !auth.required || !(await isDiscovered(access))) return [];
-    const { issuer, jwksUrl } = access.provider;
+    if (!auth.required) return [];
+    const { issuer, jwksUrl } = provider;
     const offset = clocks.readOffset(issuer) ?? clocks.readOffset(jwksUrl ?? issuer);
     return judgeClock(offset, auth.clockToleranceSeconds, 'this machine');
   },
-});
+);
 
 /** The default of OIDC_CLOCK_TOLERANCE_SECONDS: what is set cannot be seen from outside. */
 const TOLERANCE_SECONDS = 5;

@@ -1,4 +1,4 @@
-// Whether the gateway can be reached at all, and whether it is one.
+// Reaching the gateway: something answers, and it is one.
 
 import { isIP } from 'node:net';
 import { connect, type TLSSocket } from 'node:tls';
@@ -6,16 +6,15 @@ import { isObject } from '../../platform/json.ts';
 import {
   type Advice,
   defineCheck,
-  describeNetworkFailure,
-  type FailureKind,
   type Finding,
   failure,
   ok,
   unknown,
   warning,
 } from './finding.ts';
-import type { ProbeAnswer } from './instruments.ts';
-import { adviseOnLimit, MCP_CALL, readErrorData, readReason, type Walk } from './walk.ts';
+import { describeNetworkFailure, type FailureKind, type ProbeAnswer } from './instruments.ts';
+import { adviseOnLimit, MCP_CALL, readErrorData, readReason } from './log-in.ts';
+import type { Walk } from './walk.ts';
 
 /** Nothing answers: before the first start of a gateway that is as it should be. */
 export const REACHABLE = 'gateway.reachable';
@@ -138,7 +137,7 @@ async function adviseOnPath(answer: ProbeAnswer, walk: Walk): Promise<Advice> {
       };
 }
 
-/** Whether the host has a gateway without the path, which does not call itself by it. */
+/** True if the host has a gateway without the path, which does not call itself by it. */
 async function isAtRoot({ baseUrl, probe }: Walk): Promise<boolean> {
   const answer = await probe(`${new URL(baseUrl).origin}/mcp`, MCP_CALL);
   const challenge = answer.headers.get('www-authenticate') ?? '';
@@ -148,7 +147,7 @@ async function isAtRoot({ baseUrl, probe }: Walk): Promise<boolean> {
 const EXPIRES_SOON_DAYS = 14;
 const MS_PER_DAY = 86_400_000;
 
-/** Of a certificate that is accepted: until when. */
+/** Tells until when a certificate that is accepted is valid. */
 async function checkCertificate({ baseUrl, isProxied, clock }: Walk): Promise<Finding | undefined> {
   const { protocol, hostname, port } = new URL(baseUrl);
   if (protocol !== 'https:' || isProxied(baseUrl)) return undefined;
@@ -180,7 +179,7 @@ const readCertificateEnd = (host: string, port: number): Promise<number | undefi
     socket.on('error', giveUp).on('timeout', giveUp);
   });
 
-// Whether the gateway is ready, and calls itself by the address that was asked.
+// The gateway is to be ready, and to call itself by the address that was asked.
 
 const READY_CHECK = 'gateway.ready';
 export const STORE_CHECK = `${READY_CHECK}.store`;
@@ -229,7 +228,7 @@ export const healthCheck = defineCheck({
 });
 
 const CHALLENGE_CHECK = 'challenge';
-/** Where clients are sent to another address, all that follows would be about that one. */
+/** If clients are sent to another address, all that follows would be about that one. */
 export const BASE_URL_CHECK = 'gateway.base-url';
 
 /** RFC 9728 §5.1: the 401 by which a client learns where to log in. */

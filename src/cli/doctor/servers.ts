@@ -1,5 +1,4 @@
 // The MCP servers of the configuration file, asked as the gateway asks them.
-
 import { WARNED_TOKENS } from '../../catalog/budget/measure-lists.ts';
 import {
   countUndeclared,
@@ -30,13 +29,8 @@ import {
   needsUser,
   readConnectionServer,
 } from '../../servers/transport/transports.ts';
-import {
-  describeCost,
-  describeExpensive,
-  formatCount,
-  isCostly,
-  measureFile,
-} from '../measure-lists.ts';
+import { formatCount } from '../command-line/terminal.ts';
+import { describeCost, describeExpensive, isCostly, measureFile } from '../measure-lists.ts';
 import {
   createTimeLimit,
   EVERY_CAPABILITY,
@@ -200,7 +194,7 @@ function describeFailure(config: UpstreamConfig, error: unknown, logged: readonl
 
 const UNAVAILABLE = /^(?:The|A process of the) MCP server \S+ is not available: /;
 
-/** What it is spoken to in, and whether the file demands that. */
+/** Tells the era in which it is spoken to, and whether the file demands that. */
 function tellEra(upstream: Upstream, caller: UpstreamCaller): string {
   const { config, era } = upstream;
   const version = upstream.peekDescription(caller)?.protocolVersion;
@@ -284,7 +278,7 @@ async function checkIsolation(
 }
 
 const NAMES_CHECK = 'server.names';
-/** What all clients that were tried take, with the name of the gateway that some put in front. */
+/** The length that all clients that were tried take, with the name of the gateway that some put in front. */
 const SAFE_LENGTH = 48;
 
 /**

@@ -12,6 +12,7 @@ import { ConfigError, formatProblem } from '../../config/problem.ts';
 import { createServerUrls } from '../../config/server-urls.ts';
 import type { Env } from '../../config/setting.ts';
 import type { Setup } from '../../gateway/configuration/gateway-file.ts';
+import type { ProviderDocument } from '../../http/oauth-client/provider-metadata.ts';
 import {
   createProviderEndpoints,
   openProviderMetadata,
@@ -20,7 +21,15 @@ import { createProviderAccess } from '../../logins/auth/auth.ts';
 import { openKeySet } from '../../logins/auth/key-set.ts';
 import { noMetrics } from '../../telemetry/metrics/metrics.ts';
 import { readSetup } from '../setup/read-setup.ts';
-import { type Finding, failure, MISSPELLED, type Report, warning } from './finding.ts';
+import {
+  type Check,
+  type Finding,
+  type Found,
+  failure,
+  MISSPELLED,
+  type Report,
+  warning,
+} from './finding.ts';
 import type { Instruments } from './instruments.ts';
 
 export type SettingsAtHand = ReturnType<typeof openSettingsAtHand>;
@@ -76,11 +85,37 @@ export const isDiscovered = ({ provider, metadata }: ProviderAtHand): Promise<bo
         () => false,
       );
 
+/** A check that asks a provider which was discovered: of others it was said already why not. */
+export const defineProviderCheck = (
+  section: string,
+  run: (settings: SettingsAtHand, access: ProviderAtHand) => Promise<Found>,
+): Check<SettingsAtHand> => ({
+  section,
+  async run(settings) {
+    const { access } = settings;
+    return access !== undefined && (await isDiscovered(access)) ? run(settings, access) : [];
+  },
+});
+
+/** A check of what the discovery document says of logins; none where settings name all that it would. */
+export const defineDocumentCheck = (
+  judge: (
+    document: ProviderDocument,
+    oauth: BrokerConfig,
+    settings: SettingsAtHand,
+  ) => readonly (Finding | undefined)[],
+): Check<SettingsAtHand> =>
+  defineProviderCheck('Identity provider', async (settings, { metadata }) => {
+    const oauth = findBrokerConfig(settings.config);
+    const document = oauth && (await metadata.get().catch(() => undefined));
+    return oauth && document && judge(document, oauth, settings);
+  });
+
 export interface UsableSettings {
   readonly config: Config;
-  /** Of the configuration file; undefined without one. */
+  /** The servers and rules of the configuration file; undefined without one. */
   readonly setup: Setup | undefined;
-  /** Where they are from. */
+  /** The environment they are from. */
   readonly env: Env;
 }
 
@@ -115,7 +150,7 @@ async function readAll(env: Env): Promise<ReadSettings> {
   }
 }
 
-/** What is missing because its name is misspelled is told as that alone, and first. */
+/** A setting that is missing because its name is misspelled is told as that alone, and first. */
 function explainProblems(problems: readonly string[], env: Env): readonly Finding[] {
   const misspelled = findMisspelledVariables(env);
   const told = misspelled.map(describeMisspelled);
@@ -150,7 +185,7 @@ const refuse = (problem: string): Finding => {
   });
 };
 
-/** Who runs it elsewhere than the gateway meant one that runs. */
+/** Somebody who runs it elsewhere than the gateway meant one that runs. */
 const mentionUrl = (finding: Finding): Finding => ({
   ...finding,
   ...(finding.what.startsWith(describeMissing('OIDC_ISSUER')) && {

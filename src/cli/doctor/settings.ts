@@ -1,4 +1,4 @@
-// What can be said of the settings alone: what the gateway warns of at start, and its limits.
+// The settings alone: what the gateway warns of at start, and its limits.
 
 import type { LimitRule } from '../../config/groups/limits.ts';
 import { type IdentityConfig, loginPolicySettings } from '../../config/groups/login-policy.ts';
@@ -14,6 +14,7 @@ import { describeCause } from '../../platform/log.ts';
 import { createPublicNetwork } from '../../platform/outbound/public-network.ts';
 import { stripUri } from '../../platform/strip-uri.ts';
 import { countNoun, shorten } from '../../platform/text.ts';
+import { formatCount } from '../command-line/terminal.ts';
 import { defineCheck, type Finding, failure, ok, warning } from './finding.ts';
 import { createCollectingLog, type LogEntry } from './instruments.ts';
 import { findBrokerConfig, type SettingsAtHand } from './settings-at-hand.ts';
@@ -35,7 +36,7 @@ export const startCheck = defineCheck({
   },
 });
 
-/** What is at info may well be intended; each begins with its variable, or with a sentence. */
+/** A line at info may well be intended; each begins with its variable, or with a sentence. */
 function toFinding({ level, message }: LogEntry): Finding {
   const [variable] = /^[A-Z][A-Z0-9]*_[A-Z0-9_]+\b/.exec(message) ?? [];
   const check = level === 'warn' ? 'settings.risk' : 'settings.mode';
@@ -58,7 +59,7 @@ function describePath(baseUrl: string): Finding | undefined {
 
 const PEOPLE = 10;
 
-/** What one person easily needs: a model that works makes many calls, and people have several clients. */
+/** The needs of one person: a model that works makes many calls, and people have several clients. */
 const NEEDED = { callsPerMinute: 60, registrationsPerHour: 5 };
 
 /** §8: what the limits per address leave for each of many users behind one address, as in an office. */
@@ -89,7 +90,7 @@ export const limitsCheck = defineCheck({
   },
 });
 
-/** Of one of them, where all ask alike. */
+/** The share of one of them, where all ask alike. */
 const computeShare = ({ max, windowMs }: LimitRule, perMs: number): number =>
   (Math.min(max.user ?? max.ip, max.ip / PEOPLE) * perMs) / windowMs;
 
@@ -97,8 +98,6 @@ function describeLimit({ max, windowMs }: LimitRule, what: string): string {
   const perUser = max.user === undefined ? '' : ` (${formatCount(max.user)} each at most)`;
   return `${formatCount(max.ip)} ${what} ${describeWindow(windowMs)}${perUser}`;
 }
-
-const formatCount = (count: number): string => count.toLocaleString('en');
 
 function describeWindow(windowMs: number): string {
   if (windowMs === 60_000) return 'a minute';

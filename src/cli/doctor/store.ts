@@ -81,7 +81,7 @@ const judgeTracking = (refusal: string | undefined): Finding =>
           'allow the user of REDIS_URL the commands CLIENT ID and CLIENT TRACKING and the channel __redis__:invalidate (Redis 6 or later; there +client|id +client|tracking are not in +@all -@dangerous), or set STORE_READS=direct.',
       });
 
-/** What Redis or the system says, and what it means. */
+/** Words of Redis or the system, and what they mean. */
 const REASONS = [
   {
     sign: /NOAUTH/,

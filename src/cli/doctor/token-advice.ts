@@ -1,4 +1,4 @@
-// What a token says of itself, why it is refused, and what to change. The token itself is never printed.
+// Advice about a token: what it says of itself, why it is refused, and what to change. The token itself is never printed.
 
 import type { Provider } from '../../config/provider-profiles.ts';
 import { isOfGateway } from '../../logins/auth/inspect-own-token.ts';
@@ -131,7 +131,7 @@ export const describeTokenRefusal = (
     ? `The gateway ${verb} the token, which is no JWT but opaque: only the provider can read it.`
     : `The gateway ${verb} the token: ${says}`;
 
-/** What follows "the token"; empty for what cannot be read. */
+/** Renders what follows "the token"; empty for what cannot be read. */
 export function describeToken(token: string, now: number): string {
   if (isOfGateway(token)) return ", which is one of the gateway's own";
   const parts = readTokenParts(token);
@@ -171,7 +171,7 @@ export function judgeLifetime(token: string): Finding | undefined {
 const describeSpan = (seconds: number): string =>
   seconds % 60 === 0 && seconds >= 120 ? `${seconds / 60} minutes` : `${seconds} s`;
 
-/** What only a token of the provider can show. */
+/** Reports what only a token of the provider can show. */
 export const reportMissingToken = (baseUrl: string): Finding =>
   unknown('token', {
     what: "whether the provider's tokens are accepted (audience, issuer, JWT or opaque), without one.",

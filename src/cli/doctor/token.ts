@@ -17,6 +17,7 @@ import {
   warning,
 } from './finding.ts';
 import type { ProbeAnswer } from './instruments.ts';
+import { adviseOnLimit, createCall, readErrorData, readReason } from './log-in.ts';
 import {
   findBrokerConfig,
   isDiscovered,
@@ -31,7 +32,7 @@ import {
   readTokenParts,
   reportMissingToken,
 } from './token-advice.ts';
-import { adviseOnLimit, createCall, readErrorData, readReason, type Walk } from './walk.ts';
+import type { Walk } from './walk.ts';
 
 const CHECK = 'token';
 
@@ -192,7 +193,7 @@ function explainOwnRefusal(
 // --token, where clients get tokens of the gateway's own (§5.11): what one says to those who have the secret, and what to
 // do about one that is refused. The token itself is never printed.
 
-/** By the settings at hand. Whether its login still stands, only the gateway knows. */
+/** Judges by the settings at hand. Whether its login still stands, only the gateway knows. */
 function judgeOwnToken(
   token: string,
   { stateSecret }: Pick<BrokerConfig, 'stateSecret'>,
@@ -262,7 +263,7 @@ const refuseRefreshToken = (): Finding =>
     remedy: 'give the access token, which begins with pst_.',
   });
 
-/** By the `reason` (§7.1) for which a gateway that runs refused it. */
+/** Findings by the `reason` (§7.1) for which a gateway that runs refused it. */
 const REFUSALS: ReadonlyMap<string | undefined, Pick<Finding, 'check' | 'remedy'>> = new Map([
   [
     'token_revoked',
@@ -295,7 +296,7 @@ function explainOwnTokenRefusal(token: string, reason: string | undefined, said:
     : failure(check, { what, remedy });
 }
 
-/** What only a login can show. */
+/** Reports what only a login can show. */
 const reportUntriedLogin = (baseUrl: string): Finding =>
   unknown(CHECK, {
     what: 'whether a login works to its end, which takes a person.',

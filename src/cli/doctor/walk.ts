@@ -1,11 +1,17 @@
-// What a client sees of a gateway of which it has only the URL.
+// A gateway as a client sees it that has only the URL.
 
 import { setTimeout as pause } from 'node:timers/promises';
 import { isOnThisMachine } from '../../platform/address.ts';
-import { isObject, type JsonObject } from '../../platform/json.ts';
-import type { Advice } from './finding.ts';
-import { type Instruments, type ProbeAnswer, readHeaderWords } from './instruments.ts';
-import { LOOPBACK_REDIRECT_URI, type LoginClient, logInAsClient, register } from './login.ts';
+import { isObject } from '../../platform/json.ts';
+import type { Instruments, ProbeAnswer } from './instruments.ts';
+import {
+  LOOPBACK_REDIRECT_URI,
+  type LoginClient,
+  logInAsClient,
+  MCP_CALL,
+  readErrorData,
+  register,
+} from './log-in.ts';
 
 /** Each part is asked for once, by whichever check needs it first. What cannot be asked throws a FetchError. */
 export type Walk = ReturnType<typeof createWalk>;
@@ -20,7 +26,7 @@ export function createWalk(baseUrl: string, instruments: Instruments, refusesEdi
 
   const callWithoutToken = memoize(() => probe(endpoint, MCP_CALL));
 
-  /** Whether clients get tokens of the gateway's own (§5.11): by what it says of one that nobody issued. */
+  /** True where clients get tokens of the gateway's own (§5.11): told by what it says of one that nobody issued. */
   const issuesOwnTokens = memoize(async () => {
     const headers = { ...MCP_CALL.headers, Authorization: 'Bearer pst_postern-doctor' };
     const { details } = readErrorData(await probe(endpoint, { ...MCP_CALL, headers }));
@@ -37,7 +43,7 @@ export function createWalk(baseUrl: string, instruments: Instruments, refusesEdi
     return answer;
   });
 
-  /** What the gateway says that it lacks (§4.3): `keySet`, `store`, `servers`. */
+  /** Dependencies that the gateway says it lacks (§4.3): `keySet`, `store`, `servers`. */
   const listLacking = async () => {
     const { checks } = (await readReadiness()).json ?? {};
     const entries = isObject(checks) ? Object.entries(checks) : [];
@@ -52,7 +58,7 @@ export function createWalk(baseUrl: string, instruments: Instruments, refusesEdi
     return /resource_metadata="([^"]+)"/.exec(header)?.[1];
   });
 
-  /** Where the challenge leads, or else where clients look by themselves (§3.1); undefined where there is nothing. */
+  /** The place to which the challenge leads, or else where clients look by themselves (§3.1); undefined where there is nothing. */
   const findResourceMetadata = memoize(async () => {
     const url = await findChallenge();
     if (url !== undefined || (await callWithoutToken()).status !== 401) return url;
@@ -88,7 +94,7 @@ export function createWalk(baseUrl: string, instruments: Instruments, refusesEdi
     return url === undefined ? undefined : register(url, probe, refusesEditors);
   });
 
-  /** Of its own registration, or else the one that every gateway has. */
+  /** The client of its own registration, or else the one that every gateway has. */
   const findClient = memoize(async (): Promise<LoginClient | undefined> => {
     const registration = await registerOnce();
     if (registration?.kind === 'registered')
@@ -154,7 +160,7 @@ function memoize<Value>(load: () => Promise<Value>): () => Promise<Value> {
   };
 }
 
-/** What was found at one of the places, where clients differ in which of them they try. */
+/** The document of one of the places, where clients differ in which of them they try. */
 export type MetadataAtPath = ReturnType<typeof toMetadata>;
 
 /** RFC 8414 §3.1 and §5, in the order of the MCP specification: the issuer's path is put behind the well-known one, then before it. */
@@ -178,73 +184,3 @@ function toMetadata({ url, status, json }: ProbeAnswer) {
     said: typeof said === 'string' ? said : undefined,
   };
 }
-
-// What the answers of a gateway say: its errors (§7.1), and which limit refused a request (§8).
-
-/** What stands behind a group's prefix in the variable, by the `reason` of the refusal (§7.2). */
-const VARIABLES: ReadonlyMap<string | undefined, string> = new Map([
-  ['rate_limit_exceeded', 'RATE_LIMIT_MAX'],
-  ['user_rate_limit_exceeded', 'USER_RATE_LIMIT_MAX'],
-  ['global_rate_limit_exceeded', 'GLOBAL_RATE_LIMIT_MAX'],
-  ['too_many_calls', 'USER_CALLS_MAX'],
-]);
-
-/** Of a 429. `prefix` is that of the variables of the endpoint's limits, such as `DCR`. */
-export function adviseOnLimit(answer: ProbeAnswer, prefix: string): Advice {
-  // §7.3: the token endpoint does not say which of its limits it was; for doctor it is that of the address.
-  const isOAuthError = answer.json?.error === 'temporarily_unavailable';
-  const variable = VARIABLES.get(isOAuthError ? 'rate_limit_exceeded' : readReason(answer));
-  const wait = `try again ${describeWait(answer)}`;
-  if (variable === undefined)
-    return { remedy: `${wait}. It seems that a proxy in front refused, and not the gateway.` };
-  return {
-    setting: `${prefix}_${variable}`,
-    remedy: `${wait}, or raise this limit on the gateway.`,
-  };
-}
-
-/** RFC 9110 §10.2.3, in seconds as the gateway writes it. */
-function describeWait({ headers }: ProbeAnswer): string {
-  const seconds = Number(headers.get('retry-after') ?? Number.NaN);
-  if (!Number.isFinite(seconds)) return 'later';
-  if (seconds <= 90) return seconds === 1 ? 'in 1 second' : `in ${seconds} seconds`;
-  return `in ${Math.ceil(seconds / 60)} minutes`;
-}
-
-/** `data` of a JSON-RPC error; empty where there is none. */
-export function readErrorData({ json }: ProbeAnswer): Readonly<Record<string, unknown>> {
-  const error = json?.error;
-  return isObject(error) && isObject(error.data) ? error.data : {};
-}
-
-/** The word by which programs tell refusals apart. */
-export function readReason(answer: ProbeAnswer): string | undefined {
-  const { reason } = readErrorData(answer);
-  return typeof reason === 'string' ? reason : undefined;
-}
-
-/** RFC 6749 §5.2, or what else the body says. */
-export function readError({ status, json, text }: ProbeAnswer): string {
-  const { error, error_description: description } = json ?? {};
-  const words = [error, description].filter((one) => typeof one === 'string').join(': ');
-  const said = words === '' ? readHeaderWords(text) : words;
-  return `${status} ${said.slice(0, 300)}`.trim();
-}
-
-/** What a client sends: JSON-RPC by HTTP. */
-export const createCall = (
-  method: string,
-  params: JsonObject = {},
-  headers: Readonly<Record<string, string>> = {},
-) => ({
-  method: 'POST' as const,
-  headers: {
-    'Content-Type': 'application/json',
-    Accept: 'application/json, text/event-stream',
-    ...headers,
-  },
-  body: JSON.stringify({ jsonrpc: '2.0', id: 1, method, params }),
-});
-
-/** Of a client that has no token yet. */
-export const MCP_CALL = createCall('tools/list');

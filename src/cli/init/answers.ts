@@ -5,14 +5,14 @@ import type { Setting } from '../../config/setting.ts';
 import { UsageError } from '../command-line/errors.ts';
 import type { ProviderChoice } from './providers.ts';
 
-/** What `postern init` has to know. */
+/** Answers that `postern init` needs. */
 export interface InitAnswers {
   readonly provider: ProviderChoice;
   /** Undefined where it is to be filled in later; so are the next two. */
   readonly issuer: string | undefined;
   readonly clientId: string | undefined;
   readonly clientSecret: string | undefined;
-  /** Whether to write a first tool with its test. */
+  /** True to write a first tool with its test. */
   readonly tool: boolean;
   /** A file with `mcpServers` to take over. */
   readonly servers: string | undefined;
@@ -20,7 +20,7 @@ export interface InitAnswers {
   readonly redisUrl: string | undefined;
 }
 
-/** What flags say; the rest is asked for, or has its default. */
+/** Answers that flags give; the rest is asked for, or has its default. */
 export type GivenAnswers = { readonly [Name in keyof InitAnswers]: InitAnswers[Name] | undefined };
 
 /** For `--yes`. */
@@ -44,7 +44,7 @@ const CHECKED = [
 
 export type CheckedAnswer = (typeof CHECKED)[number]['answer'];
 
-/** What is wrong with `text`. It is not repeated: an address of Redis may have a password. */
+/** Says what is wrong with `text`. It is not repeated: an address of Redis may have a password. */
 export function findInitProblem(name: CheckedAnswer, text: string): string | undefined {
   const rule = CHECKED.find(({ answer }) => answer === name)?.setting.rule;
   return rule === undefined || rule.parse(text) !== undefined

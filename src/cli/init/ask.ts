@@ -52,7 +52,7 @@ async function askForSecret(): Promise<string | undefined> {
   return requireAnswer(await password({ message })) || undefined;
 }
 
-/** Where other programs keep what can be taken over. */
+/** Files in which other programs keep what can be taken over. */
 const SERVER_FILES = ['mcp.json', '.mcp.json', '.cursor/mcp.json', '.vscode/mcp.json'];
 
 async function askForContent(given: GivenAnswers): Promise<Pick<InitAnswers, 'tool' | 'servers'>> {

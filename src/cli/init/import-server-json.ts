@@ -98,10 +98,10 @@ interface PackageKind {
   /** One version: what is published tomorrow is none of it. */
   readonly version: RegExp;
   readonly needsVersion: boolean;
-  build(parts: PackageParts): { readonly command: string; readonly args: readonly string[] };
+  build(parts: RunPackage): { readonly command: string; readonly args: readonly string[] };
 }
 
-interface PackageParts {
+interface RunPackage {
   readonly identifier: string;
   readonly version: string | undefined;
   readonly variables: readonly string[];
@@ -186,7 +186,7 @@ const isUsual = ({ registry }: PackageKind, url: unknown): boolean =>
   typeof url === 'string' && registry.test(url);
 
 /**
- * By these npx, uvx, docker, Node.js, Python or the loader of the system take code and packages from elsewhere than they seem
+ * Variables by which npx, uvx, docker, Node.js, Python or the loader of the system take code and packages from elsewhere than they seem
  * to: whoever reads the command would not see what it runs.
  */
 const OBEYED_BY_RUNNER =
@@ -218,7 +218,7 @@ function convertPackage(found: JsonObject, inputs: Inputs): JsonObject {
   return { ...built, ...(Object.keys(env).length > 0 && { env }) };
 }
 
-// What users are to give: values, defaults and variables.
+// Inputs that users are to give: values, defaults and variables.
 
 interface Inputs {
   /** `headers`, or `environmentVariables`, by name. */

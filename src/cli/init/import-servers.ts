@@ -11,7 +11,8 @@ import {
   isOtherName,
 } from '../../servers/config/servers.ts';
 import { CommandError } from '../command-line/errors.ts';
-import { alignColumns, readTextFile } from '../command-line/read-input.ts';
+import { readTextFile } from '../command-line/read-input.ts';
+import { alignColumns } from '../command-line/terminal.ts';
 import {
   convertServerJson,
   isServerJson,
@@ -21,11 +22,11 @@ import {
 import { createSecretMover, type MovedSecret } from './move-secrets.ts';
 
 export interface ImportedServers {
-  /** By the names that they have here, without secrets. */
+  /** Servers by the names that they have here, without secrets. */
   readonly servers: JsonObject;
-  /** By the variables that stand in their place. */
+  /** Secrets by the variables that stand in their place. */
   readonly secrets: Readonly<Record<string, string>>;
-  /** What was moved, renamed and left, in the order of the file. */
+  /** Changes: what was moved, renamed and left, in the order of the file. */
   readonly changes: readonly MovedSecret[];
 }
 

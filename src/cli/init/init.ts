@@ -49,7 +49,7 @@ const INSTALLED_SCHEMA = `node_modules/postern/${SCHEMA_FILE}`;
 
 /** @throws UsageError, CommandError */
 export async function init(
-  { yes, force, clientSecretFile, ...options }: InitOptions,
+  { yes, force, clientSecretFile, ...answered }: InitOptions,
   { process, console }: Invocation,
 ): Promise<void> {
   const isAsking = !yes && process.stdin.isTTY === true && process.stdout.isTTY === true;
@@ -60,10 +60,10 @@ export async function init(
   }
   const clientSecret = await readSecretOption(
     '--client-secret',
-    { value: options.clientSecret, file: clientSecretFile },
+    { value: answered.clientSecret, file: clientSecretFile },
     process,
   );
-  const given: GivenAnswers = { ...options, clientSecret };
+  const given: GivenAnswers = { ...answered, clientSecret };
   checkGivenAnswers(given);
   const { askForAnswers, askToOverwrite } = await import('./ask.ts');
   const answers = isAsking ? await askForAnswers(given) : completeAnswers(given);
@@ -115,7 +115,7 @@ async function planFiles(
   ];
 }
 
-/** Of the package. */
+/** Copies a file of the package. */
 const copyOwn = async (name: string, folder = ''): Promise<NewFile> => ({
   name,
   text: await readFile(new URL(`${folder}${name}`, PACKAGE_ROOT), 'utf8'),
@@ -175,7 +175,7 @@ const isPresent = (name: string): boolean =>
 
 // Which of the servers taken over want each user to log in at them: they say so to whoever comes without a token.
 
-/** Of each server, all at the same time: somebody waits. */
+/** Limits for each server, all at the same time: somebody waits. */
 const LIMITS = { timeoutMs: 5000, maxBytes: 65_536, acceptsRedirects: true };
 
 /** Adds `"auth": {"type": "oauth"}` to those. What does not answer stays as it is: the gateway says at its start what it lacks. */

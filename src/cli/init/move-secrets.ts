@@ -12,7 +12,7 @@ import {
 import { ADDRESS_MEMBERS, RECORD_MEMBERS } from '../../servers/config/plain-secrets.ts';
 import { renderEnvLine } from './render-files.ts';
 
-/** What became of a part of a server. No value is in it. */
+/** A change to a part of a server. No value is in it. */
 export interface MovedSecret {
   readonly server: string;
   /** `name`, `url`, `args[2]`, `env.API_KEY`. */
@@ -24,7 +24,7 @@ export interface MovedSecret {
 export function createSecretMover() {
   const secrets: Record<string, string> = {};
   const changes: MovedSecret[] = [];
-  /** By variables that could not have the name that one would expect. */
+  /** Reasons, by variables that could not have the name that one would expect. */
   const reasons = new Map<string, string>();
 
   function moveSecrets(server: string, given: JsonObject): JsonObject {
@@ -118,7 +118,7 @@ export function createSecretMover() {
     return text;
   }
 
-  /** What stands in its place: a variable, or several where no line of `.env` can have all of it. */
+  /** Returns what stands in its place: a variable, or several where no line of `.env` can have all of it. */
   function moveValue(name: string, value: string): string {
     const parts = renderEnvLine(name, value) === undefined ? value.split(NOT_IN_ENV) : [value];
     return parts
@@ -140,7 +140,7 @@ export function createSecretMover() {
 /** Without these, a value can stand between backticks, in one line. */
 const NOT_IN_ENV = /((?:[^\P{Cc}\t]|[`\u2028\u2029])+)/u;
 
-// What variables of `.env` are called that `postern init` makes for servers.
+// Names of the variables of `.env` that `postern init` makes for servers.
 
 /** `github` and `GITHUB_TOKEN` make `GITHUB_TOKEN`; `web` and `Authorization` make `WEB_AUTHORIZATION`. */
 function nameVariable(server: string, key: string): string {

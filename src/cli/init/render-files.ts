@@ -72,10 +72,10 @@ const writeValue = (value: unknown): string =>
     ? value
     : JSON.stringify(value);
 
-/** What YAML takes for something else than a text. */
+/** Words that YAML takes for something else than a text. */
 const RESERVED = /^(true|false|null|yes|no|on|off|y|n)$/i;
 
-/** What the gateway refuses, and asks to replace (config/problems.ts). */
+/** A value that the gateway refuses, and asks to replace (config/problems.ts). */
 const PLACEHOLDER = '…';
 
 /** `secrets` were taken from the file with servers, which then names the variables. */
@@ -178,7 +178,7 @@ export function toPattern(file: string): string | undefined {
   return `/${path.replace(/[\\*?[\]]/g, '\\$&')}`;
 }
 
-// What `postern init` says at its end: what works when it is typed here.
+// The end of `postern init`: what works when it is typed here.
 
 interface InitResult {
   readonly answers: InitAnswers;
@@ -186,7 +186,7 @@ interface InitResult {
   readonly written: readonly string[];
   /** The file from which secrets were copied, as it was named. */
   readonly secretsFile: string | undefined;
-  /** Whether the package lies in node_modules of this folder. */
+  /** True where the package lies in node_modules of this folder. */
   readonly isInstalled: boolean;
 }
 
@@ -209,13 +209,13 @@ export function describeNextSteps(
   // Without one, npm would install into a project further up.
   const prepare = manifest === undefined ? 'npm init -y && ' : '';
   // A .env that the user has kept names no files.
-  const options = written.includes('.env')
+  const flags = written.includes('.env')
     ? []
     : [...(tool ? [`--catalog ${CATALOG_FILE}`] : []), `--config ${CONFIG_FILE}`];
   const missing = listPlaceholders();
   const install = `${prepare}npm install ${findPackage()}`;
   const test = isObject(scripts) && scripts.test ? 'npm test' : 'node --test';
-  const start = [describe('dev'), ...options].join(' ');
+  const start = [describe('dev'), ...flags].join(' ');
   const steps = [
     provider && ['', `Register a client at ${provider.title}, with the redirect URI`],
     provider && ['', 'http://localhost:3000/oauth/callback'],
@@ -248,11 +248,11 @@ function renderSteps(steps: readonly (readonly string[])[]): readonly string[] {
   });
 }
 
-/** What `npm install` takes: the checkout or the file from which this process came, or the registry's package. */
+/** Finds what `npm install` takes: the checkout or the file from which this process came, or the registry's package. */
 function findPackage(): string {
   const root = fileURLToPath(PACKAGE_ROOT);
   if (SOURCE_FOLDER !== undefined) return relative(process.cwd(), root);
-  // Of npx, or of the project in which it was installed.
+  // This is the project of npx, or the one in which it was installed.
   const project = resolve(root, '..', '..');
   const dependencies = readManifest(resolve(project, 'package.json'))?.dependencies;
   const spec = isObject(dependencies) ? dependencies[PACKAGE_NAME] : undefined;

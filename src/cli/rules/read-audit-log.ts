@@ -16,19 +16,19 @@ export interface CallLine {
   readonly kind: ItemKind;
   /** As the client named it at its path. */
   readonly name: string;
-  /** Whether the line has all of the name. */
+  /** True if the line has all of the name. */
   readonly isWhole: boolean;
   readonly server: string;
   readonly view: string | undefined;
   readonly user: string | undefined;
-  /** Whose users that is one of; undefined for those of `OIDC_ISSUER`. */
+  /** The issuer of the user; undefined for those of `OIDC_ISSUER`. */
   readonly issuer: string | undefined;
   readonly client: string | undefined;
   readonly who: JsonObject;
   readonly result: CallResult;
 }
 
-/** What rules had to do with how it ended. */
+/** The part that rules had in how it ended. */
 export type CallResult =
   | 'allowed'
   | 'denied'
@@ -52,7 +52,7 @@ export async function* readAuditLog(
     );
   const text = new PassThrough();
   pipeline(path === '-' ? stdin : createReadStream(path), text, () => {
-    // What fails, fails for whoever reads the text.
+    // A failure is that of whoever reads the text.
   });
   try {
     const input = await unzip(text);

@@ -1,5 +1,4 @@
 // `postern rules replay`: what rules would have done with the calls of an audit log.
-
 import { toSharedUri } from '../../catalog/apps/app-tools.ts';
 import { CONNECT } from '../../catalog/connect-tool.ts';
 import { createNaming } from '../../catalog/naming.ts';
@@ -12,12 +11,12 @@ import {
 import type { GatewayFile } from '../../gateway/configuration/gateway-file.ts';
 import type { UpstreamConfig } from '../../mcp/upstream/upstream-config.ts';
 import { createBoundedMap } from '../../platform/bounded-map.ts';
-import { escapeInvisible, toVisibleJson } from '../../platform/invisible.ts';
+import { escapeInvisible } from '../../platform/invisible.ts';
 import { findFacts } from '../../servers/transport/transports.ts';
 import { prepareEnvironment } from '../command-line/env-file.ts';
 import { CommandError, UsageError } from '../command-line/errors.ts';
 import type { Flags, Invocation, Texts } from '../command-line/invocation.ts';
-import { alignColumns } from '../command-line/read-input.ts';
+import { alignColumns, formatCount, toVisibleName } from '../command-line/terminal.ts';
 import { readConfiguration } from '../setup/read-setup.ts';
 import { type CallLine, readAuditLog } from './read-audit-log.ts';
 import {
@@ -137,7 +136,7 @@ function createToCall(file: GatewayFile): (line: CallLine) => LoggedCall {
   };
 }
 
-// What `postern rules replay` prints: what would be different, what nobody can tell, and what was used of each rule.
+// The output of `postern rules replay`: what would be different, what nobody can tell, and what was used of each rule.
 
 interface Replayed extends TallyResult {
   /** Undefined where no line has a time. */
@@ -207,18 +206,18 @@ function describeAll(found: Replayed, path: string): string {
   const { calls, from, to, changes, unknown, stayAllowed, stayRefused } = found;
   const sum = (rows: readonly CountedCalls[]) => rows.reduce((all, row) => all + row.calls, 0);
   const of = (change: DecisionChange) =>
-    format(sum(changes.filter((one) => one.change === change)));
+    formatCount(sum(changes.filter((one) => one.change === change)));
   return [
     `${countCalls(calls)}${from === undefined ? '' : ` from ${from} to ${to}`}, by ${path}:`,
-    `${of('refused')} would be refused, ${of('allowed')} would be allowed, ${of('needs_scope')} would need a scope, ${format(sum(unknown))} cannot be told.`,
-    `${format(stayAllowed)} stay allowed, ${format(stayRefused)} stay refused.`,
+    `${of('refused')} would be refused, ${of('allowed')} would be allowed, ${of('needs_scope')} would need a scope, ${formatCount(sum(unknown))} cannot be told.`,
+    `${formatCount(stayAllowed)} stay allowed, ${formatCount(stayRefused)} stay refused.`,
   ].join('\n');
 }
 
 const describeMissing = ({ missing, rules }: UnknownCalls): string =>
   `${missing.join(', ')}: ${rules.join('; ')}`;
 
-/** Of a section. */
+/** A bound for each section. */
 const MAX_ROWS = 50;
 
 function renderSection<Row extends CountedCalls>(
@@ -230,9 +229,9 @@ function renderSection<Row extends CountedCalls>(
   const cells = rows
     .slice(0, MAX_ROWS)
     .map((row) => [
-      `  ${format(row.calls)}`,
+      `  ${formatCount(row.calls)}`,
       nameUser(row),
-      toVisible(row.kind === 'tool' ? row.name : `${row.kind}:${row.name}`),
+      toVisibleName(row.kind === 'tool' ? row.name : `${row.kind}:${row.name}`),
       explain(row),
     ]);
   return [title, ...alignColumns(cells), ...describeRest(rows.length)];
@@ -240,12 +239,12 @@ function renderSection<Row extends CountedCalls>(
 
 const nameUser = ({ user, issuer }: CountedCalls): string =>
   [
-    ...(user === null ? ['(nobody logged in)'] : [toVisible(user)]),
-    ...(issuer === undefined ? [] : [`of ${toVisible(issuer)}`]),
+    ...(user === null ? ['(nobody logged in)'] : [toVisibleName(user)]),
+    ...(issuer === undefined ? [] : [`of ${toVisibleName(issuer)}`]),
   ].join(' ');
 
 const describeRest = (rows: number): readonly string[] =>
-  rows > MAX_ROWS ? [`  and ${format(rows - MAX_ROWS)} more rows; --json prints all`] : [];
+  rows > MAX_ROWS ? [`  and ${formatCount(rows - MAX_ROWS)} more rows; --json prints all`] : [];
 
 function renderUse(rules: readonly UsedRule[]): readonly string[] {
   if (rules.length === 0) return [];
@@ -255,16 +254,16 @@ function renderUse(rules: readonly UsedRule[]): readonly string[] {
       `  ${rule}`,
       used.length === 0
         ? '    nothing'
-        : `    ${used.slice(0, MAX_ROWS).map(describeUse).join(', ')}${used.length > MAX_ROWS ? ` and ${format(used.length - MAX_ROWS)} more` : ''}`,
+        : `    ${used.slice(0, MAX_ROWS).map(describeUse).join(', ')}${used.length > MAX_ROWS ? ` and ${formatCount(used.length - MAX_ROWS)} more` : ''}`,
       ...(used.length === 0 || unused.length === 0
         ? []
-        : [`    not used: ${unused.map(toVisible).join(', ')}`]),
+        : [`    not used: ${unused.map(toVisibleName).join(', ')}`]),
     ]),
   ];
 }
 
 const describeUse = ({ name, calls, users }: UsedRule['used'][number]): string =>
-  `${toVisible(name)} (${countCalls(calls)}, ${users === 1 ? '1 user' : `${format(users)} users`})`;
+  `${toVisibleName(name)} (${countCalls(calls)}, ${users === 1 ? '1 user' : `${formatCount(users)} users`})`;
 
 function listNotes({ stopped, unjudged, unreadable, unknown }: Replayed): readonly string[] {
   const lacksClaims = unknown.some(({ missing }) => missing.some((one) => one.startsWith('user.')));
@@ -282,16 +281,9 @@ function listNotes({ stopped, unjudged, unreadable, unknown }: Replayed): readon
       : [
           `Not judged: ${countCalls(unjudged)} that ended before rules were asked, such as those of unknown names.`,
         ]),
-    ...(unreadable === 0 ? [] : [`Not read: ${format(unreadable)} lines that are no JSON.`]),
+    ...(unreadable === 0 ? [] : [`Not read: ${formatCount(unreadable)} lines that are no JSON.`]),
   ];
 }
 
-const countCalls = (calls: number): string => (calls === 1 ? '1 call' : `${format(calls)} calls`);
-
-const format = (count: number): string => count.toLocaleString('en');
-
-/** Callers choose names: nothing of them moves the cursor of a terminal. */
-function toVisible(text: string): string {
-  const json = toVisibleJson(text);
-  return json === `"${text}"` ? text : json;
-}
+const countCalls = (calls: number): string =>
+  calls === 1 ? '1 call' : `${formatCount(calls)} calls`;

@@ -1,4 +1,4 @@
-// What `postern rules test` prints: a line for each item, and what is said of no single one.
+// The output of `postern rules test`: a line for each item, and what is said of no single one.
 
 import { builtInCatalog } from '../../built-in/index.ts';
 import { createNaming } from '../../catalog/naming.ts';
@@ -7,15 +7,14 @@ import type { GatewayFile } from '../../gateway/configuration/gateway-file.ts';
 import type { UserContext } from '../../http/endpoint/message.ts';
 import type { RuleDecision, RuledItem } from '../../mcp/calls/rules.ts';
 import { listTools, serveOwnCatalog } from '../../mcp/catalog/own-catalog.ts';
-import { toVisibleJson } from '../../platform/invisible.ts';
 import { findNearestName } from '../../platform/nearest-name.ts';
-import { alignColumns } from '../command-line/read-input.ts';
+import { alignColumns, toVisibleName } from '../command-line/terminal.ts';
 import { findLockPath, readLockFile } from '../setup/lock-file-on-disk.ts';
 
 export interface JudgedItem {
   readonly item: RuledItem;
   readonly decision: RuleDecision;
-  /** Of a call that is denied: the rule that allows one with other arguments. */
+  /** For a call that is denied: the rule that allows one with other arguments. */
   readonly withOtherArgs?: string | undefined;
 }
 
@@ -62,8 +61,8 @@ export function renderItems(items: readonly JudgedItem[], asked: Asked): string 
 
 function describeAsked(items: readonly JudgedItem[], { path, user, clientId }: Asked): string {
   const seen = items.filter(({ decision }) => decision.kind !== 'denied').length;
-  const who = toVisible(user.email ?? (user.sub === '' ? 'Somebody' : user.sub));
-  const client = clientId === undefined ? 'an unknown client' : `client ${toVisible(clientId)}`;
+  const who = toVisibleName(user.email ?? (user.sub === '' ? 'Somebody' : user.sub));
+  const client = clientId === undefined ? 'an unknown client' : `client ${toVisibleName(clientId)}`;
   return `${who} with ${client} sees ${seen} of ${items.length}, by ${path}:`;
 }
 
@@ -90,7 +89,7 @@ const ASKED = {
   operator: 'an operator is asked',
 } as const;
 
-/** Who has to agree to each call (§27), and which rule says so. */
+/** Tells who has to agree to each call (§27), and which rule says so. */
 function describeAsk({ ask, askRule, isAskedByArgs }: Extract<RuleDecision, { kind: 'allowed' }>) {
   const whether = isAskedByArgs === true ? ', as its arguments decide' : '';
   return ask === undefined ? '' : `${ASKED[ask]} first${whether}: ${askRule ?? ''}`;
@@ -98,13 +97,7 @@ function describeAsk({ ask, askRule, isAskedByArgs }: Extract<RuleDecision, { ki
 
 /** As a pattern would name it. */
 const describeItem = ({ kind, name }: RuledItem): string =>
-  toVisible(kind === 'tool' ? name : `${kind}:${name}`);
-
-/** Servers and clients choose names: nothing of them moves the cursor of a terminal. */
-function toVisible(text: string): string {
-  const json = toVisibleJson(text);
-  return json === `"${text}"` ? text : json;
-}
+  toVisibleName(kind === 'tool' ? name : `${kind}:${name}`);
 
 /** A line for each tool that is refused, and whose name is like one that is written down. No server is asked. */
 export async function suggestNames(

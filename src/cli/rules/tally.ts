@@ -25,7 +25,7 @@ interface ChangedCalls extends CountedCalls {
 }
 
 export interface UnknownCalls extends CountedCalls {
-  /** What the log does not have, as conditions name it. */
+  /** Facts that the log does not have, as conditions name them. */
   readonly missing: readonly string[];
 }
 
@@ -34,7 +34,7 @@ interface AskedCalls extends CountedCalls {
   readonly ask: AskWhom;
 }
 
-/** What a rule allowed, of the calls that were allowed before, too. */
+/** The calls that a rule allowed, of those that were allowed before, too. */
 export interface UsedRule {
   readonly rule: string;
   readonly may: readonly string[];
@@ -50,33 +50,16 @@ interface UsedName {
   readonly users: number;
 }
 
-export interface Tally {
-  count(call: LoggedCall, result: CallResult, verdict: ReplayVerdict): void;
-  finish(): TallyResult;
-}
+export type TallyResult = ReturnType<ReturnType<typeof createTally>['finish']>;
 
-export interface TallyResult {
-  /** Those that were judged, then and now. */
-  readonly calls: number;
-  readonly stayAllowed: number;
-  readonly stayRefused: number;
-  /** Not by rules. */
-  readonly stopped: number;
-  readonly unjudged: number;
-  readonly changes: readonly ChangedCalls[];
-  readonly unknown: readonly UnknownCalls[];
-  /** Of calls that are allowed now. */
-  readonly asked: readonly AskedCalls[];
-  /** Of these it is known that they are allowed, but not whether somebody else is asked first. */
-  readonly mayBeAsked: readonly UnknownCalls[];
-  readonly rules: readonly UsedRule[];
-}
-
-export function createTally(rules: readonly RuleConfig[]): Tally {
+export function createTally(rules: readonly RuleConfig[]) {
+  /** `calls` were judged, then and now; others were stopped by something else than rules, or nobody judged them. */
   const numbers = { calls: 0, stayAllowed: 0, stayRefused: 0, stopped: 0, unjudged: 0 };
   const changes = new Map<string, ChangedCalls>();
   const unknown = new Map<string, UnknownCalls>();
+  /** Calls that are allowed now. */
   const asked = new Map<string, AskedCalls>();
+  /** Calls of which it is known that they are allowed, but not whether somebody else is asked first. */
   const mayBeAsked = new Map<string, UnknownCalls>();
   const used = new Map(rules.map(({ place }) => [place, new Map<string, Usage>()]));
 
@@ -91,7 +74,7 @@ export function createTally(rules: readonly RuleConfig[]): Tally {
   }
 
   return {
-    count(call, result, verdict) {
+    count(call: LoggedCall, result: CallResult, verdict: ReplayVerdict): void {
       if (result === 'unjudged' || result === 'stopped') {
         numbers[result] += 1;
         return;

@@ -1,5 +1,4 @@
 // `postern rules test`: what a user sees, and which rule says so.
-
 import { builtInCatalog } from '../../built-in/index.ts';
 import { createNaming } from '../../catalog/naming.ts';
 import { createUpstreamCatalogs } from '../../catalog/upstream-catalogs.ts';
@@ -79,7 +78,7 @@ export async function testRules(
   if (options.tool !== undefined && isRefused) process.exitCode = 1;
 }
 
-/** Whether the view has an item; without one everything is there. @throws UsageError */
+/** Tells whether the view has an item; without one everything is there. @throws UsageError */
 function createViewFilter(file: GatewayFile, name: string | undefined) {
   if (name === undefined) return () => true;
   const views = file.views ?? [];

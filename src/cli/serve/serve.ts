@@ -3,41 +3,36 @@ import type { Config } from '../../config/config.ts';
 import type { Setup } from '../../gateway/configuration/gateway-file.ts';
 import { createGateway, type Deps, type Gateway } from '../../gateway/gateway.ts';
 import type { Catalog } from '../../mcp/catalog/catalog.ts';
-import { createLog } from '../../platform/log.ts';
 import { DataDirError, DataDirInUse } from '../../store/embedded/lock.ts';
 import { AuditLogError } from '../../telemetry/audit/line-sink.ts';
 import { TracingError } from '../../telemetry/tracing/open-tracing.ts';
-import { logEnvironment } from '../command-line/env-file.ts';
 import { chooseOtherPort, describeListenError, StartError } from '../command-line/errors.ts';
 import { describeCommand, describeWithPort } from '../command-line/invocation.ts';
 import { handleProcessEnd } from '../command-line/process-end.ts';
 import type { EnvFile } from '../command-line/read-input.ts';
-import { type ConfigFile, logConfigFile } from '../setup/config-file.ts';
-
-interface ServeOptions extends Pick<RunOptions, 'alsoClose' | 'configFile' | 'onReload'> {
-  /** Instead of the built-in one. */
-  readonly catalog?: Catalog | undefined;
-  readonly envFile?: EnvFile | undefined;
-}
+import { type ConfigFile, openServiceLog } from '../setup/config-file.ts';
 
 /**
  * Starts the service, which ends with the process.
  *
  * @throws StartError with the lines to print.
  */
-export async function serve(config: Config, options: ServeOptions): Promise<Gateway> {
-  const { catalog, envFile, ...how } = options;
-  const log = createLog(config.server.logLevel, { format: config.server.logFormat });
-  logEnvironment(log, envFile);
-  if (how.configFile !== undefined) logConfigFile(log, how.configFile);
+export async function serve(
+  config: Config,
+  catalog: Catalog | undefined,
+  envFile: EnvFile | undefined,
+  life: Omit<GatewayLife, 'handleEnd' | 'describeWithPort'>,
+): Promise<Gateway> {
+  const log = openServiceLog(config, envFile, life.configFile);
   return runGateway(
     config,
     { log, lockCommand: describeCommand(['lock'], process), ...(catalog && { catalog }) },
-    { ...how, handleEnd: (close) => handleProcessEnd(log, close), describeWithPort },
+    { ...life, handleEnd: (close) => handleProcessEnd(log, close), describeWithPort },
   );
 }
 
-interface RunOptions {
+/** The life of a gateway in its process. */
+interface GatewayLife {
   /** Sees to it that `close` is called when this process is to end. */
   handleEnd(close: () => Promise<void>): void;
   readonly alsoClose?: () => Promise<void>;
@@ -50,17 +45,17 @@ interface RunOptions {
 /** @throws StartError with the lines to print. */
 export async function runGateway(
   config: Config,
-  deps: Partial<Deps> & Pick<Deps, 'log'>,
-  options: RunOptions,
+  given: Partial<Deps> & Pick<Deps, 'log'>,
+  life: GatewayLife,
 ): Promise<Gateway> {
-  const { handleEnd, alsoClose = async () => {}, configFile, onReload } = options;
+  const { handleEnd, alsoClose = async () => {}, configFile, onReload } = life;
   let close = alsoClose;
   // At once: as the first process of a container, nothing else would handle a signal.
   handleEnd(() => close());
   const gateway = await openGateway(
     config,
-    { ...deps, ...(configFile && toDeps(configFile)) },
-    options.describeWithPort,
+    { ...given, ...(configFile && toDeps(configFile)) },
+    life.describeWithPort,
   );
   const stopFollowing = configFile?.follow({
     load: async (setup, changed) => {
@@ -69,7 +64,7 @@ export async function runGateway(
     },
     findIdlePatterns: ({ file }) => gateway.findIdlePatterns(file),
     close: () => close(),
-    log: deps.log,
+    log: given.log,
   });
   close = async () => {
     stopFollowing?.();
@@ -80,7 +75,7 @@ export async function runGateway(
   await gateway.listen().catch(async (error: unknown) => {
     // Why it cannot listen is what the operator has to hear.
     await gateway.close().catch(() => {});
-    const place = { host, port, describeWithPort: options.describeWithPort };
+    const place = { host, port, describeWithPort: life.describeWithPort };
     throw new StartError([describeListenError(error, place)]);
   });
   growYoungGenerationFast();
@@ -97,7 +92,7 @@ const toDeps = ({ setup: { file, lock }, storedLock }: ConfigFile): Partial<Deps
 async function openGateway(
   config: Config,
   deps: Partial<Deps>,
-  describeOther: RunOptions['describeWithPort'],
+  describeOther: GatewayLife['describeWithPort'],
 ): Promise<Gateway> {
   try {
     return await createGateway(config, deps);

@@ -24,7 +24,7 @@ export async function start(options: StartOptions): Promise<void> {
   const catalog = await loadCatalog(config.server.catalogFile);
   // Loaded here: the main process of several workers serves nothing itself.
   const { serve } = await import('./serve.ts');
-  await serve(config, { catalog, envFile, configFile });
+  await serve(config, catalog, envFile, { configFile });
 }
 
 /** `auto` is one for each CPU that this process may use. */
@@ -32,7 +32,7 @@ export const countWorkers = (workers: number | 'auto'): number =>
   workers === 'auto' ? Math.min(availableParallelism(), countQuotaCpus('/')) : workers;
 
 /**
- * How many whole CPUs the CPU limit of the control group allows, at least one: a container with
+ * Counts the whole CPUs that the CPU limit of the control group allows, at least one: a container with
  * `--cpus=2` on a machine with 64 has two. Node.js 20 does not know it, newer versions do.
  *
  * `root` is where the files of the system are; tests have their own.

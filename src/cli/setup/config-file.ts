@@ -13,8 +13,10 @@ import {
 } from '../../control/compare-protections.ts';
 import type { Setup } from '../../gateway/configuration/gateway-file.ts';
 import { LOCK_FILE_NAME, type StoredLock } from '../../lock/lock-file.ts';
-import type { Log } from '../../platform/log.ts';
+import { createLog, type Log } from '../../platform/log.ts';
+import { logEnvironment } from '../command-line/env-file.ts';
 import { StartError } from '../command-line/errors.ts';
+import type { EnvFile } from '../command-line/read-input.ts';
 import type { ReadSetup } from './read-setup.ts';
 import { computeStamp, type StampedFile, watchFile } from './watch-file.ts';
 
@@ -23,7 +25,7 @@ export interface ConfigFile {
   readonly setup: Setup;
   /** For the log. */
   readonly warnings: readonly string[];
-  /** What is saved is loaded while the file is followed. */
+  /** The lock beside the file. What is saved is loaded while the file is followed. */
   readonly storedLock: StoredLock;
   /**
    * Loads the file anew when it or its lock changes, and at SIGHUP, until the result is called. A file with problems
@@ -87,19 +89,28 @@ export async function openConfigFile(
       },
     },
     follow(actions) {
-      following = followConfigFile({ setup, watched, read, ...actions });
+      following = followConfigFile(setup, watched, read, actions);
       return following.stop;
     },
   };
 }
 
-/** What the log says of the file at start. */
-export function logConfigFile(log: Log, { path, setup, warnings }: ConfigFile): void {
+/** The log of a process that serves, or starts those that do. It begins with what was read. */
+export function openServiceLog(
+  { server }: Config,
+  envFile: EnvFile | undefined,
+  configFile: ConfigFile | undefined,
+): Log {
+  const log = createLog(server.logLevel, { format: server.logFormat });
+  logEnvironment(log, envFile);
+  if (configFile === undefined) return log;
+  const { path, setup, warnings } = configFile;
   for (const warning of warnings) log.warn(warning);
   log.info('Read the configuration file.', { path, ...summarizeSetup(setup) });
+  return log;
 }
 
-/** What a process does with the file. */
+/** Actions of a process that follows the file. */
 interface FollowActions {
   /**
    * From now on the gateway is to serve what the setup says. `changed`: the files that were changed since the last time;
@@ -113,21 +124,17 @@ interface FollowActions {
   readonly log: Log;
 }
 
-interface FollowOptions extends FollowActions {
-  /** What is served. */
-  readonly setup: Setup;
-  /** The lock lies beside the file. */
-  readonly watched: Readonly<Record<'file' | 'lock', StampedFile>>;
-  read(): Promise<ReadSetup>;
-}
-
 type Following = ReturnType<typeof followConfigFile>;
 
-/** Loads the file anew when it or its lock changes, and at SIGHUP, until it is stopped. */
-export function followConfigFile(options: FollowOptions) {
-  const { watched, read, load, close, log } = options;
+/** Loads the file anew when it or its lock changes, and at SIGHUP, until it is stopped. `first` is what is served. */
+export function followConfigFile(
+  first: Setup,
+  watched: Readonly<Record<'file' | 'lock', StampedFile>>,
+  read: () => Promise<ReadSetup>,
+  { load, findIdlePatterns, close, log }: FollowActions,
+) {
   const { path } = watched.file;
-  let served = options.setup;
+  let served = first;
   let loading: Promise<boolean> | undefined;
   let isOutdated = false;
   let hasEnded = false;
@@ -197,18 +204,15 @@ export function followConfigFile(options: FollowOptions) {
   }
 
   function createIsIdle(setup: Setup): IsIdle {
-    const idle = options.findIdlePatterns(setup);
+    const idle = findIdlePatterns(setup);
     return (subject, pattern) =>
       idle.some((one) => one.subject === subject && one.pattern === pattern);
   }
 
   const watch = (file: StampedFile) =>
-    watchFile({
-      ...file,
-      onChange() {
-        changed.add(file.path);
-        void reload();
-      },
+    watchFile(file, () => {
+      changed.add(file.path);
+      void reload();
     });
   const fileWatch = watch(watched.file);
   const lockWatch = watch(watched.lock);
@@ -250,7 +254,7 @@ export function onHangUp(reload: () => void, close: () => Promise<void>): void {
   process.on('SIGHUP', handleSignal);
 }
 
-/** Whether the process still has the terminal that controls it. */
+/** True while the process still has the terminal that controls it. */
 function hasTerminal(): boolean {
   try {
     closeSync(openSync('/dev/tty', 'r'));
@@ -260,7 +264,7 @@ function hasTerminal(): boolean {
   }
 }
 
-// What was loaded of the configuration file in a few words, and what it must not lose while it is loaded anew: a file that
+// A configuration file in a few words, and what it must not lose while it is loaded anew: a file that
 // was cut, or a lock that was removed, would give everybody everything.
 
 /** For the log. */
@@ -277,19 +281,13 @@ const summarizeSetup = ({
   ...(meansNoLock && { lock: 'none' }),
 });
 
-/** What keeps users from something. */
+/** Protections: what keeps users from something. */
 export interface Protection {
   readonly hasRules: boolean;
   readonly hasLock: boolean;
   readonly hasGuards: boolean;
   /** Undefined for a process that could not be told. */
   readonly details?: Protections | undefined;
-}
-
-/** A process that serves knows which patterns fit nothing; others take each for one that protects. */
-interface FindLossesDeps {
-  readonly isServedIdle?: IsIdle;
-  readonly isNextIdle?: IsIdle;
 }
 
 export const describeProtection = ({ file, lock }: Setup): Protection => ({
@@ -304,11 +302,17 @@ function readStarts(file: Setup['file']): Protections['starts'] {
   return Object.fromEntries(file.servers.map((server) => [server.name, findStart(server)]));
 }
 
-/** A sentence for each: what is gone, and how to say that it is meant. */
+/**
+ * A sentence for each: what is gone, and how to say that it is meant. A process that serves knows which patterns fit nothing;
+ * others take each for one that protects.
+ */
 export function findLosses(
   served: Protection,
   next: Setup,
-  { isServedIdle = NEVER_IDLE, isNextIdle = NEVER_IDLE }: FindLossesDeps = {},
+  {
+    isServedIdle = NEVER_IDLE,
+    isNextIdle = NEVER_IDLE,
+  }: { readonly isServedIdle?: IsIdle; readonly isNextIdle?: IsIdle } = {},
 ): readonly string[] {
   const { hasRules, hasLock, hasGuards, details } = describeProtection(next);
   const { meansNoRules, allowsFewer } = next.file;

@@ -1,4 +1,4 @@
-// What `postern lock` needs to ask the servers, and nothing of a gateway that serves.
+// Asking the servers, as `postern lock` and others do, without a gateway that serves.
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -11,8 +11,9 @@ import { isOwnToken } from '../../http/endpoint/bearer.ts';
 import { getOriginalToken, readEmail, type UserContext } from '../../http/endpoint/message.ts';
 import { openProviderMetadata } from '../../http/oauth-client/provider-metadata.ts';
 import type { ClientCapabilities } from '../../mcp/catalog/client-requests.ts';
+import type { Upstream } from '../../mcp/upstream/upstream.ts';
 import type { UpstreamConfig } from '../../mcp/upstream/upstream-config.ts';
-import { type Clock, systemClock } from '../../platform/clock.ts';
+import { systemClock } from '../../platform/clock.ts';
 import { generateSecret } from '../../platform/ids.ts';
 import { isStringArray, parseObject } from '../../platform/json.ts';
 import { createLog, type Log } from '../../platform/log.ts';
@@ -26,10 +27,12 @@ import { createSeal } from '../../store/seal/seal.ts';
 import { createLoginSeal, createReplicaSeal } from '../../store/seal/secrets.ts';
 import { CommandError, UsageError } from '../command-line/errors.ts';
 import type { InvokedProcess } from '../command-line/invocation.ts';
+import { stayAlive } from '../command-line/process-end.ts';
+import { showSpinner } from '../command-line/terminal.ts';
 import { findProgramUserProblems } from './program-users.ts';
 import { loadSettings } from './read-setup.ts';
 
-export type OpenServers = Awaited<ReturnType<typeof openServers>>;
+const clock = systemClock;
 
 /** Why a server is not available, and the last that it wrote. A command has ended before it is started again. */
 export function createStderrLog({ stderr }: Pick<InvokedProcess, 'stderr'>): Log {
@@ -45,7 +48,6 @@ export async function openServers(
   { servers }: GatewayFile,
   { env, log }: { readonly env: Env; readonly log: Log },
 ) {
-  const shared = { clock: systemClock, log };
   const config = loadSettings(env, servers);
   const problems = config.auth.required ? findAuthProblems(servers, config) : [];
   if (problems.length > 0)
@@ -53,15 +55,15 @@ export async function openServers(
   const userProblems = await findProgramUserProblems(servers);
   if (userProblems.length > 0)
     throw new CommandError('The programs cannot be started:', userProblems.map(formatProblem));
-  const { store, getSeal, close } = await openRecords(config, servers, shared);
+  const { store, getSeal, close } = await openRecords(config, servers, log);
   const outbound = openOutboundNetwork({ outbound: config.outbound });
   const { fetch } = outbound;
   const provider = config.auth.required ? config.auth.provider : undefined;
   const { runtime, openUpstream } = openForCommand(
-    { config, clock: systemClock, log, fetch, store, getSeal },
+    { config, clock, log, fetch, store, getSeal },
     {
       getProviderToken: getOriginalToken,
-      metadata: provider && openProviderMetadata({ fetch, ...shared }, provider),
+      metadata: provider && openProviderMetadata({ fetch, clock, log }, provider),
       connections: undefined,
     },
     env,
@@ -76,21 +78,19 @@ export async function openServers(
   };
 }
 
-type Shared = Readonly<{ clock: Clock; log: Log }>;
-
 /** The gateway's own where its keys are needed; otherwise one of the command's own, for sessions at servers. */
-async function openRecords(config: Config, servers: readonly UpstreamConfig[], shared: Shared) {
+async function openRecords(config: Config, servers: readonly UpstreamConfig[], log: Log) {
   const names = servers
     .filter((server) => findServerCredentials(server)?.signsTokens)
     .map(({ name }) => name);
-  if (names.length === 0) return openTemporaryRecords(shared);
-  const store = await openStore(config, shared).catch((error: unknown) => {
+  if (names.length === 0) return openTemporaryRecords(log);
+  const store = await openStore(config, { clock, log }).catch((error: unknown) => {
     throw error instanceof DataDirInUse ? describeFolderInUse(config, names) : error;
   });
   const loginSeal = await createLoginSeal(config.oauth.stateSecret);
   return {
     store,
-    getSeal: createReplicaSeal(config.mcp.sessions.keyPrefix, { store, loginSeal, ...shared }),
+    getSeal: createReplicaSeal(config.mcp.sessions.keyPrefix, { store, loginSeal, clock }),
     close: store.close,
   };
 }
@@ -100,9 +100,9 @@ const describeFolderInUse = ({ store }: Config, names: readonly string[]): Comma
     `The data folder ${store.dataDir} (DATA_DIR) is in use by a running gateway. It has the keys by which ${names.join(', ')} ("auth": "identity") would know who asks. Stop the gateway, run postern lock again, and start it. With Redis (REDIS_URL) the gateway can go on running.`,
   ]);
 
-async function openTemporaryRecords(shared: Shared) {
+async function openTemporaryRecords(log: Log) {
   const dataDir = await mkdtemp(join(tmpdir(), 'postern-lock-'));
-  const store = await openEmbeddedStore({ dataDir, sessionKeyPrefix: 'mcp:session:', ...shared });
+  const store = await openEmbeddedStore({ dataDir, sessionKeyPrefix: 'mcp:session:', clock, log });
   const seal = createSeal([generateSecret()]);
   return {
     store,
@@ -123,6 +123,41 @@ export function createTimeLimit(ms: number) {
   });
   return { signal, tooLate };
 }
+
+/**
+ * Asks servers, all at the same time, while a spinner shows that they are waited for. `openOne` opens one for `read`, which has
+ * `limitMs`; it is closed behind it.
+ */
+export async function askServers<Result>(
+  file: GatewayFile,
+  process: InvokedProcess,
+  limitMs: number,
+  ask: (config: UpstreamConfig, openOne: AskOne, log: Log) => Promise<Result>,
+): Promise<readonly Result[]> {
+  const log = createStderrLog(process);
+  const { openUpstream, close } = await openServers(file, { env: process.env, log });
+  const endSpinner = showSpinner('Asking', process);
+  const openOne: AskOne = async (config, read) => {
+    const upstream = openUpstream(config);
+    const { signal, tooLate } = createTimeLimit(limitMs);
+    try {
+      return await Promise.race([read(upstream, signal), tooLate]);
+    } finally {
+      await upstream.close(0);
+    }
+  };
+  try {
+    return await stayAlive(Promise.all(file.servers.map((config) => ask(config, openOne, log))));
+  } finally {
+    endSpinner();
+    await close();
+  }
+}
+
+type AskOne = <Read>(
+  config: UpstreamConfig,
+  read: (upstream: Upstream, signal: AbortSignal) => Promise<Read>,
+) => Promise<Read>;
 
 /** A client that can be asked everything: some programs list tools only for those. */
 export const EVERY_CAPABILITY: ClientCapabilities = {

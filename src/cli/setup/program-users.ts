@@ -58,7 +58,7 @@ type Entry =
   | { readonly user: { uid: number; gid: number; name: string; home: string } | undefined }
   | { readonly problem: string };
 
-/** Of any source that the system has, as /etc/nsswitch.conf says. */
+/** Looks in any source that the system has, as /etc/nsswitch.conf says. */
 const lookUp = (key: string): Promise<Entry> =>
   new Promise((resolve) => {
     const options = { env: { PATH: SYSTEM_PATH }, timeout: LOOKUP_MS };
@@ -76,7 +76,7 @@ function readEntry(line: string) {
   return { uid: Number(uid), gid: Number(gid), name, home };
 }
 
-// Whether this process may start programs as those users.
+// This process must be able to start programs as those users.
 
 /** Their numbers in /proc/self/status. KILL is what ends a program of another user. */
 const NEEDED = [

@@ -45,7 +45,7 @@ export type ReadSetup = (
     }
   | { readonly kind: 'problems'; readonly problems: readonly Problem[] }
 ) & {
-  /** Whether the text of the file shows that nothing of it is missing. */
+  /** True if the text of the file shows that nothing of it is missing. */
   readonly isWhole: boolean;
 };
 
@@ -55,14 +55,7 @@ export async function readSetup(path: string, config: Config, env: Env): Promise
   const { isWhole } = parsed;
   const lock = readLock(path);
   const problems = [
-    ...(parsed.kind === 'problems'
-      ? parsed.problems
-      : findAuthProblems(parsed.file.servers, config).map((problem) => ({
-          ...problem,
-          place: path,
-        }))),
-    ...(parsed.kind === 'problems' ? [] : findMachineClientProblems(parsed.file.clients, config)),
-    ...(parsed.kind === 'problems' ? [] : findAskProblems(parsed.file, config)),
+    ...(parsed.kind === 'problems' ? parsed.problems : findFileProblems(parsed.file, path, config)),
     ...('problem' in lock ? [lock.problem] : []),
   ];
   if (parsed.kind === 'problems' || 'problem' in lock || problems.length > 0) {
@@ -82,6 +75,13 @@ export async function readSetup(path: string, config: Config, env: Env): Promise
   };
 }
 
+/** All that the file needs and the settings lack. */
+const findFileProblems = (file: GatewayFile, path: string, config: Config): readonly Problem[] => [
+  ...findAuthProblems(file.servers, config).map((problem) => ({ ...problem, place: path })),
+  ...findMachineClientProblems(file.clients, config),
+  ...findAskProblems(file, config),
+];
+
 /** One that cannot be read must not count as none: that would approve everything. */
 function readLock(path: string): LockOnDisk | { readonly problem: Problem } {
   try {
@@ -99,7 +99,7 @@ const MAX_BYTES = 1_048_576;
  * `path` is as the user wrote it; messages name the file by it. `isWhole`: whether the text itself shows that nothing of it is
  * missing. JSON that is cut does not parse; YAML may, and shows it by its document end (`...`). Never rejects.
  */
-export async function readConfigFile(
+async function readConfigFile(
   path: string,
   config: ParseOptions['config'],
   env: Env,
@@ -190,13 +190,21 @@ export async function readConfiguration(command: string, env: Env) {
       `postern ${command} needs the configuration file, for example --config mcp.json.`,
     );
   }
+  return { path, file: await requireConfigFile(path, config, env) };
+}
+
+/** @throws CommandError with all that is wrong with the file. */
+export async function requireConfigFile(
+  path: string,
+  config: Config,
+  env: Env,
+): Promise<GatewayFile> {
   const parsed = await readConfigFile(path, config, env);
-  if (parsed.kind === 'problems')
-    throw new CommandError(
-      'The configuration file has problems:',
-      parsed.problems.map(formatProblem),
-    );
-  return { path, file: parsed.file };
+  if (parsed.kind === 'parsed') return parsed.file;
+  throw new CommandError(
+    'The configuration file has problems:',
+    parsed.problems.map(formatProblem),
+  );
 }
 
 /**
@@ -231,7 +239,7 @@ const NEEDED: ReadonlySet<string> = new Set(
 const selectNeeded = (env: Env): Env =>
   Object.fromEntries(Object.entries(env).filter(([name]) => NEEDED.has(name)));
 
-// How requests leave this machine, where there are no settings of a gateway, or those of another one.
+// Outbound requests from this machine, where there are no settings of a gateway, or those of another one.
 
 /** @throws ConfigError */
 export function loadOutbound(env: NodeJS.ProcessEnv): OutboundConfig {

@@ -6,7 +6,7 @@ import { type Clock, pause, systemClock } from '../../platform/clock.ts';
 
 const INTERVAL_MS = 1000;
 
-/** What differs after any change; of a link it is that of the file it leads to. */
+/** Computes what differs after any change; for a link that of the file it leads to. */
 export function computeStamp(path: string): string {
   try {
     const { dev, ino, size, mtimeMs, ctimeMs } = statSync(path);
@@ -37,15 +37,13 @@ export async function waitUntilSettled(path: string, clock: Clock = systemClock)
   }
 }
 
-interface WatchFileOptions extends StampedFile {
-  /** Called once a change has settled: two looks in a row saw the same. */
-  readonly onChange: () => void;
-  readonly clock?: Clock;
-}
-
-export function watchFile(options: WatchFileOptions) {
-  const { path, onChange, clock = systemClock } = options;
-  let told = options.stamp;
+/** `onChange` is called once a change has settled: two looks in a row saw the same. */
+export function watchFile(
+  { path, stamp: read }: StampedFile,
+  onChange: () => void,
+  clock: Clock = systemClock,
+) {
+  let told = read;
   let last = told;
   let isSettled = true;
   let cancel = clock.after(INTERVAL_MS, look);
@@ -62,9 +60,9 @@ export function watchFile(options: WatchFileOptions) {
   }
 
   return {
-    /** Whether the file is still what two looks in a row saw, so that nobody is writing it. */
+    /** True while the file is still what two looks in a row saw, so that nobody is writing it. */
     isSettled: () => isSettled && computeStamp(path) === last,
-    /** What has this `computeStamp` was read: it is no news. */
+    /** Takes note of what was read with this `computeStamp`: it is no news. */
     skip(stamp: string) {
       told = stamp;
     },

@@ -160,7 +160,7 @@ export function createRecentCallers(
   people: People,
   maxCallers = MAX_CALLERS,
 ) {
-  /** By user; ends when they may be written again. */
+  /** Users who were written; each ends when they may be written again. */
   const written = createExpiringMap<true>(MAX_KNOWN, clock.monotonic);
   let trimAt = Number.NEGATIVE_INFINITY;
   const warn = createWarnThrottle(clock, (cause: unknown) =>
@@ -200,7 +200,7 @@ export function createRecentCallers(
       written.set(name, true, clock.monotonic() + PAUSE_MS);
       write(user).catch(warn);
     },
-    /** Who was seen last comes first. */
+    /** The user who was seen last comes first. */
     async list(request: PageRequest) {
       const { items, next } = await store.readListed(CALLER_LIST_KEY, request);
       const callers = await Promise.all(items.map(({ key, value }) => read(key, value)));

@@ -15,7 +15,7 @@ const LIMIT = /^\d{1,3}$/;
 const CURSOR = /^(?<time>\d{1,16})\.(?<skip>\d{1,9})$/;
 const CURSOR_IN_LISTS = /^(?:(?<list>\d)\.)?(?<time>\d{1,16})\.(?<skip>\d{1,9})$/;
 
-/** Where several lists are read one after the other, `list` is the number of that in which the place is. */
+/** For several lists that are read one after the other, `list` is the number of that in which the place is. */
 export interface AdminPlace extends PagePlace {
   readonly list?: number;
 }

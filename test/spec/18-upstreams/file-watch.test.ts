@@ -15,12 +15,11 @@ async function watchOne(prepare: (folder: string) => Promise<string>) {
   const path = await prepare(folder);
   const clock = manualClock();
   const told: string[] = [];
-  const watching = watchFile({
-    path,
-    stamp: computeStamp(path),
+  const watching = watchFile(
+    { path, stamp: computeStamp(path) },
+    () => told.push(computeStamp(path)),
     clock,
-    onChange: () => told.push(computeStamp(path)),
-  });
+  );
   closeAfterTest({ close: watching.stop });
   return { folder, path, clock, told, ...watching };
 }

@@ -126,10 +126,7 @@ async function startSystem() {
   const first = await read();
   if (first.kind === 'problems') throw new Error(first.problems.map(formatProblem).join('\n'));
   const nowhere = { path: '/nowhere/mcp.json', stamp: 'none' };
-  const following = followConfigFile({
-    setup: first.setup,
-    watched: { file: nowhere, lock: nowhere },
-    read,
+  const following = followConfigFile(first.setup, { file: nowhere, lock: nowhere }, read, {
     load: (setup) => gateway.gateway.reload(setup),
     findIdlePatterns: ({ file }) => gateway.gateway.findIdlePatterns(file),
     close: async () => {},

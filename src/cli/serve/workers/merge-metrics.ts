@@ -67,7 +67,7 @@ interface Family {
   readonly name: string;
   readonly help: string;
   readonly type: string;
-  /** By name and labels, in the order of the text. */
+  /** Values by name and labels, in the order of the text. */
   readonly samples: Map<string, number>;
 }
 
@@ -85,7 +85,7 @@ export function mergeOpenMetrics(texts: readonly string[]): string {
   return renderFamilies([...merged.values()]);
 }
 
-/** What must never fall: of a process that has ended, this is still added to the sum. */
+/** Keeps what must never fall: of a process that has ended, this is still added to the sum. */
 export const keepCounters = (text: string): string =>
   renderFamilies(
     parseFamilies(text).filter(({ type }) => type === 'counter' || type === 'histogram'),

@@ -4,16 +4,15 @@ import { setTimeout as pause } from 'node:timers/promises';
 import type { Config } from '../../../config/config.ts';
 import { logListening, logStartWarnings } from '../../../config/start-log.ts';
 import { computePauseMs } from '../../../platform/back-off.ts';
-import { createLog, type Log } from '../../../platform/log.ts';
-import { logEnvironment } from '../../command-line/env-file.ts';
+import type { Log } from '../../../platform/log.ts';
 import { StartError } from '../../command-line/errors.ts';
 import { handleProcessEnd } from '../../command-line/process-end.ts';
 import type { EnvFile } from '../../command-line/read-input.ts';
 import {
   type ConfigFile,
   describeProtection,
-  logConfigFile,
   onHangUp,
+  openServiceLog,
   type Protection,
 } from '../../setup/config-file.ts';
 import { createMetricsMerger } from './merge-metrics.ts';
@@ -30,15 +29,11 @@ export async function superviseWorkers(
   envFile: EnvFile | undefined,
   configFile: ConfigFile | undefined,
 ): Promise<void> {
-  const log = createLog(config.server.logLevel, { format: config.server.logFormat });
-  logEnvironment(log, envFile);
-  if (configFile !== undefined) logConfigFile(log, configFile);
+  const log = openServiceLog(config, envFile, configFile);
   logStartWarnings(config, log);
   const { shutdownDelayMs } = config.server;
-  const pool = createWorkerPool(log, {
-    atStart: configFile && describeProtection(configFile.setup),
-    endMs: 2 * shutdownDelayMs + END_MS,
-  });
+  const atStart = configFile && describeProtection(configFile.setup);
+  const pool = createWorkerPool(log, atStart, 2 * shutdownDelayMs + END_MS);
   handleProcessEnd(log, pool.close);
   if (configFile !== undefined) onHangUp(pool.hangUp, pool.close);
   await pool.start(workers);
@@ -52,14 +47,8 @@ const BACK_OFF = { firstMs: 1000, longestMs: 30_000 };
 /** Milliseconds that a worker has to end beside its delay. It ends itself before, unless its own thread is blocked. */
 const END_MS = 16_000;
 
-interface PoolOptions {
-  /** The configuration file as it was at start. */
-  readonly atStart: Protection | undefined;
-  /** Milliseconds that a worker has to shut down. */
-  readonly endMs: number;
-}
-
-function createWorkerPool(log: Log, { atStart, endMs }: PoolOptions) {
+/** `atStart`: what the configuration file was then. `endMs`: milliseconds that a worker has to shut down. */
+function createWorkerPool(log: Log, atStart: Protection | undefined, endMs: number) {
   const running = new Set<WorkerProcess>();
   const shareMetrics = createMetricsMerger(running);
   let isEnding = false;

@@ -1,4 +1,4 @@
-// What the main process and its workers tell each other: by the environment at the start, by messages later.
+// Messages between the main process and its workers: by the environment at the start, by messages later.
 
 import type { Worker } from 'node:cluster';
 import cluster from 'node:cluster';
@@ -49,7 +49,7 @@ function writeProtection(served: Protection): string {
     : JSON.stringify({ ...served, details: undefined });
 }
 
-/** What this worker was started with; `served` is undefined where there is no file. */
+/** Reads what this worker was started with; `served` is undefined where there is no file. */
 export function readWorkerEnvironment(env: NodeJS.ProcessEnv) {
   const served: unknown = JSON.parse(env[PROTECTION_VARIABLE] ?? 'null');
   return {
@@ -59,7 +59,7 @@ export function readWorkerEnvironment(env: NodeJS.ProcessEnv) {
 }
 
 /** Also of messages by which workers tell the main process what they have loaded. */
-export const isProtection = (value: unknown): value is Protection =>
+const isProtection = (value: unknown): value is Protection =>
   isObject(value) &&
   typeof value.hasRules === 'boolean' &&
   typeof value.hasLock === 'boolean' &&
@@ -105,7 +105,7 @@ export function startWorker(served: Protection | undefined) {
         if (isWorkerMessage(message)) listener(message);
       });
     },
-    /** What it loads anew. */
+    /** Tells what it loads anew. */
     onLoad(listener: (served: Protection) => void) {
       worker.on('message', (message: unknown) => {
         if (isProtection(message)) listener(message);

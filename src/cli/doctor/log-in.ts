@@ -1,0 +1,265 @@
+// A login as a client and a browser begin it: the client registers (RFC 7591), and logs in as far as the provider, where a person would be
+// asked.
+import { generateSecret, hashSha256 } from '../../platform/ids.ts';
+import { isObject, type JsonObject } from '../../platform/json.ts';
+import type { Advice } from './finding.ts';
+import { type Probe, type ProbeAnswer, readHeaderWords } from './instruments.ts';
+
+export interface LoginClient {
+  readonly clientId: string;
+  readonly redirectUri: string;
+}
+
+interface LoginAttempt extends LoginClient {
+  readonly authorizationUrl: string;
+  readonly resource: string;
+  /** True where another login may reach another replica. */
+  readonly mayHaveReplicas: boolean;
+  readonly probe: Probe;
+}
+
+export type LoginOutcome =
+  /** The authorization request that the gateway sends to the provider. */
+  | { readonly kind: 'at-provider'; readonly url: string; readonly hasConsentPage: boolean }
+  /** The registration from a moment ago is unknown. */
+  | { readonly kind: 'client-forgotten'; readonly said: string }
+  /** The consent page from a moment ago counts as expired. */
+  | { readonly kind: 'page-forgotten'; readonly said: string }
+  | { readonly kind: 'limited'; readonly advice: Advice }
+  | { readonly kind: 'refused'; readonly said: string };
+
+/** Each login opens connections of its own, which may lead to another replica. */
+const ROUNDS = 3;
+
+/**
+ * The first outcome that is not the provider, or the last. Each round counts in the limit that the user's own
+ * browser meets, so there are several only where replicas may differ and half of the limit is left.
+ *
+ * @throws FetchError
+ */
+export async function logInAsClient(attempt: LoginAttempt): Promise<LoginOutcome> {
+  const rounds = attempt.mayHaveReplicas ? ROUNDS : 1;
+  let { outcome: last, isHalfLeft } = await beginLogin(attempt);
+  for (let round = 1; round < rounds && isHalfLeft && last.kind === 'at-provider'; round += 1) {
+    const next = await beginLogin(attempt);
+    if (next.outcome.kind !== 'limited') last = next.outcome;
+    isHalfLeft = next.isHalfLeft;
+  }
+  return last;
+}
+
+interface BegunLogin {
+  readonly outcome: LoginOutcome;
+  /** True while half of the logins that the limit of the address allows are left. */
+  readonly isHalfLeft: boolean;
+}
+
+async function beginLogin({
+  authorizationUrl,
+  clientId,
+  redirectUri,
+  resource,
+  probe,
+}: LoginAttempt): Promise<BegunLogin> {
+  const url = new URL(authorizationUrl);
+  const parameters = {
+    response_type: 'code',
+    client_id: clientId,
+    redirect_uri: redirectUri,
+    code_challenge: hashSha256(generateSecret()),
+    code_challenge_method: 'S256',
+    state: generateSecret(),
+    resource,
+  };
+  for (const [name, value] of Object.entries(parameters)) url.searchParams.set(name, value);
+  const answer = await probe(url.href);
+  const form = readConsentForm(answer);
+  const isHalfLeft = readHalfLeft(answer);
+  if (form === undefined) return { outcome: judgeLogin(answer, redirectUri, false), isHalfLeft };
+  const decided = await probe(form.action, {
+    method: 'POST',
+    headers: {
+      'Content-Type': 'application/x-www-form-urlencoded',
+      Cookie: (answer.headers.get('set-cookie') ?? '').split(';')[0] ?? '',
+    },
+    body: form.body,
+  });
+  return { outcome: judgeLogin(decided, redirectUri, true), isHalfLeft };
+}
+
+/** True where there is no limit. */
+function readHalfLeft({ headers }: ProbeAnswer): boolean {
+  const read = (name: string) => Number(headers.get(name) ?? Number.NaN);
+  return !(read('x-ratelimit-remaining') * 2 < read('x-ratelimit-limit'));
+}
+
+function judgeLogin(
+  answer: ProbeAnswer,
+  redirectUri: string,
+  hasConsentPage: boolean,
+): LoginOutcome {
+  const { href, searchParams } = answer.location ?? {};
+  if (href?.startsWith(`${redirectUri}?`)) {
+    const said = ['error', 'error_description'].map((name) => searchParams?.get(name));
+    return { kind: 'refused', said: said.filter(Boolean).join(': ') };
+  }
+  if (href !== undefined) return { kind: 'at-provider', url: href, hasConsentPage };
+  const said = readError(answer);
+  if (answer.status === 429)
+    return {
+      kind: 'limited',
+      advice: adviseOnLimit(answer, hasConsentPage ? 'OAUTH_CONSENT' : 'OAUTH_AUTHORIZE'),
+    };
+  if (answer.json?.error === 'invalid_client') return { kind: 'client-forgotten', said };
+  return hasConsentPage && /page has expired/.test(said)
+    ? { kind: 'page-forgotten', said }
+    : { kind: 'refused', said };
+}
+
+interface ConsentForm {
+  readonly action: string;
+  readonly body: string;
+}
+
+/** The form of the consent page, answered with yes: it is about doctor's own client. */
+function readConsentForm({ status, text, url }: ProbeAnswer): ConsentForm | undefined {
+  const [, action] =
+    /<form\b[^<>]* method="post" action="([^"<>]+\/oauth\/consent)">/.exec(text) ?? [];
+  if (status !== 200 || action === undefined || !URL.canParse(action, url)) return undefined;
+  const fields = text.matchAll(/<input type="hidden" name="([^"]+)" value="([^"]+)">/g);
+  const form = new URLSearchParams();
+  for (const [, name = '', value = ''] of fields) form.append(name, value);
+  form.set('decision', 'approve');
+  return { action: new URL(action, url).href, body: form.toString() };
+}
+
+export type ProbeRegistration =
+  | {
+      readonly kind: 'registered';
+      readonly clientId: string;
+      /** Schemes of editors are refused, so these were left out. */
+      readonly refusedSchemes: string | undefined;
+    }
+  | { readonly kind: 'token-needed' }
+  | { readonly kind: 'limited'; readonly advice: Advice }
+  | { readonly kind: 'refused'; readonly said: string };
+
+/** The address at which doctor says that it could be called back; nobody listens there, and nothing is sent there. */
+export const LOOPBACK_REDIRECT_URI = 'http://127.0.0.1:33418/callback';
+
+/** The scheme of an editor that is called back by one of its own (RFC 8252 §7.1). */
+export const EDITOR_SCHEME = 'cursor';
+const EDITOR_REDIRECT_URI = `${EDITOR_SCHEME}://anysphere.cursor-mcp/oauth/callback`;
+
+/** Once: few registrations are allowed in an hour. `refusesEditors`: where the settings at hand say so, it is not tried. @throws FetchError */
+export async function register(
+  url: string,
+  probe: Probe,
+  refusesEditors: boolean,
+): Promise<ProbeRegistration> {
+  if (refusesEditors) {
+    const answer = await send(url, [LOOPBACK_REDIRECT_URI], probe);
+    return judgeRegistration(answer, `OAUTH_REDIRECT_SCHEMES does not list ${EDITOR_SCHEME}.`);
+  }
+  const withEditor = await send(url, [LOOPBACK_REDIRECT_URI, EDITOR_REDIRECT_URI], probe);
+  if (withEditor.json?.error !== 'invalid_redirect_uri')
+    return judgeRegistration(withEditor, undefined);
+  return judgeRegistration(await send(url, [LOOPBACK_REDIRECT_URI], probe), readError(withEditor));
+}
+
+function judgeRegistration(
+  answer: ProbeAnswer,
+  refusedSchemes: string | undefined,
+): ProbeRegistration {
+  const clientId = answer.json?.client_id;
+  if (answer.status === 201 && typeof clientId === 'string') {
+    return { kind: 'registered', clientId, refusedSchemes };
+  }
+  if (answer.status === 401) return { kind: 'token-needed' };
+  return answer.status === 429
+    ? { kind: 'limited', advice: adviseOnLimit(answer, 'DCR') }
+    : { kind: 'refused', said: readError(answer) };
+}
+
+const send = (url: string, redirectUris: readonly string[], probe: Probe): Promise<ProbeAnswer> =>
+  probe(url, {
+    method: 'POST',
+    headers: { 'Content-Type': 'application/json', Accept: 'application/json' },
+    body: JSON.stringify({
+      client_name: 'postern doctor',
+      redirect_uris: redirectUris,
+      grant_types: ['authorization_code', 'refresh_token'],
+      response_types: ['code'],
+      token_endpoint_auth_method: 'none',
+    }),
+  });
+
+// Answers of a gateway: its errors (§7.1), and which limit refused a request (§8).
+
+/** The end of a limit's variable, behind the group's prefix, by the `reason` of the refusal (§7.2). */
+const VARIABLES: ReadonlyMap<string | undefined, string> = new Map([
+  ['rate_limit_exceeded', 'RATE_LIMIT_MAX'],
+  ['user_rate_limit_exceeded', 'USER_RATE_LIMIT_MAX'],
+  ['global_rate_limit_exceeded', 'GLOBAL_RATE_LIMIT_MAX'],
+  ['too_many_calls', 'USER_CALLS_MAX'],
+]);
+
+/** Advice about a 429. `prefix` is that of the variables of the endpoint's limits, such as `DCR`. */
+export function adviseOnLimit(answer: ProbeAnswer, prefix: string): Advice {
+  // §7.3: the token endpoint does not say which of its limits it was; for doctor it is that of the address.
+  const isOAuthError = answer.json?.error === 'temporarily_unavailable';
+  const variable = VARIABLES.get(isOAuthError ? 'rate_limit_exceeded' : readReason(answer));
+  const wait = `try again ${describeWait(answer)}`;
+  if (variable === undefined)
+    return { remedy: `${wait}. It seems that a proxy in front refused, and not the gateway.` };
+  return {
+    setting: `${prefix}_${variable}`,
+    remedy: `${wait}, or raise this limit on the gateway.`,
+  };
+}
+
+/** RFC 9110 §10.2.3, in seconds as the gateway writes it. */
+function describeWait({ headers }: ProbeAnswer): string {
+  const seconds = Number(headers.get('retry-after') ?? Number.NaN);
+  if (!Number.isFinite(seconds)) return 'later';
+  if (seconds <= 90) return seconds === 1 ? 'in 1 second' : `in ${seconds} seconds`;
+  return `in ${Math.ceil(seconds / 60)} minutes`;
+}
+
+/** `data` of a JSON-RPC error; empty where there is none. */
+export function readErrorData({ json }: ProbeAnswer): Readonly<Record<string, unknown>> {
+  const error = json?.error;
+  return isObject(error) && isObject(error.data) ? error.data : {};
+}
+
+/** The word by which programs tell refusals apart. */
+export function readReason(answer: ProbeAnswer): string | undefined {
+  const { reason } = readErrorData(answer);
+  return typeof reason === 'string' ? reason : undefined;
+}
+
+/** RFC 6749 §5.2, or what else the body says. */
+export function readError({ status, json, text }: ProbeAnswer): string {
+  const { error, error_description: description } = json ?? {};
+  const words = [error, description].filter((one) => typeof one === 'string').join(': ');
+  const said = words === '' ? readHeaderWords(text) : words;
+  return `${status} ${said.slice(0, 300)}`.trim();
+}
+
+/** A request as a client sends it: JSON-RPC by HTTP. */
+export const createCall = (
+  method: string,
+  params: JsonObject = {},
+  headers: Readonly<Record<string, string>> = {},
+) => ({
+  method: 'POST' as const,
+  headers: {
+    'Content-Type': 'application/json',
+    Accept: 'application/json, text/event-stream',
+    ...headers,
+  },
+  body: JSON.stringify({ jsonrpc: '2.0', id: 1, method, params }),
+});
+
+/** The first call of a client that has no token yet. */
+export const MCP_CALL = createCall('tools/list');
