@@ -5,9 +5,15 @@ import { failUnknownItem, LIST_KINDS, type ListKind } from '../mcp/protocol/list
 import { createTurns, type Turns } from '../platform/clock.ts';
 import { createJudgeLikeness, type JudgeLikeness } from '../platform/nearest-name.ts';
 import { hasApp, isForApps } from './apps/app-tools.ts';
-import { JUDGED_AT_ONCE } from './list-page.ts';
 import { BUILT_IN, type Entry } from './prepare-list.ts';
-import type { FoundItem, FoundResource, ResolveResource, ServedPath, Who } from './view.ts';
+import {
+  type FoundItem,
+  type FoundResource,
+  JUDGED_AT_ONCE,
+  type ResolveResource,
+  type ServedPath,
+  type Who,
+} from './view.ts';
 
 export interface FindItem {
   /** @throws GatewayError `invalid_params` where nobody has it. */

@@ -5,7 +5,7 @@ import { isAppUri, toMovedUri } from './apps/app-tools.ts';
 import type { WarnOfItem } from './check-item.ts';
 import type { Naming } from './naming.ts';
 import { BUILT_IN, type Entry } from './prepare-list.ts';
-import { joinSkills } from './skills/join-skills.ts';
+import { joinSkills } from './skills/skill-files.ts';
 
 export interface JoinedList {
   readonly entries: readonly Entry[];
@@ -87,6 +87,8 @@ function joinNames(
 }
 
 function joinResources(kind: ListKind, parts: Parts, warn: WarnOfItem): readonly Entry[] {
+  const hide = ({ server, ownName }: Entry, why: string) =>
+    warn(server, kind, ownName, `is hidden: ${why}`);
   const taken = new Map<string, Entry>();
   const later: Entry[] = [];
   for (const entry of parts.flat()) {
@@ -96,20 +98,12 @@ function joinResources(kind: ListKind, parts: Parts, warn: WarnOfItem): readonly
   for (const entry of later) {
     // The server's name is in it already, and its tools name it so: another name would lead to nothing.
     if (isAppUri(entry.name)) {
-      warn(
-        entry.server,
-        kind,
-        entry.ownName,
-        'is hidden: the built-in catalogue has that URI, too',
-      );
+      hide(entry, 'the built-in catalogue has that URI, too');
       continue;
     }
     const renamed = renameResource(kind, entry);
-    if (taken.has(renamed.name)) {
-      warn(entry.server, kind, entry.ownName, 'is hidden: other servers have that URI, too');
-    } else {
-      taken.set(renamed.name, renamed);
-    }
+    if (taken.has(renamed.name)) hide(entry, 'other servers have that URI, too');
+    else taken.set(renamed.name, renamed);
   }
   return [...taken.values()];
 }

@@ -5,14 +5,11 @@ import { createNotificationGate, type NotificationGate } from '../mcp/calls/mess
 import type { CatalogListener } from '../mcp/catalog/catalog.ts';
 import type { OwnCatalog } from '../mcp/catalog/own-catalog.ts';
 import type { IdentifiedCaller, ServedCatalog } from '../mcp/catalog/served-catalog.ts';
-import { ALL_KINDS } from '../mcp/protocol/list-kinds.ts';
 import { canSubscribe } from '../mcp/upstream/description.ts';
-import { createTurns } from '../platform/clock.ts';
 import { isObject, type JsonObject } from '../platform/json.ts';
 import { createPassWhenKnown } from '../platform/pass-when-known.ts';
 import { createBatch } from '../platform/throttle.ts';
 import { listClientUris } from './apps/app-tools.ts';
-import { JUDGED_AT_ONCE } from './list-page.ts';
 import type { Plan } from './plan.ts';
 import { BUILT_IN } from './prepare-list.ts';
 import type { Server } from './server.ts';
@@ -21,6 +18,7 @@ import {
   mayUseSome,
   type ResolveResource,
   type ServedPath,
+  seesSome,
   toWho,
   type Who,
 } from './view.ts';
@@ -229,22 +227,10 @@ function createPassGuards(
 }
 
 /** As far as it is known without asking the server. */
-async function maySeeAny(
-  { view, access, clock }: ServedPath,
-  { name }: Server,
-  who: Who,
-): Promise<boolean> {
-  const work = createTurns(clock);
-  await access.prepareFor(who, work);
-  for (const kind of ALL_KINDS) {
-    const entries = await view.listAtHand(kind, who);
-    for (const [index, entry] of entries.entries()) {
-      if (index % JUDGED_AT_ONCE === 0 && work.isOver()) await work.next();
-      if (entry.server === name && access.mayList(entry, who)) return true;
-    }
-  }
-  return false;
-}
+const maySeeAny = (path: ServedPath, { name }: Server, who: Who) =>
+  seesSome(path, who, async (kind) =>
+    (await path.view.listAtHand(kind, who)).filter(({ server }) => server === name),
+  );
 
 // §18.3: what the built-in catalogue tells of its changes, to one stream, for as long as the configuration file serves it.
 

@@ -10,8 +10,12 @@ import type { ConnectionOwner } from '../mcp/upstream/connection.ts';
 import type { Upstream, UpstreamRuntime } from '../mcp/upstream/upstream.ts';
 import type { UpstreamConfig } from '../mcp/upstream/upstream-config.ts';
 import { observeUpstream } from '../mcp/upstream/wrap-upstream.ts';
-import { listPathsForOperators, listPathsOf } from './budget/list-paths.ts';
-import { type ListCost, measureLists } from './budget/measure-lists.ts';
+import {
+  type ListCost,
+  listPathsForOperators,
+  listPathsOf,
+  measureLists,
+} from './budget/list-costs.ts';
 import { createBuiltIn } from './built-in.ts';
 import { createChangeHub, createMissedLists } from './change-hub.ts';
 import { createPatternWatch, type PatternWatch } from './idle-patterns.ts';

@@ -22,6 +22,7 @@ import {
   toItem,
   toWho,
   type View,
+  type Who,
 } from './view.ts';
 
 export function createViewCatalog(path: ServedPath): ServedCatalog {
@@ -79,12 +80,21 @@ function createWatching(path: ServedPath, resolveResource: ResolveResource): Wat
     if (view.includes(own) && (await findBuiltIn(path)?.canWatch(uri, caller))) {
       return access.mayRead(own, who) && guardSubscription(getPlan().guards, toItem(own), caller);
     }
-    const found = await resolveResource(uri, who);
-    const server = found && view.findServer(found.server);
-    if (!server || !access.mayRead(found, who)) return false;
-    if (!(await guardSubscription(getPlan().guards, toItem(found), caller))) return false;
+    const readable = await findReadable(uri, who);
+    if (readable === undefined) return false;
+    const { server, item } = readable;
+    if (!(await guardSubscription(getPlan().guards, item, caller))) return false;
     const description = await server.lists.describe(who.upstream, who.patience);
     return description !== undefined && canSubscribe(description.capabilities);
+  }
+
+  /** The server's answer about a resource that the caller may not read would tell that there is one. */
+  async function findReadable(uri: string, who: Who) {
+    const found = await resolveResource(uri, who);
+    const server = found && view.findServer(found.server);
+    return server && access.mayRead(found, who)
+      ? { server, ownUri: found.ownUri, item: toItem(found) }
+      : undefined;
   }
 
   return {
@@ -94,15 +104,14 @@ function createWatching(path: ServedPath, resolveResource: ResolveResource): Wat
       const builtIn = view.includes({ server: BUILT_IN, uri }) ? findBuiltIn(path) : undefined;
       if (await builtIn?.canWatch(uri, caller)) return builtIn?.setWatched(uri, isWatched, caller);
       const who = toWho(caller);
-      const found = await resolveResource(uri, who);
-      const server = found && view.findServer(found.server);
-      // The server's answer about a resource that the caller may not read would tell that there is one.
-      if (!server || !access.mayRead(found, who)) return;
+      const readable = await findReadable(uri, who);
+      if (readable === undefined) return;
+      const { server, ownUri, item } = readable;
       await server.upstream
         .request(who.upstream, {
           method: isWatched ? 'resources/subscribe' : 'resources/unsubscribe',
-          params: { uri: found.ownUri },
-          name: found.ownUri,
+          params: { uri: ownUri },
+          name: ownUri,
           // It ends by the server's own time-out.
           signal: new AbortController().signal,
           trace: {},
@@ -112,7 +121,7 @@ function createWatching(path: ServedPath, resolveResource: ResolveResource): Wat
           failWithUpstreamError(
             error,
             server.name,
-            getPlan().guards?.find('resources/subscribe', toItem(found)),
+            getPlan().guards?.find('resources/subscribe', item),
           ),
         );
     },

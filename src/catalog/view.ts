@@ -7,10 +7,10 @@ import type { ClientCapabilities } from '../mcp/catalog/client-requests.ts';
 import type { OwnCatalog } from '../mcp/catalog/own-catalog.ts';
 import type { CallerContext, IdentifiedCaller } from '../mcp/catalog/served-catalog.ts';
 import { TASKS } from '../mcp/protocol/extensions.ts';
-import type { ListKind } from '../mcp/protocol/list-kinds.ts';
+import { ALL_KINDS, type ListKind } from '../mcp/protocol/list-kinds.ts';
 import type { RelayCall } from '../mcp/upstream/server-request.ts';
 import type { UpstreamCaller } from '../mcp/upstream/upstream.ts';
-import type { Clock, Turns } from '../platform/clock.ts';
+import { type Clock, createTurns, type Turns } from '../platform/clock.ts';
 import type { ChangeHub, MissedLists } from './change-hub.ts';
 import type { JoinedList } from './join-lists.ts';
 import type { LinkedResources } from './linked-resources.ts';
@@ -212,6 +212,36 @@ export const createAccess = (getPolicies: () => Policies): ItemAccess => ({
   mayRead: (found, who) =>
     getPolicies().judge(toItem(found), who.policy, undefined).kind === 'allowed',
 });
+
+/** Entries, each of which takes some microseconds for each condition that it has to fulfil. */
+export const JUDGED_AT_ONCE = 16;
+
+/** True if the caller sees one of these: they are listed kind by kind, until one is found. */
+export async function seesSome(
+  { access, clock }: Pick<ServedPath, 'access' | 'clock'>,
+  who: Who,
+  list: (kind: ListKind) => Promise<readonly Entry[]>,
+): Promise<boolean> {
+  const work = createTurns(clock);
+  await access.prepareFor(who, work);
+  for (const kind of ALL_KINDS) {
+    for (const [index, entry] of (await list(kind)).entries()) {
+      if (index % JUDGED_AT_ONCE === 0 && work.isOver()) await work.next();
+      if (access.mayList(entry, who)) return true;
+    }
+  }
+  return false;
+}
+
+/** Lists have nothing of servers that are down. */
+export function createIsVisible({ view, access }: ServedPath, who: Who): (entry: Entry) => boolean {
+  const isSomeDown = isAnyDown(view);
+  return (entry) =>
+    !(isSomeDown && view.findServer(entry.server)?.isDown() === true) && access.mayList(entry, who);
+}
+
+export const isAnyDown = (view: View): boolean =>
+  view.listServers().some((server) => server.isDown());
 
 /** Facts for the log; undefined where the caller may use it. @throws GatewayError where it lacks a scope. */
 export function findDenial(policies: Pick<Policies, 'judge'>, item: PolicyItem, who: Who) {

@@ -15,11 +15,19 @@ import { compileGlob } from '../../platform/glob.ts';
 import { isObject, isStringArray, type JsonObject } from '../../platform/json.ts';
 import { quote } from '../../platform/text.ts';
 import { isForAppsAlone } from '../apps/app-tools.ts';
-import { loadCountTokens } from '../budget/measure-lists.ts';
 import { indexEntries, type JoinedList } from '../join-lists.ts';
-import { createListPage, JUDGED_AT_ONCE } from '../list-page.ts';
+import { createListPage } from '../list-page.ts';
 import { BUILT_IN, type Entry } from '../prepare-list.ts';
-import { type ListView, type ServedPath, toLister, toWho, type View, type Who } from '../view.ts';
+import {
+  createIsVisible,
+  JUDGED_AT_ONCE,
+  type ListView,
+  type ServedPath,
+  toLister,
+  toWho,
+  type View,
+  type Who,
+} from '../view.ts';
 import type { ViewConfig } from '../views/view-shape.ts';
 import { rank, readQuery } from './rank.ts';
 import {
@@ -33,6 +41,7 @@ import {
   getAnnotations,
   isSearchTool,
   listSearchTools,
+  loadCountTokens,
   SEARCH,
   type SearchTool,
   showTools,
@@ -50,23 +59,14 @@ export function createSearchCatalog(path: ServedPath, catalog: ServedCatalog): S
   };
   const listPinned = createListPage({ ...path, view: createPinnedView(view, findConfig) });
 
-  /** As in a list. */
-  function createIsVisible(who: Who): (entry: Entry) => boolean {
-    const isSomeDown = view.listServers().some((server) => server.isDown());
-    return (entry) =>
-      canBeFound(entry) &&
-      !(isSomeDown && view.findServer(entry.server)?.isDown() === true) &&
-      access.mayList(entry, who);
-  }
-
   async function listVisible(who: Who, work: Turns): Promise<readonly Entry[]> {
     const { entries } = await view.list('tools', who);
     await access.prepareFor(who, work);
-    const isVisible = createIsVisible(who);
+    const isVisible = createIsVisible(path, who);
     const visible: Entry[] = [];
     for (const [at, entry] of entries.entries()) {
       if (at % JUDGED_AT_ONCE === 0 && work.isOver()) await work.next();
-      if (isVisible(entry)) visible.push(entry);
+      if (canBeFound(entry) && isVisible(entry)) visible.push(entry);
     }
     if (work.isOver()) await work.next();
     return visible;
@@ -89,10 +89,10 @@ export function createSearchCatalog(path: ServedPath, catalog: ServedCatalog): S
     const names = isStringArray(args.names) ? [...new Set(args.names)] : [];
     const { entries, positions } = await view.list('tools', who);
     await access.prepareFor(who, createTurns(clock));
-    const isVisible = createIsVisible(who);
+    const isVisible = createIsVisible(path, who);
     const found = names.flatMap((name) => {
       const entry = entries[positions.get(name) ?? -1];
-      return entry !== undefined && isVisible(entry) ? [entry] : [];
+      return entry !== undefined && canBeFound(entry) && isVisible(entry) ? [entry] : [];
     });
     const unknown = names.filter((name) => !found.some((entry) => entry.name === name));
     const { tools, leftOut } = describeTools(found, await loadCountTokens());

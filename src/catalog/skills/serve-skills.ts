@@ -29,8 +29,7 @@ import {
   toWho,
   type Who,
 } from '../view.ts';
-import { findSkillAround, isRenamed, locateFile } from './find-file.ts';
-import { renameSkill } from './join-skills.ts';
+import { findSkillAround, isRenamed, locateFile, renameSkill } from './skill-files.ts';
 
 type ServedSkills = Pick<ServedCatalog, 'getSkill' | 'readDirectory'>;
 

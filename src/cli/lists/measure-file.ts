@@ -1,7 +1,12 @@
 // §25.2: what the lists of a configuration file's servers and views cost a model, for commands that ask the servers.
 import { builtInCatalog } from '../../built-in/index.ts';
-import { type FetchedTools, listFetchedPaths } from '../../catalog/budget/list-paths.ts';
-import { type ListCost, measureLists, WARNED_TOKENS } from '../../catalog/budget/measure-lists.ts';
+import {
+  type FetchedTools,
+  type ListCost,
+  listFetchedPaths,
+  measureLists,
+  WARNED_TOKENS,
+} from '../../catalog/budget/list-costs.ts';
 import { createFindIdlePatterns, type IdlePattern } from '../../catalog/idle-patterns.ts';
 import type { Config } from '../../config/config.ts';
 import type { Setup } from '../../gateway/configuration/gateway-file.ts';

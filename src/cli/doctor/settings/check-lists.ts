@@ -1,6 +1,6 @@
 // §25.2: what the lists of tools cost a model; §18.9: what the file names, and no server has.
 
-import { WARNED_TOKENS } from '../../../catalog/budget/measure-lists.ts';
+import { WARNED_TOKENS } from '../../../catalog/budget/list-costs.ts';
 import type { FetchedList } from '../../../catalog/fetch-list.ts';
 import type { Config } from '../../../config/config.ts';
 import type { Setup } from '../../../gateway/configuration/gateway-file.ts';
