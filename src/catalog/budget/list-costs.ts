@@ -13,7 +13,7 @@ import { createNaming } from '../naming.ts';
 import { type CatalogFile, listGuardServers, type Plan } from '../plan.ts';
 import { createPrepareList, type Entry } from '../prepare-list.ts';
 import { listSearched } from '../search/search-catalog.ts';
-import { type CountTokens, loadCountTokens } from '../search/search-tools.ts';
+import { loadCountTokens } from '../search/search-tools.ts';
 import { toWho, type View } from '../view.ts';
 import { createPlannedView, type PlannedView } from '../views/curated-view.ts';
 
@@ -54,25 +54,22 @@ export async function measureLists(
   clock: Clock,
 ): Promise<readonly ListCost[]> {
   const countTokens = await loadCountTokens();
-  const costs: ListCost[] = [];
+  const measured: ListCost[] = [];
   for (const { listTools, ...path } of paths) {
-    costs.push({ ...path, ...(await measure(await listTools(), countTokens, clock)) });
+    const work = createTurns(clock);
+    const costs: ToolCost[] = [];
+    for (const tool of await listTools()) {
+      if (work.isOver()) await work.next();
+      costs.push({ name: String(tool.name), tokens: countTokens(tool) });
+    }
+    measured.push({
+      ...path,
+      tools: costs.length,
+      tokens: costs.reduce((sum, { tokens }) => sum + tokens, 0),
+      expensive: costs.toSorted((one, other) => other.tokens - one.tokens).slice(0, MOST_EXPENSIVE),
+    });
   }
-  return costs;
-}
-
-async function measure(tools: readonly JsonObject[], countTokens: CountTokens, clock: Clock) {
-  const work = createTurns(clock);
-  const costs: ToolCost[] = [];
-  for (const tool of tools) {
-    if (work.isOver()) await work.next();
-    costs.push({ name: String(tool.name), tokens: countTokens(tool) });
-  }
-  return {
-    tools: costs.length,
-    tokens: costs.reduce((sum, { tokens }) => sum + tokens, 0),
-    expensive: costs.toSorted((one, other) => other.tokens - one.tokens).slice(0, MOST_EXPENSIVE),
-  };
+  return measured;
 }
 
 // §25.2: the paths whose lists are measured: /mcp, each server, each view.

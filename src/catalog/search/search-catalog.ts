@@ -211,23 +211,18 @@ export const listSearched = (
 
 /** The same view with nothing but the tools that are pinned. */
 function createPinnedView(view: View, findConfig: () => ViewConfig | undefined): View {
-  const chosen = new WeakMap<ViewConfig, WeakMap<readonly Entry[], JoinedList>>();
-
-  function choose({ entries, positions }: JoinedList): JoinedList {
-    const config = findConfig();
-    if (config === undefined) return { entries, positions };
-    const known = chosen.get(config) ?? new WeakMap<readonly Entry[], JoinedList>();
-    chosen.set(config, known);
-    const list = known.get(entries) ?? indexEntries(choosePinned(entries, config));
-    known.set(entries, list);
-    return list;
-  }
+  /** Keyed by the view's list, of which each configuration has its own. */
+  const chosen = new WeakMap<readonly Entry[], JoinedList>();
 
   return {
     ...view,
     async list(kind, who): Promise<ListView> {
       const list = await view.list(kind, who);
-      return { ...list, ...choose(list) };
+      const config = findConfig();
+      if (config === undefined) return list;
+      const pinned = chosen.get(list.entries) ?? indexEntries(choosePinned(list.entries, config));
+      chosen.set(list.entries, pinned);
+      return { ...list, ...pinned };
     },
   };
 }
