@@ -1,4 +1,4 @@
-// What operators see of servers, whoever may use it: what was listed last. No server is asked, but to be approved.
+// Servers as operators see them, whoever may use them: as they listed last. No server is asked, but to be approved.
 
 import {
   type ApprovableServer,
