@@ -10,15 +10,8 @@ import { cleanForeignText } from './clean-item.ts';
 import { loadPrepared } from './joined-view.ts';
 import type { PlannedServer } from './plan.ts';
 import { BUILT_IN } from './prepare-list.ts';
-import {
-  findBuiltIn,
-  mayUseSome,
-  type ServedPath,
-  seesSome,
-  toWho,
-  type View,
-  type Who,
-} from './view.ts';
+import { findBuiltIn, type ServedPath, seesSome } from './served-path.ts';
+import { mayUseSome, toWho, type View, type Who } from './view.ts';
 
 const toOffers = (has: (name: keyof Offers) => boolean): Offers => ({
   tools: has('tools'),

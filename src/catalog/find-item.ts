@@ -6,12 +6,12 @@ import { createTurns } from '../platform/clock.ts';
 import { createJudgeLikeness } from '../platform/nearest-name.ts';
 import { hasApp, isForApps } from './apps/app-tools.ts';
 import { BUILT_IN, type Entry } from './prepare-list.ts';
+import type { ServedPath } from './served-path.ts';
 import {
   type FoundItem,
   type FoundResource,
   JUDGED_AT_ONCE,
   type ResolveResource,
-  type ServedPath,
   type Who,
 } from './view.ts';
 

@@ -23,14 +23,13 @@ import type { FindItem } from './find-item.ts';
 import { failGone, type PassOn } from './pass-on.ts';
 import type { Plan } from './plan.ts';
 import { BUILT_IN, type Entry } from './prepare-list.ts';
+import { findBuiltIn, type ServedPath } from './served-path.ts';
 import type { Server } from './server.ts';
 import {
   type AbsentItem,
   type FoundItem,
   type FoundResource,
   failAbsent,
-  findBuiltIn,
-  type ServedPath,
   toItem,
   toWho,
   type Who,

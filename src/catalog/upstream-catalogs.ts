@@ -42,6 +42,7 @@ import { type CatalogSetup, createPlan, type Plan } from './plan.ts';
 import { toJudgedList } from './prepare-list.ts';
 import { createResolveTarget } from './resolve-target.ts';
 import { createSearchCatalog } from './search/search-catalog.ts';
+import { findBuiltIn, type ServedPath } from './served-path.ts';
 import { createServer, type Server, type ServerState } from './server.ts';
 import { createServerView } from './server-view.ts';
 import { createServeSkills } from './skills/serve-skills.ts';
@@ -51,7 +52,7 @@ import {
   listServerTools,
   type ServerTools,
 } from './tools-for-operators.ts';
-import { createAccess, findBuiltIn, type ServedPath, toWho, type View } from './view.ts';
+import { createAccess, toWho, type View } from './view.ts';
 import { createCuratedView } from './views/curated-view.ts';
 
 /** All that catalogues are made of. */

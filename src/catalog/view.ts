@@ -1,19 +1,14 @@
 // §18.2: what one path serves, and to whom: what is there by which name.
 
-import type { ConnectUser } from '../connections/doors/doors.ts';
 import { fail } from '../errors/gateway-error.ts';
 import type { Policies, PolicyCaller, PolicyItem } from '../mcp/calls/policy.ts';
 import type { ClientCapabilities } from '../mcp/catalog/client-requests.ts';
-import type { OwnCatalog } from '../mcp/catalog/own-catalog.ts';
 import type { CallerContext, IdentifiedCaller } from '../mcp/catalog/served-catalog.ts';
 import { TASKS } from '../mcp/protocol/extensions.ts';
-import { ALL_KINDS, type ListKind } from '../mcp/protocol/list-kinds.ts';
-import type { RelayCall } from '../mcp/upstream/server-request.ts';
+import type { ListKind } from '../mcp/protocol/list-kinds.ts';
 import type { UpstreamCaller } from '../mcp/upstream/upstream.ts';
-import { type Clock, createTurns, type Turns } from '../platform/clock.ts';
-import type { ChangeHub, MissedLists } from './change-hub.ts';
+import type { Turns } from '../platform/clock.ts';
 import type { JoinedList } from './join-lists.ts';
-import type { LinkedResources } from './linked-resources.ts';
 import type { Patience } from './list-cache.ts';
 import type { Plan, PlannedServer } from './plan.ts';
 import type { Entry } from './prepare-list.ts';
@@ -169,28 +164,6 @@ export async function askByCurrentPlan<Answer>(
   }
 }
 
-/** A path that is served, with all that answers for it. */
-export interface ServedPath {
-  readonly view: View;
-  /** That of `/mcp`, whose names are those of all paths but of a server's own. */
-  readonly joined: View;
-  readonly access: ItemAccess;
-  readonly relayCall: RelayCall;
-  readonly connectUser: ConnectUser;
-  readonly links: LinkedResources;
-  readonly hub: ChangeHub;
-  readonly missedLists: MissedLists;
-  readonly clock: Clock;
-  getPlan(): Plan;
-}
-
-/** The gateway's own catalogue; undefined where this path does not serve it. */
-export const findBuiltIn = ({
-  view,
-  getPlan,
-}: Pick<ServedPath, 'view' | 'getPlan'>): OwnCatalog | undefined =>
-  view.hasBuiltIn() ? getPlan().builtIn?.catalog : undefined;
-
 // §18.5: one predicate for list, call, get, read, completion, templates and subscriptions.
 
 export interface ItemAccess {
@@ -215,33 +188,6 @@ export const createAccess = (getPolicies: () => Policies): ItemAccess => ({
 
 /** Entries, each of which takes some microseconds for each condition that it has to fulfil. */
 export const JUDGED_AT_ONCE = 16;
-
-/** True if the caller sees one of these: they are listed kind by kind, until one is found. */
-export async function seesSome(
-  { access, clock }: Pick<ServedPath, 'access' | 'clock'>,
-  who: Who,
-  list: (kind: ListKind) => Promise<readonly Entry[]>,
-): Promise<boolean> {
-  const work = createTurns(clock);
-  await access.prepareFor(who, work);
-  for (const kind of ALL_KINDS) {
-    for (const [index, entry] of (await list(kind)).entries()) {
-      if (index % JUDGED_AT_ONCE === 0 && work.isOver()) await work.next();
-      if (access.mayList(entry, who)) return true;
-    }
-  }
-  return false;
-}
-
-/** Lists have nothing of servers that are down. */
-export function createIsVisible({ view, access }: ServedPath, who: Who): (entry: Entry) => boolean {
-  const isSomeDown = isAnyDown(view);
-  return (entry) =>
-    !(isSomeDown && view.findServer(entry.server)?.isDown() === true) && access.mayList(entry, who);
-}
-
-export const isAnyDown = (view: View): boolean =>
-  view.listServers().some((server) => server.isDown());
 
 /** Facts for the log; undefined where the caller may use it. @throws GatewayError where it lacks a scope. */
 export function findDenial(policies: Pick<Policies, 'judge'>, item: PolicyItem, who: Who) {
