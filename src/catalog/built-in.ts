@@ -5,9 +5,9 @@ import type { OwnCatalog } from '../mcp/catalog/own-catalog.ts';
 import type { CallerContext } from '../mcp/catalog/served-catalog.ts';
 import { LIST_KINDS, type ListKind } from '../mcp/protocol/list-kinds.ts';
 import { isObject } from '../platform/json.ts';
+import { listFiles } from './check-item.ts';
 import type { ListGuards } from './list-guards.ts';
 import { BUILT_IN, type Entry } from './prepare-list.ts';
-import { listFiles } from './skills/check-skill.ts';
 
 export interface BuiltIn {
   readonly catalog: OwnCatalog;

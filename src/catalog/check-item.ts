@@ -1,6 +1,14 @@
 // §18.2: an entry of a server's list that its clients could not read would cost them the whole list.
 
+import type { PolicyItem } from '../mcp/calls/policy.ts';
 import type { RawItem } from '../mcp/catalog/catalog.ts';
+import {
+  decodeName,
+  findSkillRoot,
+  isPlainName,
+  listDirectories,
+  MAX_DIRECTORIES,
+} from '../mcp/catalog/content.ts';
 import { canCompile } from '../mcp/catalog/foreign-schema.ts';
 import { Findings, LISTED } from '../mcp/protocol/fit.ts';
 import { LIST_KINDS, type ListKind } from '../mcp/protocol/list-kinds.ts';
@@ -11,8 +19,8 @@ import { type Log, truncateForLog } from '../platform/log.ts';
 import type { JsonPath } from '../platform/splice-json.ts';
 import { stripUri } from '../platform/strip-uri.ts';
 import { quote } from '../platform/text.ts';
+import { isAppUri } from './apps/app-tools.ts';
 import { cleanItem, hasHidden, MAX_ITEM } from './clean-item.ts';
-import { findSkillProblem } from './skills/check-skill.ts';
 
 /** An entry as clients can read it. */
 interface FittingItem {
@@ -55,7 +63,7 @@ function checkItem(kind: ListKind, raw: RawItem): FittingItem {
   const item = editValue(raw, found.list);
   return {
     item,
-    problem: kind === 'skills' ? findSkillProblem(item, checkUri) : findHiding(item),
+    problem: kind === 'skills' ? findSkillProblem(item) : findHiding(item),
     leftOut: found.list.map(({ path }) => showPath(path)),
   };
 }
@@ -163,3 +171,104 @@ function tellItem(kind: ListKind | 'instructions', name: string | undefined): st
     ? `the list of its ${kind}`
     : `${LIST_KINDS[kind].noun} ${quote(name, MAX_NAME)}`;
 }
+
+// SEP-2640: a skill as a server lists it, read without trust. It goes on as it is, or not at all: clients compare what its SKILL.md
+// says with what was listed, and load nothing that differs.
+
+/** SEP-2640 "Limits". */
+const MAX_FILES = 512;
+const MAX_FILE_BYTES = 16_777_216;
+/** Characters of a skill as JSON: 512 files with URIs of some 400 characters, and what it says of itself. */
+const MAX_SKILL = 262_144;
+/** Agent Skills, "name" and "description". */
+const SKILL_NAME = /^[a-z0-9-]{1,64}$/;
+const MAX_DESCRIPTION = 4_096;
+
+const DIGEST = /^sha256:[0-9a-f]{64}$/;
+
+/** Its URI was looked at before. Undefined where clients can use it, else the rest of a sentence that begins with its name. */
+function findSkillProblem(item: RawItem): string | undefined {
+  const { uri, frontmatter, resources } = item;
+  const root = typeof uri === 'string' ? findSkillRoot(uri) : undefined;
+  if (root === undefined) return 'has a URI that does not end with /SKILL.md';
+  // Towards clients those have the name of their server in them, which nothing in a skill may have.
+  if (isAppUri(root)) return 'has a URI of an app (ui://)';
+  if (listDirectories(`${root}/`).length >= MAX_DIRECTORIES)
+    return `lies in ${MAX_DIRECTORIES} folders or more`;
+  if (!root.split('/').every((segment) => segment === '' || isPlainName(segment)))
+    return 'has a URI with "." or ".." in it, or with a name that has a slash';
+  if (JSON.stringify(item).length > MAX_SKILL) return `is larger than ${MAX_SKILL} characters`;
+  return (
+    findFrontmatterProblem(frontmatter, root) ??
+    (resources === 'dynamic' ? undefined : findFilesProblem(resources, root))
+  );
+}
+
+function findFrontmatterProblem(frontmatter: unknown, root: string): string | undefined {
+  if (!isObject(frontmatter)) return 'has no frontmatter';
+  const { name, description } = frontmatter;
+  if (typeof name !== 'string' || !SKILL_NAME.test(name))
+    return 'has a name that Agent Skills do not allow: it may have 1 to 64 lower-case letters, digits and "-"';
+  if (decodeName(root.slice(root.lastIndexOf('/') + 1)) !== name)
+    return 'has a name that is not the last part of its path';
+  if (typeof description !== 'string' || description.trim() === '') return 'has no description';
+  if (description.length > MAX_DESCRIPTION)
+    return `has a description of more than ${MAX_DESCRIPTION} characters`;
+  return hides(frontmatter) ? 'has characters in its frontmatter that cannot be seen' : undefined;
+}
+
+/** True if a text or a name in it has characters that people do not see, and models read. */
+function hides(value: unknown): boolean {
+  if (typeof value === 'string') return hasHidden(value);
+  if (Array.isArray(value)) return value.some(hides);
+  return isObject(value) && Object.entries(value).some((member) => member.some(hides));
+}
+
+function findFilesProblem(files: unknown, root: string): string | undefined {
+  if (!Array.isArray(files)) return 'lists no files, and does not say that they are "dynamic"';
+  if (files.length > MAX_FILES) return `has more than ${MAX_FILES} files`;
+  const uris = new Set<string>();
+  let bytes = 0;
+  for (const file of files) {
+    if (!isFile(file)) return 'has a file without a URI, a SHA-256 digest or a size';
+    const problem = checkUri(file.uri);
+    if (problem !== undefined) return `has a file whose URI ${problem}`;
+    if (!file.uri.startsWith(`${root}/`)) return 'has a file that does not lie in its folder';
+    if (
+      !file.uri
+        .slice(root.length + 1)
+        .split('/')
+        .every(isPlainName)
+    )
+      return 'has a file whose path has "." or ".." in it, or a name that has a slash or none';
+    if (uris.has(file.uri)) return 'lists a file twice';
+    uris.add(file.uri);
+    bytes += file.size;
+  }
+  if (!uris.has(`${root}/SKILL.md`)) return 'does not list its SKILL.md';
+  return bytes > MAX_FILE_BYTES ? `has files of more than ${MAX_FILE_BYTES} bytes` : undefined;
+}
+
+interface File {
+  readonly uri: string;
+  readonly size: number;
+}
+
+const isFile = (file: unknown): file is File =>
+  isObject(file) &&
+  typeof file.uri === 'string' &&
+  typeof file.digest === 'string' &&
+  DIGEST.test(file.digest) &&
+  typeof file.size === 'number' &&
+  Number.isSafeInteger(file.size) &&
+  file.size >= 0;
+
+/** The files of a skill that clients can use, as far as they are known: at least its SKILL.md. */
+export function listFiles({ uri, resources }: RawItem, server: string): readonly PolicyItem[] {
+  const uris = Array.isArray(resources)
+    ? resources.flatMap((file: unknown) => (isFile(file) ? [file.uri] : []))
+    : [String(uri)];
+  return uris.map((name) => ({ kind: 'resource', name, server, annotations: NO_ANNOTATIONS }));
+}
+
+const NO_ANNOTATIONS = {};

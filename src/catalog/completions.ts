@@ -1,11 +1,7 @@
-// MCP "Completion": of whose prompt or template it is, and what guards let go on.
+// MCP "Completion": the server of the prompt or template says how its arguments go on.
 import { fail, GatewayError } from '../errors/gateway-error.ts';
-import {
-  findCompletionProblem,
-  type Guard,
-  type GuardedItem,
-  type Guards,
-} from '../mcp/calls/guards.ts';
+import { guardCompletion, toCompletionParams } from '../mcp/calls/completion-guards.ts';
+import type { GuardedItem } from '../mcp/calls/guards.ts';
 import type { PolicyItem } from '../mcp/calls/policy.ts';
 import type { Completion, CompletionRequest, RawResult } from '../mcp/catalog/catalog.ts';
 import type {
@@ -18,15 +14,8 @@ import { isObject, isStringArray, type JsonObject } from '../platform/json.ts';
 import type { FindItem } from './find-item.ts';
 import type { PassOn } from './pass-on.ts';
 import { BUILT_IN, type Entry } from './prepare-list.ts';
-import {
-  failAbsent,
-  findBuiltIn,
-  findDenial,
-  type ServedPath,
-  toItem,
-  toWho,
-  type Who,
-} from './view.ts';
+import { findBuiltIn, type ServedPath } from './served-path.ts';
+import { failAbsent, findDenial, toItem, toWho, type Who } from './view.ts';
 
 /** MCP, completion: at most 100 values per answer. */
 const MAX_VALUES = 100;
@@ -41,10 +30,9 @@ export function createComplete(
   return async function complete(completion, context) {
     const who = toWho(context, context);
     const found = await findReference(completion.ref, who).catch(failUnseen);
-    const guards = createCompletionGuards(getPlan().guards, found.item, context);
-    return guards === undefined
-      ? completeAt(found, completion, who, context)
-      : guards.guard(completion, (passed) => completeAt(found, passed, who, context));
+    return guardCompletion(getPlan().guards, found.item, completion, context, (passed) =>
+      completeAt(found, passed, who, context),
+    );
   };
 
   async function completeAt(
@@ -57,11 +45,7 @@ export function createComplete(
     if (builtIn) return builtIn.complete(completion, context);
     const description = await view.findServer(server)?.lists.describe(who.upstream, who.patience);
     if (description && !isObject(description.capabilities.completions)) return NOTHING;
-    const params = {
-      ref,
-      argument: completion.argument,
-      ...(Object.keys(completion.known).length > 0 && { context: { arguments: completion.known } }),
-    };
+    const params = { ...toCompletionParams(completion), ref };
     const request = { method: 'completion/complete', params } as const;
     return readCompletion(await passOn(server, who, request, context));
   }
@@ -134,127 +118,4 @@ function readCompletion({ completion, _meta: meta }: RawResult): ServedCompletio
     ...(typeof hasMore === 'boolean' && { hasMore }),
     ...(isObject(meta) && { meta }),
   };
-}
-
-// §26: completions: what is asked for, and the values that come.
-
-interface CompletionGuards {
-  guard(
-    completion: CompletionRequest,
-    complete: (passed: CompletionRequest) => Promise<ServedCompletion>,
-  ): Promise<ServedCompletion>;
-}
-
-/** Undefined where no guard looks at completions of this. */
-function createCompletionGuards(
-  guards: Guards | undefined,
-  item: GuardedItem,
-  context: CallerContext,
-): CompletionGuards | undefined {
-  const before = guards?.find('completion/complete', item);
-  const after = guards?.find('completion/result', item);
-  if (before === undefined && after === undefined) return undefined;
-  const { user, clientId, view, trace, relay } = context;
-  const message = {
-    caller: { user, clientId, view, requestId: undefined, trace },
-    signal: relay.signal,
-  };
-
-  async function passRequest(completion: CompletionRequest, guard: Guard) {
-    const verdict = await guard.judge({
-      value: toParams(completion),
-      ...message,
-      findProblem: (given) =>
-        readChanged(completion, given) === undefined
-          ? 'its argument must have the same name, and a text'
-          : undefined,
-    });
-    if (verdict.kind === 'refused') return refuse(verdict.by, verdict.message);
-    const changed = verdict.kind === 'changed' ? readChanged(completion, verdict.value) : undefined;
-    return changed ?? completion;
-  }
-
-  async function passResult(
-    completing: Promise<ServedCompletion>,
-    guard: Guard,
-  ): Promise<ServedCompletion> {
-    // Nothing goes on that the guard does not look at.
-    const value = await completing.then(
-      ({ meta: _, ...completion }) => ({ completion }),
-      readError,
-    );
-    const findProblem = findCompletionProblem;
-    const verdict = await guard.judge({ value, ...message, findProblem });
-    if (verdict.kind === 'refused') return refuse(verdict.by, verdict.message);
-    const next = verdict.kind === 'changed' && isObject(verdict.value) ? verdict.value : value;
-    if ('error' in next) return failWith(next.error);
-    return readPassed(next.completion);
-  }
-
-  return {
-    async guard(completion, complete) {
-      const passed = before === undefined ? completion : await passRequest(completion, before);
-      return after === undefined ? complete(passed) : passResult(complete(passed), after);
-    },
-  };
-}
-
-const toParams = ({ ref, argument, known }: CompletionRequest) => ({
-  ref,
-  argument,
-  ...(Object.keys(known).length > 0 && { context: { arguments: known } }),
-});
-
-/** The argument's text, and what is known of others. */
-function readChanged(
-  { ref, argument }: CompletionRequest,
-  changed: unknown,
-): CompletionRequest | undefined {
-  if (!isObject(changed) || !isObject(changed.argument)) return undefined;
-  const { name, value } = changed.argument;
-  if (name !== argument.name || typeof value !== 'string') return undefined;
-  const { arguments: known } = isObject(changed.context) ? changed.context : NO_ARGUMENTS;
-  const entries = Object.entries(isObject(known) ? known : {}).filter(
-    (entry): entry is [string, string] => typeof entry[1] === 'string',
-  );
-  return { ref, argument: { name: argument.name, value }, known: Object.fromEntries(entries) };
-}
-
-const NO_ARGUMENTS = { arguments: undefined };
-
-/** A server's own error. @throws what is of the gateway's own. */
-function readError(thrown: unknown): { readonly error: unknown } {
-  if (thrown instanceof GatewayError && thrown.failure.jsonRpc !== undefined) {
-    return { error: thrown.failure.jsonRpc };
-  }
-  throw thrown;
-}
-
-function failWith(error: unknown): never {
-  const { code, message, data } = isObject(error) ? error : NO_ERROR;
-  return fail('upstream_error', {
-    jsonRpc: {
-      code: typeof code === 'number' ? code : NO_ERROR.code,
-      message: typeof message === 'string' ? message : NO_ERROR.message,
-      ...(data !== undefined && { data }),
-    },
-  });
-}
-
-const NO_ERROR = { code: -32603, message: 'Internal error', data: undefined };
-
-function readPassed(value: unknown): Completion {
-  const { values, total, hasMore } = isObject(value) ? value : NO_VALUES;
-  return {
-    values: isStringArray(values) ? values : [],
-    ...(typeof total === 'number' && { total }),
-    ...(typeof hasMore === 'boolean' && { hasMore }),
-  };
-}
-
-const NO_VALUES = { values: [], total: undefined, hasMore: undefined };
-
-function refuse(by: string, message: string): never {
-  const facts = { deniedBy: `guard:${by}` };
-  return fail('upstream_error', { jsonRpc: { code: -32603, message }, facts });
 }

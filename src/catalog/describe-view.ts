@@ -1,33 +1,32 @@
 // §18.2: what there is for one caller, and how it is used.
-
 import type { CatalogDescription, Offers } from '../mcp/catalog/catalog.ts';
 import type { IdentifiedCaller } from '../mcp/catalog/served-catalog.ts';
-import { ALL_KINDS } from '../mcp/protocol/list-kinds.ts';
 import { TASKS } from '../mcp/protocol/revisions.ts';
 import { canSubscribe, offersList } from '../mcp/upstream/description.ts';
 import type { UpstreamDescription } from '../mcp/upstream/upstream.ts';
-import { createTurns } from '../platform/clock.ts';
 import { isObject } from '../platform/json.ts';
 import { cleanForeignText } from './clean-item.ts';
 import { loadPrepared } from './joined-view.ts';
-import { JUDGED_AT_ONCE } from './list-page.ts';
 import type { PlannedServer } from './plan.ts';
 import { BUILT_IN } from './prepare-list.ts';
-import { findBuiltIn, mayUseSome, type ServedPath, toWho, type View, type Who } from './view.ts';
+import { findBuiltIn, type ServedPath, seesSome } from './served-path.ts';
+import { mayUseSome, toWho, type View, type Who } from './view.ts';
+
+const toOffers = (has: (name: keyof Offers) => boolean): Offers => ({
+  tools: has('tools'),
+  prompts: has('prompts'),
+  resources: has('resources'),
+  subscriptions: has('subscriptions'),
+  listChanges: has('listChanges'),
+  completions: has('completions'),
+  logging: has('logging'),
+  skills: has('skills'),
+  directories: has('directories'),
+  tasks: has('tasks'),
+});
 
 /** Offers that a server may have which has not said so yet, or which comes tomorrow. */
-export const ALL_OFFERS: Offers = {
-  tools: true,
-  prompts: true,
-  resources: true,
-  subscriptions: true,
-  listChanges: true,
-  completions: true,
-  logging: true,
-  skills: true,
-  directories: true,
-  tasks: true,
-};
+export const ALL_OFFERS = toOffers(() => true);
 
 export async function describeView(
   path: ServedPath,
@@ -47,7 +46,7 @@ export async function describeView(
     own?.instructions && (await passInstructions(path, BUILT_IN, own.instructions));
   const sections = told.flatMap(({ instructions }) => instructions ?? []);
   return {
-    offers: joinOffers([...(own ? [own.offers] : []), ...told.map(({ offers }) => offers)]),
+    offers: toOffers((name) => [own, ...told].some((one) => one?.offers[name] === true)),
     instructions: joinOrReplace(view, ownInstructions, sections),
   };
 }
@@ -64,7 +63,7 @@ function joinOrReplace(
     : sections.map(({ text }) => fitInstructions(text))[0];
 }
 
-const NOTHING = { offers: joinOffers([]), instructions: undefined };
+const NOTHING = { offers: toOffers(() => false), instructions: undefined };
 
 async function describeServer(path: ServedPath, planned: PlannedServer, who: Who) {
   if (!mayUseSome(path.getPlan(), planned, who)) return NOTHING;
@@ -108,57 +107,35 @@ async function passInstructions(
 }
 
 /** With rules, a server of which a caller may use nothing does not exist for it; nor does one in a view that has nothing of it. */
-async function mayUseAny(
-  { view, access, clock }: ServedPath,
-  planned: PlannedServer,
-  who: Who,
-): Promise<boolean> {
-  const work = createTurns(clock);
-  await access.prepareFor(who, work);
-  for (const kind of ALL_KINDS) {
-    const entries = view.isCurated
-      ? (await view.list(kind, who)).entries.filter(({ server }) => server === planned.server.name)
-      : ((await loadPrepared(planned, kind, who))?.entries ?? []);
-    for (const [index, entry] of entries.entries()) {
-      if (index % JUDGED_AT_ONCE === 0 && work.isOver()) await work.next();
-      if (access.mayList(entry, who)) return true;
-    }
-  }
-  return false;
-}
+const mayUseAny = (path: ServedPath, planned: PlannedServer, who: Who) =>
+  seesSome(path, who, async (kind) =>
+    path.view.isCurated
+      ? (await path.view.list(kind, who)).entries.filter(
+          ({ server }) => server === planned.server.name,
+        )
+      : ((await loadPrepared(planned, kind, who))?.entries ?? []),
+  );
 
 function readOffers(description: UpstreamDescription | undefined): Offers {
   if (description === undefined) return ALL_OFFERS;
   const { capabilities } = description;
-  const has = (name: string) => isObject(capabilities[name]);
-  return {
-    tools: has('tools'),
-    prompts: has('prompts'),
-    resources: has('resources'),
-    subscriptions: canSubscribe(capabilities),
-    listChanges: true,
-    completions: has('completions'),
-    logging: has('logging'),
-    skills: offersList(capabilities, 'skills'),
-    // The gateway knows the files of a skill whose server lists no directories.
-    directories: offersList(capabilities, 'skills'),
-    tasks: isObject(capabilities.extensions) && isObject(capabilities.extensions[TASKS]),
-  };
-}
-
-function joinOffers(all: readonly Offers[]): Offers {
-  return {
-    tools: all.some(({ tools }) => tools),
-    prompts: all.some(({ prompts }) => prompts),
-    resources: all.some(({ resources }) => resources),
-    subscriptions: all.some(({ subscriptions }) => subscriptions),
-    listChanges: all.some(({ listChanges }) => listChanges === true),
-    completions: all.some(({ completions }) => completions),
-    logging: all.some(({ logging }) => logging),
-    skills: all.some(({ skills }) => skills === true),
-    directories: all.some(({ directories }) => directories === true),
-    ...(all.some(({ tasks }) => tasks === true) && { tasks: true }),
-  };
+  const { extensions } = capabilities;
+  return toOffers((name) => {
+    switch (name) {
+      case 'listChanges':
+        return true;
+      case 'subscriptions':
+        return canSubscribe(capabilities);
+      case 'tasks':
+        return isObject(extensions) && isObject(extensions[TASKS]);
+      case 'skills':
+      // The gateway knows the files of a skill whose server lists no directories.
+      case 'directories':
+        return offersList(capabilities, 'skills');
+      default:
+        return isObject(capabilities[name]);
+    }
+  });
 }
 
 // §18.2: the instructions of several servers as one text.

@@ -2,12 +2,18 @@
 
 import { failUnknownItem, LIST_KINDS, type ListKind } from '../mcp/protocol/list-kinds.ts';
 import { APPS } from '../mcp/protocol/revisions.ts';
-import { createTurns, type Turns } from '../platform/clock.ts';
-import { createJudgeLikeness, type JudgeLikeness } from '../platform/nearest-name.ts';
+import { createTurns } from '../platform/clock.ts';
+import { createJudgeLikeness } from '../platform/nearest-name.ts';
 import { hasApp, isForApps } from './apps/app-tools.ts';
-import { JUDGED_AT_ONCE } from './list-page.ts';
 import { BUILT_IN, type Entry } from './prepare-list.ts';
-import type { FoundItem, FoundResource, ResolveResource, ServedPath, Who } from './view.ts';
+import type { ServedPath } from './served-path.ts';
+import {
+  type FoundItem,
+  type FoundResource,
+  JUDGED_AT_ONCE,
+  type ResolveResource,
+  type Who,
+} from './view.ts';
 
 export interface FindItem {
   /** @throws GatewayError `invalid_params` where nobody has it. */
@@ -88,28 +94,23 @@ async function suggestName(
     show(entry) !== name &&
     view.findServer(entry.server)?.isDown() !== true &&
     access.mayList(entry, who);
-  const nearest = await searchAfterOthers(() => findNearest(entries, { judge, isMeant, work }));
+
+  const findNearest = async (): Promise<Entry | undefined> => {
+    let nearest: Entry | undefined;
+    let least = Number.POSITIVE_INFINITY;
+    for (const [place, entry] of entries.slice(0, MAX_COMPARED).entries()) {
+      if (place % JUDGED_AT_ONCE === 0 && work.isOver()) await work.next();
+      // Models leave the prefix out, or write that of another gateway.
+      const distance = Math.min(judge(entry.name, least), judge(entry.ownName, least));
+      if (distance >= least || !isMeant(entry)) continue;
+      nearest = entry;
+      least = distance;
+    }
+    return nearest;
+  };
+
+  const nearest = await searchAfterOthers(findNearest);
   return nearest && show(nearest);
-}
-
-interface Search {
-  readonly judge: JudgeLikeness;
-  isMeant(entry: Entry): boolean;
-  readonly work: Turns;
-}
-
-async function findNearest(entries: readonly Entry[], { judge, isMeant, work }: Search) {
-  let nearest: Entry | undefined;
-  let least = Number.POSITIVE_INFINITY;
-  for (const [place, entry] of entries.slice(0, MAX_COMPARED).entries()) {
-    if (place % JUDGED_AT_ONCE === 0 && work.isOver()) await work.next();
-    // Models leave the prefix out, or write that of another gateway.
-    const distance = Math.min(judge(entry.name, least), judge(entry.ownName, least));
-    if (distance >= least || !isMeant(entry)) continue;
-    nearest = entry;
-    least = distance;
-  }
-  return nearest;
 }
 
 // §30.2: apps call tools by the names that their server gave them: nobody tells them how clients of several servers see these.

@@ -1,11 +1,19 @@
 // §18.2: the lists of all servers as one. The order decides who has a name, on every replica the same.
+import { listDirectories, requireSkillRoot } from '../mcp/catalog/content.ts';
 
 import { LIST_KINDS, type ListKind } from '../mcp/protocol/list-kinds.ts';
+import { isObject } from '../platform/json.ts';
 import { isAppUri, toMovedUri } from './apps/app-tools.ts';
 import type { WarnOfItem } from './check-item.ts';
 import type { Naming } from './naming.ts';
 import { BUILT_IN, type Entry } from './prepare-list.ts';
-import { joinSkills } from './skills/join-skills.ts';
+
+/** The part of `/mcp` that a view is made of. */
+export interface JoinedPart {
+  readonly joinLists: JoinLists;
+  /** `''` for the built-in catalogue. */
+  hasServer(name: string): boolean;
+}
 
 export interface JoinedList {
   readonly entries: readonly Entry[];
@@ -87,6 +95,8 @@ function joinNames(
 }
 
 function joinResources(kind: ListKind, parts: Parts, warn: WarnOfItem): readonly Entry[] {
+  const hide = ({ server, ownName }: Entry, why: string) =>
+    warn(server, kind, ownName, `is hidden: ${why}`);
   const taken = new Map<string, Entry>();
   const later: Entry[] = [];
   for (const entry of parts.flat()) {
@@ -96,20 +106,12 @@ function joinResources(kind: ListKind, parts: Parts, warn: WarnOfItem): readonly
   for (const entry of later) {
     // The server's name is in it already, and its tools name it so: another name would lead to nothing.
     if (isAppUri(entry.name)) {
-      warn(
-        entry.server,
-        kind,
-        entry.ownName,
-        'is hidden: the built-in catalogue has that URI, too',
-      );
+      hide(entry, 'the built-in catalogue has that URI, too');
       continue;
     }
     const renamed = renameResource(kind, entry);
-    if (taken.has(renamed.name)) {
-      warn(entry.server, kind, entry.ownName, 'is hidden: other servers have that URI, too');
-    } else {
-      taken.set(renamed.name, renamed);
-    }
+    if (taken.has(renamed.name)) hide(entry, 'other servers have that URI, too');
+    else taken.set(renamed.name, renamed);
   }
   return [...taken.values()];
 }
@@ -122,3 +124,94 @@ function renameResource(kind: ListKind, entry: Entry): Entry {
 
 const tellServer = (server: string): string =>
   server === BUILT_IN ? 'the built-in catalogue' : `server ${server}`;
+
+// SEP-2640: the skills of all servers as one list. Each keeps its URIs where they are nobody else's: a file that is read has to be
+// that of the skill which names it.
+
+/** `resources` are those that all of them list: there, too, the first that has a URI keeps it. */
+function joinSkills(
+  entries: readonly Entry[],
+  resources: JoinedList,
+  warn: WarnOfItem,
+): readonly Entry[] {
+  const take = createTakeUris(resources);
+  const servers = new Set(entries.map(({ server }) => server));
+  const joined: Entry[] = [];
+  const later: Entry[] = [];
+  for (const entry of entries) {
+    const { server, name, ownName } = entry;
+    const [named = ''] = name.split('+', 1);
+    if (named !== server && named !== name && servers.has(named)) {
+      warn(server, 'skills', ownName, `is hidden: its URI is one that server ${named} could have`);
+    } else if (take(entry)) joined.push(entry);
+    else later.push(entry);
+  }
+  for (const entry of later) {
+    const renamed = renameSkill(entry);
+    if (take(renamed)) joined.push(renamed);
+    else {
+      const problem = 'is hidden: other servers have URIs of its files, too';
+      warn(entry.server, 'skills', entry.ownName, problem);
+    }
+  }
+  return joined;
+}
+
+/** False where one of the skill's URIs belongs to another server. */
+type TakeUris = (skill: Entry) => boolean;
+
+function createTakeUris({ entries, positions }: JoinedList): TakeUris {
+  const files = new Map<string, string>();
+  const roots = new Map<string, string>();
+  /** Directories in which somebody has a skill. */
+  const above = new Map<string, string>();
+
+  const ofResource = (uri: string) => entries[positions.get(uri) ?? -1]?.server;
+
+  function isFree({ server, name, files: own = [] }: Entry, root: string): boolean {
+    const isOther = (owner: string | undefined) => owner !== undefined && owner !== server;
+    if (own.some((file) => isOther(ofResource(file.name)) || isOther(files.get(file.name))))
+      return false;
+    // A file that one server has in a directory would be found at another that has the directory.
+    if (isOther(above.get(root))) return false;
+    return !listDirectories(name).some((directory) => isOther(roots.get(directory)));
+  }
+
+  return function take(skill) {
+    const { server, name, files: own = [] } = skill;
+    const root = requireSkillRoot(name);
+    if (!isFree(skill, root)) return false;
+    for (const file of own) files.set(file.name, server);
+    roots.set(root, server);
+    for (const directory of listDirectories(root)) {
+      // Each of several that have skills there is another's to the others.
+      above.set(directory, (above.get(directory) ?? server) === server ? server : SEVERAL);
+    }
+    return true;
+  };
+}
+
+/** No server is called so. */
+const SEVERAL = ' ';
+
+/** As the later of two servers with the same URIs has it. */
+export function renameSkill(entry: Entry): Entry {
+  const { server, ownName, ownItem, files = [] } = entry;
+  const rename = (uri: string) => toMovedUri(server, uri);
+  const name = rename(ownName);
+  const { resources } = ownItem;
+  return {
+    ...entry,
+    name,
+    files: files.map((file) => ({ ...file, name: rename(file.name) })),
+    item: {
+      ...ownItem,
+      uri: name,
+      resources: Array.isArray(resources)
+        ? resources.map((file: unknown) =>
+            isObject(file) ? { ...file, uri: rename(String(file.uri)) } : file,
+          )
+        : resources,
+    },
+  };
+}

@@ -4,10 +4,10 @@ import { LIST_KINDS, type ListKind } from '../mcp/protocol/list-kinds.ts';
 import { isAppUri, readSharedUri, toOwnUri, toSharedUri } from './apps/app-tools.ts';
 import type { FetchedList } from './fetch-list.ts';
 import { createFindTemplate, type FindTemplate } from './find-template.ts';
-import type { JoinedList, JoinLists } from './join-lists.ts';
+import type { JoinedList, JoinedPart } from './join-lists.ts';
 import type { Plan, PlannedServer } from './plan.ts';
 import { BUILT_IN, type Entry, type PreparedList } from './prepare-list.ts';
-import { findInSkillFolder, findSkillFile } from './skills/find-file.ts';
+import { findInSkillFolder, findSkillFile } from './skills/skill-files.ts';
 import {
   askByCurrentPlan,
   type FoundItem,
@@ -163,12 +163,6 @@ async function findAtOwners(
 }
 
 // The lists of all servers, joined: the whole of them, and the part that a view is made of.
-
-export interface JoinedPart {
-  readonly joinLists: JoinLists;
-  /** `''` for the built-in catalogue. */
-  hasServer(name: string): boolean;
-}
 
 const toWhole = ({ joinLists }: Plan): JoinedPart => ({ joinLists, hasServer: () => true });
 

@@ -7,12 +7,11 @@ import { createTurns, type Turns } from '../platform/clock.ts';
 import { isObject, type JsonObject } from '../platform/json.ts';
 import { nameOwner } from '../store/owner.ts';
 import type { Entry } from './prepare-list.ts';
-import { type ListView, type ServedPath, toLister, type Who } from './view.ts';
+import { createIsVisible, isAnyDown, type ServedPath } from './served-path.ts';
+import { JUDGED_AT_ONCE, type ListView, toLister } from './view.ts';
 
 /** Many clients read one page only. */
 const PAGE_SIZE = 1_000;
-/** Entries, each of which takes some microseconds for each condition that it has to fulfil. */
-export const JUDGED_AT_ONCE = 16;
 
 type ListPage = (kind: ListKind, cursor: Cursor, context: CallerContext) => Promise<Page<RawItem>>;
 
@@ -23,7 +22,6 @@ export function createListPage(served: ServedPath): ListPage {
   const getName = (entry: Entry) => (view.shown === 'own' ? entry.ownName : entry.name);
   const getItem = (entry: Entry) => (view.shown === 'own' ? entry.ownItem : entry.item);
 
-  const isAnyDown = () => view.listServers().some((server) => server.isDown());
   /** True if callers may see different things. */
   const dependsOnCaller = () => getPlan().policies.dependOnCaller;
 
@@ -39,7 +37,7 @@ export function createListPage(served: ServedPath): ListPage {
     const turns = orderByTurns(entries);
     const { positions, last } = seesAllAtOnce(list, cursor)
       ? { positions: turns.all, last: undefined }
-      : await takeVisible(list, turns, cursor, createIsVisible(who), work);
+      : await takeVisible(list, turns, cursor, createIsVisible(served, who), work);
     const nextCursor = last && encodeCursor(getName(last));
     const { path } = view;
     const { user } = who.policy;
@@ -56,14 +54,7 @@ export function createListPage(served: ServedPath): ListPage {
   /** As nearly always where there are no rules: nothing has to be judged. */
   function seesAllAtOnce({ entries }: ListView, cursor: Cursor): boolean {
     const isOnePage = cursor === undefined && entries.length <= PAGE_SIZE;
-    return isOnePage && !dependsOnCaller() && !isAnyDown();
-  }
-
-  function createIsVisible(who: Who): (entry: Entry) => boolean {
-    const isSomeDown = isAnyDown();
-    return (entry) =>
-      !(isSomeDown && view.findServer(entry.server)?.isDown() === true) &&
-      access.mayList(entry, who);
+    return isOnePage && !dependsOnCaller() && !isAnyDown(view);
   }
 }
 

@@ -1,31 +1,122 @@
 // §18.3: what changes is told to those who listen: lists, and the resources that they subscribed to.
 
-import { createNotificationGate, type Guard, type NotificationGate } from '../mcp/calls/guards.ts';
+import { fail } from '../errors/gateway-error.ts';
+import {
+  createNotificationGate,
+  type Guard,
+  type GuardedItem,
+  type Guards,
+  type NotificationGate,
+} from '../mcp/calls/guards.ts';
 import type { CatalogListener } from '../mcp/catalog/catalog.ts';
 import type { OwnCatalog } from '../mcp/catalog/own-catalog.ts';
 import type { IdentifiedCaller, ServedCatalog } from '../mcp/catalog/served-catalog.ts';
-import { ALL_KINDS } from '../mcp/protocol/list-kinds.ts';
 import { canSubscribe } from '../mcp/upstream/description.ts';
-import { createTurns } from '../platform/clock.ts';
+import { UpstreamError } from '../mcp/upstream/upstream.ts';
 import { isObject, type JsonObject } from '../platform/json.ts';
 import { createPassWhenKnown } from '../platform/pass-when-known.ts';
 import { createBatch } from '../platform/throttle.ts';
 import { listClientUris } from './apps/app-tools.ts';
-import { JUDGED_AT_ONCE } from './list-page.ts';
 import type { Plan } from './plan.ts';
 import { BUILT_IN } from './prepare-list.ts';
+import { findBuiltIn, type ServedPath, seesSome } from './served-path.ts';
 import type { Server } from './server.ts';
-import {
-  findBuiltIn,
-  mayUseSome,
-  type ResolveResource,
-  type ServedPath,
-  toWho,
-  type Who,
-} from './view.ts';
+import { mayUseSome, type ResolveResource, toItem, toWho, type Who } from './view.ts';
 
-/** One stream of a client: it listens to each server of the view, also to those that come later. */
-export const createListenToServers = (
+// Resources that tell when they change, and those who subscribe to them.
+
+type Watching = Pick<ServedCatalog, 'canWatch' | 'setWatched' | 'listen'>;
+
+export function createWatching(path: ServedPath, resolveResource: ResolveResource): Watching {
+  const { view, access, getPlan } = path;
+
+  async function canWatch(uri: string, caller: IdentifiedCaller): Promise<boolean> {
+    const who = toWho(caller);
+    const own = { server: BUILT_IN, ownUri: uri, uri, annotations: {} };
+    if (view.includes(own) && (await findBuiltIn(path)?.canWatch(uri, caller))) {
+      return access.mayRead(own, who) && guardSubscription(getPlan().guards, toItem(own), caller);
+    }
+    const readable = await findReadable(uri, who);
+    if (readable === undefined) return false;
+    const { server, item } = readable;
+    if (!(await guardSubscription(getPlan().guards, item, caller))) return false;
+    const description = await server.lists.describe(who.upstream, who.patience);
+    return description !== undefined && canSubscribe(description.capabilities);
+  }
+
+  /** The server's answer about a resource that the caller may not read would tell that there is one. */
+  async function findReadable(uri: string, who: Who) {
+    const found = await resolveResource(uri, who);
+    const server = found && view.findServer(found.server);
+    return server && access.mayRead(found, who)
+      ? { server, ownUri: found.ownUri, item: toItem(found) }
+      : undefined;
+  }
+
+  return {
+    canWatch,
+
+    async setWatched(uri, isWatched, caller) {
+      const builtIn = view.includes({ server: BUILT_IN, uri }) ? findBuiltIn(path) : undefined;
+      if (await builtIn?.canWatch(uri, caller)) return builtIn?.setWatched(uri, isWatched, caller);
+      const who = toWho(caller);
+      const readable = await findReadable(uri, who);
+      if (readable === undefined) return;
+      const { server, ownUri, item } = readable;
+      await server.upstream
+        .request(who.upstream, {
+          method: isWatched ? 'resources/subscribe' : 'resources/unsubscribe',
+          params: { uri: ownUri },
+          name: ownUri,
+          // It ends by the server's own time-out.
+          signal: new AbortController().signal,
+          trace: {},
+          logLevel: undefined,
+        })
+        .catch((error: unknown) =>
+          failWithUpstreamError(
+            error,
+            server.name,
+            getPlan().guards?.find('resources/subscribe', item),
+          ),
+        );
+    },
+
+    listen: createListenToServers(path, resolveResource),
+  };
+}
+
+/** @throws GatewayError with the error of the server, or one that says how it failed. */
+function failWithUpstreamError(error: unknown, server: string, guard: Guard | undefined): never {
+  if (!(error instanceof UpstreamError)) throw error;
+  // The words of a server that nobody has looked at.
+  const [reason, own] = guard === undefined ? [`: ${error.message}`, error.jsonRpcError] : [''];
+  const message = `${server} could not be told of it${reason}.`;
+  return fail('upstream_error', { jsonRpc: own ?? { code: -32603, message } });
+}
+
+// §26: what a client wants to hear of: a URI goes to its server with it.
+
+/** True if the guards let it. They cannot change what somebody subscribes to. */
+async function guardSubscription(
+  guards: Guards | undefined,
+  item: GuardedItem,
+  { user, clientId, view }: IdentifiedCaller,
+): Promise<boolean> {
+  const guard = guards?.find('resources/subscribe', item);
+  if (guard === undefined) return true;
+  const verdict = await guard.judge({
+    value: { uri: item.name },
+    caller: { user, clientId, view, requestId: undefined, trace: {} },
+    findProblem: () => 'what is subscribed to cannot be changed',
+  });
+  return verdict.kind !== 'refused';
+}
+
+// One stream of a client.
+
+/** It listens to each server of the view, also to those that come later. */
+const createListenToServers = (
   path: ServedPath,
   resolveResource: ResolveResource,
 ): ServedCatalog['listen'] =>
@@ -226,22 +317,10 @@ function createPassGuards(
 }
 
 /** As far as it is known without asking the server. */
-async function maySeeAny(
-  { view, access, clock }: ServedPath,
-  { name }: Server,
-  who: Who,
-): Promise<boolean> {
-  const work = createTurns(clock);
-  await access.prepareFor(who, work);
-  for (const kind of ALL_KINDS) {
-    const entries = await view.listAtHand(kind, who);
-    for (const [index, entry] of entries.entries()) {
-      if (index % JUDGED_AT_ONCE === 0 && work.isOver()) await work.next();
-      if (entry.server === name && access.mayList(entry, who)) return true;
-    }
-  }
-  return false;
-}
+const maySeeAny = (path: ServedPath, { name }: Server, who: Who) =>
+  seesSome(path, who, async (kind) =>
+    (await path.view.listAtHand(kind, who)).filter(({ server }) => server === name),
+  );
 
 // §18.3: what the built-in catalogue tells of its changes, to one stream, for as long as the configuration file serves it.
 

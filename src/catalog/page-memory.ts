@@ -1,6 +1,6 @@
 // §18.2: pages of lists as they are sent: made once for all callers who see the same of the same list.
 
-import type { RawItem } from '../mcp/catalog/catalog.ts';
+import type { Page, RawItem } from '../mcp/catalog/catalog.ts';
 import { LIST_KINDS, type ListKind } from '../mcp/protocol/list-kinds.ts';
 import { createSizedMap } from '../platform/bounded-map.ts';
 import { writeExactJson } from '../platform/exact-json.ts';
@@ -22,11 +22,8 @@ export interface VisiblePage {
   readonly isNarrowed?: boolean;
 }
 
-export interface WrittenPage {
-  readonly items: readonly RawItem[];
-  /** The result of the list's method as JSON, in UTF-8. */
-  readonly bytes: Uint8Array;
-}
+/** Writes `items`, and `bytes`: the result of the list's method as JSON, in UTF-8. */
+type WrittenPage = Required<Pick<Page<RawItem>, 'items' | 'bytes'>>;
 
 /** `getItem` says what the view shows of an entry. @throws TypeError for what JSON cannot say. */
 export type WritePage = (page: VisiblePage, getItem: (entry: Entry) => RawItem) => WrittenPage;

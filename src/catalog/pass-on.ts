@@ -14,7 +14,8 @@ import { findText, toRawMembers } from '../platform/noted-json.ts';
 import { cutJson, type JsonPath } from '../platform/splice-json.ts';
 import { isAppUri, listAppUris, toMovedUri, toSharedUri } from './apps/app-tools.ts';
 import { nameLinkOwner } from './linked-resources.ts';
-import type { ServedPath, Who } from './view.ts';
+import type { ServedPath } from './served-path.ts';
+import type { Who } from './view.ts';
 
 /** Sends a request to the server of this name. */
 export type PassOn = (

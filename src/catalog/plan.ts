@@ -7,6 +7,7 @@ import type { CheckSchema } from '../mcp/catalog/foreign-schema.ts';
 import { LIST_KINDS, type ListKind } from '../mcp/protocol/list-kinds.ts';
 import type { ServersConfig, UpstreamConfig } from '../mcp/upstream/upstream-config.ts';
 import type { Log } from '../platform/log.ts';
+import { toApprovable } from './approvable-server.ts';
 import { type BuiltIn, guardBuiltIn } from './built-in.ts';
 import { createWarnOfItem, isNameAllowed, type WarnOfItem } from './check-item.ts';
 import { createJoinLists, type JoinLists } from './join-lists.ts';
@@ -15,8 +16,7 @@ import { createNaming, type Naming } from './naming.ts';
 import { createWritePage, type WritePage } from './page-memory.ts';
 import { createPrepareList, type PrepareList, selectTools } from './prepare-list.ts';
 import type { Server } from './server.ts';
-import { toApprovable } from './tools-for-operators.ts';
-import { createPlannedView, type PlannedView } from './views/curated-view.ts';
+import { createPlannedView, type PlannedView } from './views/planned-view.ts';
 import type { ViewsConfig } from './views/view-shape.ts';
 
 /** The part of the configuration file that catalogues are made of. */

@@ -14,6 +14,7 @@ import {
   findItemProblem,
   findOwnNameProblem,
   fitItem,
+  listFiles,
   showName,
   type WarnOfItem,
 } from './check-item.ts';
@@ -22,7 +23,6 @@ import { CONNECT, createConnectTool, HIDDEN_BY_CONNECT } from './connect-tool.ts
 import type { FetchedList } from './fetch-list.ts';
 import type { ListGuards } from './list-guards.ts';
 import type { Naming } from './naming.ts';
-import { listFiles } from './skills/check-skill.ts';
 
 /** The list of one server, in its order; each own name once. */
 export interface PreparedList {
@@ -66,61 +66,46 @@ function prepare(
   selected: SelectedTools,
   controls: ServerControls,
 ): PreparedList {
-  const { config, hasConnectTool, warn } = controls;
+  const { config, hasConnectTool, listGuards } = controls;
+  const warn = (ownName: string | undefined, problem: string) =>
+    controls.warn(config.name, kind, ownName, problem);
   const connect = kind === 'tools' && hasConnectTool ? createConnectEntry(controls) : undefined;
   const byOwnName = new Map<string, Entry>();
   const byName = new Map<string, Entry>();
   const judgedList = toJudgedList(kind, items, controls);
-  if (cut !== undefined) warn(config.name, kind, undefined, `is cut: ${cut}`);
+  if (cut !== undefined) warn(undefined, `is cut: ${cut}`);
   for (const raw of items) {
     const ownName = String(raw[LIST_KINDS[kind].key]);
     if (kind === 'tools' && !selected.has(ownName)) continue;
-    if (ownName === connect?.ownName) {
-      warn(config.name, kind, ownName, HIDDEN_BY_CONNECT);
-      continue;
-    }
-    const problem = findProblem(kind, raw, byOwnName.has(ownName), controls);
-    if (problem !== undefined) {
-      warn(config.name, kind, ownName, problem);
-      continue;
-    }
-    const judged = controls.listGuards?.peek(judgedList, raw);
-    if (judged?.kind === 'hidden') {
-      warn(config.name, kind, ownName, judged.reason);
+    const problem =
+      ownName === connect?.ownName
+        ? HIDDEN_BY_CONNECT
+        : findProblem(kind, raw, byOwnName.has(ownName), controls);
+    const judged = problem === undefined ? listGuards?.peek(judgedList, raw) : undefined;
+    const hidden = judged?.kind === 'hidden' ? judged.reason : problem;
+    if (hidden !== undefined) {
+      warn(ownName, hidden);
       continue;
     }
     const { leftOut } = fitItem(kind, raw);
-    const { item: fitting } = fitItem(kind, judged?.item ?? raw);
+    const changed = judged?.kind === 'listed' ? judged.item : undefined;
+    const { item: fitting } = fitItem(kind, changed ?? raw);
     const placed = { server: config.name, name: judgedList.join(ownName) };
     const made = createEntry(kind, fitting, placed, selected);
-    const written = judged?.item === undefined ? fitting : raw;
+    const written = changed === undefined ? fitting : raw;
     const entry =
       findWritten(written) === undefined ? made : { ...made, exact: readExact(written) };
     const namesake = byName.get(entry.name);
     if (namesake !== undefined) {
       // At the server's own path, too: rules are about the names of /mcp, where it has none.
-      const shown = showName(namesake.ownName);
-      warn(config.name, kind, ownName, `is hidden: ${shown} is called ${entry.name}, too`);
+      warn(ownName, `is hidden: ${showName(namesake.ownName)} is called ${entry.name}, too`);
       continue;
     }
     const lookAlike = kind === 'skills' ? undefined : cleanItem(fitting).lookAlike;
-    if (lookAlike !== undefined) {
-      const shown = showName(lookAlike);
-      warn(
-        config.name,
-        kind,
-        ownName,
-        `has letters that look like others in ${shown}; it is listed`,
-      );
-    }
-    if (leftOut.length > 0) {
-      warn(
-        config.name,
-        kind,
-        ownName,
-        `is listed without what MCP does not allow: ${tell(leftOut)}`,
-      );
-    }
+    if (lookAlike !== undefined)
+      warn(ownName, `has letters that look like others in ${showName(lookAlike)}; it is listed`);
+    if (leftOut.length > 0)
+      warn(ownName, `is listed without what MCP does not allow: ${tell(leftOut)}`);
     byOwnName.set(ownName, entry);
     byName.set(entry.name, entry);
   }

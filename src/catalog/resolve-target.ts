@@ -23,14 +23,13 @@ import type { FindItem } from './find-item.ts';
 import { failGone, type PassOn } from './pass-on.ts';
 import type { Plan } from './plan.ts';
 import { BUILT_IN, type Entry } from './prepare-list.ts';
+import { findBuiltIn, type ServedPath } from './served-path.ts';
 import type { Server } from './server.ts';
 import {
   type AbsentItem,
   type FoundItem,
   type FoundResource,
   failAbsent,
-  findBuiltIn,
-  type ServedPath,
   toItem,
   toWho,
   type Who,
@@ -74,19 +73,29 @@ export function createResolveTarget(
     return new ServerTarget(calls, wanted, found, who);
   }
 
-  /** §24.3: the tool by which a user logs in at a server. */
-  function toConnectTarget(entry: Entry, { list, name }: WantedItem, who: Who): Target {
+  function createTarget(
+    item: Target['item'],
+    { list, name }: WantedItem,
+    who: Who,
+    run: Target['run'],
+  ): Target {
     return {
-      item: entry,
-      server: entry.server,
+      item,
+      server: item.server,
       listMirroredParams: () => NO_PARAMS,
-      run(_args, context) {
-        const { usage, upstream } = view.findServer(entry.server) ?? failGone(entry.server);
-        const call = { upstream, caller: who.upstream, method: CALL_METHODS[list], context };
-        return usage.run(() => connectUser.connectAndTell(call));
-      },
+      run,
       failAsUnknown: (_running, facts) => failAsUnknown(list, name, who, facts),
     };
+  }
+
+  /** §24.3: the tool by which a user logs in at a server. */
+  function toConnectTarget(entry: Entry, wanted: WantedItem, who: Who): Target {
+    return createTarget(entry, wanted, who, (_args, context) => {
+      const { usage, upstream } = view.findServer(entry.server) ?? failGone(entry.server);
+      const method = CALL_METHODS[wanted.list];
+      const call = { upstream, caller: who.upstream, method, context };
+      return usage.run(() => connectUser.connectAndTell(call));
+    });
   }
 
   /** §24.3: what it is, is known once its user has logged in at the server. Then it is judged as what it is. */
@@ -119,18 +128,14 @@ export function createResolveTarget(
 
   /** It is a name of a server that has not said what it has. */
   function toAbsentTarget({ server, name }: AbsentItem, wanted: WantedItem, who: Who): Target {
-    const { list, name: askedName } = wanted;
-    return {
-      item: { kind: LIST_KINDS[list].ruled, name, server: server.name, annotations: NONE },
-      server: server.name,
-      isAbsent: true,
-      listMirroredParams: () => NO_PARAMS,
-      run: async (args, context) =>
-        server.upstream.logins === undefined
-          ? failAbsent(server, who)
-          : runOnceConnected(server, wanted, who, args, context),
-      failAsUnknown: (_running, facts) => failAsUnknown(list, askedName, who, facts),
-    };
+    const kind = LIST_KINDS[wanted.list].ruled;
+    const item = { kind, name, server: server.name, annotations: NONE };
+    const target = createTarget(item, wanted, who, async (args, context) =>
+      server.upstream.logins === undefined
+        ? failAbsent(server, who)
+        : runOnceConnected(server, wanted, who, args, context),
+    );
+    return { ...target, isAbsent: true };
   }
 
   function toResourceTarget(
@@ -143,13 +148,9 @@ export function createResolveTarget(
     const { server, ownUri: uri } = found;
     const asked = wanted.name;
     const request = { method: 'resources/read', params: { uri }, name: uri, asked } as const;
-    return {
-      item: toItem(found),
-      server,
-      listMirroredParams: () => NO_PARAMS,
-      run: (_args, running) => passOn(server, who, request, running),
-      failAsUnknown: (_running, facts) => failAsUnknown('resources', wanted.name, who, facts),
-    };
+    return createTarget(toItem(found), wanted, who, (_args, running) =>
+      passOn(server, who, request, running),
+    );
   }
 
   /** As the catalogue makes it, and as policies see it here. */

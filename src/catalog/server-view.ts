@@ -8,7 +8,7 @@ import { indexEntries, type JoinedList } from './join-lists.ts';
 import { findOwnAnnotations, isComplete, loadPrepared, peekPrepared } from './joined-view.ts';
 import type { Plan, PlannedServer } from './plan.ts';
 import type { Entry, PreparedList } from './prepare-list.ts';
-import { findInSkillFolder, findSkillFile } from './skills/find-file.ts';
+import { findInSkillFolder, findSkillFile } from './skills/skill-files.ts';
 import {
   askByCurrentPlan,
   type FoundItem,

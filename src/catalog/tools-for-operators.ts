@@ -1,22 +1,12 @@
-// What operators see of servers, whoever may use it: what was listed last. No server is asked, but to be approved.
+// Servers as operators see them, whoever may use them: as they listed last. No server is asked.
 
-import {
-  type ApprovableServer,
-  LOCKED,
-  LOCKED_ITEMS,
-  type LockedList,
-  NO_LOCK,
-} from '../mcp/catalog/approved-items.ts';
+import { LOCKED, NO_LOCK } from '../mcp/catalog/approved-items.ts';
 import type { RawItem } from '../mcp/catalog/catalog.ts';
 import { LISTING_CONTEXT } from '../mcp/catalog/own-catalog.ts';
-import { LIST_KINDS } from '../mcp/protocol/list-kinds.ts';
 import { GATEWAY_CALLER } from '../mcp/upstream/upstream.ts';
-import type { UpstreamConfig } from '../mcp/upstream/upstream-config.ts';
 import { findItemProblem, findOwnNameProblem } from './check-item.ts';
-import { readInstructions, readServer } from './fetch-list.ts';
 import type { Plan, PlannedServer } from './plan.ts';
 import { type Entry, selectTools, toJudgedList } from './prepare-list.ts';
-import type { Server } from './server.ts';
 
 // §22.4: the tools that somebody could see.
 
@@ -103,37 +93,3 @@ export function listServerTools(
 }
 
 const isUsable = (item: RawItem): boolean => findItemProblem('tools', item) === undefined;
-
-// §22.4, §22.6: a server, as operators approve it.
-
-export function toApprovable(config: UpstreamConfig, server: Server): ApprovableServer {
-  const selected = selectTools(config.tools);
-  const { lists, upstream, usage } = server;
-  const peekList = (list: LockedList) => lists.peek(list, GATEWAY_CALLER) ?? NO_ITEMS;
-  return {
-    name: config.name,
-    isPersonal: server.isPersonal,
-    peek: () => ({
-      instructions: readInstructions(lists.peekDescription(GATEWAY_CALLER)?.instructions),
-      prompts: peekList('prompts'),
-      skills: peekList('skills'),
-      tools: peekList('tools'),
-    }),
-    isUsable: (list, item) =>
-      findItemProblem(list, item) === undefined &&
-      (list !== 'tools' || selected.has(String(item.name))),
-    peekApproved: lists.peekApproved,
-    async read(signal) {
-      const content = await usage.run(() => readServer(upstream, GATEWAY_CALLER, signal));
-      for (const { list } of Object.values(LOCKED_ITEMS)) {
-        const served = lists.peek(list, GATEWAY_CALLER);
-        if (served === undefined || served.fingerprint === content[list].fingerprint) continue;
-        lists.invalidate(LIST_KINDS[list].list, GATEWAY_CALLER);
-        await lists.load(list, GATEWAY_CALLER, 'forCall');
-      }
-      return content;
-    },
-  };
-}
-
-const NO_ITEMS = { items: [] };

@@ -4,39 +4,55 @@ import type { Policies } from '../mcp/calls/policy.ts';
 import type { ApprovableServer } from '../mcp/catalog/approved-items.ts';
 import type { RawItem } from '../mcp/catalog/catalog.ts';
 import type { OwnCatalog } from '../mcp/catalog/own-catalog.ts';
-import type { CallerContext, ServedCatalog } from '../mcp/catalog/served-catalog.ts';
+import type {
+  CallerContext,
+  IdentifiedCaller,
+  ServedCatalog,
+} from '../mcp/catalog/served-catalog.ts';
 import type { ListKind } from '../mcp/protocol/list-kinds.ts';
 import type { ConnectionOwner } from '../mcp/upstream/connection.ts';
 import type { Upstream, UpstreamRuntime } from '../mcp/upstream/upstream.ts';
 import type { FindFacts, UpstreamConfig } from '../mcp/upstream/upstream-config.ts';
 import { observeUpstream } from '../mcp/upstream/wrap-upstream.ts';
-import { listPathsForOperators, listPathsOf } from './budget/list-paths.ts';
-import { type ListCost, measureLists } from './budget/measure-lists.ts';
+import {
+  type ListCost,
+  listPathsForOperators,
+  listPathsOf,
+  measureLists,
+} from './budget/list-costs.ts';
 import { createBuiltIn } from './built-in.ts';
 import { createChangeHub, createMissedLists } from './change-hub.ts';
+import { createComplete } from './completions.ts';
+import { ALL_OFFERS, describeView } from './describe-view.ts';
+import { createFindItem } from './find-item.ts';
 import { createPatternWatch, type PatternWatch } from './idle-patterns.ts';
 import { createJoinedView } from './joined-view.ts';
-import { createLinkedResources } from './linked-resources.ts';
+import { createLinkedResources, createResolveResource } from './linked-resources.ts';
 import {
   createListGuards,
   type ListGuards,
   type ListJudgement,
   NOTHING_SAID,
 } from './list-guards.ts';
+import { createListPage } from './list-page.ts';
+import { createWatching } from './listen-to-servers.ts';
 import { createNaming } from './naming.ts';
+import { createPassOn } from './pass-on.ts';
 import { type CatalogSetup, createPlan, type Plan } from './plan.ts';
 import { toJudgedList } from './prepare-list.ts';
+import { createResolveTarget } from './resolve-target.ts';
 import { createSearchCatalog } from './search/search-catalog.ts';
+import { findBuiltIn, type ServedPath } from './served-path.ts';
 import { createServer, type Server, type ServerState } from './server.ts';
 import { createServerView } from './server-view.ts';
+import { createServeSkills } from './skills/serve-skills.ts';
 import {
   type JoinedTools,
   listJoinedTools,
   listServerTools,
   type ServerTools,
 } from './tools-for-operators.ts';
-import { createAccess, type ServedPath, type View } from './view.ts';
-import { createViewCatalog } from './view-catalog.ts';
+import { createAccess, toWho, type View } from './view.ts';
 import { createCuratedView } from './views/curated-view.ts';
 
 /** All that catalogues are made of. */
@@ -111,8 +127,8 @@ export function createUpstreamCatalogs(
   const { relayCall, connectUser } = sources.relay;
   const builtIn = createBuiltIn(sources.builtIn);
   const hub = createChangeHub(runtime);
-  const serverCatalogs = new Map<string, ServedCatalog>();
-  const viewCatalogs = new Map<string, ServedCatalog>();
+  /** Those at paths of servers and views, by name. */
+  const catalogs = new Map<string, ServedCatalog>();
   const draining = new Set<Promise<void>>();
   let plan = createNextPlan(first, NO_SERVERS, openListGuards(first));
 
@@ -135,13 +151,9 @@ export function createUpstreamCatalogs(
   const all = createViewCatalog(root);
 
   function findNamed(name: string): ServedCatalog | undefined {
-    if (plan.servers.has(name)) return openCatalog(serverCatalogs, name);
-    return plan.views.has(name) ? openCatalog(viewCatalogs, name) : undefined;
-  }
-
-  function openCatalog(known: Map<string, ServedCatalog>, name: string): ServedCatalog {
-    const opened = known.get(name) ?? createCatalog(openView(name));
-    known.set(name, opened);
+    if (!plan.servers.has(name) && !plan.views.has(name)) return undefined;
+    const opened = catalogs.get(name) ?? createCatalog(openView(name));
+    catalogs.set(name, opened);
     return opened;
   }
 
@@ -249,8 +261,10 @@ export function createUpstreamCatalogs(
       const former = listAll();
       plan = createNextPlan(next, plan, listGuards);
       patterns.restart();
-      forgetMissing(serverCatalogs, plan.servers);
-      forgetMissing(viewCatalogs, plan.views);
+      for (const [name, { server }] of catalogs) {
+        const named = server === undefined ? plan.views : plan.servers;
+        if (!named.has(name)) catalogs.delete(name);
+      }
       const kept = new Set(listAll().map(({ server }) => server));
       for (const { server } of former) if (!kept.has(server)) drain(server, DRAIN_MS);
       hub.announceServers();
@@ -290,10 +304,6 @@ export function createUpstreamCatalogs(
   };
 }
 
-function forgetMissing(catalogs: Map<string, ServedCatalog>, named: Pick<Plan['views'], 'has'>) {
-  for (const name of catalogs.keys()) if (!named.has(name)) catalogs.delete(name);
-}
-
 /** Names, and what clients see of a server, are no part of its connection. */
 const isSameConnection = (one: UpstreamConfig, other: UpstreamConfig): boolean =>
   isDeepStrictEqual({ ...one, ...SHOWN }, { ...other, ...SHOWN });
@@ -302,3 +312,47 @@ const SHOWN: Partial<UpstreamConfig> = {
   prefix: '',
   tools: { include: [], exclude: [], describe: {} },
 };
+
+// §18.2: a view as the catalogue of its path: what is asked for is found, and passed on to whose it is.
+
+function createViewCatalog(path: ServedPath): ServedCatalog {
+  const { view, links, missedLists } = path;
+  const resolveResource = createResolveResource(view, path.joined, links);
+  const items = createFindItem(path, resolveResource);
+  const passOn = createPassOn(path);
+
+  return {
+    server: view.path === '' || view.isCurated ? undefined : view.path,
+    view: view.isCurated ? view.path : undefined,
+    get title() {
+      return view.findConfig()?.title;
+    },
+    offers: ALL_OFFERS,
+    isShared: false,
+    get mirrorHeaders() {
+      return findBuiltIn(path)?.mirrorHeaders ?? [];
+    },
+    describe: (caller) => describeView(path, caller),
+    list: createListPage(path),
+    resolve: createResolveTarget(path, items, passOn),
+    ...createServeSkills(path, passOn, resolveResource),
+    complete: createComplete(path, items, passOn),
+    ...createWatching(path, resolveResource),
+    takeMissedLists: missedLists.take,
+    endSession(caller) {
+      const sessionId = caller.session?.sessionId;
+      if (sessionId !== undefined) {
+        links.forget(sessionId);
+        missedLists.forget(sessionId);
+      }
+      findBuiltIn(path)?.endSession(caller);
+      // The session has ended: there is nobody left to tell of a failure.
+      endSessions(view, caller).catch(() => {});
+    },
+  };
+}
+
+async function endSessions(view: View, caller: IdentifiedCaller): Promise<void> {
+  const who = toWho(caller);
+  await Promise.all(view.listServers().map(({ upstream }) => upstream.endSession(who.upstream)));
+}

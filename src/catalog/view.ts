@@ -1,18 +1,14 @@
 // §18.2: what one path serves, and to whom: what is there by which name.
+
 import { fail } from '../errors/gateway-error.ts';
 import type { Policies, PolicyCaller, PolicyItem } from '../mcp/calls/policy.ts';
 import type { ClientCapabilities } from '../mcp/catalog/client-requests.ts';
-import type { OwnCatalog } from '../mcp/catalog/own-catalog.ts';
 import type { CallerContext, IdentifiedCaller } from '../mcp/catalog/served-catalog.ts';
 import type { ListKind } from '../mcp/protocol/list-kinds.ts';
 import { TASKS } from '../mcp/protocol/revisions.ts';
-import type { ConnectUser } from '../mcp/upstream/connection-ports.ts';
-import type { RelayCall } from '../mcp/upstream/server-request.ts';
 import type { UpstreamCaller } from '../mcp/upstream/upstream.ts';
-import type { Clock, Turns } from '../platform/clock.ts';
-import type { ChangeHub, MissedLists } from './change-hub.ts';
+import type { Turns } from '../platform/clock.ts';
 import type { JoinedList } from './join-lists.ts';
-import type { LinkedResources } from './linked-resources.ts';
 import type { Patience } from './list-cache.ts';
 import type { Plan, PlannedServer } from './plan.ts';
 import type { Entry } from './prepare-list.ts';
@@ -168,28 +164,6 @@ export async function askByCurrentPlan<Answer>(
   }
 }
 
-/** A path that is served, with all that answers for it. */
-export interface ServedPath {
-  readonly view: View;
-  /** That of `/mcp`, whose names are those of all paths but of a server's own. */
-  readonly joined: View;
-  readonly access: ItemAccess;
-  readonly relayCall: RelayCall;
-  readonly connectUser: ConnectUser;
-  readonly links: LinkedResources;
-  readonly hub: ChangeHub;
-  readonly missedLists: MissedLists;
-  readonly clock: Clock;
-  getPlan(): Plan;
-}
-
-/** The gateway's own catalogue; undefined where this path does not serve it. */
-export const findBuiltIn = ({
-  view,
-  getPlan,
-}: Pick<ServedPath, 'view' | 'getPlan'>): OwnCatalog | undefined =>
-  view.hasBuiltIn() ? getPlan().builtIn?.catalog : undefined;
-
 // §18.5: one predicate for list, call, get, read, completion, templates and subscriptions.
 
 export interface ItemAccess {
@@ -211,6 +185,9 @@ export const createAccess = (getPolicies: () => Policies): ItemAccess => ({
   mayRead: (found, who) =>
     getPolicies().judge(toItem(found), who.policy, undefined).kind === 'allowed',
 });
+
+/** Entries, each of which takes some microseconds for each condition that it has to fulfil. */
+export const JUDGED_AT_ONCE = 16;
 
 /** Facts for the log; undefined where the caller may use it. @throws GatewayError where it lacks a scope. */
 export function findDenial(policies: Pick<Policies, 'judge'>, item: PolicyItem, who: Who) {

@@ -1,8 +1,9 @@
 // §25.2: what the lists of a configuration file's servers and views cost a model, for commands that ask the servers.
 
 import { builtInCatalog } from '../built-in/index.ts';
-import { type FetchedTools, listFetchedPaths } from '../catalog/budget/list-paths.ts';
-import { type ListCost, measureLists, WARNED_TOKENS } from '../catalog/budget/measure-lists.ts';
+import type { FetchedTools, ListCost } from '../catalog/budget/list-costs.ts';
+import { listFetchedPaths, measureLists, WARNED_TOKENS } from '../catalog/budget/list-costs.ts';
+
 import { type FetchedList, fetchList } from '../catalog/fetch-list.ts';
 import { createFindIdlePatterns, type IdlePattern } from '../catalog/idle-patterns.ts';
 import type { Config } from '../config/config.ts';

@@ -1,5 +1,5 @@
 // A part of the composition root: the servers behind the gateway, by the configuration file.
-import { type ListCost, WARNED_TOKENS } from '../catalog/budget/measure-lists.ts';
+import { type ListCost, WARNED_TOKENS } from '../catalog/budget/list-costs.ts';
 import type { CatalogSetup } from '../catalog/plan.ts';
 import { createUpstreamCatalogs, type UpstreamCatalogs } from '../catalog/upstream-catalogs.ts';
 import type { Env } from '../config/setting.ts';

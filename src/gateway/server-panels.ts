@@ -1,6 +1,6 @@
 // §22: the servers behind the gateway: their tools, what their lists cost, guards, and what somebody sees of them. All of it is
 // what this process knows.
-import { WARNED_TOKENS } from '../catalog/budget/measure-lists.ts';
+import { WARNED_TOKENS } from '../catalog/budget/list-costs.ts';
 import type { AccessPreview } from '../control/rules/preview-access.ts';
 import { fail } from '../errors/gateway-error.ts';
 import type { AdminPanel } from '../http/endpoint/admin-panel.ts';

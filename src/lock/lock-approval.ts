@@ -22,8 +22,8 @@ import { type LockFile, LockFileError, type StoredLock } from './lock-file.ts';
 
 export interface LockApproval {
   /**
-   * What clients do not see of the servers, as it is not approved: differences from `skip` on, `limit` at most. Undefined where
-   * there is no lock.
+   * Lists what clients do not see of the servers, as it is not approved: differences from `skip` on, `limit` at most. Undefined
+   * where there is no lock.
    */
   listDifferences(part: {
     readonly skip: number;

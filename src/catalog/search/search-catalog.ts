@@ -15,11 +15,11 @@ import { compileGlob } from '../../platform/glob.ts';
 import { isObject, isStringArray, type JsonObject } from '../../platform/json.ts';
 import { quote } from '../../platform/text.ts';
 import { isForAppsAlone } from '../apps/app-tools.ts';
-import { loadCountTokens } from '../budget/measure-lists.ts';
 import { indexEntries, type JoinedList } from '../join-lists.ts';
-import { createListPage, JUDGED_AT_ONCE } from '../list-page.ts';
+import { createListPage } from '../list-page.ts';
 import { BUILT_IN, type Entry } from '../prepare-list.ts';
-import { type ListView, type ServedPath, toLister, toWho, type View, type Who } from '../view.ts';
+import { createIsVisible, type ServedPath } from '../served-path.ts';
+import { JUDGED_AT_ONCE, type ListView, toLister, toWho, type View, type Who } from '../view.ts';
 import type { ViewConfig } from '../views/view-shape.ts';
 import { rank, readQuery } from './rank.ts';
 import {
@@ -33,6 +33,7 @@ import {
   getAnnotations,
   isSearchTool,
   listSearchTools,
+  loadCountTokens,
   SEARCH,
   type SearchTool,
   showTools,
@@ -50,23 +51,14 @@ export function createSearchCatalog(path: ServedPath, catalog: ServedCatalog): S
   };
   const listPinned = createListPage({ ...path, view: createPinnedView(view, findConfig) });
 
-  /** As in a list. */
-  function createIsVisible(who: Who): (entry: Entry) => boolean {
-    const isSomeDown = view.listServers().some((server) => server.isDown());
-    return (entry) =>
-      canBeFound(entry) &&
-      !(isSomeDown && view.findServer(entry.server)?.isDown() === true) &&
-      access.mayList(entry, who);
-  }
-
   async function listVisible(who: Who, work: Turns): Promise<readonly Entry[]> {
     const { entries } = await view.list('tools', who);
     await access.prepareFor(who, work);
-    const isVisible = createIsVisible(who);
+    const isVisible = createIsVisible(path, who);
     const visible: Entry[] = [];
     for (const [at, entry] of entries.entries()) {
       if (at % JUDGED_AT_ONCE === 0 && work.isOver()) await work.next();
-      if (isVisible(entry)) visible.push(entry);
+      if (canBeFound(entry) && isVisible(entry)) visible.push(entry);
     }
     if (work.isOver()) await work.next();
     return visible;
@@ -89,10 +81,10 @@ export function createSearchCatalog(path: ServedPath, catalog: ServedCatalog): S
     const names = isStringArray(args.names) ? [...new Set(args.names)] : [];
     const { entries, positions } = await view.list('tools', who);
     await access.prepareFor(who, createTurns(clock));
-    const isVisible = createIsVisible(who);
+    const isVisible = createIsVisible(path, who);
     const found = names.flatMap((name) => {
       const entry = entries[positions.get(name) ?? -1];
-      return entry !== undefined && isVisible(entry) ? [entry] : [];
+      return entry !== undefined && canBeFound(entry) && isVisible(entry) ? [entry] : [];
     });
     const unknown = names.filter((name) => !found.some((entry) => entry.name === name));
     const { tools, leftOut } = describeTools(found, await loadCountTokens());
@@ -211,23 +203,18 @@ export const listSearched = (
 
 /** The same view with nothing but the tools that are pinned. */
 function createPinnedView(view: View, findConfig: () => ViewConfig | undefined): View {
-  const chosen = new WeakMap<ViewConfig, WeakMap<readonly Entry[], JoinedList>>();
-
-  function choose({ entries, positions }: JoinedList): JoinedList {
-    const config = findConfig();
-    if (config === undefined) return { entries, positions };
-    const known = chosen.get(config) ?? new WeakMap<readonly Entry[], JoinedList>();
-    chosen.set(config, known);
-    const list = known.get(entries) ?? indexEntries(choosePinned(entries, config));
-    known.set(entries, list);
-    return list;
-  }
+  /** Keyed by the view's list, of which each configuration has its own. */
+  const chosen = new WeakMap<readonly Entry[], JoinedList>();
 
   return {
     ...view,
     async list(kind, who): Promise<ListView> {
       const list = await view.list(kind, who);
-      return { ...list, ...choose(list) };
+      const config = findConfig();
+      if (config === undefined) return list;
+      const pinned = chosen.get(list.entries) ?? indexEntries(choosePinned(list.entries, config));
+      chosen.set(list.entries, pinned);
+      return { ...list, ...pinned };
     },
   };
 }

@@ -4,7 +4,6 @@ import type { ObjectSchema, ToolAnnotations } from '../../mcp/catalog/content.ts
 import { compileSchema, type SchemaCheck } from '../../mcp/catalog/define/compile-schema.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
 import { countNoun, shorten } from '../../platform/text.ts';
-import type { CountTokens } from '../budget/measure-lists.ts';
 import { cleanForeignText } from '../clean-item.ts';
 import { BUILT_IN, type Entry, showNumbers } from '../prepare-list.ts';
 import { MAX_QUERY } from './rank.ts';
@@ -262,3 +261,25 @@ const spread = (tools: readonly string[], count: number): readonly string[] =>
         { length: count },
         (_, at) => tools[Math.floor((at * tools.length) / count)] ?? '',
       );
+
+// §25.2: about how many tokens a model reads of a tool: its name, its description and the schema of its arguments.
+
+/** Keyed by the item itself: lists keep theirs for as long as they are the same. */
+export type CountTokens = (tool: JsonObject) => number;
+
+const known = new WeakMap<JsonObject, number>();
+
+/** Loaded where somebody asks. Models differ by some percent, and the estimate does no more (docs/decisions/0020-tokens.md). */
+export async function loadCountTokens(): Promise<CountTokens> {
+  const { estimateTokenCount } = await import('tokenx');
+
+  return function countTokens(tool) {
+    const count = known.get(tool) ?? estimateTokenCount(writeForModel(tool));
+    known.set(tool, count);
+    return count;
+  };
+}
+
+/** As clients pass it on; output schemas, annotations and icons they keep. */
+const writeForModel = ({ name, description, inputSchema }: JsonObject): string =>
+  JSON.stringify({ name, description, inputSchema });

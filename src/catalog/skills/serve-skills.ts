@@ -11,21 +11,20 @@ import { canReadDirectories, offersList } from '../../mcp/upstream/description.t
 import type { RelayedRequest } from '../../mcp/upstream/server-request.ts';
 import { isObject } from '../../platform/json.ts';
 import { toMovedUri } from '../apps/app-tools.ts';
+import { renameSkill } from '../join-lists.ts';
 import { findIn } from '../joined-view.ts';
 import type { PassOn } from '../pass-on.ts';
 import { BUILT_IN, type Entry, toJudgedList } from '../prepare-list.ts';
+import { findBuiltIn, type ServedPath } from '../served-path.ts';
 import {
   type FoundResource,
-  findBuiltIn,
   findDenial,
   type ResolveResource,
-  type ServedPath,
   toItem,
   toWho,
   type Who,
 } from '../view.ts';
-import { findSkillAround, isRenamed, locateFile } from './find-file.ts';
-import { renameSkill } from './join-skills.ts';
+import { findSkillAround, isRenamed, locateFile } from './skill-files.ts';
 
 type ServedSkills = Pick<ServedCatalog, 'getSkill' | 'readDirectory'>;
 

@@ -1,24 +1,14 @@
 // §25.1: /mcp/<view>: some of what /mcp serves, under the same names. It only takes away: rules and lock hold here as there.
-import { decodeResource } from '../../mcp/catalog/resource-text.ts';
 
-import { type ItemKind, LIST_KINDS, type ListKind } from '../../mcp/protocol/list-kinds.ts';
-import { canBegin, compileGlob } from '../../platform/glob.ts';
+import { LIST_KINDS, type ListKind } from '../../mcp/protocol/list-kinds.ts';
 import { isAppUri, readSharedUri } from '../apps/app-tools.ts';
 import { createFindTemplate } from '../find-template.ts';
-import { createJoinLists, indexEntries, type JoinedList } from '../join-lists.ts';
-import {
-  findIn,
-  findUnlisted,
-  isCalled,
-  type JoinedPart,
-  joinAll,
-  joinKnown,
-} from '../joined-view.ts';
-import type { Naming } from '../naming.ts';
+import { indexEntries, type JoinedList } from '../join-lists.ts';
+import { findIn, findUnlisted, isCalled, joinAll, joinKnown } from '../joined-view.ts';
 import type { Plan } from '../plan.ts';
-import { BUILT_IN, type Entry } from '../prepare-list.ts';
+import { BUILT_IN } from '../prepare-list.ts';
 import { askByCurrentPlan, type FoundItem, type ListView, type View, type Who } from '../view.ts';
-import type { ViewConfig } from './view-shape.ts';
+import type { CuratedItem } from './planned-view.ts';
 
 /** `joined` is the view of `/mcp`. */
 export function createCuratedView(name: string, getPlan: () => Plan, joined: View): View {
@@ -122,93 +112,3 @@ const GONE: ListView = {
   isPersonal: false,
   hasAllServers: true,
 };
-
-// §25.1: a view, as a configuration has it: what it takes of what `/mcp` serves, in which order, and how it describes it.
-
-export interface PlannedView extends JoinedPart {
-  readonly config: ViewConfig;
-  includes(item: CuratedItem): boolean;
-  /** The same list as long as it is given the same. */
-  curate(kind: ListKind, list: JoinedList): JoinedList;
-}
-
-/** As clients of `/mcp` see it. */
-export interface CuratedItem extends Pick<Entry, 'kind' | 'server' | 'name'> {
-  readonly namesBegin?: string | undefined;
-}
-
-export function createPlannedView(config: ViewConfig, naming: Naming): PlannedView {
-  const servers = config.servers && new Map(config.servers.map((name, place) => [name, place]));
-  const rank = createRank(config);
-  const curated = new WeakMap<readonly Entry[], JoinedList>();
-  const hasServer = (name: string) => servers === undefined || servers.has(name);
-  const placeServer = (name: string): number => servers?.get(name) ?? 0;
-
-  function curate(kind: ListKind, { entries }: JoinedList): JoinedList {
-    const known = curated.get(entries) ?? select(kind, entries);
-    curated.set(entries, known);
-    return known;
-  }
-
-  function select(kind: ListKind, entries: readonly Entry[]): JoinedList {
-    const chosen = entries
-      .map((entry) => ({ entry, place: rank(entry), server: placeServer(entry.server) }))
-      .filter(({ entry, place }) => place !== NOWHERE && hasServer(entry.server))
-      .filter(({ entry }) => hasAllFiles(entry));
-    // Sorting is stable: what is alike in both stays in the order of /mcp.
-    chosen.sort((one, other) => one.place - other.place || one.server - other.server);
-    return indexEntries(chosen.map(({ entry }) => (kind === 'tools' ? describe(entry) : entry)));
-  }
-
-  /** A skill of which a file is missing could not be checked. */
-  const hasAllFiles = ({ files = [] }: Entry): boolean =>
-    files.every((file) => rank(file) !== NOWHERE);
-
-  function describe(entry: Entry): Entry {
-    const description = config.describe[entry.name];
-    return description === undefined ? entry : { ...entry, item: { ...entry.item, description } };
-  }
-
-  return {
-    config,
-    // A memory of its own: those of many views would push each other out of one.
-    joinLists: createJoinLists(naming, IGNORED),
-    hasServer,
-    includes: (item) => hasServer(item.server) && rank(item) !== NOWHERE,
-    curate,
-  };
-}
-
-/** The joined list tells where names collide. */
-const IGNORED = () => {};
-
-const NOWHERE = -1;
-
-/** At which place of the file's patterns something stands; `NOWHERE` where none fits. */
-function createRank({ tools, prompts, resources }: ViewConfig): (item: CuratedItem) => number {
-  const patterns: Readonly<Record<ItemKind, CompiledPatterns | undefined>> = {
-    tool: tools && compile(tools),
-    prompt: prompts && compile(prompts),
-    resource: resources && compile(resources),
-  };
-
-  return function rank({ kind, name, namesBegin }) {
-    const given = patterns[kind];
-    if (given === undefined) return 0;
-    // The tool by which users log in at a server stands for all that they find there (§24.3).
-    if (namesBegin !== undefined)
-      return given.globs.findIndex((glob) => canBegin(glob, namesBegin));
-    const text = kind === 'resource' ? decodeResource(name) : name;
-    return text === undefined ? NOWHERE : given.fits.findIndex((fits) => fits(text));
-  };
-}
-
-interface CompiledPatterns {
-  readonly globs: readonly string[];
-  readonly fits: readonly ((text: string) => boolean)[];
-}
-
-const compile = (globs: readonly string[]): CompiledPatterns => ({
-  globs,
-  fits: globs.map(compileGlob),
-});

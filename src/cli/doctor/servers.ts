@@ -1,5 +1,6 @@
 // The MCP servers of the configuration file, asked as the gateway asks them.
-import { WARNED_TOKENS } from '../../catalog/budget/measure-lists.ts';
+import { WARNED_TOKENS } from '../../catalog/budget/list-costs.ts';
+
 import {
   countUndeclared,
   type FetchedList,

@@ -1,4 +1,4 @@
-// SEP-2640: whose a file of a skill is: it need not be in the list of resources.
+// SEP-2640: files of skills, and the server to which each belongs: it need not be in the list of resources.
 import { listDirectories, requireSkillRoot } from '../../mcp/catalog/content.ts';
 import { toMovedUri, toOwnUri } from '../apps/app-tools.ts';
 import { BUILT_IN, type Entry } from '../prepare-list.ts';

@@ -1,0 +1,217 @@
+// §25.2: what the list of tools of each path costs a model that reads it.
+
+import type { Policies } from '../../mcp/calls/policy.ts';
+import type { Cursor } from '../../mcp/catalog/catalog.ts';
+import { LISTING_CONTEXT, type OwnCatalog } from '../../mcp/catalog/own-catalog.ts';
+import type { CallerContext, ServedCatalog } from '../../mcp/catalog/served-catalog.ts';
+import { type Clock, createTurns } from '../../platform/clock.ts';
+import { isObject, type JsonObject } from '../../platform/json.ts';
+import { createBuiltIn } from '../built-in.ts';
+import type { FetchedList } from '../fetch-list.ts';
+import { createJoinLists } from '../join-lists.ts';
+import { createNaming } from '../naming.ts';
+import { type CatalogFile, listGuardServers, type Plan } from '../plan.ts';
+import { createPrepareList, type Entry } from '../prepare-list.ts';
+import { listSearched } from '../search/search-catalog.ts';
+import { loadCountTokens } from '../search/search-tools.ts';
+import { toWho, type View } from '../view.ts';
+import { createPlannedView, type PlannedView } from '../views/planned-view.ts';
+
+export interface ListCost {
+  readonly kind: 'all' | 'server' | 'view';
+  /** Name of the server or view; `''` for `/mcp`. */
+  readonly name: string;
+  /** Shown to people in place of a view's name. */
+  readonly title?: string | undefined;
+  /** The number of tools that are listed. */
+  readonly tools: number;
+  /** About how many tokens they are. */
+  readonly tokens: number;
+  /** The ten that cost most, the dearest first. */
+  readonly expensive: readonly ToolCost[];
+  /** Some servers list other tools for each user, or want a login first: what users see may be more. */
+  readonly isPersonal: boolean;
+}
+
+interface ToolCost {
+  readonly name: string;
+  readonly tokens: number;
+}
+
+/** Beyond it a list is worth a warning: models get worse at choosing, and each conversation begins with it. */
+export const WARNED_TOKENS = 20_000;
+const MOST_EXPENSIVE = 10;
+
+/** A list to measure. */
+export interface MeasuredPath extends Pick<ListCost, 'kind' | 'name' | 'title' | 'isPersonal'> {
+  /** The tools as clients of this path get them. */
+  listTools(): Promise<readonly JsonObject[]>;
+}
+
+/** One after the other, in turns of the event loop. */
+export async function measureLists(
+  paths: readonly MeasuredPath[],
+  clock: Clock,
+): Promise<readonly ListCost[]> {
+  const countTokens = await loadCountTokens();
+  const measured: ListCost[] = [];
+  for (const { listTools, ...path } of paths) {
+    const work = createTurns(clock);
+    const costs: ToolCost[] = [];
+    for (const tool of await listTools()) {
+      if (work.isOver()) await work.next();
+      costs.push({ name: String(tool.name), tokens: countTokens(tool) });
+    }
+    measured.push({
+      ...path,
+      tools: costs.length,
+      tokens: costs.reduce((sum, { tokens }) => sum + tokens, 0),
+      expensive: costs.toSorted((one, other) => other.tokens - one.tokens).slice(0, MOST_EXPENSIVE),
+    });
+  }
+  return measured;
+}
+
+// §25.2: the paths whose lists are measured: /mcp, each server, each view.
+
+/** `isUnknown` says if the list of a server is not, or not wholly, known. `name` is that of the server or view; `''` for `/mcp`. */
+function listPaths(
+  servers: readonly string[],
+  views: Iterable<PlannedView>,
+  isUnknown: (server: string) => boolean,
+  listTools: (name: string, view?: PlannedView) => Promise<readonly JsonObject[]>,
+): readonly MeasuredPath[] {
+  return [
+    {
+      kind: 'all',
+      name: '',
+      isPersonal: servers.some(isUnknown),
+      listTools: () => listTools(''),
+    },
+    ...servers.map(
+      (name): MeasuredPath => ({
+        kind: 'server',
+        name,
+        isPersonal: isUnknown(name),
+        listTools: () => listTools(name),
+      }),
+    ),
+    ...Array.from(views, (view): MeasuredPath => {
+      const { name, title } = view.config;
+      const isPersonal = servers.some((one) => view.hasServer(one) && isUnknown(one));
+      return { kind: 'view', name, title, isPersonal, listTools: () => listTools(name, view) };
+    }),
+  ];
+}
+
+const listServedPaths = (plan: Plan, listTools: Parameters<typeof listPaths>[3]) =>
+  listPaths(
+    [...plan.servers.keys()],
+    plan.views.values(),
+    (name) => {
+      const server = plan.servers.get(name)?.server;
+      // The lists of a server that is down are as little known as those that differ between users.
+      return server?.isPersonal === true || server?.isDown() === true;
+    },
+    listTools,
+  );
+
+/** Whoever may see it: no rules are asked. Unless it `waits` it is what is known now. */
+export const listPathsForOperators = (
+  plan: Plan,
+  openView: (name: string) => View,
+  { waits }: { readonly waits: boolean },
+): readonly MeasuredPath[] =>
+  listServedPaths(plan, async (name, planned) => {
+    const view = openView(name);
+    const who = toWho(LISTING_CONTEXT, LISTING_CONTEXT);
+    const entries = waits
+      ? (await view.list('tools', who)).entries
+      : await view.listAtHand('tools', who);
+    return view.shown === 'own'
+      ? entries.map(({ ownItem }) => ownItem)
+      : showTools(entries, planned);
+  });
+
+const showTools = (entries: readonly Entry[], view: PlannedView | undefined) =>
+  view?.config.search === true
+    ? listSearched(entries, view.config)
+    : entries.map(({ item }) => item);
+
+/** `/mcp` and the views as the caller gets them, by rules. */
+export const listPathsOf = (
+  plan: Plan,
+  findCatalog: (name: string) => ServedCatalog | undefined,
+  caller: Pick<CallerContext, 'user' | 'clientId'>,
+): readonly MeasuredPath[] =>
+  listServedPaths(plan, async (name) => {
+    const catalog = findCatalog(name);
+    return catalog === undefined
+      ? []
+      : listPages(catalog, { ...LISTING_CONTEXT, ...caller, view: catalog.view });
+  }).filter(({ kind }) => kind !== 'server');
+
+async function listPages(
+  { list }: ServedCatalog,
+  context: CallerContext,
+): Promise<readonly JsonObject[]> {
+  const tools: JsonObject[] = [];
+  let cursor: Cursor;
+  do {
+    const page = await list('tools', cursor, context);
+    tools.push(...page.items.filter(isObject));
+    cursor = page.nextCursor;
+  } while (cursor !== undefined);
+  return tools;
+}
+
+// §25.2: the paths of a configuration file, of lists that were asked for apart from a gateway that serves them.
+
+export interface FetchedTools {
+  /** The file's servers that could be asked, by name. */
+  readonly tools: ReadonlyMap<string, FetchedList>;
+  /** The servers of which that is what one user sees, or all that can be known without one. */
+  readonly personal: ReadonlySet<string>;
+}
+
+/** As the gateway would list them, before rules. */
+export async function listFetchedPaths(
+  file: CatalogFile,
+  { tools, personal }: FetchedTools,
+  ownCatalog: OwnCatalog,
+  policies: Pick<Policies, 'findHidden'>,
+): Promise<readonly MeasuredPath[]> {
+  const naming = createNaming(file);
+  const guardServers = listGuardServers(file);
+  const servers = file.servers.filter(({ name }) => !guardServers.includes(name));
+  const prepared = new Map(
+    servers.map((config) => {
+      const list = tools.get(config.name);
+      const prepareList = createPrepareList({
+        config,
+        // Servers where users log in are not asked.
+        hasConnectTool: false,
+        naming,
+        policies,
+        listGuards: undefined,
+        warn: IGNORED,
+      });
+      return [config.name, list === undefined ? [] : prepareList('tools', list).entries];
+    }),
+  );
+  const own = file.builtIn
+    ? (await createBuiltIn(ownCatalog).list('tools', LISTING_CONTEXT)).entries
+    : [];
+  const joined = createJoinLists(naming, IGNORED)('tools', [own, ...prepared.values()]);
+  return listPaths(
+    [...prepared.keys()],
+    (file.views ?? []).map((config) => createPlannedView(config, naming)),
+    (name) => personal.has(name) || !tools.has(name),
+    async (name, view) =>
+      prepared.get(name)?.map(({ ownItem }) => ownItem) ??
+      showTools((view?.curate('tools', joined) ?? joined).entries, view),
+  );
+}
+
+/** Hidden items do not matter here. */
+const IGNORED = () => {};
