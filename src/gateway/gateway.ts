@@ -14,7 +14,7 @@ import { createConnections } from '../connections/create-connections.ts';
 import { createConnectionPanels } from '../connections/pages/connection-panels.ts';
 import { createApprovalPanels } from '../control/approvals/approval-panels.ts';
 import { findAskProblems } from '../control/approvals/approvals.ts';
-import { openApprovals } from '../control/approvals/open-approvals.ts';
+import { openApprovals } from '../control/approvals/create-approvals.ts';
 import { describeNamed } from '../control/rules/named-facts.ts';
 import { getOriginalToken, type UserContext } from '../http/endpoint/message.ts';
 import { createLimiter } from '../http/limits/limiter.ts';

@@ -1,11 +1,16 @@
 // §24.6: how users of a server would log in there, asked as the gateway asks when somebody connects. Nothing is registered.
 import type { Config } from '../../config/config.ts';
-import type { ClientSource } from '../../connections/records/connection-record.ts';
+import type { ClientSource } from '../../connections/connection-record.ts';
 import {
   type AuthorizationServer,
   createFindLoginPlace,
 } from '../../connections/servers/authorization-server.ts';
-import { findDocumentUrl } from '../../connections/servers/client-document.ts';
+import {
+  buildOwnRedirectUri,
+  buildRedirectUri,
+  findDocumentUrl,
+  isRedirectAmbiguous,
+} from '../../connections/servers/client-document.ts';
 import { chooseClientSource } from '../../connections/servers/clients.ts';
 import {
   describeConfigured,
@@ -14,11 +19,6 @@ import {
   type KnownIssuer,
 } from '../../connections/servers/known-issuers.ts';
 import { createOutbound, NoAnswer } from '../../connections/servers/outbound.ts';
-import {
-  buildOwnRedirectUri,
-  buildRedirectUri,
-  isRedirectAmbiguous,
-} from '../../connections/servers/redirect-uri.ts';
 import type { ConnectionServer } from '../../mcp/upstream/connection.ts';
 import { ConnectionProblem } from '../../mcp/upstream/connections.ts';
 import type { Clock } from '../../platform/clock.ts';

@@ -3,14 +3,19 @@
 import type { ConnectionAuth, ConnectionServer } from '../../mcp/upstream/connection.ts';
 import { ConnectionProblem } from '../../mcp/upstream/connections.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
+import type { ClientSource, ConnectionRecord } from '../connection-record.ts';
 import type { KeptConnections } from '../kept-connections.ts';
-import type { ClientSource, ConnectionRecord } from '../records/connection-record.ts';
 import { chooseSecretMethod, type OAuthClient } from '../tokens/client-authentication.ts';
 import type { AuthorizationServer } from './authorization-server.ts';
-import { createClientDocument, findDocumentUrl } from './client-document.ts';
+import {
+  adviseToCreate,
+  buildOwnRedirectUri,
+  createClientDocument,
+  findDocumentUrl,
+  isRedirectAmbiguous,
+} from './client-document.ts';
 import type { KnownIssuers } from './known-issuers.ts';
 import type { Outbound } from './outbound.ts';
-import { adviseToCreate, buildOwnRedirectUri, isRedirectAmbiguous } from './redirect-uri.ts';
 import { createRegistrations, type Registrations } from './registrations.ts';
 
 export interface ChosenClient extends Omit<OAuthClient, 'audience'> {

@@ -8,7 +8,7 @@ import { isStringArray, parseObject } from '../../platform/json.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { buildConnectionClientKey, RECORD_VERSION } from '../../store/keys.ts';
 import type { KeptConnections } from '../kept-connections.ts';
-import { createRunExclusively } from '../records/run-exclusively.ts';
+import { createRunExclusively } from '../run-exclusively.ts';
 import {
   chooseSecretMethod,
   readMethodName,
@@ -16,10 +16,14 @@ import {
 } from '../tokens/client-authentication.ts';
 import { toOneLine } from '../tokens/token-answer.ts';
 import type { AuthorizationServer } from './authorization-server.ts';
-import { describeClient, findDocumentUrl } from './client-document.ts';
+import {
+  adviseToCreate,
+  buildRedirectUri,
+  describeClient,
+  findDocumentUrl,
+} from './client-document.ts';
 import type { KnownIssuers } from './known-issuers.ts';
 import { NoAnswer, type Outbound } from './outbound.ts';
-import { adviseToCreate, buildRedirectUri } from './redirect-uri.ts';
 
 export interface Registrations {
   /** The one that stands, or a new one. @throws ConnectionProblem, StoreUnavailable */

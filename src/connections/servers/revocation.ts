@@ -1,7 +1,6 @@
 // §24, RFC 7009: what is over here is over at its authorization server, too, where that can be told.
 import type { ConnectionServer } from '../../mcp/upstream/connection.ts';
-import { type ConnectionRecord, isMadeFor } from '../records/connection-record.ts';
-import type { ConnectionPlace } from '../records/place.ts';
+import { type ConnectionPlace, type ConnectionRecord, isMadeFor } from '../connection-record.ts';
 import type { ServerTokens } from '../tokens/token-answer.ts';
 import type { TokenEndpoint } from '../tokens/token-endpoint.ts';
 import type { OAuthClients } from './clients.ts';

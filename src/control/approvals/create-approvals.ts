@@ -1,5 +1,6 @@
 // §27: requests for approval, as the store has them: each bound to one user, client and call, decided once, used once.
 
+import type { AskFirst, CallControl } from '../../mcp/calls/run-target.ts';
 import { generateSecret, hashSha256 } from '../../platform/ids.ts';
 import { isObject } from '../../platform/json.ts';
 import { waitForOutcome } from '../../platform/wait-for-outcome.ts';
@@ -8,6 +9,7 @@ import {
   APPROVAL_LIST_KEY,
   buildApprovalKey,
   buildApprovalRoundKey,
+  buildApprovalsChannelName,
   buildApprovedCallKey,
   buildListedApprovalKey,
   buildSessionApprovalKey,
@@ -17,7 +19,7 @@ import {
   RECORD_VERSION,
 } from '../../store/keys.ts';
 import { hashOwner, nameOwner } from '../../store/owner.ts';
-import type { Replicas } from '../../store/replicas/replicas.ts';
+import { createReplicas, type Replicas } from '../../store/replicas/replicas.ts';
 import { createSealedValues } from '../../store/seal/sealed-records.ts';
 import type { Audit, AuditedAction } from '../../telemetry/audit/audit.ts';
 import type { Metrics } from '../../telemetry/metrics/metrics.ts';
@@ -32,6 +34,7 @@ import type {
   CallToApprove,
   DecidedBy,
 } from './approvals.ts';
+import { createAskFirst } from './ask-first.ts';
 
 /** Somebody has decided. */
 export interface ApprovalMessage {
@@ -322,5 +325,31 @@ export function observeApprovals({ metrics, audit }: Runtime): ApprovalObserver 
     used(...event) {
       for (const { used } of observers) used(...event);
     },
+  };
+}
+
+// For the composition root: all of it.
+
+export interface GatewayApprovals {
+  readonly approvals: CallApprovals;
+  readonly askFirst: AskFirst;
+  close(): void;
+}
+
+export function openApprovals(
+  runtime: Runtime,
+  getGuards: CallControl['getGuards'],
+): GatewayApprovals {
+  const replicas = createReplicas<ApprovalMessage>({
+    ...runtime,
+    channel: buildApprovalsChannelName(runtime.config.mcp.sessions.keyPrefix),
+    isMessage: isApprovalMessage,
+  });
+  const observer = observeApprovals(runtime);
+  const approvals = createCallApprovals(runtime, replicas, observer);
+  return {
+    approvals,
+    askFirst: createAskFirst(runtime, approvals, observer, getGuards),
+    close: replicas.close,
   };
 }

@@ -1,16 +1,14 @@
 // §24: by what a request for an owner goes to a server, and what follows where the server refuses it.
 
-import type { ConnectionServer } from '../../mcp/upstream/connection.ts';
-import type { Access, ActiveAccess, Connections } from '../../mcp/upstream/connections.ts';
-import { createExpiringMap } from '../../platform/bounded-map.ts';
-import { createSingleFlight } from '../../platform/single-flight.ts';
-import type { Runtime } from '../../runtime/runtime.ts';
-import type { KeptConnections } from '../kept-connections.ts';
-import type { StoredConnection } from '../records/connection-record.ts';
-import type { ConnectionPlace } from '../records/place.ts';
-import { readBearerChallenge } from '../servers/protected-resource.ts';
-import { findRenewalTime } from './known-access.ts';
+import type { ConnectionServer } from '../mcp/upstream/connection.ts';
+import type { Access, ActiveAccess, Connections } from '../mcp/upstream/connections.ts';
+import { createExpiringMap } from '../platform/bounded-map.ts';
+import { createSingleFlight } from '../platform/single-flight.ts';
+import type { Runtime } from '../runtime/runtime.ts';
+import type { ConnectionPlace, StoredConnection } from './connection-record.ts';
+import { findRenewalTime, type KeptConnections } from './kept-connections.ts';
 import { describeMissing, FORCED_AGAIN_MS, findLoginNeed, type TokenRenewal } from './renewal.ts';
+import { readBearerChallenge } from './servers/protected-resource.ts';
 
 /** A model tries again at once: the authorization server must not hear of each try. */
 const FAILURE_MS = 5000;

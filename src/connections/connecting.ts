@@ -1,36 +1,37 @@
 // §24: from the page to the authorization server and back (RFC 6749 §4.1, RFC 7636, RFC 9207, RFC 8707).
+
 import { randomBytes } from 'node:crypto';
-import type { ConnectionOwner, ConnectionServer } from '../../mcp/upstream/connection.ts';
+import type { ConnectionOwner, ConnectionServer } from '../mcp/upstream/connection.ts';
 import {
   type Connecting,
   ConnectionProblem,
   type ConnectionRequest,
-} from '../../mcp/upstream/connections.ts';
-import { generateSecret, hashSha256, isEqualSecret } from '../../platform/ids.ts';
-import type { Runtime } from '../../runtime/runtime.ts';
-import { createSealedRecords } from '../../store/seal/sealed-records.ts';
-import type { AuthorizationServers } from '../authorization-servers.ts';
-import type { KeptConnections } from '../kept-connections.ts';
-import {
-  type ConnectionRecord,
-  describeConnection,
-  isMadeFor,
-} from '../records/connection-record.ts';
-import type { ConnectionPlace } from '../records/place.ts';
-import { type AuthorizationServer, listEndpoints } from '../servers/authorization-server.ts';
-import type { ChosenClient } from '../servers/clients.ts';
-import { NoAnswer } from '../servers/outbound.ts';
-import { buildRedirectUri } from '../servers/redirect-uri.ts';
-import { revokeFormer } from '../servers/revocation.ts';
-import type { FormPair } from '../tokens/client-authentication.ts';
-import type { ServerTokens } from '../tokens/token-answer.ts';
-import { TooManyRequests } from '../tokens/token-endpoint.ts';
+} from '../mcp/upstream/connections.ts';
+import { generateSecret, hashSha256, isEqualSecret } from '../platform/ids.ts';
+import type { Runtime } from '../runtime/runtime.ts';
+import { createSealedRecords } from '../store/seal/sealed-records.ts';
 import {
   type AwaitedResponse,
   BEGIN_AGAIN,
   readAuthorizationResponse,
 } from './authorization-response.ts';
+import type { AuthorizationServers } from './authorization-servers.ts';
+import {
+  type ConnectionPlace,
+  type ConnectionRecord,
+  describeConnection,
+  isMadeFor,
+} from './connection-record.ts';
+import type { KeptConnections } from './kept-connections.ts';
 import type { LinkRequests } from './link-requests.ts';
+import { type AuthorizationServer, listEndpoints } from './servers/authorization-server.ts';
+import { buildRedirectUri } from './servers/client-document.ts';
+import type { ChosenClient } from './servers/clients.ts';
+import { NoAnswer } from './servers/outbound.ts';
+import { revokeFormer } from './servers/revocation.ts';
+import type { FormPair } from './tokens/client-authentication.ts';
+import type { ServerTokens } from './tokens/token-answer.ts';
+import { TooManyRequests } from './tokens/token-endpoint.ts';
 
 /** Found by `state`, which only this login's browser brings back. It names server and issuer: an answer of another is none. */
 interface Login extends AwaitedResponse {

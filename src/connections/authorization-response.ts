@@ -1,9 +1,9 @@
 // §24, RFC 6749 §4.1.2, RFC 9207: what the browser brings back of an authorization server. Anybody can write an address: none of it
 // is taken for what it says before it is compared with what was asked.
 
-import { ConnectionProblem } from '../../mcp/upstream/connections.ts';
-import { quote } from '../../platform/text.ts';
-import { toOneLine } from '../tokens/token-answer.ts';
+import { ConnectionProblem } from '../mcp/upstream/connections.ts';
+import { quote } from '../platform/text.ts';
+import { toOneLine } from './tokens/token-answer.ts';
 
 /** Whose response is waited for. */
 export interface AwaitedResponse {

@@ -2,28 +2,27 @@
 // answer was lost, the same is asked again: many servers take a refresh token until the one that took its place is used, or for
 // some minutes. The others say `invalid_grant`, and a login is needed; what was lost cannot be had there in any other way.
 
-import type { ConnectionServer } from '../../mcp/upstream/connection.ts';
-import type { Access } from '../../mcp/upstream/connections.ts';
-import { generateSecret } from '../../platform/ids.ts';
-import { describeCause } from '../../platform/log.ts';
-import { createWarnThrottle } from '../../platform/throttle.ts';
-import type { Runtime } from '../../runtime/runtime.ts';
-import type { AuthorizationServers } from '../authorization-servers.ts';
-import type { KeptConnections } from '../kept-connections.ts';
+import type { ConnectionServer } from '../mcp/upstream/connection.ts';
+import type { Access } from '../mcp/upstream/connections.ts';
+import { generateSecret } from '../platform/ids.ts';
+import { describeCause } from '../platform/log.ts';
+import { createWarnThrottle } from '../platform/throttle.ts';
+import type { Runtime } from '../runtime/runtime.ts';
+import type { AuthorizationServers } from './authorization-servers.ts';
 import {
+  type ConnectionPlace,
   type ConnectionRecord,
   describeChanged,
   isMadeFor,
   type StoredConnection,
-} from '../records/connection-record.ts';
-import type { ConnectionPlace } from '../records/place.ts';
-import { createRunExclusively, StillUnderWay } from '../records/run-exclusively.ts';
-import { NoAnswer } from '../servers/outbound.ts';
-import type { FormPair, OAuthClient } from '../tokens/client-authentication.ts';
-import type { ServerTokens, TokenAnswer } from '../tokens/token-answer.ts';
-import { TooManyRequests } from '../tokens/token-endpoint.ts';
-import { findRenewalTime, RESERVE_MS, toAccess } from './known-access.ts';
+} from './connection-record.ts';
+import { findRenewalTime, type KeptConnections, RESERVE_MS, toAccess } from './kept-connections.ts';
 import { createNewTokens } from './new-tokens.ts';
+import { createRunExclusively, StillUnderWay } from './run-exclusively.ts';
+import { NoAnswer } from './servers/outbound.ts';
+import type { FormPair, OAuthClient } from './tokens/client-authentication.ts';
+import type { ServerTokens, TokenAnswer } from './tokens/token-answer.ts';
+import { TooManyRequests } from './tokens/token-endpoint.ts';
 
 export interface TokenRenewal {
   /**

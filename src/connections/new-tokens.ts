@@ -1,14 +1,13 @@
 // §24: what a renewal brought is stored before it is used: it is the only copy, and the tokens before may be worth nothing now.
 
-import type { ConnectionServer } from '../../mcp/upstream/connection.ts';
-import { createBoundedMap } from '../../platform/bounded-map.ts';
-import { pause } from '../../platform/clock.ts';
-import type { Runtime } from '../../runtime/runtime.ts';
-import type { ConnectionRecord } from '../records/connection-record.ts';
-import type { ConnectionPlace } from '../records/place.ts';
-import type { ConnectionRecords } from '../records/records.ts';
-import { isSameAccount, type RevokeServerTokens } from '../servers/revocation.ts';
-import type { ServerTokens } from '../tokens/token-answer.ts';
+import type { ConnectionServer } from '../mcp/upstream/connection.ts';
+import { createBoundedMap } from '../platform/bounded-map.ts';
+import { pause } from '../platform/clock.ts';
+import type { Runtime } from '../runtime/runtime.ts';
+import type { ConnectionPlace, ConnectionRecord } from './connection-record.ts';
+import type { ConnectionRecords } from './records.ts';
+import { isSameAccount, type RevokeServerTokens } from './servers/revocation.ts';
+import type { ServerTokens } from './tokens/token-answer.ts';
 
 export interface NewTokens {
   /** Whether those of its renewal came here, and the store did not take them then. */

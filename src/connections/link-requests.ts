@@ -4,14 +4,14 @@ import type {
   ConnectionRequest,
   ConnectionRequests,
   RequestOutcome,
-} from '../../mcp/upstream/connections.ts';
-import { hashSha256 } from '../../platform/ids.ts';
-import { waitForOutcome } from '../../platform/wait-for-outcome.ts';
-import type { Runtime } from '../../runtime/runtime.ts';
-import { buildConnectionLinkKey } from '../../store/keys.ts';
-import { createSealedRecords, createSealedValues } from '../../store/seal/sealed-records.ts';
-import type { KeptConnections } from '../kept-connections.ts';
-import type { ConnectionPlace } from '../records/place.ts';
+} from '../mcp/upstream/connections.ts';
+import { hashSha256 } from '../platform/ids.ts';
+import { waitForOutcome } from '../platform/wait-for-outcome.ts';
+import type { Runtime } from '../runtime/runtime.ts';
+import { buildConnectionLinkKey } from '../store/keys.ts';
+import { createSealedRecords, createSealedValues } from '../store/seal/sealed-records.ts';
+import type { ConnectionPlace } from './connection-record.ts';
+import type { KeptConnections } from './kept-connections.ts';
 
 export interface LinkRequests extends ConnectionRequests {
   /** The connection stands: the link leads nowhere any more. Never rejects. */

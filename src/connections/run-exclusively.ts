@@ -1,8 +1,8 @@
 // §24: work that one of all replicas does at a time.
-import { generateSecret } from '../../platform/ids.ts';
-import { createSingleFlight } from '../../platform/single-flight.ts';
-import type { Runtime } from '../../runtime/runtime.ts';
-import { buildConnectionLockKey } from '../../store/keys.ts';
+import { generateSecret } from '../platform/ids.ts';
+import { createSingleFlight } from '../platform/single-flight.ts';
+import type { Runtime } from '../runtime/runtime.ts';
+import { buildConnectionLockKey } from '../store/keys.ts';
 
 export interface ExclusiveWork<Result> {
   /** Names the work. */
