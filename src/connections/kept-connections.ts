@@ -20,7 +20,6 @@ import {
   type FindPlace,
 } from './connection-record.ts';
 import { type ConnectionRecords, createConnectionRecords } from './records.ts';
-import type { LockReleases } from './run-exclusively.ts';
 
 export interface KeptConnections {
   readonly seal: Seal;
@@ -29,7 +28,7 @@ export interface KeptConnections {
   readonly findPlace: FindPlace;
   readonly records: ConnectionRecords;
   readonly known: KnownAccess;
-  readonly changes: ConnectionChanges & LockReleases;
+  readonly changes: ReturnType<typeof createConnectionChanges>;
   readonly observers: readonly ConnectionObserver[];
 }
 
@@ -53,13 +52,6 @@ export function createKeptConnections(
 
 /** `renewed`: it has another token, and is the same. `declined`: somebody said no to a link for it. */
 export type ConnectionChange = ConnectionState | 'renewed' | 'declined';
-
-export interface ConnectionChanges {
-  /** Here at once; at the other replicas soon, unless the message is lost. Never throws. What is known here was set right before. */
-  announce(place: ConnectionPlace, change: ConnectionChange): void;
-  /** Returns a function that ends it. */
-  listen(listener: (place: ConnectionPlace, change: ConnectionChange) => void): () => void;
-}
 
 export type ConnectionMessage = (
   | { readonly owner: ConnectionOwner; readonly server: string; readonly change: ConnectionChange }
@@ -87,13 +79,15 @@ export const isConnectionMessage = (value: unknown): value is ConnectionMessage 
 const isOwner = (value: unknown): boolean =>
   value === 'shared' || (isObject(value) && typeof value.sub === 'string');
 
-export function createConnectionChanges(
+type Listener = (place: ConnectionPlace, change: ConnectionChange) => void;
+
+function createConnectionChanges(
   { clock, log }: Runtime,
   replicas: Pick<Replicas<ConnectionMessage>, 'send' | 'listen' | 'ownName'>,
   known: Pick<KnownAccess, 'forget'>,
   findPlace: FindPlace,
-): ConnectionChanges & LockReleases {
-  const listeners = new Set<(place: ConnectionPlace, change: ConnectionChange) => void>();
+) {
+  const listeners = new Set<Listener>();
   const waiting = new Map<string, Set<() => void>>();
   const { ownName: from } = replicas;
   const warn = createWarnThrottle(clock, (cause: unknown) =>
@@ -121,21 +115,25 @@ export function createConnectionChanges(
   });
 
   return {
-    announce(place, change) {
+    /** Here at once; at the other replicas soon, unless the message is lost. Never throws. What is known here was set right before. */
+    announce(place: ConnectionPlace, change: ConnectionChange): void {
       tell(place, change);
       const { owner, server } = place;
       replicas.send({ owner, server, change, from }).catch(warn);
     },
-    listen(listener) {
+    /** Returns a function that ends it. */
+    listen(listener: Listener) {
       listeners.add(listener);
       return () => void listeners.delete(listener);
     },
-    announceRelease(hash) {
+    /** Never rejects: it may be lost. */
+    announceRelease(hash: string): void {
       // In this process nobody waits for it: they have its outcome.
       replicas.send({ released: hash, from }).catch(() => {});
     },
-    onRelease(hash, listener) {
-      const others = waiting.get(hash) ?? new Set();
+    /** Returns a function that ends it. */
+    onRelease(hash: string, listener: () => void) {
+      const others = waiting.get(hash) ?? new Set<() => void>();
       waiting.set(hash, others.add(listener));
       return () => {
         others.delete(listener);
@@ -159,29 +157,9 @@ interface Known extends Pick<ConnectionServer, 'url' | 'auth'> {
   readonly access: ActiveAccess;
 }
 
-export interface KnownAccess {
-  /** For the server as it was configured when it was noted: with another it may be another. */
-  get(place: ConnectionPlace, server: ConnectionServer): ActiveAccess | undefined;
-  /** To be taken before a record is read, and given to `note`: what was forgotten meanwhile is not known again by it. */
-  beginReading(): number;
-  note(
-    place: ConnectionPlace,
-    server: ConnectionServer,
-    record: ConnectionRecord,
-    since: number,
-  ): ActiveAccess;
-  /** The same of one whose renewal has failed: for so long, while it is good. */
-  noteForNow(
-    place: ConnectionPlace,
-    server: ConnectionServer,
-    record: ConnectionRecord,
-    since: number,
-    forMs: number,
-  ): ActiveAccess;
-  forget(place: ConnectionPlace): void;
-}
+export type KnownAccess = ReturnType<typeof createKnownAccess>;
 
-export function createKnownAccess(clock: Clock): KnownAccess {
+function createKnownAccess(clock: Clock) {
   const known = createExpiringMap<Known>(MAX_KNOWN, clock.now);
   let forgets = 0;
   /** Which of all it was; for longer than anything is read. */
@@ -200,21 +178,35 @@ export function createKnownAccess(clock: Clock): KnownAccess {
   }
 
   return {
-    get({ hash }, { url, auth }) {
+    /** For the server as it was configured when it was noted: with another it may be another. */
+    get({ hash }: ConnectionPlace, { url, auth }: ConnectionServer): ActiveAccess | undefined {
       const found = known.get(hash);
       return found?.url === url && found.auth === auth ? found.access : undefined;
     },
+    /** To be taken before a record is read, and given to `note`: what was forgotten meanwhile is not known again by it. */
     beginReading: () => forgets,
-    note(place, server, record, since) {
+    note(
+      place: ConnectionPlace,
+      server: ConnectionServer,
+      record: ConnectionRecord,
+      since: number,
+    ) {
       const until = Math.min(clock.now() + KNOWN_MS, findRenewalTime(record));
       return noteUntil(place, server, record, since, until);
     },
-    noteForNow(place, server, record, since, forMs) {
+    /** The same of one whose renewal has failed: for so long, while it is good. */
+    noteForNow(
+      place: ConnectionPlace,
+      server: ConnectionServer,
+      record: ConnectionRecord,
+      since: number,
+      forMs: number,
+    ) {
       const { expiresAt = Number.POSITIVE_INFINITY } = record;
       const until = Math.min(clock.now() + forMs, expiresAt - RESERVE_MS);
       return noteUntil(place, server, record, since, until);
     },
-    forget({ hash }) {
+    forget({ hash }: ConnectionPlace) {
       known.delete(hash);
       forgets += 1;
       forgotten.set(hash, forgets, clock.monotonic() + FORGOTTEN_MS);

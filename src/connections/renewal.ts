@@ -24,19 +24,7 @@ import type { FormPair, OAuthClient } from './tokens/client-authentication.ts';
 import type { ServerTokens, TokenAnswer } from './tokens/token-answer.ts';
 import { TooManyRequests } from './tokens/token-endpoint.ts';
 
-export interface TokenRenewal {
-  /**
-   * What to go on with: by the token that is stored, where it is good; else by a new one. In place of one that was `refused` (401)
-   * another is had once a minute at most: until then it is the same, which others may be served by. Never rejects.
-   */
-  renew(place: ConnectionPlace, server: ConnectionServer, refused?: string): Promise<Access>;
-  /** The owner must log in again; undefined where the connection has changed meanwhile. @throws StoreUnavailable */
-  requireLogin(
-    place: ConnectionPlace,
-    standing: StoredConnection,
-    reason: string,
-  ): Promise<Access | undefined>;
-}
+export type TokenRenewal = ReturnType<typeof createRenewal>;
 
 /** Until a renewal that failed is tried again, while the token that there is still serves: calls do not wait for each try. */
 const AGAIN_MS = 20_000;
@@ -47,7 +35,7 @@ export function createRenewal(
   runtime: Runtime,
   { records, known, changes, observers }: KeptConnections,
   { clients, tokenEndpoint, revokeTokens, findLoginPlace }: AuthorizationServers,
-): TokenRenewal {
+) {
   const { clock, log } = runtime;
   const runExclusively = createRunExclusively<Access>(runtime, changes);
   const newTokens = createNewTokens(runtime, records, revokeTokens);
@@ -59,6 +47,10 @@ export function createRenewal(
     }),
   );
 
+  /**
+   * What to go on with: by the token that is stored, where it is good; else by a new one. In place of one that was `refused` (401)
+   * another is had once a minute at most: until then it is the same, which others may be served by. Never rejects.
+   */
   function renew(
     place: ConnectionPlace,
     server: ConnectionServer,
@@ -277,6 +269,7 @@ export function createRenewal(
     };
   }
 
+  /** The owner must log in again; undefined where the connection has changed meanwhile. @throws StoreUnavailable */
   async function requireLogin(
     place: ConnectionPlace,
     standing: StoredConnection,

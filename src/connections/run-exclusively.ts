@@ -1,8 +1,10 @@
 // §24: work that one of all replicas does at a time.
+
 import { generateSecret } from '../platform/ids.ts';
 import { createSingleFlight } from '../platform/single-flight.ts';
 import type { Runtime } from '../runtime/runtime.ts';
 import { buildConnectionLockKey } from '../store/keys.ts';
+import type { KeptConnections } from './kept-connections.ts';
 
 export interface ExclusiveWork<Result> {
   /** Names the work. */
@@ -26,15 +28,10 @@ export class StillUnderWay extends Error {
   override readonly name = 'StillUnderWay';
 }
 
-/** Told by replicas to each other, so that nobody has to wait for the next look. */
-export interface LockReleases {
-  /** Never rejects: it may be lost. */
-  announceRelease(hash: string): void;
-  /** Returns a function that ends it. */
-  onRelease(hash: string, listener: () => void): () => void;
-}
-
-export function createRunExclusively<Result>({ store, clock }: Runtime, locks: LockReleases) {
+export function createRunExclusively<Result>(
+  { store, clock }: Runtime,
+  locks: Pick<KeptConnections['changes'], 'announceRelease' | 'onRelease'>,
+) {
   /** Of this process: of many that wait for the same, one asks the store how far it is. */
   const running = createSingleFlight<string, Result>();
 
