@@ -23,7 +23,7 @@ export function createConnectionAccess(
   const loads = createSingleFlight<string, Access>();
   const refusals = createSingleFlight<string, Access>();
   const failures = createExpiringMap<Access>(MAX_FAILURES, clock.monotonic);
-  // What failed for a connection says nothing of the one that took its place.
+  // A failure for one connection says nothing of the one that took its place.
   changes.listen(({ hash }) => failures.delete(hash));
 
   function noteFailure({ hash }: ConnectionPlace, access: Access): Access {
@@ -85,7 +85,7 @@ export function createConnectionAccess(
     const isFresh = refreshToken === undefined || forced?.isRenewed === true;
     const isAsked = askedAt !== undefined && now - askedAt < FORCED_AGAIN_MS;
     if (record.accessToken !== token || !isFresh || isAsked) return undefined;
-    // Of all replicas one asks.
+    // One of all replicas asks.
     const asking = await records.replace(place, stored, { ...record, askedAt: now });
     if (asking === undefined || !(await isRefusedItself())) return undefined;
     return renewal.requireLogin(place, asking, describeRefused(server, refreshToken));
@@ -104,7 +104,7 @@ export function createConnectionAccess(
       if (status === 403) {
         const { scopes } = readBearerChallenge(challenge);
         const names = scopes === undefined ? 'more than was granted' : scopes.join(' ');
-        // What it is good for it stays good for.
+        // The token stays good for all else.
         return {
           kind: 'login needed',
           reason: `${server.name} asks for more scopes (${names}): log in again to grant them`,
@@ -112,7 +112,7 @@ export function createConnectionAccess(
         };
       }
       const key = `${place.hash} ${used.token}`;
-      // What failed is this caller's: others are served by what there is.
+      // The failure is this caller's alone: others are served by what there is.
       return refusals
         .run(key, () => renewRefused(place, server, used, isRefusedItself))
         .catch(() => describeUnreadable(server));

@@ -5,12 +5,12 @@ import { ConnectionProblem } from '../mcp/upstream/connections.ts';
 import { quote } from '../platform/text.ts';
 import { toOneLine } from './tokens/token-answer.ts';
 
-/** Whose response is waited for. */
+/** The login whose response is waited for. */
 export interface AwaitedResponse {
   /** The name of the server that it is for. */
   readonly server: string;
   readonly issuer: string;
-  /** Whether `issuer` is what the authorization server calls itself. */
+  /** True if `issuer` is what the authorization server calls itself. */
   readonly isIssuerKnown: boolean;
   /** RFC 9207 §3: whether it said that it names itself in its response. */
   readonly sendsIssuer: boolean;
@@ -79,7 +79,7 @@ function createRefusal(
 const OF_RESOURCE =
   ' If it does not know the parameter "resource", set "resource": false in the "auth" of this server; if it wants another value, set that.';
 
-/** Of RFC 6749 §4.1.2.1 and RFC 8707 §2, those that the configuration or the client is the cause of, and what to do. */
+/** Codes of RFC 6749 §4.1.2.1 and RFC 8707 §2: those that the configuration or the client is the cause of, and what to do. */
 const ADVICE: ReadonlyMap<string, string> = new Map([
   [
     'unauthorized_client',

@@ -15,7 +15,7 @@ import { createTokenEndpoint } from './tokens/token-endpoint.ts';
 
 export type AuthorizationServers = ReturnType<typeof createAuthorizationServers>;
 
-/** Of authorization servers: as many as there are requests to them at once, so that one whose name nobody answers for keeps no other. */
+/** Names of authorization servers that are looked up at once: as many as there are requests to them at once, so that one whose name nobody answers for keeps no other. */
 const MAX_LOOKUPS = 200;
 
 export function createAuthorizationServers(

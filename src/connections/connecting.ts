@@ -162,7 +162,7 @@ export function createConnecting(
     },
   };
 
-  /** What the operator chose, else what the server asks for; and what this request needs, beside what was granted before. */
+  /** The scopes that the operator chose, else what the server asks for; and what this request needs, beside what was granted before. */
   async function chooseScopes(
     { owner, scopes: needed }: ConnectionRequest,
     { name, auth }: ConnectionServer,
@@ -298,7 +298,7 @@ export function createConnecting(
     return describeConnection(server, told);
   }
 
-  /** What was renewed meanwhile is the former one, too. */
+  /** A connection that was renewed meanwhile is the former one, too. */
   async function replaceStored(
     place: ConnectionPlace,
     record: Omit<ConnectionRecord, 'listedUntil'>,
@@ -313,13 +313,13 @@ export function createConnecting(
   }
 }
 
-/** Where one logs in, and then where else its endpoints are: each once. */
+/** The host where one logs in, and then those of its other endpoints: each once. */
 const listHosts = (at: AuthorizationServer): readonly string[] => [
   ...new Set(listEndpoints(at).map((url) => new URL(url).host)),
 ];
 
 /**
- * Whether people may be sent there: what they were shown is where they get to. Where they were shown nothing, the issuer alone
+ * True if people may be sent there: they get to the hosts that they were shown. If they were shown nothing, the issuer alone
  * has all endpoints, or the operator has named it.
  */
 function isAsShown(

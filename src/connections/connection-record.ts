@@ -23,15 +23,15 @@ export interface ConnectionRecord {
   readonly state: Exclude<ConnectionState, 'missing'>;
   /** Why a login is needed; of one that is active, what was not ended of the login that it replaced. */
   readonly problem?: string | undefined;
-  /** Of the server that it was made for. */
+  /** The origin of the server that it was made for. */
   readonly serverOrigin: string;
-  /** What the authorization server calls itself; where an operator named endpoints alone, the token endpoint. */
+  /** The name that the authorization server has for itself; where an operator named endpoints alone, the token endpoint. */
   readonly issuer: string;
   readonly tokenUrl: string;
   readonly revocationUrl?: string | undefined;
   readonly client: {
     readonly id: string;
-    /** Where it was registered; that of a configured one stands in the configuration alone. */
+    /** The secret of a registered client; that of a configured one stands in the configuration alone. */
     readonly secret?: string | undefined;
     readonly source: ClientSource;
     readonly method: ClientAuthMethod;
@@ -47,7 +47,7 @@ export interface ConnectionRecord {
   /** As granted; undefined where it is not known. */
   readonly scopes?: readonly string[] | undefined;
   readonly account?: string | undefined;
-  /** By what the authorization server knows the account (`sub` of its ID token); undefined where it does not say. */
+  /** The identifier by which the authorization server knows the account (`sub` of its ID token); undefined where it does not say. */
   readonly subject?: string | undefined;
   readonly since: number;
   readonly usedAt: number;
@@ -61,12 +61,12 @@ export interface ConnectionRecord {
   readonly listedUntil: number;
 }
 
-/** By what the gateway is known at an authorization server: the configuration, its client document, a registration. */
+/** The way in which the gateway is known at an authorization server: the configuration, its client document, a registration. */
 export type ClientSource = 'configured' | 'document' | 'registered';
 
 export interface StoredConnection {
   readonly record: ConnectionRecord;
-  /** What stands under its key. */
+  /** The value under its key. */
   readonly text: string;
 }
 
@@ -101,7 +101,7 @@ export function unsealConnection(
   if (typeof issuer !== 'string' || typeof sealed !== 'string') return undefined;
   checkRecordVersion(version, 'A connection');
   const opened = derive(seal, place).open(buildContext(place, issuer), sealed);
-  // What opens was written by this code: no other check of its shape is needed.
+  // A record that opens was written by this code: no other check of its shape is needed.
   return opened === undefined
     ? undefined
     : { record: JSON.parse(opened) as ConnectionRecord, text };
@@ -142,7 +142,7 @@ function isAtNamed(
   return 'issuer' in named ? isSameIssuer(named.issuer, issuer) : named.tokenUrl === tokenUrl;
 }
 
-/** Where it was made for another. */
+/** The reason for a login where it was made for another server. */
 export const describeChanged = ({ name }: Pick<ConnectionServer, 'name'>): string =>
   `${name} was set up anew, at another address or with another login, since its user logged in: log in again`;
 
@@ -162,21 +162,21 @@ export function describeConnection(
   };
 }
 
-// Where it lies: under its owner and its server, and nowhere else.
+// The place of a connection: under its owner and its server, and nowhere else.
 
 export interface ConnectionPlace {
   /** Without the default issuer. */
   readonly owner: ConnectionOwner;
-  /** Whose user the owner is, also where that is the default one, which may change. Undefined for what is shared. */
+  /** The issuer of the owner, also where that is the default one, which may change. Undefined for what is shared. */
   readonly ownerIssuer: string | undefined;
   /** Tells owners apart. */
   readonly ownerName: string;
   readonly server: string;
-  /** Of owner and server, for keys. */
+  /** A hash of owner and server, for keys. */
   readonly hash: string;
 }
 
-/** Of all users and servers. Every call asks where its connection lies, and a hash takes longer than all the rest of it. */
+/** For all users and servers. Every call asks where its connection lies, and a hash takes longer than all the rest of it. */
 const MAX_REMEMBERED = 4000;
 
 export function createPlaces(defaultIssuer: string | undefined) {

@@ -93,7 +93,7 @@ export function createConnections(
 
 /** Those that are to end: at least one of both is said. `shared` is the connection that is everybody's. */
 export interface EndedConnections {
-  /** By its name; it need not be in the configuration file any more. */
+  /** Its name; it need not be in the configuration file any more. */
   readonly server: string | undefined;
   readonly owner: ConnectionOwner | undefined;
 }
@@ -140,7 +140,7 @@ interface End {
   readonly problem: string | undefined;
 }
 
-/** Of those that end together. */
+/** Connections that end together: so many at once. */
 const MAX_AT_ONCE = 20;
 
 function createConnectionEnds(

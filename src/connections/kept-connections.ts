@@ -143,9 +143,9 @@ function createConnectionChanges(
   };
 }
 
-// What was read of connections a moment ago, so that most calls wait for nothing. Bounded: it does not grow with users.
+// Connections that were read a moment ago, so that most calls wait for nothing. Bounded: it does not grow with users.
 
-/** Of all users and servers; tokens have 16 KiB at most, and 2 KiB mostly. */
+/** For all users and servers; tokens have 16 KiB at most, and 2 KiB mostly. */
 const MAX_KNOWN = 4000;
 const KNOWN_MS = 30_000;
 const FORGOTTEN_MS = 60_000;

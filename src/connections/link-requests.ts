@@ -85,7 +85,7 @@ export function createLinkRequests(
       const known = await recent.get(key);
       if (known !== undefined && isOpen(await links.get(known))) return buildLink(known, server);
       const id = await links.put({ owner: place.owner, server, scopes, before });
-      // Of many at the same moment all get the same.
+      // All of many at the same moment get the same.
       const standing = await recent.getOrSet(key, id, SAME_LINK_SECONDS);
       return buildLink(isOpen(await links.get(standing)) ? standing : id, server);
     },

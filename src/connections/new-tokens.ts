@@ -10,7 +10,7 @@ import { isSameAccount, type RevokeServerTokens } from './servers/revocation.ts'
 import type { ServerTokens } from './tokens/token-answer.ts';
 
 export interface NewTokens {
-  /** Whether those of its renewal came here, and the store did not take them then. */
+  /** True if those of its renewal came here, and the store did not take them then. */
   hasUnsaved(record: ConnectionRecord): boolean;
   /**
    * Undefined where they are of no use any more: the connection was ended, or made anew.
@@ -39,7 +39,7 @@ export function createNewTokens(
   records: ConnectionRecords,
   revokeTokens: RevokeServerTokens,
 ): NewTokens {
-  /** By the attempt that they came of. */
+  /** Keyed by the attempt that they came of. */
   const unsaved = createBoundedMap<string, ServerTokens>(MAX_UNSAVED);
 
   /** @throws StoreUnavailable */

@@ -75,7 +75,7 @@ export function createConnectionRecords({ store, clock }: Runtime, seal: Seal): 
     return { ...record, listedUntil: clock.now() + ttlSeconds * 1000 };
   }
 
-  /** What was listed came too late: a login, or an end, was first. */
+  /** The listing came too late: a login, or an end, was first. */
   async function enlistStanding(place: ConnectionPlace): Promise<void> {
     const text = await store.get(buildConnectionKey(place.hash));
     if (text === undefined) return unlist(place);

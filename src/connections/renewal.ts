@@ -28,7 +28,7 @@ export type TokenRenewal = ReturnType<typeof createRenewal>;
 
 /** Until a renewal that failed is tried again, while the token that there is still serves: calls do not wait for each try. */
 const AGAIN_MS = 20_000;
-/** What is behind a server may answer 401 to one caller as often as it is called: the token is everybody's who is served by it. */
+/** A service behind a server may answer 401 to one caller as often as it is called: the token is everybody's who is served by it. */
 export const FORCED_AGAIN_MS = 60_000;
 
 export function createRenewal(
@@ -48,7 +48,7 @@ export function createRenewal(
   );
 
   /**
-   * What to go on with: by the token that is stored, where it is good; else by a new one. In place of one that was `refused` (401)
+   * Resolves to the access to go on with: by the token that is stored, where it is good; else by a new one. In place of one that was `refused` (401)
    * another is had once a minute at most: until then it is the same, which others may be served by. Never rejects.
    */
   function renew(
@@ -137,7 +137,7 @@ export function createRenewal(
       client = clients.findForRecord(server, record);
       answer = await ask(server, record, client, refreshToken);
     } catch (error) {
-      // Where its outcome is not known the mark stays, and says so.
+      // The mark stays while its outcome is not known, and says so.
       if (!(error instanceof NoAnswer) || !error.mayHaveArrived) await unmark(place, marked);
       const isNothingSent = error instanceof TooManyRequests;
       const what = isNothingSent || error instanceof NoAnswer ? error.message : 'was not asked';
@@ -167,7 +167,7 @@ export function createRenewal(
     }
   }
 
-  /** What stands there now, whoever wrote it. */
+  /** Goes on by what stands there now, whoever wrote it. */
   const useStored = async (place: ConnectionPlace, server: ConnectionServer) =>
     (await look(place, server, false, undefined)) ?? describeBusy(server);
 
@@ -204,7 +204,7 @@ export function createRenewal(
   }
 
   /**
-   * What happened, in words. The connection keeps the client that it was made with: its tokens are of no use to another, and
+   * Says what happened, in words. The connection keeps the client that it was made with: its tokens are of no use to another, and
    * the server may have been wrong.
    */
   async function replaceClient(

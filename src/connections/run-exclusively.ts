@@ -10,7 +10,7 @@ export interface ExclusiveWork<Result> {
   /** Names the work. */
   readonly hash: string;
   /**
-   * What there is without it; undefined where it is needed. `isElsewhere` while another replica does it: then whatever is
+   * Resolves to the result that there is without the work; undefined where it is needed. `isElsewhere` while another replica does it: then whatever is
    * good for the moment will do.
    */
   look(isElsewhere: boolean): Promise<Result | undefined>;
@@ -32,7 +32,7 @@ export function createRunExclusively<Result>(
   { store, clock }: Runtime,
   locks: Pick<KeptConnections['changes'], 'announceRelease' | 'onRelease'>,
 ) {
-  /** Of this process: of many that wait for the same, one asks the store how far it is. */
+  /** For this process: of many that wait for the same, one asks the store how far it is. */
   const running = createSingleFlight<string, Result>();
 
   async function runInTurn(work: ExclusiveWork<Result>): Promise<Result> {

@@ -6,7 +6,7 @@ import { isOnThisMachine, normalizeHost } from '../../platform/address.ts';
 import { isPublicAddress } from '../../platform/outbound/public-connection.ts';
 import type { AuthorizationServer } from './authorization-server.ts';
 
-/** What a registration and the document say of the gateway alike (RFC 7591 §2). */
+/** Members that a registration and the document share (RFC 7591 §2). */
 export const describeClient = (
   baseUrl: string,
   displayName: string,
@@ -44,7 +44,7 @@ export function createClientDocument(
   };
 }
 
-/** Whether others on the internet can fetch what lies there, as far as its name says. */
+/** True if others on the internet can fetch what lies there, as far as its name says. */
 function isPublicHttps(baseUrl: string): boolean {
   const { protocol, hostname } = new URL(baseUrl);
   const host = normalizeHost(hostname);
@@ -72,7 +72,7 @@ export const buildRedirectUri = (baseUrl: string, server: Server): string =>
 export const buildOwnRedirectUri = (baseUrl: string, { name }: Pick<Server, 'name'>): string =>
   `${baseUrl}${CALLBACK_PATH}/${name}`;
 
-/** Whether the server has the redirect URI of all, and nothing would say which authorization server sent the browser back there. */
+/** True if the server has the redirect URI of all, and nothing would say which authorization server sent the browser back there. */
 export const isRedirectAmbiguous = (
   { auth }: Server,
   { sendsIssuer }: Pick<AuthorizationServer, 'sendsIssuer'>,

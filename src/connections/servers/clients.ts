@@ -27,7 +27,7 @@ export interface OAuthClients extends Pick<Registrations, 'replaceForgotten'> {
   findForLogin(server: ConnectionServer, at: AuthorizationServer): Promise<ChosenClient>;
   /** The one that a connection's tokens were made for. */
   findForRecord(server: ConnectionServer, record: ClientOfRecord): OAuthClient;
-  /** What its URL answers with; undefined where BASE_URL is no public https. */
+  /** The answer of its URL; undefined where BASE_URL is no public https. */
   createDocument(): Readonly<Record<string, unknown>> | undefined;
 }
 

@@ -51,7 +51,7 @@ export function readBearerChallenge(header: string | undefined) {
 
 const MAX_CHALLENGE = 4096;
 const MAX_SCOPES = 100;
-/** Of all of them: they stand in addresses, and in what people and models read. */
+/** Characters of all of them: they stand in addresses, and in what people and models read. */
 const MAX_SCOPE_CHARACTERS = 2000;
 
 /** RFC 6749 §3.3. */

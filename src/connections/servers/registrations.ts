@@ -123,7 +123,7 @@ export function createRegistrations(
         if (isTried || !(problem instanceof ConnectionProblem)) throw problem;
         return undefined;
       });
-      // Of two servers that come at once, the second may get what was made for the first, or refused to it.
+      // If two servers come at once, the second may get what was made for the first, or refused to it.
       if (registration?.redirectUris.includes(redirectUri)) return registration;
     }
   }
@@ -140,7 +140,7 @@ export function createRegistrations(
     at: AuthorizationServer,
     redirectUris: readonly string[],
   ): Promise<ClientRegistration> {
-    // What is wrong with one server says nothing of another.
+    // A problem of one server says nothing of another.
     const key = `${at.issuer} ${server.name}`;
     const known = refused.get(key);
     if (known !== undefined) throw known;
@@ -231,7 +231,7 @@ export function createRegistrations(
 }
 
 const MAX_ID = 4096;
-/** Where authorization servers find the keys of a client that was registered with `private_key_jwt`. */
+/** The path at which authorization servers find the keys of a client that was registered with `private_key_jwt`. */
 const KEYS_PATH = '/oauth/connections-keys.json';
 
 function parseRegistration(text: string): ClientRegistration | undefined {
@@ -258,7 +258,7 @@ function choosePublicMethod(listed: readonly string[] | undefined): ClientAuthMe
   return listed.includes('private_key_jwt') ? 'private_key_jwt' : 'none';
 }
 
-/** What the answer says counts; some give a secret to whoever asked for none, and want to see it. */
+/** The answer counts; some give a secret to whoever asked for none, and want to see it. */
 function chooseRegisteredMethod(
   answered: unknown,
   asked: ClientAuthMethod,

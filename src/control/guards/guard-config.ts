@@ -56,7 +56,7 @@ const builtIn = defineMember(
 );
 
 const NAMING = [...ALL_KINDS.flatMap(({ naming }) => naming ?? []), builtIn];
-/** Of several kinds: they stand last. */
+/** Members of several kinds: they stand last. */
 const ASKED_ELSEWHERE: readonly Member<unknown>[] = [timeout, version];
 
 const besideOf = ({ members }: GuardKind) =>
