@@ -1,8 +1,8 @@
 // §18.2: a path that is served, with all that answers for it.
 
-import type { ConnectUser } from '../mcp/upstream/connection-ports.ts';
 import type { OwnCatalog } from '../mcp/catalog/own-catalog.ts';
 import { ALL_KINDS, type ListKind } from '../mcp/protocol/list-kinds.ts';
+import type { ConnectUser } from '../mcp/upstream/connection-ports.ts';
 import type { RelayCall } from '../mcp/upstream/server-request.ts';
 import { type Clock, createTurns } from '../platform/clock.ts';
 import type { ChangeHub, MissedLists } from './change-hub.ts';

@@ -4,24 +4,30 @@ import type {
   ConnectionInfo,
   ConnectionOwner,
   ConnectionServer,
+  EndedBy,
 } from '../mcp/upstream/connection.ts';
 import type { ConnectionParts, Connections } from '../mcp/upstream/connections.ts';
+import { createWorkQueue } from '../platform/work-queue.ts';
 import type { Runtime } from '../runtime/runtime.ts';
 import { buildClientKeyName, buildConnectionsChannelName } from '../store/keys.ts';
 import { createReplicas } from '../store/replicas/replicas.ts';
 import { createSigningKeys } from '../store/seal/signing-keys.ts';
 import type { Owner } from '../store/store.ts';
 import type { ConnectionCount } from '../telemetry/metrics/metrics.ts';
-import { createConnectionAccess } from './access/access.ts';
-import { createRenewal } from './access/renewal.ts';
+import { createConnectionAccess } from './access.ts';
 import { createAuthorizationServers } from './authorization-servers.ts';
-import { type ConnectionMessage, isConnectionMessage } from './changes.ts';
-import { createConnectionEnds } from './ends.ts';
-import { createKeptConnections } from './kept-connections.ts';
-import { createConnecting } from './making/connecting.ts';
-import { createLinkRequests } from './making/link-requests.ts';
+import { createConnecting } from './connecting.ts';
+import { type ConnectionPlace, describeConnection } from './connection-record.ts';
+import {
+  type ConnectionMessage,
+  createKeptConnections,
+  isConnectionMessage,
+  type KeptConnections,
+} from './kept-connections.ts';
+import { createLinkRequests } from './link-requests.ts';
 import { auditConnections, createCountConnections, measureRefreshes } from './observers.ts';
-import { describeConnection } from './records/connection-record.ts';
+import { createRenewal } from './renewal.ts';
+import type { RevokeConnection } from './servers/revocation.ts';
 
 export interface GatewayConnections extends ConnectionParts {
   /** For the operators' page. */
@@ -87,7 +93,7 @@ export function createConnections(
 
 /** Those that are to end: at least one of both is said. `shared` is the connection that is everybody's. */
 export interface EndedConnections {
-  /** By its name; it need not be in the configuration file any more. */
+  /** Its name; it need not be in the configuration file any more. */
   readonly server: string | undefined;
   readonly owner: ConnectionOwner | undefined;
 }
@@ -126,3 +132,75 @@ const createOperatedConnections = (
     return { ended: ended ? 1 : 0, failed: problem === undefined ? 0 : 1 };
   },
 });
+
+// They end: here at once, and at the authorization server where it can be told (RFC 7009).
+
+interface End {
+  readonly isEnded: boolean;
+  readonly problem: string | undefined;
+}
+
+/** Connections that end together: so many at once. */
+const MAX_AT_ONCE = 20;
+
+function createConnectionEnds(
+  { records, known, changes, observers, findPlace, listServers }: KeptConnections,
+  revokeConnection: RevokeConnection,
+): Pick<Connections, 'end' | 'endOfUser' | 'endAtServer'> {
+  const findServer = (name: string) => listServers().find((one) => one.name === name);
+
+  /** First here: whatever the authorization server says, nothing is sent by it from now on. */
+  async function endOne(
+    place: ConnectionPlace,
+    server: ConnectionServer | undefined,
+    by: EndedBy,
+  ): Promise<End> {
+    const taken = await records.take(place);
+    known.forget(place);
+    if (taken === undefined) return { isEnded: false, problem: undefined };
+    changes.announce(place, 'missing');
+    const { record } = taken;
+    if (record !== undefined) {
+      const { owner, server: name } = place;
+      const event = { owner, server: name, connectionId: record.id, by };
+      for (const observer of observers) observer.ended?.(event);
+    }
+    return { isEnded: true, problem: await revokeConnection(place, server, record) };
+  }
+
+  async function endAll(places: readonly ConnectionPlace[], by: EndedBy) {
+    const queue = createWorkQueue({
+      maxRunning: MAX_AT_ONCE,
+      maxWaiting: places.length,
+      createRefusal: () => new Error('unreachable'),
+    });
+    const ends = await Promise.all(
+      places.map((place) => queue.run(() => endOne(place, findServer(place.server), by))),
+    );
+    const ended = ends.filter(({ isEnded }) => isEnded);
+    return {
+      ended: ended.length,
+      failed: ended.filter(({ problem }) => problem !== undefined).length,
+    };
+  }
+
+  return {
+    async end(owner, server, by) {
+      const { isEnded, problem } = await endOne(findPlace(owner, server.name), server, by);
+      return { ended: isEnded, problem };
+    },
+    async endOfUser(owner, by) {
+      // Any server will do: the list is the user's.
+      const servers = await records.listOfUser(findPlace(owner, ''));
+      return endAll(
+        servers.map((server) => findPlace(owner, server)),
+        by,
+      );
+    },
+    async endAtServer(server, by) {
+      const places: ConnectionPlace[] = [];
+      for await (const owner of records.listOfServer(server)) places.push(findPlace(owner, server));
+      return endAll(places, by);
+    },
+  };
+}

@@ -1,19 +1,25 @@
-// §24: where connections are kept, and who is told of them.
+// §24: where connections are kept, what is known of them, and who is told when they change.
 
-import type { ConnectionServer } from '../mcp/upstream/connection.ts';
-import type { ConnectionObserver } from '../mcp/upstream/connections.ts';
+import type {
+  ConnectionOwner,
+  ConnectionServer,
+  ConnectionState,
+} from '../mcp/upstream/connection.ts';
+import type { ActiveAccess, ConnectionObserver } from '../mcp/upstream/connections.ts';
+import { createExpiringMap } from '../platform/bounded-map.ts';
+import type { Clock } from '../platform/clock.ts';
+import { isObject } from '../platform/json.ts';
+import { createWarnThrottle } from '../platform/throttle.ts';
 import type { Runtime } from '../runtime/runtime.ts';
 import type { Replicas } from '../store/replicas/replicas.ts';
 import type { Seal } from '../store/seal/seal.ts';
-import { createKnownAccess, type KnownAccess } from './access/known-access.ts';
 import {
-  type ConnectionChanges,
-  type ConnectionMessage,
-  createConnectionChanges,
-} from './changes.ts';
-import { createPlaces, type FindPlace } from './records/place.ts';
-import { type ConnectionRecords, createConnectionRecords } from './records/records.ts';
-import type { LockReleases } from './records/run-exclusively.ts';
+  type ConnectionPlace,
+  type ConnectionRecord,
+  createPlaces,
+  type FindPlace,
+} from './connection-record.ts';
+import { type ConnectionRecords, createConnectionRecords } from './records.ts';
 
 export interface KeptConnections {
   readonly seal: Seal;
@@ -22,7 +28,7 @@ export interface KeptConnections {
   readonly findPlace: FindPlace;
   readonly records: ConnectionRecords;
   readonly known: KnownAccess;
-  readonly changes: ConnectionChanges & LockReleases;
+  readonly changes: ReturnType<typeof createConnectionChanges>;
   readonly observers: readonly ConnectionObserver[];
 }
 
@@ -40,4 +46,182 @@ export function createKeptConnections(
     records: createConnectionRecords(runtime, given.seal),
     changes: createConnectionChanges(runtime, replicas, known, findPlace),
   };
+}
+
+// A change, told to all replicas: what they know of it ends, and whoever waits for it goes on.
+
+/** `renewed`: it has another token, and is the same. `declined`: somebody said no to a link for it. */
+export type ConnectionChange = ConnectionState | 'renewed' | 'declined';
+
+export type ConnectionMessage = (
+  | { readonly owner: ConnectionOwner; readonly server: string; readonly change: ConnectionChange }
+  /** Work for which another replica may wait has ended. */
+  | { readonly released: string }
+) & {
+  /** The replica that says so, which knows it already. */
+  readonly from: string;
+};
+
+const CHANGES: ReadonlySet<unknown> = new Set([
+  'missing',
+  'active',
+  'login needed',
+  'renewed',
+  'declined',
+] satisfies ConnectionChange[]);
+
+export const isConnectionMessage = (value: unknown): value is ConnectionMessage =>
+  isObject(value) &&
+  typeof value.from === 'string' &&
+  (typeof value.released === 'string' ||
+    (isOwner(value.owner) && typeof value.server === 'string' && CHANGES.has(value.change)));
+
+const isOwner = (value: unknown): boolean =>
+  value === 'shared' || (isObject(value) && typeof value.sub === 'string');
+
+type Listener = (place: ConnectionPlace, change: ConnectionChange) => void;
+
+function createConnectionChanges(
+  { clock, log }: Runtime,
+  replicas: Pick<Replicas<ConnectionMessage>, 'send' | 'listen' | 'ownName'>,
+  known: Pick<KnownAccess, 'forget'>,
+  findPlace: FindPlace,
+) {
+  const listeners = new Set<Listener>();
+  const waiting = new Map<string, Set<() => void>>();
+  const { ownName: from } = replicas;
+  const warn = createWarnThrottle(clock, (cause: unknown) =>
+    log.warn('Other replicas hear of changed connections up to 30 s late.', { cause }),
+  );
+
+  function tell(place: ConnectionPlace, change: ConnectionChange): void {
+    for (const listener of [...listeners]) listener(place, change);
+  }
+
+  function tellReleased(hash: string): void {
+    for (const listener of [...(waiting.get(hash) ?? [])]) listener();
+  }
+
+  replicas.listen((message) => {
+    if (message.from === from) return;
+    if ('released' in message) {
+      tellReleased(message.released);
+      return;
+    }
+    const place = findPlace(message.owner, message.server);
+    // Before anybody else hears of it.
+    known.forget(place);
+    tell(place, message.change);
+  });
+
+  return {
+    /** Here at once; at the other replicas soon, unless the message is lost. Never throws. What is known here was set right before. */
+    announce(place: ConnectionPlace, change: ConnectionChange): void {
+      tell(place, change);
+      const { owner, server } = place;
+      replicas.send({ owner, server, change, from }).catch(warn);
+    },
+    /** Returns a function that ends it. */
+    listen(listener: Listener) {
+      listeners.add(listener);
+      return () => void listeners.delete(listener);
+    },
+    /** Never rejects: it may be lost. */
+    announceRelease(hash: string): void {
+      // In this process nobody waits for it: they have its outcome.
+      replicas.send({ released: hash, from }).catch(() => {});
+    },
+    /** Returns a function that ends it. */
+    onRelease(hash: string, listener: () => void) {
+      const others = waiting.get(hash) ?? new Set<() => void>();
+      waiting.set(hash, others.add(listener));
+      return () => {
+        others.delete(listener);
+        if (others.size === 0) waiting.delete(hash);
+      };
+    },
+  };
+}
+
+// Connections that were read a moment ago, so that most calls wait for nothing. Bounded: it does not grow with users.
+
+/** For all users and servers; tokens have 16 KiB at most, and 2 KiB mostly. */
+const MAX_KNOWN = 4000;
+const KNOWN_MS = 30_000;
+const FORGOTTEN_MS = 60_000;
+const RENEWED_BEFORE_MS = 60_000;
+/** A token that is good for so long can still be used while another is on its way, or cannot be had. */
+export const RESERVE_MS = 5000;
+
+interface Known extends Pick<ConnectionServer, 'url' | 'auth'> {
+  readonly access: ActiveAccess;
+}
+
+export type KnownAccess = ReturnType<typeof createKnownAccess>;
+
+function createKnownAccess(clock: Clock) {
+  const known = createExpiringMap<Known>(MAX_KNOWN, clock.now);
+  let forgets = 0;
+  /** Which of all it was; for longer than anything is read. */
+  const forgotten = createExpiringMap<number>(MAX_KNOWN, clock.monotonic);
+
+  function noteUntil(
+    { hash }: ConnectionPlace,
+    { url, auth }: ConnectionServer,
+    record: ConnectionRecord,
+    since: number,
+    until: number,
+  ): ActiveAccess {
+    const access = toAccess(record);
+    if ((forgotten.get(hash) ?? 0) <= since) known.set(hash, { access, url, auth }, until);
+    return access;
+  }
+
+  return {
+    /** For the server as it was configured when it was noted: with another it may be another. */
+    get({ hash }: ConnectionPlace, { url, auth }: ConnectionServer): ActiveAccess | undefined {
+      const found = known.get(hash);
+      return found?.url === url && found.auth === auth ? found.access : undefined;
+    },
+    /** To be taken before a record is read, and given to `note`: what was forgotten meanwhile is not known again by it. */
+    beginReading: () => forgets,
+    note(
+      place: ConnectionPlace,
+      server: ConnectionServer,
+      record: ConnectionRecord,
+      since: number,
+    ) {
+      const until = Math.min(clock.now() + KNOWN_MS, findRenewalTime(record));
+      return noteUntil(place, server, record, since, until);
+    },
+    /** The same of one whose renewal has failed: for so long, while it is good. */
+    noteForNow(
+      place: ConnectionPlace,
+      server: ConnectionServer,
+      record: ConnectionRecord,
+      since: number,
+      forMs: number,
+    ) {
+      const { expiresAt = Number.POSITIVE_INFINITY } = record;
+      const until = Math.min(clock.now() + forMs, expiresAt - RESERVE_MS);
+      return noteUntil(place, server, record, since, until);
+    },
+    forget({ hash }: ConnectionPlace) {
+      known.delete(hash);
+      forgets += 1;
+      forgotten.set(hash, forgets, clock.monotonic() + FORGOTTEN_MS);
+    },
+  };
+}
+
+export const toAccess = ({ accessToken, id }: ConnectionRecord): ActiveAccess => ({
+  kind: 'active',
+  token: accessToken,
+  connectionId: id,
+});
+
+/** A minute before its end; where the whole life of a token is short, in its middle: else each call would renew it. */
+export function findRenewalTime({ expiresAt, tokenAt }: ConnectionRecord): number {
+  if (expiresAt === undefined) return Number.POSITIVE_INFINITY;
+  return expiresAt - Math.min(RENEWED_BEFORE_MS, (expiresAt - tokenAt) / 2);
 }

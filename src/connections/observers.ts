@@ -49,7 +49,7 @@ export function auditConnections(
 
   return {
     made: (event) => write(event, { action: 'made' }, SUCCESS),
-    // What it waits for may be slow, and no call waits for that line.
+    // The store may be slow, and no call waits for that line.
     renewed: (event) => void writeRenewal(event),
     loginNeeded: (event) =>
       write(event, { action: 'login_needed' }, { outcome: 'failure', reason: event.reason }),
@@ -80,7 +80,7 @@ export const measureRefreshes = (
 /** For so long an answer of the store is good: anybody may scrape, as often as they like. */
 const KEPT_MS = 15_000;
 
-/** Of a server whose connections cannot be counted nothing is said. Never rejects. */
+/** Leaves out a server whose connections cannot be counted. Never rejects. */
 export function createCountConnections(
   { clock }: Runtime,
   connections: Pick<Connections, 'count'>,

@@ -95,7 +95,7 @@ function findLostLimits(served: Compared, next: Compared): readonly string[] {
       const patterns = rule.may.flatMap(
         (pattern) => translate(rule.place, pattern, served, next) ?? [],
       );
-      /** Whether another rule let it through before with no more limits than these. */
+      /** True if another rule let it through before with no more limits than these. */
       const wasFree = (pattern: string, allowed: readonly string[]) =>
         served.rules.some(
           (other) =>
@@ -124,7 +124,7 @@ function findLostLimits(served: Compared, next: Compared): readonly string[] {
     });
 }
 
-/** What both fit, where that is all that one of them fits. */
+/** The pattern for all that both fit, where that is all that one of them fits. */
 function findCommon(one: string, other: string): string | undefined {
   if (covers(one, other)) return other;
   return covers(other, one) ? one : undefined;

@@ -1,7 +1,8 @@
 // §24.2, §24.4: what two replicas do with the connections in one store, over each kind of store: one of them at a time, none lost.
+
 import { describe, expect, test } from 'vitest';
 import { loadConfig } from '../../src/config/load.ts';
-import { createPlaces } from '../../src/connections/records/place.ts';
+import { createPlaces } from '../../src/connections/connection-record.ts';
 import type { ConnectionServer } from '../../src/mcp/upstream/connection.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 import { buildConnectionLockKey } from '../../src/store/keys.ts';

@@ -1,11 +1,15 @@
 // §24.6: servers at which each user logs in: whether the gateway can be a client there, and what is missing.
-
-import type { ClientSource } from '../../connections/records/connection-record.ts';
+import type { ClientSource } from '../../connections/connection-record.ts';
 import {
   type AuthorizationServer,
   createFindLoginPlace,
 } from '../../connections/servers/authorization-server.ts';
-import { findDocumentUrl } from '../../connections/servers/client-document.ts';
+import {
+  buildOwnRedirectUri,
+  buildRedirectUri,
+  findDocumentUrl,
+  isRedirectAmbiguous,
+} from '../../connections/servers/client-document.ts';
 import { chooseClientSource } from '../../connections/servers/clients.ts';
 import {
   describeConfigured,
@@ -14,11 +18,7 @@ import {
   type KnownIssuer,
 } from '../../connections/servers/known-issuers.ts';
 import { createOutbound, NoAnswer } from '../../connections/servers/outbound.ts';
-import {
-  buildOwnRedirectUri,
-  buildRedirectUri,
-  isRedirectAmbiguous,
-} from '../../connections/servers/redirect-uri.ts';
+
 import type { ConnectionServer } from '../../mcp/upstream/connection.ts';
 import { ConnectionProblem } from '../../mcp/upstream/connections.ts';
 import { describeCause } from '../../platform/log.ts';

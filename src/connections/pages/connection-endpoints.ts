@@ -36,7 +36,7 @@ import {
 import type { Runtime } from '../../runtime/runtime.ts';
 import { nameOwner, withoutDefault } from '../../store/owner.ts';
 import type { Owner } from '../../store/store.ts';
-import { CALLBACK_PATH } from '../servers/redirect-uri.ts';
+import { CALLBACK_PATH } from '../servers/client-document.ts';
 import {
   renderConnectedPage,
   renderConnectPage,

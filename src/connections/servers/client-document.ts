@@ -1,11 +1,12 @@
 // §24.2, OAuth Client ID Metadata Document (draft): by which the gateway is known where documents are taken.
+
 import { isIP } from 'node:net';
 import type { ConnectionServer } from '../../mcp/upstream/connection.ts';
 import { isOnThisMachine, normalizeHost } from '../../platform/address.ts';
 import { isPublicAddress } from '../../platform/outbound/public-connection.ts';
-import { buildRedirectUri } from './redirect-uri.ts';
+import type { AuthorizationServer } from './authorization-server.ts';
 
-/** What a registration and the document say of the gateway alike (RFC 7591 §2). */
+/** Members that a registration and the document share (RFC 7591 §2). */
 export const describeClient = (
   baseUrl: string,
   displayName: string,
@@ -43,7 +44,7 @@ export function createClientDocument(
   };
 }
 
-/** Whether others on the internet can fetch what lies there, as far as its name says. */
+/** True if others on the internet can fetch what lies there, as far as its name says. */
 function isPublicHttps(baseUrl: string): boolean {
   const { protocol, hostname } = new URL(baseUrl);
   const host = normalizeHost(hostname);
@@ -54,3 +55,28 @@ function isPublicHttps(baseUrl: string): boolean {
 
 /** RFC 6762, RFC 8375, RFC 9476, and what companies use. */
 const INNER_NAMES = /\.(local|internal|lan|corp|home|intranet|alt|home\.arpa)$/;
+
+// RFC 9700 §4.4.2: where authorization servers send the browser back to. Each server has an address of its own there, so that two
+// authorization servers are told apart also where no `iss` comes back (RFC 9207).
+
+export const CALLBACK_PATH = '/connections/callback';
+
+type Server = Pick<ConnectionServer, 'name' | 'auth'>;
+
+export const buildRedirectUri = (baseUrl: string, server: Server): string =>
+  server.auth.redirectUri === 'common'
+    ? baseUrl + CALLBACK_PATH
+    : buildOwnRedirectUri(baseUrl, server);
+
+/** The one that it has, or should have. */
+export const buildOwnRedirectUri = (baseUrl: string, { name }: Pick<Server, 'name'>): string =>
+  `${baseUrl}${CALLBACK_PATH}/${name}`;
+
+/** True if the server has the redirect URI of all, and nothing would say which authorization server sent the browser back there. */
+export const isRedirectAmbiguous = (
+  { auth }: Server,
+  { sendsIssuer }: Pick<AuthorizationServer, 'sendsIssuer'>,
+): boolean => auth.redirectUri === 'common' && !sendsIssuer;
+
+export const adviseToCreate = (baseUrl: string, server: Server): string =>
+  `Create a client there with the redirect URI ${buildRedirectUri(baseUrl, server)}, and set "clientId" (and "clientSecret" where it gives one).`;

@@ -7,13 +7,18 @@ import {
 import type { ConnectionAuth, ConnectionServer } from '../../mcp/upstream/connection.ts';
 import { ConnectionProblem } from '../../mcp/upstream/connections.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
+import type { ClientSource, ConnectionRecord } from '../connection-record.ts';
 import type { KeptConnections } from '../kept-connections.ts';
-import type { ClientSource, ConnectionRecord } from '../records/connection-record.ts';
 import type { AuthorizationServer } from './authorization-server.ts';
-import { createClientDocument, findDocumentUrl } from './client-document.ts';
+import {
+  adviseToCreate,
+  buildOwnRedirectUri,
+  createClientDocument,
+  findDocumentUrl,
+  isRedirectAmbiguous,
+} from './client-document.ts';
 import type { KnownIssuers } from './known-issuers.ts';
 import type { Outbound } from './outbound.ts';
-import { adviseToCreate, buildOwnRedirectUri, isRedirectAmbiguous } from './redirect-uri.ts';
 import { createRegistrations, type Registrations } from './registrations.ts';
 
 export interface ChosenClient extends Omit<OAuthClient, 'audience'> {
@@ -25,7 +30,7 @@ export interface OAuthClients extends Pick<Registrations, 'replaceForgotten'> {
   findForLogin(server: ConnectionServer, at: AuthorizationServer): Promise<ChosenClient>;
   /** The one that a connection's tokens were made for. */
   findForRecord(server: ConnectionServer, record: ClientOfRecord): OAuthClient;
-  /** What its URL answers with; undefined where BASE_URL is no public https. */
+  /** The answer of its URL; undefined where BASE_URL is no public https. */
   createDocument(): Readonly<Record<string, unknown>> | undefined;
 }
 

@@ -12,7 +12,7 @@ import type { KeptConnections } from '../kept-connections.ts';
 import { type AuthorizationServer, isSameIssuer, listEndpoints } from './authorization-server.ts';
 
 export interface KnownIssuers {
-  /** Of the configuration and of other servers, as they are now; without the one at hand. @throws StoreUnavailable */
+  /** Issuers of the configuration and of other servers, as they are now; without the one at hand. @throws StoreUnavailable */
   listOthers(server: ConnectionServer, issuer: string): Promise<readonly KnownIssuer[]>;
   /** @throws ConnectionProblem where one of them is another’s; StoreUnavailable */
   requireOwnEndpoints(server: ConnectionServer, at: AuthorizationServer): Promise<void>;
@@ -27,13 +27,13 @@ export interface KnownIssuer {
   readonly issuer: string;
   /** Its own, and those of its endpoints. */
   readonly origins: readonly string[];
-  /** Of a client that was configured for it. */
+  /** The id of a client that was configured for it. */
   readonly clientId?: string | undefined;
 }
 
-/** Of one server, by its name: there are no more of them than the configuration file has had servers. */
+/** Noted of one server, by its name: there are no more of them than the configuration file has had servers. */
 interface Noted extends Pick<KnownIssuer, 'issuer' | 'origins'> {
-  /** Whether it had another before, which may know its redirect URI. */
+  /** True if it had another before, which may know its redirect URI. */
   readonly hasMoved: boolean;
 }
 

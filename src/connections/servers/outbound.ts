@@ -33,7 +33,7 @@ export interface OutboundRequest {
 /** Nobody answered. The cause says why; it may name what is inside the network. */
 export class NoAnswer extends Error {
   override readonly name = 'NoAnswer';
-  /** Whether the other side may have got the request. */
+  /** True if the other side may have got the request. */
   readonly mayHaveArrived: boolean;
 
   constructor(message: string, mayHaveArrived: boolean, cause: unknown) {
@@ -139,7 +139,7 @@ const rejectOnAbort = (signal: AbortSignal): Promise<never> =>
 const isUnsent = (error: Error): boolean =>
   error instanceof ConnectTimeout || error instanceof UnsendableHeader;
 
-/** Where these stand in the chain of causes, no connection came about. */
+/** Codes that say, anywhere in the chain of causes, that no connection came about. */
 const NOT_CONNECTED =
   /^(ECONNREFUSED|ENOTFOUND|EAI_\w+|EHOSTUNREACH|ENETUNREACH|EHOSTDOWN|ERR_PROXY_\w+|ERR_TLS_\w+|ERR_SSL_\w+|\w*CERT\w*|UNABLE_TO_\w+|EPROTO)$/;
 
@@ -151,7 +151,7 @@ function isArrivalPossible(error: unknown): boolean {
   return true;
 }
 
-// What a server names is fetched as the documents of clients are: at public addresses only (§14). Not so what the operator
+// URLs that a server names are fetched as the documents of clients are: at public addresses only (§14). Not so what the operator
 // named, where it is the operator who knows what lies there: the server itself and a configured authorization server. A server
 // on this machine may name others on it, because whoever configured it there has nothing else in mind: nobody outside can.
 

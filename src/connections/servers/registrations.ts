@@ -1,5 +1,4 @@
 // §24.2, RFC 7591: clients that the gateway registered at authorization servers: one at each, made once for all replicas.
-
 import {
   type ClientAuthMethod,
   chooseSecretMethod,
@@ -16,12 +15,16 @@ import type { Runtime } from '../../runtime/runtime.ts';
 import { buildConnectionClientKey } from '../../store/keys.ts';
 import { createRecords, type RecordFormat, writeVersioned } from '../../store/records.ts';
 import type { KeptConnections } from '../kept-connections.ts';
-import { createRunExclusively } from '../records/run-exclusively.ts';
+import { createRunExclusively } from '../run-exclusively.ts';
 import type { AuthorizationServer } from './authorization-server.ts';
-import { describeClient, findDocumentUrl } from './client-document.ts';
+import {
+  adviseToCreate,
+  buildRedirectUri,
+  describeClient,
+  findDocumentUrl,
+} from './client-document.ts';
 import type { KnownIssuers } from './known-issuers.ts';
 import { NoAnswer, type Outbound } from './outbound.ts';
-import { adviseToCreate, buildRedirectUri } from './redirect-uri.ts';
 
 export interface Registrations {
   /** The one that stands, or a new one. @throws ConnectionProblem, StoreUnavailable */
@@ -110,7 +113,7 @@ export function createRegistrations(
         if (isTried || !(problem instanceof ConnectionProblem)) throw problem;
         return undefined;
       });
-      // Of two servers that come at once, the second may get what was made for the first, or refused to it.
+      // If two servers come at once, the second may get what was made for the first, or refused to it.
       if (registration?.redirectUris.includes(redirectUri)) return registration;
     }
   }
@@ -127,7 +130,7 @@ export function createRegistrations(
     at: AuthorizationServer,
     redirectUris: readonly string[],
   ): Promise<ClientRegistration> {
-    // What is wrong with one server says nothing of another.
+    // A problem of one server says nothing of another.
     const key = `${at.issuer} ${server.name}`;
     const known = refused.get(key);
     if (known !== undefined) throw known;
@@ -218,7 +221,7 @@ export function createRegistrations(
 }
 
 const MAX_ID = 4096;
-/** Where authorization servers find the keys of a client that was registered with `private_key_jwt`. */
+/** The path at which authorization servers find the keys of a client that was registered with `private_key_jwt`. */
 const KEYS_PATH = '/oauth/connections-keys.json';
 
 const registrationFormat: RecordFormat<ClientRegistration> = {
@@ -251,7 +254,7 @@ function choosePublicMethod(listed: readonly string[] | undefined): ClientAuthMe
   return listed.includes('private_key_jwt') ? 'private_key_jwt' : 'none';
 }
 
-/** What the answer says counts; some give a secret to whoever asked for none, and want to see it. */
+/** The answer counts; some give a secret to whoever asked for none, and want to see it. */
 function chooseRegisteredMethod(
   answered: unknown,
   asked: ClientAuthMethod,

@@ -2,8 +2,7 @@
 
 import type { ServerTokens } from '../../http/oauth-client/token-answer.ts';
 import type { ConnectionServer } from '../../mcp/upstream/connection.ts';
-import { type ConnectionRecord, isMadeFor } from '../records/connection-record.ts';
-import type { ConnectionPlace } from '../records/place.ts';
+import { type ConnectionPlace, type ConnectionRecord, isMadeFor } from '../connection-record.ts';
 import type { TokenEndpoint } from '../tokens/token-endpoint.ts';
 import type { OAuthClients } from './clients.ts';
 

@@ -42,14 +42,14 @@ export const createApprovalPanels = (approvals: DecidedCalls): readonly AdminPan
   },
 ];
 
-/** What an operator says of a call. */
+/** An operator's decision about a call. */
 interface CallDecision {
   readonly id: string;
   readonly decision: ApprovalDecision;
 }
 
 /**
- * Of two decisions the first counts. `operator` is who decides (`sub`).
+ * The first of two decisions counts. `operator` is who decides (`sub`).
  *
  * @throws GatewayError `approval_not_found` where nothing waits for operators under this id.
  */
@@ -59,7 +59,7 @@ async function decideCall(
   operator: string | undefined,
 ): Promise<ApprovalRequest> {
   const request = await approvals.find(id);
-  // What users decide themselves is nothing of operators'.
+  // Calls that users decide about themselves are not for operators.
   if (request?.approver !== 'operator') return fail('approval_not_found');
   const by = { kind: 'operator', name: operator } as const;
   return (await approvals.decide(id, decision, by)) ?? fail('approval_not_found');

@@ -1,5 +1,6 @@
 // §27: requests for approval, as the store has them: each bound to one user, client and call, decided once, used once.
 
+import type { CallControl } from '../../mcp/calls/run-target.ts';
 import { generateSecret, hashSha256 } from '../../platform/ids.ts';
 import { isObject } from '../../platform/json.ts';
 import { waitForOutcome } from '../../platform/wait-for-outcome.ts';
@@ -8,6 +9,7 @@ import {
   APPROVAL_LIST_KEY,
   buildApprovalKey,
   buildApprovalRoundKey,
+  buildApprovalsChannelName,
   buildApprovedCallKey,
   buildListedApprovalKey,
   buildSessionApprovalKey,
@@ -16,9 +18,8 @@ import {
 } from '../../store/keys.ts';
 import { hashOwner, nameOwner } from '../../store/owner.ts';
 import { type Change, createRecords, jsonFormat, textFormat } from '../../store/records.ts';
-import type { Replicas } from '../../store/replicas/replicas.ts';
-import type { Audit, AuditedAction } from '../../telemetry/audit/audit.ts';
-import type { Metrics } from '../../telemetry/metrics/metrics.ts';
+import { createReplicas, type Replicas } from '../../store/replicas/replicas.ts';
+import type { AuditedAction } from '../../telemetry/audit/audit.ts';
 import type {
   ApprovalDecision,
   ApprovalObserver,
@@ -30,13 +31,14 @@ import type {
   CallToApprove,
   DecidedBy,
 } from './approvals.ts';
+import { createAskFirst } from './ask-first.ts';
 
 /** Somebody has decided. */
-export interface ApprovalMessage {
+interface ApprovalMessage {
   readonly decided: string;
 }
 
-export const isApprovalMessage = (value: unknown): value is ApprovalMessage =>
+const isApprovalMessage = (value: unknown): value is ApprovalMessage =>
   isObject(value) && typeof value.decided === 'string';
 
 /** A request waits for so long, and what was decided is good for so long. */
@@ -55,7 +57,7 @@ const MAX_IN_ALL = 1000;
 const nameCall = ({ owner, clientId, digest }: CallToApprove): string =>
   JSON.stringify([owner === undefined ? null : nameOwner(owner), clientId ?? null, digest]);
 
-export function createCallApprovals(
+function createCallApprovals(
   runtime: Runtime,
   replicas: Replicas<ApprovalMessage>,
   observer: ApprovalObserver,
@@ -247,18 +249,6 @@ const buildRoundKey = (secret: string): string => buildApprovalRoundKey(hashSha2
 
 // §21.1: approvals in the audit log and in metrics. Never the value of an argument.
 
-const auditApprovals = (audit: Pick<Audit, 'write'>): ApprovalObserver => ({
-  asked: (call, whom) =>
-    audit.write({ ...describe(call, whom), action: 'asked' }, { outcome: 'asked' }),
-  decided: (call, whom, decision, by) =>
-    audit.write(
-      { ...describe(call, whom), action: decision, by: nameDecider(by) },
-      { outcome: decision === 'approved' ? 'success' : 'denied' },
-    ),
-  used: (call, whom) =>
-    audit.write({ ...describe(call, whom), action: 'used' }, { outcome: 'success' }),
-});
-
 /** The digest says which call it is of several with the same tool, and nothing of its arguments. */
 const describe = (call: CallToApprove, whom: AskedWhom): AuditedAction => ({
   event: 'approval',
@@ -273,27 +263,40 @@ const describe = (call: CallToApprove, whom: AskedWhom): AuditedAction => ({
 const nameDecider = ({ kind, name }: DecidedBy): string =>
   kind === 'user' || name === undefined ? kind : `${kind} ${name}`;
 
-const measureApprovals = (metrics: Pick<Metrics, 'recordApproval'>): ApprovalObserver => ({
-  asked: (_call, whom) => metrics.recordApproval(whom, 'asked'),
-  decided: (_call, whom, decision) => metrics.recordApproval(whom, decision),
-  used: (_call, whom) => metrics.recordApproval(whom, 'used'),
-});
-
-/** In this order. */
-export function observeApprovals({ metrics, audit }: Runtime): ApprovalObserver {
-  const observers = [
-    measureApprovals(metrics),
-    ...(audit === undefined ? [] : [auditApprovals(audit)]),
-  ];
+/** Metrics first. */
+function observeApprovals({ metrics, audit }: Runtime): ApprovalObserver {
   return {
-    asked(...event) {
-      for (const { asked } of observers) asked(...event);
+    asked(call, whom) {
+      metrics.recordApproval(whom, 'asked');
+      audit?.write({ ...describe(call, whom), action: 'asked' }, { outcome: 'asked' });
     },
-    decided(...event) {
-      for (const { decided } of observers) decided(...event);
+    decided(call, whom, decision, by) {
+      metrics.recordApproval(whom, decision);
+      audit?.write(
+        { ...describe(call, whom), action: decision, by: nameDecider(by) },
+        { outcome: decision === 'approved' ? 'success' : 'denied' },
+      );
     },
-    used(...event) {
-      for (const { used } of observers) used(...event);
+    used(call, whom) {
+      metrics.recordApproval(whom, 'used');
+      audit?.write({ ...describe(call, whom), action: 'used' }, { outcome: 'success' });
     },
+  };
+}
+
+// For the composition root: all of it.
+
+export function openApprovals(runtime: Runtime, getGuards: CallControl['getGuards']) {
+  const replicas = createReplicas<ApprovalMessage>({
+    ...runtime,
+    channel: buildApprovalsChannelName(runtime.config.mcp.sessions.keyPrefix),
+    isMessage: isApprovalMessage,
+  });
+  const observer = observeApprovals(runtime);
+  const approvals = createCallApprovals(runtime, replicas, observer);
+  return {
+    approvals,
+    askFirst: createAskFirst(runtime, approvals, observer, getGuards),
+    close: replicas.close,
   };
 }

@@ -39,32 +39,103 @@ interface AskedUser {
   readonly groups?: readonly string[] | undefined;
 }
 
-const POINTS = {
-  'tools/list': { method: 'tools/list', phase: 'response' },
-  'tools/call': { method: 'tools/call', phase: 'request' },
-  'tools/result': { method: 'tools/call', phase: 'response' },
-  'prompts/list': { method: 'prompts/list', phase: 'response' },
-  'prompts/get': { method: 'prompts/get', phase: 'request' },
-  'prompts/result': { method: 'prompts/get', phase: 'response' },
-  'resources/list': { method: 'resources/list', phase: 'response' },
-  'resources/read': { method: 'resources/read', phase: 'request' },
-  'resources/result': { method: 'resources/read', phase: 'response' },
-  'resources/subscribe': { method: 'resources/subscribe', phase: 'request' },
-  'skills/list': { method: 'skills/list', phase: 'response' },
-  'completion/complete': { method: 'completion/complete', phase: 'request' },
-  'completion/result': { method: 'completion/complete', phase: 'response' },
-  instructions: { method: 'server/instructions', phase: 'response' },
-  sampling: { method: 'sampling/createMessage', phase: 'request' },
-  'sampling/result': { method: 'sampling/createMessage', phase: 'response' },
-  elicitation: { method: 'elicitation/create', phase: 'request' },
-  'elicitation/result': { method: 'elicitation/create', phase: 'response' },
-  roots: { method: 'roots/list', phase: 'request' },
-  'roots/result': { method: 'roots/list', phase: 'response' },
-  notifications: { method: 'notifications', phase: 'request' },
-  approval: { method: 'approval', phase: 'request' },
-} as const satisfies Readonly<
-  Record<GuardPoint, { readonly method: string; readonly phase: GuardPhase }>
->;
+/** Each point: what it is a message of, and a value in which there is nothing, to ask only whether a guard answers. */
+export const POINTS: Readonly<
+  Record<
+    GuardPoint,
+    { readonly method: string; readonly phase: GuardPhase; readonly sample: unknown }
+  >
+> = {
+  'tools/list': {
+    method: 'tools/list',
+    phase: 'response',
+    sample: { name: 'postern-check', inputSchema: { type: 'object' } },
+  },
+  'tools/call': {
+    method: 'tools/call',
+    phase: 'request',
+    sample: { name: 'postern-check', arguments: {} },
+  },
+  'tools/result': { method: 'tools/call', phase: 'response', sample: { content: [] } },
+  'prompts/list': { method: 'prompts/list', phase: 'response', sample: { name: 'postern-check' } },
+  'prompts/get': {
+    method: 'prompts/get',
+    phase: 'request',
+    sample: { name: 'postern-check', arguments: {} },
+  },
+  'prompts/result': { method: 'prompts/get', phase: 'response', sample: { messages: [] } },
+  'resources/list': {
+    method: 'resources/list',
+    phase: 'response',
+    sample: { uri: 'check:postern', name: 'postern-check' },
+  },
+  'resources/read': {
+    method: 'resources/read',
+    phase: 'request',
+    sample: { uri: 'check:postern' },
+  },
+  'resources/result': { method: 'resources/read', phase: 'response', sample: { contents: [] } },
+  'resources/subscribe': {
+    method: 'resources/subscribe',
+    phase: 'request',
+    sample: { uri: 'check:postern' },
+  },
+  'skills/list': {
+    method: 'skills/list',
+    phase: 'response',
+    sample: {
+      uri: 'check:postern/check/SKILL.md',
+      frontmatter: { name: 'check', description: 'check' },
+      resources: 'dynamic',
+    },
+  },
+  'completion/complete': {
+    method: 'completion/complete',
+    phase: 'request',
+    sample: {
+      ref: { type: 'ref/prompt', name: 'postern-check' },
+      argument: { name: 'check', value: '' },
+    },
+  },
+  'completion/result': {
+    method: 'completion/complete',
+    phase: 'response',
+    sample: { completion: { values: [] } },
+  },
+  instructions: { method: 'server/instructions', phase: 'response', sample: '' },
+  sampling: {
+    method: 'sampling/createMessage',
+    phase: 'request',
+    sample: { messages: [], maxTokens: 1 },
+  },
+  'sampling/result': {
+    method: 'sampling/createMessage',
+    phase: 'response',
+    sample: { role: 'assistant', model: '', content: { type: 'text', text: '' } },
+  },
+  elicitation: {
+    method: 'elicitation/create',
+    phase: 'request',
+    sample: { message: '', requestedSchema: { type: 'object', properties: {} } },
+  },
+  'elicitation/result': {
+    method: 'elicitation/create',
+    phase: 'response',
+    sample: { action: 'cancel' },
+  },
+  roots: { method: 'roots/list', phase: 'request', sample: {} },
+  'roots/result': { method: 'roots/list', phase: 'response', sample: { roots: [] } },
+  notifications: {
+    method: 'notifications',
+    phase: 'request',
+    sample: { method: 'notifications/message', params: { level: 'debug', data: '' } },
+  },
+  approval: {
+    method: 'approval',
+    phase: 'request',
+    sample: { name: 'postern-check', arguments: {} },
+  },
+};
 
 export function describeMessage(
   guard: string,
@@ -100,39 +171,6 @@ const describeUser = ({
   email,
   groups,
 }: NonNullable<GuardCaller['user']>): AskedUser => ({ sub, issuer, email, groups });
-
-/** For each point a value in which there is nothing, to ask only whether a guard answers. */
-export const SAMPLES: Readonly<Record<GuardPoint, unknown>> = {
-  'tools/list': { name: 'postern-check', inputSchema: { type: 'object' } },
-  'tools/call': { name: 'postern-check', arguments: {} },
-  'tools/result': { content: [] },
-  'prompts/list': { name: 'postern-check' },
-  'prompts/get': { name: 'postern-check', arguments: {} },
-  'prompts/result': { messages: [] },
-  'resources/list': { uri: 'check:postern', name: 'postern-check' },
-  'resources/read': { uri: 'check:postern' },
-  'resources/result': { contents: [] },
-  'resources/subscribe': { uri: 'check:postern' },
-  'skills/list': {
-    uri: 'check:postern/check/SKILL.md',
-    frontmatter: { name: 'check', description: 'check' },
-    resources: 'dynamic',
-  },
-  'completion/complete': {
-    ref: { type: 'ref/prompt', name: 'postern-check' },
-    argument: { name: 'check', value: '' },
-  },
-  'completion/result': { completion: { values: [] } },
-  instructions: '',
-  sampling: { messages: [], maxTokens: 1 },
-  'sampling/result': { role: 'assistant', model: '', content: { type: 'text', text: '' } },
-  elicitation: { message: '', requestedSchema: { type: 'object', properties: {} } },
-  'elicitation/result': { action: 'cancel' },
-  roots: {},
-  'roots/result': { roots: [] },
-  notifications: { method: 'notifications/message', params: { level: 'debug', data: '' } },
-  approval: { name: 'postern-check', arguments: {} },
-};
 
 /**
  * Asks a guard about a message. Answers at once where that is at hand.

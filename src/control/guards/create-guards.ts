@@ -21,7 +21,7 @@ import {
   type Decision,
   describeMessage,
   GuardFailure,
-  SAMPLES,
+  POINTS,
   TooMuchForGuard,
 } from './ask-guard.ts';
 import { type AskServer, createRunWork, type GuardHost } from './define-guard.ts';
@@ -237,7 +237,7 @@ function runGuard(
       async check() {
         try {
           const [on = 'tools/call'] = config.on;
-          const message = describeMessage(name, on, CHECKED, SAMPLES[on], undefined);
+          const message = describeMessage(name, on, CHECKED, POINTS[on].sample, undefined);
           await ask(message, { signal: undefined, user: undefined });
           return undefined;
         } catch (thrown) {

@@ -23,7 +23,7 @@ export interface GuardKind<Use extends GuardUse = GuardUse> {
   readonly kind: Use['kind'];
   /** The member of `use` that names it; undefined for one that comes with the gateway, which `builtIn` names. */
   readonly naming: Member<unknown> | undefined;
-  /** What one that comes with the gateway does, for editors; follows its kind. */
+  /** Follows the kind of one that comes with the gateway, for editors: `finds keys and tokens`. */
   readonly summary?: string;
   /** Members that `use` may have beside. Kinds that have the same member share it. */
   readonly members: readonly Member<unknown>[];

@@ -56,10 +56,11 @@ const builtIn = defineMember(
 );
 
 const NAMING = [...ALL_KINDS.flatMap(({ naming }) => naming ?? []), builtIn];
-/** Of several kinds: they stand last. */
-const SHARED: readonly Member<unknown>[] = [timeout, version];
+/** Members of several kinds: they stand last. */
+const ASKED_ELSEWHERE: readonly Member<unknown>[] = [timeout, version];
 
-const besideOf = ({ members }: GuardKind) => members.filter((one) => !SHARED.includes(one));
+const besideOf = ({ members }: GuardKind) =>
+  members.filter((one) => !ASKED_ELSEWHERE.includes(one));
 
 const builtInMembers = [...new Set(BUILT_IN.flatMap(besideOf))].map(({ name, shape, summary }) => {
   const kinds = BUILT_IN.filter(({ members }) => members.some((one) => one.name === name));
@@ -76,7 +77,8 @@ const useMembers: readonly Member<unknown>[] = [
   ),
   builtIn,
   ...builtInMembers,
-  ...SHARED,
+  timeout,
+  version,
 ];
 
 const listNames = (members: readonly Member<unknown>[], last: string): string =>

@@ -217,16 +217,7 @@ export function parsePattern(pattern: string): Pattern {
   return { kind: kind === 'prompt' ? 'prompt' : 'resource', glob };
 }
 
-interface CompiledMay {
-  /** True if one of the patterns fits an item of that kind, by the text that it is compared by. */
-  fits(kind: ItemKind, text: string): boolean;
-  /** True if one of them fits some tool or prompt whose name begins so. */
-  fitsSome(namesBegin: string): boolean;
-  /** True if one of them is about resources. */
-  readonly hasResources: boolean;
-}
-
-export function compileMay(patterns: readonly string[]): CompiledMay {
+export function compileMay(patterns: readonly string[]) {
   const parsed = patterns.map(parsePattern);
   const globsOf = (wanted: ItemKind): readonly MatchGlob[] =>
     parsed.filter(({ kind }) => kind === wanted).map(({ glob }) => compileGlob(glob));
@@ -238,8 +229,11 @@ export function compileMay(patterns: readonly string[]): CompiledMay {
 
   const ofNames = parsed.filter(({ kind }) => kind !== 'resource');
   return {
-    fits: (kind, text) => globs[kind].some((matches) => matches(text)),
+    /** True if one of the patterns fits an item of that kind, by the text that it is compared by. */
+    fits: (kind: ItemKind, text: string) => globs[kind].some((matches) => matches(text)),
+    /** True if one of them is about resources. */
     hasResources: ofNames.length < parsed.length,
-    fitsSome: (namesBegin) => ofNames.some(({ glob }) => canBegin(glob, namesBegin)),
+    /** True if one of them fits some tool or prompt whose name begins so. */
+    fitsSome: (namesBegin: string) => ofNames.some(({ glob }) => canBegin(glob, namesBegin)),
   };
 }

@@ -216,7 +216,7 @@ export const rulesShape: Shape<PlacedRules> = {
   },
 };
 
-// What is wrong with them beside their shape.
+// Problems of rules beside their shape.
 
 /** The rules of a file, each with its place for messages. Reports at each what is wrong with it. */
 export async function completeRules(

@@ -7,18 +7,6 @@ import type { ItemKind } from '../../mcp/protocol/list-kinds.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { hashSha256 } from '../../platform/ids.ts';
 
-/** The memory of one caller. */
-export interface CallerMemory<Value, Facts> {
-  /** Facts that follow from the caller alone. */
-  readonly facts: Facts;
-  find(item: RuledItem): Value | undefined;
-  remember(item: RuledItem, value: Value): void;
-}
-
-export interface RuleMemory<Value, Facts> {
-  open(caller: PolicyCaller): CallerMemory<Value, Facts>;
-}
-
 /** For all callers: some 15 MB. */
 const MAX_VALUES = 100_000;
 const MAX_CALLERS = 10_000;
@@ -28,7 +16,12 @@ const MAX_CALLERS = 10_000;
  */
 const MAX_NAME_LENGTH = 256;
 
-interface Caller<Value, Facts> extends CallerMemory<Value, Facts> {
+/** The memory of one caller. */
+interface Caller<Value, Facts> {
+  /** Facts that follow from the caller alone. */
+  readonly facts: Facts;
+  find(item: RuledItem): Value | undefined;
+  remember(item: RuledItem, value: Value): void;
   /** Epoch milliseconds. */
   readonly expiresAt: number;
   count(): number;
@@ -38,7 +31,7 @@ interface Caller<Value, Facts> extends CallerMemory<Value, Facts> {
 export function createRuleMemory<Value, Facts>(
   clock: Clock,
   computeFacts: (caller: PolicyCaller) => Facts,
-): RuleMemory<Value, Facts> {
+) {
   type Known = Caller<Value, Facts>;
   /** Keyed by token, view and client; the latest caller is last. */
   const callers = new Map<string, Known>();
@@ -115,7 +108,7 @@ export function createRuleMemory<Value, Facts>(
   }
 
   return {
-    open(caller) {
+    open(caller: PolicyCaller): Known {
       const { user, clientId, view } = caller;
       if (user === undefined) return find(caller, clock.now());
       const known = opened.get(user);

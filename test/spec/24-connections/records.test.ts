@@ -1,6 +1,7 @@
 // §24.4, §24.5: what lies in the store belongs to one owner at one server, and opens nowhere else.
+
 import { describe, expect, test } from 'vitest';
-import { createPlaces } from '../../../src/connections/records/place.ts';
+import { createPlaces } from '../../../src/connections/connection-record.ts';
 import type { ConnectionOwner } from '../../../src/mcp/upstream/connection.ts';
 import { buildConnectionKey } from '../../../src/store/keys.ts';
 import type { Store } from '../../../src/store/store.ts';

@@ -1,16 +1,15 @@
 // §24, RFC 6749 §4.1.2, RFC 9207: what the browser brings back of an authorization server. Anybody can write an address: none of it
 // is taken for what it says before it is compared with what was asked.
+import { toOneLine } from '../http/oauth-client/token-answer.ts';
+import { ConnectionProblem } from '../mcp/upstream/connections.ts';
+import { quote } from '../platform/text.ts';
 
-import { toOneLine } from '../../http/oauth-client/token-answer.ts';
-import { ConnectionProblem } from '../../mcp/upstream/connections.ts';
-import { quote } from '../../platform/text.ts';
-
-/** Whose response is waited for. */
+/** The login whose response is waited for. */
 export interface AwaitedResponse {
   /** The name of the server that it is for. */
   readonly server: string;
   readonly issuer: string;
-  /** Whether `issuer` is what the authorization server calls itself. */
+  /** True if `issuer` is what the authorization server calls itself. */
   readonly isIssuerKnown: boolean;
   /** RFC 9207 §3: whether it said that it names itself in its response. */
   readonly sendsIssuer: boolean;
@@ -79,7 +78,7 @@ function createRefusal(
 const OF_RESOURCE =
   ' If it does not know the parameter "resource", set "resource": false in the "auth" of this server; if it wants another value, set that.';
 
-/** Of RFC 6749 §4.1.2.1 and RFC 8707 §2, those that the configuration or the client is the cause of, and what to do. */
+/** Codes of RFC 6749 §4.1.2.1 and RFC 8707 §2: those that the configuration or the client is the cause of, and what to do. */
 const ADVICE: ReadonlyMap<string, string> = new Map([
   [
     'unauthorized_client',

@@ -4,14 +4,14 @@ import type {
   ConnectionRequest,
   ConnectionRequests,
   RequestOutcome,
-} from '../../mcp/upstream/connections.ts';
-import { hashSha256 } from '../../platform/ids.ts';
-import { waitForOutcome } from '../../platform/wait-for-outcome.ts';
-import type { Runtime } from '../../runtime/runtime.ts';
-import { buildConnectionLinkKey } from '../../store/keys.ts';
-import { createRecords, createSecretRecords, textFormat } from '../../store/records.ts';
-import type { KeptConnections } from '../kept-connections.ts';
-import type { ConnectionPlace } from '../records/place.ts';
+} from '../mcp/upstream/connections.ts';
+import { hashSha256 } from '../platform/ids.ts';
+import { waitForOutcome } from '../platform/wait-for-outcome.ts';
+import type { Runtime } from '../runtime/runtime.ts';
+import { buildConnectionLinkKey } from '../store/keys.ts';
+import { createRecords, createSecretRecords, textFormat } from '../store/records.ts';
+import type { ConnectionPlace } from './connection-record.ts';
+import type { KeptConnections } from './kept-connections.ts';
 
 export interface LinkRequests extends ConnectionRequests {
   /** The connection stands: the link leads nowhere any more. Never rejects. */
@@ -80,7 +80,7 @@ export function createLinkRequests(
       const known = await recent.get(key);
       if (known !== undefined && isOpen(await links.get(known))) return buildLink(known, server);
       const id = await links.put({ owner: place.owner, server, scopes, before });
-      // Of many at the same moment all get the same.
+      // All of many at the same moment get the same.
       const standing = await recent.create(key, id, SAME_LINK_SECONDS);
       return buildLink(isOpen(await links.get(standing)) ? standing : id, server);
     },

@@ -1,25 +1,25 @@
 // §24: connections in the store: each under its owner and server, and listed for both.
 
-import type { ConnectionOwner, ConnectionState } from '../../mcp/upstream/connection.ts';
-import { hashSha256 } from '../../platform/ids.ts';
-import { isObject, parseObject } from '../../platform/json.ts';
-import type { Runtime } from '../../runtime/runtime.ts';
+import type { ConnectionOwner, ConnectionState } from '../mcp/upstream/connection.ts';
+import { hashSha256 } from '../platform/ids.ts';
+import { isObject, parseObject } from '../platform/json.ts';
+import type { Runtime } from '../runtime/runtime.ts';
 import {
   buildConnectionKey,
   buildListedConnectionKey,
   buildServerConnectionsKey,
   buildServerLoginsNeededKey,
   buildUserConnectionsKey,
-} from '../../store/keys.ts';
-import type { PagePlace } from '../../store/page.ts';
-import type { Seal } from '../../store/seal/seal.ts';
+} from '../store/keys.ts';
+import type { PagePlace } from '../store/page.ts';
+import type { Seal } from '../store/seal/seal.ts';
 import {
+  type ConnectionPlace,
   type ConnectionRecord,
   type StoredConnection,
   sealConnection,
   unsealConnection,
 } from './connection-record.ts';
-import type { ConnectionPlace } from './place.ts';
 
 /** All may throw StoreUnavailable. */
 export interface ConnectionRecords {
@@ -75,7 +75,7 @@ export function createConnectionRecords({ store, clock }: Runtime, seal: Seal): 
     return { ...record, listedUntil: clock.now() + ttlSeconds * 1000 };
   }
 
-  /** What was listed came too late: a login, or an end, was first. */
+  /** The listing came too late: a login, or an end, was first. */
   async function enlistStanding(place: ConnectionPlace): Promise<void> {
     const text = await store.get(buildConnectionKey(place.hash));
     if (text === undefined) return unlist(place);

@@ -1,16 +1,19 @@
 // §24: what the store has of a connection. It is sealed with a key of its owner and server.
-
-import type { ClientAuthMethod } from '../../http/oauth-client/client-authentication.ts';
-import type {
-  ConnectionInfo,
-  ConnectionServer,
-  ConnectionState,
-} from '../../mcp/upstream/connection.ts';
-import { parseObject } from '../../platform/json.ts';
-import { checkRecordVersion, writeVersioned } from '../../store/records.ts';
-import { createSeal, type Seal } from '../../store/seal/seal.ts';
-import { isSameIssuer } from '../servers/authorization-server.ts';
-import type { ConnectionPlace } from './place.ts';
+import type { ClientAuthMethod } from '../http/oauth-client/client-authentication.ts';
+import {
+  type ConnectionInfo,
+  type ConnectionOwner,
+  type ConnectionServer,
+  type ConnectionState,
+  nameConnectionOwner,
+} from '../mcp/upstream/connection.ts';
+import { createBoundedMap } from '../platform/bounded-map.ts';
+import { hashSha256 } from '../platform/ids.ts';
+import { parseObject } from '../platform/json.ts';
+import { withoutDefault } from '../store/owner.ts';
+import { checkRecordVersion, writeVersioned } from '../store/records.ts';
+import { createSeal, type Seal } from '../store/seal/seal.ts';
+import { isSameIssuer } from './servers/authorization-server.ts';
 
 /** Times are epoch milliseconds. */
 export interface ConnectionRecord {
@@ -19,15 +22,15 @@ export interface ConnectionRecord {
   readonly state: Exclude<ConnectionState, 'missing'>;
   /** Why a login is needed; of one that is active, what was not ended of the login that it replaced. */
   readonly problem?: string | undefined;
-  /** Of the server that it was made for. */
+  /** The origin of the server that it was made for. */
   readonly serverOrigin: string;
-  /** What the authorization server calls itself; where an operator named endpoints alone, the token endpoint. */
+  /** The name that the authorization server has for itself; where an operator named endpoints alone, the token endpoint. */
   readonly issuer: string;
   readonly tokenUrl: string;
   readonly revocationUrl?: string | undefined;
   readonly client: {
     readonly id: string;
-    /** Where it was registered; that of a configured one stands in the configuration alone. */
+    /** The secret of a registered client; that of a configured one stands in the configuration alone. */
     readonly secret?: string | undefined;
     readonly source: ClientSource;
     readonly method: ClientAuthMethod;
@@ -43,7 +46,7 @@ export interface ConnectionRecord {
   /** As granted; undefined where it is not known. */
   readonly scopes?: readonly string[] | undefined;
   readonly account?: string | undefined;
-  /** By what the authorization server knows the account (`sub` of its ID token); undefined where it does not say. */
+  /** The identifier by which the authorization server knows the account (`sub` of its ID token); undefined where it does not say. */
   readonly subject?: string | undefined;
   readonly since: number;
   readonly usedAt: number;
@@ -57,12 +60,12 @@ export interface ConnectionRecord {
   readonly listedUntil: number;
 }
 
-/** By what the gateway is known at an authorization server: the configuration, its client document, a registration. */
+/** The way in which the gateway is known at an authorization server: the configuration, its client document, a registration. */
 export type ClientSource = 'configured' | 'document' | 'registered';
 
 export interface StoredConnection {
   readonly record: ConnectionRecord;
-  /** What stands under its key. */
+  /** The value under its key. */
   readonly text: string;
 }
 
@@ -87,7 +90,7 @@ export function unsealConnection(
   if (typeof issuer !== 'string' || typeof sealed !== 'string') return undefined;
   checkRecordVersion(version, 'A connection');
   const opened = derive(seal, place).open(buildContext(place, issuer), sealed);
-  // What opens was written by this code: no other check of its shape is needed.
+  // A record that opens was written by this code: no other check of its shape is needed.
   return opened === undefined
     ? undefined
     : { record: JSON.parse(opened) as ConnectionRecord, text };
@@ -128,7 +131,7 @@ function isAtNamed(
   return 'issuer' in named ? isSameIssuer(named.issuer, issuer) : named.tokenUrl === tokenUrl;
 }
 
-/** Where it was made for another. */
+/** The reason for a login where it was made for another server. */
 export const describeChanged = ({ name }: Pick<ConnectionServer, 'name'>): string =>
   `${name} was set up anew, at another address or with another login, since its user logged in: log in again`;
 
@@ -147,3 +150,38 @@ export function describeConnection(
     problem: isOfAnother ? describeChanged(server) : record?.problem,
   };
 }
+
+// The place of a connection: under its owner and its server, and nowhere else.
+
+export interface ConnectionPlace {
+  /** Without the default issuer. */
+  readonly owner: ConnectionOwner;
+  /** The issuer of the owner, also where that is the default one, which may change. Undefined for what is shared. */
+  readonly ownerIssuer: string | undefined;
+  /** Tells owners apart. */
+  readonly ownerName: string;
+  readonly server: string;
+  /** A hash of owner and server, for keys. */
+  readonly hash: string;
+}
+
+/** For all users and servers. Every call asks where its connection lies, and a hash takes longer than all the rest of it. */
+const MAX_REMEMBERED = 4000;
+
+export function createPlaces(defaultIssuer: string | undefined) {
+  const remembered = createBoundedMap<string, ConnectionPlace>(MAX_REMEMBERED);
+
+  return function findPlace(given: ConnectionOwner, server: string): ConnectionPlace {
+    const owner = given === 'shared' ? given : withoutDefault(given, defaultIssuer);
+    const ownerName = nameConnectionOwner(owner);
+    const name = JSON.stringify([ownerName, server]);
+    const known = remembered.get(name);
+    if (known !== undefined) return known;
+    const ownerIssuer = given === 'shared' ? undefined : (given.issuer ?? defaultIssuer);
+    const place = { owner, ownerIssuer, ownerName, server, hash: hashSha256(name) };
+    remembered.set(name, place);
+    return place;
+  };
+}
+
+export type FindPlace = ReturnType<typeof createPlaces>;

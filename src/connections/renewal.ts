@@ -1,54 +1,40 @@
 // §24: a token takes the place of another: once at a time on all replicas, and the answer stored before it is used. Where an
 // answer was lost, the same is asked again: many servers take a refresh token until the one that took its place is used, or for
 // some minutes. The others say `invalid_grant`, and a login is needed; what was lost cannot be had there in any other way.
-
-import type { FormPair, OAuthClient } from '../../http/oauth-client/client-authentication.ts';
-import type { ServerTokens, TokenAnswer } from '../../http/oauth-client/token-answer.ts';
-import type { ConnectionServer } from '../../mcp/upstream/connection.ts';
-import type { Access } from '../../mcp/upstream/connections.ts';
-import { generateSecret } from '../../platform/ids.ts';
-import { describeCause } from '../../platform/log.ts';
-import { createWarnThrottle } from '../../platform/throttle.ts';
-import type { Runtime } from '../../runtime/runtime.ts';
-import type { AuthorizationServers } from '../authorization-servers.ts';
-import type { KeptConnections } from '../kept-connections.ts';
+import type { FormPair, OAuthClient } from '../http/oauth-client/client-authentication.ts';
+import type { ServerTokens, TokenAnswer } from '../http/oauth-client/token-answer.ts';
+import type { ConnectionServer } from '../mcp/upstream/connection.ts';
+import type { Access } from '../mcp/upstream/connections.ts';
+import { generateSecret } from '../platform/ids.ts';
+import { describeCause } from '../platform/log.ts';
+import { createWarnThrottle } from '../platform/throttle.ts';
+import type { Runtime } from '../runtime/runtime.ts';
+import type { AuthorizationServers } from './authorization-servers.ts';
 import {
+  type ConnectionPlace,
   type ConnectionRecord,
   describeChanged,
   isMadeFor,
   type StoredConnection,
-} from '../records/connection-record.ts';
-import type { ConnectionPlace } from '../records/place.ts';
-import { createRunExclusively, StillUnderWay } from '../records/run-exclusively.ts';
-import { NoAnswer } from '../servers/outbound.ts';
-import { TooManyRequests } from '../tokens/token-endpoint.ts';
-import { findRenewalTime, RESERVE_MS, toAccess } from './known-access.ts';
+} from './connection-record.ts';
+import { findRenewalTime, type KeptConnections, RESERVE_MS, toAccess } from './kept-connections.ts';
 import { createNewTokens } from './new-tokens.ts';
+import { createRunExclusively, StillUnderWay } from './run-exclusively.ts';
+import { NoAnswer } from './servers/outbound.ts';
+import { TooManyRequests } from './tokens/token-endpoint.ts';
 
-export interface TokenRenewal {
-  /**
-   * What to go on with: by the token that is stored, where it is good; else by a new one. In place of one that was `refused` (401)
-   * another is had once a minute at most: until then it is the same, which others may be served by. Never rejects.
-   */
-  renew(place: ConnectionPlace, server: ConnectionServer, refused?: string): Promise<Access>;
-  /** The owner must log in again; undefined where the connection has changed meanwhile. @throws StoreUnavailable */
-  requireLogin(
-    place: ConnectionPlace,
-    standing: StoredConnection,
-    reason: string,
-  ): Promise<Access | undefined>;
-}
+export type TokenRenewal = ReturnType<typeof createRenewal>;
 
 /** Until a renewal that failed is tried again, while the token that there is still serves: calls do not wait for each try. */
 const AGAIN_MS = 20_000;
-/** What is behind a server may answer 401 to one caller as often as it is called: the token is everybody's who is served by it. */
+/** A service behind a server may answer 401 to one caller as often as it is called: the token is everybody's who is served by it. */
 export const FORCED_AGAIN_MS = 60_000;
 
 export function createRenewal(
   runtime: Runtime,
   { records, known, changes, observers }: KeptConnections,
   { clients, tokenEndpoint, revokeTokens, findLoginPlace }: AuthorizationServers,
-): TokenRenewal {
+) {
   const { clock, log } = runtime;
   const runExclusively = createRunExclusively<Access>(runtime, changes);
   const newTokens = createNewTokens(runtime, records, revokeTokens);
@@ -60,6 +46,10 @@ export function createRenewal(
     }),
   );
 
+  /**
+   * Resolves to the access to go on with: by the token that is stored, where it is good; else by a new one. In place of one that was `refused` (401)
+   * another is had once a minute at most: until then it is the same, which others may be served by. Never rejects.
+   */
   function renew(
     place: ConnectionPlace,
     server: ConnectionServer,
@@ -146,7 +136,7 @@ export function createRenewal(
       client = clients.findForRecord(server, record);
       answer = await ask(server, record, client, refreshToken);
     } catch (error) {
-      // Where its outcome is not known the mark stays, and says so.
+      // The mark stays while its outcome is not known, and says so.
       if (!(error instanceof NoAnswer) || !error.mayHaveArrived) await unmark(place, marked);
       const isNothingSent = error instanceof TooManyRequests;
       const what = isNothingSent || error instanceof NoAnswer ? error.message : 'was not asked';
@@ -176,7 +166,7 @@ export function createRenewal(
     }
   }
 
-  /** What stands there now, whoever wrote it. */
+  /** Goes on by what stands there now, whoever wrote it. */
   const useStored = async (place: ConnectionPlace, server: ConnectionServer) =>
     (await look(place, server, false, undefined)) ?? describeBusy(server);
 
@@ -213,7 +203,7 @@ export function createRenewal(
   }
 
   /**
-   * What happened, in words. The connection keeps the client that it was made with: its tokens are of no use to another, and
+   * Says what happened, in words. The connection keeps the client that it was made with: its tokens are of no use to another, and
    * the server may have been wrong.
    */
   async function replaceClient(
@@ -278,6 +268,7 @@ export function createRenewal(
     };
   }
 
+  /** The owner must log in again; undefined where the connection has changed meanwhile. @throws StoreUnavailable */
   async function requireLogin(
     place: ConnectionPlace,
     standing: StoredConnection,

@@ -1,14 +1,16 @@
 // §24: work that one of all replicas does at a time.
-import { generateSecret } from '../../platform/ids.ts';
-import { createSingleFlight } from '../../platform/single-flight.ts';
-import type { Runtime } from '../../runtime/runtime.ts';
-import { buildConnectionLockKey } from '../../store/keys.ts';
+
+import { generateSecret } from '../platform/ids.ts';
+import { createSingleFlight } from '../platform/single-flight.ts';
+import type { Runtime } from '../runtime/runtime.ts';
+import { buildConnectionLockKey } from '../store/keys.ts';
+import type { KeptConnections } from './kept-connections.ts';
 
 export interface ExclusiveWork<Result> {
   /** Names the work. */
   readonly hash: string;
   /**
-   * What there is without it; undefined where it is needed. `isElsewhere` while another replica does it: then whatever is
+   * Resolves to the result that there is without the work; undefined where it is needed. `isElsewhere` while another replica does it: then whatever is
    * good for the moment will do.
    */
   look(isElsewhere: boolean): Promise<Result | undefined>;
@@ -26,16 +28,11 @@ export class StillUnderWay extends Error {
   override readonly name = 'StillUnderWay';
 }
 
-/** Told by replicas to each other, so that nobody has to wait for the next look. */
-export interface LockReleases {
-  /** Never rejects: it may be lost. */
-  announceRelease(hash: string): void;
-  /** Returns a function that ends it. */
-  onRelease(hash: string, listener: () => void): () => void;
-}
-
-export function createRunExclusively<Result>({ store, clock }: Runtime, locks: LockReleases) {
-  /** Of this process: of many that wait for the same, one asks the store how far it is. */
+export function createRunExclusively<Result>(
+  { store, clock }: Runtime,
+  locks: Pick<KeptConnections['changes'], 'announceRelease' | 'onRelease'>,
+) {
+  /** For this process: of many that wait for the same, one asks the store how far it is. */
   const running = createSingleFlight<string, Result>();
 
   async function runInTurn(work: ExclusiveWork<Result>): Promise<Result> {

@@ -1,36 +1,37 @@
 // §24: from the page to the authorization server and back (RFC 6749 §4.1, RFC 7636, RFC 9207, RFC 8707).
+
 import { randomBytes } from 'node:crypto';
-import type { FormPair } from '../../http/oauth-client/client-authentication.ts';
-import type { ServerTokens } from '../../http/oauth-client/token-answer.ts';
-import type { ConnectionOwner, ConnectionServer } from '../../mcp/upstream/connection.ts';
+import type { FormPair } from '../http/oauth-client/client-authentication.ts';
+import type { ServerTokens } from '../http/oauth-client/token-answer.ts';
+import type { ConnectionOwner, ConnectionServer } from '../mcp/upstream/connection.ts';
 import {
   type Connecting,
   ConnectionProblem,
   type ConnectionRequest,
-} from '../../mcp/upstream/connections.ts';
-import { generateSecret, hashSha256, isEqualSecret } from '../../platform/ids.ts';
-import type { Runtime } from '../../runtime/runtime.ts';
-import { createSecretRecords } from '../../store/records.ts';
-import type { AuthorizationServers } from '../authorization-servers.ts';
-import type { KeptConnections } from '../kept-connections.ts';
-import {
-  type ConnectionRecord,
-  describeConnection,
-  isMadeFor,
-} from '../records/connection-record.ts';
-import type { ConnectionPlace } from '../records/place.ts';
-import { type AuthorizationServer, listEndpoints } from '../servers/authorization-server.ts';
-import type { ChosenClient } from '../servers/clients.ts';
-import { NoAnswer } from '../servers/outbound.ts';
-import { buildRedirectUri } from '../servers/redirect-uri.ts';
-import { revokeFormer } from '../servers/revocation.ts';
-import { TooManyRequests } from '../tokens/token-endpoint.ts';
+} from '../mcp/upstream/connections.ts';
+import { generateSecret, hashSha256, isEqualSecret } from '../platform/ids.ts';
+import type { Runtime } from '../runtime/runtime.ts';
+import { createSecretRecords } from '../store/records.ts';
 import {
   type AwaitedResponse,
   BEGIN_AGAIN,
   readAuthorizationResponse,
 } from './authorization-response.ts';
+import type { AuthorizationServers } from './authorization-servers.ts';
+import {
+  type ConnectionPlace,
+  type ConnectionRecord,
+  describeConnection,
+  isMadeFor,
+} from './connection-record.ts';
+import type { KeptConnections } from './kept-connections.ts';
 import type { LinkRequests } from './link-requests.ts';
+import { type AuthorizationServer, listEndpoints } from './servers/authorization-server.ts';
+import { buildRedirectUri } from './servers/client-document.ts';
+import type { ChosenClient } from './servers/clients.ts';
+import { NoAnswer } from './servers/outbound.ts';
+import { revokeFormer } from './servers/revocation.ts';
+import { TooManyRequests } from './tokens/token-endpoint.ts';
 
 /** Found by `state`, which only this login's browser brings back. It names server and issuer: an answer of another is none. */
 interface Login extends AwaitedResponse {
@@ -161,7 +162,7 @@ export function createConnecting(
     },
   };
 
-  /** What the operator chose, else what the server asks for; and what this request needs, beside what was granted before. */
+  /** The scopes that the operator chose, else what the server asks for; and what this request needs, beside what was granted before. */
   async function chooseScopes(
     { owner, scopes: needed }: ConnectionRequest,
     { name, auth }: ConnectionServer,
@@ -297,7 +298,7 @@ export function createConnecting(
     return describeConnection(server, told);
   }
 
-  /** What was renewed meanwhile is the former one, too. */
+  /** A connection that was renewed meanwhile is the former one, too. */
   async function replaceStored(
     place: ConnectionPlace,
     record: Omit<ConnectionRecord, 'listedUntil'>,
@@ -312,13 +313,13 @@ export function createConnecting(
   }
 }
 
-/** Where one logs in, and then where else its endpoints are: each once. */
+/** The host where one logs in, and then those of its other endpoints: each once. */
 const listHosts = (at: AuthorizationServer): readonly string[] => [
   ...new Set(listEndpoints(at).map((url) => new URL(url).host)),
 ];
 
 /**
- * Whether people may be sent there: what they were shown is where they get to. Where they were shown nothing, the issuer alone
+ * True if people may be sent there: they get to the hosts that they were shown. If they were shown nothing, the issuer alone
  * has all endpoints, or the operator has named it.
  */
 function isAsShown(

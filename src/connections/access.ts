@@ -1,16 +1,14 @@
 // §24: by what a request for an owner goes to a server, and what follows where the server refuses it.
 
-import type { ConnectionServer } from '../../mcp/upstream/connection.ts';
-import type { Access, ActiveAccess, Connections } from '../../mcp/upstream/connections.ts';
-import { createExpiringMap } from '../../platform/bounded-map.ts';
-import { createSingleFlight } from '../../platform/single-flight.ts';
-import type { Runtime } from '../../runtime/runtime.ts';
-import type { KeptConnections } from '../kept-connections.ts';
-import type { StoredConnection } from '../records/connection-record.ts';
-import type { ConnectionPlace } from '../records/place.ts';
-import { readBearerChallenge } from '../servers/protected-resource.ts';
-import { findRenewalTime } from './known-access.ts';
+import type { ConnectionServer } from '../mcp/upstream/connection.ts';
+import type { Access, ActiveAccess, Connections } from '../mcp/upstream/connections.ts';
+import { createExpiringMap } from '../platform/bounded-map.ts';
+import { createSingleFlight } from '../platform/single-flight.ts';
+import type { Runtime } from '../runtime/runtime.ts';
+import type { ConnectionPlace, StoredConnection } from './connection-record.ts';
+import { findRenewalTime, type KeptConnections } from './kept-connections.ts';
 import { describeMissing, FORCED_AGAIN_MS, findLoginNeed, type TokenRenewal } from './renewal.ts';
+import { readBearerChallenge } from './servers/protected-resource.ts';
 
 /** A model tries again at once: the authorization server must not hear of each try. */
 const FAILURE_MS = 5000;
@@ -25,7 +23,7 @@ export function createConnectionAccess(
   const loads = createSingleFlight<string, Access>();
   const refusals = createSingleFlight<string, Access>();
   const failures = createExpiringMap<Access>(MAX_FAILURES, clock.monotonic);
-  // What failed for a connection says nothing of the one that took its place.
+  // A failure for one connection says nothing of the one that took its place.
   changes.listen(({ hash }) => failures.delete(hash));
 
   function noteFailure({ hash }: ConnectionPlace, access: Access): Access {
@@ -87,7 +85,7 @@ export function createConnectionAccess(
     const isFresh = refreshToken === undefined || forced?.isRenewed === true;
     const isAsked = askedAt !== undefined && now - askedAt < FORCED_AGAIN_MS;
     if (record.accessToken !== token || !isFresh || isAsked) return undefined;
-    // Of all replicas one asks.
+    // One of all replicas asks.
     const asking = await records.replace(place, stored, { ...record, askedAt: now });
     if (asking === undefined || !(await isRefusedItself())) return undefined;
     return renewal.requireLogin(place, asking, describeRefused(server, refreshToken));
@@ -106,7 +104,7 @@ export function createConnectionAccess(
       if (status === 403) {
         const { scopes } = readBearerChallenge(challenge);
         const names = scopes === undefined ? 'more than was granted' : scopes.join(' ');
-        // What it is good for it stays good for.
+        // The token stays good for all else.
         return {
           kind: 'login needed',
           reason: `${server.name} asks for more scopes (${names}): log in again to grant them`,
@@ -114,7 +112,7 @@ export function createConnectionAccess(
         };
       }
       const key = `${place.hash} ${used.token}`;
-      // What failed is this caller's: others are served by what there is.
+      // The failure is this caller's alone: others are served by what there is.
       return refusals
         .run(key, () => renewRefused(place, server, used, isRefusedItself))
         .catch(() => describeUnreadable(server));

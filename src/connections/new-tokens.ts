@@ -1,17 +1,15 @@
 // §24: what a renewal brought is stored before it is used: it is the only copy, and the tokens before may be worth nothing now.
-
-import type { ServerTokens } from '../../http/oauth-client/token-answer.ts';
-import type { ConnectionServer } from '../../mcp/upstream/connection.ts';
-import { createBoundedMap } from '../../platform/bounded-map.ts';
-import { pause } from '../../platform/clock.ts';
-import type { Runtime } from '../../runtime/runtime.ts';
-import type { ConnectionRecord } from '../records/connection-record.ts';
-import type { ConnectionPlace } from '../records/place.ts';
-import type { ConnectionRecords } from '../records/records.ts';
-import { isSameAccount, type RevokeServerTokens } from '../servers/revocation.ts';
+import type { ServerTokens } from '../http/oauth-client/token-answer.ts';
+import type { ConnectionServer } from '../mcp/upstream/connection.ts';
+import { createBoundedMap } from '../platform/bounded-map.ts';
+import { pause } from '../platform/clock.ts';
+import type { Runtime } from '../runtime/runtime.ts';
+import type { ConnectionPlace, ConnectionRecord } from './connection-record.ts';
+import type { ConnectionRecords } from './records.ts';
+import { isSameAccount, type RevokeServerTokens } from './servers/revocation.ts';
 
 export interface NewTokens {
-  /** Whether those of its renewal came here, and the store did not take them then. */
+  /** True if those of its renewal came here, and the store did not take them then. */
   hasUnsaved(record: ConnectionRecord): boolean;
   /**
    * Undefined where they are of no use any more: the connection was ended, or made anew.
@@ -40,7 +38,7 @@ export function createNewTokens(
   records: ConnectionRecords,
   revokeTokens: RevokeServerTokens,
 ): NewTokens {
-  /** By the attempt that they came of. */
+  /** Keyed by the attempt that they came of. */
   const unsaved = createBoundedMap<string, ServerTokens>(MAX_UNSAVED);
 
   /** @throws StoreUnavailable */
