@@ -60,7 +60,7 @@ export function createNotificationStreams(
   endedGrants: Callers['endedGrants'],
 ) {
   const open = new Set<OpenStream>();
-  const places = createPlaces(MAX_PER_USER, countPlaces(config.http.maxConnections));
+  const counts = createUserCounts(MAX_PER_USER, countPlaces(config.http.maxConnections));
   const lifetimes = new SharedTimer<OpenStream>(clock, LIFETIME_MS, (stream) => stream.end());
   let isClosed = false;
 
@@ -70,7 +70,7 @@ export function createNotificationStreams(
 
   function checkRoom(user: UserContext | undefined): void {
     if (user?.grant !== undefined && endedGrants?.hasEnded(user.grant.id)) fail('token_revoked');
-    if (!places.hasRoom(user && nameOwner(user), 1)) fail('too_many_streams');
+    if (!counts.hasRoom(user && nameOwner(user), 1)) fail('too_many_streams');
   }
 
   const surroundings: StreamSurroundings = {
@@ -79,7 +79,7 @@ export function createNotificationStreams(
     log,
     tryForget(stream) {
       const wasOpen = open.delete(stream);
-      if (wasOpen) places.count(stream.userName, -1);
+      if (wasOpen) counts.count(stream.userName, -1);
       return wasOpen;
     },
   };
@@ -97,7 +97,7 @@ export function createNotificationStreams(
       checkRoom(user);
       const stream = new OpenStream(surroundings, user, lastMessage, openChannel);
       open.add(stream);
-      places.count(stream.userName, 1);
+      counts.count(stream.userName, 1);
       // The process stops: the client is told at once, and comes again elsewhere.
       if (isClosed) queueMicrotask(() => stream.end());
       stream.begin(listen);
@@ -206,7 +206,7 @@ const openPlainChannel = (stream: Pick<NotificationStream, 'end'>): EventChannel
   new PlainChannel(() => stream.end());
 
 /** Counts what each user has of something, and what all have. Without a user it counts among all alone. */
-export function createPlaces(maxOfUser: number, maxOfAll: number) {
+export function createUserCounts(maxOfUser: number, maxOfAll: number) {
   const byUser = new Map<string, number>();
   let all = 0;
   return {

@@ -9,7 +9,7 @@ import type { Runtime } from '../../runtime/runtime.ts';
 import { nameOwner } from '../../store/owner.ts';
 import type { Replicas } from '../../store/replicas/replicas.ts';
 import type { ServedCatalog } from '../catalog/served-catalog.ts';
-import { createPlaces } from '../streaming/notification-streams.ts';
+import { createUserCounts } from '../streaming/notification-streams.ts';
 
 /** To all replicas: the record under this key is another. */
 interface TaskMessage {
@@ -117,7 +117,7 @@ function createTurnTaker(look: () => Promise<void>): () => void {
 const MAX_WATCHED = { user: 200, all: 8192 };
 
 export function createWatchCounter() {
-  const places = createPlaces(MAX_WATCHED.user, MAX_WATCHED.all);
+  const counts = createUserCounts(MAX_WATCHED.user, MAX_WATCHED.all);
   /**
    * Counts so many tasks as watched for their user, until what it returns is called.
    *
@@ -125,15 +125,15 @@ export function createWatchCounter() {
    */
   return function reserveWatches(user: UserContext | undefined, count: number): () => void {
     const name = user && nameOwner(user);
-    if (!places.hasRoom(name, count)) {
+    if (!counts.hasRoom(name, count)) {
       fail('too_many_streams', {
         details: `Of one user ${MAX_WATCHED.user} tasks may be listened to at once, and ${MAX_WATCHED.all} of all.`,
       });
     }
     let isReserved = true;
-    places.count(name, count);
+    counts.count(name, count);
     return function release() {
-      if (isReserved) places.count(name, -count);
+      if (isReserved) counts.count(name, -count);
       isReserved = false;
     };
   };
