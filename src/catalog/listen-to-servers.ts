@@ -9,7 +9,7 @@ import { ALL_KINDS } from '../mcp/protocol/list-kinds.ts';
 import { canSubscribe } from '../mcp/upstream/description.ts';
 import { createTurns } from '../platform/clock.ts';
 import { isObject, type JsonObject } from '../platform/json.ts';
-import { createPassWhenKnown } from '../platform/pass-when-known.ts';
+import { createPassWhenKnown } from '../platform/single-flight.ts';
 import { createBatch } from '../platform/throttle.ts';
 import { listClientUris } from './apps/app-tools.ts';
 import { JUDGED_AT_ONCE } from './list-page.ts';

@@ -6,9 +6,9 @@ import { selectTools } from '../catalog/prepare-list.ts';
 import type { RawItem } from '../mcp/catalog/catalog.ts';
 import { LIST_KINDS } from '../mcp/protocol/list-kinds.ts';
 import { GATEWAY_CALLER, UpstreamError } from '../mcp/upstream/upstream.ts';
-import { toCanonicalJson } from '../platform/canonical-json.ts';
 import type { Clock, Turns } from '../platform/clock.ts';
 import { hashSha256 } from '../platform/ids.ts';
+import { toCanonicalJson } from '../platform/json.ts';
 import { findDifferences } from './compare.ts';
 import type { Lock } from './lock.ts';
 import {

@@ -2,9 +2,8 @@
 
 import { hash } from 'node:crypto';
 import type { ListKind } from '../mcp/protocol/list-kinds.ts';
-import { toCanonicalJson } from '../platform/canonical-json.ts';
 import { toVisibleJson } from '../platform/invisible.ts';
-import { isObject, type JsonObject, parseObject } from '../platform/json.ts';
+import { isObject, type JsonObject, parseObject, toCanonicalJson } from '../platform/json.ts';
 import { quote } from '../platform/text.ts';
 
 export const LOCK_FILE_NAME = 'postern.lock';

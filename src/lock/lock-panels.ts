@@ -7,7 +7,7 @@ import { createJsonReply, getJson, type Reply } from '../http/endpoint/message.t
 import { readDigests, readPageRequest, renderNextOf } from '../pages/admin/read-request.ts';
 import { createTurns } from '../platform/clock.ts';
 import { hasLevels, type JsonObject } from '../platform/json.ts';
-import { stripUri } from '../platform/strip-uri.ts';
+import { stripUri } from '../platform/secret-texts.ts';
 import { toShellWord } from '../platform/text.ts';
 import type { Runtime } from '../runtime/runtime.ts';
 import type { PageRequest } from '../store/page.ts';

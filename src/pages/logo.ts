@@ -1,7 +1,7 @@
 // §19.1: the logo. One that lies in a file is served by the gateway, so that pages load it from there alone.
 import { readFile, stat } from 'node:fs/promises';
 import { extname } from 'node:path';
-import type { LogoConfig } from '../config/groups/site.ts';
+import type { LogoConfig } from '../config/groups/server.ts';
 import { ConfigError } from '../config/problem.ts';
 import { IMAGE_TYPES } from '../config/rules.ts';
 import type { Endpoint } from '../http/endpoint/endpoint.ts';

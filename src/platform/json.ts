@@ -1,8 +1,6 @@
 // JSON from elsewhere, read without trust.
 import { isAscii } from 'node:buffer';
-import { RawJson } from './exact-json.ts';
-import { findEndOfString } from './json-text.ts';
-import { createNote } from './note.ts';
+import { findEndOfString, JsonNumber, RawJson } from './exact-json.ts';
 import { openWorkspace } from './scan/workspace.ts';
 
 /** The members of a JSON object; of each nothing is known yet. */
@@ -259,3 +257,70 @@ const cutBraces = (pieces: readonly Uint8Array[]): readonly Uint8Array[] | undef
 
 const OPENING_BRACE = 0x7b;
 const CLOSING_BRACE = 0x7d;
+
+// What is known of a value beside its members. No copy has it: whoever changes a value makes another of it, of which nothing is noted.
+
+/** Its constructor returns what it is given: so a private field of a class below is added to that very value. */
+class Given {
+  constructor(value: object) {
+    // biome-ignore lint/correctness/noConstructorReturn: this is what it is for.
+    return value;
+  }
+}
+
+export interface ValueNote<Content> {
+  set(value: object, content: Content): void;
+  /** Undefined too for a value that only inherits from the one of which it was noted. */
+  find(value: object): Content | undefined;
+}
+
+/**
+ * One kind of note. It is kept in the value itself: a WeakMap that is as old as the process would keep each text until the next
+ * full garbage collection. A private field takes a tenth of the time of a property that is defined, and can be changed.
+ */
+export function createNote<Content>(): ValueNote<Content> {
+  return class Noted extends Given {
+    #content: Content | undefined;
+
+    static set(value: object, content: Content): void {
+      const noted = #content in value ? value : new Noted(value);
+      noted.#content = content;
+    }
+
+    static find(value: object): Content | undefined {
+      return #content in value ? value.#content : undefined;
+    }
+  };
+}
+
+// RFC 8785: one spelling for each JSON value, so that equal values have equal hashes. Of an exact value, numbers keep theirs.
+
+/**
+ * Members are sorted by the UTF-16 code units of their names; numbers and strings are written as ECMAScript
+ * writes them (RFC 8785 §3.2.2). Members that are `undefined` are left out. Halves of characters, which RFC 8785 refuses,
+ * are written as `\u` and four digits: `hasHalfCharacters` finds them.
+ *
+ * @throws RangeError for a value that nests deeper than `MAX_LEVELS`.
+ */
+export function toCanonicalJson(value: unknown, levels = MAX_LEVELS): string {
+  if (levels === 0) throw new RangeError(`nested deeper than ${MAX_LEVELS} levels`);
+  const write = (item: unknown) => toCanonicalJson(item, levels - 1);
+  if (Array.isArray(value)) return `[${value.map(write).join(',')}]`;
+  if (value instanceof JsonNumber) return value.text;
+  if (!isObject(value)) return JSON.stringify(value) ?? 'null';
+  const members = Object.keys(value)
+    .filter((name) => value[name] !== undefined)
+    .sort()
+    .map((name) => `${JSON.stringify(name)}:${write(value[name])}`);
+  return `{${members.join(',')}}`;
+}
+
+/** More than any schema has; a server must not fill the stack. */
+const MAX_LEVELS = 200;
+
+/** Whether a text of canonical JSON has a half of a character, which servers read as they like. */
+export const hasHalfCharacters = (canonical: string): boolean =>
+  HALF_CHARACTER.test(canonical.replaceAll('\\\\', ''));
+
+/** Whole characters are never written so. */
+const HALF_CHARACTER = /\\ud[89a-f]/;

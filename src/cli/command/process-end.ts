@@ -2,8 +2,7 @@
 import { constants } from 'node:os';
 import { getStackFacts } from '../../errors/gateway-error.ts';
 import { systemClock } from '../../platform/clock.ts';
-import { standardOutput } from '../../platform/line-output.ts';
-import type { Log } from '../../platform/log.ts';
+import { type Log, standardOutput } from '../../platform/log.ts';
 import { endProcess } from './end-process.ts';
 import { isRunByNpx } from './invocation.ts';
 

@@ -4,7 +4,7 @@ import { createGateway, type Deps, type Gateway } from '../../gateway/gateway.ts
 import type { Catalog } from '../../mcp/catalog/catalog.ts';
 import { createLog } from '../../platform/log.ts';
 import { DataDirError, DataDirInUse } from '../../store/embedded/lock.ts';
-import { AuditLogError } from '../../telemetry/audit/line-sink.ts';
+import { AuditLogError } from '../../telemetry/audit/open-audit.ts';
 import { TracingError } from '../../telemetry/tracing/open-tracing.ts';
 import { logEnvironment } from '../command/env-file.ts';
 import { chooseOtherPort, describeListenError, StartError } from '../command/errors.ts';

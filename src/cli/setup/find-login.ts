@@ -24,8 +24,7 @@ import { ConnectionProblem } from '../../mcp/upstream/connections.ts';
 import type { Clock } from '../../platform/clock.ts';
 import type { Fetch } from '../../platform/fetch-with-limits.ts';
 import type { OpenTunnel } from '../../platform/outbound/outbound-network.ts';
-import { HostNotPublic } from '../../platform/outbound/public-connection.ts';
-import { createPublicNetwork } from '../../platform/outbound/public-network.ts';
+import { createPublicNetwork, HostNotPublic } from '../../platform/outbound/public-network.ts';
 
 export type FoundLogin =
   | {

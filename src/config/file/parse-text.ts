@@ -2,8 +2,7 @@
 import type { Problem } from '../problem.ts';
 import type { Env } from '../setting.ts';
 import type { ReadContext, Shape } from './shapes/shape.ts';
-import type { FileNode } from './syntax/file-node.ts';
-import { type FileFormat, readSyntax } from './syntax/read-syntax.ts';
+import { type FileFormat, type FileNode, readSyntax } from './syntax/read-syntax.ts';
 
 export interface TextSource {
   /** As it is named in messages. */

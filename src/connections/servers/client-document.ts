@@ -2,7 +2,7 @@
 import { isIP } from 'node:net';
 import type { ConnectionServer } from '../../mcp/upstream/connection.ts';
 import { isOnThisMachine, normalizeHost } from '../../platform/address.ts';
-import { isPublicAddress } from '../../platform/outbound/public-connection.ts';
+import { isPublicAddress } from '../../platform/outbound/public-network.ts';
 import { buildRedirectUri } from './redirect-uri.ts';
 
 /** What a registration and the document say of the gateway alike (RFC 7591 §2). */

@@ -2,7 +2,7 @@
 
 import { generateSecret, hashSha256 } from '../../platform/ids.ts';
 import { isObject } from '../../platform/json.ts';
-import { waitForOutcome } from '../../platform/wait-for-outcome.ts';
+import { waitForOutcome } from '../../platform/single-flight.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import {
   APPROVAL_LIST_KEY,

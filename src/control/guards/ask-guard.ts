@@ -4,8 +4,8 @@ import type { UserContext } from '../../http/endpoint/message.ts';
 import type { GuardCaller, GuardedItem, GuardPoint } from '../../mcp/calls/guards.ts';
 import type { CancelSignal } from '../../platform/cancellation.ts';
 import { writeExactJson } from '../../platform/exact-json.ts';
-import { createFairQueue, QueueFullError } from '../../platform/fair-queue.ts';
 import { findExceededBound, isObject, type JsonObject } from '../../platform/json.ts';
+import { createFairQueue, QueueFullError } from '../../platform/work-queue.ts';
 import { nameOwner } from '../../store/owner.ts';
 
 /** As a module gets it. */

@@ -5,16 +5,16 @@ import { pathToFileURL } from 'node:url';
 import { ConfigError } from '../../config/problem.ts';
 import type { CancelSignal, toAbortSignal } from '../../platform/cancellation.ts';
 import type { Clock } from '../../platform/clock.ts';
-import { parseExactJson } from '../../platform/exact-json.ts';
-import { FetchError, fetchWithLimits } from '../../platform/fetch-with-limits.ts';
-import { decodeUtf8, findExceededBound, type JsonObject } from '../../platform/json.ts';
-import { readExact } from '../../platform/noted-json.ts';
 import {
   copyPlain,
   type Originals,
+  parseExactJson,
   restoreNumbers,
   UnclearNumber,
-} from '../../platform/plain-json.ts';
+} from '../../platform/exact-json.ts';
+import { FetchError, fetchWithLimits } from '../../platform/fetch-with-limits.ts';
+import { decodeUtf8, findExceededBound, type JsonObject } from '../../platform/json.ts';
+import { readExact } from '../../platform/noted-json.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import {
   ANSWER_BOUNDS,

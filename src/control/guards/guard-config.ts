@@ -1,10 +1,20 @@
 // §26.1: `guards` of the configuration file.
 
-import { list } from '../../config/file/shapes/collection.ts';
-import { defineMember, type MemberReader, object } from '../../config/file/shapes/object.ts';
-import { requestHeaders } from '../../config/file/shapes/request-headers.ts';
-import { choice, freeText, text, wholeNumber } from '../../config/file/shapes/scalar.ts';
-import type { FilePlace, Shape } from '../../config/file/shapes/shape.ts';
+import {
+  choice,
+  freeText,
+  requestHeaders,
+  text,
+  wholeNumber,
+} from '../../config/file/shapes/scalar.ts';
+import {
+  defineMember,
+  type FilePlace,
+  list,
+  type MemberReader,
+  object,
+  type Shape,
+} from '../../config/file/shapes/shape.ts';
 import { httpUrl } from '../../config/rules.ts';
 import { GUARD_POINTS, type GuardPoint } from '../../mcp/calls/guards.ts';
 import { MAX_GLOB_LENGTH } from '../../platform/glob.ts';

@@ -1,15 +1,17 @@
 // §18.5: `rules` of the configuration file.
 
-import { list, record } from '../../config/file/shapes/collection.ts';
-import { defineMember, object } from '../../config/file/shapes/object.ts';
 import { choice, freeText, text, trueOrFalse } from '../../config/file/shapes/scalar.ts';
 import {
+  defineMember,
   type FilePlace,
+  list,
+  object,
   type ReadContext,
+  record,
   report,
   type Shape,
 } from '../../config/file/shapes/shape.ts';
-import type { FileNode } from '../../config/file/syntax/file-node.ts';
+import type { FileNode } from '../../config/file/syntax/read-syntax.ts';
 import { anyText } from '../../config/rules.ts';
 import type { AskWhom } from '../../mcp/calls/policy.ts';
 import type { JsonObject } from '../../platform/json.ts';

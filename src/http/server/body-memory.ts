@@ -3,9 +3,9 @@
 
 import { GatewayError } from '../../errors/gateway-error.ts';
 import type { Clock } from '../../platform/clock.ts';
-import { createTransfers } from '../../platform/memory/transfers.ts';
 import {
   createMemoryBudget,
+  createTransfers,
   createUserBudgets,
   type HoldBody,
   type MemoryBudget,

@@ -1,8 +1,8 @@
 // The connections of a server: what becomes of each when it is opened, busy, idle, and at the end.
 import type { ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
+import { type Link, LinkedList } from '../../platform/bounded-map.ts';
 import { createSecondTimer } from '../../platform/clock.ts';
-import { type Link, LinkedList } from '../../platform/linked-list.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import {
   type Connection,

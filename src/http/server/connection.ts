@@ -1,7 +1,7 @@
 // What a connection is, when its caller reads too slowly to go on, and the connections that are open.
 import type { ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
-import { type Link, LinkedList } from '../../platform/linked-list.ts';
+import { type Link, LinkedList } from '../../platform/bounded-map.ts';
 
 export interface Connection {
   readonly socket: Socket;

@@ -1,8 +1,12 @@
 // Bytes of replies on their way to the socket.
 import type { ServerResponse } from 'node:http';
 import type { Clock } from '../../platform/clock.ts';
-import { type CountedTransfer, createTransfers } from '../../platform/memory/transfers.ts';
-import { createMemoryBudget, createUserBudgets } from '../../platform/memory/user-budgets.ts';
+import {
+  type CountedTransfer,
+  createMemoryBudget,
+  createTransfers,
+  createUserBudgets,
+} from '../../platform/memory/user-budgets.ts';
 import type { BodyOwner } from './body-memory.ts';
 import { runWhenClosed } from './receive-request.ts';
 

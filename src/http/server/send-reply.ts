@@ -1,6 +1,6 @@
 // Replies to bytes: sent whole, or piece by piece for as long as their streams last.
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { createTurnEnd } from '../../platform/turn-end.ts';
+import { createTurnEnd } from '../../platform/clock.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import type { Reply } from '../endpoint/message.ts';
 import type { Connection } from './connection.ts';

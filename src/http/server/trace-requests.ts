@@ -2,8 +2,12 @@
 // codes, states and tokens.
 
 import { truncateForLog } from '../../platform/log.ts';
-import { readTraceContext } from '../../telemetry/tracing/trace-context.ts';
-import type { RequestTrace, Span, Tracing } from '../../telemetry/tracing/tracing.ts';
+import {
+  type RequestTrace,
+  readTraceContext,
+  type Span,
+  type Tracing,
+} from '../../telemetry/tracing/tracing.ts';
 import type { Endpoint } from '../endpoint/endpoint.ts';
 import type { Pipeline, RoutedReply } from './pipeline.ts';
 import { type LoggedRequest, type LogRequest, toKnownMethod } from './request-handler.ts';

@@ -3,7 +3,7 @@
 import { fail } from '../../errors/gateway-error.ts';
 import { fetchWithLimits } from '../../platform/fetch-with-limits.ts';
 import { describeCause, type Log } from '../../platform/log.ts';
-import { stripUri } from '../../platform/strip-uri.ts';
+import { stripUri } from '../../platform/secret-texts.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import type { Metrics } from '../../telemetry/metrics/metrics.ts';
 import { parseKeySet, type VerificationKey } from './jwk.ts';

@@ -1,6 +1,6 @@
 // §18.6, RFC 8693: the gateway asks the provider for a token by which it may call another service for a user.
 
-import type { ProviderClientConfig } from '../../config/groups/provider-client.ts';
+import type { ProviderClientConfig } from '../../config/groups/provider.ts';
 import { parseObject } from '../../platform/json.ts';
 import { quote } from '../../platform/text.ts';
 import type { ProviderEndpoints } from '../auth/provider-metadata.ts';

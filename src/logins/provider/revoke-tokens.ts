@@ -1,6 +1,6 @@
 // RFC 7009: what the provider gave for a login is revoked there, as far as it can be.
 
-import type { ProviderClientConfig } from '../../config/groups/provider-client.ts';
+import type { ProviderClientConfig } from '../../config/groups/provider.ts';
 import type { ProviderEndpoints } from '../auth/provider-metadata.ts';
 import type { ProviderTokens } from '../grants/grant.ts';
 import { authenticateClient, type ProviderApi } from './provider-api.ts';

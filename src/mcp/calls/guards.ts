@@ -2,7 +2,7 @@
 
 import type { UserContext } from '../../http/endpoint/message.ts';
 import type { CancelSignal } from '../../platform/cancellation.ts';
-import type { TraceContext } from '../../telemetry/tracing/trace-context.ts';
+import type { TraceContext } from '../../telemetry/tracing/tracing.ts';
 import type { RequestId } from '../protocol/json-rpc.ts';
 import type { ItemKind } from '../protocol/list-kinds.ts';
 

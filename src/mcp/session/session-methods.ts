@@ -1,8 +1,8 @@
 // Methods that only sessions have, and cancellation. Where a method is not available (mcp/protocol/methods.ts), it is not asked for.
 
 import { fail, GatewayError } from '../../errors/gateway-error.ts';
+import { type Link, LinkedList } from '../../platform/bounded-map.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
-import { type Link, LinkedList } from '../../platform/linked-list.ts';
 import type { SessionRecord } from '../../store/store.ts';
 import type { Call } from '../calls/call.ts';
 import { listCapabilities, readString } from '../calls/methods.ts';

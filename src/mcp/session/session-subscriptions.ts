@@ -4,7 +4,7 @@ import { fail } from '../../errors/gateway-error.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { hashSha256 } from '../../platform/ids.ts';
 import type { JsonObject } from '../../platform/json.ts';
-import { createPassWhenKnown } from '../../platform/pass-when-known.ts';
+import { createPassWhenKnown } from '../../platform/single-flight.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { buildSubscriptionKey } from '../../store/keys.ts';
 import type { Owner } from '../../store/store.ts';

@@ -2,7 +2,7 @@
 
 import type { CancelSignal } from '../../platform/cancellation.ts';
 import type { JsonObject } from '../../platform/json.ts';
-import type { TraceContext } from '../../telemetry/tracing/trace-context.ts';
+import type { TraceContext } from '../../telemetry/tracing/tracing.ts';
 import { CallStopped, type QuestionGuards } from '../calls/message-guards.ts';
 import type { Context, RawResult } from '../catalog/catalog.ts';
 import type { TaskRequest } from '../catalog/served-catalog.ts';

@@ -2,6 +2,7 @@
 // a member after all.
 import { fail } from '../../errors/gateway-error.ts';
 import {
+  createNote,
   cutPieces,
   decodeUtf8,
   type JsonObject,
@@ -10,14 +11,13 @@ import {
   parseObject,
   type Written,
 } from '../../platform/json.ts';
-import { createNote } from '../../platform/note.ts';
 import {
   hasTwice,
   type ScannedEntry,
   type ScannedMember,
   type ScannedObject,
   scanObject,
-} from '../../platform/scan/scan-json.ts';
+} from '../../platform/scan/workspace.ts';
 import { Findings } from '../protocol/fit.ts';
 import { RESULTS } from '../protocol/mcp-fits.ts';
 

@@ -15,7 +15,7 @@ import { createBoundedMap } from '../../platform/bounded-map.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { buildTokenClientKey } from '../../store/keys.ts';
 import type { Audit } from '../../telemetry/audit/audit.ts';
-import { getTraceId } from '../../telemetry/tracing/trace-context.ts';
+import { getTraceId } from '../../telemetry/tracing/tracing.ts';
 
 export type Operators = ReturnType<typeof createOperators>;
 

@@ -12,7 +12,7 @@ import type { LoginFailures } from '../../logins/login-failures.ts';
 import { isRegisteredClientId } from '../../platform/ids.ts';
 import type { JsonObject } from '../../platform/json.ts';
 import { describeCause } from '../../platform/log.ts';
-import { stripUri } from '../../platform/strip-uri.ts';
+import { stripUri } from '../../platform/secret-texts.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import type { LimitScope } from '../../telemetry/metrics/metrics.ts';
 import { endById } from './end-by-id.ts';

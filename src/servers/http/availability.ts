@@ -3,7 +3,7 @@
 
 import { CredentialError, UpstreamError } from '../../mcp/upstream/upstream.ts';
 import type { HttpUpstreamConfig } from '../../mcp/upstream/upstream-config.ts';
-import { computePauseMs } from '../../platform/back-off.ts';
+import { computePauseMs } from '../../platform/clock.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { knowsUsers } from '../credentials/server-credentials.ts';
 import { BACK_OFF } from '../transport/process-share.ts';

@@ -9,10 +9,10 @@ import {
   type UpstreamRuntime,
 } from '../../mcp/upstream/upstream.ts';
 import type { HttpUpstreamConfig } from '../../mcp/upstream/upstream-config.ts';
+import { createTurnEnd } from '../../platform/clock.ts';
 import { writeExactJson, writeMembers } from '../../platform/exact-json.ts';
-import { openServerPool } from '../../platform/outbound/server-pool.ts';
+import { openServerPool } from '../../platform/outbound/outbound-network.ts';
 import { createWarnThrottle } from '../../platform/throttle.ts';
-import { createTurnEnd } from '../../platform/turn-end.ts';
 import { nameOwner } from '../../store/owner.ts';
 import type { CredentialHeaders, GetHeaders } from '../credentials/credential-type.ts';
 import type { AnswerOwner } from '../transport/answer-memory.ts';

@@ -8,8 +8,7 @@ import {
   type UpstreamDescription,
   type UpstreamListener,
 } from '../../mcp/upstream/upstream.ts';
-import { computePauseMs } from '../../platform/back-off.ts';
-import type { Clock } from '../../platform/clock.ts';
+import { type Clock, computePauseMs } from '../../platform/clock.ts';
 import { createCountedBus } from '../../platform/counted-bus.ts';
 import type { JsonObject } from '../../platform/json.ts';
 import type { Runtime } from '../../runtime/runtime.ts';

@@ -40,7 +40,7 @@ import { writeExactJson } from '../../platform/exact-json.ts';
 import { isObject, type JsonObject, noteWritten, parseObject } from '../../platform/json.ts';
 import { findText, readExact, toNoted } from '../../platform/noted-json.ts';
 import { type JsonEdit, removeMembers, spliceJson } from '../../platform/splice-json.ts';
-import type { TraceContext } from '../../telemetry/tracing/trace-context.ts';
+import type { TraceContext } from '../../telemetry/tracing/tracing.ts';
 import {
   addAnswers,
   createRedeemAnswers,

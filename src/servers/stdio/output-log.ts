@@ -3,7 +3,7 @@ import type { Readable } from 'node:stream';
 import type { StdioUpstreamConfig } from '../../mcp/upstream/upstream-config.ts';
 import type { Clock } from '../../platform/clock.ts';
 import type { Log } from '../../platform/log.ts';
-import { createGrowingBuffer } from '../../platform/memory/growing-buffer.ts';
+import { createGrowingBuffer } from '../../platform/memory/user-budgets.ts';
 import { shorten } from '../../platform/text.ts';
 import { createLogThrottle, createWarnThrottle } from '../../platform/throttle.ts';
 

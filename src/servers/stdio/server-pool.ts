@@ -2,9 +2,8 @@
 
 import type { ClientCapabilities } from '../../mcp/catalog/client-requests.ts';
 import { UpstreamError } from '../../mcp/upstream/upstream.ts';
-import { computePauseMs } from '../../platform/back-off.ts';
 import type { CancelSignal } from '../../platform/cancellation.ts';
-import type { Clock } from '../../platform/clock.ts';
+import { type Clock, computePauseMs } from '../../platform/clock.ts';
 import type { ServerNotification } from '../messages/server-message.ts';
 import { BACK_OFF } from '../transport/process-share.ts';
 import type { EndReason } from './child.ts';

@@ -8,7 +8,7 @@ import {
   type UpstreamRuntime,
 } from '../../mcp/upstream/upstream.ts';
 import type { StdioUpstreamConfig } from '../../mcp/upstream/upstream-config.ts';
-import { computePauseMs } from '../../platform/back-off.ts';
+import { computePauseMs } from '../../platform/clock.ts';
 import { createCountedBus } from '../../platform/counted-bus.ts';
 import { hashSha256 } from '../../platform/ids.ts';
 import { isObject } from '../../platform/json.ts';

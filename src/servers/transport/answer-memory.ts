@@ -3,9 +3,10 @@
 
 import { UpstreamError } from '../../mcp/upstream/upstream.ts';
 import type { Clock } from '../../platform/clock.ts';
-import { type CountedTransfer, createTransfers } from '../../platform/memory/transfers.ts';
 import {
+  type CountedTransfer,
   createMemoryBudget,
+  createTransfers,
   createUserBudgets,
   type MemoryBudget,
 } from '../../platform/memory/user-budgets.ts';

@@ -2,12 +2,12 @@
 import { Redis } from 'ioredis';
 import { type Clock, pause } from '../../platform/clock.ts';
 import { describeCause, type Log } from '../../platform/log.ts';
-import { buildOAuthKey } from '../keys.ts';
+import { buildGrantKey, buildListedGrantKey, buildOAuthKey, GRANT_LIST_KEY } from '../keys.ts';
+import { SEAL_ENDING_LENGTH } from '../seal/seal.ts';
 import type { RedisServerFacts } from '../store.ts';
-import { createCommandRunner } from './command-runner.ts';
+import { type CommandRunner, createCommandRunner, readSetPage } from './command-runner.ts';
 import { connectToRedis } from './connect.ts';
 import { idleBackoff, type RedisClient } from './connection.ts';
-import { countOlderGrants, type GrantCount } from './older-grants.ts';
 import { openTrackingPair } from './tracking.ts';
 
 export interface RedisExamination {
@@ -171,3 +171,40 @@ const parseInfo = (text: string | undefined): ReadonlyMap<string, string> =>
       return at < 0 ? [] : [[line.slice(0, at), line.slice(at + 1)] as const];
     }),
   );
+
+// How many grants an older secret sealed, for `postern doctor`: the secret may go once there is none.
+
+export interface GrantCount {
+  readonly all: number;
+  readonly older: number;
+}
+
+const PAGE = 500;
+const LISTED = buildListedGrantKey('all', '');
+
+/**
+ * Only the last characters of each grant are read: they name the secret, and a grant may have 20 KB.
+ *
+ * @throws StoreUnavailable
+ */
+export async function countOlderGrants(
+  commands: CommandRunner,
+  isOlder: (ending: string) => boolean,
+): Promise<GrantCount> {
+  let all = 0;
+  let older = 0;
+  let from: Awaited<ReturnType<typeof readSetPage>>['next'];
+  do {
+    const { entries, next } = await readSetPage(commands, GRANT_LIST_KEY, { from, limit: PAGE });
+    const keys = entries.map(({ id }) => buildGrantKey(id.slice(LISTED.length)));
+    const endings = await commands.run((client) =>
+      Promise.all(keys.map((key) => client.getrange(key, -SEAL_ENDING_LENGTH, -1))),
+    );
+    // The list may name what has ended.
+    const standing = endings.filter((ending) => ending !== '');
+    all += standing.length;
+    older += standing.filter(isOlder).length;
+    from = next;
+  } while (from !== undefined);
+  return { all, older };
+}

@@ -10,11 +10,10 @@ import { connectToRedis } from './connect.ts';
 import { type Backoff, idleBackoff } from './connection.ts';
 import { listServers, readServerFacts } from './examine.ts';
 import { createRedisKeyValue } from './key-value.ts';
-import { forgetOwnChanges } from './own-changes.ts';
 import { createRedisSessions } from './sessions.ts';
 import { createShares } from './shares.ts';
 import { createSubscriber } from './subscriber.ts';
-import { createTrackedRecords } from './tracked-records.ts';
+import { createTrackedRecords, forgetOwnChanges } from './tracked-records.ts';
 import { createRedisWindows } from './windows.ts';
 
 export interface RedisOptions {

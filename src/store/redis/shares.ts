@@ -1,11 +1,9 @@
 // §8.7: RATE_LIMIT_COUNTING=leased. What this process has taken of windows in advance, so that it asks Redis for the next
 // share only.
 import { createSizedMap } from '../../platform/bounded-map.ts';
-import { type Clock, createSecondTimer } from '../../platform/clock.ts';
-import { type Moment, takeMoment } from '../../platform/moment.ts';
+import { type Clock, createSecondTimer, type Moment, takeMoment } from '../../platform/clock.ts';
 import type { LimitWindow, Verdict } from '../store.ts';
-import type { GrantedPermits } from './admission-reply.ts';
-import type { WantedPermits } from './admission-request.ts';
+import type { GrantedPermits, WantedPermits } from './admission-request.ts';
 import type { CommandRunner } from './command-runner.ts';
 import {
   MIN_PERMITS,

@@ -2,9 +2,8 @@
 // one when that changes (CLIENT TRACKING with REDIRECT): by RESP2, since ioredis hands on no pushes of RESP3 that it does
 // not know. Nothing ever waits for the two.
 import type { Redis } from 'ioredis';
-import type { Clock } from '../../platform/clock.ts';
+import { type Clock, type Moment, measureSince, takeMoment } from '../../platform/clock.ts';
 import type { Log } from '../../platform/log.ts';
-import { type Moment, measureSince, takeMoment } from '../../platform/moment.ts';
 import {
   type Backoff,
   endInOtherDatabase,

@@ -16,9 +16,8 @@ import {
 } from '../store.ts';
 import { createAdmissionBatches } from './admission-batches.ts';
 import type { AdmissionRequest } from './admission-request.ts';
-import type { CommandRunner } from './command-runner.ts';
+import { type CommandRunner, createScript, NOW } from './command-runner.ts';
 import { type AdmitRequest, createLocalAdmission, type TrackedRecords } from './local-admission.ts';
-import { createScript, NOW } from './lua-script.ts';
 import type { Shares } from './shares.ts';
 
 interface RedisWindowsOptions {

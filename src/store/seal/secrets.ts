@@ -3,7 +3,7 @@
 import { constants } from 'node:fs';
 import { type FileHandle, mkdir, open, rename } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { StateSecret } from '../../config/groups/state-secret.ts';
+import type { StateSecret } from '../../config/groups/store.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { getErrorCode } from '../../platform/error-code.ts';
 import { generateSecret } from '../../platform/ids.ts';

@@ -20,7 +20,7 @@ import {
   TraceIdRatioBasedSampler,
   TracerProvider,
 } from '@opentelemetry/sdk-trace';
-import type { CollectorConfig } from '../../config/groups/tracing.ts';
+import type { CollectorConfig } from '../../config/groups/telemetry.ts';
 import { type Clock, pause, systemClock } from '../../platform/clock.ts';
 import { generateInstanceId } from '../../platform/ids.ts';
 import type { Log } from '../../platform/log.ts';

@@ -1,4 +1,4 @@
-import type { TracingConfig } from '../../config/groups/tracing.ts';
+import type { TracingConfig } from '../../config/groups/telemetry.ts';
 import { getErrorCode } from '../../platform/error-code.ts';
 import type { TracingDeps } from './open-telemetry.ts';
 import type { Tracing } from './tracing.ts';

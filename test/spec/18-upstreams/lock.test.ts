@@ -10,7 +10,7 @@ import {
   parseLockFile,
   writeLockFile,
 } from '../../../src/lock/lock-file.ts';
-import { toCanonicalJson } from '../../../src/platform/canonical-json.ts';
+import { toCanonicalJson } from '../../../src/platform/json.ts';
 
 const search = {
   name: 'search',

@@ -1,6 +1,6 @@
 // Whether the provider accepts OAUTH_CLIENT_ID and OAUTH_CLIENT_SECRET. It looks at them before it looks at what else a
 // request has, and complains of that only where it accepts them.
-import type { ProviderClientConfig } from '../../../config/groups/provider-client.ts';
+import type { ProviderClientConfig } from '../../../config/groups/provider.ts';
 import { GatewayError } from '../../../errors/gateway-error.ts';
 import {
   authenticateClient,

@@ -1,5 +1,5 @@
 // §13.3: who may log in at all, of those whom the provider knows.
-import { type IdentityConfig, loginPolicySettings } from '../../../config/groups/login-policy.ts';
+import { type IdentityConfig, loginPolicySettings } from '../../../config/groups/own-tokens.ts';
 import { shorten } from '../../../platform/text.ts';
 import { type Found, ok } from '../finding.ts';
 import type { SettingsAtHand } from './settings-at-hand.ts';

@@ -2,10 +2,9 @@
 
 import { parseKeySet } from '../../../logins/auth/jwk.ts';
 import type { MachineClient } from '../../../logins/auth/machine-clients.ts';
-import type { Fetch } from '../../../platform/fetch-with-limits.ts';
-import { fetchWithLimits } from '../../../platform/fetch-with-limits.ts';
+import { type Fetch, fetchWithLimits } from '../../../platform/fetch-with-limits.ts';
 import { describeCause } from '../../../platform/log.ts';
-import { stripUri } from '../../../platform/strip-uri.ts';
+import { stripUri } from '../../../platform/secret-texts.ts';
 import { countNoun } from '../../../platform/text.ts';
 import { type Finding, type Found, failure, ok } from '../finding.ts';
 import type { SettingsAtHand } from './settings-at-hand.ts';

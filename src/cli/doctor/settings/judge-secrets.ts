@@ -1,5 +1,5 @@
 // Which of the secrets in OAUTH_STATE_SECRET sealed what lies in the store: that can be seen without opening it.
-import type { GrantCount } from '../../../store/redis/older-grants.ts';
+import type { GrantCount } from '../../../store/redis/examine.ts';
 import type { Seal } from '../../../store/seal/seal.ts';
 import { HOW_TO_CHANGE_SECRET } from '../../../store/seal/secrets.ts';
 import { type Finding, failure, ok, unknown } from '../finding.ts';

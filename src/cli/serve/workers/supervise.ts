@@ -3,7 +3,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Config } from '../../../config/config.ts';
 import { logListening, logStartWarnings } from '../../../config/start-log.ts';
-import { computePauseMs } from '../../../platform/back-off.ts';
+import { computePauseMs } from '../../../platform/clock.ts';
 import { createLog, type Log } from '../../../platform/log.ts';
 import { logEnvironment } from '../../command/env-file.ts';
 import { StartError } from '../../command/errors.ts';

@@ -1,7 +1,7 @@
 // GitHub's way to revoke a token, which is not RFC 7009.
 // https://docs.github.com/rest/apps/oauth-applications#delete-an-app-token
 
-import type { ProviderClientConfig } from '../../../config/groups/provider-client.ts';
+import type { ProviderClientConfig } from '../../../config/groups/provider.ts';
 import { type Fetch, fetchWithLimits } from '../../../platform/fetch-with-limits.ts';
 import { buildGithubUrls } from '../../auth/github-urls.ts';
 import { createBasicAuthorization, requireClientId } from '../../provider/provider-api.ts';
