@@ -7,6 +7,12 @@ import { isObject } from './json.ts';
 import { stripUrisIn } from './secret-texts.ts';
 
 export const LOG_LEVELS = ['error', 'warn', 'info', 'debug'] as const;
+/** The two that whatever waits and reports needs. */
+export interface ClockAndLog {
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
 export type LogLevel = (typeof LOG_LEVELS)[number];
 
 export const LOG_FORMATS = ['json', 'text'] as const;

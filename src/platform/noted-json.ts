@@ -1,4 +1,5 @@
 // Values whose text is known: whoever passes one on writes that text, and not the value, in which doubles stand for numbers.
+
 import {
   addExactNumbers,
   findEndOfString,
@@ -8,7 +9,6 @@ import {
   writeExactJson,
 } from './exact-json.ts';
 import {
-  createNote,
   decodeUtf8,
   findWritten,
   hasRepeatedNames,
@@ -18,6 +18,7 @@ import {
   noteWritten,
   parseObject,
 } from './json.ts';
+import { createNote } from './note.ts';
 import { cutJson, cutMembers, cutOnlyMember, type JsonPath, spliceJson } from './splice-json.ts';
 
 /** Text and path of a value. The text is searched only once the value is passed on. */

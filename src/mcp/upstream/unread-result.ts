@@ -1,8 +1,8 @@
 // A long result in which the gateway has nothing to look at: it goes on as it came, and nobody parses it, unless somebody asks for
 // a member after all.
+
 import { fail } from '../../errors/gateway-error.ts';
 import {
-  createNote,
   cutPieces,
   decodeUtf8,
   type JsonObject,
@@ -11,13 +11,14 @@ import {
   parseObject,
   type Written,
 } from '../../platform/json.ts';
+import { createNote } from '../../platform/note.ts';
 import {
   hasTwice,
   type ScannedEntry,
   type ScannedMember,
   type ScannedObject,
   scanObject,
-} from '../../platform/scan/workspace.ts';
+} from '../../platform/scan/scan-json.ts';
 import { Findings } from '../protocol/fit.ts';
 import { RESULTS } from '../protocol/mcp-fits.ts';
 

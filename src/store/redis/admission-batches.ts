@@ -1,6 +1,5 @@
 // §11: requests to admit are collected, and go to Redis many at once: the busier it is, the more of them.
 import { randomBytes } from 'node:crypto';
-import type { Clock } from '../../platform/clock.ts';
 import { type Admission, GRANT_VERSION_LENGTH } from '../store.ts';
 import {
   type AdmissionBatch,
@@ -9,7 +8,7 @@ import {
   encodeRequests,
   readReply,
 } from './admission-request.ts';
-import { type CommandRunner, createScript, DEADLINE_MS, NOW } from './command-runner.ts';
+import { createScript, DEADLINE_MS, NOW, type RedisAccess } from './command-runner.ts';
 import type { RedisClient } from './connection.ts';
 import { SUM_PERMITS, TAKE_PERMITS } from './leased-permits.ts';
 import { IS_ALWAYS_DUE, IS_OWNED_BY, IS_SLIDE_DUE, SESSION_FIELDS } from './session-hash.ts';
@@ -43,27 +42,16 @@ interface Queue {
   isScheduled: boolean;
 }
 
-export interface AdmissionBatchesOptions {
-  readonly commands: Pick<CommandRunner, 'run'>;
-  readonly clock: Clock;
-  readonly isCluster: boolean;
-  /** `RATE_LIMIT_COUNTING=leased`. */
-  readonly shares?: Shares | undefined;
-  /** Whether a session slides only where a share of its time is over. */
-  readonly slidesRarely?: boolean;
-}
-
 /**
  * All requests that one turn of the event loop brings are admitted by one script: what a command costs,
- * here, on the way and in Redis, is paid once for all of them.
+ * here, on the way and in Redis, is paid once for all of them. With `slidesRarely` a session slides only where a share of its
+ * time is over.
  */
-export function createAdmissionBatches({
-  commands,
-  clock,
-  isCluster,
-  shares,
-  slidesRarely = false,
-}: AdmissionBatchesOptions): AdmitTogether {
+export function createAdmissionBatches(
+  { commands, clock, isCluster }: Pick<RedisAccess, 'commands' | 'clock' | 'isCluster'>,
+  shares: Shares | undefined,
+  slidesRarely: boolean,
+): AdmitTogether {
   // Unique over processes and within one: two requests of a millisecond count twice.
   const instance = randomBytes(6).toString('base64url');
   let serial = 0;
@@ -179,7 +167,7 @@ const MAX_REMOVED = 5000;
  * other request, but any other error concerns all. Each window is cleared, read and written once, however many requests
  * it counts, and each grant read once.
  */
-const createAdmissionScript = ({ slideRule, takePermits, addShares }: AdmissionScriptParts) =>
+const createAdmissionScript = (slideRule: string, takePermits: string, addShares: string) =>
   createScript(`${NOW}${IS_OWNED_BY}${slideRule}
 local suffix, accessedAt, windows, grants = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
 local isCluster, wanted = ARGV[5] == '1', tonumber(ARGV[6])
@@ -292,22 +280,12 @@ ${addShares}return replies
 `);
 
 /** What a process does that asks Redis less often; others do without, since each function costs every script something. */
-interface AdmissionScriptParts {
-  readonly slideRule: string;
-  readonly takePermits: string;
-  readonly addShares: string;
-}
+const plainScript = createAdmissionScript(IS_ALWAYS_DUE, '', '');
 
-const plainScript = createAdmissionScript({
-  slideRule: IS_ALWAYS_DUE,
-  takePermits: '',
-  addShares: '',
-});
-
-const sparingScript = createAdmissionScript({
-  slideRule: IS_SLIDE_DUE,
-  takePermits: TAKE_PERMITS,
-  addShares: `
+const sparingScript = createAdmissionScript(
+  IS_SLIDE_DUE,
+  TAKE_PERMITS,
+  `
 for i = 1, wanted do
   local w, permits = tonumber(ARGV[5 + 2 * (windows + i)]), tonumber(ARGV[6 + 2 * (windows + i)])
   local taken, ends, entries, since = 0, '', 0, 0
@@ -320,7 +298,7 @@ for i = 1, wanted do
   to = to + 4
 end
 `,
-});
+);
 
 /** `suffix`, which no other batch may have, and the place of a request make its entries unique. `now` is noted as the time of access. */
 export async function runAdmissionScript(

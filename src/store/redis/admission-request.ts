@@ -118,7 +118,7 @@ export interface AnsweredBatch {
 /** Values in the reply for each request, and for each window that something is wanted of. */
 const VALUES = 4;
 
-interface ReplyContext extends Pick<AdmissionBatch, 'suffix' | 'wanted'> {
+interface SentBatch extends Pick<AdmissionBatch, 'suffix' | 'wanted'> {
   /** Of each grant's key, its place among those of grants, from 1. */
   readonly grantIndexes: ReadonlyMap<string, number>;
 }
@@ -126,7 +126,7 @@ interface ReplyContext extends Pick<AdmissionBatch, 'suffix' | 'wanted'> {
 export function readReply(
   reply: unknown,
   requests: readonly AdmissionRequest[],
-  { suffix, wanted, grantIndexes }: ReplyContext,
+  { suffix, wanted, grantIndexes }: SentBatch,
 ): AnsweredBatch {
   const firstVersion = 1 + VALUES * requests.length;
   const firstShare = firstVersion + grantIndexes.size;

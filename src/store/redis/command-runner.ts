@@ -2,11 +2,26 @@
 
 import { createHash } from 'node:crypto';
 import { LinkedList } from '../../platform/bounded-map.ts';
-import type { Clock } from '../../platform/clock.ts';
-import type { Log } from '../../platform/log.ts';
+import type { ClockAndLog, Log } from '../../platform/log.ts';
 import { findNextPlace, type PagePlace, type PageRequest, type TimedEntry } from '../page.ts';
 import { StoreUnavailable } from '../store.ts';
-import { type RedisClient, type RedisConnection, startTicking } from './connection.ts';
+import {
+  type Backoff,
+  type RedisClient,
+  type RedisConnection,
+  startTicking,
+} from './connection.ts';
+
+/** A Redis, as all parts of the driver use it. */
+export interface RedisAccess extends ClockAndLog {
+  readonly client: RedisClient;
+  readonly commands: CommandRunner;
+  /** A cluster keeps what belongs together in different slots: several steps in place of one script. */
+  readonly isCluster: boolean;
+  readonly sessionKeyPrefix: string;
+  /** Of attempts to connect that nobody asked for. */
+  readonly backoff: Backoff;
+}
 
 export interface CommandRunner {
   /**
@@ -39,7 +54,7 @@ const UNCONNECTED: ReadonlySet<string> = new Set(['wait', 'reconnecting', 'end']
  */
 export function createCommandRunner(
   { client, isCluster, reconnect, close }: RedisConnection,
-  { clock, log }: { clock: Clock; log: Log },
+  { clock, log }: ClockAndLog,
 ): CommandRunner {
   const availability = createAvailability(client, log);
   let lastRetry = Number.NEGATIVE_INFINITY;

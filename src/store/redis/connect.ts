@@ -9,7 +9,7 @@ import {
   type SentinelUrl,
 } from '../../config/sentinel-url.ts';
 import type { Clock } from '../../platform/clock.ts';
-import { describeCause } from '../../platform/log.ts';
+import { type ClockAndLog, describeCause } from '../../platform/log.ts';
 import {
   type Backoff,
   CONNECT_MS,
@@ -18,17 +18,19 @@ import {
   FAIL_FAST,
   type RedisClient,
   type RedisConnection,
-  type RedisConnectOptions,
   SERVER_OPTIONS,
 } from './connection.ts';
 
 /**
  * Starts to connect; does not wait for it. `?cluster=true` makes it a Redis Cluster, `redis+sentinel:`
- * the primary that the sentinels name.
+ * the primary that the sentinels name. `backoff` is for attempts to connect that nobody asked for.
  */
-export function connectToRedis(redisUrl: string, options: RedisConnectOptions): RedisConnection {
-  if (isSentinelUrl(redisUrl)) return connectPrimary(requireSentinelUrl(redisUrl), options);
-  const { backoff } = options;
+export function connectToRedis(
+  redisUrl: string,
+  backoff: Backoff,
+  watch: ClockAndLog,
+): RedisConnection {
+  if (isSentinelUrl(redisUrl)) return connectPrimary(requireSentinelUrl(redisUrl), backoff, watch);
   const url = new URL(redisUrl);
   const isCluster = isClusterUrl(redisUrl);
   url.searchParams.delete('cluster');
@@ -81,7 +83,8 @@ const DISCONNECT_MS = 100;
 
 function connectPrimary(
   url: SentinelUrl,
-  { backoff, clock, log }: RedisConnectOptions,
+  backoff: Backoff,
+  { clock, log }: ClockAndLog,
 ): RedisConnection {
   const client = new Redis({
     ...SERVER_OPTIONS,
@@ -111,8 +114,7 @@ function connectPrimary(
     cancelRetry = clock.after(isAtPrimary() ? backoff(attempts) : 0, connectToPrimary);
   });
 
-  const stopAsking = askSentinels(url, {
-    clock,
+  const stopAsking = askSentinels(url, clock, {
     onPrimary(named) {
       if (areSentinelsSilent) log.info('The sentinels of Redis answer again.');
       areSentinelsSilent = false;
@@ -174,8 +176,7 @@ export interface PrimaryAddress {
   readonly port: number;
 }
 
-export interface SentinelsOptions {
-  readonly clock: Clock;
+interface PrimaryListener {
   /** Called with every answer, of which most name the same primary as before. */
   onPrimary(primary: PrimaryAddress): void;
   /** Called as long as no sentinel names a primary, each time that one fails again. */
@@ -194,8 +195,11 @@ interface Answer extends PrimaryAddress {
 type Outcome = { readonly answer: Answer } | { readonly failure: unknown };
 
 /** Asks until the returned function is called. */
-export function askSentinels(url: SentinelUrl, options: SentinelsOptions): () => void {
-  const { clock, onPrimary, onUnknown } = options;
+function askSentinels(
+  url: SentinelUrl,
+  clock: Clock,
+  { onPrimary, onUnknown }: PrimaryListener,
+): () => void {
   const outcomes = new Map<SentinelAddress, Outcome>();
   let isClosed = false;
   const closers = url.sentinels.map((sentinel) =>

@@ -1,10 +1,9 @@
 // §2.1: the port Sessions on Redis: sessions and their index, on one server and on a cluster.
-import type { Clock } from '../../platform/clock.ts';
 import { buildSessionIndexKey, buildSessionKey, buildUserSessionsKey } from '../keys.ts';
 import { hashOwner, type OwnedRecord, readOwner } from '../owner.ts';
 import { RECORD_VERSION } from '../records.ts';
 import type { ListedSession, Owner, SessionRecord, Sessions } from '../store.ts';
-import { type CommandRunner, readSetPage, removeFromSet } from './command-runner.ts';
+import { type RedisAccess, readSetPage, removeFromSet } from './command-runner.ts';
 import {
   addUserSessionScript,
   claimUserSessionScript,
@@ -18,19 +17,11 @@ import {
   toHashFields,
 } from './session-hash.ts';
 
-export interface RedisSessionsOptions {
-  readonly commands: CommandRunner;
-  readonly sessionKeyPrefix: string;
-  readonly clock: Clock;
-  /** A cluster keeps session and sets in different slots: several steps in place of one script. */
-  readonly isCluster: boolean;
-}
-
 /** A field and its value. */
 const VERSION_FIELD = ['version', RECORD_VERSION] as const;
 
-export function createRedisSessions(options: RedisSessionsOptions): Sessions {
-  const { commands, sessionKeyPrefix, clock, isCluster } = options;
+export function createRedisSessions(redis: RedisAccess): Sessions {
+  const { commands, sessionKeyPrefix, clock, isCluster } = redis;
   const index = buildSessionIndexKey(sessionKeyPrefix);
   const buildKey = (id: string) => buildSessionKey(sessionKeyPrefix, id);
   const buildUserSetKey = (owner: Owner) =>
@@ -39,7 +30,7 @@ export function createRedisSessions(options: RedisSessionsOptions): Sessions {
     const owner = readOwner(session);
     return owner && buildUserSetKey(owner);
   };
-  const clusterUserSessions = createClusterUserSessions({ commands, clock, index, buildKey });
+  const clusterUserSessions = createClusterUserSessions(redis, index, buildKey);
 
   const runCreateScript = (
     session: SessionRecord,
@@ -118,7 +109,7 @@ export function createRedisSessions(options: RedisSessionsOptions): Sessions {
       return exists === 0 && removeFromSet(commands, index, id);
     },
 
-    sweepSessions: createSessionSweep({ commands, clock, index, buildKey, findUserSetKey }),
+    sweepSessions: createSessionSweep(redis, index, buildKey, findUserSetKey),
 
     countSessions: () => commands.run((client) => client.zcard(index)),
 
@@ -142,22 +133,16 @@ function tryParse(values: readonly unknown[]): SessionRecord | undefined {
 // The sweep: goes through the index entries that are due. Those of gone sessions are removed, those of touched
 // sessions get their new time.
 
-interface SessionSweepOptions {
-  readonly commands: CommandRunner;
-  readonly clock: Clock;
-  /** Key of the sorted set of live sessions. */
-  readonly index: string;
-  buildKey(id: string): string;
-  /** Undefined for a session that is nobody's. */
-  findUserSetKey(session: OwnedRecord): string | undefined;
-}
-
 /** Small enough for one deadline. */
 const SWEEP_BATCH = 200;
 
-function createSessionSweep(options: SessionSweepOptions): Sessions['sweepSessions'] {
-  const { commands, clock, index, buildKey, findUserSetKey } = options;
-
+/** `index` is the key of the sorted set of live sessions. `findUserSetKey`: undefined for a session that is nobody's. */
+function createSessionSweep(
+  { commands, clock }: RedisAccess,
+  index: string,
+  buildKey: (id: string) => string,
+  findUserSetKey: (session: OwnedRecord) => string | undefined,
+): Sessions['sweepSessions'] {
   return async function sweepSessions() {
     let removed = 0;
     for (;;) {
@@ -220,14 +205,6 @@ export interface NewUserSession {
   readonly ttlSeconds: number;
 }
 
-export interface ClusterUserSessionsOptions {
-  readonly commands: CommandRunner;
-  readonly clock: Clock;
-  /** Key of the sorted set of live sessions. */
-  readonly index: string;
-  buildKey(id: string): string;
-}
-
 /** Most entries are right at once; where the first ones are not, more are looked at together. */
 const MAX_BATCH = 64;
 
@@ -237,13 +214,13 @@ const MAX_ROUNDS = 100;
 /**
  * On a cluster the set and the sessions lie in different slots, so they cannot be judged in one script.
  * Who ends a session has taken it out of the set before, and only while there were too many: whatever
- * many replicas do at once, as many are left as are allowed.
+ * many replicas do at once, as many are left as are allowed. `index` is the key of the sorted set of live sessions.
  */
-export function createClusterUserSessions(
-  options: ClusterUserSessionsOptions,
+function createClusterUserSessions(
+  { commands, clock }: RedisAccess,
+  index: string,
+  buildKey: (id: string) => string,
 ): ClusterUserSessions {
-  const { commands, clock, index, buildKey } = options;
-
   async function readFirst(userSet: string, limit: number): Promise<readonly Entry[]> {
     const flat = await commands.run((client) =>
       client.zrangebyscore(userSet, '-inf', '+inf', 'WITHSCORES', 'LIMIT', 0, limit),

@@ -3,8 +3,7 @@
 import type { ChainableCommander, Redis } from 'ioredis';
 import { createBoundedMap } from '../../platform/bounded-map.ts';
 import { type Clock, type Moment, measureSince, takeMoment } from '../../platform/clock.ts';
-import type { Log } from '../../platform/log.ts';
-import { buildHeartbeatKey, buildSessionKey } from '../keys.ts';
+import { buildSessionKey } from '../keys.ts';
 import { isOwnedBy } from '../owner.ts';
 import {
   GRANT_VERSION_LENGTH,
@@ -16,7 +15,7 @@ import {
   type SessionRecord,
   type Sessions,
 } from '../store.ts';
-import type { Backoff } from './connection.ts';
+import type { RedisAccess } from './command-runner.ts';
 import type { TrackedRecords } from './local-admission.ts';
 import { isSlideDue, parseSessionFields, SESSION_FIELDS } from './session-hash.ts';
 import { createTracking } from './tracking.ts';
@@ -27,23 +26,13 @@ export interface OpenTrackedRecords extends TrackedRecords {
   close(): void;
 }
 
-export interface TrackedRecordsOptions {
-  readonly sessionKeyPrefix: string;
-  readonly backoff: Backoff;
-  readonly clock: Clock;
-  readonly log: Log;
-}
-
 /** Of sessions, and of grants: some 10 MB. */
 const MAX_KNOWN = 10_000;
 /** Reads that have not been answered. */
 const MAX_PENDING = 1000;
 
-export function createTrackedRecords(
-  commandClient: Redis,
-  options: TrackedRecordsOptions,
-): OpenTrackedRecords {
-  const { sessionKeyPrefix, clock } = options;
+export function createTrackedRecords(commandClient: Redis, redis: RedisAccess): OpenTrackedRecords {
+  const { sessionKeyPrefix, clock } = redis;
   const sessions = createBoundedMap<string, Known<FoundSession>>(MAX_KNOWN);
   const grants = createBoundedMap<string, Known<GrantLookup>>(MAX_KNOWN);
   /**
@@ -59,9 +48,7 @@ export function createTrackedRecords(
     pending.delete(key);
   }
 
-  const tracking = createTracking(commandClient, {
-    ...options,
-    heartbeatKey: buildHeartbeatKey(sessionKeyPrefix),
+  const tracking = createTracking(commandClient, redis, {
     onChange: forget,
     onLoss() {
       sessions.clear();
@@ -199,15 +186,11 @@ function tryParseSession(fields: unknown): SessionRecord | undefined {
 
 type Changed = KeyValue & Sessions;
 
-interface OwnChangesOptions {
-  /** Undefined where nothing is remembered. */
-  readonly records: { forget(key: string): void } | undefined;
-  readonly sessionKeyPrefix: string;
-}
-
+/** `records` is undefined where nothing is remembered. */
 export function forgetOwnChanges(
   store: Changed,
-  { records, sessionKeyPrefix }: OwnChangesOptions,
+  records: Pick<OpenTrackedRecords, 'forget'> | undefined,
+  sessionKeyPrefix: string,
 ): Changed {
   if (records === undefined) return store;
   const buildKey = (sessionId: string) => buildSessionKey(sessionKeyPrefix, sessionId);

@@ -6,7 +6,7 @@ import {
   SCAN_BOUNDS,
   type ScannedMember,
   scanObject,
-} from '../../../src/platform/scan/workspace.ts';
+} from '../../../src/platform/scan/scan-json.ts';
 import { chooseCount, LONG_MS } from '../../support/tools/long-run.ts';
 
 const RULES = { sought: Buffer.from('resource').readBigUInt64LE(), maxValues: 1000 };
@@ -499,7 +499,7 @@ async function openScanner(pagesLeft: number) {
   const { Module, Instance } = WebAssembly;
   vi.stubGlobal('WebAssembly', { Module, Instance, Memory });
   vi.resetModules();
-  const fresh = await import('../../../src/platform/scan/workspace.ts');
+  const fresh = await import('../../../src/platform/scan/scan-json.ts');
   const { joinPieces } = await import('../../../src/platform/json.ts');
   const scanLength = (length: number) => {
     const body = Buffer.from(`{"a":"${'x'.repeat(length - 8)}"}`);

@@ -49,12 +49,12 @@ async function checkRedis(
   const seal = await createLoginSeal(stateSecret);
   const hasOlder = stateSecret?.kind === 'given' && stateSecret.secrets.length > 1;
   const isTracked = reads === 'tracked';
-  const examination = await examineRedis(url, {
-    clock,
-    log,
-    isTracked,
-    isSealedBefore: hasOlder && seal ? (ending) => !seal.isSealedByFirst(ending) : undefined,
-  }).catch((error: unknown) => explainUnreachable(describeCause(error), url));
+  const isSealedBefore =
+    hasOlder && seal ? (ending: string) => !seal.isSealedByFirst(ending) : undefined;
+  const use = { isTracked, isSealedBefore };
+  const examination = await examineRedis(url, use, { clock, log }).catch((error: unknown) =>
+    explainUnreachable(describeCause(error), url),
+  );
   if ('status' in examination) return examination;
   const { servers, latencyMs, sealedRecords, olderGrants, trackingFailure } = examination;
   return [
