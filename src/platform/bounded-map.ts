@@ -13,19 +13,17 @@ export const createBoundedMap = <Key extends {}, Value extends {}>(
   // Of entries that have a size the package takes the room of those that are there; by `max` it takes all at once.
   new LRUCache<Key, Value>({ maxSize: maxEntries, sizeCalculation: () => 1 });
 
-interface SizedMapOptions<Key, Value> {
+export const createSizedMap = <Key extends {}, Value extends {}>({
+  maxSize,
+  measure,
+  onRemove,
+}: {
   /** Of all entries together. One that is larger alone is not taken. */
   readonly maxSize: number;
   measure(key: Key): number;
   /** It is no longer there, for whatever reason. */
   onRemove(value: Value, key: Key): void;
-}
-
-export const createSizedMap = <Key extends {}, Value extends {}>({
-  maxSize,
-  measure,
-  onRemove,
-}: SizedMapOptions<Key, Value>): BoundedMap<Key, Value> =>
+}): BoundedMap<Key, Value> =>
   new LRUCache<Key, Value>({
     maxSize,
     sizeCalculation: (_, key) => measure(key),

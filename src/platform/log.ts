@@ -37,17 +37,18 @@ export type Facts = Readonly<Record<string, unknown>> & { readonly cause?: unkno
 /** Callers choose the text: enough of it to recognize it by. */
 export const truncateForLog = (text: string): string => text.slice(0, 200);
 
-export interface LogOptions {
-  /** `json`, an object for each line, unless given. */
-  readonly format?: LogFormat;
-  /** Standard output unless given. */
-  readonly destination?: DestinationStream;
-  /** In each of the lines: which of several processes wrote it. */
-  readonly origin?: { readonly worker: number };
-}
-
 /** Lines are written at once, so that none is lost at exit. */
-export function createLog(level: LogLevel, options: LogOptions = {}): Log {
+export function createLog(
+  level: LogLevel,
+  options: {
+    /** `json`, an object for each line, unless given. */
+    readonly format?: LogFormat;
+    /** Standard output unless given. */
+    readonly destination?: DestinationStream;
+    /** In each of the lines: which of several processes wrote it. */
+    readonly origin?: { readonly worker: number };
+  } = {},
+): Log {
   const { format = 'json', destination = createStandardDestination(), origin = null } = options;
   const render = (json: string) =>
     format === 'json' ? escapeInvisible(stripUrisIn(json)) : renderLogText(stripUrisIn(json));

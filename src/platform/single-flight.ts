@@ -82,15 +82,6 @@ export function waitForOutcome<Outcome>(waiting: Waiting<Outcome>): Promise<Outc
 // Messages that wait, in their order, for what decides whether they may be passed on. It is asked for when a message
 // comes, and once a second at most.
 
-export interface PassWhenKnownOptions<Message, Known> {
-  readonly clock: Clock;
-  /** Where it rejects, messages are dropped until it is due again. */
-  learn(): Promise<Known>;
-  /** Whether what was learnt less than a second ago still holds; without it, it does. */
-  holds?(known: Known): boolean;
-  pass(message: Message, known: Known): void;
-}
-
 const FRESH_MS = 1_000;
 /** Of messages that wait, as JSON; what is more is dropped. */
 const MAX_WAITING_CHARACTERS = 131_072;
@@ -101,9 +92,14 @@ interface Lesson<Known> {
   readonly learnt: readonly Known[];
 }
 
-export function createPassWhenKnown<Message, Known>(
-  options: PassWhenKnownOptions<Message, Known>,
-): (message: Message) => void {
+export function createPassWhenKnown<Message, Known>(options: {
+  readonly clock: Clock;
+  /** Where it rejects, messages are dropped until it is due again. */
+  learn(): Promise<Known>;
+  /** Whether what was learnt less than a second ago still holds; without it, it does. */
+  holds?(known: Known): boolean;
+  pass(message: Message, known: Known): void;
+}): (message: Message) => void {
   const { clock, learn, holds = () => true, pass } = options;
   let last: Lesson<Known> | undefined;
   let waiting: Message[] = [];

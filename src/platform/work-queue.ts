@@ -16,20 +16,18 @@ export interface Asker {
   readonly owner?: string | undefined;
 }
 
-export interface WorkQueueOptions {
-  readonly maxRunning: number;
-  readonly maxWaiting: number;
-  /** Of one owner, running and waiting: the rest is for others. As many as there is room for unless given. */
-  readonly maxOfOne?: number;
-  createRefusal(): Error;
-}
-
 export function createWorkQueue({
   maxRunning,
   maxWaiting,
   maxOfOne = maxRunning + maxWaiting,
   createRefusal,
-}: WorkQueueOptions): WorkQueue {
+}: {
+  readonly maxRunning: number;
+  readonly maxWaiting: number;
+  /** Of one owner, running and waiting: the rest is for others. As many as there is room for unless given. */
+  readonly maxOfOne?: number;
+  createRefusal(): Error;
+}): WorkQueue {
   const byOwner = new Map<string, number>();
   const waiting: (() => void)[] = [];
   let running = 0;
@@ -103,14 +101,6 @@ export interface FairQueue {
   ): Promise<Result>;
 }
 
-export interface FairQueueOptions {
-  readonly maxRunning: number;
-  /** Of one owner at the same time: what is left is for others. */
-  readonly maxRunningOfOne: number;
-  readonly maxWaiting: number;
-  readonly maxWaitingOfOne: number;
-}
-
 export class QueueFullError extends Error {
   override readonly name = 'QueueFullError';
 }
@@ -124,7 +114,13 @@ interface Line {
   readonly waiting: (() => void)[];
 }
 
-export function createFairQueue(options: FairQueueOptions): FairQueue {
+export function createFairQueue(options: {
+  readonly maxRunning: number;
+  /** Of one owner at the same time: what is left is for others. */
+  readonly maxRunningOfOne: number;
+  readonly maxWaiting: number;
+  readonly maxWaitingOfOne: number;
+}): FairQueue {
   const { maxRunning, maxRunningOfOne, maxWaiting, maxWaitingOfOne } = options;
   /** Of those who have work here; whoever was served last stands last. */
   const lines = new Map<string | undefined, Line>();

@@ -94,7 +94,7 @@ async function openRecords(config: Config, servers: readonly UpstreamConfig[], s
   const loginSeal = await createLoginSeal(config.oauth.stateSecret);
   return {
     store,
-    getSeal: createReplicaSeal(config.mcp.sessions.keyPrefix, { store, loginSeal, ...shared }),
+    getSeal: createReplicaSeal(config.mcp.sessions.keyPrefix, { store, ...shared }, loginSeal),
     close: store.close,
   };
 }

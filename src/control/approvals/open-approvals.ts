@@ -23,11 +23,11 @@ export function openApprovals(
   runtime: Runtime,
   getGuards: CallControl['getGuards'],
 ): GatewayApprovals {
-  const replicas = createReplicas<ApprovalMessage>({
-    ...runtime,
-    channel: buildApprovalsChannelName(runtime.config.mcp.sessions.keyPrefix),
-    isMessage: isApprovalMessage,
-  });
+  const replicas = createReplicas<ApprovalMessage>(
+    runtime,
+    buildApprovalsChannelName(runtime.config.mcp.sessions.keyPrefix),
+    isApprovalMessage,
+  );
   const observer = observeApprovals(runtime);
   const approvals = createCallApprovals(runtime, replicas, observer);
   return {

@@ -4,9 +4,9 @@ import { choice, freeText, text, trueOrFalse } from '../../config/file/shapes/sc
 import {
   defineMember,
   type FilePlace,
+  type FileReading,
   list,
   object,
-  type ReadContext,
   record,
   report,
   type Shape,
@@ -219,7 +219,7 @@ const placedRule: Shape<PlacedRule> = {
   schema: ruleShape.schema,
   read(node, place) {
     let isReported = false;
-    const context: ReadContext = {
+    const context: FileReading = {
       ...place.context,
       report(...problem) {
         isReported = true;

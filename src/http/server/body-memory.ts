@@ -44,7 +44,7 @@ export function createBodyMemory(clock: Clock, maxBodyBytes: number): BodyMemory
   /** All but those of unauthenticated callers. */
   const all = createMemoryBudget(Math.max(ALL_BYTES, maxBodyBytes));
   const users = createUserBudgets(Math.max(USER_BYTES, maxBodyBytes));
-  const transfers = createTransfers({ clock, dropsSlow: true });
+  const transfers = createTransfers(clock, true);
 
   /** The smallest first. */
   function findBudgets(owner: BodyOwner): readonly MemoryBudget[] {

@@ -85,7 +85,7 @@ const ALL_BYTES = 128 * MEBIBYTE;
 export function createReplyMemory(clock: Clock): ReplyMemory {
   const all = createMemoryBudget(ALL_BYTES);
   const users = createUserBudgets(USER_BYTES);
-  const transfers = createTransfers({ clock, dropsSlow: false });
+  const transfers = createTransfers(clock, false);
 
   function startTransfer(owner: ReplyOwner, onDrop: () => void): CountedTransfer | undefined {
     if (owner === 'unauthenticated') return undefined;

@@ -41,7 +41,7 @@ export function openSessionServices(
   const sessions = createSessions(runtime, sealPerson);
   const stopSweeping = sessions.startSweeping();
   const channel = buildChannelName(settings.keyPrefix);
-  const replicas = createReplicas({ ...runtime, channel, isMessage: isReplicaMessage });
+  const replicas = createReplicas(runtime, channel, isReplicaMessage);
   const questions = createSessionQuestions(runtime, replicas);
   const stored = createStoredStreams(runtime);
   const keptStreams = createKeptStreams(runtime, stored, replicas);

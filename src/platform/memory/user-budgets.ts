@@ -198,13 +198,8 @@ export interface CountedTransfer {
   end(): void;
 }
 
-export interface TransfersOptions {
-  readonly clock: Clock;
-  /** Whether what moves at less than 1 KiB per second is dropped. */
-  readonly dropsSlow: boolean;
-}
-
-export function createTransfers({ clock, dropsSlow }: TransfersOptions): Transfers {
+/** With `dropsSlow` what moves at less than 1 KiB per second is dropped. */
+export function createTransfers(clock: Clock, dropsSlow: boolean): Transfers {
   const open = new Map<Transfer, (reason: DropReason | 'too slow') => void>();
   let pieces = 0;
   const startMeasuring = createSecondTimer(clock, {

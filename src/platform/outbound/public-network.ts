@@ -35,21 +35,19 @@ export interface DialTarget {
 /** Milliseconds that an address has before the next one is tried, too. */
 const ATTEMPT_MS = 1000;
 
-export interface PublicNetworkOptions {
+export const createPublicNetwork = ({
+  clock,
+  tunnel,
+  dnsServers,
+  maxLookups = MAX_AT_ONCE,
+}: {
   readonly clock: Clock;
   readonly tunnel?: OpenTunnel;
   /** Those of the system unless given. */
   readonly dnsServers?: readonly string[];
   /** Of hosts at the same moment; more of them wait for a while. */
   readonly maxLookups?: number;
-}
-
-export const createPublicNetwork = ({
-  clock,
-  tunnel,
-  dnsServers,
-  maxLookups = MAX_AT_ONCE,
-}: PublicNetworkOptions): Network => ({
+}): Network => ({
   ...(tunnel && { tunnel }),
   resolve: createResolver(clock, maxLookups, dnsServers),
 

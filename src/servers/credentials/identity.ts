@@ -35,7 +35,7 @@ export const identity = defineCredentialType<{ readonly type: 'identity' }>({
   signsTokens: true,
   open({ config, store, getSeal, clock, log }) {
     const buildKeyName = buildIdentityKeyName;
-    const keys = createSigningKeys({ store, getSeal, buildKeyName, clock, log });
+    const keys = createSigningKeys({ store, clock, log }, getSeal, buildKeyName);
     const { server, auth, oauth } = config;
     const provider = auth.required ? auth.provider : oauth.provider;
     const issuer = createIdentityIssuer(clock, keys, server.baseUrl, provider?.issuer);

@@ -194,15 +194,7 @@ export function createQuestionReplicas(
   /** Opened when it is needed: most servers never ask. */
   function join(): Replicas<QuestionMessage> {
     if (joined !== undefined) return joined;
-    joined = createReplicas({
-      store,
-      getSeal,
-      clock,
-      log,
-      metrics,
-      channel,
-      isMessage: isQuestionMessage,
-    });
+    joined = createReplicas({ store, getSeal, clock, log, metrics }, channel, isQuestionMessage);
     joined.listen(receive);
     return joined;
   }

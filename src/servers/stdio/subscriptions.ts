@@ -238,15 +238,11 @@ export function createStdioReplicas(
     channel,
     (sessionHash) => watchers.publish(sessionHash, (watcher) => void tellSubscriptions(watcher)),
   );
-  const replicas = createReplicas<UpdateMessage>({
-    store,
-    getSeal,
-    clock,
-    log,
-    metrics,
-    channel: `${channel}:updates`,
-    isMessage: isUpdateMessage,
-  });
+  const replicas = createReplicas<UpdateMessage>(
+    { store, getSeal, clock, log, metrics },
+    `${channel}:updates`,
+    isUpdateMessage,
+  );
   replicas.listen(({ from, keyId, uri }) => {
     if (from !== replicas.ownName) onUpdate(keyId, uri);
   });

@@ -39,7 +39,7 @@ export function createAnswerMemory(clock: Clock, maxBytes: number): AnswerMemory
   const users = createUserBudgets(Math.max(USER_BYTES, maxBytes));
   const allServers = createMemoryBudget(Math.max(ALL_BYTES, maxBytes));
   const servers = createUserBudgets(Math.max(SERVER_BYTES, maxBytes));
-  const transfers = createTransfers({ clock, dropsSlow: false });
+  const transfers = createTransfers(clock, false);
 
   /** The smallest first. */
   function findBudgets(owner: AnswerOwner): readonly MemoryBudget[] {

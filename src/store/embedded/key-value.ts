@@ -13,10 +13,6 @@ import {
   writeExpiring,
 } from './time-buckets.ts';
 
-export interface EmbeddedKeyValueOptions extends OpenFolder {
-  readonly clock: Clock;
-}
-
 export interface EmbeddedKeyValue extends KeyValue {
   /** With what the value under the key begins. */
   lookUpGrant(key: string): GrantLookup;
@@ -36,7 +32,11 @@ const SWEEP_BATCH = 500;
 /** Entries of listed values that have expired, which each new one clears away. */
 const CLEARED_AT_ONCE = 100;
 
-export function createEmbeddedKeyValue(options: EmbeddedKeyValueOptions): EmbeddedKeyValue {
+export function createEmbeddedKeyValue(
+  options: OpenFolder & {
+    readonly clock: Clock;
+  },
+): EmbeddedKeyValue {
   const { root, clock, write, ensureOpen } = options;
   const values: Database<ExpiringRecord<string>, string> = root.openDB({ name: 'values' });
   const dueKeys: Database<true, DueKey> = root.openDB({ name: 'values-due' });

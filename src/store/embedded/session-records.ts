@@ -214,10 +214,6 @@ export interface TouchedTimes {
   close(): Promise<void>;
 }
 
-export interface TouchedTimesOptions extends Pick<DataFolder, 'root' | 'write'> {
-  readonly clock: Clock;
-}
-
 const COMMIT_INTERVAL_MS = 1000;
 
 /** With a million sessions a bucket has 6 KB. */
@@ -226,7 +222,13 @@ const BUCKETS = 16_384;
 /** A fraction of a millisecond of work: requests come in between. */
 const COMMIT_BATCH = 256;
 
-export function openTouchedTimes({ root, write, clock }: TouchedTimesOptions): TouchedTimes {
+export function openTouchedTimes({
+  root,
+  write,
+  clock,
+}: Pick<DataFolder, 'root' | 'write'> & {
+  readonly clock: Clock;
+}): TouchedTimes {
   const stored: Database<Buffer, number> = root.openDB({
     name: 'session-times',
     encoding: 'binary',

@@ -154,14 +154,6 @@ function toRecord({ record, touched }: StoredSession): SessionRecord {
 
 // A user who has too many sessions keeps the newest (§12).
 
-interface EndOldestDeps {
-  readonly index: SessionIndex;
-  /** When the session is gone, as its record says; 0 where there is none. */
-  readExpiry(id: string): number;
-  /** Removes the session, and its index entry. */
-  remove(id: string, owner: Owner): void;
-}
-
 interface SessionExcess {
   readonly owner: Owner;
   /** Never ended. */
@@ -178,7 +170,17 @@ type EndOldest = (excess: SessionExcess) => readonly string[];
 const MAX_BATCH = 500;
 
 /** To be called inside a transaction. Times of the index are corrected on the way. */
-const createEndOldest = ({ index, readExpiry, remove }: EndOldestDeps): EndOldest =>
+const createEndOldest = ({
+  index,
+  readExpiry,
+  remove,
+}: {
+  readonly index: SessionIndex;
+  /** When the session is gone, as its record says; 0 where there is none. */
+  readExpiry(id: string): number;
+  /** Removes the session, and its index entry. */
+  remove(id: string, owner: Owner): void;
+}): EndOldest =>
   function endOldest({ owner, newId, max, now }) {
     const ended: string[] = [];
     let excess = index.countUserSessions(owner) - max;

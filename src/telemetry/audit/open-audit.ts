@@ -7,38 +7,42 @@ import type { Clock } from '../../platform/clock.ts';
 import { getErrorCode } from '../../platform/error-code.ts';
 import { toVisibleJson } from '../../platform/invisible.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
-import { createLineOutput, type LineOutput, type Log, standardOutput } from '../../platform/log.ts';
+import {
+  type ClockAndLog,
+  createLineOutput,
+  type LineOutput,
+  standardOutput,
+} from '../../platform/log.ts';
 import { stripUri } from '../../platform/secret-texts.ts';
 import { createWarnThrottle } from '../../platform/throttle.ts';
 import type { Metrics } from '../metrics/metrics.ts';
 import type { Audit, AuditEvent, AuditedAction, AuditedEnd } from './audit.ts';
 
-interface AuditDeps {
-  readonly sink: LineSink;
-  /** `AUDIT_REQUIRED`. */
-  readonly isRequired: boolean;
-  /** `OIDC_ISSUER`: users of it are named without it. */
-  readonly defaultIssuer: string | undefined;
-  readonly clock: Clock;
-  readonly log: Log;
+interface AuditSurroundings extends ClockAndLog {
   readonly metrics: Pick<Metrics, 'recordAuditLine'>;
 }
 
 /** Undefined without `AUDIT_LOG`. @throws AuditLogError when its file cannot be opened. */
 export function openAudit(
   { audit: { destination, required }, oauth }: Pick<Config, 'audit' | 'oauth'>,
-  deps: Pick<AuditDeps, 'clock' | 'log' | 'metrics'>,
+  surroundings: AuditSurroundings,
 ): Audit | undefined {
   if (destination === undefined) return undefined;
-  const defaultIssuer = oauth.provider?.issuer;
   const sink =
-    destination.kind === 'stdout' ? openStdoutSink() : openPathSink(destination.path, deps.clock);
-  return createAudit({ ...deps, defaultIssuer, sink, isRequired: required });
+    destination.kind === 'stdout'
+      ? openStdoutSink()
+      : openPathSink(destination.path, surroundings.clock);
+  const renderLine = createRenderLine(surroundings.clock, oauth.provider?.issuer);
+  return createAudit(sink, renderLine, required, surroundings);
 }
 
-function createAudit(deps: AuditDeps): Audit {
-  const { sink, isRequired, clock, log, metrics } = deps;
-  const renderLine = createRenderLine(deps);
+/** `isRequired` is `AUDIT_REQUIRED`. */
+function createAudit(
+  sink: LineSink,
+  renderLine: ReturnType<typeof createRenderLine>,
+  isRequired: boolean,
+  { clock, log, metrics }: AuditSurroundings,
+): Audit {
   /** Lines since the last that could be written. */
   let lost = 0;
   let isWritable = true;
@@ -148,8 +152,9 @@ const MAX_TEXT = 255;
 /** Of a line but for what rules name. Longer ones are of callers who choose what has to be escaped. */
 const MAX_LINE_BYTES = 4096;
 
+/** `defaultIssuer` is `OIDC_ISSUER`: users of it are named without it. */
 const createRenderLine =
-  ({ clock, defaultIssuer }: Pick<AuditDeps, 'clock' | 'defaultIssuer'>) =>
+  (clock: Clock, defaultIssuer: string | undefined) =>
   (
     action: AuditedAction | Gap,
     end: AuditedEnd,

@@ -17,10 +17,10 @@ export interface Shape<T> {
 export interface FilePlace {
   /** `mcpServers.github.tools.include[0]`; empty for the whole file. */
   readonly path: string;
-  readonly context: ReadContext;
+  readonly context: FileReading;
 }
 
-export interface ReadContext {
+export interface FileReading {
   readonly env: Env;
   report(line: number, path: string, message: string): void;
   /** What works, but may not be what was meant. */
@@ -87,17 +87,19 @@ export const list = <T>(
   },
 });
 
-export interface RecordOptions {
-  readonly allowed: string;
-  /** What is wrong with a name; without a part of it, where it may be a secret that slipped. */
-  checkName?(name: string): string | undefined;
-  /** JSON Schema of the names. */
-  readonly names?: JsonObject;
-}
-
 export const record = <T>(
   value: Shape<T>,
-  { allowed, checkName = () => undefined, names }: RecordOptions,
+  {
+    allowed,
+    checkName = () => undefined,
+    names,
+  }: {
+    readonly allowed: string;
+    /** What is wrong with a name; without a part of it, where it may be a secret that slipped. */
+    checkName?(name: string): string | undefined;
+    /** JSON Schema of the names. */
+    readonly names?: JsonObject;
+  },
 ): Shape<Readonly<Record<string, T>>> => ({
   schema: {
     type: 'object',
@@ -141,7 +143,7 @@ export const defineMember = <T>(name: string, shape: Shape<T>, summary: string):
   summary,
 });
 
-export interface ObjectOptions<T> {
+export interface ObjectShape<T> {
   /** To follow "It must be". */
   readonly allowed: string;
   readonly members: readonly Member<unknown>[];
@@ -166,7 +168,7 @@ export interface MemberReader {
   report(message: string, member?: Member<unknown>): undefined;
 }
 
-export const object = <T>(options: ObjectOptions<T>): Shape<T> => ({
+export const object = <T>(options: ObjectShape<T>): Shape<T> => ({
   schema: createSchema(options),
   read(node, place) {
     const opened = openObject(node, place, options.allowed);
@@ -203,7 +205,7 @@ export function createMemberReader(
 function reportUnknown(
   { members }: ObjectNode,
   place: FilePlace,
-  { members: known, ignored = [], replaced = {} }: ObjectOptions<unknown>,
+  { members: known, ignored = [], replaced = {} }: ObjectShape<unknown>,
 ): void {
   const names = known.map(({ name }) => name);
   for (const { name, line } of members) {
@@ -226,7 +228,7 @@ function createSchema({
   members,
   ignored = [],
   schema = {},
-}: Pick<ObjectOptions<unknown>, 'members' | 'ignored' | 'schema'>): JsonObject {
+}: Pick<ObjectShape<unknown>, 'members' | 'ignored' | 'schema'>): JsonObject {
   const described = members.map(
     ({ name, shape, summary }) => [name, { description: summary, ...shape.schema }] as const,
   );

@@ -52,7 +52,7 @@ export function createSuspendedCalls(runtime: UpstreamRuntime) {
   const { config, store, getSeal, clock, log, metrics } = runtime;
   const channel = buildSuspendedCallChannelName(config.mcp.sessions.keyPrefix);
   const isMessage = isSuspendedCallMessage;
-  const replicas = createReplicas({ store, getSeal, clock, log, metrics, channel, isMessage });
+  const replicas = createReplicas({ store, getSeal, clock, log, metrics }, channel, isMessage);
   const records = createOutcomeRecords(runtime);
   const table = createCallTable();
   const waitElsewhere = createWaitElsewhere(clock, records, replicas);
