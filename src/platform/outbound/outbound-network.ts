@@ -35,7 +35,9 @@ export type OpenTunnel = (
   signal: AbortSignal,
 ) => Promise<Duplex> | undefined;
 
-export function openOutboundNetwork(options: FetchOptions): OutboundNetwork {
+export function openOutboundNetwork(
+  options: Pick<ServerPoolSettings, 'outbound' | 'keepsConnections'>,
+): OutboundNetwork {
   const chooseProxy = createProxyChoice(options.outbound);
   const { fetch, close } = openFetch(options);
   return {
@@ -67,9 +69,10 @@ export interface OpenFetch {
   close(): void;
 }
 
-export type FetchOptions = Pick<ServerPoolOptions, 'outbound' | 'keepsConnections'>;
-
-export function openFetch(options: FetchOptions): OpenFetch {
+export function openFetch({
+  outbound,
+  keepsConnections = true,
+}: Pick<ServerPoolSettings, 'outbound' | 'keepsConnections'>): OpenFetch {
   /** By origin. */
   const pools = new Map<string, HttpPool>();
   // What opens a connection first is one request of many: the others are no part of it.
@@ -80,7 +83,8 @@ export function openFetch(options: FetchOptions): OpenFetch {
     // Most origins are named by the settings, others by servers, again and again.
     for (const [origin, pool] of pools) if (pool.isEmpty()) pools.delete(origin);
     const pool = opener.runInAsyncScope(openServerPool, undefined, url, {
-      ...options,
+      outbound,
+      keepsConnections,
       // As the limits of an exchange, by the time of the network.
       clock: systemClock,
       ca: undefined,
@@ -184,7 +188,7 @@ function toResponse({ status, headers, body }: EncodedResponse): FetchResponse {
 // §14: connections to one server that is named in a file or a setting, kept open between requests; through a proxy where one is
 // set.
 
-export interface ServerPoolOptions {
+export interface ServerPoolSettings {
   /** PEM of the authorities that may have signed its certificate; undefined for the system's. */
   readonly ca: string | undefined;
   /** Milliseconds until a connection counts as failed, TLS included. */
@@ -195,10 +199,10 @@ export interface ServerPoolOptions {
   readonly clock: Clock;
 }
 
-export function openServerPool(url: URL, options: ServerPoolOptions): HttpPool {
-  const { clock, keepsConnections = true, outbound } = options;
+export function openServerPool(url: URL, settings: ServerPoolSettings): HttpPool {
+  const { clock, keepsConnections = true, outbound, connectTimeoutMs } = settings;
   const proxy = createProxyChoice(outbound)(url);
-  const server = toDestination(url, options);
+  const server = toDestination(url, settings.ca, connectTimeoutMs);
   const shared = { host: url.host, keepsConnections, clock };
   const direct = { ...shared, targetPrefix: '', proxyAuthorization: undefined };
   if (proxy === undefined) return new HttpPool({ ...direct, destination: server });
@@ -210,7 +214,7 @@ export function openServerPool(url: URL, options: ServerPoolOptions): HttpPool {
   // Plain http is asked for by its whole URL: most proxies let CONNECT reach port 443 only.
   return new HttpPool({
     ...shared,
-    destination: { ...toDestination(new URL(proxy), { ...options, ca: undefined }), isProxy: true },
+    destination: { ...toDestination(new URL(proxy), undefined, connectTimeoutMs), isProxy: true },
     targetPrefix: url.origin,
     proxyAuthorization: createProxyAuthorization(proxy),
   });
@@ -218,7 +222,8 @@ export function openServerPool(url: URL, options: ServerPoolOptions): HttpPool {
 
 function toDestination(
   { protocol, hostname, port }: URL,
-  { ca, connectTimeoutMs }: ServerPoolOptions,
+  ca: string | undefined,
+  connectTimeoutMs: number,
 ): Destination {
   const isSecure = protocol === 'https:';
   return {

@@ -33,11 +33,9 @@ const SWEEP_BATCH = 500;
 const CLEARED_AT_ONCE = 100;
 
 export function createEmbeddedKeyValue(
-  options: OpenFolder & {
-    readonly clock: Clock;
-  },
+  { root, write, ensureOpen }: OpenFolder,
+  clock: Clock,
 ): EmbeddedKeyValue {
-  const { root, clock, write, ensureOpen } = options;
   const values: Database<ExpiringRecord<string>, string> = root.openDB({ name: 'values' });
   const dueKeys: Database<true, DueKey> = root.openDB({ name: 'values-due' });
   const listed: Database<true, ListedKey> = root.openDB({ name: 'listed-values' });

@@ -5,7 +5,7 @@ import type { Clock } from '../../platform/clock.ts';
 import { buildSessionKey } from '../keys.ts';
 import { readOwner } from '../owner.ts';
 import type { Owner, SessionRecord } from '../store.ts';
-import type { DataFolder, OpenFolder } from './folder.ts';
+import type { OpenFolder } from './folder.ts';
 import {
   createPlace,
   createTimeBucket,
@@ -67,18 +67,17 @@ export interface EmbeddedSessionRecords {
   close(): Promise<void>;
 }
 
-export interface SessionRecordsOptions extends OpenFolder {
-  readonly sessionKeyPrefix: string;
-  readonly clock: Clock;
-}
-
-export function openSessionRecords(options: SessionRecordsOptions): EmbeddedSessionRecords {
-  const { root, ensureOpen, sessionKeyPrefix, clock } = options;
+export function openSessionRecords(
+  folder: OpenFolder,
+  clock: Clock,
+  sessionKeyPrefix: string,
+): EmbeddedSessionRecords {
+  const { root, ensureOpen } = folder;
   const records: Database<ExpiringRecord<SessionRecord>, string> = root.openDB({
     name: 'sessions',
   });
   const cache = createSessionCache<StoredSession>();
-  const times = openTouchedTimes(options);
+  const times = openTouchedTimes(folder, clock);
   const buildKey = (id: string) => buildSessionKey(sessionKeyPrefix, id);
 
   function read(id: string): StoredSession | undefined {
@@ -222,13 +221,7 @@ const BUCKETS = 16_384;
 /** A fraction of a millisecond of work: requests come in between. */
 const COMMIT_BATCH = 256;
 
-export function openTouchedTimes({
-  root,
-  write,
-  clock,
-}: Pick<DataFolder, 'root' | 'write'> & {
-  readonly clock: Clock;
-}): TouchedTimes {
+function openTouchedTimes({ root, write }: OpenFolder, clock: Clock): TouchedTimes {
   const stored: Database<Buffer, number> = root.openDB({
     name: 'session-times',
     encoding: 'binary',

@@ -1,16 +1,13 @@
 // §2.1: the port Sessions on lmdb: sessions, their index, and how many a user may have.
 
 import type { Database, RootDatabase } from 'lmdb';
+import type { Clock } from '../../platform/clock.ts';
 import { isObject } from '../../platform/json.ts';
 import { hashOwner, isOwnedBy, readOwner } from '../owner.ts';
 import type { PageRequest } from '../page.ts';
 import type { ListedSession, Owner, SessionAccess, SessionRecord, Sessions } from '../store.ts';
-import {
-  getExpiry,
-  openSessionRecords,
-  type SessionRecordsOptions,
-  type StoredSession,
-} from './session-records.ts';
+import type { OpenFolder } from './folder.ts';
+import { getExpiry, openSessionRecords, type StoredSession } from './session-records.ts';
 import { type KeyPage, readKeyPage, readLastAccess } from './time-buckets.ts';
 
 export interface EmbeddedSessions extends Sessions {
@@ -28,9 +25,13 @@ export interface EmbeddedSessions extends Sessions {
 /** A few milliseconds of work: requests come in between. */
 const SWEEP_BATCH = 500;
 
-export function createEmbeddedSessions(options: SessionRecordsOptions): EmbeddedSessions {
-  const { root, clock, write, ensureOpen } = options;
-  const records = openSessionRecords(options);
+export function createEmbeddedSessions(
+  folder: OpenFolder,
+  clock: Clock,
+  sessionKeyPrefix: string,
+): EmbeddedSessions {
+  const { root, write, ensureOpen } = folder;
+  const records = openSessionRecords(folder, clock, sessionKeyPrefix);
   const index = openSessionIndex(root);
 
   function remove(id: string, owner: Owner | undefined): boolean {
