@@ -78,7 +78,7 @@ export function createAdmissionBatches(
 
   /**
    * Of a cluster's slots there are as many as keys. The one of a single server stays: a Map that is emptied with each script
-   * leaves a table behind each time (platform/linked-list.ts).
+   * leaves a table behind each time (platform/bounded-map.ts).
    */
   function forgetUnused(slot: string, { pending, scripts, isScheduled }: Queue): void {
     if (isCluster && pending.length === 0 && scripts === 0 && !isScheduled) queues.delete(slot);
