@@ -84,4 +84,4 @@ export {
   type ToolFailure,
 } from './mcp/catalog/define/tool.ts';
 export type { LogSeverity } from './mcp/protocol/methods.ts';
-export type { TraceContext } from './telemetry/tracing/trace-context.ts';
+export type { TraceContext } from './telemetry/tracing/tracing.ts';

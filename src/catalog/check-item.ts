@@ -12,12 +12,12 @@ import {
 import { canCompile } from '../mcp/catalog/foreign-schema.ts';
 import { Findings, LISTED } from '../mcp/protocol/fit.ts';
 import { LIST_KINDS, type ListKind } from '../mcp/protocol/list-kinds.ts';
-import { editValue } from '../platform/edit-json.ts';
 import { toAsciiJson } from '../platform/invisible.ts';
 import { isObject } from '../platform/json.ts';
 import { type Log, truncateForLog } from '../platform/log.ts';
+import { editValue } from '../platform/noted-json.ts';
+import { stripUri } from '../platform/secret-texts.ts';
 import type { JsonPath } from '../platform/splice-json.ts';
-import { stripUri } from '../platform/strip-uri.ts';
 import { quote } from '../platform/text.ts';
 import { isAppUri } from './apps/app-tools.ts';
 import { cleanItem, hasHidden, MAX_ITEM } from './clean-item.ts';

@@ -14,7 +14,7 @@ import type { IdentifiedCaller, ServedCatalog } from '../mcp/catalog/served-cata
 import { canSubscribe } from '../mcp/upstream/description.ts';
 import { UpstreamError } from '../mcp/upstream/upstream.ts';
 import { isObject, type JsonObject } from '../platform/json.ts';
-import { createPassWhenKnown } from '../platform/pass-when-known.ts';
+import { createPassWhenKnown } from '../platform/single-flight.ts';
 import { createBatch } from '../platform/throttle.ts';
 import { listClientUris } from './apps/app-tools.ts';
 import type { Plan } from './plan.ts';

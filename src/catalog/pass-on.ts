@@ -8,9 +8,14 @@ import type { ListKind } from '../mcp/protocol/list-kinds.ts';
 import type { Era } from '../mcp/protocol/revisions.ts';
 import type { RelayedRequest } from '../mcp/upstream/server-request.ts';
 import { isUnread } from '../mcp/upstream/unread-result.ts';
-import { addMember, editValue, type ValueEdit } from '../platform/edit-json.ts';
 import { isObject, type JsonObject, noteWritten } from '../platform/json.ts';
-import { findText, toRawMembers } from '../platform/noted-json.ts';
+import {
+  addMember,
+  editValue,
+  findText,
+  toRawMembers,
+  type ValueEdit,
+} from '../platform/noted-json.ts';
 import { cutJson, type JsonPath } from '../platform/splice-json.ts';
 import { isAppUri, listAppUris, toMovedUri, toSharedUri } from './apps/app-tools.ts';
 import { nameLinkOwner } from './linked-resources.ts';

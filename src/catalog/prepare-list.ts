@@ -5,10 +5,10 @@ import { findLockedKind } from '../mcp/catalog/approved-items.ts';
 import type { RawItem } from '../mcp/catalog/catalog.ts';
 import { type ItemKind, LIST_KINDS, type ListKind } from '../mcp/protocol/list-kinds.ts';
 import type { ToolSelection, UpstreamConfig } from '../mcp/upstream/upstream-config.ts';
+import { restoreNumbers, UnclearNumber } from '../platform/exact-json.ts';
 import { compileGlob } from '../platform/glob.ts';
 import { findWritten, isObject, type JsonObject } from '../platform/json.ts';
 import { readExact } from '../platform/noted-json.ts';
-import { restoreNumbers, UnclearNumber } from '../platform/plain-json.ts';
 import { toSharedUri, withSharedMeta } from './apps/app-tools.ts';
 import {
   findItemProblem,

@@ -8,8 +8,8 @@ import {
   MIN_SECRET_BYTES,
   needsStateSecret,
   type StateSecret,
-} from './groups/state-secret.ts';
-import { storeModels } from './groups/store.ts';
+  storeModels,
+} from './groups/store.ts';
 import { loadConfig } from './load.ts';
 import { ConfigError } from './problem.ts';
 

@@ -1,19 +1,19 @@
 // The settings, parsed: what excludes each other is a union, so that it cannot be written.
-import { adminSettings } from './groups/admin.ts';
-import { auditSettings } from './groups/audit.ts';
-import { httpSettings } from './groups/http.ts';
+
+import { httpSettings, outboundSettings, readMcpConfig } from './groups/http.ts';
 import { readLimitsConfig } from './groups/limits.ts';
-import { readMcpConfig } from './groups/mcp.ts';
 import { readOAuthConfig } from './groups/oauth.ts';
-import { mode } from './groups/oauth-mode.ts';
-import { outboundSettings } from './groups/outbound.ts';
-import { readAuthConfig, readProviderConfig } from './groups/provider.ts';
-import { readServerConfig, serverSettings } from './groups/server.ts';
-import { readServerCardConfig } from './groups/server-card.ts';
-import { readSiteConfig } from './groups/site.ts';
+import { mode, readAuthConfig, readProviderConfig } from './groups/provider.ts';
+import {
+  adminSettings,
+  readServerCardConfig,
+  readServerConfig,
+  readSiteConfig,
+  serverSettings,
+  upstreamSettings,
+} from './groups/server.ts';
 import { readStoreConfig } from './groups/store.ts';
-import { readTracingConfig } from './groups/tracing.ts';
-import { upstreamSettings } from './groups/upstreams.ts';
+import { auditSettings, readTracingConfig } from './groups/telemetry.ts';
 import { type Env, findVariable, type Read, readAll } from './setting.ts';
 
 /** Every setting, read once at start and frozen. Where a unit is not in the name it is said there. */

@@ -1,29 +1,32 @@
 // What is wrong with the settings, one sentence each: values that are not allowed, and settings that
 // do not go together.
-
 import { isLoopbackHost } from '../platform/address.ts';
 import { REGISTERED_CLIENT_PREFIX } from '../platform/ids.ts';
-import { GITHUB_PROBLEM_FINDERS } from './find-github-problems.ts';
-import { ID_JAG_PROBLEM_FINDERS } from './find-id-jag-problems.ts';
-import { adminSettings } from './groups/admin.ts';
-import { auditSettings } from './groups/audit.ts';
-import { clientSettings } from './groups/clients.ts';
-import { consentSettings } from './groups/consent.ts';
-import { idJagSettings } from './groups/id-jag.ts';
+import { clientSettings, consentSettings } from './groups/clients.ts';
+import { outboundSettings } from './groups/http.ts';
 import { readLimitsConfig } from './groups/limits.ts';
-import { loginPolicySettings } from './groups/login-policy.ts';
-import { isBrokerMode, mode } from './groups/oauth-mode.ts';
-import { outboundSettings } from './groups/outbound.ts';
-import { ownTokenSettings } from './groups/own-tokens.ts';
-import { providerSettings, readProfile } from './groups/provider.ts';
-import { providerClientSettings } from './groups/provider-client.ts';
-import { clientId } from './groups/provider-client-id.ts';
-import { serverSettings } from './groups/server.ts';
-import { siteSettings } from './groups/site.ts';
-import { needsStateSecret, stateSecrets } from './groups/state-secret.ts';
-import { isClusterUrl, isSharedStore, readStoreConfig, storeSettings } from './groups/store.ts';
+import { loginPolicySettings, ownTokenSettings } from './groups/own-tokens.ts';
+import {
+  clientId,
+  idJagSettings,
+  isBrokerMode,
+  mode,
+  providerClientSettings,
+  providerSettings,
+  readProfile,
+} from './groups/provider.ts';
+import { adminSettings, serverSettings, siteSettings } from './groups/server.ts';
+import {
+  isClusterUrl,
+  isSharedStore,
+  needsStateSecret,
+  readStoreConfig,
+  stateSecrets,
+  storeSettings,
+} from './groups/store.ts';
+import { auditSettings } from './groups/telemetry.ts';
+import { findRemovedSettings } from './misspelled.ts';
 import type { FindProblem, IsMissing, Problem } from './problem.ts';
-import { findRemovedSettings } from './removed-settings.ts';
 import { describeInvalid } from './rules.ts';
 import {
   type Env,
@@ -196,7 +199,26 @@ const PROBLEM_FINDERS: readonly FindProblem[] = [
     );
   },
 
-  ...ID_JAG_PROBLEM_FINDERS,
+  // ID_JAG.
+
+  (read) =>
+    isBrokerMode(read) &&
+    !read(idJagSettings.isEnabled) &&
+    !isDefault(idJagSettings.issuers, read) &&
+    'ID_JAG_ISSUERS has no use without ID_JAG=true: no assertion is taken. Set ID_JAG=true, or remove ID_JAG_ISSUERS.',
+
+  // Its clients are users of that issuer.
+  (read) => {
+    const baseUrl = read(serverSettings.baseUrl);
+    const own = read(idJagSettings.issuers).find(
+      (issuer) => issuer.replace(/\/+$/, '') === baseUrl,
+    );
+    return (
+      read(idJagSettings.isEnabled) &&
+      own !== undefined &&
+      `ID_JAG_ISSUERS: ${JSON.stringify(own)} is this gateway (BASE_URL), which makes no such assertions. Name the identity provider of your users.`
+    );
+  },
 
   (read, isMissing) =>
     isBrokerMode(read) &&
@@ -237,7 +259,57 @@ const PROBLEM_FINDERS: readonly FindProblem[] = [
     );
   },
 
-  ...GITHUB_PROBLEM_FINDERS,
+  // OIDC_PROVIDER=github, which has no discovery, no key set and no ID tokens.
+
+  // A line of .env.example at its default asks for nothing.
+  (read) =>
+    !isGithub(read) &&
+    !isDefault(providerSettings.githubUrl, read) &&
+    'GITHUB_URL has no use without OIDC_PROVIDER=github. Set OIDC_PROVIDER=github, or remove GITHUB_URL.',
+
+  (read) => {
+    const issuer = read(providerSettings.issuer);
+    const url = read(providerSettings.githubUrl);
+    return (
+      isGithub(read) &&
+      issuer !== url &&
+      `OIDC_ISSUER: ${JSON.stringify(issuer)} cannot work with OIDC_PROVIDER=github, whose issuer is GITHUB_URL (${url}). Remove OIDC_ISSUER; for a GitHub Enterprise Server set GITHUB_URL to its address.`
+    );
+  },
+
+  // Its access tokens go there, and what it says of users comes from there, with no signature.
+  (read) => {
+    const url = read(providerSettings.githubUrl);
+    const { protocol, hostname, pathname } = new URL(url);
+    if (!isGithub(read)) return undefined;
+    if (protocol !== 'https:' && !isLoopbackHost(hostname)) {
+      return `GITHUB_URL: ${JSON.stringify(url)} is not valid. It must be https, or http on localhost, 127.0.0.1 or [::1].`;
+    }
+    return (
+      pathname !== '/' &&
+      `GITHUB_URL: ${JSON.stringify(url)} is not valid. It must be the address of GitHub itself, without a path, for example https://github.example.com.`
+    );
+  },
+
+  (read, isMissing) =>
+    isGithub(read) &&
+    isBrokerMode(read) &&
+    isMissing(providerClientSettings.secret) &&
+    'OAUTH_CLIENT_SECRET is missing: GitHub gives no tokens without the secret of the OAuth app or GitHub App.',
+
+  (read) =>
+    isGithub(read) &&
+    read(idJagSettings.isEnabled) &&
+    read(idJagSettings.issuers).includes(read(providerSettings.githubUrl)) &&
+    'ID_JAG=true cannot work with OIDC_PROVIDER=github alone: GitHub makes no such assertions. Name the identity provider that makes them in ID_JAG_ISSUERS, or remove ID_JAG.',
+
+  (read, isMissing) => {
+    const useless = isGithub(read) && USELESS_WITH_GITHUB.find((setting) => !isMissing(setting));
+    return (
+      useless &&
+      `${useless.variable} has no use with OIDC_PROVIDER=github, which has neither ID tokens nor a userinfo or revocation endpoint: the gateway asks GitHub's API. Remove it.`
+    );
+  },
 
   (read) =>
     needsReadableTokens(read) &&
@@ -289,3 +361,12 @@ const explainClientAudience = (read: Read): string =>
   read(providerSettings.audienceClaim) === 'client_id'
     ? 'OIDC_AUDIENCE_CLAIM=client_id compares it with the client that the token was issued to'
     : `tokens of ${nameProvider(read)} name the client`;
+
+const isGithub = (read: Read): boolean => readProfile(read).login === 'github';
+
+const USELESS_WITH_GITHUB: readonly Setting<unknown>[] = [
+  providerSettings.jwksUrl,
+  providerClientSettings.revocationUrl,
+  loginPolicySettings.groupsClaim,
+  loginPolicySettings.followsGroupsOverage,
+];

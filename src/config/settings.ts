@@ -1,24 +1,20 @@
 // Every setting, by its group; the settings page and .env.example are generated from these.
-import { adminSettings } from './groups/admin.ts';
-import { auditSettings } from './groups/audit.ts';
-import { brokerSettings } from './groups/broker.ts';
+
 import { clientSettings } from './groups/clients.ts';
-import { httpSettings } from './groups/http.ts';
-import { idJagSettings } from './groups/id-jag.ts';
+import { httpSettings, mcpSettings, outboundSettings } from './groups/http.ts';
 import { limitSettings } from './groups/limits.ts';
-import { loginPolicySettings } from './groups/login-policy.ts';
-import { mcpSettings } from './groups/mcp.ts';
 import { loginSettings } from './groups/oauth.ts';
-import { outboundSettings } from './groups/outbound.ts';
-import { ownTokenSettings } from './groups/own-tokens.ts';
-import { providerSettings } from './groups/provider.ts';
-import { providerClientSettings } from './groups/provider-client.ts';
-import { serverSettings } from './groups/server.ts';
-import { serverCardSettings } from './groups/server-card.ts';
-import { siteSettings } from './groups/site.ts';
+import { brokerSettings, loginPolicySettings, ownTokenSettings } from './groups/own-tokens.ts';
+import { idJagSettings, providerClientSettings, providerSettings } from './groups/provider.ts';
+import {
+  adminSettings,
+  serverCardSettings,
+  serverSettings,
+  siteSettings,
+  upstreamSettings,
+} from './groups/server.ts';
 import { storeSettings } from './groups/store.ts';
-import { tracingSettings } from './groups/tracing.ts';
-import { upstreamSettings } from './groups/upstreams.ts';
+import { auditSettings, tracingSettings } from './groups/telemetry.ts';
 import type { Setting } from './setting.ts';
 
 export interface SettingGroup {

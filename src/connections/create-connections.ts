@@ -47,13 +47,12 @@ export function createConnections(
   const { loginSeal: seal, metrics, audit } = runtime;
   if (seal === undefined) throw new Error('Connections need a secret');
   const getSeal = async () => seal;
-  const replicas = createReplicas<ConnectionMessage>({
-    ...runtime,
-    getSeal,
-    channel: buildConnectionsChannelName(mcp.sessions.keyPrefix),
-    isMessage: isConnectionMessage,
-  });
-  const keys = createSigningKeys({ ...runtime, getSeal, buildKeyName: buildClientKeyName });
+  const replicas = createReplicas<ConnectionMessage>(
+    { ...runtime, getSeal },
+    buildConnectionsChannelName(mcp.sessions.keyPrefix),
+    isConnectionMessage,
+  );
+  const keys = createSigningKeys(runtime, getSeal, buildClientKeyName);
   const observers = [
     measureRefreshes(metrics),
     ...(audit ? [auditConnections(audit, runtime)] : []),

@@ -6,7 +6,8 @@ import type {
   RequestOutcome,
 } from '../mcp/upstream/connections.ts';
 import { hashSha256 } from '../platform/ids.ts';
-import { waitForOutcome } from '../platform/wait-for-outcome.ts';
+import { waitForOutcome } from '../platform/single-flight.ts';
+
 import type { Runtime } from '../runtime/runtime.ts';
 import { buildConnectionLinkKey } from '../store/keys.ts';
 import { createRecords, createSecretRecords, textFormat } from '../store/records.ts';

@@ -11,9 +11,9 @@ import {
   type ServerContent,
 } from '../mcp/catalog/approved-items.ts';
 import { UpstreamError } from '../mcp/upstream/upstream.ts';
-import { toCanonicalJson } from '../platform/canonical-json.ts';
 import type { Clock, Turns } from '../platform/clock.ts';
 import { hashSha256 } from '../platform/ids.ts';
+import { toCanonicalJson } from '../platform/json.ts';
 import { compareServers } from './lock.ts';
 import {
   type Fingerprint,

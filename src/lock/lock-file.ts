@@ -1,5 +1,4 @@
 // §18.7: the text of postern.lock.
-
 import { hash } from 'node:crypto';
 import {
   LOCKED_ITEMS,
@@ -9,10 +8,9 @@ import {
 } from '../mcp/catalog/approved-items.ts';
 import type { RawItem } from '../mcp/catalog/catalog.ts';
 import { UpstreamError } from '../mcp/upstream/upstream.ts';
-import { toCanonicalJson } from '../platform/canonical-json.ts';
 import { type Clock, createTurns } from '../platform/clock.ts';
 import { toVisibleJson } from '../platform/invisible.ts';
-import { isObject, type JsonObject, parseObject } from '../platform/json.ts';
+import { isObject, type JsonObject, parseObject, toCanonicalJson } from '../platform/json.ts';
 import { quote } from '../platform/text.ts';
 
 export const LOCK_FILE_NAME = 'postern.lock';

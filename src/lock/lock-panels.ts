@@ -1,12 +1,11 @@
 // §22.4, §22.6: what the lock hides, and approving it.
-
 import { fail } from '../errors/gateway-error.ts';
 import type { AdminPanel, AdminWork } from '../http/endpoint/admin-panel.ts';
 import { readPageRequest, renderNextOf } from '../http/endpoint/admin-requests.ts';
 import { createJsonReply, getJson, type Reply } from '../http/endpoint/message.ts';
 import { createTurns } from '../platform/clock.ts';
 import { hasLevels, isObject, type JsonObject } from '../platform/json.ts';
-import { stripUri } from '../platform/strip-uri.ts';
+import { stripUri } from '../platform/secret-texts.ts';
 import { toShellWord } from '../platform/text.ts';
 import type { Runtime } from '../runtime/runtime.ts';
 import type { PageRequest } from '../store/page.ts';

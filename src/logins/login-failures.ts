@@ -4,7 +4,7 @@ import type { GatewayRequest } from '../http/endpoint/message.ts';
 import { toAddressKey } from '../platform/address.ts';
 import type { Clock } from '../platform/clock.ts';
 import { isObject, parseObject } from '../platform/json.ts';
-import { stripUrisIn } from '../platform/strip-uri.ts';
+import { stripUrisIn } from '../platform/secret-texts.ts';
 import { createWarnThrottle } from '../platform/throttle.ts';
 import type { Runtime } from '../runtime/runtime.ts';
 import { LOGIN_FAILURES_KEY } from '../store/keys.ts';

@@ -1,8 +1,7 @@
 // §4.6–§4.8: the OAuth endpoints, put together for the mode.
 import type { Config } from '../config/config.ts';
-import type { AdminConfig } from '../config/groups/admin.ts';
 import type { BrokerConfig, ProxyConfig } from '../config/groups/oauth.ts';
-import type { ServerConfig } from '../config/groups/server.ts';
+import type { AdminConfig, ServerConfig } from '../config/groups/server.ts';
 import { parseScope } from '../config/scope.ts';
 import type { ServerUrls } from '../config/server-urls.ts';
 import type { Endpoint, JudgedRequest } from '../http/endpoint/endpoint.ts';

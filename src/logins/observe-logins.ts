@@ -6,7 +6,7 @@ import type { GatewayRequest, PendingReply, Reply, RequestBody } from '../http/e
 import type { Clock } from '../platform/clock.ts';
 import type { Log } from '../platform/log.ts';
 import type { Audit, AuditEvent } from '../telemetry/audit/audit.ts';
-import { getTraceId } from '../telemetry/tracing/trace-context.ts';
+import { getTraceId } from '../telemetry/tracing/tracing.ts';
 import type { LoginStep, NoteLoginFailure } from './login-failures.ts';
 import {
   addFactsOfRequest,

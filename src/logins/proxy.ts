@@ -1,7 +1,7 @@
 // OAUTH_MODE=proxy: clients are sent on to the provider, and their requests forwarded.
 
 import type { ProxyConfig } from '../config/groups/oauth.ts';
-import type { ProviderClientConfig } from '../config/groups/provider-client.ts';
+import type { ProviderClientConfig } from '../config/groups/provider.ts';
 import { fail } from '../errors/gateway-error.ts';
 import type { JudgedRequest } from '../http/endpoint/endpoint.ts';
 import type { PendingReply, Reply, RequestBody } from '../http/endpoint/message.ts';

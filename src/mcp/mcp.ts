@@ -12,11 +12,12 @@ import {
 } from '../http/endpoint/message.ts';
 import { JSONRPC, toLogMembers } from '../http/endpoint/render-error.ts';
 import { truncateForLog } from '../platform/log.ts';
-import { EVENT_STREAM_HEADERS } from '../platform/sse.ts';
-import { stripUri } from '../platform/strip-uri.ts';
+import { stripUri } from '../platform/secret-texts.ts';
+import { EVENT_STREAM_HEADERS } from '../platform/text.ts';
 import type { Runtime } from '../runtime/runtime.ts';
 import type { SessionLookup } from '../store/store.ts';
-import { readTraceId } from '../telemetry/tracing/trace-context.ts';
+import { readTraceId } from '../telemetry/tracing/tracing.ts';
+
 import {
   Call,
   type Callers,

@@ -28,7 +28,6 @@ import { OPERATORS_CLIENT_ID } from '../http/endpoint/own-clients.ts';
 import { JSONRPC } from '../http/endpoint/render-error.ts';
 import type { Limiter } from '../http/limits/limiter.ts';
 import type { ClientOf } from '../mcp/calls/call.ts';
-
 import { createBoundedMap } from '../platform/bounded-map.ts';
 import type { JsonObject } from '../platform/json.ts';
 import { describeCause } from '../platform/log.ts';
@@ -36,7 +35,7 @@ import type { Runtime } from '../runtime/runtime.ts';
 import { buildTokenClientKey } from '../store/keys.ts';
 import { type Audit, noAudit } from '../telemetry/audit/audit.ts';
 import type { LimitScope } from '../telemetry/metrics/metrics.ts';
-import { getTraceId } from '../telemetry/tracing/trace-context.ts';
+import { getTraceId } from '../telemetry/tracing/tracing.ts';
 
 /** The notes of people that are taken for operators before they ask. */
 interface OperatorsNotes extends FoundPeople {

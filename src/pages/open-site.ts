@@ -1,9 +1,11 @@
 // §4.1, §19: what the pages show of this gateway, for the composition root.
+
 import { readFile, stat } from 'node:fs/promises';
 import { extname } from 'node:path';
 import type { Config } from '../config/config.ts';
 import type { OAuthConfig } from '../config/groups/oauth.ts';
-import type { LogoConfig } from '../config/groups/site.ts';
+import type { LogoConfig } from '../config/groups/server.ts';
+
 import { ConfigError } from '../config/problem.ts';
 import { IMAGE_TYPES } from '../config/rules.ts';
 import type { Endpoint } from '../http/endpoint/endpoint.ts';

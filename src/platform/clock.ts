@@ -1,3 +1,4 @@
+import { AsyncResource } from 'node:async_hooks';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 
 /** The one place that asks the machine for the time. Everything else takes `now` or a Clock. */
@@ -129,5 +130,140 @@ export class Deadline {
       if (!this.waitForRest()) this.onPassed();
     });
     this.cancel = () => clearImmediate(looked);
+  }
+}
+
+/** How long to wait before what has failed is tried again. */
+export interface BackOff {
+  readonly firstMs: number;
+  readonly longestMs: number;
+}
+
+/** Milliseconds after so many failures in a row, from 1 on: twice as long after each. */
+export const computePauseMs = ({ firstMs, longestMs }: BackOff, failures: number): number =>
+  Math.min(longestMs, firstMs * 2 ** (failures - 1));
+
+// What holds for a time only must not hold for longer on a computer that sleeps, or is stopped: some count monotonic time
+// on then, and some do not.
+
+/** A moment by both clocks. */
+export interface Moment {
+  /** Epoch milliseconds. */
+  readonly now: number;
+  readonly monotonic: number;
+}
+
+export const takeMoment = (clock: Clock): Moment => ({
+  now: clock.now(),
+  monotonic: clock.monotonic(),
+});
+
+/** Milliseconds from then until now, by the clock by which they are more. */
+export const measureSince = ({ now, monotonic }: Moment, clock: Clock): number =>
+  Math.max(clock.now() - now, clock.monotonic() - monotonic);
+
+/**
+ * Returns a function that runs tasks at the end of this turn of the event loop, one after the other. What writes to sockets
+ * belongs there: between the work on two requests a write costs several times as much, since it wakes up whoever reads,
+ * and finds the processor's caches full of other code.
+ */
+export function createTurnEnd(): (task: () => void) => void {
+  let waiting: (() => void)[] = [];
+
+  function runAll(): void {
+    const tasks = waiting;
+    waiting = [];
+    for (const task of tasks) task();
+  }
+
+  return function runAtTurnEnd(task) {
+    if (waiting.push(task) === 1) setImmediate(runAll);
+  };
+}
+
+// What many wait for equally long, by one timer for all of them: an open stream has two such waits, and for each a timer of
+// Node.js with its closures would take five times the memory.
+
+/** One that waits. For `SharedTimer` alone, but for giving it back to that. */
+export interface Wait<Item> {
+  readonly item: Item;
+  /** By the clock's monotonic time. */
+  readonly dueAt: number;
+  earlier: Wait<Item> | undefined;
+  later: Wait<Item> | undefined;
+  isOver: boolean;
+}
+
+/** All wait for `ms`: so they are due in the order in which they came. */
+export class SharedTimer<Item> {
+  private readonly clock: Clock;
+  private readonly ms: number;
+  private readonly onPassed: (item: Item) => void;
+  private first: Wait<Item> | undefined;
+  private last: Wait<Item> | undefined;
+  private cancel: (() => void) | undefined;
+  /** Node.js takes what is done in a timer for a part of the request that set it: here that would be another one's trace. */
+  private readonly origin = new AsyncResource('SharedTimer');
+  /** Who is due is called now, and may wait again: the timer is set for the first one after that. */
+  private isEndingDue = false;
+
+  constructor(clock: Clock, ms: number, onPassed: (item: Item) => void) {
+    this.clock = clock;
+    this.ms = ms;
+    this.onPassed = onPassed;
+  }
+
+  /** Calls `onPassed` with the item in `ms`, unless it is removed before. */
+  add(item: Item): Wait<Item> {
+    const { last } = this;
+    const dueAt = this.clock.monotonic() + this.ms;
+    const wait: Wait<Item> = { item, dueAt, earlier: last, later: undefined, isOver: false };
+    if (last === undefined) this.first = wait;
+    else last.later = wait;
+    this.last = wait;
+    if (this.cancel === undefined) this.setTimer();
+    return wait;
+  }
+
+  /** A second time is no matter. */
+  remove(wait: Wait<Item>): void {
+    if (wait.isOver) return;
+    wait.isOver = true;
+    const { earlier, later } = wait;
+    if (earlier === undefined) this.first = later;
+    else earlier.later = later;
+    if (later === undefined) this.last = earlier;
+    else later.earlier = earlier;
+    // Whoever still holds it keeps none of its neighbours.
+    wait.earlier = wait.later = undefined;
+    if (this.first !== undefined) return;
+    this.cancel?.();
+    this.cancel = undefined;
+  }
+
+  private setTimer(): void {
+    if (this.isEndingDue || this.first === undefined) return;
+    const delay = this.first.dueAt - this.clock.monotonic();
+    this.cancel = this.origin.runInAsyncScope(() => this.clock.after(delay, () => this.pass()));
+  }
+
+  private pass(): void {
+    this.cancel = undefined;
+    this.isEndingDue = true;
+    try {
+      this.endDue();
+    } finally {
+      this.isEndingDue = false;
+      this.setTimer();
+    }
+  }
+
+  private endDue(): void {
+    const now = this.clock.monotonic();
+    while (this.first !== undefined && this.first.dueAt <= now) {
+      const { item } = this.first;
+      this.remove(this.first);
+      this.onPassed(item);
+    }
   }
 }

@@ -25,15 +25,6 @@ export interface CountedTopic<Listener, Source> {
   readonly source: Source | undefined;
 }
 
-export interface CountedBusOptions<Topic, Listener, Source> {
-  /** What is published from within it reaches the first listener. */
-  start?(topic: Topic, first: Listener): Source;
-  stop?(source: Source, topic: Topic): void;
-  /** What a listener or `stop` threw, which reaches neither the next one nor whoever publishes or leaves. */
-  onError(cause: unknown): void;
-  readonly bounds?: CountedBusBounds;
-}
-
 /** Without them, who subscribes is counted elsewhere: each open stream, say. */
 export interface CountedBusBounds {
   readonly topics: number;
@@ -50,9 +41,14 @@ interface OpenTopic<Listener, Source> extends CountedTopic<Listener, Source> {
   stop(): void;
 }
 
-export function createCountedBus<Topic, Listener, Source = void>(
-  options: CountedBusOptions<Topic, Listener, Source>,
-): CountedBus<Topic, Listener, Source> {
+export function createCountedBus<Topic, Listener, Source = void>(options: {
+  /** What is published from within it reaches the first listener. */
+  start?(topic: Topic, first: Listener): Source;
+  stop?(source: Source, topic: Topic): void;
+  /** What a listener or `stop` threw, which reaches neither the next one nor whoever publishes or leaves. */
+  onError(cause: unknown): void;
+  readonly bounds?: CountedBusBounds;
+}): CountedBus<Topic, Listener, Source> {
   const { start, stop, onError, bounds } = options;
   const topics = new Map<Topic, OpenTopic<Listener, Source>>();
   /** Without bounds nobody asks for them, and a set for each open stream would be much. */

@@ -1,6 +1,6 @@
-import { dropByteOrderMark } from './byte-order-mark.ts';
-import type { HttpRequest } from './http-client/write-request.ts';
-import { stripUri } from './strip-uri.ts';
+import type { HttpRequest } from './http-client/connection.ts';
+import { stripUri } from './secret-texts.ts';
+import { dropByteOrderMark } from './text.ts';
 
 /** `fetch`, as much of it as the gateway needs; tests and embedders may bring their own. A redirect is an answer like any other. */
 export type Fetch = (url: string, init: FetchInit) => Promise<FetchResponse>;

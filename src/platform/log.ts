@@ -1,12 +1,18 @@
+import { writeSync } from 'node:fs';
 import { type DestinationStream, pino } from 'pino';
-import { systemClock } from './clock.ts';
+import { type Clock, systemClock } from './clock.ts';
 import { getErrorCode } from './error-code.ts';
 import { escapeInvisible, toVisibleJson } from './invisible.ts';
 import { isObject } from './json.ts';
-import { standardOutput } from './line-output.ts';
-import { stripUrisIn } from './strip-uri.ts';
+import { stripUrisIn } from './secret-texts.ts';
 
 export const LOG_LEVELS = ['error', 'warn', 'info', 'debug'] as const;
+/** The two that whatever waits and reports needs. */
+export interface ClockAndLog {
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
 export type LogLevel = (typeof LOG_LEVELS)[number];
 
 export const LOG_FORMATS = ['json', 'text'] as const;
@@ -31,17 +37,18 @@ export type Facts = Readonly<Record<string, unknown>> & { readonly cause?: unkno
 /** Callers choose the text: enough of it to recognize it by. */
 export const truncateForLog = (text: string): string => text.slice(0, 200);
 
-export interface LogOptions {
-  /** `json`, an object for each line, unless given. */
-  readonly format?: LogFormat;
-  /** Standard output unless given. */
-  readonly destination?: DestinationStream;
-  /** In each of the lines: which of several processes wrote it. */
-  readonly origin?: { readonly worker: number };
-}
-
 /** Lines are written at once, so that none is lost at exit. */
-export function createLog(level: LogLevel, options: LogOptions = {}): Log {
+export function createLog(
+  level: LogLevel,
+  options: {
+    /** `json`, an object for each line, unless given. */
+    readonly format?: LogFormat;
+    /** Standard output unless given. */
+    readonly destination?: DestinationStream;
+    /** In each of the lines: which of several processes wrote it. */
+    readonly origin?: { readonly worker: number };
+  } = {},
+): Log {
   const { format = 'json', destination = createStandardDestination(), origin = null } = options;
   const render = (json: string) =>
     format === 'json' ? escapeInvisible(stripUrisIn(json)) : renderLogText(stripUrisIn(json));
@@ -139,3 +146,134 @@ const quoteFact = (fact: unknown): string =>
   typeof fact === 'string' && !PLAIN.test(fact) ? toVisibleJson(fact) : toOneLine(fact);
 
 const PLAIN = /^[^\s"'`,()=\\]+$/;
+
+// Lines to a pipe, a socket or a terminal. A reader that does not keep up must not stop the gateway: lines wait here,
+// as many as there is room for, and what comes then is refused.
+
+export interface LineOutput {
+  /**
+   * Returns at once. Lines wait while the reader does not keep up, `maxWaitingBytes` of them at most.
+   *
+   * @throws Error when no more may wait, or what the system says.
+   */
+  write(line: string, maxWaitingBytes: number): void;
+  /**
+   * Until the system has the line: mostly at once, else for a second at most.
+   *
+   * @throws Error as `write` does, at once or by the promise.
+   */
+  writeThrough(line: string, maxWaitingBytes: number): undefined | Promise<void>;
+  /** For the end of the process: waits for the reader, a second at most, and does nothing else meanwhile. */
+  flush(): void;
+}
+
+interface WaitingLine {
+  bytes: Uint8Array;
+  /** A part of it is written: the rest has to follow. */
+  hasBegun: boolean;
+  readonly settle?: (error?: unknown) => void;
+}
+
+const RETRY_MS = 20;
+const MAX_WAIT_MS = 1000;
+
+/** `fd` is one that does not block; where it does, nothing ever waits here. */
+export function createLineOutput(fd: number, clock: Clock): LineOutput {
+  let waiting: WaitingLine[] = [];
+  let waitingBytes = 0;
+
+  /** How many bytes the system took: none while its own buffer is full. */
+  function tryWrite(bytes: Uint8Array): number {
+    try {
+      return writeSync(fd, bytes);
+    } catch (error) {
+      if (getErrorCode(error) === 'EAGAIN') return 0;
+      throw error;
+    }
+  }
+
+  /** Undefined where the system took the whole line. */
+  function writeOrWait(
+    line: string,
+    maxWaitingBytes: number,
+    settle?: WaitingLine['settle'],
+  ): WaitingLine | undefined {
+    const bytes = Buffer.from(line);
+    const taken = waiting.length === 0 ? tryWrite(bytes) : 0;
+    if (taken === bytes.length) return undefined;
+    // The rest of a line that has begun is never refused.
+    if (taken === 0 && waitingBytes + bytes.length > maxWaitingBytes) {
+      throw new Error(`Nobody reads what was written: ${waitingBytes} bytes wait`);
+    }
+    const rest = { bytes: bytes.subarray(taken), hasBegun: taken > 0, ...(settle && { settle }) };
+    if (waiting.length === 0) retryLater();
+    waiting.push(rest);
+    waitingBytes += rest.bytes.length;
+    return rest;
+  }
+
+  function retryLater(): void {
+    clock.after(RETRY_MS, () => {
+      writeWaiting();
+      if (waiting.length > 0) retryLater();
+    });
+  }
+
+  function writeWaiting(): void {
+    try {
+      for (let first = waiting[0]; first !== undefined; first = waiting[0]) {
+        const taken = tryWrite(first.bytes);
+        waitingBytes -= taken;
+        if (taken < first.bytes.length) {
+          first.bytes = first.bytes.subarray(taken);
+          first.hasBegun ||= taken > 0;
+          return;
+        }
+        waiting.shift();
+        first.settle?.();
+      }
+    } catch (error) {
+      // Nobody will read it any more.
+      const lost = waiting;
+      waiting = [];
+      waitingBytes = 0;
+      for (const { settle } of lost) settle?.(error);
+    }
+  }
+
+  /** So that it does not turn up after its caller was told that it was not written. */
+  function giveUp(line: WaitingLine): void {
+    if (!line.hasBegun && waiting.includes(line)) {
+      waiting = waiting.filter((other) => other !== line);
+      waitingBytes -= line.bytes.length;
+    }
+    line.settle?.(new Error('Nobody reads what was written'));
+  }
+
+  return {
+    write(line, maxWaitingBytes) {
+      writeOrWait(line, maxWaitingBytes);
+    },
+    writeThrough(line, maxWaitingBytes) {
+      let settle: WaitingLine['settle'];
+      const written = new Promise<void>((resolve, reject) => {
+        settle = (error) => (error === undefined ? resolve() : reject(error));
+      });
+      const rest = writeOrWait(line, maxWaitingBytes, settle);
+      if (rest === undefined) return undefined;
+      const stop = clock.after(MAX_WAIT_MS, () => giveUp(rest));
+      return written.finally(stop);
+    },
+    flush() {
+      for (let waited = 0; waiting.length > 0 && waited < MAX_WAIT_MS; waited += RETRY_MS) {
+        writeWaiting();
+        if (waiting.length > 0) Atomics.wait(SLEEPER, 0, 0, RETRY_MS);
+      }
+    },
+  };
+}
+
+const SLEEPER = new Int32Array(new SharedArrayBuffer(4));
+
+/** Of the process: the log, and an audit log beside it. */
+export const standardOutput = createLineOutput(1, systemClock);

@@ -1,6 +1,6 @@
 // Parts of a JSON text found, removed and replaced in it, so that all the rest stays as it was written. For texts that were parsed
 // already: of what is no JSON, or deeper than it may be, the results mean nothing.
-import { findEndOfString } from './json-text.ts';
+import { findEndOfString } from './exact-json.ts';
 
 /** Names of members, and positions in arrays. */
 export type JsonPath = readonly (string | number)[];

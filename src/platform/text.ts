@@ -46,3 +46,39 @@ export const quoteForShell = (text: string): string => `'${text.replaceAll("'", 
 /** Without quotes where it needs none. */
 export const toShellWord = (text: string): string =>
   /^[\w./:@%+=-]+$/.test(text) ? text : quoteForShell(text);
+
+// The three bytes that some programs write before a text in UTF-8. They are not part of it: `fetch` and event streams drop them.
+
+const MARK = Buffer.from('\uFEFF');
+
+export const dropByteOrderMark = (bytes: Buffer): Buffer =>
+  bytes[0] === MARK[0] && bytes.subarray(0, MARK.length).equals(MARK)
+    ? bytes.subarray(MARK.length)
+    : bytes;
+
+/** True if the bytes of a text, which came in pieces, begin with it. */
+export function hasByteOrderMark(pieces: readonly Uint8Array[]): boolean {
+  const [first] = pieces;
+  // Nearly none does.
+  if (first?.[0] !== MARK[0]) return false;
+  const head = pieces.slice(0, MARK.length).map((piece) => piece.subarray(0, MARK.length));
+  return Buffer.concat(head).subarray(0, MARK.length).equals(MARK);
+}
+
+// Server-sent events, as the WHATWG HTML standard §9.2 writes them.
+
+/**
+ * Headers of an event stream: kept by no cache, changed by no proxy, and (nginx and its like) passed
+ * on as it comes instead of being collected first.
+ */
+export const EVENT_STREAM_HEADERS = {
+  'Content-Type': 'text/event-stream',
+  'Cache-Control': 'no-cache, no-transform',
+  'X-Accel-Buffering': 'no',
+} as const;
+
+/** A comment, which every reader skips. */
+export const KEEP_ALIVE = ': keep-alive\n\n';
+
+/** One event with JSON text. One data line is enough: JSON has no raw ends of line. */
+export const toSseEvent = (json: string): string => `event: message\ndata: ${json}\n\n`;

@@ -1,4 +1,5 @@
 // So many at a time, so many waiting; the rest is turned away.
+import type { CancelSignal } from './cancellation.ts';
 
 export interface WorkQueue {
   /**
@@ -15,20 +16,18 @@ export interface Asker {
   readonly owner?: string | undefined;
 }
 
-export interface WorkQueueOptions {
-  readonly maxRunning: number;
-  readonly maxWaiting: number;
-  /** Of one owner, running and waiting: the rest is for others. As many as there is room for unless given. */
-  readonly maxOfOne?: number;
-  createRefusal(): Error;
-}
-
 export function createWorkQueue({
   maxRunning,
   maxWaiting,
   maxOfOne = maxRunning + maxWaiting,
   createRefusal,
-}: WorkQueueOptions): WorkQueue {
+}: {
+  readonly maxRunning: number;
+  readonly maxWaiting: number;
+  /** Of one owner, running and waiting: the rest is for others. As many as there is room for unless given. */
+  readonly maxOfOne?: number;
+  createRefusal(): Error;
+}): WorkQueue {
   const byOwner = new Map<string, number>();
   const waiting: (() => void)[] = [];
   let running = 0;
@@ -82,6 +81,113 @@ export function createWorkQueue({
         const left = (byOwner.get(owner) ?? 1) - 1;
         if (left > 0) byOwner.set(owner, left);
         else byOwner.delete(owner);
+      }
+    },
+  };
+}
+
+// So many at a time, in turns of those whose work it is: who has much to do waits for itself, and nobody for it.
+
+export interface FairQueue {
+  /**
+   * Runs the work when it is its owner's turn. Undefined is an owner, too.
+   *
+   * @throws QueueFullError when too much waits; QueueLeftError when the signal ends before the turn.
+   */
+  run<Result>(
+    work: () => Promise<Result>,
+    owner: string | undefined,
+    signal?: CancelSignal | undefined,
+  ): Promise<Result>;
+}
+
+export class QueueFullError extends Error {
+  override readonly name = 'QueueFullError';
+}
+
+export class QueueLeftError extends Error {
+  override readonly name = 'QueueLeftError';
+}
+
+interface Line {
+  running: number;
+  readonly waiting: (() => void)[];
+}
+
+export function createFairQueue(options: {
+  readonly maxRunning: number;
+  /** Of one owner at the same time: what is left is for others. */
+  readonly maxRunningOfOne: number;
+  readonly maxWaiting: number;
+  readonly maxWaitingOfOne: number;
+}): FairQueue {
+  const { maxRunning, maxRunningOfOne, maxWaiting, maxWaitingOfOne } = options;
+  /** Of those who have work here; whoever was served last stands last. */
+  const lines = new Map<string | undefined, Line>();
+  let running = 0;
+  let waiting = 0;
+
+  function begin(line: Line): void {
+    line.running += 1;
+    running += 1;
+  }
+
+  function waitForTurn(line: Line, signal: CancelSignal | undefined): Promise<void> {
+    if (waiting >= maxWaiting || line.waiting.length >= maxWaitingOfOne) {
+      return Promise.reject(new QueueFullError('too much of it waits'));
+    }
+    return new Promise((resolve, reject) => {
+      const start = (): void => {
+        waiting -= 1;
+        signal?.removeEventListener('abort', leave);
+        resolve();
+      };
+      const leave = (): void => {
+        line.waiting.splice(line.waiting.indexOf(start), 1);
+        waiting -= 1;
+        reject(new QueueLeftError('nobody waits for it any more'));
+      };
+      waiting += 1;
+      line.waiting.push(start);
+      signal?.addEventListener('abort', leave);
+    });
+  }
+
+  function startNext(): void {
+    for (const [owner, line] of lines) {
+      if (running >= maxRunning) return;
+      if (line.running >= maxRunningOfOne) continue;
+      const start = line.waiting.shift();
+      if (start === undefined) continue;
+      lines.delete(owner);
+      lines.set(owner, line);
+      begin(line);
+      start();
+      startNext();
+      return;
+    }
+  }
+
+  return {
+    async run(work, owner, signal) {
+      const line = lines.get(owner) ?? { running: 0, waiting: [] };
+      lines.set(owner, line);
+      try {
+        if (signal?.aborted) throw new QueueLeftError('nobody waits for it any more');
+        const isFree = running < maxRunning && line.running < maxRunningOfOne;
+        if (isFree && line.waiting.length === 0) begin(line);
+        else await waitForTurn(line, signal);
+      } catch (error) {
+        if (line.running === 0 && line.waiting.length === 0) lines.delete(owner);
+        throw error;
+      }
+      try {
+        return await work();
+      } finally {
+        line.running -= 1;
+        running -= 1;
+        if (line.running === 0 && line.waiting.length === 0) lines.delete(owner);
+        startNext();
       }
     },
   };

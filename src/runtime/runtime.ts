@@ -84,7 +84,7 @@ export async function openRuntime(
   const metrics = metricsEnabled ? (overrides.metrics ?? (await createMetrics())) : noMetrics;
   const audit = openAudit(config, { clock, log, metrics });
   const { hasOwnTools = false } = overrides;
-  const tracing = await openTracing(config.tracing, { clock, log, hasOwnTools });
+  const tracing = await openTracing(config.tracing, { clock, log }, hasOwnTools);
   const network = openOutboundNetwork({ outbound: config.outbound });
   const fetch = overrides.fetch ?? network.fetch;
   const opened = overrides.store ?? (await openStore(config, { clock, log }));
@@ -128,7 +128,7 @@ export async function openRuntime(
     },
     store,
     loginSeal,
-    getSeal: createReplicaSeal(config.mcp.sessions.keyPrefix, { store, clock, loginSeal }),
+    getSeal: createReplicaSeal(config.mcp.sessions.keyPrefix, { store, clock }, loginSeal),
     close,
   };
 }

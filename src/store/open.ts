@@ -1,6 +1,5 @@
 import type { Config } from '../config/config.ts';
-import type { Clock } from '../platform/clock.ts';
-import type { Log } from '../platform/log.ts';
+import type { ClockAndLog } from '../platform/log.ts';
 import type { Store } from './store.ts';
 
 /**
@@ -10,19 +9,26 @@ import type { Store } from './store.ts';
  */
 export async function openStore(
   { store, mcp, limits }: Pick<Config, 'store' | 'mcp' | 'limits'>,
-  { clock, log }: { readonly clock: Clock; readonly log: Log },
+  { clock, log }: ClockAndLog,
 ): Promise<Store> {
-  const shared = { sessionKeyPrefix: mcp.sessions.keyPrefix, clock, log };
+  const { keyPrefix: sessionKeyPrefix } = mcp.sessions;
   // Each driver is loaded where it is used: its package takes as long as all our own modules.
   switch (store.kind) {
     case 'embedded': {
       const { openEmbeddedStore } = await import('./embedded/open.ts');
-      return openEmbeddedStore({ dataDir: store.dataDir, ...shared });
+      return openEmbeddedStore({ dataDir: store.dataDir, sessionKeyPrefix, clock, log });
     }
     case 'redis': {
       const { openRedisStore } = await import('./redis/open.ts');
       const counting = limits.enabled ? limits.counting : 'log';
-      return openRedisStore({ url: store.url, counting, reads: store.reads, ...shared });
+      return openRedisStore({
+        url: store.url,
+        counting,
+        reads: store.reads,
+        sessionKeyPrefix,
+        clock,
+        log,
+      });
     }
   }
 }

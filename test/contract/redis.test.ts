@@ -195,17 +195,22 @@ describe('the keys and values in Redis', () => {
       release = resolve;
     });
     let scripts = 0;
-    const admitTogether = createAdmissionBatches({
-      commands: {
-        async run(task) {
-          scripts += 1;
-          await released;
-          return task(client);
+    const admitTogether = createAdmissionBatches(
+      {
+        commands: {
+          async run(task) {
+            scripts += 1;
+            await released;
+            return task(client);
+          },
+          close() {},
         },
+        clock: systemClock,
+        isCluster: false,
       },
-      clock: systemClock,
-      isCluster: false,
-    });
+      undefined,
+      false,
+    );
     const window = { ...(windows[0] as LimitWindow), max: 100 };
     const admissions: Promise<Admission>[] = [];
     for (let turn = 0; turn < 50; turn += 1) {

@@ -21,15 +21,17 @@ async function openReplica(env: Readonly<Record<string, string>>) {
   const { keyPrefix } = config.mcp.sessions;
   const { log } = collectLog();
   const store = await openStore(config, { clock: systemClock, log });
-  const replicas = createReplicas({
-    store,
-    getSeal: createReplicaSeal(keyPrefix, { store, clock: systemClock, loginSeal: undefined }),
-    clock: systemClock,
-    log,
-    metrics: noMetrics,
-    channel: buildChannelName(keyPrefix),
-    isMessage: isReplicaMessage,
-  });
+  const replicas = createReplicas(
+    {
+      store,
+      getSeal: createReplicaSeal(keyPrefix, { store, clock: systemClock }, undefined),
+      clock: systemClock,
+      log,
+      metrics: noMetrics,
+    },
+    buildChannelName(keyPrefix),
+    isReplicaMessage,
+  );
   const heard: unknown[] = [];
   replicas.listen((message) => heard.push('id' in message && message.id));
   closeAfterTest(store);

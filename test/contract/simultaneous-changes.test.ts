@@ -152,13 +152,11 @@ describe('records that were sealed with a former secret', () => {
   test('§18.6 two replicas that replace a key sign with the same one', async () => {
     const clock = manualClock();
     const openKeys = (seal: typeof SEAL) =>
-      createSigningKeys({
-        store: shared.store,
-        getSeal: async () => seal,
-        buildKeyName: buildIdentityKeyName,
-        clock,
-        log,
-      });
+      createSigningKeys(
+        { store: shared.store, clock, log },
+        async () => seal,
+        buildIdentityKeyName,
+      );
     await openKeys(FORMER).getSigningKey();
     const [one, other] = await Promise.all([
       openKeys(SEAL).getSigningKey(),

@@ -1,7 +1,7 @@
 // §30: what a tool says of its app: ext-apps, "Resource Discovery".
 import type { RawItem } from '../../mcp/catalog/catalog.ts';
-import { editValue } from '../../platform/edit-json.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
+import { editValue } from '../../platform/noted-json.ts';
 import type { JsonPath } from '../../platform/splice-json.ts';
 
 /** Members of `_meta` that name an app by its URI: before `ui.resourceUri` was agreed on, hosts had names of their own. */

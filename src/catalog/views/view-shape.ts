@@ -1,11 +1,15 @@
 // §25.1: `views` of the configuration file.
-import { createRecordShape, list, record } from '../../config/file/shapes/collection.ts';
-import { defineMember, object } from '../../config/file/shapes/object.ts';
+
 import { freeText, text, trueOrFalse } from '../../config/file/shapes/scalar.ts';
 import {
+  createRecordShape,
+  defineMember,
   type FilePlace,
+  list,
+  object,
   openObject,
   placeMember,
+  record,
   report,
   type Shape,
 } from '../../config/file/shapes/shape.ts';

@@ -1,10 +1,8 @@
 // The end of a process: cleanly at the first signal, at once at the second, with exit code 1 after an error.
-
 import { constants } from 'node:os';
 import { getStackFacts } from '../../errors/gateway-error.ts';
 import { pause, systemClock } from '../../platform/clock.ts';
-import { standardOutput } from '../../platform/line-output.ts';
-import type { Log } from '../../platform/log.ts';
+import { type Log, standardOutput } from '../../platform/log.ts';
 import { hasWritesUnderWay, holdWritesBack } from '../../store/embedded/writes-under-way.ts';
 import { isRunByNpx } from './invocation.ts';
 

@@ -1,11 +1,13 @@
 // The gateway's client at the provider: OAUTH_CLIENT_ID and OAUTH_CLIENT_SECRET. The provider looks at them before it looks at what else a
 // request has, and complains of that only where it accepts them.
+import type { ProviderClientConfig } from '../../config/groups/provider.ts';
 
-import type { ProviderClientConfig } from '../../config/groups/provider-client.ts';
 import { GatewayError } from '../../errors/gateway-error.ts';
-import type { ProviderRefusal } from '../../http/oauth-client/provider-api.ts';
-import { authenticateClient, createProviderApi } from '../../http/oauth-client/provider-api.ts';
-
+import {
+  authenticateClient,
+  createProviderApi,
+  type ProviderRefusal,
+} from '../../http/oauth-client/provider-api.ts';
 import { buildCallbackUrl } from '../../logins/provider/provider-parameters.ts';
 import { generateSecret } from '../../platform/ids.ts';
 import {

@@ -1,4 +1,5 @@
 // §24.6: servers at which each user logs in: whether the gateway can be a client there, and what is missing.
+
 import type { ClientSource } from '../../connections/connection-record.ts';
 import {
   type AuthorizationServer,
@@ -18,12 +19,10 @@ import {
   type KnownIssuer,
 } from '../../connections/servers/known-issuers.ts';
 import { createOutbound, NoAnswer } from '../../connections/servers/outbound.ts';
-
 import type { ConnectionServer } from '../../mcp/upstream/connection.ts';
 import { ConnectionProblem } from '../../mcp/upstream/connections.ts';
 import { describeCause } from '../../platform/log.ts';
-import { HostNotPublic } from '../../platform/outbound/public-connection.ts';
-import { createPublicNetwork } from '../../platform/outbound/public-network.ts';
+import { createPublicNetwork, HostNotPublic } from '../../platform/outbound/public-network.ts';
 import { type Finding, failure, ok, warning } from './finding.ts';
 import type { SettingsAtHand } from './settings-at-hand.ts';
 

@@ -1,7 +1,8 @@
 // The settings alone: what the gateway warns of at start, and its limits.
 
 import type { LimitRule } from '../../config/groups/limits.ts';
-import { type IdentityConfig, loginPolicySettings } from '../../config/groups/login-policy.ts';
+import type { IdentityConfig } from '../../config/groups/own-tokens.ts';
+import { loginPolicySettings } from '../../config/groups/own-tokens.ts';
 import { logStartWarnings } from '../../config/start-log.ts';
 import { hasApprovalsPage } from '../../control/approvals/approvals.ts';
 import { parseKeySet } from '../../logins/auth/jwk.ts';
@@ -12,7 +13,8 @@ import { type Fetch, fetchWithLimits } from '../../platform/fetch-with-limits.ts
 import { isObject } from '../../platform/json.ts';
 import { describeCause } from '../../platform/log.ts';
 import { createPublicNetwork } from '../../platform/outbound/public-network.ts';
-import { stripUri } from '../../platform/strip-uri.ts';
+import { stripUri } from '../../platform/secret-texts.ts';
+
 import { countNoun, shorten } from '../../platform/text.ts';
 import { formatCount } from '../command-line/terminal.ts';
 import { defineCheck, type Finding, failure, ok, warning } from './finding.ts';

@@ -7,7 +7,8 @@ import type { StoreConfig } from '../../config/groups/store.ts';
 import { getErrorCode } from '../../platform/error-code.ts';
 import { describeCause } from '../../platform/log.ts';
 import { toSentence } from '../../platform/text.ts';
-import type { GrantCount } from '../../store/redis/older-grants.ts';
+import type { GrantCount } from '../../store/redis/examine.ts';
+
 import type { Seal } from '../../store/seal/seal.ts';
 import { createLoginSeal, HOW_TO_CHANGE_SECRET } from '../../store/seal/secrets.ts';
 import type { RedisServerFacts } from '../../store/store.ts';
@@ -53,12 +54,12 @@ async function checkRedis(
   const seal = await createLoginSeal(stateSecret);
   const hasOlder = stateSecret?.kind === 'given' && stateSecret.secrets.length > 1;
   const isTracked = reads === 'tracked';
-  const examination = await examineRedis(url, {
-    clock,
-    log,
-    isTracked,
-    isSealedBefore: hasOlder && seal ? (ending) => !seal.isSealedByFirst(ending) : undefined,
-  }).catch((error: unknown) => explainUnreachable(describeCause(error), url));
+  const isSealedBefore =
+    hasOlder && seal ? (ending: string) => !seal.isSealedByFirst(ending) : undefined;
+  const use = { isTracked, isSealedBefore };
+  const examination = await examineRedis(url, use, { clock, log }).catch((error: unknown) =>
+    explainUnreachable(describeCause(error), url),
+  );
   if ('status' in examination) return examination;
   const { servers, latencyMs, sealedRecords, olderGrants, trackingFailure } = examination;
   return [

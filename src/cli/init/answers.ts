@@ -1,5 +1,4 @@
-import { providerSettings } from '../../config/groups/provider.ts';
-import { clientId } from '../../config/groups/provider-client-id.ts';
+import { clientId, providerSettings } from '../../config/groups/provider.ts';
 import { storeSettings } from '../../config/groups/store.ts';
 import type { Setting } from '../../config/setting.ts';
 import { UsageError } from '../command-line/errors.ts';

@@ -1,7 +1,6 @@
 // Takes the servers of a desktop client's file over into postern.yaml, and their secrets into `.env`.
 import { extname } from 'node:path';
-import type { FileNode } from '../../config/file/syntax/file-node.ts';
-import { readSyntax } from '../../config/file/syntax/read-syntax.ts';
+import { type FileNode, readSyntax } from '../../config/file/syntax/read-syntax.ts';
 import { deriveServerName } from '../../mcp/upstream/server-names.ts';
 import { escapeInvisible } from '../../platform/invisible.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';

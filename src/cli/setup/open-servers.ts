@@ -90,7 +90,7 @@ async function openRecords(config: Config, servers: readonly UpstreamConfig[], l
   const loginSeal = await createLoginSeal(config.oauth.stateSecret);
   return {
     store,
-    getSeal: createReplicaSeal(config.mcp.sessions.keyPrefix, { store, loginSeal, clock }),
+    getSeal: createReplicaSeal(config.mcp.sessions.keyPrefix, { store, clock }, loginSeal),
     close: store.close,
   };
 }

@@ -3,13 +3,10 @@
 import { readFileSync } from 'node:fs';
 import { dirname, extname, resolve } from 'node:path';
 import type { Config } from '../../config/config.ts';
-import { httpSettings } from '../../config/groups/http.ts';
-import { mcpSettings } from '../../config/groups/mcp.ts';
-import { outboundSettings } from '../../config/groups/outbound.ts';
-import { serverSettings } from '../../config/groups/server.ts';
-import { stateSecrets } from '../../config/groups/state-secret.ts';
-import { storeSettings } from '../../config/groups/store.ts';
-import { upstreamSettings } from '../../config/groups/upstreams.ts';
+import { httpSettings, mcpSettings, outboundSettings } from '../../config/groups/http.ts';
+import { serverSettings, upstreamSettings } from '../../config/groups/server.ts';
+import { stateSecrets, storeSettings } from '../../config/groups/store.ts';
+
 import { loadConfig } from '../../config/load.ts';
 import { formatProblem, type Problem } from '../../config/problem.ts';
 import type { Env } from '../../config/setting.ts';

@@ -1,9 +1,8 @@
 // The text of a configuration file, read once by its shape, with everything that is wrong with it.
 import type { Problem } from '../problem.ts';
 import type { Env } from '../setting.ts';
-import type { ReadContext, Shape } from './shapes/shape.ts';
-import type { FileNode } from './syntax/file-node.ts';
-import { type FileFormat, readSyntax } from './syntax/read-syntax.ts';
+import type { FileReading, Shape } from './shapes/shape.ts';
+import { type FileFormat, type FileNode, readSyntax } from './syntax/read-syntax.ts';
 
 export interface TextSource {
   /** As it is named in messages. */
@@ -43,7 +42,7 @@ export function parseText<Content>(
   const problems: { readonly line: number; readonly problem: Problem }[] = [];
   const warnings: string[] = [];
   const ignored = new Set<string>();
-  const context: ReadContext = {
+  const context: FileReading = {
     env,
     report(line, path, message) {
       const place = `${fileName}:${line}${path === '' ? '' : `: ${path}`}`;

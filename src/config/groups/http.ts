@@ -1,8 +1,17 @@
 // Which requests are let through, and how large they may be.
-
 import { BlockList, isIP } from 'node:net';
-import { host, integer, list, origin, type Rule } from '../rules.ts';
-import { defineSetting, type ValuesOf } from '../setting.ts';
+import { isPercentDecodable } from '../../platform/json.ts';
+import {
+  anyText,
+  flag,
+  host,
+  integer,
+  list,
+  ONE_YEAR_SECONDS,
+  origin,
+  type Rule,
+} from '../rules.ts';
+import { defineSetting, type Read, readAll, type ValuesOf } from '../setting.ts';
 
 const origins = list(origin, 'a comma-separated list of origins such as https://app.example.com');
 const hosts = list(host, 'a comma-separated list of hosts such as gateway.internal:8080');
@@ -102,3 +111,124 @@ function addNetwork(networks: BlockList, entry: string): boolean {
   networks.addSubnet(address, Number(bits), type);
   return true;
 }
+
+// Sessions, streams and calls of /mcp.
+
+const sessionSettings = {
+  ttlSeconds: defineSetting('MCP_SESSION_TTL_SECONDS', integer(60, ONE_YEAR_SECONDS), {
+    default: { value: 86_400 },
+    summary: 'Seconds until a session without requests ends.',
+    details: 'Every accepted request starts them again.',
+  }),
+  maxPerUser: defineSetting('MCP_USER_SESSIONS_MAX', integer(0, 1_000_000), {
+    default: { value: 1000 },
+    summary: 'The most sessions of one user; 0 for no limit.',
+    details: 'Opening one more ends the session that would expire first.',
+  }),
+  keyPrefix: defineSetting('MCP_SESSION_KEY_PREFIX', anyText, {
+    default: { value: 'mcp:session:' },
+    summary: 'What the keys of sessions in the store begin with.',
+  }),
+};
+
+const callSettings = {
+  streams: defineSetting('MCP_STREAMS', flag, {
+    default: { value: false },
+    summary: 'Lets clients keep a stream open and subscribe to resources.',
+    details: 'With `GET /mcp`, or `subscriptions/listen`. Each stream holds a connection.',
+  }),
+  maxCallsPerUser: defineSetting('MCP_USER_CALLS_MAX', integer(0, 1_000_000), {
+    default: { value: 64 },
+    summary: 'The most long calls of one user at the same time; 0 for no limit.',
+    details:
+      'Calls count once they have run for a second. Event streams do not count. One more call gets a 429.',
+  }),
+  streamAfterMs: defineSetting('STREAM_AFTER_MS', integer(0, 3_600_000), {
+    default: { value: 10_000 },
+    summary:
+      'Milliseconds after which the answer to a running call becomes an event stream; 0 for never.',
+    details:
+      'This keeps proxies from closing a silent connection: set it below their [idle time-outs](operations/network.md#idle-time-outs). It needs a client that accepts streams, and no session before 2025-03-26. All others get JSON at the end, as for short calls.',
+  }),
+};
+
+const taskSettings = {
+  taskTtlSeconds: defineSetting('MCP_TASK_TTL_SECONDS', integer(60, 604_800), {
+    default: { value: 3600 },
+    summary: 'Seconds that a task may run, and that its result is kept afterwards.',
+    details: 'Tasks are calls whose result the client fetches later, in the stateless era.',
+  }),
+  maxTasksPerUser: defineSetting('MCP_USER_TASKS_MAX', integer(0, 8192), {
+    default: { value: 32 },
+    summary:
+      'The most tasks of one user that run at the same time, at all replicas; 0 for no limit.',
+    details: 'One more gets a 429. Tasks that run at one replica count as calls, too.',
+  }),
+};
+
+export const mcpSettings = { ...sessionSettings, ...callSettings, ...taskSettings };
+
+export type TasksConfig = ValuesOf<typeof taskSettings>;
+
+export type SessionsConfig = ValuesOf<typeof sessionSettings>;
+
+export interface McpConfig extends ValuesOf<typeof callSettings> {
+  readonly sessions: SessionsConfig;
+  readonly tasks: TasksConfig;
+}
+
+export const readMcpConfig = (read: Read): McpConfig => ({
+  sessions: readAll(sessionSettings, read),
+  tasks: readAll(taskSettings, read),
+  ...readAll(callSettings, read),
+});
+
+// How the gateway gets out, where only a proxy does: the variables that other programs read, too.
+
+const proxyUrl: Rule<string> = {
+  parse: (text) => (/^https?:\/\/\S+$/i.test(text) && isProxy(text) ? text : undefined),
+  allowed:
+    'http://host:port or https://host:port, with user:password@ before the host where the proxy asks for it (percent-encoded)',
+};
+
+function isProxy(text: string): boolean {
+  if (!URL.canParse(text)) return false;
+  const { pathname, search, hash, username, password } = new URL(text);
+  const isWhole = (username === '') === (password === '');
+  return (
+    `${pathname}${search}${hash}` === '/' && isWhole && isPercentDecodable(username + password)
+  );
+}
+
+/** As lenient as other programs are: an entry that means nothing here matches nothing. */
+const unproxiedHosts: Rule<readonly string[]> = {
+  parse: (text) => text.split(/[\s,]+/).filter((entry) => entry !== ''),
+  allowed:
+    'a comma-separated list of hosts, host:port, addresses and CIDR ranges, or * for every host',
+};
+
+const httpProxy = defineSetting('HTTP_PROXY', proxyUrl, {
+  alias: 'http_proxy',
+  summary: 'The proxy for http URLs of the provider.',
+  details: 'Also read as `http_proxy`. Addresses of this machine never go through a proxy.',
+  isSecret: true,
+});
+
+export const outboundSettings = {
+  httpProxy,
+  httpsProxy: defineSetting('HTTPS_PROXY', proxyUrl, {
+    alias: 'https_proxy',
+    default: { text: 'HTTP_PROXY', compute: (read) => read(httpProxy) },
+    summary: 'The proxy for https URLs, by CONNECT.',
+    details:
+      'Those of the provider, and of the metadata documents of clients. Also read as `https_proxy`. Not together with CIMD_ALLOWED_HOSTS=*.',
+    isSecret: true,
+  }),
+  noProxy: defineSetting('NO_PROXY', unproxiedHosts, {
+    alias: 'no_proxy',
+    default: { value: [] },
+    summary: 'Hosts that are reached without the proxy.',
+    details:
+      '`example.com` is the host and all below it, `.example.com` only those below it. Also read as `no_proxy`.',
+  }),
+};

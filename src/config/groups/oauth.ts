@@ -1,18 +1,32 @@
 // How people log in: what each mode needs, put together.
 import { oneOf } from '../rules.ts';
 import { defineSetting, type Read, readAll, requireValue } from '../setting.ts';
-import { type BrokerRequestConfig, brokerSettings } from './broker.ts';
-import { type ClientsConfig, readClientsConfig } from './clients.ts';
-import { type ConsentConfig, consentSettings } from './consent.ts';
-import { type IdJagConfig, readIdJagConfig } from './id-jag.ts';
-import { type IdentityConfig, readIdentityConfig } from './login-policy.ts';
-import { isBrokerMode, mode } from './oauth-mode.ts';
-import { readTokensConfig, type TokensConfig } from './own-tokens.ts';
-import { type ProviderConfig, providerSettings } from './provider.ts';
-import { type ProviderClientConfig, readProviderClient } from './provider-client.ts';
-import { clientId } from './provider-client-id.ts';
-import { readStateSecret, type StateSecret, stateSecrets } from './state-secret.ts';
-import type { StoreConfig } from './store.ts';
+import {
+  type ClientsConfig,
+  type ConsentConfig,
+  consentSettings,
+  readClientsConfig,
+} from './clients.ts';
+import {
+  type BrokerRequestConfig,
+  brokerSettings,
+  type IdentityConfig,
+  readIdentityConfig,
+  readTokensConfig,
+  type TokensConfig,
+} from './own-tokens.ts';
+import {
+  clientId,
+  type IdJagConfig,
+  isBrokerMode,
+  mode,
+  type ProviderClientConfig,
+  type ProviderConfig,
+  providerSettings,
+  readIdJagConfig,
+  readProviderClient,
+} from './provider.ts';
+import { readStateSecret, type StateSecret, type StoreConfig, stateSecrets } from './store.ts';
 
 export type OAuthConfig = BrokerConfig | ProxyConfig;
 

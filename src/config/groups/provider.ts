@@ -1,4 +1,6 @@
 // The OpenID provider: whose tokens are accepted. OIDC_PROVIDER gives defaults to other settings.
+
+import { isSafeForTokens } from '../../platform/address.ts';
 import {
   PROVIDER_PROFILES,
   PROVIDERS,
@@ -7,7 +9,16 @@ import {
   type ProviderProfile,
   type ProviderQuirks,
 } from '../provider-profiles.ts';
-import { anyText, baseUrl as baseUrlRule, httpUrl, integer, list, oneOf } from '../rules.ts';
+import {
+  anyText,
+  baseUrl as baseUrlRule,
+  flag,
+  httpUrl,
+  integer,
+  list,
+  oneOf,
+  type Rule,
+} from '../rules.ts';
 import { listOwnAudiences } from '../server-urls.ts';
 import {
   type Default,
@@ -17,7 +28,6 @@ import {
   requireValue,
   type ValuesOf,
 } from '../setting.ts';
-import { clientId } from './provider-client-id.ts';
 import { serverSettings } from './server.ts';
 
 const provider = defineSetting('OIDC_PROVIDER', oneOf(...PROVIDERS), {
@@ -162,3 +172,128 @@ export const readAuthConfig = (read: Read, found: ProviderConfig | undefined): A
   read(serverSettings.authRequired)
     ? { required: true, provider: requireValue(found, issuer), ...readAll(checkSettings, read) }
     : { required: false };
+
+// OAUTH_MODE, which decides the defaults of many other settings.
+
+export type OAuthMode = 'proxy' | 'broker';
+
+export const mode = defineSetting('OAUTH_MODE', oneOf('proxy', 'broker'), {
+  default: { value: 'proxy' },
+  summary: 'How clients log in: `broker` (recommended) or `proxy`.',
+  details:
+    'With `broker` the gateway is an issuer of its own, and the provider knows one redirect URI, `<BASE_URL>/oauth/callback`. With `proxy` clients are sent to the provider, which must know the redirect URI of each. See [Modes](modes.md).',
+});
+
+export const isBrokerMode = (read: Read): boolean => read(mode) === 'broker';
+
+/** A default that differs between the modes. */
+export const chooseByMode = <const T>(
+  values: Readonly<Record<OAuthMode, T>>,
+  write: (value: T) => string = String,
+): Default<T> => ({
+  compute: (read) => values[read(mode)],
+  text: `\`${write(values.proxy)}\``,
+  exceptions: [[`\`${write(values.broker)}\``, 'in broker mode']],
+});
+
+// OAUTH_CLIENT_ID, which some tokens name as their audience.
+
+const clientIdRule: Rule<string> = {
+  parse: (text) => (text.startsWith('svc-') ? undefined : text),
+  allowed: 'a client id that does not begin with svc-, the prefix of registered clients',
+};
+
+export const clientId = defineSetting('OAUTH_CLIENT_ID', clientIdRule, {
+  summary: 'The client that you registered at the provider for the gateway.',
+  details:
+    'The clients of the gateway log in through it. Required with OAUTH_MODE=broker. In proxy mode, registered clients cannot log in without it.',
+});
+
+// The client registered at the provider for the gateway, and the endpoints where it is used.
+
+/** It stands in for the clients of the gateway. */
+const ownClientSettings = {
+  id: clientId,
+  secret: defineSetting('OAUTH_CLIENT_SECRET', anyText, {
+    summary: 'The secret of that client.',
+    details: "It is sent to the provider only for the gateway's own clients.",
+    isSecret: true,
+  }),
+  authMethod: defineSetting('OAUTH_CLIENT_AUTH', oneOf('post', 'basic'), {
+    default: chooseByProvider((profile) => profile.clientAuth),
+    summary: 'How the secret is sent.',
+    details: '`post` is `client_secret_post`, `basic` is `client_secret_basic`.',
+  }),
+};
+
+/** In broker mode the discovery document says what is undefined here. */
+const endpointSettings = {
+  authorizationUrl: defineSetting('OAUTH_AUTHORIZATION_URL', httpUrl, {
+    summary: "The provider's authorization endpoint; discovered in broker mode.",
+    details:
+      "In proxy mode nobody can log in without it: `/oauth/authorize` answers `server_error`. In broker mode, set it only to override the discovery document. A query in it is kept and wins over the client's parameters (for example `scope`).",
+  }),
+  tokenUrl: defineSetting('OAUTH_TOKEN_URL', httpUrl, {
+    summary: "The provider's token endpoint; discovered in broker mode.",
+    details:
+      'In proxy mode nobody can log in without it: `/oauth/token` answers `server_error`. In broker mode, set it only to override the discovery document.',
+  }),
+  revocationUrl: defineSetting('OAUTH_REVOCATION_URL', httpUrl, {
+    summary: "The provider's revocation endpoint; discovered in broker mode.",
+    details:
+      'RFC 7009. In proxy mode `/oauth/revoke` answers `server_error` without it. In broker mode, set it only to override the discovery document.',
+  }),
+};
+
+export const providerClientSettings = { ...ownClientSettings, ...endpointSettings };
+
+export type ProviderClientConfig = ValuesOf<typeof ownClientSettings>;
+
+export const readProviderClient = (read: Read) => ({
+  providerClient: readAll(ownClientSettings, read),
+  endpoints: readAll(endpointSettings, read),
+});
+
+// ID-JAG: a company's identity provider says of its users what a client may do for them, without a login in the browser.
+
+/** Each has a discovery document and a key set that are fetched in the background. */
+const MAX_ISSUERS = 20;
+
+const issuers: Rule<readonly string[]> = {
+  parse(text) {
+    const items = text.split(',').map((item) => item.trim());
+    const areRight = items.every(
+      (item) => httpUrl.parse(item) !== undefined && isSafeForTokens(item),
+    );
+    return areRight && items.length <= MAX_ISSUERS ? [...new Set(items)] : undefined;
+  },
+  allowed: `a comma-separated list of at most ${MAX_ISSUERS} https URLs (http on this machine), each exactly as in the iss claim`,
+};
+
+export const idJagSettings = {
+  isEnabled: defineSetting('ID_JAG', flag, {
+    default: { value: false },
+    summary:
+      'Takes assertions of a company’s identity provider in place of a login in the browser (ID-JAG, Enterprise-Managed Authorization).',
+    details:
+      'A client that the configuration file names, or whose metadata document has a key, then gets a token for a user at once. See [Enterprises](enterprise.md).',
+    mode: 'broker',
+  }),
+  issuers: defineSetting('ID_JAG_ISSUERS', issuers, {
+    default: {
+      text: 'OIDC_ISSUER',
+      compute: (read) => {
+        const one = read(issuer);
+        return one === undefined ? [] : [one];
+      },
+    },
+    summary: 'The issuers whose assertions are taken.',
+    details:
+      'The gateway trusts them with the users whom they name: name none that is not yours. Each has discovery and keys of its own. The users of each are users of their own, even where two have the same `sub`.',
+    mode: 'broker',
+  }),
+};
+
+export type IdJagConfig = ValuesOf<typeof idJagSettings>;
+
+export const readIdJagConfig = (read: Read): IdJagConfig => readAll(idJagSettings, read);

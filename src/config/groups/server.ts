@@ -1,6 +1,21 @@
 // What the service listens on, and what it says of itself.
+
+import { isIPv4 } from 'node:net';
 import { LOG_FORMATS, LOG_LEVELS } from '../../platform/log.ts';
-import { anyText, baseUrl, flag, integer, integerOrAuto, listenAddress, oneOf } from '../rules.ts';
+import {
+  anyText,
+  baseUrl,
+  flag,
+  imageFile,
+  imageUrl,
+  integer,
+  integerOrAuto,
+  listenAddress,
+  names,
+  oneOf,
+  type Rule,
+  systemUser,
+} from '../rules.ts';
 import { defineSetting, type Read, readAll, type ValuesOf } from '../setting.ts';
 
 const port = defineSetting('PORT', integer(1, 65_535), {
@@ -96,3 +111,139 @@ export const readServerConfig = (read: Read, isBaseUrlSet: boolean): ServerConfi
   ...readAll(ownSettings, read),
   isBaseUrlSet,
 });
+
+// What the pages show of this gateway.
+
+/** `file` is a path; its image is served by the gateway. */
+export type LogoConfig = { readonly url: string } | { readonly file: string };
+
+export const siteSettings = {
+  logoUrl: defineSetting('SERVICE_LOGO_URL', imageUrl, {
+    summary: 'The address of the logo on the front page.',
+    details:
+      'Browsers load it from there, so its host learns who visits; SERVICE_LOGO_FILE avoids that. Square images look best.',
+  }),
+  logoFile: defineSetting('SERVICE_LOGO_FILE', imageFile, {
+    summary: 'The file of the logo on the front page.',
+    details:
+      'An SVG, PNG, JPEG or WebP image of at most 1 MiB. It is read at start, and served at `/logo`.',
+  }),
+  showsTools: defineSetting('SITE_SHOWS_TOOLS', flag, {
+    default: { value: false },
+    summary: 'Whether the pages list the tools before anybody has logged in.',
+    details:
+      '`true` shows their names and descriptions to everyone who can reach the gateway, as far as the [rules](rules.md) hold for everybody.',
+  }),
+};
+
+export const readSiteConfig = (read: Read) => ({
+  logo: readLogoConfig(read),
+  showsTools: read(siteSettings.showsTools),
+});
+
+function readLogoConfig(read: Read): LogoConfig | undefined {
+  const [url, file] = [read(siteSettings.logoUrl), read(siteSettings.logoFile)];
+  if (url !== undefined) return { url };
+  return file === undefined ? undefined : { file };
+}
+
+// §32: how clients find this gateway, and what it is called in catalogues and registries.
+
+/** The schemas of server cards and of `server.json` take 200 characters; those of `/mcp/<name>` end in a name of up to 32. */
+const MAX_NAME = 160;
+
+const reverseDnsName: Rule<string> = {
+  parse: (text) =>
+    text.length <= MAX_NAME && /^[a-zA-Z0-9.-]+\/[a-zA-Z0-9._-]+$/.test(text) ? text : undefined,
+  allowed: `a domain in reverse order, a slash and a name, such as com.example/tools, of at most ${MAX_NAME} characters`,
+};
+
+/** Characters, in both schemas. */
+export const MAX_DESCRIPTION = 100;
+
+const shortText: Rule<string> = {
+  parse: (text) =>
+    text.trim() !== '' && text.length <= MAX_DESCRIPTION && !/\p{C}/u.test(text) ? text : undefined,
+  allowed: `one line of at most ${MAX_DESCRIPTION} characters`,
+};
+
+export const serverCardSettings = {
+  isServed: defineSetting('SERVER_CARD', flag, {
+    default: { value: false },
+    summary: 'Serves a server card, by which clients find the gateway before they connect.',
+    details:
+      'At `/mcp/server-card`, and a catalogue with it at `/.well-known/mcp/catalog.json`; the card of a server or view is at `/mcp/<name>/server-card`. Everybody can read them. They name no tools. See [the reference](reference/server-card.md#32-server-card-and-serverjson).',
+  }),
+  name: defineSetting('SERVER_CARD_NAME', reverseDnsName, {
+    default: {
+      text: 'the host of BASE_URL in reverse order, and `/postern`',
+      compute: (read) => deriveName(read(serverSettings.baseUrl)),
+    },
+    summary: 'The name of the gateway in server cards, and in `server.json`.',
+    details:
+      'Such as `com.example/tools`. A registry takes only names that begin with a domain which you show to be yours.',
+  }),
+  description: defineSetting('SERVER_CARD_DESCRIPTION', shortText, {
+    default: { value: 'MCP servers and tools at one address, behind one login.' },
+    summary: 'What server cards and `server.json` say of the gateway.',
+  }),
+};
+
+export type ServerCardConfig = ValuesOf<typeof serverCardSettings>;
+
+export const readServerCardConfig = (read: Read): ServerCardConfig =>
+  readAll(serverCardSettings, read);
+
+/** `https://mcp.example.com` is `com.example.mcp/postern`. An IP address has no order to reverse. */
+function deriveName(url: string): string {
+  const { hostname } = new URL(url);
+  // Not by `isIP`: for a name that compiles its pattern for IPv6, which takes 5 ms of a start.
+  const isAddress = hostname.startsWith('[') || isIPv4(hostname);
+  const name = hostname.replace(/^\[|\]$/g, '');
+  const labels = isAddress ? [name] : name.split('.').filter(Boolean).reverse();
+  const namespace = labels.join('.').replace(/[^a-zA-Z0-9.-]/g, '-');
+  return `${namespace}/postern`.slice(-MAX_NAME);
+}
+
+// What stands behind the gateway, as far as the configuration file does not say it.
+
+export const upstreamSettings = {
+  maxBytes: defineSetting('MAX_UPSTREAM_BYTES', integer(1024, 268_435_456), {
+    default: { value: 8_388_608 },
+    summary: 'The most bytes of one answer of an MCP server behind the gateway.',
+    details: 'Of a stream, of each event. A call whose answer is longer ends in an error result.',
+  }),
+  listWaitMs: defineSetting('LIST_WAIT_MS', integer(0, 60_000), {
+    default: { value: 5_000 },
+    summary: 'Milliseconds that a first list waits for a server that has not answered yet.',
+    details:
+      'Then the list goes out without that server, and clients get `list_changed` once it has answered. Clients that cannot get that wait up to 8 s ([how](reference/server-connections.md#184-when-a-server-fails)).',
+  }),
+  runProgramsAs: defineSetting('RUN_PROGRAMS_AS', systemUser, {
+    summary: 'The user of the system that MCP servers run as that are programs.',
+    details:
+      'Such as `postern-programs` or `1001:1001`. `runAs` of a server wins. Without it they run as the user of the gateway, and can read its secrets. Linux only; the gateway has to be root, or to have the capabilities SETUID, SETGID and KILL ([how](deploy.md#programs-as-another-user)).',
+  }),
+};
+
+// The operators' page.
+
+const groupNames = names('groups, as the provider names them');
+const clientIds = names('client IDs, as the configuration file or the provider knows them');
+
+export const adminSettings = {
+  groups: defineSetting('ADMIN_GROUPS', groupNames, {
+    default: { value: [], text: '' },
+    summary: "The groups whose members may use the operators' page, `/admin`.",
+    details:
+      'As the provider names them, character by character: in the claim of OIDC_GROUPS_CLAIM, or with tokens of the provider in the claim `groups` of the access token. Where a name has a comma, write a JSON array: `["CN=ops,OU=groups"]`. If unset, there is no such page. See [Operations](operations/operators.md#the-operators-page).',
+  }),
+  clients: defineSetting('ADMIN_CLIENTS', clientIds, {
+    default: { value: [], text: '' },
+    summary: "Other clients whose tokens the operators' API takes, such as a script of yours.",
+    details:
+      'By ID: [clients that log in as themselves](machine-clients.md), or clients of the provider as `azp` or `client_id` of their access tokens names them. Without any, only tokens that the page `/admin` got are taken. Give these tokens to nothing else: whoever has one can do what its operator can.',
+  }),
+};
+
+export type AdminConfig = ValuesOf<typeof adminSettings>;

@@ -7,9 +7,12 @@ import { isOnThisMachine, isSafeForTokens } from '../../platform/address.ts';
 import { getErrorCode } from '../../platform/error-code.ts';
 import { fetchWithLimits, readBody } from '../../platform/fetch-with-limits.ts';
 import { ConnectTimeout } from '../../platform/http-client/connect.ts';
-import { UnsendableHeader } from '../../platform/http-client/write-request.ts';
-import type { Network } from '../../platform/outbound/public-network.ts';
-import { type PublicResponse, requestPublicHost } from '../../platform/outbound/public-request.ts';
+import { UnsendableHeader } from '../../platform/http-client/connection.ts';
+import {
+  type Network,
+  type PublicResponse,
+  requestPublicHost,
+} from '../../platform/outbound/public-network.ts';
 import { quote } from '../../platform/text.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 

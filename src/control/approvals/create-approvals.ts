@@ -3,7 +3,7 @@
 import type { CallControl } from '../../mcp/calls/run-target.ts';
 import { generateSecret, hashSha256 } from '../../platform/ids.ts';
 import { isObject } from '../../platform/json.ts';
-import { waitForOutcome } from '../../platform/wait-for-outcome.ts';
+import { waitForOutcome } from '../../platform/single-flight.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import {
   APPROVAL_LIST_KEY,
@@ -287,11 +287,11 @@ function observeApprovals({ metrics, audit }: Runtime): ApprovalObserver {
 // For the composition root: all of it.
 
 export function openApprovals(runtime: Runtime, getGuards: CallControl['getGuards']) {
-  const replicas = createReplicas<ApprovalMessage>({
-    ...runtime,
-    channel: buildApprovalsChannelName(runtime.config.mcp.sessions.keyPrefix),
-    isMessage: isApprovalMessage,
-  });
+  const replicas = createReplicas<ApprovalMessage>(
+    runtime,
+    buildApprovalsChannelName(runtime.config.mcp.sessions.keyPrefix),
+    isApprovalMessage,
+  );
   const observer = observeApprovals(runtime);
   const approvals = createCallApprovals(runtime, replicas, observer);
   return {

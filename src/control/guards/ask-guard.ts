@@ -1,11 +1,10 @@
 // §26.2, §26.3: how a guard is asked: what it is told, what it answers, and how much of that there may be at once.
-
 import type { UserContext } from '../../http/endpoint/message.ts';
 import type { GuardCaller, GuardedItem, GuardPoint } from '../../mcp/calls/guards.ts';
 import type { CancelSignal } from '../../platform/cancellation.ts';
 import { writeExactJson } from '../../platform/exact-json.ts';
-import { createFairQueue, QueueFullError } from '../../platform/fair-queue.ts';
 import { findExceededBound, isObject } from '../../platform/json.ts';
+import { createFairQueue, QueueFullError } from '../../platform/work-queue.ts';
 import { nameOwner } from '../../store/owner.ts';
 
 /** As a module gets it. */

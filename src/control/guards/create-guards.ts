@@ -11,8 +11,8 @@ import type {
   Guards,
   GuardVerdict,
 } from '../../mcp/calls/guards.ts';
+import { toPlain } from '../../platform/exact-json.ts';
 import { compileGlob } from '../../platform/glob.ts';
-import { toPlain } from '../../platform/plain-json.ts';
 import { quote, shorten } from '../../platform/text.ts';
 import { createWarnThrottle } from '../../platform/throttle.ts';
 import type { Runtime } from '../../runtime/runtime.ts';

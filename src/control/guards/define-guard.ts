@@ -1,8 +1,9 @@
 // §26: a kind of guard: how `use` of the configuration file names it, what it needs there, and how it is opened.
 
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { defineMember, type Member, type MemberReader } from '../../config/file/shapes/object.ts';
 import { choice, wholeNumber } from '../../config/file/shapes/scalar.ts';
+import type { Member, MemberReader } from '../../config/file/shapes/shape.ts';
+import { defineMember } from '../../config/file/shapes/shape.ts';
 import type { GuardUse } from '../../mcp/calls/guards.ts';
 import type { CancelSignal } from '../../platform/cancellation.ts';
 import type { JsonObject } from '../../platform/json.ts';

@@ -1,16 +1,19 @@
 // §26.1: `guards` of the configuration file, and what is wrong with them beside the rest of it, told at start.
 
-import { list } from '../../config/file/shapes/collection.ts';
+import { choice, freeText, text } from '../../config/file/shapes/scalar.ts';
+import type { Member } from '../../config/file/shapes/shape.ts';
 import {
   defineMember,
-  type Member,
+  type FilePlace,
+  list,
   type MemberReader,
   object,
-} from '../../config/file/shapes/object.ts';
-import { choice, freeText, text } from '../../config/file/shapes/scalar.ts';
-import { type FilePlace, report, type Shape } from '../../config/file/shapes/shape.ts';
+  report,
+  type Shape,
+} from '../../config/file/shapes/shape.ts';
 import { GUARD_POINTS, type GuardConfig, type GuardUse } from '../../mcp/calls/guards.ts';
 import { MAX_GLOB_LENGTH } from '../../platform/glob.ts';
+
 import {
   type BoundGuard,
   type FileAccess,

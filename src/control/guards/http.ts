@@ -1,9 +1,8 @@
 // §26.2: a guard that is a service, asked over HTTP.
 
-import { defineMember, object } from '../../config/file/shapes/object.ts';
-import { requestHeaders } from '../../config/file/shapes/request-headers.ts';
-import { text } from '../../config/file/shapes/scalar.ts';
+import { requestHeaders, text } from '../../config/file/shapes/scalar.ts';
 import type { Shape } from '../../config/file/shapes/shape.ts';
+import { defineMember, object } from '../../config/file/shapes/shape.ts';
 import { httpUrl } from '../../config/rules.ts';
 import type { toAbortSignal } from '../../platform/cancellation.ts';
 import type { Clock } from '../../platform/clock.ts';

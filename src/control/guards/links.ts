@@ -1,9 +1,8 @@
 // §26.4: URLs to hosts outside of a list: a picture or link that carries data in its address is the usual way out for it.
 
-import { list } from '../../config/file/shapes/collection.ts';
-import { defineMember } from '../../config/file/shapes/object.ts';
 import { text as textShape } from '../../config/file/shapes/scalar.ts';
 import type { Shape } from '../../config/file/shapes/shape.ts';
+import { defineMember, list } from '../../config/file/shapes/shape.ts';
 import { defineBuiltInGuard, type JudgeMessage } from './define-guard.ts';
 import type { ReadText } from './readings.ts';
 import {

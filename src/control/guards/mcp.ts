@@ -1,7 +1,7 @@
 // §26.2: a guard that is an MCP server of the file, by its interceptors (SEP-2624).
 
-import { defineMember } from '../../config/file/shapes/object.ts';
 import { freeText } from '../../config/file/shapes/scalar.ts';
+import { defineMember } from '../../config/file/shapes/shape.ts';
 import type { CancelSignal } from '../../platform/cancellation.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
 import { readExact } from '../../platform/noted-json.ts';

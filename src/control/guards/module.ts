@@ -2,16 +2,13 @@
 
 import { statSync } from 'node:fs';
 import { pathToFileURL } from 'node:url';
-import { defineMember } from '../../config/file/shapes/object.ts';
 import { freeText } from '../../config/file/shapes/scalar.ts';
+import { defineMember } from '../../config/file/shapes/shape.ts';
 import { ConfigError } from '../../config/problem.ts';
 import type { Clock } from '../../platform/clock.ts';
-import {
-  copyPlain,
-  type Originals,
-  restoreNumbers,
-  UnclearNumber,
-} from '../../platform/plain-json.ts';
+import type { Originals } from '../../platform/exact-json.ts';
+import { copyPlain, restoreNumbers, UnclearNumber } from '../../platform/exact-json.ts';
+
 import {
   type AskedMessage,
   type AskGuard,

@@ -1,7 +1,7 @@
 // §26.4: messages that are larger than what a model should read.
 
-import { defineMember } from '../../config/file/shapes/object.ts';
 import { wholeNumber } from '../../config/file/shapes/scalar.ts';
+import { defineMember } from '../../config/file/shapes/shape.ts';
 import { writeExactJson } from '../../platform/exact-json.ts';
 import { isObject } from '../../platform/json.ts';
 import { type AskedMessage, type Decision, PASS } from './ask-guard.ts';

@@ -1,8 +1,8 @@
 // §26.4: a guard that looks for something in texts: as they stand, and as whoever gets them may read them.
 
 import { isUtf8 } from 'node:buffer';
-import { defineMember } from '../../config/file/shapes/object.ts';
 import { choice } from '../../config/file/shapes/scalar.ts';
+import { defineMember } from '../../config/file/shapes/shape.ts';
 import { isObject } from '../../platform/json.ts';
 import { PASS } from './ask-guard.ts';
 import { A_VALUE, type JudgeMessage, type Steps } from './define-guard.ts';

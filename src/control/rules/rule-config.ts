@@ -1,15 +1,17 @@
 // §18.5: `rules` of the configuration file, and what is wrong with them, told at start.
 
-import { list, record } from '../../config/file/shapes/collection.ts';
-import { defineMember, object } from '../../config/file/shapes/object.ts';
 import { choice, freeText, text, trueOrFalse } from '../../config/file/shapes/scalar.ts';
 import {
+  defineMember,
   type FilePlace,
-  type ReadContext,
+  type FileReading,
+  list,
+  object,
+  record,
   report,
   type Shape,
 } from '../../config/file/shapes/shape.ts';
-import type { FileNode } from '../../config/file/syntax/file-node.ts';
+import type { FileNode } from '../../config/file/syntax/read-syntax.ts';
 import type { Problem } from '../../config/problem.ts';
 import { anyText } from '../../config/rules.ts';
 import { isScopeToken } from '../../config/scope.ts';
@@ -188,7 +190,7 @@ const placedRule: Shape<PlacedRule> = {
   schema: ruleShape.schema,
   read(node, place) {
     let isReported = false;
-    const context: ReadContext = {
+    const context: FileReading = {
       ...place.context,
       report(...problem) {
         isReported = true;

@@ -1,6 +1,5 @@
 // §18.1: the configuration file: which MCP servers stand behind the gateway, and who may use what.
 import { type PlacedView, type ViewsConfig, viewsShape } from '../../catalog/views/view-shape.ts';
-import { defineMember, type MemberReader, object } from '../../config/file/shapes/object.ts';
 import {
   choice,
   freeText,
@@ -8,7 +7,12 @@ import {
   trueOrFalse,
   wholeNumber,
 } from '../../config/file/shapes/scalar.ts';
-import type { Shape } from '../../config/file/shapes/shape.ts';
+import {
+  defineMember,
+  type MemberReader,
+  object,
+  type Shape,
+} from '../../config/file/shapes/shape.ts';
 import { guardsShape, type PlacedGuard } from '../../control/guards/guard-config.ts';
 import { type PlacedRules, rulesShape } from '../../control/rules/rule-config.ts';
 import type { MachineClientsConfig } from '../../logins/auth/machine-clients.ts';

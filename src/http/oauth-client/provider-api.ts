@@ -1,6 +1,6 @@
 // §4.7: form posts to the provider, so many at a time, by the one client that it knows; and its answers.
 
-import type { ProviderClientConfig } from '../../config/groups/provider-client.ts';
+import type { ProviderClientConfig } from '../../config/groups/provider.ts';
 import type { ProviderQuirks } from '../../config/provider-profiles.ts';
 import { fail } from '../../errors/gateway-error.ts';
 import {

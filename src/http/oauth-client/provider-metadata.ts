@@ -6,7 +6,7 @@ import type { ProviderLogin } from '../../config/provider-profiles.ts';
 import { fail } from '../../errors/gateway-error.ts';
 import { type Fetch, fetchWithLimits } from '../../platform/fetch-with-limits.ts';
 import { isStringArray, parseObject } from '../../platform/json.ts';
-import { stripUri } from '../../platform/strip-uri.ts';
+import { stripUri } from '../../platform/secret-texts.ts';
 import { quote } from '../../platform/text.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 

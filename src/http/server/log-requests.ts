@@ -1,10 +1,13 @@
 // §4.11, §21.2: each request in the log and the metrics, after its reply; and as a span.
-
 import { truncateForLog } from '../../platform/log.ts';
 import { createLogThrottle } from '../../platform/throttle.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
-import { readTraceContext } from '../../telemetry/tracing/trace-context.ts';
-import type { RequestTrace, Span, Tracing } from '../../telemetry/tracing/tracing.ts';
+import {
+  type RequestTrace,
+  readTraceContext,
+  type Span,
+  type Tracing,
+} from '../../telemetry/tracing/tracing.ts';
 import type { Endpoint } from '../endpoint/endpoint.ts';
 import type { Reply, ReplyError } from '../endpoint/message.ts';
 import type { RunQueue } from './overload.ts';

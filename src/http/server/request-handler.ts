@@ -2,7 +2,8 @@
 
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { GatewayError } from '../../errors/gateway-error.ts';
-import { createTurnEnd } from '../../platform/turn-end.ts';
+import { createTurnEnd } from '../../platform/clock.ts';
+
 import type { Runtime } from '../../runtime/runtime.ts';
 import type { Reply } from '../endpoint/message.ts';
 import type { Connection, ConnectionTable } from './connections.ts';

@@ -1,9 +1,9 @@
 // Event streams to bytes, piece by piece for as long as they last; below, the bytes of all replies.
 
 import type { ServerResponse } from 'node:http';
+import { SharedTimer, type Wait } from '../../platform/clock.ts';
 import type { Log } from '../../platform/log.ts';
-import { SharedTimer, type Wait } from '../../platform/shared-timer.ts';
-import { KEEP_ALIVE } from '../../platform/sse.ts';
+import { KEEP_ALIVE } from '../../platform/text.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import type { ReplyStream } from '../endpoint/message.ts';
 import type { HeaderList } from './headers.ts';

@@ -3,13 +3,10 @@
 
 import { GatewayError } from '../../errors/gateway-error.ts';
 import type { Clock } from '../../platform/clock.ts';
-import {
-  type CountedTransfer,
-  createTransfers,
-  type TransferHandlers,
-} from '../../platform/memory/transfers.ts';
+import type { CountedTransfer, TransferHandlers } from '../../platform/memory/user-budgets.ts';
 import {
   createMemoryBudget,
+  createTransfers,
   createUserBudgets,
   type MemoryBudget,
 } from '../../platform/memory/user-budgets.ts';
@@ -68,7 +65,7 @@ export function createBodyMemory(clock: Clock, maxBodyBytes: number) {
       all: Math.max(BODY_BYTES.all, maxBodyBytes),
     },
     createMemoryBudget(UNAUTHENTICATED_BYTES),
-    createTransfers({ clock, dropsSlow: true }),
+    createTransfers(clock, true),
   );
 
   return {
@@ -122,11 +119,7 @@ export type CountedReply = ReturnType<ReplyMemory['start']>;
 
 /** Replies of callers without a token are small, or pages that are the same bytes for everybody: not counted. */
 export function createReplyMemory(clock: Clock) {
-  const replies = createOwnedTransfers(
-    REPLY_BYTES,
-    undefined,
-    createTransfers({ clock, dropsSlow: false }),
-  );
+  const replies = createOwnedTransfers(REPLY_BYTES, undefined, createTransfers(clock, false));
 
   return {
     /** Counts a reply until it is ended; `onDrop` is called, at most once, when it has to go. */

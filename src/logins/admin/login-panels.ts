@@ -1,5 +1,4 @@
 // §22: clients that registered themselves, logins that failed, and the provider's key set.
-
 import type { ErrorKey } from '../../errors/catalogue.ts';
 import type { AdminPanel } from '../../http/endpoint/admin-panel.ts';
 import {
@@ -10,7 +9,7 @@ import {
 } from '../../http/endpoint/admin-requests.ts';
 import { isRegisteredClientId } from '../../platform/ids.ts';
 import type { JsonObject } from '../../platform/json.ts';
-import { stripUri } from '../../platform/strip-uri.ts';
+import { stripUri } from '../../platform/secret-texts.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import type { KeySetFacts } from '../auth/key-set.ts';
 import { createClientDirectory, type ListedClient } from '../clients/registered-clients.ts';

@@ -1,5 +1,5 @@
 // §5: authentication, put together: key set → token verifier → bearer token check.
-import type { IdentityConfig } from '../../config/groups/login-policy.ts';
+import type { IdentityConfig } from '../../config/groups/own-tokens.ts';
 import type { RequiredAuthConfig } from '../../config/groups/provider.ts';
 import { fail } from '../../errors/gateway-error.ts';
 import {

@@ -1,6 +1,5 @@
 // When the key set is fetched (§5.2): one fetch at a time, and few, however many callers want one.
-import { computePauseMs } from '../../platform/back-off.ts';
-import type { Clock } from '../../platform/clock.ts';
+import { type Clock, computePauseMs } from '../../platform/clock.ts';
 
 export type RefreshOutcome =
   | { readonly ok: true }

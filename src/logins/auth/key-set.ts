@@ -7,7 +7,7 @@ import {
 } from '../../http/oauth-client/provider-metadata.ts';
 import { fetchWithLimits } from '../../platform/fetch-with-limits.ts';
 import { describeCause, type Log } from '../../platform/log.ts';
-import { stripUri } from '../../platform/strip-uri.ts';
+import { stripUri } from '../../platform/secret-texts.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import type { Metrics } from '../../telemetry/metrics/metrics.ts';
 import { parseKeySet, type VerificationKey } from './jwk.ts';

@@ -4,7 +4,7 @@
 import type { Clock } from '../../platform/clock.ts';
 import type { Fetch } from '../../platform/fetch-with-limits.ts';
 import type { Log } from '../../platform/log.ts';
-import { stripUri } from '../../platform/strip-uri.ts';
+import { stripUri } from '../../platform/secret-texts.ts';
 import type { Metrics } from '../../telemetry/metrics/metrics.ts';
 import { createKeySet, type KeySet } from '../auth/key-set.ts';
 import type { MachineClients } from '../auth/machine-clients.ts';

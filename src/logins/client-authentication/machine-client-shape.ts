@@ -1,10 +1,17 @@
 // §13.6: `clients` of the configuration file.
 
-import { list } from '../../config/file/shapes/collection.ts';
-import { defineMember, type MemberReader, object } from '../../config/file/shapes/object.ts';
 import { text, wholeNumber } from '../../config/file/shapes/scalar.ts';
-import { type FilePlace, nameKind, report, type Shape } from '../../config/file/shapes/shape.ts';
-import type { FileNode } from '../../config/file/syntax/file-node.ts';
+import {
+  defineMember,
+  type FilePlace,
+  list,
+  type MemberReader,
+  nameKind,
+  object,
+  report,
+  type Shape,
+} from '../../config/file/shapes/shape.ts';
+import type { FileNode } from '../../config/file/syntax/read-syntax.ts';
 import { httpUrl, type Rule } from '../../config/rules.ts';
 import { isScopeToken } from '../../config/scope.ts';
 import { isSafeForTokens } from '../../platform/address.ts';

@@ -4,8 +4,11 @@
 import type { ClientsConfig } from '../../config/groups/clients.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { describeCause, type Log } from '../../platform/log.ts';
-import { HostNotPublic, openPublicConnection } from '../../platform/outbound/public-connection.ts';
-import type { Network } from '../../platform/outbound/public-network.ts';
+import {
+  HostNotPublic,
+  type Network,
+  openPublicConnection,
+} from '../../platform/outbound/public-network.ts';
 
 export interface DocumentOffer {
   /**

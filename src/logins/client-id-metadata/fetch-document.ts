@@ -3,9 +3,12 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Clock } from '../../platform/clock.ts';
 import { readBody } from '../../platform/fetch-with-limits.ts';
-import { HostNotPublic } from '../../platform/outbound/public-connection.ts';
-import type { Network } from '../../platform/outbound/public-network.ts';
-import { type PublicResponse, requestPublicHost } from '../../platform/outbound/public-request.ts';
+import {
+  HostNotPublic,
+  type Network,
+  type PublicResponse,
+  requestPublicHost,
+} from '../../platform/outbound/public-network.ts';
 import { ClientDocumentRefused, createUnreachableError } from './client-document.ts';
 
 export interface FetchedDocument {

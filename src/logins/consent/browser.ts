@@ -1,6 +1,5 @@
 // The browser in which a login began: a cookie that only it has, of which only the hash is stored; and what it approved.
-
-import type { ConsentConfig } from '../../config/groups/consent.ts';
+import type { ConsentConfig } from '../../config/groups/clients.ts';
 import type { Browsers } from '../../http/endpoint/own-pages.ts';
 import { generateSecret, hashSha256 } from '../../platform/ids.ts';
 import { type JsonObject, parseObject } from '../../platform/json.ts';

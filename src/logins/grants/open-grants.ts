@@ -29,12 +29,11 @@ export function openOwnTokens(runtime: Runtime): OwnTokens | undefined {
     maxSeconds: oauth.tokens.grantMaxSeconds,
     unrenewedSeconds: oauth.tokens.grantUnrenewedSeconds,
   };
-  const replicas = createReplicas<EndedGrantMessage>({
-    ...runtime,
-    getSeal: async () => seal,
-    channel: buildEndedGrantsChannelName(mcp.sessions.keyPrefix),
-    isMessage: isEndedGrantMessage,
-  });
+  const replicas = createReplicas<EndedGrantMessage>(
+    { ...runtime, getSeal: async () => seal },
+    buildEndedGrantsChannelName(mcp.sessions.keyPrefix),
+    isEndedGrantMessage,
+  );
   const endedGrants = createEndedGrants(runtime, replicas);
   return {
     codec: createTokenCodec(seal, server.baseUrl),

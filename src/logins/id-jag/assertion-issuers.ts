@@ -10,7 +10,7 @@ import { isSafeForTokens } from '../../platform/address.ts';
 import type { Clock } from '../../platform/clock.ts';
 import type { Fetch } from '../../platform/fetch-with-limits.ts';
 import type { Log } from '../../platform/log.ts';
-import { stripUri } from '../../platform/strip-uri.ts';
+import { stripUri } from '../../platform/secret-texts.ts';
 import type { Metrics } from '../../telemetry/metrics/metrics.ts';
 import { createKeySet, type KeySet } from '../auth/key-set.ts';
 

@@ -1,5 +1,5 @@
 // §13.3: who may log in at all, of those whom the provider knows. Each list that is set has to hold.
-import type { IdentityConfig } from '../../config/groups/login-policy.ts';
+import type { IdentityConfig } from '../../config/groups/own-tokens.ts';
 import { fail } from '../../errors/gateway-error.ts';
 import {
   type Reply,

@@ -1,7 +1,7 @@
 // §13.2: who logged in, by the provider's answer to a code or a refresh: its ID token, and its userinfo endpoint where that
 // lacks a claim which the configuration names.
 
-import type { IdentityConfig } from '../../config/groups/login-policy.ts';
+import type { IdentityConfig } from '../../config/groups/own-tokens.ts';
 import type { ProviderQuirks } from '../../config/provider-profiles.ts';
 import { catalogue } from '../../errors/catalogue.ts';
 import { fail } from '../../errors/gateway-error.ts';

@@ -5,7 +5,7 @@ import { isWellFormedScope } from '../../config/scope.ts';
 import { fail } from '../../errors/gateway-error.ts';
 import { parseQuery, type RequestParameters } from '../../http/endpoint/parameters.ts';
 import { truncateForLog } from '../../platform/log.ts';
-import { stripUri } from '../../platform/strip-uri.ts';
+import { stripUri } from '../../platform/secret-texts.ts';
 import type { Client, Clients } from '../clients/clients.ts';
 
 export interface AuthorizationRequest {

@@ -13,7 +13,7 @@ import {
 import { Cancellation, type CancelSignal, toAbortSignal } from '../../platform/cancellation.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
 import type { SessionAccess, SessionLookup } from '../../store/store.ts';
-import { readTraceContext, type TraceContext } from '../../telemetry/tracing/trace-context.ts';
+import { readTraceContext, type TraceContext } from '../../telemetry/tracing/tracing.ts';
 import type { ServedCatalog, Target } from '../catalog/served-catalog.ts';
 import { type JsonRpcMessage, type RequestId, readMeta } from '../protocol/json-rpc.ts';
 import { findMethod, isAvailable, type Method } from '../protocol/methods.ts';

@@ -1,10 +1,9 @@
 // §26: guards see what goes through the gateway, and let it pass, change it or refuse it.
-
 import type { UserContext } from '../../http/endpoint/message.ts';
 import type { CancelSignal } from '../../platform/cancellation.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
 import { readExact, toNoted } from '../../platform/noted-json.ts';
-import type { TraceContext } from '../../telemetry/tracing/trace-context.ts';
+import type { TraceContext } from '../../telemetry/tracing/tracing.ts';
 import type { RequestId } from '../protocol/json-rpc.ts';
 import type { ItemKind } from '../protocol/list-kinds.ts';
 

@@ -1,15 +1,18 @@
 // Told of calls: metrics, the audit log, traces.
 
 import type { GatewayError } from '../../errors/gateway-error.ts';
-import type { UserContext } from '../../http/endpoint/message.ts';
-import { getHeader } from '../../http/endpoint/message.ts';
+import { getHeader, type UserContext } from '../../http/endpoint/message.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { type Log, truncateForLog } from '../../platform/log.ts';
-import { stripUri } from '../../platform/strip-uri.ts';
+import { stripUri } from '../../platform/secret-texts.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import type { Audit, AuditedAction, AuditedEnd } from '../../telemetry/audit/audit.ts';
-import { readTraceContext, readTraceId } from '../../telemetry/tracing/trace-context.ts';
-import type { Attributes, Span } from '../../telemetry/tracing/tracing.ts';
+import {
+  type Attributes,
+  readTraceContext,
+  readTraceId,
+  type Span,
+} from '../../telemetry/tracing/tracing.ts';
 import type { MethodItem } from '../protocol/methods.ts';
 import type { Callers, CallRecord } from './call.ts';
 import type { Outcome } from './outcome.ts';

@@ -2,7 +2,7 @@
 
 import { fail, GatewayError } from '../../errors/gateway-error.ts';
 import type { GrantCheck } from '../../http/endpoint/message.ts';
-import { LinkedList } from '../../platform/linked-list.ts';
+import { LinkedList } from '../../platform/bounded-map.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { nameOwner } from '../../store/owner.ts';
 import type { Call, Callers } from './call.ts';

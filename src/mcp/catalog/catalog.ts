@@ -2,7 +2,7 @@ import { fail, type JsonRpcErrorObject } from '../../errors/gateway-error.ts';
 import type { UserContext } from '../../http/endpoint/message.ts';
 import type { CancelSignal } from '../../platform/cancellation.ts';
 import type { JsonObject } from '../../platform/json.ts';
-import type { TraceContext } from '../../telemetry/tracing/trace-context.ts';
+import type { TraceContext } from '../../telemetry/tracing/tracing.ts';
 import type { QuestionGuards } from '../calls/guards.ts';
 import type { LogSeverity } from '../protocol/methods.ts';
 import type { Ask, ClientCapabilities } from './client-requests.ts';

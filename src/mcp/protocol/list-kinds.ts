@@ -1,5 +1,5 @@
 import { failUnknown } from '../../errors/gateway-error.ts';
-import { stripUri } from '../../platform/strip-uri.ts';
+import { stripUri } from '../../platform/secret-texts.ts';
 
 // MCP: the lists of a server, and what stands in them.
 

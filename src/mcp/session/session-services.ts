@@ -1,8 +1,10 @@
 // The session era: its parts that stand for as long as the process does, and the methods that only sessions have.
 
 import { fail, GatewayError } from '../../errors/gateway-error.ts';
+import type { Link } from '../../platform/bounded-map.ts';
+import { LinkedList } from '../../platform/bounded-map.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
-import { type Link, LinkedList } from '../../platform/linked-list.ts';
+
 import type { Runtime } from '../../runtime/runtime.ts';
 import { buildChannelName } from '../../store/keys.ts';
 import { createReplicas } from '../../store/replicas/replicas.ts';
@@ -42,7 +44,7 @@ export function openSessionServices(
   const sessions = createSessions(runtime, sealPerson);
   const stopSweeping = sessions.startSweeping();
   const channel = buildChannelName(settings.keyPrefix);
-  const replicas = createReplicas({ ...runtime, channel, isMessage: isReplicaMessage });
+  const replicas = createReplicas(runtime, channel, isReplicaMessage);
   const questions = createSessionQuestions(runtime, replicas);
   const stored = createStoredStreams(runtime);
   const keptStreams = createKeptStreams(runtime, stored, replicas);

@@ -1,11 +1,13 @@
 // MCP up to 2025-11-25: GET /mcp with MCP_STREAMS=true, and resources/subscribe. Whatever replica
 // has the stream, and whatever replica took the subscription.
+
 import { randomUUID } from 'node:crypto';
 import { fail } from '../../errors/gateway-error.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { hashSha256 } from '../../platform/ids.ts';
 import type { JsonObject } from '../../platform/json.ts';
-import { createPassWhenKnown } from '../../platform/pass-when-known.ts';
+import { createPassWhenKnown } from '../../platform/single-flight.ts';
+
 import type { Runtime } from '../../runtime/runtime.ts';
 import { buildStreamNumberKey, buildSubscriptionKey } from '../../store/keys.ts';
 import { nameOwner } from '../../store/owner.ts';

@@ -6,7 +6,7 @@ import { type GatewayRequest, getHeader } from '../../http/endpoint/message.ts';
 import { JsonNumber } from '../../platform/exact-json.ts';
 import { decodeUtf8, isObject } from '../../platform/json.ts';
 import { readExact } from '../../platform/noted-json.ts';
-import { stripUri } from '../../platform/strip-uri.ts';
+import { stripUri } from '../../platform/secret-texts.ts';
 import { quote } from '../../platform/text.ts';
 import type { Offers } from '../catalog/catalog.ts';
 import { type ClientCapabilities, readCapabilities } from '../catalog/client-requests.ts';

@@ -3,7 +3,7 @@
 import { fail, GatewayError } from '../../errors/gateway-error.ts';
 import type { ReplyStream } from '../../http/endpoint/message.ts';
 import { isObject, isStringArray, type JsonObject } from '../../platform/json.ts';
-import { toSseEvent } from '../../platform/sse.ts';
+import { toSseEvent } from '../../platform/text.ts';
 import type { Call, CallRecord } from '../calls/call.ts';
 import type { CallContext } from '../calls/context.ts';
 import { renderResponse, type StreamResponse, toErrorAnswer } from '../calls/outcome.ts';

@@ -3,10 +3,9 @@
 
 import { fail } from '../../errors/gateway-error.ts';
 import type { UserContext } from '../../http/endpoint/message.ts';
-import type { Clock } from '../../platform/clock.ts';
+import { type Clock, SharedTimer, type Wait } from '../../platform/clock.ts';
 import { writeExactJson } from '../../platform/exact-json.ts';
 import type { Log } from '../../platform/log.ts';
-import { SharedTimer, type Wait } from '../../platform/shared-timer.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { nameOwner } from '../../store/owner.ts';
 import type { Callers } from '../calls/call.ts';

@@ -8,7 +8,7 @@ import {
   type WaitingWatcher,
 } from '../../http/endpoint/message.ts';
 import { writeExactJson } from '../../platform/exact-json.ts';
-import { toSseEvent } from '../../platform/sse.ts';
+import { toSseEvent } from '../../platform/text.ts';
 import {
   type Answer,
   type McpResponse,

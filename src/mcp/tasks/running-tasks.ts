@@ -2,14 +2,13 @@
 
 import { fail, GatewayError, getStackFacts } from '../../errors/gateway-error.ts';
 import { toJsonRpcError } from '../../http/endpoint/render-error.ts';
-import { computePauseMs } from '../../platform/back-off.ts';
 import type { CancelSignal } from '../../platform/cancellation.ts';
-import { createSecondTimer, pause } from '../../platform/clock.ts';
+import { computePauseMs, createSecondTimer, pause } from '../../platform/clock.ts';
 import { writeExactJson } from '../../platform/exact-json.ts';
 import type { JsonObject } from '../../platform/json.ts';
 import { toRawJson } from '../../platform/noted-json.ts';
+import { waitForOutcome } from '../../platform/single-flight.ts';
 import { createThrottle } from '../../platform/throttle.ts';
-import { waitForOutcome } from '../../platform/wait-for-outcome.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { buildTaskReplicaKey } from '../../store/keys.ts';
 import type { Question } from '../calls/guards.ts';

@@ -70,7 +70,7 @@ export function createTasks(runtime: Runtime, { judge, getGuards }: CallControl)
   const { config, clock, log, getSeal } = runtime;
   const { sessions, tasks } = config.mcp;
   const channel = buildTasksChannelName(sessions.keyPrefix);
-  const replicas = createReplicas({ ...runtime, channel, isMessage: isTaskMessage });
+  const replicas = createReplicas(runtime, channel, isTaskMessage);
   const { ownName } = replicas;
   const changes = createTaskChanges(runtime, replicas);
   const records = createTaskRecords(runtime);

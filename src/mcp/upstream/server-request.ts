@@ -1,8 +1,7 @@
 // §18.3: one request to a server, with all that belongs to it until its result. The transport counts the time.
-
 import type { CancelSignal } from '../../platform/cancellation.ts';
 import type { JsonObject } from '../../platform/json.ts';
-import type { TraceContext } from '../../telemetry/tracing/trace-context.ts';
+import type { TraceContext } from '../../telemetry/tracing/tracing.ts';
 import { CallStopped, type QuestionGuards } from '../calls/guards.ts';
 import type { Context, RawResult } from '../catalog/catalog.ts';
 import type { TaskRequest } from '../catalog/served-catalog.ts';

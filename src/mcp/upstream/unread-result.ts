@@ -1,5 +1,6 @@
 // A long result in which the gateway has nothing to look at: it goes on as it came, and nobody parses it, unless somebody asks for
 // a member after all.
+
 import { fail } from '../../errors/gateway-error.ts';
 import {
   cutPieces,

@@ -4,7 +4,7 @@ import type { UserContext } from '../../http/endpoint/message.ts';
 import type { CancelSignal } from '../../platform/cancellation.ts';
 import type { JsonObject } from '../../platform/json.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
-import type { TraceContext } from '../../telemetry/tracing/trace-context.ts';
+import type { TraceContext } from '../../telemetry/tracing/tracing.ts';
 import type { ClientCapabilities } from '../catalog/client-requests.ts';
 import type { ListName } from '../protocol/list-kinds.ts';
 import type { LogSeverity } from '../protocol/methods.ts';

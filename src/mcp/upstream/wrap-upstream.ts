@@ -1,7 +1,7 @@
 import { catalogue } from '../../errors/catalogue.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
 import { type Log, truncateForLog } from '../../platform/log.ts';
-import { stripUri } from '../../platform/strip-uri.ts';
+import { stripUri } from '../../platform/secret-texts.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import type { Attributes, Span, Tracing } from '../../telemetry/tracing/tracing.ts';
 import { CallRefusedError } from './failures.ts';

@@ -6,11 +6,12 @@ import { type Clock, createSecondTimer } from '../clock.ts';
 import { createConnect, type Destination, type PendingConnection } from './connect.ts';
 import {
   type ConnectionPool,
+  type HttpRequest,
   PooledConnection,
   type ResponseHandler,
   type SentRequest,
+  writeHead,
 } from './connection.ts';
-import { type HttpRequest, writeHead } from './write-request.ts';
 
 export interface HttpPoolOptions {
   readonly destination: Destination;

@@ -1,4 +1,5 @@
 // A budget of memory for each user (§12).
+import { type Clock, createSecondTimer } from '../clock.ts';
 
 /**
  * Keeps counting a user's complete body until every returned release function was called.
@@ -174,5 +175,125 @@ export function createSpeedMeter(startedAt: number): SpeedMeter {
       return aheadBytes >= 0;
     },
     bytesPerSecond: () => speed,
+  };
+}
+
+// What counts against budgets of memory while it comes in or goes out (§12), and how fast each of it does.
+
+export interface Transfers {
+  /** The budgets in the order in which they are to have room, the smallest first. */
+  start(budgets: readonly MemoryBudget[], handlers: TransferHandlers): CountedTransfer;
+}
+
+export interface TransferHandlers {
+  /** It must go; called at most once, after `onEnd`. */
+  onDrop(reason: DropReason | 'too slow'): void;
+  /** It counts no longer, however it ended; called once. */
+  onEnd(): void;
+}
+
+export interface CountedTransfer {
+  /** So many bytes have moved, and what is in memory has changed by so many. */
+  count(moved: number, change: number): void;
+  end(): void;
+}
+
+/** With `dropsSlow` what moves at less than 1 KiB per second is dropped. */
+export function createTransfers(clock: Clock, dropsSlow: boolean): Transfers {
+  const open = new Map<Transfer, (reason: DropReason | 'too slow') => void>();
+  let pieces = 0;
+  const startMeasuring = createSecondTimer(clock, {
+    isNeeded: () => open.size > 0,
+    task: measureSpeeds,
+  });
+
+  function measureSpeeds(): void {
+    const now = clock.monotonic();
+    for (const [{ speed }, drop] of open) {
+      const isFastEnough = speed.measureSpeed(now);
+      if (!isFastEnough && dropsSlow) drop('too slow');
+    }
+  }
+
+  return {
+    start(budgets, { onDrop, onEnd }) {
+      const transfer: Transfer = {
+        bytes: 0,
+        lastPiece: pieces++,
+        speed: createSpeedMeter(clock.monotonic()),
+        drop,
+      };
+      open.set(transfer, drop);
+      for (const budget of budgets) budget.add(transfer);
+      startMeasuring();
+
+      function end(): void {
+        if (!open.delete(transfer)) return;
+        for (const budget of budgets) budget.remove(transfer);
+        onEnd();
+      }
+
+      function drop(reason: DropReason | 'too slow'): void {
+        end();
+        onDrop(reason);
+      }
+
+      return {
+        count(moved, change) {
+          if (!open.has(transfer)) return;
+          transfer.bytes += change;
+          transfer.lastPiece = pieces++;
+          transfer.speed.count(moved);
+          for (const budget of budgets) budget.count(change);
+          for (const budget of budgets) if (open.has(transfer)) budget.makeRoomFor(transfer);
+        },
+        end,
+      };
+    },
+  };
+}
+
+// Bytes that come in pieces, maybe one by one.
+
+/** The bytes of a body, or an event, as they arrive. */
+export interface GrowingBuffer {
+  append(piece: Buffer): void;
+  byteLength(): number;
+  /** Returns all bytes, and keeps them no longer. */
+  take(): Buffer;
+}
+
+/** Room is made in steps of at least this many bytes. */
+const STEP_BYTES = 4096;
+
+/** Takes twice the bytes at most: each piece by itself, of a body in many small ones, takes far more. */
+export function createGrowingBuffer(): GrowingBuffer {
+  let buffer: Buffer | undefined;
+  let length = 0;
+
+  function grow(bytes: number): Buffer {
+    const grown = Buffer.allocUnsafeSlow(Math.max(2 * bytes, STEP_BYTES));
+    buffer?.copy(grown, 0, 0, length);
+    return grown;
+  }
+
+  return {
+    append(piece) {
+      // Most bodies come in one.
+      if (buffer === undefined) {
+        buffer = piece;
+      } else {
+        if (buffer.length < length + piece.length) buffer = grow(length + piece.length);
+        piece.copy(buffer, length);
+      }
+      length += piece.length;
+    },
+    byteLength: () => length,
+    take() {
+      const whole = buffer?.subarray(0, length) ?? Buffer.alloc(0);
+      buffer = undefined;
+      length = 0;
+      return whole;
+    },
   };
 }

@@ -1,7 +1,5 @@
 // The members of each server in the configuration file: each once, for parsing and for the JSON Schema.
 import type { Config } from '../../config/config.ts';
-import { createRecordShape, list, record } from '../../config/file/shapes/collection.ts';
-import { defineMember, type MemberReader, object } from '../../config/file/shapes/object.ts';
 import {
   choice,
   freeText,
@@ -9,7 +7,15 @@ import {
   trueOrFalse,
   wholeNumber,
 } from '../../config/file/shapes/scalar.ts';
-import type { Shape } from '../../config/file/shapes/shape.ts';
+import {
+  createRecordShape,
+  defineMember,
+  list,
+  type MemberReader,
+  object,
+  record,
+  type Shape,
+} from '../../config/file/shapes/shape.ts';
 import { integer, type Rule } from '../../config/rules.ts';
 import type { ToolSelection, UpstreamConfig } from '../../mcp/upstream/upstream-config.ts';
 import { MAX_GLOB_LENGTH } from '../../platform/glob.ts';

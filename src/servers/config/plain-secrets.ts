@@ -1,7 +1,7 @@
 // §18.1: what looks like a secret in a server's entry, and stands there in the clear.
 import { hasVariable } from '../../config/file/expand.ts';
 import { isBareVariable } from '../../config/file/shapes/scalar.ts';
-import type { FileNode, MemberNode } from '../../config/file/syntax/file-node.ts';
+import type { FileNode, MemberNode } from '../../config/file/syntax/read-syntax.ts';
 import { isSecretName, replaceSecrets } from '../../platform/secret-texts.ts';
 
 /** Members of a server's entry, by whose names each is a secret as a whole where its name says so. */

@@ -1,18 +1,16 @@
 // `mcpServers`: servers by name, and what they must not be together.
 import {
   createMemberReader,
+  type FilePlace,
   type Member,
   type MemberReader,
   object,
-} from '../../config/file/shapes/object.ts';
-import {
-  type FilePlace,
   openObject,
   placeMember,
   report,
   type Shape,
 } from '../../config/file/shapes/shape.ts';
-import type { MemberNode } from '../../config/file/syntax/file-node.ts';
+import type { MemberNode } from '../../config/file/syntax/read-syntax.ts';
 import {
   deriveServerName,
   describeTakenName,

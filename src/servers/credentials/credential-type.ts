@@ -1,7 +1,7 @@
 // §18.6: what a type of credentials is: how `auth` of a server names it, what it needs, and what it tells the server of the caller.
 import type { Config } from '../../config/config.ts';
-import { defineMember, type Member, type MemberReader } from '../../config/file/shapes/object.ts';
 import { text } from '../../config/file/shapes/scalar.ts';
+import { defineMember, type Member, type MemberReader } from '../../config/file/shapes/shape.ts';
 import { isOwnToken } from '../../http/endpoint/bearer.ts';
 import type { Endpoint } from '../../http/endpoint/endpoint.ts';
 import type { GetProviderToken, UserContext } from '../../http/endpoint/message.ts';

@@ -1,13 +1,13 @@
 // §18.6: what a server learns of the caller: nothing, unless its `auth` says so.
 
+import { text } from '../../config/file/shapes/scalar.ts';
 import {
   defineMember,
   type Member,
   type MemberReader,
   object,
-} from '../../config/file/shapes/object.ts';
-import { text } from '../../config/file/shapes/scalar.ts';
-import type { Shape } from '../../config/file/shapes/shape.ts';
+  type Shape,
+} from '../../config/file/shapes/shape.ts';
 import { oneOf } from '../../config/rules.ts';
 import type { Endpoint } from '../../http/endpoint/endpoint.ts';
 import type { UpstreamRuntime } from '../../mcp/upstream/upstream.ts';

@@ -36,7 +36,7 @@ export const identity = defineCredentialType<{ readonly type: 'identity' }>({
   isOfCaller: true,
   signsTokens: true,
   open(runtime) {
-    const keys = createSigningKeys({ ...runtime, buildKeyName: buildIdentityKeyName });
+    const keys = createSigningKeys(runtime, runtime.getSeal, buildIdentityKeyName);
     const { server, auth, oauth } = runtime.config;
     const provider = auth.required ? auth.provider : oauth.provider;
     const issuer = createIdentityIssuer(runtime.clock, keys, server.baseUrl, provider?.issuer);

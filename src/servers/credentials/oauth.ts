@@ -1,7 +1,5 @@
 // §24: `oauth`: each user logs in at the server itself, and the gateway keeps what comes of it: a connection.
 
-import { list, record } from '../../config/file/shapes/collection.ts';
-import { defineMember, type MemberReader, object } from '../../config/file/shapes/object.ts';
 import {
   choice,
   freeText,
@@ -9,8 +7,17 @@ import {
   trueOrFalse,
   wholeNumber,
 } from '../../config/file/shapes/scalar.ts';
-import { type FilePlace, report, type Shape } from '../../config/file/shapes/shape.ts';
-import type { FileNode } from '../../config/file/syntax/file-node.ts';
+import {
+  defineMember,
+  type FilePlace,
+  list,
+  type MemberReader,
+  object,
+  record,
+  report,
+  type Shape,
+} from '../../config/file/shapes/shape.ts';
+import type { FileNode } from '../../config/file/syntax/read-syntax.ts';
 import { httpUrl, integer } from '../../config/rules.ts';
 import { isScopeToken } from '../../config/scope.ts';
 import type {

@@ -1,6 +1,7 @@
 // §18.6, RFC 8693: `token-exchange`: for the caller's token, the provider makes one for the server.
-import { defineMember } from '../../config/file/shapes/object.ts';
+
 import { text } from '../../config/file/shapes/scalar.ts';
+import { defineMember } from '../../config/file/shapes/shape.ts';
 import { isScopeToken } from '../../config/scope.ts';
 import {
   type GetProviderToken,

@@ -2,9 +2,9 @@
 import { isUtf8 } from 'node:buffer';
 import { StringDecoder } from 'node:string_decoder';
 import { createParser } from 'eventsource-parser';
-import { dropByteOrderMark, hasByteOrderMark } from '../../platform/byte-order-mark.ts';
 import { cutPieces, isObject, type JsonObject } from '../../platform/json.ts';
-import { createGrowingBuffer, type GrowingBuffer } from '../../platform/memory/growing-buffer.ts';
+import { createGrowingBuffer, type GrowingBuffer } from '../../platform/memory/user-budgets.ts';
+import { dropByteOrderMark, hasByteOrderMark } from '../../platform/text.ts';
 import { parseServerBytes } from '../messages/server-message.ts';
 
 export interface AnswerBody {

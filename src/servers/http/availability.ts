@@ -1,8 +1,7 @@
 // §18.4: whether a server can be reached; while it cannot, it is looked for now and then, and calls fail at
 // once.
-
 import { CredentialError, UpstreamError } from '../../mcp/upstream/upstream.ts';
-import { computePauseMs } from '../../platform/back-off.ts';
+import { computePauseMs } from '../../platform/clock.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { BACK_OFF, createAttempts } from '../transport/process-share.ts';
 import { ConnectionError, isDownStatus, RefusalError } from './failures.ts';

@@ -1,14 +1,17 @@
 // MCP "Streamable HTTP": one request, and the messages that answer it, as JSON or as a stream of events.
 import type { IncomingHttpHeaders } from 'node:http';
 import { type UpstreamCaller, UpstreamError } from '../../mcp/upstream/upstream.ts';
-import type { ResponseHandler, SentRequest } from '../../platform/http-client/connection.ts';
+import type {
+  HttpRequest,
+  ResponseHandler,
+  SentRequest,
+} from '../../platform/http-client/connection.ts';
 import {
   BodyDecoder,
   type DecodedReader,
   readCoding,
 } from '../../platform/http-client/content-coding.ts';
 import { type HttpPool, PoolClosed } from '../../platform/http-client/http-pool.ts';
-import type { HttpRequest } from '../../platform/http-client/write-request.ts';
 import type { JsonObject } from '../../platform/json.ts';
 import { parseServerBytes, parseServerJson } from '../messages/server-message.ts';
 import type { StreamPace } from '../transport/message-pace.ts';

@@ -3,10 +3,10 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import { UpstreamError } from '../../mcp/upstream/upstream.ts';
 import { getErrorCode, isNobodyThere, isShortage } from '../../platform/error-code.ts';
+import { UnsendableHeader } from '../../platform/http-client/connection.ts';
 import { InvalidResponse } from '../../platform/http-client/read-response.ts';
-import { UnsendableHeader } from '../../platform/http-client/write-request.ts';
 import { isObject } from '../../platform/json.ts';
-import { stripUri } from '../../platform/strip-uri.ts';
+import { stripUri } from '../../platform/secret-texts.ts';
 
 /** Why the connection failed. */
 export function toConnectionError(cause: unknown, hasAnswered: boolean): UpstreamError {

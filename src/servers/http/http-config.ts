@@ -1,8 +1,7 @@
 // A server of the configuration file that is reached by its URL: its members, and what they come to.
 import { X509Certificate } from 'node:crypto';
-import { defineMember, type MemberReader } from '../../config/file/shapes/object.ts';
-import { requestHeaders } from '../../config/file/shapes/request-headers.ts';
-import { freeText, text, trueOrFalse } from '../../config/file/shapes/scalar.ts';
+import { freeText, requestHeaders, text, trueOrFalse } from '../../config/file/shapes/scalar.ts';
+import { defineMember, type MemberReader } from '../../config/file/shapes/shape.ts';
 import { httpUrl } from '../../config/rules.ts';
 import type { UpstreamConfig, UpstreamFacts } from '../../mcp/upstream/upstream-config.ts';
 import { isSafeForTokens } from '../../platform/address.ts';

@@ -1,5 +1,4 @@
 // The way to one server: each request with the headers of the configuration, the credentials and the era.
-
 import type { IncomingHttpHeaders } from 'node:http';
 import type { CredentialHeaders } from '../../mcp/upstream/connection-ports.ts';
 import { type RequestHeaders, toRequestHeaders } from '../../mcp/upstream/envelope.ts';
@@ -9,10 +8,10 @@ import {
   UpstreamError,
   type UpstreamRuntime,
 } from '../../mcp/upstream/upstream.ts';
+import { createTurnEnd } from '../../platform/clock.ts';
 import { writeExactJson, writeMembers } from '../../platform/exact-json.ts';
-import { openServerPool } from '../../platform/outbound/server-pool.ts';
+import { openServerPool } from '../../platform/outbound/outbound-network.ts';
 import { createWarnThrottle } from '../../platform/throttle.ts';
-import { createTurnEnd } from '../../platform/turn-end.ts';
 import { nameOwner } from '../../store/owner.ts';
 import type { ServerAccess, SignRequest } from '../credentials/credential-type.ts';
 import type { AnswerOwner, ProcessShare } from '../transport/process-share.ts';

@@ -1,5 +1,4 @@
 // Listeners to the changes of a server, and what is kept open for them: one stream for all that share a session.
-
 import {
   GATEWAY_CALLER,
   nameOwnSession,

@@ -1,6 +1,5 @@
 // §18.3: many servers ask on the stream of their session (GET), and drop what they ask while nobody listens there: so it is open
 // before the first call of a client that can be asked is sent, and for a while after the last one.
-
 import { randomUUID } from 'node:crypto';
 import type { ClientCapabilities } from '../../mcp/catalog/client-requests.ts';
 import {
@@ -175,7 +174,7 @@ export function createQuestionReplicas(
   /** Opened when it is needed: most servers never ask. */
   function join(): Replicas<QuestionMessage> {
     if (joined !== undefined) return joined;
-    joined = createReplicas({ ...runtime, channel, isMessage: isQuestionMessage });
+    joined = createReplicas(runtime, channel, isQuestionMessage);
     joined.listen(receive);
     return joined;
   }

@@ -1,8 +1,7 @@
 // MCP "Resumability and Redelivery": an answer whose stream broke, or that the server closed before its end (polling), is
 // read on by GET. The call itself is never sent again.
 
-import { computePauseMs } from '../../platform/back-off.ts';
-import type { Clock } from '../../platform/clock.ts';
+import { type Clock, computePauseMs } from '../../platform/clock.ts';
 import { BACK_OFF } from '../transport/process-share.ts';
 import { createEventCursor, type EventCursor } from './answer-body.ts';
 import { type ExchangeEnd, type ExchangeListener, isEventStream } from './exchange.ts';

@@ -1,4 +1,5 @@
 // JSON-RPC 2.0: what a server writes, read without trust.
+
 import { isUtf8 } from 'node:buffer';
 import type { JsonRpcErrorObject } from '../../errors/gateway-error.ts';
 import type { RequestId } from '../../mcp/protocol/json-rpc.ts';
@@ -10,7 +11,7 @@ import type {
   UpstreamListener,
   UpstreamRequest,
 } from '../../mcp/upstream/upstream.ts';
-import { type CountedBusOptions, createCountedBus } from '../../platform/counted-bus.ts';
+import { createCountedBus } from '../../platform/counted-bus.ts';
 import {
   cutPieces,
   decodeUtf8,
@@ -254,7 +255,7 @@ export function createChangeListeners<
   Listening extends { readonly listener: UpstreamListener },
   Source = void,
 >(
-  options: CountedBusOptions<string, Listening, Source>,
+  options: Parameters<typeof createCountedBus<string, Listening, Source>>[0],
   isWanted: (key: string, listening: Listening, uri: string) => boolean,
 ) {
   const bus = createCountedBus(options);

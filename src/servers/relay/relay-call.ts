@@ -7,7 +7,6 @@ import type { ClientCapabilities } from '../../mcp/catalog/client-requests.ts';
 import type { CacheHint } from '../../mcp/catalog/content.ts';
 import type { LogSeverity } from '../../mcp/protocol/methods.ts';
 import type { Doors } from '../../mcp/upstream/connection-ports.ts';
-
 import { CallRefusedError, type ToFailedResult } from '../../mcp/upstream/failures.ts';
 import {
   findQuestionProblem,
@@ -36,8 +35,7 @@ import { writeExactJson } from '../../platform/exact-json.ts';
 import { isObject, type JsonObject, noteWritten, parseObject } from '../../platform/json.ts';
 import { findText, readExact, toNoted } from '../../platform/noted-json.ts';
 import { type JsonEdit, removeMembers, spliceJson } from '../../platform/splice-json.ts';
-import type { TraceContext } from '../../telemetry/tracing/trace-context.ts';
-
+import type { TraceContext } from '../../telemetry/tracing/tracing.ts';
 import {
   addAnswers,
   createRedeemAnswers,

@@ -1,4 +1,5 @@
 // §18.3: the program of a server: what all of its processes have in common.
+
 import { closeSync, openSync, readdirSync, readFileSync } from 'node:fs';
 import { devNull } from 'node:os';
 import type { Readable } from 'node:stream';
@@ -7,7 +8,8 @@ import type { Env } from '../../config/setting.ts';
 import type { UpstreamRuntime } from '../../mcp/upstream/upstream.ts';
 import type { Clock } from '../../platform/clock.ts';
 import type { Log } from '../../platform/log.ts';
-import { createGrowingBuffer } from '../../platform/memory/growing-buffer.ts';
+import { createGrowingBuffer } from '../../platform/memory/user-budgets.ts';
+
 import { shorten } from '../../platform/text.ts';
 import { createLogThrottle, createWarnThrottle } from '../../platform/throttle.ts';
 import type { ProgramUser } from '../config/common-members.ts';

@@ -1,8 +1,6 @@
 // A server of the configuration file that the gateway starts: its members, and what they come to.
 
 import { listValues } from '../../config/file/expand.ts';
-import { createRecordShape, list, record } from '../../config/file/shapes/collection.ts';
-import { defineMember, type MemberReader } from '../../config/file/shapes/object.ts';
 import {
   choice,
   freeText,
@@ -10,7 +8,14 @@ import {
   warnOfBareVariable,
   wholeNumber,
 } from '../../config/file/shapes/scalar.ts';
-import type { Shape } from '../../config/file/shapes/shape.ts';
+import {
+  createRecordShape,
+  defineMember,
+  list,
+  type MemberReader,
+  record,
+  type Shape,
+} from '../../config/file/shapes/shape.ts';
 import { isSharedStore } from '../../config/groups/store.ts';
 import { systemUser } from '../../config/rules.ts';
 import type { UpstreamConfig, UpstreamFacts } from '../../mcp/upstream/upstream-config.ts';

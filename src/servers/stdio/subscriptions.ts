@@ -1,5 +1,4 @@
 // §18.3: the resources of one process that somebody subscribed to: the server is asked once for each.
-
 import { toListenParams } from '../../mcp/upstream/description.ts';
 import { toStatelessParams } from '../../mcp/upstream/envelope.ts';
 import {
@@ -7,7 +6,7 @@ import {
   UpstreamError,
   type UpstreamRuntime,
 } from '../../mcp/upstream/upstream.ts';
-import { computePauseMs } from '../../platform/back-off.ts';
+import { computePauseMs } from '../../platform/clock.ts';
 import { createCountedBus } from '../../platform/counted-bus.ts';
 import { hashSha256 } from '../../platform/ids.ts';
 import { isObject } from '../../platform/json.ts';
@@ -229,11 +228,7 @@ export function createStdioReplicas(
     channel,
     (sessionHash) => watchers.publish(sessionHash, (watcher) => void tellSubscriptions(watcher)),
   );
-  const replicas = createReplicas<UpdateMessage>({
-    ...runtime,
-    channel: `${channel}:updates`,
-    isMessage: isUpdateMessage,
-  });
+  const replicas = createReplicas<UpdateMessage>(runtime, `${channel}:updates`, isUpdateMessage);
   replicas.listen(({ from, keyId, uri }) => {
     if (from !== replicas.ownName) onUpdate(keyId, uri);
   });

@@ -1,10 +1,12 @@
 // §18.4: what all servers share that this process reaches, whatever their transport.
+
 import { UpstreamError, type UpstreamRuntime } from '../../mcp/upstream/upstream.ts';
-import { computePauseMs } from '../../platform/back-off.ts';
 import type { Clock } from '../../platform/clock.ts';
-import { type CountedTransfer, createTransfers } from '../../platform/memory/transfers.ts';
+import { computePauseMs } from '../../platform/clock.ts';
+import type { CountedTransfer } from '../../platform/memory/user-budgets.ts';
 import {
   createMemoryBudget,
+  createTransfers,
   createUserBudgets,
   type MemoryBudget,
 } from '../../platform/memory/user-budgets.ts';
@@ -176,7 +178,7 @@ export function createAnswerMemory(clock: Clock, maxBytes: number): AnswerMemory
   const users = createUserBudgets(Math.max(USER_BYTES, maxBytes));
   const allServers = createMemoryBudget(Math.max(ALL_BYTES, maxBytes));
   const servers = createUserBudgets(Math.max(SERVER_BYTES, maxBytes));
-  const transfers = createTransfers({ clock, dropsSlow: false });
+  const transfers = createTransfers(clock, false);
 
   /** The smallest first. */
   function findBudgets(owner: AnswerOwner): readonly MemoryBudget[] {

@@ -1,6 +1,7 @@
 // §18.1, §18.3: a transport is one value: what the configuration file says of its servers, the facts that follow from that, and
 // how they are reached.
-import type { Member, MemberReader } from '../../config/file/shapes/object.ts';
+import type { Member, MemberReader } from '../../config/file/shapes/shape.ts';
+
 import type { Upstream, UpstreamRuntime } from '../../mcp/upstream/upstream.ts';
 import type { UpstreamConfig, UpstreamFacts } from '../../mcp/upstream/upstream-config.ts';
 import type {

@@ -1,21 +1,17 @@
 // The port KeyValue on lmdb: values by key, each until its time is over, and lists of them.
 import type { Database } from 'lmdb';
+import { createBoundedMap } from '../../platform/bounded-map.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { isStringArray } from '../../platform/json.ts';
-import type { GrantLookup, KeyValue } from '../store.ts';
+import { GRANT_VERSION_LENGTH, type GrantLookup, type KeyValue, NO_GRANT } from '../store.ts';
+import type { OpenFolder } from './folder.ts';
 import {
   type ExpiringRecord,
   readExpiring,
   readExpiry,
   readKeyPage,
   writeExpiring,
-} from './expiring-records.ts';
-import type { OpenFolder } from './folder.ts';
-import { createGrantVersions } from './grant-versions.ts';
-
-export interface EmbeddedKeyValueOptions extends OpenFolder {
-  readonly clock: Clock;
-}
+} from './time-buckets.ts';
 
 export interface EmbeddedKeyValue extends KeyValue {
   /** With what the value under the key begins. */
@@ -36,8 +32,10 @@ const SWEEP_BATCH = 500;
 /** Entries of listed values that have expired, which each new one clears away. */
 const CLEARED_AT_ONCE = 100;
 
-export function createEmbeddedKeyValue(options: EmbeddedKeyValueOptions): EmbeddedKeyValue {
-  const { root, clock, write, ensureOpen } = options;
+export function createEmbeddedKeyValue(
+  { root, write, ensureOpen }: OpenFolder,
+  clock: Clock,
+): EmbeddedKeyValue {
   const values: Database<ExpiringRecord<string>, string> = root.openDB({ name: 'values' });
   const dueKeys: Database<true, DueKey> = root.openDB({ name: 'values-due' });
   const listed: Database<true, ListedKey> = root.openDB({ name: 'listed-values' });
@@ -173,4 +171,70 @@ export function createEmbeddedKeyValue(options: EmbeddedKeyValueOptions): Embedd
 function parseRecent(text: string | undefined): readonly string[] {
   const recent: unknown = text === undefined ? [] : JSON.parse(text);
   return isStringArray(recent) ? recent : [];
+}
+
+// The versions of grants, each asked for at every call of its user: read from memory, since a grant may have 20 KB, and
+// lmdb gives a value as a whole.
+
+export interface GrantVersions {
+  lookUp(key: string): GrantLookup;
+  /** To be called as values are changed: what was known of them holds no more. Settles as the change does. */
+  forget<Result>(keys: readonly string[], changing: Promise<Result>): Promise<Result>;
+}
+
+interface KnownVersion {
+  readonly version: string;
+  readonly expiresAt: number;
+}
+
+/** A few megabytes. */
+const MAX_KNOWN = 10_000;
+
+/** `read` may throw, and gives records whose time is over, too: that is for the clock to say at each call. */
+export function createGrantVersions(
+  read: (key: string) => ExpiringRecord<string> | undefined,
+  clock: Clock,
+): GrantVersions {
+  const known = createBoundedMap<string, KnownVersion>(MAX_KNOWN);
+  /** How many changes of a key are under way: until they are on disk, reads give what was there before. */
+  const changes = new Map<string, number>();
+
+  function find(key: string): KnownVersion | undefined {
+    const remembered = known.get(key);
+    if (remembered !== undefined) return remembered;
+    const record = read(key);
+    if (record === undefined) return undefined;
+    const { value, expiresAt } = record;
+    const found = { version: value.slice(0, GRANT_VERSION_LENGTH), expiresAt };
+    if (!changes.has(key)) known.set(key, found);
+    return found;
+  }
+
+  function endChange(key: string): void {
+    const left = (changes.get(key) ?? 0) - 1;
+    if (left > 0) changes.set(key, left);
+    else changes.delete(key);
+  }
+
+  return {
+    lookUp(key) {
+      try {
+        const found = find(key);
+        return found === undefined || found.expiresAt <= clock.now() || found.version === ''
+          ? NO_GRANT
+          : { version: found.version };
+      } catch (failure) {
+        return { failure };
+      }
+    },
+    forget(keys, changing) {
+      for (const key of keys) {
+        known.delete(key);
+        changes.set(key, (changes.get(key) ?? 0) + 1);
+      }
+      return changing.finally(() => {
+        for (const key of keys) endChange(key);
+      });
+    },
+  };
 }

@@ -1,8 +1,7 @@
 // The embedded store: lmdb in DATA_DIR. All that an answer reports is on disk before it, except
 // when a session was last used (touched-times.ts).
 import { stat } from 'node:fs/promises';
-import type { Clock } from '../../platform/clock.ts';
-import type { Log } from '../../platform/log.ts';
+import type { ClockAndLog } from '../../platform/log.ts';
 import { createListeners } from '../listeners.ts';
 import {
   isMissingGrant,
@@ -18,23 +17,21 @@ import { createEmbeddedKeyValue } from './key-value.ts';
 import { createEmbeddedSessions } from './sessions.ts';
 import { createByteBudgets, createSlidingWindows } from './windows.ts';
 
-export interface EmbeddedOptions {
+export interface EmbeddedStoreSettings extends ClockAndLog {
   readonly dataDir: string;
   readonly sessionKeyPrefix: string;
-  readonly clock: Clock;
-  readonly log: Log;
 }
 
 /** @throws DataDirError when the folder is in use or cannot be written. */
-export async function openEmbeddedStore(options: EmbeddedOptions): Promise<Store> {
-  const { dataDir, clock, log } = options;
+export async function openEmbeddedStore(settings: EmbeddedStoreSettings): Promise<Store> {
+  const { dataDir, clock, log } = settings;
   const { close, ...unwatched } = await openDataFolder(dataDir);
   let isClosing = false;
   const ensureOpen = () => {
     if (isClosing) throw new StoreUnavailable('The store is closed');
   };
   const watched = { ...unwatched, ensureOpen };
-  const { folder, ensureWritable, values, embeddedSessions } = openDatabases(watched, options);
+  const { folder, ensureWritable, values, embeddedSessions } = openDatabases(watched, settings);
   const { sweepValues, lookUpGrant, ...keyValue } = values;
   const { accessSession, close: closeSessions, ...sessions } = embeddedSessions;
   const slidingWindows = createSlidingWindows(clock);
@@ -109,14 +106,15 @@ export async function openEmbeddedStore(options: EmbeddedOptions): Promise<Store
 }
 
 /** Each by a transaction of its own: opened in a common one, a full disk later ends the process in lmdb (SIGABRT). */
-function openDatabases(watched: OpenFolder, options: EmbeddedOptions) {
-  const { write, ensureWritable } = watchWrites(watched, options);
+function openDatabases(watched: OpenFolder, settings: EmbeddedStoreSettings) {
+  const { clock, sessionKeyPrefix } = settings;
+  const { write, ensureWritable } = watchWrites(watched, settings);
   const folder: OpenFolder = { ...watched, write };
   return {
     folder,
     ensureWritable,
-    values: createEmbeddedKeyValue({ ...folder, clock: options.clock }),
-    embeddedSessions: createEmbeddedSessions({ ...options, ...folder }),
+    values: createEmbeddedKeyValue(folder, clock),
+    embeddedSessions: createEmbeddedSessions(folder, clock, sessionKeyPrefix),
   };
 }
 
@@ -125,12 +123,6 @@ function openDatabases(watched: OpenFolder, options: EmbeddedOptions) {
 interface WriteWatch extends Pick<DataFolder, 'write'> {
   /** @throws StoreUnavailable when the last write failed. */
   ensureWritable(): void;
-}
-
-interface WriteWatchOptions {
-  readonly dataDir: string;
-  readonly clock: Clock;
-  readonly log: Log;
 }
 
 /** Without requests nothing else would find out that there is room again. */
@@ -147,7 +139,7 @@ const REPORT_INTERVAL_MS = 60_000;
 
 function watchWrites(
   { root, write, ensureOpen }: OpenFolder,
-  { dataDir, clock, log }: WriteWatchOptions,
+  { dataDir, clock, log }: EmbeddedStoreSettings,
 ): WriteWatch {
   const retries = root.openDB<number, string>({ name: 'write-retries' });
   let failure: unknown;

@@ -5,15 +5,24 @@ import type { Clock } from '../../platform/clock.ts';
 import { buildSessionKey } from '../keys.ts';
 import { readOwner } from '../owner.ts';
 import type { Owner, SessionRecord } from '../store.ts';
+import type { OpenFolder } from './folder.ts';
 import {
+  createPlace,
+  createTimeBucket,
   type ExpiringRecord,
+  type LoggedTouch,
+  openTouchLog,
   readExpiring,
   readExpiry,
+  readLastAccess,
+  readTouchedExpiry,
+  removeTimes,
+  setTimes,
+  type TimeBucket,
+  type TimesPlace,
+  toBytes,
   writeExpiring,
-} from './expiring-records.ts';
-import type { OpenFolder } from './folder.ts';
-import { readExpiry as readTouchedExpiry, type TimesPlace } from './time-buckets.ts';
-import { openTouchedTimes } from './touched-times.ts';
+} from './time-buckets.ts';
 
 export interface StoredSession {
   /** As it lies in lmdb: touches change its times elsewhere. */
@@ -58,18 +67,17 @@ export interface EmbeddedSessionRecords {
   close(): Promise<void>;
 }
 
-export interface SessionRecordsOptions extends OpenFolder {
-  readonly sessionKeyPrefix: string;
-  readonly clock: Clock;
-}
-
-export function openSessionRecords(options: SessionRecordsOptions): EmbeddedSessionRecords {
-  const { root, ensureOpen, sessionKeyPrefix, clock } = options;
+export function openSessionRecords(
+  folder: OpenFolder,
+  clock: Clock,
+  sessionKeyPrefix: string,
+): EmbeddedSessionRecords {
+  const { root, ensureOpen } = folder;
   const records: Database<ExpiringRecord<SessionRecord>, string> = root.openDB({
     name: 'sessions',
   });
   const cache = createSessionCache<StoredSession>();
-  const times = openTouchedTimes(options);
+  const times = openTouchedTimes(folder, clock);
   const buildKey = (id: string) => buildSessionKey(sessionKeyPrefix, id);
 
   function read(id: string): StoredSession | undefined {
@@ -183,4 +191,189 @@ function createSessionCache<Cached>(): SessionCache<Cached> {
       older.delete(id);
     },
   };
+}
+
+// §3.1: when sessions were last used and when they expire. A call touches its session: it sets both in
+// memory. They are committed once a second, so that no call waits for the disk. A crash forgets the
+// touches of about the last second, and nothing else.
+//
+// A touch does not write the session's record: of a million sessions that are used in turn, each
+// would cost a page. Touched times lie together in buckets. Each commit writes some of those that
+// have changed, and where that is not all, a log of what was touched since the last commit.
+
+export interface TouchedTimes {
+  /** Where the times of a session are, now and as long as the store is open. */
+  locate(sessionId: string): TimesPlace;
+  set(place: TimesPlace, lastAccessedAt: number, expiresAt: number): void;
+  /** The session is gone. */
+  remove(sessionId: string): void;
+  /** In a transaction: what is in memory goes to disk with it. */
+  put(place: TimesPlace): void;
+  /** Commits what has changed, in one step; for the end. */
+  close(): Promise<void>;
+}
+
+const COMMIT_INTERVAL_MS = 1000;
+
+/** With a million sessions a bucket has 6 KB. */
+const BUCKETS = 16_384;
+
+/** A fraction of a millisecond of work: requests come in between. */
+const COMMIT_BATCH = 256;
+
+function openTouchedTimes({ root, write }: OpenFolder, clock: Clock): TouchedTimes {
+  const stored: Database<Buffer, number> = root.openDB({
+    name: 'session-times',
+    encoding: 'binary',
+  });
+  const log = openTouchLog(root);
+  const buckets: (TimeBucket | undefined)[] = Array.from({ length: BUCKETS });
+  /** In the order in which they changed. */
+  const changed: TimeBucket[] = [];
+  let committing: readonly TimeBucket[] = [];
+  /** Keys of what was touched since the last commit began, and the number of the next one. */
+  let touched: number[] = [];
+  let sequence = 0;
+  /** Whether all that changed buckets do not have on disk is in the log. */
+  let isLogWhole = true;
+  let hasLog = false;
+  let isCommitDue = false;
+  let isClosed = false;
+  let cancelCommit = () => {};
+
+  for (const { sequence: logged, touches } of log.read()) {
+    for (const { key, lastAccessedAt, expiresAt } of touches) {
+      const place = locateKey(key);
+      setTimes(place, lastAccessedAt, expiresAt);
+      markChanged(place.bucket);
+    }
+    sequence = logged + 1;
+    hasLog = true;
+  }
+
+  function locateKey(key: number): TimesPlace {
+    const id = (key >>> 0) % BUCKETS;
+    const bucket = buckets[id] ?? createTimeBucket(id, stored.get(id));
+    buckets[id] = bucket;
+    return createPlace(bucket, key);
+  }
+
+  function set(place: TimesPlace, lastAccessedAt: number, expiresAt: number): void {
+    setTimes(place, lastAccessedAt, expiresAt);
+    if (place.touchedIn !== sequence) touched.push(place.key);
+    place.touchedIn = sequence;
+    markChanged(place.bucket);
+  }
+
+  function markChanged(bucket: TimeBucket): void {
+    if (bucket.isChanged) return;
+    bucket.isChanged = true;
+    bucket.changedIn = sequence;
+    changed.push(bucket);
+    scheduleCommit();
+  }
+
+  function scheduleCommit(): void {
+    if (isCommitDue || isClosed || changed.length === 0) return;
+    isCommitDue = true;
+    cancelCommit = clock.after(COMMIT_INTERVAL_MS, () => void commitChanged());
+  }
+
+  async function commitChanged(): Promise<void> {
+    const isLogged = isLogWhole && changed.length > COMMIT_BATCH;
+    isLogWhole = await (isLogged ? commitOldest() : commitAll());
+    committing = [];
+    isCommitDue = false;
+    scheduleCommit();
+  }
+
+  /** Those that changed first, and all touches of the last second. */
+  function commitOldest(): Promise<boolean> {
+    const keys = startCommit(COMMIT_BATCH);
+    const oldest = changed[0]?.changedIn ?? sequence;
+    hasLog = true;
+    return commit(committing, () => {
+      log.put(sequence - 1, keys.flatMap(readTouch));
+      log.removeBefore(oldest);
+    });
+  }
+
+  async function commitAll(): Promise<boolean> {
+    startCommit(changed.length);
+    let isDone = true;
+    for (let first = 0; first < committing.length; first += COMMIT_BATCH) {
+      isDone = (await commit(committing.slice(first, first + COMMIT_BATCH))) && isDone;
+    }
+    if (isDone && hasLog) hasLog = !(await commit([], () => log.removeBefore(sequence)));
+    return isDone && !hasLog;
+  }
+
+  /** Takes those that changed first, and what was touched: what comes now is for the next commit. */
+  function startCommit(size: number): readonly number[] {
+    committing = changed.splice(0, size);
+    const keys = touched;
+    touched = [];
+    sequence += 1;
+    return keys;
+  }
+
+  /** False when it failed, which `write` has reported: the buckets wait for the next one. */
+  async function commit(batch: readonly TimeBucket[], andThen?: () => void): Promise<boolean> {
+    for (const bucket of batch) bucket.isChanged = false;
+    try {
+      await write(() => {
+        batch.forEach(putBucket);
+        andThen?.();
+      });
+      return true;
+    } catch {
+      batch.forEach(markChanged);
+      return false;
+    }
+  }
+
+  function putBucket(bucket: TimeBucket): void {
+    if (bucket.length > 0) stored.put(bucket.id, toBytes(bucket));
+    else stored.remove(bucket.id);
+  }
+
+  function readTouch(key: number): readonly LoggedTouch[] {
+    const place = locateKey(key);
+    const lastAccessedAt = readLastAccess(place);
+    const expiresAt = readTouchedExpiry(place);
+    if (lastAccessedAt === undefined || expiresAt === undefined) return [];
+    return [{ key, lastAccessedAt, expiresAt }];
+  }
+
+  return {
+    locate: (sessionId) => locateKey(hashSessionId(sessionId)),
+    set,
+    remove(sessionId) {
+      const place = locateKey(hashSessionId(sessionId));
+      if (removeTimes(place)) markChanged(place.bucket);
+    },
+    put: ({ bucket }) => putBucket(bucket),
+    async close() {
+      isClosed = true;
+      cancelCommit();
+      await commit([...committing, ...changed], () => log.removeBefore(sequence + 1));
+    },
+  };
+}
+
+/** 53 bits (cyrb53): that two of some million sessions have the same is out of the question. */
+function hashSessionId(id: string): number {
+  let low = 0xdeadbeef;
+  let high = 0x41c6ce57;
+  for (let at = 0; at < id.length; at += 1) {
+    const code = id.charCodeAt(at);
+    low = Math.imul(low ^ code, 2_654_435_761);
+    high = Math.imul(high ^ code, 1_597_334_677);
+  }
+  const mixedLow =
+    Math.imul(low ^ (low >>> 16), 2_246_822_507) ^ Math.imul(high ^ (high >>> 13), 3_266_489_909);
+  const mixedHigh =
+    Math.imul(high ^ (high >>> 16), 2_246_822_507) ^
+    Math.imul(mixedLow ^ (mixedLow >>> 13), 3_266_489_909);
+  return 2 ** 32 * (mixedHigh & 0x1fffff) + (mixedLow >>> 0);
 }

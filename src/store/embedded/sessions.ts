@@ -1,14 +1,14 @@
 // §2.1: the port Sessions on lmdb: sessions, their index, and how many a user may have.
-import { isOwnedBy, readOwner } from '../owner.ts';
+
+import type { Database, RootDatabase } from 'lmdb';
+import type { Clock } from '../../platform/clock.ts';
+import { isObject } from '../../platform/json.ts';
+import { hashOwner, isOwnedBy, readOwner } from '../owner.ts';
+import type { PageRequest } from '../page.ts';
 import type { ListedSession, Owner, SessionAccess, SessionRecord, Sessions } from '../store.ts';
-import { openSessionIndex, type SessionIndex } from './session-index.ts';
-import {
-  getExpiry,
-  openSessionRecords,
-  type SessionRecordsOptions,
-  type StoredSession,
-} from './session-records.ts';
-import { readLastAccess } from './time-buckets.ts';
+import type { OpenFolder } from './folder.ts';
+import { getExpiry, openSessionRecords, type StoredSession } from './session-records.ts';
+import { type KeyPage, readKeyPage, readLastAccess } from './time-buckets.ts';
 
 export interface EmbeddedSessions extends Sessions {
   /**
@@ -25,9 +25,13 @@ export interface EmbeddedSessions extends Sessions {
 /** A few milliseconds of work: requests come in between. */
 const SWEEP_BATCH = 500;
 
-export function createEmbeddedSessions(options: SessionRecordsOptions): EmbeddedSessions {
-  const { root, clock, write, ensureOpen } = options;
-  const records = openSessionRecords(options);
+export function createEmbeddedSessions(
+  folder: OpenFolder,
+  clock: Clock,
+  sessionKeyPrefix: string,
+): EmbeddedSessions {
+  const { root, write, ensureOpen } = folder;
+  const records = openSessionRecords(folder, clock, sessionKeyPrefix);
   const index = openSessionIndex(root);
 
   function remove(id: string, owner: Owner | undefined): boolean {
@@ -151,14 +155,6 @@ function toRecord({ record, touched }: StoredSession): SessionRecord {
 
 // A user who has too many sessions keeps the newest (§12).
 
-interface EndOldestDeps {
-  readonly index: SessionIndex;
-  /** When the session is gone, as its record says; 0 where there is none. */
-  readExpiry(id: string): number;
-  /** Removes the session, and its index entry. */
-  remove(id: string, owner: Owner): void;
-}
-
 interface SessionExcess {
   readonly owner: Owner;
   /** Never ended. */
@@ -175,7 +171,17 @@ type EndOldest = (excess: SessionExcess) => readonly string[];
 const MAX_BATCH = 500;
 
 /** To be called inside a transaction. Times of the index are corrected on the way. */
-const createEndOldest = ({ index, readExpiry, remove }: EndOldestDeps): EndOldest =>
+const createEndOldest = ({
+  index,
+  readExpiry,
+  remove,
+}: {
+  readonly index: SessionIndex;
+  /** When the session is gone, as its record says; 0 where there is none. */
+  readExpiry(id: string): number;
+  /** Removes the session, and its index entry. */
+  remove(id: string, owner: Owner): void;
+}): EndOldest =>
   function endOldest({ owner, newId, max, now }) {
     const ended: string[] = [];
     let excess = index.countUserSessions(owner) - max;
@@ -203,3 +209,85 @@ const createEndOldest = ({ index, readExpiry, remove }: EndOldestDeps): EndOldes
     }
     return ended;
   };
+
+// Sessions by the time they are due, all of them, and those of one user. The times may lag behind
+// touches; whoever needs them right puts them again.
+
+/** What writes is to be called inside a transaction. */
+export interface SessionIndex {
+  has(id: string): boolean;
+  size(): number;
+  /** Adds a session, or moves it; with an owner also among those of the user. */
+  put(id: string, dueAt: number, owner: Owner | undefined): void;
+  /** False when it is not there. */
+  remove(id: string, owner: Owner | undefined): boolean;
+  /** Those that are due by `now`, the earliest first. */
+  listDue(now: number, limit: number): readonly string[];
+  /** Those of the user that are due first. */
+  listFirstOfUser(owner: Owner, limit: number): readonly DueSession[];
+  countUserSessions(owner: Owner): number;
+  /** Those that are due last, of all or of one user. */
+  readPage(request: PageRequest, owner: Owner | undefined): KeyPage;
+}
+
+export interface DueSession {
+  readonly id: string;
+  /** Epoch milliseconds. */
+  readonly dueAt: number;
+}
+
+type DueKey = [dueAt: number, id: string];
+
+/** The owner's hash. */
+type UserKey = [user: string, dueAt: number, id: string];
+
+export function openSessionIndex(root: RootDatabase): SessionIndex {
+  /** Session id → the time under which it stands in the others. */
+  const times: Database<number, string> = root.openDB({ name: 'session-index' });
+  const all: Database<true, DueKey> = root.openDB({ name: 'sessions-due' });
+  const ofUsers: Database<true, UserKey> = root.openDB({ name: 'user-sessions-due' });
+
+  const buildUserRange = (owner: Owner) => {
+    const user = hashOwner(owner);
+    return { start: [user, 0], end: [user, Number.MAX_VALUE] };
+  };
+
+  function remove(id: string, owner: Owner | undefined): boolean {
+    const dueAt = times.get(id);
+    if (dueAt === undefined) return false;
+    all.remove([dueAt, id]);
+    if (owner !== undefined) ofUsers.remove([hashOwner(owner), dueAt, id]);
+    times.remove(id);
+    return true;
+  }
+
+  return {
+    has: (id) => times.get(id) !== undefined,
+    size: () => countEntries(times.getStats()),
+    put(id, dueAt, owner) {
+      remove(id, owner);
+      times.put(id, dueAt);
+      all.put([dueAt, id], true);
+      if (owner !== undefined) ofUsers.put([hashOwner(owner), dueAt, id], true);
+    },
+    remove,
+    listDue: (now, limit) =>
+      [...all.getKeys({ start: [0, ''], end: [now + 1, ''], limit })].map(([, id]) => id),
+    listFirstOfUser: (owner, limit) =>
+      [...ofUsers.getKeys({ ...buildUserRange(owner), limit })].map(([, dueAt, id]) => ({
+        id,
+        dueAt,
+      })),
+    readPage: (request, owner) =>
+      owner === undefined
+        ? readKeyPage(all, [], request)
+        : readKeyPage(ofUsers, [hashOwner(owner)], request),
+    countUserSessions: (owner) => ofUsers.getKeysCount(buildUserRange(owner)),
+  };
+}
+
+/** The types of lmdb leave open what the statistics hold. */
+function countEntries(stats: unknown): number {
+  if (isObject(stats) && typeof stats.entryCount === 'number') return stats.entryCount;
+  throw new Error('lmdb does not say how many entries there are');
+}

@@ -1,11 +1,17 @@
 // §11: requests to admit are collected, and go to Redis many at once: the busier it is, the more of them.
-
 import { randomBytes } from 'node:crypto';
-import type { Clock } from '../../platform/clock.ts';
-import type { Admission } from '../store.ts';
-import type { AdmissionRequest } from './admission-request.ts';
-import { runAdmissionScript } from './admission-script.ts';
-import { type CommandRunner, DEADLINE_MS } from './command-runner.ts';
+import { type Admission, GRANT_VERSION_LENGTH } from '../store.ts';
+import {
+  type AdmissionBatch,
+  type AdmissionRequest,
+  type AnsweredBatch,
+  encodeRequests,
+  readReply,
+} from './admission-request.ts';
+import { createScript, DEADLINE_MS, NOW, type RedisAccess } from './command-runner.ts';
+import type { RedisClient } from './connection.ts';
+import { SUM_PERMITS, TAKE_PERMITS } from './leased-permits.ts';
+import { IS_ALWAYS_DUE, IS_OWNED_BY, IS_SLIDE_DUE, SESSION_FIELDS } from './session-hash.ts';
 import type { Shares } from './shares.ts';
 
 /** Requests with the same `slot` may go together: on a cluster, all of their keys lie in it. */
@@ -36,27 +42,16 @@ interface Queue {
   isScheduled: boolean;
 }
 
-export interface AdmissionBatchesOptions {
-  readonly commands: Pick<CommandRunner, 'run'>;
-  readonly clock: Clock;
-  readonly isCluster: boolean;
-  /** `RATE_LIMIT_COUNTING=leased`. */
-  readonly shares?: Shares | undefined;
-  /** Whether a session slides only where a share of its time is over. */
-  readonly slidesRarely?: boolean;
-}
-
 /**
  * All requests that one turn of the event loop brings are admitted by one script: what a command costs,
- * here, on the way and in Redis, is paid once for all of them.
+ * here, on the way and in Redis, is paid once for all of them. With `slidesRarely` a session slides only where a share of its
+ * time is over.
  */
-export function createAdmissionBatches({
-  commands,
-  clock,
-  isCluster,
-  shares,
-  slidesRarely = false,
-}: AdmissionBatchesOptions): AdmitTogether {
+export function createAdmissionBatches(
+  { commands, clock, isCluster }: Pick<RedisAccess, 'commands' | 'clock' | 'isCluster'>,
+  shares: Shares | undefined,
+  slidesRarely: boolean,
+): AdmitTogether {
   // Unique over processes and within one: two requests of a millisecond count twice.
   const instance = randomBytes(6).toString('base64url');
   let serial = 0;
@@ -83,7 +78,7 @@ export function createAdmissionBatches({
 
   /**
    * Of a cluster's slots there are as many as keys. The one of a single server stays: a Map that is emptied with each script
-   * leaves a table behind each time (platform/linked-list.ts).
+   * leaves a table behind each time (platform/bounded-map.ts).
    */
   function forgetUnused(slot: string, { pending, scripts, isScheduled }: Queue): void {
     if (isCluster && pending.length === 0 && scripts === 0 && !isScheduled) queues.delete(slot);
@@ -146,4 +141,173 @@ export function createAdmissionBatches({
       }
     });
   };
+}
+
+// §8, §11: the script that admits requests, many at once: their order is kept, and none fails for
+// another. Arguments and replies are numbers in a fixed order, because each costs both sides time.
+
+/**
+ * Entries that are removed from a window at once. After a pause of busy callers a million may have become
+ * too old, and removing those would keep Redis busy for half a second: the next scripts go on.
+ */
+const MAX_REMOVED = 5000;
+
+/**
+ * KEYS: the windows' sorted sets, each once, then the grants, each once, then the hash of each request that has a
+ * session.
+ * ARGV: suffix of the entries, time of access (ms), numbers of windows and of grants, 1 on a cluster, of how many windows
+ * permits are wanted, length (ms) and maximum of each window, index and permits of each that they are wanted of, then for
+ * each request: the index of its grant (0 for none), how many windows it has, the index of each of these, then -1, or the
+ * session's time-to-live (s; 0 to read it only), its owner and the owner's issuer.
+ * Answers the time, then for each request: decision, entries and oldest entry of the deciding window,
+ * session; then of each grant its version, '' where it is missing; then for each window that permits are wanted
+ * of: how many were taken, their end, entries and oldest entry. Permits that processes have taken count as entries do.
+ * A decision is 1 for admitted, -n for refused by the n-th window, 0 without windows or without the grant. It is the
+ * error's text where a key is of a wrong type, and so is the session, and in a list of one the version: that concerns no
+ * other request, but any other error concerns all. Each window is cleared, read and written once, however many requests
+ * it counts, and each grant read once.
+ */
+const createAdmissionScript = (slideRule: string, takePermits: string, addShares: string) =>
+  createScript(`${NOW}${IS_OWNED_BY}${slideRule}
+local suffix, accessedAt, windows, grants = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
+local isCluster, wanted = ARGV[5] == '1', tonumber(ARGV[6])
+local counts, skipped, oldest, added, versions = {}, {}, {}, {}, {}
+
+local function readWrongType(failure)
+  if not string.find(failure.err, 'WRONGTYPE', 1, true) then error(failure.err) end
+  return failure.err
+end
+
+${SUM_PERMITS}${takePermits}
+local function removeOld(w, size)
+  local since = now - ARGV[5 + 2 * w]
+  local old = size > ${MAX_REMOVED} and redis.call('ZCOUNT', KEYS[w], '-inf', since) or 0
+  if old <= ${MAX_REMOVED} then
+    return size - redis.call('ZREMRANGEBYSCORE', KEYS[w], '-inf', since)
+  end
+  redis.call('ZREMRANGEBYRANK', KEYS[w], 0, ${MAX_REMOVED - 1})
+  skipped[w] = old - ${MAX_REMOVED}
+  return size - old
+end
+
+local function count(w)
+  if not counts[w] then
+    local size = redis.pcall('ZCARD', KEYS[w])
+    counts[w] = type(size) == 'table' and readWrongType(size) or removeOld(w, size)
+    if isMarked and type(counts[w]) == 'number' then
+      local permits = sumPermits(w)
+      counts[w] = type(permits) == 'string' and permits or counts[w] + permits
+    end
+  end
+  return counts[w]
+end
+
+local function findOldest(w)
+  if not oldest[w] then
+    local first = skipped[w] or 0
+    local entry = tonumber(redis.call('ZRANGE', KEYS[w], first, first, 'WITHSCORES')[2]) or now
+    oldest[w] = firstEnds[w] and math.min(entry, firstEnds[w] - ARGV[5 + 2 * w]) or entry
+  end
+  return oldest[w]
+end
+
+local function decide(at, size, request)
+  for i = 1, size do
+    local w = tonumber(ARGV[at + i])
+    local entries = count(w)
+    if type(entries) == 'string' then return entries, 0, 0 end
+    if entries >= tonumber(ARGV[6 + 2 * w]) then return -i, entries, findOldest(w) end
+  end
+  if size == 0 then return 0, 0, 0 end
+  local member = now .. '-' .. suffix .. '.' .. request
+  for i = 1, size do
+    local w = tonumber(ARGV[at + i])
+    counts[w] = counts[w] + 1
+    local members = added[w] or {}
+    members[#members + 1] = now
+    members[#members + 1] = member
+    added[w] = members
+  end
+  local first = tonumber(ARGV[at + 1])
+  return 1, counts[first], findOldest(first)
+end
+
+local function access(key, ttl, owner, issuer)
+  local found = redis.pcall('HMGET', key, '${SESSION_FIELDS.join("', '")}')
+  if found.err then return readWrongType(found) end
+  if ttl > 0 and found[1] and isOwnedBy(found[2], found[3], owner, issuer) and isSlideDue(key, ttl) then
+    redis.call('HSET', key, 'lastAccessedAt', accessedAt)
+    redis.call('EXPIRE', key, ttl)
+    found[4] = accessedAt
+  end
+  return found
+end
+
+for g = 1, grants do
+  local version = redis.pcall('GETRANGE', KEYS[windows + g], 0, ${GRANT_VERSION_LENGTH - 1})
+  versions[g] = type(version) == 'table' and { readWrongType(version) } or version
+end
+
+local replies, request, session, at = { now }, 0, windows + grants, 7 + 2 * (windows + wanted)
+local last = #ARGV
+while at <= last do
+  local version, size = versions[tonumber(ARGV[at])], tonumber(ARGV[at + 1])
+  at = at + 1
+  local decision, entries, since = 0, 0, 0
+  if version ~= '' then decision, entries, since = decide(at, size, request) end
+  at = at + size + 1
+  local ttl, found = tonumber(ARGV[at]), 0
+  if ttl >= 0 then
+    session = session + 1
+    at = at + 2
+    local isRefused = type(decision) == 'number' and decision < 0
+    local hasNoGrant = version == '' or type(version) == 'table'
+    if not isRefused and not hasNoGrant then found = access(KEYS[session], ttl, ARGV[at - 1], ARGV[at]) end
+  end
+  at = at + 1
+  local to = 4 * request
+  replies[to + 2], replies[to + 3], replies[to + 4], replies[to + 5] = decision, entries, since, found
+  request = request + 1
+end
+for w, members in pairs(added) do
+  redis.call('ZADD', KEYS[w], unpack(members))
+  redis.call('PEXPIRE', KEYS[w], ARGV[5 + 2 * w])
+end
+local to = 1 + 4 * request
+for g = 1, grants do replies[to + g] = versions[g] end
+to = to + grants
+${addShares}return replies
+`);
+
+/** What a process does that asks Redis less often; others do without, since each function costs every script something. */
+const plainScript = createAdmissionScript(IS_ALWAYS_DUE, '', '');
+
+const sparingScript = createAdmissionScript(
+  IS_SLIDE_DUE,
+  TAKE_PERMITS,
+  `
+for i = 1, wanted do
+  local w, permits = tonumber(ARGV[5 + 2 * (windows + i)]), tonumber(ARGV[6 + 2 * (windows + i)])
+  local taken, ends, entries, since = 0, '', 0, 0
+  if added[w] then
+    local length, max = tonumber(ARGV[5 + 2 * w]), tonumber(ARGV[6 + 2 * w])
+    taken, ends = takePermits(w, permits, length, max, max - counts[w])
+    entries, since = counts[w] + taken, findOldest(w)
+  end
+  replies[to + 1], replies[to + 2], replies[to + 3], replies[to + 4] = taken, ends, entries, since
+  to = to + 4
+end
+`,
+);
+
+/** `suffix`, which no other batch may have, and the place of a request make its entries unique. `now` is noted as the time of access. */
+export async function runAdmissionScript(
+  client: RedisClient,
+  requests: readonly AdmissionRequest[],
+  batch: AdmissionBatch,
+): Promise<AnsweredBatch> {
+  const { keys, args, grantIndexes } = encodeRequests(requests, batch);
+  const script = batch.slidesRarely ? sparingScript : plainScript;
+  const reply = await script.run(client, keys, [batch.suffix, batch.now, ...args]);
+  return readReply(reply, requests, { grantIndexes, ...batch });
 }

@@ -1,9 +1,27 @@
 // Commands to Redis fail fast while it is down or frozen, and are answered again at once when it is back.
-import type { Clock } from '../../platform/clock.ts';
-import { LinkedList } from '../../platform/linked-list.ts';
-import type { Log } from '../../platform/log.ts';
+
+import { createHash } from 'node:crypto';
+import { LinkedList } from '../../platform/bounded-map.ts';
+import type { ClockAndLog, Log } from '../../platform/log.ts';
+import { findNextPlace, type PagePlace, type PageRequest, type TimedEntry } from '../page.ts';
 import { StoreUnavailable } from '../store.ts';
-import { type RedisClient, type RedisConnection, startTicking } from './connection.ts';
+import {
+  type Backoff,
+  type RedisClient,
+  type RedisConnection,
+  startTicking,
+} from './connection.ts';
+
+/** A Redis, as all parts of the driver use it. */
+export interface RedisAccess extends ClockAndLog {
+  readonly client: RedisClient;
+  readonly commands: CommandRunner;
+  /** A cluster keeps what belongs together in different slots: several steps in place of one script. */
+  readonly isCluster: boolean;
+  readonly sessionKeyPrefix: string;
+  /** Of attempts to connect that nobody asked for. */
+  readonly backoff: Backoff;
+}
 
 export interface CommandRunner {
   /**
@@ -36,7 +54,7 @@ const UNCONNECTED: ReadonlySet<string> = new Set(['wait', 'reconnecting', 'end']
  */
 export function createCommandRunner(
   { client, isCluster, reconnect, close }: RedisConnection,
-  { clock, log }: { clock: Clock; log: Log },
+  { clock, log }: ClockAndLog,
 ): CommandRunner {
   const availability = createAvailability(client, log);
   let lastRetry = Number.NEGATIVE_INFINITY;
@@ -233,3 +251,71 @@ function createDeadline(): WithDeadline {
     });
   };
 }
+
+// The steps that must be atomic. Time is the server's, so that replicas agree.
+// No script decodes or encodes a client's JSON.
+
+export interface LuaScript {
+  /** One command, EVALSHA, and EVAL only after Redis forgot the script. */
+  run(
+    client: RedisClient,
+    keys: readonly string[],
+    args: readonly (string | number | Buffer)[],
+  ): Promise<unknown>;
+}
+
+export function createScript(source: string): LuaScript {
+  const sha = createHash('sha1').update(source).digest('hex');
+
+  return {
+    async run(client, keys, args) {
+      try {
+        return await client.evalsha(sha, keys.length, ...keys, ...args);
+      } catch (error) {
+        const isForgotten = error instanceof Error && error.message.startsWith('NOSCRIPT');
+        if (!isForgotten) throw error;
+        return client.eval(source, keys.length, ...keys, ...args);
+      }
+    },
+  };
+}
+
+/** The server's time in milliseconds. */
+export const NOW = `
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+`;
+
+// Sorted sets of times: page by page, the latest first, and what is taken out of them.
+
+export interface SetPage {
+  readonly entries: readonly TimedEntry[];
+  readonly next: PagePlace | undefined;
+}
+
+export async function readSetPage(
+  commands: CommandRunner,
+  set: string,
+  request: PageRequest,
+): Promise<SetPage> {
+  const { from, limit } = request;
+  const flat = await commands.run((client) =>
+    client.zrevrangebyscore(
+      set,
+      from?.time ?? '+inf',
+      '-inf',
+      'WITHSCORES',
+      'LIMIT',
+      from?.skip ?? 0,
+      limit,
+    ),
+  );
+  const entries = flat.flatMap((id, at) =>
+    at % 2 === 0 ? [{ id, time: Number(flat[at + 1]) }] : [],
+  );
+  return { entries, next: findNextPlace(entries, request) };
+}
+
+/** True when it was there: of many at the same moment, for one. */
+export const removeFromSet = async (commands: CommandRunner, set: string, member: string) =>
+  (await commands.run((client) => client.zrem(set, member))) === 1;

@@ -1,7 +1,5 @@
 // What all connections to Redis have in common, however their server is found.
 import type { Cluster, Redis } from 'ioredis';
-import type { Clock } from '../../platform/clock.ts';
-import type { Log } from '../../platform/log.ts';
 
 export type RedisClient = Redis | Cluster;
 
@@ -10,13 +8,6 @@ export type Backoff = (attempt: number) => number;
 
 /** §8.5: grows by 100 ms per attempt, up to 30 s. */
 export const idleBackoff: Backoff = (attempt) => Math.min(attempt * 100, 30_000);
-
-export interface RedisConnectOptions {
-  /** Of attempts to connect that nobody asked for. */
-  readonly backoff: Backoff;
-  readonly clock: Clock;
-  readonly log: Log;
-}
 
 export interface RedisConnection {
   readonly client: RedisClient;

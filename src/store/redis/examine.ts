@@ -1,13 +1,13 @@
 // What Redis says of itself, for operators and for `postern doctor`.
 import { Redis } from 'ioredis';
 import { type Clock, pause } from '../../platform/clock.ts';
-import { describeCause, type Log } from '../../platform/log.ts';
-import { buildOAuthKey } from '../keys.ts';
+import { type ClockAndLog, describeCause } from '../../platform/log.ts';
+import { buildGrantKey, buildListedGrantKey, buildOAuthKey, GRANT_LIST_KEY } from '../keys.ts';
+import { SEAL_ENDING_LENGTH } from '../seal/seal.ts';
 import type { RedisServerFacts } from '../store.ts';
-import { createCommandRunner } from './command-runner.ts';
+import { type CommandRunner, createCommandRunner, readSetPage } from './command-runner.ts';
 import { connectToRedis } from './connect.ts';
 import { idleBackoff, type RedisClient } from './connection.ts';
-import { countOlderGrants, type GrantCount } from './older-grants.ts';
 import { openTrackingPair } from './tracking.ts';
 
 export interface RedisExamination {
@@ -23,12 +23,10 @@ export interface RedisExamination {
   readonly trackingFailure: string | undefined;
 }
 
-export interface ExamineOptions {
-  readonly clock: Clock;
-  readonly log: Log;
-  /** Whether an older secret sealed what ends so; undefined where there is none. */
+interface ExaminedUse {
+  /** True of what an older secret sealed that ends so; undefined where there is none. */
   readonly isSealedBefore: ((ending: string) => boolean) | undefined;
-  /** Whether it is to tell of changes (`STORE_READS=tracked`). */
+  /** True where it is to tell of changes (`STORE_READS=tracked`). */
   readonly isTracked: boolean;
 }
 
@@ -38,12 +36,13 @@ const PAUSE_MS = 250;
 /** @throws StoreUnavailable with its cause. */
 export async function examineRedis(
   url: string,
-  { clock, log, isSealedBefore, isTracked }: ExamineOptions,
+  { isSealedBefore, isTracked }: ExaminedUse,
+  watch: ClockAndLog,
 ): Promise<RedisExamination> {
-  const connection = connectToRedis(url, { backoff: idleBackoff, clock, log });
+  const connection = connectToRedis(url, idleBackoff, watch);
   // Its own attempts to connect do: one more beside them would go on after the end.
   const patient = { ...connection, reconnect() {} };
-  const commands = createCommandRunner(patient, { clock, log });
+  const commands = createCommandRunner(patient, watch);
   const ping = () => commands.run((client) => client.ping());
 
   /** Sentinels, TLS and far networks take longer to connect than a command may take. */
@@ -54,7 +53,7 @@ export async function examineRedis(
         return;
       } catch (error) {
         if (attempt === ATTEMPTS) throw error;
-        await pause(clock, PAUSE_MS);
+        await pause(watch.clock, PAUSE_MS);
       }
     }
   }
@@ -64,7 +63,7 @@ export async function examineRedis(
     const servers = listServers(connection.client);
     return {
       servers: await Promise.all(servers.map(readServerFacts)),
-      latencyMs: await measureLatency(ping, clock),
+      latencyMs: await measureLatency(ping, watch.clock),
       sealedRecords: (await Promise.all(servers.map(readSealedRecords))).flat(),
       olderGrants: isSealedBefore && (await ifAllowed(countOlderGrants(commands, isSealedBefore))),
       trackingFailure: isTracked ? await tryTracking(connection.client) : undefined,
@@ -171,3 +170,40 @@ const parseInfo = (text: string | undefined): ReadonlyMap<string, string> =>
       return at < 0 ? [] : [[line.slice(0, at), line.slice(at + 1)] as const];
     }),
   );
+
+// How many grants an older secret sealed, for `postern doctor`: the secret may go once there is none.
+
+export interface GrantCount {
+  readonly all: number;
+  readonly older: number;
+}
+
+const PAGE = 500;
+const LISTED = buildListedGrantKey('all', '');
+
+/**
+ * Only the last characters of each grant are read: they name the secret, and a grant may have 20 KB.
+ *
+ * @throws StoreUnavailable
+ */
+export async function countOlderGrants(
+  commands: CommandRunner,
+  isOlder: (ending: string) => boolean,
+): Promise<GrantCount> {
+  let all = 0;
+  let older = 0;
+  let from: Awaited<ReturnType<typeof readSetPage>>['next'];
+  do {
+    const { entries, next } = await readSetPage(commands, GRANT_LIST_KEY, { from, limit: PAGE });
+    const keys = entries.map(({ id }) => buildGrantKey(id.slice(LISTED.length)));
+    const endings = await commands.run((client) =>
+      Promise.all(keys.map((key) => client.getrange(key, -SEAL_ENDING_LENGTH, -1))),
+    );
+    // The list may name what has ended.
+    const standing = endings.filter((ending) => ending !== '');
+    all += standing.length;
+    older += standing.filter(isOlder).length;
+    from = next;
+  } while (from !== undefined);
+  return { all, older };
+}

@@ -1,8 +1,12 @@
 // The port KeyValue on Redis. Each step that must be atomic is a script over one key, as a cluster wants it.
 import type { KeyValue } from '../store.ts';
-import type { CommandRunner } from './command-runner.ts';
-import { createScript, NOW } from './lua-script.ts';
-import { readSetPage, removeFromSet } from './sorted-sets.ts';
+import {
+  type CommandRunner,
+  createScript,
+  NOW,
+  readSetPage,
+  removeFromSet,
+} from './command-runner.ts';
 
 /**
  * A listed value and its index lie in different slots of a cluster: each is a step of its own. Where only one of the two

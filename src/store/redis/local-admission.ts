@@ -30,24 +30,16 @@ export interface TrackedRecords {
   learn(access: SessionAccess | undefined, grantKey: string | undefined, found: KnownRecords): void;
 }
 
-export interface LocalAdmissionOptions {
-  /** Asks Redis. */
-  readonly admitInRedis: AdmitRequest;
-  /** Undefined where each request is counted by itself. */
-  readonly shares: Shares | undefined;
-  /** Undefined where each request reads what it needs. */
-  readonly records: TrackedRecords | undefined;
-}
-
 const toFailed = (failure: unknown): KnownRecords => ({ session: { failure }, grant: { failure } });
 
 const NOTHING_ASKED: KnownRecords = { session: NO_SESSION, grant: NO_GRANT };
 
-export function createLocalAdmission({
-  admitInRedis,
-  shares,
-  records,
-}: LocalAdmissionOptions): AdmitRequest {
+/** Without shares each request is counted by itself, and without records it reads what it needs. */
+export function createLocalAdmission(
+  admitInRedis: AdmitRequest,
+  shares: Shares | undefined,
+  records: TrackedRecords | undefined,
+): AdmitRequest {
   if (shares === undefined && records === undefined) return admitInRedis;
 
   /** Where nothing is asked for, that is known. */

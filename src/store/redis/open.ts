@@ -2,27 +2,23 @@
 import { Redis } from 'ioredis';
 import type { LimitCounting } from '../../config/groups/limits.ts';
 import type { StoreReads } from '../../config/groups/store.ts';
-import type { Clock } from '../../platform/clock.ts';
-import type { Log } from '../../platform/log.ts';
+import type { ClockAndLog } from '../../platform/log.ts';
 import type { Store } from '../store.ts';
-import { createCommandRunner } from './command-runner.ts';
+import { createCommandRunner, type RedisAccess } from './command-runner.ts';
 import { connectToRedis } from './connect.ts';
 import { type Backoff, idleBackoff } from './connection.ts';
 import { listServers, readServerFacts } from './examine.ts';
 import { createRedisKeyValue } from './key-value.ts';
-import { forgetOwnChanges } from './own-changes.ts';
 import { createRedisSessions } from './sessions.ts';
 import { createShares } from './shares.ts';
 import { createSubscriber } from './subscriber.ts';
-import { createTrackedRecords } from './tracked-records.ts';
+import { createTrackedRecords, forgetOwnChanges } from './tracked-records.ts';
 import { createRedisWindows } from './windows.ts';
 
-export interface RedisOptions {
+export interface RedisStoreSettings extends ClockAndLog {
   /** `REDIS_URL`. */
   readonly url: string;
   readonly sessionKeyPrefix: string;
-  readonly clock: Clock;
-  readonly log: Log;
   /** `RATE_LIMIT_COUNTING`. */
   readonly counting?: LimitCounting;
   /** `STORE_READS`. */
@@ -32,29 +28,36 @@ export interface RedisOptions {
 }
 
 /** Does not wait for the connection: the service starts while Redis is down. */
-export function openRedisStore(options: RedisOptions): Store {
-  const { sessionKeyPrefix, clock, log, counting, backoff = idleBackoff } = options;
-  const connection = connectToRedis(options.url, { backoff, clock, log });
-  const commands = createCommandRunner(connection, { clock, log });
-  const subscriber = createSubscriber(connection.client, { backoff, clock, log });
-  const shares =
-    counting === 'leased'
-      ? createShares({ commands, clock, isCluster: connection.isCluster })
-      : undefined;
+export function openRedisStore(settings: RedisStoreSettings): Store {
+  const { url, sessionKeyPrefix, clock, log, counting, reads, backoff = idleBackoff } = settings;
+  const connection = connectToRedis(url, backoff, settings);
+  const commands = createCommandRunner(connection, settings);
+  const { client: commandClient, isCluster } = connection;
+  const redis: RedisAccess = {
+    client: commandClient,
+    isCluster,
+    commands,
+    sessionKeyPrefix,
+    backoff,
+    clock,
+    log,
+  };
+  const subscriber = createSubscriber(redis);
+  const shares = counting === 'leased' ? createShares(redis) : undefined;
   const records =
-    options.reads === 'tracked' && connection.client instanceof Redis
-      ? createTrackedRecords(connection.client, { sessionKeyPrefix, backoff, clock, log })
+    reads === 'tracked' && commandClient instanceof Redis
+      ? createTrackedRecords(commandClient, redis)
       : undefined;
-  const shared = { commands, sessionKeyPrefix, clock, isCluster: connection.isCluster };
 
   return {
     isShared: true,
     databaseSystem: 'redis',
     ...forgetOwnChanges(
-      { ...createRedisKeyValue(commands), ...createRedisSessions(shared) },
-      { records, sessionKeyPrefix },
+      { ...createRedisKeyValue(commands), ...createRedisSessions(redis) },
+      records,
+      sessionKeyPrefix,
     ),
-    ...createRedisWindows({ ...shared, shares, records }),
+    ...createRedisWindows(redis, shares, records),
     async publish(channel, message) {
       await commands.run((client) => client.publish(channel, message));
     },

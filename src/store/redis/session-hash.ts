@@ -1,7 +1,7 @@
 // §2.1: a session as a Redis hash, and back; and the scripts that change it with the sets in which it stands.
 import { checkRecordVersion } from '../records.ts';
 import type { Owner, SessionRecord } from '../store.ts';
-import { createScript, NOW } from './lua-script.ts';
+import { createScript, NOW } from './command-runner.ts';
 
 /** Field, value, field, value … as HSET takes them. */
 export const toHashFields = (session: SessionRecord): readonly string[] =>

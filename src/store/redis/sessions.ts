@@ -1,13 +1,12 @@
 // §2.1: the port Sessions on Redis: sessions and their index, on one server and on a cluster.
-import type { Clock } from '../../platform/clock.ts';
 import { buildSessionIndexKey, buildSessionKey, buildUserSessionsKey } from '../keys.ts';
 import { hashOwner, type OwnedRecord, readOwner } from '../owner.ts';
 import { RECORD_VERSION } from '../records.ts';
 import type { ListedSession, Owner, SessionRecord, Sessions } from '../store.ts';
-import { createClusterUserSessions } from './cluster-user-sessions.ts';
-import type { CommandRunner } from './command-runner.ts';
+import { type RedisAccess, readSetPage, removeFromSet } from './command-runner.ts';
 import {
   addUserSessionScript,
+  claimUserSessionScript,
   createSessionScript,
   encodeOwner,
   endSessionScript,
@@ -17,21 +16,12 @@ import {
   setSessionLogLevelScript,
   toHashFields,
 } from './session-hash.ts';
-import { readSetPage, removeFromSet } from './sorted-sets.ts';
-
-export interface RedisSessionsOptions {
-  readonly commands: CommandRunner;
-  readonly sessionKeyPrefix: string;
-  readonly clock: Clock;
-  /** A cluster keeps session and sets in different slots: several steps in place of one script. */
-  readonly isCluster: boolean;
-}
 
 /** A field and its value. */
 const VERSION_FIELD = ['version', RECORD_VERSION] as const;
 
-export function createRedisSessions(options: RedisSessionsOptions): Sessions {
-  const { commands, sessionKeyPrefix, clock, isCluster } = options;
+export function createRedisSessions(redis: RedisAccess): Sessions {
+  const { commands, sessionKeyPrefix, clock, isCluster } = redis;
   const index = buildSessionIndexKey(sessionKeyPrefix);
   const buildKey = (id: string) => buildSessionKey(sessionKeyPrefix, id);
   const buildUserSetKey = (owner: Owner) =>
@@ -40,7 +30,7 @@ export function createRedisSessions(options: RedisSessionsOptions): Sessions {
     const owner = readOwner(session);
     return owner && buildUserSetKey(owner);
   };
-  const clusterUserSessions = createClusterUserSessions({ commands, clock, index, buildKey });
+  const clusterUserSessions = createClusterUserSessions(redis, index, buildKey);
 
   const runCreateScript = (
     session: SessionRecord,
@@ -119,7 +109,7 @@ export function createRedisSessions(options: RedisSessionsOptions): Sessions {
       return exists === 0 && removeFromSet(commands, index, id);
     },
 
-    sweepSessions: createSessionSweep({ commands, clock, index, buildKey, findUserSetKey }),
+    sweepSessions: createSessionSweep(redis, index, buildKey, findUserSetKey),
 
     countSessions: () => commands.run((client) => client.zcard(index)),
 
@@ -143,22 +133,16 @@ function tryParse(values: readonly unknown[]): SessionRecord | undefined {
 // The sweep: goes through the index entries that are due. Those of gone sessions are removed, those of touched
 // sessions get their new time.
 
-interface SessionSweepOptions {
-  readonly commands: CommandRunner;
-  readonly clock: Clock;
-  /** Key of the sorted set of live sessions. */
-  readonly index: string;
-  buildKey(id: string): string;
-  /** Undefined for a session that is nobody's. */
-  findUserSetKey(session: OwnedRecord): string | undefined;
-}
-
 /** Small enough for one deadline. */
 const SWEEP_BATCH = 200;
 
-function createSessionSweep(options: SessionSweepOptions): Sessions['sweepSessions'] {
-  const { commands, clock, index, buildKey, findUserSetKey } = options;
-
+/** `index` is the key of the sorted set of live sessions. `findUserSetKey`: undefined for a session that is nobody's. */
+function createSessionSweep(
+  { commands, clock }: RedisAccess,
+  index: string,
+  buildKey: (id: string) => string,
+  findUserSetKey: (session: OwnedRecord) => string | undefined,
+): Sessions['sweepSessions'] {
   return async function sweepSessions() {
     let removed = 0;
     for (;;) {
@@ -203,4 +187,97 @@ interface Remaining {
   /** Epoch milliseconds. */
   readonly expiresAt: number;
   readonly leftMs: number;
+}
+
+// The sessions of one user on a cluster, in a sorted set by expiry (§12). Its scores lag
+// behind touches, which are many: they are corrected where it matters, when one more session is opened,
+// and by the sweep. The set outlives its sessions, and no user who went away leaves one behind.
+
+export interface ClusterUserSessions {
+  /** Adds a new session, and ends those that are too many. Resolves to the ids of those. */
+  add(session: NewUserSession, max: number): Promise<readonly string[]>;
+}
+
+export interface NewUserSession {
+  readonly id: string;
+  /** Key of the user's set. */
+  readonly userSet: string;
+  readonly ttlSeconds: number;
+}
+
+/** Most entries are right at once; where the first ones are not, more are looked at together. */
+const MAX_BATCH = 64;
+
+/** The next session that is opened goes on where this one stopped. */
+const MAX_ROUNDS = 100;
+
+/**
+ * On a cluster the set and the sessions lie in different slots, so they cannot be judged in one script.
+ * Who ends a session has taken it out of the set before, and only while there were too many: whatever
+ * many replicas do at once, as many are left as are allowed. `index` is the key of the sorted set of live sessions.
+ */
+function createClusterUserSessions(
+  { commands, clock }: RedisAccess,
+  index: string,
+  buildKey: (id: string) => string,
+): ClusterUserSessions {
+  async function readFirst(userSet: string, limit: number): Promise<readonly Entry[]> {
+    const flat = await commands.run((client) =>
+      client.zrangebyscore(userSet, '-inf', '+inf', 'WITHSCORES', 'LIMIT', 0, limit),
+    );
+    return flat.flatMap((id, at) => (at % 2 === 0 ? [{ id, dueAt: Number(flat[at + 1]) }] : []));
+  }
+
+  /** False when the entry was right already. */
+  async function correctEntry(userSet: string, { id, dueAt }: Entry, corrected: Set<string>) {
+    const leftMs = await commands.run((client) => client.pttl(buildKey(id)));
+    const expiresAt = clock.now() + leftMs;
+    // Once each: clocks and distances differ by more than a millisecond.
+    const isRight = leftMs >= 0 && (expiresAt <= dueAt || corrected.has(id));
+    if (isRight) return false;
+    corrected.add(id);
+    if (leftMs < 0) await commands.run((client) => client.zrem(userSet, id));
+    else await commands.run((client) => client.zadd(userSet, 'XX', expiresAt, id));
+    return true;
+  }
+
+  /** False when it is gone. */
+  async function endClaimed(id: string): Promise<boolean> {
+    const removed = await commands.run((client) => client.del(buildKey(id)));
+    await removeFromSet(commands, index, id);
+    return removed === 1;
+  }
+
+  return {
+    async add({ id: newId, userSet, ttlSeconds }, max) {
+      const ttlMs = ttlSeconds * 1000;
+      await commands.run((client) =>
+        addUserSessionScript.run(client, [userSet], [newId, clock.now() + ttlMs, ttlMs, 0]),
+      );
+      const ended: string[] = [];
+      const corrected = new Set<string>();
+      for (let round = 0; round < MAX_ROUNDS; round += 1) {
+        if ((await commands.run((client) => client.zcard(userSet))) <= max) break;
+        const limit = Math.min(2 ** (round + 1), MAX_BATCH);
+        const others = (await readFirst(userSet, limit)).filter(({ id }) => id !== newId);
+        const [first] = others;
+        if (first === undefined) break;
+        const corrections = await Promise.all(
+          others.map((entry) => correctEntry(userSet, entry, corrected)),
+        );
+        if (corrections.includes(true)) continue;
+        const claimed = await commands.run((client) =>
+          claimUserSessionScript.run(client, [userSet], [max, first.id]),
+        );
+        if (claimed === 1 && (await endClaimed(first.id))) ended.push(first.id);
+      }
+      return ended;
+    },
+  };
+}
+
+interface Entry {
+  readonly id: string;
+  /** Epoch milliseconds; the session may expire later. */
+  readonly dueAt: number;
 }

@@ -1,12 +1,10 @@
 // §8.7: RATE_LIMIT_COUNTING=leased. What this process has taken of windows in advance, so that it asks Redis for the next
 // share only.
 import { createSizedMap } from '../../platform/bounded-map.ts';
-import { type Clock, createSecondTimer } from '../../platform/clock.ts';
-import { type Moment, takeMoment } from '../../platform/moment.ts';
+import { createSecondTimer, type Moment, takeMoment } from '../../platform/clock.ts';
 import type { LimitWindow, Verdict } from '../store.ts';
-import type { GrantedPermits } from './admission-reply.ts';
-import type { WantedPermits } from './admission-request.ts';
-import type { CommandRunner } from './command-runner.ts';
+import type { GrantedPermits, WantedPermits } from './admission-request.ts';
+import type { CommandRunner, RedisAccess } from './command-runner.ts';
 import {
   MIN_PERMITS,
   PART_OF_MAX,
@@ -80,14 +78,7 @@ const MAX_WINDOWS = 10_000;
 /** Windows whose shares one command returns. */
 const MAX_RETURNED = 500;
 
-interface SharesOptions {
-  readonly commands: Pick<CommandRunner, 'run'>;
-  readonly clock: Clock;
-  /** A cluster keeps windows in different slots: each is returned by itself. */
-  readonly isCluster: boolean;
-}
-
-export function createShares({ commands, clock, isCluster }: SharesOptions): Shares {
+export function createShares({ commands, clock, isCluster }: RedisAccess): Shares {
   const windows = createSizedMap<string, LeasedWindow>({
     maxSize: MAX_WINDOWS,
     measure: () => 1,
@@ -96,6 +87,7 @@ export function createShares({ commands, clock, isCluster }: SharesOptions): Sha
   });
   /** Those whose life is not over, or was not when they were looked at last. */
   const held = new Set<Share>();
+  // A cluster keeps windows in different slots: each is returned by itself.
   const returns = createReturns(commands, isCluster ? 1 : MAX_RETURNED);
   let serial = 0;
 
@@ -299,7 +291,7 @@ interface Returns {
   send(): Promise<void>;
 }
 
-function createReturns(commands: SharesOptions['commands'], maxTogether: number): Returns {
+function createReturns(commands: CommandRunner, maxTogether: number): Returns {
   let pending: UnusedPermits[] = [];
 
   async function send(): Promise<void> {

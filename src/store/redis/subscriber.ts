@@ -1,28 +1,21 @@
 // Messages between replicas arrive on a connection of their own: by RESP2 a subscribed one takes
 // no other commands.
 import { Cluster, Redis } from 'ioredis';
-import type { Clock } from '../../platform/clock.ts';
-import type { Log } from '../../platform/log.ts';
 import { createListeners } from '../listeners.ts';
 import type { Bus } from '../store.ts';
-import { type Backoff, endWhenSilent, type RedisClient } from './connection.ts';
-
-export type SubscriberOptions = Omit<SubscriberConnectionOptions, 'onReady' | 'onMessage'>;
+import type { RedisAccess } from './command-runner.ts';
+import { endWhenSilent, type RedisClient } from './connection.ts';
 
 export interface Subscriber {
   readonly subscribe: Bus['subscribe'];
   close(): void;
 }
 
-/** Connects when somebody subscribes for the first time, with the options of `commandClient`. */
-export function createSubscriber(
-  commandClient: RedisClient,
-  options: SubscriberOptions,
-): Subscriber {
-  const { log } = options;
+/** Connects when somebody subscribes for the first time, with the options of the client for commands. */
+export function createSubscriber(redis: RedisAccess): Subscriber {
+  const { log } = redis;
   const listeners = createListeners(log);
-  const connection = createSubscriberConnection(commandClient, {
-    ...options,
+  const connection = createSubscriberConnection(redis, {
     onReady: (ready) => void subscribeTo(ready, listeners.channels()),
     onMessage: (channel, message) => listeners.prepareDelivery(channel)(message),
   });
@@ -86,10 +79,7 @@ interface SubscriberConnection {
   close(): void;
 }
 
-interface SubscriberConnectionOptions {
-  readonly backoff: Backoff;
-  readonly clock: Clock;
-  readonly log: Log;
+interface ConnectionListener {
   /** Nothing is subscribed on it yet. */
   onReady(connection: Redis): void;
   onMessage(channel: string, message: string): void;
@@ -109,10 +99,10 @@ const OPTIONS = {
   retryStrategy: () => null,
 };
 
-/** `commandClient` is the one whose servers and options are used; it connects by itself. */
+/** With the servers and options of the client for commands, which connects by itself. */
 function createSubscriberConnection(
-  commandClient: RedisClient,
-  { backoff, clock, log, onReady, onMessage }: SubscriberConnectionOptions,
+  { client: commandClient, backoff, clock, log }: RedisAccess,
+  { onReady, onMessage }: ConnectionListener,
 ): SubscriberConnection {
   let state: SubscriberConnection['state'] = 'unopened';
   /** Undefined before it is opened, and between two attempts. */

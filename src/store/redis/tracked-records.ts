@@ -2,20 +2,20 @@
 // Only what is there is remembered: what is missing, damaged or somebody else's is asked for each time.
 import type { ChainableCommander, Redis } from 'ioredis';
 import { createBoundedMap } from '../../platform/bounded-map.ts';
-import type { Clock } from '../../platform/clock.ts';
-import type { Log } from '../../platform/log.ts';
-import { type Moment, measureSince, takeMoment } from '../../platform/moment.ts';
-import { buildHeartbeatKey, buildSessionKey } from '../keys.ts';
+import { type Clock, type Moment, measureSince, takeMoment } from '../../platform/clock.ts';
+import { buildSessionKey } from '../keys.ts';
 import { isOwnedBy } from '../owner.ts';
 import {
   GRANT_VERSION_LENGTH,
   type GrantLookup,
+  type KeyValue,
   NO_GRANT,
   NO_SESSION,
   type SessionAccess,
   type SessionRecord,
+  type Sessions,
 } from '../store.ts';
-import type { Backoff } from './connection.ts';
+import type { RedisAccess } from './command-runner.ts';
 import type { TrackedRecords } from './local-admission.ts';
 import { isSlideDue, parseSessionFields, SESSION_FIELDS } from './session-hash.ts';
 import { createTracking } from './tracking.ts';
@@ -26,23 +26,13 @@ export interface OpenTrackedRecords extends TrackedRecords {
   close(): void;
 }
 
-export interface TrackedRecordsOptions {
-  readonly sessionKeyPrefix: string;
-  readonly backoff: Backoff;
-  readonly clock: Clock;
-  readonly log: Log;
-}
-
 /** Of sessions, and of grants: some 10 MB. */
 const MAX_KNOWN = 10_000;
 /** Reads that have not been answered. */
 const MAX_PENDING = 1000;
 
-export function createTrackedRecords(
-  commandClient: Redis,
-  options: TrackedRecordsOptions,
-): OpenTrackedRecords {
-  const { sessionKeyPrefix, clock } = options;
+export function createTrackedRecords(commandClient: Redis, redis: RedisAccess): OpenTrackedRecords {
+  const { sessionKeyPrefix, clock } = redis;
   const sessions = createBoundedMap<string, Known<FoundSession>>(MAX_KNOWN);
   const grants = createBoundedMap<string, Known<GrantLookup>>(MAX_KNOWN);
   /**
@@ -58,9 +48,7 @@ export function createTrackedRecords(
     pending.delete(key);
   }
 
-  const tracking = createTracking(commandClient, {
-    ...options,
-    heartbeatKey: buildHeartbeatKey(sessionKeyPrefix),
+  const tracking = createTracking(commandClient, redis, {
     onChange: forget,
     onLoss() {
       sessions.clear();
@@ -192,4 +180,48 @@ function tryParseSession(fields: unknown): SessionRecord | undefined {
   } catch {
     return undefined;
   }
+}
+
+// STORE_READS=tracked: what this process changes itself holds for its own next call, whenever Redis tells of it.
+
+type Changed = KeyValue & Sessions;
+
+/** `records` is undefined where nothing is remembered. */
+export function forgetOwnChanges(
+  store: Changed,
+  records: Pick<OpenTrackedRecords, 'forget'> | undefined,
+  sessionKeyPrefix: string,
+): Changed {
+  if (records === undefined) return store;
+  const buildKey = (sessionId: string) => buildSessionKey(sessionKeyPrefix, sessionId);
+
+  /** Before, so that nobody finds it while it changes; and after, since it may have been read anew meanwhile. */
+  function change<Result>(key: string, send: () => Promise<Result>): Promise<Result> {
+    records?.forget(key);
+    return send().finally(() => records?.forget(key));
+  }
+
+  return {
+    ...store,
+    set: (key, ...rest) => change(key, () => store.set(key, ...rest)),
+    getOrSet: (key, ...rest) => change(key, () => store.getOrSet(key, ...rest)),
+    compareAndSet: (key, ...rest) => change(key, () => store.compareAndSet(key, ...rest)),
+    compareAndDelete: (key, ...rest) => change(key, () => store.compareAndDelete(key, ...rest)),
+    getAndDelete: (key) => change(key, () => store.getAndDelete(key)),
+    delete: (key) => change(key, () => store.delete(key)),
+    setListed: (list, key, ...rest) => change(key, () => store.setListed(list, key, ...rest)),
+    replaceListed: (list, key, ...rest) =>
+      change(key, () => store.replaceListed(list, key, ...rest)),
+    deleteListed: (list, key) => change(key, () => store.deleteListed(list, key)),
+
+    async createSession(session, ...rest) {
+      const { sessionId } = session;
+      const ended = await change(buildKey(sessionId), () => store.createSession(session, ...rest));
+      for (const id of ended) records.forget(buildKey(id));
+      return ended;
+    },
+    setSessionLogLevel: (id, ...rest) =>
+      change(buildKey(id), () => store.setSessionLogLevel(id, ...rest)),
+    endSession: (id, owner) => change(buildKey(id), () => store.endSession(id, owner)),
+  };
 }

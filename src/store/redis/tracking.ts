@@ -2,15 +2,10 @@
 // one when that changes (CLIENT TRACKING with REDIRECT): by RESP2, since ioredis hands on no pushes of RESP3 that it does
 // not know. Nothing ever waits for the two.
 import type { Redis } from 'ioredis';
-import type { Clock } from '../../platform/clock.ts';
-import type { Log } from '../../platform/log.ts';
-import { type Moment, measureSince, takeMoment } from '../../platform/moment.ts';
-import {
-  type Backoff,
-  endInOtherDatabase,
-  endWhenSilent,
-  isReadOnly as isReadOnlyError,
-} from './connection.ts';
+import { type Moment, measureSince, takeMoment } from '../../platform/clock.ts';
+import { buildHeartbeatKey } from '../keys.ts';
+import type { RedisAccess } from './command-runner.ts';
+import { endInOtherDatabase, endWhenSilent, isReadOnly as isReadOnlyError } from './connection.ts';
 
 export interface Tracking {
   /**
@@ -23,12 +18,7 @@ export interface Tracking {
   close(): void;
 }
 
-export interface TrackingOptions {
-  /** Nothing stands there, but for a moment. */
-  readonly heartbeatKey: string;
-  readonly backoff: Backoff;
-  readonly clock: Clock;
-  readonly log: Log;
+interface ChangeListener {
   onChange(key: string): void;
   /** Anything may have changed, and nothing that was read until now is told of. */
   onLoss(): void;
@@ -49,8 +39,11 @@ const LEAVE_EVERY_MS = 1000;
 /** Connects when somebody asks for the first time, with the options of `commandClient`, and stands as long as that does. */
 export function createTracking(
   commandClient: Redis,
-  { heartbeatKey, backoff, clock, log, onChange, onLoss }: TrackingOptions,
+  { sessionKeyPrefix, backoff, clock, log }: RedisAccess,
+  { onChange, onLoss }: ChangeListener,
 ): Tracking {
+  /** Nothing stands there, but for a moment. */
+  const heartbeatKey = buildHeartbeatKey(sessionKeyPrefix);
   /** Undefined while there is none, and between two attempts. */
   let pair: TrackingPair | undefined;
   let isReady = false;
@@ -214,7 +207,7 @@ export interface TrackingPair {
   close(): void;
 }
 
-interface TrackingPairOptions {
+interface PairListener {
   /** Undefined for all of them. */
   onChange(key: string | undefined): void;
   onError(cause: unknown): void;
@@ -232,7 +225,7 @@ const OPTIONS = {
 
 export function openTrackingPair(
   commandClient: Redis,
-  { onChange, onError, onEnd }: TrackingPairOptions,
+  { onChange, onError, onEnd }: PairListener,
 ): TrackingPair {
   const listener = commandClient.duplicate({ ...OPTIONS, protocol: 2 });
   const reader = commandClient.duplicate(OPTIONS);

@@ -1,7 +1,6 @@
 // The port Windows on Redis. §8, §11: requests are counted, and their sessions read and slid, on one server and on a
 // cluster; and budgets of bytes.
 
-import type { Clock } from '../../platform/clock.ts';
 import { buildSessionKey } from '../keys.ts';
 import {
   type Admission,
@@ -14,31 +13,27 @@ import {
   NO_SESSION,
   type Windows,
 } from '../store.ts';
-import { createAdmissionBatches } from './admission-batches.ts';
+import { type AdmitTogether, createAdmissionBatches } from './admission-batches.ts';
 import type { AdmissionRequest } from './admission-request.ts';
-import type { CommandRunner } from './command-runner.ts';
+import { createScript, NOW, type RedisAccess } from './command-runner.ts';
 import { type AdmitRequest, createLocalAdmission, type TrackedRecords } from './local-admission.ts';
-import { createScript, NOW } from './lua-script.ts';
 import type { Shares } from './shares.ts';
 
-interface RedisWindowsOptions {
-  readonly commands: CommandRunner;
-  readonly sessionKeyPrefix: string;
-  readonly clock: Clock;
-  /** A cluster keeps windows and sessions in different slots: several steps in place of one script. */
-  readonly isCluster: boolean;
-  /** `RATE_LIMIT_COUNTING=leased`. */
-  readonly shares?: Shares | undefined;
-  /** `STORE_READS=tracked`. */
-  readonly records?: TrackedRecords | undefined;
-}
-
-export function createRedisWindows(options: RedisWindowsOptions): Windows {
-  const { commands, isCluster, shares, records } = options;
+/** `shares` with `RATE_LIMIT_COUNTING=leased`, `records` with `STORE_READS=tracked`. */
+export function createRedisWindows(
+  redis: RedisAccess,
+  shares: Shares | undefined,
+  records: TrackedRecords | undefined,
+): Windows {
+  const { commands, isCluster } = redis;
+  // What asks Redis less often does not write a session at each call either.
+  const slidesRarely = shares !== undefined || records !== undefined;
+  const admitTogether = createAdmissionBatches(redis, shares, slidesRarely);
   const createAdmission = isCluster ? createClusterAdmission : createServerAdmission;
+  const admitInRedis = createAdmission(redis, admitTogether);
 
   return {
-    admitRequest: createLocalAdmission({ admitInRedis: createAdmission(options), shares, records }),
+    admitRequest: createLocalAdmission(admitInRedis, shares, records),
     async uncountRequest(key, entry) {
       if (shares?.uncount(key, entry)) return;
       await commands.run((client) => client.zrem(key, entry));
@@ -53,15 +48,11 @@ export function createRedisWindows(options: RedisWindowsOptions): Windows {
   };
 }
 
-/** What asks Redis less often does not write a session at each call either. */
-const asksRarely = ({ shares, records }: RedisWindowsOptions): boolean =>
-  shares !== undefined || records !== undefined;
-
 /** One script over all windows, the grant and the session. */
-function createServerAdmission(options: RedisWindowsOptions): AdmitRequest {
-  const { sessionKeyPrefix } = options;
-  const admitTogether = createAdmissionBatches({ ...options, slidesRarely: asksRarely(options) });
-
+function createServerAdmission(
+  { sessionKeyPrefix }: RedisAccess,
+  admitTogether: AdmitTogether,
+): AdmitRequest {
   return (windows, access, grantKey) => {
     const sessionKey =
       access === undefined ? '' : buildSessionKey(sessionKeyPrefix, access.sessionId);
@@ -74,10 +65,10 @@ function createServerAdmission(options: RedisWindowsOptions): AdmitRequest {
  * script per window, in order; a later refusal takes the earlier entries back. The session comes last, when all windows
  * have admitted, or failed: it may be on a node that answers.
  */
-function createClusterAdmission(options: RedisWindowsOptions): AdmitRequest {
-  const { commands, sessionKeyPrefix } = options;
-  const admitTogether = createAdmissionBatches({ ...options, slidesRarely: asksRarely(options) });
-
+function createClusterAdmission(
+  { commands, sessionKeyPrefix }: RedisAccess,
+  admitTogether: AdmitTogether,
+): AdmitRequest {
   return async function admitRequest(windows, access, grantKey) {
     const grant = grantKey === undefined ? NO_GRANT : await readGrant(grantKey);
     if (grantKey !== undefined && isMissingGrant(grant)) return NOT_COUNTED;

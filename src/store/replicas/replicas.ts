@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import type { Clock } from '../../platform/clock.ts';
 import { writeExactJson } from '../../platform/exact-json.ts';
 import { parseObject } from '../../platform/json.ts';
-import type { Log } from '../../platform/log.ts';
+import type { ClockAndLog } from '../../platform/log.ts';
 import { noteMembers } from '../../platform/noted-json.ts';
 import { createWarnThrottle } from '../../platform/throttle.ts';
 import type { Metrics } from '../../telemetry/metrics/metrics.ts';
@@ -25,29 +25,24 @@ export interface Replicas<Message> {
   close(): void;
 }
 
-export interface ReplicasDeps<Message> {
+/** Members of `Runtime`. */
+export interface ReplicaSurroundings extends ClockAndLog {
   readonly store: Bus;
   /** May wait for the shared store, the first time and now and then. */
   getSeal(): Promise<Seal>;
-  readonly clock: Clock;
-  readonly log: Log;
   readonly metrics: Pick<Metrics, 'recordDroppedReplicaMessage'>;
-  readonly channel: string;
-  readonly isMessage: IsMessage<Message>;
 }
 
-export function createReplicas<Message extends object>({
-  store,
-  getSeal,
-  channel,
-  isMessage,
-  ...deps
-}: ReplicasDeps<Message>): Replicas<Message> {
-  const { clock, log } = deps;
+export function createReplicas<Message extends object>(
+  surroundings: ReplicaSurroundings,
+  channel: string,
+  isMessage: IsMessage<Message>,
+): Replicas<Message> {
+  const { store, getSeal, clock, log } = surroundings;
   const ownName = randomUUID();
   const toChannel = (name: string) => `${channel}:${name}`;
   const messages = createReplicaMessages(getSeal, clock, isMessage);
-  const countDropped = createDropCounter(deps);
+  const countDropped = createDropCounter(surroundings);
   const listeners = new Set<(message: Message) => void>();
   // The key may have to be fetched: messages that come meanwhile wait, so that they stay in order.
   const sealInOrder = createSequence();
@@ -123,7 +118,7 @@ function createDropCounter({
   clock,
   log,
   metrics,
-}: Pick<ReplicasDeps<object>, 'clock' | 'log' | 'metrics'>) {
+}: Pick<ReplicaSurroundings, 'clock' | 'log' | 'metrics'>) {
   let dropped = 0;
   const warn = createWarnThrottle(clock, (reason: DropReason, channel: string) => {
     log.warn(`${DROPPED}: ${EXPLANATIONS[reason]}`, { channel, reason, dropped });

@@ -79,13 +79,11 @@ export function createSeal(secrets: readonly string[]): Seal {
 /** In front of the fingerprint. */
 const SEPARATOR = '=';
 
-interface SealedParts {
+function parseSealed(sealed: string): {
   /** Undefined for a spelling that `seal` does not write: decoders take several for the same bytes. */
   readonly bytes: Buffer | undefined;
   readonly fingerprint: string | undefined;
-}
-
-function parseSealed(sealed: string): SealedParts {
+} {
   const at = sealed.indexOf(SEPARATOR);
   const text = at < 0 ? sealed : sealed.slice(0, at);
   const bytes = Buffer.from(text, 'base64url');

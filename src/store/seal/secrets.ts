@@ -3,11 +3,11 @@
 import { constants } from 'node:fs';
 import { type FileHandle, mkdir, open, rename } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { StateSecret } from '../../config/groups/state-secret.ts';
+import type { StateSecret } from '../../config/groups/store.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { getErrorCode } from '../../platform/error-code.ts';
 import { generateSecret } from '../../platform/ids.ts';
-import type { Log } from '../../platform/log.ts';
+import type { ClockAndLog } from '../../platform/log.ts';
 import { createWarnThrottle } from '../../platform/throttle.ts';
 import { DataDirError } from '../embedded/lock.ts';
 import { buildSharedSecretKey } from '../keys.ts';
@@ -22,11 +22,6 @@ export async function createLoginSeal(secret: StateSecret | undefined): Promise<
   );
 }
 
-export interface WarningSealDeps {
-  readonly clock: Clock;
-  readonly log: Log;
-}
-
 /**
  * The first secret seals, and any opens. While replicas restart one after the other, all have to know
  * the new secret before one of them seals with it; what they keep lasts for up to a day, and logins with tokens of the
@@ -39,7 +34,7 @@ export const HOW_TO_CHANGE_SECRET =
  * The same seal, which warns of records that another secret sealed: replicas with different secrets
  * cannot read each other's records, and logins fail now and then for no reason that anybody can see.
  */
-export function warnOfForeignSecrets(seal: Seal, { clock, log }: WarningSealDeps): Seal {
+export function warnOfForeignSecrets(seal: Seal, { clock, log }: ClockAndLog): Seal {
   const warn = createWarnThrottle(clock, () =>
     log.warn(
       `OAUTH_STATE_SECRET differs: a login was started with a secret that this replica does not have, so it fails here. Set the same list of secrets on all replicas. ${HOW_TO_CHANGE_SECRET}`,
@@ -145,19 +140,14 @@ async function createSecretFile(dataDir: string, file: string): Promise<string> 
 
 // The seal for what clients carry from one replica to another, and for messages between replicas.
 
-export interface ReplicaSealDeps {
-  readonly store: KeyValue;
-  readonly clock: Clock;
-  readonly loginSeal: Seal | undefined;
-}
-
 /** A store that has lost its data has another secret, or none: replicas must not keep the old one. */
 const KEPT_MS = 60_000;
 
 /** The seal of a login where there is one, else one by a secret in the store. */
 export function createReplicaSeal(
   sessionKeyPrefix: string,
-  { store, clock, loginSeal }: ReplicaSealDeps,
+  { store, clock }: { readonly store: KeyValue; readonly clock: Clock },
+  loginSeal: Seal | undefined,
 ): () => Promise<Seal> {
   if (loginSeal !== undefined) return async () => loginSeal;
   let kept: { readonly seal: Seal; readonly at: number } | undefined;

@@ -8,10 +8,9 @@ import {
   sign,
 } from 'node:crypto';
 import { promisify } from 'node:util';
-import type { Clock } from '../../platform/clock.ts';
 import { hashSha256 } from '../../platform/ids.ts';
 import type { JsonObject } from '../../platform/json.ts';
-import type { Log } from '../../platform/log.ts';
+import type { ClockAndLog } from '../../platform/log.ts';
 import type { KeyValue } from '../store.ts';
 import type { Seal } from './seal.ts';
 
@@ -29,15 +28,6 @@ export interface SigningKey {
   readonly publicJwk: JsonObject;
 }
 
-export interface SigningKeysDeps {
-  readonly store: Pick<KeyValue, 'get' | 'getOrSet' | 'compareAndSet'>;
-  readonly getSeal: () => Promise<Seal>;
-  /** Under which key the one of a month lies: what signs for one purpose signs for no other. */
-  readonly buildKeyName: (month: number) => string;
-  readonly clock: Clock;
-  readonly log: Log;
-}
-
 const DAY_MS = 86_400_000;
 /** Each key signs for a month, which all replicas count alike. */
 const MONTH_MS = 30 * DAY_MS;
@@ -49,13 +39,16 @@ const OVERLAP_MS = DAY_MS;
 /** A store that has lost its data has other keys, or none: replicas must not go on with their own. */
 const KEPT_MS = 60_000;
 
-export function createSigningKeys({
-  store,
-  getSeal,
-  buildKeyName,
-  clock,
-  log,
-}: SigningKeysDeps): SigningKeys {
+/** `buildKeyName` names the key of a month in the store: what signs for one purpose signs for no other. */
+export function createSigningKeys(
+  {
+    store,
+    clock,
+    log,
+  }: ClockAndLog & { readonly store: Pick<KeyValue, 'get' | 'getOrSet' | 'compareAndSet'> },
+  getSeal: () => Promise<Seal>,
+  buildKeyName: (month: number) => string,
+): SigningKeys {
   const kept = new Map<number, { readonly loading: Promise<SigningKey>; readonly at: number }>();
 
   /** The key of a month; of many that ask, one asks the store. */

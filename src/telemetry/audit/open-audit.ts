@@ -1,43 +1,48 @@
 // §21.1: one line of JSON for each event, written before what it tells of is answered.
 
+import { closeSync, constants, fstatSync, openSync, readSync, statSync, writeSync } from 'node:fs';
 import type { Config } from '../../config/config.ts';
 import { fail, toGatewayError } from '../../errors/gateway-error.ts';
 import type { Clock } from '../../platform/clock.ts';
+import { getErrorCode } from '../../platform/error-code.ts';
 import { toVisibleJson } from '../../platform/invisible.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
-import type { Log } from '../../platform/log.ts';
-import { stripUri } from '../../platform/strip-uri.ts';
+import {
+  type ClockAndLog,
+  createLineOutput,
+  type LineOutput,
+  standardOutput,
+} from '../../platform/log.ts';
+import { stripUri } from '../../platform/secret-texts.ts';
 import { createWarnThrottle } from '../../platform/throttle.ts';
 import type { Metrics } from '../metrics/metrics.ts';
 import type { Audit, AuditEvent, AuditedAction, AuditedEnd } from './audit.ts';
-import { type LineSink, openPathSink, openStdoutSink } from './line-sink.ts';
 
-interface AuditDeps {
-  readonly sink: LineSink;
-  /** `AUDIT_REQUIRED`. */
-  readonly isRequired: boolean;
-  /** `OIDC_ISSUER`: users of it are named without it. */
-  readonly defaultIssuer: string | undefined;
-  readonly clock: Clock;
-  readonly log: Log;
+interface AuditSurroundings extends ClockAndLog {
   readonly metrics: Pick<Metrics, 'recordAuditLine'>;
 }
 
 /** Undefined without `AUDIT_LOG`. @throws AuditLogError when its file cannot be opened. */
 export function openAudit(
   { audit: { destination, required }, oauth }: Pick<Config, 'audit' | 'oauth'>,
-  deps: Pick<AuditDeps, 'clock' | 'log' | 'metrics'>,
+  surroundings: AuditSurroundings,
 ): Audit | undefined {
   if (destination === undefined) return undefined;
-  const defaultIssuer = oauth.provider?.issuer;
   const sink =
-    destination.kind === 'stdout' ? openStdoutSink() : openPathSink(destination.path, deps.clock);
-  return createAudit({ ...deps, defaultIssuer, sink, isRequired: required });
+    destination.kind === 'stdout'
+      ? openStdoutSink()
+      : openPathSink(destination.path, surroundings.clock);
+  const renderLine = createRenderLine(surroundings.clock, oauth.provider?.issuer);
+  return createAudit(sink, renderLine, required, surroundings);
 }
 
-function createAudit(deps: AuditDeps): Audit {
-  const { sink, isRequired, clock, log, metrics } = deps;
-  const renderLine = createRenderLine(deps);
+/** `isRequired` is `AUDIT_REQUIRED`. */
+function createAudit(
+  sink: LineSink,
+  renderLine: ReturnType<typeof createRenderLine>,
+  isRequired: boolean,
+  { clock, log, metrics }: AuditSurroundings,
+): Audit {
   /** Lines since the last that could be written. */
   let lost = 0;
   let isWritable = true;
@@ -147,8 +152,9 @@ const MAX_TEXT = 255;
 /** Of a line but for what rules name. Longer ones are of callers who choose what has to be escaped. */
 const MAX_LINE_BYTES = 4096;
 
+/** `defaultIssuer` is `OIDC_ISSUER`: users of it are named without it. */
 const createRenderLine =
-  ({ clock, defaultIssuer }: Pick<AuditDeps, 'clock' | 'defaultIssuer'>) =>
+  (clock: Clock, defaultIssuer: string | undefined) =>
   (
     action: AuditedAction | Gap,
     end: AuditedEnd,
@@ -224,4 +230,149 @@ const MEMBER_BYTES = 12;
 interface Gap extends AuditedAction {
   readonly event: 'gap';
   readonly lost: number;
+}
+
+// §21.1: where the lines go: appended to a file, or to standard output, where the log goes, too.
+
+export interface LineSink {
+  /** Longer lines could be mixed with those of other processes. */
+  getMaxLineBytes(): number;
+  /**
+   * In one piece, because several processes may write to the same place. Where somebody reads, lines may wait a while.
+   *
+   * @throws Error of the system, also where only a part of the line was written.
+   */
+  write(line: string): void;
+  /**
+   * Until the system has it.
+   *
+   * @throws Error as `write` does, at once or by the promise.
+   */
+  writeThrough(line: string): undefined | Promise<void>;
+  close(): void;
+}
+
+/** A wrong AUDIT_LOG: one line for the operator, no stack. */
+export class AuditLogError extends Error {
+  override readonly name = 'AuditLogError';
+}
+
+/** What a pipe takes in one piece (PIPE_BUF). */
+const MAX_PIPED_BYTES = 4096;
+/** The system appends to a file in one piece, however long it is: this is for those who read. */
+const MAX_APPENDED_BYTES = 32_768;
+
+/** Lines that nobody read yet. The log may have a little more, so that it can say that lines are lost. */
+const MAX_WAITING_BYTES = 1_048_576;
+
+export const openStdoutSink = (): LineSink => createOutputSink(standardOutput, () => {});
+
+const createOutputSink = (output: LineOutput, close: () => void): LineSink => ({
+  getMaxLineBytes: () => MAX_PIPED_BYTES,
+  write: (line) => output.write(line, MAX_WAITING_BYTES),
+  writeThrough: (line) => output.writeThrough(line, MAX_WAITING_BYTES),
+  close() {
+    output.flush();
+    close();
+  },
+});
+
+/** How long lines may still go to a file that was renamed. */
+const RENAMED_MS = 1000;
+
+/**
+ * Goes on in a new file once this one was renamed or removed (log rotation).
+ *
+ * @throws AuditLogError
+ */
+export function openPathSink(path: string, clock: Clock): LineSink {
+  let open = openFirst(path, clock);
+  let checkedAt = clock.monotonic();
+
+  function followRename(): LineSink {
+    const now = clock.monotonic();
+    if (now - checkedAt < RENAMED_MS) return open.sink;
+    if (!isAt(path, open.file)) {
+      const next = openPath(path, clock);
+      open.sink.close();
+      open = next;
+    }
+    checkedAt = now;
+    return open.sink;
+  }
+
+  return {
+    getMaxLineBytes: () => open.sink.getMaxLineBytes(),
+    write: (line) => followRename().write(line),
+    writeThrough: (line) => followRename().writeThrough(line),
+    close: () => open.sink.close(),
+  };
+}
+
+interface OpenPath {
+  readonly file: number;
+  readonly sink: LineSink;
+}
+
+function openFirst(path: string, clock: Clock): OpenPath {
+  try {
+    return openPath(path, clock);
+  } catch (error) {
+    throw new AuditLogError(
+      `AUDIT_LOG: ${path} cannot be opened for writing (${getErrorCode(error) ?? String(error)}). Its folder must exist, and this user must be allowed to read and write there.`,
+    );
+  }
+}
+
+const MODE = 0o640;
+
+/** A file, or a pipe or a device that has a path. */
+function openPath(path: string, clock: Clock): OpenPath {
+  const isFile = statSync(path, { throwIfNoEntry: false })?.isFile() !== false;
+  const { O_WRONLY, O_APPEND, O_NONBLOCK } = constants;
+  const file = isFile
+    ? openSync(path, 'a+', MODE)
+    : openSync(path, O_WRONLY | O_APPEND | O_NONBLOCK);
+  const close = () => closeSync(file);
+  if (!isFile) return { file, sink: createOutputSink(createLineOutput(file, clock), close) };
+  const write = createAppendLine(file);
+  const getMaxLineBytes = () => MAX_APPENDED_BYTES;
+  return { file, sink: { getMaxLineBytes, write, writeThrough: write, close } };
+}
+
+function isAt(path: string, file: number): boolean {
+  const found = statSync(path, { throwIfNoEntry: false });
+  const open = fstatSync(file);
+  return found !== undefined && found.ino === open.ino && found.dev === open.dev;
+}
+
+/**
+ * A full disk leaves a part of a line at the end of the file, perhaps of another process. The next line, of whichever
+ * process, begins on a line of its own. Nothing is written between the look at the end and the write: after a part of
+ * a line there is no room for it.
+ */
+function createAppendLine(file: number): (line: string) => undefined {
+  /** Of the file, after the last line of this process. */
+  let end = 0;
+
+  return function appendLine(line) {
+    const { size } = fstatSync(file);
+    const endsWithLine = size === 0 || size === end || readByte(file, size - 1) === NEWLINE;
+    const bytes = Buffer.from(endsWithLine ? line : `\n${line}`);
+    const written = writeSync(file, bytes);
+    if (written === bytes.length) {
+      end = size + written;
+      return;
+    }
+    // The system says why at the next byte. If that has room, it ends what was begun.
+    writeSync(file, '\n');
+    throw new Error(`Only ${written} of ${bytes.length} bytes could be written`);
+  };
+}
+
+const NEWLINE = 0x0a;
+
+function readByte(file: number, position: number): number | undefined {
+  const byte = new Uint8Array(1);
+  return readSync(file, byte, 0, 1, position) === 1 ? byte[0] : undefined;
 }

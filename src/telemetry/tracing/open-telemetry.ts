@@ -20,26 +20,22 @@ import {
   TraceIdRatioBasedSampler,
   TracerProvider,
 } from '@opentelemetry/sdk-trace';
-import type { CollectorConfig } from '../../config/groups/tracing.ts';
-import { type Clock, pause, systemClock } from '../../platform/clock.ts';
+import type { CollectorConfig } from '../../config/groups/telemetry.ts';
+import { pause, systemClock } from '../../platform/clock.ts';
 import { generateInstanceId } from '../../platform/ids.ts';
-import type { Log } from '../../platform/log.ts';
+import type { ClockAndLog } from '../../platform/log.ts';
 import { PACKAGE_NAME, PACKAGE_VERSION } from '../../platform/own-files.ts';
 import { createWarnThrottle } from '../../platform/throttle.ts';
 import type { RequestTrace, Span, TraceParent, Tracing } from './tracing.ts';
 
 const KINDS = { client: SpanKind.CLIENT, internal: SpanKind.INTERNAL } as const;
 
-export interface TracingDeps extends ProviderDeps {
-  /** Whether there are tools that may make spans by OpenTelemetry's API. */
-  readonly hasOwnTools: boolean;
-}
-
 export async function createOpenTelemetry(
   config: CollectorConfig,
-  deps: TracingDeps,
+  watch: ClockAndLog,
+  hasOwnTools: boolean,
 ): Promise<Tracing> {
-  const { provider, close } = await createProvider(config, deps);
+  const { provider, close } = await createProvider(config, watch);
   // Global, so that spans which tools make by the API have their parents, and are sent. The first in a process stays.
   context.setGlobalContextManager(new AsyncLocalStorageContextManager().enable());
   const isGlobal = trace.setGlobalTracerProvider(provider);
@@ -51,13 +47,13 @@ export async function createOpenTelemetry(
   // What is not recorded gets a context only for spans of tools, which are not to be recorded, either: on Node.js 20
   // the first context makes every promise of the process dearer.
   function runBelow<Result>(span: ApiSpan, work: () => Result): Result {
-    if (!(span.isRecording() || deps.hasOwnTools)) return work();
+    if (!(span.isRecording() || hasOwnTools)) return work();
     hasContexts = true;
     return context.with(trace.setSpan(ROOT_CONTEXT, span), work);
   }
 
   return {
-    startRequest: (parent) => createRequest({ tracer, runBelow, parent }),
+    startRequest: (parent) => createRequest(tracer, runBelow, parent),
     getActiveSpan() {
       const span = trace.getActiveSpan();
       return span?.isRecording() === true ? toSpan(span) : undefined;
@@ -74,13 +70,11 @@ export async function createOpenTelemetry(
   };
 }
 
-interface RequestParts {
-  readonly tracer: Tracer;
-  readonly runBelow: <Result>(span: ApiSpan, work: () => Result) => Result;
-  readonly parent: TraceParent;
-}
-
-function createRequest({ tracer, runBelow, parent: fromHeaders }: RequestParts): RequestTrace {
+function createRequest(
+  tracer: Tracer,
+  runBelow: <Result>(span: ApiSpan, work: () => Result) => Result,
+  fromHeaders: TraceParent,
+): RequestTrace {
   const startTime = systemClock.monotonic();
   let parent = readParent(fromHeaders);
   let apiSpan: ApiSpan | undefined;
@@ -164,19 +158,14 @@ function renderTraceContext(span: ApiSpan): TraceParent {
 
 // §21.2: how spans reach the collector: in batches, by OTLP over HTTP.
 
-interface ProviderDeps {
-  readonly clock: Clock;
-  readonly log: Log;
-}
-
 /** How long the end of the service waits for the collector. */
 const CLOSE_MS = 2000;
 
 async function createProvider(
   config: CollectorConfig,
-  deps: ProviderDeps,
+  watch: ClockAndLog,
 ): Promise<{ readonly provider: TracerProvider; close(): Promise<void> }> {
-  const exporter = watchExporter(await createExporter(config), config, deps);
+  const exporter = watchExporter(await createExporter(config), config, watch);
   const provider = new TracerProvider({
     resource: resourceFromAttributes({
       'service.version': PACKAGE_VERSION,
@@ -191,7 +180,7 @@ async function createProvider(
     provider,
     async close() {
       const ended = provider.shutdown().catch(() => {});
-      await Promise.race([ended, pause(deps.clock, CLOSE_MS)]);
+      await Promise.race([ended, pause(watch.clock, CLOSE_MS)]);
     },
   };
 }
@@ -213,7 +202,7 @@ function createSampler({ ratio, followsCaller }: CollectorConfig['sampler']): Sa
 function watchExporter(
   exporter: SpanExporter,
   { url }: CollectorConfig,
-  { clock, log }: ProviderDeps,
+  { clock, log }: ClockAndLog,
 ): SpanExporter {
   const warn = createWarnThrottle(clock, (cause: unknown) =>
     log.warn(

@@ -1,9 +1,7 @@
-import type { TracingConfig } from '../../config/groups/tracing.ts';
+import type { TracingConfig } from '../../config/groups/telemetry.ts';
 import { getErrorCode } from '../../platform/error-code.ts';
-import type { TracingDeps } from './open-telemetry.ts';
+import type { ClockAndLog } from '../../platform/log.ts';
 import type { Tracing } from './tracing.ts';
-
-export type { TracingDeps };
 
 /** OpenTelemetry cannot be loaded: one line for the operator, no stack. */
 export class TracingError extends Error {
@@ -11,18 +9,20 @@ export class TracingError extends Error {
 }
 
 /**
- * Undefined without `OTEL_EXPORTER_OTLP_ENDPOINT`: then nothing of OpenTelemetry is loaded.
+ * Undefined without `OTEL_EXPORTER_OTLP_ENDPOINT`: then nothing of OpenTelemetry is loaded. `hasOwnTools` where there are tools that
+ * may make spans by OpenTelemetry's API.
  *
  * @throws TracingError when its packages are missing.
  */
 export async function openTracing(
   config: TracingConfig,
-  deps: TracingDeps,
+  watch: ClockAndLog,
+  hasOwnTools: boolean,
 ): Promise<Tracing | undefined> {
   if (config.collector === undefined) return undefined;
   try {
     const { createOpenTelemetry } = await import('./open-telemetry.ts');
-    return await createOpenTelemetry(config.collector, deps);
+    return await createOpenTelemetry(config.collector, watch, hasOwnTools);
   } catch (error) {
     if (getErrorCode(error) !== 'ERR_MODULE_NOT_FOUND') throw error;
     throw new TracingError(

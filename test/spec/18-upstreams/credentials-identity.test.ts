@@ -63,13 +63,7 @@ function startReplica(
   const { log, lines } = collectLog();
   const { clock } = shared;
   const seal = createSeal(secrets);
-  const keys = createSigningKeys({
-    store,
-    getSeal: async () => seal,
-    buildKeyName: buildIdentityKeyName,
-    clock,
-    log,
-  });
+  const keys = createSigningKeys({ store, clock, log }, async () => seal, buildIdentityKeyName);
   const identity = createIdentityIssuer(clock, keys, BASE, providerIssuer);
   const getHeaders = addToken(createGetIdentity(identity, URL_OF_SERVER), {});
   return {

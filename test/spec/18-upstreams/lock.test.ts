@@ -10,7 +10,7 @@ import {
   writeLockFile,
 } from '../../../src/lock/lock-file.ts';
 import { NO_LOCK } from '../../../src/mcp/catalog/approved-items.ts';
-import { toCanonicalJson } from '../../../src/platform/canonical-json.ts';
+import { toCanonicalJson } from '../../../src/platform/json.ts';
 
 const search = {
   name: 'search',

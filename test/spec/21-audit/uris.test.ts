@@ -1,7 +1,7 @@
 // §21.1: of a URI neither user info nor query nor fragment is told, however it is written: not in the log, the audit
 // log, traces, or the operators' page.
 import { describe, expect, test } from 'vitest';
-import { stripUri, stripUrisIn } from '../../../src/platform/strip-uri.ts';
+import { stripUri, stripUrisIn } from '../../../src/platform/secret-texts.ts';
 import { stateless } from '../../support/clients/stateless.ts';
 import { createAuditLog } from '../../support/gateway/audit-log.ts';
 import { startCollector } from '../../support/gateway/collector.ts';

@@ -1,7 +1,7 @@
 // §26.3: who has much to ask a guard about waits for itself.
 import { expect, test } from 'vitest';
 import { Cancellation } from '../../../src/platform/cancellation.ts';
-import { createFairQueue } from '../../../src/platform/fair-queue.ts';
+import { createFairQueue } from '../../../src/platform/work-queue.ts';
 
 const OPTIONS = { maxRunning: 4, maxRunningOfOne: 2, maxWaiting: 10, maxWaitingOfOne: 5 };
 

@@ -1,6 +1,6 @@
 // §27.2: the canonical form that approvals are bound to, by the vectors that RFC 8785 gives.
 import { expect, test } from 'vitest';
-import { hasHalfCharacters, toCanonicalJson } from '../../../src/platform/canonical-json.ts';
+import { hasHalfCharacters, toCanonicalJson } from '../../../src/platform/json.ts';
 
 // RFC 8785, Appendix B: the bits of an IEEE 754 double, and how it is written.
 test.each([

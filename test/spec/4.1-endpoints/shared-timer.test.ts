@@ -1,8 +1,7 @@
 // One timer for all that wait equally long: open streams, for their next comment and for their end.
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { expect, test } from 'vitest';
-import { systemClock } from '../../../src/platform/clock.ts';
-import { SharedTimer } from '../../../src/platform/shared-timer.ts';
+import { SharedTimer, systemClock } from '../../../src/platform/clock.ts';
 import { manualClock } from '../../support/gateway/clock.ts';
 
 function createTimer(onPassed: (name: string) => void = () => {}) {

@@ -14,7 +14,7 @@ import { createRouter } from '../../../src/http/server/router.ts';
 import { createHttpServer, type HttpServer } from '../../../src/http/server/server.ts';
 import type { CancelSignal } from '../../../src/platform/cancellation.ts';
 import type { Clock } from '../../../src/platform/clock.ts';
-import { EVENT_STREAM_HEADERS, toSseEvent } from '../../../src/platform/sse.ts';
+import { EVENT_STREAM_HEADERS, toSseEvent } from '../../../src/platform/text.ts';
 import { manualClock } from '../../support/gateway/clock.ts';
 import { createAdmittingLimiter } from '../../support/gateway/limit-check.ts';
 import { collectLog, type LogLine } from '../../support/gateway/log.ts';

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { LinkedList } from '../../../src/platform/linked-list.ts';
+import { LinkedList } from '../../../src/platform/bounded-map.ts';
 
 const fill = (...values: string[]) => {
   const list = new LinkedList<string>();

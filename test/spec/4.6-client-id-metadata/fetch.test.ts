@@ -5,8 +5,10 @@ import { gzipSync } from 'node:zlib';
 import { beforeEach, expect, test } from 'vitest';
 import { ClientDocumentRefused } from '../../../src/logins/client-id-metadata/client-document.ts';
 import { systemClock } from '../../../src/platform/clock.ts';
-import { isPublicAddress } from '../../../src/platform/outbound/public-connection.ts';
-import { createPublicNetwork } from '../../../src/platform/outbound/public-network.ts';
+import {
+  createPublicNetwork,
+  isPublicAddress,
+} from '../../../src/platform/outbound/public-network.ts';
 import { useShared } from '../../support/lifetimes.ts';
 import { startClientDocuments } from '../../support/oauth/client-documents.ts';
 import { documentAnswer, PUBLIC, startDocumentHost } from '../../support/oauth/document-host.ts';

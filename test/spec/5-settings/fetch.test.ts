@@ -12,8 +12,8 @@ import {
   type FetchResponse,
   fetchWithLimits,
 } from '../../../src/platform/fetch-with-limits.ts';
-import { toProxyError } from '../../../src/platform/http-client/proxy-error.ts';
-import { openFetch } from '../../../src/platform/outbound/fetch.ts';
+import { toProxyError } from '../../../src/platform/http-client/connect.ts';
+import { openFetch } from '../../../src/platform/outbound/outbound-network.ts';
 import { toConnectionError } from '../../../src/servers/http/failures.ts';
 import { freePort } from '../../support/gateway/ports.ts';
 import { closeAfterTest } from '../../support/lifetimes.ts';

@@ -1,7 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { brokerSettings } from '../../../src/config/groups/broker.ts';
-import { providerSettings } from '../../../src/config/groups/provider.ts';
-import { providerClientSettings } from '../../../src/config/groups/provider-client.ts';
+import { brokerSettings } from '../../../src/config/groups/own-tokens.ts';
+import { providerClientSettings, providerSettings } from '../../../src/config/groups/provider.ts';
 import { loadConfig } from '../../../src/config/load.ts';
 import { ConfigError } from '../../../src/config/problem.ts';
 import { PROVIDERS, type Provider } from '../../../src/config/provider-profiles.ts';

@@ -10,17 +10,17 @@ const GRANT = { version: 'a' };
 /** Redis cannot count, as of a cluster with one node down; session and grant are known here. */
 function start() {
   const limitFailure = new Error('one node is down');
-  const admitRequest = createLocalAdmission({
-    admitInRedis: async () => ({
+  const admitRequest = createLocalAdmission(
+    async () => ({
       verdict: undefined,
       entry: undefined,
       limitFailure,
       session: NO_SESSION,
       grant: NO_GRANT,
     }),
-    shares: undefined,
-    records: { find: () => ({ session: NO_SESSION, grant: GRANT }), learn() {} },
-  });
+    undefined,
+    { find: () => ({ session: NO_SESSION, grant: GRANT }), learn() {} },
+  );
   return { admitRequest, limitFailure };
 }
 

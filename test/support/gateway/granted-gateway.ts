@@ -72,8 +72,7 @@ export async function startGrantedGateway(
   const known = new Map<string, UserContext>();
   let reloads = 0;
   const getChallenge = createChallenge(BASE_URL, 'broker');
-  const sealed = { store, clock, loginSeal: undefined };
-  const getSeal = createReplicaSeal(config.mcp.sessions.keyPrefix, sealed);
+  const getSeal = createReplicaSeal(config.mcp.sessions.keyPrefix, { store, clock }, undefined);
   const runtime = openTestRuntime({ config, store, clock, log, metrics, getSeal });
   const mcp = createMcp(
     runtime,

@@ -1,8 +1,11 @@
 // A request over a pool, and what its handler was told.
 import { expect } from 'vitest';
-import type { ResponseHandler, SentRequest } from '../../../src/platform/http-client/connection.ts';
+import type {
+  HttpRequest,
+  ResponseHandler,
+  SentRequest,
+} from '../../../src/platform/http-client/connection.ts';
 import type { HttpPool } from '../../../src/platform/http-client/http-pool.ts';
-import type { HttpRequest } from '../../../src/platform/http-client/write-request.ts';
 
 export interface Told extends ResponseHandler {
   readonly sent: SentRequest;

@@ -1,9 +1,8 @@
 // WORKERS: the main process, which serves nothing itself.
-
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Config } from '../../../config/config.ts';
 import { logListening, logStartWarnings } from '../../../config/start-log.ts';
-import { computePauseMs } from '../../../platform/back-off.ts';
+import { computePauseMs } from '../../../platform/clock.ts';
 import type { Log } from '../../../platform/log.ts';
 import { StartError } from '../../command-line/errors.ts';
 import { handleProcessEnd } from '../../command-line/process-end.ts';

@@ -1,8 +1,10 @@
 // What a value of the configuration file may be: read from the file, and described as JSON Schema, by one
 // object, so that the two cannot differ.
 import type { JsonObject } from '../../../platform/json.ts';
+import { findNearestName } from '../../../platform/nearest-name.ts';
+import { quote } from '../../../platform/text.ts';
 import type { Env } from '../../setting.ts';
-import type { FileNode, MemberNode, ObjectNode } from '../syntax/file-node.ts';
+import type { FileNode, MemberNode, ObjectNode } from '../syntax/read-syntax.ts';
 
 export interface Shape<T> {
   /** JSON Schema (draft 7). */
@@ -15,10 +17,10 @@ export interface Shape<T> {
 export interface FilePlace {
   /** `mcpServers.github.tools.include[0]`; empty for the whole file. */
   readonly path: string;
-  readonly context: ReadContext;
+  readonly context: FileReading;
 }
 
-export interface ReadContext {
+export interface FileReading {
   readonly env: Env;
   report(line: number, path: string, message: string): void;
   /** What works, but may not be what was meant. */
@@ -68,3 +70,175 @@ export function openObject(
   }
   return { ...node, members: [...first.values()] };
 }
+
+// Lists, and objects whose members have any name.
+
+export const list = <T>(
+  item: Shape<T>,
+  { allowed, isNotEmpty }: { readonly allowed: string; readonly isNotEmpty?: true },
+): Shape<readonly T[]> => ({
+  schema: { type: 'array', items: item.schema, ...(isNotEmpty && { minItems: 1 }) },
+  read(node, place) {
+    if (node.kind !== 'list')
+      return report(place, node.line, `${nameKind(node)} is not valid. It must be ${allowed}.`);
+    if (isNotEmpty && node.items.length === 0)
+      return report(place, node.line, `The list is empty. It must be ${allowed}.`);
+    return node.items.flatMap((value, index) => item.read(value, placeItem(place, index)) ?? []);
+  },
+});
+
+export const record = <T>(
+  value: Shape<T>,
+  {
+    allowed,
+    checkName = () => undefined,
+    names,
+  }: {
+    readonly allowed: string;
+    /** What is wrong with a name; without a part of it, where it may be a secret that slipped. */
+    checkName?(name: string): string | undefined;
+    /** JSON Schema of the names. */
+    readonly names?: JsonObject;
+  },
+): Shape<Readonly<Record<string, T>>> => ({
+  schema: {
+    type: 'object',
+    additionalProperties: value.schema,
+    ...(names && { propertyNames: names }),
+  },
+  read(node: FileNode, place: FilePlace) {
+    const object = openObject(node, place, allowed);
+    if (object === undefined) return undefined;
+    const entries = object.members.flatMap((member) => {
+      const problem = checkName(member.name);
+      if (problem !== undefined) report(place, member.line, problem);
+      const read = value.read(member.value, placeMember(place, problem ? '…' : member.name));
+      return read === undefined ? [] : [[member.name, read] as const];
+    });
+    return createRecordShape(entries);
+  },
+});
+
+/** Without a prototype: a name such as `constructor` is there only if the file has it. */
+export function createRecordShape<T>(
+  entries: readonly (readonly [string, T])[],
+): Readonly<Record<string, T>> {
+  const empty: Record<string, T> = Object.create(null);
+  for (const [name, value] of entries) empty[name] = value;
+  return empty;
+}
+
+// Objects whose members are known by name.
+
+export interface Member<T> {
+  readonly name: string;
+  readonly shape: Shape<T>;
+  /** One sentence, which editors show. */
+  readonly summary: string;
+}
+
+export const defineMember = <T>(name: string, shape: Shape<T>, summary: string): Member<T> => ({
+  name,
+  shape,
+  summary,
+});
+
+export interface ObjectShape<T> {
+  /** To follow "It must be". */
+  readonly allowed: string;
+  readonly members: readonly Member<unknown>[];
+  /** Members of other programs that mean nothing here. */
+  readonly ignored?: readonly string[];
+  /** Members of other programs that mean something, and what to write in their place. */
+  readonly replaced?: Readonly<Record<string, string>>;
+  /** JSON Schema beside the members'. */
+  readonly schema?: JsonObject;
+  /** Undefined where what is missing was reported. */
+  build(members: MemberReader): T | undefined;
+}
+
+export interface MemberReader {
+  /** Where the object stands. */
+  readonly line: number;
+  readonly isEmpty: boolean;
+  has(member: Member<unknown>): boolean;
+  /** Undefined where it is not given, or reported. */
+  read<T>(member: Member<T>): T | undefined;
+  /** Reports at the member, or at the object where there is none. */
+  report(message: string, member?: Member<unknown>): undefined;
+}
+
+export const object = <T>(options: ObjectShape<T>): Shape<T> => ({
+  schema: createSchema(options),
+  read(node, place) {
+    const opened = openObject(node, place, options.allowed);
+    if (opened === undefined) return undefined;
+    reportUnknown(opened, place, options);
+    return options.build(createMemberReader(opened, place));
+  },
+});
+
+/** `line` is where the object is named. */
+export function createMemberReader(
+  node: ObjectNode,
+  place: FilePlace,
+  line = node.line,
+): MemberReader {
+  const find = ({ name }: Member<unknown>) => node.members.find((given) => given.name === name);
+  return {
+    line,
+    isEmpty: node.members.length === 0,
+    has: (member) => find(member) !== undefined,
+    read(member) {
+      const given = find(member);
+      return given && member.shape.read(given.value, placeMember(place, member.name));
+    },
+    report(message, member) {
+      const given = member && find(member);
+      return given === undefined
+        ? report(place, line, message)
+        : report(placeMember(place, given.name), given.line, message);
+    },
+  };
+}
+
+function reportUnknown(
+  { members }: ObjectNode,
+  place: FilePlace,
+  { members: known, ignored = [], replaced = {} }: ObjectShape<unknown>,
+): void {
+  const names = known.map(({ name }) => name);
+  for (const { name, line } of members) {
+    if (names.includes(name)) continue;
+    const replacement = Object.hasOwn(replaced, name) ? replaced[name] : undefined;
+    if (replacement !== undefined) report(placeMember(place, name), line, replacement);
+    else if (ignored.includes(name)) place.context.reportIgnored(name);
+    else report(place, line, describeUnknown(name, names));
+  }
+}
+
+function describeUnknown(name: string, names: readonly string[]): string {
+  const nearest = findNearestName(name, names);
+  const allowed =
+    nearest === undefined ? `Allowed are ${names.join(', ')}.` : `Did you mean ${nearest}?`;
+  return `${quote(name, 64)} is not known. ${allowed}`;
+}
+
+function createSchema({
+  members,
+  ignored = [],
+  schema = {},
+}: Pick<ObjectShape<unknown>, 'members' | 'ignored' | 'schema'>): JsonObject {
+  const described = members.map(
+    ({ name, shape, summary }) => [name, { description: summary, ...shape.schema }] as const,
+  );
+  const foreign = ignored.map((name) => [name, IGNORED] as const);
+  return {
+    type: 'object',
+    properties: Object.fromEntries([...described, ...foreign]),
+    additionalProperties: false,
+    ...schema,
+  };
+}
+
+const IGNORED = { description: 'Of another program. Postern ignores it.' } as const;

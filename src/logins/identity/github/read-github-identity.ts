@@ -4,7 +4,7 @@
 // https://docs.github.com/rest/orgs/orgs#list-organizations-for-the-authenticated-user
 // https://docs.github.com/rest/teams/teams#list-teams-for-the-authenticated-user
 
-import type { IdentityConfig } from '../../../config/groups/login-policy.ts';
+import type { IdentityConfig } from '../../../config/groups/own-tokens.ts';
 import { catalogue } from '../../../errors/catalogue.ts';
 import { fail } from '../../../errors/gateway-error.ts';
 import { buildGithubUrls } from '../../../http/oauth-client/provider-metadata.ts';

@@ -1,7 +1,6 @@
 // GitHub's way to revoke a token, which is not RFC 7009.
 // https://docs.github.com/rest/apps/oauth-applications#delete-an-app-token
-
-import type { ProviderClientConfig } from '../../../config/groups/provider-client.ts';
+import type { ProviderClientConfig } from '../../../config/groups/provider.ts';
 import { createBasicAuthorization } from '../../../http/oauth-client/client-authentication.ts';
 import { type RevokeTokens, requireClientId } from '../../../http/oauth-client/provider-api.ts';
 import { buildGithubUrls } from '../../../http/oauth-client/provider-metadata.ts';

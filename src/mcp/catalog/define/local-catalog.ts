@@ -1,7 +1,7 @@
 // §2.4–§2.7: tools, prompts, resources and skills defined in this process.
 import { DefinitionError, fail, failUnknown } from '../../../errors/gateway-error.ts';
 import { findNearestName } from '../../../platform/nearest-name.ts';
-import { stripUri } from '../../../platform/strip-uri.ts';
+import { stripUri } from '../../../platform/secret-texts.ts';
 import { failNoDirectory, failUnknownItem } from '../../protocol/list-kinds.ts';
 import type {
   Arguments,

@@ -5,8 +5,11 @@ import { hash } from 'node:crypto';
 import { type Dirent, readdirSync, readFileSync } from 'node:fs';
 import { basename, extname, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import type { FileNode, MemberNode } from '../../../config/file/syntax/file-node.ts';
-import { readSyntax } from '../../../config/file/syntax/read-syntax.ts';
+import {
+  type FileNode,
+  type MemberNode,
+  readSyntax,
+} from '../../../config/file/syntax/read-syntax.ts';
 import { DefinitionError } from '../../../errors/gateway-error.ts';
 import { getErrorCode } from '../../../platform/error-code.ts';
 import type { JsonObject } from '../../../platform/json.ts';

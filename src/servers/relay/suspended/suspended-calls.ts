@@ -44,7 +44,7 @@ const ENDED: NextOutcome = {
 export function createSuspendedCalls(runtime: UpstreamRuntime) {
   const { config, clock, log } = runtime;
   const channel = buildSuspendedCallChannelName(config.mcp.sessions.keyPrefix);
-  const replicas = createReplicas({ ...runtime, channel, isMessage: isSuspendedCallMessage });
+  const replicas = createReplicas(runtime, channel, isSuspendedCallMessage);
   const records = createOutcomeRecords(runtime);
   const table = createCallTable();
   const waitElsewhere = createWaitElsewhere(clock, records, replicas);

@@ -2,7 +2,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { expect, test } from 'vitest';
 import { InvalidResponse } from '../../../../src/platform/http-client/read-response.ts';
-import { openServerPool } from '../../../../src/platform/outbound/server-pool.ts';
+import { openServerPool } from '../../../../src/platform/outbound/outbound-network.ts';
 import { type ManualClock, manualClock } from '../../../support/gateway/clock.ts';
 import { closeAfterTest } from '../../../support/lifetimes.ts';
 import { startProxy } from '../../../support/oauth/proxy.ts';

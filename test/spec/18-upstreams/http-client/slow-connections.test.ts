@@ -1,6 +1,6 @@
 // §18.4: a connection that is not there at once.
 import { expect, test } from 'vitest';
-import { openServerPool } from '../../../../src/platform/outbound/server-pool.ts';
+import { openServerPool } from '../../../../src/platform/outbound/outbound-network.ts';
 import { manualClock } from '../../../support/gateway/clock.ts';
 import { closeAfterTest } from '../../../support/lifetimes.ts';
 import { startFullServer } from '../../../support/upstreams/full-server.ts';
