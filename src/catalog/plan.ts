@@ -4,7 +4,6 @@ import type { GuardsConfig } from '../control/guards/guard-config.ts';
 import type { RulesConfig } from '../control/rules/rule-config.ts';
 import type { CompiledRules } from '../control/rules/rules.ts';
 import { type Lock, NO_LOCK } from '../lock/lock.ts';
-import type { MachineClientsConfig } from '../logins/auth/machine-clients.ts';
 import type { Guards } from '../mcp/calls/guards.ts';
 import type { Policies } from '../mcp/calls/policy.ts';
 import type { CheckSchema } from '../mcp/catalog/foreign-schema.ts';
@@ -23,7 +22,7 @@ import type { ViewsConfig } from './views/view-shape.ts';
 
 /** Read together, and served until it is read anew: the configuration file, and the lock beside it. */
 export interface Setup {
-  readonly file: ServersConfig & ViewsConfig & RulesConfig & GuardsConfig & MachineClientsConfig;
+  readonly file: ServersConfig & ViewsConfig & RulesConfig & GuardsConfig;
   /** Undefined where there is none: everything is approved. */
   readonly lock?: Lock | undefined;
   /** The lock file is empty (`{}`): that there is no lock is meant. */

@@ -3,7 +3,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { builtInCatalog } from '../built-in/index.ts';
 import type { IdlePattern } from '../catalog/idle-patterns.ts';
-import type { Setup } from '../catalog/plan.ts';
 import type { ServerFacts } from '../catalog/upstream-catalogs.ts';
 import { checkConfig } from '../config/check-config.ts';
 import type { Config } from '../config/config.ts';
@@ -27,7 +26,7 @@ import { createProviderAccess, openOwnTokenAccess } from '../logins/auth/auth.ts
 import type { KeySet } from '../logins/auth/key-set.ts';
 import { createMachineClients } from '../logins/auth/machine-clients.ts';
 import { openBroker } from '../logins/broker/open-broker.ts';
-import { findMachineClientProblems } from '../logins/client-authentication/machine-client-problems.ts';
+import { findMachineClientProblems } from '../logins/client-authentication/machine-client-shape.ts';
 import { createAuthorizationEndpoints } from '../logins/create-authorization.ts';
 import { openOwnTokens } from '../logins/grants/open-grants.ts';
 import { createCheckTokenUser } from '../logins/identity/login-policy.ts';
@@ -54,7 +53,7 @@ import { openRuntime } from '../runtime/runtime.ts';
 import { createServerPanels } from '../servers/server-panels.ts';
 import type { Store } from '../store/store.ts';
 import type { Metrics } from '../telemetry/metrics/metrics.ts';
-import type { GatewayFile } from './configuration/gateway-file.ts';
+import type { GatewayFile, GatewaySetup } from './configuration/gateway-file.ts';
 import { createTransport } from './create-transport.ts';
 import type {
   GatewayUpstreams,
@@ -101,9 +100,9 @@ export interface Gateway {
    *
    * @throws Error for a gateway that was made without a file.
    */
-  reload(setup: Setup): Promise<void>;
+  reload(setup: GatewaySetup): Promise<void>;
   /** Patterns of such a file that fit nothing of what its servers have listed so far. */
-  findIdlePatterns(file: Setup['file']): readonly IdlePattern[];
+  findIdlePatterns(file: GatewaySetup['file']): readonly IdlePattern[];
   /** The number of live sessions, of all replicas. */
   countSessions(): Promise<number>;
   /** The servers behind the gateway, in the order of its file: whether they answer, and how many tools they have. */

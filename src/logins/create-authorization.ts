@@ -86,16 +86,13 @@ export function createAuthorizationEndpoints(
   const { allowedHosts } = oauth.clientIdMetadata;
   const takesAssertions = oauth.mode === 'broker' && oauth.idJag.isEnabled;
   const network = parts.outbound.openPublicNetwork();
-  const clientDocuments = createClientDocuments({
+  const clientDocuments = createClientDocuments(parts, network, {
     allowedHosts,
     redirectUris: selectRedirectUriRules(oauth, baseUrl),
     acceptsKeys: takesAssertions,
-    clock,
-    log,
-    network,
   });
   const documentOffer = parts.outbound.isPublic
-    ? createDocumentOffer({ allowedHosts, network, clock, log })
+    ? createDocumentOffer(parts, network, allowedHosts)
     : createUncheckedOffer(allowedHosts);
   const handlers = createOAuth(config, {
     store,

@@ -1,4 +1,5 @@
 // §4.1, §4.6–§4.8: the endpoints of OAuth.
+
 import type { ChosenLimit, Endpoint, PublicEndpoint } from '../http/endpoint/endpoint.ts';
 import {
   type GatewayRequest,
@@ -6,9 +7,10 @@ import {
   getJson,
   type RequestBody,
 } from '../http/endpoint/message.ts';
-import { parseBody, type RequestParameters, readAskedTokens } from '../http/endpoint/parameters.ts';
+import { parseBody, type RequestParameters } from '../http/endpoint/parameters.ts';
 import { type ErrorFormat, OAUTH } from '../http/endpoint/render-error.ts';
 import type { OAuthHandlers } from './oauth.ts';
+import { readAskedTokens } from './refresh/recent-answers.ts';
 import { JWT_BEARER, readAskedFacts } from './request/login-facts.ts';
 
 export interface OAuthEndpointOptions {

@@ -9,8 +9,6 @@ import type { ServerUrls } from '../config/server-urls.ts';
 import type { CallApprovals } from '../control/approvals/approvals.ts';
 import type { Endpoint, JudgedRequest } from '../http/endpoint/endpoint.ts';
 import type { PendingReply, RequestBody } from '../http/endpoint/message.ts';
-import type { OwnResources } from '../http/endpoint/parameters.ts';
-import { createProviderApi } from '../http/oauth-client/provider-api.ts';
 import type { ProviderEndpoints } from '../http/oauth-client/provider-metadata.ts';
 import type { ConnectionServer } from '../mcp/upstream/connection.ts';
 import type { ConnectionParts } from '../mcp/upstream/connections.ts';
@@ -28,25 +26,20 @@ import { createBroker } from './broker/broker.ts';
 import type { FindMachineLogin } from './broker/find-machine-login.ts';
 import type { BrokerParts } from './broker/open-broker.ts';
 import type { ClientDocuments } from './client-id-metadata/client-documents.ts';
-import { type ClientsDeps, createClients } from './clients/clients.ts';
-import { createRegister } from './clients/register.ts';
-import { createRegisteredClients } from './clients/registered-clients.ts';
+import { createClients, type Renewal } from './clients/clients.ts';
+import { createRegister, createRegisteredClients } from './clients/registered-clients.ts';
 import { createApprovals, createBrowsers } from './consent/browser.ts';
 import {
   createConsent,
   createPendingConsents,
   type RedirectToProvider,
 } from './consent/consent.ts';
-import { createLoginLog, createNoteClient } from './provider/issued-tokens.ts';
 import { listGrantedScopes } from './provider/provider-parameters.ts';
 import { createProxy } from './proxy.ts';
 import { selectRedirectUriRules } from './redirect-uri.ts';
-import {
-  createRecentAnswers,
-  type LoginIndex,
-  type RecentAnswersDeps,
-} from './refresh/recent-answers.ts';
-import type { ReadAuthorizationRequest } from './request/authorization-request.ts';
+import type { LoginIndex, VerifyToken } from './refresh/recent-answers.ts';
+import type { OwnResources, ReadAuthorizationRequest } from './request/authorization-request.ts';
+import { createLoginLog } from './request/login-facts.ts';
 
 /**
  * Each validates the request and returns the work to run once it is counted.
@@ -87,7 +80,7 @@ export interface OAuthDeps {
   readonly serverUrls: ServerUrls;
   /** What the gateway would say of an access token, its signature aside. */
   readonly inspectToken: (token: string) => TokenInspection;
-  readonly verifyToken: RecentAnswersDeps['verifyToken'];
+  readonly verifyToken: VerifyToken;
   /** The tools that everybody may see; undefined where strangers see none. */
   readonly getPublicTools?: GetPublicTools | undefined;
   /** Undefined where nothing is traced. */
@@ -116,7 +109,8 @@ interface Mode
 }
 
 /** How a mode treats clients. */
-interface ClientPolicy extends Pick<ClientsDeps, 'renewal'> {
+interface ClientPolicy {
+  readonly renewal: Renewal;
   /** Of a registration until its client first gets a token. */
   readonly unusedTtlSeconds: number;
   /** The scopes that the provider will be asked for when a client sends this `scope`. */
@@ -174,21 +168,7 @@ function createProxyHandlers(config: WithBaseUrl<ProxyConfig>, deps: OAuthDeps):
     unusedTtlSeconds: ttlSeconds,
     listScopes: parseScope,
   });
-  const recentAnswers = createRecentAnswers(deps);
-  const proxy = createProxy(config, {
-    ...parts,
-    api: createProviderApi(deps.fetch),
-    recentAnswers,
-    noteClient: createNoteClient(deps),
-    inspectToken: deps.inspectToken,
-  });
-  return createHandlers(config, deps, parts, {
-    ...proxy,
-    logins: recentAnswers,
-    ownEndpoints: [],
-    callback: undefined,
-    issuer: undefined,
-  });
+  return createHandlers(config, deps, parts, createProxy(deps, config, parts.clients, deps));
 }
 
 type Parts = ReturnType<typeof createParts>;
@@ -199,24 +179,20 @@ function createParts(
   { store, clock, clientDocuments, log, broker }: OAuthDeps,
   { renewal, unusedTtlSeconds, listScopes }: ClientPolicy,
 ) {
-  const { baseUrl, registration, redirectUris, clientIdMetadata, consent } = config;
+  const { baseUrl, registration, clientIdMetadata, consent } = config;
   const registered = createRegisteredClients(store, {
     ttlSeconds: registration.ttlSeconds,
     unusedTtlSeconds,
   });
   return {
     registered,
-    clients: createClients({
+    clients: createClients(
+      { clock },
+      config,
       registered,
-      // Switched off, such an id is the provider's to judge, like any other.
-      documents: clientIdMetadata.allowedHosts.length > 0 ? clientDocuments : undefined,
-      allowsAnyLoopbackPort: redirectUris.allowsAnyLoopbackPort,
+      clientIdMetadata.allowedHosts.length > 0 ? clientDocuments : undefined,
       renewal,
-      ttlSeconds: registration.ttlSeconds,
-      clock,
-      baseUrl,
-      hasOperatorsPage: config.admin.groups.length > 0,
-    }),
+    ),
     logLogin: createLoginLog(log),
     browsers: createBrowsers(baseUrl, consent.ttlSeconds),
     approvals: createApprovals(

@@ -4,7 +4,7 @@ import {
   hashForFile,
   MAX_SECRET_LENGTH,
   MIN_SECRET_LENGTH,
-} from '../../logins/client-authentication/client-secret.ts';
+} from '../../logins/client-authentication/machine-client-shape.ts';
 import { UsageError } from '../command/errors.ts';
 import type { Flags, Invocation, Texts } from '../command/invocation.ts';
 import { readSecretOption } from '../command/secret-option.ts';

@@ -1,8 +1,8 @@
 import { builtInCatalog } from '../../built-in/index.ts';
-import type { Setup } from '../../catalog/plan.ts';
 import type { Config } from '../../config/config.ts';
 import { loadConfig } from '../../config/load.ts';
 import type { Env } from '../../config/setting.ts';
+import type { GatewaySetup } from '../../gateway/configuration/gateway-file.ts';
 import type { Gateway } from '../../gateway/gateway.ts';
 import type { Catalog } from '../../mcp/catalog/catalog.ts';
 import { listTools, serveOwnCatalog } from '../../mcp/catalog/own-catalog.ts';
@@ -88,7 +88,7 @@ export async function dev(options: StartOptions): Promise<void> {
 
   async function announceServed(
     gateway: Gateway,
-    { setup, loaded }: { readonly setup?: Setup; readonly loaded: readonly string[] },
+    { setup, loaded }: { readonly setup?: GatewaySetup; readonly loaded: readonly string[] },
   ): Promise<void> {
     const served = configFile && { ...configFile, ...(setup && { setup }) };
     announcer.announce({
@@ -126,7 +126,7 @@ export async function dev(options: StartOptions): Promise<void> {
 async function summarize(
   gateway: Gateway,
   catalog: Catalog,
-  setup: Setup | undefined,
+  setup: GatewaySetup | undefined,
 ): Promise<string> {
   const tools =
     setup?.file.builtIn === false ? 0 : (await listTools(serveOwnCatalog(catalog))).length;

@@ -106,7 +106,7 @@ async function checkDocuments({
     return ok(CHECK, 'Client ID metadata documents are switched off: clients register instead.');
   const { log, entries } = createCollectingLog();
   const network = createPublicNetwork({ clock, tunnel });
-  const offer = createDocumentOffer({ allowedHosts, network, clock, log });
+  const offer = createDocumentOffer({ clock, log }, network, allowedHosts);
   offer.start();
   const isOffered = await offer.isOffered();
   offer.close();

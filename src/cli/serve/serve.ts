@@ -1,5 +1,5 @@
-import type { Setup } from '../../catalog/plan.ts';
 import type { Config } from '../../config/config.ts';
+import type { GatewaySetup } from '../../gateway/configuration/gateway-file.ts';
 import { createGateway, type Deps, type Gateway } from '../../gateway/gateway.ts';
 import type { Catalog } from '../../mcp/catalog/catalog.ts';
 import { createLog } from '../../platform/log.ts';
@@ -43,7 +43,7 @@ interface RunOptions {
   readonly alsoClose?: () => Promise<void>;
   readonly configFile?: ConfigFile | undefined;
   /** Called once the gateway serves what the configuration file says since it, or its lock, changed. */
-  readonly onReload?: ((setup: Setup, changed: readonly string[]) => void) | undefined;
+  readonly onReload?: ((setup: GatewaySetup, changed: readonly string[]) => void) | undefined;
   readonly describeWithPort?: ((port: number) => string) | undefined;
 }
 

@@ -2,11 +2,10 @@
 
 import { fail } from '../../errors/gateway-error.ts';
 import type { AdminPanel } from '../../http/endpoint/admin-panel.ts';
+import type { GrantReader, UserGrant } from '../../http/endpoint/grants.ts';
 import { createJsonReply } from '../../http/endpoint/message.ts';
 import { describeGrantPerson, findGrants } from '../../logins/admin/grant-panels.ts';
 import { findIssuerOf } from '../../logins/auth/machine-clients.ts';
-import type { UserIdentity } from '../../logins/grants/grant.ts';
-import type { Grants } from '../../logins/grants/grants.ts';
 import type { ConnectionInfo } from '../../mcp/upstream/connection.ts';
 import type { FoundPeople } from '../../pages/admin/find-of-person.ts';
 import type { Person } from '../../pages/admin/people.ts';
@@ -29,10 +28,10 @@ import type { OperatedConnections } from '../create-connections.ts';
 export function createConnectionPanels(
   found: FoundPeople,
   connections: OperatedConnections | undefined,
-  grants: Pick<Grants, 'list' | 'listOfUser'> | undefined,
+  grants: GrantReader | undefined,
 ): readonly AdminPanel[] {
   const { issuers } = found;
-  const toOwner = (user: UserIdentity): Owner => withoutDefault(user, issuers.issuer);
+  const toOwner = (user: UserGrant['user']): Owner => withoutDefault(user, issuers.issuer);
 
   async function describePeople(
     people: Iterable<readonly [Owner, Person]>,

@@ -2,6 +2,7 @@
 
 import { fail } from '../../errors/gateway-error.ts';
 import type { PublicEndpoint } from '../../http/endpoint/endpoint.ts';
+import type { GrantReader } from '../../http/endpoint/grants.ts';
 import {
   createRedirectReply,
   getHeader,
@@ -14,7 +15,6 @@ import type { BrowserSession, BrowserSessions } from '../../logins/account/brows
 import { renderLoginFailed } from '../../logins/account/login-failed-page.ts';
 import { checkCsrf, createJudgePage, OWN_FORM, OWN_PAGE } from '../../logins/account/own-page.ts';
 import { createShowApp } from '../../logins/account/page-parts.ts';
-import type { Grants } from '../../logins/grants/grants.ts';
 import { nameOwner, withoutDefault } from '../../store/owner.ts';
 import type { Owner } from '../../store/store.ts';
 import {
@@ -35,7 +35,7 @@ export interface ApprovalEndpointsDeps {
   /** `OIDC_ISSUER`: users of it are named without it. */
   readonly issuer: string;
   readonly approvals: Pick<CallApprovals, 'find' | 'listOfUser' | 'decide'>;
-  readonly grants: Pick<Grants, 'listOfUser'>;
+  readonly grants: Pick<GrantReader, 'listOfUser'>;
   readonly beginLogin: BeginLogin;
   readonly browserSessions: Pick<BrowserSessions, 'find' | 'has'>;
 }

@@ -1,5 +1,6 @@
 // §18.1: the configuration file: which MCP servers stand behind the gateway, and who may use what.
 
+import type { Setup } from '../../catalog/plan.ts';
 import { type PlacedView, type ViewsConfig, viewsShape } from '../../catalog/views/view-shape.ts';
 import { defineMember, type MemberReader, object } from '../../config/file/shapes/object.ts';
 import {
@@ -38,6 +39,11 @@ export interface GatewayFile
     GuardsConfig,
     MachineClientsConfig,
     ViewsConfig {}
+
+/** What is read together, with all that the file says. */
+export interface GatewaySetup extends Setup {
+  readonly file: GatewayFile;
+}
 
 const DEFAULT_SEPARATOR = '__';
 const DEFAULT_NAME_LENGTH = 64;

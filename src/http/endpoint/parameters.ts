@@ -1,6 +1,5 @@
-// §4.6–§4.8: where parameters come from, how often, and under which names.
+// §4.6–§4.8: parameters of queries and forms: from where they come, how often, and under which names.
 
-import type { ServerUrls } from '../../config/server-urls.ts';
 import { fail } from '../../errors/gateway-error.ts';
 import { isObject } from '../../platform/json.ts';
 import type { RequestBody } from './message.ts';
@@ -147,63 +146,3 @@ export function createNameCheck(furtherNames: readonly string[] = []): CheckName
 const failName = (details: string): never => fail('oauth_invalid_request', { details });
 
 const checkRequestName = createNameCheck();
-
-// §4.7: what tokens a client asks for, and whether two requests ask for the same.
-
-/** What a client asked for. Whoever asks for anything else gets an answer of its own. */
-export interface AskedTokens {
-  readonly clientId: string;
-  /** As they were sent, in the order of their names; without what only says who asks, and by what right. */
-  readonly parameters: readonly (readonly [name: string, value: string])[];
-}
-
-/** Of a code or a refresh token, and of the client: the same tokens are asked for with either. */
-const RIGHTS: ReadonlySet<string> = new Set([
-  'grant_type',
-  'code',
-  'code_verifier',
-  'redirect_uri',
-  'refresh_token',
-  'client_id',
-  'client_secret',
-  'client_assertion',
-  'client_assertion_type',
-]);
-
-export const readAskedTokens = ({ pairs }: RequestParameters, clientId: string): AskedTokens => ({
-  clientId,
-  parameters: pairs
-    .filter(([name]) => !RIGHTS.has(name))
-    .sort(([name, value], [otherName, other]) =>
-      name === otherName ? compare(value, other) : compare(name, otherName),
-    ),
-});
-
-const compare = (one: string, other: string): number => Number(one > other) - Number(one < other);
-
-export const isSameRequest = (one: AskedTokens, other: AskedTokens): boolean =>
-  one.clientId === other.clientId &&
-  JSON.stringify(one.parameters) === JSON.stringify(other.parameters);
-
-// RFC 8707 §2: tokens for this service and no other may be asked for by way of it.
-
-/** What is ours. */
-export interface OwnResources {
-  readonly baseUrl: string;
-  readonly serverUrls: ServerUrls;
-}
-
-/** What the client names, all of it this service. @throws GatewayError `invalid_target`. */
-export function readResourceIndicators(
-  { pairs }: RequestParameters,
-  { baseUrl, serverUrls }: OwnResources,
-): readonly string[] {
-  const resources = pairs.filter(([name]) => name === 'resource').map(([, value]) => value);
-  const accepted = [baseUrl, `${baseUrl}/`, `${baseUrl}/mcp`, `${baseUrl}/mcp/`];
-  const isOwn = (resource: string) =>
-    accepted.includes(resource) || serverUrls.isResource(resource);
-  if (!resources.every(isOwn)) {
-    fail('invalid_target', { details: `The resource must be ${baseUrl}/mcp or ${baseUrl}.` });
-  }
-  return resources;
-}

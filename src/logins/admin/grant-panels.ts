@@ -2,6 +2,7 @@
 
 import { fail } from '../../errors/gateway-error.ts';
 import type { AdminPanel } from '../../http/endpoint/admin-panel.ts';
+import type { GrantReader, UserGrant } from '../../http/endpoint/grants.ts';
 import { createJsonReply, readEmail } from '../../http/endpoint/message.ts';
 import { endById } from '../../pages/admin/end-by-id.ts';
 import { type FoundPeople, findOfPerson } from '../../pages/admin/find-of-person.ts';
@@ -112,14 +113,14 @@ export function createGrantPanels(
 }
 
 /** Those of people whose user ID, e-mail or name the text is, or is a part of; of each who is found at once so many. */
-export const findGrants = (
+export const findGrants = <Found extends UserGrant>(
   found: FoundPeople,
-  grants: Pick<Grants, 'list' | 'listOfUser'>,
+  grants: GrantReader<Found>,
   asked: { readonly text: string; readonly from: AdminPageRequest['from'] },
   maxOfUser: number,
-): Promise<AdminPage<Grant>> =>
+): Promise<AdminPage<Found>> =>
   findOfPerson(found, asked, {
-    isMeant: (grant: Grant) =>
+    isMeant: (grant: Found) =>
       matchesPerson(asked.text, grant.user.sub, describeGrantPerson(grant)),
     readPage: (page) => grants.list(page, { kind: 'all' }),
     readOfUser: async (user) => (await grants.listOfUser(user)).slice(0, maxOfUser),
@@ -157,7 +158,7 @@ function describeGrant(grant: Grant, issuers: Issuers): JsonObject {
 }
 
 /** As the provider said it last. */
-export const describeGrantPerson = ({ claims }: Grant): Person =>
+export const describeGrantPerson = ({ claims }: UserGrant): Person =>
   describePerson({
     ...(typeof claims.name === 'string' && { name: claims.name }),
     ...readEmail(claims),

@@ -155,8 +155,7 @@ export function createAuth(
 ): Auth {
   const { server, http } = runtime.config;
   const { keySet, ownTokens, isServerAudience, onRefusal } = sources;
-  const verifier = createTokenVerifier({
-    keySet,
+  const verifier = createTokenVerifier(runtime.clock, keySet, {
     issuer: provider.issuer,
     baseUrl: server.baseUrl,
     audience: provider.audience,
@@ -166,7 +165,6 @@ export function createAuth(
     maxTokenBytes: http.maxTokenBytes,
     signatureMemory,
     clockToleranceSeconds,
-    clock: runtime.clock,
   });
   const verify = createVerify(verifier.verify, ownTokens);
   const authenticate = createAuthenticate(verify, getChallenge, onRefusal);

@@ -17,12 +17,14 @@ import {
   checkIssuedAt,
   checkIssuer,
   checkNotBefore,
-  createProviderTokenReader,
+  createReadToken,
   cutFound,
   type ExpectedClaims,
   failClaim,
   nameMember,
   type ProviderTokenKind,
+  type ProviderTokenRules,
+  requireSigner,
 } from './provider-token.ts';
 
 /** All claims of a verified ID token. */
@@ -50,18 +52,6 @@ export interface IdTokenVerifier {
   readUser(claims: JsonObject): UserIdentity;
 }
 
-export interface IdTokenVerifierDeps {
-  /** `OIDC_ISSUER`. */
-  readonly issuer: string;
-  /** The gateway's own client at the provider. */
-  readonly clientId: string;
-  /** `BASE_URL`: what the gateway is called. No user may be. */
-  readonly baseUrl: string;
-  readonly keySet: KeySet;
-  readonly clockToleranceSeconds: number;
-  readonly clock: Clock;
-}
-
 /** As long as an answer of the token endpoint may be: how much of its claims is kept is decided by whoever keeps them. */
 const MAX_BYTES = 1_048_576;
 
@@ -86,29 +76,32 @@ function failIdToken(member: string, details: string, compared: FoundAndExpected
   });
 }
 
-const KIND: ProviderTokenKind = { name: 'ID token', fail: failIdToken };
+const KIND: ProviderTokenKind = {
+  name: 'ID token',
+  form: ID_TOKEN,
+  maxBytes: MAX_BYTES,
+  fail: failIdToken,
+};
 
-export function createIdTokenVerifier(deps: IdTokenVerifierDeps): IdTokenVerifier {
-  const { keySet, clock } = deps;
-  const reader = createProviderTokenReader({
-    kind: KIND,
-    form: ID_TOKEN,
-    maxBytes: MAX_BYTES,
-    keySet,
-  });
+export function createIdTokenVerifier(
+  clock: Clock,
+  keySet: KeySet,
+  rules: ProviderTokenRules,
+): IdTokenVerifier {
+  const readToken = createReadToken(KIND);
 
   function readUser(claims: JsonObject): UserIdentity {
-    const sub = nameMember(KIND, 'sub', () => readSubject(claims, deps.baseUrl));
+    const sub = nameMember(KIND, 'sub', () => readSubject(claims, rules.baseUrl));
     checkNotClient(sub);
-    return { issuer: deps.issuer, sub };
+    return { issuer: rules.issuer, sub };
   }
 
   return {
     readUser,
     async verify(idToken, expected) {
-      const { token, claims } = reader.read(idToken);
-      const signer = await reader.requireSigner(token);
-      const checks = { ...deps, ...expected, token, signer, now: clock.now() / 1000 };
+      const { token, claims } = readToken(idToken);
+      const signer = await requireSigner(KIND, token, keySet);
+      const checks = { ...rules, ...expected, token, signer, now: clock.now() / 1000 };
       for (const check of CHECKS) check(KIND, claims, checks);
       const user = readUser(claims);
       checkEarlierUser(user, expected.earlier);
@@ -117,7 +110,6 @@ export function createIdTokenVerifier(deps: IdTokenVerifierDeps): IdTokenVerifie
   };
 }
 
-/** What the claims are compared with. */
 interface Checks extends ExpectedClaims, ExpectedIdToken {
   readonly token: ParsedToken;
   readonly signer: VerificationKey | undefined;

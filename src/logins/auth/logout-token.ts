@@ -15,13 +15,16 @@ import {
   checkIssuedAt,
   checkIssuer,
   checkNotBefore,
-  createProviderTokenReader,
+  createReadToken,
   cutFound,
   failClaim,
   nameMember,
   type ProviderTokenKind,
+  type ProviderTokenRules,
   readTime,
+  requireSigner,
 } from './provider-token.ts';
+import { findSigner, isSignedAtHand } from './token-verifier.ts';
 
 /** Of whom the provider has ended a session: `user`, `sid`, or both are there. */
 export interface LogoutToken {
@@ -44,18 +47,6 @@ export interface LogoutTokenVerifier {
   verifyAtHand(logoutToken: string): LogoutToken | undefined;
   /** @throws GatewayError `key_set_unavailable`, too. */
   verify(logoutToken: string): Promise<LogoutToken>;
-}
-
-export interface LogoutTokenVerifierDeps {
-  /** `OIDC_ISSUER`. */
-  readonly issuer: string;
-  /** The gateway's own client at the provider. */
-  readonly clientId: string;
-  /** `BASE_URL`: what the gateway is called. No user may be. */
-  readonly baseUrl: string;
-  readonly keySet: KeySet;
-  readonly clockToleranceSeconds: number;
-  readonly clock: Clock;
 }
 
 /** Anybody may send one: those of providers have a tenth of that. */
@@ -95,20 +86,24 @@ export function failLogoutToken(
   });
 }
 
-const KIND: ProviderTokenKind = { name: 'logout token', fail: failLogoutToken };
+const KIND: ProviderTokenKind = {
+  name: 'logout token',
+  form: LOGOUT_TOKEN,
+  maxBytes: MAX_BYTES,
+  fail: failLogoutToken,
+};
 
-export function createLogoutTokenVerifier(deps: LogoutTokenVerifierDeps): LogoutTokenVerifier {
-  const { issuer, baseUrl, keySet, clock, clockToleranceSeconds } = deps;
-  const reader = createProviderTokenReader({
-    kind: KIND,
-    form: LOGOUT_TOKEN,
-    maxBytes: MAX_BYTES,
-    keySet,
-  });
+export function createLogoutTokenVerifier(
+  clock: Clock,
+  keySet: KeySet,
+  rules: ProviderTokenRules,
+): LogoutTokenVerifier {
+  const { issuer, baseUrl, clockToleranceSeconds } = rules;
+  const readToken = createReadToken(KIND);
 
   function read(text: string) {
-    const { token, claims } = reader.read(text);
-    const expected = { ...deps, now: clock.now() / 1000 };
+    const { token, claims } = readToken(text);
+    const expected = { ...rules, now: clock.now() / 1000 };
     for (const check of CHECKS) check(KIND, claims, expected);
     return { token, logoutToken: readLogout(claims) };
   }
@@ -134,11 +129,14 @@ export function createLogoutTokenVerifier(deps: LogoutTokenVerifierDeps): Logout
   return {
     verifyAtHand(text) {
       const { token, logoutToken } = read(text);
-      return reader.isSignedAtHand(token) ? logoutToken : undefined;
+      const isSigned = nameMember(KIND, 'signature', () =>
+        isSignedAtHand(token, { keySet, findSigner }),
+      );
+      return isSigned ? logoutToken : undefined;
     },
     async verify(text) {
       const { token, logoutToken } = read(text);
-      await reader.requireSigner(token);
+      await requireSigner(KIND, token, keySet);
       return logoutToken;
     },
   };

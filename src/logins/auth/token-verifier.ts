@@ -42,17 +42,19 @@ export interface TokenInspection {
   readonly problem: GatewayError | undefined;
 }
 
-export interface TokenVerifierDeps extends ClaimRules {
-  readonly keySet: KeySet;
+export interface TokenRules extends ClaimRules {
   /** `MAX_TOKEN_BYTES`. */
   readonly maxTokenBytes: number;
   /** `TOKEN_SIGNATURE_MEMORY`: how many tokens whose signature is good are remembered. */
   readonly signatureMemory: number;
-  readonly clock: Clock;
 }
 
-export function createTokenVerifier(deps: TokenVerifierDeps): TokenVerifier {
-  const { keySet, maxTokenBytes, signatureMemory, clock, ...rules } = deps;
+export function createTokenVerifier(
+  clock: Clock,
+  keySet: KeySet,
+  rules: TokenRules,
+): TokenVerifier {
+  const { maxTokenBytes, signatureMemory } = rules;
   const memory = signatureMemory > 0 ? createSignerMemory(signatureMemory) : undefined;
   const parseToken = createTokenParser(maxTokenBytes, undefined, memory?.isKnown);
   const signatures = {
@@ -83,7 +85,8 @@ export function createTokenVerifier(deps: TokenVerifierDeps): TokenVerifier {
   };
 }
 
-export interface SignatureDeps {
+/** The keys that count, and how the one is found that made a signature. */
+export interface SignatureCheck {
   readonly keySet: KeySet;
   readonly findSigner: FindSigner;
 }
@@ -95,31 +98,30 @@ export interface SignatureDeps {
  */
 export function verifySignature(
   token: ParsedToken,
-  deps: SignatureDeps,
+  check: SignatureCheck,
   beforeFetch = async () => {},
 ): Promise<void> | undefined {
-  const { keySet } = deps;
-  return keySet.isFetched
-    ? verifyWithKeysAtHand(token, deps, beforeFetch)
-    : verifyWithFirstKeys(token, deps, beforeFetch);
+  return check.keySet.isFetched
+    ? verifyWithKeysAtHand(token, check, beforeFetch)
+    : verifyWithFirstKeys(token, check, beforeFetch);
 }
 
 async function verifyWithFirstKeys(
   token: ParsedToken,
-  deps: SignatureDeps,
+  check: SignatureCheck,
   beforeFetch: () => Promise<void>,
 ): Promise<void> {
   await beforeFetch();
-  await deps.keySet.waitForKeys();
-  await verifyWithKeysAtHand(token, deps, beforeFetch);
+  await check.keySet.waitForKeys();
+  await verifyWithKeysAtHand(token, check, beforeFetch);
 }
 
 function verifyWithKeysAtHand(
   token: ParsedToken,
-  deps: SignatureDeps,
+  check: SignatureCheck,
   beforeFetch: () => Promise<void>,
 ): Promise<void> | undefined {
-  return isSignedAtHand(token, deps) ? undefined : verifyAfterRefresh(token, deps, beforeFetch);
+  return isSignedAtHand(token, check) ? undefined : verifyAfterRefresh(token, check, beforeFetch);
 }
 
 /**
@@ -129,7 +131,7 @@ function verifyWithKeysAtHand(
  */
 export function isSignedAtHand(
   token: ParsedToken,
-  { keySet, findSigner: find }: SignatureDeps,
+  { keySet, findSigner: find }: SignatureCheck,
 ): boolean {
   const known = keySet.find(token);
   if (find(token, known) !== undefined) return true;
@@ -141,7 +143,7 @@ export function isSignedAtHand(
 
 async function verifyAfterRefresh(
   token: ParsedToken,
-  { keySet, findSigner: find }: SignatureDeps,
+  { keySet, findSigner: find }: SignatureCheck,
   beforeFetch: () => Promise<void>,
 ): Promise<void> {
   await beforeFetch();
@@ -167,7 +169,7 @@ function readUnverifiedSubject(token: string): string | undefined {
   return typeof sub === 'string' && sub !== '' ? sub : undefined;
 }
 
-// §5.2: which key signed a token. It depends on the token and the key alone, so the answer may be
+// §5.2: the key that signed a token. It depends on the token and the key alone, so the answer may be
 // remembered; what depends on anything else (issuer, audience, times, kind of token) is never kept.
 
 /** The first of the keys that made the signature; undefined where none did. */
@@ -189,7 +191,7 @@ export function findSigner(
   );
 }
 
-/** Which tokens were found good, and by which keys: the SHA-256 of each, and the identity of the key that signed it. */
+/** Tokens that were found good, and by which keys: the SHA-256 of each, and the identity of the key that signed it. */
 export interface SignerMemory {
   /** Whether the form of the token needs no second look: nothing is said of its signature, for its key may be gone. */
   readonly isKnown: IsKnownToken;

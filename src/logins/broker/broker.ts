@@ -7,7 +7,6 @@ import type { ServerConfig } from '../../config/groups/server.ts';
 import { createConnectionEndpoints } from '../../connections/pages/connection-endpoints.ts';
 import { createApprovalEndpoints } from '../../control/approvals/approval-endpoints.ts';
 import type { CallApprovals } from '../../control/approvals/approvals.ts';
-import type { OwnResources } from '../../http/endpoint/parameters.ts';
 import type { ProviderEndpoints } from '../../http/oauth-client/provider-metadata.ts';
 import type { ConnectionServer } from '../../mcp/upstream/connection.ts';
 import type { ConnectionParts } from '../../mcp/upstream/connections.ts';
@@ -20,14 +19,17 @@ import { createBeginLogin } from '../account/begin-login.ts';
 import { createBrowserSessions } from '../account/browser-sessions.ts';
 import { createEndProviderSession } from '../account/end-provider-session.ts';
 import { createFinishPageLogin } from '../account/finish-login.ts';
-import { createClientAuthentication } from '../client-authentication/authenticate-client.ts';
 import type { ClientDocuments } from '../client-id-metadata/client-documents.ts';
 import type { Clients } from '../clients/clients.ts';
 import type { Approvals, Browsers } from '../consent/browser.ts';
-import { type AssertingClient, createFindByDocument } from '../id-jag/asserting-client.ts';
-import { createGiveByAssertion } from '../id-jag/jwt-bearer.ts';
-import type { LogLogin } from '../provider/issued-tokens.ts';
+import {
+  type AssertingClient,
+  createFindByDocument,
+  createGiveByAssertion,
+} from '../id-jag/jwt-bearer.ts';
 import { buildAuthorizationParameters } from '../provider/provider-parameters.ts';
+import type { OwnResources } from '../request/authorization-request.ts';
+import type { LogLogin } from '../request/login-facts.ts';
 import { createWriteTokens } from './answer.ts';
 import { createCallback } from './callback.ts';
 import { createClientCredentials } from './client-credentials.ts';
@@ -108,12 +110,13 @@ export function createBroker(config: BrokerSettings, deps: BrokerDeps) {
     browserSessions,
   };
 
-  const authentication = deps.clientAuthentication;
+  const findClient = deps.machineClients.find;
+  const authentication = deps.createAuthentication({ findClient });
   const { assertions } = deps;
   const ofAssertions =
     assertions &&
-    createClientAuthentication<AssertingClient>({
-      ...deps.clientAuthenticationDeps,
+    deps.createAuthentication<AssertingClient>({
+      findClient,
       findByDocument: createFindByDocument(deps.clientDocuments),
     });
   const { token, ...loginIndex } = createBrokerToken({

@@ -3,7 +3,7 @@
 import type { Log } from '../../platform/log.ts';
 import { type Grant, nameUser } from '../grants/grant.ts';
 import type { Grants } from '../grants/grants.ts';
-import { describeLogin } from '../provider/issued-tokens.ts';
+import { describeLogin } from '../request/login-facts.ts';
 import { type EndedBy, isMeant, type Logouts } from './logouts.ts';
 import type { TellProvider } from './tell-provider.ts';
 

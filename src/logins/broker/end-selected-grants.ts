@@ -3,8 +3,7 @@
 import { type Clock, createTurns } from '../../platform/clock.ts';
 import type { Log } from '../../platform/log.ts';
 import type { Grant } from '../grants/grant.ts';
-import type { GrantOwner } from '../grants/grant-lists.ts';
-import type { Grants } from '../grants/grants.ts';
+import type { GrantOwner, Grants } from '../grants/grants.ts';
 import { hashUser } from '../grants/token-codec.ts';
 import type { EndConnections } from './end-connections.ts';
 import type { EndGrant } from './end-grant.ts';

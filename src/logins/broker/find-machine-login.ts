@@ -1,10 +1,11 @@
 // §8: a client that logs in as itself is counted by its own window once it is known to be itself, so that nobody who guesses at its
 // address, or loops there, keeps it out.
+
 import type { KnownLogin, LoginSearch } from '../../http/endpoint/endpoint.ts';
 import type { RequestBody } from '../../http/endpoint/message.ts';
 import { parseBody } from '../../http/endpoint/parameters.ts';
 import type { ClientAuthentication } from '../client-authentication/authenticate-client.ts';
-import type { AssertingClient } from '../id-jag/asserting-client.ts';
+import type { AssertingClient } from '../id-jag/jwt-bearer.ts';
 import { JWT_BEARER } from '../request/login-facts.ts';
 
 export type FindMachineLogin = (

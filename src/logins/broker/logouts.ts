@@ -6,7 +6,7 @@ import { hashSha256 } from '../../platform/ids.ts';
 import { buildLogoutKey, LOGOUT_COUNT_KEY } from '../../store/keys.ts';
 import type { KeyValue } from '../../store/store.ts';
 import type { Grant, UserIdentity } from '../grants/grant.ts';
-import type { ProviderSession } from '../grants/grant-lists.ts';
+import type { ProviderSession } from '../grants/grants.ts';
 import { hashSid, hashUser } from '../grants/token-codec.ts';
 
 /** Whose logins end at once. `client` is an OAuth client ID. */

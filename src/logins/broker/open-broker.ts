@@ -15,18 +15,19 @@ import type { Seal } from '../../store/seal/seal.ts';
 import type { RecordsDeps } from '../../store/seal/sealed-records.ts';
 import type { Metrics } from '../../telemetry/metrics/metrics.ts';
 import { createIdTokenVerifier } from '../auth/id-token.ts';
-import type { KeySet } from '../auth/key-set.ts';
+import type { FetchRuntime, KeySet } from '../auth/key-set.ts';
 import { createLogoutTokenVerifier, type LogoutTokenVerifier } from '../auth/logout-token.ts';
 import type { MachineClients } from '../auth/machine-clients.ts';
 import {
   type ClientAuthentication,
-  type ClientAuthenticationDeps,
+  type ClientLookup,
   createClientAuthentication,
+  createClientKeySets,
+  type ProvenClient,
 } from '../client-authentication/authenticate-client.ts';
-import { createClientKeySets } from '../client-authentication/client-key-sets.ts';
 import type { OwnTokens } from '../grants/open-grants.ts';
-import { type AssertionIssuersDeps, createAssertionIssuers } from '../id-jag/assertion-issuers.ts';
-import { createVerifyAssertion, type VerifyAssertion } from '../id-jag/verify-assertion.ts';
+import { createVerifyAssertion, type VerifyAssertion } from '../id-jag/assertion.ts';
+import { createAssertionIssuers } from '../id-jag/assertion-issuers.ts';
 import { createFindLoginRefusal, type FindLoginRefusal } from '../identity/login-policy.ts';
 import { openLoginSource } from '../identity/login-source.ts';
 import type { ReadIdentity } from '../identity/read-identity.ts';
@@ -55,9 +56,9 @@ export interface BrokerParts {
   readonly renewal: GrantRenewal;
   readonly endSelectedGrants: EndSelectedGrants;
   readonly machineClients: MachineClients;
-  readonly clientAuthentication: ClientAuthentication;
-  /** By which it was made. */
-  readonly clientAuthenticationDeps: ClientAuthenticationDeps;
+  readonly createAuthentication: <Client extends ProvenClient>(
+    lookup: ClientLookup<Client>,
+  ) => ClientAuthentication<Client>;
   /** Undefined where no assertion is taken. */
   readonly assertions: { readonly verifyAssertion: VerifyAssertion } | undefined;
   close(): void;
@@ -92,17 +93,15 @@ export function openBroker(
   const records = { ...deps.records, seal };
   const findLoginRefusal = createFindLoginRefusal(oauth.identity, { service: server.displayName });
   const expected = {
-    keySet,
     issuer: oauth.provider.issuer,
     clientId: oauth.providerClient.id,
     baseUrl: server.baseUrl,
     clockToleranceSeconds: oauth.tokens.clockToleranceSeconds,
-    clock,
   };
   const endpoints = createProviderEndpoints(oauth.endpoints, metadata);
   const { readIdentity, revoke } = openLoginSource({
     oauth,
-    verifier: createIdTokenVerifier(expected),
+    verifier: createIdTokenVerifier(clock, keySet, expected),
     metadata,
     endpoints,
     listNamedClaims: deps.listNamedClaims,
@@ -135,7 +134,7 @@ export function openBroker(
     clock,
     log,
   });
-  const keySets = createClientKeySets({ ...deps, machineClients });
+  const keySets = createClientKeySets(deps, machineClients);
   const logouts = createLogouts({
     store: records.store,
     refreshTtlSeconds: oauth.refreshTtlSeconds,
@@ -158,15 +157,9 @@ export function openBroker(
     log,
     metrics: deps.metrics,
   });
-  const clientAuthenticationDeps = {
-    rules: {
-      issuer: server.baseUrl,
-      clockToleranceSeconds: oauth.tokens.clockToleranceSeconds,
-    },
-    findClient: machineClients.find,
-    keySets,
-    store: records.store,
-    clock,
+  const clientRules = {
+    issuer: server.baseUrl,
+    clockToleranceSeconds: oauth.tokens.clockToleranceSeconds,
   };
   const assertions = openAssertions(oauth, server.baseUrl, { ...deps, keySet });
   return {
@@ -181,7 +174,7 @@ export function openBroker(
     }),
     tellProviderInTurn,
     logouts,
-    logoutTokens: createLogoutTokenVerifier(expected),
+    logoutTokens: createLogoutTokenVerifier(clock, keySet, expected),
     metrics: deps.metrics,
     endSelectedGrants: createEndSelectedGrants({
       grants,
@@ -201,8 +194,8 @@ export function openBroker(
     }),
     renewal,
     machineClients,
-    clientAuthentication: createClientAuthentication(clientAuthenticationDeps),
-    clientAuthenticationDeps,
+    createAuthentication: (lookup) =>
+      createClientAuthentication({ store: records.store, clock }, clientRules, keySets, lookup),
     assertions,
     close() {
       keySets.close();
@@ -215,17 +208,14 @@ export function openBroker(
 function openAssertions(
   { idJag, provider, tokens }: BrokerConfig,
   baseUrl: string,
-  deps: Omit<AssertionIssuersDeps, 'issuers' | 'provider'> & { readonly keySet: KeySet },
+  deps: FetchRuntime & { readonly keySet: KeySet },
 ) {
   if (!idJag.isEnabled) return undefined;
-  const issuers = createAssertionIssuers({
-    ...deps,
-    issuers: idJag.issuers,
-    provider: { issuer: provider.issuer, keySet: deps.keySet },
-  });
+  const { issuer } = provider;
+  const issuers = createAssertionIssuers(deps, idJag.issuers, { issuer, keySet: deps.keySet });
   const rules = { baseUrl, clockToleranceSeconds: tokens.clockToleranceSeconds };
   return {
-    verifyAssertion: createVerifyAssertion({ rules, issuers, clock: deps.clock }),
+    verifyAssertion: createVerifyAssertion(deps.clock, issuers, rules),
     close: issuers.close,
   };
 }

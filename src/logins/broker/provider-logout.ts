@@ -14,8 +14,7 @@ import {
   type LogoutTokenVerifier,
 } from '../auth/logout-token.ts';
 import { type Grant, nameUser, type UserIdentity } from '../grants/grant.ts';
-import type { ProviderSession } from '../grants/grant-lists.ts';
-import type { Grants } from '../grants/grants.ts';
+import type { Grants, ProviderSession } from '../grants/grants.ts';
 import { hashUser } from '../grants/token-codec.ts';
 import type { EndSelectedGrants } from './end-selected-grants.ts';
 import type { LogoutTokenUses } from './logout-token-uses.ts';

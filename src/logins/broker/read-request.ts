@@ -2,7 +2,6 @@
 // client's matter, and the client is told.
 
 import { fail, GatewayError } from '../../errors/gateway-error.ts';
-import { type OwnResources, readResourceIndicators } from '../../http/endpoint/parameters.ts';
 import { describeOAuthError } from '../../http/endpoint/render-error.ts';
 import { isLoopbackHost } from '../../platform/address.ts';
 import type { Clients } from '../clients/clients.ts';
@@ -11,8 +10,10 @@ import { addToRedirectUri } from '../redirect-uri.ts';
 import {
   type AuthorizationRequest,
   checkRequest,
+  type OwnResources,
   type ReadAuthorizationRequest,
   readClientAndRedirectUri,
+  readResourceIndicators,
 } from '../request/authorization-request.ts';
 
 interface ReadRequestDeps {

@@ -1,15 +1,17 @@
 // RFC 6749 §4.1.3: a client redeems its code, for tokens of the gateway's own.
+
 import type { TokensConfig } from '../../config/groups/own-tokens.ts';
 import { parseScope } from '../../config/scope.ts';
 import { fail } from '../../errors/gateway-error.ts';
 import type { JudgedRequest } from '../../http/endpoint/endpoint.ts';
 import type { Reply } from '../../http/endpoint/message.ts';
-import type { OwnResources, RequestParameters } from '../../http/endpoint/parameters.ts';
+import type { RequestParameters } from '../../http/endpoint/parameters.ts';
 import type { Clock } from '../../platform/clock.ts';
 import type { Log } from '../../platform/log.ts';
 import type { Client, Clients } from '../clients/clients.ts';
 import { type Grant, issueFirstPair, nameUser } from '../grants/grant.ts';
 import type { Grants } from '../grants/grants.ts';
+import type { OwnResources } from '../request/authorization-request.ts';
 import { type Codes, type CodeUse, failCode, type GrantCode, readCodeRequest } from './codes.ts';
 import type { AskedPair } from './decide-refresh.ts';
 import type { EndGrant } from './end-grant.ts';

@@ -3,7 +3,7 @@
 import { parseScope } from '../../config/scope.ts';
 import { fail } from '../../errors/gateway-error.ts';
 import { createRedirectReply, type Reply } from '../../http/endpoint/message.ts';
-import type { OwnResources, RequestParameters } from '../../http/endpoint/parameters.ts';
+import type { RequestParameters } from '../../http/endpoint/parameters.ts';
 import type { ProviderEndpoints } from '../../http/oauth-client/provider-metadata.ts';
 import { generateSecret } from '../../platform/ids.ts';
 import type { SealedRecords } from '../../store/seal/sealed-records.ts';
@@ -17,7 +17,7 @@ import {
   listGrantedScopes,
   type ProviderParametersConfig,
 } from '../provider/provider-parameters.ts';
-import type { AuthorizationRequest } from '../request/authorization-request.ts';
+import type { AuthorizationRequest, OwnResources } from '../request/authorization-request.ts';
 import type { Logouts } from './logouts.ts';
 import { getDefaultResources, readAskedResources } from './resources.ts';
 

@@ -2,13 +2,10 @@
 
 import { fail } from '../../errors/gateway-error.ts';
 import { OPERATORS_CLIENT_ID } from '../../http/endpoint/own-clients.ts';
-import {
-  type OwnResources,
-  type RequestParameters,
-  readResourceIndicators,
-} from '../../http/endpoint/parameters.ts';
+import type { RequestParameters } from '../../http/endpoint/parameters.ts';
 import type { MachineClient } from '../auth/machine-clients.ts';
 import { MAX_TOKEN_RESOURCES } from '../grants/token-codec.ts';
+import { type OwnResources, readResourceIndicators } from '../request/authorization-request.ts';
 
 /**
  * What the client names, each by one name; undefined where it names nothing.

@@ -1,6 +1,8 @@
 // §4.6, OAuth Client ID Metadata Document (draft) §5, §8.6, §8.7: one GET to a host that
 // anybody could have named.
+
 import type { IncomingHttpHeaders } from 'node:http';
+import { rejectOnAbort } from '../../platform/cancellation.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { readBody } from '../../platform/fetch-with-limits.ts';
 import { HostNotPublic } from '../../platform/outbound/public-connection.ts';
@@ -88,8 +90,3 @@ const createRefusal = (url: URL, problem: string) =>
 
 const describeProblem = (url: URL, problem: string): string =>
   `The client's metadata document ${url.href} ${problem}.`;
-
-const rejectOnAbort = (signal: AbortSignal): Promise<never> =>
-  new Promise((_, reject) => {
-    signal.addEventListener('abort', () => reject(signal.reason));
-  });

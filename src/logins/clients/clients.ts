@@ -1,7 +1,8 @@
-// Which clients there are: those that registered, those that a document of theirs describes, and the
+// The clients that there are: those that registered, those that a document of theirs describes, and the
 // gateway's own.
 
-import type { ClientsConfig } from '../../config/groups/clients.ts';
+import type { AdminConfig } from '../../config/groups/admin.ts';
+import type { ProxyConfig } from '../../config/groups/oauth.ts';
 import { fail } from '../../errors/gateway-error.ts';
 import {
   buildPlaygroundCallbackUrl,
@@ -19,7 +20,7 @@ import {
   type RegisteredClients,
 } from './registered-clients.ts';
 
-/** What a login needs of a client. */
+/** A client, as a login needs it. */
 export type Client = ClientFacts &
   (
     | { readonly kind: 'registered'; readonly registration: RegisteredClient }
@@ -31,7 +32,7 @@ export type Client = ClientFacts &
 
 interface ClientFacts {
   readonly id: string;
-  /** What the client calls itself. */
+  /** The name that the client gives itself. */
   readonly name: string | undefined;
   readonly redirectUris: readonly string[];
 }
@@ -65,29 +66,30 @@ export interface Clients {
 /** The latter is a 401: it makes clients register anew and try again, the way out for an expired one. */
 export type ClientRefusal = 'unknown_client' | 'unauthenticated_client';
 
-export interface ClientsDeps extends Pick<ClientsConfig['redirectUris'], 'allowsAnyLoopbackPort'> {
-  readonly registered: RegisteredClients;
-  /** Undefined when they are switched off. */
-  readonly documents: ClientDocuments | undefined;
-  /** Whether every token renews a registration, only the first, or none. */
-  readonly renewal: 'every' | 'first' | 'none';
-  /** Of a registration that is renewed. */
-  readonly ttlSeconds: number;
-  readonly clock: Clock;
+/** Tokens of a client that renew its registration. */
+export type Renewal = 'every' | 'first' | 'none';
+
+/** Settings that say which clients there are. */
+type ClientSettings = Pick<ProxyConfig, 'redirectUris' | 'registration'> & {
   readonly baseUrl: string;
-  /** Whether there is an operators' page (§22), which is a client, too. */
-  readonly hasOperatorsPage: boolean;
-}
+  readonly admin: AdminConfig;
+};
 
 /** Of the time for which a registration lives: one that was renewed within it is as good as new. */
 const RENEWAL_SHARE = 0.01;
 const MAX_RENEWED = 10_000;
 
-export function createClients(deps: ClientsDeps): Clients {
-  const { registered, documents, renewal, baseUrl, clock } = deps;
+/** `documents` are undefined where they are switched off: then such an id is the provider's to judge, like any other. */
+export function createClients(
+  { clock }: { readonly clock: Clock },
+  { baseUrl, admin, redirectUris: redirectRules, registration }: ClientSettings,
+  registered: RegisteredClients,
+  documents: ClientDocuments | undefined,
+  renewal: Renewal,
+): Clients {
   const renewed = createExpiringMap<true>(MAX_RENEWED, clock.now);
 
-  const own = createOwnClients(deps);
+  const own = createOwnClients(baseUrl, admin);
   const isDocument = (clientId: string) => documents?.isClientDocumentId(clientId) === true;
 
   async function require(clientId: string, refusal: ClientRefusal): Promise<Client> {
@@ -110,7 +112,9 @@ export function createClients(deps: ClientsDeps): Clients {
     },
     allowsRedirectUri({ kind, redirectUris }, redirectUri) {
       if (kind === 'own') return redirectUris.includes(redirectUri);
-      const isRegistered = redirectUris.some((uri) => isSameRedirectUri(uri, redirectUri, deps));
+      const isRegistered = redirectUris.some((uri) =>
+        isSameRedirectUri(uri, redirectUri, redirectRules),
+      );
       // By any port, or since BASE_URL has changed, it could be the gateway's own.
       return isRegistered && !isAtOrigin(redirectUri, baseUrl);
     },
@@ -119,7 +123,7 @@ export function createClients(deps: ClientsDeps): Clients {
       const isFirst = client.registration.used === undefined;
       const isDue = isFirst || (renewal === 'every' && renewed.get(client.id) === undefined);
       if (renewal === 'none' || !isDue) return;
-      const keptUntil = clock.now() + deps.ttlSeconds * 1000 * RENEWAL_SHARE;
+      const keptUntil = clock.now() + registration.ttlSeconds * 1000 * RENEWAL_SHARE;
       await registered.keep(client.registration).then(
         () => renewed.set(client.id, true, keptUntil),
         () => {},
@@ -129,13 +133,10 @@ export function createClients(deps: ClientsDeps): Clients {
 }
 
 /** §19.3: their redirect URI is at the gateway's own origin, where no other client may have one. */
-function createOwnClients({
-  baseUrl,
-  hasOperatorsPage,
-}: Pick<ClientsDeps, 'baseUrl' | 'hasOperatorsPage'>): ReadonlyMap<string, Client> {
+function createOwnClients(baseUrl: string, { groups }: AdminConfig): ReadonlyMap<string, Client> {
   const names = [
     [PLAYGROUND_CLIENT_ID, 'Playground'],
-    ...(hasOperatorsPage ? [[OPERATORS_CLIENT_ID, "Operators' page"] as const] : []),
+    ...(groups.length > 0 ? [[OPERATORS_CLIENT_ID, "Operators' page"] as const] : []),
   ] as const;
   const redirectUris = [buildPlaygroundCallbackUrl(baseUrl)];
   return new Map(names.map(([id, name]) => [id, { kind: 'own', id, name, redirectUris }]));

@@ -2,14 +2,26 @@
 import { randomBytes } from 'node:crypto';
 import { createBoundedMap } from '../../platform/bounded-map.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
-import { buildGrantKey, checkRecordVersion, RECORD_VERSION } from '../../store/keys.ts';
+import {
+  buildGrantKey,
+  buildListedGrantKey,
+  buildSidGrantsKey,
+  buildUserGrantsKey,
+  checkRecordVersion,
+  GRANT_LIST_KEY,
+  RECORD_VERSION,
+} from '../../store/keys.ts';
 import type { Page, PageRequest } from '../../store/page.ts';
 import type { Seal } from '../../store/seal/seal.ts';
-import { GRANT_VERSION_LENGTH } from '../../store/store.ts';
-import type { EndedGrants } from './ended-grants.ts';
-import type { Grant, UserIdentity } from './grant.ts';
-import { computeAgeEnd, computeGrantEnd, type GrantLifetime } from './grant-end.ts';
-import { createGrantLists, type GrantOwner } from './grant-lists.ts';
+import { GRANT_VERSION_LENGTH, type KeyValue } from '../../store/store.ts';
+import {
+  computeAgeEnd,
+  computeGrantEnd,
+  type Grant,
+  type GrantLifetime,
+  type UserIdentity,
+} from './grant.ts';
+import { hashSid, hashUser } from './token-codec.ts';
 
 /** A grant as it was read, or written. */
 export interface StoredGrant {
@@ -19,6 +31,18 @@ export interface StoredGrant {
   /** What stands under its key. */
   readonly text: string;
 }
+
+/** A session at a provider (OpenID Connect Back-Channel Logout §2.1). Another issuer has others, also of the same `sid`. */
+export interface ProviderSession {
+  readonly issuer: string;
+  readonly sid: string;
+}
+
+/** The owner of a list of grants. */
+export type GrantOwner =
+  | { readonly kind: 'user'; readonly user: UserIdentity }
+  | { readonly kind: 'session'; readonly session: ProviderSession }
+  | { readonly kind: 'all' };
 
 export interface Grants {
   create(grant: Grant): Promise<StoredGrant>;
@@ -62,7 +86,7 @@ const MAX_OPENED = 1000;
 export function createGrants(
   { store, clock, metrics }: Pick<Runtime, 'store' | 'clock' | 'metrics'>,
   seal: Seal,
-  endedGrants: Pick<EndedGrants, 'announce'>,
+  endedGrants: { announce(grantId: string): Promise<void> },
   lifetime: GrantLifetime,
 ): Grants {
   const listedLifetime = {
@@ -234,3 +258,56 @@ const MAX_EXCESS = 100;
 
 /** Of its idle time: so much longer a grant is listed, and so far its place in the order may be behind its last refresh. */
 const LISTED_RESERVE = 0.01;
+
+// The lists by which grants are found that nobody has a token of: those of a user, of a session at the provider, and
+// all of them. Each ends when the last of its grants does.
+
+type Place = readonly [list: string, listed: string];
+
+function createGrantLists(store: Pick<KeyValue, 'setListed' | 'deleteListed' | 'readListed'>) {
+  const remove = async (places: readonly Place[]): Promise<void> => {
+    await Promise.all(
+      places.map(([list, listed]) => store.deleteListed(list, listed).catch(() => false)),
+    );
+  };
+
+  return {
+    /** Into all in which it belongs. */
+    async add(grant: Grant, ttlSeconds: number) {
+      await Promise.all(
+        listPlaces(grant).map(([list, key]) => store.setListed(list, key, grant.id, ttlSeconds)),
+      );
+    },
+    /** Never rejects: lists leave out what is gone. */
+    remove: (grant: Grant) => remove(listPlaces(grant)),
+    /** Out of the list of a session at the provider that it is of no more. Never rejects, likewise. */
+    removeFromSession: (grant: Grant, sid: string) => remove(listSessionPlaces({ ...grant, sid })),
+    /** The one that ends last first; also those that are gone. */
+    async listIds(request: PageRequest, owner: GrantOwner): Promise<Page<string>> {
+      const { items, next } = await store.readListed(buildListKey(owner), request);
+      return { items: items.map(({ value }) => value), next };
+    },
+  };
+}
+
+function buildListKey(owner: GrantOwner): string {
+  if (owner.kind === 'user') return buildUserGrantsKey(hashUser(owner.user));
+  if (owner.kind === 'session') return buildSidGrantsKey(hashSid(owner.session));
+  return GRANT_LIST_KEY;
+}
+
+function listPlaces(grant: Grant): readonly Place[] {
+  const owner = hashUser(grant.user);
+  return [
+    [buildUserGrantsKey(owner), buildListedGrantKey(owner, grant.id)],
+    [GRANT_LIST_KEY, buildListedGrantKey('all', grant.id)],
+    ...listSessionPlaces(grant),
+  ];
+}
+
+/** None where the provider names no sessions. */
+function listSessionPlaces({ id, user, sid }: Grant): readonly Place[] {
+  if (sid === undefined) return [];
+  const session = hashSid({ issuer: user.issuer, sid });
+  return [[buildSidGrantsKey(session), buildListedGrantKey(`sid:${session}`, id)]];
+}

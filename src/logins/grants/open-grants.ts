@@ -1,20 +1,18 @@
 // For the composition root: what the gateway's own tokens stand on, where it issues them.
+
+import type { EndedGrants } from '../../http/endpoint/grants.ts';
+import { createExpiringMap } from '../../platform/bounded-map.ts';
+import { isObject } from '../../platform/json.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { buildEndedGrantsChannelName } from '../../store/keys.ts';
-import { createReplicas } from '../../store/replicas/replicas.ts';
-import {
-  createEndedGrants,
-  type EndedGrantMessage,
-  type EndedGrants,
-  isEndedGrantMessage,
-} from './ended-grants.ts';
+import { createReplicas, type Replicas } from '../../store/replicas/replicas.ts';
 import { createGrants, type Grants } from './grants.ts';
 import { createTokenCodec, type TokenCodec } from './token-codec.ts';
 
 export interface OwnTokens {
   readonly codec: TokenCodec;
   readonly grants: Grants;
-  readonly endedGrants: EndedGrants;
+  readonly endedGrants: AnnouncedEnds;
   close(): void;
 }
 
@@ -41,5 +39,43 @@ export function openOwnTokens(runtime: Runtime): OwnTokens | undefined {
     grants: createGrants(runtime, seal, endedGrants, lifetime),
     endedGrants,
     close: replicas.close,
+  };
+}
+
+// That a grant has ended is told to all replicas. Calls that begin later need none of this, since each asks the store.
+
+export interface AnnouncedEnds extends EndedGrants {
+  /** Never rejects: what is open anywhere then lives as long as it would have. */
+  announce(grantId: string): Promise<void>;
+}
+
+interface EndedGrantMessage {
+  readonly grantId: string;
+}
+
+const isEndedGrantMessage = (value: unknown): value is EndedGrantMessage =>
+  isObject(value) && typeof value.grantId === 'string';
+
+/** Longer than it takes from the look at the store until a stream is open. */
+const REMEMBERED_MS = 60_000;
+const MAX_REMEMBERED = 10_000;
+
+function createEndedGrants(
+  { clock, log }: Pick<Runtime, 'clock' | 'log'>,
+  replicas: Pick<Replicas<EndedGrantMessage>, 'send' | 'listen'>,
+): AnnouncedEnds {
+  const recent = createExpiringMap<true>(MAX_REMEMBERED, clock.monotonic);
+  replicas.listen(({ grantId }) => recent.set(grantId, true, clock.monotonic() + REMEMBERED_MS));
+
+  return {
+    announce: (grantId) =>
+      replicas.send({ grantId }).catch((cause: unknown) =>
+        log.warn('Streams and calls of a login that has ended may go on for some minutes.', {
+          grant: grantId,
+          cause,
+        }),
+      ),
+    listen: (listener) => replicas.listen(({ grantId }) => listener(grantId)),
+    hasEnded: (grantId) => recent.get(grantId) === true,
   };
 }

@@ -1,9 +1,13 @@
 // §5.11: the gateway's own tokens: opaque to whoever holds one, and read here without a look at the store.
 import { createCipheriv, createDecipheriv, createHmac } from 'node:crypto';
-import { ACCESS_TOKEN_PREFIX, REFRESH_TOKEN_PREFIX } from '../../http/endpoint/own-token.ts';
+import {
+  ACCESS_TOKEN_PREFIX,
+  isOwnToken,
+  REFRESH_TOKEN_PREFIX,
+} from '../../http/endpoint/own-token.ts';
 import { createBoundedMap } from '../../platform/bounded-map.ts';
 import { hashSha256 } from '../../platform/ids.ts';
-import type { Seal } from '../../store/seal/seal.ts';
+import { createSeal, type Seal } from '../../store/seal/seal.ts';
 import type { UserIdentity } from './grant.ts';
 
 /** What an access token says. Client, scopes and claims stand in the grant. */
@@ -193,3 +197,30 @@ export const maskScopes = (granted: readonly string[], scopes: readonly string[]
 
 export const unmaskScopes = (granted: readonly string[], mask: number): readonly string[] =>
   granted.filter((_, bit) => Math.floor(mask / 2 ** bit) % 2 === 1);
+
+// For people who have the secret and ask what a token is; never to let anybody in.
+
+export type OwnTokenFacts =
+  /** Nothing of this or of another gateway's. */
+  | { readonly kind: 'foreign' }
+  | { readonly kind: 'refresh' }
+  /** Whoever has no secret sees no more of it. */
+  | { readonly kind: 'sealed' }
+  /** None of the secrets made it, or not for this gateway. */
+  | { readonly kind: 'unknown' }
+  /** `expiresAt` in epoch seconds. */
+  | { readonly kind: 'access'; readonly grantId: string; readonly expiresAt: number };
+
+/** `secrets` and `baseUrl` are OAUTH_STATE_SECRET and BASE_URL, where they are known. */
+export function inspectOwnToken(
+  token: string,
+  secrets?: readonly string[],
+  baseUrl?: string,
+): OwnTokenFacts {
+  if (!isOwnToken(token)) return { kind: 'foreign' };
+  if (token.startsWith(REFRESH_TOKEN_PREFIX)) return { kind: 'refresh' };
+  if (secrets === undefined || baseUrl === undefined) return { kind: 'sealed' };
+  const opened = createTokenCodec(createSeal(secrets), baseUrl).readAccessToken(token);
+  if (opened === undefined) return { kind: 'unknown' };
+  return { kind: 'access', grantId: opened.grantId, expiresAt: opened.expiresAt };
+}

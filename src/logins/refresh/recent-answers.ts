@@ -4,13 +4,14 @@
 import type { KnownLogin } from '../../http/endpoint/endpoint.ts';
 import { createJsonReply, type Reply, type UserContext } from '../../http/endpoint/message.ts';
 import { isOwnClient } from '../../http/endpoint/own-clients.ts';
-import { type AskedTokens, isSameRequest } from '../../http/endpoint/parameters.ts';
+import type { RequestParameters } from '../../http/endpoint/parameters.ts';
+import { createBoundedMap } from '../../platform/bounded-map.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { generateSecret, hashSha256 } from '../../platform/ids.ts';
+import { parseObject } from '../../platform/json.ts';
 import { buildOAuthKey, checkRecordVersion, RECORD_VERSION } from '../../store/keys.ts';
 import { createSeal } from '../../store/seal/seal.ts';
 import type { KeyValue } from '../../store/store.ts';
-import { createKnownGrants, createKnownRefreshTokens, type KnownGrant } from './known-grants.ts';
 
 export interface IssuedTokens {
   readonly asked: AskedTokens;
@@ -88,15 +89,13 @@ export interface LoginIndex
   extends Pick<RecentAnswers, 'findKnownId' | 'findLogin'>,
     Partial<Pick<RecentAnswers, 'noteRefusal'>> {}
 
-export interface RecentAnswersDeps {
-  readonly store: KeyValue;
-  readonly clock: Clock;
-  /** As /mcp does, in full. @throws GatewayError, at once or by the promise, for a token that is not accepted as things stand. */
-  readonly verifyToken: (token: string) => UserContext | undefined | Promise<UserContext>;
-}
+/** As /mcp does, in full. @throws GatewayError, at once or by the promise, for a token that is not accepted as things stand. */
+export type VerifyToken = (token: string) => UserContext | undefined | Promise<UserContext>;
 
-export function createRecentAnswers(deps: RecentAnswersDeps): RecentAnswers {
-  const { store, clock, verifyToken } = deps;
+export function createRecentAnswers(
+  { store, clock }: { readonly store: KeyValue; readonly clock: Clock },
+  verifyToken: VerifyToken,
+): RecentAnswers {
   const grants = createKnownGrants(store);
   const knownTokens = createKnownRefreshTokens();
 
@@ -253,3 +252,112 @@ function computeSecondsLeft(
 }
 
 const buildAnswerKey = (hash: string): string => buildOAuthKey('recent-answer', hash);
+
+// The grant that a token belongs to, and what happened to the grant last. Only hashes of tokens are stored.
+
+export interface KnownGrant {
+  /** Stays the same from refresh to refresh. */
+  readonly grantId: string;
+  /** The client that got the token. */
+  readonly clientId: string;
+  /** Whether the client had another refresh token given in place of this one. */
+  readonly isReplaced: boolean;
+}
+
+/** A token that was stolen and replaced long ago still ends what came after it. */
+const GRANT_SECONDS = 86_400;
+/** After a weekend or a holiday it still says whose login comes. */
+const CURRENT_SECONDS = 2_592_000;
+
+function createKnownGrants(store: KeyValue) {
+  return {
+    /** By the hash of a token that the gateway handed out within the last day, or of a current refresh token of the last 30 days. */
+    async find(hash: string): Promise<KnownGrant | undefined> {
+      const text = await store.get(buildGrantKey(hash));
+      const { grantId, clientId, isReplaced } = (text && parseObject(text)) || {};
+      if (typeof grantId !== 'string' || typeof clientId !== 'string') return undefined;
+      return { grantId, clientId, isReplaced: isReplaced === true };
+    },
+    async keep(hash: string, grant: KnownGrant, isCurrent: boolean) {
+      const text = JSON.stringify({ version: RECORD_VERSION, ...grant });
+      await store.set(buildGrantKey(hash), text, isCurrent ? CURRENT_SECONDS : GRANT_SECONDS);
+    },
+    /**
+     * Changes whenever something happens to the grant: the provider answers a refresh, or a token of it is revoked or refused. It says
+     * which answer is the last one, and that nothing came after it; on all replicas, whatever their clocks say.
+     */
+    readMark: (grantId: string) => store.get(buildMarkKey(grantId)),
+    /** False, and nothing is done, where `before` is the mark no more, and for a grant that has ended. */
+    changeMark: async (grantId: string, before: string | undefined, mark: string) =>
+      before !== ENDED && store.compareAndSet(buildMarkKey(grantId), before, mark, MARK_SECONDS),
+    /** For some minutes the mark stays what it is then. */
+    end: (grantId: string) => store.set(buildMarkKey(grantId), ENDED, MARK_SECONDS),
+  };
+}
+
+/** The mark of a grant that has ended. */
+const ENDED = 'ended';
+/** Longer than an answer is given again and the provider may take for one. Without its mark no answer is. */
+const MARK_SECONDS = 600;
+
+const buildGrantKey = (hash: string): string => buildOAuthKey('recent-grant', hash);
+
+const buildMarkKey = (grantId: string): string => buildOAuthKey('recent-mark', hashSha256(grantId));
+
+// §8: refresh tokens that this process handed out or looked up lately. They are served however many made-up ones come
+// from the same address.
+
+const MAX_TOKENS = 10_000;
+
+function createKnownRefreshTokens() {
+  const known = createBoundedMap<string, string>(MAX_TOKENS);
+
+  return {
+    /** The grant that it belongs to. */
+    find: (refreshToken: string, clientId: string) => known.get(toKey(refreshToken, clientId)),
+    add: (refreshToken: string, clientId: string, grantId: string) =>
+      void known.set(toKey(refreshToken, clientId), grantId),
+    remove: (refreshToken: string, clientId: string) =>
+      void known.delete(toKey(refreshToken, clientId)),
+  };
+}
+
+const toKey = (refreshToken: string, clientId: string): string =>
+  hashSha256(JSON.stringify([clientId, refreshToken]));
+
+// The tokens that a client asks for, and whether two requests ask for the same.
+
+/** The tokens that a client asked for. Whoever asks for anything else gets an answer of its own. */
+export interface AskedTokens {
+  readonly clientId: string;
+  /** As they were sent, in the order of their names; without what only says who asks, and by what right. */
+  readonly parameters: readonly (readonly [name: string, value: string])[];
+}
+
+/** Of a code or a refresh token, and of the client: the same tokens are asked for with either. */
+const RIGHTS: ReadonlySet<string> = new Set([
+  'grant_type',
+  'code',
+  'code_verifier',
+  'redirect_uri',
+  'refresh_token',
+  'client_id',
+  'client_secret',
+  'client_assertion',
+  'client_assertion_type',
+]);
+
+export const readAskedTokens = ({ pairs }: RequestParameters, clientId: string): AskedTokens => ({
+  clientId,
+  parameters: pairs
+    .filter(([name]) => !RIGHTS.has(name))
+    .sort(([name, value], [otherName, other]) =>
+      name === otherName ? compare(value, other) : compare(name, otherName),
+    ),
+});
+
+const compare = (one: string, other: string): number => Number(one > other) - Number(one < other);
+
+const isSameRequest = (one: AskedTokens, other: AskedTokens): boolean =>
+  one.clientId === other.clientId &&
+  JSON.stringify(one.parameters) === JSON.stringify(other.parameters);

@@ -2,6 +2,7 @@
 // and where the answer goes first, for until then there is nobody to answer to.
 
 import { isWellFormedScope } from '../../config/scope.ts';
+import type { ServerUrls } from '../../config/server-urls.ts';
 import { fail } from '../../errors/gateway-error.ts';
 import { parseQuery, type RequestParameters } from '../../http/endpoint/parameters.ts';
 import { truncateForLog } from '../../platform/log.ts';
@@ -87,3 +88,26 @@ function checkScope(scope: string | undefined): void {
 
 /** RFC 7636 §4.2: base64url of a SHA-256 hash. */
 const CHALLENGE = /^[A-Za-z0-9_-]{43}$/;
+
+// RFC 8707 §2: tokens for this service and no other may be asked for by way of it.
+
+/** The resources of this gateway. */
+export interface OwnResources {
+  readonly baseUrl: string;
+  readonly serverUrls: ServerUrls;
+}
+
+/** What the client names, all of it this service. @throws GatewayError `invalid_target`. */
+export function readResourceIndicators(
+  { pairs }: RequestParameters,
+  { baseUrl, serverUrls }: OwnResources,
+): readonly string[] {
+  const resources = pairs.filter(([name]) => name === 'resource').map(([, value]) => value);
+  const accepted = [baseUrl, `${baseUrl}/`, `${baseUrl}/mcp`, `${baseUrl}/mcp/`];
+  const isOwn = (resource: string) =>
+    accepted.includes(resource) || serverUrls.isResource(resource);
+  if (!resources.every(isOwn)) {
+    fail('invalid_target', { details: `The resource must be ${baseUrl}/mcp or ${baseUrl}.` });
+  }
+  return resources;
+}

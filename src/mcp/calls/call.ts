@@ -3,13 +3,13 @@
 import type { GatewayError } from '../../errors/gateway-error.ts';
 import type { GetChallenge } from '../../http/endpoint/bearer.ts';
 import type { ProtectedCall } from '../../http/endpoint/endpoint.ts';
+import type { EndedGrants } from '../../http/endpoint/grants.ts';
 import {
   type GatewayRequest,
   type GetProviderToken,
   getHeader,
   type UserContext,
 } from '../../http/endpoint/message.ts';
-import type { EndedGrants } from '../../logins/grants/ended-grants.ts';
 import { Cancellation, type CancelSignal, toAbortSignal } from '../../platform/cancellation.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
 import type { SessionAccess, SessionLookup } from '../../store/store.ts';
@@ -222,5 +222,5 @@ export interface Callers {
   /** Called with each request of a user that needs no session; undefined without operators. */
   readonly noteStatelessUser?: ((user: UserContext) => void) | undefined;
   /** Undefined where the gateway issues no tokens of its own. */
-  readonly endedGrants?: Pick<EndedGrants, 'listen' | 'hasEnded'> | undefined;
+  readonly endedGrants?: EndedGrants | undefined;
 }

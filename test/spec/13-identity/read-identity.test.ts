@@ -47,13 +47,11 @@ function open({ env = {}, named = [] }: Options = {}) {
   keySet.start();
   const readIdentity = createReadIdentity({
     config: oauth.identity,
-    verifier: createIdTokenVerifier({
+    verifier: createIdTokenVerifier(clock, keySet, {
       issuer: issuer.url,
       clientId: CLIENT,
       baseUrl: 'https://gw.example.com',
-      keySet,
       clockToleranceSeconds: 5,
-      clock,
     }),
     metadata,
     listNamedClaims: () => named,

@@ -146,12 +146,10 @@ describe('OAuth endpoints without what they need', () => {
       seal: createSeal(['s'.repeat(32)]),
       fetch,
       clock: systemClock,
-      clientDocuments: createClientDocuments({
+      clientDocuments: createClientDocuments({ clock: systemClock, log }, noInternet, {
         allowedHosts: [],
         redirectUris: selectRedirectUriRules(config.oauth, config.server.baseUrl),
-        clock: systemClock,
-        log,
-        network: noInternet,
+        acceptsKeys: false,
       }),
       serverUrls: NO_SERVER_URLS,
       providerEndpoints: createProviderEndpoints(config.oauth.endpoints, metadata),

@@ -1,6 +1,5 @@
 // The settings at hand: those that cannot be used, or else the parts that the gateway would make of them.
 
-import type { Setup } from '../../../catalog/plan.ts';
 import type { Config } from '../../../config/config.ts';
 import { loadConfig } from '../../../config/load.ts';
 import {
@@ -11,6 +10,7 @@ import {
 import { ConfigError, formatProblem } from '../../../config/problem.ts';
 import { createServerUrls } from '../../../config/server-urls.ts';
 import type { Env } from '../../../config/setting.ts';
+import type { GatewaySetup } from '../../../gateway/configuration/gateway-file.ts';
 import {
   createProviderEndpoints,
   openProviderMetadata,
@@ -63,7 +63,7 @@ export function openSettingsAtHand(options: Instruments & UsableSettings) {
 export interface UsableSettings {
   readonly config: Config;
   /** Of the configuration file; undefined without one. */
-  readonly setup: Setup | undefined;
+  readonly setup: GatewaySetup | undefined;
   /** Where they are from. */
   readonly env: Env;
 }

@@ -1,7 +1,7 @@
 // --token: what the gateway says of a user's access token, and what the user gets by it.
 
 import { GatewayError } from '../../../errors/gateway-error.ts';
-import { isOfGateway } from '../../../logins/auth/inspect-own-token.ts';
+import { isOwnToken } from '../../../http/endpoint/own-token.ts';
 import { createCheckTokenUser } from '../../../logins/identity/login-policy.ts';
 import { isObject, type JsonObject } from '../../../platform/json.ts';
 import { describeCause } from '../../../platform/log.ts';
@@ -84,7 +84,7 @@ function explainRefusal(answer: ProbeAnswer, token: string): Finding {
   const { details } = readErrorData(answer);
   const said =
     typeof details === 'string' ? details : `${answer.status} ${answer.text.slice(0, 200)}`;
-  if (isOfGateway(token)) return explainOwnTokenRefusal(token, reason, said);
+  if (isOwnToken(token)) return explainOwnTokenRefusal(token, reason, said);
   if (/its own tokens begin with pst_/.test(said)) return refuseForeignToken();
   const { check, ...advice } = adviseOnToken(reason, token);
   return failure(check ?? CHECK, { what: describeTokenRefusal('refuses', token, said), ...advice });
@@ -128,7 +128,7 @@ export async function checkToken(settings: SettingsAtHand): Promise<Found> {
   const own = findBrokerConfig(config);
   if (own !== undefined) {
     if (token === undefined) return hasKeys ? [reportUntriedLogin(config.server.baseUrl)] : [];
-    const isOfProvider = own.tokens.acceptsProviderTokens && !isOfGateway(token);
+    const isOfProvider = own.tokens.acceptsProviderTokens && !isOwnToken(token);
     if (!isOfProvider) return judgeOwnToken(token, own, settings);
   }
   if (token === undefined) return hasKeys ? [reportMissingToken(config.server.baseUrl)] : [];

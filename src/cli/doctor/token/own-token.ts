@@ -2,7 +2,7 @@
 // do about one that is refused. The token itself is never printed.
 
 import type { BrokerConfig } from '../../../config/groups/oauth.ts';
-import { inspectOwnToken } from '../../../logins/auth/inspect-own-token.ts';
+import { inspectOwnToken } from '../../../logins/grants/token-codec.ts';
 import { type Advice, type Finding, failure, ok, unknown } from '../finding.ts';
 import type { SettingsAtHand } from '../settings/settings-at-hand.ts';
 
@@ -16,7 +16,7 @@ export function judgeOwnToken(
 ): Finding {
   const url = server.baseUrl;
   const secrets = stateSecret.kind === 'given' ? stateSecret.secrets : undefined;
-  const found = inspectOwnToken(token, { secrets, baseUrl: url });
+  const found = inspectOwnToken(token, secrets, url);
   switch (found.kind) {
     case 'foreign':
       return refuseForeignToken();

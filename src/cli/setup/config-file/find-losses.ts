@@ -2,13 +2,13 @@
 // was cut, or a lock that was removed, would give everybody everything.
 
 import { createNaming } from '../../../catalog/naming.ts';
-import type { Setup } from '../../../catalog/plan.ts';
 import {
   describeProtections,
   findFewerProtections,
   type IsIdle,
   type Protections,
 } from '../../../control/compare-protections.ts';
+import type { GatewaySetup } from '../../../gateway/configuration/gateway-file.ts';
 import { LOCK_FILE_NAME } from '../../../lock/lock-file.ts';
 
 /** For the log. */
@@ -16,7 +16,7 @@ export const summarizeSetup = ({
   file: { servers, rules, clients = [], guards = [], meansNoRules },
   lock,
   meansNoLock,
-}: Setup) => ({
+}: GatewaySetup) => ({
   servers: servers.map(({ name }) => name),
   rules: meansNoRules ? 'everyone' : rules.length,
   ...(clients.length > 0 && { clients: clients.length }),
@@ -40,14 +40,14 @@ export interface FindLossesDeps {
   readonly isNextIdle?: IsIdle;
 }
 
-export const describeProtection = ({ file, lock }: Setup): Protection => ({
+export const describeProtection = ({ file, lock }: GatewaySetup): Protection => ({
   hasRules: file.rules.length > 0,
   hasLock: lock !== undefined,
   hasGuards: (file.guards?.length ?? 0) > 0,
   details: describeProtections(file, readStarts(file)),
 });
 
-function readStarts(file: Setup['file']): Protections['starts'] {
+function readStarts(file: GatewaySetup['file']): Protections['starts'] {
   const { findStart } = createNaming(file);
   return Object.fromEntries(file.servers.map((server) => [server.name, findStart(server)]));
 }
@@ -55,7 +55,7 @@ function readStarts(file: Setup['file']): Protections['starts'] {
 /** A sentence for each: what is gone, and how to say that it is meant. */
 export function findLosses(
   served: Protection,
-  next: Setup,
+  next: GatewaySetup,
   { isServedIdle = NEVER_IDLE, isNextIdle = NEVER_IDLE }: FindLossesDeps = {},
 ): readonly string[] {
   const { hasRules, hasLock, hasGuards, details } = describeProtection(next);

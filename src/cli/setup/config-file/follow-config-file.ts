@@ -1,8 +1,8 @@
 import { closeSync, openSync } from 'node:fs';
 import type { IdlePattern } from '../../../catalog/idle-patterns.ts';
-import type { Setup } from '../../../catalog/plan.ts';
 import { formatProblem } from '../../../config/problem.ts';
 import type { IsIdle } from '../../../control/compare-protections.ts';
+import type { GatewaySetup } from '../../../gateway/configuration/gateway-file.ts';
 import type { Log } from '../../../platform/log.ts';
 import { describeProtection, findLosses, summarizeSetup } from './find-losses.ts';
 import type { ReadSetup } from './read-setup.ts';
@@ -14,9 +14,9 @@ export interface FollowActions {
    * From now on the gateway is to serve what the setup says. `changed`: the files that were changed since the last time;
    * none where somebody asked for it.
    */
-  readonly load: (setup: Setup, changed: readonly string[]) => Promise<void>;
+  readonly load: (setup: GatewaySetup, changed: readonly string[]) => Promise<void>;
   /** Patterns that fit nothing of what servers have listed, were this the setup. */
-  findIdlePatterns(setup: Setup): readonly IdlePattern[];
+  findIdlePatterns(setup: GatewaySetup): readonly IdlePattern[];
   /** Before the process ends because its terminal was closed. */
   readonly close: () => Promise<void>;
   readonly log: Log;
@@ -24,7 +24,7 @@ export interface FollowActions {
 
 interface FollowOptions extends FollowActions {
   /** What is served. */
-  readonly setup: Setup;
+  readonly setup: GatewaySetup;
   /** The lock lies beside the file. */
   readonly watched: Readonly<Record<'file' | 'lock', StampedFile>>;
   read(): Promise<ReadSetup>;
@@ -105,7 +105,7 @@ export function followConfigFile(options: FollowOptions) {
     return true;
   }
 
-  function createIsIdle(setup: Setup): IsIdle {
+  function createIsIdle(setup: GatewaySetup): IsIdle {
     const idle = options.findIdlePatterns(setup);
     return (subject, pattern) =>
       idle.some((one) => one.subject === subject && one.pattern === pattern);

@@ -1,8 +1,8 @@
 // --config FILE, POSTERN_CONFIG: the configuration file of a process that serves.
 
-import type { Setup } from '../../../catalog/plan.ts';
 import type { Config } from '../../../config/config.ts';
 import { formatProblem } from '../../../config/problem.ts';
+import type { GatewaySetup } from '../../../gateway/configuration/gateway-file.ts';
 import type { StoredLock } from '../../../lock/lock-file.ts';
 import type { Log } from '../../../platform/log.ts';
 import { StartError } from '../../command/errors.ts';
@@ -12,7 +12,7 @@ import type { ReadSetup } from './read-setup.ts';
 
 export interface ConfigFile {
   readonly path: string;
-  readonly setup: Setup;
+  readonly setup: GatewaySetup;
   /** For the log. */
   readonly warnings: readonly string[];
   /** What is saved is loaded while the file is followed. */

@@ -1,12 +1,12 @@
 // The configuration file and the lock beside it, as they are on disk now.
+
 import { readFileSync } from 'node:fs';
 import { dirname, extname, resolve } from 'node:path';
-import type { Setup } from '../../../catalog/plan.ts';
 import type { Config } from '../../../config/config.ts';
 import type { Problem } from '../../../config/problem.ts';
 import type { Env } from '../../../config/setting.ts';
 import { findAskProblems } from '../../../control/approvals/approvals.ts';
-import type { GatewayFile } from '../../../gateway/configuration/gateway-file.ts';
+import type { GatewayFile, GatewaySetup } from '../../../gateway/configuration/gateway-file.ts';
 import {
   type ParsedGatewayFile,
   type ParseOptions,
@@ -14,7 +14,7 @@ import {
 } from '../../../gateway/configuration/parse-gateway-file.ts';
 import { createLock } from '../../../lock/lock.ts';
 import { LockFileError } from '../../../lock/lock-file.ts';
-import { findMachineClientProblems } from '../../../logins/client-authentication/machine-client-problems.ts';
+import { findMachineClientProblems } from '../../../logins/client-authentication/machine-client-shape.ts';
 import { getErrorCode } from '../../../platform/error-code.ts';
 import { decodeUtf8 } from '../../../platform/json.ts';
 import { findAuthProblems } from '../../../servers/credentials/server-credentials.ts';
@@ -24,7 +24,7 @@ import { findProgramUser } from '../program-users.ts';
 export type ReadSetup = (
   | {
       readonly kind: 'parsed';
-      readonly setup: Setup;
+      readonly setup: GatewaySetup;
       /** For the log: what works, but may not be what was meant. */
       readonly warnings: readonly string[];
     }
@@ -54,7 +54,7 @@ export async function readSetup(path: string, config: Config, env: Env): Promise
     return { kind: 'problems', problems, isWhole };
   }
   const { file, warnings } = parsed;
-  const setup: Setup = {
+  const setup: GatewaySetup = {
     file,
     lock: lock.kind === 'lock' ? createLock(lock.file) : undefined,
     meansNoLock: lock.kind === 'empty',
