@@ -59,7 +59,7 @@ function createResourceMetadataHandler(baseUrl: string, path: '' | '/mcp'): () =
   return () => reply;
 }
 
-/** Where `/mcp/<server>` and `/mcp/<view>` have their documents, and the path of the endpoint that serves them all. */
+/** The place of the documents of `/mcp/<server>` and `/mcp/<view>`, and the path of the endpoint that serves them all. */
 const SERVER_DOCUMENTS = '/.well-known/oauth-protected-resource/mcp/';
 const SERVER_DOCUMENT_PATH = `${SERVER_DOCUMENTS}:server`;
 
@@ -92,7 +92,7 @@ interface ServerMetadata {
   getOpenidConfiguration(): Promise<Reply>;
 }
 
-/** What OpenID providers sign with unless they say otherwise (OpenID Connect Core §3.1.3.7). */
+/** The algorithms of OpenID providers that name none (OpenID Connect Core §3.1.3.7). */
 const DEFAULT_ID_TOKEN_ALGORITHMS = ['RS256'] as const;
 
 /**
@@ -180,7 +180,7 @@ const PUBLIC_CLIENTS = {
   token_endpoint_auth_methods_supported: ['none'],
 } as const;
 
-/** What is there for clients that prove who they are. `none` stays the first method: it is what clients take that register. */
+/** Grants and methods of clients that prove who they are. `none` stays the first method: it is what clients take that register. */
 function describeProvenClients({
   hasMachineClients,
   takesAssertions,

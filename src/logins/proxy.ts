@@ -40,7 +40,7 @@ type ProxyRuntime = Pick<Runtime, 'fetch' | 'clock' | 'log'> & { readonly store:
 
 /** Checks of a token of the provider. */
 interface TokenChecks {
-  /** What the gateway would say of an access token, its signature aside. */
+  /** Says what the gateway would of an access token, its signature aside. */
   readonly inspectToken: (token: string) => TokenInspection;
   readonly verifyToken: VerifyToken;
 }
@@ -228,7 +228,7 @@ interface ForwardedRequest {
   readonly parameters: RequestParameters;
   /** The caller's Authorization header. */
   readonly authorization: string | undefined;
-  /** Whether the gateway knows the caller; any other may be a client of the provider. */
+  /** The gateway knows the caller; any other may be a client of the provider. */
   readonly isKnownClient: boolean;
 }
 

@@ -24,6 +24,6 @@ export interface GrantReader<Grant extends UserGrant = UserGrant> {
 /** Grants that have ended at any replica: what their clients have open ends with them. */
 export interface EndedGrants {
   listen(listener: (grantId: string) => void): void;
-  /** Whether it was heard of lately: for what was let in before that, and is about to be open. */
+  /** Tells whether it was heard of lately: for what was let in before that, and is about to be open. */
   hasEnded(grantId: string): boolean;
 }

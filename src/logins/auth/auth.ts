@@ -45,7 +45,7 @@ export interface Auth {
    */
   readonly reload: ((user: UserContext) => Promise<UserContext>) | undefined;
   /**
-   * What `authenticate` would say of a token whose signature is good, judged by form and claims
+   * Says what `authenticate` would of a token whose signature is good, judged by form and claims
    * alone, by the same rules. For tokens that came from the provider itself; never to let anybody in.
    */
   readonly inspectToken: (token: string) => TokenInspection;
@@ -76,9 +76,9 @@ const disabledAuth: Auth = {
   close() {},
 };
 
-/** What decides beside the settings who is let in. */
+/** Parts that decide beside the settings who is let in. */
 interface AuthSources {
-  /** Whether a token may name it, beside `OIDC_AUDIENCE`. */
+  /** Tells whether a token may name it, beside `OIDC_AUDIENCE`. */
   readonly isServerAudience: (audience: string) => boolean;
   /** Told of each refusal of a token; nobody is unless given. */
   readonly onRefusal?: OnRefusal | undefined;
@@ -117,7 +117,7 @@ export function openOwnTokenAccess(
   };
 }
 
-/** By whose a token is. */
+/** A token is verified by whoever issued it. */
 function createVerify(
   verifyProviderToken: TokenVerifier['verify'],
   ownTokens: OwnTokenAccess | undefined,

@@ -34,7 +34,7 @@ export interface IdTokenClaims extends JsonObject {
 }
 
 export interface ExpectedIdToken {
-  /** What the authorization request sent; undefined where there was none, as at a renewal. */
+  /** The value that the authorization request sent; undefined where there was none, as at a renewal. */
   readonly nonce: string | undefined;
   /** The access token that came with it, for `at_hash`. */
   readonly accessToken: string | undefined;
@@ -48,7 +48,7 @@ export interface IdTokenVerifier {
    * facts, where it belongs to another login; `key_set_unavailable`.
    */
   verify(idToken: string, expected: ExpectedIdToken): Promise<IdTokenClaims>;
-  /** Of claims that the provider itself sent, by the same rules. @throws GatewayError `unusable_id_token`. */
+  /** Reads claims that the provider itself sent, by the same rules. @throws GatewayError `unusable_id_token`. */
   readUser(claims: JsonObject): UserIdentity;
 }
 

@@ -12,7 +12,7 @@ import { hashSha256 } from '../../platform/ids.ts';
 import { isObject, isStringArray, type JsonObject, parseObject } from '../../platform/json.ts';
 
 export interface VerificationKey {
-  /** Of RFC 7638 thumbprint, `kid` and `alg`: the same for the same key in a set that was fetched anew. */
+  /** Made of RFC 7638 thumbprint, `kid` and `alg`: the same for the same key in a set that was fetched anew. */
   readonly identity: string;
   readonly kid: string | undefined;
   readonly key: KeyObject;
@@ -23,7 +23,7 @@ export interface VerificationKey {
 interface KeySetDocument {
   /** Never empty. */
   readonly usable: readonly VerificationKey[];
-  /** How many keys the provider lists, usable or not. */
+  /** The number of keys that the provider lists, usable or not. */
   readonly listed: number;
 }
 
@@ -95,7 +95,7 @@ const PRIMES = [
 ].map(BigInt);
 
 /**
- * Whether a modulus bears the mark of that generator: modulo every small prime it is a power of
+ * Tells whether a modulus bears the mark of that generator: modulo every small prime it is a power of
  * 65537. A sound modulus does so by chance about once in 2^27 or more.
  */
 const hasRocaWeakness = (modulus: bigint): boolean =>
@@ -112,7 +112,7 @@ function powersModulo(prime: bigint): ReadonlySet<bigint> {
 // RFC 7518 §3.1, RFC 8037 §3.1: the signature algorithms that are accepted.
 
 export interface Algorithm {
-  /** Whether a public key can be used with it. */
+  /** Tells whether a public key can be used with it. */
   supportsKey(key: KeyObject): boolean;
   verify(signingInput: Buffer, key: KeyObject, signature: Buffer): boolean;
   /** The hash that it signs with this key (OpenID Connect Core §3.1.3.6). */

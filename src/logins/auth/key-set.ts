@@ -39,7 +39,7 @@ export interface KeySet {
    * key is known there nobody can say.
    */
   findAfterRefresh(hint: KeyHint): Promise<readonly VerificationKey[]>;
-  /** Whether there ever was a key set. */
+  /** There ever was a key set. */
   readonly isFetched: boolean;
   describe(): KeySetFacts;
   close(): void;
@@ -47,7 +47,7 @@ export interface KeySet {
 
 /** For operators. Times are epoch milliseconds. */
 export interface KeySetFacts {
-  /** Where it was fetched last; undefined until that is known. */
+  /** The URL from which it was fetched last; undefined until that is known. */
   readonly url: string | undefined;
   readonly keys: readonly {
     readonly kid?: string | undefined;
@@ -66,7 +66,7 @@ export interface KeySetSource {
   readonly url: string | undefined;
   /** Undefined where `url` is always there. */
   readonly metadata: ProviderMetadata | undefined;
-  /** Whose it is; the provider's unless given. */
+  /** The owner, for the log; the provider unless given. */
   readonly owner?: KeySetOwner;
 }
 
@@ -85,7 +85,7 @@ const PROVIDER: KeySetOwner = {
 const MAX_WAITING = 10_000;
 const LIMITS = { timeoutMs: 5000, maxBytes: 1_048_576 };
 
-/** What a key set needs. */
+/** The parts of the runtime that a key set needs. */
 export type FetchRuntime = Pick<Runtime, 'fetch' | 'clock' | 'log' | 'metrics'>;
 
 /** Empty, and never fetched, where the provider signs nothing. */
@@ -236,7 +236,7 @@ const COOL_DOWN_MS = 2000;
 /** A service without keys is not ready: it must notice soon that the provider is back. */
 const BACK_OFF = { firstMs: 2 * COOL_DOWN_MS, longestMs: 10_000 };
 
-/** What `load` throws is the cause of a failure. */
+/** An error of `load` is the cause of a failure. */
 function createKeySetRefresher(
   clock: Clock,
   load: () => Promise<void>,

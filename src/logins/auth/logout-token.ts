@@ -26,7 +26,7 @@ import {
 } from './provider-token.ts';
 import { findSigner, isSignedAtHand } from './token-verifier.ts';
 
-/** Of whom the provider has ended a session: `user`, `sid`, or both are there. */
+/** The user or the session that the provider has logged out: `user`, `sid`, or both are there. */
 export interface LogoutToken {
   readonly jti: string;
   /** Until when it would be accepted again: epoch seconds. */
@@ -51,7 +51,7 @@ export interface LogoutTokenVerifier {
 
 /** Anybody may send one: those of providers have a tenth of that. */
 const MAX_BYTES = 16_384;
-/** Of its `iat`. It is of what happened just now; whoever sends it later is not the provider. */
+/** Counted from its `iat`. It tells of something that happened just now; whoever sends it later is not the provider. */
 const MAX_AGE_SECONDS = 600;
 
 const EVENT = 'http://schemas.openid.net/event/backchannel-logout';

@@ -40,18 +40,18 @@ export interface OwnTokenVerifier {
 
 /** A grant as this process read it last, and who that is. */
 interface KnownGrant {
-  /** By the scopes of a token, of which most grants have one kind. */
+  /** Users by the scopes of a token, of which most grants have one kind. */
   readonly users: Map<number, UserContext>;
   createUser(scopeMask: number, client: MachineClient | undefined): UserContext;
   /** The client that logged in as itself, as the configuration file had it when the users were made. */
   usersOf: MachineClient | undefined;
   /** As the file has it now. @throws GatewayError `token_revoked` where it is gone, or another now. */
   requireMachineClient(): MachineClient | undefined;
-  /** Whether an assertion of the user's issuer stands behind it (ID-JAG). */
+  /** An assertion of the user's issuer stands behind it (ID-JAG). */
   readonly isAsserted: boolean;
   readonly userKey: string;
   readonly generation: number;
-  /** Whether it was noted that the tokens of this generation are in use. */
+  /** It was noted that the tokens of this generation are in use. */
   isUseNoted: boolean;
 }
 
@@ -74,7 +74,7 @@ export function createOwnTokenVerifier(
   const openedTokens = createBoundedMap<string, AccessToken>(MAX_OPENED);
   const reading = createSingleFlight<string, KnownGrant>();
   const acceptsResource = createResourceCheck(baseUrl);
-  /** Of the token by which a user came. */
+  /** The scopes of the token by which a user came. */
   const scopeMasks = new WeakMap<UserContext, number>();
 
   function findUser(entry: KnownGrant, scopeMask: number): UserContext {
@@ -102,7 +102,7 @@ export function createOwnTokenVerifier(
     return opened;
   }
 
-  /** What does not open is not kept: anybody could send more of it. */
+  /** A token that does not open is not kept: anybody could send more of it. */
   function readNew(token: string): AccessToken {
     const opened = codec.readAccessToken(token) ?? failUnknown(token);
     openedTokens.set(token, opened);
@@ -136,7 +136,7 @@ export function createOwnTokenVerifier(
     const { id, user, client, issued, replaced } = grant;
     const endsAt = grants.computeAgeEnd(grant);
     const check = { id, clientId: client.id, key: buildGrantKey(id), version, endsAt };
-    // What a token may be used for was granted here: the provider's word is about its own tokens.
+    // The use of a token was granted here: the provider's word is about its own tokens.
     const { scp: _, ...claims } = grant.claims;
     const entry: KnownGrant = {
       users: new Map(),
@@ -144,7 +144,7 @@ export function createOwnTokenVerifier(
       requireMachineClient: createRequireClient(grant),
       createUser: (scopeMask: number, machine: MachineClient | undefined) => {
         const scope = unmaskScopes(grant.scopes, scopeMask).join(' ');
-        // By an assertion of its issuer it is a person who calls, whichever client it is that authenticated.
+        // With an assertion of the issuer it is a person who calls, whichever client it is that authenticated.
         if (machine === undefined || grant.assertion !== undefined)
           return {
             ...describeClaims(user.sub, { ...claims, scope }),

@@ -42,7 +42,7 @@ export interface ExpectedClaims extends ProviderTokenRules {
   readonly now: number;
 }
 
-/** Of the signature and the claims of what it reads nothing is known yet. Throws as the kind fails. */
+/** Reads a token of whose signature and claims nothing is known yet. Throws as the kind fails. */
 export function createReadToken(kind: ProviderTokenKind) {
   const parseToken = createTokenParser(kind.maxBytes, kind.form);
 
@@ -74,7 +74,7 @@ export async function requireSigner(
   return signer;
 }
 
-// What is shared with access tokens speaks of "the token", which is this one, and calls it invalid.
+// Code that is shared with access tokens speaks of "the token", which is this one, and calls it invalid.
 
 export function nameMember<Value>(
   kind: ProviderTokenKind,

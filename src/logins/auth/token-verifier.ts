@@ -25,14 +25,14 @@ export interface TokenVerifier {
    */
   verify(token: string, beforeFetch?: () => Promise<void>): UserContext | Promise<UserContext>;
   /**
-   * What `verify` would say of a token whose signature is good. For tokens that came from the
+   * Says what `verify` would of a token whose signature is good. For tokens that came from the
    * provider itself, by TLS; never to let anybody in. It does not throw.
    */
   inspect(token: string): TokenInspection;
 }
 
 export interface TokenInspection {
-  /** Whom the token names, for the log; it may be there for a token with a problem, too. */
+  /** The user that the token names, for the log; it may be there for a token with a problem, too. */
   readonly sub: string | undefined;
   /**
    * Why the gateway would refuse the token; undefined for one that it would accept. `message` is
@@ -125,7 +125,7 @@ function verifyWithKeysAtHand(
 }
 
 /**
- * Whether a key at hand made the signature; false where one that is not may have.
+ * Tells whether a key at hand made the signature; false where one that is not may have.
  *
  * @throws GatewayError `invalid_token` where none did.
  */
@@ -193,7 +193,7 @@ export function findSigner(
 
 /** Tokens that were found good, and by which keys: the SHA-256 of each, and the identity of the key that signed it. */
 export interface SignerMemory {
-  /** Whether the form of the token needs no second look: nothing is said of its signature, for its key may be gone. */
+  /** The form of the token needs no second look: nothing is said of its signature, for its key may be gone. */
   readonly isKnown: IsKnownToken;
   readonly identities: BoundedMap<string, string>;
 }

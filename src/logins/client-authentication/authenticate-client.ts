@@ -145,7 +145,7 @@ export function createClientAuthentication<Client extends ProvenClient = Machine
     } catch (thrown) {
       const { row, failure } = toGatewayError(thrown);
       if (row.status === 401) failSignature(id, token);
-      // Whether the key is there nobody can say.
+      // The key is there nobody can say.
       fail('client_keys_unavailable', {
         headers: { 'Retry-After': '2' },
         cause: failure.cause,
@@ -220,7 +220,7 @@ const describeExpected = (client: ProvenClient | undefined, what: string): strin
   return isRightKind ? what : kind === 'secret' ? 'its secret' : 'an assertion by its key';
 };
 
-/** Of one client: whoever has thousands, or publishes them for a client of his own, must not hold up others by each assertion. */
+/** For one client: whoever has thousands, or publishes them for a client of his own, must not hold up others by each assertion. */
 const MAX_TRIED_KEYS = 16;
 
 const findClientSigner: typeof findSigner = (token, keys) =>

@@ -228,7 +228,7 @@ export const clientsShape: Shape<readonly PlacedClient[]> = list(
   { allowed: 'a list of clients' },
 );
 
-/** Of the whole file: what two of them must not have in common, and what their resources name. Reports at each. */
+/** Checks the whole file: two clients must not share an ID, and their resources must name servers or views. Reports at each. */
 export function completeClients(
   placed: readonly PlacedClient[],
   fileName: string,
@@ -268,7 +268,7 @@ export const generateClientSecret = generateSecret;
 export const hashForFile = (secret: string): string =>
   Buffer.from(hashSha256(secret), 'base64url').toString('hex');
 
-/** How long it takes says nothing, also where there is no such client. */
+/** The time that it takes says nothing, also where there is no such client. */
 export const isSecretOf = (secret: string, hash: string | undefined): boolean =>
   isEqualSecret(hashSha256(secret), hash ?? NO_HASH) && hash !== undefined;
 
@@ -302,7 +302,7 @@ export function findMachineClientProblems(
   );
 }
 
-const isOwn = (resource: string, baseUrl: string): boolean => {
-  const path = resource.startsWith(baseUrl) ? resource.slice(baseUrl.length) : undefined;
+const isOwn = (one: string, baseUrl: string): boolean => {
+  const path = one.startsWith(baseUrl) ? one.slice(baseUrl.length) : undefined;
   return path !== undefined && /^(\/?|\/(mcp(\/[A-Za-z0-9-]+)?|admin)\/?)$/.test(path);
 };

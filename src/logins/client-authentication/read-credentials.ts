@@ -33,7 +33,7 @@ export const hasTriedBasic = (authorization: string | undefined): boolean =>
 
 const BASIC = /^Basic(?: |$)/i;
 
-/** Whether the request says more than an ID. */
+/** Tells whether the request says more than an ID. */
 export const hasCredentials = ({
   parameters,
   authorization,

@@ -22,7 +22,7 @@ export function failDocument(message: string): never {
 }
 
 /**
- * What happened, and what an operator can do about it. `cause` is for the log: it may name what is
+ * `what` happened, and advice for an operator. `cause` is for the log: it may name what is
  * inside the network, which strangers must not be told.
  */
 export const createUnreachableError = (
@@ -38,7 +38,7 @@ export const createUnreachableError = (
 
 // §4 of the draft, RFC 7591 §2: what a document may say.
 
-/** What the service uses of it; wire names, as in a registered client. */
+/** The members that the service uses; wire names, as in a registered client. */
 export type ClientDocument = PublicClientDocument | KeyedClientDocument;
 
 interface CommonDocument {
@@ -47,7 +47,7 @@ interface CommonDocument {
   readonly client_name?: string;
 }
 
-/** Of a client that people log in by. */
+/** Describes a client that people log in by. */
 export interface PublicClientDocument extends CommonDocument {
   readonly client_uri?: string;
   /** Never fetched by the service. */
@@ -56,7 +56,7 @@ export interface PublicClientDocument extends CommonDocument {
   readonly token_endpoint_auth_method: 'none';
 }
 
-/** Of a client that proves who it is, for assertions about its users (ID-JAG). */
+/** Describes a client that proves who it is, for assertions about its users (ID-JAG). */
 export interface KeyedClientDocument extends CommonDocument {
   readonly token_endpoint_auth_method: typeof KEYED;
   readonly keys: DocumentKeySource;
@@ -74,7 +74,7 @@ const MAX_URI = 2048;
 
 export interface DocumentRules {
   readonly redirectUris: RedirectUriRules;
-  /** Whether a client may have keys: where there is nothing to be done with them, it had better register. */
+  /** A client may have keys: where there is nothing to be done with them, it had better register. */
   readonly acceptsKeys: boolean;
   /** `CIMD_ALLOWED_HOSTS`, where its keys may be, too. */
   readonly allowedHosts: readonly string[];

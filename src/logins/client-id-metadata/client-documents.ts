@@ -26,9 +26,9 @@ import {
 import { fetchDocument } from './fetch-document.ts';
 
 export interface ClientDocuments {
-  /** Whether a client id is an https URL, thus for `find` to judge; most of them are not. */
+  /** Tells whether a client id is an https URL, thus for `find` to judge; most of them are not. */
   isClientDocumentId(clientId: string): boolean;
-  /** Whether such an id may be used at all, whatever its document says now. */
+  /** Tells whether such an id may be used at all, whatever its document says now. */
   isAllowed(clientId: string): boolean;
   /**
    * The document at hand, or fetched now: up to 5 s.
@@ -86,7 +86,7 @@ export function createClientDocuments(
 
   function reportFailure(url: URL, refusal: ClientDocumentRefused): void {
     failures.set(url.href, refusal, clock.monotonic() + PAUSE_MS);
-    // Where anybody may name hosts, most that cannot be reached are nobody's concern.
+    // If anybody may name hosts, most that cannot be reached are nobody's concern.
     const isOperators = refusal.isUnreachable && !allowedHosts.includes('*');
     const level = isOperators ? 'warn' : 'info';
     log[throttle.countLine(level) ? level : 'debug'](refusal.message.slice(0, MAX_LOGGED), {

@@ -126,7 +126,7 @@ async function probeHosts(
   }
 }
 
-/** What is said to clients of a refusal is vague on purpose; its cause is not. */
+/** Clients are told of a refusal in vague words on purpose; its cause is exact. */
 const describeReason = (error: unknown): string =>
   describeCause(error instanceof HostNotPublic ? (error.cause ?? error) : error);
 

@@ -45,7 +45,7 @@ export async function fetchDocument(
   } catch (cause) {
     if (cause instanceof ClientDocumentRefused) throw cause;
     if (cause instanceof HostNotPublic) throw describeInnerHost(url.hostname, cause);
-    // Where the connection failed is for the log: it would tell strangers of the network inside.
+    // The place where the connection failed is for the log: it would tell strangers of the network inside.
     throw createUnreachableError(url.hostname, describeProblem(url, 'cannot be fetched'), cause);
   } finally {
     cancel();

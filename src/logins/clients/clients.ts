@@ -75,7 +75,7 @@ type ClientSettings = Pick<ProxyConfig, 'redirectUris' | 'registration'> & {
   readonly admin: AdminConfig;
 };
 
-/** Of the time for which a registration lives: one that was renewed within it is as good as new. */
+/** A share of the time for which a registration lives: one that was renewed within it is as good as new. */
 const RENEWAL_SHARE = 0.01;
 const MAX_RENEWED = 10_000;
 
@@ -115,7 +115,7 @@ export function createClients(
       const isRegistered = redirectUris.some((uri) =>
         isSameRedirectUri(uri, redirectUri, redirectRules),
       );
-      // By any port, or since BASE_URL has changed, it could be the gateway's own.
+      // Since any port counts, or BASE_URL has changed, it could be the gateway's own.
       return isRegistered && !isAtOrigin(redirectUri, baseUrl);
     },
     async recordUse(client) {

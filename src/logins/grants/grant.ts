@@ -1,4 +1,4 @@
-// What one user let one client do, with the provider's tokens for it: what the gateway's own tokens stand for.
+// A grant: one user let one client act, with the provider's tokens for it. The gateway's own tokens stand for it.
 import { randomBytes } from 'node:crypto';
 import type { JsonObject } from '../../platform/json.ts';
 
@@ -21,9 +21,9 @@ export interface Grant {
   /** Those that the userinfo endpoint alone gave: a renewal that cannot ask it keeps them. */
   readonly userinfoClaims?: readonly string[] | undefined;
   readonly client: GrantedClient;
-  /** Where the client logged in as itself: the mark that it had then (`MachineClient`). It has no refresh token. */
+  /** The mark that the client had then, if it logged in as itself (`MachineClient`). It has no refresh token. */
   readonly clientMark?: string | undefined;
-  /** Where an assertion of the user's issuer stands behind it (ID-JAG). It has no refresh token. */
+  /** There if an assertion of the user's issuer stands behind it (ID-JAG). It has no refresh token. */
   readonly assertion?: GrantedAssertion | undefined;
   /** Those of the consent page. */
   readonly scopes: readonly string[];
@@ -78,21 +78,21 @@ const GRANT_ID = /^[\w-]{22}$/;
 export interface GrantedClient {
   readonly id: string;
   readonly name?: string | undefined;
-  /** Where its codes went; undefined where it logged in as itself. */
+  /** The host where its codes went; undefined where it logged in as itself. */
   readonly redirectHost?: string | undefined;
 }
 
-/** What the provider gave for it; no client ever sees them. */
+/** The provider's tokens for it; no client ever sees them. */
 export interface ProviderTokens {
   readonly accessToken?: string | undefined;
-  /** Of the access token, where the provider said it. */
+  /** The end of the access token, where the provider said it. */
   readonly expiresAt?: number | undefined;
   readonly refreshToken?: string | undefined;
   /** The access token lives until it is revoked: it asks whether the user still may, in place of a refresh token. */
   readonly isLasting?: boolean | undefined;
 }
 
-/** Whether the provider can be asked again. */
+/** Tells whether the provider can be asked again. */
 export const isRenewable = ({ refreshToken, isLasting = false }: ProviderTokens): boolean =>
   refreshToken !== undefined || isLasting;
 
@@ -104,7 +104,7 @@ export interface IssuedPair {
   readonly expiresAt: number;
   readonly scopes: readonly string[];
   readonly resources: readonly string[];
-  /** Whether one of the two was used. */
+  /** One of the two was used. */
   readonly isUsed: boolean;
 }
 

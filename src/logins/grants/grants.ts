@@ -28,7 +28,7 @@ export interface StoredGrant {
   readonly grant: Grant;
   /** The text under its key begins with it. */
   readonly version: string;
-  /** What stands under its key. */
+  /** The record under its key. */
   readonly text: string;
 }
 
@@ -107,7 +107,7 @@ export function createGrants(
   function openNew(key: string, text: string): StoredGrant | undefined {
     const opened = seal.open(key, text.slice(GRANT_VERSION_LENGTH));
     if (opened === undefined) return undefined;
-    // What opens was written by this code: no other check of its shape is needed.
+    // A record that opens was written by this code: no other check of its shape is needed.
     const { version, ...grant } = JSON.parse(opened) as Grant & { readonly version: number };
     checkRecordVersion(version, 'A grant');
     const stored = { grant, version: text.slice(0, GRANT_VERSION_LENGTH), text };
@@ -250,13 +250,13 @@ export function createGrants(
   };
 }
 
-/** What stands after the version. */
+/** The part after the version. */
 const getSealed = ({ text }: StoredGrant): string => text.slice(GRANT_VERSION_LENGTH);
 
 /** Several replicas may each have let one in. */
 const MAX_EXCESS = 100;
 
-/** Of its idle time: so much longer a grant is listed, and so far its place in the order may be behind its last refresh. */
+/** A share of its idle time: so much longer a grant is listed, and so far its place in the order may be behind its last refresh. */
 const LISTED_RESERVE = 0.01;
 
 // The lists by which grants are found that nobody has a token of: those of a user, of a session at the provider, and

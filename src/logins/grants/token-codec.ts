@@ -10,7 +10,7 @@ import { hashSha256 } from '../../platform/ids.ts';
 import { createSeal, type Seal } from '../../store/seal/seal.ts';
 import type { UserIdentity } from './grant.ts';
 
-/** What an access token says. Client, scopes and claims stand in the grant. */
+/** The content of an access token. Client, scopes and claims stand in the grant. */
 export interface AccessToken {
   readonly grantId: string;
   /** That of `hashUser`. */
@@ -61,7 +61,7 @@ export function createTokenCodec(seal: Pick<Seal, 'deriveKeys'>, baseUrl: string
   const refresh = createTokenSeal(seal, 'postern refresh token', baseUrl);
   const openedRefreshTokens = createBoundedMap<string, RefreshToken>(MAX_OPENED);
 
-  /** What does not open is not kept: anybody could send more of it. */
+  /** A token that does not open is not kept: anybody could send more of it. */
   function openRefreshToken(text: string): RefreshToken | undefined {
     if (!text.startsWith(REFRESH_TOKEN_PREFIX)) return undefined;
     const bytes = refresh.open(text.slice(REFRESH_TOKEN_PREFIX.length));

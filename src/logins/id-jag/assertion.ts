@@ -78,10 +78,10 @@ function failWithoutKeys(thrown: unknown): never {
   return fail('assertion_keys_unavailable', { headers: { 'Retry-After': '2' }, cause });
 }
 
-/** Who gets one uses it now: most providers give five minutes. */
+/** Whoever gets one uses it now: most providers give five minutes. */
 const MAX_LIFETIME_SECONDS = 3600;
 const MAX_TEXT = 256;
-/** Of one list. */
+/** The most of one list. */
 const MAX_ITEMS = 20;
 /** Enough for the groups of somebody who is in many. */
 const MAX_BYTES = 16_384;
@@ -99,7 +99,7 @@ const ID_JAG: TokenForm = {
   },
 };
 
-/** What is shared with access tokens is told as of the assertion. */
+/** Checks that are shared with access tokens speak of the assertion. */
 const KIND: ProviderTokenKind = {
   name: 'assertion',
   form: ID_JAG,
@@ -189,6 +189,6 @@ function requireAbsent(member: string, claims: JsonObject): void {
   if (Object.hasOwn(claims, member)) failMember(member, claims[member], 'no such claim');
 }
 
-/** What is found is cut: a stranger may have chosen it. @throws GatewayError always. */
+/** `found` is cut: a stranger may have chosen it. @throws GatewayError always. */
 export const failMember = (member: string, found: unknown, expected: string): never =>
   fail('unusable_assertion', { facts: { member, found: quote(found, MAX_TEXT), expected } });

@@ -68,7 +68,7 @@ export function createGiveByAssertion(deps: JwtBearerDeps): GiveByAssertion {
     const { client, useUp } = await authentication.authenticate(request);
     return addFacts({ client: client.id }, async () => {
       const text = request.parameters.require('assertion');
-      // What is ended from here on ends this, too.
+      // An end of the user's logins from here on ends this, too.
       const logoutMark = await logouts.getMark();
       const assertion = await verifyAssertion(text, client.id);
       return addFacts(nameUser(assertion.user), async () => {
@@ -135,7 +135,7 @@ export function createGiveByAssertion(deps: JwtBearerDeps): GiveByAssertion {
   }
 }
 
-/** What the issuer, the configuration file and the client all name: the answer says which they are. */
+/** The scopes that the issuer, the configuration file and the client all name: the answer says which they are. */
 function selectScopes(
   parameters: RequestParameters,
   { scopes: ofClient }: Pick<AssertingClient, 'scopes'>,
@@ -153,7 +153,7 @@ const ENDED_MEANWHILE = 'The logins of this user were ended meanwhile. Try again
 
 /** `groups` is that of OIDC_GROUPS_CLAIM. @throws GatewayError `unusable_assertion` where there are too many. */
 function selectClaims(asserted: JsonObject, groupsClaim: string): JsonObject {
-  // Where claims are to be had elsewhere there may be an access token beside the address.
+  // If claims are to be had elsewhere, there may be an access token beside the address.
   const { _claim_sources: _, groups: __, ...rest } = asserted;
   const groups = readGroups(asserted, groupsClaim);
   const claims = groups === undefined ? rest : { ...rest, groups };
@@ -224,9 +224,9 @@ const intersect = (
 
 // The clients that may bring assertions: those of the configuration file, and those whose metadata document has keys.
 
-/** What is undefined is said for clients of the configuration file alone. */
+/** Members that may be undefined are said for clients of the configuration file alone. */
 export interface AssertingClient extends ProvenClient {
-  /** What the client calls itself. */
+  /** The name that the client gives itself. */
   readonly name?: string | undefined;
   readonly scopes: MachineClient['scopes'] | undefined;
   readonly resources: MachineClient['resources'];

@@ -33,7 +33,7 @@ export interface RecalledAnswer {
 }
 
 export interface RecentAnswers {
-  /** What is kept for the client's refresh token, be it fresh or not. */
+  /** The answer that is kept for the client's refresh token, be it fresh or not. */
   find(refreshToken: string, clientId: string): Promise<KeptAnswer | undefined>;
   /** Undefined unless it is fresh, the last thing that happened to its grant, what is asked for now, and its token is accepted. */
   recall(kept: KeptAnswer, asked: AskedTokens): Promise<RecalledAnswer | undefined>;
@@ -41,11 +41,11 @@ export interface RecentAnswers {
   readMark(grantId: string): Promise<string | undefined>;
   /** Never rejects: without it the next refresh is one more. */
   keep(issued: IssuedTokens): Promise<void>;
-  /** Whether this process knows the token, without a look at the store. */
+  /** Tells whether this process knows the token, without a look at the store. */
   findKnownId(refreshToken: string, clientId: string): string | undefined;
-  /** Whose current refresh token this is; undefined for any other. Without effect. */
+  /** The login whose current refresh token this is; undefined for any other. Without effect. */
   findLogin(refreshToken: string, asked: AskedTokens): Promise<KnownLogin | undefined>;
-  /** Of a refresh or access token. Never rejects. */
+  /** The grant of a refresh or access token. Never rejects. */
   findGrant(token: string): Promise<KnownGrant | undefined>;
   /** Nothing of this grant is given again for some minutes. */
   end(grantId: string): Promise<void>;
@@ -113,7 +113,7 @@ export function createRecentAnswers(
 
   /** Unless anything happened to the grant while the provider was asked: an answer from before that is not given again. */
   async function keepAnswers(issued: IssuedTokens): Promise<void> {
-    // What came of a code is not given again.
+    // The answer to a code is not given again.
     if (issued.used === undefined) return;
     const id = generateSecret();
     const answers = buildAnswers(issued, id, clock.now());
@@ -128,7 +128,7 @@ export function createRecentAnswers(
     await store.set(key, createSeal([token]).seal(key, JSON.stringify(answer)), ttlSeconds);
   }
 
-  /** Of the access token; undefined where the answer is not to be given again. */
+  /** Facts of the access token; undefined where the answer is not to be given again. */
   async function findFreshToken(
     kept: KeptAnswer,
     asked: AskedTokens,
@@ -200,7 +200,7 @@ export function createRecentAnswers(
   };
 }
 
-/** By the refresh token that the client has from now on, and by the one that it used. */
+/** The answer by the refresh token that the client has from now on, and by the one that it used. */
 function buildAnswers(
   issued: IssuedTokens,
   id: string,
@@ -240,7 +240,7 @@ function listGrants(issued: IssuedTokens) {
     });
 }
 
-/** Of the access token, in whole seconds; undefined once the answer is not fresh any more. */
+/** Time left of the access token, in whole seconds; undefined once the answer is not fresh any more. */
 function computeSecondsLeft(
   { issuedAt, lifetimeSeconds }: KeptAnswer,
   now: number,
@@ -260,7 +260,7 @@ export interface KnownGrant {
   readonly grantId: string;
   /** The client that got the token. */
   readonly clientId: string;
-  /** Whether the client had another refresh token given in place of this one. */
+  /** The client had another refresh token given in place of this one. */
   readonly isReplaced: boolean;
 }
 
@@ -271,7 +271,7 @@ const CURRENT_SECONDS = 2_592_000;
 
 function createKnownGrants(store: KeyValue) {
   return {
-    /** By the hash of a token that the gateway handed out within the last day, or of a current refresh token of the last 30 days. */
+    /** Finds by the hash of a token that the gateway handed out within the last day, or of a current refresh token of the last 30 days. */
     async find(hash: string): Promise<KnownGrant | undefined> {
       const text = await store.get(buildGrantKey(hash));
       const { grantId, clientId, isReplaced } = (text && parseObject(text)) || {};
@@ -334,7 +334,7 @@ export interface AskedTokens {
   readonly parameters: readonly (readonly [name: string, value: string])[];
 }
 
-/** Of a code or a refresh token, and of the client: the same tokens are asked for with either. */
+/** Parameters of a code or a refresh token, and of the client: the same tokens are asked for with either. */
 const RIGHTS: ReadonlySet<string> = new Set([
   'grant_type',
   'code',

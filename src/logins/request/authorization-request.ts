@@ -25,7 +25,7 @@ export type ReadAuthorizationRequest = (
   cookie: string | undefined,
 ) => Promise<AuthorizationRequest>;
 
-/** Who asks, and where the answer goes. @throws GatewayError with a row of §7.3. */
+/** Reads who asks, and where the answer goes. @throws GatewayError with a row of §7.3. */
 export async function readClientAndRedirectUri(
   query: string,
   clients: Clients,
@@ -55,7 +55,7 @@ interface RequestRules {
   readonly requiresPlainScope: boolean;
 }
 
-/** What is asked. @throws GatewayError with a row of §7.3. */
+/** Checks the request itself. @throws GatewayError with a row of §7.3. */
 export function checkRequest(parameters: RequestParameters, rules: RequestRules): void {
   checkResponseType(parameters);
   if (rules.requiresState) parameters.require('state');
@@ -97,7 +97,7 @@ export interface OwnResources {
   readonly serverUrls: ServerUrls;
 }
 
-/** What the client names, all of it this service. @throws GatewayError `invalid_target`. */
+/** The resources that the client names, all of them of this service. @throws GatewayError `invalid_target`. */
 export function readResourceIndicators(
   { pairs }: RequestParameters,
   { baseUrl, serverUrls }: OwnResources,

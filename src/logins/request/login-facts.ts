@@ -15,7 +15,7 @@ export type LoginFacts = Readonly<{
   user?: string;
   /** The issuer whose user that is; absent for those of `OIDC_ISSUER`, where only these can be. */
   issuer?: string;
-  /** Of the login, where the gateway issues tokens of its own. */
+  /** The ID of the login, where the gateway issues tokens of its own. */
   grantId?: string;
   /** The type of grant that the token endpoint was asked for. */
   grant?: (typeof GRANTS)[number];
