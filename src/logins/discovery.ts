@@ -17,7 +17,7 @@ import { JWT_BEARER } from './request/login-facts.ts';
 
 export const createDiscoveryEndpoints = (
   baseUrl: string,
-  serverMetadata: ServerMetadata,
+  serverMetadata: ReturnType<typeof createServerMetadata>,
   paths: NamedPaths,
 ): readonly Endpoint[] => [
   createMetadataEndpoint(
@@ -87,11 +87,6 @@ const renderResourceMetadata = (baseUrl: string, path: string, title?: string): 
 
 // §4.10, RFC 8414: authorization server metadata.
 
-interface ServerMetadata {
-  getMetadata(): Promise<Reply>;
-  getOpenidConfiguration(): Promise<Reply>;
-}
-
 /** The algorithms of OpenID providers that name none (OpenID Connect Core §3.1.3.7). */
 const DEFAULT_ID_TOKEN_ALGORITHMS = ['RS256'] as const;
 
@@ -105,7 +100,7 @@ export function createServerMetadata(
   providerMetadata: ProviderMetadata | undefined,
   isOffered: () => Promise<boolean>,
   hasMachineClients: () => boolean = () => false,
-): ServerMetadata {
+) {
   async function loadProviderDocument(): Promise<ProviderDocument | undefined> {
     if (providerMetadata === undefined) fail('not_found', { details: 'OIDC_ISSUER is not set.' });
     // With OIDC_JWKS_URL nothing in the documents depends on the provider's answer.
@@ -132,11 +127,11 @@ export function createServerMetadata(
   }
 
   return {
-    async getMetadata() {
+    async getMetadata(): Promise<Reply> {
       return renderMetadata((await load()).members);
     },
     // OpenID clients insist on the two further members.
-    async getOpenidConfiguration() {
+    async getOpenidConfiguration(): Promise<Reply> {
       const { document, members } = await load();
       const body = {
         ...members,

@@ -42,16 +42,6 @@ export interface ExpectedIdToken {
   readonly earlier: UserIdentity | undefined;
 }
 
-export interface IdTokenVerifier {
-  /**
-   * @throws GatewayError `unusable_id_token`, whose facts are member, found and expected; `invalid_grant`, with the same
-   * facts, where it belongs to another login; `key_set_unavailable`.
-   */
-  verify(idToken: string, expected: ExpectedIdToken): Promise<IdTokenClaims>;
-  /** Reads claims that the provider itself sent, by the same rules. @throws GatewayError `unusable_id_token`. */
-  readUser(claims: JsonObject): UserIdentity;
-}
-
 /** As long as an answer of the token endpoint may be: how much of its claims is kept is decided by whoever keeps them. */
 const MAX_BYTES = 1_048_576;
 
@@ -83,13 +73,12 @@ const KIND: ProviderTokenKind = {
   fail: failIdToken,
 };
 
-export function createIdTokenVerifier(
-  clock: Clock,
-  keySet: KeySet,
-  rules: ProviderTokenRules,
-): IdTokenVerifier {
+export type IdTokenVerifier = ReturnType<typeof createIdTokenVerifier>;
+
+export function createIdTokenVerifier(clock: Clock, keySet: KeySet, rules: ProviderTokenRules) {
   const readToken = createReadToken(KIND);
 
+  /** Reads claims that the provider itself sent, by the same rules. @throws GatewayError `unusable_id_token`. */
   function readUser(claims: JsonObject): UserIdentity {
     const sub = nameMember(KIND, 'sub', () => readSubject(claims, rules.baseUrl));
     checkNotClient(sub);
@@ -98,7 +87,11 @@ export function createIdTokenVerifier(
 
   return {
     readUser,
-    async verify(idToken, expected) {
+    /**
+     * @throws GatewayError `unusable_id_token`, whose facts are member, found and expected; `invalid_grant`, with the same
+     * facts, where it belongs to another login; `key_set_unavailable`.
+     */
+    async verify(idToken: string, expected: ExpectedIdToken): Promise<IdTokenClaims> {
       const { token, claims } = readToken(idToken);
       const signer = await requireSigner(KIND, token, keySet);
       const checks = { ...rules, ...expected, token, signer, now: clock.now() / 1000 };

@@ -128,11 +128,11 @@ const MAX_RSA_EXPONENT = 2n ** 32n;
 const createAlgorithm = (
   supportsKey: (key: KeyObject) => boolean,
   hash: string | null,
-  options: SigningOptions = {},
+  padding: SigningOptions = {},
 ): Algorithm => ({
   supportsKey,
   verify: (signingInput, key, signature) =>
-    verify(hash, signingInput, { key, ...options }, signature),
+    verify(hash, signingInput, { key, ...padding }, signature),
   hash: (text, key) =>
     hash === null ? hashForEdwards(text, key) : createHash(hash).update(text).digest(),
 });
@@ -162,8 +162,8 @@ const isEdwards = ({ asymmetricKeyType: type }: KeyObject): boolean =>
   type === 'ed25519' || type === 'ed448';
 
 /** RFC 8017 §8.1.2, §8.2.2: as long as the modulus. OpenSSL would take one without its leading zeros, too. */
-function createRsa(hash: string, options?: SigningOptions): Algorithm {
-  const rsa = createAlgorithm(isRsa, hash, options);
+function createRsa(hash: string, padding?: SigningOptions): Algorithm {
+  const rsa = createAlgorithm(isRsa, hash, padding);
   return {
     ...rsa,
     verify: (signingInput, key, signature) =>

@@ -36,19 +36,6 @@ export interface LogoutToken {
   readonly sid: string | undefined;
 }
 
-/**
- * Not whether it came before. All else is judged before its signature, so that nobody has a key fetched for what is no
- * logout token anyway.
- *
- * Both throw a GatewayError `invalid_logout_token`, whose facts are member, found, expected and problem.
- */
-export interface LogoutTokenVerifier {
-  /** Undefined where a key that is not at hand may have signed it. */
-  verifyAtHand(logoutToken: string): LogoutToken | undefined;
-  /** @throws GatewayError `key_set_unavailable`, too. */
-  verify(logoutToken: string): Promise<LogoutToken>;
-}
-
 /** Anybody may send one: those of providers have a tenth of that. */
 const MAX_BYTES = 16_384;
 /** Counted from its `iat`. It tells of something that happened just now; whoever sends it later is not the provider. */
@@ -93,11 +80,15 @@ const KIND: ProviderTokenKind = {
   fail: failLogoutToken,
 };
 
-export function createLogoutTokenVerifier(
-  clock: Clock,
-  keySet: KeySet,
-  rules: ProviderTokenRules,
-): LogoutTokenVerifier {
+export type LogoutTokenVerifier = ReturnType<typeof createLogoutTokenVerifier>;
+
+/**
+ * Not whether it came before. All else is judged before its signature, so that nobody has a key fetched for what is no
+ * logout token anyway.
+ *
+ * Both throw a GatewayError `invalid_logout_token`, whose facts are member, found, expected and problem.
+ */
+export function createLogoutTokenVerifier(clock: Clock, keySet: KeySet, rules: ProviderTokenRules) {
   const { issuer, baseUrl, clockToleranceSeconds } = rules;
   const readToken = createReadToken(KIND);
 
@@ -127,14 +118,16 @@ export function createLogoutTokenVerifier(
   }
 
   return {
-    verifyAtHand(text) {
+    /** Undefined where a key that is not at hand may have signed it. */
+    verifyAtHand(text: string): LogoutToken | undefined {
       const { token, logoutToken } = read(text);
       const isSigned = nameMember(KIND, 'signature', () =>
         isSignedAtHand(token, { keySet, findSigner }),
       );
       return isSigned ? logoutToken : undefined;
     },
-    async verify(text) {
+    /** @throws GatewayError `key_set_unavailable`, too. */
+    async verify(text: string): Promise<LogoutToken> {
       const { token, logoutToken } = read(text);
       await requireSigner(KIND, token, keySet);
       return logoutToken;

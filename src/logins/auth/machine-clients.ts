@@ -62,29 +62,24 @@ export const findIssuerOf = (
   { baseUrl, issuer }: { readonly baseUrl: string; readonly issuer: string },
 ): string => (sub.startsWith(MACHINE_SUBJECT_PREFIX) ? baseUrl : issuer);
 
-/** Those of the file that is served. A client is another object once the file was loaded anew. */
-export interface MachineClients {
-  find(id: string): MachineClient | undefined;
-  list(): readonly MachineClient[];
-  replace(clients: readonly MachineClient[]): void;
-  /** Told of those whose tokens are worth nothing any more: they are gone, or others now. */
-  onChange(listener: (ids: readonly string[]) => void): void;
-}
+export type MachineClients = ReturnType<typeof createMachineClients>;
 
-export function createMachineClients(first: readonly MachineClient[] = []): MachineClients {
+/** Those of the file that is served. A client is another object once the file was loaded anew. */
+export function createMachineClients(first: readonly MachineClient[] = []) {
   let byId = index(first);
   const listeners: ((ids: readonly string[]) => void)[] = [];
 
   return {
-    find: (id) => byId.get(id),
-    list: () => [...byId.values()],
-    replace(clients) {
+    find: (id: string): MachineClient | undefined => byId.get(id),
+    list: (): readonly MachineClient[] => [...byId.values()],
+    replace(clients: readonly MachineClient[]): void {
       const before = [...byId.values()];
       byId = index(clients);
       const changed = before.filter(({ id, mark }) => byId.get(id)?.mark !== mark);
       for (const listener of listeners) listener(changed.map(({ id }) => id));
     },
-    onChange: (listener) => void listeners.push(listener),
+    /** Told of those whose tokens are worth nothing any more: they are gone, or others now. */
+    onChange: (listener: (ids: readonly string[]) => void): void => void listeners.push(listener),
   };
 }
 

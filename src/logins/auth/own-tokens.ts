@@ -22,22 +22,6 @@ import { describeClaims } from './claims.ts';
 import { type MachineClient, type MachineClients, mayOperate } from './machine-clients.ts';
 import { failToken } from './parse-token.ts';
 
-export interface OwnTokenVerifier {
-  /**
-   * For a call at `path`. A promise only where the grant has to be read first: `beforeFetch` is called then, and what it
-   * throws ends the check.
-   *
-   * @throws GatewayError with a reason of §7.1, or what the store throws, at once or by the promise.
-   */
-  verify(
-    token: string,
-    beforeFetch: (() => Promise<void>) | undefined,
-    path: string,
-  ): UserContext | Promise<UserContext>;
-  /** The same user, of a grant that has changed. @throws GatewayError `token_revoked`. */
-  reload(user: UserContext): Promise<UserContext>;
-}
-
 /** A grant as this process read it last, and who that is. */
 interface KnownGrant {
   /** Users by the scopes of a token, of which most grants have one kind. */
@@ -60,12 +44,14 @@ const MAX_GRANTS = 10_000;
 /** Tokens that were opened, by their text: to open one again costs more than the rest of the check. */
 const MAX_OPENED = 10_000;
 
+export type OwnTokenVerifier = ReturnType<typeof createOwnTokenVerifier>;
+
 export function createOwnTokenVerifier(
   { config, clock }: Runtime,
   { codec, grants }: OwnTokens,
   oauth: BrokerConfig,
   machineClients: Pick<MachineClients, 'find'>,
-): OwnTokenVerifier {
+) {
   const { baseUrl } = config.server;
   // A grant of another provider has ended with the change.
   const { issuer } = oauth.provider;
@@ -201,7 +187,17 @@ export function createOwnTokenVerifier(
   }
 
   return {
-    verify(token, beforeFetch, path) {
+    /**
+     * For a call at `path`. A promise only where the grant has to be read first: `beforeFetch` is called then, and what it
+     * throws ends the check.
+     *
+     * @throws GatewayError with a reason of §7.1, or what the store throws, at once or by the promise.
+     */
+    verify(
+      token: string,
+      beforeFetch: (() => Promise<void>) | undefined,
+      path: string,
+    ): UserContext | Promise<UserContext> {
       const opened = open(token, path);
       const entry = known.get(opened.grantId);
       // A token of a pair that this process has not heard of: that it is in use has to be noted.
@@ -212,7 +208,8 @@ export function createOwnTokenVerifier(
         return admit(opened, await read(opened.grantId), path);
       })();
     },
-    async reload(user) {
+    /** The same user, of a grant that has changed. @throws GatewayError `token_revoked`. */
+    async reload(user: UserContext): Promise<UserContext> {
       if (user.grant === undefined) return user;
       const entry = await read(user.grant.id);
       return findUser(entry, scopeMasks.get(user) ?? 0);

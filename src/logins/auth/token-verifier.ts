@@ -16,21 +16,6 @@ import {
   type ParsedToken,
 } from './parse-token.ts';
 
-export interface TokenVerifier {
-  /**
-   * With the key at hand the user is there at once: only who waits for a key gets a promise.
-   * `beforeFetch` is called where a key has to be fetched first; what it throws ends the check.
-   *
-   * @throws GatewayError with a reason of §7.1, or `key_set_unavailable`, at once or by the promise.
-   */
-  verify(token: string, beforeFetch?: () => Promise<void>): UserContext | Promise<UserContext>;
-  /**
-   * Says what `verify` would of a token whose signature is good. For tokens that came from the
-   * provider itself, by TLS; never to let anybody in. It does not throw.
-   */
-  inspect(token: string): TokenInspection;
-}
-
 export interface TokenInspection {
   /** The user that the token names, for the log; it may be there for a token with a problem, too. */
   readonly sub: string | undefined;
@@ -49,11 +34,9 @@ export interface TokenRules extends ClaimRules {
   readonly signatureMemory: number;
 }
 
-export function createTokenVerifier(
-  clock: Clock,
-  keySet: KeySet,
-  rules: TokenRules,
-): TokenVerifier {
+export type TokenVerifier = ReturnType<typeof createTokenVerifier>;
+
+export function createTokenVerifier(clock: Clock, keySet: KeySet, rules: TokenRules) {
   const { maxTokenBytes, signatureMemory } = rules;
   const memory = signatureMemory > 0 ? createSignerMemory(signatureMemory) : undefined;
   const parseToken = createTokenParser(maxTokenBytes, undefined, memory?.isKnown);
@@ -66,15 +49,24 @@ export function createTokenVerifier(
     readUserContext(readPayload(parsed), parsed.text, rules, clock.now(), age);
 
   return {
-    verify(token, beforeFetch) {
+    /**
+     * With the key at hand the user is there at once: only who waits for a key gets a promise.
+     * `beforeFetch` is called where a key has to be fetched first; what it throws ends the check.
+     *
+     * @throws GatewayError with a reason of §7.1, or `key_set_unavailable`, at once or by the promise.
+     */
+    verify(token: string, beforeFetch?: () => Promise<void>): UserContext | Promise<UserContext> {
       const parsed = parseToken(token);
       const verifying = verifySignature(parsed, signatures, beforeFetch);
       return verifying === undefined
         ? readUser(parsed, 'unknown')
         : verifying.then(() => readUser(parsed, 'unknown'));
     },
-    // A signature is neither checked here nor remembered.
-    inspect(token) {
+    /**
+     * Says what `verify` would of a token whose signature is good, which is neither checked here nor remembered. For tokens
+     * that came from the provider itself, by TLS; never to let anybody in. It does not throw.
+     */
+    inspect(token: string): TokenInspection {
       try {
         const { sub } = readUser(parseToken(token), 'new');
         return { sub, problem: undefined };

@@ -79,7 +79,7 @@ export function createClientAuthentication<Client extends ProvenClient = Machine
     clock,
   }: Pick<Runtime, 'clock'> & { readonly store: Pick<KeyValue, 'get' | 'compareAndSet'> },
   rules: ClientAssertionRules,
-  keySets: Pick<ClientKeySets, 'get'>,
+  keySets: Pick<ReturnType<typeof createClientKeySets>, 'get'>,
   { findClient, findByDocument }: ClientLookup<Client>,
 ): ClientAuthentication<Client> {
   const readAssertion = createReadAssertion(rules);
@@ -254,15 +254,10 @@ function addChallenge(thrown: unknown, authorization: string | undefined): unkno
 // RFC 7517: the keys of a client that names where they are. Each client has a set of its own, so that a host that is slow holds
 // up nobody else.
 
-export interface ClientKeySets {
-  get(url: string): KeySet;
-  close(): void;
-}
-
 export function createClientKeySets(
   runtime: FetchRuntime,
   machineClients: Pick<MachineClients, 'list' | 'onChange'>,
-): ClientKeySets {
+) {
   const byUrl = new Map<string, KeySet>();
 
   function open(url: string): KeySet {
@@ -293,7 +288,7 @@ export function createClientKeySets(
   });
 
   return {
-    get: (url) => byUrl.get(url) ?? open(url),
+    get: (url: string): KeySet => byUrl.get(url) ?? open(url),
     close() {
       for (const keySet of byUrl.values()) keySet.close();
     },

@@ -25,26 +25,6 @@ import {
 } from './client-document.ts';
 import { fetchDocument } from './fetch-document.ts';
 
-export interface ClientDocuments {
-  /** Tells whether a client id is an https URL, thus for `find` to judge; most of them are not. */
-  isClientDocumentId(clientId: string): boolean;
-  /** Tells whether such an id may be used at all, whatever its document says now. */
-  isAllowed(clientId: string): boolean;
-  /**
-   * The document at hand, or fetched now: up to 5 s.
-   *
-   * @throws ClientDocumentRefused when the URL, its host or its document cannot be accepted.
-   */
-  find(clientId: string): Promise<PublicClientDocument>;
-  /** Likewise, of a client that has keys: with those that may have signed what names `hint`. */
-  findKeyed(clientId: string, hint: KeyHint): Promise<KeyedClient>;
-}
-
-export interface KeyedClient {
-  readonly document: KeyedClientDocument;
-  readonly keys: readonly VerificationKey[];
-}
-
 const MAX_KEPT = 1000;
 const MAX_UNDER_WAY = 20;
 /** No answer is kept of a failure, but a flood of logins must not become a flood of fetches. */
@@ -52,11 +32,13 @@ const PAUSE_MS = 5000;
 /** Characters of a line in the log: anybody may send a long URL. */
 const MAX_LOGGED = 400;
 
+export type ClientDocuments = ReturnType<typeof createClientDocuments>;
+
 export function createClientDocuments(
   { clock, log }: Pick<Runtime, 'clock' | 'log'>,
   network: Network,
   rules: DocumentRules,
-): ClientDocuments {
+) {
   const { allowedHosts } = rules;
   const documents = createExpiringMap<ClientDocument>(MAX_KEPT, clock.monotonic);
   // Apart: made-up URLs that fail must not push out what is in use.
@@ -106,9 +88,16 @@ export function createClientDocuments(
   }
 
   return {
+    /** Tells whether a client id is an https URL, thus for `find` to judge; most of them are not. */
     isClientDocumentId,
-    isAllowed: (clientId) => 'url' in parseClientIdUrl(clientId, allowedHosts),
-    async find(clientId) {
+    /** Tells whether such an id may be used at all, whatever its document says now. */
+    isAllowed: (clientId: string): boolean => 'url' in parseClientIdUrl(clientId, allowedHosts),
+    /**
+     * The document at hand, or fetched now: up to 5 s.
+     *
+     * @throws ClientDocumentRefused when the URL, its host or its document cannot be accepted.
+     */
+    async find(clientId: string): Promise<PublicClientDocument> {
       const document = await findAny(clientId);
       return document.token_endpoint_auth_method === 'none'
         ? document
@@ -116,7 +105,11 @@ export function createClientDocuments(
             `The client's metadata document ${clientId} asks for a token_endpoint_auth_method other than none, the only one supported for it here.`,
           );
     },
-    async findKeyed(clientId, hint) {
+    /** Likewise, of a client that has keys: with those that may have signed what names `hint`. */
+    async findKeyed(
+      clientId: string,
+      hint: KeyHint,
+    ): Promise<{ document: KeyedClientDocument; keys: readonly VerificationKey[] }> {
       const document = await findAny(clientId);
       return document.token_endpoint_auth_method === 'none'
         ? failDocument(

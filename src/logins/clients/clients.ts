@@ -37,31 +37,7 @@ interface ClientFacts {
   readonly redirectUris: readonly string[];
 }
 
-export interface Clients {
-  /** §4.6: whether the id is one of the gateway's; in proxy mode every other is the provider's to judge. */
-  isKnownClient(clientId: string): boolean;
-  /**
-   * The client of an id; its document is fetched where it is not at hand.
-   *
-   * @throws GatewayError `refusal`, which says why there is no such client, or what the store throws.
-   */
-  require(clientId: string, refusal: ClientRefusal): Promise<Client>;
-  /**
-   * The client that brings a code or a token of its own. A document was read when the login began and
-   * says nothing that is needed here. Its host may be down by now, and nobody without a token shall
-   * make us fetch: only its id is judged again.
-   *
-   * @throws GatewayError `unauthenticated_client`, or what the store throws.
-   */
-  requireWithoutFetch(clientId: string): Promise<Client>;
-  /** Exact strings; on loopback any port, where that is allowed, but for the gateway's own client. */
-  allowsRedirectUri(client: Client, redirectUri: string): boolean;
-  /**
-   * The client got a token: its registration may be renewed, unless that was done a moment ago, measured by how long it
-   * lives. Never rejects: the next one renews, too.
-   */
-  recordUse(client: Client): Promise<void>;
-}
+export type Clients = ReturnType<typeof createClients>;
 
 /** The latter is a 401: it makes clients register anew and try again, the way out for an expired one. */
 export type ClientRefusal = 'unknown_client' | 'unauthenticated_client';
@@ -86,12 +62,17 @@ export function createClients(
   registered: RegisteredClients,
   documents: ClientDocuments | undefined,
   renewal: Renewal,
-): Clients {
+) {
   const renewed = createExpiringMap<true>(MAX_RENEWED, clock.now);
 
   const own = createOwnClients(baseUrl, admin);
   const isDocument = (clientId: string) => documents?.isClientDocumentId(clientId) === true;
 
+  /**
+   * The client of an id; its document is fetched where it is not at hand.
+   *
+   * @throws GatewayError `refusal`, which says why there is no such client, or what the store throws.
+   */
   async function require(clientId: string, refusal: ClientRefusal): Promise<Client> {
     if (hasRegisteredClientPrefix(clientId)) {
       const found = await registered.find(clientId);
@@ -102,15 +83,24 @@ export function createClients(
   }
 
   return {
-    isKnownClient: (clientId) =>
+    /** §4.6: whether the id is one of the gateway's; in proxy mode every other is the provider's to judge. */
+    isKnownClient: (clientId: string): boolean =>
       hasRegisteredClientPrefix(clientId) || own.has(clientId) || isDocument(clientId),
     require,
-    async requireWithoutFetch(clientId) {
+    /**
+     * The client that brings a code or a token of its own. A document was read when the login began and
+     * says nothing that is needed here. Its host may be down by now, and nobody without a token shall
+     * make us fetch: only its id is judged again.
+     *
+     * @throws GatewayError `unauthenticated_client`, or what the store throws.
+     */
+    async requireWithoutFetch(clientId: string): Promise<Client> {
       return !hasRegisteredClientPrefix(clientId) && documents?.isAllowed(clientId)
         ? createDocumentClient({ client_id: clientId, redirect_uris: [] })
         : require(clientId, 'unauthenticated_client');
     },
-    allowsRedirectUri({ kind, redirectUris }, redirectUri) {
+    /** Exact strings; on loopback any port, where that is allowed, but for the gateway's own client. */
+    allowsRedirectUri({ kind, redirectUris }: Client, redirectUri: string): boolean {
       if (kind === 'own') return redirectUris.includes(redirectUri);
       const isRegistered = redirectUris.some((uri) =>
         isSameRedirectUri(uri, redirectUri, redirectRules),
@@ -118,7 +108,11 @@ export function createClients(
       // Since any port counts, or BASE_URL has changed, it could be the gateway's own.
       return isRegistered && !isAtOrigin(redirectUri, baseUrl);
     },
-    async recordUse(client) {
+    /**
+     * The client got a token: its registration may be renewed, unless that was done a moment ago, measured by how long it
+     * lives. Never rejects: the next one renews, too.
+     */
+    async recordUse(client: Client): Promise<void> {
       if (client.kind !== 'registered') return;
       const isFirst = client.registration.used === undefined;
       const isDue = isFirst || (renewal === 'every' && renewed.get(client.id) === undefined);

@@ -49,51 +49,35 @@ export interface RegisteredClient {
   readonly version?: number;
 }
 
-export interface RegisteredClients {
-  /** Undefined when unknown or expired. @throws what the store throws. */
-  find(clientId: string): Promise<RegisteredClient | undefined>;
-  /** A new one. Durable once resolved. @throws what the store throws. */
-  add(client: RegisteredClient): Promise<void>;
-  /**
-   * One that got a token: begins its full time anew. One that was removed meanwhile stays so.
-   *
-   * @throws what the store throws.
-   */
-  keep(client: RegisteredClient): Promise<void>;
-}
-
-export interface RegistrationTtl extends Pick<RegistrationConfig, 'ttlSeconds'> {
-  /** Until the client first gets a token: anybody may register, and most never come back. */
-  readonly unusedTtlSeconds: number;
-}
+export type RegisteredClients = ReturnType<typeof createRegisteredClients>;
 
 /** §4.6: such a client is looked up here; every other id is the provider's to judge. */
 export const hasRegisteredClientPrefix = (clientId: string): boolean =>
   clientId.startsWith(REGISTERED_CLIENT_PREFIX);
 
+/**
+ * Each throws what the store throws. `unusedTtlSeconds` until the client first gets a token: anybody may register, and most
+ * never come back.
+ */
 export const createRegisteredClients = (
   store: KeyValue,
-  { ttlSeconds, unusedTtlSeconds }: RegistrationTtl,
-): RegisteredClients => ({
-  async find(clientId) {
+  { ttlSeconds, unusedTtlSeconds }: { ttlSeconds: number; unusedTtlSeconds: number },
+) => ({
+  /** Undefined when unknown or expired. */
+  async find(clientId: string): Promise<RegisteredClient | undefined> {
     // Nothing that was never issued reaches the store.
     if (!isRegisteredClientId(clientId)) return undefined;
     const record = await store.get(buildClientKey(clientId));
     return record === undefined ? undefined : readRecord(clientId, record);
   },
-  add: (client) => store.setListed(...toListedRecord(client), unusedTtlSeconds),
-  async keep(client) {
+  /** A new one. Durable once resolved. */
+  add: (client: RegisteredClient): Promise<void> =>
+    store.setListed(...toListedRecord(client), unusedTtlSeconds),
+  /** One that got a token: begins its full time anew. One that was removed meanwhile stays so. */
+  async keep(client: RegisteredClient): Promise<void> {
     await store.replaceListed(...toListedRecord({ ...client, used: true }), ttlSeconds);
   },
 });
-
-/** For operators. */
-export interface ClientDirectory {
-  /** Those that expire last first. A record that cannot be read is left out. */
-  list(request: PageRequest): Promise<Page<ListedClient>>;
-  /** False when there is none. Tokens that it has stay valid until they expire, and it can refresh none. */
-  delete(clientId: string): Promise<boolean>;
-}
 
 export interface ListedClient {
   readonly client: RegisteredClient;
@@ -101,10 +85,10 @@ export interface ListedClient {
   readonly expiresAt: number;
 }
 
-export const createClientDirectory = (
-  store: Pick<KeyValue, 'readListed' | 'deleteListed'>,
-): ClientDirectory => ({
-  async list(request) {
+/** For operators. */
+export const createClientDirectory = (store: Pick<KeyValue, 'readListed' | 'deleteListed'>) => ({
+  /** Those that expire last first. A record that cannot be read is left out. */
+  async list(request: PageRequest): Promise<Page<ListedClient>> {
     const { items, next } = await store.readListed(CLIENT_LIST_KEY, request);
     const clients = items.flatMap(({ value, expiresAt }) => {
       const client: unknown = parseObject(value);
@@ -112,7 +96,9 @@ export const createClientDirectory = (
     });
     return { items: clients, next };
   },
-  delete: (clientId) => store.deleteListed(CLIENT_LIST_KEY, buildClientKey(clientId)),
+  /** False when there is none. Tokens that it has stay valid until they expire, and it can refresh none. */
+  delete: (clientId: string): Promise<boolean> =>
+    store.deleteListed(CLIENT_LIST_KEY, buildClientKey(clientId)),
 });
 
 /** List, key and value. */
@@ -138,7 +124,7 @@ const isRegisteredClient = (record: unknown): record is RegisteredClient =>
 // §4.8, RFC 7591 §3: dynamic client registration.
 
 /** `accessToken` is the initial access token of RFC 7591 §3. */
-export interface RegisterRules extends Pick<RegistrationConfig, 'accessToken'> {
+interface RegisterRules extends Pick<RegistrationConfig, 'accessToken'> {
   readonly redirectUris: RedirectUriRules;
 }
 

@@ -44,51 +44,21 @@ export type GrantOwner =
   | { readonly kind: 'session'; readonly session: ProviderSession }
   | { readonly kind: 'all' };
 
-export interface Grants {
-  create(grant: Grant): Promise<StoredGrant>;
-  /** Undefined where there is none, or no secret opens it. */
-  read(id: string): Promise<StoredGrant | undefined>;
-  /** The same for whoever ends it: undefined also where a later version wrote it, whereas `read` throws. */
-  find(id: string): Promise<Grant | undefined>;
-  /**
-   * Writes what `change` makes of the grant, and begins its time anew; nothing where it makes nothing. It is called again
-   * where another replica has changed the grant meanwhile. Undefined where the grant has ended; else what stands there.
-   * The secret that sealed it stays the same: what its client has needs that secret, too.
-   */
-  update(id: string, change: ChangeGrant): Promise<StoredGrant | undefined>;
-  /**
-   * As `update`, for a client that gets its tokens anew: what an older secret sealed is sealed by the first one then, also
-   * where `change` makes nothing. `seen` is the grant as it was just read.
-   */
-  updateForTokens(seen: StoredGrant, change: ChangeGrant): Promise<StoredGrant | undefined>;
-  /** No access token lives longer than its grant. */
-  capExpiry(grant: Grant): Grant;
-  /** Epoch milliseconds: when it ends by its age (`computeAgeEnd`). */
-  computeAgeEnd(grant: Grant): number;
-  /** Its tokens are refused from then on, at every replica. Undefined where another was faster, or it cannot be read here. */
-  end(id: string): Promise<Grant | undefined>;
-  listOfUser(user: UserIdentity): Promise<readonly Grant[]>;
-  /** The ids of those that a user has too many, which would end first. Never `keptId`. */
-  listExcess(user: UserIdentity, keptId: string): Promise<readonly string[]>;
-  /** The one that ends last first. */
-  list(request: PageRequest, owner: GrantOwner): Promise<Page<Grant>>;
-  /** Likewise: ids also of those that cannot be read here, or are gone. */
-  listIds(request: PageRequest, owner: GrantOwner): Promise<Page<string>>;
-}
-
-export type ChangeGrant = (grant: Grant) => Grant | undefined;
+type ChangeGrant = (grant: Grant) => Grant | undefined;
 
 /** More than anybody has clients; who has them makes room by what would end first. */
 const MAX_USER_GRANTS = 1000;
 /** Grants that were read or written lately: the same text need not be opened again. Claims have 16 KiB at most. */
 const MAX_OPENED = 1000;
 
+export type Grants = ReturnType<typeof createGrants>;
+
 export function createGrants(
   { store, clock, metrics }: Pick<Runtime, 'store' | 'clock' | 'metrics'>,
   seal: Seal,
   endedGrants: { announce(grantId: string): Promise<void> },
   lifetime: GrantLifetime,
-): Grants {
+) {
   const listedLifetime = {
     ...lifetime,
     idleSeconds: lifetime.idleSeconds * (1 + LISTED_RESERVE),
@@ -163,11 +133,13 @@ export function createGrants(
     }
   }
 
+  /** Undefined where there is none, or no secret opens it. */
   async function read(id: string): Promise<StoredGrant | undefined> {
     const key = buildGrantKey(id);
     return open(key, await store.get(key));
   }
 
+  /** Its tokens are refused from then on, at every replica. Undefined where another was faster, or it cannot be read here. */
   async function end(id: string): Promise<Grant | undefined> {
     const key = buildGrantKey(id);
     const text = await store.getAndDelete(key);
@@ -216,34 +188,50 @@ export function createGrants(
 
   return {
     read,
-    find: async (id) => (await readAll([id]))[0],
+    /** The same as `read` for whoever ends it: undefined also where a later version wrote it, whereas `read` throws. */
+    find: async (id: string): Promise<Grant | undefined> => (await readAll([id]))[0],
     end,
-    capExpiry(grant) {
+    /** No access token lives longer than its grant. */
+    capExpiry(grant: Grant): Grant {
       const endsAt = Math.min(grant.issued.expiresAt, computeGrantEnd(grant, lifetime));
       return { ...grant, issued: { ...grant.issued, expiresAt: endsAt } };
     },
-    computeAgeEnd: (grant) => computeAgeEnd(grant, lifetime),
-    async create(grant) {
+    /** Epoch milliseconds: when it ends by its age (`computeAgeEnd`). */
+    computeAgeEnd: (grant: Grant): number => computeAgeEnd(grant, lifetime),
+    async create(grant: Grant): Promise<StoredGrant> {
       const key = buildGrantKey(grant.id);
       const written = write(key, await enlist(grant));
       await store.set(key, written.text, computeTtlSeconds(computeGrantEnd(grant, lifetime)));
       metrics.recordGrant('issued');
       return written;
     },
-    update: (id, makeNext) => change(id, makeNext, undefined),
-    updateForTokens: (seen, makeNext) => change(seen.grant.id, makeNext, seen),
+    /**
+     * Writes what `makeNext` makes of the grant, and begins its time anew; nothing where it makes nothing. It is called again
+     * where another replica has changed the grant meanwhile. Undefined where the grant has ended; else what stands there.
+     * The secret that sealed it stays the same: what its client has needs that secret, too.
+     */
+    update: (id: string, makeNext: ChangeGrant) => change(id, makeNext, undefined),
+    /**
+     * As `update`, for a client that gets its tokens anew: what an older secret sealed is sealed by the first one then, also
+     * where `makeNext` makes nothing. `seen` is the grant as it was just read.
+     */
+    updateForTokens: (seen: StoredGrant, makeNext: ChangeGrant) =>
+      change(seen.grant.id, makeNext, seen),
+    /** Ids also of those that cannot be read here, or are gone; the one that ends last first. */
     listIds: lists.listIds,
-    async listOfUser(user) {
+    async listOfUser(user: UserIdentity): Promise<readonly Grant[]> {
       const request = { from: undefined, limit: MAX_USER_GRANTS };
       const { items } = await lists.listIds(request, { kind: 'user', user });
       return readAll(items);
     },
-    async listExcess(user, keptId) {
+    /** The ids of those that a user has too many, which would end first. Never `keptId`. */
+    async listExcess(user: UserIdentity, keptId: string): Promise<readonly string[]> {
       const request = { from: undefined, limit: MAX_USER_GRANTS + MAX_EXCESS };
       const { items } = await lists.listIds(request, { kind: 'user', user });
       return items.filter((id) => id !== keptId).slice(MAX_USER_GRANTS - 1);
     },
-    async list(request, owner) {
+    /** The one that ends last first. */
+    async list(request: PageRequest, owner: GrantOwner): Promise<Page<Grant>> {
       const { items, next } = await lists.listIds(request, owner);
       return { items: await readAll(items), next };
     },

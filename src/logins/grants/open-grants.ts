@@ -1,23 +1,17 @@
 // For the composition root: what the gateway's own tokens stand on, where it issues them.
 
-import type { EndedGrants } from '../../http/endpoint/grants.ts';
 import { createExpiringMap } from '../../platform/bounded-map.ts';
 import { isObject } from '../../platform/json.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { buildEndedGrantsChannelName } from '../../store/keys.ts';
 import { createReplicas, type Replicas } from '../../store/replicas/replicas.ts';
-import { createGrants, type Grants } from './grants.ts';
-import { createTokenCodec, type TokenCodec } from './token-codec.ts';
+import { createGrants } from './grants.ts';
+import { createTokenCodec } from './token-codec.ts';
 
-export interface OwnTokens {
-  readonly codec: TokenCodec;
-  readonly grants: Grants;
-  readonly endedGrants: AnnouncedEnds;
-  close(): void;
-}
+export type OwnTokens = NonNullable<ReturnType<typeof openOwnTokens>>;
 
 /** Undefined where clients get the provider's tokens. */
-export function openOwnTokens(runtime: Runtime): OwnTokens | undefined {
+export function openOwnTokens(runtime: Runtime) {
   const { server, oauth, mcp } = runtime.config;
   const { loginSeal: seal } = runtime;
   if (oauth.mode !== 'broker') return undefined;
@@ -44,11 +38,6 @@ export function openOwnTokens(runtime: Runtime): OwnTokens | undefined {
 
 // That a grant has ended is told to all replicas. Calls that begin later need none of this, since each asks the store.
 
-export interface AnnouncedEnds extends EndedGrants {
-  /** Never rejects: what is open anywhere then lives as long as it would have. */
-  announce(grantId: string): Promise<void>;
-}
-
 interface EndedGrantMessage {
   readonly grantId: string;
 }
@@ -63,19 +52,21 @@ const MAX_REMEMBERED = 10_000;
 function createEndedGrants(
   { clock, log }: Pick<Runtime, 'clock' | 'log'>,
   replicas: Pick<Replicas<EndedGrantMessage>, 'send' | 'listen'>,
-): AnnouncedEnds {
+) {
   const recent = createExpiringMap<true>(MAX_REMEMBERED, clock.monotonic);
   replicas.listen(({ grantId }) => recent.set(grantId, true, clock.monotonic() + REMEMBERED_MS));
 
   return {
-    announce: (grantId) =>
+    /** Never rejects: what is open anywhere then lives as long as it would have. */
+    announce: (grantId: string): Promise<void> =>
       replicas.send({ grantId }).catch((cause: unknown) =>
         log.warn('Streams and calls of a login that has ended may go on for some minutes.', {
           grant: grantId,
           cause,
         }),
       ),
-    listen: (listener) => replicas.listen(({ grantId }) => listener(grantId)),
-    hasEnded: (grantId) => recent.get(grantId) === true,
+    listen: (listener: (grantId: string) => void) =>
+      replicas.listen(({ grantId }) => listener(grantId)),
+    hasEnded: (grantId: string): boolean => recent.get(grantId) === true,
   };
 }

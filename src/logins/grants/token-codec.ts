@@ -31,15 +31,6 @@ export interface RefreshToken {
   readonly generation: number;
 }
 
-export interface TokenCodec {
-  /** The same content has the same token, so that an answer can be given again that was not kept. */
-  writeAccessToken(content: AccessToken): string;
-  /** Undefined for what none of the secrets made for this gateway. Times are not looked at. */
-  readAccessToken(text: string): AccessToken | undefined;
-  writeRefreshToken(content: RefreshToken): string;
-  readRefreshToken(text: string): RefreshToken | undefined;
-}
-
 /** Tokens of more bytes are refused before anything else. */
 export const MAX_TOKEN_LENGTH = 512;
 /** As many as fit, with room to spare. */
@@ -55,8 +46,10 @@ const RESOURCE_BYTES = 8;
 const ACCESS_BYTES = GRANT_BYTES + USER_BYTES + 16;
 const REFRESH_BYTES = GRANT_BYTES + 4;
 
+export type TokenCodec = ReturnType<typeof createTokenCodec>;
+
 /** `baseUrl` is `BASE_URL`: a gateway at another address reads none of these, even with the same secret. */
-export function createTokenCodec(seal: Pick<Seal, 'deriveKeys'>, baseUrl: string): TokenCodec {
+export function createTokenCodec(seal: Pick<Seal, 'deriveKeys'>, baseUrl: string) {
   const access = createTokenSeal(seal, 'postern access token', baseUrl);
   const refresh = createTokenSeal(seal, 'postern refresh token', baseUrl);
   const openedRefreshTokens = createBoundedMap<string, RefreshToken>(MAX_OPENED);
@@ -73,7 +66,8 @@ export function createTokenCodec(seal: Pick<Seal, 'deriveKeys'>, baseUrl: string
   }
 
   return {
-    writeAccessToken(content) {
+    /** The same content has the same token, so that an answer can be given again that was not kept. */
+    writeAccessToken(content: AccessToken): string {
       const { grantId, userKey, generation, issuedAt, expiresAt } = content;
       const { scopeMask, resourceHashes } = content;
       const bytes = Buffer.alloc(ACCESS_BYTES + RESOURCE_BYTES * resourceHashes.length);
@@ -85,7 +79,8 @@ export function createTokenCodec(seal: Pick<Seal, 'deriveKeys'>, baseUrl: string
       for (const hash of resourceHashes) at += bytes.write(hash, at, 'latin1');
       return ACCESS_TOKEN_PREFIX + access.seal(bytes);
     },
-    readAccessToken(text) {
+    /** Undefined for what none of the secrets made for this gateway. Times are not looked at. */
+    readAccessToken(text: string): AccessToken | undefined {
       if (!text.startsWith(ACCESS_TOKEN_PREFIX)) return undefined;
       const bytes = access.open(text.slice(ACCESS_TOKEN_PREFIX.length));
       if (bytes === undefined || bytes.length < ACCESS_BYTES) return undefined;
@@ -104,13 +99,14 @@ export function createTokenCodec(seal: Pick<Seal, 'deriveKeys'>, baseUrl: string
         resourceHashes,
       };
     },
-    writeRefreshToken({ grantId, generation }) {
+    writeRefreshToken({ grantId, generation }: RefreshToken): string {
       const bytes = Buffer.alloc(REFRESH_BYTES);
       bytes.write(grantId, 0, 'base64url');
       bytes.writeUInt32BE(generation, GRANT_BYTES);
       return REFRESH_TOKEN_PREFIX + refresh.seal(bytes);
     },
-    readRefreshToken: (text) => openedRefreshTokens.get(text) ?? openRefreshToken(text),
+    readRefreshToken: (text: string): RefreshToken | undefined =>
+      openedRefreshTokens.get(text) ?? openRefreshToken(text),
   };
 }
 
@@ -138,16 +134,11 @@ const ID_BYTES = 6;
 const IV_BYTES = 12;
 const TAG_BYTES = 16;
 
-interface TokenSeal {
-  seal(content: Buffer): string;
-  open(text: string): Buffer | undefined;
-}
-
 function createTokenSeal(
   { deriveKeys }: Pick<Seal, 'deriveKeys'>,
   purpose: string,
   baseUrl: string,
-): TokenSeal {
+) {
   const keys = deriveKeys(purpose);
   const [ivKey] = deriveKeys(`${purpose} iv`);
   const context = Buffer.from(baseUrl);
@@ -156,7 +147,7 @@ function createTokenSeal(
   if (first === undefined || ivKey === undefined) throw new Error('Tokens need a secret');
 
   return {
-    seal(content) {
+    seal(content: Buffer): string {
       const iv = createHmac('sha256', ivKey.bytes)
         .update(context)
         .update(content)
@@ -166,7 +157,7 @@ function createTokenSeal(
       const sealed = [cipher.update(content), cipher.final()];
       return Buffer.concat([first.id, iv, ...sealed, cipher.getAuthTag()]).toString('base64url');
     },
-    open(text) {
+    open(text: string): Buffer | undefined {
       const bytes = Buffer.from(text, 'base64url');
       const end = bytes.length - TAG_BYTES;
       if (end < ID_BYTES + IV_BYTES) return undefined;

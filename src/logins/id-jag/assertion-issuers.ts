@@ -10,26 +10,20 @@ import { isSafeForTokens } from '../../platform/address.ts';
 import { stripUri } from '../../platform/strip-uri.ts';
 import { createKeySet, type FetchRuntime, type KeySet } from '../auth/key-set.ts';
 
-export interface AssertionIssuers {
-  /** Undefined for an issuer that the settings do not name. */
-  findKeySet(issuer: unknown): KeySet | undefined;
-  /** For the log. */
-  readonly names: readonly string[];
-  close(): void;
-}
-
 const SETTING: IssuerSetting = {
   variable: 'ID_JAG_ISSUERS',
   remedy: 'ID_JAG_ISSUERS',
   advice: 'If this is your provider, name it in ID_JAG_ISSUERS exactly as it names itself.',
 };
 
+export type AssertionIssuers = ReturnType<typeof createAssertionIssuers>;
+
 /** `provider` is that of logins, whose keys are fetched already. */
 export function createAssertionIssuers(
   runtime: FetchRuntime,
   issuers: readonly string[],
   provider: { readonly issuer: string; readonly keySet: KeySet },
-): AssertionIssuers {
+) {
   const others = issuers.filter((issuer) => issuer !== provider.issuer);
   const opened = new Map(others.map((issuer) => [issuer, openKeySet(runtime, issuer)]));
   const all = issuers.includes(provider.issuer)
@@ -37,9 +31,12 @@ export function createAssertionIssuers(
     : opened;
 
   return {
+    /** For the log. */
     names: issuers,
-    findKeySet: (issuer) => (typeof issuer === 'string' ? all.get(issuer) : undefined),
-    close() {
+    /** Undefined for an issuer that the settings do not name. */
+    findKeySet: (issuer: unknown): KeySet | undefined =>
+      typeof issuer === 'string' ? all.get(issuer) : undefined,
+    close(): void {
       for (const keySet of opened.values()) keySet.close();
     },
   };

@@ -63,6 +63,7 @@ export type GiveByAssertion = (request: ClientRequest) => Promise<PendingReply>;
 
 export function createGiveByAssertion(deps: JwtBearerDeps): GiveByAssertion {
   const { config, authentication, verifyAssertion, store, grants, logouts, clock } = deps;
+  const { findLoginRefusal, issueGrant, logLogin, writeTokens } = deps;
 
   return async function giveByAssertion(request) {
     const { client, useUp } = await authentication.authenticate(request);
@@ -109,7 +110,7 @@ export function createGiveByAssertion(deps: JwtBearerDeps): GiveByAssertion {
   }
 
   function checkMayLogIn({ user, claims }: Grant): void {
-    const refusal = deps.findLoginRefusal({ user, claims });
+    const refusal = findLoginRefusal({ user, claims });
     if (refusal !== undefined)
       fail('asserted_user_refused', { facts: { problem: refusal.forLog } });
   }
@@ -126,12 +127,12 @@ export function createGiveByAssertion(deps: JwtBearerDeps): GiveByAssertion {
   }
 
   async function issue(grant: Grant, logoutMark: number): Promise<Reply> {
-    const issued = await deps.issueGrant(grants.capExpiry(grant), logoutMark);
+    const issued = await issueGrant(grants.capExpiry(grant), logoutMark);
     if (issued === undefined) return fail('invalid_grant', { details: ENDED_MEANWHILE });
     const { client, user, id } = issued;
     const login = { clientId: client.id, clientName: client.name, ...nameUser(user) };
-    const facts = { ...deps.logLogin({ ...login, isRefresh: false }), grantId: id };
-    return { ...deps.writeTokens(issued, clock.now()), facts };
+    const facts = { ...logLogin({ ...login, isRefresh: false }), grantId: id };
+    return { ...writeTokens(issued, clock.now()), facts };
   }
 }
 

@@ -2,7 +2,7 @@
 // look at a session once an access token has less than five minutes left.
 
 import type { KnownLogin } from '../../http/endpoint/endpoint.ts';
-import { createJsonReply, type Reply, type UserContext } from '../../http/endpoint/message.ts';
+import { createJsonReply, type UserContext } from '../../http/endpoint/message.ts';
 import { isOwnClient } from '../../http/endpoint/own-clients.ts';
 import type { RequestParameters } from '../../http/endpoint/parameters.ts';
 import { createBoundedMap } from '../../platform/bounded-map.ts';
@@ -13,7 +13,7 @@ import { buildOAuthKey, checkRecordVersion, RECORD_VERSION } from '../../store/k
 import { createSeal } from '../../store/seal/seal.ts';
 import type { KeyValue } from '../../store/store.ts';
 
-export interface IssuedTokens {
+interface IssuedTokens {
   readonly asked: AskedTokens;
   /** Stays the same from refresh to refresh. */
   readonly grantId: string;
@@ -25,50 +25,11 @@ export interface IssuedTokens {
   readonly tokens: Readonly<Record<string, unknown>>;
 }
 
-/** A token response as its client gets it. */
-export interface RecalledAnswer {
-  readonly reply: Reply;
-  /** `sub` of the user, where the token names one. */
-  readonly user: string | undefined;
-}
-
-export interface RecentAnswers {
-  /** The answer that is kept for the client's refresh token, be it fresh or not. */
-  find(refreshToken: string, clientId: string): Promise<KeptAnswer | undefined>;
-  /** Undefined unless it is fresh, the last thing that happened to its grant, what is asked for now, and its token is accepted. */
-  recall(kept: KeptAnswer, asked: AskedTokens): Promise<RecalledAnswer | undefined>;
-  /** To be read before the provider is asked to refresh. */
-  readMark(grantId: string): Promise<string | undefined>;
-  /** Never rejects: without it the next refresh is one more. */
-  keep(issued: IssuedTokens): Promise<void>;
-  /** Tells whether this process knows the token, without a look at the store. */
-  findKnownId(refreshToken: string, clientId: string): string | undefined;
-  /** The login whose current refresh token this is; undefined for any other. Without effect. */
-  findLogin(refreshToken: string, asked: AskedTokens): Promise<KnownLogin | undefined>;
-  /** The grant of a refresh or access token. Never rejects. */
-  findGrant(token: string): Promise<KnownGrant | undefined>;
-  /** Nothing of this grant is given again for some minutes. */
-  end(grantId: string): Promise<void>;
-  /**
-   * The gateway refused an access token, perhaps since it has expired. What the provider was asked for until now is not given again
-   * for its grant, where that is known. Never rejects.
-   */
-  noteRefusal(accessToken: string): Promise<void>;
-  /**
-   * The provider refused a refresh. If it is for good, the grant may have ended there: because of a token that was used
-   * twice, say. Never rejects. Tokens of no known grant end nothing: made-up ones must not fill the store.
-   */
-  endAfterRefusal(grantId: string | undefined, status: number): Promise<void>;
-}
-
 /** Sealed with the refresh token itself, so that nobody who reads the store can open it. */
-export interface KeptAnswer {
+interface KeptAnswer extends Pick<IssuedTokens, 'asked' | 'grantId' | 'tokens'> {
   readonly version: number;
   /** The mark of the grant from this answer on. */
   readonly id: string;
-  readonly asked: AskedTokens;
-  readonly grantId: string;
-  readonly tokens: Readonly<Record<string, unknown>>;
   /** Epoch milliseconds: when the provider answered. */
   readonly issuedAt: number;
   readonly lifetimeSeconds: number;
@@ -80,14 +41,24 @@ export interface KeptAnswer {
  */
 const MAX_AGE_SECONDS = 10;
 
-interface FreshToken extends Pick<RecalledAnswer, 'user'> {
+interface FreshToken {
   readonly secondsLeft: number;
+  /** `sub` of the user, where the token names one. */
+  readonly user: string | undefined;
 }
 
 /** For counting refreshes, and for noting tokens that are refused. */
-export interface LoginIndex
-  extends Pick<RecentAnswers, 'findKnownId' | 'findLogin'>,
-    Partial<Pick<RecentAnswers, 'noteRefusal'>> {}
+export interface LoginIndex {
+  /** Tells whether this process knows the token, without a look at the store. */
+  findKnownId(refreshToken: string, clientId: string): string | undefined;
+  /** The login whose current refresh token this is; undefined for any other. Without effect. */
+  findLogin(refreshToken: string, asked: AskedTokens): Promise<KnownLogin | undefined>;
+  /**
+   * The gateway refused an access token, perhaps since it has expired. What the provider was asked for until now is not given again
+   * for its grant, where that is known. Never rejects.
+   */
+  noteRefusal?(accessToken: string): Promise<void>;
+}
 
 /** As /mcp does, in full. @throws GatewayError, at once or by the promise, for a token that is not accepted as things stand. */
 export type VerifyToken = (token: string) => UserContext | undefined | Promise<UserContext>;
@@ -95,10 +66,11 @@ export type VerifyToken = (token: string) => UserContext | undefined | Promise<U
 export function createRecentAnswers(
   { store, clock }: { readonly store: KeyValue; readonly clock: Clock },
   verifyToken: VerifyToken,
-): RecentAnswers {
+) {
   const grants = createKnownGrants(store);
   const knownTokens = createKnownRefreshTokens();
 
+  /** The answer that is kept for the client's refresh token, be it fresh or not. */
   async function find(refreshToken: string, clientId: string): Promise<KeptAnswer | undefined> {
     const key = buildAnswerKey(hashSha256(refreshToken));
     const sealed = await store.get(key);
@@ -109,6 +81,7 @@ export function createRecentAnswers(
     return kept.asked.clientId === clientId ? kept : undefined;
   }
 
+  /** The grant of a refresh or access token. Never rejects. */
   const findGrant = (token: string) => grants.find(hashSha256(token)).catch(() => undefined);
 
   /** Unless anything happened to the grant while the provider was asked: an answer from before that is not given again. */
@@ -151,7 +124,7 @@ export function createRecentAnswers(
   return {
     find,
     findKnownId: knownTokens.find,
-    async findLogin(refreshToken, asked) {
+    async findLogin(refreshToken: string, asked: AskedTokens): Promise<KnownLogin | undefined> {
       const [grant, kept] = await Promise.all([
         grants.find(hashSha256(refreshToken)),
         find(refreshToken, asked.clientId),
@@ -165,8 +138,10 @@ export function createRecentAnswers(
       const fresh = kept && (await findFreshToken(kept, asked));
       return { id: grant.grantId, isAnswered: fresh !== undefined };
     },
+    /** To be read before the provider is asked to refresh. */
     readMark: grants.readMark,
-    async recall(kept, asked) {
+    /** Undefined unless it is fresh, the last thing that happened to its grant, what is asked for now, and its token is accepted. */
+    async recall(kept: KeptAnswer, asked: AskedTokens) {
       const fresh = await findFreshToken(kept, asked);
       if (fresh === undefined) return undefined;
       const tokens = { ...kept.tokens, expires_in: fresh.secondsLeft };
@@ -175,7 +150,8 @@ export function createRecentAnswers(
         user: fresh.user,
       };
     },
-    async keep(issued) {
+    /** Never rejects: without it the next refresh is one more. */
+    async keep(issued: IssuedTokens): Promise<void> {
       const current = getCurrentToken(issued);
       if (current !== undefined) knownTokens.add(current, issued.asked.clientId, issued.grantId);
       const keeping = listGrants(issued).map(({ token, grant, isCurrent }) =>
@@ -184,8 +160,9 @@ export function createRecentAnswers(
       await Promise.all([...keeping, keepAnswers(issued)]).catch(() => {});
     },
     findGrant,
+    /** Nothing of this grant is given again for some minutes. */
     end: grants.end,
-    async noteRefusal(accessToken) {
+    async noteRefusal(accessToken: string): Promise<void> {
       const { grantId } = (await findGrant(accessToken)) ?? {};
       if (grantId === undefined) return;
       const changing = grants
@@ -193,7 +170,11 @@ export function createRecentAnswers(
         .then((before) => grants.changeMark(grantId, before, generateSecret()));
       await changing.catch(() => {});
     },
-    async endAfterRefusal(grantId, status) {
+    /**
+     * The provider refused a refresh. If it is for good, the grant may have ended there: because of a token that was used
+     * twice, say. Never rejects. Tokens of no known grant end nothing: made-up ones must not fill the store.
+     */
+    async endAfterRefusal(grantId: string | undefined, status: number): Promise<void> {
       if (grantId === undefined || status >= 500 || status === 429) return;
       await grants.end(grantId).catch(() => {});
     },
