@@ -25,11 +25,11 @@ export interface AccountPageContent {
   readonly providerHost: string | undefined;
   /** Where users connect servers; undefined where none wants it. */
   readonly connectionsUrl: string | undefined;
-  /** Whether to ask once more before all logins end. */
+  /** Asks once more before all logins end. */
   readonly asksForAll: boolean;
-  /** Whether the provider was to ask who it is, and did not say that it did. */
+  /** The provider was to ask who it is, and did not say that it did. */
   readonly wasNotAsked: boolean;
-  /** How many of the logins that were to end did not. */
+  /** The number of logins that were to end and did not. */
   readonly notEnded: number;
 }
 
@@ -105,7 +105,7 @@ ${fields}
 /** Characters. */
 const MAX_HOST = 200;
 
-/** Who comes back from the provider, where the browser was logged out. */
+/** For who comes back from the provider, where the browser was logged out. */
 export function renderLoggedOut(service: string, host: string, url: string): Reply {
   const page = renderHtmlPage(
     'You are logged out',

@@ -10,18 +10,20 @@ import {
 } from '../../http/endpoint/message.ts';
 import { renderLoginFailed } from '../../http/endpoint/own-page-parts.ts';
 import {
-  type BeginLogin,
+  type Browsers,
   checkCsrf,
   createJudgePage,
   OWN_FORM,
   OWN_PAGE,
+  type OwnPages,
 } from '../../http/endpoint/own-pages.ts';
 import { createNameCheck, parseBody, parseQuery } from '../../http/endpoint/parameters.ts';
-import type { Audit } from '../../telemetry/audit/audit.ts';
-import type { EndGrant } from '../broker/end-grant.ts';
-import type { EndSelectedGrants } from '../broker/end-selected-grants.ts';
+import { createSealedRecords } from '../../store/seal/sealed-records.ts';
+import type { ProviderEndpoints } from '../auth/provider-metadata.ts';
+import { buildProviderRequest } from '../broker/login.ts';
+import type { Broker } from '../broker/open-broker.ts';
+import type { BrokerRuntime } from '../broker/runtime.ts';
 import { type Grant, nameUser } from '../grants/grant.ts';
-import type { Grants } from '../grants/grants.ts';
 import { hashUser } from '../grants/token-codec.ts';
 import { type AccountPageContent, renderAccountPage, renderLoggedOut } from './account-page.ts';
 import type {
@@ -29,31 +31,19 @@ import type {
   StoredBrowserSession,
   StoredBrowserSessions,
 } from './browser-sessions.ts';
-import type { EndProviderSession } from './end-provider-session.ts';
-
-export interface AccountDeps {
-  /** `BASE_URL`. */
-  readonly baseUrl: string;
-  /** `SERVICE_DISPLAY_NAME`. */
-  readonly displayName: string;
-  readonly beginLogin: BeginLogin;
-  readonly endProviderSession: EndProviderSession;
-  readonly browserSessions: StoredBrowserSessions;
-  readonly grants: Pick<Grants, 'listOfUser' | 'read'>;
-  readonly endGrant: EndGrant;
-  readonly endSelectedGrants: EndSelectedGrants;
-  /** Whether there is a server for which users need a connection. */
-  readonly hasConnections: () => boolean;
-  /** Undefined without `AUDIT_LOG`. */
-  readonly audit: Audit | undefined;
-}
 
 /** Fields of the forms. */
 const checkFieldName = createNameCheck(['csrf', 'action', 'grant']);
 
-export function createAccountEndpoints(deps: AccountDeps): readonly PublicEndpoint[] {
-  const { baseUrl, displayName, browserSessions, grants, audit } = deps;
-  const { beginLogin, endProviderSession } = deps;
+export function createAccountEndpoints(
+  runtime: BrokerRuntime,
+  { ownTokens: { grants }, endpoints, ends, servers }: Broker,
+  browserSessions: StoredBrowserSessions,
+  { browsers, beginLogin }: Pick<OwnPages, 'browsers' | 'beginLogin'>,
+): readonly PublicEndpoint[] {
+  const { config, baseUrl, audit } = runtime;
+  const { displayName } = config.server;
+  const endProviderSession = createEndProviderSession(runtime, endpoints, browsers);
   const url = `${baseUrl}/account`;
 
   async function show(
@@ -71,7 +61,7 @@ export function createAccountEndpoints(deps: AccountDeps): readonly PublicEndpoi
       grants: latestFirst,
       action: url,
       providerHost,
-      connectionsUrl: deps.hasConnections() ? `${baseUrl}/connections` : undefined,
+      connectionsUrl: servers.hasConnections() ? `${baseUrl}/connections` : undefined,
       asksForAll: false,
       wasNotAsked: false,
       notEnded: 0,
@@ -148,7 +138,7 @@ export function createAccountEndpoints(deps: AccountDeps): readonly PublicEndpoi
     const stored = await grants.read(id);
     // Somebody else's is none.
     if (stored === undefined || hashUser(stored.grant.user) !== hashUser(user)) return;
-    const ended = await deps.endGrant(id, 'user');
+    const ended = await ends.endGrant(id, 'user');
     if (ended !== undefined) writeEnd(ended, ip);
   }
 
@@ -159,7 +149,7 @@ export function createAccountEndpoints(deps: AccountDeps): readonly PublicEndpoi
     finish?: () => Promise<Reply>,
   ): Promise<Reply> {
     const selection = { kind: 'user', user: found.session.user, client: undefined } as const;
-    const { failed, logoutMark } = await deps.endSelectedGrants(selection, 'user', (grant) =>
+    const { failed, logoutMark } = await ends.endSelectedGrants(selection, 'user', (grant) =>
       writeEnd(grant, ip),
     );
     if (failed === 0 && finish !== undefined) return finish();
@@ -185,17 +175,17 @@ export function createAccountEndpoints(deps: AccountDeps): readonly PublicEndpoi
     );
   }
 
-  const common = { ...OWN_PAGE, path: '/account', limit: 'account' } as const;
+  const page = { ...OWN_PAGE, path: '/account', limit: 'account' } as const;
   const judgePage = createJudgePage(browserSessions);
 
   return [
     {
-      ...common,
+      ...page,
       method: 'GET',
       judge: judgePage((request) => get(request.query, getHeader(request, 'cookie'))),
     },
     {
-      ...common,
+      ...page,
       ...OWN_FORM,
       method: 'POST',
       judge: judgePage((request, body) =>
@@ -203,4 +193,62 @@ export function createAccountEndpoints(deps: AccountDeps): readonly PublicEndpoi
       ),
     },
   ];
+}
+
+// §13.5: whoever logs out at /account can log out at the provider, too (OpenID Connect RP-Initiated Logout 1.0).
+
+interface EndProviderSession {
+  /** The host of the page on which the provider logs browsers out; undefined where it has none. */
+  findHost(): Promise<string | undefined>;
+  /** The browser goes there. Undefined where there is no such page. */
+  redirect(
+    session: Pick<StoredBrowserSession, 'idToken'>,
+    cookie: string | undefined,
+  ): Promise<Reply | undefined>;
+  /** The host from which this browser comes back; undefined for what anybody can write into an address. */
+  findReturn(state: string, cookie: string | undefined): Promise<string | undefined>;
+}
+
+/** A browser that is at the provider; found by the state that it brings back. */
+interface EndingSession {
+  readonly browser: string | undefined;
+  readonly host: string;
+}
+
+/** The provider may ask whether it is meant. */
+const ENDING_SECONDS = 600;
+
+function createEndProviderSession(
+  runtime: BrokerRuntime,
+  endpoints: Pick<ProviderEndpoints, 'findEndSessionUrl'>,
+  browsers: Pick<Browsers, 'readHash'>,
+): EndProviderSession {
+  const { oauth, baseUrl } = runtime;
+  const ending = createSealedRecords<EndingSession>(runtime, 'provider-logout', ENDING_SECONDS);
+
+  return {
+    async findHost() {
+      const url = await endpoints.findEndSessionUrl();
+      return url && new URL(url).host;
+    },
+    async redirect({ idToken }, cookie) {
+      const url = await endpoints.findEndSessionUrl();
+      if (url === undefined) return undefined;
+      const { host } = new URL(url);
+      const state = await ending.put({ browser: browsers.readHash(cookie), host });
+      return createRedirectReply(
+        buildProviderRequest(url, [
+          ['client_id', oauth.providerClient.id],
+          ['id_token_hint', idToken],
+          ['post_logout_redirect_uri', `${baseUrl}/account`],
+          ['state', state],
+        ]),
+      );
+    },
+    async findReturn(state, cookie) {
+      const found = await ending.get(state);
+      const browser = browsers.readHash(cookie);
+      return browser !== undefined && found?.browser === browser ? found.host : undefined;
+    },
+  };
 }

@@ -5,12 +5,11 @@ import type {
   BrowserSessions,
   OpenBrowserSession,
 } from '../../http/endpoint/own-pages.ts';
-import type { Clock } from '../../platform/clock.ts';
 import { generateSecret, hashSha256 } from '../../platform/ids.ts';
 import { buildOAuthKey, checkRecordVersion, RECORD_VERSION } from '../../store/keys.ts';
-import type { RecordsDeps } from '../../store/seal/sealed-records.ts';
 import { ACCOUNT_CLIENT_ID } from '../auth/own-clients.ts';
 import { BROWSER_SESSION_MAX_SECONDS, type Logouts } from '../broker/logouts.ts';
+import type { BrokerRuntime } from '../broker/runtime.ts';
 
 /** As the gateway keeps it. */
 export interface StoredBrowserSession extends BrowserSession {
@@ -48,15 +47,10 @@ const IDLE_SECONDS = 900;
 const FRESH_MS = 300_000;
 const OPERATOR_MAX_SECONDS = 3600;
 
-export interface BrowserSessionsDeps extends RecordsDeps {
-  readonly logouts: Pick<Logouts, 'isOver'>;
-  readonly clock: Clock;
-}
-
-/** `baseUrl` is `BASE_URL`, whose path the cookie has. */
+/** The cookie has the path of `BASE_URL`. */
 export function createBrowserSessions(
-  baseUrl: string,
-  { store, seal, logouts, clock }: BrowserSessionsDeps,
+  { baseUrl, store, seal, clock }: BrokerRuntime,
+  logouts: Pick<Logouts, 'isOver'>,
 ): StoredBrowserSessions {
   const { protocol, pathname } = new URL(baseUrl);
   const isSecure = protocol === 'https:';

@@ -1,28 +1,42 @@
-// The provider brings the browser back, and it goes on to the client with a code of our own.
+// §5.11: the provider brings the browser back, and it goes on to the client with a code of our own.
 
-import { fail } from '../../errors/gateway-error.ts';
-import type { PendingReply, Reply } from '../../http/endpoint/message.ts';
-import type { Browsers } from '../../http/endpoint/own-pages.ts';
+import { fail, GatewayError, toGatewayError } from '../../errors/gateway-error.ts';
+import { createRedirectReply, type PendingReply, type Reply } from '../../http/endpoint/message.ts';
 import { parseQuery, type RequestParameters } from '../../http/endpoint/parameters.ts';
+import {
+  describeOAuthError,
+  OAUTH,
+  renderErrorPage,
+  toLogMembers,
+} from '../../http/endpoint/render-error.ts';
 import { truncateForLog } from '../../platform/log.ts';
 import { toErrorDescription, toSentence } from '../../platform/text.ts';
-import type { SealedRecords } from '../../store/seal/sealed-records.ts';
+import type { FinishPageLogin } from '../account/page-logins.ts';
 import type { ProviderEndpoints } from '../auth/provider-metadata.ts';
+import type { Approvals } from '../consent/browser.ts';
+import { nameUser } from '../grants/grant.ts';
+import type { Identity } from '../identity/identity.ts';
+import type { LoginRefusal } from '../identity/login-policy.ts';
+import type { Parties } from '../parties.ts';
 import { CHECK_PROVIDER_CLIENT, isClientError, MISCONFIGURED } from '../provider/provider-api.ts';
-import { redirectToClient } from '../redirect-uri.ts';
+import { addToRedirectUri, redirectToClient } from '../redirect-uri.ts';
 import { addFacts } from '../request/login-facts.ts';
-import type { Login } from './redirect-to-provider.ts';
+import type { Codes } from './codes.ts';
+import type { EndedLogin } from './ends.ts';
+import type { Login } from './login.ts';
+import type { Broker } from './open-broker.ts';
+import type { BrokerRuntime } from './runtime.ts';
 
-export interface CallbackDeps {
-  readonly baseUrl: string;
-  readonly browsers: Browsers;
-  readonly logins: SealedRecords<Login>;
-  readonly finishLogin: FinishLogin;
-  readonly endpoints: ProviderEndpoints;
-}
-
-export function createCallback(deps: CallbackDeps) {
-  const { baseUrl, browsers, logins, finishLogin, endpoints } = deps;
+export function createCallback(
+  runtime: BrokerRuntime,
+  broker: Broker,
+  { browsers, approvals }: Pick<Parties, 'browsers' | 'approvals'>,
+  codes: Pick<Codes, 'issue'>,
+  finishPageLogin: FinishPageLogin,
+) {
+  const { baseUrl } = runtime;
+  const { logins, endpoints } = broker;
+  const finishLogin = createFinishLogin(runtime, broker, approvals, codes, finishPageLogin);
 
   return async function callback(query: string, cookie: string | undefined): Promise<PendingReply> {
     // Whatever else providers add to their answer is not looked at.
@@ -59,8 +73,8 @@ export function createCallback(deps: CallbackDeps) {
   }
 }
 
-/** What becomes of a login that the provider's code came back for. */
-export type FinishLogin = (login: Login, code: string, respond: Respond) => Promise<Reply>;
+/** Finishes a login that the provider's code came back for. */
+type FinishLogin = (login: Login, code: string, respond: Respond) => Promise<Reply>;
 
 /** The authorization response (RFC 6749 §4.1.2). */
 type Respond = (pairs: readonly (readonly [string, string | undefined])[]) => Reply;
@@ -128,3 +142,164 @@ async function checkResponseIssuer(
     facts: { found: issuer, expected: endpoints.issuer },
   });
 }
+
+// Who logged in is found out here and not at the token endpoint, so that whoever may not is told so on a page.
+
+function createFinishLogin(
+  { oauth, baseUrl }: BrokerRuntime,
+  { ends: { logouts, tellProviderInTurn }, findLoginRefusal, providerLogins }: Broker,
+  approvals: Pick<Approvals, 'confirm'>,
+  codes: Pick<Codes, 'issue'>,
+  finishPageLogin: FinishPageLogin,
+): FinishLogin {
+  return async function finishLogin(login, code, respond) {
+    /** Given by the provider: it ends there where nobody gets anything for it. */
+    let given: EndedLogin | undefined;
+    try {
+      const { codeVerifier, nonce, clientId, logoutMark, approval } = login;
+      const redeemed = await providerLogins.redeem({ code, codeVerifier });
+      const { answer, tokens: provider, problem } = redeemed;
+      given = { user: undefined, provider };
+      if (problem !== undefined) throw problem;
+      const identity =
+        (await providerLogins.readIdentity(answer, { nonce, earlier: undefined })) ??
+        failTokenRefused();
+      const { user, sid } = identity;
+      given = { user, provider };
+      const refusal = findLoginRefusal(identity);
+      if (refusal !== undefined) {
+        void tellProviderInTurn(given);
+        return refuse(refusal, login, identity);
+      }
+      // What is issued is judged again where it is used: this is for who reads it.
+      if (await logouts.isOver({ user, clientId, sid, logoutMark })) {
+        void tellProviderInTurn(given);
+        return respondOver(identity);
+      }
+      // Who approved it was somebody else: whoever sits here now is asked.
+      if (approval && !(await approvals.confirm(approval, { user, clientId, logoutMark }))) {
+        void tellProviderInTurn(given);
+        return {
+          ...createRedirectReply(buildAuthorizeUrl(login.query)),
+          facts: nameUser(user),
+        };
+      }
+      if (login.account !== undefined) {
+        const reply = await finishPageLogin(identity, login, answer.id_token);
+        // Nobody keeps it. GitHub has room for ten of a user, and revokes the one of a client's login for the next.
+        if (provider.isLasting) void tellProviderInTurn(given);
+        return reply;
+      }
+      const { clientName, redirectUri, codeChallenge, scopes, resources } = login;
+      const asked = { clientId, clientName, redirectUri, codeChallenge, scopes, resources };
+      const issued = { ...asked, ...identity, logoutMark, provider };
+      return respond([['code', await codes.issue(issued)]]);
+    } catch (thrown) {
+      if (given !== undefined) void tellProviderInTurn(given);
+      const error = toGatewayError(thrown);
+      return error.key === 'unusable_provider_answer' && login.account === undefined
+        ? renderUnusableAnswer(error, buildErrorUrl(login, error))
+        : respondWithError(error);
+    }
+
+    function respondOver({ user }: Identity): Reply {
+      return {
+        ...respond([
+          ['error', 'access_denied'],
+          ['error_description', OVER],
+        ]),
+        error: { key: 'login_not_allowed', message: OVER },
+        facts: nameUser(user),
+      };
+    }
+
+    /** The client waits for an answer, and its user sees it there. */
+    function respondWithError(error: GatewayError): Reply {
+      const { code: name = 'server_error', description } = describeOAuthError(
+        withoutUserDetails(error, oauth.provider.issuer),
+      );
+      const { cause, facts } = error.failure;
+      return {
+        ...respond([
+          ['error', name],
+          ['error_description', description],
+        ]),
+        error: { key: error.key, message: error.message, cause, logLevel: error.row.logLevel },
+        ...(facts && { facts }),
+      };
+    }
+  };
+
+  /** For a client whose user is asked first. */
+  function buildErrorUrl({ redirectUri, state }: Login, error: GatewayError): string {
+    const { code, description } = describeOAuthError(error);
+    return addToRedirectUri(redirectUri, [
+      ['error', code],
+      ['error_description', description],
+      ['state', state],
+      ['iss', baseUrl],
+    ]);
+  }
+
+  function refuse(refusal: LoginRefusal, login: Login, { user }: Identity): Reply {
+    const links = {
+      retryUrl: login.account === undefined ? buildRetryUrl(login) : login.redirectUri,
+      clientUrl: addToRedirectUri(login.redirectUri, [
+        ['error', 'access_denied'],
+        ['state', login.state],
+        ['iss', baseUrl],
+      ]),
+    };
+    return {
+      ...refusal.renderPage(links),
+      error: { key: 'login_not_allowed', message: refusal.forLog },
+      facts: nameUser(user),
+    };
+  }
+
+  /** The request of the client, as it was. */
+  function buildAuthorizeUrl(query: string): string {
+    return `${baseUrl}/oauth/authorize?${query}`;
+  }
+
+  /** Likewise, but that the provider asks for the account. */
+  function buildRetryUrl({ query }: Login): string {
+    const parameters = new URLSearchParams(query);
+    parameters.set('prompt', 'select_account');
+    return buildAuthorizeUrl(`${parameters}`);
+  }
+}
+
+const OVER = 'All logins like this one were ended while it was under way. Log in again.';
+
+const failTokenRefused = (): never =>
+  fail('upstream_failed', {
+    details: 'The identity provider does not accept the access token that it has just given.',
+  });
+
+// The provider says what cannot be used. Only who runs it or the gateway can mend that: what the person who logs in reads names
+// provider and member.
+
+/** As a page, where the answer has no meaning at all. The log has it all; `clientUrl` leads back, once its user says so. */
+function renderUnusableAnswer(error: GatewayError, clientUrl: string): Reply {
+  const redirect = { url: clientUrl, isAutomatic: false };
+  const shown = new GatewayError(error.key, { details: error.message, redirect });
+  return { ...renderErrorPage(shown, OAUTH), ...toLogMembers(error) };
+}
+
+/** Its words about a user are not for a client that has no grant yet. */
+function withoutUserDetails(error: GatewayError, issuer: string): GatewayError {
+  const { key, row, failure } = error;
+  const place = PLACES.get(key);
+  if (place === undefined) return error;
+  const { member } = failure.facts ?? {};
+  const what = typeof member === 'string' ? `${member} of ${place}` : place;
+  return new GatewayError(key, {
+    details: `${row.details} It is ${what} of ${issuer}; the log of the gateway says what is wrong.`,
+  });
+}
+
+const PLACES: ReadonlyMap<string, string> = new Map([
+  ['unusable_id_token', 'the ID token'],
+  ['unusable_identity', 'the answer about the user'],
+]);

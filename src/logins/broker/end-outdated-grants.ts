@@ -2,30 +2,21 @@
 // open ends here, also for users whose assertions it brought (§13.7), and its grants leave the lists. What is of the client as this
 // replica knows it stays: other replicas load the file at other times.
 
-import { type Clock, createTurns } from '../../platform/clock.ts';
-import type { Log } from '../../platform/log.ts';
+import { createTurns } from '../../platform/clock.ts';
 import { type MachineClients, toMachineUser } from '../auth/machine-clients.ts';
 import { type Grant, getClientMark } from '../grants/grant.ts';
 import type { Grants } from '../grants/grants.ts';
-import type { EndGrant } from './end-grant.ts';
-
-export interface EndOutdatedDeps {
-  readonly machineClients: Pick<MachineClients, 'find' | 'onChange'>;
-  readonly grants: Pick<Grants, 'list' | 'listOfUser'>;
-  readonly endHere: EndGrant;
-  /** `BASE_URL`. */
-  readonly baseUrl: string;
-  /** `ID_JAG`: clients have grants of users, which only the list of all has. */
-  readonly takesAssertions: boolean;
-  readonly clock: Clock;
-  readonly log: Log;
-}
+import type { LoginEnds } from './ends.ts';
+import type { BrokerRuntime } from './runtime.ts';
 
 const PAGE = 100;
 
-export function endOutdatedGrants(deps: EndOutdatedDeps): void {
-  const { machineClients, grants, endHere, baseUrl, takesAssertions, clock, log } = deps;
-
+export function endOutdatedGrants(
+  { oauth, baseUrl, clock, log }: BrokerRuntime,
+  grants: Pick<Grants, 'list' | 'listOfUser'>,
+  { endHere }: Pick<LoginEnds, 'endHere'>,
+  machineClients: Pick<MachineClients, 'find' | 'onChange'>,
+): void {
   const isOutdated = (grant: Grant): boolean =>
     getClientMark(grant) !== machineClients.find(grant.client.id)?.mark;
 
@@ -57,6 +48,7 @@ export function endOutdatedGrants(deps: EndOutdatedDeps): void {
         cause,
       });
     for (const id of ids) endOfItself(id).catch(warn);
-    if (takesAssertions && ids.length > 0) endOfUsers(ids).catch(warn);
+    // Clients that bring assertions have grants of users, which only the list of all has.
+    if (oauth.idJag.isEnabled && ids.length > 0) endOfUsers(ids).catch(warn);
   });
 }

@@ -1,15 +1,14 @@
 // §5.11: that all logins of a user, by a client, of a session at the provider, or of everybody were ended, for what was under
 // way then and is found in no list: logins at the provider, codes, and browsers at /account; and for what browsers approved.
 
-import type { Clock } from '../../platform/clock.ts';
 import { hashSha256 } from '../../platform/ids.ts';
 import { buildLogoutKey, LOGOUT_COUNT_KEY } from '../../store/keys.ts';
-import type { KeyValue } from '../../store/store.ts';
 import type { Grant, UserIdentity } from '../grants/grant.ts';
 import type { ProviderSession } from '../grants/grant-lists.ts';
 import { hashSid, hashUser } from '../grants/token-codec.ts';
+import type { BrokerRuntime } from './runtime.ts';
 
-/** Whose logins end at once. `client` is an OAuth client ID. */
+/** Logins that end at once. `client` is an OAuth client ID. */
 export type GrantSelection =
   | { readonly kind: 'user'; readonly user: UserIdentity; readonly client: string | undefined }
   | { readonly kind: 'client'; readonly client: string }
@@ -22,7 +21,7 @@ export type GrantSelection =
   | { readonly kind: 'all' };
 
 /**
- * By whom, or what, a login ends. `provider`: it sent a logout token. `renewal`: the provider, or a LOGIN_ALLOWED setting, no
+ * The cause of the end of a login. `provider`: it sent a logout token. `renewal`: the provider, or a LOGIN_ALLOWED setting, no
  * longer lets the user in. `reuse`: a code or a refresh token came a second time. `configuration`: the client is another in the
  * configuration file now. `excess`: its user has too many. `unfinished`: no client got its tokens.
  */
@@ -77,20 +76,14 @@ export const BROWSER_SESSION_MAX_SECONDS = 28_800;
 /** A login and its code, and a browser at /account that nobody uses: what is used meanwhile is found to be over. */
 const LOGIN_SECONDS = 3600;
 
-export interface LogoutsDeps {
-  readonly store: Pick<KeyValue, 'get' | 'compareAndSet'>;
-  /** `OAUTH_REFRESH_TTL_SECONDS`: a login from before the gateway's own tokens stands in no list until its client comes. */
-  readonly refreshTtlSeconds: number;
-  /** `OAUTH_CONSENT_TTL_SECONDS`. */
-  readonly approvalTtlSeconds: number;
-  readonly clock: Clock;
-}
-
-export function createLogouts(deps: LogoutsDeps): Logouts {
-  const { store, refreshTtlSeconds, clock } = deps;
-  /** Nothing that a logout concerns, and that no list names, is older than that. */
+export function createLogouts({ store, clock, oauth }: BrokerRuntime): Logouts {
+  const { refreshTtlSeconds, consent } = oauth;
+  /**
+   * Nothing that a logout concerns, and that no list names, is older than that: a login from before the gateway's own tokens
+   * stands in no list until its client comes.
+   */
   const notedSeconds = Math.max(BROWSER_SESSION_MAX_SECONDS, refreshTtlSeconds) + LOGIN_SECONDS;
-  const approvalSeconds = deps.approvalTtlSeconds + LOGIN_SECONDS;
+  const approvalSeconds = consent.ttlSeconds + LOGIN_SECONDS;
   /** Longer than what was noted by it. */
   const countedSeconds = 2 * Math.max(notedSeconds, approvalSeconds);
 
@@ -124,7 +117,7 @@ export function createLogouts(deps: LogoutsDeps): Logouts {
   const raise = (key: string, seconds: number, mark: number) =>
     change(key, seconds, (current) => Math.max(current, mark));
 
-  /** Whether one of them was noted after the mark. */
+  /** True where one of them was noted after the mark. */
   async function isNotedAfter(mark: number, keys: readonly string[]): Promise<boolean> {
     const latest = Math.max(...(await Promise.all(keys.map(readNumber))));
     if (latest <= mark) return false;
@@ -160,7 +153,7 @@ export function createLogouts(deps: LogoutsDeps): Logouts {
   };
 }
 
-/** By hashes, but for the client; what is not there stands for any. */
+/** Hashes, but for the client; what is not there stands for any. */
 interface Concerned {
   readonly user?: string | undefined;
   readonly client?: string | undefined;

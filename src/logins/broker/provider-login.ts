@@ -1,25 +1,29 @@
 // §5.11: what the gateway asks the provider for itself: who logged in, and later whether they still may. Nothing but what
 // OpenID Connect promises is needed of its tokens.
 
-import type { BrokerConfig } from '../../config/groups/oauth.ts';
-import { fail } from '../../errors/gateway-error.ts';
-import type { Clock } from '../../platform/clock.ts';
-import type { ProviderEndpoints } from '../auth/provider-metadata.ts';
+import { catalogue } from '../../errors/catalogue.ts';
+import { fail, type GatewayError, toGatewayError } from '../../errors/gateway-error.ts';
+import { parseObject } from '../../platform/json.ts';
+import { quote } from '../../platform/text.ts';
+import type { IdTokenVerifier } from '../auth/id-token.ts';
+import type { ProviderEndpoints, ProviderMetadata } from '../auth/provider-metadata.ts';
 import type { ProviderTokens } from '../grants/grant.ts';
+import { createReadGithubIdentity, createRevokeGithubToken } from '../identity/github.ts';
+import { createReadIdentity, type ReadIdentity } from '../identity/read-identity.ts';
 import {
   authenticateClient,
+  createProviderApi,
   failIfProviderClientRefused,
   MISCONFIGURED,
-  type ProviderApi,
   type ProviderResponse,
 } from '../provider/provider-api.ts';
 import {
   buildCallbackUrl,
   buildRefreshParameters,
-  type ProviderParametersConfig,
+  type ProviderTokenResponse,
 } from '../provider/provider-parameters.ts';
-import type { RevokeTokens } from '../provider/revoke-tokens.ts';
-import { failUnusableAnswer, type ProviderAnswer, readTokenAnswer } from './token-answer.ts';
+import { createRevokeTokens, type RevokeTokens } from '../provider/revoke-tokens.ts';
+import type { BrokerRuntime } from './runtime.ts';
 
 /** A code of the provider, and what goes with it. */
 export interface ProviderCode {
@@ -37,35 +41,49 @@ export interface ProviderLogins {
    * @throws GatewayError where it cannot be asked, or its answer does not say.
    */
   renew(held: ProviderTokens): Promise<ProviderAnswer | undefined>;
+  readonly readIdentity: ReadIdentity;
   readonly revoke: RevokeTokens;
-}
-
-export interface ProviderLoginsDeps {
-  readonly config: ProviderParametersConfig &
-    Pick<BrokerConfig, 'providerClient'> & { readonly baseUrl: string };
-  readonly api: ProviderApi;
-  readonly revoke: RevokeTokens;
-  readonly endpoints: ProviderEndpoints;
-  readonly clock: Clock;
 }
 
 type Form = readonly (readonly [name: string, value: string])[];
 
-export function createProviderLogins(deps: ProviderLoginsDeps): ProviderLogins {
-  const { config, api, endpoints, clock } = deps;
-  const { provider, providerClient } = config;
-  const { spentRefreshTokenError, accessTokensLast = false } = provider.quirks;
+/** `listNamedClaims` has those that rules name, as they stand now. */
+export function createProviderLogins(
+  runtime: BrokerRuntime,
+  endpoints: ProviderEndpoints,
+  metadata: ProviderMetadata,
+  verifier: IdTokenVerifier,
+  listNamedClaims: () => readonly string[],
+): ProviderLogins {
+  const { oauth, baseUrl, fetch, clock } = runtime;
+  const { provider, providerClient } = oauth;
+  const { errorCodes, spentRefreshTokenError, accessTokensLast = false } = provider.quirks;
+  const api = createProviderApi(fetch, errorCodes);
 
   const post = (url: string, form: Form): Promise<ProviderResponse> =>
     api.post(authenticateClient(providerClient, { url, form }));
 
+  /** Some providers say who logs in by an ID token, and one has an API for it. */
+  const sources = {
+    openid: () => ({
+      readIdentity: createReadIdentity(runtime, verifier, metadata, listNamedClaims),
+      // An API of its own: a revocation endpoint that stalls must keep nobody from logging in.
+      revoke: createRevokeTokens({ providerClient, api: createProviderApi(fetch), endpoints }),
+    }),
+    github: () => ({
+      readIdentity: createReadGithubIdentity(runtime, listNamedClaims),
+      revoke: createRevokeGithubToken(runtime),
+    }),
+  };
+
   return {
+    ...sources[provider.login](),
     async redeem({ code, codeVerifier }) {
       const askedAt = clock.now();
       const response = await post(await endpoints.findTokenUrl(), [
         ['grant_type', 'authorization_code'],
         ['code', code],
-        ['redirect_uri', buildCallbackUrl(config.baseUrl)],
+        ['redirect_uri', buildCallbackUrl(baseUrl)],
         ['code_verifier', codeVerifier],
       ]);
       failIfProviderClientRefused(response);
@@ -84,7 +102,7 @@ export function createProviderLogins(deps: ProviderLoginsDeps): ProviderLogins {
       const response = await post(await endpoints.findTokenUrl(), [
         ['grant_type', 'refresh_token'],
         ['refresh_token', refreshToken],
-        ...buildRefreshParameters(config),
+        ...buildRefreshParameters(oauth),
       ]);
       failIfProviderClientRefused(response);
       if (isGranted(response)) {
@@ -99,7 +117,6 @@ export function createProviderLogins(deps: ProviderLoginsDeps): ProviderLogins {
         code !== undefined && (code === 'invalid_grant' || code === spentRefreshTokenError);
       return hasEnded ? undefined : failRefused(response, provider.issuer);
     },
-    revoke: deps.revoke,
   };
 }
 
@@ -142,3 +159,98 @@ const OF_CLIENT_OR_USER: ReadonlySet<string> = new Set([
   'temporarily_unavailable',
   'server_error',
 ]);
+
+// RFC 6749 §5.1: what the provider's token endpoint answered, member by member. What cannot be used is named, for whoever has
+// to have it mended.
+
+/** The provider's answer: its tokens are good, whoever they turn out to be of. */
+export interface ProviderAnswer {
+  readonly answer: ProviderTokenResponse;
+  readonly tokens: ProviderTokens;
+  /** Why nothing can be done with it. Its refresh token is good all the same, and the one before may be worthless. */
+  readonly problem: GatewayError | undefined;
+}
+
+/** `askedAt` in epoch milliseconds. @throws GatewayError `unusable_provider_answer` where there is nothing to read. */
+function readTokenAnswer(
+  { body }: ProviderResponse,
+  issuer: string,
+  askedAt: number,
+): ProviderAnswer {
+  const answer =
+    parseObject(body) ??
+    failUnusableAnswer(issuer, { member: 'body', found: undefined, expected: 'a JSON object' });
+  const unusable = MEMBERS.find(({ name, isGood }) => !isGood(answer[name]));
+  const seconds = Number(answer.expires_in);
+  return {
+    answer,
+    tokens: {
+      accessToken: readText(answer.access_token),
+      expiresAt: seconds > 0 ? askedAt + seconds * 1000 : undefined,
+      refreshToken: readText(answer.refresh_token),
+    },
+    problem: unusable && describeProblem(unusable, answer[unusable.name], issuer),
+  };
+}
+
+interface Member {
+  readonly name: string;
+  readonly isGood: (found: unknown) => boolean;
+  readonly expected: string;
+}
+
+const isAbsent = (found: unknown): boolean => found === undefined || found === null || found === '';
+
+const isText = (found: unknown): boolean => typeof found === 'string' && found !== '';
+
+/** Some write numbers as text. */
+const isSeconds = (found: unknown): boolean =>
+  (typeof found === 'number' && Number.isFinite(found)) ||
+  (typeof found === 'string' && /^\s*\d+(\.\d+)?\s*$/.test(found));
+
+const MEMBERS: readonly Member[] = [
+  { name: 'access_token', isGood: isText, expected: 'a text' },
+  {
+    name: 'expires_in',
+    isGood: (found) => isAbsent(found) || isSeconds(found),
+    expected: 'a number of seconds',
+  },
+  {
+    name: 'refresh_token',
+    isGood: (found) => isAbsent(found) || isText(found),
+    expected: 'a text',
+  },
+  { name: 'id_token', isGood: (found) => isAbsent(found) || isText(found), expected: 'a text' },
+];
+
+const readText = (found: unknown): string | undefined =>
+  typeof found === 'string' && found !== '' ? found : undefined;
+
+function describeProblem(
+  { name: member, expected }: Member,
+  found: unknown,
+  issuer: string,
+): GatewayError {
+  // Of a token never what it is.
+  const shown = member === 'expires_in' || found === undefined ? found : `a ${typeof found}`;
+  try {
+    return failUnusableAnswer(issuer, { member, found: shown, expected });
+  } catch (error) {
+    return toGatewayError(error);
+  }
+}
+
+interface FoundInAnswer {
+  readonly member: string;
+  readonly found: unknown;
+  readonly expected: string;
+}
+
+/** @throws GatewayError `unusable_provider_answer`. */
+function failUnusableAnswer(issuer: string, { member, found, expected }: FoundInAnswer): never {
+  const what = found === undefined ? 'is missing' : `is ${quote(found)}`;
+  return fail('unusable_provider_answer', {
+    details: `${catalogue.unusable_provider_answer.details} Of the answer of ${issuer}, ${member} ${what}; it must be ${expected}.`,
+    facts: { member, found: quote(found), expected },
+  });
+}

@@ -7,20 +7,26 @@ import {
 } from '../../http/endpoint/display-name.ts';
 import { escapeHtml, ICONS, renderHtmlPage } from '../../http/endpoint/html-page.ts';
 import type { Reply } from '../../http/endpoint/message.ts';
-import { renderScopes } from '../../http/endpoint/own-page-parts.ts';
-import type { PublicTool } from '../../pages/open-site.ts';
+import { renderBrand, renderRows, renderScopes } from '../../http/endpoint/own-page-parts.ts';
 import { shorten } from '../../platform/text.ts';
 import { OPERATORS_CLIENT_ID } from '../auth/own-clients.ts';
 import type { Client } from '../clients/clients.ts';
 
-export interface ConsentPageContent {
+/** A tool that everybody may see. */
+interface ShownTool {
+  readonly name: string;
+}
+
+export type ListShownTools = () => Promise<readonly ShownTool[] | undefined>;
+
+interface ConsentPageContent {
   /** `SERVICE_DISPLAY_NAME`. */
   readonly service: string;
   readonly client: Client;
   readonly redirectUri: string;
   readonly scopes: readonly string[];
   /** Undefined where they are not shown to everybody. */
-  readonly tools: readonly PublicTool[] | undefined;
+  readonly tools: readonly ShownTool[] | undefined;
   /** Where the form goes. */
   readonly action: string;
   readonly request: string;
@@ -36,15 +42,13 @@ export function renderConsentPage(content: ConsentPageContent): Reply {
     ['Publisher', escapeHtml(describePublisher(client))],
     ['Sends you back to', renderDestination(client, redirectUri)],
     ['Requested permissions', scopes.length === 0 ? 'none' : renderScopes(scopes)],
-  ];
+  ] as const;
   const page = renderHtmlPage(
     `Allow “${name.text}” to log in as you?`,
     `<p>It will be able to use <code>${escapeHtml(new URL(action).host)}</code> on your behalf. If you did not
 just start this login from an app that you trust, deny it.</p>
 ${renderGrants(content)}
-<dl>
-${rows.map(([term, value]) => `<div><dt>${term}</dt><dd>${value}</dd></div>`).join('\n')}
-</dl>
+${renderRows(rows)}
 <form method="post" action="${escapeHtml(action)}">
 <input type="hidden" name="request" value="${escapeHtml(request)}">
 <input type="hidden" name="csrf" value="${escapeHtml(csrf)}">
@@ -61,7 +65,7 @@ ${WITHOUT_SCRIPT}
 </div>
 </form>`,
     {
-      before: `<p class="brand">${ICONS.postern}<span>${escapeHtml(service)}</span></p>`,
+      before: renderBrand(service),
       heading: `Allow ${quoted} to log in as you?`,
       script: CHOICE_SCRIPT,
     },
@@ -99,7 +103,7 @@ ${[
   .join('\n')}
 </ul>`;
 
-function renderTools(tools: readonly PublicTool[] = []): string {
+function renderTools(tools: readonly ShownTool[] = []): string {
   if (tools.length === 0) return '';
   const names = tools
     .slice(0, MAX_TOOLS)

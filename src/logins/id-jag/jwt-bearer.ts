@@ -11,8 +11,7 @@ import { hashSha256 } from '../../platform/ids.ts';
 import { buildUserAssertionKey } from '../../store/keys.ts';
 import type { KeyValue } from '../../store/store.ts';
 import { computeNotedSeconds } from '../auth/claims.ts';
-import type { WriteTokens } from '../broker/answer.ts';
-import type { IssueGrant } from '../broker/issue-grant.ts';
+import type { IssueGrant, WriteTokens } from '../broker/issue-grant.ts';
 import type { Logouts } from '../broker/logouts.ts';
 import type {
   ClientAuthentication,

@@ -1,8 +1,8 @@
 // §13.2: what is kept of an assertion about the user: the same as of an ID token.
 import { GatewayError } from '../../errors/gateway-error.ts';
 import type { JsonObject } from '../../platform/json.ts';
-import { checkClaimSize } from '../identity/claims.ts';
 import { readGroups } from '../identity/groups.ts';
+import { checkClaimSize } from '../identity/identity.ts';
 import { failMember } from './assertion.ts';
 
 /** `groups` is that of OIDC_GROUPS_CLAIM. @throws GatewayError `unusable_assertion` where there are too many. */

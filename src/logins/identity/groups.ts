@@ -4,7 +4,7 @@ import { fail } from '../../errors/gateway-error.ts';
 import { type Fetch, FetchError, fetchWithLimits } from '../../platform/fetch-with-limits.ts';
 import { isObject, isStringArray, type JsonObject, parseObject } from '../../platform/json.ts';
 import { quote } from '../../platform/text.ts';
-import { findClaim } from './find-claim.ts';
+import { findClaim } from './identity.ts';
 
 /** The list that the claim is, one text being a list of one; undefined for anything else, and where there is none. */
 export function readGroups(claims: JsonObject, name: string): readonly string[] | undefined {

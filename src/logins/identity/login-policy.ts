@@ -1,19 +1,21 @@
 // §13.3: who may log in at all, of those whom the provider knows. Each list that is set has to hold.
 import type { IdentityConfig } from '../../config/groups/login-policy.ts';
 import { fail } from '../../errors/gateway-error.ts';
+import { escapeHtml, renderHtmlPage } from '../../http/endpoint/html-page.ts';
 import {
   type Reply,
   readClaimedClient,
   readEmail,
   type UserContext,
 } from '../../http/endpoint/message.ts';
+import { renderBrand } from '../../http/endpoint/own-page-parts.ts';
+import { renderReturnLink } from '../../http/endpoint/render-error.ts';
 import { compileGlob } from '../../platform/glob.ts';
+import { UNSEEN } from '../../platform/invisible.ts';
 import { isStringArray, type JsonObject } from '../../platform/json.ts';
-import { quote } from '../../platform/text.ts';
-import { findClaim } from './find-claim.ts';
+import { quote, shorten } from '../../platform/text.ts';
 import { readGroups } from './groups.ts';
-import type { Identity } from './identity.ts';
-import { type LoginRefusalLinks, renderLoginRefusedPage } from './login-refused-page.ts';
+import { findClaim, type Identity } from './identity.ts';
 
 /** Somebody whom the provider knows and the gateway does not let in: the client is told `access_denied`. */
 export interface LoginRefusal {
@@ -179,4 +181,40 @@ const isScalar = (value: unknown): boolean =>
 function describeUser(claims: JsonObject, sub: string): string {
   const names = [claims.email, claims.preferred_username, claims.name];
   return names.filter((name) => typeof name === 'string').find((name) => name !== '') ?? sub;
+}
+
+// The page for somebody who may not use this gateway: as whom they are logged in, and how to go on.
+
+interface LoginRefusalLinks {
+  /** Begins the login anew, with the choice of another account. */
+  readonly retryUrl: string;
+  /** Tells the client `access_denied`. */
+  readonly clientUrl: string;
+}
+
+interface LoginRefusedPageContent extends LoginRefusalLinks {
+  /** `SERVICE_DISPLAY_NAME`. */
+  readonly service: string;
+  /** As the provider calls the person. */
+  readonly who: string;
+  /** What the person can do. */
+  readonly advice: string;
+}
+
+/** Characters. */
+const MAX_WHO = 200;
+
+const INVISIBLE = new RegExp(`[${UNSEEN}]`, 'gu');
+
+function renderLoginRefusedPage(content: LoginRefusedPageContent): Reply {
+  const { service, who, advice, retryUrl, clientUrl } = content;
+  const shown = shorten(who.replace(INVISIBLE, '\u{fffd}'), MAX_WHO);
+  const page = renderHtmlPage(
+    'You may not use this gateway',
+    `<p>You are logged in as <strong><bdi>${escapeHtml(shown)}</bdi></strong>, who may not use this gateway.</p>
+<p>${escapeHtml(advice)}</p>
+<p><a class="button" href="${escapeHtml(retryUrl)}">Use another account</a></p>${renderReturnLink(clientUrl)}`,
+    { before: renderBrand(service) },
+  );
+  return { status: 403, ...page };
 }
