@@ -197,18 +197,6 @@ export function createAccountEndpoints(
 
 // §13.5: whoever logs out at /account can log out at the provider, too (OpenID Connect RP-Initiated Logout 1.0).
 
-interface EndProviderSession {
-  /** The host of the page on which the provider logs browsers out; undefined where it has none. */
-  findHost(): Promise<string | undefined>;
-  /** The browser goes there. Undefined where there is no such page. */
-  redirect(
-    session: Pick<StoredBrowserSession, 'idToken'>,
-    cookie: string | undefined,
-  ): Promise<Reply | undefined>;
-  /** The host from which this browser comes back; undefined for what anybody can write into an address. */
-  findReturn(state: string, cookie: string | undefined): Promise<string | undefined>;
-}
-
 /** A browser that is at the provider; found by the state that it brings back. */
 interface EndingSession {
   readonly browser: string | undefined;
@@ -222,16 +210,21 @@ function createEndProviderSession(
   runtime: BrokerRuntime,
   endpoints: Pick<ProviderEndpoints, 'findEndSessionUrl'>,
   browsers: Pick<Browsers, 'readHash'>,
-): EndProviderSession {
+) {
   const { oauth, baseUrl } = runtime;
   const ending = createSealedRecords<EndingSession>(runtime, 'provider-logout', ENDING_SECONDS);
 
   return {
-    async findHost() {
+    /** The host of the page on which the provider logs browsers out; undefined where it has none. */
+    async findHost(): Promise<string | undefined> {
       const url = await endpoints.findEndSessionUrl();
       return url && new URL(url).host;
     },
-    async redirect({ idToken }, cookie) {
+    /** The browser goes there. Undefined where there is no such page. */
+    async redirect(
+      { idToken }: Pick<StoredBrowserSession, 'idToken'>,
+      cookie: string | undefined,
+    ): Promise<Reply | undefined> {
       const url = await endpoints.findEndSessionUrl();
       if (url === undefined) return undefined;
       const { host } = new URL(url);
@@ -245,7 +238,8 @@ function createEndProviderSession(
         ]),
       );
     },
-    async findReturn(state, cookie) {
+    /** The host from which this browser comes back; undefined for what anybody can write into an address. */
+    async findReturn(state: string, cookie: string | undefined): Promise<string | undefined> {
       const found = await ending.get(state);
       const browser = browsers.readHash(cookie);
       return browser !== undefined && found?.browser === browser ? found.host : undefined;

@@ -7,53 +7,40 @@ import { escapeInvisible } from '../../platform/invisible.ts';
 import { isStringArray } from '../../platform/json.ts';
 import { shorten } from '../../platform/text.ts';
 import { ACCOUNT_CLIENT_ID } from '../auth/own-clients.ts';
-import { buildLoginRequest, type Login } from '../broker/login.ts';
+import { type Login, sendToProvider } from '../broker/login.ts';
 import type { Broker } from '../broker/open-broker.ts';
 import type { BrokerRuntime } from '../broker/runtime.ts';
 import type { Identity } from '../identity/identity.ts';
 import { buildAuthorizationParameters } from '../provider/provider-parameters.ts';
 import type { StoredBrowserSessions } from './browser-sessions.ts';
 
-export function createBeginLogin(
-  { oauth, baseUrl, clock }: BrokerRuntime,
-  { endpoints, logins, ends: { logouts } }: Broker,
+export const createBeginLogin = (
+  runtime: BrokerRuntime,
+  broker: Broker,
   browsers: Browsers,
-): BeginLogin {
-  return async function beginLogin(cookie, { page, isFresh }) {
+): BeginLogin =>
+  async function beginLogin(cookie, { page, isFresh }) {
     // So that the provider says the same of the person as at a client's login.
-    const { scope, authorization } = buildAuthorizationParameters(oauth, undefined);
-    const logoutMark = await logouts.getMark();
-    const browser = browsers.getOrCreate(cookie);
-    const codeVerifier = generateSecret();
-    const nonce = generateSecret();
-    const state = await logins.put({
-      browser: browser.hash,
+    const { scope, authorization } = buildAuthorizationParameters(runtime.oauth, undefined);
+    const login = {
       clientId: ACCOUNT_CLIENT_ID,
-      redirectUri: baseUrl + page,
+      redirectUri: runtime.baseUrl + page,
       query: '',
       state: undefined,
       codeChallenge: '',
       resources: [],
       scopes: [],
-      logoutMark,
-      codeVerifier,
-      nonce,
-      sendsIssuer: await endpoints.sendsIssuer(),
-      account: isFresh ? { freshSince: clock.now() } : {},
+      logoutMark: await broker.ends.logouts.getMark(),
+      nonce: generateSecret(),
+      account: isFresh ? { freshSince: runtime.clock.now() } : {},
+    };
+    return sendToProvider(runtime, broker, browsers.getOrCreate(cookie), login, {
+      scope,
+      authorization: isFresh
+        ? [...ASK_AGAIN, ...authorization.filter(([name]) => name !== 'prompt')]
+        : authorization,
     });
-    const reply = createRedirectReply(
-      buildLoginRequest(
-        await endpoints.findAuthorizationUrl(),
-        { baseUrl, clientId: oauth.providerClient.id, scope, state, codeVerifier, nonce },
-        [
-          ...(isFresh ? ASK_AGAIN : []),
-          ...authorization.filter(([name]) => !isFresh || name !== 'prompt'),
-        ],
-      ),
-    );
-    return { ...reply, headers: { ...reply.headers, ...browser.headers } };
   };
-}
 
 const ASK_AGAIN = [
   ['prompt', 'login'],

@@ -2,7 +2,6 @@
 
 import { parseScope } from '../../config/scope.ts';
 import { fail, GatewayError } from '../../errors/gateway-error.ts';
-import { createRedirectReply } from '../../http/endpoint/message.ts';
 import type { RequestParameters } from '../../http/endpoint/parameters.ts';
 import { describeOAuthError } from '../../http/endpoint/render-error.ts';
 import { isLoopbackHost } from '../../platform/address.ts';
@@ -19,7 +18,7 @@ import {
   readClientAndRedirectUri,
 } from '../request/authorization-request.ts';
 import { readResourceIndicators } from '../request/parameters.ts';
-import { askForLogin, buildLoginRequest } from './login.ts';
+import { askForLogin, sendToProvider } from './login.ts';
 import type { Broker } from './open-broker.ts';
 import { getDefaultResources, readAskedResources } from './resources.ts';
 import type { BrokerRuntime } from './runtime.ts';
@@ -86,44 +85,32 @@ function isLoopback(redirectUri: string): boolean {
 }
 
 /** From the approval to the provider. */
-export const createBrokerRedirect = (
-  runtime: BrokerRuntime,
-  { logins, ends: { logouts }, endpoints }: Broker,
-): RedirectToProvider =>
+export const createBrokerRedirect = (runtime: BrokerRuntime, broker: Broker): RedirectToProvider =>
   async function redirectToProvider(request, browser, approval) {
-    const { oauth, baseUrl } = runtime;
-    const { query, parameters, redirectUri } = request;
-    if (request.client === undefined) fail('unknown_client');
-    const logoutMark = await logouts.getMark();
+    const { query, parameters, redirectUri, client, clientId } = request;
+    if (client === undefined) fail('unknown_client');
+    const { oauth } = runtime;
+    const logoutMark = await broker.ends.logouts.getMark();
     const requestedScope = parameters.get('scope');
-    const { scope, authorization } = await askForLogin(oauth, endpoints, requestedScope);
-    const codeVerifier = generateSecret();
-    const nonce = parseScope(scope).includes('openid') ? generateSecret() : undefined;
-    const state = await logins.put({
-      browser: browser.hash,
-      clientId: request.clientId,
-      clientName: request.client.name,
+    const { scope, authorization } = await askForLogin(oauth, broker.endpoints, requestedScope);
+    const login = {
+      clientId,
+      clientName: client.name,
       redirectUri,
       query,
       state: parameters.get('state'),
       codeChallenge: parameters.require('code_challenge'),
-      resources:
-        readAskedResources(parameters, runtime, request.clientId) ?? getDefaultResources(runtime),
-      // Of the user the provider may be asked more: that is for the gateway.
+      resources: readAskedResources(parameters, runtime, clientId) ?? getDefaultResources(runtime),
+      // The provider may be asked more about the user: that is for the gateway.
       scopes: listGrantedScopes(oauth, requestedScope).slice(0, MAX_SCOPES),
       logoutMark,
-      codeVerifier,
-      nonce,
-      sendsIssuer: await endpoints.sendsIssuer(),
+      nonce: parseScope(scope).includes('openid') ? generateSecret() : undefined,
       approval,
+    };
+    return sendToProvider(runtime, broker, browser, login, {
+      scope,
+      authorization: [...authorization, ...selectForwarded(parameters, authorization)],
     });
-    const url = buildLoginRequest(
-      await endpoints.findAuthorizationUrl(),
-      { baseUrl, clientId: oauth.providerClient.id, scope, state, codeVerifier, nonce },
-      [...authorization, ...selectForwarded(parameters, authorization)],
-    );
-    const reply = createRedirectReply(url);
-    return { ...reply, headers: { ...reply.headers, ...browser.headers } };
   };
 
 /** Not what the provider's profile sets already (`prompt`, say). */

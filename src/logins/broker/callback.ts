@@ -13,13 +13,11 @@ import { truncateForLog } from '../../platform/log.ts';
 import { toErrorDescription, toSentence } from '../../platform/text.ts';
 import type { FinishPageLogin } from '../account/page-logins.ts';
 import type { ProviderEndpoints } from '../auth/provider-metadata.ts';
-import type { Approvals } from '../consent/browser.ts';
-import { nameUser } from '../grants/grant.ts';
-import type { Identity } from '../identity/identity.ts';
+import { nameUser, type UserIdentity } from '../grants/grant.ts';
 import type { LoginRefusal } from '../identity/login-policy.ts';
 import type { Parties } from '../parties.ts';
 import { CHECK_PROVIDER_CLIENT, isClientError, MISCONFIGURED } from '../provider/provider-api.ts';
-import { addToRedirectUri, redirectToClient } from '../redirect-uri.ts';
+import { addToRedirectUri } from '../redirect-uri.ts';
 import { addFacts } from '../request/login-facts.ts';
 import type { Codes } from './codes.ts';
 import type { EndedLogin } from './ends.ts';
@@ -28,15 +26,13 @@ import type { Broker } from './open-broker.ts';
 import type { BrokerRuntime } from './runtime.ts';
 
 export function createCallback(
-  runtime: BrokerRuntime,
-  broker: Broker,
+  { oauth, baseUrl }: BrokerRuntime,
+  { endpoints, ends, findLoginRefusal, logins, providerLogins }: Broker,
   { browsers, approvals }: Pick<Parties, 'browsers' | 'approvals'>,
   codes: Pick<Codes, 'issue'>,
   finishPageLogin: FinishPageLogin,
 ) {
-  const { baseUrl } = runtime;
-  const { logins, endpoints } = broker;
-  const finishLogin = createFinishLogin(runtime, broker, approvals, codes, finishPageLogin);
+  const { logouts, tellProviderInTurn } = ends;
 
   return async function callback(query: string, cookie: string | undefined): Promise<PendingReply> {
     // Whatever else providers add to their answer is not looked at.
@@ -53,7 +49,7 @@ export function createCallback(
     parameters: RequestParameters,
     state: string,
     cookie: string | undefined,
-  ) {
+  ): Promise<Reply> {
     // Used up in any case: a code that came to another browser than the login's stands in its
     // address bar, and must be worth nothing to whoever began.
     const login = (await logins.take(state)) ?? failLoginExpired();
@@ -64,34 +60,106 @@ export function createCallback(
       });
     }
     await checkResponseIssuer(parameters, login, endpoints);
-    const respond: Respond = (pairs) =>
-      redirectToClient(login.redirectUri, [...pairs, ['state', login.state], ['iss', baseUrl]]);
     const code = parameters.get('code');
-    return code === undefined
-      ? forwardError(parameters, respond)
-      : finishLogin(login, code, respond);
+    return code === undefined ? forwardError(parameters, login) : finishLogin(login, code);
   }
-}
 
-/** Finishes a login that the provider's code came back for. */
-type FinishLogin = (login: Login, code: string, respond: Respond) => Promise<Reply>;
+  /**
+   * The provider is asked who logged in here and not at the token endpoint, so that whoever may not is told so on a page. Its tokens
+   * end there where nobody gets anything for them.
+   */
+  async function finishLogin(login: Login, code: string): Promise<Reply> {
+    let given: EndedLogin | undefined;
+    try {
+      const { codeVerifier, nonce, clientId, logoutMark, approval } = login;
+      const redeemed = await providerLogins.redeem({ code, codeVerifier });
+      const { answer, tokens: provider, problem } = redeemed;
+      given = { user: undefined, provider };
+      if (problem !== undefined) throw problem;
+      const identity =
+        (await providerLogins.readIdentity(answer, { nonce, earlier: undefined })) ??
+        failTokenRefused();
+      const { user, sid } = identity;
+      given = { user, provider };
+      const refusal = findLoginRefusal(identity);
+      if (refusal !== undefined) {
+        void tellProviderInTurn(given);
+        return refuse(refusal, login, user);
+      }
+      // Tokens are judged again where they are used: this is for who reads it.
+      if (await logouts.isOver({ user, clientId, sid, logoutMark })) {
+        void tellProviderInTurn(given);
+        const error = { key: 'login_not_allowed', message: OVER };
+        return {
+          ...respond(login, listError('access_denied', OVER)),
+          error,
+          facts: nameUser(user),
+        };
+      }
+      // Another user approved it: whoever sits here now is asked.
+      if (approval && !(await approvals.confirm(approval, { user, clientId, logoutMark }))) {
+        void tellProviderInTurn(given);
+        return { ...createRedirectReply(buildAuthorizeUrl(login.query)), facts: nameUser(user) };
+      }
+      if (login.account !== undefined) {
+        const reply = await finishPageLogin(identity, login, answer.id_token);
+        // Nobody keeps it. GitHub has room for ten of a user, and revokes the one of a client's login for the next.
+        if (provider.isLasting) void tellProviderInTurn(given);
+        return reply;
+      }
+      const { clientName, redirectUri, codeChallenge, scopes, resources } = login;
+      const asked = { clientId, clientName, redirectUri, codeChallenge, scopes, resources };
+      const issued = { ...asked, ...identity, logoutMark, provider };
+      return respond(login, [['code', await codes.issue(issued)]]);
+    } catch (thrown) {
+      if (given !== undefined) void tellProviderInTurn(given);
+      return respondToFailure(login, toGatewayError(thrown));
+    }
+  }
 
-/** The authorization response (RFC 6749 §4.1.2). */
-type Respond = (pairs: readonly (readonly [string, string | undefined])[]) => Reply;
+  /** The client waits for an answer, and its user sees it there; one without any meaning is a page. */
+  function respondToFailure(login: Login, error: GatewayError): Reply {
+    if (error.key === 'unusable_provider_answer' && login.account === undefined) {
+      const { code, description } = describeOAuthError(error);
+      return renderUnusableAnswer(error, buildAnswerUrl(login, listError(code, description)));
+    }
+    const { code = 'server_error', description } = describeOAuthError(
+      withoutUserDetails(error, oauth.provider.issuer),
+    );
+    const { cause, facts } = error.failure;
+    return {
+      ...respond(login, listError(code, description)),
+      error: { key: error.key, message: error.message, cause, logLevel: error.row.logLevel },
+      ...(facts && { facts }),
+    };
+  }
 
-/** RFC 6749 §4.1.2.1: as it came, but for what is about a client that the client never heard of. */
-function forwardError(parameters: RequestParameters, respond: Respond): Reply {
-  const error = readErrorText(parameters, 'error') ?? 'server_error';
-  const description = readErrorText(parameters, 'error_description');
-  const providerError = toSentence(description === undefined ? error : `${error}: ${description}`);
-  const message = `The provider said ${providerError}`;
-  if (isClientError(error)) {
+  function refuse(refusal: LoginRefusal, login: Login, user: UserIdentity): Reply {
+    const page = refusal.renderPage({
+      retryUrl: login.account === undefined ? buildRetryUrl(login) : login.redirectUri,
+      clientUrl: buildAnswerUrl(login, listError('access_denied')),
+    });
+    const error = { key: 'login_not_allowed', message: refusal.forLog };
+    return { ...page, error, facts: nameUser(user) };
+  }
+
+  /** RFC 6749 §4.1.2.1: as it came, but for what is about a client that the client never heard of. */
+  function forwardError(parameters: RequestParameters, login: Login): Reply {
+    const error = readErrorText(parameters, 'error') ?? 'server_error';
+    const description = readErrorText(parameters, 'error_description');
+    const providerError = toSentence(
+      description === undefined ? error : `${error}: ${description}`,
+    );
+    const message = `The provider said ${providerError}`;
+    if (!isClientError(error)) {
+      return {
+        ...respond(login, listError(error, description)),
+        error: { key: 'refused_by_provider', message },
+      };
+    }
     const details = `${MISCONFIGURED} The identity provider said ${providerError}`;
     return {
-      ...respond([
-        ['error', 'server_error'],
-        ['error_description', details],
-      ]),
+      ...respond(login, listError('server_error', details)),
       error: {
         key: 'gateway_refused_by_provider',
         message: `${message} ${CHECK_PROVIDER_CLIENT}`,
@@ -99,14 +167,35 @@ function forwardError(parameters: RequestParameters, respond: Respond): Reply {
       },
     };
   }
-  return {
-    ...respond([
-      ['error', error],
-      ['error_description', description],
-    ]),
-    error: { key: 'refused_by_provider', message },
-  };
+
+  /** The authorization response (RFC 6749 §4.1.2). */
+  function buildAnswerUrl({ redirectUri, state }: Login, pairs: Pairs): string {
+    return addToRedirectUri(redirectUri, [...pairs, ['state', state], ['iss', baseUrl]]);
+  }
+
+  function respond(login: Login, pairs: Pairs): Reply {
+    return createRedirectReply(buildAnswerUrl(login, pairs));
+  }
+
+  /** The request of the client, as it was. */
+  function buildAuthorizeUrl(query: string): string {
+    return `${baseUrl}/oauth/authorize?${query}`;
+  }
+
+  /** Likewise, but that the provider asks for the account. */
+  function buildRetryUrl({ query }: Login): string {
+    const parameters = new URLSearchParams(query);
+    parameters.set('prompt', 'select_account');
+    return buildAuthorizeUrl(`${parameters}`);
+  }
 }
+
+type Pairs = Parameters<typeof addToRedirectUri>[1];
+
+const listError = (code: string | undefined, description?: string): Pairs => [
+  ['error', code],
+  ['error_description', description],
+];
 
 /** Characters of what the provider says. */
 const MAX_ERROR_TEXT = 500;
@@ -141,133 +230,6 @@ async function checkResponseIssuer(
     details: 'The response came from another identity provider than the one that was asked.',
     facts: { found: issuer, expected: endpoints.issuer },
   });
-}
-
-// Who logged in is found out here and not at the token endpoint, so that whoever may not is told so on a page.
-
-function createFinishLogin(
-  { oauth, baseUrl }: BrokerRuntime,
-  { ends: { logouts, tellProviderInTurn }, findLoginRefusal, providerLogins }: Broker,
-  approvals: Pick<Approvals, 'confirm'>,
-  codes: Pick<Codes, 'issue'>,
-  finishPageLogin: FinishPageLogin,
-): FinishLogin {
-  return async function finishLogin(login, code, respond) {
-    /** Given by the provider: it ends there where nobody gets anything for it. */
-    let given: EndedLogin | undefined;
-    try {
-      const { codeVerifier, nonce, clientId, logoutMark, approval } = login;
-      const redeemed = await providerLogins.redeem({ code, codeVerifier });
-      const { answer, tokens: provider, problem } = redeemed;
-      given = { user: undefined, provider };
-      if (problem !== undefined) throw problem;
-      const identity =
-        (await providerLogins.readIdentity(answer, { nonce, earlier: undefined })) ??
-        failTokenRefused();
-      const { user, sid } = identity;
-      given = { user, provider };
-      const refusal = findLoginRefusal(identity);
-      if (refusal !== undefined) {
-        void tellProviderInTurn(given);
-        return refuse(refusal, login, identity);
-      }
-      // What is issued is judged again where it is used: this is for who reads it.
-      if (await logouts.isOver({ user, clientId, sid, logoutMark })) {
-        void tellProviderInTurn(given);
-        return respondOver(identity);
-      }
-      // Who approved it was somebody else: whoever sits here now is asked.
-      if (approval && !(await approvals.confirm(approval, { user, clientId, logoutMark }))) {
-        void tellProviderInTurn(given);
-        return {
-          ...createRedirectReply(buildAuthorizeUrl(login.query)),
-          facts: nameUser(user),
-        };
-      }
-      if (login.account !== undefined) {
-        const reply = await finishPageLogin(identity, login, answer.id_token);
-        // Nobody keeps it. GitHub has room for ten of a user, and revokes the one of a client's login for the next.
-        if (provider.isLasting) void tellProviderInTurn(given);
-        return reply;
-      }
-      const { clientName, redirectUri, codeChallenge, scopes, resources } = login;
-      const asked = { clientId, clientName, redirectUri, codeChallenge, scopes, resources };
-      const issued = { ...asked, ...identity, logoutMark, provider };
-      return respond([['code', await codes.issue(issued)]]);
-    } catch (thrown) {
-      if (given !== undefined) void tellProviderInTurn(given);
-      const error = toGatewayError(thrown);
-      return error.key === 'unusable_provider_answer' && login.account === undefined
-        ? renderUnusableAnswer(error, buildErrorUrl(login, error))
-        : respondWithError(error);
-    }
-
-    function respondOver({ user }: Identity): Reply {
-      return {
-        ...respond([
-          ['error', 'access_denied'],
-          ['error_description', OVER],
-        ]),
-        error: { key: 'login_not_allowed', message: OVER },
-        facts: nameUser(user),
-      };
-    }
-
-    /** The client waits for an answer, and its user sees it there. */
-    function respondWithError(error: GatewayError): Reply {
-      const { code: name = 'server_error', description } = describeOAuthError(
-        withoutUserDetails(error, oauth.provider.issuer),
-      );
-      const { cause, facts } = error.failure;
-      return {
-        ...respond([
-          ['error', name],
-          ['error_description', description],
-        ]),
-        error: { key: error.key, message: error.message, cause, logLevel: error.row.logLevel },
-        ...(facts && { facts }),
-      };
-    }
-  };
-
-  /** For a client whose user is asked first. */
-  function buildErrorUrl({ redirectUri, state }: Login, error: GatewayError): string {
-    const { code, description } = describeOAuthError(error);
-    return addToRedirectUri(redirectUri, [
-      ['error', code],
-      ['error_description', description],
-      ['state', state],
-      ['iss', baseUrl],
-    ]);
-  }
-
-  function refuse(refusal: LoginRefusal, login: Login, { user }: Identity): Reply {
-    const links = {
-      retryUrl: login.account === undefined ? buildRetryUrl(login) : login.redirectUri,
-      clientUrl: addToRedirectUri(login.redirectUri, [
-        ['error', 'access_denied'],
-        ['state', login.state],
-        ['iss', baseUrl],
-      ]),
-    };
-    return {
-      ...refusal.renderPage(links),
-      error: { key: 'login_not_allowed', message: refusal.forLog },
-      facts: nameUser(user),
-    };
-  }
-
-  /** The request of the client, as it was. */
-  function buildAuthorizeUrl(query: string): string {
-    return `${baseUrl}/oauth/authorize?${query}`;
-  }
-
-  /** Likewise, but that the provider asks for the account. */
-  function buildRetryUrl({ query }: Login): string {
-    const parameters = new URLSearchParams(query);
-    parameters.set('prompt', 'select_account');
-    return buildAuthorizeUrl(`${parameters}`);
-  }
 }
 
 const OVER = 'All logins like this one were ended while it was under way. Log in again.';

@@ -145,26 +145,7 @@ type CodeUse =
   /** By its client, or somebody who has all that the client had. */
   | { readonly kind: 'again'; readonly grantId: string; readonly user: UserIdentity };
 
-export interface Codes {
-  issue(code: GrantCode): Promise<string>;
-  /**
-   * Without effect: whether all came of the code that can, a first use and a second one.
-   *
-   * @throws GatewayError `invalid_grant` where `use` would throw it.
-   */
-  isSpent(request: CodeRequest): Promise<boolean>;
-  /**
-   * One of many at the same moment is the first.
-   *
-   * @throws GatewayError `invalid_grant` for a code that there is none of, and for one that was used where whoever brings
-   * it is not its client. RFC 6749 and RFC 9700 §4.2.4 have the server revoke, if it can, what the first use got. But who
-   * has seen the code alone, in a log or a history, could never have used it, and so cannot be the reason to doubt those
-   * tokens: else anybody who reads a code could log its user out.
-   */
-  use(request: CodeRequest): Promise<CodeUse>;
-  /** Asked by the first user once the grant is in the store: whoever came again before that could not end it. */
-  wasUsedAgain(code: string): Promise<boolean>;
-}
+export type Codes = ReturnType<typeof createCodes>;
 
 /** The rest of a code that was used: nothing that the provider said or gave. */
 interface UsedCode extends IssuedCode {
@@ -178,18 +159,31 @@ const CODE_SECONDS = 60;
 /** For one that was used: as long as RFC 6749 §4.1.2 lets a code live at most. */
 const USED_SECONDS = 600;
 
-export function createCodes(runtime: BrokerRuntime): Codes {
+export function createCodes(runtime: BrokerRuntime) {
   const codes = createSealedRecords<GrantCode | UsedCode>(runtime, 'grant-code', CODE_SECONDS);
 
   return {
-    issue: codes.put,
-    async isSpent(request) {
+    issue: (code: GrantCode) => codes.put(code),
+    /**
+     * Without effect: whether all came of the code that can, a first use and a second one.
+     *
+     * @throws GatewayError `invalid_grant` where `use` would throw it.
+     */
+    async isSpent(request: CodeRequest): Promise<boolean> {
       const found = await codes.get(request.code);
       if (found === undefined) return failUnknownCode();
       if (!('usedFor' in found)) return false;
       return findCodeProblem(found, request) === undefined ? found.wasUsedAgain : failUnknownCode();
     },
-    async use(request) {
+    /**
+     * One of many at the same moment is the first.
+     *
+     * @throws GatewayError `invalid_grant` for a code that there is none of, and for one that was used where whoever brings
+     * it is not its client. RFC 6749 and RFC 9700 §4.2.4 have the server revoke, if it can, what the first use got. But who
+     * has seen the code alone, in a log or a history, could never have used it, and so cannot be the reason to doubt those
+     * tokens: else anybody who reads a code could log its user out.
+     */
+    async use(request: CodeRequest): Promise<CodeUse> {
       let use: CodeUse | undefined;
       function change(found: GrantCode | UsedCode | undefined): UsedCode | undefined {
         use = undefined;
@@ -209,7 +203,8 @@ export function createCodes(runtime: BrokerRuntime): Codes {
       await codes.update(request.code, USED_SECONDS, change);
       return use ?? failUnknownCode();
     },
-    async wasUsedAgain(code) {
+    /** Asked by the first user once the grant is in the store: whoever came again before that could not end it. */
+    async wasUsedAgain(code: string): Promise<boolean> {
       const found = await codes.get(code);
       return found !== undefined && 'usedFor' in found && found.wasUsedAgain;
     },

@@ -3,26 +3,21 @@
 import { createJsonReply, type Reply } from '../../http/endpoint/message.ts';
 import { type Grant, hasRefreshToken, nameUser } from '../grants/grant.ts';
 import { hashResource, hashUser, maskScopes, type TokenCodec } from '../grants/token-codec.ts';
-import { createLoginLog, type LogLogin } from '../provider/issued-tokens.ts';
+import { createLoginLog } from '../provider/issued-tokens.ts';
 import type { Broker } from './open-broker.ts';
 import type { BrokerRuntime } from './runtime.ts';
 
-export interface TokenIssue {
-  readonly issueGrant: IssueGrant;
-  readonly writeTokens: WriteTokens;
-  readonly logLogin: LogLogin;
-  /** The token response of a grant, and a line of the log. */
-  answer(grant: Grant, clientName: string | undefined, isRefresh: boolean): Reply;
-}
+export type TokenIssue = ReturnType<typeof createTokenIssue>;
 
-export function createTokenIssue(runtime: BrokerRuntime, broker: Broker): TokenIssue {
+export function createTokenIssue(runtime: BrokerRuntime, broker: Broker) {
   const writeTokens = createWriteTokens(broker.ownTokens.codec);
   const logLogin = createLoginLog(runtime.log);
   return {
     issueGrant: createIssueGrant(runtime, broker),
     writeTokens,
     logLogin,
-    answer(grant, clientName, isRefresh) {
+    /** The token response of a grant, and a line of the log. */
+    answer(grant: Grant, clientName: string | undefined, isRefresh: boolean): Reply {
       const login = { clientId: grant.client.id, clientName, ...nameUser(grant.user), isRefresh };
       const facts = { ...logLogin(login), grantId: grant.id };
       return { ...writeTokens(grant, runtime.clock.now()), facts };

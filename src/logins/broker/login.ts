@@ -1,6 +1,9 @@
 // A login under way at the provider, of a client or for a page of the gateway's own: what is kept of it, and what the provider is
 // asked for: state, PKCE and callback are the gateway's own.
 
+import { createRedirectReply, type Reply } from '../../http/endpoint/message.ts';
+import type { Browser } from '../../http/endpoint/own-pages.ts';
+import { generateSecret } from '../../platform/ids.ts';
 import { createSealedRecords, type SealedRecords } from '../../store/seal/sealed-records.ts';
 import type { ProviderEndpoints } from '../auth/provider-metadata.ts';
 import type { Approval } from '../consent/browser.ts';
@@ -70,6 +73,39 @@ export function buildProviderRequest(
 }
 
 type Pairs = Parameters<typeof buildProviderRequest>[1];
+
+/** Keeps the login, and sends its browser to the provider. */
+export async function sendToProvider(
+  { oauth, baseUrl }: BrokerRuntime,
+  { logins, endpoints }: LoginPlace,
+  browser: Browser,
+  begun: Omit<Login, 'browser' | 'codeVerifier' | 'sendsIssuer'>,
+  asked: AuthorizationParameters,
+): Promise<Reply> {
+  const codeVerifier = generateSecret();
+  const sendsIssuer = await endpoints.sendsIssuer();
+  const state = await logins.put({ ...begun, browser: browser.hash, codeVerifier, sendsIssuer });
+  const url = buildLoginRequest(
+    await endpoints.findAuthorizationUrl(),
+    {
+      baseUrl,
+      clientId: oauth.providerClient.id,
+      scope: asked.scope,
+      state,
+      codeVerifier,
+      nonce: begun.nonce,
+    },
+    asked.authorization,
+  );
+  const reply = createRedirectReply(url);
+  return { ...reply, headers: { ...reply.headers, ...browser.headers } };
+}
+
+/** Logins under way, and where the provider's endpoints are. */
+export interface LoginPlace {
+  readonly logins: SealedRecords<Login>;
+  readonly endpoints: ProviderEndpoints;
+}
 
 /** The gateway asks this of the provider for any login: of a client, or for a page of its own. */
 export interface LoginRequest extends Pick<Login, 'codeVerifier' | 'nonce'> {

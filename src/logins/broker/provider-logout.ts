@@ -214,51 +214,36 @@ function rethrowForProvider(thrown: unknown): never {
 
 // Each logout token is used once, on all replicas (§2.6): but one whose logout failed half-way can be sent again.
 
-type LogoutTokenUse =
-  | {
-      readonly kind: 'first';
-      /** All has ended: it is not accepted again. */
-      finish(): Promise<void>;
-      /** Never rejects: where the store fails, it can come again when its time here is over. */
-      giveBack(): Promise<void>;
-    }
-  /** Another request uses it at this moment, and may fail. */
-  | { readonly kind: 'underWay' }
-  | { readonly kind: 'again' };
-
-interface LogoutTokenUses {
-  /** Without effect: whether all that it says was done. */
-  isUsed(token: LogoutToken): Promise<boolean>;
-  /** One of many at the same moment is the first. */
-  use(token: LogoutToken): Promise<LogoutTokenUse>;
-}
-
 /** A process may end in the middle of it: then it can come again after so long. */
 const UNDER_WAY_SECONDS = 30;
 
 const USED = 'used';
 
-function createLogoutTokenUses({ store, oauth, clock }: BrokerRuntime): LogoutTokenUses {
+function createLogoutTokenUses({ store, oauth, clock }: BrokerRuntime) {
   const buildKey = ({ jti }: LogoutToken): string =>
     buildLogoutTokenKey(hashSha256(JSON.stringify([oauth.provider.issuer, jti])));
 
   return {
-    isUsed: async (token) => (await store.get(buildKey(token))) === USED,
-    async use(token) {
+    /** Without effect: whether all that it says was done. */
+    isUsed: async (token: LogoutToken) => (await store.get(buildKey(token))) === USED,
+    /** `first` for one of many at the same moment; `underWay`: another request uses it at this moment, and may fail. */
+    async use(token: LogoutToken) {
       const key = buildKey(token);
       const claim = generateSecret();
       const standing = await store.getOrSet(key, claim, UNDER_WAY_SECONDS);
-      if (standing === USED) return { kind: 'again' };
-      if (standing !== claim) return { kind: 'underWay' };
+      if (standing === USED) return { kind: 'again' } as const;
+      if (standing !== claim) return { kind: 'underWay' } as const;
       return {
-        kind: 'first',
-        async finish() {
+        kind: 'first' as const,
+        /** All has ended: it is not accepted again. */
+        async finish(): Promise<void> {
           const ttlSeconds = computeNotedSeconds(token.acceptedUntil, clock.now());
           if (await store.compareAndSet(key, claim, USED, ttlSeconds)) return;
           // It took longer than the claim lasts. Who has claimed it meanwhile will say what came of it.
           await store.compareAndSet(key, undefined, USED, ttlSeconds);
         },
-        async giveBack() {
+        /** Never rejects: where the store fails, it can come again when its time here is over. */
+        async giveBack(): Promise<void> {
           await store.compareAndDelete(key, claim).catch(() => false);
         },
       };

@@ -28,16 +28,6 @@ import type { BrokerRuntime } from './runtime.ts';
 /** A grant type: judges the request, and returns what is left to do. */
 export type GiveTokens = (request: ClientRequest) => Promise<JudgedRequest>;
 
-export interface BrokerTokenEndpoint {
-  token(body: RequestBody, authorization: string | undefined): Promise<JudgedRequest>;
-  /** §8: refreshes are counted by their grant. */
-  findKnownId(refreshToken: string, clientId: string): string | undefined;
-  findLogin(
-    refreshToken: string,
-    asked: { readonly clientId: string },
-  ): Promise<KnownLogin | undefined>;
-}
-
 /** `grantTypes` are those that are offered beside the refresh token, by name. */
 export function createBrokerToken(
   runtime: BrokerRuntime,
@@ -45,7 +35,7 @@ export function createBrokerToken(
   clients: Clients,
   answer: TokenIssue['answer'],
   grantTypes: ReadonlyMap<string, GiveTokens>,
-): BrokerTokenEndpoint {
+) {
   const { oauth, clock, log } = runtime;
   const { accessSeconds, renewalSeconds } = oauth.tokens;
 
@@ -133,15 +123,19 @@ export function createBrokerToken(
   }
 
   return {
-    async token(body, authorization) {
+    async token(body: RequestBody, authorization: string | undefined): Promise<JudgedRequest> {
       const parameters = parseBody(body);
       const grantType = parameters.require('grant_type');
       if (grantType === 'refresh_token') return refresh(parameters);
       const give = grantTypes.get(grantType) ?? fail('unsupported_grant_type');
       return give({ body, parameters, authorization });
     },
-    findKnownId: (refreshToken) => codec.readRefreshToken(refreshToken)?.grantId,
-    async findLogin(refreshToken, { clientId }) {
+    /** §8: refreshes are counted by their grant. */
+    findKnownId: (refreshToken: string) => codec.readRefreshToken(refreshToken)?.grantId,
+    async findLogin(
+      refreshToken: string,
+      { clientId }: { readonly clientId: string },
+    ): Promise<KnownLogin | undefined> {
       const token = codec.readRefreshToken(refreshToken);
       if (token === undefined) return undefined;
       const stored = await grants.read(token.grantId);
@@ -171,22 +165,13 @@ function failGrant(details: string): never {
 
 // RFC 7009 in broker mode: whichever of its two tokens a client revokes, its login ends.
 
-/** The client that revokes, and what is left to do of its proof. */
-interface RevokingClient {
-  readonly id: string;
-  useUp(): Promise<void>;
-}
-
 export function createBrokerRevoke(
   { ownTokens: { codec, grants }, ends }: Broker,
   clients: Clients,
   authentication: Pick<ClientAuthentication<ProvenClient>, 'authenticate'>,
 ) {
   /** Who proved to be itself to get the token does so here, too (RFC 7009 §2.1); the others are public, and say who they are. */
-  async function identify(
-    request: ClientRequest,
-    grant: Grant | undefined,
-  ): Promise<RevokingClient> {
+  async function identify(request: ClientRequest, grant: Grant | undefined) {
     const { parameters } = request;
     const named = parameters.get('client_id');
     const hasProof = grant !== undefined && !hasRefreshToken(grant);

@@ -32,12 +32,6 @@ interface AskingMode {
   readonly issuer: string | undefined;
 }
 
-interface Consent {
-  authorize(query: string, cookie: string | undefined): Promise<PendingReply>;
-  /** The form of the page. */
-  consent(body: RequestBody, cookie: string | undefined): Promise<PendingReply>;
-}
-
 /** Fields of the page's form. */
 const checkFieldName = createNameCheck(['request', 'csrf', 'decision']);
 
@@ -51,7 +45,7 @@ export function createConsent(
   { browsers, approvals, listScopes }: Pick<Parties, 'browsers' | 'approvals' | 'listScopes'>,
   { readRequest, redirectToProvider, issuer }: AskingMode,
   listTools: ListShownTools | undefined,
-): Consent {
+) {
   const { baseUrl, displayName } = server;
   const pendingConsents = createPendingConsents(records, browsers);
 
@@ -78,7 +72,7 @@ export function createConsent(
   }
 
   return {
-    async authorize(query, cookie) {
+    async authorize(query: string, cookie: string | undefined): Promise<PendingReply> {
       if (query.length > MAX_QUERY) {
         fail('oauth_invalid_request', {
           details: `The query is longer than ${MAX_QUERY} characters.`,
@@ -96,7 +90,8 @@ export function createConsent(
       };
     },
 
-    async consent(body, cookie) {
+    /** The form of the page. */
+    async consent(body: RequestBody, cookie: string | undefined): Promise<PendingReply> {
       const form = parseBody(body, checkFieldName);
       const sent = { request: form.require('request'), csrf: form.require('csrf') };
       const query = await pendingConsents.requireQuery(sent, cookie);
@@ -137,34 +132,27 @@ interface PendingConsent {
   readonly csrf: string;
 }
 
-/** Two secrets, which the page's form sends back. */
-interface ConsentForm {
-  readonly request: string;
-  readonly csrf: string;
-}
-
-interface PendingConsents {
-  put(query: string, browser: Browser): Promise<ConsentForm>;
-  /**
-   * The query of the authorization request. It is not used up: whoever goes back in the browser, or
-   * presses twice, may answer again.
-   *
-   * @throws GatewayError unless this browser was shown the page, and lately.
-   */
-  requireQuery(form: ConsentForm, cookie: string | undefined): Promise<string>;
-}
-
 const TTL_SECONDS = 600;
 
-function createPendingConsents(records: RecordsDeps, browsers: Browsers): PendingConsents {
+function createPendingConsents(records: RecordsDeps, browsers: Browsers) {
   const pendingConsents = createSealedRecords<PendingConsent>(records, 'question', TTL_SECONDS);
   return {
-    async put(query, browser) {
+    /** Two secrets, which the page's form sends back. */
+    async put(query: string, browser: Browser) {
       const csrf = generateSecret();
       const request = await pendingConsents.put({ query, browser: browser.hash, csrf });
       return { request, csrf };
     },
-    async requireQuery({ request, csrf }, cookie) {
+    /**
+     * The query of the authorization request. It is not used up: whoever goes back in the browser, or presses twice, may answer
+     * again.
+     *
+     * @throws GatewayError unless this browser was shown the page, and lately.
+     */
+    async requireQuery(
+      { request, csrf }: { readonly request: string; readonly csrf: string },
+      cookie: string | undefined,
+    ): Promise<string> {
       const pending = await pendingConsents.get(request);
       if (pending === undefined) {
         fail('oauth_invalid_request', {

@@ -206,20 +206,13 @@ type GithubAnswer =
   /** What the app may not see: it lacks a scope or a permission. */
   | { readonly kind: 'forbidden'; readonly status: number };
 
-interface GithubApi {
-  /** @throws GatewayError `upstream_failed` where a later try may go better. */
-  get(path: string, accessToken: string): Promise<GithubAnswer>;
-  /** Likewise; `value` is the items of all pages, as far as they are read. */
-  list(path: string, accessToken: string): Promise<GithubAnswer>;
-}
-
 const API_LIMITS = { timeoutMs: 5000, maxBytes: 1_048_576 };
 const PAGE_ITEMS = 100;
 /** Who is in more than a thousand teams has more than fit into a grant, too. */
 const MAX_PAGES = 10;
 
 /** `apiUrl` has no slash at the end. */
-function createGithubApi(apiUrl: string, fetch: Fetch): GithubApi {
+function createGithubApi(apiUrl: string, fetch: Fetch) {
   async function ask(url: string, accessToken: string): Promise<FetchedResponse> {
     const headers = {
       Accept: 'application/vnd.github+json',
@@ -236,10 +229,12 @@ function createGithubApi(apiUrl: string, fetch: Fetch): GithubApi {
   }
 
   return {
-    async get(path, accessToken) {
+    /** @throws GatewayError `upstream_failed` where a later try may go better. */
+    async get(path: string, accessToken: string): Promise<GithubAnswer> {
       return readAnswer(await ask(apiUrl + path, accessToken), path);
     },
-    async list(path, accessToken) {
+    /** Likewise; `value` is the items of all pages, as far as they are read. */
+    async list(path: string, accessToken: string): Promise<GithubAnswer> {
       const items: unknown[] = [];
       let url: string | undefined = `${apiUrl}${path}?per_page=${PAGE_ITEMS}`;
       for (let page = 0; url !== undefined && page < MAX_PAGES; page += 1) {

@@ -262,9 +262,6 @@ interface UserinfoFailure {
   readonly cause?: unknown;
 }
 
-/** `sub` is undefined where nobody has said yet whose it is. @throws GatewayError `unusable_identity` for an answer about somebody else. */
-type AskUserinfo = (accessToken: string, sub: string | undefined) => Promise<UserinfoAnswer>;
-
 const LIMITS = { timeoutMs: 5000, maxBytes: 262_144 };
 
 /** `errorCodes` are words of the provider's own for errors. */
@@ -272,14 +269,18 @@ function createAskUserinfo(
   fetch: Fetch,
   metadata: ProviderMetadata,
   errorCodes: NonNullable<ProviderQuirks['errorCodes']> = {},
-): AskUserinfo {
+) {
   async function fetchUserinfo(accessToken: string): Promise<FetchedResponse | undefined> {
     const { userinfo_endpoint: url } = await metadata.get();
     const headers = { Authorization: `Bearer ${accessToken}`, Accept: 'application/json' };
     return url === undefined ? undefined : fetchWithLimits(fetch, url, { headers }, LIMITS);
   }
 
-  return async function askUserinfo(accessToken, sub) {
+  /** `sub` is undefined where nobody has said yet whose it is. @throws GatewayError `unusable_identity` for an answer about somebody else. */
+  return async function askUserinfo(
+    accessToken: string,
+    sub: string | undefined,
+  ): Promise<UserinfoAnswer> {
     const response = await fetchUserinfo(accessToken).catch(
       (cause: unknown): UserinfoFailure => ({
         kind: 'failed',
