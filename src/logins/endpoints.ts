@@ -23,7 +23,7 @@ import { JWT_BEARER, readAskedFacts } from './request/login-facts.ts';
 import { readAskedTokens } from './request/parameters.ts';
 
 /** The part of a mode at the endpoints. Each judges the request, and returns the work to run once it is counted. */
-export interface OAuthMode {
+export interface ModeAtEndpoints {
   /** `iss` of replies to clients (RFC 9207), where the gateway is its own issuer. */
   readonly issuer: string | undefined;
   readonly readRequest: ReadAuthorizationRequest;
@@ -58,7 +58,7 @@ export interface OAuthFront {
 /** `popups` is `OAUTH_POPUPS`: the pages of the login keep their opener. */
 export function createOAuthEndpoints(
   popups: boolean,
-  mode: OAuthMode,
+  mode: ModeAtEndpoints,
   { authorize, consent, register }: OAuthFront,
 ): readonly Endpoint[] {
   const { callback } = mode;
@@ -153,7 +153,7 @@ const getCookie = (request: GatewayRequest) => getHeader(request, 'cookie');
 function chooseTokenLimit(
   body: RequestBody,
   authorization: string | undefined,
-  { logins: { findKnownId, findLogin }, findMachineLogin }: OAuthMode,
+  { logins: { findKnownId, findLogin }, findMachineLogin }: ModeAtEndpoints,
 ): ChosenLimit {
   const { grant } = readAskedFacts(body);
   if ((grant === 'client_credentials' || grant === JWT_BEARER) && findMachineLogin !== undefined) {

@@ -1,8 +1,6 @@
 // §4.6–§4.8: the authorization server that clients see: its endpoints, in either mode, and the documents that lead to it.
 
-import type { Endpoint } from '../http/endpoint/endpoint.ts';
 import type { NamedPaths } from '../http/endpoint/named-paths.ts';
-import type { OwnPages } from '../http/endpoint/own-pages.ts';
 import type { Runtime } from '../runtime/runtime.ts';
 import { warnOfForeignSecrets } from '../store/seal/secrets.ts';
 import type { ProviderAccess } from './auth/auth.ts';
@@ -14,24 +12,13 @@ import { createRegister } from './clients/register.ts';
 import { createConsent } from './consent/consent.ts';
 import type { ListShownTools } from './consent/consent-page.ts';
 import { createDiscoveryEndpoints, createServerMetadata } from './discovery.ts';
-import { createOAuthEndpoints, type OAuthFront, type OAuthMode } from './endpoints.ts';
+import { createOAuthEndpoints, type ModeAtEndpoints, type OAuthFront } from './endpoints.ts';
 import { createParties, type Parties } from './parties.ts';
 import { createLoginLog, createNoteClient } from './provider/issued-tokens.ts';
 import { createProviderApi } from './provider/provider-api.ts';
 import { createProxy } from './proxy.ts';
 import { selectRedirectUriRules } from './redirect-uri.ts';
 import { createRecentAnswers } from './refresh/recent-answers.ts';
-
-export interface AuthorizationEndpoints {
-  readonly endpoints: readonly Endpoint[];
-  /** For other features that have pages for users. Undefined in proxy mode. */
-  readonly ownPages: OwnPages | undefined;
-  /** To be told of each token that is refused with 401, before its bearer is. Undefined where that changes nothing. Never rejects. */
-  readonly noteRefusedToken: ((token: string) => Promise<void>) | undefined;
-  /** Looks from now on whether documents of clients can be fetched. */
-  start(): void;
-  close(): void;
-}
 
 /**
  * `broker` is for broker mode. `listTools` has those that everybody may see; undefined where strangers see none.
@@ -44,7 +31,7 @@ export function createAuthorizationEndpoints(
   broker: Broker | undefined,
   namedPaths: NamedPaths,
   listTools: ListShownTools | undefined,
-): AuthorizationEndpoints {
+) {
   const { config, clock, log, outbound } = runtime;
   const { oauth, server } = config;
   const { allowedHosts } = oauth.clientIdMetadata;
@@ -93,7 +80,9 @@ export function createAuthorizationEndpoints(
       ...createDiscoveryEndpoints(server.baseUrl, metadataDocuments, namedPaths),
     ],
     ownPages: mode.ownPages,
+    /** To be told of each token that is refused with 401, before its bearer is. Undefined where that changes nothing. Never rejects. */
     noteRefusedToken: noteRefusal && noteRefusedToken,
+    /** Looks from now on whether documents of clients can be fetched. */
     start: documentOffer.start,
     close: documentOffer.close,
   };
@@ -115,7 +104,7 @@ function createProxyMode(
   { config: { oauth }, store, fetch, clock, log }: Runtime,
   { auth: { inspectToken, verifyToken } }: ProviderAccess,
   { clients }: Parties,
-): OAuthMode {
+): ModeAtEndpoints {
   if (oauth.mode !== 'proxy') throw new Error('Clients get tokens of the gateway');
   const recentAnswers = createRecentAnswers({ store, clock, verifyToken });
   const proxy = createProxy(oauth, {
@@ -142,7 +131,7 @@ function createAuthorize(
   runtime: Runtime,
   broker: Broker | undefined,
   parties: Parties,
-  mode: OAuthMode,
+  mode: ModeAtEndpoints,
   listTools: ListShownTools | undefined,
 ): Pick<OAuthFront, 'authorize' | 'consent'> {
   const { config, store, loginSeal, tracing } = runtime;

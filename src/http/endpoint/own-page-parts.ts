@@ -47,9 +47,9 @@ export const renderBrand = (service: string): string =>
 /** An app as its user sees it. Anybody may register under any name. */
 export interface ShownApp {
   readonly name: DisplayName;
-  /** Where it logs in. */
+  /** The host where it logs in. */
   readonly host: string;
-  /** Where another app of the user has the same name. */
+  /** Undefined unless another app of the user has the same name. */
   readonly id: string | undefined;
 }
 
@@ -109,7 +109,7 @@ export const renderScopes = (scopes: readonly string[]): string =>
 /** Characters. */
 const MAX_SCOPE = 1000;
 
-// Where the login for such a page came to nothing.
+// The page for a login that came to nothing.
 
 /** `error` is that of the address, `url` leads to the page once more. */
 export function renderLoginFailed(service: string, error: string, url: string): Reply {

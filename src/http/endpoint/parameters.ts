@@ -54,7 +54,7 @@ const JSON_STRING = /"(?:[^"\\]|\\.)*"/g;
 /** Far more than any client sends: many cost time, and anybody may send them. */
 const MAX_PARAMETERS = 100;
 
-/** Of a query or a form, without parsing it. */
+/** For a query or a form, without parsing it. */
 export const hasTooManyParameters = (text: string): boolean =>
   text.split('&', MAX_PARAMETERS + 1).length > MAX_PARAMETERS;
 

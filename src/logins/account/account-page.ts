@@ -19,11 +19,11 @@ export interface AccountPageContent {
   readonly session: StoredBrowserSession;
   /** The latest first. */
   readonly grants: readonly Grant[];
-  /** Where the forms go. */
+  /** The address that the forms are sent to. */
   readonly action: string;
-  /** Where the provider logs browsers out; undefined where it does not. */
+  /** The host that logs browsers out at the provider; undefined without one. */
   readonly providerHost: string | undefined;
-  /** Where users connect servers; undefined where none wants it. */
+  /** The page on which users connect servers; undefined where none wants it. */
   readonly connectionsUrl: string | undefined;
   /** Asks once more before all logins end. */
   readonly asksForAll: boolean;

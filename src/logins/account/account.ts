@@ -82,7 +82,7 @@ export function createAccountEndpoints(
     });
   }
 
-  /** Who has just logged out at the provider is not asked to log in again. */
+  /** A user who has just logged out at the provider is not asked to log in again. */
   async function getWithoutSession(
     state: string | undefined,
     cookie: string | undefined,
@@ -96,7 +96,7 @@ export function createAccountEndpoints(
   async function post(body: RequestBody, cookie: string | undefined, ip: string): Promise<Reply> {
     const parameters = parseBody(body, checkFieldName);
     const found = await browserSessions.find(cookie);
-    // What was on the page is over: whoever comes now logs in first.
+    // The page is over: whoever comes now logs in first.
     if (found === undefined) return createRedirectReply(url);
     const { session } = found;
     checkCsrf(parameters, session);

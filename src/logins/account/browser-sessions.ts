@@ -17,9 +17,9 @@ export interface StoredBrowserSession extends BrowserSession {
   readonly createdAt: number;
   /** The provider asked who it is, whatever it knew: all that concerns all logins needs it. */
   readonly isFresh: boolean;
-  /** Of the session at the provider, where it names one. */
+  /** The session at the provider, where it names one. */
   readonly sid: string | undefined;
-  /** Of its login: the provider wants to see it where it is to log the browser out. Undefined for one that is too long. */
+  /** The ID token of its login: the provider wants to see it where it is to log the browser out. Undefined for one that is too long. */
   readonly idToken: string | undefined;
   /** When its login began, as `Logouts` counts: after a logout it is none any more. */
   readonly logoutMark: number | undefined;
@@ -85,7 +85,7 @@ export function createBrowserSessions(
     const sealed = await store.get(key);
     const text = sealed === undefined ? undefined : seal.open(key, sealed);
     if (text === undefined) return undefined;
-    // What opens was written by this code: no other check of its shape is needed.
+    // A record that opens was written by this code: no other check of its shape is needed.
     const record = JSON.parse(text) as StoredBrowserSession & { readonly version: number };
     const { version, ...session } = record;
     checkRecordVersion(version, 'A browser session');

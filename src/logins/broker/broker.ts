@@ -7,7 +7,7 @@ import { createBrowserSessions } from '../account/browser-sessions.ts';
 import { createBeginLogin, createFinishPageLogin } from '../account/page-logins.ts';
 import { createClientAuthentication } from '../client-authentication/authenticate-client.ts';
 import type { ClientDocuments } from '../client-id-metadata/client-documents.ts';
-import type { OAuthMode } from '../endpoints.ts';
+import type { ModeAtEndpoints } from '../endpoints.ts';
 import { type AssertingClient, createFindByDocument } from '../id-jag/asserting-client.ts';
 import { createGiveByAssertion } from '../id-jag/jwt-bearer.ts';
 import { createVerifyAssertion } from '../id-jag/verify-assertion.ts';
@@ -26,7 +26,7 @@ export function createBrokerMode(
   broker: Broker,
   parties: Parties,
   clientDocuments: Pick<ClientDocuments, 'isClientDocumentId' | 'findKeyed'>,
-): OAuthMode {
+): ModeAtEndpoints {
   const { runtime } = broker;
   const { clients, browsers } = parties;
   const { grants } = broker.ownTokens;

@@ -58,7 +58,7 @@ export function createClientCredentials(
 
   /** A client may ask before each call: while a token has most of its time left, it gets the same one. */
   async function findOrIssue(asked: Asked): Promise<Grant> {
-    // What is ended from here on ends this, too.
+    // All that is ended from here on ends this, too.
     const logoutMark = await logouts.getMark();
     const key = buildMachineGrantKey(hashAsked(asked));
     const id = await store.get(key);
@@ -141,7 +141,7 @@ export const createFindMachineLogin = (
         find: async () => toLogin((await authenticate(request)).client.id),
       };
     } catch {
-      // What is wrong with the request is said once it was counted.
+      // An error of the request is told once it was counted.
       return undefined;
     }
   };

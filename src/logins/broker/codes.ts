@@ -35,7 +35,7 @@ export function createRedeemCode(
   return async function redeemCode(parameters: RequestParameters): Promise<JudgedRequest> {
     const request = readCodeRequest(parameters);
     const looking = codes.isSpent(request);
-    // What is wrong with the client is said first.
+    // An error of the client is told first.
     looking.catch(() => {});
     const client = await clients.requireWithoutFetch(request.clientId);
     const asked = readAskedPair(parameters, client, runtime);
@@ -138,11 +138,11 @@ type CodeUse =
   | {
       readonly kind: 'first';
       readonly code: GrantCode;
-      /** Of the grant that it comes to. */
+      /** The id of the grant that it comes to. */
       readonly grantId: string;
       readonly problem: string | undefined;
     }
-  /** By its client, or somebody who has all that the client had. */
+  /** Used by its client, or somebody who has all that the client had. */
   | { readonly kind: 'again'; readonly grantId: string; readonly user: UserIdentity };
 
 export type Codes = ReturnType<typeof createCodes>;

@@ -4,7 +4,9 @@ import type { Connections } from '../../mcp/upstream/connections.ts';
 import { createTurns } from '../../platform/clock.ts';
 import { createWorkQueue } from '../../platform/work-queue.ts';
 import { withoutDefault } from '../../store/owner.ts';
-import { type Grant, nameUser, type UserIdentity } from '../grants/grant.ts';
+import { readPages } from '../../store/page.ts';
+import { type MachineClients, toMachineUser } from '../auth/machine-clients.ts';
+import { type Grant, getClientMark, nameUser, type UserIdentity } from '../grants/grant.ts';
 import type { GrantOwner } from '../grants/grant-lists.ts';
 import type { Grants } from '../grants/grants.ts';
 import { hashUser } from '../grants/token-codec.ts';
@@ -12,7 +14,7 @@ import { describeLogin } from '../provider/issued-tokens.ts';
 import type { RevokeTokens } from '../provider/revoke-tokens.ts';
 import {
   createLogouts,
-  type EndedBy,
+  type GrantEndedBy,
   type GrantSelection,
   isMeant,
   type Logouts,
@@ -24,21 +26,20 @@ export interface LoginEnds {
   readonly endGrant: EndGrant;
   /** Nobody waits until the provider knows. */
   readonly endGrantSoon: EndGrant;
-  /** Without a word to the provider. */
-  readonly endHere: EndGrant;
   readonly endSelectedGrants: EndSelectedGrants;
   readonly tellProvider: TellProvider;
   readonly tellProviderInTurn: TellProvider;
 }
 
 /** Resolves to what has ended; undefined where another was faster, or there was none. */
-export type EndGrant = (id: string, by: EndedBy) => Promise<Grant | undefined>;
+export type EndGrant = (id: string, by: GrantEndedBy) => Promise<Grant | undefined>;
 
 /** `connections` are undefined where there are none. */
 export function createLoginEnds(
   runtime: BrokerRuntime,
   grants: Grants,
   revoke: RevokeTokens,
+  machineClients: MachineClients,
   connections: Pick<Connections, 'endOfUser'> | undefined,
 ): LoginEnds {
   const logouts = createLogouts(runtime);
@@ -49,8 +50,8 @@ export function createLoginEnds(
       ? createEndConnections(runtime, connections)
       : undefined;
 
-  /** Every grant that is ended ends here, with one line of the log. */
-  async function endHere(id: string, by: EndedBy): Promise<Grant | undefined> {
+  /** Every grant that is ended ends here, with one line of the log, and without a word to the provider. */
+  async function endHere(id: string, by: GrantEndedBy): Promise<Grant | undefined> {
     const ended = await grants.end(id);
     if (ended !== undefined) {
       const { client, user } = ended;
@@ -71,17 +72,17 @@ export function createLoginEnds(
       return ended;
     };
 
+  endOutdatedGrants(runtime, grants, endHere, machineClients);
   return {
     logouts,
     endGrant: createEndGrant(tellProvider),
     endGrantSoon: createEndGrant((ended) => void tellProviderInTurn(ended)),
-    endHere,
-    endSelectedGrants: createEndSelectedGrants(
-      runtime,
-      { grants, endHere, logouts },
+    endSelectedGrants: createEndSelectedGrants(runtime, grants, {
+      logouts,
+      endHere,
       tellProviderInTurn,
       endConnections,
-    ),
+    }),
     tellProvider,
     tellProviderInTurn,
   };
@@ -112,13 +113,13 @@ function createTellProvider(
   return async function tellProvider(ended) {
     // From before a change of OIDC_ISSUER: no provider is sent the tokens of another.
     if (ended.user !== undefined && ended.user.issuer !== issuer) return;
-    // What cannot be looked up may be shared. Its tokens die of age.
+    // A login that cannot be looked up may be shared. Its tokens die of age.
     if (await isShared(ended).catch(() => true)) return;
     await revoke(ended.provider);
   };
 }
 
-/** Of those that may be under way, so that there is room for who ends a login and waits. */
+/** The most that may be under way, so that there is room for who ends a login and waits. */
 const MAX_TOLD = 8;
 /** There is no end to logins that are refused; tokens of those for which there is no room here die of age. */
 const MAX_WAITING = 10_000;
@@ -141,57 +142,53 @@ function createTellInTurn(tellProvider: TellProvider): TellProvider {
  */
 export type EndSelectedGrants = (
   selection: GrantSelection,
-  by: EndedBy,
+  by: GrantEndedBy,
   noteEnd: (grant: Grant) => void,
 ) => Promise<EndedSelection>;
 
 export interface EndedSelection {
-  /** How many. */
   readonly ended: number;
-  /** How many are still there, because the store failed. */
+  /** The number of those that are still there, because the store failed. */
   readonly failed: number;
-  /** Of what begins after it. */
+  /** The mark of what begins after it. */
   readonly logoutMark: number;
 }
 
-const PAGE = 100;
 /** A grant that is refreshed while the list is read moves to its front: it is read again until it has none. */
 const MAX_PASSES = 10;
 /** So many wait for their turn at a time, so that there is room for others. */
 const MAX_TOLD_AT_ONCE = 100;
 
+/** Steps in which logins end. */
+interface EndSteps extends Pick<LoginEnds, 'logouts' | 'tellProviderInTurn'> {
+  readonly endHere: EndGrant;
+  readonly endConnections: EndConnections | undefined;
+}
+
 function createEndSelectedGrants(
   { clock, log }: BrokerRuntime,
-  {
-    grants,
-    endHere,
-    logouts,
-  }: { readonly grants: Grants; readonly endHere: EndGrant; readonly logouts: Logouts },
-  tellProviderInTurn: TellProvider,
-  endConnections: EndConnections | undefined,
+  grants: Grants,
+  { logouts, endHere, tellProviderInTurn, endConnections }: EndSteps,
 ): EndSelectedGrants {
   async function listIds(selection: GrantSelection): Promise<readonly string[]> {
     const owner = findOwner(selection);
     const belongs = createFilter(selection);
-    // Whose it is has to be read of each; else those end, too, that cannot be read here.
-    const readPage = belongs === undefined ? grants.listIds : createReadPageOf(belongs);
     const turns = createTurns(clock);
     const ids: string[] = [];
-    let page = await readPage({ from: undefined, limit: PAGE }, owner);
-    for (;;) {
-      ids.push(...page.items);
-      if (page.next === undefined) return ids;
+    // The user of each has to be read; without that those end, too, that cannot be read here.
+    const pages =
+      belongs === undefined
+        ? readPages((request) => grants.listIds(request, owner))
+        : readPages(async (request) => {
+            const { items, next } = await grants.list(request, owner);
+            return { items: items.filter(belongs).map(({ id }) => id), next };
+          });
+    for await (const page of pages) {
+      ids.push(...page);
       if (turns.isOver()) await turns.next();
-      page = await readPage({ from: page.next, limit: PAGE }, owner);
     }
+    return ids;
   }
-
-  const createReadPageOf =
-    (belongs: Belongs): Grants['listIds'] =>
-    async (request, owner) => {
-      const { items, next } = await grants.list(request, owner);
-      return { items: items.filter(belongs).map(({ id }) => id), next };
-    };
 
   async function tellOfAll(ended: readonly EndedLogin[]): Promise<void> {
     for (let at = 0; at < ended.length; at += MAX_TOLD_AT_ONCE) {
@@ -255,7 +252,7 @@ function createFilter(selection: GrantSelection): Belongs | undefined {
 // §24.6: CONNECTIONS_END_WITH_LOGOUT: whose logins all end, of theirs the connections to servers end, too.
 
 /**
- * Of the users whom the selection is about, and those whose logins ended by it. Nobody waits for it: servers may be slow,
+ * Ends those of the users whom the selection is about, and those whose logins ended by it. Nobody waits for it: servers may be slow,
  * or down, and the logout has happened. What fails is told in the log.
  */
 type EndConnections = (
@@ -308,4 +305,47 @@ function selectUsers(
   const named = kind === 'all' ? undefined : selection.user;
   const users = [named, ...ended.map(({ user }) => user)].filter((user) => user !== undefined);
   return new Map(users.map((user) => [hashUser(user), user])).values();
+}
+
+// §13.6: a client of the configuration file that was removed or changed is out by what each replica knows of the file. What it has
+// open ends here, also for users whose assertions it brought (§13.7), and its grants leave the lists. What is of the client as this
+// replica knows it stays: other replicas load the file at other times.
+
+function endOutdatedGrants(
+  { oauth, baseUrl, clock, log }: BrokerRuntime,
+  grants: Pick<Grants, 'list' | 'listOfUser'>,
+  endHere: EndGrant,
+  machineClients: Pick<MachineClients, 'find' | 'onChange'>,
+): void {
+  const isOutdated = (grant: Grant): boolean =>
+    getClientMark(grant) !== machineClients.find(grant.client.id)?.mark;
+
+  async function endOfItself(id: string): Promise<void> {
+    const listed = await grants.listOfUser(toMachineUser(id, baseUrl));
+    for (const grant of listed.filter(isOutdated)) await endHere(grant.id, 'configuration');
+  }
+
+  async function endOfUsers(ids: readonly string[]): Promise<void> {
+    const turns = createTurns(clock);
+    const found: string[] = [];
+    for await (const page of readPages((request) => grants.list(request, { kind: 'all' }))) {
+      const ofThem = page.filter(
+        (grant) => grant.assertion?.clientMark !== undefined && ids.includes(grant.client.id),
+      );
+      found.push(...ofThem.filter(isOutdated).map(({ id }) => id));
+      if (turns.isOver()) await turns.next();
+    }
+    for (const id of found) await endHere(id, 'configuration');
+  }
+
+  machineClients.onChange((ids) => {
+    const warn = (cause: unknown) =>
+      log.warn('The tokens of clients that were changed are listed until they expire.', {
+        clients: ids,
+        cause,
+      });
+    for (const id of ids) endOfItself(id).catch(warn);
+    // Clients that bring assertions have grants of users, which only the list of all has.
+    if (oauth.idJag.isEnabled && ids.length > 0) endOfUsers(ids).catch(warn);
+  });
 }

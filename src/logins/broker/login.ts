@@ -20,7 +20,7 @@ import type { BrokerRuntime } from './runtime.ts';
 /** The user has ten minutes to log in. */
 const LOGIN_SECONDS = 600;
 
-export const createLogins = (runtime: BrokerRuntime): SealedRecords<Login> =>
+export const createLoginRecords = (runtime: BrokerRuntime): SealedRecords<Login> =>
   createSealedRecords<Login>(runtime, 'login', LOGIN_SECONDS);
 
 /** A login under way at the provider; found by the state that the provider brings back. */
@@ -30,7 +30,7 @@ export interface Login {
   /** For the log: a client that a document describes is not looked up again. */
   readonly clientName?: string | undefined;
   readonly redirectUri: string;
-  /** Of the authorization request, without the question mark; empty for a page of the gateway's own. */
+  /** The query of the authorization request, without the question mark; empty for a page of the gateway's own. */
   readonly query: string;
   /** The client's own. */
   readonly state: string | undefined;
@@ -51,7 +51,7 @@ export interface Login {
    */
   readonly sendsIssuer?: boolean | undefined;
   /**
-   * Of a login for a page of the gateway's own, which gets no code: `redirectUri` is the page. `freshSince`: since when, in
+   * There for a login for a page of the gateway's own, which gets no code: `redirectUri` is the page. `freshSince`: since when, in
    * epoch milliseconds, the provider has to have asked who it is.
    */
   readonly account?: { readonly freshSince?: number } | undefined;

@@ -12,7 +12,7 @@ import type { BrokerRuntime } from './runtime.ts';
 export type GrantSelection =
   | { readonly kind: 'user'; readonly user: UserIdentity; readonly client: string | undefined }
   | { readonly kind: 'client'; readonly client: string }
-  /** Of a session at the provider; of those the ones of `user`, where there is one. */
+  /** The logins of a session at the provider; of those the ones of `user`, where there is one. */
   | {
       readonly kind: 'session';
       readonly session: ProviderSession;
@@ -25,7 +25,7 @@ export type GrantSelection =
  * longer lets the user in. `reuse`: a code or a refresh token came a second time. `configuration`: the client is another in the
  * configuration file now. `excess`: its user has too many. `unfinished`: no client got its tokens.
  */
-export type EndedBy =
+export type GrantEndedBy =
   | 'client'
   | 'user'
   | 'operator'
@@ -37,7 +37,7 @@ export type EndedBy =
   | 'unfinished';
 
 /** Else the client itself, the provider or the gateway ended it, which says nothing of what somebody wants to go on. */
-export const isMeant = (by: EndedBy): boolean => by === 'user' || by === 'operator';
+export const isMeant = (by: GrantEndedBy): boolean => by === 'user' || by === 'operator';
 
 /**
  * Replicas' clocks differ, so they count: each logout has a number that is higher than all before, and each login has the
@@ -45,22 +45,22 @@ export const isMeant = (by: EndedBy): boolean => by === 'user' || by === 'operat
  * provider after it: whoever it is that one logs out may have begun it.
  */
 export interface Logouts {
-  /** Of what begins now. */
+  /** The mark of what begins now. */
   getMark(): Promise<number>;
   /** Notes one; whoever ends what is listed does that afterwards. Resolves to the mark of what begins after it. */
-  note(selection: GrantSelection, by: EndedBy): Promise<number>;
-  /** Of one login that a user or operator ends, while others of the same user by the same client go on. */
+  note(selection: GrantSelection, by: GrantEndedBy): Promise<number>;
+  /** Notes the end of one login that a user or operator ends, while others of the same user by the same client go on. */
   noteOfOne(login: Pick<Grant, 'user' | 'client'>): Promise<void>;
   /** Asked once whatever is judged stands in the store: else it could be missed by both. */
   isOver(login: MarkedLogin): Promise<boolean>;
-  /** Of what a browser approved: it is over where a user or an operator has logged the person out of that client since. */
+  /** True for what a browser approved where a user or an operator has logged the person out of that client since. */
   isApprovalOver(approval: MarkedApproval): Promise<boolean>;
 }
 
 export interface MarkedLogin {
   readonly user: UserIdentity;
   readonly clientId: string;
-  /** Of the session at the provider that it came from; undefined where the provider names none. */
+  /** The session at the provider that it came from; undefined where the provider names none. */
   readonly sid: string | undefined;
   /** When it began; undefined for what began before all that is known. */
   readonly logoutMark: number | undefined;
@@ -71,7 +71,7 @@ export interface MarkedApproval extends Pick<MarkedLogin, 'clientId' | 'logoutMa
   readonly userKey: string;
 }
 
-/** Of a browser at /account. */
+/** Lifetime of a browser's session at /account. */
 export const BROWSER_SESSION_MAX_SECONDS = 28_800;
 /** A login and its code, and a browser at /account that nobody uses: what is used meanwhile is found to be over. */
 const LOGIN_SECONDS = 3600;

@@ -1,4 +1,4 @@
-// What is there of broker mode before there are endpoints of OAuth: the login at the provider, its renewal and its end.
+// The part of broker mode that is there before the endpoints of OAuth: the login at the provider, its renewal and its end.
 
 import type { ServerUrls } from '../../config/server-urls.ts';
 import type { Connections } from '../../mcp/upstream/connections.ts';
@@ -16,9 +16,8 @@ import {
 import type { OwnTokens } from '../grants/open-grants.ts';
 import { type AssertionIssuers, createAssertionIssuers } from '../id-jag/assertion-issuers.ts';
 import { createFindLoginRefusal, type FindLoginRefusal } from '../identity/login-policy.ts';
-import { endOutdatedGrants } from './end-outdated-grants.ts';
 import { createLoginEnds, type LoginEnds } from './ends.ts';
-import { createLogins, type Login } from './login.ts';
+import { createLoginRecords, type Login } from './login.ts';
 import { createProviderLogins, type ProviderLogins } from './provider-login.ts';
 import { createGrantRenewal, type GrantRenewal } from './renew-grant.ts';
 import { type BrokerRuntime, createBrokerRuntime } from './runtime.ts';
@@ -83,8 +82,13 @@ export function openBroker(
     servers.listNamedClaims,
   );
   const { grants } = ownTokens;
-  const ends = createLoginEnds(runtime, grants, providerLogins.revoke, servers.connections);
-  endOutdatedGrants(runtime, grants, ends, machineClients);
+  const ends = createLoginEnds(
+    runtime,
+    grants,
+    providerLogins.revoke,
+    machineClients,
+    servers.connections,
+  );
   const findLoginRefusal = createFindLoginRefusal(oauth.identity, {
     service: runtime.config.server.displayName,
   });
@@ -103,7 +107,7 @@ export function openBroker(
     runtime,
     ownTokens,
     endpoints,
-    logins: createLogins(runtime),
+    logins: createLoginRecords(runtime),
     providerLogins,
     findLoginRefusal,
     logoutTokens: createLogoutTokenVerifier(expected),

@@ -25,15 +25,9 @@ import {
 import { createRevokeTokens, type RevokeTokens } from '../provider/revoke-tokens.ts';
 import type { BrokerRuntime } from './runtime.ts';
 
-/** A code of the provider, and what goes with it. */
-export interface ProviderCode {
-  readonly code: string;
-  readonly codeVerifier: string;
-}
-
 export interface ProviderLogins {
   /** @throws GatewayError where nobody logged in by it, or the provider cannot be asked. */
-  redeem(code: ProviderCode): Promise<ProviderAnswer>;
+  redeem(code: { readonly code: string; readonly codeVerifier: string }): Promise<ProviderAnswer>;
   /**
    * Undefined where the provider says that the grant has ended. Where there is no refresh token, it is what is held: whoever
    * reads whose it is asks the provider.
@@ -133,7 +127,7 @@ function failRefused({ status, refusal }: ProviderResponse, issuer: string): nev
     });
   }
   if (refusal?.code !== undefined && !isKnownRefusal(refusal.code)) {
-    // Of what a client sends nothing reaches the provider but scopes and wishes for its page: it can do nothing about this.
+    // Nothing that a client sends reaches the provider but scopes and wishes for its page: it can do nothing about this.
     fail('gateway_request_refused', { details: `${MISCONFIGURED} ${refusal.message}` });
   }
   const said = refusal?.message ?? `The provider answered ${status}.`;
@@ -143,7 +137,7 @@ function failRefused({ status, refusal }: ProviderResponse, issuer: string): nev
   });
 }
 
-/** Whether it is a code of which the specifications say what it means for a client or a user. */
+/** True for a code of which the specifications say what it means for a client or a user. */
 const isKnownRefusal = (code: string | undefined): boolean =>
   code !== undefined && OF_CLIENT_OR_USER.has(code);
 
@@ -231,7 +225,7 @@ function describeProblem(
   found: unknown,
   issuer: string,
 ): GatewayError {
-  // Of a token never what it is.
+  // A token is never shown.
   const shown = member === 'expires_in' || found === undefined ? found : `a ${typeof found}`;
   try {
     return failUnusableAnswer(issuer, { member, found: shown, expected });

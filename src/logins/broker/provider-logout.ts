@@ -7,6 +7,7 @@ import { createNameCheck, parseBody } from '../../http/endpoint/parameters.ts';
 import type { ErrorFormat } from '../../http/endpoint/render-error.ts';
 import { generateSecret, hashSha256 } from '../../platform/ids.ts';
 import { buildLogoutTokenKey } from '../../store/keys.ts';
+import { readPages } from '../../store/page.ts';
 import { computeNotedSeconds } from '../auth/claims.ts';
 import { failLogoutToken, type LogoutToken } from '../auth/logout-token.ts';
 import { type Grant, nameUser, type UserIdentity } from '../grants/grant.ts';
@@ -26,11 +27,8 @@ const ERRORS: ErrorFormat = {
 /** §2.8: no cache may keep the answer. */
 const NO_STORE = { 'Cache-Control': 'no-store' } as const;
 
-/** Of the form: a logout token has a tenth of that. */
+/** For the form: a logout token has a tenth of that. */
 const MAX_BODY_BYTES = 20_480;
-
-/** A logout at the provider is of one session, which few clients came from. */
-const PAGE = 100;
 
 /** Whoever posts more is heard all the same (§2.5). */
 const checkFieldName = createNameCheck(['logout_token']);
@@ -115,14 +113,13 @@ export function createProviderLogout(
 
   async function listUsers(session: ProviderSession): Promise<readonly UserIdentity[]> {
     const users = new Map<string, UserIdentity>();
-    let page = await grants.list({ from: undefined, limit: PAGE }, { kind: 'session', session });
-    for (;;) {
-      for (const { user, sid } of page.items) {
+    const owner = { kind: 'session', session } as const;
+    for await (const page of readPages((request) => grants.list(request, owner))) {
+      for (const { user, sid } of page) {
         if (sid === session.sid) users.set(hashUser(user), user);
       }
-      if (page.next === undefined) return [...users.values()];
-      page = await grants.list({ from: page.next, limit: PAGE }, { kind: 'session', session });
     }
+    return [...users.values()];
   }
 
   function writeEnd({ id, user, client }: Grant, ip: string): void {

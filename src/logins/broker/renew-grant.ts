@@ -15,16 +15,7 @@ import type { BrokerRuntime } from './runtime.ts';
 /** The outcome of a renewal, as data that replicas tell each other. */
 export type Renewal = { readonly kind: 'renewed' | 'ended' | 'failed' };
 
-export interface GrantRenewal {
-  /**
-   * Where it is time. The grant as it stands then; undefined where it has ended.
-   *
-   * @throws GatewayError `renewal_unavailable` where the provider could not be asked for too long.
-   */
-  renewIfDue(stored: StoredGrant): Promise<StoredGrant | undefined>;
-  /** @throws what the store throws. */
-  readonly getProviderToken: GetProviderToken;
-}
+export type GrantRenewal = ReturnType<typeof createGrantRenewal>;
 
 const SESSION_ENDED = 'The provider has ended the session meanwhile.';
 
@@ -43,7 +34,7 @@ export function createGrantRenewal(
   providerLogins: ProviderLogins,
   findLoginRefusal: FindLoginRefusal,
   { endGrant, logouts, tellProvider }: LoginEnds,
-): GrantRenewal {
+) {
   const { oauth, loginSeal: seal, store, clock, log, metrics } = runtime;
   const config = oauth.tokens;
   const runOnce = createRunOnce<Renewal>(createFlightRecords({ store, seal }), clock);
@@ -135,7 +126,12 @@ export function createGrantRenewal(
   }
 
   return {
-    async renewIfDue(stored) {
+    /**
+     * Renews where it is time. Resolves to the grant as it stands then; undefined where it has ended.
+     *
+     * @throws GatewayError `renewal_unavailable` where the provider could not be asked for too long.
+     */
+    async renewIfDue(stored: StoredGrant): Promise<StoredGrant | undefined> {
       const { grant } = stored;
       const now = clock.now();
       if (!isRenewalDue(grant, config, now)) return stored;
@@ -147,7 +143,8 @@ export function createGrantRenewal(
       if (current !== undefined) failAfterGrace(current.grant, config, clock.now());
       return current;
     },
-    async getProviderToken({ grant: check, token }) {
+    /** @throws what the store throws. */
+    async getProviderToken({ grant: check, token }: Parameters<GetProviderToken>[0]) {
       if (check === undefined) return token;
       const known = tokens.get(`${check.id}.${check.version}`);
       if (known !== undefined) return known;

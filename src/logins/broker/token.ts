@@ -170,7 +170,7 @@ export function createBrokerRevoke(
   clients: Clients,
   authentication: Pick<ClientAuthentication<ProvenClient>, 'authenticate'>,
 ) {
-  /** Who proved to be itself to get the token does so here, too (RFC 7009 §2.1); the others are public, and say who they are. */
+  /** A client that proved to be itself to get the token does so here, too (RFC 7009 §2.1); the others are public, and say who they are. */
   async function identify(request: ClientRequest, grant: Grant | undefined) {
     const { parameters } = request;
     const named = parameters.get('client_id');

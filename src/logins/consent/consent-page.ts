@@ -1,4 +1,4 @@
-// What the user is asked before a client may log in.
+// The page on which users are asked before a client may log in.
 
 import {
   createDisplayName,
@@ -27,7 +27,7 @@ interface ConsentPageContent {
   readonly scopes: readonly string[];
   /** Undefined where they are not shown to everybody. */
   readonly tools: readonly ShownTool[] | undefined;
-  /** Where the form goes. */
+  /** The address that the form is sent to. */
   readonly action: string;
   readonly request: string;
   readonly csrf: string;
@@ -90,7 +90,7 @@ const MAX_TOOL_NAME = 60;
 /** Tools by name, before the rest is only counted. */
 const MAX_TOOLS = 12;
 
-/** What every other client is for. */
+/** The use of every other client. */
 const USE = 'Use tools and data as you';
 const OPERATE = 'See and end sessions, and delete clients, if you are an operator';
 
@@ -133,7 +133,7 @@ function renderDestination({ kind }: Client, redirectUri: string): string {
   return `the app on this computer that opens <code>${escapeHtml(redirectUri)}</code>`;
 }
 
-// What scopes mean to whoever is asked for them.
+// The meaning of scopes, for whoever is asked for them.
 
 /** In the order in which they are said. The first row whose scopes are all there has the word for them. */
 const WORDS: readonly (readonly [scopes: readonly string[], words: string])[] = [

@@ -79,7 +79,7 @@ export function createConsent(
         });
       }
       const request = await readRequest(query, cookie);
-      // By the provider's own client everybody would get past this page.
+      // With the provider's own client everybody would get past this page.
       if (isSameClient(request.clientId, oauth.providerClient.id)) fail('unknown_client');
       return async function continueLogin() {
         const browser = browsers.getOrCreate(cookie);

@@ -117,12 +117,12 @@ export function createReadGithubIdentity(
   }
 }
 
-/** What a list is for. */
+/** The use of a list. */
 interface Need {
   readonly path: string;
-  /** Whether nobody knows without it what a user may. */
+  /** Nobody knows without it what a user may. */
   readonly isNeeded: boolean;
-  /** What the app needs for it. */
+  /** A sentence about what the app needs for it. */
   readonly advice: string;
   readonly without: string;
 }
@@ -203,12 +203,12 @@ type GithubAnswer =
   | { readonly kind: 'found'; readonly value: unknown }
   /** The access token is good no more. */
   | { readonly kind: 'ended' }
-  /** What the app may not see: it lacks a scope or a permission. */
+  /** The app may not see it: it lacks a scope or a permission. */
   | { readonly kind: 'forbidden'; readonly status: number };
 
 const API_LIMITS = { timeoutMs: 5000, maxBytes: 1_048_576 };
 const PAGE_ITEMS = 100;
-/** Who is in more than a thousand teams has more than fit into a grant, too. */
+/** A user in more than a thousand teams has more than fit into a grant, too. */
 const MAX_PAGES = 10;
 
 /** `apiUrl` has no slash at the end. */

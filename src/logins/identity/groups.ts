@@ -16,7 +16,7 @@ export function readGroups(claims: JsonObject, name: string): readonly string[] 
 // OpenID Connect Core §5.6.2: a claim that is had elsewhere. Microsoft Entra does so with the groups of a user who is in
 // more than fit into a token.
 
-/** Where the groups are to be asked for; undefined where the token has them, or says nothing. */
+/** The address that the groups are to be asked for at; undefined where the token has them, or says nothing. */
 export function findOverageEndpoint(claims: JsonObject, groupsClaim: string): string | undefined {
   const { _claim_names: names, _claim_sources: sources } = claims;
   const source = isObject(names) && Object.hasOwn(names, groupsClaim) ? names[groupsClaim] : '';

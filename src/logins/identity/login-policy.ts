@@ -90,7 +90,7 @@ function createFindProblem(config: IdentityConfig): FindProblem {
 
 interface Problem {
   readonly forLog: string;
-  /** What the person can do. */
+  /** A sentence about what the person can do. */
   readonly advice: string;
 }
 
@@ -106,7 +106,7 @@ function createEmailCheck({ allowedEmails, emailAuthority }: IdentityConfig): Fi
   return function findEmailProblem(claims) {
     const { email, emailVerified = false } = readEmail(claims);
     const address = lowerAscii(email ?? '');
-    // Of one with several @, readers disagree on which domain it is of.
+    // For one with several @, readers disagree on which domain it is of.
     const isAllowed = /^[^@\s]+@[^@\s]+$/.test(address) && globs.some((fits) => fits(address));
     if (!isAllowed) {
       return {
@@ -197,7 +197,7 @@ interface LoginRefusedPageContent extends LoginRefusalLinks {
   readonly service: string;
   /** As the provider calls the person. */
   readonly who: string;
-  /** What the person can do. */
+  /** A sentence about what the person can do. */
   readonly advice: string;
 }
 
