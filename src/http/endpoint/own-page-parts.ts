@@ -30,7 +30,7 @@ interface PageParts {
 }
 
 export const renderPage = (
-  { displayName }: PageOwner,
+  { displayName }: Pick<PageOwner, 'displayName'>,
   { status, title, mark = '', body }: PageParts,
 ): Reply => ({
   status,
@@ -113,13 +113,15 @@ const MAX_SCOPE = 1000;
 
 /** `error` is that of the address, `url` leads to the page once more. */
 export function renderLoginFailed(service: string, error: string, url: string): Reply {
-  const page = renderHtmlPage(
-    'The login did not work',
-    `<p>${escapeHtml(explain(error))}</p>
+  return renderPage(
+    { displayName: service },
+    {
+      status: 200,
+      title: 'The login did not work',
+      body: `<p>${escapeHtml(explain(error))}</p>
 <p><a class="button primary" href="${escapeHtml(url)}">Try again</a></p>`,
-    { before: renderBrand(service) },
+    },
   );
-  return { status: 200, ...page };
 }
 
 /** Anybody can write what stands in an address: of that nothing is shown. */

@@ -42,7 +42,6 @@ export function createAccountEndpoints(
   { browsers, beginLogin }: Pick<OwnPages, 'browsers' | 'beginLogin'>,
 ): readonly PublicEndpoint[] {
   const { config, baseUrl, audit } = runtime;
-  const { displayName } = config.server;
   const endProviderSession = createEndProviderSession(runtime, endpoints, browsers);
   const url = `${baseUrl}/account`;
 
@@ -56,12 +55,11 @@ export function createAccountEndpoints(
     ]);
     const latestFirst = [...list].sort((one, other) => other.createdAt - one.createdAt);
     return renderAccountPage({
-      service: displayName,
+      owner: config.server,
       session,
       grants: latestFirst,
-      action: url,
       providerHost,
-      connectionsUrl: servers.hasConnections() ? `${baseUrl}/connections` : undefined,
+      hasConnections: servers.hasConnections(),
       asksForAll: false,
       wasNotAsked: false,
       notEnded: 0,
@@ -72,7 +70,7 @@ export function createAccountEndpoints(
   async function get(query: string, cookie: string | undefined): Promise<Reply> {
     const parameters = parseQuery(query, () => {});
     const problem = parameters.get('error');
-    if (problem !== undefined) return renderLoginFailed(displayName, problem, url);
+    if (problem !== undefined) return renderLoginFailed(config.server.displayName, problem, url);
     const found = await browserSessions.find(cookie);
     if (found === undefined) return getWithoutSession(parameters.get('state'), cookie);
     const { session } = found;
@@ -89,7 +87,7 @@ export function createAccountEndpoints(
   ): Promise<Reply> {
     const host = state && (await endProviderSession.findReturn(state, cookie));
     return host
-      ? renderLoggedOut(displayName, host, url)
+      ? renderLoggedOut(config.server, host)
       : beginLogin(cookie, { page: '/account', isFresh: false });
   }
 

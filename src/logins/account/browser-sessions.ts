@@ -1,15 +1,12 @@
 // §5.11: whoever is logged in at the gateway's own pages for users. A cookie, of which only the hash is stored, and a sealed record.
 
-import type {
-  BrowserSession,
-  BrowserSessions,
-  OpenBrowserSession,
-} from '../../http/endpoint/own-pages.ts';
+import type { BrowserSession, OpenBrowserSession } from '../../http/endpoint/own-pages.ts';
 import { generateSecret, hashSha256 } from '../../platform/ids.ts';
 import { buildOAuthKey, checkRecordVersion, RECORD_VERSION } from '../../store/keys.ts';
 import { ACCOUNT_CLIENT_ID } from '../auth/own-clients.ts';
 import { BROWSER_SESSION_MAX_SECONDS, type Logouts } from '../broker/logouts.ts';
 import type { BrokerRuntime } from '../broker/runtime.ts';
+import { createReadSecret } from '../consent/browser.ts';
 
 /** As the gateway keeps it. */
 export interface StoredBrowserSession extends BrowserSession {
@@ -35,13 +32,7 @@ export interface FoundBrowserSession extends OpenBrowserSession {
 
 type Headers = Readonly<Record<string, string>>;
 
-export interface StoredBrowserSessions extends BrowserSessions {
-  find(cookie: string | undefined): Promise<FoundBrowserSession | undefined>;
-  /** Always a new one, so that nobody knows its cookie. The headers give it to the browser. */
-  create(session: Omit<StoredBrowserSession, 'csrf' | 'createdAt'>): Promise<Headers>;
-  /** Headers that take the cookie away. */
-  readonly removal: Headers;
-}
+export type StoredBrowserSessions = ReturnType<typeof createBrowserSessions>;
 
 const IDLE_SECONDS = 900;
 const FRESH_MS = 300_000;
@@ -51,7 +42,7 @@ const OPERATOR_MAX_SECONDS = 3600;
 export function createBrowserSessions(
   { baseUrl, store, seal, clock }: BrokerRuntime,
   logouts: Pick<Logouts, 'isOver'>,
-): StoredBrowserSessions {
+) {
   const { protocol, pathname } = new URL(baseUrl);
   const isSecure = protocol === 'https:';
   const isAtRoot = pathname === '/';
@@ -59,7 +50,7 @@ export function createBrowserSessions(
   const prefix = isAtRoot ? '__Host-' : '__Secure-';
   const name = `${isSecure ? prefix : ''}postern-account`;
   const attributes = `Path=${pathname}; HttpOnly; SameSite=Lax${isSecure ? '; Secure' : ''}`;
-  const pattern = new RegExp(`(?:^|;)\\s*${name}=([A-Za-z0-9_-]{43})\\s*(?:;|$)`);
+  const readSecret = createReadSecret(name);
   const buildKey = (secret: string) => buildOAuthKey('browser-session', hashSha256(secret));
 
   function getSecondsLeft({ createdAt, isOperator }: StoredBrowserSession): number {
@@ -79,7 +70,7 @@ export function createBrowserSessions(
   }
 
   async function read(cookie: string | undefined) {
-    const secret = pattern.exec(cookie ?? '')?.[1];
+    const secret = readSecret(cookie);
     if (secret === undefined) return undefined;
     const key = buildKey(secret);
     const sealed = await store.get(key);
@@ -95,8 +86,10 @@ export function createBrowserSessions(
   }
 
   return {
-    has: async (cookie) => (await read(cookie)) !== undefined,
-    async find(cookie) {
+    /** Without effect. */
+    has: async (cookie: string | undefined) => (await read(cookie)) !== undefined,
+    /** Undefined without one. Being read, it lives on. */
+    async find(cookie: string | undefined): Promise<FoundBrowserSession | undefined> {
       const found = await read(cookie);
       if (found === undefined) return undefined;
       const { key, sealed, text, session } = found;
@@ -117,7 +110,10 @@ export function createBrowserSessions(
         },
       };
     },
-    create: (session) => writeNew({ ...session, csrf: generateSecret(), createdAt: clock.now() }),
+    /** Always a new one, so that nobody knows its cookie. The headers give it to the browser. */
+    create: (session: Omit<StoredBrowserSession, 'csrf' | 'createdAt'>) =>
+      writeNew({ ...session, csrf: generateSecret(), createdAt: clock.now() }),
+    /** Headers that take the cookie away. */
     removal: { 'Set-Cookie': `${name}=; Max-Age=0; ${attributes}` },
   };
 }

@@ -115,17 +115,17 @@ const ENDED_MEANWHILE = 'The logins of this client were ended meanwhile. Try aga
 // §8: a client that logs in as itself is counted by its own window once it is known to be itself, so that nobody who guesses at its
 // address, or loops there, keeps it out.
 
-export type FindMachineLogin = (
-  body: RequestBody,
-  authorization: string | undefined,
-) => LoginSearch | undefined;
+export type FindMachineLogin = ReturnType<typeof createFindMachineLogin>;
 
 /** `ofAssertions` is asked where the client brings an assertion about a user: other clients may do that, too. */
 export const createFindMachineLogin = (
   authentication: ClientAuthentication,
   ofAssertions: ClientAuthentication<AssertingClient> | undefined,
-): FindMachineLogin =>
-  function findMachineLogin(body, authorization) {
+) =>
+  function findMachineLogin(
+    body: RequestBody,
+    authorization: string | undefined,
+  ): LoginSearch | undefined {
     try {
       const request = { body, parameters: parseBody(body), authorization };
       const isAssertion = request.parameters.get('grant_type') === JWT_BEARER;

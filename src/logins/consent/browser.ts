@@ -17,9 +17,7 @@ export function createBrowsers(baseUrl: string, ttlSeconds: number): Browsers {
   const name = isSecure ? '__Host-postern' : 'postern';
   const maxAge = Math.max(ttlSeconds, 3600);
   const attributes = `Path=/; Max-Age=${maxAge}; HttpOnly; SameSite=Lax${isSecure ? '; Secure' : ''}`;
-  const pattern = new RegExp(`(?:^|;)\\s*${name}=([A-Za-z0-9_-]{43})\\s*(?:;|$)`);
-
-  const readSecret = (cookie: string | undefined) => pattern.exec(cookie ?? '')?.[1];
+  const readSecret = createReadSecret(name);
   return {
     getOrCreate(cookie) {
       const secret = readSecret(cookie) ?? generateSecret();
@@ -33,6 +31,12 @@ export function createBrowsers(baseUrl: string, ttlSeconds: number): Browsers {
       return secret === undefined ? undefined : hashSha256(secret);
     },
   };
+}
+
+/** Reads the secret in a cookie of this name from a Cookie header; undefined without one. */
+export function createReadSecret(name: string): (cookie: string | undefined) => string | undefined {
+  const pattern = new RegExp(`(?:^|;)\\s*${name}=([A-Za-z0-9_-]{43})\\s*(?:;|$)`);
+  return (cookie = '') => pattern.exec(cookie)?.[1];
 }
 
 // The approvals of a browser, so that it is not asked again: for whoever logged in then, and until they are logged out.

@@ -1,14 +1,14 @@
 // §13.3: who may log in at all, of those whom the provider knows. Each list that is set has to hold.
 import type { IdentityConfig } from '../../config/groups/login-policy.ts';
 import { fail } from '../../errors/gateway-error.ts';
-import { escapeHtml, renderHtmlPage } from '../../http/endpoint/html-page.ts';
+import { escapeHtml } from '../../http/endpoint/html-page.ts';
 import {
   type Reply,
   readClaimedClient,
   readEmail,
   type UserContext,
 } from '../../http/endpoint/message.ts';
-import { renderBrand } from '../../http/endpoint/own-page-parts.ts';
+import { renderPage } from '../../http/endpoint/own-page-parts.ts';
 import { renderReturnLink } from '../../http/endpoint/render-error.ts';
 import { compileGlob } from '../../platform/glob.ts';
 import { UNSEEN } from '../../platform/invisible.ts';
@@ -47,8 +47,7 @@ export function createFindLoginRefusal(
     return {
       forLog: problem.forLog,
       forUser,
-      renderPage: (links) =>
-        renderLoginRefusedPage({ service, who, advice: problem.advice, ...links }),
+      renderPage: (links) => renderLoginRefusedPage(service, who, problem.advice, links),
     };
   };
 }
@@ -192,29 +191,27 @@ interface LoginRefusalLinks {
   readonly clientUrl: string;
 }
 
-interface LoginRefusedPageContent extends LoginRefusalLinks {
-  /** `SERVICE_DISPLAY_NAME`. */
-  readonly service: string;
-  /** As the provider calls the person. */
-  readonly who: string;
-  /** A sentence about what the person can do. */
-  readonly advice: string;
-}
-
 /** Characters. */
 const MAX_WHO = 200;
 
 const INVISIBLE = new RegExp(`[${UNSEEN}]`, 'gu');
 
-function renderLoginRefusedPage(content: LoginRefusedPageContent): Reply {
-  const { service, who, advice, retryUrl, clientUrl } = content;
+/** `who` is as the provider calls the person, `advice` a sentence about what they can do. */
+function renderLoginRefusedPage(
+  service: string,
+  who: string,
+  advice: string,
+  { retryUrl, clientUrl }: LoginRefusalLinks,
+): Reply {
   const shown = shorten(who.replace(INVISIBLE, '\u{fffd}'), MAX_WHO);
-  const page = renderHtmlPage(
-    'You may not use this gateway',
-    `<p>You are logged in as <strong><bdi>${escapeHtml(shown)}</bdi></strong>, who may not use this gateway.</p>
+  return renderPage(
+    { displayName: service },
+    {
+      status: 403,
+      title: 'You may not use this gateway',
+      body: `<p>You are logged in as <strong><bdi>${escapeHtml(shown)}</bdi></strong>, who may not use this gateway.</p>
 <p>${escapeHtml(advice)}</p>
 <p><a class="button" href="${escapeHtml(retryUrl)}">Use another account</a></p>${renderReturnLink(clientUrl)}`,
-    { before: renderBrand(service) },
+    },
   );
-  return { status: 403, ...page };
 }
