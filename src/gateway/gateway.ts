@@ -10,7 +10,9 @@ import { ConfigError, formatProblem } from '../config/problem.ts';
 import { createServerUrls } from '../config/server-urls.ts';
 import { logListening, logStartWarnings } from '../config/start-log.ts';
 import { createConnections } from '../connections/create-connections.ts';
+import { createConnectionEndpoints } from '../connections/pages/connection-endpoints.ts';
 import { createConnectionPanels } from '../connections/pages/connection-panels.ts';
+import { createApprovalEndpoints } from '../control/approvals/approval-endpoints.ts';
 import { createApprovalPanels } from '../control/approvals/approval-panels.ts';
 import { findAskProblems } from '../control/approvals/approvals.ts';
 import { openApprovals } from '../control/approvals/open-approvals.ts';
@@ -27,9 +29,10 @@ import type { KeySet } from '../logins/auth/key-set.ts';
 import { createMachineClients } from '../logins/auth/machine-clients.ts';
 import { openBroker } from '../logins/broker/open-broker.ts';
 import { findMachineClientProblems } from '../logins/client-authentication/machine-client-shape.ts';
-import { createAuthorizationEndpoints } from '../logins/create-authorization.ts';
 import { openOwnTokens } from '../logins/grants/open-grants.ts';
 import { createCheckTokenUser } from '../logins/identity/login-policy.ts';
+import { createAuthorizationEndpoints } from '../logins/oauth.ts';
+import { listLoginObservers, observeLogins } from '../logins/observe-logins.ts';
 import { createClientOf } from '../mcp/calls/client-of.ts';
 import { joinPolicies } from '../mcp/calls/policy.ts';
 import type { Catalog } from '../mcp/catalog/catalog.ts';
@@ -139,7 +142,7 @@ export async function createGateway(
     ...overrides,
     hasOwnTools: overrides.catalog !== undefined,
   });
-  const { clock, log, metrics, audit, tracing, fetch, outbound, store, loginSeal } = runtime;
+  const { clock, log, metrics, audit, store } = runtime;
   const ownCatalog = serveOwnCatalog(overrides.catalog ?? builtInCatalog, runtime);
   /** Its folder can be used again at once. */
   async function closeStore(error: unknown): Promise<never> {
@@ -161,33 +164,27 @@ export async function createGateway(
   );
   const notes = openOperatorsNotes(runtime);
   const ownTokens = openOwnTokens(runtime);
-  const { metadata, keySet, auth } = createProviderAccess(runtime, namedPaths.has, {
+  const provider = createProviderAccess(runtime, namedPaths.has, {
     isServerAudience: serverUrls.isAudience,
     onRefusal: notes && noteRefusals(notes.loginFailures.note),
     ownTokens:
       ownTokens && openOwnTokenAccess(runtime, ownTokens, machineClients, createCheckTokenUser),
     keySet: overrides.keySet,
   });
+  const { metadata, auth } = provider;
   const listConnectionServers = () =>
     connections === undefined ? [] : (upstreams?.listConnectionServers() ?? []);
   const connections = createConnections(runtime, listConnectionServers);
   const broker =
     ownTokens &&
-    openBroker(config, {
-      ownTokens,
-      metadata,
-      keySet,
-      records: { store, seal: loginSeal, tracing },
-      machineClients,
+    openBroker(runtime, ownTokens, provider, machineClients, {
+      urls: serverUrls,
       connections: connections?.connections,
+      hasConnections: () => listConnectionServers().length > 0,
       listNamedClaims: () => [
         ...(config.admin.groups.length > 0 ? ['groups'] : []),
         ...(upstreams?.listNamedClaims() ?? []),
       ],
-      fetch,
-      clock,
-      log,
-      metrics,
     });
   const getProviderToken = broker?.renewal.getProviderToken ?? getOriginalToken;
   const clientOf = createClientOf(
@@ -234,31 +231,17 @@ export async function createGateway(
     hasConnections: () => listConnectionServers().length > 0,
     hasPaths: upstreams !== undefined,
   });
-  const authorization = createAuthorizationEndpoints(config, {
-    store,
-    loginSeal,
-    fetch,
-    clock,
-    log,
-    metadata,
-    inspectToken: auth.inspectToken,
-    verifyToken: auth.verifyToken,
-    serverUrls,
-    namedPaths,
-    outbound,
-    getPublicTools: site.getPublicTools,
-    audit,
-    tracing,
-    noteFailure: notes?.loginFailures.note,
+  const authorization = createAuthorizationEndpoints(
+    runtime,
+    provider,
     broker,
-    callApprovals: approvals.approvals,
-    connections,
-    listConnectionServers,
-    machineClients,
-  });
+    namedPaths,
+    site.getPublicTools,
+  );
+  const { ownPages } = authorization;
   const limiter = createLimiter(runtime);
   const grants = ownTokens?.grants;
-  const operatedGrants = grants && broker && { grants, ...broker };
+  const operatedGrants = grants && broker && { grants, ...broker.ends };
   const { describeKeySet } = auth;
   const operatorEndpoints =
     notes && describeKeySet
@@ -289,7 +272,15 @@ export async function createGateway(
   /** §4.1: all endpoints of the service, beside the pages. */
   const endpoints = [
     ...mcp.endpoints,
-    ...authorization.endpoints,
+    ...observeLogins(
+      runtime,
+      authorization.endpoints,
+      listLoginObservers(audit, notes?.loginFailures.note),
+    ),
+    ...(ownPages && connections
+      ? createConnectionEndpoints(runtime, ownPages, connections, listConnectionServers)
+      : []),
+    ...(ownPages ? createApprovalEndpoints(runtime, ownPages, approvals.approvals) : []),
     ...(upstreams?.endpoints ?? []),
     ...createHealthEndpoints(readinessChecks, () => isShuttingDown),
     ...(config.server.metricsEnabled

@@ -23,6 +23,7 @@ import { buildTokenClientKey } from '../store/keys.ts';
 import type { KeyValue } from '../store/store.ts';
 import type { TokenInspection } from './auth/token-verifier.ts';
 import type { Client, Clients } from './clients/clients.ts';
+import type { ModeAtEndpoints } from './endpoints.ts';
 import {
   createRecentAnswers,
   readAskedTokens,
@@ -50,7 +51,7 @@ export function createProxy(
   config: ProxyConfig,
   clients: Clients,
   { inspectToken, verifyToken }: TokenChecks,
-) {
+): ModeAtEndpoints {
   const { endpoints, providerClient, consent } = config;
   const api = createProviderApi(runtime.fetch);
   const recentAnswers = createRecentAnswers(runtime, verifyToken);
@@ -64,7 +65,9 @@ export function createProxy(
     token: requestTokens,
     revoke,
     logins: recentAnswers,
+    findMachineLogin: undefined,
     ownEndpoints: [],
+    ownPages: undefined,
     callback: undefined,
     issuer: undefined,
   };

@@ -2,15 +2,16 @@
 
 import { escapeHtml } from '../../http/endpoint/html-page.ts';
 import type { Reply } from '../../http/endpoint/message.ts';
-import type { BrowserSession } from '../../logins/account/browser-sessions.ts';
 import {
   DONE_MARK,
   type PageOwner,
   renderPage,
   renderRows,
+  renderScopes,
   WARNING_MARK,
-} from '../../logins/account/page-parts.ts';
-import { renderScopes } from '../../logins/consent/consent-page.ts';
+} from '../../http/endpoint/own-page-parts.ts';
+import type { BrowserSession } from '../../http/endpoint/own-pages.ts';
+
 import type { ConnectionInfo, ConnectionServer } from '../../mcp/upstream/connection.ts';
 import type { ConnectionProblem } from '../../mcp/upstream/connections.ts';
 import { shorten } from '../../platform/text.ts';

@@ -10,6 +10,18 @@ import {
   type Reply,
   type RequestBody,
 } from '../../http/endpoint/message.ts';
+import { renderLoginFailed } from '../../http/endpoint/own-page-parts.ts';
+import {
+  type BrowserSession,
+  checkCsrf,
+  createJudgePage,
+  type OpenBrowserSession,
+  OWN_FORM,
+  OWN_PAGE,
+  type OwnPage,
+  type OwnPages,
+} from '../../http/endpoint/own-pages.ts';
+
 import {
   createNameCheck,
   parseBody,
@@ -17,21 +29,13 @@ import {
   type RequestParameters,
 } from '../../http/endpoint/parameters.ts';
 import { OAUTH } from '../../http/endpoint/render-error.ts';
-import type { BeginLogin, OwnPage } from '../../logins/account/begin-login.ts';
-import type {
-  BrowserSession,
-  BrowserSessions,
-  OpenBrowserSession,
-} from '../../logins/account/browser-sessions.ts';
-import { renderLoginFailed } from '../../logins/account/login-failed-page.ts';
-import { checkCsrf, createJudgePage, OWN_FORM, OWN_PAGE } from '../../logins/account/own-page.ts';
-import type { Browsers } from '../../logins/consent/browser.ts';
 import type { ConnectionOwner, ConnectionServer } from '../../mcp/upstream/connection.ts';
 import {
   type ConnectionParts,
   ConnectionProblem,
   type ConnectionRequest,
 } from '../../mcp/upstream/connections.ts';
+import type { Runtime } from '../../runtime/runtime.ts';
 import { nameOwner, withoutDefault } from '../../store/owner.ts';
 import type { Owner } from '../../store/store.ts';
 import { CALLBACK_PATH } from '../servers/redirect-uri.ts';
@@ -47,21 +51,6 @@ import {
 } from './connect-page.ts';
 import { type ConnectionsPageContent, renderConnectionsPage } from './connections-page.ts';
 
-export interface ConnectionEndpointsDeps {
-  /** `BASE_URL`. */
-  readonly baseUrl: string;
-  /** `SERVICE_DISPLAY_NAME`. */
-  readonly displayName: string;
-  /** `OIDC_ISSUER`: users of it are named without it. */
-  readonly issuer: string;
-  readonly connectionParts: ConnectionParts;
-  /** Those of the configuration file as it stands now. */
-  readonly listConnectionServers: () => readonly ConnectionServer[];
-  readonly beginLogin: BeginLogin;
-  readonly browserSessions: BrowserSessions;
-  readonly browsers: Browsers;
-}
-
 /** Fields of the forms. */
 const checkFieldName = createNameCheck(['csrf', 'action', 'server', 'request', 'login']);
 
@@ -75,13 +64,19 @@ const PATH = '/connections';
 const buildPage = (server: string, requestId: string | undefined): OwnPage =>
   `${PATH}/${server}${requestId === undefined ? '' : (`?request=${requestId}` as const)}`;
 
-export function createConnectionEndpoints(deps: ConnectionEndpointsDeps): readonly Endpoint[] {
-  const { baseUrl, displayName, issuer, listConnectionServers } = deps;
-  const { beginLogin, browserSessions, browsers } = deps;
-  const { connections, requests, connecting } = deps.connectionParts;
+/** `listServers` has those of the configuration file as it stands now. */
+export function createConnectionEndpoints(
+  { config: { server: owner, oauth } }: Pick<Runtime, 'config'>,
+  { sessions, browsers, beginLogin }: OwnPages,
+  { connections, requests, connecting }: ConnectionParts,
+  listServers: () => readonly ConnectionServer[],
+): readonly Endpoint[] {
+  const { baseUrl, displayName } = owner;
+  /** Users of it are named without it. */
+  const issuer = oauth.provider?.issuer;
 
   const findServer = (name: string | undefined): ConnectionServer | undefined =>
-    listConnectionServers().find((server) => server.name === name);
+    listServers().find((server) => server.name === name);
   const getPerson = ({ user }: BrowserSession): Owner => withoutDefault(user, issuer);
   const getOwner = (server: ConnectionServer, session: BrowserSession): ConnectionOwner =>
     server.auth.owner === 'shared' ? 'shared' : getPerson(session);
@@ -93,7 +88,7 @@ export function createConnectionEndpoints(deps: ConnectionEndpointsDeps): readon
   async function getList(query: string, cookie: string | undefined): Promise<Reply> {
     const problem = parseQuery(query, () => {}).get('error');
     if (problem !== undefined) return renderLoginFailed(displayName, problem, baseUrl + PATH);
-    const found = await browserSessions.find(cookie);
+    const found = await sessions.find(cookie);
     if (found === undefined) return beginLogin(cookie, { page: PATH, isFresh: false });
     return showList(found.session);
   }
@@ -103,7 +98,7 @@ export function createConnectionEndpoints(deps: ConnectionEndpointsDeps): readon
     ended?: ConnectionsPageContent['ended'],
   ): Promise<Reply> {
     const shown = await Promise.all(
-      listConnectionServers().map(async (server) => ({
+      listServers().map(async (server) => ({
         server,
         info: await connections.describe(getOwner(server, session), server),
       })),
@@ -119,13 +114,13 @@ export function createConnectionEndpoints(deps: ConnectionEndpointsDeps): readon
     cookie: string | undefined,
   ): Promise<Reply> {
     const server = findServer(name);
-    if (server === undefined) return renderUnknownPage(deps);
+    if (server === undefined) return renderUnknownPage(owner);
     const parameters = parseQuery(query, () => {});
     const requestId = readRequestId(parameters);
     const page = buildPage(server.name, requestId);
     const problem = parameters.get('error');
     if (problem !== undefined) return renderLoginFailed(displayName, problem, baseUrl + page);
-    const found = await browserSessions.find(cookie);
+    const found = await sessions.find(cookie);
     if (found === undefined) return beginLogin(cookie, { page, isFresh: false });
     const { session } = found;
     const link = await openLink(server, session, requestId);
@@ -138,8 +133,8 @@ export function createConnectionEndpoints(deps: ConnectionEndpointsDeps): readon
       info.state === 'active' &&
       (request.scopes ?? []).every((scope) => info.scopes?.includes(scope));
     return isThere && !isAsked
-      ? renderConnectedPage(deps, info)
-      : renderConnectPage(deps, {
+      ? renderConnectedPage(owner, info)
+      : renderConnectPage(owner, {
           server,
           session,
           requestId,
@@ -174,23 +169,23 @@ export function createConnectionEndpoints(deps: ConnectionEndpointsDeps): readon
   ): Promise<Link> {
     const refuse = (reply: Reply): Link => ({ kind: 'refused', reply });
     if (isOperatorMissing(server, session)) {
-      return refuse(renderOperatorsOnlyPage(deps, server.name));
+      return refuse(renderOperatorsOnlyPage(owner, server.name));
     }
-    const owner = getOwner(server, session);
+    const asking = getOwner(server, session);
     if (requestId === undefined) {
-      return { kind: 'good', request: { owner, server: server.name, scopes: undefined } };
+      return { kind: 'good', request: { owner: asking, server: server.name, scopes: undefined } };
     }
     const request = await requests.find(requestId);
     if (request === undefined || request.server !== server.name) {
       // A link that has done its work is gone.
-      const info = await connections.describe(owner, server);
+      const info = await connections.describe(asking, server);
       return refuse(
-        info.state === 'active' ? renderConnectedPage(deps, info) : renderExpiredPage(deps),
+        info.state === 'active' ? renderConnectedPage(owner, info) : renderExpiredPage(owner),
       );
     }
-    return isSameOwner(request.owner, owner)
+    return isSameOwner(request.owner, asking)
       ? { kind: 'good', request }
-      : refuse(renderForeignPage(deps, session, { server: server.name, requestId }));
+      : refuse(renderForeignPage(owner, session, { server: server.name, requestId }));
   }
 
   /** What was made for one person is nobody else's, and what is everybody's no person's. */
@@ -204,9 +199,9 @@ export function createConnectionEndpoints(deps: ConnectionEndpointsDeps): readon
   async function post(body: RequestBody, cookie: string | undefined): Promise<Reply> {
     const parameters = parseBody(body, checkFieldName);
     const server = findServer(parameters.require('server'));
-    if (server === undefined) return renderUnknownPage(deps);
+    if (server === undefined) return renderUnknownPage(owner);
     const requestId = readRequestId(parameters);
-    const found = await browserSessions.find(cookie);
+    const found = await sessions.find(cookie);
     // What was on the page is over: whoever comes now logs in first.
     if (found === undefined)
       return createRedirectReply(baseUrl + buildPage(server.name, requestId));
@@ -227,7 +222,7 @@ export function createConnectionEndpoints(deps: ConnectionEndpointsDeps): readon
       return connect(link.request, server, { requestId, shownHosts }, cookie);
     }
     if (requestId !== undefined) await requests.decline(requestId);
-    return renderDeclinedPage(deps, server.name);
+    return renderDeclinedPage(owner, server.name);
   }
 
   async function connect(
@@ -245,7 +240,7 @@ export function createConnectionEndpoints(deps: ConnectionEndpointsDeps): readon
   }
 
   async function disconnect(server: ConnectionServer, session: BrowserSession): Promise<Reply> {
-    if (isOperatorMissing(server, session)) return renderOperatorsOnlyPage(deps, server.name);
+    if (isOperatorMissing(server, session)) return renderOperatorsOnlyPage(owner, server.name);
     const by = server.auth.owner === 'shared' ? 'operator' : 'user';
     const { problem } = await connections.end(getOwner(server, session), server, by);
     return problem === undefined
@@ -271,7 +266,7 @@ export function createConnectionEndpoints(deps: ConnectionEndpointsDeps): readon
     // No answer of an authorization server: a server may be called so, too.
     if (path === CALLBACK_PATH && parameters.get('state') === undefined)
       return getServer(path.slice(PATH.length + 1), query, cookie);
-    const found = await browserSessions.find(cookie);
+    const found = await sessions.find(cookie);
     const { info, requestId } = await connecting.finish(
       new Map(parameters.pairs),
       {
@@ -279,7 +274,7 @@ export function createConnectionEndpoints(deps: ConnectionEndpointsDeps): readon
         browserHash: browsers.readHash(cookie),
         owner: found && getPerson(found.session),
         isOperator: found?.session.isOperator === true,
-        isStillLoggedIn: async () => (await browserSessions.find(cookie)) !== undefined,
+        isStillLoggedIn: async () => (await sessions.find(cookie)) !== undefined,
       },
       findServer,
     );
@@ -290,12 +285,12 @@ export function createConnectionEndpoints(deps: ConnectionEndpointsDeps): readon
   }
 
   const showProblem = (thrown: unknown): Reply => {
-    if (thrown instanceof ConnectionProblem) return renderProblemPage(deps, thrown);
+    if (thrown instanceof ConnectionProblem) return renderProblemPage(owner, thrown);
     throw thrown;
   };
 
   const common = { ...OWN_PAGE, limit: 'connections' } as const;
-  const judgePage = createJudgePage(browserSessions);
+  const judgePage = createJudgePage(sessions);
   const run = (show: (request: GatewayRequest, body: RequestBody) => Promise<Reply>) =>
     judgePage((request, body) => show(request, body).catch(showProblem));
 

@@ -2,9 +2,14 @@
 
 import { escapeHtml, renderHtmlPage } from '../../http/endpoint/html-page.ts';
 import type { Reply } from '../../http/endpoint/message.ts';
-import type { BrowserSession } from '../../logins/account/browser-sessions.ts';
-import { renderBrand, renderRows, renderTime } from '../../logins/account/page-parts.ts';
-import { renderScopes } from '../../logins/consent/consent-page.ts';
+import {
+  renderBrand,
+  renderMinute,
+  renderRows,
+  renderScopes,
+} from '../../http/endpoint/own-page-parts.ts';
+import type { BrowserSession } from '../../http/endpoint/own-pages.ts';
+
 import type { ConnectionInfo, ConnectionServer } from '../../mcp/upstream/connection.ts';
 import { shorten } from '../../platform/text.ts';
 
@@ -80,7 +85,7 @@ function renderFacts({ account, since, scopes }: ConnectionInfo): string {
     account === undefined
       ? undefined
       : (['Account', `<bdi>${escapeHtml(shorten(account, MAX_ACCOUNT))}</bdi>`] as const),
-    since === undefined ? undefined : (['Since', renderTime(since)] as const),
+    since === undefined ? undefined : (['Since', renderMinute(since)] as const),
     scopes === undefined || scopes.length === 0
       ? undefined
       : (['Permissions', renderScopes(scopes)] as const),

@@ -2,19 +2,24 @@
 
 import { fail } from '../../errors/gateway-error.ts';
 import type { PublicEndpoint } from '../../http/endpoint/endpoint.ts';
-import type { GrantReader } from '../../http/endpoint/grants.ts';
 import {
   createRedirectReply,
   getHeader,
   type Reply,
   type RequestBody,
 } from '../../http/endpoint/message.ts';
+import { createShowApp, renderLoginFailed } from '../../http/endpoint/own-page-parts.ts';
+import {
+  type BrowserSession,
+  checkCsrf,
+  createJudgePage,
+  OWN_FORM,
+  OWN_PAGE,
+  type OwnPage,
+  type OwnPages,
+} from '../../http/endpoint/own-pages.ts';
 import { createNameCheck, parseBody, parseQuery } from '../../http/endpoint/parameters.ts';
-import type { BeginLogin, OwnPage } from '../../logins/account/begin-login.ts';
-import type { BrowserSession, BrowserSessions } from '../../logins/account/browser-sessions.ts';
-import { renderLoginFailed } from '../../logins/account/login-failed-page.ts';
-import { checkCsrf, createJudgePage, OWN_FORM, OWN_PAGE } from '../../logins/account/own-page.ts';
-import { createShowApp } from '../../logins/account/page-parts.ts';
+import type { Runtime } from '../../runtime/runtime.ts';
 import { nameOwner, withoutDefault } from '../../store/owner.ts';
 import type { Owner } from '../../store/store.ts';
 import {
@@ -27,19 +32,6 @@ import {
 } from './approval-pages.ts';
 import type { ApprovalRequest, CallApprovals } from './approvals.ts';
 
-export interface ApprovalEndpointsDeps {
-  /** `BASE_URL`. */
-  readonly baseUrl: string;
-  /** `SERVICE_DISPLAY_NAME`. */
-  readonly displayName: string;
-  /** `OIDC_ISSUER`: users of it are named without it. */
-  readonly issuer: string;
-  readonly approvals: Pick<CallApprovals, 'find' | 'listOfUser' | 'decide'>;
-  readonly grants: Pick<GrantReader, 'listOfUser'>;
-  readonly beginLogin: BeginLogin;
-  readonly browserSessions: Pick<BrowserSessions, 'find' | 'has'>;
-}
-
 /** Fields of the forms. */
 const checkFieldName = createNameCheck(['csrf', 'action', 'request']);
 
@@ -50,8 +42,14 @@ const PATH = '/approvals';
 
 const buildPage = (id: string): OwnPage => `${PATH}/${id}`;
 
-export function createApprovalEndpoints(deps: ApprovalEndpointsDeps): readonly PublicEndpoint[] {
-  const { baseUrl, displayName, issuer, approvals, grants, beginLogin, browserSessions } = deps;
+export function createApprovalEndpoints(
+  { config: { server: owner, oauth } }: Pick<Runtime, 'config'>,
+  { sessions, beginLogin, listClients }: OwnPages,
+  approvals: Pick<CallApprovals, 'find' | 'listOfUser' | 'decide'>,
+): readonly PublicEndpoint[] {
+  const { baseUrl, displayName } = owner;
+  /** Users of it are named without it. */
+  const issuer = oauth.provider?.issuer;
 
   const getPerson = ({ user }: BrowserSession): Owner => withoutDefault(user, issuer);
   const isOf = (request: ApprovalRequest, session: BrowserSession): boolean =>
@@ -62,7 +60,7 @@ export function createApprovalEndpoints(deps: ApprovalEndpointsDeps): readonly P
     requests: readonly ApprovalRequest[],
     { user }: BrowserSession,
   ): Promise<readonly ShownRequest[]> {
-    const clients = (await grants.listOfUser(user)).map(({ client }) => client);
+    const clients = await listClients(user);
     const showApp = createShowApp(clients);
     return requests.map((request) => {
       const { clientId = '' } = request;
@@ -74,34 +72,34 @@ export function createApprovalEndpoints(deps: ApprovalEndpointsDeps): readonly P
   async function getList(query: string, cookie: string | undefined): Promise<Reply> {
     const problem = parseQuery(query, () => {}).get('error');
     if (problem !== undefined) return renderLoginFailed(displayName, problem, baseUrl + PATH);
-    const found = await browserSessions.find(cookie);
+    const found = await sessions.find(cookie);
     if (found === undefined) return beginLogin(cookie, { page: PATH, isFresh: false });
     const { session } = found;
     const requests = await approvals.listOfUser(getPerson(session));
-    return renderListPage(deps, session, await addApps(requests, session));
+    return renderListPage(owner, session, await addApps(requests, session));
   }
 
   async function getOne(id: string, query: string, cookie: string | undefined): Promise<Reply> {
-    if (!REQUEST_ID.test(id)) return renderGonePage(deps);
+    if (!REQUEST_ID.test(id)) return renderGonePage(owner);
     const page = buildPage(id);
     const problem = parseQuery(query, () => {}).get('error');
     if (problem !== undefined) return renderLoginFailed(displayName, problem, baseUrl + page);
-    const found = await browserSessions.find(cookie);
+    const found = await sessions.find(cookie);
     if (found === undefined) return beginLogin(cookie, { page, isFresh: false });
     const { session } = found;
     const request = await approvals.find(id);
-    if (request === undefined) return renderGonePage(deps);
-    if (!isOf(request, session)) return renderForeignPage(deps, session, id);
-    if (request.state !== 'pending') return renderDecidedPage(deps, request);
+    if (request === undefined) return renderGonePage(owner);
+    if (!isOf(request, session)) return renderForeignPage(owner, session, id);
+    if (request.state !== 'pending') return renderDecidedPage(owner, request);
     const [shown] = await addApps([request], session);
-    return shown === undefined ? renderGonePage(deps) : renderRequestPage(deps, session, shown);
+    return shown === undefined ? renderGonePage(owner) : renderRequestPage(owner, session, shown);
   }
 
   async function post(body: RequestBody, cookie: string | undefined): Promise<Reply> {
     const parameters = parseBody(body, checkFieldName);
     const id = parameters.require('request');
-    if (!REQUEST_ID.test(id)) return renderGonePage(deps);
-    const found = await browserSessions.find(cookie);
+    if (!REQUEST_ID.test(id)) return renderGonePage(owner);
+    const found = await sessions.find(cookie);
     // What was on the page is over: whoever comes now logs in first.
     if (found === undefined) return createRedirectReply(baseUrl + buildPage(id));
     const { session } = found;
@@ -115,19 +113,19 @@ export function createApprovalEndpoints(deps: ApprovalEndpointsDeps): readonly P
       fail('oauth_invalid_request', { details: 'action must be approve, refuse or switch.' });
     }
     const request = await approvals.find(id);
-    if (request === undefined) return renderGonePage(deps);
-    if (!isOf(request, session)) return renderForeignPage(deps, session, id);
+    if (request === undefined) return renderGonePage(owner);
+    if (!isOf(request, session)) return renderForeignPage(owner, session, id);
     if (request.approver !== 'page') {
       fail('oauth_invalid_request', { details: 'Operators decide about this call.' });
     }
     const decision = action === 'approve' ? 'approved' : 'refused';
     const by = { kind: 'user', name: session.user.sub } as const;
     const decided = (await approvals.decide(id, decision, by)) ?? (await approvals.find(id));
-    return decided === undefined ? renderGonePage(deps) : renderDecidedPage(deps, decided);
+    return decided === undefined ? renderGonePage(owner) : renderDecidedPage(owner, decided);
   }
 
   const common = { ...OWN_PAGE, limit: 'approvals' } as const;
-  const judgePage = createJudgePage(browserSessions);
+  const judgePage = createJudgePage(sessions);
 
   return [
     {

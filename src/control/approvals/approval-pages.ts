@@ -1,18 +1,19 @@
 // §27.4: the pages on which users see the calls that wait for them, each exactly as it would be sent, and decide.
+
+import { renderQuoted } from '../../http/endpoint/display-name.ts';
 import { escapeHtml } from '../../http/endpoint/html-page.ts';
 import type { Reply } from '../../http/endpoint/message.ts';
-import type { BrowserSession } from '../../logins/account/browser-sessions.ts';
 import {
   DONE_MARK,
   listAppRows,
   type PageOwner,
+  renderMinute,
   renderPage,
   renderRows,
-  renderTime,
   type ShownApp,
   WARNING_MARK,
-} from '../../logins/account/page-parts.ts';
-import { renderQuoted } from '../../logins/consent/display-name.ts';
+} from '../../http/endpoint/own-page-parts.ts';
+import type { BrowserSession } from '../../http/endpoint/own-pages.ts';
 import { escapeInvisible } from '../../platform/invisible.ts';
 import { shorten } from '../../platform/text.ts';
 import { type ApprovalRequest, showJson } from './approvals.ts';
@@ -46,7 +47,7 @@ function renderEntry({ baseUrl }: PageOwner, { request, app }: ShownRequest): st
 <h2>${tool}</h2>
 <span class="state ${isYours ? 'bad' : 'plain'}">${isYours ? 'Waits for you' : 'Waits for an operator'}</span>
 </div>
-<p class="aside">${[renderQuoted(app.name), escapeHtml(app.host), escapeHtml(app.id ?? '')].filter((one) => one !== '').join(', ')}, ${renderTime(request.createdAt)}</p>
+<p class="aside">${[renderQuoted(app.name), escapeHtml(app.host), escapeHtml(app.id ?? '')].filter((one) => one !== '').join(', ')}, ${renderMinute(request.createdAt)}</p>
 <p><a href="${escapeHtml(baseUrl)}/approvals/${escapeHtml(request.id)}" aria-label="See what it would do: ${tool}">See what it would do</a></p>
 </section>`;
 }
@@ -65,7 +66,7 @@ export function renderRequestPage(
     ...listAppRows(app),
     ...(view === undefined ? [] : [['View', show(view)] as const]),
     ['For', `<bdi>${escapeHtml(session.displayName)}</bdi>`],
-    ['Asked', renderTime(request.createdAt)],
+    ['Asked', renderMinute(request.createdAt)],
   ] as const;
   const form = renderForm(owner, session, request.id, [
     '<button class="primary" name="action" value="approve">Approve</button>',

@@ -1,72 +1,48 @@
 // §5.11: whoever is logged in at the gateway's own pages for users. A cookie, of which only the hash is stored, and a sealed record.
 
 import { ACCOUNT_CLIENT_ID } from '../../http/endpoint/own-clients.ts';
-import type { Clock } from '../../platform/clock.ts';
+import type { BrowserSession, OpenBrowserSession } from '../../http/endpoint/own-pages.ts';
 import { generateSecret, hashSha256 } from '../../platform/ids.ts';
 import { buildOAuthKey, checkRecordVersion, RECORD_VERSION } from '../../store/keys.ts';
-import type { RecordsDeps } from '../../store/seal/sealed-records.ts';
 import { BROWSER_SESSION_MAX_SECONDS, type Logouts } from '../broker/logouts.ts';
-import type { UserIdentity } from '../grants/grant.ts';
+import type { BrokerRuntime } from '../broker/runtime.ts';
+import { createReadSecret } from '../consent/browser.ts';
 
-export interface BrowserSession {
-  readonly user: UserIdentity;
-  /** As the person knows it: an address, or a name. */
-  readonly displayName: string;
-  /** RFC 9700 §4.7: what each form repeats. */
-  readonly csrf: string;
+/** As the gateway keeps it. */
+export interface StoredBrowserSession extends BrowserSession {
   /** Epoch milliseconds. */
   readonly createdAt: number;
-  /** Whether the provider asked who it is, whatever it knew: what concerns all logins needs that. */
+  /** The provider asked who it is, whatever it knew: all that concerns all logins needs it. */
   readonly isFresh: boolean;
-  /** Whether they were in one of `ADMIN_GROUPS` when they logged in. Such a session is short, as that may change. */
-  readonly isOperator: boolean;
-  /** Of the session at the provider, where it names one. */
+  /** The session at the provider, where it names one. */
   readonly sid: string | undefined;
-  /** Of its login: the provider wants to see it where it is to log the browser out. Undefined for one that is too long. */
+  /** The ID token of its login: the provider wants to see it where it is to log the browser out. Undefined for one that is too long. */
   readonly idToken: string | undefined;
   /** When its login began, as `Logouts` counts: after a logout it is none any more. */
   readonly logoutMark: number | undefined;
 }
 
-export interface OpenBrowserSession {
-  readonly session: BrowserSession;
-  end(): Promise<void>;
+export interface FoundBrowserSession extends OpenBrowserSession {
+  readonly session: StoredBrowserSession;
   /** It goes on, by another cookie, in place of one that a logout has ended. */
-  renew(logoutMark: number): Promise<RenewedBrowserSession>;
-}
-
-export interface RenewedBrowserSession {
-  readonly session: BrowserSession;
-  readonly headers: Headers;
+  renew(
+    logoutMark: number,
+  ): Promise<{ readonly session: StoredBrowserSession; readonly headers: Headers }>;
 }
 
 type Headers = Readonly<Record<string, string>>;
 
-export interface BrowserSessions {
-  /** Without effect. */
-  has(cookie: string | undefined): Promise<boolean>;
-  /** Undefined without one. Being read, it lives on. */
-  find(cookie: string | undefined): Promise<OpenBrowserSession | undefined>;
-  /** Always a new one, so that nobody knows its cookie. The headers give it to the browser. */
-  create(session: Omit<BrowserSession, 'csrf' | 'createdAt'>): Promise<Headers>;
-  /** Headers that take the cookie away. */
-  readonly removal: Headers;
-}
+export type StoredBrowserSessions = ReturnType<typeof createBrowserSessions>;
 
 const IDLE_SECONDS = 900;
 const FRESH_MS = 300_000;
 const OPERATOR_MAX_SECONDS = 3600;
 
-export interface BrowserSessionsDeps extends RecordsDeps {
-  readonly logouts: Pick<Logouts, 'isOver'>;
-  readonly clock: Clock;
-}
-
-/** `baseUrl` is `BASE_URL`, whose path the cookie has. */
+/** The cookie has the path of `BASE_URL`. */
 export function createBrowserSessions(
-  baseUrl: string,
-  { store, seal, logouts, clock }: BrowserSessionsDeps,
-): BrowserSessions {
+  { baseUrl, store, seal, clock }: BrokerRuntime,
+  logouts: Pick<Logouts, 'isOver'>,
+) {
   const { protocol, pathname } = new URL(baseUrl);
   const isSecure = protocol === 'https:';
   const isAtRoot = pathname === '/';
@@ -74,34 +50,34 @@ export function createBrowserSessions(
   const prefix = isAtRoot ? '__Host-' : '__Secure-';
   const name = `${isSecure ? prefix : ''}postern-account`;
   const attributes = `Path=${pathname}; HttpOnly; SameSite=Lax${isSecure ? '; Secure' : ''}`;
-  const pattern = new RegExp(`(?:^|;)\\s*${name}=([A-Za-z0-9_-]{43})\\s*(?:;|$)`);
+  const readSecret = createReadSecret(name);
   const buildKey = (secret: string) => buildOAuthKey('browser-session', hashSha256(secret));
 
-  function getSecondsLeft({ createdAt, isOperator }: BrowserSession): number {
+  function getSecondsLeft({ createdAt, isOperator }: StoredBrowserSession): number {
     const maxSeconds = isOperator ? OPERATOR_MAX_SECONDS : BROWSER_SESSION_MAX_SECONDS;
     return Math.min(IDLE_SECONDS, maxSeconds - Math.floor((clock.now() - createdAt) / 1000));
   }
 
-  async function write(key: string, session: BrowserSession): Promise<void> {
+  async function write(key: string, session: StoredBrowserSession): Promise<void> {
     const record = JSON.stringify({ ...session, version: RECORD_VERSION });
     await store.set(key, seal.seal(key, record), getSecondsLeft(session));
   }
 
-  async function writeNew(session: BrowserSession): Promise<Headers> {
+  async function writeNew(session: StoredBrowserSession): Promise<Headers> {
     const secret = generateSecret();
     await write(buildKey(secret), session);
     return { 'Set-Cookie': `${name}=${secret}; ${attributes}` };
   }
 
   async function read(cookie: string | undefined) {
-    const secret = pattern.exec(cookie ?? '')?.[1];
+    const secret = readSecret(cookie);
     if (secret === undefined) return undefined;
     const key = buildKey(secret);
     const sealed = await store.get(key);
     const text = sealed === undefined ? undefined : seal.open(key, sealed);
     if (text === undefined) return undefined;
-    // What opens was written by this code: no other check of its shape is needed.
-    const record = JSON.parse(text) as BrowserSession & { readonly version: number };
+    // A record that opens was written by this code: no other check of its shape is needed.
+    const record = JSON.parse(text) as StoredBrowserSession & { readonly version: number };
     const { version, ...session } = record;
     checkRecordVersion(version, 'A browser session');
     if (getSecondsLeft(session) <= 0) return undefined;
@@ -110,8 +86,10 @@ export function createBrowserSessions(
   }
 
   return {
-    has: async (cookie) => (await read(cookie)) !== undefined,
-    async find(cookie) {
+    /** Without effect. */
+    has: async (cookie: string | undefined) => (await read(cookie)) !== undefined,
+    /** Undefined without one. Being read, it lives on. */
+    async find(cookie: string | undefined): Promise<FoundBrowserSession | undefined> {
       const found = await read(cookie);
       if (found === undefined) return undefined;
       const { key, sealed, text, session } = found;
@@ -132,7 +110,10 @@ export function createBrowserSessions(
         },
       };
     },
-    create: (session) => writeNew({ ...session, csrf: generateSecret(), createdAt: clock.now() }),
+    /** Always a new one, so that nobody knows its cookie. The headers give it to the browser. */
+    create: (session: Omit<StoredBrowserSession, 'csrf' | 'createdAt'>) =>
+      writeNew({ ...session, csrf: generateSecret(), createdAt: clock.now() }),
+    /** Headers that take the cookie away. */
     removal: { 'Set-Cookie': `${name}=; Max-Age=0; ${attributes}` },
   };
 }

@@ -24,8 +24,7 @@ import {
 } from '../../pages/admin/read-request.ts';
 import type { JsonObject } from '../../platform/json.ts';
 import type { PageRequest } from '../../store/page.ts';
-import type { EndGrant } from '../broker/end-grant.ts';
-import type { EndSelectedGrants } from '../broker/end-selected-grants.ts';
+import type { EndGrant, EndSelectedGrants } from '../broker/ends.ts';
 import { type Grant, isGrantId, type UserIdentity } from '../grants/grant.ts';
 import type { Grants } from '../grants/grants.ts';
 

@@ -79,7 +79,7 @@ export function createClientAuthentication<Client extends ProvenClient = Machine
     clock,
   }: Pick<Runtime, 'clock'> & { readonly store: Pick<KeyValue, 'get' | 'compareAndSet'> },
   rules: ClientAssertionRules,
-  keySets: Pick<ReturnType<typeof createClientKeySets>, 'get'>,
+  keySets: Pick<ClientKeySets, 'get'>,
   { findClient, findByDocument }: ClientLookup<Client>,
 ): ClientAuthentication<Client> {
   const readAssertion = createReadAssertion(rules);
@@ -253,6 +253,8 @@ function addChallenge(thrown: unknown, authorization: string | undefined): unkno
 
 // RFC 7517: the keys of a client that names where they are. Each client has a set of its own, so that a host that is slow holds
 // up nobody else.
+
+export type ClientKeySets = ReturnType<typeof createClientKeySets>;
 
 export function createClientKeySets(
   runtime: FetchRuntime,

@@ -1,23 +1,19 @@
 // RFC 7523 §2.1, draft-ietf-oauth-identity-assertion-authz-grant §4.4: a client brings what its user's identity provider says, and gets a
 // token for that user. There is no refresh token: the provider is asked again, so that it goes on deciding.
 
-import type { TokensConfig } from '../../config/groups/own-tokens.ts';
 import { parseScope } from '../../config/scope.ts';
 import { fail, GatewayError } from '../../errors/gateway-error.ts';
 import type { PendingReply, Reply } from '../../http/endpoint/message.ts';
 import type { RequestParameters } from '../../http/endpoint/parameters.ts';
-import type { Clock } from '../../platform/clock.ts';
 import { hashSha256 } from '../../platform/ids.ts';
 import type { JsonObject } from '../../platform/json.ts';
 import { truncateForLog } from '../../platform/log.ts';
 import { buildUserAssertionKey } from '../../store/keys.ts';
-import type { KeyValue } from '../../store/store.ts';
 import { computeNotedSeconds } from '../auth/claims.ts';
 import type { KeyHint } from '../auth/key-set.ts';
 import type { MachineClient } from '../auth/machine-clients.ts';
-import type { WriteTokens } from '../broker/answer.ts';
-import type { IssueGrant } from '../broker/issue-grant.ts';
-import type { Logouts } from '../broker/logouts.ts';
+import type { TokenIssue } from '../broker/issue-grant.ts';
+import type { Broker } from '../broker/open-broker.ts';
 import {
   coversResource,
   getDefaultResources,
@@ -25,6 +21,7 @@ import {
   selectOwnResources,
   toUrl,
 } from '../broker/resources.ts';
+import type { BrokerRuntime } from '../broker/runtime.ts';
 import type {
   ClientAuthentication,
   ClientRequest,
@@ -33,37 +30,24 @@ import type {
 import { ClientDocumentRefused } from '../client-id-metadata/client-document.ts';
 import type { ClientDocuments } from '../client-id-metadata/client-documents.ts';
 import { createGrantId, type Grant, issueFirstPair, nameUser } from '../grants/grant.ts';
-import type { Grants } from '../grants/grants.ts';
 import { MAX_SCOPES, MAX_TOKEN_RESOURCES } from '../grants/token-codec.ts';
-import { checkClaimSize } from '../identity/claims.ts';
 import { readGroups } from '../identity/groups.ts';
-import type { FindLoginRefusal } from '../identity/login-policy.ts';
+import { checkClaimSize } from '../identity/identity.ts';
 import type { OwnResources } from '../request/authorization-request.ts';
-import { addFacts, type LogLogin } from '../request/login-facts.ts';
+import { addFacts } from '../request/login-facts.ts';
 import { type Assertion, failMember, type VerifyAssertion } from './assertion.ts';
-
-export interface JwtBearerDeps {
-  readonly config: OwnResources &
-    Pick<TokensConfig, 'accessSeconds' | 'clockToleranceSeconds'> & {
-      readonly groupsClaim: string;
-    };
-  readonly authentication: Pick<ClientAuthentication<AssertingClient>, 'authenticate'>;
-  readonly verifyAssertion: VerifyAssertion;
-  readonly findLoginRefusal: FindLoginRefusal;
-  readonly store: Pick<KeyValue, 'compareAndSet'>;
-  readonly grants: Pick<Grants, 'capExpiry'>;
-  readonly logouts: Pick<Logouts, 'getMark'>;
-  readonly issueGrant: IssueGrant;
-  readonly writeTokens: WriteTokens;
-  readonly logLogin: LogLogin;
-  readonly clock: Clock;
-}
 
 export type GiveByAssertion = (request: ClientRequest) => Promise<PendingReply>;
 
-export function createGiveByAssertion(deps: JwtBearerDeps): GiveByAssertion {
-  const { config, authentication, verifyAssertion, store, grants, logouts, clock } = deps;
-  const { findLoginRefusal, issueGrant, logLogin, writeTokens } = deps;
+export function createGiveByAssertion(
+  runtime: BrokerRuntime,
+  { ownTokens: { grants }, ends: { logouts }, findLoginRefusal }: Broker,
+  authentication: Pick<ClientAuthentication<AssertingClient>, 'authenticate'>,
+  verifyAssertion: VerifyAssertion,
+  { issueGrant, answer }: TokenIssue,
+): GiveByAssertion {
+  const { oauth, store, clock } = runtime;
+  const { accessSeconds, clockToleranceSeconds } = oauth.tokens;
 
   return async function giveByAssertion(request) {
     const { client, useUp } = await authentication.authenticate(request);
@@ -91,13 +75,13 @@ export function createGiveByAssertion(deps: JwtBearerDeps): GiveByAssertion {
   ): Grant {
     const granted = {
       scopes: selectScopes(parameters, client, assertion),
-      resources: readGrantedResources(parameters, config, { assertion, client }),
+      resources: readGrantedResources(parameters, runtime, { assertion, client }),
     };
     const now = clock.now();
     return {
       id: createGrantId(),
       user: assertion.user,
-      claims: selectClaims(assertion.claims, config.groupsClaim),
+      claims: selectClaims(assertion.claims, oauth.identity.groupsClaim),
       provider: {},
       client: { id: client.id, name: client.name },
       assertion: { clientMark: client.mark },
@@ -105,7 +89,7 @@ export function createGiveByAssertion(deps: JwtBearerDeps): GiveByAssertion {
       sid: assertion.sid,
       createdAt: now,
       renewedAt: now,
-      issued: issueFirstPair(granted, now, config.accessSeconds),
+      issued: issueFirstPair(granted, now, accessSeconds),
     };
   }
 
@@ -121,7 +105,7 @@ export function createGiveByAssertion(deps: JwtBearerDeps): GiveByAssertion {
    */
   async function spend({ user, jti, exp }: Assertion): Promise<void> {
     const key = buildUserAssertionKey(hashSha256(JSON.stringify([user.issuer, jti])));
-    const seconds = computeNotedSeconds(exp + config.clockToleranceSeconds, clock.now());
+    const seconds = computeNotedSeconds(exp + clockToleranceSeconds, clock.now());
     if (await store.compareAndSet(key, undefined, '1', seconds)) return;
     failMember('jti', jti, 'one that was not used');
   }
@@ -129,10 +113,7 @@ export function createGiveByAssertion(deps: JwtBearerDeps): GiveByAssertion {
   async function issue(grant: Grant, logoutMark: number): Promise<Reply> {
     const issued = await issueGrant(grants.capExpiry(grant), logoutMark);
     if (issued === undefined) return fail('invalid_grant', { details: ENDED_MEANWHILE });
-    const { client, user, id } = issued;
-    const login = { clientId: client.id, clientName: client.name, ...nameUser(user) };
-    const facts = { ...logLogin({ ...login, isRefresh: false }), grantId: id };
-    return { ...writeTokens(issued, clock.now()), facts };
+    return answer(issued, issued.client.name, false);
   }
 }
 

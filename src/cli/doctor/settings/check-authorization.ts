@@ -3,7 +3,7 @@ import {
   askForLogin,
   buildLoginRequest,
   buildProviderRequest,
-} from '../../../logins/broker/redirect-to-provider.ts';
+} from '../../../logins/broker/login.ts';
 import { createCodeChallenge } from '../../../logins/provider/provider-parameters.ts';
 import { generateSecret } from '../../../platform/ids.ts';
 import { findUnknownRedirectUris } from '../clients/known-clients.ts';

@@ -1,15 +1,16 @@
-// What the gateway's own pages for users have in common.
-import { escapeHtml, ICONS, renderHtmlPage } from '../../http/endpoint/html-page.ts';
-import type { Reply } from '../../http/endpoint/message.ts';
+// HTML that the gateway's own pages for users have in common.
+
 import { escapeInvisible } from '../../platform/invisible.ts';
 import { shorten } from '../../platform/text.ts';
 import {
   createDisplayName,
   type DisplayName,
+  type NamedClient,
   renderQuoted,
   renderWarning,
-} from '../consent/display-name.ts';
-import type { GrantedClient } from '../grants/grant.ts';
+} from './display-name.ts';
+import { escapeHtml, ICONS, renderHtmlPage } from './html-page.ts';
+import type { Reply } from './message.ts';
 
 /** The gateway whose page it is. */
 export interface PageOwner {
@@ -29,7 +30,7 @@ interface PageParts {
 }
 
 export const renderPage = (
-  { displayName }: PageOwner,
+  { displayName }: Pick<PageOwner, 'displayName'>,
   { status, title, mark = '', body }: PageParts,
 ): Reply => ({
   status,
@@ -46,16 +47,14 @@ export const renderBrand = (service: string): string =>
 /** An app as its user sees it. Anybody may register under any name. */
 export interface ShownApp {
   readonly name: DisplayName;
-  /** Where it logs in. */
+  /** The host where it logs in. */
   readonly host: string;
-  /** Where another app of the user has the same name. */
+  /** Undefined unless another app of the user has the same name. */
   readonly id: string | undefined;
 }
 
 /** `clients` are all that the user has. */
-export function createShowApp(
-  clients: readonly GrantedClient[],
-): (client: GrantedClient) => ShownApp {
+export function createShowApp(clients: readonly NamedClient[]): (client: NamedClient) => ShownApp {
   const ids = new Map<string, Set<string>>();
   for (const client of clients) {
     const { text } = createDisplayName(client);
@@ -88,7 +87,7 @@ const MAX_HOST = 200;
 const MAX_ID = 300;
 
 /** To the minute, as these pages know no time zone of their reader. */
-export function renderTime(time: number): string {
+export function renderMinute(time: number): string {
   const iso = new Date(time).toISOString();
   return `<time datetime="${iso}">${iso.slice(0, 16).replace('T', ' ')} UTC</time>`;
 }
@@ -99,3 +98,34 @@ export const renderRows = (
 ): string => `<dl>
 ${rows.map(([term, value]) => `<div><dt>${term}</dt><dd>${value}</dd></div>`).join('\n')}
 </dl>`;
+
+/** RFC 6749 §3.3: printable ASCII; whatever else a link may have in it is not shown as it is. */
+export const renderScopes = (scopes: readonly string[]): string =>
+  scopes
+    .map((scope) => scope.replace(/[^\x21-\x7E]/g, '?'))
+    .map((scope) => `<code>${escapeHtml(shorten(scope, MAX_SCOPE))}</code>`)
+    .join(' ');
+
+/** Characters. */
+const MAX_SCOPE = 1000;
+
+// The page for a login that came to nothing.
+
+/** `error` is that of the address, `url` leads to the page once more. */
+export function renderLoginFailed(service: string, error: string, url: string): Reply {
+  return renderPage(
+    { displayName: service },
+    {
+      status: 200,
+      title: 'The login did not work',
+      body: `<p>${escapeHtml(explain(error))}</p>
+<p><a class="button primary" href="${escapeHtml(url)}">Try again</a></p>`,
+    },
+  );
+}
+
+/** Anybody can write what stands in an address: of that nothing is shown. */
+const explain = (error: string): string =>
+  error === 'access_denied'
+    ? 'The identity provider did not let you in, or the login was cancelled.'
+    : 'The identity provider could not log you in. Try again; if it fails again, tell whoever runs this gateway.';

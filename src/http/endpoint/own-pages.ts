@@ -1,0 +1,106 @@
+// §5.11, §24.3, §27.4: the gateway's own pages for users, who log in for them in their browser: what the features that have
+// such pages need of the one that logs people in.
+
+import { fail } from '../../errors/gateway-error.ts';
+import { isEqualSecret } from '../../platform/ids.ts';
+import type { Owner } from '../../store/store.ts';
+import type { NamedClient } from './display-name.ts';
+import type { JudgedRequest } from './endpoint.ts';
+import { type GatewayRequest, getHeader, type Reply, type RequestBody } from './message.ts';
+import type { RequestParameters } from './parameters.ts';
+import { OAUTH } from './render-error.ts';
+
+/** Browsers log in by it for these pages. `cookie` is the Cookie header. */
+export interface OwnPages {
+  readonly sessions: BrowserSessions;
+  readonly browsers: Browsers;
+  readonly beginLogin: BeginLogin;
+  /** The clients that act for a user. */
+  listClients(user: BrowserSession['user']): Promise<readonly NamedClient[]>;
+}
+
+export interface BrowserSessions {
+  /** Without effect. */
+  has(cookie: string | undefined): Promise<boolean>;
+  /** Undefined without one. Being read, it lives on. */
+  find(cookie: string | undefined): Promise<OpenBrowserSession | undefined>;
+}
+
+export interface OpenBrowserSession {
+  readonly session: BrowserSession;
+  end(): Promise<void>;
+}
+
+/** Somebody who is logged in at these pages. */
+export interface BrowserSession {
+  readonly user: Owner & { readonly issuer: string };
+  /** As the person knows it: an address, or a name. */
+  readonly displayName: string;
+  /** RFC 9700 §4.7: what each form repeats. */
+  readonly csrf: string;
+  /** In one of `ADMIN_GROUPS` when they logged in. Such a session is short, as that may change. */
+  readonly isOperator: boolean;
+}
+
+/** Known by a cookie that only it has, with or without a session. */
+export interface Browser {
+  /** Stands in records for the cookie. */
+  readonly hash: string;
+  /** Headers that give a new browser its cookie, or let a known one keep it. */
+  readonly headers: Readonly<Record<string, string>>;
+}
+
+export interface Browsers {
+  /** The browser of a Cookie header, or a new one. */
+  getOrCreate(cookie: string | undefined): Browser;
+  /** The hash of the cookie that was sent; undefined without one. */
+  readHash(cookie: string | undefined): string | undefined;
+}
+
+/** Sends a browser without a session to the provider, to log in for a page. */
+export type BeginLogin = (cookie: string | undefined, login: LoginForPage) => Promise<Reply>;
+
+export interface LoginForPage {
+  /** The browser is led back to it. */
+  readonly page: OwnPage;
+  /** Asked even where the provider knows the browser, as it has to be sure who sits there. */
+  readonly isFresh: boolean;
+}
+
+/** A path of the gateway's own, with its query. Pages make it themselves: nothing that somebody sent leads anywhere else. */
+export type OwnPage =
+  | '/account'
+  | '/connections'
+  | `/connections/${string}`
+  | '/approvals'
+  | `/approvals/${string}`;
+
+export const OWN_PAGE = {
+  kind: 'public',
+  errors: OAUTH,
+  hasErrorPages: true,
+  isPageOfUser: true,
+  isNavigation: true,
+} as const;
+
+export const OWN_FORM = { body: 'json or form', maxBodyBytes: 16_384 } as const;
+
+/** A browser without a session may be anybody's. Nothing else is to be judged before the request is counted. */
+export const createJudgePage =
+  ({ has }: Pick<BrowserSessions, 'has'>) =>
+  (run: (request: GatewayRequest, body: RequestBody) => Promise<Reply>) =>
+  async (request: GatewayRequest, body: RequestBody): Promise<JudgedRequest> => {
+    const pending = () => run(request, body);
+    return (await has(getHeader(request, 'cookie'))) ? pending : { runAnonymous: pending };
+  };
+
+/** RFC 9700 §4.7. @throws GatewayError where the form is none of this session. */
+export function checkCsrf(
+  parameters: Pick<RequestParameters, 'get'>,
+  { csrf }: Pick<BrowserSession, 'csrf'>,
+): void {
+  if (isEqualSecret(parameters.get('csrf') ?? '', csrf)) return;
+  fail('oauth_invalid_request', {
+    details: 'This page was left open for too long. Go back, load it again, and try once more.',
+  });
+}
