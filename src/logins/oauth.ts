@@ -26,7 +26,7 @@ import { createBroker } from './broker/broker.ts';
 import type { FindMachineLogin } from './broker/find-machine-login.ts';
 import type { BrokerParts } from './broker/open-broker.ts';
 import type { ClientDocuments } from './client-id-metadata/client-documents.ts';
-import { createClients, type Renewal } from './clients/clients.ts';
+import { createClients, type RegistrationRenewal } from './clients/clients.ts';
 import { createRegister, createRegisteredClients } from './clients/registered-clients.ts';
 import { createApprovals, createBrowsers } from './consent/browser.ts';
 import {
@@ -110,7 +110,7 @@ interface Mode
 
 /** How a mode treats clients. */
 interface ClientPolicy {
-  readonly renewal: Renewal;
+  readonly renewal: RegistrationRenewal;
   /** Of a registration until its client first gets a token. */
   readonly unusedTtlSeconds: number;
   /** The scopes that the provider will be asked for when a client sends this `scope`. */
