@@ -43,7 +43,7 @@ export type Clients = ReturnType<typeof createClients>;
 export type ClientRefusal = 'unknown_client' | 'unauthenticated_client';
 
 /** Tokens of a client that renew its registration. */
-export type Renewal = 'every' | 'first' | 'none';
+export type RegistrationRenewal = 'every' | 'first' | 'none';
 
 /** Settings that say which clients there are. */
 type ClientSettings = Pick<ProxyConfig, 'redirectUris' | 'registration'> & {
@@ -61,7 +61,7 @@ export function createClients(
   { baseUrl, admin, redirectUris: redirectRules, registration }: ClientSettings,
   registered: RegisteredClients,
   documents: ClientDocuments | undefined,
-  renewal: Renewal,
+  renewal: RegistrationRenewal,
 ) {
   const renewed = createExpiringMap<true>(MAX_RENEWED, clock.now);
 
