@@ -8,22 +8,22 @@ import type { Runtime } from '../runtime/runtime.ts';
 import { LOGIN_FAILURES_KEY } from '../store/keys.ts';
 
 /** Never a token, a code or a secret. */
-export interface LoginFailure {
-  /** Where the login ended. */
+interface LoginFailure {
+  /** The endpoint at which the login ended. */
   readonly step: LoginStep;
   /** OAuth client ID, as it was sent. */
   readonly client: string | undefined;
   readonly ip: string;
   /** A key of the error catalogue, or what the log calls a refusal by provider or user. */
   readonly error: string;
-  /** What went wrong, as the caller or the log was told. */
+  /** The problem, as the caller or the log was told. */
   readonly message: string;
 }
 
 /** `call`: a token was handed out, but the gateway does not accept it. */
 export type LoginStep = 'register' | 'authorize' | 'consent' | 'callback' | 'token' | 'call';
 
-export interface NotedLoginFailure extends LoginFailure {
+interface NotedLoginFailure extends LoginFailure {
   /** ISO 8601, UTC. */
   readonly time: string;
 }
@@ -38,10 +38,10 @@ export interface LoginFailures {
 }
 
 const BOUNDS = { max: 100, ttlSeconds: 7 * 86_400 };
-/** Of each process: whoever fails on purpose must not write without end. */
+/** For each process: whoever fails on purpose must not write without end. */
 const MAX_PER_MINUTE = 30;
 const MINUTE_MS = 60_000;
-/** Of one address: one stranger must not push all others out of the list. */
+/** For one address: one stranger must not push all others out of the list. */
 const MAX_PER_ADDRESS_AND_HOUR = 20;
 const HOUR_MS = 3_600_000;
 const MAX_TEXT = 500;
@@ -105,7 +105,7 @@ function createPeriod<Value>(clock: Clock, ms: number, create: () => Value): () 
   };
 }
 
-/** What this code wrote; a later version may have added members. */
+/** True for what this code wrote; a later version may have added members. */
 const isNoted = (value: unknown): value is NotedLoginFailure =>
   isObject(value) && ['time', 'step', 'ip', 'error', 'message'].every((name) => name in value);
 

@@ -32,7 +32,7 @@ interface LoginProblem {
 
 type EndpointName = Exclude<LoginStep, 'call'> | 'revoke';
 
-/** What one throws is logged and reaches nobody. */
+/** An error that one throws is logged and reaches nobody. */
 type LoginObserver = (record: LoginRecord) => void;
 
 type ReadAsked = (request: GatewayRequest, body: RequestBody) => LoginFacts;

@@ -90,7 +90,7 @@ export function createLoginEnds(
 // RFC 7009: that a login has ended here, or came to nothing, is told to the provider, as far as that can be told.
 
 /** Never rejects, and never says what came of it. */
-export type TellProvider = (ended: EndedLogin) => Promise<void>;
+type TellProvider = (ended: EndedLogin) => Promise<void>;
 
 export interface EndedLogin extends Pick<Grant, 'provider'> {
   /** Undefined where it never became known who logged in. */
@@ -145,7 +145,7 @@ export type EndSelectedGrants = (
   noteEnd: (grant: Grant) => void,
 ) => Promise<EndedSelection>;
 
-export interface EndedSelection {
+interface EndedSelection {
   readonly ended: number;
   /** The number of those that are still there, because the store failed. */
   readonly failed: number;

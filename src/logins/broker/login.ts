@@ -77,7 +77,7 @@ type Pairs = Parameters<typeof buildProviderRequest>[1];
 /** Keeps the login, and sends its browser to the provider. */
 export async function sendToProvider(
   { oauth, baseUrl }: BrokerRuntime,
-  { logins, endpoints }: LoginPlace,
+  { logins, endpoints }: LoginsUnderWay,
   browser: Browser,
   begun: Omit<Login, 'browser' | 'codeVerifier' | 'sendsIssuer'>,
   asked: AuthorizationParameters,
@@ -102,13 +102,13 @@ export async function sendToProvider(
 }
 
 /** Logins under way, and where the provider's endpoints are. */
-export interface LoginPlace {
+export interface LoginsUnderWay {
   readonly logins: SealedRecords<Login>;
   readonly endpoints: ProviderEndpoints;
 }
 
 /** The gateway asks this of the provider for any login: of a client, or for a page of its own. */
-export interface LoginRequest extends Pick<Login, 'codeVerifier' | 'nonce'> {
+interface LoginRequest extends Pick<Login, 'codeVerifier' | 'nonce'> {
   readonly baseUrl: string;
   /** The gateway's own at the provider. */
   readonly clientId: string;

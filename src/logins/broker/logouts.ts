@@ -57,7 +57,7 @@ export interface Logouts {
   isApprovalOver(approval: MarkedApproval): Promise<boolean>;
 }
 
-export interface MarkedLogin {
+interface MarkedLogin {
   readonly user: UserIdentity;
   readonly clientId: string;
   /** The session at the provider that it came from; undefined where the provider names none. */
@@ -66,7 +66,7 @@ export interface MarkedLogin {
   readonly logoutMark: number | undefined;
 }
 
-export interface MarkedApproval extends Pick<MarkedLogin, 'clientId' | 'logoutMark'> {
+interface MarkedApproval extends Pick<MarkedLogin, 'clientId' | 'logoutMark'> {
   /** That of `hashUser`. */
   readonly userKey: string;
 }

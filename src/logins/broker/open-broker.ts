@@ -45,7 +45,7 @@ export interface Broker {
 }
 
 /** The servers behind the gateway, as logins know them. */
-export interface ServersOfBroker {
+interface ServersOfBroker {
   readonly urls: ServerUrls;
   /** Claims that rules name, as they stand now. */
   readonly listNamedClaims: () => readonly string[];

@@ -13,7 +13,7 @@ import { createFlightRecords, createRunOnce } from './run-once.ts';
 import type { BrokerRuntime } from './runtime.ts';
 
 /** The outcome of a renewal, as data that replicas tell each other. */
-export type Renewal = { readonly kind: 'renewed' | 'ended' | 'failed' };
+type Renewal = { readonly kind: 'renewed' | 'ended' | 'failed' };
 
 export type GrantRenewal = ReturnType<typeof createGrantRenewal>;
 

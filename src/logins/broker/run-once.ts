@@ -7,7 +7,7 @@ import { createSingleFlight } from '../../platform/single-flight.ts';
 import { buildOAuthKey, checkRecordVersion, RECORD_VERSION } from '../../store/keys.ts';
 import type { RecordsDeps } from '../../store/seal/sealed-records.ts';
 
-export type RunOnce<Result> = (
+type RunOnce<Result> = (
   /** A secret of the asker. */
   name: string,
   work: () => Promise<Result>,

@@ -50,7 +50,7 @@ export interface Approval {
 }
 
 /** A login that has come to somebody. */
-interface ApprovedLogin {
+export interface ApprovedLogin {
   readonly user: UserIdentity;
   readonly clientId: string;
   /** When it began, as `Logouts` counts. */

@@ -58,7 +58,7 @@ const isNotAboutEmail = (name: string): boolean => !ABOUT_EMAIL.has(name);
 const select = (claims: JsonObject, isMeant: (name: string) => boolean): JsonObject =>
   Object.fromEntries(Object.entries(claims).filter(([name]) => isMeant(name)));
 
-export interface RenewedClaims {
+interface RenewedClaims {
   readonly claims: JsonObject;
   /** Names of those that keep the value that they had. */
   readonly kept: readonly string[];

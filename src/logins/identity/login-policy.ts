@@ -57,7 +57,7 @@ export function createFindLoginRefusal(
  *
  * @throws GatewayError `user_not_allowed`.
  */
-export type CheckTokenUser = (user: Pick<UserContext, 'claims'>) => void;
+type CheckTokenUser = (user: Pick<UserContext, 'claims'>) => void;
 
 export function createCheckTokenUser(config: IdentityConfig): CheckTokenUser {
   const findProblem = createFindProblem(config);

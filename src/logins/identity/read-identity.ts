@@ -103,7 +103,7 @@ export function createReadIdentity(
     return { user: verifier.readUser(answer.claims), userinfo: answer.claims };
   }
 
-  /** By an access token that lives until it is revoked. Undefined where it was. */
+  /** Asks by an access token that lives until it is revoked. Undefined where it was. */
   async function askAgain(
     accessToken: string | undefined,
     earlier: ExpectedIdentity['earlier'],
@@ -177,7 +177,7 @@ export function createReadIdentity(
         { claim: groupsClaim },
       );
     }
-    // Where claims are to be had elsewhere there may be an access token beside the address.
+    // A claim that is to be had elsewhere may have an access token beside the address.
     const { _claim_sources: _, groups: __, ...rest } = all;
     return groups === undefined ? rest : { ...rest, groups };
   }
@@ -196,7 +196,7 @@ export function createReadIdentity(
 
 const EMAIL_VERIFIED = 'email_verified';
 
-/** Whether a token says it. Some providers say in another claim that an address is verified, and some where groups are had. */
+/** True where a token says it. Some providers say in another claim that an address is verified, and some where groups are had. */
 function isSaid(claims: JsonObject, name: string, groupsClaim: string): boolean {
   if (name === EMAIL_VERIFIED) return readEmail(claims).emailVerified !== undefined;
   if (name === groupsClaim && findOverageEndpoint(claims, groupsClaim) !== undefined) return true;
@@ -255,9 +255,9 @@ interface UserinfoFailure {
   readonly kind: 'failed';
   /** A sentence. */
   readonly problem: string;
-  /** Whether it may pass by itself. */
+  /** It may pass by itself. */
   readonly isTemporary: boolean;
-  /** Whether it is the access token that is not accepted (RFC 6750 §3.1). */
+  /** The access token is what is not accepted (RFC 6750 §3.1). */
   readonly isRefused: boolean;
   readonly cause?: unknown;
 }
