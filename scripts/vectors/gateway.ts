@@ -46,7 +46,7 @@ export function createTokenChecks(keys: readonly JsonWebKey[]): TokenChecks {
     signatureMemory: 0,
     clockToleranceSeconds: 0,
   };
-  const { verify } = createTokenVerifier({ keySet, clock, ...rules });
+  const { verify } = createTokenVerifier(clock, keySet, rules);
   const authenticate = createAuthenticate(verify, createChallenge(AUDIENCE, 'proxy'));
   const parseToken = createTokenParser(MAX_TOKEN_BYTES);
 

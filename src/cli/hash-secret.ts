@@ -1,11 +1,11 @@
 // postern clients hash: a secret for a client that logs in as itself, and what the configuration file has of it.
-
 import {
   generateClientSecret,
   hashForFile,
   MAX_SECRET_LENGTH,
   MIN_SECRET_LENGTH,
-} from '../logins/client-authentication/client-secret.ts';
+} from '../logins/client-authentication/machine-client-shape.ts';
+
 import { UsageError } from './command-line/errors.ts';
 import type { Flags, Invocation, Texts } from './command-line/invocation.ts';
 import { readSecretOption } from './command-line/read-input.ts';

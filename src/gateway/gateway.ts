@@ -1,4 +1,5 @@
 // The composition root: every implementation is chosen here, once.
+
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { builtInCatalog } from '../built-in/index.ts';
 import type { IdlePattern } from '../catalog/idle-patterns.ts';
@@ -14,7 +15,8 @@ import type { Endpoint } from '../http/endpoint/endpoint.ts';
 import { createLimiter } from '../http/limits/limiter.ts';
 import type { StoredLock } from '../lock/lock-file.ts';
 import type { KeySet } from '../logins/auth/key-set.ts';
-import { findMachineClientProblems } from '../logins/client-authentication/machine-client-problems.ts';
+import { findMachineClientProblems } from '../logins/client-authentication/machine-client-shape.ts';
+
 import {
   access,
   authorization,

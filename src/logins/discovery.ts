@@ -5,6 +5,7 @@ import { DEFAULT_SCOPES } from '../config/scope.ts';
 import { fail } from '../errors/gateway-error.ts';
 import type { Endpoint, NamedPaths, OpenEndpoint } from '../http/endpoint/endpoint.ts';
 import { createJsonReply, type GatewayRequest, type Reply } from '../http/endpoint/message.ts';
+
 import { type ErrorFormat, JSONRPC, OAUTH } from '../http/endpoint/render-error.ts';
 import {
   type ProviderDocument,
@@ -16,7 +17,7 @@ import { JWT_BEARER } from './request/login-facts.ts';
 
 export const createDiscoveryEndpoints = (
   baseUrl: string,
-  serverMetadata: ServerMetadata,
+  serverMetadata: ReturnType<typeof createServerMetadata>,
   paths: NamedPaths,
 ): readonly Endpoint[] => [
   createMetadataEndpoint(
@@ -58,7 +59,7 @@ function createResourceMetadataHandler(baseUrl: string, path: '' | '/mcp'): () =
   return () => reply;
 }
 
-/** Where `/mcp/<server>` and `/mcp/<view>` have their documents, and the path of the endpoint that serves them all. */
+/** The place of the documents of `/mcp/<server>` and `/mcp/<view>`, and the path of the endpoint that serves them all. */
 const SERVER_DOCUMENTS = '/.well-known/oauth-protected-resource/mcp/';
 const SERVER_DOCUMENT_PATH = `${SERVER_DOCUMENTS}:server`;
 
@@ -86,12 +87,7 @@ const renderResourceMetadata = (baseUrl: string, path: string, title?: string): 
 
 // §4.10, RFC 8414: authorization server metadata.
 
-interface ServerMetadata {
-  getMetadata(): Promise<Reply>;
-  getOpenidConfiguration(): Promise<Reply>;
-}
-
-/** What OpenID providers sign with unless they say otherwise (OpenID Connect Core §3.1.3.7). */
+/** The algorithms of OpenID providers that name none (OpenID Connect Core §3.1.3.7). */
 const DEFAULT_ID_TOKEN_ALGORITHMS = ['RS256'] as const;
 
 /**
@@ -104,7 +100,7 @@ export function createServerMetadata(
   providerMetadata: ProviderMetadata | undefined,
   isOffered: () => Promise<boolean>,
   hasMachineClients: () => boolean = () => false,
-): ServerMetadata {
+) {
   async function loadProviderDocument(): Promise<ProviderDocument | undefined> {
     if (providerMetadata === undefined) fail('not_found', { details: 'OIDC_ISSUER is not set.' });
     // With OIDC_JWKS_URL nothing in the documents depends on the provider's answer.
@@ -131,11 +127,11 @@ export function createServerMetadata(
   }
 
   return {
-    async getMetadata() {
+    async getMetadata(): Promise<Reply> {
       return renderMetadata((await load()).members);
     },
     // OpenID clients insist on the two further members.
-    async getOpenidConfiguration() {
+    async getOpenidConfiguration(): Promise<Reply> {
       const { document, members } = await load();
       const body = {
         ...members,
@@ -179,7 +175,7 @@ const PUBLIC_CLIENTS = {
   token_endpoint_auth_methods_supported: ['none'],
 } as const;
 
-/** What is there for clients that prove who they are. `none` stays the first method: it is what clients take that register. */
+/** Grants and methods of clients that prove who they are. `none` stays the first method: it is what clients take that register. */
 function describeProvenClients({
   hasMachineClients,
   takesAssertions,

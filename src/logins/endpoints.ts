@@ -1,28 +1,66 @@
 // §4.1, §4.6–§4.8: the endpoints of OAuth.
-
-import type { ChosenLimit, Endpoint, PublicEndpoint } from '../http/endpoint/endpoint.ts';
+import type {
+  ChosenLimit,
+  Endpoint,
+  JudgedRequest,
+  PublicEndpoint,
+} from '../http/endpoint/endpoint.ts';
 import {
   type GatewayRequest,
   getHeader,
   getJson,
+  type PendingReply,
   type RequestBody,
 } from '../http/endpoint/message.ts';
+import type { OwnPages } from '../http/endpoint/own-pages.ts';
 import { parseBody, type RequestParameters } from '../http/endpoint/parameters.ts';
 import { type ErrorFormat, OAUTH } from '../http/endpoint/render-error.ts';
-import type { OAuthHandlers } from './oauth.ts';
+import type { FindMachineLogin } from './broker/client-credentials.ts';
+import type { RedirectToProvider } from './consent/consent.ts';
+import { type LoginIndex, readAskedTokens } from './refresh/recent-answers.ts';
+import type { ReadAuthorizationRequest } from './request/authorization-request.ts';
 import { JWT_BEARER, readAskedFacts } from './request/login-facts.ts';
-import { readAskedTokens } from './request/parameters.ts';
 
-export interface OAuthEndpointOptions {
-  /** `OAUTH_POPUPS`: the pages of the login keep their opener. */
-  readonly popups: boolean;
+/** The part of a mode at the endpoints. Each judges the request, and returns the work to run once it is counted. */
+export interface ModeAtEndpoints {
+  /** `iss` of replies to clients (RFC 9207), where the gateway is its own issuer. */
+  readonly issuer: string | undefined;
+  readonly readRequest: ReadAuthorizationRequest;
+  readonly redirectToProvider: RedirectToProvider;
+  /** `authorization` is the Authorization header of the caller. @throws GatewayError for an invalid request. */
+  token(body: RequestBody, authorization: string | undefined): Promise<JudgedRequest>;
+  /** Refreshes are counted apart: by login, so that one client's storm costs no other client anything. */
+  readonly logins: LoginIndex;
+  /** Undefined where no client can log in as itself. */
+  readonly findMachineLogin: FindMachineLogin | undefined;
+  revoke(body: RequestBody, authorization: string | undefined): Promise<JudgedRequest>;
+  /** `cookie` is the Cookie header. Undefined in proxy mode. */
+  readonly callback:
+    | ((query: string, cookie: string | undefined) => Promise<PendingReply>)
+    | undefined;
+  /** Pages for users, and where the provider ends grants. None in proxy mode. */
+  readonly ownEndpoints: readonly Endpoint[];
+  /** For other features that have pages for users. Undefined in proxy mode. */
+  readonly ownPages: OwnPages | undefined;
 }
 
+/** The endpoints where a client registers, and where a user lets it log in. */
+export interface OAuthFront {
+  authorize(query: string, cookie: string | undefined): Promise<PendingReply>;
+  /** The form of the consent page; undefined without one. */
+  readonly consent:
+    | ((body: RequestBody, cookie: string | undefined) => Promise<PendingReply>)
+    | undefined;
+  register(metadata: unknown, authorization: string | undefined): Promise<PendingReply>;
+}
+
+/** `popups` is `OAUTH_POPUPS`: the pages of the login keep their opener. */
 export function createOAuthEndpoints(
-  oauth: OAuthHandlers,
-  { popups }: OAuthEndpointOptions,
+  popups: boolean,
+  mode: ModeAtEndpoints,
+  { authorize, consent, register }: OAuthFront,
 ): readonly Endpoint[] {
-  const { consent, callback } = oauth;
+  const { callback } = mode;
   const loginPage = {
     ...PUBLIC,
     ...(popups && { headers: { 'Cross-Origin-Opener-Policy': 'unsafe-none' } }),
@@ -55,7 +93,7 @@ export function createOAuthEndpoints(
       limit: 'authorize',
       hasErrorPages: callback !== undefined,
       isNavigation: consent !== undefined || callback !== undefined,
-      judge: (request: GatewayRequest) => oauth.authorize(request.query, getCookie(request)),
+      judge: (request: GatewayRequest) => authorize(request.query, getCookie(request)),
     },
     ...(consentEndpoint ? [consentEndpoint] : []),
     ...(callbackEndpoint ? [callbackEndpoint] : []),
@@ -66,8 +104,8 @@ export function createOAuthEndpoints(
       path: '/oauth/token',
       errors: TOKEN_ERRORS,
       limit: 'token',
-      chooseLimit: (body, request) => chooseTokenLimit(body, getAuthorization(request), oauth),
-      judge: (request, body) => oauth.token(body, getAuthorization(request)),
+      chooseLimit: (body, request) => chooseTokenLimit(body, getAuthorization(request), mode),
+      judge: (request, body) => mode.token(body, getAuthorization(request)),
     },
     {
       ...PUBLIC,
@@ -77,7 +115,7 @@ export function createOAuthEndpoints(
       limit: 'dcr',
       body: 'json',
       maxBodyBytes: MAX_BODY_BYTES,
-      judge: (request, body) => oauth.register(getJson(body), getAuthorization(request)),
+      judge: (request, body) => register(getJson(body), getAuthorization(request)),
     },
     {
       ...PUBLIC,
@@ -86,9 +124,9 @@ export function createOAuthEndpoints(
       path: '/oauth/revoke',
       errors: TOKEN_ERRORS,
       limit: 'token',
-      judge: (request, body) => oauth.revoke(body, getAuthorization(request)),
+      judge: (request, body) => mode.revoke(body, getAuthorization(request)),
     },
-    ...oauth.ownEndpoints,
+    ...mode.ownEndpoints,
   ];
 }
 
@@ -114,7 +152,7 @@ const getCookie = (request: GatewayRequest) => getHeader(request, 'cookie');
 function chooseTokenLimit(
   body: RequestBody,
   authorization: string | undefined,
-  { logins: { findKnownId, findLogin }, findMachineLogin }: TokenLogins,
+  { logins: { findKnownId, findLogin }, findMachineLogin }: ModeAtEndpoints,
 ): ChosenLimit {
   const { grant } = readAskedFacts(body);
   if ((grant === 'client_credentials' || grant === JWT_BEARER) && findMachineLogin !== undefined) {
@@ -131,9 +169,7 @@ function chooseTokenLimit(
   return { group: 'refresh', login: { knownId: findKnownId(refreshToken, clientId), find } };
 }
 
-type TokenLogins = Pick<OAuthHandlers, 'logins' | 'findMachineLogin'>;
-
-/** What is wrong with the request is said once it was counted. */
+/** An error of the request is told once it was counted. */
 function parseIfValid(body: RequestBody): RequestParameters | undefined {
   try {
     return parseBody(body);

@@ -5,20 +5,13 @@ import type { FoundPeople } from '../http/endpoint/admin-people.ts';
 import type { OnRefusal } from '../http/endpoint/bearer.ts';
 import { getOriginalToken } from '../http/endpoint/message.ts';
 import { createClientOf } from '../mcp/calls/call.ts';
-
-import type { GetPublicTools } from '../mcp/catalog/catalog.ts';
 import { defineFeature } from '../mcp/feature.ts';
 import type { ConnectionParts } from '../mcp/upstream/connections.ts';
 import type { ServedFile } from '../mcp/upstream/served-file.ts';
 import { createGrantPanels } from './admin/grant-panels.ts';
 import { createLoginPanels } from './admin/login-panels.ts';
 import { createSessionPanels } from './admin/session-panels.ts';
-import {
-  type Auth,
-  createProviderAccess,
-  openOwnTokenAccess,
-  type ProviderAccess,
-} from './auth/auth.ts';
+import { createProviderAccess, openOwnTokenAccess, type ProviderAccess } from './auth/auth.ts';
 import type { KeySet } from './auth/key-set.ts';
 import {
   createMachineClients,
@@ -26,12 +19,14 @@ import {
   type MachineClients,
   type MachineClientsConfig,
 } from './auth/machine-clients.ts';
-import { type BrokerParts, openBroker } from './broker/open-broker.ts';
-import { createAuthorizationEndpoints } from './create-authorization.ts';
+import { type Broker, openBroker } from './broker/open-broker.ts';
+import type { ListShownTools } from './consent/consent-page.ts';
 import { type OwnTokens, openOwnTokens } from './grants/open-grants.ts';
 import { createCheckTokenUser } from './identity/login-policy.ts';
 import type { LoginFailures, NoteLoginFailure } from './login-failures.ts';
 import { createLoginFailures, noteRefusals } from './login-failures.ts';
+import { createAuthorizationEndpoints } from './oauth.ts';
+import { listLoginObservers, observeLogins } from './observe-logins.ts';
 
 /** Clients of the configuration file that log in as themselves. */
 export const machineClients = defineFeature({
@@ -114,6 +109,7 @@ export const access = defineFeature({
 });
 
 interface BrokerNeeds extends ProviderAccess {
+  readonly serverUrls: ServerUrls;
   readonly servedFile: ServedFile;
   readonly machineClients: MachineClients;
   readonly ownTokens: OwnTokens | undefined;
@@ -126,18 +122,16 @@ export const broker = defineFeature({
   name: 'broker',
   open(runtime, needs: BrokerNeeds) {
     const { admin, oauth } = runtime.config;
-    const { ownTokens: tokens, connections, operated } = needs;
+    const { ownTokens: tokens, connections, operated, servedFile } = needs;
     const opened =
       tokens &&
-      openBroker(runtime.config, {
-        ...runtime,
-        ...needs,
-        ownTokens: tokens,
-        records: { store: runtime.store, seal: runtime.loginSeal, tracing: runtime.tracing },
+      openBroker(runtime, tokens, needs, needs.machineClients, {
+        urls: needs.serverUrls,
+        hasConnections: () => servedFile.listConnectionServers().length > 0,
         connections: connections?.connections,
         listNamedClaims: () => [
           ...(admin.groups.length > 0 ? ['groups'] : []),
-          ...needs.servedFile.listNamedClaims(),
+          ...servedFile.listNamedClaims(),
         ],
       });
     return {
@@ -149,7 +143,7 @@ export const broker = defineFeature({
       ...(operated && {
         panels: createGrantPanels(
           operated,
-          opened && { ...opened, grants: opened.ownTokens.grants },
+          opened && { ...opened.ends, grants: opened.ownTokens.grants },
         ),
       }),
       ...(opened && { close: opened.close }),
@@ -157,14 +151,10 @@ export const broker = defineFeature({
   },
 });
 
-interface AuthorizationNeeds {
-  readonly auth: Auth;
-  readonly metadata: ProviderAccess['metadata'];
-  readonly serverUrls: ServerUrls;
+interface AuthorizationNeeds extends ProviderAccess {
   readonly servedFile: ServedFile;
-  readonly machineClients: MachineClients;
-  readonly broker: BrokerParts | undefined;
-  readonly getPublicTools: GetPublicTools | undefined;
+  readonly broker: Broker | undefined;
+  readonly getPublicTools: ListShownTools | undefined;
   readonly noteFailure: NoteLoginFailure | undefined;
 }
 
@@ -173,16 +163,19 @@ export const authorization = defineFeature({
   name: 'authorization server',
   open(runtime, needs: AuthorizationNeeds) {
     const { endpoints, ownPages, noteRefusedToken, start, close } = createAuthorizationEndpoints(
-      runtime.config,
-      {
-        ...runtime,
-        ...needs.auth,
-        ...needs,
-        namedPaths: needs.servedFile,
-        listConnectionServers: needs.servedFile.listConnectionServers,
-      },
+      runtime,
+      needs,
+      needs.broker,
+      needs.servedFile,
+      needs.getPublicTools,
     );
-    return { gives: { ownPages, noteRefusedToken }, endpoints, start, close };
+    const observers = listLoginObservers(runtime.audit, needs.noteFailure);
+    return {
+      gives: { ownPages, noteRefusedToken },
+      endpoints: observeLogins(runtime, endpoints, observers),
+      start,
+      close,
+    };
   },
 });
 

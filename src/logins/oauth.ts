@@ -1,285 +1,118 @@
-// §4.6–§4.8: the OAuth endpoints, put together for the mode.
-import type { Config } from '../config/config.ts';
-import type { BrokerConfig, ProxyConfig } from '../config/groups/oauth.ts';
-import type { AdminConfig, ServerConfig } from '../config/groups/server.ts';
-import { parseScope } from '../config/scope.ts';
-import type { ServerUrls } from '../config/server-urls.ts';
-import type { Endpoint, JudgedRequest } from '../http/endpoint/endpoint.ts';
-import type { PendingReply, RequestBody } from '../http/endpoint/message.ts';
-import type { OwnPages } from '../http/endpoint/own-pages.ts';
-import { createProviderApi } from '../http/oauth-client/provider-api.ts';
-import type { ProviderEndpoints } from '../http/oauth-client/provider-metadata.ts';
-import type { GetPublicTools } from '../mcp/catalog/catalog.ts';
-import type { ConnectionServer } from '../mcp/upstream/connection.ts';
-import type { Clock } from '../platform/clock.ts';
-import type { Fetch } from '../platform/fetch-with-limits.ts';
-import type { Log } from '../platform/log.ts';
-import type { SealedStore } from '../store/records.ts';
-import type { Seal } from '../store/seal/seal.ts';
-import type { KeyValue } from '../store/store.ts';
-import type { Audit } from '../telemetry/audit/audit.ts';
-import type { Tracing } from '../telemetry/tracing/tracing.ts';
-import type { TokenInspection } from './auth/token-verifier.ts';
-import { createBroker } from './broker/broker.ts';
-import type { FindMachineLogin } from './broker/find-machine-login.ts';
-import type { BrokerParts } from './broker/open-broker.ts';
-import type { ClientDocuments } from './client-id-metadata/client-documents.ts';
-import { type ClientsDeps, createClients } from './clients/clients.ts';
-import { createRegister } from './clients/register.ts';
-import { createRegisteredClients } from './clients/registered-clients.ts';
-import { createApprovals, createBrowsers } from './consent/browser.ts';
-import {
-  createConsent,
-  createPendingConsents,
-  type RedirectToProvider,
-} from './consent/consent.ts';
-import { createLoginLog, createNoteClient } from './provider/issued-tokens.ts';
-import { listGrantedScopes } from './provider/provider-parameters.ts';
+// §4.6–§4.8: the authorization server that clients see: its endpoints, in either mode, and the documents that lead to it.
+import type { NamedPaths } from '../http/endpoint/endpoint.ts';
+
+import type { Runtime } from '../runtime/runtime.ts';
+import { warnOfForeignSecrets } from '../store/seal/secrets.ts';
+import type { ProviderAccess } from './auth/auth.ts';
+import { createBrokerMode } from './broker/broker.ts';
+import type { Broker } from './broker/open-broker.ts';
+import { createClientDocuments } from './client-id-metadata/client-documents.ts';
+import { createDocumentOffer, createUncheckedOffer } from './client-id-metadata/document-offer.ts';
+import { createRegister } from './clients/registered-clients.ts';
+import { createConsent } from './consent/consent.ts';
+import type { ListShownTools } from './consent/consent-page.ts';
+import { createDiscoveryEndpoints, createServerMetadata } from './discovery.ts';
+import { createOAuthEndpoints, type ModeAtEndpoints, type OAuthFront } from './endpoints.ts';
+import { createParties, type Parties } from './parties.ts';
 import { createProxy } from './proxy.ts';
 import { selectRedirectUriRules } from './redirect-uri.ts';
-import {
-  createRecentAnswers,
-  type LoginIndex,
-  type RecentAnswersDeps,
-} from './refresh/recent-answers.ts';
-import type { ReadAuthorizationRequest } from './request/authorization-request.ts';
-import type { OwnResources } from './request/parameters.ts';
 
 /**
- * Each validates the request and returns the work to run once it is counted.
+ * `broker` is for broker mode. `listTools` has those that everybody may see; undefined where strangers see none.
  *
- * @throws GatewayError for an invalid request.
+ * @throws Error without what the mode and the consent page need: they are never left out in silence.
  */
-export interface OAuthHandlers {
-  /** `cookie` is the Cookie header, `authorization` the Authorization header of the caller. */
-  authorize(query: string, cookie: string | undefined): Promise<PendingReply>;
-  token(body: RequestBody, authorization: string | undefined): Promise<JudgedRequest>;
-  /** Refreshes are counted apart: by login, so that one client's storm costs no other client anything. */
-  readonly logins: LoginIndex;
-  /** None in proxy mode. */
-  readonly ownEndpoints: readonly Endpoint[];
-  /** For other features that have pages for users. None in proxy mode. */
-  readonly ownPages: OwnPages | undefined;
-  /** Undefined where no client can log in as itself. */
-  readonly findMachineLogin?: FindMachineLogin | undefined;
-  register(metadata: unknown, authorization: string | undefined): Promise<PendingReply>;
-  revoke(body: RequestBody, authorization: string | undefined): Promise<JudgedRequest>;
-  /** Undefined without a consent page. */
-  readonly consent:
-    | ((body: RequestBody, cookie: string | undefined) => Promise<PendingReply>)
-    | undefined;
-  /** Undefined in proxy mode. */
-  readonly callback:
-    | ((query: string, cookie: string | undefined) => Promise<PendingReply>)
-    | undefined;
-}
-
-export interface OAuthDeps {
-  readonly store: KeyValue;
-  /** Undefined where nothing has to be sealed: in proxy mode without a consent page. */
-  readonly seal: Seal | undefined;
-  readonly fetch: Fetch;
-  readonly clock: Clock;
-  readonly clientDocuments: ClientDocuments;
-  /** For broker mode. */
-  readonly providerEndpoints: ProviderEndpoints | undefined;
-  readonly serverUrls: ServerUrls;
-  /** What the gateway would say of an access token, its signature aside. */
-  readonly inspectToken: (token: string) => TokenInspection;
-  readonly verifyToken: RecentAnswersDeps['verifyToken'];
-  /** The tools that everybody may see; undefined where strangers see none. */
-  readonly getPublicTools?: GetPublicTools | undefined;
-  /** Undefined where nothing is traced. */
-  readonly tracing?: Tracing | undefined;
-  /** For broker mode. */
-  readonly broker?: BrokerParts | undefined;
-  readonly listConnectionServers: () => readonly ConnectionServer[];
-  /** Undefined without `AUDIT_LOG`. */
-  readonly audit?: Audit | undefined;
-  readonly log: Log;
-}
-
-/** What a mode does at the endpoints. */
-interface Mode
-  extends Pick<
-    OAuthHandlers,
-    'token' | 'revoke' | 'callback' | 'logins' | 'ownEndpoints' | 'ownPages' | 'findMachineLogin'
-  > {
-  readonly readRequest: ReadAuthorizationRequest;
-  readonly redirectToProvider: RedirectToProvider;
-  /** `iss` of replies to clients (RFC 9207), where the gateway is its own issuer. */
-  readonly issuer: string | undefined;
-}
-
-/** How a mode treats clients. */
-interface ClientPolicy extends Pick<ClientsDeps, 'renewal'> {
-  /** Of a registration until its client first gets a token. */
-  readonly unusedTtlSeconds: number;
-  /** The scopes that the provider will be asked for when a client sends this `scope`. */
-  readonly listScopes: (scope: string | undefined) => readonly string[];
-}
-
-type WithBaseUrl<Group> = Group &
-  OwnResources &
-  Pick<ServerConfig, 'displayName'> & { readonly admin: AdminConfig };
-
-const ONE_DAY_SECONDS = 86_400;
-
-/** @throws Error without what the mode and the consent page need: they are never left out in silence. */
-export function createOAuth(
-  { server: { baseUrl, displayName }, oauth, admin }: Pick<Config, 'server' | 'oauth' | 'admin'>,
-  deps: OAuthDeps,
-): OAuthHandlers {
-  const own = { baseUrl, displayName, serverUrls: deps.serverUrls, admin };
-  return oauth.mode === 'broker'
-    ? createBrokerHandlers({ ...oauth, ...own }, deps)
-    : createProxyHandlers({ ...oauth, ...own }, deps);
-}
-
-function createBrokerHandlers(config: WithBaseUrl<BrokerConfig>, deps: OAuthDeps): OAuthHandlers {
-  const { providerEndpoints: endpoints, broker: opened } = deps;
-  if (endpoints === undefined) throw new Error('Broker mode needs the endpoints of the provider');
-  const records = requireRecords(deps, 'Broker mode');
-  if (opened === undefined) throw new Error('Broker mode needs its grants');
-  const { ttlSeconds, isRenewed } = config.registration;
-  const parts = createParts(config, deps, {
-    renewal: isRenewed ? 'every' : 'first',
-    unusedTtlSeconds: Math.min(ONE_DAY_SECONDS, ttlSeconds),
-    listScopes: (scope) => listGrantedScopes(config, scope),
-  });
-  const broker = createBroker(config, {
-    ...opened,
-    ...parts,
-    records,
-    clientDocuments: deps.clientDocuments,
-    endpoints,
-    clock: deps.clock,
-    listConnectionServers: deps.listConnectionServers,
-    audit: deps.audit,
-    log: deps.log,
-  });
-  return createHandlers(config, deps, parts, { ...broker, issuer: config.baseUrl });
-}
-
-function createProxyHandlers(config: WithBaseUrl<ProxyConfig>, deps: OAuthDeps): OAuthHandlers {
-  const { ttlSeconds, isRenewed } = config.registration;
-  const parts = createParts(config, deps, {
-    renewal: isRenewed ? 'every' : 'none',
-    unusedTtlSeconds: ttlSeconds,
-    listScopes: parseScope,
-  });
-  const recentAnswers = createRecentAnswers(deps);
-  const proxy = createProxy(config, {
-    ...parts,
-    api: createProviderApi(deps.fetch),
-    recentAnswers,
-    noteClient: createNoteClient(deps),
-    inspectToken: deps.inspectToken,
-  });
-  return createHandlers(config, deps, parts, {
-    ...proxy,
-    logins: recentAnswers,
-    ownEndpoints: [],
-    ownPages: undefined,
-    callback: undefined,
-    issuer: undefined,
-  });
-}
-
-type Parts = ReturnType<typeof createParts>;
-
-/** What both modes stand on. */
-function createParts(
-  config: WithBaseUrl<BrokerConfig | ProxyConfig>,
-  { store, clock, clientDocuments, log, broker }: OAuthDeps,
-  { renewal, unusedTtlSeconds, listScopes }: ClientPolicy,
+export function createAuthorizationEndpoints(
+  runtime: Runtime,
+  provider: ProviderAccess,
+  broker: Broker | undefined,
+  namedPaths: NamedPaths,
+  listTools: ListShownTools | undefined,
 ) {
-  const { baseUrl, registration, redirectUris, clientIdMetadata, consent } = config;
-  const registered = createRegisteredClients(store, {
-    ttlSeconds: registration.ttlSeconds,
-    unusedTtlSeconds,
+  const { config, clock, outbound } = runtime;
+  const { oauth, server } = config;
+  const { allowedHosts } = oauth.clientIdMetadata;
+  const redirectUris = selectRedirectUriRules(oauth, server.baseUrl);
+  const network = outbound.openPublicNetwork();
+  const clientDocuments = createClientDocuments(runtime, network, {
+    allowedHosts,
+    redirectUris,
+    acceptsKeys: oauth.mode === 'broker' && oauth.idJag.isEnabled,
   });
-  return {
-    registered,
-    clients: createClients({
-      registered,
-      // Switched off, such an id is the provider's to judge, like any other.
-      documents: clientIdMetadata.allowedHosts.length > 0 ? clientDocuments : undefined,
-      allowsAnyLoopbackPort: redirectUris.allowsAnyLoopbackPort,
-      renewal,
-      ttlSeconds: registration.ttlSeconds,
-      clock,
-      baseUrl,
-      hasOperatorsPage: config.admin.groups.length > 0,
+  const documentOffer = outbound.isPublic
+    ? createDocumentOffer(runtime, network, allowedHosts)
+    : createUncheckedOffer(allowedHosts);
+
+  const parties = createParties(runtime, clientDocuments, broker?.ends.logouts);
+  const mode =
+    oauth.mode === 'broker'
+      ? createBrokerMode(requireBroker(runtime, provider, broker), parties, clientDocuments)
+      : createProxy(runtime, oauth, parties.clients, provider.auth);
+  const front = {
+    ...createAuthorize(runtime, broker, parties, mode, listTools),
+    register: createRegister(parties.registered, clock, {
+      redirectUris,
+      accessToken: oauth.registration.accessToken,
     }),
-    logLogin: createLoginLog(log),
-    browsers: createBrowsers(baseUrl, consent.ttlSeconds),
-    approvals: createApprovals(
-      store,
-      { ttlSeconds: consent.ttlSeconds, listScopes },
-      broker?.logouts,
-    ),
-    listScopes,
+  };
+  const metadataDocuments = createServerMetadata(
+    config,
+    provider.metadata,
+    documentOffer.isOffered,
+    () => broker !== undefined && broker.machineClients.list().length > 0,
+  );
+  const { noteRefusal } = mode.logins;
+
+  /** One that names nobody is never given again: it need not be looked up. */
+  async function noteRefusedToken(token: string): Promise<void> {
+    if (provider.auth.inspectToken(token).sub !== undefined) await noteRefusal?.(token);
+  }
+
+  return {
+    endpoints: [
+      ...createOAuthEndpoints(oauth.popups, mode, front),
+      ...createDiscoveryEndpoints(server.baseUrl, metadataDocuments, namedPaths),
+    ],
+    ownPages: mode.ownPages,
+    /** To be told of each token that is refused with 401, before its bearer is. Undefined where that changes nothing. Never rejects. */
+    noteRefusedToken: noteRefusal && noteRefusedToken,
+    /** Looks from now on whether documents of clients can be fetched. */
+    start: documentOffer.start,
+    close: documentOffer.close,
   };
 }
 
-function createHandlers(
-  config: WithBaseUrl<BrokerConfig | ProxyConfig>,
-  deps: OAuthDeps,
-  parts: Parts,
-  mode: Mode,
-): OAuthHandlers {
-  const { token, revoke, callback, logins, ownEndpoints, ownPages, findMachineLogin } = mode;
-  const { authorize, consent } = createAuthorize(config, deps, parts, mode);
-  return {
-    authorize,
-    token,
-    logins,
-    register: createRegister(parts.registered, deps.clock, {
-      redirectUris: selectRedirectUriRules(config, config.baseUrl),
-      accessToken: config.registration.accessToken,
-    }),
-    revoke,
-    consent,
-    callback,
-    ownEndpoints,
-    ownPages,
-    findMachineLogin,
-  };
+function requireBroker(
+  { loginSeal }: Runtime,
+  { metadata }: ProviderAccess,
+  broker: Broker | undefined,
+): Broker {
+  if (metadata === undefined) throw new Error('Broker mode needs the endpoints of the provider');
+  if (loginSeal === undefined) throw new Error('Broker mode needs a seal for its records');
+  if (broker === undefined) throw new Error('Broker mode needs its grants');
+  return broker;
 }
 
 /** With the consent page, or straight on to the provider. */
 function createAuthorize(
-  { baseUrl, displayName, consent, providerClient }: WithBaseUrl<BrokerConfig | ProxyConfig>,
-  deps: OAuthDeps,
-  { browsers, approvals, listScopes }: Parts,
-  { readRequest, redirectToProvider, issuer }: Mode,
-): Pick<OAuthHandlers, 'authorize' | 'consent'> {
-  if (consent.kind === 'page') {
-    const records = requireRecords(deps, 'The consent page');
-    const { authorize, decide } = createConsent(
-      { baseUrl, displayName, providerClientId: providerClient.id, listScopes, issuer },
-      {
-        readRequest,
-        browsers,
-        approvals,
-        pendingConsents: createPendingConsents(records, browsers),
-        redirectToProvider,
-        getPublicTools: deps.getPublicTools,
-      },
-    );
-    return { authorize, consent: decide };
+  runtime: Runtime,
+  broker: Broker | undefined,
+  parties: Parties,
+  mode: ModeAtEndpoints,
+  listTools: ListShownTools | undefined,
+): Pick<OAuthFront, 'authorize' | 'consent'> {
+  const { config, store, loginSeal, tracing } = runtime;
+  const { browsers } = parties;
+  if (config.oauth.consent.kind === 'page') {
+    const seal = broker?.runtime.seal ?? (loginSeal && warnOfForeignSecrets(loginSeal, runtime));
+    if (seal === undefined) throw new Error('The consent page needs a seal for its records');
+    return createConsent(runtime, { store, seal, tracing }, parties, mode, listTools);
   }
   return {
     async authorize(query, cookie) {
-      const request = await readRequest(query, cookie);
-      return () => redirectToProvider(request, browsers.getOrCreate(cookie));
+      const request = await mode.readRequest(query, cookie);
+      return () => mode.redirectToProvider(request, browsers.getOrCreate(cookie));
     },
     consent: undefined,
   };
-}
-
-function requireRecords({ store, seal, tracing }: OAuthDeps, what: string): SealedStore {
-  if (seal === undefined) throw new Error(`${what} needs a seal for its records`);
-  return { store, seal, tracing };
 }

@@ -3,10 +3,10 @@
 import { toGatewayError } from '../errors/gateway-error.ts';
 import { type Endpoint, type PublicEndpoint, wrapRun } from '../http/endpoint/endpoint.ts';
 import type { GatewayRequest, PendingReply, Reply, RequestBody } from '../http/endpoint/message.ts';
-import type { Clock } from '../platform/clock.ts';
-import type { Log } from '../platform/log.ts';
+import type { Runtime } from '../runtime/runtime.ts';
 import type { Audit, AuditEvent } from '../telemetry/audit/audit.ts';
 import { getTraceId } from '../telemetry/tracing/tracing.ts';
+
 import type { LoginStep, NoteLoginFailure } from './login-failures.ts';
 import {
   addFactsOfRequest,
@@ -15,8 +15,8 @@ import {
   readFacts,
 } from './request/login-facts.ts';
 
-/** What became of one request. */
-export interface LoginRecord {
+/** The outcome of one request. */
+interface LoginRecord {
   readonly step: EndpointName;
   readonly facts: LoginFacts;
   /** Undefined where nothing failed. */
@@ -33,14 +33,8 @@ interface LoginProblem {
 
 type EndpointName = Exclude<LoginStep, 'call'> | 'revoke';
 
-/** What one throws is logged and reaches nobody. */
-export type LoginObserver = (record: LoginRecord) => void;
-
-export interface ObserveLoginsDeps {
-  readonly observers: readonly LoginObserver[];
-  readonly clock: Clock;
-  readonly log: Log;
-}
+/** An error that one throws is logged and reaches nobody. */
+type LoginObserver = (record: LoginRecord) => void;
 
 type ReadAsked = (request: GatewayRequest, body: RequestBody) => LoginFacts;
 
@@ -59,54 +53,56 @@ const OBSERVED = new Map<string, readonly [step: EndpointName, readAsked: ReadAs
 ]);
 
 /** The same endpoints, whose replies and errors say for the log what was asked. What a limit refuses is not seen. */
-export const observeLogins = (
+export function observeLogins(
+  { clock, log }: Pick<Runtime, 'clock' | 'log'>,
   endpoints: readonly Endpoint[],
-  deps: ObserveLoginsDeps,
-): readonly Endpoint[] =>
-  endpoints.map((endpoint) => {
+  observers: readonly LoginObserver[],
+): readonly Endpoint[] {
+  return endpoints.map((endpoint) => {
     const [step, readAsked] = OBSERVED.get(endpoint.path) ?? [];
-    if (step === undefined || endpoint.kind !== 'public') return endpoint;
-    return { ...endpoint, judge: observe(endpoint, step, readAsked ?? readNothing, deps) };
+    return step === undefined || readAsked === undefined || endpoint.kind !== 'public'
+      ? endpoint
+      : { ...endpoint, judge: createJudge(endpoint, step, readAsked) };
   });
 
-function observe(
-  endpoint: PublicEndpoint,
-  step: EndpointName,
-  readAsked: ReadAsked,
-  { observers, clock, log }: ObserveLoginsDeps,
-): PublicEndpoint['judge'] {
-  return async function judge(request, body) {
-    const startedAt = clock.monotonic();
+  function createJudge(
+    endpoint: PublicEndpoint,
+    step: EndpointName,
+    readAsked: ReadAsked,
+  ): PublicEndpoint['judge'] {
+    return async function judge(request, body) {
+      const startedAt = clock.monotonic();
 
-    function tell(facts: Reply['facts'], failure: LoginProblem | undefined): void {
-      const seconds = (clock.monotonic() - startedAt) / 1000;
-      const record = { step, facts: readFacts(facts), failure, request, seconds };
-      for (const tellObserver of observers) {
-        try {
-          tellObserver(record);
-        } catch (cause) {
-          log.error('A login was not audited or noted; please report this.', { cause });
+      function tell(facts: Reply['facts'], failure: LoginProblem | undefined): void {
+        const seconds = (clock.monotonic() - startedAt) / 1000;
+        const record = { step, facts: readFacts(facts), failure, request, seconds };
+        for (const tellObserver of observers) {
+          try {
+            tellObserver(record);
+          } catch (cause) {
+            log.error('A login was not audited or noted; please report this.', { cause });
+          }
         }
       }
-    }
 
-    function tellAndRethrow(thrown: unknown): never {
-      const { key, message, failure } = toGatewayError(thrown);
-      tell(failure.facts, { key, message });
-      throw thrown;
-    }
+      function tellAndRethrow(thrown: unknown): never {
+        const { key, message, failure } = toGatewayError(thrown);
+        tell(failure.facts, { key, message });
+        throw thrown;
+      }
 
-    async function run(pending: PendingReply): Promise<Reply> {
-      const reply = await Promise.resolve().then(pending).catch(tellAndRethrow);
-      tell(reply.facts, findProblem(reply));
-      return reply;
-    }
+      async function run(pending: PendingReply): Promise<Reply> {
+        const reply = await Promise.resolve().then(pending).catch(tellAndRethrow);
+        tell(reply.facts, findProblem(reply));
+        return reply;
+      }
 
-    const judged = await addFactsOfRequest(readAsked(request, body), () =>
-      endpoint.judge(request, body),
-    ).catch(tellAndRethrow);
-    return wrapRun(judged, (pending) => () => run(pending));
-  };
+      const judged = await addFactsOfRequest(readAsked(request, body), () =>
+        endpoint.judge(request, body),
+      ).catch(tellAndRethrow);
+      return wrapRun(judged, (pending) => () => run(pending));
+    };
+  }
 }
 
 /** A reply may tell of a failure though nothing was thrown. */
@@ -116,8 +112,17 @@ const findProblem = ({ error, status }: Reply): LoginProblem | undefined =>
 /** A refusal of the provider that says nothing. */
 const UNNAMED = { key: 'refused_by_provider', message: 'The provider refused, without a reason.' };
 
+/** The audit log, and the list of failed logins: either may be missing. */
+export const listLoginObservers = (
+  audit: Audit | undefined,
+  note: NoteLoginFailure | undefined,
+): readonly LoginObserver[] => [
+  ...(audit ? [auditLogins(audit)] : []),
+  ...(note ? [noteFailures(note)] : []),
+];
+
 /** §21.1: a line for what succeeded or failed, and none for a login that goes on. */
-export const auditLogins = (audit: Audit): LoginObserver =>
+const auditLogins = (audit: Audit): LoginObserver =>
   function auditLogin({ step, facts, failure, request, seconds }) {
     if (failure === undefined && LEADS_ON.has(step)) return;
     const { client, user, issuer, grant: grantType, grantId: grant } = facts;
@@ -142,7 +147,7 @@ const EVENTS: Readonly<Record<EndpointName, AuditEvent>> = {
 };
 
 /** §22.4: logins that fail are noted for operators. */
-export const noteFailures = (note: NoteLoginFailure): LoginObserver =>
+const noteFailures = (note: NoteLoginFailure): LoginObserver =>
   function noteFailure({ step, facts: { client }, failure, request: { clientIp: ip } }) {
     if (failure === undefined || step === 'revoke') return;
     note({ step, ip, client, error: failure.key, message: failure.message });

@@ -2,12 +2,16 @@
 
 import type { ProxyConfig } from '../config/groups/oauth.ts';
 import type { ProviderClientConfig } from '../config/groups/provider.ts';
+
 import { fail } from '../errors/gateway-error.ts';
 import type { JudgedRequest } from '../http/endpoint/endpoint.ts';
 import type { PendingReply, Reply, RequestBody } from '../http/endpoint/message.ts';
+import { OPERATORS_CLIENT_ID } from '../http/endpoint/own-clients.ts';
 import { parseBody, type RequestParameters } from '../http/endpoint/parameters.ts';
+import type { AuthenticatedForm } from '../http/oauth-client/client-authentication.ts';
 import {
   authenticateClient,
+  createProviderApi,
   type ProviderApi,
   type ProviderResponse,
   renderProviderResponse,
@@ -15,56 +19,68 @@ import {
 } from '../http/oauth-client/provider-api.ts';
 import { generateSecret, hashSha256 } from '../platform/ids.ts';
 import { parseObject } from '../platform/json.ts';
+import type { Runtime } from '../runtime/runtime.ts';
+import { buildTokenClientKey } from '../store/keys.ts';
+import type { KeyValue } from '../store/store.ts';
 import type { TokenInspection } from './auth/token-verifier.ts';
 import type { Client, Clients } from './clients/clients.ts';
-import type { RedirectToProvider } from './consent/consent.ts';
-import type { LogLogin, NoteClient } from './provider/issued-tokens.ts';
-import type { RecentAnswers } from './refresh/recent-answers.ts';
+import type { ModeAtEndpoints } from './endpoints.ts';
+import {
+  createRecentAnswers,
+  readAskedTokens,
+  type VerifyToken,
+} from './refresh/recent-answers.ts';
 import {
   type AuthorizationRequest,
   checkRequest,
-  type ReadAuthorizationRequest,
   readClientAndRedirectUri,
 } from './request/authorization-request.ts';
-import { readAskedTokens } from './request/parameters.ts';
+import { createLoginLog } from './request/login-facts.ts';
 
-export interface ProxyDeps {
-  readonly clients: Clients;
-  readonly api: ProviderApi;
-  readonly recentAnswers: RecentAnswers;
-  readonly logLogin: LogLogin;
-  readonly noteClient: NoteClient;
-  /** What the gateway would say of an access token, its signature aside. */
+/** The store has notes of tokens, and recent answers. */
+type ProxyRuntime = Pick<Runtime, 'fetch' | 'clock' | 'log'> & { readonly store: KeyValue };
+
+/** Checks of a token of the provider. */
+interface TokenChecks {
+  /** Says what the gateway would of an access token, its signature aside. */
   readonly inspectToken: (token: string) => TokenInspection;
+  readonly verifyToken: VerifyToken;
 }
 
-export interface ProxyHandlers {
-  readonly readRequest: ReadAuthorizationRequest;
-  readonly redirectToProvider: RedirectToProvider;
-  readonly token: ReturnType<typeof createProxyToken>;
-  readonly revoke: ReturnType<typeof createProxyRevoke>;
-}
+export function createProxy(
+  runtime: ProxyRuntime,
+  config: ProxyConfig,
+  clients: Clients,
+  { inspectToken, verifyToken }: TokenChecks,
+): ModeAtEndpoints {
+  const { endpoints, providerClient, consent } = config;
+  const api = createProviderApi(runtime.fetch);
+  const recentAnswers = createRecentAnswers(runtime, verifyToken);
+  const logLogin = createLoginLog(runtime.log);
+  const noteClient = createNoteClient(runtime);
+  const rules = { requiresState: true, requiresPlainScope: consent.kind === 'page' };
 
-export function createProxy(config: ProxyConfig, deps: ProxyDeps): ProxyHandlers {
-  const { clients } = deps;
-  const rules = { requiresState: true, requiresPlainScope: config.consent.kind === 'page' };
   return {
-    // Errors are never redirected: the provider answers the client.
-    async readRequest(query) {
-      const request = await readClientAndRedirectUri(query, clients);
-      checkRequest(request.parameters, rules);
-      return request;
-    },
-    redirectToProvider: createProxyRedirect(config),
-    token: createProxyToken(config, deps),
-    revoke: createProxyRevoke(config, deps),
+    readRequest,
+    redirectToProvider,
+    token: requestTokens,
+    revoke,
+    logins: recentAnswers,
+    findMachineLogin: undefined,
+    ownEndpoints: [],
+    ownPages: undefined,
+    callback: undefined,
+    issuer: undefined,
   };
-}
 
-// §4.6: the authorization endpoint of proxy mode, a redirect to the provider.
+  /** Errors are never redirected: the provider answers the client. */
+  async function readRequest(query: string): Promise<AuthorizationRequest> {
+    const request = await readClientAndRedirectUri(query, clients);
+    checkRequest(request.parameters, rules);
+    return request;
+  }
 
-/** @throws GatewayError `not_configured`. */
-const createProxyRedirect = ({ endpoints, providerClient }: ProxyConfig) =>
+  /** §4.6: a redirect to the provider. @throws GatewayError `not_configured`. */
   async function redirectToProvider({
     parameters,
     client,
@@ -82,26 +98,9 @@ const createProxyRedirect = ({ endpoints, providerClient }: ProxyConfig) =>
         'Cache-Control': 'no-store',
       },
     };
-  };
-
-/** The configured query is kept and wins; every parameter of the caller follows (§4.6). */
-function buildAuthorizationUrl(
-  configuredUrl: string,
-  { pairs }: RequestParameters,
-  clientId: string,
-): string {
-  const url = new URL(configuredUrl);
-  const query = new URLSearchParams();
-  for (const [name, value] of pairs) {
-    if (!url.searchParams.has(name)) query.append(name, name === 'client_id' ? clientId : value);
   }
-  const separator = url.search === '' ? '?' : '&';
-  return `${url.href.replace(/[?&]$/, '')}${separator}${query}`;
-}
 
-// RFC 7009: revocation in proxy mode, forwarded to the provider.
-
-const createProxyRevoke = (config: ProxyConfig, { clients, api, recentAnswers }: ProxyDeps) =>
+  /** RFC 7009: revocation, forwarded to the provider. */
   async function revoke(
     body: RequestBody,
     authorization: string | undefined,
@@ -111,7 +110,7 @@ const createProxyRevoke = (config: ProxyConfig, { clients, api, recentAnswers }:
     const clientId = parameters.get('client_id') ?? '';
     const isKnownClient = clients.isKnownClient(clientId);
     if (isKnownClient) await clients.require(clientId, 'unauthenticated_client');
-    const url = config.endpoints.revocationUrl;
+    const url = endpoints.revocationUrl;
     if (url === undefined) {
       fail('not_configured', { details: 'OAUTH_REVOCATION_URL is not set on this gateway.' });
     }
@@ -124,26 +123,13 @@ const createProxyRevoke = (config: ProxyConfig, { clients, api, recentAnswers }:
       const endGrant = async () => grant && recentAnswers.end(grant.grantId);
       await endGrant();
       // Answers under way may be from before the provider revoked the token.
-      const response = await forwardToProvider(api, config.providerClient, request).finally(
-        endGrant,
-      );
+      const response = await forwardToProvider(api, providerClient, request).finally(endGrant);
       return renderProviderResponse(response);
     }
-  };
+  }
 
-// §4.7, RFC 6749 §4.1.3 and §6: the token endpoint of proxy mode, forwarded to the provider.
-
-/** RFC 6749 §4.1.3, §6: by grant type. */
-const REQUIRED = new Map<string, readonly string[]>([
-  ['authorization_code', ['code', 'redirect_uri', 'client_id', 'code_verifier']],
-  ['refresh_token', ['refresh_token', 'client_id']],
-]);
-
-const createProxyToken = (
-  config: ProxyConfig,
-  { clients, api, recentAnswers, logLogin, noteClient, inspectToken }: ProxyDeps,
-) =>
-  async function token(
+  /** §4.7, RFC 6749 §4.1.3 and §6: a request for tokens, forwarded to the provider. */
+  async function requestTokens(
     body: RequestBody,
     authorization: string | undefined,
   ): Promise<PendingReply> {
@@ -154,7 +140,7 @@ const createProxyToken = (
     const clientId = parameters.require('client_id');
     const isKnownClient = clients.isKnownClient(clientId);
     const client = isKnownClient ? await requireClient(clientId, parameters, clients) : undefined;
-    const url = config.endpoints.tokenUrl;
+    const url = endpoints.tokenUrl;
     if (url === undefined) {
       fail('not_configured', { details: 'OAUTH_TOKEN_URL is not set on this gateway.' });
     }
@@ -179,7 +165,7 @@ const createProxyToken = (
       const grantId = grant?.grantId ?? nameGrant(clientId, used);
       const mark = canRecall && isRefresh ? await recentAnswers.readMark(grantId) : undefined;
       const request = { url, parameters, authorization, isKnownClient };
-      const response = await forwardToProvider(api, config.providerClient, request);
+      const response = await forwardToProvider(api, providerClient, request);
       // A refusal with status 200 goes on as it is, and is no login.
       if (response.status !== 200 || response.refusal !== undefined) {
         // Its grant may be known only since another refresh, at the same moment, was answered.
@@ -199,7 +185,29 @@ const createProxyToken = (
       const facts = logLogin({ clientId, clientName: client?.name, user, isRefresh });
       return { ...renderProviderResponse(response), facts };
     };
-  };
+  }
+}
+
+/** The configured query is kept and wins; every parameter of the caller follows (§4.6). */
+function buildAuthorizationUrl(
+  configuredUrl: string,
+  { pairs }: RequestParameters,
+  clientId: string,
+): string {
+  const url = new URL(configuredUrl);
+  const query = new URLSearchParams();
+  for (const [name, value] of pairs) {
+    if (!url.searchParams.has(name)) query.append(name, name === 'client_id' ? clientId : value);
+  }
+  const separator = url.search === '' ? '?' : '&';
+  return `${url.href.replace(/[?&]$/, '')}${separator}${query}`;
+}
+
+/** RFC 6749 §4.1.3, §6: by grant type. */
+const REQUIRED = new Map<string, readonly string[]>([
+  ['authorization_code', ['code', 'redirect_uri', 'client_id', 'code_verifier']],
+  ['refresh_token', ['refresh_token', 'client_id']],
+]);
 
 /** Two refreshes at once with a token that is not known yet are of one grant. */
 const nameGrant = (clientId: string, used: string | undefined): string =>
@@ -224,7 +232,7 @@ interface ForwardedRequest {
   readonly parameters: RequestParameters;
   /** The caller's Authorization header. */
   readonly authorization: string | undefined;
-  /** Whether the gateway knows the caller; any other may be a client of the provider. */
+  /** The gateway knows the caller; any other may be a client of the provider. */
   readonly isKnownClient: boolean;
 }
 
@@ -238,9 +246,37 @@ function forwardToProvider(
   { url, parameters: { pairs: form }, authorization, isKnownClient }: ForwardedRequest,
 ): Promise<ProviderResponse> {
   if (isKnownClient) return api.post(authenticateClient(client, { url, form }));
-  const headers: Record<string, string> =
+  const headers: AuthenticatedForm['headers'] =
     authorization !== undefined && /^basic /i.test(authorization)
       ? { Authorization: authorization }
       : {};
   return api.post({ url, form, headers, usesProviderClient: false });
+}
+
+// §22.1: in proxy mode all tokens are made for the one client at the provider. Those that the operators' page got are noted when they
+// are handed out.
+
+/** Never rejects: without the note the token works, but not for operators. */
+const createNoteClient = ({ store, clock, log }: ProxyRuntime) =>
+  async function noteClient(token: unknown, clientId: string): Promise<void> {
+    if (typeof token !== 'string' || clientId !== OPERATORS_CLIENT_ID) return;
+    const ttlSeconds = Math.ceil(readExpiry(token) - clock.now() / 1000) + TOLERANCE_SECONDS;
+    if (!(ttlSeconds > TOLERANCE_SECONDS)) return;
+    try {
+      await store.set(buildTokenClientKey(hashSha256(token)), clientId, ttlSeconds);
+    } catch (error) {
+      log.warn(
+        "The store could not note that the operators' page got a token, so the token is of no use to operators. Log in there again.",
+        { client: clientId, cause: error },
+      );
+    }
+  };
+
+/** A token counts a little longer than it says, because clocks differ. */
+const TOLERANCE_SECONDS = 300;
+
+/** Epoch seconds. The token came from the provider itself, by TLS: its claims need no check. */
+function readExpiry(token: string): number {
+  const claims = parseObject(Buffer.from(token.split('.')[1] ?? '', 'base64url'));
+  return typeof claims?.exp === 'number' ? claims.exp : 0;
 }

@@ -29,15 +29,15 @@ export function parseRedirectUris(value: unknown, rules: RedirectUriRules): Redi
   return { uris: value };
 }
 
-/** What is allowed beside §4.8. */
+/** Redirect URIs that are allowed beside §4.8. */
 export interface RedirectUriRules {
   /** The gateway's own address. */
   readonly baseUrl: string;
   /** Private-use schemes (RFC 8252 §7.1), without the colon. */
   readonly schemes: readonly string[];
-  /** Whether `http://[::1]` is as good as 127.0.0.1. */
+  /** True where `http://[::1]` is as good as 127.0.0.1. */
   readonly allowsIpv6Loopback: boolean;
-  /** Whether the parameters of the response are refused in its query: a client may take the first. */
+  /** The parameters of the response are refused in its query: a client may take the first. */
   readonly refusesResponseParameters: boolean;
 }
 
@@ -62,7 +62,7 @@ const IPV6_LOOPBACK = '[::1]';
 const listHttpHosts = ({ allowsIpv6Loopback }: RedirectUriRules): readonly string[] =>
   LOOPBACK_HOSTS.filter((host) => allowsIpv6Loopback || host !== IPV6_LOOPBACK);
 
-/** What the rules allow, as a sentence. */
+/** The rules, as a sentence. */
 export function describeRedirectUriRules(rules: RedirectUriRules): string {
   const hosts = listHttpHosts(rules);
   const httpHosts = `${hosts.slice(0, -1).join(', ')} or ${hosts.at(-1)}`;
@@ -107,7 +107,7 @@ function findRedirectUriProblem(uri: string, rules: RedirectUriRules): string | 
 }
 
 /**
- * Whether a valid address is at the origin of another: what is sent there would be taken for the
+ * Tells whether a valid address is at the origin of another: what is sent there would be taken for the
  * gateway's own. All names of this computer are one.
  */
 export function isAtOrigin(uri: string, other: string): boolean {

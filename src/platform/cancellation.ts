@@ -42,3 +42,9 @@ export function toAbortSignal(signal: CancelSignal): AbortSignal {
   else signal.addEventListener('abort', () => controller.abort());
   return controller.signal;
 }
+
+/** The reason of the signal, once it is aborted. */
+export const rejectOnAbort = (signal: AbortSignal): Promise<never> =>
+  new Promise((_, reject) => {
+    signal.addEventListener('abort', () => reject(signal.reason));
+  });

@@ -1,5 +1,7 @@
 // What changes all the time is told only so often.
 import type { Clock } from './clock.ts';
+import type { JsonObject } from './json.ts';
+import type { Log } from './log.ts';
 
 /** Of each key at once, then at most once in `intervalMs`; the last change is always told. */
 export function createThrottle<Key>(
@@ -103,5 +105,18 @@ export function createLogThrottle(
       linesByKind.set(kind, lines);
       return lines <= LINES_PER_MINUTE;
     },
+  };
+}
+
+/** For what is the same for every user: of each topic one line of the log. */
+export function createWarnOnce(
+  log: Log,
+): (topic: string, message: string, facts: JsonObject) => void {
+  const told = new Set<string>();
+
+  return function warnOnce(topic, message, facts) {
+    if (told.has(topic)) return;
+    told.add(topic);
+    log.warn(message, facts);
   };
 }

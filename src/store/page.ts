@@ -21,6 +21,20 @@ export interface PagePlace {
   readonly skip: number;
 }
 
+const PAGE_ITEMS = 100;
+
+/** All items of a list, page by page. */
+export async function* readPages<Item>(
+  readPage: (request: PageRequest) => Promise<Page<Item>>,
+): AsyncGenerator<readonly Item[]> {
+  let from: PagePlace | undefined;
+  do {
+    const { items, next } = await readPage({ from, limit: PAGE_ITEMS });
+    yield items;
+    from = next;
+  } while (from !== undefined);
+}
+
 /** An entry of a list: what it names, and its time in epoch milliseconds. */
 export interface TimedEntry {
   readonly id: string;

@@ -1,12 +1,8 @@
 // Checks of the gateway's authorization request at the provider, before anybody logs in. With `prompt=none`
 // (OpenID Connect Core §3.1.2.1) it shows no page: it comes back to the redirect URI with `login_required`,
 // which it may do only where it knows that URI. Nothing that it answers is followed.
+import { askForLogin, buildLoginRequest, buildProviderRequest } from '../../logins/broker/login.ts';
 
-import {
-  askForLogin,
-  buildLoginRequest,
-  buildProviderRequest,
-} from '../../logins/broker/redirect-to-provider.ts';
 import { createCodeChallenge } from '../../logins/provider/provider-parameters.ts';
 import { generateSecret } from '../../platform/ids.ts';
 import { quote } from '../../platform/text.ts';

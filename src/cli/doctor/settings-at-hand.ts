@@ -12,10 +12,10 @@ import { ConfigError, formatProblem } from '../../config/problem.ts';
 import { createServerUrls } from '../../config/server-urls.ts';
 import type { Env } from '../../config/setting.ts';
 import type { Setup } from '../../gateway/configuration/gateway-file.ts';
-import type { ProviderDocument } from '../../http/oauth-client/provider-metadata.ts';
 import {
   createProviderEndpoints,
   openProviderMetadata,
+  type ProviderDocument,
 } from '../../http/oauth-client/provider-metadata.ts';
 import { createProviderAccess } from '../../logins/auth/auth.ts';
 import { openKeySet } from '../../logins/auth/key-set.ts';

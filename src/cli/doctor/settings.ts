@@ -246,7 +246,7 @@ export const documentsCheck = defineCheck({
       );
     const { log, entries } = createCollectingLog();
     const network = createPublicNetwork({ clock, tunnel });
-    const offer = createDocumentOffer({ allowedHosts, network, clock, log });
+    const offer = createDocumentOffer({ clock, log }, network, allowedHosts);
     offer.start();
     const isOffered = await offer.isOffered();
     offer.close();

@@ -1,7 +1,8 @@
 // Advice about a token: what it says of itself, why it is refused, and what to change. The token itself is never printed.
 
 import type { Provider } from '../../config/provider-profiles.ts';
-import { isOfGateway } from '../../logins/auth/inspect-own-token.ts';
+import { isOwnToken } from '../../http/endpoint/bearer.ts';
+
 import { parseObject } from '../../platform/json.ts';
 import { quote } from '../../platform/text.ts';
 import { type Advice, type Finding, unknown, warning } from './finding.ts';
@@ -133,7 +134,7 @@ export const describeTokenRefusal = (
 
 /** Renders what follows "the token"; empty for what cannot be read. */
 export function describeToken(token: string, now: number): string {
-  if (isOfGateway(token)) return ", which is one of the gateway's own";
+  if (isOwnToken(token)) return ", which is one of the gateway's own";
   const parts = readTokenParts(token);
   if (parts === undefined) return '';
   const { sub, aud, exp, scope, scp, groups } = parts.claims;

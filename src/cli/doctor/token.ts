@@ -2,7 +2,9 @@
 
 import type { BrokerConfig } from '../../config/groups/oauth.ts';
 import { GatewayError } from '../../errors/gateway-error.ts';
-import { inspectOwnToken, isOfGateway } from '../../logins/auth/inspect-own-token.ts';
+import { isOwnToken } from '../../http/endpoint/bearer.ts';
+
+import { inspectOwnToken } from '../../logins/grants/token-codec.ts';
 import { createCheckTokenUser } from '../../logins/identity/login-policy.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
 import { describeCause } from '../../platform/log.ts';
@@ -94,7 +96,7 @@ function explainRefusal(answer: ProbeAnswer, token: string): Finding {
   const { details } = readErrorData(answer);
   const said =
     typeof details === 'string' ? details : `${answer.status} ${answer.text.slice(0, 200)}`;
-  if (isOfGateway(token)) return explainOwnTokenRefusal(token, reason, said);
+  if (isOwnToken(token)) return explainOwnTokenRefusal(token, reason, said);
   if (/its own tokens begin with pst_/.test(said)) return refuseForeignToken();
   const { check, ...advice } = adviseOnToken(reason, token);
   return failure(check ?? CHECK, { what: describeTokenRefusal('refuses', token, said), ...advice });
@@ -140,7 +142,7 @@ export const tokenCheck = defineCheck({
     const own = findBrokerConfig(config);
     if (own !== undefined) {
       if (token === undefined) return hasKeys ? [reportUntriedLogin(config.server.baseUrl)] : [];
-      const isOfProvider = own.tokens.acceptsProviderTokens && !isOfGateway(token);
+      const isOfProvider = own.tokens.acceptsProviderTokens && !isOwnToken(token);
       if (!isOfProvider) return judgeOwnToken(token, own, settings);
     }
     if (token === undefined) return hasKeys ? [reportMissingToken(config.server.baseUrl)] : [];
@@ -201,7 +203,7 @@ function judgeOwnToken(
 ): Finding {
   const url = server.baseUrl;
   const secrets = stateSecret.kind === 'given' ? stateSecret.secrets : undefined;
-  const found = inspectOwnToken(token, { secrets, baseUrl: url });
+  const found = inspectOwnToken(token, secrets, url);
   switch (found.kind) {
     case 'foreign':
       return refuseForeignToken();

@@ -6,7 +6,6 @@ import type { Config } from '../../config/config.ts';
 import { httpSettings, mcpSettings, outboundSettings } from '../../config/groups/http.ts';
 import { serverSettings, upstreamSettings } from '../../config/groups/server.ts';
 import { stateSecrets, storeSettings } from '../../config/groups/store.ts';
-
 import { loadConfig } from '../../config/load.ts';
 import { formatProblem, type Problem } from '../../config/problem.ts';
 import type { Env } from '../../config/setting.ts';
@@ -19,7 +18,7 @@ import {
 } from '../../gateway/configuration/parse-gateway-file.ts';
 import { createLock } from '../../lock/lock.ts';
 import { LockFileError } from '../../lock/lock-file.ts';
-import { findMachineClientProblems } from '../../logins/client-authentication/machine-client-problems.ts';
+import { findMachineClientProblems } from '../../logins/client-authentication/machine-client-shape.ts';
 import type { UpstreamConfig } from '../../mcp/upstream/upstream-config.ts';
 import { getErrorCode } from '../../platform/error-code.ts';
 import { decodeUtf8 } from '../../platform/json.ts';

@@ -3,6 +3,7 @@
 import { fail } from '../../errors/gateway-error.ts';
 import type { AdminPanel } from '../../http/endpoint/admin-panel.ts';
 import type { FoundPeople, Person } from '../../http/endpoint/admin-people.ts';
+import { describeGrantPerson, findGrants } from '../../http/endpoint/admin-people.ts';
 import {
   type AdminPageRequest,
   describeSelection,
@@ -15,10 +16,9 @@ import {
   renderNext,
   renderTime,
 } from '../../http/endpoint/admin-requests.ts';
+import type { GrantReader, UserGrant } from '../../http/endpoint/grants.ts';
 import { createJsonReply } from '../../http/endpoint/message.ts';
-import { describeGrantPerson, findGrants } from '../../logins/admin/grant-panels.ts';
-import type { UserIdentity } from '../../logins/grants/grant.ts';
-import type { Grants } from '../../logins/grants/grants.ts';
+
 import type { ConnectionInfo } from '../../mcp/upstream/connection.ts';
 import type { JsonObject } from '../../platform/json.ts';
 import { nameOwner, withoutDefault } from '../../store/owner.ts';
@@ -29,10 +29,10 @@ import type { OperatedConnections } from '../create-connections.ts';
 export function createConnectionPanels(
   found: FoundPeople,
   connections: OperatedConnections | undefined,
-  grants: Pick<Grants, 'list' | 'listOfUser'> | undefined,
+  grants: GrantReader | undefined,
 ): readonly AdminPanel[] {
   const { issuers } = found;
-  const toOwner = (user: UserIdentity): Owner => withoutDefault(user, issuers.issuer);
+  const toOwner = (user: UserGrant['user']): Owner => withoutDefault(user, issuers.issuer);
 
   async function describePeople(
     people: Iterable<readonly [Owner, Person]>,

@@ -4,6 +4,7 @@
 import type { TokenEndpointAnswer } from '../../http/oauth-client/token-answer.ts';
 import type { ConnectionServer } from '../../mcp/upstream/connection.ts';
 import { isOnThisMachine, isSafeForTokens } from '../../platform/address.ts';
+import { rejectOnAbort } from '../../platform/cancellation.ts';
 import { getErrorCode } from '../../platform/error-code.ts';
 import { fetchWithLimits, readBody } from '../../platform/fetch-with-limits.ts';
 import { ConnectTimeout } from '../../platform/http-client/connect.ts';
@@ -133,11 +134,6 @@ const readAnswer = async ({
   location: headers.location,
   body: await readBody(body, MAX_BYTES),
 });
-
-const rejectOnAbort = (signal: AbortSignal): Promise<never> =>
-  new Promise((_, reject) => {
-    signal.addEventListener('abort', () => reject(signal.reason));
-  });
 
 const isUnsent = (error: Error): boolean =>
   error instanceof ConnectTimeout || error instanceof UnsendableHeader;

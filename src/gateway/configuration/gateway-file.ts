@@ -1,4 +1,5 @@
 // §18.1: the configuration file: which MCP servers stand behind the gateway, and who may use what.
+
 import { type PlacedView, type ViewsConfig, viewsShape } from '../../catalog/views/view-shape.ts';
 import {
   choice,

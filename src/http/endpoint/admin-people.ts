@@ -16,7 +16,9 @@ import type {
   Issuers,
   NamedUser,
 } from './admin-requests.ts';
+import type { GrantReader, UserGrant } from './grants.ts';
 import type { UserContext } from './message.ts';
+import { readEmail } from './message.ts';
 
 /** Claims of the token when the session was opened. */
 export interface Person {
@@ -271,3 +273,24 @@ export async function lookThrough<Item>(
   }
   return { items: found, next: place };
 }
+
+/** Those of people whose user ID, e-mail or name the text is, or is a part of; of each who is found at once so many. */
+export const findGrants = <Found extends UserGrant>(
+  found: FoundPeople,
+  grants: GrantReader<Found>,
+  asked: { readonly text: string; readonly from: AdminPageRequest['from'] },
+  maxOfUser: number,
+): Promise<AdminPage<Found>> =>
+  findOfPerson(found, asked, {
+    isMeant: (grant: Found) =>
+      matchesPerson(asked.text, grant.user.sub, describeGrantPerson(grant)),
+    readPage: (page) => grants.list(page, { kind: 'all' }),
+    readOfUser: async (user) => (await grants.listOfUser(user)).slice(0, maxOfUser),
+  });
+
+/** As the provider said it last. */
+export const describeGrantPerson = ({ claims }: UserGrant): Person =>
+  describePerson({
+    ...(typeof claims.name === 'string' && { name: claims.name }),
+    ...readEmail(claims),
+  });

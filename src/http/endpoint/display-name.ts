@@ -6,22 +6,22 @@ import { escapeHtml } from './html-page.ts';
 
 export interface NamedClient {
   readonly id: string;
-  /** What it calls itself. */
+  /** Its own word for itself. */
   readonly name?: string | undefined;
-  /** Where it logs in; undefined where it does so as itself. */
+  /** The host where it logs in; undefined where it does so as itself. */
   readonly redirectHost?: string | undefined;
 }
 
 export interface DisplayName {
   readonly text: string;
-  /** What is wrong with it, for whoever reads it. */
+  /** A sentence about what is wrong with it, for whoever reads it. */
   readonly warning: string | undefined;
 }
 
 /** Characters. */
 const MAX_DISPLAY_NAME = 40;
 
-/** What leaves no mark, or turns the reading direction: controls, blanks, fillers. */
+/** Characters that leave no mark, or turn the reading direction: controls, blanks, fillers. */
 const INVISIBLE = new RegExp(`[${UNSEEN}\\p{Z}]+`, 'gu');
 
 /** A name is shown in quotes, and must not end them itself: quotation marks, primes and the like. */

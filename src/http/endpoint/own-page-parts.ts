@@ -30,7 +30,7 @@ interface PageParts {
 }
 
 export const renderPage = (
-  { displayName }: PageOwner,
+  { displayName }: Pick<PageOwner, 'displayName'>,
   { status, title, mark = '', body }: PageParts,
 ): Reply => ({
   status,
@@ -47,9 +47,9 @@ export const renderBrand = (service: string): string =>
 /** An app as its user sees it. Anybody may register under any name. */
 export interface ShownApp {
   readonly name: DisplayName;
-  /** Where it logs in. */
+  /** The host where it logs in. */
   readonly host: string;
-  /** Where another app of the user has the same name. */
+  /** Undefined unless another app of the user has the same name. */
   readonly id: string | undefined;
 }
 
@@ -109,17 +109,19 @@ export const renderScopes = (scopes: readonly string[]): string =>
 /** Characters. */
 const MAX_SCOPE = 1000;
 
-// Where the login for such a page came to nothing.
+// The page for a login that came to nothing.
 
 /** `error` is that of the address, `url` leads to the page once more. */
 export function renderLoginFailed(service: string, error: string, url: string): Reply {
-  const page = renderHtmlPage(
-    'The login did not work',
-    `<p>${escapeHtml(explain(error))}</p>
+  return renderPage(
+    { displayName: service },
+    {
+      status: 200,
+      title: 'The login did not work',
+      body: `<p>${escapeHtml(explain(error))}</p>
 <p><a class="button primary" href="${escapeHtml(url)}">Try again</a></p>`,
-    { before: renderBrand(service) },
+    },
   );
-  return { status: 200, ...page };
 }
 
 /** Anybody can write what stands in an address: of that nothing is shown. */

@@ -10,7 +10,7 @@ import { type GatewayRequest, getHeader, type Reply, type RequestBody } from './
 import type { RequestParameters } from './parameters.ts';
 import { OAUTH } from './render-error.ts';
 
-/** Where browsers log in for these pages. `cookie` is the Cookie header. */
+/** Browsers log in by it for these pages. `cookie` is the Cookie header. */
 export interface OwnPages {
   readonly sessions: BrowserSessions;
   readonly browsers: Browsers;
@@ -61,7 +61,7 @@ export interface Browsers {
 export type BeginLogin = (cookie: string | undefined, login: LoginForPage) => Promise<Reply>;
 
 export interface LoginForPage {
-  /** Where the browser is led back to. */
+  /** The browser is led back to it. */
   readonly page: OwnPage;
   /** Asked even where the provider knows the browser, as it has to be sure who sits there. */
   readonly isFresh: boolean;
@@ -85,7 +85,7 @@ export const OWN_PAGE = {
 
 export const OWN_FORM = { body: 'json or form', maxBodyBytes: 16_384 } as const;
 
-/** Who comes without a session may be anybody. Nothing else is to be judged before the request is counted. */
+/** A browser without a session may be anybody's. Nothing else is to be judged before the request is counted. */
 export const createJudgePage =
   ({ has }: Pick<BrowserSessions, 'has'>) =>
   (run: (request: GatewayRequest, body: RequestBody) => Promise<Reply>) =>

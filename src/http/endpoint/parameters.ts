@@ -1,5 +1,4 @@
-// §4.6–§4.8: where parameters come from, how often, and under which names.
-
+// §4.6–§4.8: parameters of queries and forms: from where they come, how often, and under which names.
 import { fail } from '../../errors/gateway-error.ts';
 import { isObject } from '../../platform/json.ts';
 import type { RequestBody } from './message.ts';
@@ -54,7 +53,7 @@ const JSON_STRING = /"(?:[^"\\]|\\.)*"/g;
 /** Far more than any client sends: many cost time, and anybody may send them. */
 const MAX_PARAMETERS = 100;
 
-/** Of a query or a form, without parsing it. */
+/** Tells it of a query or a form, without parsing it. */
 export const hasTooManyParameters = (text: string): boolean =>
   text.split('&', MAX_PARAMETERS + 1).length > MAX_PARAMETERS;
 

@@ -56,7 +56,7 @@ const formEncode = (text: string): string => new URLSearchParams([['', text]]).t
 export const ASSERTION_TYPE = 'urn:ietf:params:oauth:client-assertion-type:jwt-bearer';
 const ASSERTION_SECONDS = 60;
 
-/** By any of the methods. */
+/** Authentication by any of the methods. */
 export type AuthenticateForm = (
   client: OAuthClient,
   url: string,
@@ -122,7 +122,7 @@ export const readMethodName = (name: unknown): ClientAuthMethod | undefined =>
 export const writeMethodName = (method: ClientAuthMethod): string =>
   Object.entries(METHOD_NAMES).find(([, own]) => own === method)?.[0] ?? 'none';
 
-/** What a client with a secret uses where nobody says it: RFC 8414 §2 has `client_secret_basic` for whoever does not list them. */
+/** The method of a client with a secret where nobody says it: RFC 8414 §2 has `client_secret_basic` for whoever does not list them. */
 export function chooseSecretMethod(
   listed: readonly string[] | undefined,
   hasMetadata: boolean,

@@ -109,7 +109,7 @@ function readRefusal(
   };
 }
 
-// What the provider answers: as data that both modes read, and as the reply for a client.
+// Answers of the provider: as data that both modes read, and as the reply for a client.
 
 export interface ProviderResponse {
   readonly status: number;
@@ -124,7 +124,7 @@ export interface ProviderResponse {
 export interface ProviderRefusal {
   /** The `error` of the answer, where it has one, as RFC 6749 §5.2 calls it. */
   readonly code: string | undefined;
-  /** What the provider said, as a sentence for the log: no secret is in it. */
+  /** Its words, as a sentence for the log: no secret is in it. */
   readonly message: string;
   /** The gateway's client at the provider was refused, which only an operator can mend. */
   readonly isProviderClientRefused: boolean;
@@ -153,7 +153,7 @@ export function failIfProviderClientRefused({ status, refusal }: ProviderRespons
   fail('gateway_refused_by_provider', { cause: refusal?.message });
 }
 
-/** How the log names a refusal. */
+/** The name of a refusal in the log. */
 export const describeRefusal = ({
   isProviderClientRefused,
   message,

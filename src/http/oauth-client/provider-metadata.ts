@@ -51,9 +51,9 @@ export interface ProviderMetadata {
 /** For the log. */
 export interface IssuerSetting {
   readonly variable: string;
-  /** What to set in its place. */
+  /** The settings that can take its place. */
   readonly remedy: string;
-  /** What to do about a document of another issuer. */
+  /** Advice about a document of another issuer. */
   readonly advice: string;
 }
 
@@ -204,7 +204,7 @@ export class IssuerMismatch extends Error {
   override readonly name = 'IssuerMismatch';
 }
 
-/** How two issuers that are not the same differ, as a sentence without its full stop. */
+/** The difference between two issuers, as a sentence without its full stop. */
 export function describeIssuerMismatch(what: string, found: unknown, expected: string): string {
   if (found === undefined) return `The ${what} is missing; it must be ${quote(expected)}`;
   const differing = `The ${what} is ${quote(found)} and must be ${quote(expected)}`;
@@ -221,7 +221,7 @@ export interface ProviderEndpoints {
   findAuthorizationUrl(): Promise<string>;
   findTokenUrl(): Promise<string>;
   findRevocationUrl(): Promise<string>;
-  /** Where browsers log out; undefined where the provider has no such page, or its discovery document cannot be had. */
+  /** The page where browsers log out; undefined where the provider has no such page, or its discovery document cannot be had. */
   findEndSessionUrl(): Promise<string | undefined>;
   /**
    * RFC 9207 §2.3: whether the provider names itself in its redirects; undefined when its discovery
@@ -299,7 +299,7 @@ function createGithubMetadata(_runtime: unknown, issuer: string): ProviderMetada
   };
 }
 
-// Where GitHub's endpoints are: no document says it that could be relied on.
+// GitHub's endpoints: no document says it that could be relied on.
 // https://docs.github.com/apps/oauth-apps/building-oauth-apps/authorizing-oauth-apps
 // https://docs.github.com/enterprise-server/rest/using-the-rest-api/getting-started-with-the-rest-api (/api/v3)
 // https://docs.github.com/enterprise-cloud@latest/admin/data-residency/getting-started-with-data-residency-for-github-enterprise-cloud
@@ -308,7 +308,7 @@ function createGithubMetadata(_runtime: unknown, issuer: string): ProviderMetada
 export interface GithubUrls {
   readonly authorizationUrl: string;
   readonly tokenUrl: string;
-  /** Of the REST API, without a slash at the end. */
+  /** The REST API, without a slash at the end. */
   readonly apiUrl: string;
   /** https://docs.github.com/apps/github-authentication-discovery-endpoints: how it calls itself as an authorization server. */
   readonly redirectIssuer: string;

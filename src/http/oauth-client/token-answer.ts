@@ -19,15 +19,15 @@ export interface ServerTokens {
   readonly expiresInSeconds: number | undefined;
   /** Undefined where nothing was said: then it is what was asked for (RFC 6749 §5.1). */
   readonly scopes: readonly string[] | undefined;
-  /** How the account is called, for people to see; nothing is decided by it. */
+  /** The name of the account, for people to see; nothing is decided by it. */
   readonly account: string | undefined;
-  /** By what the account is known there; only to tell it from another. */
+  /** The ID of the account there; only to tell it from another. */
   readonly subject: string | undefined;
 }
 
 export type TokenAnswer =
   | { readonly kind: 'issued'; readonly tokens: ServerTokens }
-  /** What was sent is worth nothing any more: code or refresh token. */
+  /** The code or refresh token that was sent is worth nothing any more. */
   | { readonly kind: 'invalid_grant'; readonly said: string }
   | { readonly kind: 'invalid_client'; readonly said: string }
   /** Nothing is known of what was sent. */
@@ -36,7 +36,7 @@ export type TokenAnswer =
 /** The answer of a token endpoint. */
 export interface TokenEndpointAnswer {
   readonly status: number;
-  /** Of a redirect, which is not followed. */
+  /** Location of a redirect, which is not followed. */
   readonly location: string | undefined;
   readonly body: Buffer;
 }
@@ -115,7 +115,7 @@ function describeError(
 export const toOneLine = (text: string, max: number): string =>
   shorten(removeUnseen(text.replace(/\s+/g, ' ')).trim(), max);
 
-// What was issued.
+// Tokens that were issued.
 
 const MAX_TOKEN = 16_384;
 /** RFC 6750 §2.1: what stands in the header; other characters would be another header. */
@@ -176,7 +176,7 @@ function readScopes(value: unknown): readonly string[] | undefined {
 
 const MAX_SCOPE = 200;
 const MAX_SCOPES = 100;
-/** Of all of them: they stand in addresses, and in what people and models read. */
+/** For all of them together: they stand in addresses, and in what people and models read. */
 const MAX_SCOPE_CHARACTERS = 2000;
 
 /** RFC 6749 §3.3: those that are well-formed, and as many as there is room for. */

@@ -1,11 +1,12 @@
 // The page on which users see which apps may act for them, and end that.
-import { escapeHtml, renderHtmlPage } from '../../http/endpoint/html-page.ts';
+import { escapeHtml } from '../../http/endpoint/html-page.ts';
 import type { Reply } from '../../http/endpoint/message.ts';
 import {
   createShowApp,
   listAppRows,
-  renderBrand,
+  type PageOwner,
   renderMinute,
+  renderPage,
   renderRows,
   type ShownApp,
 } from '../../http/endpoint/own-page-parts.ts';
@@ -14,41 +15,37 @@ import type { Grant } from '../grants/grant.ts';
 import type { StoredBrowserSession } from './browser-sessions.ts';
 
 export interface AccountPageContent {
-  /** `SERVICE_DISPLAY_NAME`. */
-  readonly service: string;
+  readonly owner: PageOwner;
   readonly session: StoredBrowserSession;
   /** The latest first. */
   readonly grants: readonly Grant[];
-  /** Where the forms go. */
-  readonly action: string;
-  /** Where the provider logs browsers out; undefined where it does not. */
+  /** The host that logs browsers out at the provider; undefined without one. */
   readonly providerHost: string | undefined;
-  /** Where users connect servers; undefined where none wants it. */
-  readonly connectionsUrl: string | undefined;
-  /** Whether to ask once more before all logins end. */
+  /** Users connect servers, at a page of its own. */
+  readonly hasConnections: boolean;
+  /** Asks once more before all logins end. */
   readonly asksForAll: boolean;
-  /** Whether the provider was to ask who it is, and did not say that it did. */
+  /** The provider was to ask who it is, and did not say that it did. */
   readonly wasNotAsked: boolean;
-  /** How many of the logins that were to end did not. */
+  /** The number of logins that were to end and did not. */
   readonly notEnded: number;
 }
 
 export function renderAccountPage(content: AccountPageContent): Reply {
-  const { service, session, grants, wasNotAsked, notEnded } = content;
+  const { owner, session, grants, wasNotAsked, notEnded } = content;
   const showApp = createShowApp(grants.map(({ client }) => client));
-  const page = renderHtmlPage(
-    'Apps that act for you',
-    `${notEnded === 0 ? '' : renderNotEnded(notEnded)}${wasNotAsked ? NOT_ASKED : ''}
+  return renderPage(owner, {
+    status: 200,
+    title: 'Apps that act for you',
+    body: `${notEnded === 0 ? '' : renderNotEnded(notEnded)}${wasNotAsked ? NOT_ASKED : ''}
 <p>You are logged in as <strong><bdi>${escapeHtml(session.displayName)}</bdi></strong>. These apps may use
-${escapeHtml(service)} on your behalf. One that you log out has to ask you again before it can do anything.</p>
+${escapeHtml(owner.displayName)} on your behalf. One that you log out has to ask you again before it can do anything.</p>
 ${grants.length === 0 ? '<p>There are none.</p>' : grants.map((grant) => renderGrant(grant, showApp(grant.client), content)).join('\n')}
 ${grants.length < 2 ? '' : renderAll(content)}
 ${renderForm(content, '<button name="action" value="leave">Leave this page</button>')}
 ${renderAtProvider(content, '<button name="action" value="leave_provider">', 'Leave this page, and log out at')}
-${content.connectionsUrl === undefined ? '' : `<p class="links"><a href="${escapeHtml(content.connectionsUrl)}">Your connections to servers</a></p>`}`,
-    { before: renderBrand(service) },
-  );
-  return { status: 200, ...page };
+${content.hasConnections ? `<p class="links"><a href="${escapeHtml(owner.baseUrl)}/connections">Your connections to servers</a></p>` : ''}`,
+  });
 }
 
 const renderNotEnded = (count: number): string =>
@@ -95,9 +92,9 @@ const renderAtProvider = (content: AccountPageContent, button: string, label: st
       );
 
 const renderForm = (
-  { action, session }: AccountPageContent,
+  { owner, session }: AccountPageContent,
   fields: string,
-): string => `<form method="post" action="${escapeHtml(action)}">
+): string => `<form method="post" action="${escapeHtml(owner.baseUrl)}/account">
 <input type="hidden" name="csrf" value="${escapeHtml(session.csrf)}">
 ${fields}
 </form>`;
@@ -105,14 +102,12 @@ ${fields}
 /** Characters. */
 const MAX_HOST = 200;
 
-/** Who comes back from the provider, where the browser was logged out. */
-export function renderLoggedOut(service: string, host: string, url: string): Reply {
-  const page = renderHtmlPage(
-    'You are logged out',
-    `<p>You are logged out of this page. To log you out there, too, it sent you to
+/** For who comes back from the provider, where the browser was logged out. */
+export const renderLoggedOut = (owner: PageOwner, host: string): Reply =>
+  renderPage(owner, {
+    status: 200,
+    title: 'You are logged out',
+    body: `<p>You are logged out of this page. To log you out there, too, it sent you to
 <strong>${escapeHtml(shorten(host, MAX_HOST))}</strong>, from where you come back.</p>
-<p><a class="button" href="${escapeHtml(url)}">Log in again</a></p>`,
-    { before: renderBrand(service) },
-  );
-  return { status: 200, ...page };
-}
+<p><a class="button" href="${escapeHtml(owner.baseUrl)}/account">Log in again</a></p>`,
+  });

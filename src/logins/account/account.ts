@@ -1,4 +1,5 @@
 // §5.11: `/account`: users see which clients act for them, and log them out. The gateway itself logs them in for it.
+
 import { fail } from '../../errors/gateway-error.ts';
 import type { PublicEndpoint } from '../../http/endpoint/endpoint.ts';
 import {
@@ -9,18 +10,20 @@ import {
 } from '../../http/endpoint/message.ts';
 import { renderLoginFailed } from '../../http/endpoint/own-page-parts.ts';
 import {
-  type BeginLogin,
+  type Browsers,
   checkCsrf,
   createJudgePage,
   OWN_FORM,
   OWN_PAGE,
+  type OwnPages,
 } from '../../http/endpoint/own-pages.ts';
 import { createNameCheck, parseBody, parseQuery } from '../../http/endpoint/parameters.ts';
-import type { Audit } from '../../telemetry/audit/audit.ts';
-import type { EndGrant } from '../broker/end-grant.ts';
-import type { EndSelectedGrants } from '../broker/end-selected-grants.ts';
+import type { ProviderEndpoints } from '../../http/oauth-client/provider-metadata.ts';
+import { createSecretRecords } from '../../store/records.ts';
+import { buildProviderRequest } from '../broker/login.ts';
+import type { Broker } from '../broker/open-broker.ts';
+import type { BrokerRuntime } from '../broker/runtime.ts';
 import { type Grant, nameUser } from '../grants/grant.ts';
-import type { Grants } from '../grants/grants.ts';
 import { hashUser } from '../grants/token-codec.ts';
 import { type AccountPageContent, renderAccountPage, renderLoggedOut } from './account-page.ts';
 import type {
@@ -28,31 +31,18 @@ import type {
   StoredBrowserSession,
   StoredBrowserSessions,
 } from './browser-sessions.ts';
-import type { EndProviderSession } from './end-provider-session.ts';
-
-export interface AccountDeps {
-  /** `BASE_URL`. */
-  readonly baseUrl: string;
-  /** `SERVICE_DISPLAY_NAME`. */
-  readonly displayName: string;
-  readonly beginLogin: BeginLogin;
-  readonly endProviderSession: EndProviderSession;
-  readonly browserSessions: StoredBrowserSessions;
-  readonly grants: Pick<Grants, 'listOfUser' | 'read'>;
-  readonly endGrant: EndGrant;
-  readonly endSelectedGrants: EndSelectedGrants;
-  /** Whether there is a server for which users need a connection. */
-  readonly hasConnections: () => boolean;
-  /** Undefined without `AUDIT_LOG`. */
-  readonly audit: Audit | undefined;
-}
 
 /** Fields of the forms. */
 const checkFieldName = createNameCheck(['csrf', 'action', 'grant']);
 
-export function createAccountEndpoints(deps: AccountDeps): readonly PublicEndpoint[] {
-  const { baseUrl, displayName, browserSessions, grants, audit } = deps;
-  const { beginLogin, endProviderSession } = deps;
+export function createAccountEndpoints(
+  runtime: BrokerRuntime,
+  { ownTokens: { grants }, endpoints, ends, servers }: Broker,
+  browserSessions: StoredBrowserSessions,
+  { browsers, beginLogin }: Pick<OwnPages, 'browsers' | 'beginLogin'>,
+): readonly PublicEndpoint[] {
+  const { config, baseUrl, audit } = runtime;
+  const endProviderSession = createEndProviderSession(runtime, endpoints, browsers);
   const url = `${baseUrl}/account`;
 
   async function show(
@@ -65,12 +55,11 @@ export function createAccountEndpoints(deps: AccountDeps): readonly PublicEndpoi
     ]);
     const latestFirst = [...list].sort((one, other) => other.createdAt - one.createdAt);
     return renderAccountPage({
-      service: displayName,
+      owner: config.server,
       session,
       grants: latestFirst,
-      action: url,
       providerHost,
-      connectionsUrl: deps.hasConnections() ? `${baseUrl}/connections` : undefined,
+      hasConnections: servers.hasConnections(),
       asksForAll: false,
       wasNotAsked: false,
       notEnded: 0,
@@ -81,7 +70,7 @@ export function createAccountEndpoints(deps: AccountDeps): readonly PublicEndpoi
   async function get(query: string, cookie: string | undefined): Promise<Reply> {
     const parameters = parseQuery(query, () => {});
     const problem = parameters.get('error');
-    if (problem !== undefined) return renderLoginFailed(displayName, problem, url);
+    if (problem !== undefined) return renderLoginFailed(config.server.displayName, problem, url);
     const found = await browserSessions.find(cookie);
     if (found === undefined) return getWithoutSession(parameters.get('state'), cookie);
     const { session } = found;
@@ -91,21 +80,21 @@ export function createAccountEndpoints(deps: AccountDeps): readonly PublicEndpoi
     });
   }
 
-  /** Who has just logged out at the provider is not asked to log in again. */
+  /** A user who has just logged out at the provider is not asked to log in again. */
   async function getWithoutSession(
     state: string | undefined,
     cookie: string | undefined,
   ): Promise<Reply> {
     const host = state && (await endProviderSession.findReturn(state, cookie));
     return host
-      ? renderLoggedOut(displayName, host, url)
+      ? renderLoggedOut(config.server, host)
       : beginLogin(cookie, { page: '/account', isFresh: false });
   }
 
   async function post(body: RequestBody, cookie: string | undefined, ip: string): Promise<Reply> {
     const parameters = parseBody(body, checkFieldName);
     const found = await browserSessions.find(cookie);
-    // What was on the page is over: whoever comes now logs in first.
+    // The page is over: whoever comes now logs in first.
     if (found === undefined) return createRedirectReply(url);
     const { session } = found;
     checkCsrf(parameters, session);
@@ -147,7 +136,7 @@ export function createAccountEndpoints(deps: AccountDeps): readonly PublicEndpoi
     const stored = await grants.read(id);
     // Somebody else's is none.
     if (stored === undefined || hashUser(stored.grant.user) !== hashUser(user)) return;
-    const ended = await deps.endGrant(id, 'user');
+    const ended = await ends.endGrant(id, 'user');
     if (ended !== undefined) writeEnd(ended, ip);
   }
 
@@ -158,7 +147,7 @@ export function createAccountEndpoints(deps: AccountDeps): readonly PublicEndpoi
     finish?: () => Promise<Reply>,
   ): Promise<Reply> {
     const selection = { kind: 'user', user: found.session.user, client: undefined } as const;
-    const { failed, logoutMark } = await deps.endSelectedGrants(selection, 'user', (grant) =>
+    const { failed, logoutMark } = await ends.endSelectedGrants(selection, 'user', (grant) =>
       writeEnd(grant, ip),
     );
     if (failed === 0 && finish !== undefined) return finish();
@@ -184,17 +173,17 @@ export function createAccountEndpoints(deps: AccountDeps): readonly PublicEndpoi
     );
   }
 
-  const common = { ...OWN_PAGE, path: '/account', limit: 'account' } as const;
+  const page = { ...OWN_PAGE, path: '/account', limit: 'account' } as const;
   const judgePage = createJudgePage(browserSessions);
 
   return [
     {
-      ...common,
+      ...page,
       method: 'GET',
       judge: judgePage((request) => get(request.query, getHeader(request, 'cookie'))),
     },
     {
-      ...common,
+      ...page,
       ...OWN_FORM,
       method: 'POST',
       judge: judgePage((request, body) =>
@@ -202,4 +191,56 @@ export function createAccountEndpoints(deps: AccountDeps): readonly PublicEndpoi
       ),
     },
   ];
+}
+
+// §13.5: whoever logs out at /account can log out at the provider, too (OpenID Connect RP-Initiated Logout 1.0).
+
+/** A browser that is at the provider; found by the state that it brings back. */
+interface EndingSession {
+  readonly browser: string | undefined;
+  readonly host: string;
+}
+
+/** The provider may ask whether it is meant. */
+const ENDING_SECONDS = 600;
+
+function createEndProviderSession(
+  runtime: BrokerRuntime,
+  endpoints: Pick<ProviderEndpoints, 'findEndSessionUrl'>,
+  browsers: Pick<Browsers, 'readHash'>,
+) {
+  const { oauth, baseUrl } = runtime;
+  const ending = createSecretRecords<EndingSession>(runtime, 'provider-logout', ENDING_SECONDS);
+
+  return {
+    /** The host of the page on which the provider logs browsers out; undefined where it has none. */
+    async findHost(): Promise<string | undefined> {
+      const url = await endpoints.findEndSessionUrl();
+      return url && new URL(url).host;
+    },
+    /** The browser goes there. Undefined where there is no such page. */
+    async redirect(
+      { idToken }: Pick<StoredBrowserSession, 'idToken'>,
+      cookie: string | undefined,
+    ): Promise<Reply | undefined> {
+      const url = await endpoints.findEndSessionUrl();
+      if (url === undefined) return undefined;
+      const { host } = new URL(url);
+      const state = await ending.put({ browser: browsers.readHash(cookie), host });
+      return createRedirectReply(
+        buildProviderRequest(url, [
+          ['client_id', oauth.providerClient.id],
+          ['id_token_hint', idToken],
+          ['post_logout_redirect_uri', `${baseUrl}/account`],
+          ['state', state],
+        ]),
+      );
+    },
+    /** The host from which this browser comes back; undefined for what anybody can write into an address. */
+    async findReturn(state: string, cookie: string | undefined): Promise<string | undefined> {
+      const found = await ending.get(state);
+      const browser = browsers.readHash(cookie);
+      return browser !== undefined && found?.browser === browser ? found.host : undefined;
+    },
+  };
 }

@@ -1,16 +1,13 @@
 // §5.11: whoever is logged in at the gateway's own pages for users. A cookie, of which only the hash is stored, and a sealed record.
 
 import { ACCOUNT_CLIENT_ID } from '../../http/endpoint/own-clients.ts';
-import type {
-  BrowserSession,
-  BrowserSessions,
-  OpenBrowserSession,
-} from '../../http/endpoint/own-pages.ts';
-import type { Clock } from '../../platform/clock.ts';
+import type { BrowserSession, OpenBrowserSession } from '../../http/endpoint/own-pages.ts';
 import { generateSecret, hashSha256 } from '../../platform/ids.ts';
 import { buildOAuthKey } from '../../store/keys.ts';
-import { createRecords, jsonFormat, type SealedStore } from '../../store/records.ts';
+import { createRecords, jsonFormat } from '../../store/records.ts';
 import { BROWSER_SESSION_MAX_SECONDS, type Logouts } from '../broker/logouts.ts';
+import type { BrokerRuntime } from '../broker/runtime.ts';
+import { createReadSecret } from '../consent/browser.ts';
 
 /** As the gateway keeps it. */
 export interface StoredBrowserSession extends BrowserSession {
@@ -18,9 +15,9 @@ export interface StoredBrowserSession extends BrowserSession {
   readonly createdAt: number;
   /** The provider asked who it is, whatever it knew: all that concerns all logins needs it. */
   readonly isFresh: boolean;
-  /** Of the session at the provider, where it names one. */
+  /** The session at the provider, where it names one. */
   readonly sid: string | undefined;
-  /** Of its login: the provider wants to see it where it is to log the browser out. Undefined for one that is too long. */
+  /** The ID token of its login: the provider wants to see it where it is to log the browser out. Undefined for one that is too long. */
   readonly idToken: string | undefined;
   /** When its login began, as `Logouts` counts: after a logout it is none any more. */
   readonly logoutMark: number | undefined;
@@ -36,28 +33,17 @@ export interface FoundBrowserSession extends OpenBrowserSession {
 
 type Headers = Readonly<Record<string, string>>;
 
-export interface StoredBrowserSessions extends BrowserSessions {
-  find(cookie: string | undefined): Promise<FoundBrowserSession | undefined>;
-  /** Always a new one, so that nobody knows its cookie. The headers give it to the browser. */
-  create(session: Omit<StoredBrowserSession, 'csrf' | 'createdAt'>): Promise<Headers>;
-  /** Headers that take the cookie away. */
-  readonly removal: Headers;
-}
+export type StoredBrowserSessions = ReturnType<typeof createBrowserSessions>;
 
 const IDLE_SECONDS = 900;
 const FRESH_MS = 300_000;
 const OPERATOR_MAX_SECONDS = 3600;
 
-export interface BrowserSessionsDeps extends SealedStore {
-  readonly logouts: Pick<Logouts, 'isOver'>;
-  readonly clock: Clock;
-}
-
-/** `baseUrl` is `BASE_URL`, whose path the cookie has. */
+/** The cookie has the path of `BASE_URL`. */
 export function createBrowserSessions(
-  baseUrl: string,
-  { store, seal, logouts, clock }: BrowserSessionsDeps,
-): StoredBrowserSessions {
+  { baseUrl, store, seal, clock }: BrokerRuntime,
+  logouts: Pick<Logouts, 'isOver'>,
+) {
   const { protocol, pathname } = new URL(baseUrl);
   const isSecure = protocol === 'https:';
   const isAtRoot = pathname === '/';
@@ -65,12 +51,8 @@ export function createBrowserSessions(
   const prefix = isAtRoot ? '__Host-' : '__Secure-';
   const name = `${isSecure ? prefix : ''}postern-account`;
   const attributes = `Path=${pathname}; HttpOnly; SameSite=Lax${isSecure ? '; Secure' : ''}`;
-  const pattern = new RegExp(`(?:^|;)\\s*${name}=([A-Za-z0-9_-]{43})\\s*(?:;|$)`);
-  const sessions = createRecords(
-    store,
-    jsonFormat<StoredBrowserSession>('A browser session'),
-    seal,
-  );
+  const readSecret = createReadSecret(name);
+  const sessions = createRecords(store, SESSION_FORMAT, seal);
 
   function getSecondsLeft({ createdAt, isOperator }: StoredBrowserSession): number {
     const maxSeconds = isOperator ? OPERATOR_MAX_SECONDS : BROWSER_SESSION_MAX_SECONDS;
@@ -84,7 +66,7 @@ export function createBrowserSessions(
   }
 
   function readKey(cookie: string | undefined): string | undefined {
-    const secret = pattern.exec(cookie ?? '')?.[1];
+    const secret = readSecret(cookie);
     return secret === undefined ? undefined : buildKey(secret);
   }
 
@@ -94,11 +76,13 @@ export function createBrowserSessions(
     !(await logouts.isOver({ ...session, clientId: ACCOUNT_CLIENT_ID }));
 
   return {
-    async has(cookie) {
+    /** Without effect. */
+    async has(cookie: string | undefined): Promise<boolean> {
       const key = readKey(cookie);
       return key !== undefined && isGood(await sessions.get(key));
     },
-    async find(cookie) {
+    /** Undefined without one. Being read, it lives on. */
+    async find(cookie: string | undefined): Promise<FoundBrowserSession | undefined> {
       const key = readKey(cookie);
       if (key === undefined) return undefined;
       // Only where it still stands: whoever has left stays out, whatever comes at the same moment.
@@ -121,9 +105,14 @@ export function createBrowserSessions(
         },
       };
     },
-    create: (session) => writeNew({ ...session, csrf: generateSecret(), createdAt: clock.now() }),
+    /** Always a new one, so that nobody knows its cookie. The headers give it to the browser. */
+    create: (session: Omit<StoredBrowserSession, 'csrf' | 'createdAt'>) =>
+      writeNew({ ...session, csrf: generateSecret(), createdAt: clock.now() }),
+    /** Headers that take the cookie away. */
     removal: { 'Set-Cookie': `${name}=; Max-Age=0; ${attributes}` },
   };
 }
+
+const SESSION_FORMAT = jsonFormat<StoredBrowserSession>('A browser session');
 
 const buildKey = (secret: string): string => buildOAuthKey('browser-session', hashSha256(secret));

@@ -3,15 +3,12 @@
 import { fail } from '../../errors/gateway-error.ts';
 import type { AdminPanel } from '../../http/endpoint/admin-panel.ts';
 import {
-  describePerson,
+  describeGrantPerson,
   type FoundPeople,
-  findOfPerson,
-  matchesPerson,
-  type Person,
+  findGrants,
 } from '../../http/endpoint/admin-people.ts';
 import {
   type AdminPage,
-  type AdminPageRequest,
   describeSelection,
   describeUser,
   endById,
@@ -25,11 +22,11 @@ import {
   renderNextOf,
   renderTime,
 } from '../../http/endpoint/admin-requests.ts';
-import { createJsonReply, readEmail } from '../../http/endpoint/message.ts';
+import { createJsonReply } from '../../http/endpoint/message.ts';
 import type { JsonObject } from '../../platform/json.ts';
 import type { PageRequest } from '../../store/page.ts';
-import type { EndGrant } from '../broker/end-grant.ts';
-import type { EndSelectedGrants } from '../broker/end-selected-grants.ts';
+import type { EndGrant, EndSelectedGrants } from '../broker/ends.ts';
+
 import type { GrantSelection } from '../broker/logouts.ts';
 import { type Grant, isGrantId, type UserIdentity } from '../grants/grant.ts';
 import type { Grants } from '../grants/grants.ts';
@@ -134,20 +131,6 @@ function readGrantSelection(query: URLSearchParams, issuers: Issuers): GrantSele
 
 const OF_GRANTS: ReadonlySet<string> = new Set(['user', 'issuer', 'client']);
 
-/** Those of people whose user ID, e-mail or name the text is, or is a part of; of each who is found at once so many. */
-export const findGrants = (
-  found: FoundPeople,
-  grants: Pick<Grants, 'list' | 'listOfUser'>,
-  asked: { readonly text: string; readonly from: AdminPageRequest['from'] },
-  maxOfUser: number,
-): Promise<AdminPage<Grant>> =>
-  findOfPerson(found, asked, {
-    isMeant: (grant: Grant) =>
-      matchesPerson(asked.text, grant.user.sub, describeGrantPerson(grant)),
-    readPage: (page) => grants.list(page, { kind: 'all' }),
-    readOfUser: async (user) => (await grants.listOfUser(user)).slice(0, maxOfUser),
-  });
-
 const GRANTS_OF_USER = 50;
 
 const failNotEnded = (ended: number, failed: number): never =>
@@ -178,10 +161,3 @@ function describeGrant(grant: Grant, issuers: Issuers): JsonObject {
       grant.renewalFailedAt === undefined ? undefined : renderTime(grant.renewalFailedAt),
   };
 }
-
-/** As the provider said it last. */
-export const describeGrantPerson = ({ claims }: Grant): Person =>
-  describePerson({
-    ...(typeof claims.name === 'string' && { name: claims.name }),
-    ...readEmail(claims),
-  });

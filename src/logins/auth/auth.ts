@@ -13,6 +13,7 @@ import {
   type VerifyBearer,
 } from '../../http/endpoint/bearer.ts';
 import type { UserContext } from '../../http/endpoint/message.ts';
+
 import {
   openProviderMetadata,
   type ProviderMetadata,
@@ -44,7 +45,7 @@ export interface Auth {
    */
   readonly reload: ((user: UserContext) => Promise<UserContext>) | undefined;
   /**
-   * What `authenticate` would say of a token whose signature is good, judged by form and claims
+   * Says what `authenticate` would of a token whose signature is good, judged by form and claims
    * alone, by the same rules. For tokens that came from the provider itself; never to let anybody in.
    */
   readonly inspectToken: (token: string) => TokenInspection;
@@ -75,9 +76,9 @@ const disabledAuth: Auth = {
   close() {},
 };
 
-/** What decides beside the settings who is let in. */
+/** Parts that decide beside the settings who is let in. */
 interface AuthSources {
-  /** Whether a token may name it, beside `OIDC_AUDIENCE`. */
+  /** Tells whether a token may name it, beside `OIDC_AUDIENCE`. */
   readonly isServerAudience: (audience: string) => boolean;
   /** Told of each refusal of a token; nobody is unless given. */
   readonly onRefusal?: OnRefusal | undefined;
@@ -116,7 +117,7 @@ export function openOwnTokenAccess(
   };
 }
 
-/** By whose a token is. */
+/** A token is verified by whoever issued it. */
 function createVerify(
   verifyProviderToken: TokenVerifier['verify'],
   ownTokens: OwnTokenAccess | undefined,
@@ -154,8 +155,7 @@ export function createAuth(
 ): Auth {
   const { server, http } = runtime.config;
   const { keySet, ownTokens, isServerAudience, onRefusal } = sources;
-  const verifier = createTokenVerifier({
-    keySet,
+  const verifier = createTokenVerifier(runtime.clock, keySet, {
     issuer: provider.issuer,
     baseUrl: server.baseUrl,
     audience: provider.audience,
@@ -165,7 +165,6 @@ export function createAuth(
     maxTokenBytes: http.maxTokenBytes,
     signatureMemory,
     clockToleranceSeconds,
-    clock: runtime.clock,
   });
   const verify = createVerify(verifier.verify, ownTokens);
   const authenticate = createAuthenticate(verify, getChallenge, onRefusal);

@@ -15,7 +15,7 @@ export interface ClaimRules
   readonly baseUrl: string;
   /** Claims that only tokens of another kind have. */
   readonly foreignClaims: readonly ForeignClaim[];
-  /** Whether an audience is that of a server behind the gateway, which counts, too (§18.2). */
+  /** Tells whether an audience is that of a server behind the gateway, which counts, too (§18.2). */
   readonly isServerAudience: (audience: string) => boolean;
 }
 
@@ -218,9 +218,9 @@ export interface ForeignClaim {
   readonly claim: string;
   /** Only with this value is the claim foreign; undefined for any value. */
   readonly value?: string;
-  /** What kind of token has it. */
+  /** The kind of token that has it. */
   readonly kind: string;
-  /** What to send in its place. */
+  /** Advice on the token to send in its place. */
   readonly advice: string;
 }
 

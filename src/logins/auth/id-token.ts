@@ -17,12 +17,14 @@ import {
   checkIssuedAt,
   checkIssuer,
   checkNotBefore,
-  createProviderTokenReader,
+  createReadToken,
   cutFound,
   type ExpectedClaims,
   failClaim,
   nameMember,
   type ProviderTokenKind,
+  type ProviderTokenRules,
+  requireSigner,
 } from './provider-token.ts';
 
 /** All claims of a verified ID token. */
@@ -32,34 +34,12 @@ export interface IdTokenClaims extends JsonObject {
 }
 
 export interface ExpectedIdToken {
-  /** What the authorization request sent; undefined where there was none, as at a renewal. */
+  /** The value that the authorization request sent; undefined where there was none, as at a renewal. */
   readonly nonce: string | undefined;
   /** The access token that came with it, for `at_hash`. */
   readonly accessToken: string | undefined;
   /** At a renewal: whose login it is (OpenID Connect Core §12.2). */
   readonly earlier: UserIdentity | undefined;
-}
-
-export interface IdTokenVerifier {
-  /**
-   * @throws GatewayError `unusable_id_token`, whose facts are member, found and expected; `invalid_grant`, with the same
-   * facts, where it belongs to another login; `key_set_unavailable`.
-   */
-  verify(idToken: string, expected: ExpectedIdToken): Promise<IdTokenClaims>;
-  /** Of claims that the provider itself sent, by the same rules. @throws GatewayError `unusable_id_token`. */
-  readUser(claims: JsonObject): UserIdentity;
-}
-
-export interface IdTokenVerifierDeps {
-  /** `OIDC_ISSUER`. */
-  readonly issuer: string;
-  /** The gateway's own client at the provider. */
-  readonly clientId: string;
-  /** `BASE_URL`: what the gateway is called. No user may be. */
-  readonly baseUrl: string;
-  readonly keySet: KeySet;
-  readonly clockToleranceSeconds: number;
-  readonly clock: Clock;
 }
 
 /** As long as an answer of the token endpoint may be: how much of its claims is kept is decided by whoever keeps them. */
@@ -86,29 +66,35 @@ function failIdToken(member: string, details: string, compared: FoundAndExpected
   });
 }
 
-const KIND: ProviderTokenKind = { name: 'ID token', fail: failIdToken };
+const KIND: ProviderTokenKind = {
+  name: 'ID token',
+  form: ID_TOKEN,
+  maxBytes: MAX_BYTES,
+  fail: failIdToken,
+};
 
-export function createIdTokenVerifier(deps: IdTokenVerifierDeps): IdTokenVerifier {
-  const { keySet, clock } = deps;
-  const reader = createProviderTokenReader({
-    kind: KIND,
-    form: ID_TOKEN,
-    maxBytes: MAX_BYTES,
-    keySet,
-  });
+export type IdTokenVerifier = ReturnType<typeof createIdTokenVerifier>;
 
+export function createIdTokenVerifier(clock: Clock, keySet: KeySet, rules: ProviderTokenRules) {
+  const readToken = createReadToken(KIND);
+
+  /** Reads claims that the provider itself sent, by the same rules. @throws GatewayError `unusable_id_token`. */
   function readUser(claims: JsonObject): UserIdentity {
-    const sub = nameMember(KIND, 'sub', () => readSubject(claims, deps.baseUrl));
+    const sub = nameMember(KIND, 'sub', () => readSubject(claims, rules.baseUrl));
     checkNotClient(sub);
-    return { issuer: deps.issuer, sub };
+    return { issuer: rules.issuer, sub };
   }
 
   return {
     readUser,
-    async verify(idToken, expected) {
-      const { token, claims } = reader.read(idToken);
-      const signer = await reader.requireSigner(token);
-      const checks = { ...deps, ...expected, token, signer, now: clock.now() / 1000 };
+    /**
+     * @throws GatewayError `unusable_id_token`, whose facts are member, found and expected; `invalid_grant`, with the same
+     * facts, where it belongs to another login; `key_set_unavailable`.
+     */
+    async verify(idToken: string, expected: ExpectedIdToken): Promise<IdTokenClaims> {
+      const { token, claims } = readToken(idToken);
+      const signer = await requireSigner(KIND, token, keySet);
+      const checks = { ...rules, ...expected, token, signer, now: clock.now() / 1000 };
       for (const check of CHECKS) check(KIND, claims, checks);
       const user = readUser(claims);
       checkEarlierUser(user, expected.earlier);
@@ -117,7 +103,6 @@ export function createIdTokenVerifier(deps: IdTokenVerifierDeps): IdTokenVerifie
   };
 }
 
-/** What the claims are compared with. */
 interface Checks extends ExpectedClaims, ExpectedIdToken {
   readonly token: ParsedToken;
   readonly signer: VerificationKey | undefined;

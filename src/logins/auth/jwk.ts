@@ -12,7 +12,7 @@ import { hashSha256 } from '../../platform/ids.ts';
 import { isObject, isStringArray, type JsonObject, parseObject } from '../../platform/json.ts';
 
 export interface VerificationKey {
-  /** Of RFC 7638 thumbprint, `kid` and `alg`: the same for the same key in a set that was fetched anew. */
+  /** Made of RFC 7638 thumbprint, `kid` and `alg`: the same for the same key in a set that was fetched anew. */
   readonly identity: string;
   readonly kid: string | undefined;
   readonly key: KeyObject;
@@ -23,7 +23,7 @@ export interface VerificationKey {
 interface KeySetDocument {
   /** Never empty. */
   readonly usable: readonly VerificationKey[];
-  /** How many keys the provider lists, usable or not. */
+  /** The number of keys that the provider lists, usable or not. */
   readonly listed: number;
 }
 
@@ -95,7 +95,7 @@ const PRIMES = [
 ].map(BigInt);
 
 /**
- * Whether a modulus bears the mark of that generator: modulo every small prime it is a power of
+ * Tells whether a modulus bears the mark of that generator: modulo every small prime it is a power of
  * 65537. A sound modulus does so by chance about once in 2^27 or more.
  */
 const hasRocaWeakness = (modulus: bigint): boolean =>
@@ -112,7 +112,7 @@ function powersModulo(prime: bigint): ReadonlySet<bigint> {
 // RFC 7518 §3.1, RFC 8037 §3.1: the signature algorithms that are accepted.
 
 export interface Algorithm {
-  /** Whether a public key can be used with it. */
+  /** Tells whether a public key can be used with it. */
   supportsKey(key: KeyObject): boolean;
   verify(signingInput: Buffer, key: KeyObject, signature: Buffer): boolean;
   /** The hash that it signs with this key (OpenID Connect Core §3.1.3.6). */
@@ -128,11 +128,11 @@ const MAX_RSA_EXPONENT = 2n ** 32n;
 const createAlgorithm = (
   supportsKey: (key: KeyObject) => boolean,
   hash: string | null,
-  options: SigningOptions = {},
+  padding: SigningOptions = {},
 ): Algorithm => ({
   supportsKey,
   verify: (signingInput, key, signature) =>
-    verify(hash, signingInput, { key, ...options }, signature),
+    verify(hash, signingInput, { key, ...padding }, signature),
   hash: (text, key) =>
     hash === null ? hashForEdwards(text, key) : createHash(hash).update(text).digest(),
 });
@@ -162,8 +162,8 @@ const isEdwards = ({ asymmetricKeyType: type }: KeyObject): boolean =>
   type === 'ed25519' || type === 'ed448';
 
 /** RFC 8017 §8.1.2, §8.2.2: as long as the modulus. OpenSSL would take one without its leading zeros, too. */
-function createRsa(hash: string, options?: SigningOptions): Algorithm {
-  const rsa = createAlgorithm(isRsa, hash, options);
+function createRsa(hash: string, padding?: SigningOptions): Algorithm {
+  const rsa = createAlgorithm(isRsa, hash, padding);
   return {
     ...rsa,
     verify: (signingInput, key, signature) =>

@@ -5,15 +5,17 @@ import {
   IssuerMismatch,
   type ProviderMetadata,
 } from '../../http/oauth-client/provider-metadata.ts';
+import type { Clock } from '../../platform/clock.ts';
+import { computePauseMs } from '../../platform/clock.ts';
 import { fetchWithLimits } from '../../platform/fetch-with-limits.ts';
 import { describeCause, type Log } from '../../platform/log.ts';
 import { stripUri } from '../../platform/secret-texts.ts';
+
 import type { Runtime } from '../../runtime/runtime.ts';
 import type { Metrics } from '../../telemetry/metrics/metrics.ts';
 import { parseKeySet, type VerificationKey } from './jwk.ts';
-import { createKeySetRefresher, type RefreshOutcome } from './key-set-refresher.ts';
 
-/** What a token says of its key. */
+/** The key that a token names. */
 export interface KeyHint {
   readonly alg: string;
   /** Without it every key that fits `alg` is a candidate. */
@@ -38,7 +40,7 @@ export interface KeySet {
    * key is known there nobody can say.
    */
   findAfterRefresh(hint: KeyHint): Promise<readonly VerificationKey[]>;
-  /** Whether there ever was a key set. */
+  /** There ever was a key set. */
   readonly isFetched: boolean;
   describe(): KeySetFacts;
   close(): void;
@@ -46,7 +48,7 @@ export interface KeySet {
 
 /** For operators. Times are epoch milliseconds. */
 export interface KeySetFacts {
-  /** Where it was fetched last; undefined until that is known. */
+  /** The URL from which it was fetched last; undefined until that is known. */
   readonly url: string | undefined;
   readonly keys: readonly {
     readonly kid?: string | undefined;
@@ -65,7 +67,7 @@ export interface KeySetSource {
   readonly url: string | undefined;
   /** Undefined where `url` is always there. */
   readonly metadata: ProviderMetadata | undefined;
-  /** Whose it is; the provider's unless given. */
+  /** The owner, for the log; the provider unless given. */
   readonly owner?: KeySetOwner;
 }
 
@@ -84,7 +86,8 @@ const PROVIDER: KeySetOwner = {
 const MAX_WAITING = 10_000;
 const LIMITS = { timeoutMs: 5000, maxBytes: 1_048_576 };
 
-type FetchRuntime = Pick<Runtime, 'fetch' | 'clock' | 'log' | 'metrics'>;
+/** The parts of the runtime that a key set needs. */
+export type FetchRuntime = Pick<Runtime, 'fetch' | 'clock' | 'log' | 'metrics'>;
 
 /** Empty, and never fetched, where the provider signs nothing. */
 export const openKeySet = (runtime: FetchRuntime, source: KeySetSource): KeySet =>
@@ -222,4 +225,87 @@ export function selectCandidates(
   if (kid === undefined) return supported;
   const named = supported.filter((key) => key.kid === kid);
   return named.length > 0 ? named : supported.filter((key) => key.kid === undefined);
+}
+
+// One fetch at a time, and few, however many callers want one.
+
+type RefreshOutcome = { readonly ok: true } | { readonly ok: false; readonly cause: unknown };
+
+const REFRESH_EVERY_MS = 600_000;
+/** However many unknown key ids arrive: at most one fetch in this time. */
+const COOL_DOWN_MS = 2000;
+/** A service without keys is not ready: it must notice soon that the provider is back. */
+const BACK_OFF = { firstMs: 2 * COOL_DOWN_MS, longestMs: 10_000 };
+
+/** An error of `load` is the cause of a failure. */
+function createKeySetRefresher(
+  clock: Clock,
+  load: () => Promise<void>,
+  onOutcome: (outcome: RefreshOutcome) => void,
+) {
+  let lastStart = Number.NEGATIVE_INFINITY;
+  let lastOutcome: RefreshOutcome | undefined;
+  let failures = 0;
+  let running: Promise<RefreshOutcome> | undefined;
+  let next: Promise<RefreshOutcome> | undefined;
+  let nextAt: number | undefined;
+  let cancelRefresh = () => {};
+  let isClosed = false;
+
+  async function tryLoad(): Promise<RefreshOutcome> {
+    lastStart = clock.monotonic();
+    try {
+      await load();
+      return { ok: true };
+    } catch (cause) {
+      return { ok: false, cause };
+    }
+  }
+
+  function refresh(): Promise<RefreshOutcome> {
+    running ??= tryLoad().then((outcome) => {
+      running = undefined;
+      lastOutcome = outcome;
+      // That it was ended by a stop is nobody's alarm.
+      if (!isClosed) onOutcome(outcome);
+      failures = outcome.ok ? 0 : failures + 1;
+      cancelRefresh();
+      const waitMs = outcome.ok ? REFRESH_EVERY_MS : computePauseMs(BACK_OFF, failures);
+      nextAt = clock.now() + waitMs;
+      if (!isClosed) cancelRefresh = clock.after(waitMs, refresh);
+      return outcome;
+    });
+    return running;
+  }
+
+  return {
+    /** Fetches now, unless a fetch is running; its outcome decides when the next one is due. */
+    refresh,
+    /** A fetch that begins after this call: it sees what the provider knows from now on. */
+    refreshLater(): Promise<RefreshOutcome> {
+      const sinceLast = clock.monotonic() - lastStart;
+      if (lastOutcome?.ok === false && sinceLast < COOL_DOWN_MS) {
+        return Promise.resolve(lastOutcome);
+      }
+      next ??= new Promise<void>((due) => {
+        clock.after(Math.max(0, COOL_DOWN_MS - sinceLast), due);
+      }).then(() => {
+        next = undefined;
+        return refresh();
+      });
+      return next;
+    },
+    /** The fetch that is running now. */
+    get running() {
+      return running;
+    },
+    /** When it fetches by itself again: epoch milliseconds; undefined while it does. */
+    get nextAt() {
+      return running === undefined ? nextAt : undefined;
+    },
+    close() {
+      isClosed = true;
+      cancelRefresh();
+    },
+  };
 }

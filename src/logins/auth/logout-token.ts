@@ -15,15 +15,18 @@ import {
   checkIssuedAt,
   checkIssuer,
   checkNotBefore,
-  createProviderTokenReader,
+  createReadToken,
   cutFound,
   failClaim,
   nameMember,
   type ProviderTokenKind,
+  type ProviderTokenRules,
   readTime,
+  requireSigner,
 } from './provider-token.ts';
+import { findSigner, isSignedAtHand } from './token-verifier.ts';
 
-/** Of whom the provider has ended a session: `user`, `sid`, or both are there. */
+/** The user or the session that the provider has logged out: `user`, `sid`, or both are there. */
 export interface LogoutToken {
   readonly jti: string;
   /** Until when it would be accepted again: epoch seconds. */
@@ -33,34 +36,9 @@ export interface LogoutToken {
   readonly sid: string | undefined;
 }
 
-/**
- * Not whether it came before. All else is judged before its signature, so that nobody has a key fetched for what is no
- * logout token anyway.
- *
- * Both throw a GatewayError `invalid_logout_token`, whose facts are member, found, expected and problem.
- */
-export interface LogoutTokenVerifier {
-  /** Undefined where a key that is not at hand may have signed it. */
-  verifyAtHand(logoutToken: string): LogoutToken | undefined;
-  /** @throws GatewayError `key_set_unavailable`, too. */
-  verify(logoutToken: string): Promise<LogoutToken>;
-}
-
-export interface LogoutTokenVerifierDeps {
-  /** `OIDC_ISSUER`. */
-  readonly issuer: string;
-  /** The gateway's own client at the provider. */
-  readonly clientId: string;
-  /** `BASE_URL`: what the gateway is called. No user may be. */
-  readonly baseUrl: string;
-  readonly keySet: KeySet;
-  readonly clockToleranceSeconds: number;
-  readonly clock: Clock;
-}
-
 /** Anybody may send one: those of providers have a tenth of that. */
 const MAX_BYTES = 16_384;
-/** Of its `iat`. It is of what happened just now; whoever sends it later is not the provider. */
+/** Counted from its `iat`. It tells of something that happened just now; whoever sends it later is not the provider. */
 const MAX_AGE_SECONDS = 600;
 
 const EVENT = 'http://schemas.openid.net/event/backchannel-logout';
@@ -95,20 +73,28 @@ export function failLogoutToken(
   });
 }
 
-const KIND: ProviderTokenKind = { name: 'logout token', fail: failLogoutToken };
+const KIND: ProviderTokenKind = {
+  name: 'logout token',
+  form: LOGOUT_TOKEN,
+  maxBytes: MAX_BYTES,
+  fail: failLogoutToken,
+};
 
-export function createLogoutTokenVerifier(deps: LogoutTokenVerifierDeps): LogoutTokenVerifier {
-  const { issuer, baseUrl, keySet, clock, clockToleranceSeconds } = deps;
-  const reader = createProviderTokenReader({
-    kind: KIND,
-    form: LOGOUT_TOKEN,
-    maxBytes: MAX_BYTES,
-    keySet,
-  });
+export type LogoutTokenVerifier = ReturnType<typeof createLogoutTokenVerifier>;
+
+/**
+ * Not whether it came before. All else is judged before its signature, so that nobody has a key fetched for what is no
+ * logout token anyway.
+ *
+ * Both throw a GatewayError `invalid_logout_token`, whose facts are member, found, expected and problem.
+ */
+export function createLogoutTokenVerifier(clock: Clock, keySet: KeySet, rules: ProviderTokenRules) {
+  const { issuer, baseUrl, clockToleranceSeconds } = rules;
+  const readToken = createReadToken(KIND);
 
   function read(text: string) {
-    const { token, claims } = reader.read(text);
-    const expected = { ...deps, now: clock.now() / 1000 };
+    const { token, claims } = readToken(text);
+    const expected = { ...rules, now: clock.now() / 1000 };
     for (const check of CHECKS) check(KIND, claims, expected);
     return { token, logoutToken: readLogout(claims) };
   }
@@ -132,13 +118,18 @@ export function createLogoutTokenVerifier(deps: LogoutTokenVerifierDeps): Logout
   }
 
   return {
-    verifyAtHand(text) {
+    /** Undefined where a key that is not at hand may have signed it. */
+    verifyAtHand(text: string): LogoutToken | undefined {
       const { token, logoutToken } = read(text);
-      return reader.isSignedAtHand(token) ? logoutToken : undefined;
+      const isSigned = nameMember(KIND, 'signature', () =>
+        isSignedAtHand(token, { keySet, findSigner }),
+      );
+      return isSigned ? logoutToken : undefined;
     },
-    async verify(text) {
+    /** @throws GatewayError `key_set_unavailable`, too. */
+    async verify(text: string): Promise<LogoutToken> {
       const { token, logoutToken } = read(text);
-      await reader.requireSigner(token);
+      await requireSigner(KIND, token, keySet);
       return logoutToken;
     },
   };

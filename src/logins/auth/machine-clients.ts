@@ -11,22 +11,22 @@ export interface MachineClient {
   readonly groups: readonly string[];
   /** URLs of this gateway, or paths of it; undefined for all of it. */
   readonly resources: readonly string[] | undefined;
-  /** Of its calls in a window; undefined where it is counted as any user is. */
+  /** Most calls in a window; undefined where it is counted as any user is. */
   readonly rateLimit: number | undefined;
   /** Changes with all that its tokens were given for, and with what it proves itself by. */
   readonly mark: string;
-  /** Where it stands, for messages: `postern.yaml:12: clients[0]`. */
+  /** Its place in the file, for messages: `postern.yaml:12: clients[0]`. */
   readonly place: string;
 }
 
-/** By what it proves that it is itself. */
+/** The proof that a client is itself. */
 export type MachineCredentials =
   /** SHA-256 of the secret, base64url. */
   | { readonly kind: 'secret'; readonly hash: string }
   | { readonly kind: 'keys'; readonly keys: readonly VerificationKey[] }
   | { readonly kind: 'keysUrl'; readonly url: string };
 
-/** What the configuration file says of them. */
+/** Machine clients of the configuration file. */
 export interface MachineClientsConfig {
   readonly clients?: readonly MachineClient[];
 }
@@ -42,12 +42,12 @@ export const markClient = (client: Omit<MachineClient, 'mark'>): MachineClient =
   return { ...client, mark };
 };
 
-/** Whether the file lets its tokens be for the operators' API: one for all servers would serve that, too. */
+/** Tells whether the file lets its tokens be for the operators' API: one for all servers would serve that, too. */
 export const mayOperate = ({ resources }: MachineClient, baseUrl: string): boolean =>
   resources === undefined ||
   resources.some((one) => ['/admin', `${baseUrl}/admin`].includes(one.replace(/\/$/, '')));
 
-/** How their `sub` begins. No provider's may. */
+/** The beginning of their `sub`. No provider's may have it. */
 export const MACHINE_SUBJECT_PREFIX = 'client:';
 
 /** They are users of the gateway itself, so that none can be taken for a user of the provider. */
@@ -56,35 +56,30 @@ export const toMachineUser = (clientId: string, baseUrl: string): UserIdentity =
   sub: MACHINE_SUBJECT_PREFIX + clientId,
 });
 
-/** Whose user a `sub` is. */
+/** The issuer that a `sub` belongs to. */
 export const findIssuerOf = (
   sub: string,
   { baseUrl, issuer }: { readonly baseUrl: string; readonly issuer: string },
 ): string => (sub.startsWith(MACHINE_SUBJECT_PREFIX) ? baseUrl : issuer);
 
-/** Those of the file that is served. A client is another object once the file was loaded anew. */
-export interface MachineClients {
-  find(id: string): MachineClient | undefined;
-  list(): readonly MachineClient[];
-  replace(clients: readonly MachineClient[]): void;
-  /** Told of those whose tokens are worth nothing any more: they are gone, or others now. */
-  onChange(listener: (ids: readonly string[]) => void): void;
-}
+export type MachineClients = ReturnType<typeof createMachineClients>;
 
-export function createMachineClients(first: readonly MachineClient[] = []): MachineClients {
+/** Those of the file that is served. A client is another object once the file was loaded anew. */
+export function createMachineClients(first: readonly MachineClient[] = []) {
   let byId = index(first);
   const listeners: ((ids: readonly string[]) => void)[] = [];
 
   return {
-    find: (id) => byId.get(id),
-    list: () => [...byId.values()],
-    replace(clients) {
+    find: (id: string): MachineClient | undefined => byId.get(id),
+    list: (): readonly MachineClient[] => [...byId.values()],
+    replace(clients: readonly MachineClient[]): void {
       const before = [...byId.values()];
       byId = index(clients);
       const changed = before.filter(({ id, mark }) => byId.get(id)?.mark !== mark);
       for (const listener of listeners) listener(changed.map(({ id }) => id));
     },
-    onChange: (listener) => void listeners.push(listener),
+    /** Told of those whose tokens are worth nothing any more: they are gone, or others now. */
+    onChange: (listener: (ids: readonly string[]) => void): void => void listeners.push(listener),
   };
 }
 

@@ -1,9 +1,11 @@
 // §5.11: who is let in by the gateway's own tokens. One is opened and judged here; whether its grant still stands is asked
 // in the step that counts the call (`UserContext.grant`).
+
 import type { BrokerConfig } from '../../config/groups/oauth.ts';
 import { fail } from '../../errors/gateway-error.ts';
 import { ACCESS_TOKEN_PREFIX, isOwnToken } from '../../http/endpoint/bearer.ts';
 import type { UserContext } from '../../http/endpoint/message.ts';
+
 import { createBoundedMap } from '../../platform/bounded-map.ts';
 import { createSingleFlight } from '../../platform/single-flight.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
@@ -22,36 +24,20 @@ import { describeClaims } from './claims.ts';
 import { type MachineClient, type MachineClients, mayOperate } from './machine-clients.ts';
 import { failToken } from './parse-token.ts';
 
-export interface OwnTokenVerifier {
-  /**
-   * For a call at `path`. A promise only where the grant has to be read first: `beforeFetch` is called then, and what it
-   * throws ends the check.
-   *
-   * @throws GatewayError with a reason of §7.1, or what the store throws, at once or by the promise.
-   */
-  verify(
-    token: string,
-    beforeFetch: (() => Promise<void>) | undefined,
-    path: string,
-  ): UserContext | Promise<UserContext>;
-  /** The same user, of a grant that has changed. @throws GatewayError `token_revoked`. */
-  reload(user: UserContext): Promise<UserContext>;
-}
-
 /** A grant as this process read it last, and who that is. */
 interface KnownGrant {
-  /** By the scopes of a token, of which most grants have one kind. */
+  /** Users by the scopes of a token, of which most grants have one kind. */
   readonly users: Map<number, UserContext>;
   createUser(scopeMask: number, client: MachineClient | undefined): UserContext;
   /** The client that logged in as itself, as the configuration file had it when the users were made. */
   usersOf: MachineClient | undefined;
   /** As the file has it now. @throws GatewayError `token_revoked` where it is gone, or another now. */
   requireMachineClient(): MachineClient | undefined;
-  /** Whether an assertion of the user's issuer stands behind it (ID-JAG). */
+  /** An assertion of the user's issuer stands behind it (ID-JAG). */
   readonly isAsserted: boolean;
   readonly userKey: string;
   readonly generation: number;
-  /** Whether it was noted that the tokens of this generation are in use. */
+  /** It was noted that the tokens of this generation are in use. */
   isUseNoted: boolean;
 }
 
@@ -60,12 +46,14 @@ const MAX_GRANTS = 10_000;
 /** Tokens that were opened, by their text: to open one again costs more than the rest of the check. */
 const MAX_OPENED = 10_000;
 
+export type OwnTokenVerifier = ReturnType<typeof createOwnTokenVerifier>;
+
 export function createOwnTokenVerifier(
   { config, clock }: Runtime,
   { codec, grants }: OwnTokens,
   oauth: BrokerConfig,
   machineClients: Pick<MachineClients, 'find'>,
-): OwnTokenVerifier {
+) {
   const { baseUrl } = config.server;
   // A grant of another provider has ended with the change.
   const { issuer } = oauth.provider;
@@ -74,7 +62,7 @@ export function createOwnTokenVerifier(
   const openedTokens = createBoundedMap<string, AccessToken>(MAX_OPENED);
   const reading = createSingleFlight<string, KnownGrant>();
   const acceptsResource = createResourceCheck(baseUrl);
-  /** Of the token by which a user came. */
+  /** The scopes of the token by which a user came. */
   const scopeMasks = new WeakMap<UserContext, number>();
 
   function findUser(entry: KnownGrant, scopeMask: number): UserContext {
@@ -102,7 +90,7 @@ export function createOwnTokenVerifier(
     return opened;
   }
 
-  /** What does not open is not kept: anybody could send more of it. */
+  /** A token that does not open is not kept: anybody could send more of it. */
   function readNew(token: string): AccessToken {
     const opened = codec.readAccessToken(token) ?? failUnknown(token);
     openedTokens.set(token, opened);
@@ -136,7 +124,7 @@ export function createOwnTokenVerifier(
     const { id, user, client, issued, replaced } = grant;
     const endsAt = grants.computeAgeEnd(grant);
     const check = { id, clientId: client.id, key: buildGrantKey(id), version, endsAt };
-    // What a token may be used for was granted here: the provider's word is about its own tokens.
+    // The use of a token was granted here: the provider's word is about its own tokens.
     const { scp: _, ...claims } = grant.claims;
     const entry: KnownGrant = {
       users: new Map(),
@@ -144,7 +132,7 @@ export function createOwnTokenVerifier(
       requireMachineClient: createRequireClient(grant),
       createUser: (scopeMask: number, machine: MachineClient | undefined) => {
         const scope = unmaskScopes(grant.scopes, scopeMask).join(' ');
-        // By an assertion of its issuer it is a person who calls, whichever client it is that authenticated.
+        // With an assertion of the issuer it is a person who calls, whichever client it is that authenticated.
         if (machine === undefined || grant.assertion !== undefined)
           return {
             ...describeClaims(user.sub, { ...claims, scope }),
@@ -201,7 +189,17 @@ export function createOwnTokenVerifier(
   }
 
   return {
-    verify(token, beforeFetch, path) {
+    /**
+     * For a call at `path`. A promise only where the grant has to be read first: `beforeFetch` is called then, and what it
+     * throws ends the check.
+     *
+     * @throws GatewayError with a reason of §7.1, or what the store throws, at once or by the promise.
+     */
+    verify(
+      token: string,
+      beforeFetch: (() => Promise<void>) | undefined,
+      path: string,
+    ): UserContext | Promise<UserContext> {
       const opened = open(token, path);
       const entry = known.get(opened.grantId);
       // A token of a pair that this process has not heard of: that it is in use has to be noted.
@@ -212,7 +210,8 @@ export function createOwnTokenVerifier(
         return admit(opened, await read(opened.grantId), path);
       })();
     },
-    async reload(user) {
+    /** The same user, of a grant that has changed. @throws GatewayError `token_revoked`. */
+    async reload(user: UserContext): Promise<UserContext> {
       if (user.grant === undefined) return user;
       const entry = await read(user.grant.id);
       return findUser(entry, scopeMasks.get(user) ?? 0);

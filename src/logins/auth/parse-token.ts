@@ -23,21 +23,21 @@ export interface ParsedToken extends TokenHeader {
   decodeSignature(): Buffer;
 }
 
-/** Whether a token of this very text was found good before. */
+/** Tells whether a token of this very text was found good before. */
 export type IsKnownToken = (token: Pick<ParsedToken, 'getDigest'>) => boolean;
 
 /** @throws GatewayError `invalid_token`. `jku`, `x5u`, `jwk` and `x5c` are never looked at. */
 export type ParseToken = (token: string) => ParsedToken;
 
-/** What tells tokens of one kind from others before their signature is checked, and what to do about another. */
+/** Marks that tell tokens of one kind from others before their signature is checked, and what to do about another. */
 export interface TokenForm {
-  /** What sets how long it may be, to follow the number. */
+  /** The setting of its largest length, to follow the number. */
   readonly lengthSetting: string;
   /** With its article. */
   readonly kind: string;
   /** RFC 7519 §5.1: the `typ` of the header, where there is one. */
   readonly type: RegExp;
-  /** Whether a token without it is none. */
+  /** A token without it is none. */
   readonly isTypeRequired?: true;
   /** The same in words. */
   readonly types: string;
@@ -97,7 +97,7 @@ export function createTokenParser(
   }
 }
 
-/** Of a token that is known its signature is never asked for, and to decode it was a third of what its check took. */
+/** The signature of a token that is known is never asked for, and to decode it was a third of what its check took. */
 class CompactToken implements ParsedToken {
   readonly text: string;
   readonly alg: string;
@@ -212,7 +212,7 @@ const failMalformed = (details: string): never =>
 // Never put a token, or a part of one, here.
 
 export interface FoundAndExpected {
-  /** Of the token's own choosing: it is cut where it is long. */
+  /** The token chose it: it is cut where it is long. */
   readonly found: unknown;
   readonly expected: unknown;
 }

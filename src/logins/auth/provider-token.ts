@@ -14,81 +14,67 @@ import {
   type ParsedToken,
   type TokenForm,
 } from './parse-token.ts';
-import { findSigner, isSignedAtHand, readPayload, verifySignature } from './token-verifier.ts';
+import { findSigner, readPayload, verifySignature } from './token-verifier.ts';
 
-/** How a refusal speaks of a token of its kind. */
+/** A kind of token that a provider signs: its form, and how a refusal speaks of it. */
 export interface ProviderTokenKind {
   /** Without an article. */
   readonly name: string;
+  readonly form: TokenForm;
+  readonly maxBytes: number;
   /** @throws GatewayError always. */
   readonly fail: (member: string, details: string, compared: FoundAndExpected) => never;
 }
 
-/** What the claims are compared with. */
-export interface ExpectedClaims {
+/** Settings that the claims are compared with. */
+export interface ProviderTokenRules {
   /** `OIDC_ISSUER`. */
   readonly issuer: string;
   /** The gateway's own client at the provider. */
   readonly clientId: string;
+  /** `BASE_URL`: what the gateway is called. No user may be. */
+  readonly baseUrl: string;
   readonly clockToleranceSeconds: number;
+}
+
+export interface ExpectedClaims extends ProviderTokenRules {
   /** Seconds since the epoch. */
   readonly now: number;
 }
 
-/** Of its signature and its claims nothing is known yet. */
-export interface ReadToken {
-  readonly token: ParsedToken;
-  readonly claims: JsonObject;
-}
+/** Reads a token of whose signature and claims nothing is known yet. Throws as the kind fails. */
+export function createReadToken(kind: ProviderTokenKind) {
+  const parseToken = createTokenParser(kind.maxBytes, kind.form);
 
-/** Each throws a GatewayError as its kind fails, or `key_set_unavailable`. */
-export interface ProviderTokenReader {
-  read(text: string): ReadToken;
-  /** Whether a key at hand made the signature; false where one that has to be fetched may have. */
-  isSignedAtHand(token: ParsedToken): boolean;
-  /** The key that made the signature. */
-  requireSigner(token: ParsedToken): Promise<VerificationKey | undefined>;
-}
-
-export interface ProviderTokenReaderDeps {
-  readonly kind: ProviderTokenKind;
-  readonly form: TokenForm;
-  readonly maxBytes: number;
-  readonly keySet: KeySet;
-}
-
-export function createProviderTokenReader({
-  kind,
-  form,
-  maxBytes,
-  keySet,
-}: ProviderTokenReaderDeps): ProviderTokenReader {
-  const parseToken = createTokenParser(maxBytes, form);
-
-  return {
-    read(text) {
-      const token = nameMember(kind, 'form', () => parseToken(text));
-      return { token, claims: nameMember(kind, 'payload', () => readPayload(token)) };
-    },
-    isSignedAtHand: (token) =>
-      nameMember(kind, 'signature', () => isSignedAtHand(token, { keySet, findSigner })),
-    async requireSigner(token) {
-      let signer: VerificationKey | undefined;
-      const findAndNote: typeof findSigner = (signed, keys) => {
-        signer = findSigner(signed, keys);
-        return signer;
-      };
-      try {
-        await verifySignature(token, { keySet, findSigner: findAndNote });
-      } catch (thrown) {
-        failAs(kind, 'signature', thrown);
-      }
-      return signer;
-    },
+  return function readToken(text: string): {
+    readonly token: ParsedToken;
+    readonly claims: JsonObject;
+  } {
+    const token = nameMember(kind, 'form', () => parseToken(text));
+    return { token, claims: nameMember(kind, 'payload', () => readPayload(token)) };
   };
 }
 
-// What is shared with access tokens speaks of "the token", which is this one, and calls it invalid.
+/** The key that made the signature. @throws GatewayError as the kind fails, or `key_set_unavailable`. */
+export async function requireSigner(
+  kind: ProviderTokenKind,
+  token: ParsedToken,
+  keySet: KeySet,
+): Promise<VerificationKey | undefined> {
+  let signer: VerificationKey | undefined;
+  const findAndNote: typeof findSigner = (signed, keys) => {
+    signer = findSigner(signed, keys);
+    return signer;
+  };
+  try {
+    await verifySignature(token, { keySet, findSigner: findAndNote });
+  } catch (thrown) {
+    failAs(kind, 'signature', thrown);
+  }
+  return signer;
+}
+
+// Code that is shared with access tokens speaks of "the token", which is this one, and calls it invalid.
 
 export function nameMember<Value>(
   kind: ProviderTokenKind,

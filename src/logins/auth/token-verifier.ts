@@ -16,23 +16,8 @@ import {
   type ParsedToken,
 } from './parse-token.ts';
 
-export interface TokenVerifier {
-  /**
-   * With the key at hand the user is there at once: only who waits for a key gets a promise.
-   * `beforeFetch` is called where a key has to be fetched first; what it throws ends the check.
-   *
-   * @throws GatewayError with a reason of §7.1, or `key_set_unavailable`, at once or by the promise.
-   */
-  verify(token: string, beforeFetch?: () => Promise<void>): UserContext | Promise<UserContext>;
-  /**
-   * What `verify` would say of a token whose signature is good. For tokens that came from the
-   * provider itself, by TLS; never to let anybody in. It does not throw.
-   */
-  inspect(token: string): TokenInspection;
-}
-
 export interface TokenInspection {
-  /** Whom the token names, for the log; it may be there for a token with a problem, too. */
+  /** The user that the token names, for the log; it may be there for a token with a problem, too. */
   readonly sub: string | undefined;
   /**
    * Why the gateway would refuse the token; undefined for one that it would accept. `message` is
@@ -42,17 +27,17 @@ export interface TokenInspection {
   readonly problem: GatewayError | undefined;
 }
 
-export interface TokenVerifierDeps extends ClaimRules {
-  readonly keySet: KeySet;
+export interface TokenRules extends ClaimRules {
   /** `MAX_TOKEN_BYTES`. */
   readonly maxTokenBytes: number;
   /** `TOKEN_SIGNATURE_MEMORY`: how many tokens whose signature is good are remembered. */
   readonly signatureMemory: number;
-  readonly clock: Clock;
 }
 
-export function createTokenVerifier(deps: TokenVerifierDeps): TokenVerifier {
-  const { keySet, maxTokenBytes, signatureMemory, clock, ...rules } = deps;
+export type TokenVerifier = ReturnType<typeof createTokenVerifier>;
+
+export function createTokenVerifier(clock: Clock, keySet: KeySet, rules: TokenRules) {
+  const { maxTokenBytes, signatureMemory } = rules;
   const memory = signatureMemory > 0 ? createSignerMemory(signatureMemory) : undefined;
   const parseToken = createTokenParser(maxTokenBytes, undefined, memory?.isKnown);
   const signatures = {
@@ -64,15 +49,24 @@ export function createTokenVerifier(deps: TokenVerifierDeps): TokenVerifier {
     readUserContext(readPayload(parsed), parsed.text, rules, clock.now(), age);
 
   return {
-    verify(token, beforeFetch) {
+    /**
+     * With the key at hand the user is there at once: only who waits for a key gets a promise.
+     * `beforeFetch` is called where a key has to be fetched first; what it throws ends the check.
+     *
+     * @throws GatewayError with a reason of §7.1, or `key_set_unavailable`, at once or by the promise.
+     */
+    verify(token: string, beforeFetch?: () => Promise<void>): UserContext | Promise<UserContext> {
       const parsed = parseToken(token);
       const verifying = verifySignature(parsed, signatures, beforeFetch);
       return verifying === undefined
         ? readUser(parsed, 'unknown')
         : verifying.then(() => readUser(parsed, 'unknown'));
     },
-    // A signature is neither checked here nor remembered.
-    inspect(token) {
+    /**
+     * Says what `verify` would of a token whose signature is good, which is neither checked here nor remembered. For tokens
+     * that came from the provider itself, by TLS; never to let anybody in. It does not throw.
+     */
+    inspect(token: string): TokenInspection {
       try {
         const { sub } = readUser(parseToken(token), 'new');
         return { sub, problem: undefined };
@@ -83,7 +77,8 @@ export function createTokenVerifier(deps: TokenVerifierDeps): TokenVerifier {
   };
 }
 
-export interface SignatureDeps {
+/** The keys that count, and how the one is found that made a signature. */
+export interface SignatureCheck {
   readonly keySet: KeySet;
   readonly findSigner: FindSigner;
 }
@@ -95,41 +90,40 @@ export interface SignatureDeps {
  */
 export function verifySignature(
   token: ParsedToken,
-  deps: SignatureDeps,
+  check: SignatureCheck,
   beforeFetch = async () => {},
 ): Promise<void> | undefined {
-  const { keySet } = deps;
-  return keySet.isFetched
-    ? verifyWithKeysAtHand(token, deps, beforeFetch)
-    : verifyWithFirstKeys(token, deps, beforeFetch);
+  return check.keySet.isFetched
+    ? verifyWithKeysAtHand(token, check, beforeFetch)
+    : verifyWithFirstKeys(token, check, beforeFetch);
 }
 
 async function verifyWithFirstKeys(
   token: ParsedToken,
-  deps: SignatureDeps,
+  check: SignatureCheck,
   beforeFetch: () => Promise<void>,
 ): Promise<void> {
   await beforeFetch();
-  await deps.keySet.waitForKeys();
-  await verifyWithKeysAtHand(token, deps, beforeFetch);
+  await check.keySet.waitForKeys();
+  await verifyWithKeysAtHand(token, check, beforeFetch);
 }
 
 function verifyWithKeysAtHand(
   token: ParsedToken,
-  deps: SignatureDeps,
+  check: SignatureCheck,
   beforeFetch: () => Promise<void>,
 ): Promise<void> | undefined {
-  return isSignedAtHand(token, deps) ? undefined : verifyAfterRefresh(token, deps, beforeFetch);
+  return isSignedAtHand(token, check) ? undefined : verifyAfterRefresh(token, check, beforeFetch);
 }
 
 /**
- * Whether a key at hand made the signature; false where one that is not may have.
+ * Tells whether a key at hand made the signature; false where one that is not may have.
  *
  * @throws GatewayError `invalid_token` where none did.
  */
 export function isSignedAtHand(
   token: ParsedToken,
-  { keySet, findSigner: find }: SignatureDeps,
+  { keySet, findSigner: find }: SignatureCheck,
 ): boolean {
   const known = keySet.find(token);
   if (find(token, known) !== undefined) return true;
@@ -141,7 +135,7 @@ export function isSignedAtHand(
 
 async function verifyAfterRefresh(
   token: ParsedToken,
-  { keySet, findSigner: find }: SignatureDeps,
+  { keySet, findSigner: find }: SignatureCheck,
   beforeFetch: () => Promise<void>,
 ): Promise<void> {
   await beforeFetch();
@@ -167,7 +161,7 @@ function readUnverifiedSubject(token: string): string | undefined {
   return typeof sub === 'string' && sub !== '' ? sub : undefined;
 }
 
-// §5.2: which key signed a token. It depends on the token and the key alone, so the answer may be
+// §5.2: the key that signed a token. It depends on the token and the key alone, so the answer may be
 // remembered; what depends on anything else (issuer, audience, times, kind of token) is never kept.
 
 /** The first of the keys that made the signature; undefined where none did. */
@@ -189,9 +183,9 @@ export function findSigner(
   );
 }
 
-/** Which tokens were found good, and by which keys: the SHA-256 of each, and the identity of the key that signed it. */
+/** Tokens that were found good, and by which keys: the SHA-256 of each, and the identity of the key that signed it. */
 export interface SignerMemory {
-  /** Whether the form of the token needs no second look: nothing is said of its signature, for its key may be gone. */
+  /** The form of the token needs no second look: nothing is said of its signature, for its key may be gone. */
   readonly isKnown: IsKnownToken;
   readonly identities: BoundedMap<string, string>;
 }

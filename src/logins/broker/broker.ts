@@ -1,176 +1,116 @@
 // OAUTH_MODE=broker: an authorization server of its own before the provider's. A login comes to a grant, by which its client gets tokens
 // of the gateway's own (§5.11).
 
-import type { Config } from '../../config/config.ts';
-import type { BrokerConfig } from '../../config/groups/oauth.ts';
-import type { ServerConfig } from '../../config/groups/server.ts';
-import type { Browsers, OwnPages } from '../../http/endpoint/own-pages.ts';
-import type { ProviderEndpoints } from '../../http/oauth-client/provider-metadata.ts';
-import type { ConnectionServer } from '../../mcp/upstream/connection.ts';
-import type { Clock } from '../../platform/clock.ts';
-import type { Log } from '../../platform/log.ts';
-import { createSecretRecords, type SealedStore } from '../../store/records.ts';
-import type { Audit } from '../../telemetry/audit/audit.ts';
+import type { OwnPages } from '../../http/endpoint/own-pages.ts';
 import { createAccountEndpoints } from '../account/account.ts';
-import { createBeginLogin } from '../account/begin-login.ts';
 import { createBrowserSessions } from '../account/browser-sessions.ts';
-import { createEndProviderSession } from '../account/end-provider-session.ts';
-import { createFinishPageLogin } from '../account/finish-login.ts';
+import { createBeginLogin, createFinishPageLogin } from '../account/page-logins.ts';
 import { createClientAuthentication } from '../client-authentication/authenticate-client.ts';
 import type { ClientDocuments } from '../client-id-metadata/client-documents.ts';
-import type { Clients } from '../clients/clients.ts';
-import type { Approvals } from '../consent/browser.ts';
-import { type AssertingClient, createFindByDocument } from '../id-jag/asserting-client.ts';
-import { createGiveByAssertion } from '../id-jag/jwt-bearer.ts';
-import type { LogLogin } from '../provider/issued-tokens.ts';
-import { buildAuthorizationParameters } from '../provider/provider-parameters.ts';
-import type { OwnResources } from '../request/parameters.ts';
-
-import { createWriteTokens } from './answer.ts';
+import type { ModeAtEndpoints } from '../endpoints.ts';
+import { createVerifyAssertion } from '../id-jag/assertion.ts';
+import {
+  type AssertingClient,
+  createFindByDocument,
+  createGiveByAssertion,
+} from '../id-jag/jwt-bearer.ts';
+import type { Parties } from '../parties.ts';
+import { JWT_BEARER } from '../request/login-facts.ts';
+import { createBrokerRedirect, createBrokerRequestReader } from './authorize.ts';
 import { createCallback } from './callback.ts';
-import { createClientCredentials } from './client-credentials.ts';
-import { createCodes } from './codes.ts';
-import { createFindMachineLogin } from './find-machine-login.ts';
-import { createIssueGrant } from './issue-grant.ts';
-import { createLogIn } from './log-in.ts';
-import { createLogoutTokenUses } from './logout-token-uses.ts';
-import type { BrokerParts } from './open-broker.ts';
+import { createClientCredentials, createFindMachineLogin } from './client-credentials.ts';
+import { createCodes, createRedeemCode } from './codes.ts';
+import { createTokenIssue } from './issue-grant.ts';
+import type { Broker } from './open-broker.ts';
 import { createProviderLogout } from './provider-logout.ts';
-import { createBrokerRequestReader } from './read-request.ts';
-import { createBrokerRedirect, type Login } from './redirect-to-provider.ts';
-import { createBrokerRevoke } from './revoke.ts';
-import { createBrokerToken } from './token.ts';
+import { createBrokerRevoke, createBrokerToken, type GiveTokens } from './token.ts';
 
-/** `baseUrl` is the issuer of its own. */
-export type BrokerSettings = BrokerConfig &
-  OwnResources &
-  Pick<ServerConfig, 'displayName'> &
-  Pick<Config, 'admin'>;
-
-export interface BrokerDeps extends BrokerParts {
-  readonly records: SealedStore;
-  readonly clients: Clients;
-  readonly clientDocuments: Pick<ClientDocuments, 'isClientDocumentId' | 'findKeyed'>;
-  readonly endpoints: ProviderEndpoints;
-  readonly browsers: Browsers;
-  readonly approvals: Approvals;
-  readonly listConnectionServers: () => readonly ConnectionServer[];
-  /** Undefined without `AUDIT_LOG`. */
-  readonly audit: Audit | undefined;
-  readonly logLogin: LogLogin;
-  readonly clock: Clock;
-  readonly log: Log;
-}
-
-/** The user has ten minutes to log in. */
-const LOGIN_TTL_SECONDS = 600;
-
-export type Broker = ReturnType<typeof createBroker>;
-
-export function createBroker(config: BrokerSettings, deps: BrokerDeps) {
-  const { records } = deps;
-  const { codec, grants } = deps.ownTokens;
-  const { baseUrl, displayName } = config;
-  const { issuer } = config.provider;
-  const clientId = config.providerClient.id;
-  const logins = createSecretRecords<Login>(records, 'login', LOGIN_TTL_SECONDS);
-  const writeTokens = createWriteTokens(codec);
-  const common = {
-    ...deps,
-    logins,
-    codec,
-    grants,
-    codes: createCodes(records),
-    issueGrant: createIssueGrant({ ...deps, grants }),
-    writeTokens,
-    store: records.store,
-  };
-  const ownConfig = { ...config, ...config.tokens };
-
-  const browserSessions = createBrowserSessions(baseUrl, { ...deps, ...records });
-  const pages = {
-    ...deps,
-    baseUrl,
-    displayName,
-    issuer,
-    grants,
-    beginLogin: createBeginLogin({
-      ...common,
-      baseUrl,
-      clientId,
-      buildParameters: () => buildAuthorizationParameters(config, undefined),
-    }),
-    browserSessions,
-  };
-
-  const authentication = deps.clientAuthentication;
-  const { assertions } = deps;
-  const ofAssertions =
-    assertions &&
-    createClientAuthentication<AssertingClient>({
-      ...deps.clientAuthenticationDeps,
-      findByDocument: createFindByDocument(deps.clientDocuments),
-    });
-  const { token, ...loginIndex } = createBrokerToken({
-    ...common,
-    config: ownConfig,
-    giveToken: createClientCredentials({ ...common, config: ownConfig, authentication }),
-    giveByAssertion:
-      assertions &&
-      ofAssertions &&
-      createGiveByAssertion({
-        ...common,
-        ...assertions,
-        config: { ...ownConfig, groupsClaim: config.identity.groupsClaim },
-        authentication: ofAssertions,
-      }),
-  });
-
+export function createBrokerMode(
+  broker: Broker,
+  parties: Parties,
+  clientDocuments: Pick<ClientDocuments, 'isClientDocumentId' | 'findKeyed'>,
+): ModeAtEndpoints {
+  const { runtime } = broker;
+  const { clients, browsers } = parties;
+  const { grants } = broker.ownTokens;
+  const codes = createCodes(runtime);
+  const issue = createTokenIssue(runtime, broker);
+  const sessions = createBrowserSessions(runtime, broker.ends.logouts);
   const ownPages: OwnPages = {
-    sessions: browserSessions,
-    browsers: deps.browsers,
-    beginLogin: pages.beginLogin,
+    sessions,
+    browsers,
+    beginLogin: createBeginLogin(runtime, broker, browsers),
     listClients: async (user) => (await grants.listOfUser(user)).map(({ client }) => client),
   };
 
-  return {
-    ownPages,
-    readRequest: createBrokerRequestReader({ ...deps, own: config }),
-    redirectToProvider: createBrokerRedirect({ ...common, config, clientId }),
-    callback: createCallback({
-      ...common,
+  const { ofConfigured, ofAsserting } = createAuthentications(broker, clientDocuments);
+  const redeemCode = createRedeemCode(runtime, broker, clients, codes, issue);
+  const grantTypes = new Map<string, GiveTokens>([
+    ['authorization_code', ({ parameters }) => redeemCode(parameters)],
+    ['client_credentials', createClientCredentials(runtime, broker, ofConfigured, issue)],
+  ]);
+  if (ofAsserting && broker.assertionIssuers) {
+    const { oauth, baseUrl, clock } = runtime;
+    const { clockToleranceSeconds } = oauth.tokens;
+    const verifyAssertion = createVerifyAssertion(clock, broker.assertionIssuers, {
       baseUrl,
-      finishLogin: createLogIn({
-        ...common,
-        baseUrl,
-        issuer,
-        finishPageLogin: createFinishPageLogin({
-          baseUrl,
-          adminGroups: config.admin.groups,
-          browserSessions,
-        }),
-      }),
-    }),
+      clockToleranceSeconds,
+    });
+    const giveByAssertion = createGiveByAssertion(
+      runtime,
+      broker,
+      ofAsserting,
+      verifyAssertion,
+      issue,
+    );
+    grantTypes.set(JWT_BEARER, giveByAssertion);
+  }
+  const { token, ...logins } = createBrokerToken(
+    runtime,
+    broker,
+    clients,
+    issue.answer,
+    grantTypes,
+  );
+
+  return {
+    issuer: runtime.baseUrl,
+    readRequest: createBrokerRequestReader(runtime, parties),
+    redirectToProvider: createBrokerRedirect(runtime, broker),
+    callback: createCallback(
+      runtime,
+      broker,
+      parties,
+      codes,
+      createFinishPageLogin(runtime, sessions),
+    ),
     token,
-    /** §8: refreshes are counted by their grant. */
-    logins: loginIndex,
-    /** §8: how a request of a client that logs in as itself is counted. */
-    findMachineLogin: createFindMachineLogin(authentication, ofAssertions),
-    revoke: createBrokerRevoke({ ...common, authentication: ofAssertions ?? authentication }),
-    /** Pages for users, and where the provider ends grants. */
+    logins,
+    findMachineLogin: createFindMachineLogin(ofConfigured, ofAsserting),
+    revoke: createBrokerRevoke(broker, clients, ofAsserting ?? ofConfigured),
+    ownPages,
     ownEndpoints: [
-      ...createAccountEndpoints({
-        ...pages,
-        endProviderSession: createEndProviderSession({ ...deps, baseUrl, clientId }),
-        hasConnections: () => deps.listConnectionServers().length > 0,
-      }),
-      createProviderLogout({
-        ...deps,
-        config: config.tokens,
-        issuer,
-        grants,
-        uses: createLogoutTokenUses({ ...records, issuer, clock: deps.clock }),
-      }),
+      ...createAccountEndpoints(runtime, broker, sessions, ownPages),
+      createProviderLogout(runtime, broker),
     ],
+  };
+}
+
+/** `ofAsserting` is for clients that bring assertions, which may be known by their documents alone; undefined where none is taken. */
+function createAuthentications(
+  { runtime, machineClients, clientKeySets, assertionIssuers }: Broker,
+  clientDocuments: Parameters<typeof createBrokerMode>[2],
+) {
+  const { find: findClient } = machineClients;
+  const { clockToleranceSeconds } = runtime.oauth.tokens;
+  const rules = { issuer: runtime.baseUrl, clockToleranceSeconds };
+  return {
+    ofConfigured: createClientAuthentication(runtime, rules, clientKeySets, { findClient }),
+    ofAsserting:
+      assertionIssuers &&
+      createClientAuthentication<AssertingClient>(runtime, rules, clientKeySets, {
+        findClient,
+        findByDocument: createFindByDocument(clientDocuments),
+      }),
   };
 }

@@ -1,8 +1,14 @@
-// The provider brings the browser back, and it goes on to the client with a code of our own.
-import { fail } from '../../errors/gateway-error.ts';
-import type { PendingReply, Reply } from '../../http/endpoint/message.ts';
-import type { Browsers } from '../../http/endpoint/own-pages.ts';
+// §5.11: the provider brings the browser back, and it goes on to the client with a code of our own.
+
+import { fail, GatewayError, toGatewayError } from '../../errors/gateway-error.ts';
+import { createRedirectReply, type PendingReply, type Reply } from '../../http/endpoint/message.ts';
 import { parseQuery, type RequestParameters } from '../../http/endpoint/parameters.ts';
+import {
+  describeOAuthError,
+  OAUTH,
+  renderErrorPage,
+  toLogMembers,
+} from '../../http/endpoint/render-error.ts';
 import {
   CHECK_PROVIDER_CLIENT,
   isClientError,
@@ -11,21 +17,26 @@ import {
 import type { ProviderEndpoints } from '../../http/oauth-client/provider-metadata.ts';
 import { truncateForLog } from '../../platform/log.ts';
 import { toErrorDescription, toSentence } from '../../platform/text.ts';
-import type { SecretRecords } from '../../store/records.ts';
-import { redirectToClient } from '../redirect-uri.ts';
+import type { FinishPageLogin } from '../account/page-logins.ts';
+import { nameUser, type UserIdentity } from '../grants/grant.ts';
+import type { LoginRefusal } from '../identity/login-policy.ts';
+import type { Parties } from '../parties.ts';
+import { addToRedirectUri } from '../redirect-uri.ts';
 import { addFacts } from '../request/login-facts.ts';
-import type { Login } from './redirect-to-provider.ts';
+import type { Codes } from './codes.ts';
+import type { EndedLogin } from './ends.ts';
+import type { Login } from './login.ts';
+import type { Broker } from './open-broker.ts';
+import type { BrokerRuntime } from './runtime.ts';
 
-export interface CallbackDeps {
-  readonly baseUrl: string;
-  readonly browsers: Browsers;
-  readonly logins: SecretRecords<Login>;
-  readonly finishLogin: FinishLogin;
-  readonly endpoints: ProviderEndpoints;
-}
-
-export function createCallback(deps: CallbackDeps) {
-  const { baseUrl, browsers, logins, finishLogin, endpoints } = deps;
+export function createCallback(
+  { oauth, baseUrl }: BrokerRuntime,
+  { endpoints, ends, findLoginRefusal, logins, providerLogins }: Broker,
+  { browsers, approvals }: Pick<Parties, 'browsers' | 'approvals'>,
+  codes: Pick<Codes, 'issue'>,
+  finishPageLogin: FinishPageLogin,
+) {
+  const { logouts, tellProviderInTurn } = ends;
 
   return async function callback(query: string, cookie: string | undefined): Promise<PendingReply> {
     // Whatever else providers add to their answer is not looked at.
@@ -42,7 +53,7 @@ export function createCallback(deps: CallbackDeps) {
     parameters: RequestParameters,
     state: string,
     cookie: string | undefined,
-  ) {
+  ): Promise<Reply> {
     // Used up in any case: a code that came to another browser than the login's stands in its
     // address bar, and must be worth nothing to whoever began.
     const login = (await logins.take(state)) ?? failLoginExpired();
@@ -53,34 +64,106 @@ export function createCallback(deps: CallbackDeps) {
       });
     }
     await checkResponseIssuer(parameters, login, endpoints);
-    const respond: Respond = (pairs) =>
-      redirectToClient(login.redirectUri, [...pairs, ['state', login.state], ['iss', baseUrl]]);
     const code = parameters.get('code');
-    return code === undefined
-      ? forwardError(parameters, respond)
-      : finishLogin(login, code, respond);
+    return code === undefined ? forwardError(parameters, login) : finishLogin(login, code);
   }
-}
 
-/** What becomes of a login that the provider's code came back for. */
-export type FinishLogin = (login: Login, code: string, respond: Respond) => Promise<Reply>;
+  /**
+   * The provider is asked who logged in here and not at the token endpoint, so that whoever may not is told so on a page. Its tokens
+   * end there where nobody gets anything for them.
+   */
+  async function finishLogin(login: Login, code: string): Promise<Reply> {
+    let given: EndedLogin | undefined;
+    try {
+      const { codeVerifier, nonce, clientId, logoutMark, approval } = login;
+      const redeemed = await providerLogins.redeem({ code, codeVerifier });
+      const { answer, tokens: provider, problem } = redeemed;
+      given = { user: undefined, provider };
+      if (problem !== undefined) throw problem;
+      const identity =
+        (await providerLogins.readIdentity(answer, { nonce, earlier: undefined })) ??
+        failTokenRefused();
+      const { user, sid } = identity;
+      given = { user, provider };
+      const refusal = findLoginRefusal(identity);
+      if (refusal !== undefined) {
+        void tellProviderInTurn(given);
+        return refuse(refusal, login, user);
+      }
+      // Tokens are judged again where they are used: this is for who reads it.
+      if (await logouts.isOver({ user, clientId, sid, logoutMark })) {
+        void tellProviderInTurn(given);
+        const error = { key: 'login_not_allowed', message: OVER };
+        return {
+          ...respond(login, listError('access_denied', OVER)),
+          error,
+          facts: nameUser(user),
+        };
+      }
+      // Another user approved it: whoever sits here now is asked.
+      if (approval && !(await approvals.confirm(approval, { user, clientId, logoutMark }))) {
+        void tellProviderInTurn(given);
+        return { ...createRedirectReply(buildAuthorizeUrl(login.query)), facts: nameUser(user) };
+      }
+      if (login.account !== undefined) {
+        const reply = await finishPageLogin(identity, login, answer.id_token);
+        // Nobody keeps it. GitHub has room for ten of a user, and revokes the one of a client's login for the next.
+        if (provider.isLasting) void tellProviderInTurn(given);
+        return reply;
+      }
+      const { clientName, redirectUri, codeChallenge, scopes, resources } = login;
+      const asked = { clientId, clientName, redirectUri, codeChallenge, scopes, resources };
+      const issued = { ...asked, ...identity, logoutMark, provider };
+      return respond(login, [['code', await codes.issue(issued)]]);
+    } catch (thrown) {
+      if (given !== undefined) void tellProviderInTurn(given);
+      return respondToFailure(login, toGatewayError(thrown));
+    }
+  }
 
-/** The authorization response (RFC 6749 §4.1.2). */
-type Respond = (pairs: readonly (readonly [string, string | undefined])[]) => Reply;
+  /** The client waits for an answer, and its user sees it there; one without any meaning is a page. */
+  function respondToFailure(login: Login, error: GatewayError): Reply {
+    if (error.key === 'unusable_provider_answer' && login.account === undefined) {
+      const { code, description } = describeOAuthError(error);
+      return renderUnusableAnswer(error, buildAnswerUrl(login, listError(code, description)));
+    }
+    const { code = 'server_error', description } = describeOAuthError(
+      withoutUserDetails(error, oauth.provider.issuer),
+    );
+    const { cause, facts } = error.failure;
+    return {
+      ...respond(login, listError(code, description)),
+      error: { key: error.key, message: error.message, cause, logLevel: error.row.logLevel },
+      ...(facts && { facts }),
+    };
+  }
 
-/** RFC 6749 §4.1.2.1: as it came, but for what is about a client that the client never heard of. */
-function forwardError(parameters: RequestParameters, respond: Respond): Reply {
-  const error = readErrorText(parameters, 'error') ?? 'server_error';
-  const description = readErrorText(parameters, 'error_description');
-  const providerError = toSentence(description === undefined ? error : `${error}: ${description}`);
-  const message = `The provider said ${providerError}`;
-  if (isClientError(error)) {
+  function refuse(refusal: LoginRefusal, login: Login, user: UserIdentity): Reply {
+    const page = refusal.renderPage({
+      retryUrl: login.account === undefined ? buildRetryUrl(login) : login.redirectUri,
+      clientUrl: buildAnswerUrl(login, listError('access_denied')),
+    });
+    const error = { key: 'login_not_allowed', message: refusal.forLog };
+    return { ...page, error, facts: nameUser(user) };
+  }
+
+  /** RFC 6749 §4.1.2.1: as it came, but for what is about a client that the client never heard of. */
+  function forwardError(parameters: RequestParameters, login: Login): Reply {
+    const error = readErrorText(parameters, 'error') ?? 'server_error';
+    const description = readErrorText(parameters, 'error_description');
+    const providerError = toSentence(
+      description === undefined ? error : `${error}: ${description}`,
+    );
+    const message = `The provider said ${providerError}`;
+    if (!isClientError(error)) {
+      return {
+        ...respond(login, listError(error, description)),
+        error: { key: 'refused_by_provider', message },
+      };
+    }
     const details = `${MISCONFIGURED} The identity provider said ${providerError}`;
     return {
-      ...respond([
-        ['error', 'server_error'],
-        ['error_description', details],
-      ]),
+      ...respond(login, listError('server_error', details)),
       error: {
         key: 'gateway_refused_by_provider',
         message: `${message} ${CHECK_PROVIDER_CLIENT}`,
@@ -88,14 +171,35 @@ function forwardError(parameters: RequestParameters, respond: Respond): Reply {
       },
     };
   }
-  return {
-    ...respond([
-      ['error', error],
-      ['error_description', description],
-    ]),
-    error: { key: 'refused_by_provider', message },
-  };
+
+  /** The authorization response (RFC 6749 §4.1.2). */
+  function buildAnswerUrl({ redirectUri, state }: Login, pairs: Pairs): string {
+    return addToRedirectUri(redirectUri, [...pairs, ['state', state], ['iss', baseUrl]]);
+  }
+
+  function respond(login: Login, pairs: Pairs): Reply {
+    return createRedirectReply(buildAnswerUrl(login, pairs));
+  }
+
+  /** The request of the client, as it was. */
+  function buildAuthorizeUrl(query: string): string {
+    return `${baseUrl}/oauth/authorize?${query}`;
+  }
+
+  /** Likewise, but that the provider asks for the account. */
+  function buildRetryUrl({ query }: Login): string {
+    const parameters = new URLSearchParams(query);
+    parameters.set('prompt', 'select_account');
+    return buildAuthorizeUrl(`${parameters}`);
+  }
 }
+
+type Pairs = Parameters<typeof addToRedirectUri>[1];
+
+const listError = (code: string | undefined, description?: string): Pairs => [
+  ['error', code],
+  ['error_description', description],
+];
 
 /** Characters of what the provider says. */
 const MAX_ERROR_TEXT = 500;
@@ -131,3 +235,37 @@ async function checkResponseIssuer(
     facts: { found: issuer, expected: endpoints.issuer },
   });
 }
+
+const OVER = 'All logins like this one were ended while it was under way. Log in again.';
+
+const failTokenRefused = (): never =>
+  fail('upstream_failed', {
+    details: 'The identity provider does not accept the access token that it has just given.',
+  });
+
+// The provider says what cannot be used. Only who runs it or the gateway can mend that: what the person who logs in reads names
+// provider and member.
+
+/** As a page, where the answer has no meaning at all. The log has it all; `clientUrl` leads back, once its user says so. */
+function renderUnusableAnswer(error: GatewayError, clientUrl: string): Reply {
+  const redirect = { url: clientUrl, isAutomatic: false };
+  const shown = new GatewayError(error.key, { details: error.message, redirect });
+  return { ...renderErrorPage(shown, OAUTH), ...toLogMembers(error) };
+}
+
+/** Its words about a user are not for a client that has no grant yet. */
+function withoutUserDetails(error: GatewayError, issuer: string): GatewayError {
+  const { key, row, failure } = error;
+  const place = PLACES.get(key);
+  if (place === undefined) return error;
+  const { member } = failure.facts ?? {};
+  const what = typeof member === 'string' ? `${member} of ${place}` : place;
+  return new GatewayError(key, {
+    details: `${row.details} It is ${what} of ${issuer}; the log of the gateway says what is wrong.`,
+  });
+}
+
+const PLACES: ReadonlyMap<string, string> = new Map([
+  ['unusable_id_token', 'the ID token'],
+  ['unusable_identity', 'the answer about the user'],
+]);

@@ -1,43 +1,26 @@
 // RFC 6749 §4.4: a client of the configuration file gets a token for itself. There is no refresh token: it authenticates again.
 
-import type { TokensConfig } from '../../config/groups/own-tokens.ts';
 import { DEFAULT_SCOPES, parseScope } from '../../config/scope.ts';
 import { fail } from '../../errors/gateway-error.ts';
-import type { PendingReply, Reply } from '../../http/endpoint/message.ts';
-import type { RequestParameters } from '../../http/endpoint/parameters.ts';
-import type { Clock } from '../../platform/clock.ts';
+import type { KnownLogin, LoginSearch } from '../../http/endpoint/endpoint.ts';
+import type { PendingReply, RequestBody } from '../../http/endpoint/message.ts';
+import { parseBody, type RequestParameters } from '../../http/endpoint/parameters.ts';
 import { hashSha256 } from '../../platform/ids.ts';
 import { createSingleFlight } from '../../platform/single-flight.ts';
 import { buildMachineGrantKey } from '../../store/keys.ts';
-import type { KeyValue } from '../../store/store.ts';
-import { type MachineClient, type MachineClients, toMachineUser } from '../auth/machine-clients.ts';
+import { type MachineClient, toMachineUser } from '../auth/machine-clients.ts';
 import type {
   ClientAuthentication,
   ClientRequest,
 } from '../client-authentication/authenticate-client.ts';
 import { createGrantId, type Grant, isGrantId, issueFirstPair, nameUser } from '../grants/grant.ts';
-import type { Grants } from '../grants/grants.ts';
-import type { LogLogin } from '../provider/issued-tokens.ts';
-import { addFacts } from '../request/login-facts.ts';
-import type { OwnResources } from '../request/parameters.ts';
-import type { WriteTokens } from './answer.ts';
+import type { AssertingClient } from '../id-jag/jwt-bearer.ts';
+import { addFacts, JWT_BEARER } from '../request/login-facts.ts';
 import { isFresh } from './decide-refresh.ts';
-import type { IssueGrant } from './issue-grant.ts';
-import type { Logouts } from './logouts.ts';
+import type { TokenIssue } from './issue-grant.ts';
+import type { Broker } from './open-broker.ts';
 import { readMachineResources } from './resources.ts';
-
-export interface ClientCredentialsDeps {
-  readonly config: OwnResources & Pick<TokensConfig, 'accessSeconds'>;
-  readonly authentication: Pick<ClientAuthentication, 'authenticate'>;
-  readonly machineClients: Pick<MachineClients, 'list'>;
-  readonly store: Pick<KeyValue, 'get' | 'set'>;
-  readonly grants: Pick<Grants, 'capExpiry' | 'read'>;
-  readonly logouts: Pick<Logouts, 'getMark'>;
-  readonly issueGrant: IssueGrant;
-  readonly writeTokens: WriteTokens;
-  readonly logLogin: LogLogin;
-  readonly clock: Clock;
-}
+import type { BrokerRuntime } from './runtime.ts';
 
 interface Asked {
   readonly client: MachineClient;
@@ -45,38 +28,44 @@ interface Asked {
   readonly resources: readonly string[];
 }
 
-export function createClientCredentials(deps: ClientCredentialsDeps) {
-  const { config, authentication, store, grants, logouts, clock } = deps;
+export function createClientCredentials(
+  runtime: BrokerRuntime,
+  { ownTokens: { grants }, ends: { logouts }, machineClients }: Broker,
+  authentication: Pick<ClientAuthentication, 'authenticate'>,
+  { issueGrant, answer }: TokenIssue,
+) {
+  const { oauth, baseUrl, store, clock } = runtime;
   const giving = createSingleFlight<string, Grant>();
 
   return async function giveToken(request: ClientRequest): Promise<PendingReply> {
-    if (deps.machineClients.list().length === 0) fail('unsupported_grant_type');
+    if (machineClients.list().length === 0) fail('unsupported_grant_type');
     const { client, useUp } = await authentication.authenticate(request);
-    const user = toMachineUser(client.id, config.baseUrl);
+    const user = toMachineUser(client.id, baseUrl);
     return addFacts({ client: client.id, ...nameUser(user) }, async () => {
       const { parameters } = request;
       const asked = {
         client,
         scopes: readScopes(parameters, client),
-        resources: readMachineResources(parameters, config, client),
+        resources: readMachineResources(parameters, runtime, client),
       };
       return async function giveAndAnswer() {
         await useUp();
-        return answer(await giving.run(hashAsked(asked), () => findOrIssue(asked)));
+        const grant = await giving.run(hashAsked(asked), () => findOrIssue(asked));
+        return answer(grant, undefined, false);
       };
     });
   };
 
   /** A client may ask before each call: while a token has most of its time left, it gets the same one. */
   async function findOrIssue(asked: Asked): Promise<Grant> {
-    // What is ended from here on ends this, too.
+    // All that is ended from here on ends this, too.
     const logoutMark = await logouts.getMark();
     const key = buildMachineGrantKey(hashAsked(asked));
     const id = await store.get(key);
     const found = id !== undefined && isGrantId(id) ? await grants.read(id) : undefined;
     if (found && isFresh(found.grant.issued, clock.now())) return found.grant;
     const grant = grants.capExpiry(buildGrant(asked));
-    const issued = await deps.issueGrant(grant, logoutMark);
+    const issued = await issueGrant(grant, logoutMark);
     if (issued === undefined) return fail('invalid_grant', { details: ENDED_MEANWHILE });
     const seconds = Math.ceil((grant.issued.expiresAt - clock.now()) / 1000);
     await store.set(key, grant.id, Math.max(1, seconds));
@@ -84,7 +73,7 @@ export function createClientCredentials(deps: ClientCredentialsDeps) {
   }
 
   function buildGrant({ client, scopes, resources }: Asked): Grant {
-    const user = toMachineUser(client.id, config.baseUrl);
+    const user = toMachineUser(client.id, baseUrl);
     const now = clock.now();
     return {
       id: createGrantId(),
@@ -97,23 +86,12 @@ export function createClientCredentials(deps: ClientCredentialsDeps) {
       resources,
       createdAt: now,
       renewedAt: now,
-      issued: issueFirstPair({ scopes, resources }, now, config.accessSeconds),
+      issued: issueFirstPair({ scopes, resources }, now, oauth.tokens.accessSeconds),
     };
-  }
-
-  function answer(grant: Grant): Reply {
-    const login = {
-      clientId: grant.client.id,
-      clientName: undefined,
-      ...nameUser(grant.user),
-      isRefresh: false,
-    };
-    const facts = { ...deps.logLogin(login), grantId: grant.id };
-    return { ...deps.writeTokens(grant, clock.now()), facts };
   }
 }
 
-/** Of the mark, too: a client that was changed gets no token of what it was. */
+/** The mark counts, too: a client that was changed gets no token of what it was. */
 const hashAsked = ({ client, scopes, resources }: Asked): string =>
   hashSha256(JSON.stringify([client.id, client.mark, [...scopes].sort(), [...resources].sort()]));
 
@@ -133,3 +111,43 @@ function readScopes(parameters: RequestParameters, { scopes }: MachineClient): r
 const ABOUT_USERS: ReadonlySet<string> = new Set(DEFAULT_SCOPES);
 
 const ENDED_MEANWHILE = 'The logins of this client were ended meanwhile. Try again.';
+
+// §8: a client that logs in as itself is counted by its own window once it is known to be itself, so that nobody who guesses at its
+// address, or loops there, keeps it out.
+
+export type FindMachineLogin = ReturnType<typeof createFindMachineLogin>;
+
+/** `ofAssertions` is asked where the client brings an assertion about a user: other clients may do that, too. */
+export const createFindMachineLogin = (
+  authentication: ClientAuthentication,
+  ofAssertions: ClientAuthentication<AssertingClient> | undefined,
+) =>
+  function findMachineLogin(
+    body: RequestBody,
+    authorization: string | undefined,
+  ): LoginSearch | undefined {
+    try {
+      const request = { body, parameters: parseBody(body), authorization };
+      const isAssertion = request.parameters.get('grant_type') === JWT_BEARER;
+      const { findBySecret, authenticate } = (isAssertion && ofAssertions) || authentication;
+      // Cheap enough for each request. A signature is not: of those few are looked at while the address is refused.
+      const known = findBySecret(request);
+      if (known !== undefined) {
+        const login = toLogin(known.id);
+        return { knownId: login.id, find: async () => login };
+      }
+      return {
+        knownId: undefined,
+        find: async () => toLogin((await authenticate(request)).client.id),
+      };
+    } catch {
+      // An error of the request is told once it was counted.
+      return undefined;
+    }
+  };
+
+const toLogin = (clientId: string): KnownLogin => ({
+  id: `client:${clientId}`,
+  isAnswered: false,
+  isProven: true,
+});

@@ -1,76 +1,191 @@
-// RFC 6749 §4.1.2: codes of the gateway's own. Each is used once, and a second use is known for what it is.
-import { fail } from '../../errors/gateway-error.ts';
-import type { RequestParameters } from '../../http/endpoint/parameters.ts';
-import { type Change, createSecretRecords, type SealedStore } from '../../store/records.ts';
-import { createGrantId, type Grant, type UserIdentity } from '../grants/grant.ts';
-import { createCodeChallenge } from '../provider/provider-parameters.ts';
-import type { Login } from './redirect-to-provider.ts';
+// RFC 6749 §4.1.2, §4.1.3: codes of the gateway's own, which clients redeem for its tokens. Each is used once, and a second use is known
+// for what it is.
 
-/** What a code stands for; found by the code. */
-export interface GrantCode
+import { fail } from '../../errors/gateway-error.ts';
+import type { JudgedRequest } from '../../http/endpoint/endpoint.ts';
+import type { Reply } from '../../http/endpoint/message.ts';
+import type { RequestParameters } from '../../http/endpoint/parameters.ts';
+import type { Change } from '../../store/records.ts';
+import { createSecretRecords } from '../../store/records.ts';
+import type { Client, Clients } from '../clients/clients.ts';
+import {
+  createGrantId,
+  type Grant,
+  issueFirstPair,
+  nameUser,
+  type UserIdentity,
+} from '../grants/grant.ts';
+import { createCodeChallenge } from '../provider/provider-parameters.ts';
+import { type AskedPair, readAskedPair } from './decide-refresh.ts';
+import type { TokenIssue } from './issue-grant.ts';
+import type { Login } from './login.ts';
+import type { Broker } from './open-broker.ts';
+import { coversResource, failTarget } from './resources.ts';
+import type { BrokerRuntime } from './runtime.ts';
+
+// A client redeems its code.
+
+export function createRedeemCode(
+  runtime: BrokerRuntime,
+  { ownTokens: { grants }, ends }: Broker,
+  clients: Clients,
+  codes: Codes,
+  { issueGrant, answer }: TokenIssue,
+) {
+  const { oauth, clock, log } = runtime;
+
+  return async function redeemCode(parameters: RequestParameters): Promise<JudgedRequest> {
+    const request = readCodeRequest(parameters);
+    const looking = codes.isSpent(request);
+    // An error of the client is told first.
+    looking.catch(() => {});
+    const client = await clients.requireWithoutFetch(request.clientId);
+    const asked = readAskedPair(parameters, client, runtime);
+    return (await looking) ? { runAnonymous: redeem } : redeem;
+
+    async function redeem(): Promise<Reply> {
+      const use = await codes.use(request);
+      if (use.kind === 'again') return endReused(use, client);
+      const grant = createGrant(use, asked);
+      const issued = await issueGrant(grant, use.code.logoutMark);
+      if (issued === undefined) return failCode(ENDED_MEANWHILE);
+      const { id: grantId, user } = issued;
+      if (await finish(grantId, request.code, client)) return endReused({ grantId, user }, client);
+      return answer(issued, issued.client.name ?? client.name, false);
+    }
+  };
+
+  /** True where the code was used again meanwhile. */
+  async function finish(grantId: string, code: string, client: Client): Promise<boolean> {
+    try {
+      // Whoever comes again leaves a mark before ending the grant, which stands by now: one of the two sees the other.
+      const [wasUsedAgain] = await Promise.all([
+        codes.wasUsedAgain(code),
+        clients.recordUse(client),
+      ]);
+      return wasUsedAgain;
+    } catch (cause) {
+      // Its client hears of no tokens, and the code is used up.
+      ends.endGrantSoon(grantId, 'unfinished').catch(() => {});
+      throw cause;
+    }
+  }
+
+  /** @throws GatewayError where it comes to no grant; what the provider gave for it is nobody's then. */
+  function createGrant(use: Extract<CodeUse, { kind: 'first' }>, asked: AskedPair): Grant {
+    const { code, grantId, problem } = use;
+    try {
+      if (problem !== undefined) failCode(problem);
+      return grants.capExpiry(buildGrant(code, grantId, asked));
+    } catch (refusal) {
+      void ends.tellProviderInTurn(code);
+      throw refusal;
+    }
+  }
+
+  function buildGrant(code: GrantCode, id: string, asked: AskedPair): Grant {
+    const { clientId, clientName, redirectUri, scopes, resources } = code;
+    const { user, claims, userinfoClaims, sid, provider } = code;
+    if (asked.scopes?.some((one) => !scopes.includes(one))) fail('invalid_scope');
+    if (asked.resources?.some((one) => !coversResource(resources, one, runtime))) failTarget();
+    const now = clock.now();
+    return {
+      id,
+      user,
+      claims,
+      userinfoClaims,
+      sid,
+      provider,
+      client: { id: clientId, name: clientName, redirectHost: new URL(redirectUri).host },
+      scopes,
+      resources,
+      createdAt: now,
+      renewedAt: now,
+      issued: issueFirstPair(
+        { scopes: asked.scopes ?? scopes, resources: asked.resources ?? resources },
+        now,
+        oauth.tokens.accessSeconds,
+      ),
+    };
+  }
+
+  /** RFC 6749 §4.1.2: whose of the two the tokens are, nobody can tell. */
+  async function endReused(
+    { grantId, user }: Pick<Extract<CodeUse, { kind: 'again' }>, 'grantId' | 'user'>,
+    client: Client,
+  ): Promise<never> {
+    await ends.endGrant(grantId, 'reuse');
+    log.warn(
+      'An authorization code was used twice by whoever has its code_verifier. It may have been stolen, so the login has ended.',
+      { ...nameUser(user), client: client.id, grant: grantId },
+    );
+    return fail('authorization_code_reused', { facts: { ...nameUser(user), grantId } });
+  }
+}
+
+const ENDED_MEANWHILE = 'All logins like this one were ended while it was under way. Log in again.';
+
+// The codes, in the store.
+
+/** A code stands for it, and it is found by the code. */
+interface GrantCode
   extends Pick<Login, 'clientId' | 'clientName' | 'redirectUri' | 'codeChallenge' | 'logoutMark'>,
     Pick<
       Grant,
       'scopes' | 'resources' | 'user' | 'claims' | 'userinfoClaims' | 'sid' | 'provider'
     > {}
 
-export type CodeUse =
+type CodeUse =
   /** The code is used up. `problem`: it was not brought by its client, which gets no tokens for it, either. */
   | {
       readonly kind: 'first';
       readonly code: GrantCode;
-      /** Of the grant that it comes to. */
+      /** The id of the grant that it comes to. */
       readonly grantId: string;
       readonly problem: string | undefined;
     }
-  /** By its client, or somebody who has all that the client had. */
+  /** Used by its client, or somebody who has all that the client had. */
   | { readonly kind: 'again'; readonly grantId: string; readonly user: UserIdentity };
 
-export interface Codes {
-  issue(code: GrantCode): Promise<string>;
-  /**
-   * Without effect: whether all came of the code that can, a first use and a second one.
-   *
-   * @throws GatewayError `invalid_grant` where `use` would throw it.
-   */
-  isSpent(request: CodeRequest): Promise<boolean>;
-  /**
-   * One of many at the same moment is the first.
-   *
-   * @throws GatewayError `invalid_grant` for a code that there is none of, and for one that was used where whoever brings
-   * it is not its client. RFC 6749 and RFC 9700 §4.2.4 have the server revoke, if it can, what the first use got. But who
-   * has seen the code alone, in a log or a history, could never have used it, and so cannot be the reason to doubt those
-   * tokens: else anybody who reads a code could log its user out.
-   */
-  use(request: CodeRequest): Promise<CodeUse>;
-  /** Asked by the first user once the grant is in the store: whoever came again before that could not end it. */
-  wasUsedAgain(code: string): Promise<boolean>;
-}
+export type Codes = ReturnType<typeof createCodes>;
 
-/** What is left of a code that was used: nothing that the provider said or gave. */
+/** The rest of a code that was used: nothing that the provider said or gave. */
 interface UsedCode extends IssuedCode {
   readonly usedFor: string;
   readonly user: UserIdentity;
   readonly wasUsedAgain: boolean;
 }
 
-/** Of a code, until its client redeems it. */
+/** For the client to redeem it. */
 const CODE_SECONDS = 60;
-/** Of one that was used: as long as RFC 6749 §4.1.2 lets a code live at most. */
+/** For one that was used: as long as RFC 6749 §4.1.2 lets a code live at most. */
 const USED_SECONDS = 600;
 
-export function createCodes(records: SealedStore): Codes {
-  const codes = createSecretRecords<GrantCode | UsedCode>(records, 'grant-code', CODE_SECONDS);
+export function createCodes(runtime: BrokerRuntime) {
+  const codes = createSecretRecords<GrantCode | UsedCode>(runtime, 'grant-code', CODE_SECONDS);
 
   return {
-    issue: codes.put,
-    async isSpent(request) {
+    issue: (code: GrantCode) => codes.put(code),
+    /**
+     * Without effect: whether all came of the code that can, a first use and a second one.
+     *
+     * @throws GatewayError `invalid_grant` where `use` would throw it.
+     */
+    async isSpent(request: CodeRequest): Promise<boolean> {
       const found = await codes.get(request.code);
       if (found === undefined) return failUnknownCode();
       if (!('usedFor' in found)) return false;
       return findCodeProblem(found, request) === undefined ? found.wasUsedAgain : failUnknownCode();
     },
-    async use(request) {
+    /**
+     * One of many at the same moment is the first.
+     *
+     * @throws GatewayError `invalid_grant` for a code that there is none of, and for one that was used where whoever brings
+     * it is not its client. RFC 6749 and RFC 9700 §4.2.4 have the server revoke, if it can, what the first use got. But who
+     * has seen the code alone, in a log or a history, could never have used it, and so cannot be the reason to doubt those
+     * tokens: else anybody who reads a code could log its user out.
+     */
+    async use(request: CodeRequest): Promise<CodeUse> {
       const use = await codes.update(
         request.code,
         (found): Change<UsedCode, CodeUse | undefined> => {
@@ -81,14 +196,10 @@ export function createCodes(records: SealedStore): Codes {
           const problem = findCodeProblem(found, request);
           if ('usedFor' in found) {
             if (problem !== undefined) return { result: undefined };
-            const result = { kind: 'again', grantId: found.usedFor, user } as const;
-            return found.wasUsedAgain
-              ? { result }
-              : {
-                  value: { ...used, usedFor: found.usedFor, wasUsedAgain: true },
-                  ttlSeconds,
-                  result,
-                };
+            const { usedFor, wasUsedAgain } = found;
+            const result = { kind: 'again', grantId: usedFor, user } as const;
+            const value = { ...used, usedFor, wasUsedAgain: true };
+            return wasUsedAgain ? { result } : { value, ttlSeconds, result };
           }
           const usedFor = createGrantId();
           const result = { kind: 'first', code: found, grantId: usedFor, problem } as const;
@@ -97,7 +208,8 @@ export function createCodes(records: SealedStore): Codes {
       );
       return use ?? failUnknownCode();
     },
-    async wasUsedAgain(code) {
+    /** Asked by the first user once the grant is in the store: whoever came again before that could not end it. */
+    async wasUsedAgain(code: string): Promise<boolean> {
       const found = await codes.get(code);
       return found !== undefined && 'usedFor' in found && found.wasUsedAgain;
     },
@@ -106,7 +218,7 @@ export function createCodes(records: SealedStore): Codes {
 
 // RFC 6749 §4.1.3, RFC 7636 §4.6: whether whoever brings a code is the client that it was issued to.
 
-export interface CodeRequest {
+interface CodeRequest {
   readonly code: string;
   readonly redirectUri: string;
   readonly clientId: string;
@@ -114,14 +226,14 @@ export interface CodeRequest {
 }
 
 /** @throws GatewayError `oauth_invalid_request` for what is missing. */
-export const readCodeRequest = (parameters: RequestParameters): CodeRequest => ({
+const readCodeRequest = (parameters: RequestParameters): CodeRequest => ({
   code: parameters.require('code'),
   redirectUri: parameters.require('redirect_uri'),
   clientId: parameters.require('client_id'),
   verifier: parameters.require('code_verifier'),
 });
 
-/** What a code was issued for. */
+/** A code was issued for it. */
 interface IssuedCode {
   readonly clientId: string;
   readonly redirectUri: string;
@@ -153,4 +265,4 @@ const verifyPkce = (challenge: string, verifier: string): boolean =>
   VERIFIER.test(verifier) && createCodeChallenge(verifier) === challenge;
 
 /** @throws GatewayError `invalid_grant`, always. */
-export const failCode = (details: string): never => fail('invalid_grant', { details });
+const failCode = (details: string): never => fail('invalid_grant', { details });

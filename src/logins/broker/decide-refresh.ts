@@ -1,11 +1,29 @@
 // §5.11, RFC 6749 §6, RFC 9700 §4.14.2: what becomes of a refresh token that a client brings.
+
+import { parseScope } from '../../config/scope.ts';
+import type { RequestParameters } from '../../http/endpoint/parameters.ts';
+import type { Client } from '../clients/clients.ts';
 import type { Grant, IssuedPair } from '../grants/grant.ts';
 import type { RefreshToken } from '../grants/token-codec.ts';
+import type { OwnResources } from '../request/authorization-request.ts';
+import { readAskedResources } from './resources.ts';
 
-/** What the client asks for; undefined for all that was granted. */
+/** The client asks for it; undefined for all that was granted. */
 export interface AskedPair {
   readonly scopes: readonly string[] | undefined;
   readonly resources: readonly string[] | undefined;
+}
+
+export function readAskedPair(
+  parameters: RequestParameters,
+  { id }: Pick<Client, 'id'>,
+  own: OwnResources,
+): AskedPair {
+  const scopes = parseScope(parameters.get('scope'));
+  return {
+    scopes: scopes.length === 0 ? undefined : scopes,
+    resources: readAskedResources(parameters, own, id),
+  };
 }
 
 export type RefreshDecision =
@@ -26,7 +44,7 @@ interface RefreshRules {
   /** Epoch milliseconds. */
   readonly now: number;
   readonly accessSeconds: number;
-  /** Whether the grant is for this resource. */
+  /** True where the grant is for this resource. */
   readonly covers: (resource: string) => boolean;
 }
 

@@ -1,12 +1,31 @@
-// §5.11: a login becomes a grant, unless it is over meanwhile; of a user who has too many then, one ends.
+// §5.11: a login becomes a grant, and the grant a token response (RFC 6749 §5.1): whatever grant type it came by.
 
-import type { Log } from '../../platform/log.ts';
-import type { Audit } from '../../telemetry/audit/audit.ts';
-import { type Grant, nameUser } from '../grants/grant.ts';
-import type { Grants } from '../grants/grants.ts';
-import type { EndGrant } from './end-grant.ts';
-import type { Logouts } from './logouts.ts';
-import type { TellProvider } from './tell-provider.ts';
+import { createJsonReply, type Reply } from '../../http/endpoint/message.ts';
+import { type Grant, hasRefreshToken, nameUser } from '../grants/grant.ts';
+import { hashResource, hashUser, maskScopes, type TokenCodec } from '../grants/token-codec.ts';
+import { createLoginLog } from '../request/login-facts.ts';
+import type { Broker } from './open-broker.ts';
+import type { BrokerRuntime } from './runtime.ts';
+
+export type TokenIssue = ReturnType<typeof createTokenIssue>;
+
+export function createTokenIssue(runtime: BrokerRuntime, broker: Broker) {
+  const writeTokens = createWriteTokens(broker.ownTokens.codec);
+  const logLogin = createLoginLog(runtime.log);
+  return {
+    issueGrant: createIssueGrant(runtime, broker),
+    writeTokens,
+    logLogin,
+    /** The token response of a grant, and a line of the log. */
+    answer(grant: Grant, clientName: string | undefined, isRefresh: boolean): Reply {
+      const login = { clientId: grant.client.id, clientName, ...nameUser(grant.user), isRefresh };
+      const facts = { ...logLogin(login), grantId: grant.id };
+      return { ...writeTokens(grant, runtime.clock.now()), facts };
+    },
+  };
+}
+
+// A login becomes a grant, unless it is over meanwhile; of a user who has too many then, one ends.
 
 /** `logoutMark` is that of when the login began. Undefined where all logins of its user, say, were ended since. */
 export type IssueGrant = (
@@ -14,21 +33,11 @@ export type IssueGrant = (
   logoutMark: number | undefined,
 ) => Promise<Grant | undefined>;
 
-export interface IssueGrantDeps {
-  readonly grants: Pick<Grants, 'create' | 'listExcess'>;
-  readonly logouts: Pick<Logouts, 'isOver'>;
-  /** Nobody waits until the provider knows. */
-  readonly endGrantSoon: EndGrant;
-  readonly tellProviderInTurn: TellProvider;
-  /** Undefined without `AUDIT_LOG`. */
-  readonly audit: Audit | undefined;
-  readonly log: Log;
-}
-
-export function createIssueGrant(deps: IssueGrantDeps): IssueGrant {
-  const { grants, logouts, endGrantSoon, tellProviderInTurn, audit, log } = deps;
-
-  /** What becomes of the others is no reason to refuse this login. */
+function createIssueGrant(
+  { audit, log }: BrokerRuntime,
+  { ownTokens: { grants }, ends: { endGrantSoon, logouts, tellProviderInTurn } }: Broker,
+): IssueGrant {
+  /** The fate of the others is no reason to refuse this login. */
   async function makeRoom({ user, id }: Grant): Promise<void> {
     for (const excess of await grants.listExcess(user, id)) {
       const ended = await endGrantSoon(excess, 'excess');
@@ -78,3 +87,36 @@ export function createIssueGrant(deps: IssueGrantDeps): IssueGrant {
     return grant;
   };
 }
+
+// RFC 6749 §5.1: the token response, made of the grant alone: whoever makes it again makes the same.
+
+export type WriteTokens = (grant: Grant, now: number) => Reply;
+
+/** `now` in epoch milliseconds. */
+const createWriteTokens =
+  (codec: Pick<TokenCodec, 'writeAccessToken' | 'writeRefreshToken'>): WriteTokens =>
+  (grant, now) => {
+    const { id, user, scopes: granted, issued } = grant;
+    const { generation, issuedAt, expiresAt, scopes, resources } = issued;
+    return createJsonReply(
+      200,
+      {
+        access_token: codec.writeAccessToken({
+          grantId: id,
+          userKey: hashUser(user),
+          generation,
+          issuedAt: Math.floor(issuedAt / 1000),
+          expiresAt: Math.floor(expiresAt / 1000),
+          scopeMask: maskScopes(granted, scopes),
+          resourceHashes: resources.map(hashResource),
+        }),
+        token_type: 'Bearer',
+        expires_in: Math.max(0, Math.floor((expiresAt - now) / 1000)),
+        ...(hasRefreshToken(grant) && {
+          refresh_token: codec.writeRefreshToken({ grantId: id, generation }),
+        }),
+        ...(scopes.length > 0 && { scope: scopes.join(' ') }),
+      },
+      { 'Cache-Control': 'no-store' },
+    );
+  };

@@ -1,20 +1,18 @@
 // §5.11: that all logins of a user, by a client, of a session at the provider, or of everybody were ended, for what was under
 // way then and is found in no list: logins at the provider, codes, and browsers at /account; and for what browsers approved.
 
-import type { Clock } from '../../platform/clock.ts';
 import { hashSha256 } from '../../platform/ids.ts';
 import { buildLogoutKey, LOGOUT_COUNT_KEY } from '../../store/keys.ts';
-import { createRecords, numberFormat } from '../../store/records.ts';
-import type { KeyValue } from '../../store/store.ts';
 import type { Grant, UserIdentity } from '../grants/grant.ts';
-import type { ProviderSession } from '../grants/grant-lists.ts';
+import type { ProviderSession } from '../grants/grants.ts';
 import { hashSid, hashUser } from '../grants/token-codec.ts';
+import type { BrokerRuntime } from './runtime.ts';
 
-/** Whose logins end at once. `client` is an OAuth client ID. */
+/** Logins that end at once. `client` is an OAuth client ID. */
 export type GrantSelection =
   | { readonly kind: 'user'; readonly user: UserIdentity; readonly client: string | undefined }
   | { readonly kind: 'client'; readonly client: string }
-  /** Of a session at the provider; of those the ones of `user`, where there is one. */
+  /** The logins of a session at the provider; of those the ones of `user`, where there is one. */
   | {
       readonly kind: 'session';
       readonly session: ProviderSession;
@@ -23,11 +21,11 @@ export type GrantSelection =
   | { readonly kind: 'all' };
 
 /**
- * By whom, or what, a login ends. `provider`: it sent a logout token. `renewal`: the provider, or a LOGIN_ALLOWED setting, no
+ * The cause of the end of a login. `provider`: it sent a logout token. `renewal`: the provider, or a LOGIN_ALLOWED setting, no
  * longer lets the user in. `reuse`: a code or a refresh token came a second time. `configuration`: the client is another in the
  * configuration file now. `excess`: its user has too many. `unfinished`: no client got its tokens.
  */
-export type EndedBy =
+export type GrantEndedBy =
   | 'client'
   | 'user'
   | 'operator'
@@ -39,7 +37,7 @@ export type EndedBy =
   | 'unfinished';
 
 /** Else the client itself, the provider or the gateway ended it, which says nothing of what somebody wants to go on. */
-export const isMeant = (by: EndedBy): boolean => by === 'user' || by === 'operator';
+export const isMeant = (by: GrantEndedBy): boolean => by === 'user' || by === 'operator';
 
 /**
  * Replicas' clocks differ, so they count: each logout has a number that is higher than all before, and each login has the
@@ -47,67 +45,61 @@ export const isMeant = (by: EndedBy): boolean => by === 'user' || by === 'operat
  * provider after it: whoever it is that one logs out may have begun it.
  */
 export interface Logouts {
-  /** Of what begins now. */
+  /** The mark of what begins now. */
   getMark(): Promise<number>;
   /** Notes one; whoever ends what is listed does that afterwards. Resolves to the mark of what begins after it. */
-  note(selection: GrantSelection, by: EndedBy): Promise<number>;
-  /** Of one login that a user or operator ends, while others of the same user by the same client go on. */
+  note(selection: GrantSelection, by: GrantEndedBy): Promise<number>;
+  /** Notes the end of one login that a user or operator ends, while others of the same user by the same client go on. */
   noteOfOne(login: Pick<Grant, 'user' | 'client'>): Promise<void>;
   /** Asked once whatever is judged stands in the store: else it could be missed by both. */
   isOver(login: MarkedLogin): Promise<boolean>;
-  /** Of what a browser approved: it is over where a user or an operator has logged the person out of that client since. */
+  /** True for what a browser approved where a user or an operator has logged the person out of that client since. */
   isApprovalOver(approval: MarkedApproval): Promise<boolean>;
 }
 
-export interface MarkedLogin {
+interface MarkedLogin {
   readonly user: UserIdentity;
   readonly clientId: string;
-  /** Of the session at the provider that it came from; undefined where the provider names none. */
+  /** The session at the provider that it came from; undefined where the provider names none. */
   readonly sid: string | undefined;
   /** When it began; undefined for what began before all that is known. */
   readonly logoutMark: number | undefined;
 }
 
-export interface MarkedApproval extends Pick<MarkedLogin, 'clientId' | 'logoutMark'> {
+interface MarkedApproval extends Pick<MarkedLogin, 'clientId' | 'logoutMark'> {
   /** That of `hashUser`. */
   readonly userKey: string;
 }
 
-/** Of a browser at /account. */
+/** Lifetime of a browser's session at /account. */
 export const BROWSER_SESSION_MAX_SECONDS = 28_800;
 /** A login and its code, and a browser at /account that nobody uses: what is used meanwhile is found to be over. */
 const LOGIN_SECONDS = 3600;
 
-export interface LogoutsDeps {
-  readonly store: KeyValue;
-  /** `OAUTH_REFRESH_TTL_SECONDS`: a login from before the gateway's own tokens stands in no list until its client comes. */
-  readonly refreshTtlSeconds: number;
-  /** `OAUTH_CONSENT_TTL_SECONDS`. */
-  readonly approvalTtlSeconds: number;
-  readonly clock: Clock;
-}
-
-export function createLogouts(deps: LogoutsDeps): Logouts {
-  const { store, refreshTtlSeconds, clock } = deps;
-  /** Nothing that a logout concerns, and that no list names, is older than that. */
+export function createLogouts({ store, clock, oauth }: BrokerRuntime): Logouts {
+  const { refreshTtlSeconds, consent } = oauth;
+  /**
+   * Nothing that a logout concerns, and that no list names, is older than that: a login from before the gateway's own tokens
+   * stands in no list until its client comes.
+   */
   const notedSeconds = Math.max(BROWSER_SESSION_MAX_SECONDS, refreshTtlSeconds) + LOGIN_SECONDS;
-  const approvalSeconds = deps.approvalTtlSeconds + LOGIN_SECONDS;
+  const approvalSeconds = consent.ttlSeconds + LOGIN_SECONDS;
   /** Longer than what was noted by it. */
   const countedSeconds = 2 * Math.max(notedSeconds, approvalSeconds);
 
-  const numbers = createRecords(store, numberFormat);
+  const readNumber = async (key: string): Promise<number> => Number((await store.get(key)) ?? 0);
 
-  const readNumber = async (key: string): Promise<number> => (await numbers.get(key)) ?? 0;
-
-  const change = (
+  async function change(
     key: string,
-    ttlSeconds: number,
+    seconds: number,
     compute: (current: number) => number,
-  ): Promise<number> =>
-    numbers.update(key, (current = 0) => {
-      const next = compute(current);
-      return { value: next, ttlSeconds, result: next };
-    });
+  ): Promise<number> {
+    for (;;) {
+      const text = await store.get(key);
+      const next = compute(Number(text ?? 0));
+      if (await store.compareAndSet(key, text, String(next), seconds)) return next;
+    }
+  }
 
   /**
    * A store of several servers can lose the count and keep what was noted by it: nobody could log in then until that is
@@ -125,7 +117,7 @@ export function createLogouts(deps: LogoutsDeps): Logouts {
   const raise = (key: string, seconds: number, mark: number) =>
     change(key, seconds, (current) => Math.max(current, mark));
 
-  /** Whether one of them was noted after the mark. */
+  /** True where one of them was noted after the mark. */
   async function isNotedAfter(mark: number, keys: readonly string[]): Promise<boolean> {
     const latest = Math.max(...(await Promise.all(keys.map(readNumber))));
     if (latest <= mark) return false;
@@ -161,7 +153,7 @@ export function createLogouts(deps: LogoutsDeps): Logouts {
   };
 }
 
-/** By hashes, but for the client; what is not there stands for any. */
+/** Hashes, but for the client; what is not there stands for any. */
 interface Concerned {
   readonly user?: string | undefined;
   readonly client?: string | undefined;

@@ -1,231 +1,119 @@
-// For the composition root: what is there of broker mode before there are endpoints of OAuth.
+// The part of broker mode that is there before the endpoints of OAuth: the login at the provider, its renewal and its end.
 
-import type { Config } from '../../config/config.ts';
-import type { BrokerConfig } from '../../config/groups/oauth.ts';
-import { createProviderApi } from '../../http/oauth-client/provider-api.ts';
+import type { ServerUrls } from '../../config/server-urls.ts';
 import {
   createProviderEndpoints,
-  type ProviderMetadata,
+  type ProviderEndpoints,
 } from '../../http/oauth-client/provider-metadata.ts';
 import type { Connections } from '../../mcp/upstream/connections.ts';
-import type { Clock } from '../../platform/clock.ts';
-import type { Fetch } from '../../platform/fetch-with-limits.ts';
-import type { Log } from '../../platform/log.ts';
-import type { SealedStore } from '../../store/records.ts';
-import type { Seal } from '../../store/seal/seal.ts';
-import type { Metrics } from '../../telemetry/metrics/metrics.ts';
+import type { Runtime } from '../../runtime/runtime.ts';
+import type { SecretRecords } from '../../store/records.ts';
+import type { ProviderAccess } from '../auth/auth.ts';
 import { createIdTokenVerifier } from '../auth/id-token.ts';
-import type { KeySet } from '../auth/key-set.ts';
 import { createLogoutTokenVerifier, type LogoutTokenVerifier } from '../auth/logout-token.ts';
 import type { MachineClients } from '../auth/machine-clients.ts';
 import {
-  type ClientAuthentication,
-  type ClientAuthenticationDeps,
-  createClientAuthentication,
+  type ClientKeySets,
+  createClientKeySets,
 } from '../client-authentication/authenticate-client.ts';
-import { createClientKeySets } from '../client-authentication/client-key-sets.ts';
 import type { OwnTokens } from '../grants/open-grants.ts';
-import { type AssertionIssuersDeps, createAssertionIssuers } from '../id-jag/assertion-issuers.ts';
-import { createVerifyAssertion, type VerifyAssertion } from '../id-jag/verify-assertion.ts';
+import { type AssertionIssuers, createAssertionIssuers } from '../id-jag/assertion-issuers.ts';
 import { createFindLoginRefusal, type FindLoginRefusal } from '../identity/login-policy.ts';
-import { openLoginSource } from '../identity/login-source.ts';
-import type { ReadIdentity } from '../identity/read-identity.ts';
-import { createEndConnections } from './end-connections.ts';
-import { createEndGrant, createEndHere, type EndGrant } from './end-grant.ts';
-import { endOutdatedGrants } from './end-outdated-grants.ts';
-import { createEndSelectedGrants, type EndSelectedGrants } from './end-selected-grants.ts';
-import { createLogouts, type Logouts } from './logouts.ts';
+import { createLoginEnds, type LoginEnds } from './ends.ts';
+import { createLoginRecords, type Login } from './login.ts';
 import { createProviderLogins, type ProviderLogins } from './provider-login.ts';
 import { createGrantRenewal, type GrantRenewal } from './renew-grant.ts';
-import { createFlightRecords, createRunOnce } from './run-once.ts';
-import { createTellInTurn, createTellProvider, type TellProvider } from './tell-provider.ts';
+import { type BrokerRuntime, createBrokerRuntime } from './runtime.ts';
 
-export interface BrokerParts {
+export interface Broker {
+  readonly runtime: BrokerRuntime;
   readonly ownTokens: OwnTokens;
-  readonly readIdentity: ReadIdentity;
-  readonly findLoginRefusal: FindLoginRefusal;
+  readonly endpoints: ProviderEndpoints;
+  /** Those under way. */
+  readonly logins: SecretRecords<Login>;
   readonly providerLogins: ProviderLogins;
-  readonly endGrant: EndGrant;
-  /** Nobody waits until the provider knows. */
-  readonly endGrantSoon: EndGrant;
-  readonly tellProviderInTurn: TellProvider;
-  readonly logouts: Logouts;
+  readonly findLoginRefusal: FindLoginRefusal;
   readonly logoutTokens: LogoutTokenVerifier;
-  readonly metrics: Pick<Metrics, 'recordLogoutToken'>;
   readonly renewal: GrantRenewal;
-  readonly endSelectedGrants: EndSelectedGrants;
+  readonly ends: LoginEnds;
   readonly machineClients: MachineClients;
-  readonly clientAuthentication: ClientAuthentication;
-  /** By which it was made. */
-  readonly clientAuthenticationDeps: ClientAuthenticationDeps;
+  readonly clientKeySets: ClientKeySets;
   /** Undefined where no assertion is taken. */
-  readonly assertions: { readonly verifyAssertion: VerifyAssertion } | undefined;
+  readonly assertionIssuers: AssertionIssuers | undefined;
+  readonly servers: ServersOfBroker;
   close(): void;
 }
 
-export interface OpenBrokerDeps {
-  readonly ownTokens: OwnTokens;
-  readonly records: Omit<SealedStore, 'seal'> & { readonly seal: Seal | undefined };
-  readonly metadata: ProviderMetadata | undefined;
-  readonly keySet: KeySet | undefined;
+/** The servers behind the gateway, as logins know them. */
+interface ServersOfBroker {
+  readonly urls: ServerUrls;
   /** Claims that rules name, as they stand now. */
   readonly listNamedClaims: () => readonly string[];
-  readonly fetch: Fetch;
-  readonly clock: Clock;
-  readonly log: Log;
-  readonly machineClients: MachineClients;
+  /** True where there is a server for which users need a connection. */
+  readonly hasConnections: () => boolean;
   readonly connections: Pick<Connections, 'endOfUser'> | undefined;
-  readonly metrics: Metrics;
 }
 
-/** @throws Error in proxy mode. */
+/** @throws Error in proxy mode, and without a secret or a provider. */
 export function openBroker(
-  { server, oauth }: Pick<Config, 'server' | 'oauth'>,
-  deps: OpenBrokerDeps,
-): BrokerParts {
-  const { ownTokens, metadata, keySet, fetch, clock, log } = deps;
-  const { seal } = deps.records;
-  if (oauth.mode !== 'broker') throw new Error('Clients get tokens of the provider');
-  if (seal === undefined || metadata === undefined || keySet === undefined) {
+  gatewayRuntime: Runtime,
+  ownTokens: OwnTokens,
+  { metadata, keySet }: Pick<ProviderAccess, 'metadata' | 'keySet'>,
+  machineClients: MachineClients,
+  servers: ServersOfBroker,
+): Broker {
+  const runtime = createBrokerRuntime(gatewayRuntime, servers.urls);
+  const { oauth, baseUrl, clock } = runtime;
+  if (metadata === undefined || keySet === undefined) {
     throw new Error("The gateway's own tokens need a secret, and a provider");
   }
-  const records = { ...deps.records, seal };
-  const findLoginRefusal = createFindLoginRefusal(oauth.identity, { service: server.displayName });
+  const { provider, idJag } = oauth;
   const expected = {
-    keySet,
-    issuer: oauth.provider.issuer,
+    issuer: provider.issuer,
     clientId: oauth.providerClient.id,
-    baseUrl: server.baseUrl,
+    baseUrl,
     clockToleranceSeconds: oauth.tokens.clockToleranceSeconds,
-    clock,
   };
   const endpoints = createProviderEndpoints(oauth.endpoints, metadata);
-  const { readIdentity, revoke } = openLoginSource({
-    oauth,
-    verifier: createIdTokenVerifier(expected),
+  const providerLogins = createProviderLogins(
+    runtime,
+    endpoints,
     metadata,
-    endpoints,
-    listNamedClaims: deps.listNamedClaims,
-    fetch,
-    log,
-  });
-  const providerLogins = createProviderLogins({
-    config: { ...oauth, baseUrl: server.baseUrl },
-    api: createProviderApi(fetch, oauth.provider.quirks.errorCodes),
-    revoke,
-    endpoints,
-    clock,
-  });
+    createIdTokenVerifier(clock, keySet, expected),
+    servers.listNamedClaims,
+  );
   const { grants } = ownTokens;
-  const tellProvider = createTellProvider({
+  const ends = createLoginEnds(
+    runtime,
     grants,
-    providerLogins,
-    issuer: oauth.provider.issuer,
-    endsAllOfUser: oauth.provider.quirks.revokesAllOfUser === true,
-  });
-  const tellProviderInTurn = createTellInTurn(tellProvider);
-  const endHere = createEndHere({ grants, log });
-  const { machineClients } = deps;
-  endOutdatedGrants({
+    providerLogins.revoke,
     machineClients,
-    grants,
-    endHere,
-    baseUrl: server.baseUrl,
-    takesAssertions: oauth.idJag.isEnabled,
-    clock,
-    log,
+    servers.connections,
+  );
+  const findLoginRefusal = createFindLoginRefusal(oauth.identity, {
+    service: runtime.config.server.displayName,
   });
-  const keySets = createClientKeySets({ ...deps, machineClients });
-  const logouts = createLogouts({
-    store: records.store,
-    refreshTtlSeconds: oauth.refreshTtlSeconds,
-    approvalTtlSeconds: oauth.consent.ttlSeconds,
-    clock,
-  });
-  const ending = { grants, logouts, endHere };
-  const endGrant = createEndGrant({ ...ending, tellProvider });
-  const renewal = createGrantRenewal({
-    endGrant,
-    tellProvider,
-    config: oauth.tokens,
-    grants,
-    providerLogins,
-    logouts,
-    readIdentity,
-    findLoginRefusal,
-    runOnce: createRunOnce(createFlightRecords(records), clock),
-    clock,
-    log,
-    metrics: deps.metrics,
-  });
-  const clientAuthenticationDeps = {
-    rules: {
-      issuer: server.baseUrl,
-      clockToleranceSeconds: oauth.tokens.clockToleranceSeconds,
-    },
-    findClient: machineClients.find,
-    keySets,
-    store: records.store,
-    clock,
-  };
-  const assertions = openAssertions(oauth, server.baseUrl, { ...deps, keySet });
+  const clientKeySets = createClientKeySets(runtime, machineClients);
+  const assertionIssuers = idJag.isEnabled
+    ? createAssertionIssuers(runtime, idJag.issuers, { issuer: provider.issuer, keySet })
+    : undefined;
   return {
+    runtime,
     ownTokens,
-    readIdentity,
-    findLoginRefusal,
+    endpoints,
+    logins: createLoginRecords(runtime),
     providerLogins,
-    endGrant,
-    endGrantSoon: createEndGrant({
-      ...ending,
-      tellProvider: async (ended) => void tellProviderInTurn(ended),
-    }),
-    tellProviderInTurn,
-    logouts,
-    logoutTokens: createLogoutTokenVerifier(expected),
-    metrics: deps.metrics,
-    endSelectedGrants: createEndSelectedGrants({
-      grants,
-      endHere,
-      logouts,
-      tellProviderInTurn,
-      endConnections:
-        deps.connections && oauth.tokens.endsConnections
-          ? createEndConnections({
-              connections: deps.connections,
-              issuer: oauth.provider.issuer,
-              log,
-            })
-          : undefined,
-      clock,
-      log,
-    }),
-    renewal,
+    findLoginRefusal,
+    logoutTokens: createLogoutTokenVerifier(clock, keySet, expected),
+    renewal: createGrantRenewal(runtime, grants, providerLogins, findLoginRefusal, ends),
+    ends,
     machineClients,
-    clientAuthentication: createClientAuthentication(clientAuthenticationDeps),
-    clientAuthenticationDeps,
-    assertions,
+    clientKeySets,
+    assertionIssuers,
+    servers,
     close() {
-      keySets.close();
-      assertions?.close();
+      clientKeySets.close();
+      assertionIssuers?.close();
     },
-  };
-}
-
-/** ID_JAG. */
-function openAssertions(
-  { idJag, provider, tokens }: BrokerConfig,
-  baseUrl: string,
-  deps: Omit<AssertionIssuersDeps, 'issuers' | 'provider'> & { readonly keySet: KeySet },
-) {
-  if (!idJag.isEnabled) return undefined;
-  const issuers = createAssertionIssuers({
-    ...deps,
-    issuers: idJag.issuers,
-    provider: { issuer: provider.issuer, keySet: deps.keySet },
-  });
-  const rules = { baseUrl, clockToleranceSeconds: tokens.clockToleranceSeconds };
-  return {
-    verifyAssertion: createVerifyAssertion({ rules, issuers, clock: deps.clock }),
-    close: issuers.close,
   };
 }

@@ -1,38 +1,21 @@
 // §13.4: the provider says that somebody logged out there (OpenID Connect Back-Channel Logout 1.0): their logins here end.
 
-import type { TokensConfig } from '../../config/groups/own-tokens.ts';
 import { fail, GatewayError, toGatewayError } from '../../errors/gateway-error.ts';
 import type { KnownLogin, PublicEndpoint } from '../../http/endpoint/endpoint.ts';
 import type { Reply, RequestBody } from '../../http/endpoint/message.ts';
 import { createNameCheck, parseBody } from '../../http/endpoint/parameters.ts';
 import type { ErrorFormat } from '../../http/endpoint/render-error.ts';
-import type { Audit } from '../../telemetry/audit/audit.ts';
-import type { Metrics } from '../../telemetry/metrics/metrics.ts';
-import {
-  failLogoutToken,
-  type LogoutToken,
-  type LogoutTokenVerifier,
-} from '../auth/logout-token.ts';
+import { generateSecret, hashSha256 } from '../../platform/ids.ts';
+import { buildLogoutTokenKey } from '../../store/keys.ts';
+import { readPages } from '../../store/page.ts';
+import { computeNotedSeconds } from '../auth/claims.ts';
+import { failLogoutToken, type LogoutToken } from '../auth/logout-token.ts';
 import { type Grant, nameUser, type UserIdentity } from '../grants/grant.ts';
-import type { ProviderSession } from '../grants/grant-lists.ts';
-import type { Grants } from '../grants/grants.ts';
+import type { ProviderSession } from '../grants/grants.ts';
 import { hashUser } from '../grants/token-codec.ts';
-import type { EndSelectedGrants } from './end-selected-grants.ts';
-import type { LogoutTokenUses } from './logout-token-uses.ts';
 import type { GrantSelection } from './logouts.ts';
-
-export interface ProviderLogoutDeps {
-  readonly config: Pick<TokensConfig, 'backchannelEnds'>;
-  /** `OIDC_ISSUER`. */
-  readonly issuer: string;
-  readonly logoutTokens: LogoutTokenVerifier;
-  readonly uses: LogoutTokenUses;
-  readonly grants: Pick<Grants, 'list'>;
-  readonly endSelectedGrants: EndSelectedGrants;
-  /** Undefined without `AUDIT_LOG`. */
-  readonly audit: Audit | undefined;
-  readonly metrics: Pick<Metrics, 'recordLogoutToken'>;
-}
+import type { Broker } from './open-broker.ts';
+import type { BrokerRuntime } from './runtime.ts';
 
 /** Providers have no use for anything else than what §2.8 says. */
 const ERRORS: ErrorFormat = {
@@ -44,19 +27,19 @@ const ERRORS: ErrorFormat = {
 /** §2.8: no cache may keep the answer. */
 const NO_STORE = { 'Cache-Control': 'no-store' } as const;
 
-/** Of the form: a logout token has a tenth of that. */
+/** For the form: a logout token has a tenth of that. */
 const MAX_BODY_BYTES = 20_480;
-
-/** A logout at the provider is of one session, which few clients came from. */
-const PAGE = 100;
 
 /** Whoever posts more is heard all the same (§2.5). */
 const checkFieldName = createNameCheck(['logout_token']);
 
-export function createProviderLogout(deps: ProviderLogoutDeps): PublicEndpoint {
-  const { config, issuer, logoutTokens, uses, grants, endSelectedGrants } = deps;
-  const { audit, metrics } = deps;
-
+export function createProviderLogout(
+  runtime: BrokerRuntime,
+  { ownTokens: { grants }, ends, logoutTokens }: Broker,
+): PublicEndpoint {
+  const { oauth, audit, metrics } = runtime;
+  const { issuer } = oauth.provider;
+  const uses = createLogoutTokenUses(runtime);
   const looks = new WeakMap<RequestBody, Look>();
 
   /** Once for each request: limits and endpoint ask of the same one. */
@@ -106,7 +89,7 @@ export function createProviderLogout(deps: ProviderLogoutDeps): PublicEndpoint {
   async function endAll(token: LogoutToken, ip: string): Promise<number> {
     let count = 0;
     for (const selection of await select(token)) {
-      const { ended, failed } = await endSelectedGrants(selection, 'provider', (grant) =>
+      const { ended, failed } = await ends.endSelectedGrants(selection, 'provider', (grant) =>
         writeEnd(grant, ip),
       );
       count += ended;
@@ -118,7 +101,7 @@ export function createProviderLogout(deps: ProviderLogoutDeps): PublicEndpoint {
   }
 
   async function select({ user, sid }: LogoutToken): Promise<readonly GrantSelection[]> {
-    const endsAll = config.backchannelEnds === 'all';
+    const endsAll = oauth.tokens.backchannelEnds === 'all';
     if (sid === undefined || (endsAll && user !== undefined)) {
       return user === undefined ? [] : [selectUser(user)];
     }
@@ -130,14 +113,13 @@ export function createProviderLogout(deps: ProviderLogoutDeps): PublicEndpoint {
 
   async function listUsers(session: ProviderSession): Promise<readonly UserIdentity[]> {
     const users = new Map<string, UserIdentity>();
-    let page = await grants.list({ from: undefined, limit: PAGE }, { kind: 'session', session });
-    for (;;) {
-      for (const { user, sid } of page.items) {
+    const owner = { kind: 'session', session } as const;
+    for await (const page of readPages((request) => grants.list(request, owner))) {
+      for (const { user, sid } of page) {
         if (sid === session.sid) users.set(hashUser(user), user);
       }
-      if (page.next === undefined) return [...users.values()];
-      page = await grants.list({ from: page.next, limit: PAGE }, { kind: 'session', session });
     }
+    return [...users.values()];
   }
 
   function writeEnd({ id, user, client }: Grant, ip: string): void {
@@ -186,15 +168,15 @@ export function createProviderLogout(deps: ProviderLogoutDeps): PublicEndpoint {
   };
 }
 
-/** What a request says before its logout token is used. */
+/** A request, before its logout token is used. */
 interface Look {
-  /** Whether a key at hand signed it, and all else is right. */
+  /** A key at hand signed it, and all else is right. */
   readonly isProven: boolean;
   /** @throws GatewayError `invalid_logout_token`, also for one that was used; `key_set_unavailable`, or what the store throws. */
   verify(): Promise<LogoutToken>;
 }
 
-/** In whose place its logout tokens are counted, whatever address they come from. */
+/** Its logout tokens are counted as this login, whatever address they come from. */
 const PROVIDER: KnownLogin = { id: 'provider', isAnswered: false, isProven: true };
 
 const RETRY = { 'Retry-After': '5' };
@@ -225,4 +207,43 @@ function rethrowForProvider(thrown: unknown): never {
     fail('logout_unfinished', { headers: RETRY, cause: thrown.failure.cause });
   }
   throw thrown;
+}
+
+// Each logout token is used once, on all replicas (§2.6): but one whose logout failed half-way can be sent again.
+
+/** A process may end in the middle of it: then it can come again after so long. */
+const UNDER_WAY_SECONDS = 30;
+
+const USED = 'used';
+
+function createLogoutTokenUses({ store, oauth, clock }: BrokerRuntime) {
+  const buildKey = ({ jti }: LogoutToken): string =>
+    buildLogoutTokenKey(hashSha256(JSON.stringify([oauth.provider.issuer, jti])));
+
+  return {
+    /** Without effect: whether all that it says was done. */
+    isUsed: async (token: LogoutToken) => (await store.get(buildKey(token))) === USED,
+    /** `first` for one of many at the same moment; `underWay`: another request uses it at this moment, and may fail. */
+    async use(token: LogoutToken) {
+      const key = buildKey(token);
+      const claim = generateSecret();
+      const standing = await store.getOrSet(key, claim, UNDER_WAY_SECONDS);
+      if (standing === USED) return { kind: 'again' } as const;
+      if (standing !== claim) return { kind: 'underWay' } as const;
+      return {
+        kind: 'first' as const,
+        /** All has ended: it is not accepted again. */
+        async finish(): Promise<void> {
+          const ttlSeconds = computeNotedSeconds(token.acceptedUntil, clock.now());
+          if (await store.compareAndSet(key, claim, USED, ttlSeconds)) return;
+          // It took longer than the claim lasts. Who has claimed it meanwhile will say what came of it.
+          await store.compareAndSet(key, undefined, USED, ttlSeconds);
+        },
+        /** Never rejects: where the store fails, it can come again when its time here is over. */
+        async giveBack(): Promise<void> {
+          await store.compareAndDelete(key, claim).catch(() => false);
+        },
+      };
+    },
+  };
 }

@@ -4,67 +4,44 @@ import type { TokensConfig } from '../../config/groups/own-tokens.ts';
 import { fail, toGatewayError } from '../../errors/gateway-error.ts';
 import type { GetProviderToken } from '../../http/endpoint/message.ts';
 import { createExpiringMap } from '../../platform/bounded-map.ts';
-import type { Clock } from '../../platform/clock.ts';
-import type { Log } from '../../platform/log.ts';
-import type { Metrics } from '../../telemetry/metrics/metrics.ts';
 import { type Grant, isRenewable, nameUser, type ProviderTokens } from '../grants/grant.ts';
 import type { Grants, StoredGrant } from '../grants/grants.ts';
 import type { FindLoginRefusal } from '../identity/login-policy.ts';
-import type { ReadIdentity } from '../identity/read-identity.ts';
-import type { EndGrant } from './end-grant.ts';
-import type { Logouts } from './logouts.ts';
+import type { LoginEnds } from './ends.ts';
 import type { ProviderLogins } from './provider-login.ts';
-import type { RunOnce } from './run-once.ts';
-import type { TellProvider } from './tell-provider.ts';
+import { createFlightRecords, createRunOnce } from './run-once.ts';
+import type { BrokerRuntime } from './runtime.ts';
 
-/** What a renewal came to, as data that replicas tell each other. */
-export type Renewal = { readonly kind: 'renewed' | 'ended' | 'failed' };
+/** The outcome of a renewal, as data that replicas tell each other. */
+type Renewal = { readonly kind: 'renewed' | 'ended' | 'failed' };
 
-export interface GrantRenewal {
-  /**
-   * Where it is time. The grant as it stands then; undefined where it has ended.
-   *
-   * @throws GatewayError `renewal_unavailable` where the provider could not be asked for too long.
-   */
-  renewIfDue(stored: StoredGrant): Promise<StoredGrant | undefined>;
-  /** @throws what the store throws. */
-  readonly getProviderToken: GetProviderToken;
-}
-
-export interface GrantRenewalDeps {
-  readonly config: Pick<TokensConfig, 'renewalSeconds' | 'renewalGraceSeconds'>;
-  readonly grants: Grants;
-  readonly providerLogins: Pick<ProviderLogins, 'renew'>;
-  readonly logouts: Pick<Logouts, 'getMark' | 'isOver'>;
-  readonly endGrant: EndGrant;
-  readonly tellProvider: TellProvider;
-  readonly readIdentity: ReadIdentity;
-  readonly findLoginRefusal: FindLoginRefusal;
-  readonly runOnce: RunOnce<Renewal>;
-  readonly clock: Clock;
-  readonly log: Log;
-  readonly metrics: Pick<Metrics, 'recordGrantRenewal'>;
-}
+export type GrantRenewal = ReturnType<typeof createGrantRenewal>;
 
 const SESSION_ENDED = 'The provider has ended the session meanwhile.';
 
 /** After a failure the provider is left alone for so long. */
 const RETRY_MS = 60_000;
 const RETRY_AFTER_SECONDS = 60;
-/** Of the provider's access token: what a server still has to do with it. */
+/** Left of the provider's access token for what a server still has to do with it. */
 const RESERVE_MS = 30_000;
-/** Of one that does not say how long it lives, and of none. */
+/** For one that does not say how long it lives, and for none. */
 const UNKNOWN_LIFETIME_MS = 60_000;
 const MAX_TOKENS = 10_000;
 
-export function createGrantRenewal(deps: GrantRenewalDeps): GrantRenewal {
-  const { config, grants, providerLogins, readIdentity, findLoginRefusal } = deps;
-  const { endGrant, tellProvider, logouts } = deps;
-  const { runOnce, clock, log, metrics } = deps;
-  /** By grant and version. */
+export function createGrantRenewal(
+  runtime: BrokerRuntime,
+  grants: Grants,
+  providerLogins: ProviderLogins,
+  findLoginRefusal: FindLoginRefusal,
+  { endGrant, logouts, tellProvider }: LoginEnds,
+) {
+  const { oauth, loginSeal: seal, store, clock, log, metrics } = runtime;
+  const config = oauth.tokens;
+  const runOnce = createRunOnce<Renewal>(createFlightRecords({ store, seal }), clock);
+  /** The keys are grant and version. */
   const tokens = createExpiringMap<string>(MAX_TOKENS, clock.now);
 
-  /** By the refresh token, which some providers take for stolen when it is used twice. */
+  /** The refresh token is the name, which some providers take for stolen when it is used twice. */
   async function renew(seen: Grant): Promise<Renewal> {
     const name = JSON.stringify(['renewal', seen.id, getRenewalToken(seen.provider)]);
     return runOnce(name, () => renewAlone(seen), isFinal);
@@ -88,7 +65,7 @@ export function createGrantRenewal(deps: GrantRenewalDeps): GrantRenewal {
         return { kind: 'ended' };
       }
       if (problem !== undefined) return noteFailure(grant, problem);
-      const identity = await readIdentity(answer, {
+      const identity = await providerLogins.readIdentity(answer, {
         nonce: undefined,
         earlier: kept.grant,
         isHeldToken: provider.refreshToken === undefined,
@@ -149,7 +126,12 @@ export function createGrantRenewal(deps: GrantRenewalDeps): GrantRenewal {
   }
 
   return {
-    async renewIfDue(stored) {
+    /**
+     * Renews where it is time. Resolves to the grant as it stands then; undefined where it has ended.
+     *
+     * @throws GatewayError `renewal_unavailable` where the provider could not be asked for too long.
+     */
+    async renewIfDue(stored: StoredGrant): Promise<StoredGrant | undefined> {
       const { grant } = stored;
       const now = clock.now();
       if (!isRenewalDue(grant, config, now)) return stored;
@@ -161,7 +143,8 @@ export function createGrantRenewal(deps: GrantRenewalDeps): GrantRenewal {
       if (current !== undefined) failAfterGrace(current.grant, config, clock.now());
       return current;
     },
-    async getProviderToken({ grant: check, token }) {
+    /** @throws what the store throws. */
+    async getProviderToken({ grant: check, token }: Parameters<GetProviderToken>[0]) {
       if (check === undefined) return token;
       const known = tokens.get(`${check.id}.${check.version}`);
       if (known !== undefined) return known;
@@ -185,17 +168,17 @@ export function createGrantRenewal(deps: GrantRenewalDeps): GrantRenewal {
 
 const ENDED_THERE = 'The provider says that it has ended.';
 
-/** What the provider is asked by. */
+/** The provider is asked by it. */
 const getRenewalToken = ({ refreshToken, accessToken }: ProviderTokens): string | undefined =>
   refreshToken ?? accessToken;
 
 const isFinal = ({ kind }: Renewal): boolean => kind !== 'failed';
 
-/** Whether the provider's access token is good at that time, in epoch milliseconds. */
+/** True where the provider's access token is good at that time, in epoch milliseconds. */
 const isUsable = ({ provider: { accessToken, expiresAt } }: Grant, at: number): boolean =>
   accessToken !== undefined && (expiresAt === undefined || expiresAt > at);
 
-/** Whether the next refresh asks the provider. `now` in epoch milliseconds. */
+/** True where the next refresh asks the provider. `now` in epoch milliseconds. */
 const isRenewalDue = (
   { provider, renewedAt }: Grant,
   { renewalSeconds }: Pick<TokensConfig, 'renewalSeconds'>,

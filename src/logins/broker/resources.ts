@@ -5,11 +5,10 @@ import { OPERATORS_CLIENT_ID } from '../../http/endpoint/own-clients.ts';
 import type { RequestParameters } from '../../http/endpoint/parameters.ts';
 import type { MachineClient } from '../auth/machine-clients.ts';
 import { MAX_TOKEN_RESOURCES } from '../grants/token-codec.ts';
-import type { OwnResources } from '../request/parameters.ts';
-import { readResourceIndicators } from '../request/parameters.ts';
+import { type OwnResources, readResourceIndicators } from '../request/authorization-request.ts';
 
 /**
- * What the client names, each by one name; undefined where it names nothing.
+ * The resources that the client names, each by one name; undefined where it names nothing.
  *
  * @throws GatewayError `invalid_target` for what is none of ours.
  */
@@ -31,7 +30,7 @@ export function readAskedResources(
 }
 
 /**
- * For which of its resources a client that logs in as itself wants a token; where it names none, for all of them.
+ * The resources for which a client that logs in as itself wants a token, of those it has; where it names none, all of them.
  *
  * @throws GatewayError `invalid_target`.
  */
@@ -79,7 +78,7 @@ export function failTarget(): never {
   return fail('invalid_target', { details: 'The login was not made for this resource.' });
 }
 
-/** Whether a grant for these resources is one for that, too: whoever may call all servers may call one. */
+/** True where a grant for these resources is one for that, too: whoever may call all servers may call one. */
 export const coversResource = (
   granted: readonly string[],
   resource: string,

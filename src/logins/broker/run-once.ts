@@ -1,17 +1,19 @@
-// Of many that ask the same at the same moment one does the work, on whatever replica. The others get
+// One of many that ask the same at the same moment does the work, on whatever replica. The others get
 // its outcome, and so do those who ask again within a few seconds.
+
 import { fail, GatewayError } from '../../errors/gateway-error.ts';
 import { type Clock, pause } from '../../platform/clock.ts';
 import { generateSecret, hashSha256 } from '../../platform/ids.ts';
 import { createSingleFlight } from '../../platform/single-flight.ts';
 import { buildOAuthKey } from '../../store/keys.ts';
-import { readVersioned, type SealedStore, writeVersioned } from '../../store/records.ts';
+import type { SealedStore } from '../../store/records.ts';
+import { readVersioned, writeVersioned } from '../../store/records.ts';
 
-export type RunOnce<Result> = (
+type RunOnce<Result> = (
   /** A secret of the asker. */
   name: string,
   work: () => Promise<Result>,
-  /** Whether a result is worth keeping: the next one may do better than a passing failure. */
+  /** True for a result that is worth keeping: the next one may do better than a passing failure. */
   isFinal: (result: Result) => boolean,
 ) => Promise<Result>;
 
@@ -27,7 +29,7 @@ export function createRunOnce<Result>(
   records: FlightRecords<Result>,
   clock: Clock,
 ): RunOnce<Result> {
-  /** Of this process: of many that wait for the same, one asks the store how far it is. */
+  /** For this process: one of many that wait for the same asks the store how far it is. */
   const running = createSingleFlight<string, Result>();
 
   return function runOnce(name, work, isFinal) {
@@ -78,7 +80,7 @@ const readResult = <Result>(outcome: FlightOutcome<Result>): Result =>
     ? fail('upstream_failed', { details: outcome.details ?? NO_ANSWER })
     : outcome.result;
 
-// What replicas tell each other of work that is done once: who does it, and its outcome. Results are
+// Records by which replicas tell each other of work that is done once: who does it, and its outcome. Results are
 // plain data, sealed while they lie in the store.
 
 /** Longer than the work may take: a replica that holds the lock for longer has died. */
@@ -88,7 +90,7 @@ type FlightOutcome<Result> =
   | { readonly result: Result }
   | { readonly failed: true; readonly details?: string };
 
-/** By the hash of what is worked on. `lock` is a secret of the one that asks for it. */
+/** Found by the hash of what is worked on. `lock` is a secret of the one that asks for it. */
 interface FlightRecords<Result> {
   /** `locked`: the work is the asker's. Undefined: another one does it. Else it has been done. */
   lockOrRead(hash: string, lock: string): Promise<'locked' | FlightOutcome<Result> | undefined>;

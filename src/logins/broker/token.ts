@@ -1,55 +1,43 @@
-// §5.11: the token endpoint of broker mode.
-import type { TokensConfig } from '../../config/groups/own-tokens.ts';
+// §5.11: the token endpoint of broker mode, where a client refreshes or comes by another grant type; and revocation.
 import { fail } from '../../errors/gateway-error.ts';
 import type { JudgedRequest, KnownLogin } from '../../http/endpoint/endpoint.ts';
 import type { PendingReply, Reply, RequestBody } from '../../http/endpoint/message.ts';
 import { parseBody, type RequestParameters } from '../../http/endpoint/parameters.ts';
-import type { Client } from '../clients/clients.ts';
-import { type Grant, nameUser, noteFirstUse } from '../grants/grant.ts';
-import type { Grants, StoredGrant } from '../grants/grants.ts';
-import type { RefreshToken, TokenCodec } from '../grants/token-codec.ts';
-import type { GiveByAssertion } from '../id-jag/jwt-bearer.ts';
-import type { LogLogin } from '../provider/issued-tokens.ts';
-import type { ProviderParametersConfig } from '../provider/provider-parameters.ts';
-import { addFacts, JWT_BEARER } from '../request/login-facts.ts';
-import type { WriteTokens } from './answer.ts';
-import type { createClientCredentials } from './client-credentials.ts';
-import { type AskedPair, decideRefresh, type RefreshDecision } from './decide-refresh.ts';
-import { createRedeemCode, type RedeemCodeDeps, readAskedPair } from './redeem-code.ts';
-import type { GrantRenewal } from './renew-grant.ts';
+import type {
+  ClientAuthentication,
+  ClientRequest,
+  ProvenClient,
+} from '../client-authentication/authenticate-client.ts';
+import { hasCredentials } from '../client-authentication/read-credentials.ts';
+import type { Client, Clients } from '../clients/clients.ts';
+import { type Grant, hasRefreshToken, nameUser, noteFirstUse } from '../grants/grant.ts';
+import type { StoredGrant } from '../grants/grants.ts';
+import type { RefreshToken } from '../grants/token-codec.ts';
+import { addFacts } from '../request/login-facts.ts';
+import {
+  type AskedPair,
+  decideRefresh,
+  type RefreshDecision,
+  readAskedPair,
+} from './decide-refresh.ts';
+import type { TokenIssue } from './issue-grant.ts';
+import type { Broker } from './open-broker.ts';
 import { coversResource, failTarget } from './resources.ts';
+import type { BrokerRuntime } from './runtime.ts';
 
-export interface BrokerTokenDeps extends Omit<RedeemCodeDeps, 'answer'> {
-  readonly config: RedeemCodeDeps['config'] &
-    Pick<TokensConfig, 'renewalSeconds'> &
-    Pick<ProviderParametersConfig, 'provider'>;
-  readonly codec: Pick<TokenCodec, 'readRefreshToken'>;
-  readonly grants: Grants;
-  readonly renewal: Pick<GrantRenewal, 'renewIfDue'>;
-  readonly writeTokens: WriteTokens;
-  readonly giveToken: ReturnType<typeof createClientCredentials>;
-  /** Undefined where no assertion is taken. */
-  readonly giveByAssertion: GiveByAssertion | undefined;
-  readonly logLogin: LogLogin;
-}
+/** A grant type: judges the request, and returns what is left to do. */
+export type GiveTokens = (request: ClientRequest) => Promise<JudgedRequest>;
 
-export interface BrokerTokenEndpoint {
-  token(body: RequestBody, authorization: string | undefined): Promise<JudgedRequest>;
-  /** §8: refreshes are counted by their grant. */
-  findKnownId(refreshToken: string, clientId: string): string | undefined;
-  findLogin(
-    refreshToken: string,
-    asked: { readonly clientId: string },
-  ): Promise<KnownLogin | undefined>;
-}
-
-export function createBrokerToken(deps: BrokerTokenDeps): BrokerTokenEndpoint {
-  const { config, clients, codec, grants, renewal, clock } = deps;
-
-  const redeemCode = createRedeemCode({
-    ...deps,
-    answer: (grant, client) => answer(grant, client, false),
-  });
+/** `grantTypes` are those that are offered beside the refresh token, by name. */
+export function createBrokerToken(
+  runtime: BrokerRuntime,
+  { ownTokens: { codec, grants }, ends, renewal }: Broker,
+  clients: Clients,
+  answer: TokenIssue['answer'],
+  grantTypes: ReadonlyMap<string, GiveTokens>,
+) {
+  const { oauth, clock, log } = runtime;
+  const { accessSeconds, renewalSeconds } = oauth.tokens;
 
   async function refresh(parameters: RequestParameters): Promise<PendingReply> {
     const text = parameters.require('refresh_token');
@@ -72,8 +60,8 @@ export function createBrokerToken(deps: BrokerTokenDeps): BrokerTokenEndpoint {
       failGrant('The refresh token was issued to another client.');
     }
     // Its access tokens are good for nothing here, and no provider is sent the refresh token of another.
-    if (stored.grant.user.issuer !== config.provider.issuer) failGrant(ENDED);
-    const asked = readAskedPair(parameters, client, config);
+    if (stored.grant.user.issuer !== oauth.provider.issuer) failGrant(ENDED);
+    const asked = readAskedPair(parameters, client, runtime);
     return addFacts(
       nameUser(stored.grant.user),
       async () => () => refreshAndAnswer(stored, token, asked, client),
@@ -90,14 +78,14 @@ export function createBrokerToken(deps: BrokerTokenDeps): BrokerTokenEndpoint {
     if (decide(stored.grant, token, asked).kind === 'reused') await endReused(stored.grant);
     const renewed = (await renewal.renewIfDue(stored)) ?? failGrant(ENDED);
     const [grant] = await Promise.all([rotate(renewed, token, asked), clients.recordUse(client)]);
-    return answer(grant, client, true);
+    return answer(grant, grant.client.name ?? client.name, true);
   }
 
   const decide = (grant: Grant, token: RefreshToken, asked: AskedPair): RefreshDecision =>
     decideRefresh(grant, token, asked, {
       now: clock.now(),
-      accessSeconds: config.accessSeconds,
-      covers: (resource) => coversResource(grant.resources, resource, config),
+      accessSeconds,
+      covers: (resource) => coversResource(grant.resources, resource, runtime),
     });
 
   /** Another request, at another replica perhaps, may have rotated it: then that one's tokens are the answer. */
@@ -126,35 +114,28 @@ export function createBrokerToken(deps: BrokerTokenDeps): BrokerTokenEndpoint {
 
   /** RFC 9700 §4.14.2: whose of the two it is, nobody can tell. */
   async function endReused({ id, user, client }: Grant): Promise<never> {
-    await deps.endGrant(id, 'reuse');
-    deps.log.warn(
+    await ends.endGrant(id, 'reuse');
+    log.warn(
       'A refresh token was used that had been replaced, after its successor was in use. It may have been stolen, so the login has ended.',
       { ...nameUser(user), client: client.id, grant: id },
     );
     return fail('refresh_token_reused');
   }
 
-  function answer(grant: Grant, client: Client, isRefresh: boolean): Reply {
-    const { name = client.name } = grant.client;
-    const login = { clientId: client.id, clientName: name, ...nameUser(grant.user), isRefresh };
-    const facts = { ...deps.logLogin(login), grantId: grant.id };
-    return { ...deps.writeTokens(grant, clock.now()), facts };
-  }
-
   return {
-    async token(body, authorization) {
+    async token(body: RequestBody, authorization: string | undefined): Promise<JudgedRequest> {
       const parameters = parseBody(body);
       const grantType = parameters.require('grant_type');
-      if (grantType === 'authorization_code') return redeemCode(parameters);
       if (grantType === 'refresh_token') return refresh(parameters);
-      if (grantType === 'client_credentials')
-        return deps.giveToken({ body, parameters, authorization });
-      if (grantType === JWT_BEARER && deps.giveByAssertion !== undefined)
-        return deps.giveByAssertion({ body, parameters, authorization });
-      return fail('unsupported_grant_type');
+      const give = grantTypes.get(grantType) ?? fail('unsupported_grant_type');
+      return give({ body, parameters, authorization });
     },
-    findKnownId: (refreshToken) => codec.readRefreshToken(refreshToken)?.grantId,
-    async findLogin(refreshToken, { clientId }) {
+    /** §8: refreshes are counted by their grant. */
+    findKnownId: (refreshToken: string) => codec.readRefreshToken(refreshToken)?.grantId,
+    async findLogin(
+      refreshToken: string,
+      { clientId }: { readonly clientId: string },
+    ): Promise<KnownLogin | undefined> {
       const token = codec.readRefreshToken(refreshToken);
       if (token === undefined) return undefined;
       const stored = await grants.read(token.grantId);
@@ -165,7 +146,7 @@ export function createBrokerToken(deps: BrokerTokenDeps): BrokerTokenEndpoint {
         return undefined;
       }
       // However many come, the provider is asked once in OAUTH_RENEWAL_SECONDS: where that is seldom.
-      return { id: grant.id, isAnswered: config.renewalSeconds >= SELDOM_SECONDS };
+      return { id: grant.id, isAnswered: renewalSeconds >= SELDOM_SECONDS };
     },
   };
 }
@@ -181,3 +162,58 @@ const ENDED = 'The login has ended. Log in again.';
 function failGrant(details: string): never {
   return fail('invalid_grant', { details });
 }
+
+// RFC 7009 in broker mode: whichever of its two tokens a client revokes, its login ends.
+
+export function createBrokerRevoke(
+  { ownTokens: { codec, grants }, ends }: Broker,
+  clients: Clients,
+  authentication: Pick<ClientAuthentication<ProvenClient>, 'authenticate'>,
+) {
+  /** A client that proved to be itself to get the token does so here, too (RFC 7009 §2.1); the others are public, and say who they are. */
+  async function identify(request: ClientRequest, grant: Grant | undefined) {
+    const { parameters } = request;
+    const named = parameters.get('client_id');
+    const hasProof = grant !== undefined && !hasRefreshToken(grant);
+    const isPublic = named !== undefined && clients.isKnownClient(named);
+    if (!hasProof && (isPublic || !hasCredentials(request))) {
+      const id = parameters.require('client_id');
+      await clients.requireWithoutFetch(id);
+      return { id, useUp: async () => {} };
+    }
+    const { client, useUp } = await authentication.authenticate(request);
+    return { id: client.id, useUp };
+  }
+
+  return async function revoke(
+    body: RequestBody,
+    authorization: string | undefined,
+  ): Promise<JudgedRequest> {
+    const parameters = parseBody(body);
+    const token = parameters.require('token');
+    const own = codec.readRefreshToken(token) ?? codec.readAccessToken(token);
+    const stored = own && (await grants.read(own.grantId));
+    const request = { body, parameters, authorization };
+    const { id: clientId, useUp } = await identify(request, stored?.grant);
+    // RFC 7009 §2.2: what is none, or none any more, is revoked already. Anybody could have made it up.
+    if (stored === undefined)
+      return {
+        async runAnonymous() {
+          await useUp();
+          return { ...REVOKED, ...(own && { facts: { grantId: own.grantId } }) };
+        },
+      };
+    const { id, client, user } = stored.grant;
+    // RFC 7009 §2.1: a token of another client is refused.
+    if (client.id !== clientId) {
+      fail('invalid_grant', { details: 'The token was issued to another client.' });
+    }
+    return async function endAndAnswer() {
+      await useUp();
+      await ends.endGrant(id, 'client');
+      return { ...REVOKED, facts: { ...nameUser(user), grantId: id } };
+    };
+  };
+}
+
+const REVOKED: Reply = { status: 200, headers: { 'Cache-Control': 'no-store' } };

@@ -1,33 +1,41 @@
-// RFC 6749 §2.3: whether a client is the one that it says it is. The answer to one that is not says nothing more, so that nobody
+// RFC 6749 §2.3: the check that a client is the one that it says it is. The answer to one that is not says nothing more, so that nobody
 // learns by it which clients there are; the log says what was found, and what was expected.
 
 import { fail, GatewayError, toGatewayError } from '../../errors/gateway-error.ts';
 import type { RequestBody } from '../../http/endpoint/message.ts';
 import type { RequestParameters } from '../../http/endpoint/parameters.ts';
-import type { Clock } from '../../platform/clock.ts';
+import { ASSERTION_TYPE } from '../../http/oauth-client/client-authentication.ts';
 import { hashSha256 } from '../../platform/ids.ts';
 import type { JsonObject } from '../../platform/json.ts';
 import { truncateForLog } from '../../platform/log.ts';
+import { stripUri } from '../../platform/secret-texts.ts';
+
 import { quote } from '../../platform/text.ts';
+import type { Runtime } from '../../runtime/runtime.ts';
 import { buildAssertionKey } from '../../store/keys.ts';
-import { claimOnce } from '../../store/records.ts';
 import type { KeyValue } from '../../store/store.ts';
 import { computeNotedSeconds } from '../auth/claims.ts';
-import { type KeyHint, type KeySet, selectCandidates } from '../auth/key-set.ts';
-import type { MachineClient } from '../auth/machine-clients.ts';
+import {
+  createKeySet,
+  type FetchRuntime,
+  type KeyHint,
+  type KeySet,
+  selectCandidates,
+} from '../auth/key-set.ts';
+import type { MachineClient, MachineClients } from '../auth/machine-clients.ts';
 import type { ParsedToken } from '../auth/parse-token.ts';
 import { findSigner, verifySignature } from '../auth/token-verifier.ts';
+import { isSecretOf } from './machine-client-shape.ts';
 import {
-  ASSERTION_TYPE,
-  type AssertionRules,
   type ClientAssertion,
+  type ClientAssertionRules,
+  type ClientCredentials,
   createReadAssertion,
-} from './client-assertion.ts';
-import type { ClientKeySets } from './client-key-sets.ts';
-import { isSecretOf } from './client-secret.ts';
-import { type ClientCredentials, hasTriedBasic, readCredentials } from './read-credentials.ts';
+  hasTriedBasic,
+  readCredentials,
+} from './read-credentials.ts';
 
-/** What is needed of a client to tell that it is itself. */
+/** As much of a client as tells that it is itself. */
 export type ProvenClient = Pick<MachineClient, 'id' | 'credentials'>;
 
 export interface AuthenticatedClient<Client extends ProvenClient = MachineClient> {
@@ -59,22 +67,22 @@ export interface ClientRequest {
   readonly authorization: string | undefined;
 }
 
-export interface ClientAuthenticationDeps<Client extends ProvenClient = MachineClient> {
-  readonly rules: AssertionRules;
+/** The clients that there are, by their IDs. */
+export interface ClientLookup<Client extends ProvenClient = MachineClient> {
   readonly findClient: (id: string) => Client | undefined;
   /** One that is none of those, by its metadata document, with the key that `hint` names; undefined where none counts. */
-  readonly findByDocument?:
-    | ((id: string, hint: KeyHint) => Promise<Client | undefined>)
-    | undefined;
-  readonly keySets: Pick<ClientKeySets, 'get'>;
-  readonly store: Pick<KeyValue, 'get' | 'compareAndSet'>;
-  readonly clock: Clock;
+  readonly findByDocument?: (id: string, hint: KeyHint) => Promise<Client | undefined>;
 }
 
 export function createClientAuthentication<Client extends ProvenClient = MachineClient>(
-  deps: ClientAuthenticationDeps<Client>,
+  {
+    store,
+    clock,
+  }: Pick<Runtime, 'clock'> & { readonly store: Pick<KeyValue, 'get' | 'compareAndSet'> },
+  rules: ClientAssertionRules,
+  keySets: Pick<ClientKeySets, 'get'>,
+  { findClient, findByDocument }: ClientLookup<Client>,
 ): ClientAuthentication<Client> {
-  const { rules, findClient, findByDocument, keySets, store, clock } = deps;
   const readAssertion = createReadAssertion(rules);
   const judged = new WeakMap<RequestBody, Promise<AuthenticatedClient<Client>>>();
 
@@ -138,7 +146,7 @@ export function createClientAuthentication<Client extends ProvenClient = Machine
     } catch (thrown) {
       const { row, failure } = toGatewayError(thrown);
       if (row.status === 401) failSignature(id, token);
-      // Whether the key is there nobody can say.
+      // The key is there nobody can say.
       fail('client_keys_unavailable', {
         headers: { 'Retry-After': '2' },
         cause: failure.cause,
@@ -156,7 +164,7 @@ export function createClientAuthentication<Client extends ProvenClient = Machine
     const end = assertion.exp + rules.clockToleranceSeconds;
     const seconds = computeNotedSeconds(end, clock.now());
     const key = buildUseKey(assertion);
-    if (await claimOnce(store, key, seconds)) return;
+    if (await store.compareAndSet(key, undefined, '1', seconds)) return;
     failUsed(assertion);
   }
 
@@ -213,7 +221,7 @@ const describeExpected = (client: ProvenClient | undefined, what: string): strin
   return isRightKind ? what : kind === 'secret' ? 'its secret' : 'an assertion by its key';
 };
 
-/** Of one client: whoever has thousands, or publishes them for a client of his own, must not hold up others by each assertion. */
+/** For one client: whoever has thousands, or publishes them for a client of his own, must not hold up others by each assertion. */
 const MAX_TRIED_KEYS = 16;
 
 const findClientSigner: typeof findSigner = (token, keys) =>
@@ -242,4 +250,50 @@ function addChallenge(thrown: unknown, authorization: string | undefined): unkno
   if (!isRefusal || !hasTriedBasic(authorization)) return thrown;
   const headers = { 'WWW-Authenticate': 'Basic realm="oauth", charset="UTF-8"' };
   return new GatewayError(thrown.key, { ...thrown.failure, details: thrown.message, headers });
+}
+
+// RFC 7517: the keys of a client that names where they are. Each client has a set of its own, so that a host that is slow holds
+// up nobody else.
+
+export type ClientKeySets = ReturnType<typeof createClientKeySets>;
+
+export function createClientKeySets(
+  runtime: FetchRuntime,
+  machineClients: Pick<MachineClients, 'list' | 'onChange'>,
+) {
+  const byUrl = new Map<string, KeySet>();
+
+  function open(url: string): KeySet {
+    const keySet = createKeySet(runtime, {
+      url,
+      metadata: undefined,
+      owner: {
+        name: `The key set of a client (${stripUri(url)})`,
+        advice: 'Check its "jwksUri" in the configuration file, and the outbound network.',
+      },
+    });
+    keySet.start();
+    byUrl.set(url, keySet);
+    return keySet;
+  }
+
+  machineClients.onChange(() => {
+    const used = new Set(
+      machineClients
+        .list()
+        .flatMap(({ credentials }) => (credentials.kind === 'keysUrl' ? [credentials.url] : [])),
+    );
+    for (const [url, keySet] of byUrl) {
+      if (used.has(url)) continue;
+      keySet.close();
+      byUrl.delete(url);
+    }
+  });
+
+  return {
+    get: (url: string): KeySet => byUrl.get(url) ?? open(url),
+    close() {
+      for (const keySet of byUrl.values()) keySet.close();
+    },
+  };
 }

@@ -1,20 +1,24 @@
 // §13.6: `clients` of the configuration file.
 
+import type { Config } from '../../config/config.ts';
 import { text, wholeNumber } from '../../config/file/shapes/scalar.ts';
+import type { MemberReader } from '../../config/file/shapes/shape.ts';
 import {
   defineMember,
   type FilePlace,
   list,
-  type MemberReader,
   nameKind,
   object,
   report,
   type Shape,
 } from '../../config/file/shapes/shape.ts';
 import type { FileNode } from '../../config/file/syntax/read-syntax.ts';
+
+import type { Problem } from '../../config/problem.ts';
 import { httpUrl, type Rule } from '../../config/rules.ts';
 import { isScopeToken } from '../../config/scope.ts';
 import { isSafeForTokens } from '../../platform/address.ts';
+import { generateSecret, hashSha256, isEqualSecret } from '../../platform/ids.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
 import { quote } from '../../platform/text.ts';
 import { parseKeySet, type VerificationKey } from '../auth/jwk.ts';
@@ -24,7 +28,6 @@ import {
   markClient,
 } from '../auth/machine-clients.ts';
 import { MAX_SCOPES, MAX_TOKEN_RESOURCES } from '../grants/token-codec.ts';
-import { parseFileHash } from './client-secret.ts';
 
 /** A client, and where the file has it. */
 export interface PlacedClient {
@@ -49,7 +52,9 @@ const idRule: Rule<string> = {
 };
 
 const secretRule: Rule<string> = {
-  parse: parseFileHash,
+  // As `MachineCredentials` has it.
+  parse: (given) =>
+    /^[0-9a-f]{64}$/i.test(given) ? Buffer.from(given, 'hex').toString('base64url') : undefined,
   allowed: 'the SHA-256 of the secret: 64 hexadecimal digits, as postern clients hash prints them',
 };
 
@@ -231,7 +236,7 @@ export const clientsShape: Shape<readonly PlacedClient[]> = list(
   { allowed: 'a list of clients' },
 );
 
-/** Of the whole file: what two of them must not have in common, and what their resources name. Reports at each. */
+/** Checks the whole file: two clients must not share an ID, and their resources must name servers or views. Reports at each. */
 export function completeClients(
   placed: readonly PlacedClient[],
   fileName: string,
@@ -257,3 +262,55 @@ export function completeClients(
     markClient({ ...client, place: `${fileName}:${line}: ${place.path}` }),
   );
 }
+
+// RFC 6749 §2.3.1: the secret of a client. The gateway knows its hash alone.
+
+/** A hash without salt is as good as the secret is random: what people think up can be found by trial. */
+export const MIN_SECRET_LENGTH = 32;
+/** More characters are no secret, but a file. */
+export const MAX_SECRET_LENGTH = 1024;
+
+export const generateClientSecret = generateSecret;
+
+/** As the configuration file has it: in hexadecimal, as other programs print it. */
+export const hashForFile = (secret: string): string =>
+  Buffer.from(hashSha256(secret), 'base64url').toString('hex');
+
+/** The time that it takes says nothing, also where there is no such client. */
+export const isSecretOf = (secret: string, hash: string | undefined): boolean =>
+  isEqualSecret(hashSha256(secret), hash ?? NO_HASH) && hash !== undefined;
+
+const NO_HASH = hashSha256('');
+
+// Requirements of `clients` that the settings meet, or not.
+
+/** For a gateway that is about to serve. */
+export function findMachineClientProblems(
+  clients: readonly MachineClient[] = [],
+  { server, oauth }: Pick<Config, 'server' | 'oauth'>,
+): readonly Problem[] {
+  const [first] = clients;
+  if (first === undefined) return [];
+  if (oauth.mode !== 'broker') {
+    return [
+      {
+        place: first.place,
+        message:
+          'Only a gateway that issues tokens of its own has "clients"; this one has OAUTH_MODE=proxy, the default. Set OAUTH_MODE=broker, or remove "clients".',
+      },
+    ];
+  }
+  return clients.flatMap(({ place, resources = [] }) =>
+    resources
+      .filter((one) => !one.startsWith('/') && !isOwn(one, server.baseUrl))
+      .map((one) => ({
+        place,
+        message: `The resource ${quote(one)} is not one of this gateway. It must begin with BASE_URL, which is ${server.baseUrl}, or be a path such as /mcp.`,
+      })),
+  );
+}
+
+const isOwn = (one: string, baseUrl: string): boolean => {
+  const path = one.startsWith(baseUrl) ? one.slice(baseUrl.length) : undefined;
+  return path !== undefined && /^(\/?|\/(mcp(\/[A-Za-z0-9-]+)?|admin)\/?)$/.test(path);
+};

@@ -1,9 +1,8 @@
-// §4.6, OAuth Client ID Metadata Document (draft) §4: what a client's document may say, and why one is refused.
+// §4.6, OAuth Client ID Metadata Document (draft) §3, §4: the URL of a client and its document, and why one is refused.
 
 import { type JsonObject, parseObject } from '../../platform/json.ts';
 import { parseKeySet, type VerificationKey } from '../auth/jwk.ts';
 import { parseRedirectUris, type RedirectUriRules } from '../redirect-uri.ts';
-import { parseClientIdUrl } from './client-id-url.ts';
 
 /** A client id that is an https URL cannot be used; the message says why, to its developer. */
 export class ClientDocumentRefused extends Error {
@@ -23,7 +22,7 @@ export function failDocument(message: string): never {
 }
 
 /**
- * What happened, and what an operator can do about it. `cause` is for the log: it may name what is
+ * `what` happened, and advice for an operator. `cause` is for the log: it may name what is
  * inside the network, which strangers must not be told.
  */
 export const createUnreachableError = (
@@ -39,7 +38,7 @@ export const createUnreachableError = (
 
 // §4 of the draft, RFC 7591 §2: what a document may say.
 
-/** What the service uses of it; wire names, as in a registered client. */
+/** The members that the service uses; wire names, as in a registered client. */
 export type ClientDocument = PublicClientDocument | KeyedClientDocument;
 
 interface CommonDocument {
@@ -48,7 +47,7 @@ interface CommonDocument {
   readonly client_name?: string;
 }
 
-/** Of a client that people log in by. */
+/** Describes a client that people log in by. */
 export interface PublicClientDocument extends CommonDocument {
   readonly client_uri?: string;
   /** Never fetched by the service. */
@@ -57,7 +56,7 @@ export interface PublicClientDocument extends CommonDocument {
   readonly token_endpoint_auth_method: 'none';
 }
 
-/** Of a client that proves who it is, for assertions about its users (ID-JAG). */
+/** Describes a client that proves who it is, for assertions about its users (ID-JAG). */
 export interface KeyedClientDocument extends CommonDocument {
   readonly token_endpoint_auth_method: typeof KEYED;
   readonly keys: DocumentKeySource;
@@ -75,7 +74,7 @@ const MAX_URI = 2048;
 
 export interface DocumentRules {
   readonly redirectUris: RedirectUriRules;
-  /** Whether a client may have keys: where there is nothing to be done with them, it had better register. */
+  /** A client may have keys: where there is nothing to be done with them, it had better register. */
   readonly acceptsKeys: boolean;
   /** `CIMD_ALLOWED_HOSTS`, where its keys may be, too. */
   readonly allowedHosts: readonly string[];
@@ -219,3 +218,82 @@ const isWebUrl = (value: unknown): value is string =>
 
 const failMembers = (clientId: string, problem: string): never =>
   failDocument(`The client's metadata document ${clientId} ${problem}.`);
+
+// The URL by which a client is known.
+
+const MAX_HOST = 253;
+
+/** In any spelling: what claims to be such a URL is judged as one and reaches nobody else. */
+export const isClientDocumentId = (clientId: string): boolean => /^https:/i.test(clientId);
+
+/** `problem` is for the client's developer: a sentence that repeats nothing of what it refuses. */
+export type ClientIdUrl = { readonly url: URL } | { readonly problem: string };
+
+/**
+ * The URL of a client's metadata document.
+ *
+ * The draft allows a query ("SHOULD NOT") and a port; neither is taken here: each would make any
+ * number of client ids out of one document, or let a caller probe the ports of a host.
+ *
+ * @param allowedHosts - `*` for any public host, else exact names in lower case.
+ */
+export function parseClientIdUrl(clientId: string, allowedHosts: readonly string[]): ClientIdUrl {
+  const found = URL_PROBLEMS.find(([applies]) => applies(clientId));
+  if (found !== undefined) return { problem: `The client_id ${found[1]}.` };
+  const url = new URL(clientId);
+  const { hostname } = url;
+  if (!isHostName(hostname)) {
+    return {
+      problem:
+        'The client_id must name its host by a full DNS name, not by an address or localhost.',
+    };
+  }
+  if (!allowedHosts.includes('*') && !allowedHosts.includes(hostname)) {
+    return {
+      problem: `The host ${hostname} of the client_id is not allowed here. An operator can add it to CIMD_ALLOWED_HOSTS.`,
+    };
+  }
+  return { url };
+}
+
+/** The first that applies is told; each row may rely on those above it. */
+const URL_PROBLEMS: readonly (readonly [applies: (id: string) => boolean, problem: string])[] = [
+  [(id) => id.length > MAX_URI, `is longer than ${MAX_URI} characters`],
+  [
+    (id) => /[^\x21-\x7E]|\\/.test(id),
+    'contains white space, a control character, a backslash or a character beyond ASCII',
+  ],
+  [(id) => !id.startsWith('https://'), 'does not begin with https://'],
+  [(id) => id.includes('#'), 'has a fragment'],
+  [(id) => id.includes('?'), 'has a query'],
+  [(id) => getAuthority(id).includes('@'), 'has user info'],
+  [(id) => /:\d*$/.test(getAuthority(id)), 'has a port; only the default port is allowed'],
+  [(id) => getAuthority(id).endsWith('.'), 'has a host that ends with a dot'],
+  [(id) => !URL.canParse(id), 'is not a valid URL'],
+  [(id) => getPath(id) === '' || getPath(id) === '/', 'has no path'],
+  [(id) => getPath(id).split('/').some(isDotSegment), 'has a path with a segment . or ..'],
+  // It has to mean the same to every reader, byte by byte: it is compared as a string.
+  [(id) => new URL(id).href !== id, 'is not in its normal form, with a host in lower case'],
+];
+
+const LABEL = /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/;
+
+/** At least two labels, the last one no number; international names in their ASCII form. */
+function isHostName(host: string): boolean {
+  const labels = host.split('.');
+  const last = labels.at(-1) ?? '';
+  return (
+    host.length <= MAX_HOST &&
+    labels.length > 1 &&
+    labels.every((label) => LABEL.test(label)) &&
+    /^[a-z]/.test(last) &&
+    last !== 'localhost'
+  );
+}
+
+/** WHATWG URL: %2e counts as a dot. */
+const isDotSegment = (segment: string): boolean => /^(\.|%2e){1,2}$/i.test(segment);
+
+const getAuthority = (id: string): string => /^https:\/\/([^/?#]*)/.exec(id)?.[1] ?? '';
+
+const getPath = (id: string): string => id.slice('https://'.length + getAuthority(id).length);

@@ -2,57 +2,28 @@
 // fetched when they are needed and kept for as long as their host allows.
 
 import type { IncomingHttpHeaders } from 'node:http';
-import type { ClientsConfig } from '../../config/groups/clients.ts';
 import { createExpiringMap } from '../../platform/bounded-map.ts';
 import type { Clock } from '../../platform/clock.ts';
-import type { Log } from '../../platform/log.ts';
 import type { Network } from '../../platform/outbound/public-network.ts';
 import { createSingleFlight } from '../../platform/single-flight.ts';
 import { createLogThrottle } from '../../platform/throttle.ts';
+import type { Runtime } from '../../runtime/runtime.ts';
 import type { VerificationKey } from '../auth/jwk.ts';
-import type { KeyHint } from '../auth/key-set.ts';
-import type { RedirectUriRules } from '../redirect-uri.ts';
+import { type KeyHint, selectCandidates } from '../auth/key-set.ts';
 import {
   type ClientDocument,
   ClientDocumentRefused,
+  type DocumentKeySource,
+  type DocumentRules,
   failDocument,
+  isClientDocumentId,
   type KeyedClientDocument,
   type PublicClientDocument,
   parseClientDocument,
+  parseClientIdUrl,
+  parseDocumentKeys,
 } from './client-document.ts';
-import { isClientDocumentId, parseClientIdUrl } from './client-id-url.ts';
-import { createFindDocumentKeys } from './document-keys.ts';
 import { fetchDocument } from './fetch-document.ts';
-
-export interface ClientDocuments {
-  /** Whether a client id is an https URL, thus for `find` to judge; most of them are not. */
-  isClientDocumentId(clientId: string): boolean;
-  /** Whether such an id may be used at all, whatever its document says now. */
-  isAllowed(clientId: string): boolean;
-  /**
-   * The document at hand, or fetched now: up to 5 s.
-   *
-   * @throws ClientDocumentRefused when the URL, its host or its document cannot be accepted.
-   */
-  find(clientId: string): Promise<PublicClientDocument>;
-  /** Likewise, of a client that has keys: with those that may have signed what names `hint`. */
-  findKeyed(clientId: string, hint: KeyHint): Promise<KeyedClient>;
-}
-
-export interface KeyedClient {
-  readonly document: KeyedClientDocument;
-  readonly keys: readonly VerificationKey[];
-}
-
-export interface ClientDocumentsOptions
-  extends Pick<ClientsConfig['clientIdMetadata'], 'allowedHosts'> {
-  readonly redirectUris: RedirectUriRules;
-  /** Whether clients may prove by keys who they are. */
-  readonly acceptsKeys?: boolean;
-  readonly clock: Clock;
-  readonly log: Log;
-  readonly network: Network;
-}
 
 const MAX_KEPT = 1000;
 const MAX_UNDER_WAY = 20;
@@ -61,14 +32,22 @@ const PAUSE_MS = 5000;
 /** Characters of a line in the log: anybody may send a long URL. */
 const MAX_LOGGED = 400;
 
-export function createClientDocuments(options: ClientDocumentsOptions): ClientDocuments {
-  const { allowedHosts, redirectUris, acceptsKeys = false, clock, log, network } = options;
-  const rules = { redirectUris, acceptsKeys, allowedHosts };
+export type ClientDocuments = ReturnType<typeof createClientDocuments>;
+
+export function createClientDocuments(
+  { clock, log }: Pick<Runtime, 'clock' | 'log'>,
+  network: Network,
+  rules: DocumentRules,
+) {
+  const { allowedHosts } = rules;
   const documents = createExpiringMap<ClientDocument>(MAX_KEPT, clock.monotonic);
   // Apart: made-up URLs that fail must not push out what is in use.
   const failures = createExpiringMap<ClientDocumentRefused>(MAX_KEPT, clock.monotonic);
-  const loads = createSingleFlight<string, ClientDocument>();
-  const findKeys = createFindDocumentKeys({ network, clock });
+  const loadOnce = createLoadOnce(
+    load,
+    'Too many client metadata documents are being fetched. Try again in a few seconds.',
+  );
+  const findKeys = createFindDocumentKeys(clock, network);
   const throttle = createLogThrottle(clock, (_kind, leftOut) =>
     log.info('More client metadata documents could not be used in the last minute.', {
       leftOut,
@@ -89,22 +68,13 @@ export function createClientDocuments(options: ClientDocumentsOptions): ClientDo
 
   function reportFailure(url: URL, refusal: ClientDocumentRefused): void {
     failures.set(url.href, refusal, clock.monotonic() + PAUSE_MS);
-    // Where anybody may name hosts, most that cannot be reached are nobody's concern.
+    // If anybody may name hosts, most that cannot be reached are nobody's concern.
     const isOperators = refusal.isUnreachable && !allowedHosts.includes('*');
     const level = isOperators ? 'warn' : 'info';
     log[throttle.countLine(level) ? level : 'debug'](refusal.message.slice(0, MAX_LOGGED), {
       clientId: url.href.slice(0, MAX_LOGGED),
       cause: refusal.cause,
     });
-  }
-
-  function loadOnce(url: URL): Promise<ClientDocument> {
-    if (loads.find(url.href) === undefined && loads.count() >= MAX_UNDER_WAY) {
-      failDocument(
-        'Too many client metadata documents are being fetched. Try again in a few seconds.',
-      );
-    }
-    return loads.run(url.href, () => load(url));
   }
 
   async function findAny(clientId: string): Promise<ClientDocument> {
@@ -118,9 +88,16 @@ export function createClientDocuments(options: ClientDocumentsOptions): ClientDo
   }
 
   return {
+    /** Tells whether a client id is an https URL, thus for `find` to judge; most of them are not. */
     isClientDocumentId,
-    isAllowed: (clientId) => 'url' in parseClientIdUrl(clientId, allowedHosts),
-    async find(clientId) {
+    /** Tells whether such an id may be used at all, whatever its document says now. */
+    isAllowed: (clientId: string): boolean => 'url' in parseClientIdUrl(clientId, allowedHosts),
+    /**
+     * The document at hand, or fetched now: up to 5 s.
+     *
+     * @throws ClientDocumentRefused when the URL, its host or its document cannot be accepted.
+     */
+    async find(clientId: string): Promise<PublicClientDocument> {
       const document = await findAny(clientId);
       return document.token_endpoint_auth_method === 'none'
         ? document
@@ -128,7 +105,11 @@ export function createClientDocuments(options: ClientDocumentsOptions): ClientDo
             `The client's metadata document ${clientId} asks for a token_endpoint_auth_method other than none, the only one supported for it here.`,
           );
     },
-    async findKeyed(clientId, hint) {
+    /** Likewise, of a client that has keys: with those that may have signed what names `hint`. */
+    async findKeyed(
+      clientId: string,
+      hint: KeyHint,
+    ): Promise<{ document: KeyedClientDocument; keys: readonly VerificationKey[] }> {
       const document = await findAny(clientId);
       return document.token_endpoint_auth_method === 'none'
         ? failDocument(
@@ -139,7 +120,18 @@ export function createClientDocuments(options: ClientDocumentsOptions): ClientDo
   };
 }
 
-// §4.6, RFC 9111 §4.2: for how long a fetched document may be used.
+/** Once for all callers of the moment, and so many at once. */
+function createLoadOnce<Loaded>(load: (url: URL) => Promise<Loaded>, tooMany: string) {
+  const loads = createSingleFlight<string, Loaded>();
+
+  return function loadOnce(url: URL): Promise<Loaded> {
+    const isNew = loads.find(url.href) === undefined;
+    if (isNew && loads.count() >= MAX_UNDER_WAY) failDocument(tooMany);
+    return loads.run(url.href, () => load(url));
+  };
+}
+
+// §4.6, RFC 9111 §4.2: the time for which a fetched document may be used.
 
 const DEFAULT_SECONDS = 300;
 const MAX_SECONDS = 86_400;
@@ -177,3 +169,59 @@ const parseSeconds = (text = ''): number | undefined => {
 };
 
 const trim = (text: string): string => text.trim();
+
+// RFC 7591 §2, RFC 7517: the keys of a client that its document describes, fetched as the document is: anybody may have named
+// their host.
+
+/** Those that may have signed what names the key so. @throws ClientDocumentRefused */
+type FindDocumentKeys = (
+  source: DocumentKeySource,
+  hint: KeyHint,
+) => Promise<readonly VerificationKey[]>;
+
+/** A key that was taken back counts for so long. */
+const FRESH_KEYS_MS = 300_000;
+/** However many unknown key ids come: at most one fetch in this time. */
+const COOL_DOWN_MS = 10_000;
+
+interface KeptKeys {
+  /** Undefined where they could not be had. */
+  readonly keys: readonly VerificationKey[] | undefined;
+  readonly fetchedAt: number;
+}
+
+function createFindDocumentKeys(clock: Clock, network: Network): FindDocumentKeys {
+  const kept = createExpiringMap<KeptKeys>(MAX_KEPT, clock.monotonic);
+  const loadOnce = createLoadOnce(
+    load,
+    'Too many keys of clients are being fetched. Try again in a few seconds.',
+  );
+
+  async function load(url: URL): Promise<KeptKeys> {
+    const fetchedAt = clock.monotonic();
+    try {
+      const { body } = await fetchDocument(url, network, clock);
+      const keys = parseDocumentKeys(body) ?? failDocument(`${url.href} has no usable key.`);
+      return keep(url, { keys, fetchedAt });
+    } catch (refusal) {
+      keep(url, { keys: undefined, fetchedAt });
+      throw refusal;
+    }
+  }
+
+  function keep(url: URL, found: KeptKeys): KeptKeys {
+    const ms = found.keys === undefined ? COOL_DOWN_MS : FRESH_KEYS_MS;
+    kept.set(url.href, found, clock.monotonic() + ms);
+    return found;
+  }
+
+  return async function findDocumentKeys(source, hint) {
+    if (source.kind === 'given') return selectCandidates(source.keys, hint);
+    const known = kept.get(source.url.href) ?? (await loadOnce(source.url));
+    const found = selectCandidates(known.keys, hint);
+    const mayHaveChanged = clock.monotonic() - known.fetchedAt >= COOL_DOWN_MS;
+    if (known.keys === undefined) return failDocument(`${source.url.href} could not be used.`);
+    if (found.length > 0 || !mayHaveChanged) return found;
+    return selectCandidates((await loadOnce(source.url)).keys, hint);
+  };
+}

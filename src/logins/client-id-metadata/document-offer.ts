@@ -1,14 +1,12 @@
-// Whether the metadata offers client documents. A client that sees the offer may have
+// The offer of client documents in the metadata. A client that sees the offer may have
 // no other way to log in, so it is made only while documents can be fetched.
 
-import type { ClientsConfig } from '../../config/groups/clients.ts';
+import { rejectOnAbort } from '../../platform/cancellation.ts';
 import type { Clock } from '../../platform/clock.ts';
-import { describeCause, type Log } from '../../platform/log.ts';
-import {
-  HostNotPublic,
-  type Network,
-  openPublicConnection,
-} from '../../platform/outbound/public-network.ts';
+import { describeCause } from '../../platform/log.ts';
+import type { Network } from '../../platform/outbound/public-network.ts';
+import { HostNotPublic, openPublicConnection } from '../../platform/outbound/public-network.ts';
+import type { Runtime } from '../../runtime/runtime.ts';
 
 export interface DocumentOffer {
   /**
@@ -21,21 +19,18 @@ export interface DocumentOffer {
   close(): void;
 }
 
-export interface DocumentOfferOptions
-  extends Pick<ClientsConfig['clientIdMetadata'], 'allowedHosts'> {
-  readonly network: Network;
-  readonly clock: Clock;
-  readonly log: Log;
-}
-
 const EVERY_MS = 600_000;
 const TIMEOUT_MS = 5000;
 
 /** `*` names no host that could be tried. */
-export const createDocumentOffer = (options: DocumentOfferOptions): DocumentOffer =>
-  options.allowedHosts.length === 0 || options.allowedHosts.includes('*')
-    ? createUncheckedOffer(options.allowedHosts)
-    : createCheckedOffer(options);
+export const createDocumentOffer = (
+  runtime: Pick<Runtime, 'clock' | 'log'>,
+  network: Network,
+  allowedHosts: readonly string[],
+): DocumentOffer =>
+  allowedHosts.length === 0 || allowedHosts.includes('*')
+    ? createUncheckedOffer(allowedHosts)
+    : createCheckedOffer(runtime, network, allowedHosts);
 
 /** Documents are offered where hosts are allowed, whether they can be reached or not. */
 export const createUncheckedOffer = (allowedHosts: readonly string[]): DocumentOffer => ({
@@ -44,12 +39,11 @@ export const createUncheckedOffer = (allowedHosts: readonly string[]): DocumentO
   close() {},
 });
 
-function createCheckedOffer({
-  allowedHosts,
-  network,
-  clock,
-  log,
-}: DocumentOfferOptions): DocumentOffer {
+function createCheckedOffer(
+  { clock, log }: Pick<Runtime, 'clock' | 'log'>,
+  network: Network,
+  allowedHosts: readonly string[],
+): DocumentOffer {
   const closing = new AbortController();
   let cancelNext = () => {};
   let endFirst = () => {};
@@ -112,7 +106,14 @@ async function probeHosts(
   const onClose = () => abortAll();
   closing.addEventListener('abort', onClose);
   try {
-    await Promise.any(attempts.map(({ host, abort }) => connectTo(host, network, abort.signal)));
+    await Promise.any(
+      attempts.map(({ host, abort: { signal } }) =>
+        Promise.race([
+          openPublicConnection(host, HTTPS_PORT, network, signal),
+          rejectOnAbort(signal),
+        ]),
+      ),
+    );
     return undefined;
   } catch (error) {
     const reasons = error instanceof AggregateError ? error.errors : [];
@@ -125,14 +126,7 @@ async function probeHosts(
   }
 }
 
-async function connectTo(host: string, network: Network, signal: AbortSignal): Promise<void> {
-  const aborted = new Promise<never>((_, reject) => {
-    signal.addEventListener('abort', () => reject(signal.reason));
-  });
-  await Promise.race([openPublicConnection(host, HTTPS_PORT, network, signal), aborted]);
-}
-
-/** What is said to clients of a refusal is vague on purpose; its cause is not. */
+/** Clients are told of a refusal in vague words on purpose; its cause is exact. */
 const describeReason = (error: unknown): string =>
   describeCause(error instanceof HostNotPublic ? (error.cause ?? error) : error);
 

@@ -1,14 +1,13 @@
 // §4.6, OAuth Client ID Metadata Document (draft) §5, §8.6, §8.7: one GET to a host that
 // anybody could have named.
+
 import type { IncomingHttpHeaders } from 'node:http';
+import { rejectOnAbort } from '../../platform/cancellation.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { readBody } from '../../platform/fetch-with-limits.ts';
-import {
-  HostNotPublic,
-  type Network,
-  type PublicResponse,
-  requestPublicHost,
-} from '../../platform/outbound/public-network.ts';
+import type { Network, PublicResponse } from '../../platform/outbound/public-network.ts';
+import { HostNotPublic, requestPublicHost } from '../../platform/outbound/public-network.ts';
+
 import { ClientDocumentRefused, createUnreachableError } from './client-document.ts';
 
 export interface FetchedDocument {
@@ -46,7 +45,7 @@ export async function fetchDocument(
   } catch (cause) {
     if (cause instanceof ClientDocumentRefused) throw cause;
     if (cause instanceof HostNotPublic) throw describeInnerHost(url.hostname, cause);
-    // Where the connection failed is for the log: it would tell strangers of the network inside.
+    // The place where the connection failed is for the log: it would tell strangers of the network inside.
     throw createUnreachableError(url.hostname, describeProblem(url, 'cannot be fetched'), cause);
   } finally {
     cancel();
@@ -91,8 +90,3 @@ const createRefusal = (url: URL, problem: string) =>
 
 const describeProblem = (url: URL, problem: string): string =>
   `The client's metadata document ${url.href} ${problem}.`;
-
-const rejectOnAbort = (signal: AbortSignal): Promise<never> =>
-  new Promise((_, reject) => {
-    signal.addEventListener('abort', () => reject(signal.reason));
-  });

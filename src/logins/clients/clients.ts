@@ -1,7 +1,8 @@
-// Which clients there are: those that registered, those that a document of theirs describes, and the
+// The clients that there are: those that registered, those that a document of theirs describes, and the
 // gateway's own.
 
-import type { ClientsConfig } from '../../config/groups/clients.ts';
+import type { ProxyConfig } from '../../config/groups/oauth.ts';
+import type { AdminConfig } from '../../config/groups/server.ts';
 import { fail } from '../../errors/gateway-error.ts';
 import {
   buildPlaygroundCallbackUrl,
@@ -19,7 +20,7 @@ import {
   type RegisteredClients,
 } from './registered-clients.ts';
 
-/** What a login needs of a client. */
+/** A client, as a login needs it. */
 export type Client = ClientFacts &
   (
     | { readonly kind: 'registered'; readonly registration: RegisteredClient }
@@ -31,65 +32,47 @@ export type Client = ClientFacts &
 
 interface ClientFacts {
   readonly id: string;
-  /** What the client calls itself. */
+  /** The name that the client gives itself. */
   readonly name: string | undefined;
   readonly redirectUris: readonly string[];
 }
 
-export interface Clients {
-  /** §4.6: whether the id is one of the gateway's; in proxy mode every other is the provider's to judge. */
-  isKnownClient(clientId: string): boolean;
+export type Clients = ReturnType<typeof createClients>;
+
+/** The latter is a 401: it makes clients register anew and try again, the way out for an expired one. */
+export type ClientRefusal = 'unknown_client' | 'unauthenticated_client';
+
+/** Tokens of a client that renew its registration. */
+export type RegistrationRenewal = 'every' | 'first' | 'none';
+
+/** Settings that say which clients there are. */
+type ClientSettings = Pick<ProxyConfig, 'redirectUris' | 'registration'> & {
+  readonly baseUrl: string;
+  readonly admin: AdminConfig;
+};
+
+/** A share of the time for which a registration lives: one that was renewed within it is as good as new. */
+const RENEWAL_SHARE = 0.01;
+const MAX_RENEWED = 10_000;
+
+/** `documents` are undefined where they are switched off: then such an id is the provider's to judge, like any other. */
+export function createClients(
+  { clock }: { readonly clock: Clock },
+  { baseUrl, admin, redirectUris: redirectRules, registration }: ClientSettings,
+  registered: RegisteredClients,
+  documents: ClientDocuments | undefined,
+  renewal: RegistrationRenewal,
+) {
+  const renewed = createExpiringMap<true>(MAX_RENEWED, clock.now);
+
+  const own = createOwnClients(baseUrl, admin);
+  const isDocument = (clientId: string) => documents?.isClientDocumentId(clientId) === true;
+
   /**
    * The client of an id; its document is fetched where it is not at hand.
    *
    * @throws GatewayError `refusal`, which says why there is no such client, or what the store throws.
    */
-  require(clientId: string, refusal: ClientRefusal): Promise<Client>;
-  /**
-   * The client that brings a code or a token of its own. A document was read when the login began and
-   * says nothing that is needed here. Its host may be down by now, and nobody without a token shall
-   * make us fetch: only its id is judged again.
-   *
-   * @throws GatewayError `unauthenticated_client`, or what the store throws.
-   */
-  requireWithoutFetch(clientId: string): Promise<Client>;
-  /** Exact strings; on loopback any port, where that is allowed, but for the gateway's own client. */
-  allowsRedirectUri(client: Client, redirectUri: string): boolean;
-  /**
-   * The client got a token: its registration may be renewed, unless that was done a moment ago, measured by how long it
-   * lives. Never rejects: the next one renews, too.
-   */
-  recordUse(client: Client): Promise<void>;
-}
-
-/** The latter is a 401: it makes clients register anew and try again, the way out for an expired one. */
-export type ClientRefusal = 'unknown_client' | 'unauthenticated_client';
-
-export interface ClientsDeps extends Pick<ClientsConfig['redirectUris'], 'allowsAnyLoopbackPort'> {
-  readonly registered: RegisteredClients;
-  /** Undefined when they are switched off. */
-  readonly documents: ClientDocuments | undefined;
-  /** Whether every token renews a registration, only the first, or none. */
-  readonly renewal: 'every' | 'first' | 'none';
-  /** Of a registration that is renewed. */
-  readonly ttlSeconds: number;
-  readonly clock: Clock;
-  readonly baseUrl: string;
-  /** Whether there is an operators' page (§22), which is a client, too. */
-  readonly hasOperatorsPage: boolean;
-}
-
-/** Of the time for which a registration lives: one that was renewed within it is as good as new. */
-const RENEWAL_SHARE = 0.01;
-const MAX_RENEWED = 10_000;
-
-export function createClients(deps: ClientsDeps): Clients {
-  const { registered, documents, renewal, baseUrl, clock } = deps;
-  const renewed = createExpiringMap<true>(MAX_RENEWED, clock.now);
-
-  const own = createOwnClients(deps);
-  const isDocument = (clientId: string) => documents?.isClientDocumentId(clientId) === true;
-
   async function require(clientId: string, refusal: ClientRefusal): Promise<Client> {
     if (hasRegisteredClientPrefix(clientId)) {
       const found = await registered.find(clientId);
@@ -100,26 +83,41 @@ export function createClients(deps: ClientsDeps): Clients {
   }
 
   return {
-    isKnownClient: (clientId) =>
+    /** §4.6: whether the id is one of the gateway's; in proxy mode every other is the provider's to judge. */
+    isKnownClient: (clientId: string): boolean =>
       hasRegisteredClientPrefix(clientId) || own.has(clientId) || isDocument(clientId),
     require,
-    async requireWithoutFetch(clientId) {
+    /**
+     * The client that brings a code or a token of its own. A document was read when the login began and
+     * says nothing that is needed here. Its host may be down by now, and nobody without a token shall
+     * make us fetch: only its id is judged again.
+     *
+     * @throws GatewayError `unauthenticated_client`, or what the store throws.
+     */
+    async requireWithoutFetch(clientId: string): Promise<Client> {
       return !hasRegisteredClientPrefix(clientId) && documents?.isAllowed(clientId)
         ? createDocumentClient({ client_id: clientId, redirect_uris: [] })
         : require(clientId, 'unauthenticated_client');
     },
-    allowsRedirectUri({ kind, redirectUris }, redirectUri) {
+    /** Exact strings; on loopback any port, where that is allowed, but for the gateway's own client. */
+    allowsRedirectUri({ kind, redirectUris }: Client, redirectUri: string): boolean {
       if (kind === 'own') return redirectUris.includes(redirectUri);
-      const isRegistered = redirectUris.some((uri) => isSameRedirectUri(uri, redirectUri, deps));
-      // By any port, or since BASE_URL has changed, it could be the gateway's own.
+      const isRegistered = redirectUris.some((uri) =>
+        isSameRedirectUri(uri, redirectUri, redirectRules),
+      );
+      // Since any port counts, or BASE_URL has changed, it could be the gateway's own.
       return isRegistered && !isAtOrigin(redirectUri, baseUrl);
     },
-    async recordUse(client) {
+    /**
+     * The client got a token: its registration may be renewed, unless that was done a moment ago, measured by how long it
+     * lives. Never rejects: the next one renews, too.
+     */
+    async recordUse(client: Client): Promise<void> {
       if (client.kind !== 'registered') return;
       const isFirst = client.registration.used === undefined;
       const isDue = isFirst || (renewal === 'every' && renewed.get(client.id) === undefined);
       if (renewal === 'none' || !isDue) return;
-      const keptUntil = clock.now() + deps.ttlSeconds * 1000 * RENEWAL_SHARE;
+      const keptUntil = clock.now() + registration.ttlSeconds * 1000 * RENEWAL_SHARE;
       await registered.keep(client.registration).then(
         () => renewed.set(client.id, true, keptUntil),
         () => {},
@@ -129,13 +127,10 @@ export function createClients(deps: ClientsDeps): Clients {
 }
 
 /** §19.3: their redirect URI is at the gateway's own origin, where no other client may have one. */
-function createOwnClients({
-  baseUrl,
-  hasOperatorsPage,
-}: Pick<ClientsDeps, 'baseUrl' | 'hasOperatorsPage'>): ReadonlyMap<string, Client> {
+function createOwnClients(baseUrl: string, { groups }: AdminConfig): ReadonlyMap<string, Client> {
   const names = [
     [PLAYGROUND_CLIENT_ID, 'Playground'],
-    ...(hasOperatorsPage ? [[OPERATORS_CLIENT_ID, "Operators' page"] as const] : []),
+    ...(groups.length > 0 ? [[OPERATORS_CLIENT_ID, "Operators' page"] as const] : []),
   ] as const;
   const redirectUris = [buildPlaygroundCallbackUrl(baseUrl)];
   return new Map(names.map(([id, name]) => [id, { kind: 'own', id, name, redirectUris }]));

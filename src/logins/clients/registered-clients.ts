@@ -1,11 +1,30 @@
-// §2.2, §3.2: registered clients in the shared store.
+// §2.2, §3.2, §4.8: registered clients: in the shared store, and how one registers.
+
 import type { RegistrationConfig } from '../../config/groups/clients.ts';
-import { isRegisteredClientId, REGISTERED_CLIENT_PREFIX } from '../../platform/ids.ts';
-import { isObject, isStringArray, parseObject } from '../../platform/json.ts';
+import { fail } from '../../errors/gateway-error.ts';
+import {
+  createJsonReply,
+  type PendingReply,
+  readBearerToken,
+} from '../../http/endpoint/message.ts';
+import type { Clock } from '../../platform/clock.ts';
+import {
+  generateClientId,
+  isEqualSecret,
+  isRegisteredClientId,
+  REGISTERED_CLIENT_PREFIX,
+} from '../../platform/ids.ts';
+import { isObject, isStringArray, type JsonObject, parseObject } from '../../platform/json.ts';
 import { buildClientKey, CLIENT_LIST_KEY } from '../../store/keys.ts';
 import type { Page, PageRequest } from '../../store/page.ts';
 import { checkRecordVersion, writeVersioned } from '../../store/records.ts';
 import type { KeyValue } from '../../store/store.ts';
+import {
+  describeRedirectUriRules,
+  parseRedirectUris,
+  type RedirectUriRules,
+} from '../redirect-uri.ts';
+import { JWT_BEARER } from '../request/login-facts.ts';
 
 /** §2.2, RFC 7591 §3.2.1. Wire names: the record is stored and answered as it is. */
 export interface RegisteredClient {
@@ -27,51 +46,35 @@ export interface RegisteredClient {
   readonly version?: number;
 }
 
-export interface RegisteredClients {
-  /** Undefined when unknown or expired. @throws what the store throws. */
-  find(clientId: string): Promise<RegisteredClient | undefined>;
-  /** A new one. Durable once resolved. @throws what the store throws. */
-  add(client: RegisteredClient): Promise<void>;
-  /**
-   * One that got a token: begins its full time anew. One that was removed meanwhile stays so.
-   *
-   * @throws what the store throws.
-   */
-  keep(client: RegisteredClient): Promise<void>;
-}
-
-export interface RegistrationTtl extends Pick<RegistrationConfig, 'ttlSeconds'> {
-  /** Until the client first gets a token: anybody may register, and most never come back. */
-  readonly unusedTtlSeconds: number;
-}
+export type RegisteredClients = ReturnType<typeof createRegisteredClients>;
 
 /** §4.6: such a client is looked up here; every other id is the provider's to judge. */
 export const hasRegisteredClientPrefix = (clientId: string): boolean =>
   clientId.startsWith(REGISTERED_CLIENT_PREFIX);
 
+/**
+ * Each throws what the store throws. `unusedTtlSeconds` until the client first gets a token: anybody may register, and most
+ * never come back.
+ */
 export const createRegisteredClients = (
   store: KeyValue,
-  { ttlSeconds, unusedTtlSeconds }: RegistrationTtl,
-): RegisteredClients => ({
-  async find(clientId) {
+  { ttlSeconds, unusedTtlSeconds }: { ttlSeconds: number; unusedTtlSeconds: number },
+) => ({
+  /** Undefined when unknown or expired. */
+  async find(clientId: string): Promise<RegisteredClient | undefined> {
     // Nothing that was never issued reaches the store.
     if (!isRegisteredClientId(clientId)) return undefined;
     const record = await store.get(buildClientKey(clientId));
     return record === undefined ? undefined : readRecord(clientId, record);
   },
-  add: (client) => store.setListed(...toListedRecord(client), unusedTtlSeconds),
-  async keep(client) {
+  /** A new one. Durable once resolved. */
+  add: (client: RegisteredClient): Promise<void> =>
+    store.setListed(...toListedRecord(client), unusedTtlSeconds),
+  /** One that got a token: begins its full time anew. One that was removed meanwhile stays so. */
+  async keep(client: RegisteredClient): Promise<void> {
     await store.replaceListed(...toListedRecord({ ...client, used: true }), ttlSeconds);
   },
 });
-
-/** For operators. */
-export interface ClientDirectory {
-  /** Those that expire last first. A record that cannot be read is left out. */
-  list(request: PageRequest): Promise<Page<ListedClient>>;
-  /** False when there is none. Tokens that it has stay valid until they expire, and it can refresh none. */
-  delete(clientId: string): Promise<boolean>;
-}
 
 export interface ListedClient {
   readonly client: RegisteredClient;
@@ -79,10 +82,10 @@ export interface ListedClient {
   readonly expiresAt: number;
 }
 
-export const createClientDirectory = (
-  store: Pick<KeyValue, 'readListed' | 'deleteListed'>,
-): ClientDirectory => ({
-  async list(request) {
+/** For operators. */
+export const createClientDirectory = (store: Pick<KeyValue, 'readListed' | 'deleteListed'>) => ({
+  /** Those that expire last first. A record that cannot be read is left out. */
+  async list(request: PageRequest): Promise<Page<ListedClient>> {
     const { items, next } = await store.readListed(CLIENT_LIST_KEY, request);
     const clients = items.flatMap(({ value, expiresAt }) => {
       const client: unknown = parseObject(value);
@@ -90,7 +93,9 @@ export const createClientDirectory = (
     });
     return { items: clients, next };
   },
-  delete: (clientId) => store.deleteListed(CLIENT_LIST_KEY, buildClientKey(clientId)),
+  /** False when there is none. Tokens that it has stay valid until they expire, and it can refresh none. */
+  delete: (clientId: string): Promise<boolean> =>
+    store.deleteListed(CLIENT_LIST_KEY, buildClientKey(clientId)),
 });
 
 /** List, key and value. */
@@ -108,3 +113,169 @@ function readRecord(clientId: string, text: string): RegisteredClient {
 
 const isRegisteredClient = (record: unknown): record is RegisteredClient =>
   isObject(record) && isStringArray(record.redirect_uris);
+
+// §4.8, RFC 7591 §3: dynamic client registration.
+
+/** `accessToken` is the initial access token of RFC 7591 §3. */
+interface RegisterRules extends Pick<RegistrationConfig, 'accessToken'> {
+  readonly redirectUris: RedirectUriRules;
+}
+
+/** A client is public: no secret is issued, whatever method it names (§5.8). */
+export const createRegister = (clients: RegisteredClients, clock: Clock, rules: RegisterRules) =>
+  async function register(body: unknown, authorization: string | undefined): Promise<PendingReply> {
+    checkAccessToken(rules.accessToken, authorization);
+    const client = {
+      client_id: generateClientId(),
+      ...parseClientMetadata(body, rules.redirectUris),
+      client_id_issued_at: Math.floor(clock.now() / 1000),
+      client_secret_expires_at: 0 as const,
+    };
+    checkSize(client);
+    return async function add() {
+      await clients.add(client);
+      return {
+        ...createJsonReply(201, client, { 'Cache-Control': 'no-store' }),
+        facts: { client: client.client_id },
+      };
+    };
+  };
+
+/** Anybody may register, and the store keeps it. */
+const MAX_RECORD_BYTES = 8192;
+
+function checkSize(client: RegisteredClient): void {
+  const bytes = Buffer.byteLength(JSON.stringify(client));
+  if (bytes <= MAX_RECORD_BYTES) return;
+  fail('invalid_client_metadata', {
+    details: `Client metadata may be at most ${MAX_RECORD_BYTES} bytes; this is ${bytes} bytes.`,
+  });
+}
+
+function checkAccessToken(expected: string | undefined, authorization: string | undefined): void {
+  if (expected === undefined) return;
+  const token = readBearerToken(authorization);
+  if (token !== undefined && isEqualSecret(token, expected)) return;
+  fail('registration_token_required', { headers: { 'WWW-Authenticate': 'Bearer' } });
+}
+
+// RFC 7591 §2: the members of a registration.
+
+/** §2.2 with defaults filled in. */
+interface ClientMetadata {
+  readonly redirect_uris: readonly string[];
+  readonly grant_types: readonly string[];
+  readonly response_types: readonly string[];
+  readonly token_endpoint_auth_method: string;
+  readonly client_name?: string;
+  readonly software_id?: string;
+  readonly software_version?: string;
+}
+
+const GRANT_TYPES = ['authorization_code', 'refresh_token'];
+const RESPONSE_TYPES = ['code'];
+const AUTH_METHODS = ['none', 'client_secret_post', 'client_secret_basic'];
+const NAMES = ['client_name', 'software_id', 'software_version'] as const;
+
+/** A record is read at every step of a login: it must stay small. Characters. */
+const MAX_NAME_LENGTH = 1000;
+const MAX_ECHOED = 2048;
+const MAX_CONTACTS = 10;
+
+/** Further members that are echoed where they are well-typed, else ignored. */
+const ECHOED: Readonly<Record<string, (value: unknown) => boolean>> = {
+  scope: isShort,
+  client_uri: isWebUrl,
+  logo_uri: isWebUrl,
+  contacts: (value) => isStringArray(value) && value.length <= MAX_CONTACTS && value.every(isShort),
+  tos_uri: isWebUrl,
+  policy_uri: isWebUrl,
+  application_type: isShort,
+};
+
+/** @throws GatewayError `invalid_client_metadata` or `invalid_redirect_uri` naming the member. */
+function parseClientMetadata(body: unknown, rules: RedirectUriRules): ClientMetadata {
+  if (!isObject(body)) return failMetadata('The body must be a JSON object.');
+  const members = omitNullMembers(body);
+  return {
+    ...readNames(members),
+    redirect_uris: readRedirectUris(members.redirect_uris, rules),
+    grant_types: readChoices('grant_types', selectOwnGrantTypes(members.grant_types), GRANT_TYPES, [
+      'authorization_code',
+    ]),
+    response_types: readChoices('response_types', members.response_types, RESPONSE_TYPES, ['code']),
+    token_endpoint_auth_method: readAuthMethod(members.token_endpoint_auth_method),
+    ...selectEchoed(members),
+  };
+}
+
+/** Many clients write `null` for a member that they do not have. */
+const omitNullMembers = (members: JsonObject): JsonObject =>
+  Object.fromEntries(Object.entries(members).filter(([, value]) => value !== null));
+
+function readRedirectUris(value: unknown, rules: RedirectUriRules): readonly string[] {
+  const list = parseRedirectUris(value, rules);
+  if (list.problem === undefined) return list.uris;
+  if (!list.isUri) return failMetadata(`${list.problem}.`);
+  return fail('invalid_redirect_uri', {
+    details: `${list.problem}. ${describeRedirectUriRules(rules)}`,
+  });
+}
+
+/**
+ * RFC 7591 §3.2.1: a server may leave out what it does not serve. Here these are extension grants (RFC 6749 §4.5) beside
+ * `authorization_code`, and always that of assertions, which is for clients that prove who they are: a registered one is public.
+ */
+function selectOwnGrantTypes(value: unknown): unknown {
+  if (!isStringArray(value)) return value;
+  const hasCode = value.includes('authorization_code');
+  return value.filter((type) => type !== JWT_BEARER && !(hasCode && /^urn:/i.test(type)));
+}
+
+function readChoices(name: string, value: unknown, allowed: string[], fallback: string[]) {
+  if (value === undefined) return fallback;
+  const isAllowed =
+    isStringArray(value) && value.length > 0 && value.every((v) => allowed.includes(v));
+  return isAllowed ? value : failMetadata(`${name} must be an array of ${allowed.join(', ')}.`);
+}
+
+function readAuthMethod(value: unknown): string {
+  if (value === undefined) return 'none';
+  if (isString(value) && AUTH_METHODS.includes(value)) return value;
+  return failMetadata(`token_endpoint_auth_method must be one of ${AUTH_METHODS.join(', ')}.`);
+}
+
+function readNames(members: JsonObject): Record<string, string> {
+  const present = NAMES.filter((name) => members[name] !== undefined);
+  return Object.fromEntries(
+    present.map((name) => {
+      const value = members[name];
+      if (!isString(value)) return failMetadata(`${name} must be a string.`);
+      if (value.length > MAX_NAME_LENGTH)
+        return failMetadata(`${name} is longer than ${MAX_NAME_LENGTH} characters.`);
+      return [name, value];
+    }),
+  );
+}
+
+const selectEchoed = (members: JsonObject): JsonObject =>
+  Object.fromEntries(
+    Object.entries(ECHOED).flatMap(([name, isWellTyped]) =>
+      isWellTyped(members[name]) ? [[name, members[name]]] : [],
+    ),
+  );
+
+function isString(value: unknown): value is string {
+  return typeof value === 'string';
+}
+
+function isShort(value: unknown): value is string {
+  return isString(value) && value.length <= MAX_ECHOED;
+}
+
+// Consoles turn these into links: javascript: and data: must not get there.
+function isWebUrl(value: unknown): value is string {
+  return isShort(value) && /^https?:\/\//i.test(value) && URL.canParse(value);
+}
+
+const failMetadata = (details: string): never => fail('invalid_client_metadata', { details });

@@ -1,10 +1,10 @@
 // The browser in which a login began: a cookie that only it has, of which only the hash is stored; and what it approved.
-import type { ConsentConfig } from '../../config/groups/clients.ts';
+
 import type { Browsers } from '../../http/endpoint/own-pages.ts';
 import { generateSecret, hashSha256 } from '../../platform/ids.ts';
 import { type JsonObject, parseObject } from '../../platform/json.ts';
+import type { Runtime } from '../../runtime/runtime.ts';
 import { buildOAuthKey } from '../../store/keys.ts';
-import type { KeyValue } from '../../store/store.ts';
 import type { Logouts } from '../broker/logouts.ts';
 import type { UserIdentity } from '../grants/grant.ts';
 import { hashUser } from '../grants/token-codec.ts';
@@ -17,9 +17,7 @@ export function createBrowsers(baseUrl: string, ttlSeconds: number): Browsers {
   const name = isSecure ? '__Host-postern' : 'postern';
   const maxAge = Math.max(ttlSeconds, 3600);
   const attributes = `Path=/; Max-Age=${maxAge}; HttpOnly; SameSite=Lax${isSecure ? '; Secure' : ''}`;
-  const pattern = new RegExp(`(?:^|;)\\s*${name}=([A-Za-z0-9_-]{43})\\s*(?:;|$)`);
-
-  const readSecret = (cookie: string | undefined) => pattern.exec(cookie ?? '')?.[1];
+  const readSecret = createReadSecret(name);
   return {
     getOrCreate(cookie) {
       const secret = readSecret(cookie) ?? generateSecret();
@@ -35,46 +33,43 @@ export function createBrowsers(baseUrl: string, ttlSeconds: number): Browsers {
   };
 }
 
-// What a browser approved before, so that it is not asked again: for whoever logged in then, and until they are logged out.
+/** Reads the secret in a cookie of this name from a Cookie header; undefined without one. */
+export function createReadSecret(name: string): (cookie: string | undefined) => string | undefined {
+  const pattern = new RegExp(`(?:^|;)\\s*${name}=([A-Za-z0-9_-]{43})\\s*(?:;|$)`);
+  return (cookie = '') => pattern.exec(cookie)?.[1];
+}
 
-/** What a login stands on. It is written into the record of the login. */
+// The approvals of a browser, so that it is not asked again: for whoever logged in then, and until they are logged out.
+
+/** A login stands on it. It is written into the record of the login. */
 export interface Approval {
-  /** Of the store: what was asked, and the client at its redirect URI. */
+  /** Keys of the store: for what was asked, and for the client at its redirect URI. */
   readonly keys: readonly [asked: string, client: string];
-  /** Whether the browser was asked just now. */
+  /** The browser was asked just now. */
   readonly isNew: boolean;
 }
 
 /** A login that has come to somebody. */
-interface ApprovedLogin {
+export interface ApprovedLogin {
   readonly user: UserIdentity;
   readonly clientId: string;
   /** When it began, as `Logouts` counts. */
   readonly logoutMark?: number | undefined;
 }
 
-export interface Approvals {
-  /** Undefined where the browser has to be asked: whatever is new is asked anew. */
-  find(request: AuthorizationRequest, browserHash: string): Promise<Approval | undefined>;
-  /** Whether it approved the client at this redirect URI, be it for other scopes. */
-  isClientApproved(request: AuthorizationRequest, browserHash: string): Promise<boolean>;
-  /** It counts for this login. It is remembered at once where the gateway never learns who logs in, else by `confirm`. */
-  approve(request: AuthorizationRequest, browserHash: string): Promise<Approval>;
-  /** False where it was somebody else's, or is over: it is forgotten, and the browser has to be asked. */
-  confirm(approval: Approval, login: ApprovedLogin): Promise<boolean>;
-}
+export type Approvals = ReturnType<typeof createApprovals>;
 
-interface ApprovalsSettings extends Pick<ConsentConfig, 'ttlSeconds'> {
-  /** The scopes that the provider will be asked for. */
-  readonly listScopes: (scope: string | undefined) => readonly string[];
-}
-
-/** `logouts` is undefined where clients get the provider's tokens: nobody is known then, and nobody logged out here. */
+/**
+ * `listScopes` has the scopes that the provider will be asked for. `logouts` is undefined where clients get the provider's tokens:
+ * nobody is known then, and nobody logged out here.
+ */
 export function createApprovals(
-  store: KeyValue,
-  { ttlSeconds, listScopes }: ApprovalsSettings,
+  { config, store }: Pick<Runtime, 'config' | 'store'>,
+  listScopes: (scope: string | undefined) => readonly string[],
   logouts: Pick<Logouts, 'isApprovalOver'> | undefined,
-): Approvals {
+) {
+  const { ttlSeconds } = config.oauth.consent;
+
   function buildKeys(request: AuthorizationRequest, browserHash: string): Approval['keys'] {
     const { clientId, redirectUri, parameters } = request;
     const scopes = [...new Set(listScopes(parameters.get('scope')))].sort();
@@ -85,7 +80,7 @@ export function createApprovals(
     ];
   }
 
-  /** By somebody in particular, where there is a `userKey`. */
+  /** True for an approval by somebody in particular, where there is a `userKey`. */
   async function stands(key: string, clientId: string, userKey?: string): Promise<boolean> {
     const text = ttlSeconds > 0 ? await store.get(key) : undefined;
     if (text === undefined || logouts === undefined) return text !== undefined;
@@ -101,18 +96,25 @@ export function createApprovals(
   }
 
   return {
-    async find(request, browserHash) {
+    /** Undefined where the browser has to be asked: whatever is new is asked anew. */
+    async find(request: AuthorizationRequest, browserHash: string): Promise<Approval | undefined> {
       const keys = buildKeys(request, browserHash);
       return (await stands(keys[0], request.clientId)) ? { keys, isNew: false } : undefined;
     },
-    isClientApproved: (request, browserHash) =>
+    /** True where it approved the client at this redirect URI, be it for other scopes. */
+    isClientApproved: (request: AuthorizationRequest, browserHash: string): Promise<boolean> =>
       stands(buildKeys(request, browserHash)[1], request.clientId),
-    async approve(request, browserHash) {
+    /** It counts for this login. It is remembered at once where the gateway never learns who logs in, else by `confirm`. */
+    async approve(request: AuthorizationRequest, browserHash: string): Promise<Approval> {
       const approval = { keys: buildKeys(request, browserHash), isNew: true };
       if (logouts === undefined) await remember(approval, {});
       return approval;
     },
-    async confirm(approval, { user, clientId, logoutMark = 0 }) {
+    /** False where it was somebody else's, or is over: it is forgotten, and the browser has to be asked. */
+    async confirm(
+      approval: Approval,
+      { user, clientId, logoutMark = 0 }: ApprovedLogin,
+    ): Promise<boolean> {
       const { keys, isNew } = approval;
       const userKey = hashUser(user);
       if (isNew) {

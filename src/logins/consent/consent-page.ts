@@ -1,4 +1,4 @@
-// What the user is asked before a client may log in.
+// The page on which users are asked before a client may log in.
 
 import {
   createDisplayName,
@@ -8,20 +8,26 @@ import {
 import { escapeHtml, ICONS, renderHtmlPage } from '../../http/endpoint/html-page.ts';
 import type { Reply } from '../../http/endpoint/message.ts';
 import { OPERATORS_CLIENT_ID } from '../../http/endpoint/own-clients.ts';
-import { renderScopes } from '../../http/endpoint/own-page-parts.ts';
-import type { PublicTool } from '../../mcp/catalog/catalog.ts';
+import { renderBrand, renderRows, renderScopes } from '../../http/endpoint/own-page-parts.ts';
 import { shorten } from '../../platform/text.ts';
 import type { Client } from '../clients/clients.ts';
 
-export interface ConsentPageContent {
+/** A tool that everybody may see. */
+interface ShownTool {
+  readonly name: string;
+}
+
+export type ListShownTools = () => Promise<readonly ShownTool[] | undefined>;
+
+interface ConsentPageContent {
   /** `SERVICE_DISPLAY_NAME`. */
   readonly service: string;
   readonly client: Client;
   readonly redirectUri: string;
   readonly scopes: readonly string[];
   /** Undefined where they are not shown to everybody. */
-  readonly tools: readonly PublicTool[] | undefined;
-  /** Where the form goes. */
+  readonly tools: readonly ShownTool[] | undefined;
+  /** The address that the form is sent to. */
   readonly action: string;
   readonly request: string;
   readonly csrf: string;
@@ -36,15 +42,13 @@ export function renderConsentPage(content: ConsentPageContent): Reply {
     ['Publisher', escapeHtml(describePublisher(client))],
     ['Sends you back to', renderDestination(client, redirectUri)],
     ['Requested permissions', scopes.length === 0 ? 'none' : renderScopes(scopes)],
-  ];
+  ] as const;
   const page = renderHtmlPage(
     `Allow “${name.text}” to log in as you?`,
     `<p>It will be able to use <code>${escapeHtml(new URL(action).host)}</code> on your behalf. If you did not
 just start this login from an app that you trust, deny it.</p>
 ${renderGrants(content)}
-<dl>
-${rows.map(([term, value]) => `<div><dt>${term}</dt><dd>${value}</dd></div>`).join('\n')}
-</dl>
+${renderRows(rows)}
 <form method="post" action="${escapeHtml(action)}">
 <input type="hidden" name="request" value="${escapeHtml(request)}">
 <input type="hidden" name="csrf" value="${escapeHtml(csrf)}">
@@ -61,7 +65,7 @@ ${WITHOUT_SCRIPT}
 </div>
 </form>`,
     {
-      before: `<p class="brand">${ICONS.postern}<span>${escapeHtml(service)}</span></p>`,
+      before: renderBrand(service),
       heading: `Allow ${quoted} to log in as you?`,
       script: CHOICE_SCRIPT,
     },
@@ -86,7 +90,7 @@ const MAX_TOOL_NAME = 60;
 /** Tools by name, before the rest is only counted. */
 const MAX_TOOLS = 12;
 
-/** What every other client is for. */
+/** The use of every other client. */
 const USE = 'Use tools and data as you';
 const OPERATE = 'See and end sessions, and delete clients, if you are an operator';
 
@@ -99,7 +103,7 @@ ${[
   .join('\n')}
 </ul>`;
 
-function renderTools(tools: readonly PublicTool[] = []): string {
+function renderTools(tools: readonly ShownTool[] = []): string {
   if (tools.length === 0) return '';
   const names = tools
     .slice(0, MAX_TOOLS)
@@ -129,7 +133,7 @@ function renderDestination({ kind }: Client, redirectUri: string): string {
   return `the app on this computer that opens <code>${escapeHtml(redirectUri)}</code>`;
 }
 
-// What scopes mean to whoever is asked for them.
+// The meaning of scopes, for whoever is asked for them.
 
 /** In the order in which they are said. The first row whose scopes are all there has the word for them. */
 const WORDS: readonly (readonly [scopes: readonly string[], words: string])[] = [

@@ -1,44 +1,35 @@
 // A consent page of our own: a provider that knows one client only cannot ask for each of ours (the
 // "confused deputy" of the MCP specification).
+
 import { fail } from '../../errors/gateway-error.ts';
 import type { PendingReply, Reply, RequestBody } from '../../http/endpoint/message.ts';
 import type { Browser, Browsers } from '../../http/endpoint/own-pages.ts';
 import { createNameCheck, parseBody } from '../../http/endpoint/parameters.ts';
-import type { GetPublicTools } from '../../mcp/catalog/catalog.ts';
 import { generateSecret, isEqualSecret } from '../../platform/ids.ts';
+import type { Runtime } from '../../runtime/runtime.ts';
 import { createSecretRecords, type SealedStore } from '../../store/records.ts';
+import type { Parties } from '../parties.ts';
 import { redirectToClient } from '../redirect-uri.ts';
 import type {
   AuthorizationRequest,
   ReadAuthorizationRequest,
 } from '../request/authorization-request.ts';
 import { addFacts, readAskedFacts } from '../request/login-facts.ts';
-import type { Approval, Approvals } from './browser.ts';
-import { renderConsentPage } from './consent-page.ts';
+import type { Approval } from './browser.ts';
+import { type ListShownTools, renderConsentPage } from './consent-page.ts';
 
-/** What happens once the user has approved: the browser goes on to the provider. Without `approval` nobody was to be asked. */
+/** Once the user has approved, the browser goes on to the provider. Without `approval` nobody was to be asked. */
 export type RedirectToProvider = (
   request: AuthorizationRequest,
   browser: Browser,
   approval?: Approval,
 ) => Promise<Reply>;
 
-interface ConsentSettings {
-  readonly baseUrl: string;
-  /** `SERVICE_DISPLAY_NAME`. */
-  readonly displayName: string;
-  /** The id of the gateway's own client at the provider. */
-  readonly providerClientId: string | undefined;
-  /** The scopes that the provider will be asked for. */
-  readonly listScopes: (scope: string | undefined) => readonly string[];
-  /** `iss` of replies to clients (RFC 9207), where the service is its own issuer. */
+/** A mode in which users are asked. `issuer` is the `iss` of replies to clients (RFC 9207), where the gateway is its own issuer. */
+interface AskingMode {
+  readonly readRequest: ReadAuthorizationRequest;
+  readonly redirectToProvider: RedirectToProvider;
   readonly issuer: string | undefined;
-}
-
-interface Consent {
-  authorize(query: string, cookie: string | undefined): Promise<PendingReply>;
-  /** The form of the page. */
-  decide(body: RequestBody, cookie: string | undefined): Promise<PendingReply>;
 }
 
 /** Fields of the page's form. */
@@ -47,30 +38,27 @@ const checkFieldName = createNameCheck(['request', 'csrf', 'decision']);
 /** Characters. A page leaves a record, and anybody may ask for one. */
 const MAX_QUERY = 4096;
 
-interface ConsentDeps {
-  readonly readRequest: ReadAuthorizationRequest;
-  readonly browsers: Browsers;
-  readonly approvals: Approvals;
-  readonly pendingConsents: PendingConsents;
-  readonly redirectToProvider: RedirectToProvider;
-  /** Undefined where strangers see none. */
-  readonly getPublicTools: GetPublicTools | undefined;
-}
-
-export function createConsent(settings: ConsentSettings, deps: ConsentDeps): Consent {
-  const { readRequest, browsers, approvals, pendingConsents, redirectToProvider } = deps;
-  const { baseUrl, issuer } = settings;
+/** `listTools` has those that everybody may see; undefined where strangers see none. */
+export function createConsent(
+  { config: { server, oauth } }: Pick<Runtime, 'config'>,
+  records: SealedStore,
+  { browsers, approvals, listScopes }: Pick<Parties, 'browsers' | 'approvals' | 'listScopes'>,
+  { readRequest, redirectToProvider, issuer }: AskingMode,
+  listTools: ListShownTools | undefined,
+) {
+  const { baseUrl, displayName } = server;
+  const pendingConsents = createPendingConsents(records, browsers);
 
   async function showPage(request: AuthorizationRequest, browser: Browser): Promise<Reply> {
     const { client, query, redirectUri, parameters } = request;
     // The provider knows such a client itself, and asks for it by its own name.
     if (client === undefined) return redirectToProvider(request, browser);
     const page = renderConsentPage({
-      service: settings.displayName,
+      service: displayName,
       client,
       redirectUri,
-      scopes: settings.listScopes(parameters.get('scope')),
-      tools: await deps.getPublicTools?.(),
+      scopes: listScopes(parameters.get('scope')),
+      tools: await listTools?.(),
       action: `${baseUrl}/oauth/consent`,
       ...(await pendingConsents.put(query, browser)),
     });
@@ -84,15 +72,15 @@ export function createConsent(settings: ConsentSettings, deps: ConsentDeps): Con
   }
 
   return {
-    async authorize(query, cookie) {
+    async authorize(query: string, cookie: string | undefined): Promise<PendingReply> {
       if (query.length > MAX_QUERY) {
         fail('oauth_invalid_request', {
           details: `The query is longer than ${MAX_QUERY} characters.`,
         });
       }
       const request = await readRequest(query, cookie);
-      // By the provider's own client everybody would get past this page.
-      if (isSameClient(request.clientId, settings.providerClientId)) fail('unknown_client');
+      // With the provider's own client everybody would get past this page.
+      if (isSameClient(request.clientId, oauth.providerClient.id)) fail('unknown_client');
       return async function continueLogin() {
         const browser = browsers.getOrCreate(cookie);
         const approval = await approvals.find(request, browser.hash);
@@ -102,7 +90,8 @@ export function createConsent(settings: ConsentSettings, deps: ConsentDeps): Con
       };
     },
 
-    async decide(body, cookie) {
+    /** The form of the page. */
+    async consent(body: RequestBody, cookie: string | undefined): Promise<PendingReply> {
       const form = parseBody(body, checkFieldName);
       const sent = { request: form.require('request'), csrf: form.require('csrf') };
       const query = await pendingConsents.requireQuery(sent, cookie);
@@ -143,34 +132,27 @@ interface PendingConsent {
   readonly csrf: string;
 }
 
-/** Two secrets, which the page's form sends back. */
-interface ConsentForm {
-  readonly request: string;
-  readonly csrf: string;
-}
-
-interface PendingConsents {
-  put(query: string, browser: Browser): Promise<ConsentForm>;
-  /**
-   * The query of the authorization request. It is not used up: whoever goes back in the browser, or
-   * presses twice, may answer again.
-   *
-   * @throws GatewayError unless this browser was shown the page, and lately.
-   */
-  requireQuery(form: ConsentForm, cookie: string | undefined): Promise<string>;
-}
-
 const TTL_SECONDS = 600;
 
-export function createPendingConsents(records: SealedStore, browsers: Browsers): PendingConsents {
+function createPendingConsents(records: SealedStore, browsers: Browsers) {
   const pendingConsents = createSecretRecords<PendingConsent>(records, 'question', TTL_SECONDS);
   return {
-    async put(query, browser) {
+    /** Two secrets, which the page's form sends back. */
+    async put(query: string, browser: Browser) {
       const csrf = generateSecret();
       const request = await pendingConsents.put({ query, browser: browser.hash, csrf });
       return { request, csrf };
     },
-    async requireQuery({ request, csrf }, cookie) {
+    /**
+     * The query of the authorization request. It is not used up: whoever goes back in the browser, or presses twice, may answer
+     * again.
+     *
+     * @throws GatewayError unless this browser was shown the page, and lately.
+     */
+    async requireQuery(
+      { request, csrf }: { readonly request: string; readonly csrf: string },
+      cookie: string | undefined,
+    ): Promise<string> {
       const pending = await pendingConsents.get(request);
       if (pending === undefined) {
         fail('oauth_invalid_request', {

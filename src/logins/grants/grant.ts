@@ -1,4 +1,4 @@
-// What one user let one client do, with the provider's tokens for it: what the gateway's own tokens stand for.
+// A grant: one user let one client act, with the provider's tokens for it. The gateway's own tokens stand for it.
 import { randomBytes } from 'node:crypto';
 import type { JsonObject } from '../../platform/json.ts';
 
@@ -21,9 +21,9 @@ export interface Grant {
   /** Those that the userinfo endpoint alone gave: a renewal that cannot ask it keeps them. */
   readonly userinfoClaims?: readonly string[] | undefined;
   readonly client: GrantedClient;
-  /** Where the client logged in as itself: the mark that it had then (`MachineClient`). It has no refresh token. */
+  /** The mark that the client had then, if it logged in as itself (`MachineClient`). It has no refresh token. */
   readonly clientMark?: string | undefined;
-  /** Where an assertion of the user's issuer stands behind it (ID-JAG). It has no refresh token. */
+  /** There if an assertion of the user's issuer stands behind it (ID-JAG). It has no refresh token. */
   readonly assertion?: GrantedAssertion | undefined;
   /** Those of the consent page. */
   readonly scopes: readonly string[];
@@ -78,21 +78,21 @@ const GRANT_ID = /^[\w-]{22}$/;
 export interface GrantedClient {
   readonly id: string;
   readonly name?: string | undefined;
-  /** Where its codes went; undefined where it logged in as itself. */
+  /** The host where its codes went; undefined where it logged in as itself. */
   readonly redirectHost?: string | undefined;
 }
 
-/** What the provider gave for it; no client ever sees them. */
+/** The provider's tokens for it; no client ever sees them. */
 export interface ProviderTokens {
   readonly accessToken?: string | undefined;
-  /** Of the access token, where the provider said it. */
+  /** The end of the access token, where the provider said it. */
   readonly expiresAt?: number | undefined;
   readonly refreshToken?: string | undefined;
   /** The access token lives until it is revoked: it asks whether the user still may, in place of a refresh token. */
   readonly isLasting?: boolean | undefined;
 }
 
-/** Whether the provider can be asked again. */
+/** Tells whether the provider can be asked again. */
 export const isRenewable = ({ refreshToken, isLasting = false }: ProviderTokens): boolean =>
   refreshToken !== undefined || isLasting;
 
@@ -104,7 +104,7 @@ export interface IssuedPair {
   readonly expiresAt: number;
   readonly scopes: readonly string[];
   readonly resources: readonly string[];
-  /** Whether one of the two was used. */
+  /** One of the two was used. */
   readonly isUsed: boolean;
 }
 
@@ -131,3 +131,35 @@ export const noteFirstUse = (grant: Grant): Grant => ({
   ...grant,
   issued: { ...grant.issued, isUsed: true },
 });
+
+// §5.11: when a grant ends by itself.
+
+/** Seconds for which a grant lives from now on. */
+export interface GrantLifetime {
+  /** Past its last refresh: `OAUTH_REFRESH_TTL_SECONDS`. */
+  readonly idleSeconds: number;
+  /** In all: `OAUTH_GRANT_MAX_SECONDS`; 0 for no end. */
+  readonly maxSeconds: number;
+  /** In all, where the provider gave nothing to renew it with: `OAUTH_GRANT_UNRENEWED_SECONDS`. */
+  readonly unrenewedSeconds: number;
+}
+
+/** Epoch milliseconds. */
+export function computeGrantEnd(grant: Grant, lifetime: GrantLifetime): number {
+  const { issued } = grant;
+  if (!hasRefreshToken(grant)) return issued.expiresAt;
+  return Math.min(issued.issuedAt + lifetime.idleSeconds * 1000, computeAgeEnd(grant, lifetime));
+}
+
+/** Likewise: by its age, however often its client refreshes. Infinity where it has no such end, and where it is as old as its one token. */
+export function computeAgeEnd(
+  grant: Grant,
+  { maxSeconds, unrenewedSeconds }: Omit<GrantLifetime, 'idleSeconds'>,
+): number {
+  if (!hasRefreshToken(grant)) return Number.POSITIVE_INFINITY;
+  const seconds = [
+    maxSeconds > 0 ? maxSeconds : Number.POSITIVE_INFINITY,
+    isRenewable(grant.provider) ? Number.POSITIVE_INFINITY : unrenewedSeconds,
+  ];
+  return grant.createdAt + Math.min(...seconds) * 1000;
+}

@@ -1,71 +1,64 @@
 // §5.11: grants in the store, sealed, so that a token of any replica's holds at every other, and ends at all of them.
+
 import { randomBytes } from 'node:crypto';
 import { createBoundedMap } from '../../platform/bounded-map.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
-import { buildGrantKey } from '../../store/keys.ts';
+import {
+  buildGrantKey,
+  buildListedGrantKey,
+  buildSidGrantsKey,
+  buildUserGrantsKey,
+  GRANT_LIST_KEY,
+} from '../../store/keys.ts';
 import type { Page, PageRequest } from '../../store/page.ts';
 import { readVersioned, writeVersioned } from '../../store/records.ts';
 import type { Seal } from '../../store/seal/seal.ts';
-import { GRANT_VERSION_LENGTH } from '../../store/store.ts';
-import type { EndedGrants } from './ended-grants.ts';
-import type { Grant, UserIdentity } from './grant.ts';
-import { computeAgeEnd, computeGrantEnd, type GrantLifetime } from './grant-end.ts';
-import { createGrantLists, type GrantOwner } from './grant-lists.ts';
+import { GRANT_VERSION_LENGTH, type KeyValue } from '../../store/store.ts';
+import {
+  computeAgeEnd,
+  computeGrantEnd,
+  type Grant,
+  type GrantLifetime,
+  type UserIdentity,
+} from './grant.ts';
+import { hashSid, hashUser } from './token-codec.ts';
 
 /** A grant as it was read, or written. */
 export interface StoredGrant {
   readonly grant: Grant;
   /** The text under its key begins with it. */
   readonly version: string;
-  /** What stands under its key. */
+  /** The record under its key. */
   readonly text: string;
 }
 
-export interface Grants {
-  create(grant: Grant): Promise<StoredGrant>;
-  /** Undefined where there is none, or no secret opens it. */
-  read(id: string): Promise<StoredGrant | undefined>;
-  /** The same for whoever ends it: undefined also where a later version wrote it, whereas `read` throws. */
-  find(id: string): Promise<Grant | undefined>;
-  /**
-   * Writes what `change` makes of the grant, and begins its time anew; nothing where it makes nothing. It is called again
-   * where another replica has changed the grant meanwhile. Undefined where the grant has ended; else what stands there.
-   * The secret that sealed it stays the same: what its client has needs that secret, too.
-   */
-  update(id: string, change: ChangeGrant): Promise<StoredGrant | undefined>;
-  /**
-   * As `update`, for a client that gets its tokens anew: what an older secret sealed is sealed by the first one then, also
-   * where `change` makes nothing. `seen` is the grant as it was just read.
-   */
-  updateForTokens(seen: StoredGrant, change: ChangeGrant): Promise<StoredGrant | undefined>;
-  /** No access token lives longer than its grant. */
-  capExpiry(grant: Grant): Grant;
-  /** Epoch milliseconds: when it ends by its age (`computeAgeEnd`). */
-  computeAgeEnd(grant: Grant): number;
-  /** Its tokens are refused from then on, at every replica. Undefined where another was faster, or it cannot be read here. */
-  end(id: string): Promise<Grant | undefined>;
-  listOfUser(user: UserIdentity): Promise<readonly Grant[]>;
-  /** The ids of those that a user has too many, which would end first. Never `keptId`. */
-  listExcess(user: UserIdentity, keptId: string): Promise<readonly string[]>;
-  /** The one that ends last first. */
-  list(request: PageRequest, owner: GrantOwner): Promise<Page<Grant>>;
-  /** Likewise: ids also of those that cannot be read here, or are gone. */
-  listIds(request: PageRequest, owner: GrantOwner): Promise<Page<string>>;
+/** A session at a provider (OpenID Connect Back-Channel Logout §2.1). Another issuer has others, also of the same `sid`. */
+export interface ProviderSession {
+  readonly issuer: string;
+  readonly sid: string;
 }
 
-export type ChangeGrant = (grant: Grant) => Grant | undefined;
+/** The owner of a list of grants. */
+export type GrantOwner =
+  | { readonly kind: 'user'; readonly user: UserIdentity }
+  | { readonly kind: 'session'; readonly session: ProviderSession }
+  | { readonly kind: 'all' };
+
+type ChangeGrant = (grant: Grant) => Grant | undefined;
 
 /** More than anybody has clients; who has them makes room by what would end first. */
 const MAX_USER_GRANTS = 1000;
 /** Grants that were read or written lately: the same text need not be opened again. Claims have 16 KiB at most. */
 const MAX_OPENED = 1000;
 
+export type Grants = ReturnType<typeof createGrants>;
+
 export function createGrants(
   { store, clock, metrics }: Pick<Runtime, 'store' | 'clock' | 'metrics'>,
   seal: Seal,
-  endedGrants: Pick<EndedGrants, 'announce'>,
+  endedGrants: { announce(grantId: string): Promise<void> },
   lifetime: GrantLifetime,
-): Grants {
+) {
   const listedLifetime = {
     ...lifetime,
     idleSeconds: lifetime.idleSeconds * (1 + LISTED_RESERVE),
@@ -138,11 +131,13 @@ export function createGrants(
     }
   }
 
+  /** Undefined where there is none, or no secret opens it. */
   async function read(id: string): Promise<StoredGrant | undefined> {
     const key = buildGrantKey(id);
     return open(key, await store.get(key));
   }
 
+  /** Its tokens are refused from then on, at every replica. Undefined where another was faster, or it cannot be read here. */
   async function end(id: string): Promise<Grant | undefined> {
     const key = buildGrantKey(id);
     const text = await store.getAndDelete(key);
@@ -191,45 +186,114 @@ export function createGrants(
 
   return {
     read,
-    find: async (id) => (await readAll([id]))[0],
+    /** The same as `read` for whoever ends it: undefined also where a later version wrote it, whereas `read` throws. */
+    find: async (id: string): Promise<Grant | undefined> => (await readAll([id]))[0],
     end,
-    capExpiry(grant) {
+    /** No access token lives longer than its grant. */
+    capExpiry(grant: Grant): Grant {
       const endsAt = Math.min(grant.issued.expiresAt, computeGrantEnd(grant, lifetime));
       return { ...grant, issued: { ...grant.issued, expiresAt: endsAt } };
     },
-    computeAgeEnd: (grant) => computeAgeEnd(grant, lifetime),
-    async create(grant) {
+    /** Epoch milliseconds: when it ends by its age (`computeAgeEnd`). */
+    computeAgeEnd: (grant: Grant): number => computeAgeEnd(grant, lifetime),
+    async create(grant: Grant): Promise<StoredGrant> {
       const key = buildGrantKey(grant.id);
       const written = write(key, await enlist(grant));
       await store.set(key, written.text, computeTtlSeconds(computeGrantEnd(grant, lifetime)));
       metrics.recordGrant('issued');
       return written;
     },
-    update: (id, makeNext) => change(id, makeNext, undefined),
-    updateForTokens: (seen, makeNext) => change(seen.grant.id, makeNext, seen),
+    /**
+     * Writes what `makeNext` makes of the grant, and begins its time anew; nothing where it makes nothing. It is called again
+     * where another replica has changed the grant meanwhile. Undefined where the grant has ended; else what stands there.
+     * The secret that sealed it stays the same: what its client has needs that secret, too.
+     */
+    update: (id: string, makeNext: ChangeGrant) => change(id, makeNext, undefined),
+    /**
+     * As `update`, for a client that gets its tokens anew: what an older secret sealed is sealed by the first one then, also
+     * where `makeNext` makes nothing. `seen` is the grant as it was just read.
+     */
+    updateForTokens: (seen: StoredGrant, makeNext: ChangeGrant) =>
+      change(seen.grant.id, makeNext, seen),
+    /** Ids also of those that cannot be read here, or are gone; the one that ends last first. */
     listIds: lists.listIds,
-    async listOfUser(user) {
+    async listOfUser(user: UserIdentity): Promise<readonly Grant[]> {
       const request = { from: undefined, limit: MAX_USER_GRANTS };
       const { items } = await lists.listIds(request, { kind: 'user', user });
       return readAll(items);
     },
-    async listExcess(user, keptId) {
+    /** The ids of those that a user has too many, which would end first. Never `keptId`. */
+    async listExcess(user: UserIdentity, keptId: string): Promise<readonly string[]> {
       const request = { from: undefined, limit: MAX_USER_GRANTS + MAX_EXCESS };
       const { items } = await lists.listIds(request, { kind: 'user', user });
       return items.filter((id) => id !== keptId).slice(MAX_USER_GRANTS - 1);
     },
-    async list(request, owner) {
+    /** The one that ends last first. */
+    async list(request: PageRequest, owner: GrantOwner): Promise<Page<Grant>> {
       const { items, next } = await lists.listIds(request, owner);
       return { items: await readAll(items), next };
     },
   };
 }
 
-/** What stands after the version. */
+/** The part after the version. */
 const getSealed = ({ text }: StoredGrant): string => text.slice(GRANT_VERSION_LENGTH);
 
 /** Several replicas may each have let one in. */
 const MAX_EXCESS = 100;
 
-/** Of its idle time: so much longer a grant is listed, and so far its place in the order may be behind its last refresh. */
+/** A share of its idle time: so much longer a grant is listed, and so far its place in the order may be behind its last refresh. */
 const LISTED_RESERVE = 0.01;
+
+// The lists by which grants are found that nobody has a token of: those of a user, of a session at the provider, and
+// all of them. Each ends when the last of its grants does.
+
+type Place = readonly [list: string, listed: string];
+
+function createGrantLists(store: Pick<KeyValue, 'setListed' | 'deleteListed' | 'readListed'>) {
+  const remove = async (places: readonly Place[]): Promise<void> => {
+    await Promise.all(
+      places.map(([list, listed]) => store.deleteListed(list, listed).catch(() => false)),
+    );
+  };
+
+  return {
+    /** Into all in which it belongs. */
+    async add(grant: Grant, ttlSeconds: number) {
+      await Promise.all(
+        listPlaces(grant).map(([list, key]) => store.setListed(list, key, grant.id, ttlSeconds)),
+      );
+    },
+    /** Never rejects: lists leave out what is gone. */
+    remove: (grant: Grant) => remove(listPlaces(grant)),
+    /** Out of the list of a session at the provider that it is of no more. Never rejects, likewise. */
+    removeFromSession: (grant: Grant, sid: string) => remove(listSessionPlaces({ ...grant, sid })),
+    /** The one that ends last first; also those that are gone. */
+    async listIds(request: PageRequest, owner: GrantOwner): Promise<Page<string>> {
+      const { items, next } = await store.readListed(buildListKey(owner), request);
+      return { items: items.map(({ value }) => value), next };
+    },
+  };
+}
+
+function buildListKey(owner: GrantOwner): string {
+  if (owner.kind === 'user') return buildUserGrantsKey(hashUser(owner.user));
+  if (owner.kind === 'session') return buildSidGrantsKey(hashSid(owner.session));
+  return GRANT_LIST_KEY;
+}
+
+function listPlaces(grant: Grant): readonly Place[] {
+  const owner = hashUser(grant.user);
+  return [
+    [buildUserGrantsKey(owner), buildListedGrantKey(owner, grant.id)],
+    [GRANT_LIST_KEY, buildListedGrantKey('all', grant.id)],
+    ...listSessionPlaces(grant),
+  ];
+}
+
+/** None where the provider names no sessions. */
+function listSessionPlaces({ id, user, sid }: Grant): readonly Place[] {
+  if (sid === undefined) return [];
+  const session = hashSid({ issuer: user.issuer, sid });
+  return [[buildSidGrantsKey(session), buildListedGrantKey(`sid:${session}`, id)]];
+}

@@ -1,25 +1,17 @@
 // For the composition root: what the gateway's own tokens stand on, where it issues them.
+
+import { createExpiringMap } from '../../platform/bounded-map.ts';
+import { isObject } from '../../platform/json.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { buildEndedGrantsChannelName } from '../../store/keys.ts';
-import { createReplicas } from '../../store/replicas/replicas.ts';
-import {
-  createEndedGrants,
-  type EndedGrantMessage,
-  type EndedGrants,
-  isEndedGrantMessage,
-} from './ended-grants.ts';
-import { createGrants, type Grants } from './grants.ts';
-import { createTokenCodec, type TokenCodec } from './token-codec.ts';
+import { createReplicas, type Replicas } from '../../store/replicas/replicas.ts';
+import { createGrants } from './grants.ts';
+import { createTokenCodec } from './token-codec.ts';
 
-export interface OwnTokens {
-  readonly codec: TokenCodec;
-  readonly grants: Grants;
-  readonly endedGrants: EndedGrants;
-  close(): void;
-}
+export type OwnTokens = NonNullable<ReturnType<typeof openOwnTokens>>;
 
 /** Undefined where clients get the provider's tokens. */
-export function openOwnTokens(runtime: Runtime): OwnTokens | undefined {
+export function openOwnTokens(runtime: Runtime) {
   const { server, oauth, mcp } = runtime.config;
   const { loginSeal: seal } = runtime;
   if (oauth.mode !== 'broker') return undefined;
@@ -40,5 +32,40 @@ export function openOwnTokens(runtime: Runtime): OwnTokens | undefined {
     grants: createGrants(runtime, seal, endedGrants, lifetime),
     endedGrants,
     close: replicas.close,
+  };
+}
+
+// That a grant has ended is told to all replicas. Calls that begin later need none of this, since each asks the store.
+
+interface EndedGrantMessage {
+  readonly grantId: string;
+}
+
+const isEndedGrantMessage = (value: unknown): value is EndedGrantMessage =>
+  isObject(value) && typeof value.grantId === 'string';
+
+/** Longer than it takes from the look at the store until a stream is open. */
+const REMEMBERED_MS = 60_000;
+const MAX_REMEMBERED = 10_000;
+
+function createEndedGrants(
+  { clock, log }: Pick<Runtime, 'clock' | 'log'>,
+  replicas: Pick<Replicas<EndedGrantMessage>, 'send' | 'listen'>,
+) {
+  const recent = createExpiringMap<true>(MAX_REMEMBERED, clock.monotonic);
+  replicas.listen(({ grantId }) => recent.set(grantId, true, clock.monotonic() + REMEMBERED_MS));
+
+  return {
+    /** Never rejects: what is open anywhere then lives as long as it would have. */
+    announce: (grantId: string): Promise<void> =>
+      replicas.send({ grantId }).catch((cause: unknown) =>
+        log.warn('Streams and calls of a login that has ended may go on for some minutes.', {
+          grant: grantId,
+          cause,
+        }),
+      ),
+    listen: (listener: (grantId: string) => void) =>
+      replicas.listen(({ grantId }) => listener(grantId)),
+    hasEnded: (grantId: string): boolean => recent.get(grantId) === true,
   };
 }

@@ -1,12 +1,18 @@
 // §5.11: the gateway's own tokens: opaque to whoever holds one, and read here without a look at the store.
+
 import { createCipheriv, createDecipheriv, createHmac } from 'node:crypto';
-import { ACCESS_TOKEN_PREFIX, REFRESH_TOKEN_PREFIX } from '../../http/endpoint/bearer.ts';
+import {
+  ACCESS_TOKEN_PREFIX,
+  isOwnToken,
+  REFRESH_TOKEN_PREFIX,
+} from '../../http/endpoint/bearer.ts';
+
 import { createBoundedMap } from '../../platform/bounded-map.ts';
 import { hashSha256 } from '../../platform/ids.ts';
-import type { Seal } from '../../store/seal/seal.ts';
+import { createSeal, type Seal } from '../../store/seal/seal.ts';
 import type { UserIdentity } from './grant.ts';
 
-/** What an access token says. Client, scopes and claims stand in the grant. */
+/** The content of an access token. Client, scopes and claims stand in the grant. */
 export interface AccessToken {
   readonly grantId: string;
   /** That of `hashUser`. */
@@ -27,15 +33,6 @@ export interface RefreshToken {
   readonly generation: number;
 }
 
-export interface TokenCodec {
-  /** The same content has the same token, so that an answer can be given again that was not kept. */
-  writeAccessToken(content: AccessToken): string;
-  /** Undefined for what none of the secrets made for this gateway. Times are not looked at. */
-  readAccessToken(text: string): AccessToken | undefined;
-  writeRefreshToken(content: RefreshToken): string;
-  readRefreshToken(text: string): RefreshToken | undefined;
-}
-
 /** Tokens of more bytes are refused before anything else. */
 export const MAX_TOKEN_LENGTH = 512;
 /** As many as fit, with room to spare. */
@@ -51,13 +48,15 @@ const RESOURCE_BYTES = 8;
 const ACCESS_BYTES = GRANT_BYTES + USER_BYTES + 16;
 const REFRESH_BYTES = GRANT_BYTES + 4;
 
+export type TokenCodec = ReturnType<typeof createTokenCodec>;
+
 /** `baseUrl` is `BASE_URL`: a gateway at another address reads none of these, even with the same secret. */
-export function createTokenCodec(seal: Pick<Seal, 'deriveKeys'>, baseUrl: string): TokenCodec {
+export function createTokenCodec(seal: Pick<Seal, 'deriveKeys'>, baseUrl: string) {
   const access = createTokenSeal(seal, 'postern access token', baseUrl);
   const refresh = createTokenSeal(seal, 'postern refresh token', baseUrl);
   const openedRefreshTokens = createBoundedMap<string, RefreshToken>(MAX_OPENED);
 
-  /** What does not open is not kept: anybody could send more of it. */
+  /** A token that does not open is not kept: anybody could send more of it. */
   function openRefreshToken(text: string): RefreshToken | undefined {
     if (!text.startsWith(REFRESH_TOKEN_PREFIX)) return undefined;
     const bytes = refresh.open(text.slice(REFRESH_TOKEN_PREFIX.length));
@@ -69,7 +68,8 @@ export function createTokenCodec(seal: Pick<Seal, 'deriveKeys'>, baseUrl: string
   }
 
   return {
-    writeAccessToken(content) {
+    /** The same content has the same token, so that an answer can be given again that was not kept. */
+    writeAccessToken(content: AccessToken): string {
       const { grantId, userKey, generation, issuedAt, expiresAt } = content;
       const { scopeMask, resourceHashes } = content;
       const bytes = Buffer.alloc(ACCESS_BYTES + RESOURCE_BYTES * resourceHashes.length);
@@ -81,7 +81,8 @@ export function createTokenCodec(seal: Pick<Seal, 'deriveKeys'>, baseUrl: string
       for (const hash of resourceHashes) at += bytes.write(hash, at, 'latin1');
       return ACCESS_TOKEN_PREFIX + access.seal(bytes);
     },
-    readAccessToken(text) {
+    /** Undefined for what none of the secrets made for this gateway. Times are not looked at. */
+    readAccessToken(text: string): AccessToken | undefined {
       if (!text.startsWith(ACCESS_TOKEN_PREFIX)) return undefined;
       const bytes = access.open(text.slice(ACCESS_TOKEN_PREFIX.length));
       if (bytes === undefined || bytes.length < ACCESS_BYTES) return undefined;
@@ -100,13 +101,14 @@ export function createTokenCodec(seal: Pick<Seal, 'deriveKeys'>, baseUrl: string
         resourceHashes,
       };
     },
-    writeRefreshToken({ grantId, generation }) {
+    writeRefreshToken({ grantId, generation }: RefreshToken): string {
       const bytes = Buffer.alloc(REFRESH_BYTES);
       bytes.write(grantId, 0, 'base64url');
       bytes.writeUInt32BE(generation, GRANT_BYTES);
       return REFRESH_TOKEN_PREFIX + refresh.seal(bytes);
     },
-    readRefreshToken: (text) => openedRefreshTokens.get(text) ?? openRefreshToken(text),
+    readRefreshToken: (text: string): RefreshToken | undefined =>
+      openedRefreshTokens.get(text) ?? openRefreshToken(text),
   };
 }
 
@@ -134,16 +136,11 @@ const ID_BYTES = 6;
 const IV_BYTES = 12;
 const TAG_BYTES = 16;
 
-interface TokenSeal {
-  seal(content: Buffer): string;
-  open(text: string): Buffer | undefined;
-}
-
 function createTokenSeal(
   { deriveKeys }: Pick<Seal, 'deriveKeys'>,
   purpose: string,
   baseUrl: string,
-): TokenSeal {
+) {
   const keys = deriveKeys(purpose);
   const [ivKey] = deriveKeys(`${purpose} iv`);
   const context = Buffer.from(baseUrl);
@@ -152,7 +149,7 @@ function createTokenSeal(
   if (first === undefined || ivKey === undefined) throw new Error('Tokens need a secret');
 
   return {
-    seal(content) {
+    seal(content: Buffer): string {
       const iv = createHmac('sha256', ivKey.bytes)
         .update(context)
         .update(content)
@@ -162,7 +159,7 @@ function createTokenSeal(
       const sealed = [cipher.update(content), cipher.final()];
       return Buffer.concat([first.id, iv, ...sealed, cipher.getAuthTag()]).toString('base64url');
     },
-    open(text) {
+    open(text: string): Buffer | undefined {
       const bytes = Buffer.from(text, 'base64url');
       const end = bytes.length - TAG_BYTES;
       if (end < ID_BYTES + IV_BYTES) return undefined;
@@ -193,3 +190,30 @@ export const maskScopes = (granted: readonly string[], scopes: readonly string[]
 
 export const unmaskScopes = (granted: readonly string[], mask: number): readonly string[] =>
   granted.filter((_, bit) => Math.floor(mask / 2 ** bit) % 2 === 1);
+
+// For people who have the secret and ask what a token is; never to let anybody in.
+
+export type OwnTokenFacts =
+  /** Nothing of this or of another gateway's. */
+  | { readonly kind: 'foreign' }
+  | { readonly kind: 'refresh' }
+  /** Whoever has no secret sees no more of it. */
+  | { readonly kind: 'sealed' }
+  /** None of the secrets made it, or not for this gateway. */
+  | { readonly kind: 'unknown' }
+  /** `expiresAt` in epoch seconds. */
+  | { readonly kind: 'access'; readonly grantId: string; readonly expiresAt: number };
+
+/** `secrets` and `baseUrl` are OAUTH_STATE_SECRET and BASE_URL, where they are known. */
+export function inspectOwnToken(
+  token: string,
+  secrets?: readonly string[],
+  baseUrl?: string,
+): OwnTokenFacts {
+  if (!isOwnToken(token)) return { kind: 'foreign' };
+  if (token.startsWith(REFRESH_TOKEN_PREFIX)) return { kind: 'refresh' };
+  if (secrets === undefined || baseUrl === undefined) return { kind: 'sealed' };
+  const opened = createTokenCodec(createSeal(secrets), baseUrl).readAccessToken(token);
+  if (opened === undefined) return { kind: 'unknown' };
+  return { kind: 'access', grantId: opened.grantId, expiresAt: opened.expiresAt };
+}

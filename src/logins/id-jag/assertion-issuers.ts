@@ -7,30 +7,9 @@ import {
   type ProviderMetadata,
 } from '../../http/oauth-client/provider-metadata.ts';
 import { isSafeForTokens } from '../../platform/address.ts';
-import type { Clock } from '../../platform/clock.ts';
-import type { Fetch } from '../../platform/fetch-with-limits.ts';
-import type { Log } from '../../platform/log.ts';
 import { stripUri } from '../../platform/secret-texts.ts';
-import type { Metrics } from '../../telemetry/metrics/metrics.ts';
-import { createKeySet, type KeySet } from '../auth/key-set.ts';
 
-export interface AssertionIssuers {
-  /** Undefined for an issuer that the settings do not name. */
-  findKeySet(issuer: unknown): KeySet | undefined;
-  /** For the log. */
-  readonly names: readonly string[];
-  close(): void;
-}
-
-export interface AssertionIssuersDeps {
-  readonly issuers: readonly string[];
-  /** The provider of logins, whose keys are fetched already. */
-  readonly provider: { readonly issuer: string; readonly keySet: KeySet };
-  readonly fetch: Fetch;
-  readonly clock: Clock;
-  readonly log: Log;
-  readonly metrics: Metrics;
-}
+import { createKeySet, type FetchRuntime, type KeySet } from '../auth/key-set.ts';
 
 const SETTING: IssuerSetting = {
   variable: 'ID_JAG_ISSUERS',
@@ -38,27 +17,36 @@ const SETTING: IssuerSetting = {
   advice: 'If this is your provider, name it in ID_JAG_ISSUERS exactly as it names itself.',
 };
 
-export function createAssertionIssuers(deps: AssertionIssuersDeps): AssertionIssuers {
-  const { issuers, provider } = deps;
+export type AssertionIssuers = ReturnType<typeof createAssertionIssuers>;
+
+/** `provider` is that of logins, whose keys are fetched already. */
+export function createAssertionIssuers(
+  runtime: FetchRuntime,
+  issuers: readonly string[],
+  provider: { readonly issuer: string; readonly keySet: KeySet },
+) {
   const others = issuers.filter((issuer) => issuer !== provider.issuer);
-  const opened = new Map(others.map((issuer) => [issuer, openKeySet(issuer, deps)]));
+  const opened = new Map(others.map((issuer) => [issuer, openKeySet(runtime, issuer)]));
   const all = issuers.includes(provider.issuer)
     ? new Map([...opened, [provider.issuer, provider.keySet]])
     : opened;
 
   return {
+    /** For the log. */
     names: issuers,
-    findKeySet: (issuer) => (typeof issuer === 'string' ? all.get(issuer) : undefined),
-    close() {
+    /** Undefined for an issuer that the settings do not name. */
+    findKeySet: (issuer: unknown): KeySet | undefined =>
+      typeof issuer === 'string' ? all.get(issuer) : undefined,
+    close(): void {
       for (const keySet of opened.values()) keySet.close();
     },
   };
 }
 
-function openKeySet(issuer: string, deps: AssertionIssuersDeps): KeySet {
-  const keySet = createKeySet(deps, {
+function openKeySet(runtime: FetchRuntime, issuer: string): KeySet {
+  const keySet = createKeySet(runtime, {
     url: undefined,
-    metadata: requireSafeKeys(createProviderMetadata(deps, issuer, SETTING)),
+    metadata: requireSafeKeys(createProviderMetadata(runtime, issuer, SETTING)),
     owner: {
       name: `The key set of an issuer of assertions (${stripUri(issuer)})`,
       advice: 'Check ID_JAG_ISSUERS, the issuer, and the outbound network.',

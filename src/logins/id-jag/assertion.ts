@@ -3,12 +3,20 @@
 
 import { isWellFormedScope, parseScope } from '../../config/scope.ts';
 import { fail, GatewayError } from '../../errors/gateway-error.ts';
+import type { Clock } from '../../platform/clock.ts';
 import { isStringArray, type JsonObject } from '../../platform/json.ts';
 import { quote } from '../../platform/text.ts';
 import { isTime, readSubject } from '../auth/claims.ts';
 import { MACHINE_SUBJECT_PREFIX } from '../auth/machine-clients.ts';
 import type { TokenForm } from '../auth/parse-token.ts';
+import {
+  createReadToken,
+  nameMember,
+  type ProviderTokenKind,
+  requireSigner,
+} from '../auth/provider-token.ts';
 import type { UserIdentity } from '../grants/grant.ts';
+import type { AssertionIssuers } from './assertion-issuers.ts';
 
 /** One that was verified in full. */
 export interface Assertion {
@@ -25,28 +33,60 @@ export interface Assertion {
   readonly sid: string | undefined;
 }
 
-export interface AssertionRules {
+/** Settings that the claims are compared with. */
+interface AssertionSettings {
   /** Our issuer: `BASE_URL`. */
   readonly baseUrl: string;
   readonly clockToleranceSeconds: number;
 }
 
-/** What the claims are compared with. Times are epoch seconds. */
-export interface ExpectedAssertion extends AssertionRules {
+/** Times are epoch seconds. */
+interface ExpectedAssertion extends AssertionSettings {
   readonly issuer: string;
   readonly clientId: string;
   readonly now: number;
 }
 
-/** Who gets one uses it now: most providers give five minutes. */
+/**
+ * `clientId` is that of a client that has proved who it is. Whether the assertion was used before is not asked here.
+ *
+ * @throws GatewayError `unusable_assertion`, whose facts are member, found and expected; `assertion_keys_unavailable`.
+ */
+export type VerifyAssertion = (text: string, clientId: string) => Promise<Assertion>;
+
+export function createVerifyAssertion(
+  clock: Clock,
+  issuers: Pick<AssertionIssuers, 'findKeySet' | 'names'>,
+  settings: AssertionSettings,
+): VerifyAssertion {
+  const readToken = createReadToken(KIND);
+
+  return async function verifyAssertion(text, clientId) {
+    const { token, claims } = readToken(text);
+    const keySet = issuers.findKeySet(claims.iss);
+    if (keySet === undefined || typeof claims.iss !== 'string')
+      return failMember('iss', claims.iss, `one of ID_JAG_ISSUERS: ${issuers.names.join(', ')}`);
+    await requireSigner(KIND, token, keySet).catch(failWithoutKeys);
+    const now = clock.now() / 1000;
+    return readAssertion(claims, { ...settings, issuer: claims.iss, clientId, now });
+  };
+}
+
+function failWithoutKeys(thrown: unknown): never {
+  if (!(thrown instanceof GatewayError) || thrown.row.status !== 503) throw thrown;
+  const { cause } = thrown.failure;
+  return fail('assertion_keys_unavailable', { headers: { 'Retry-After': '2' }, cause });
+}
+
+/** Whoever gets one uses it now: most providers give five minutes. */
 const MAX_LIFETIME_SECONDS = 3600;
 const MAX_TEXT = 256;
-/** Of one list. */
+/** The most of one list. */
 const MAX_ITEMS = 20;
 /** Enough for the groups of somebody who is in many. */
-export const MAX_ASSERTION_BYTES = 16_384;
+const MAX_BYTES = 16_384;
 
-export const ID_JAG: TokenForm = {
+const ID_JAG: TokenForm = {
   lengthSetting: '',
   kind: 'an ID-JAG',
   type: /^oauth-id-jag\+jwt$/,
@@ -59,8 +99,17 @@ export const ID_JAG: TokenForm = {
   },
 };
 
+/** Checks that are shared with access tokens speak of the assertion. */
+const KIND: ProviderTokenKind = {
+  name: 'assertion',
+  form: ID_JAG,
+  maxBytes: MAX_BYTES,
+  fail: (member, problem, { found, expected }) =>
+    fail('unusable_assertion', { facts: { member, found, expected, problem } }),
+};
+
 /** The signature was verified by a key of `expected.issuer`. @throws GatewayError `unusable_assertion`. */
-export function readAssertion(claims: JsonObject, expected: ExpectedAssertion): Assertion {
+function readAssertion(claims: JsonObject, expected: ExpectedAssertion): Assertion {
   for (const check of CHECKS) check(claims, expected);
   return {
     user: { issuer: expected.issuer, sub: readSub(claims, expected) },
@@ -108,7 +157,7 @@ function checkTimes(
 }
 
 function readSub(claims: JsonObject, { baseUrl }: ExpectedAssertion): string {
-  const sub = nameMember('sub', () => readSubject(claims, baseUrl));
+  const sub = nameMember(KIND, 'sub', () => readSubject(claims, baseUrl));
   if (sub.startsWith(MACHINE_SUBJECT_PREFIX)) failMember('sub', sub, 'a user, not a client');
   return sub;
 }
@@ -140,25 +189,6 @@ function requireAbsent(member: string, claims: JsonObject): void {
   if (Object.hasOwn(claims, member)) failMember(member, claims[member], 'no such claim');
 }
 
-/** What is found is cut: a stranger may have chosen it. @throws GatewayError always. */
+/** `found` is cut: a stranger may have chosen it. @throws GatewayError always. */
 export const failMember = (member: string, found: unknown, expected: string): never =>
   fail('unusable_assertion', { facts: { member, found: quote(found, MAX_TEXT), expected } });
-
-/** What is shared with access tokens is told as of the assertion. @throws GatewayError `unusable_assertion`. */
-export function nameMember<Value>(member: string, read: () => Value): Value {
-  try {
-    return read();
-  } catch (thrown) {
-    return failAs(member, thrown);
-  }
-}
-
-/** @throws GatewayError `unusable_assertion` for what is wrong with the assertion; else what was thrown. */
-export function failAs(member: string, thrown: unknown): never {
-  const isOfToken = thrown instanceof GatewayError && thrown.row.status === 401;
-  if (!isOfToken) throw thrown;
-  const { found, expected } = thrown.failure.facts ?? {};
-  return fail('unusable_assertion', {
-    facts: { member, found, expected, problem: thrown.message },
-  });
-}

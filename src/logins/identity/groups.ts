@@ -4,7 +4,7 @@ import { fail } from '../../errors/gateway-error.ts';
 import { type Fetch, FetchError, fetchWithLimits } from '../../platform/fetch-with-limits.ts';
 import { isObject, isStringArray, type JsonObject, parseObject } from '../../platform/json.ts';
 import { quote } from '../../platform/text.ts';
-import { findClaim } from './find-claim.ts';
+import { findClaim } from './identity.ts';
 
 /** The list that the claim is, one text being a list of one; undefined for anything else, and where there is none. */
 export function readGroups(claims: JsonObject, name: string): readonly string[] | undefined {
@@ -16,7 +16,7 @@ export function readGroups(claims: JsonObject, name: string): readonly string[] 
 // OpenID Connect Core §5.6.2: a claim that is had elsewhere. Microsoft Entra does so with the groups of a user who is in
 // more than fit into a token.
 
-/** Where the groups are to be asked for; undefined where the token has them, or says nothing. */
+/** The address that the groups are to be asked for at; undefined where the token has them, or says nothing. */
 export function findOverageEndpoint(claims: JsonObject, groupsClaim: string): string | undefined {
   const { _claim_names: names, _claim_sources: sources } = claims;
   const source = isObject(names) && Object.hasOwn(names, groupsClaim) ? names[groupsClaim] : '';

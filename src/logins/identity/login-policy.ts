@@ -1,19 +1,22 @@
 // §13.3: who may log in at all, of those whom the provider knows. Each list that is set has to hold.
 import type { IdentityConfig } from '../../config/groups/own-tokens.ts';
+
 import { fail } from '../../errors/gateway-error.ts';
+import { escapeHtml } from '../../http/endpoint/html-page.ts';
 import {
   type Reply,
   readClaimedClient,
   readEmail,
   type UserContext,
 } from '../../http/endpoint/message.ts';
+import { renderPage } from '../../http/endpoint/own-page-parts.ts';
+import { renderReturnLink } from '../../http/endpoint/render-error.ts';
 import { compileGlob } from '../../platform/glob.ts';
+import { UNSEEN } from '../../platform/invisible.ts';
 import { isStringArray, type JsonObject } from '../../platform/json.ts';
-import { quote } from '../../platform/text.ts';
-import { findClaim } from './find-claim.ts';
+import { quote, shorten } from '../../platform/text.ts';
 import { readGroups } from './groups.ts';
-import type { Identity } from './identity.ts';
-import { type LoginRefusalLinks, renderLoginRefusedPage } from './login-refused-page.ts';
+import { findClaim, type Identity } from './identity.ts';
 
 /** Somebody whom the provider knows and the gateway does not let in: the client is told `access_denied`. */
 export interface LoginRefusal {
@@ -45,8 +48,7 @@ export function createFindLoginRefusal(
     return {
       forLog: problem.forLog,
       forUser,
-      renderPage: (links) =>
-        renderLoginRefusedPage({ service, who, advice: problem.advice, ...links }),
+      renderPage: (links) => renderLoginRefusedPage(service, who, problem.advice, links),
     };
   };
 }
@@ -56,7 +58,7 @@ export function createFindLoginRefusal(
  *
  * @throws GatewayError `user_not_allowed`.
  */
-export type CheckTokenUser = (user: Pick<UserContext, 'claims'>) => void;
+type CheckTokenUser = (user: Pick<UserContext, 'claims'>) => void;
 
 export function createCheckTokenUser(config: IdentityConfig): CheckTokenUser {
   const findProblem = createFindProblem(config);
@@ -88,7 +90,7 @@ function createFindProblem(config: IdentityConfig): FindProblem {
 
 interface Problem {
   readonly forLog: string;
-  /** What the person can do. */
+  /** A sentence about what the person can do. */
   readonly advice: string;
 }
 
@@ -104,7 +106,7 @@ function createEmailCheck({ allowedEmails, emailAuthority }: IdentityConfig): Fi
   return function findEmailProblem(claims) {
     const { email, emailVerified = false } = readEmail(claims);
     const address = lowerAscii(email ?? '');
-    // Of one with several @, readers disagree on which domain it is of.
+    // For one with several @, readers disagree on which domain it is of.
     const isAllowed = /^[^@\s]+@[^@\s]+$/.test(address) && globs.some((fits) => fits(address));
     if (!isAllowed) {
       return {
@@ -179,4 +181,38 @@ const isScalar = (value: unknown): boolean =>
 function describeUser(claims: JsonObject, sub: string): string {
   const names = [claims.email, claims.preferred_username, claims.name];
   return names.filter((name) => typeof name === 'string').find((name) => name !== '') ?? sub;
+}
+
+// The page for somebody who may not use this gateway: as whom they are logged in, and how to go on.
+
+interface LoginRefusalLinks {
+  /** Begins the login anew, with the choice of another account. */
+  readonly retryUrl: string;
+  /** Tells the client `access_denied`. */
+  readonly clientUrl: string;
+}
+
+/** Characters. */
+const MAX_WHO = 200;
+
+const INVISIBLE = new RegExp(`[${UNSEEN}]`, 'gu');
+
+/** `who` is as the provider calls the person, `advice` a sentence about what they can do. */
+function renderLoginRefusedPage(
+  service: string,
+  who: string,
+  advice: string,
+  { retryUrl, clientUrl }: LoginRefusalLinks,
+): Reply {
+  const shown = shorten(who.replace(INVISIBLE, '\u{fffd}'), MAX_WHO);
+  return renderPage(
+    { displayName: service },
+    {
+      status: 403,
+      title: 'You may not use this gateway',
+      body: `<p>You are logged in as <strong><bdi>${escapeHtml(shown)}</bdi></strong>, who may not use this gateway.</p>
+<p>${escapeHtml(advice)}</p>
+<p><a class="button" href="${escapeHtml(retryUrl)}">Use another account</a></p>${renderReturnLink(clientUrl)}`,
+    },
+  );
 }

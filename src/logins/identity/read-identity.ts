@@ -1,24 +1,33 @@
 // §13.2: who logged in, by the provider's answer to a code or a refresh: its ID token, and its userinfo endpoint where that
 // lacks a claim which the configuration names.
 
-import type { IdentityConfig } from '../../config/groups/own-tokens.ts';
 import type { ProviderQuirks } from '../../config/provider-profiles.ts';
 import { catalogue } from '../../errors/catalogue.ts';
 import { fail } from '../../errors/gateway-error.ts';
 import { readEmail } from '../../http/endpoint/message.ts';
 import type { ProviderMetadata } from '../../http/oauth-client/provider-metadata.ts';
-import type { Fetch } from '../../platform/fetch-with-limits.ts';
-import type { JsonObject } from '../../platform/json.ts';
-import type { Log } from '../../platform/log.ts';
+import {
+  type Fetch,
+  type FetchedResponse,
+  fetchWithLimits,
+} from '../../platform/fetch-with-limits.ts';
+import { type JsonObject, parseObject } from '../../platform/json.ts';
+import { quote } from '../../platform/text.ts';
+import { createWarnOnce } from '../../platform/throttle.ts';
 import type { IdTokenClaims, IdTokenVerifier } from '../auth/id-token.ts';
+import type { BrokerRuntime } from '../broker/runtime.ts';
 import type { UserIdentity } from '../grants/grant.ts';
 import type { ProviderTokenResponse } from '../provider/provider-parameters.ts';
-import { type ClaimSources, checkClaimSize, joinClaims, mergeRenewedClaims } from './claims.ts';
-import { findClaim } from './find-claim.ts';
 import { askForGroups, findOverageEndpoint, readGroups } from './groups.ts';
-import type { ExpectedIdentity, Identity } from './identity.ts';
-import { createAskUserinfo, type UserinfoFailure } from './userinfo.ts';
-import { createWarnOnce } from './warn-once.ts';
+import {
+  type ClaimSources,
+  checkClaimSize,
+  type ExpectedIdentity,
+  findClaim,
+  type Identity,
+  joinClaims,
+  mergeRenewedClaims,
+} from './identity.ts';
 
 /**
  * Undefined where an access token of long ago is refused: the provider has ended the login.
@@ -31,25 +40,19 @@ export type ReadIdentity = (
   expected: ExpectedIdentity,
 ) => Promise<Identity | undefined>;
 
-export interface ReadIdentityDeps {
-  readonly config: IdentityConfig;
-  readonly verifier: IdTokenVerifier;
-  readonly metadata: ProviderMetadata;
-  /** Of the provider: words of its own for errors. */
-  readonly errorCodes?: ProviderQuirks['errorCodes'];
-  /** Claims that rules name, as they stand now. */
-  readonly listNamedClaims: () => readonly string[];
-  readonly fetch: Fetch;
-  readonly log: Log;
-}
-
 /** The claim that groups come from unless the configuration says otherwise: most providers have none of that name. */
 const DEFAULT_GROUPS_CLAIM = 'groups';
 
-export function createReadIdentity(deps: ReadIdentityDeps): ReadIdentity {
-  const { config, verifier, metadata, listNamedClaims, fetch, log } = deps;
+/** `listNamedClaims` has those that rules name, as they stand now. */
+export function createReadIdentity(
+  { oauth, fetch, log }: Pick<BrokerRuntime, 'oauth' | 'fetch' | 'log'>,
+  verifier: IdTokenVerifier,
+  metadata: ProviderMetadata,
+  listNamedClaims: () => readonly string[],
+): ReadIdentity {
+  const { identity: config, provider } = oauth;
   const { groupsClaim } = config;
-  const askUserinfo = createAskUserinfo({ metadata, fetch, errorCodes: deps.errorCodes });
+  const askUserinfo = createAskUserinfo(fetch, metadata, provider.quirks.errorCodes);
   const warnOnce = createWarnOnce(log);
 
   return async function readIdentity(answer, { nonce, earlier, ...may }) {
@@ -100,7 +103,7 @@ export function createReadIdentity(deps: ReadIdentityDeps): ReadIdentity {
     return { user: verifier.readUser(answer.claims), userinfo: answer.claims };
   }
 
-  /** By an access token that lives until it is revoked. Undefined where it was. */
+  /** Asks by an access token that lives until it is revoked. Undefined where it was. */
   async function askAgain(
     accessToken: string | undefined,
     earlier: ExpectedIdentity['earlier'],
@@ -174,7 +177,7 @@ export function createReadIdentity(deps: ReadIdentityDeps): ReadIdentity {
         { claim: groupsClaim },
       );
     }
-    // Where claims are to be had elsewhere there may be an access token beside the address.
+    // A claim that is to be had elsewhere may have an access token beside the address.
     const { _claim_sources: _, groups: __, ...rest } = all;
     return groups === undefined ? rest : { ...rest, groups };
   }
@@ -193,7 +196,7 @@ export function createReadIdentity(deps: ReadIdentityDeps): ReadIdentity {
 
 const EMAIL_VERIFIED = 'email_verified';
 
-/** Whether a token says it. Some providers say in another claim that an address is verified, and some where groups are had. */
+/** True where a token says it. Some providers say in another claim that an address is verified, and some where groups are had. */
 function isSaid(claims: JsonObject, name: string, groupsClaim: string): boolean {
   if (name === EMAIL_VERIFIED) return readEmail(claims).emailVerified !== undefined;
   if (name === groupsClaim && findOverageEndpoint(claims, groupsClaim) !== undefined) return true;
@@ -239,3 +242,103 @@ function listUserinfoClaims(
 
 const readText = (value: unknown): string | undefined =>
   typeof value === 'string' && value !== '' ? value : undefined;
+
+// OpenID Connect Core §5.3: the userinfo endpoint, asked with the provider's access token.
+
+type UserinfoAnswer =
+  | { readonly kind: 'claims'; readonly claims: JsonObject }
+  /** The provider has no such endpoint. */
+  | { readonly kind: 'none' }
+  | UserinfoFailure;
+
+interface UserinfoFailure {
+  readonly kind: 'failed';
+  /** A sentence. */
+  readonly problem: string;
+  /** It may pass by itself. */
+  readonly isTemporary: boolean;
+  /** The access token is what is not accepted (RFC 6750 §3.1). */
+  readonly isRefused: boolean;
+  readonly cause?: unknown;
+}
+
+const LIMITS = { timeoutMs: 5000, maxBytes: 262_144 };
+
+/** `errorCodes` are words of the provider's own for errors. */
+function createAskUserinfo(
+  fetch: Fetch,
+  metadata: ProviderMetadata,
+  errorCodes: NonNullable<ProviderQuirks['errorCodes']> = {},
+) {
+  async function fetchUserinfo(accessToken: string): Promise<FetchedResponse | undefined> {
+    const { userinfo_endpoint: url } = await metadata.get();
+    const headers = { Authorization: `Bearer ${accessToken}`, Accept: 'application/json' };
+    return url === undefined ? undefined : fetchWithLimits(fetch, url, { headers }, LIMITS);
+  }
+
+  /** `sub` is undefined where nobody has said yet whose it is. @throws GatewayError `unusable_identity` for an answer about somebody else. */
+  return async function askUserinfo(
+    accessToken: string,
+    sub: string | undefined,
+  ): Promise<UserinfoAnswer> {
+    const response = await fetchUserinfo(accessToken).catch(
+      (cause: unknown): UserinfoFailure => ({
+        kind: 'failed',
+        problem: "The provider's userinfo endpoint could not be asked.",
+        isTemporary: true,
+        isRefused: false,
+        cause,
+      }),
+    );
+    if (response === undefined) return { kind: 'none' };
+    return 'kind' in response ? response : readAnswer(response, sub, errorCodes);
+  };
+}
+
+function readAnswer(
+  { status, headers, body }: FetchedResponse,
+  sub: string | undefined,
+  errorCodes: Readonly<Record<string, string>>,
+): UserinfoAnswer {
+  if (status !== 200) {
+    const problem = `The provider's userinfo endpoint answered ${status}.`;
+    const isTemporary = isTemporaryStatus(status);
+    return { kind: 'failed', problem, isTemporary, isRefused: status === 401 };
+  }
+  const type = headers.get('content-type') ?? '';
+  const claims = /^application\/json\s*(;|$)/i.test(type) ? parseObject(body) : undefined;
+  if (claims === undefined) {
+    const advice = /^application\/jwt\b/i.test(type)
+      ? ' Switch signed userinfo off for this client at the provider.'
+      : '';
+    const problem = `The provider's userinfo endpoint answered no JSON object (its content type is ${quote(type)}).${advice}`;
+    return { kind: 'failed', problem, isTemporary: false, isRefused: false };
+  }
+  // Slack refuses with 200.
+  if (typeof claims.error === 'string' && claims.sub === undefined) {
+    const code = errorCodes[claims.error] ?? claims.error;
+    return {
+      kind: 'failed',
+      problem: `The provider's userinfo endpoint answered 200 with the error ${quote(claims.error)}.`,
+      isTemporary: TEMPORARY.has(code),
+      isRefused: REFUSALS.has(code),
+    };
+  }
+  if (sub !== undefined) requireSubject(claims, sub);
+  return { kind: 'claims', claims };
+}
+
+const TEMPORARY: ReadonlySet<string> = new Set(['temporarily_unavailable', 'server_error']);
+const REFUSALS: ReadonlySet<string> = new Set(['invalid_token', 'invalid_grant']);
+
+const isTemporaryStatus = (status: number): boolean =>
+  status >= 500 || status === 408 || status === 429;
+
+/** OpenID Connect Core §5.3.2, §5.3.4: else the answer must not be used, and the access token may be somebody else's. */
+function requireSubject({ sub: found }: JsonObject, sub: string): void {
+  if (found === sub) return;
+  fail('unusable_identity', {
+    details: `${catalogue.unusable_identity.details} Its userinfo endpoint speaks of another user than its ID token: the sub is ${quote(found)} and must be ${quote(sub)}.`,
+    facts: { member: 'sub', found: quote(found), expected: sub },
+  });
+}

@@ -1,4 +1,4 @@
-// What the provider is asked for beside what a client asks for. Pure: the broker sends and receives.
+// Parameters that the gateway adds when it asks the provider. Pure: the broker sends and receives.
 import type { BrokerConfig } from '../../config/groups/oauth.ts';
 import { DEFAULT_SCOPES, parseScope } from '../../config/scope.ts';
 import { hashSha256 } from '../../platform/ids.ts';
@@ -34,7 +34,7 @@ export function buildAuthorizationParameters(
   };
 }
 
-/** What a client is granted: what it asked for, then what was added, each once. */
+/** The scopes that a client is granted: those that it asked for, then those added, each once. */
 export function listGrantedScopes(
   config: ProviderParametersConfig,
   requestedScope: string | undefined,

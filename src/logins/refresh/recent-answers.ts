@@ -2,19 +2,19 @@
 // look at a session once an access token has less than five minutes left.
 
 import type { KnownLogin } from '../../http/endpoint/endpoint.ts';
-import { createJsonReply, type Reply, type UserContext } from '../../http/endpoint/message.ts';
+import { createJsonReply, type UserContext } from '../../http/endpoint/message.ts';
 import { isOwnClient } from '../../http/endpoint/own-clients.ts';
+import type { RequestParameters } from '../../http/endpoint/parameters.ts';
+import { createBoundedMap } from '../../platform/bounded-map.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { generateSecret, hashSha256 } from '../../platform/ids.ts';
+import { parseObject } from '../../platform/json.ts';
 import { buildOAuthKey } from '../../store/keys.ts';
-import { createRecords, jsonFormat } from '../../store/records.ts';
+import { createRecords, jsonFormat, writeVersioned } from '../../store/records.ts';
 import { createSeal } from '../../store/seal/seal.ts';
 import type { KeyValue } from '../../store/store.ts';
-import type { AskedTokens } from '../request/parameters.ts';
-import { isSameRequest } from '../request/parameters.ts';
-import { createKnownGrants, createKnownRefreshTokens, type KnownGrant } from './known-grants.ts';
 
-export interface IssuedTokens {
+interface IssuedTokens {
   readonly asked: AskedTokens;
   /** Stays the same from refresh to refresh. */
   readonly grantId: string;
@@ -26,49 +26,10 @@ export interface IssuedTokens {
   readonly tokens: Readonly<Record<string, unknown>>;
 }
 
-/** A token response as its client gets it. */
-export interface RecalledAnswer {
-  readonly reply: Reply;
-  /** `sub` of the user, where the token names one. */
-  readonly user: string | undefined;
-}
-
-export interface RecentAnswers {
-  /** What is kept for the client's refresh token, be it fresh or not. */
-  find(refreshToken: string, clientId: string): Promise<KeptAnswer | undefined>;
-  /** Undefined unless it is fresh, the last thing that happened to its grant, what is asked for now, and its token is accepted. */
-  recall(kept: KeptAnswer, asked: AskedTokens): Promise<RecalledAnswer | undefined>;
-  /** To be read before the provider is asked to refresh. */
-  readMark(grantId: string): Promise<string | undefined>;
-  /** Never rejects: without it the next refresh is one more. */
-  keep(issued: IssuedTokens): Promise<void>;
-  /** Whether this process knows the token, without a look at the store. */
-  findKnownId(refreshToken: string, clientId: string): string | undefined;
-  /** Whose current refresh token this is; undefined for any other. Without effect. */
-  findLogin(refreshToken: string, asked: AskedTokens): Promise<KnownLogin | undefined>;
-  /** Of a refresh or access token. Never rejects. */
-  findGrant(token: string): Promise<KnownGrant | undefined>;
-  /** Nothing of this grant is given again for some minutes. */
-  end(grantId: string): Promise<void>;
-  /**
-   * The gateway refused an access token, perhaps since it has expired. What the provider was asked for until now is not given again
-   * for its grant, where that is known. Never rejects.
-   */
-  noteRefusal(accessToken: string): Promise<void>;
-  /**
-   * The provider refused a refresh. If it is for good, the grant may have ended there: because of a token that was used
-   * twice, say. Never rejects. Tokens of no known grant end nothing: made-up ones must not fill the store.
-   */
-  endAfterRefusal(grantId: string | undefined, status: number): Promise<void>;
-}
-
 /** Sealed with the refresh token itself, so that nobody who reads the store can open it. */
-export interface KeptAnswer {
+interface KeptAnswer extends Pick<IssuedTokens, 'asked' | 'grantId' | 'tokens'> {
   /** The mark of the grant from this answer on. */
   readonly id: string;
-  readonly asked: AskedTokens;
-  readonly grantId: string;
-  readonly tokens: Readonly<Record<string, unknown>>;
   /** Epoch milliseconds: when the provider answered. */
   readonly issuedAt: number;
   readonly lifetimeSeconds: number;
@@ -80,42 +41,52 @@ export interface KeptAnswer {
  */
 const MAX_AGE_SECONDS = 10;
 
-const answerFormat = jsonFormat<KeptAnswer>('The last answer of a grant');
-
-interface FreshToken extends Pick<RecalledAnswer, 'user'> {
+interface FreshToken {
   readonly secondsLeft: number;
+  /** `sub` of the user, where the token names one. */
+  readonly user: string | undefined;
 }
 
 /** For counting refreshes, and for noting tokens that are refused. */
-export interface LoginIndex
-  extends Pick<RecentAnswers, 'findKnownId' | 'findLogin'>,
-    Partial<Pick<RecentAnswers, 'noteRefusal'>> {}
-
-export interface RecentAnswersDeps {
-  readonly store: KeyValue;
-  readonly clock: Clock;
-  /** As /mcp does, in full. @throws GatewayError, at once or by the promise, for a token that is not accepted as things stand. */
-  readonly verifyToken: (token: string) => UserContext | undefined | Promise<UserContext>;
+export interface LoginIndex {
+  /** Tells whether this process knows the token, without a look at the store. */
+  findKnownId(refreshToken: string, clientId: string): string | undefined;
+  /** The login whose current refresh token this is; undefined for any other. Without effect. */
+  findLogin(refreshToken: string, asked: AskedTokens): Promise<KnownLogin | undefined>;
+  /**
+   * The gateway refused an access token, perhaps since it has expired. What the provider was asked for until now is not given again
+   * for its grant, where that is known. Never rejects.
+   */
+  noteRefusal?(accessToken: string): Promise<void>;
 }
 
-export function createRecentAnswers(deps: RecentAnswersDeps): RecentAnswers {
-  const { store, clock, verifyToken } = deps;
+/** As /mcp does, in full. @throws GatewayError, at once or by the promise, for a token that is not accepted as things stand. */
+export type VerifyToken = (token: string) => UserContext | undefined | Promise<UserContext>;
+
+const answerFormat = jsonFormat<KeptAnswer>('The last answer of a grant');
+
+export function createRecentAnswers(
+  { store, clock }: { readonly store: KeyValue; readonly clock: Clock },
+  verifyToken: VerifyToken,
+) {
   const grants = createKnownGrants(store);
   const knownTokens = createKnownRefreshTokens();
 
   /** The token itself is the secret that seals them. */
   const answersOf = (token: string) => createRecords(store, answerFormat, createSeal([token]));
 
+  /** The answer that is kept for the client's refresh token, be it fresh or not. */
   async function find(refreshToken: string, clientId: string): Promise<KeptAnswer | undefined> {
     const kept = await answersOf(refreshToken).get(buildAnswerKey(refreshToken));
     return kept?.asked.clientId === clientId ? kept : undefined;
   }
 
+  /** The grant of a refresh or access token. Never rejects. */
   const findGrant = (token: string) => grants.find(hashSha256(token)).catch(() => undefined);
 
   /** Unless anything happened to the grant while the provider was asked: an answer from before that is not given again. */
   async function keepAnswers(issued: IssuedTokens): Promise<void> {
-    // What came of a code is not given again.
+    // The answer to a code is not given again.
     if (issued.used === undefined) return;
     const id = generateSecret();
     const answers = buildAnswers(issued, id, clock.now());
@@ -129,7 +100,7 @@ export function createRecentAnswers(deps: RecentAnswersDeps): RecentAnswers {
     await answersOf(token).put(buildAnswerKey(token), answer, ttlSeconds);
   }
 
-  /** Of the access token; undefined where the answer is not to be given again. */
+  /** Facts of the access token; undefined where the answer is not to be given again. */
   async function findFreshToken(
     kept: KeptAnswer,
     asked: AskedTokens,
@@ -152,7 +123,7 @@ export function createRecentAnswers(deps: RecentAnswersDeps): RecentAnswers {
   return {
     find,
     findKnownId: knownTokens.find,
-    async findLogin(refreshToken, asked) {
+    async findLogin(refreshToken: string, asked: AskedTokens): Promise<KnownLogin | undefined> {
       const [grant, kept] = await Promise.all([
         grants.find(hashSha256(refreshToken)),
         find(refreshToken, asked.clientId),
@@ -166,8 +137,10 @@ export function createRecentAnswers(deps: RecentAnswersDeps): RecentAnswers {
       const fresh = kept && (await findFreshToken(kept, asked));
       return { id: grant.grantId, isAnswered: fresh !== undefined };
     },
+    /** To be read before the provider is asked to refresh. */
     readMark: grants.readMark,
-    async recall(kept, asked) {
+    /** Undefined unless it is fresh, the last thing that happened to its grant, what is asked for now, and its token is accepted. */
+    async recall(kept: KeptAnswer, asked: AskedTokens) {
       const fresh = await findFreshToken(kept, asked);
       if (fresh === undefined) return undefined;
       const tokens = { ...kept.tokens, expires_in: fresh.secondsLeft };
@@ -176,7 +149,8 @@ export function createRecentAnswers(deps: RecentAnswersDeps): RecentAnswers {
         user: fresh.user,
       };
     },
-    async keep(issued) {
+    /** Never rejects: without it the next refresh is one more. */
+    async keep(issued: IssuedTokens): Promise<void> {
       const current = getCurrentToken(issued);
       if (current !== undefined) knownTokens.add(current, issued.asked.clientId, issued.grantId);
       const keeping = listGrants(issued).map(({ token, grant, isCurrent }) =>
@@ -185,8 +159,9 @@ export function createRecentAnswers(deps: RecentAnswersDeps): RecentAnswers {
       await Promise.all([...keeping, keepAnswers(issued)]).catch(() => {});
     },
     findGrant,
+    /** Nothing of this grant is given again for some minutes. */
     end: grants.end,
-    async noteRefusal(accessToken) {
+    async noteRefusal(accessToken: string): Promise<void> {
       const { grantId } = (await findGrant(accessToken)) ?? {};
       if (grantId === undefined) return;
       const changing = grants
@@ -194,14 +169,18 @@ export function createRecentAnswers(deps: RecentAnswersDeps): RecentAnswers {
         .then((before) => grants.changeMark(grantId, before, generateSecret()));
       await changing.catch(() => {});
     },
-    async endAfterRefusal(grantId, status) {
+    /**
+     * The provider refused a refresh. If it is for good, the grant may have ended there: because of a token that was used
+     * twice, say. Never rejects. Tokens of no known grant end nothing: made-up ones must not fill the store.
+     */
+    async endAfterRefusal(grantId: string | undefined, status: number): Promise<void> {
       if (grantId === undefined || status >= 500 || status === 429) return;
       await grants.end(grantId).catch(() => {});
     },
   };
 }
 
-/** By the refresh token that the client has from now on, and by the one that it used. */
+/** The answer by the refresh token that the client has from now on, and by the one that it used. */
 function buildAnswers(
   issued: IssuedTokens,
   id: string,
@@ -240,7 +219,7 @@ function listGrants(issued: IssuedTokens) {
     });
 }
 
-/** Of the access token, in whole seconds; undefined once the answer is not fresh any more. */
+/** Time left of the access token, in whole seconds; undefined once the answer is not fresh any more. */
 function computeSecondsLeft(
   { issuedAt, lifetimeSeconds }: KeptAnswer,
   now: number,
@@ -252,3 +231,112 @@ function computeSecondsLeft(
 }
 
 const buildAnswerKey = (token: string): string => buildOAuthKey('recent-answer', hashSha256(token));
+
+// The grant that a token belongs to, and what happened to the grant last. Only hashes of tokens are stored.
+
+export interface KnownGrant {
+  /** Stays the same from refresh to refresh. */
+  readonly grantId: string;
+  /** The client that got the token. */
+  readonly clientId: string;
+  /** The client had another refresh token given in place of this one. */
+  readonly isReplaced: boolean;
+}
+
+/** A token that was stolen and replaced long ago still ends what came after it. */
+const GRANT_SECONDS = 86_400;
+/** After a weekend or a holiday it still says whose login comes. */
+const CURRENT_SECONDS = 2_592_000;
+
+function createKnownGrants(store: KeyValue) {
+  return {
+    /** Finds by the hash of a token that the gateway handed out within the last day, or of a current refresh token of the last 30 days. */
+    async find(hash: string): Promise<KnownGrant | undefined> {
+      const text = await store.get(buildGrantKey(hash));
+      const { grantId, clientId, isReplaced } = (text && parseObject(text)) || {};
+      if (typeof grantId !== 'string' || typeof clientId !== 'string') return undefined;
+      return { grantId, clientId, isReplaced: isReplaced === true };
+    },
+    async keep(hash: string, grant: KnownGrant, isCurrent: boolean) {
+      const ttlSeconds = isCurrent ? CURRENT_SECONDS : GRANT_SECONDS;
+      await store.set(buildGrantKey(hash), writeVersioned(grant), ttlSeconds);
+    },
+    /**
+     * Changes whenever something happens to the grant: the provider answers a refresh, or a token of it is revoked or refused. It says
+     * which answer is the last one, and that nothing came after it; on all replicas, whatever their clocks say.
+     */
+    readMark: (grantId: string) => store.get(buildMarkKey(grantId)),
+    /** False, and nothing is done, where `before` is the mark no more, and for a grant that has ended. */
+    changeMark: async (grantId: string, before: string | undefined, mark: string) =>
+      before !== ENDED && store.compareAndSet(buildMarkKey(grantId), before, mark, MARK_SECONDS),
+    /** For some minutes the mark stays what it is then. */
+    end: (grantId: string) => store.set(buildMarkKey(grantId), ENDED, MARK_SECONDS),
+  };
+}
+
+/** The mark of a grant that has ended. */
+const ENDED = 'ended';
+/** Longer than an answer is given again and the provider may take for one. Without its mark no answer is. */
+const MARK_SECONDS = 600;
+
+const buildGrantKey = (hash: string): string => buildOAuthKey('recent-grant', hash);
+
+const buildMarkKey = (grantId: string): string => buildOAuthKey('recent-mark', hashSha256(grantId));
+
+// §8: refresh tokens that this process handed out or looked up lately. They are served however many made-up ones come
+// from the same address.
+
+const MAX_TOKENS = 10_000;
+
+function createKnownRefreshTokens() {
+  const known = createBoundedMap<string, string>(MAX_TOKENS);
+
+  return {
+    /** The grant that it belongs to. */
+    find: (refreshToken: string, clientId: string) => known.get(toKey(refreshToken, clientId)),
+    add: (refreshToken: string, clientId: string, grantId: string) =>
+      void known.set(toKey(refreshToken, clientId), grantId),
+    remove: (refreshToken: string, clientId: string) =>
+      void known.delete(toKey(refreshToken, clientId)),
+  };
+}
+
+const toKey = (refreshToken: string, clientId: string): string =>
+  hashSha256(JSON.stringify([clientId, refreshToken]));
+
+// The tokens that a client asks for, and whether two requests ask for the same.
+
+/** The tokens that a client asked for. Whoever asks for anything else gets an answer of its own. */
+export interface AskedTokens {
+  readonly clientId: string;
+  /** As they were sent, in the order of their names; without what only says who asks, and by what right. */
+  readonly parameters: readonly (readonly [name: string, value: string])[];
+}
+
+/** Parameters of a code or a refresh token, and of the client: the same tokens are asked for with either. */
+const RIGHTS: ReadonlySet<string> = new Set([
+  'grant_type',
+  'code',
+  'code_verifier',
+  'redirect_uri',
+  'refresh_token',
+  'client_id',
+  'client_secret',
+  'client_assertion',
+  'client_assertion_type',
+]);
+
+export const readAskedTokens = ({ pairs }: RequestParameters, clientId: string): AskedTokens => ({
+  clientId,
+  parameters: pairs
+    .filter(([name]) => !RIGHTS.has(name))
+    .sort(([name, value], [otherName, other]) =>
+      name === otherName ? compare(value, other) : compare(name, otherName),
+    ),
+});
+
+const compare = (one: string, other: string): number => Number(one > other) - Number(one < other);
+
+const isSameRequest = (one: AskedTokens, other: AskedTokens): boolean =>
+  one.clientId === other.clientId &&
+  JSON.stringify(one.parameters) === JSON.stringify(other.parameters);

@@ -2,10 +2,12 @@
 // and where the answer goes first, for until then there is nobody to answer to.
 
 import { isWellFormedScope } from '../../config/scope.ts';
+import type { ServerUrls } from '../../config/server-urls.ts';
 import { fail } from '../../errors/gateway-error.ts';
 import { parseQuery, type RequestParameters } from '../../http/endpoint/parameters.ts';
 import { truncateForLog } from '../../platform/log.ts';
 import { stripUri } from '../../platform/secret-texts.ts';
+
 import type { Client, Clients } from '../clients/clients.ts';
 
 export interface AuthorizationRequest {
@@ -24,7 +26,7 @@ export type ReadAuthorizationRequest = (
   cookie: string | undefined,
 ) => Promise<AuthorizationRequest>;
 
-/** Who asks, and where the answer goes. @throws GatewayError with a row of §7.3. */
+/** Reads who asks, and where the answer goes. @throws GatewayError with a row of §7.3. */
 export async function readClientAndRedirectUri(
   query: string,
   clients: Clients,
@@ -54,7 +56,7 @@ interface RequestRules {
   readonly requiresPlainScope: boolean;
 }
 
-/** What is asked. @throws GatewayError with a row of §7.3. */
+/** Checks the request itself. @throws GatewayError with a row of §7.3. */
 export function checkRequest(parameters: RequestParameters, rules: RequestRules): void {
   checkResponseType(parameters);
   if (rules.requiresState) parameters.require('state');
@@ -87,3 +89,26 @@ function checkScope(scope: string | undefined): void {
 
 /** RFC 7636 §4.2: base64url of a SHA-256 hash. */
 const CHALLENGE = /^[A-Za-z0-9_-]{43}$/;
+
+// RFC 8707 §2: tokens for this service and no other may be asked for by way of it.
+
+/** The resources of this gateway. */
+export interface OwnResources {
+  readonly baseUrl: string;
+  readonly serverUrls: ServerUrls;
+}
+
+/** The resources that the client names, all of them of this service. @throws GatewayError `invalid_target`. */
+export function readResourceIndicators(
+  { pairs }: RequestParameters,
+  { baseUrl, serverUrls }: OwnResources,
+): readonly string[] {
+  const resources = pairs.filter(([name]) => name === 'resource').map(([, value]) => value);
+  const accepted = [baseUrl, `${baseUrl}/`, `${baseUrl}/mcp`, `${baseUrl}/mcp/`];
+  const isOwn = (resource: string) =>
+    accepted.includes(resource) || serverUrls.isResource(resource);
+  if (!resources.every(isOwn)) {
+    fail('invalid_target', { details: `The resource must be ${baseUrl}/mcp or ${baseUrl}.` });
+  }
+  return resources;
+}

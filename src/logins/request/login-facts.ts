@@ -1,11 +1,11 @@
-// What is known of a login beside its reply. Log, audit log and the list of failed logins take it from here.
+// Facts of a login beside its reply. Log, audit log and the list of failed logins take it from here.
 
 import { GatewayError, toGatewayError } from '../../errors/gateway-error.ts';
 import { type JudgedRequest, wrapRun } from '../../http/endpoint/endpoint.ts';
 import type { PendingReply, Reply, RequestBody } from '../../http/endpoint/message.ts';
 import { hasTooManyParameters } from '../../http/endpoint/parameters.ts';
 import { isObject } from '../../platform/json.ts';
-import { truncateForLog } from '../../platform/log.ts';
+import { type Log, truncateForLog } from '../../platform/log.ts';
 
 /** Among the facts of a reply, or of what was thrown. */
 export type LoginFacts = Readonly<{
@@ -13,11 +13,11 @@ export type LoginFacts = Readonly<{
   client?: string;
   /** `sub` of the user who got a token. */
   user?: string;
-  /** Whose users that is one of; absent for those of `OIDC_ISSUER`, where only these can be. */
+  /** The issuer whose user that is; absent for those of `OIDC_ISSUER`, where only these can be. */
   issuer?: string;
-  /** Of the login, where the gateway issues tokens of its own. */
+  /** The ID of the login, where the gateway issues tokens of its own. */
   grantId?: string;
-  /** What the token endpoint was asked for. */
+  /** The type of grant that the token endpoint was asked for. */
   grant?: (typeof GRANTS)[number];
 }>;
 
@@ -69,7 +69,7 @@ export const readFacts = ({
   ...(typeof grantId === 'string' && { grantId }),
 });
 
-/** What a query or a body asks for that is not judged yet. One that is too long to be served is not read. */
+/** Facts that a query or a body has which is not judged yet. One that is too long to be served is not read. */
 export function readAskedFacts(source: string | RequestBody): LoginFacts {
   if (typeof source !== 'string' && source.type === 'json') {
     const { client_id, grant_type } = isObject(source.value) ? source.value : {};
@@ -98,3 +98,46 @@ function toLoginFacts(client: unknown, user: unknown, grantType: unknown): Login
     ...(grant && { grant }),
   };
 }
+
+// One line of the log for every login, which says who and by which client, and never the token.
+
+interface LoggedLogin {
+  readonly clientId: string;
+  /** The name that the client gives itself. */
+  readonly clientName: string | undefined;
+  /** `sub` of the user; undefined where the access token names nobody. */
+  readonly user: string | undefined;
+  /** The issuer whose user that is; undefined in proxy mode, where the provider's own tokens say who it is. */
+  readonly issuer?: string | undefined;
+  /** The tokens came by a refresh token, which happens every few minutes. */
+  readonly isRefresh: boolean;
+  /** The tokens were the last answer of the grant, given again. */
+  readonly isLastAnswer?: boolean;
+}
+
+/** Returns the facts of the reply that has the tokens. */
+export type LogLogin = (login: LoggedLogin) => LoginFacts;
+
+const MAX_LOGGED_NAME = 100;
+
+/** User and client, as the log says it wherever a login begins or ends. */
+export const describeLogin = ({
+  clientId,
+  clientName,
+  user,
+  issuer,
+}: Pick<LoggedLogin, 'clientId' | 'clientName' | 'user' | 'issuer'>) => ({
+  client: clientId,
+  clientName: clientName?.slice(0, MAX_LOGGED_NAME),
+  user,
+  issuer,
+});
+
+export const createLoginLog = (log: Log): LogLogin =>
+  function logLogin({ isRefresh, isLastAnswer, ...login }) {
+    const { user, issuer } = login;
+    const facts = describeLogin(login);
+    if (isRefresh) log.debug('Refreshed.', { ...facts, ...(isLastAnswer && { isLastAnswer }) });
+    else log.info('Logged in.', facts);
+    return { ...(user !== undefined && { user }), ...(issuer !== undefined && { issuer }) };
+  };

@@ -1,8 +1,8 @@
 // One call of POST /mcp: what all of its steps need, made once.
-
 import type { GatewayError } from '../../errors/gateway-error.ts';
 import type { GetChallenge } from '../../http/endpoint/bearer.ts';
 import type { ProtectedCall } from '../../http/endpoint/endpoint.ts';
+import type { EndedGrants } from '../../http/endpoint/grants.ts';
 import {
   type GatewayRequest,
   type GetProviderToken,
@@ -221,13 +221,7 @@ export interface Callers {
   /** Called with each request of a user that needs no session; undefined without operators. */
   readonly noteStatelessUser?: ((user: UserContext) => void) | undefined;
   /** Undefined where the gateway issues no tokens of its own. */
-  readonly endedGrants?:
-    | {
-        listen(listener: (grantId: string) => void): void;
-        /** True if it was heard of lately: for what was let in before that, and is about to be open. */
-        hasEnded(grantId: string): boolean;
-      }
-    | undefined;
+  readonly endedGrants?: EndedGrants | undefined;
 }
 
 // §18.5: which OAuth client a token was made for.

@@ -33,13 +33,11 @@ const open = () => {
   const metadata = createProviderMetadata(deps, issuer.url);
   const keySet = createKeySet(deps, { url: undefined, metadata });
   keySet.start();
-  return createIdTokenVerifier({
+  return createIdTokenVerifier(clock, keySet, {
     issuer: issuer.url,
     clientId: CLIENT,
     baseUrl: BASE_URL,
-    keySet,
     clockToleranceSeconds: TOLERANCE,
-    clock,
   });
 };
 

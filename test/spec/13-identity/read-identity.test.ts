@@ -45,20 +45,17 @@ function open({ env = {}, named = [] }: Options = {}) {
   const metadata = createProviderMetadata(deps, issuer.url);
   const keySet = createKeySet(deps, { url: undefined, metadata });
   keySet.start();
-  const readIdentity = createReadIdentity({
-    config: oauth.identity,
-    verifier: createIdTokenVerifier({
+  const readIdentity = createReadIdentity(
+    { oauth, fetch: deps.fetch, log: deps.log },
+    createIdTokenVerifier(clock, keySet, {
       issuer: issuer.url,
       clientId: CLIENT,
       baseUrl: 'https://gw.example.com',
-      keySet,
       clockToleranceSeconds: 5,
-      clock,
     }),
     metadata,
-    listNamedClaims: () => named,
-    ...deps,
-  });
+    () => named,
+  );
   return async (...asked: Parameters<typeof readIdentity>) => {
     const identity = await readIdentity(...asked);
     if (identity === undefined) throw new Error('The provider has ended the login');

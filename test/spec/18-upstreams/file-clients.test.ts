@@ -1,10 +1,11 @@
 // §13.6: `clients` of the configuration file: what is wrong with them, each with its place and what is allowed.
+
 import { Ajv } from 'ajv';
 import { expect, test } from 'vitest';
 import { loadConfig } from '../../../src/config/load.ts';
 import { formatProblem } from '../../../src/config/problem.ts';
 import { createGatewayFileSchema } from '../../../src/gateway/configuration/gateway-file.ts';
-import { findMachineClientProblems } from '../../../src/logins/client-authentication/machine-client-problems.ts';
+import { findMachineClientProblems } from '../../../src/logins/client-authentication/machine-client-shape.ts';
 import { hashHex, newKey } from '../../support/oauth/machine-clients.ts';
 import { findProblems, parseFile, readFile } from '../../support/upstreams/gateway-file.ts';
 

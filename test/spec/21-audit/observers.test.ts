@@ -26,7 +26,7 @@ test('§21.1 audit: an observer of logins that throws changes no reply and no er
     limit: 'other',
     judge,
   };
-  const [observed] = observeLogins([endpoint as never], { observers, clock: systemClock, log });
+  const [observed] = observeLogins({ clock: systemClock, log }, [endpoint as never], observers);
   if (observed?.kind !== 'public') throw new Error('It is public');
   const judged = await observed.judge({} as never, {} as never);
   if ('runAnonymous' in judged) throw new Error('It is of a client');

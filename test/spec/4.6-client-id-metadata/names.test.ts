@@ -208,12 +208,10 @@ test('§14 document names: 20 silent names delay neither the provider nor names 
 
 function open(from: Network) {
   const { log, lines } = collectLog();
-  const documents = createClientDocuments({
+  const documents = createClientDocuments({ clock, log }, from, {
     allowedHosts: ['*'],
     redirectUris,
-    clock,
-    log,
-    network: from,
+    acceptsKeys: false,
   });
   return { documents, lines: lines as readonly LogLine[] };
 }

@@ -27,9 +27,7 @@ beforeEach(() => {
 function start(hosts: readonly string[] = HOSTS, network: Network = host.network) {
   const collected = collectLog();
   lines = collected.lines;
-  const offer = closeAfterTest(
-    createDocumentOffer({ allowedHosts: hosts, network, clock, log: collected.log }),
-  );
+  const offer = closeAfterTest(createDocumentOffer({ clock, log: collected.log }, network, hosts));
   offer.start();
   const config = loadConfig({
     BASE_URL: 'https://gw.example',

@@ -5,15 +5,11 @@ import type { Config } from '../../../src/config/config.ts';
 import { loadConfig } from '../../../src/config/load.ts';
 import { ConfigError } from '../../../src/config/problem.ts';
 import { createGateway } from '../../../src/gateway/gateway.ts';
-import { createProviderEndpoints } from '../../../src/http/oauth-client/provider-metadata.ts';
-import { createClientDocuments } from '../../../src/logins/client-id-metadata/client-documents.ts';
-import { createOAuth, type OAuthDeps } from '../../../src/logins/oauth.ts';
-import { selectRedirectUriRules } from '../../../src/logins/redirect-uri.ts';
-import { systemClock } from '../../../src/platform/clock.ts';
+import { createProviderAccess } from '../../../src/logins/auth/auth.ts';
+import { createAuthorizationEndpoints } from '../../../src/logins/oauth.ts';
 import { createSeal } from '../../../src/store/seal/seal.ts';
 import { collectLog } from '../../support/gateway/log.ts';
-import { noInternet } from '../../support/gateway/no-internet.ts';
-import { NO_SERVER_URLS } from '../../support/oauth/no-server-urls.ts';
+import { openTestRuntime } from '../../support/gateway/runtime.ts';
 import { wrapStore } from '../../support/stores/wrapped-store.ts';
 
 const ISSUER = 'https://idp.example';
@@ -139,28 +135,19 @@ describe('OAuth endpoints without what they need', () => {
       await store.close();
       await remove();
     };
-    const { log } = collectLog();
     const metadata = { issuer: ISSUER, get: () => Promise.reject(new Error('not needed')) };
-    const deps: OAuthDeps = {
+    const runtime = openTestRuntime({
+      config,
       store,
-      seal: createSeal(['s'.repeat(32)]),
-      fetch,
-      clock: systemClock,
-      clientDocuments: createClientDocuments({
-        allowedHosts: [],
-        redirectUris: selectRedirectUriRules(config.oauth, config.server.baseUrl),
-        clock: systemClock,
-        log,
-        network: noInternet,
-      }),
-      serverUrls: NO_SERVER_URLS,
-      providerEndpoints: createProviderEndpoints(config.oauth.endpoints, metadata),
-      verifyToken: () => undefined,
-      inspectToken: () => ({ sub: undefined, problem: undefined }),
-      listConnectionServers: () => [],
-      log,
+      loginSeal: missing === 'seal' ? undefined : createSeal(['s'.repeat(32)]),
+    });
+    const provider = createProviderAccess(runtime, () => false, { isServerAudience: () => false });
+    const access = {
+      ...provider,
+      metadata: missing === 'providerEndpoints' ? undefined : metadata,
     };
-    return () => createOAuth(config, { ...deps, [missing]: undefined });
+    const namedPaths = { has: () => false, getTitle: () => undefined };
+    return () => createAuthorizationEndpoints(runtime, access, undefined, namedPaths, undefined);
   }
 
   test('§13 broker mode without a seal does not become proxy mode', async () => {

@@ -262,13 +262,11 @@ describe.each([
       );
       const clock = manualClock(1_800_000_000_000);
       const { log, lines } = collectLog();
-      const documents = createClientDocuments({
-        allowedHosts: ['client.example'],
-        redirectUris,
-        clock,
-        log,
-        network: { ...host.network, tunnel: outbound.openTunnel },
-      });
+      const documents = createClientDocuments(
+        { clock, log },
+        { ...host.network, tunnel: outbound.openTunnel },
+        { allowedHosts: ['client.example'], redirectUris, acceptsKeys: false },
+      );
       return { documents, clock, lines: lines as readonly LogLine[] };
     }
 

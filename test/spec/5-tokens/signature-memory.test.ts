@@ -302,8 +302,7 @@ describe('which signatures are remembered', () => {
       },
       close() {},
     };
-    const { inspect, verify } = createTokenVerifier({
-      keySet,
+    const { inspect, verify } = createTokenVerifier(manualClock(NOW_SECONDS * 1000), keySet, {
       issuer: 'https://login.example',
       baseUrl: AUDIENCE,
       audience: [AUDIENCE],
@@ -313,7 +312,6 @@ describe('which signatures are remembered', () => {
       clockToleranceSeconds: 0,
       maxTokenBytes: 16_384,
       signatureMemory: 4,
-      clock: manualClock(NOW_SECONDS * 1000),
     });
     const claims = { iss: 'https://login.example', aud: AUDIENCE, exp: NOW_SECONDS + 60 };
     const good = signToken({ ...claims, sub: 'good' });

@@ -15,7 +15,11 @@ export async function startClientDocuments(
   const clock: ManualClock = manualClock(1_800_000_000_000);
   const { log, lines } = collectLog();
   const open = (network: Network = host.network, hosts = allowedHosts) =>
-    createClientDocuments({ allowedHosts: hosts, redirectUris, clock, log, network });
+    createClientDocuments({ clock, log }, network, {
+      allowedHosts: hosts,
+      redirectUris,
+      acceptsKeys: false,
+    });
   return {
     host,
     clock,

@@ -1,12 +1,11 @@
-// From the approval to the provider: state, PKCE and callback are the gateway's own.
-import { parseScope } from '../../config/scope.ts';
-import { fail } from '../../errors/gateway-error.ts';
+// A login under way at the provider, of a client or for a page of the gateway's own: what is kept of it, and what the provider is
+// asked for: state, PKCE and callback are the gateway's own.
+
 import { createRedirectReply, type Reply } from '../../http/endpoint/message.ts';
 import type { Browser } from '../../http/endpoint/own-pages.ts';
-import type { RequestParameters } from '../../http/endpoint/parameters.ts';
 import type { ProviderEndpoints } from '../../http/oauth-client/provider-metadata.ts';
 import { generateSecret } from '../../platform/ids.ts';
-import type { SecretRecords } from '../../store/records.ts';
+import { createSecretRecords, type SecretRecords } from '../../store/records.ts';
 import type { Approval } from '../consent/browser.ts';
 import { MAX_SCOPES } from '../grants/token-codec.ts';
 import {
@@ -14,13 +13,15 @@ import {
   buildAuthorizationParameters,
   buildCallbackUrl,
   createCodeChallenge,
-  listGrantedScopes,
   type ProviderParametersConfig,
 } from '../provider/provider-parameters.ts';
-import type { AuthorizationRequest } from '../request/authorization-request.ts';
-import type { OwnResources } from '../request/parameters.ts';
-import type { Logouts } from './logouts.ts';
-import { getDefaultResources, readAskedResources } from './resources.ts';
+import type { BrokerRuntime } from './runtime.ts';
+
+/** The user has ten minutes to log in. */
+const LOGIN_SECONDS = 600;
+
+export const createLoginRecords = (runtime: BrokerRuntime): SecretRecords<Login> =>
+  createSecretRecords<Login>(runtime, 'login', LOGIN_SECONDS);
 
 /** A login under way at the provider; found by the state that the provider brings back. */
 export interface Login {
@@ -29,7 +30,7 @@ export interface Login {
   /** For the log: a client that a document describes is not looked up again. */
   readonly clientName?: string | undefined;
   readonly redirectUri: string;
-  /** Of the authorization request, without the question mark; empty for a page of the gateway's own. */
+  /** The query of the authorization request, without the question mark; empty for a page of the gateway's own. */
   readonly query: string;
   /** The client's own. */
   readonly state: string | undefined;
@@ -50,7 +51,7 @@ export interface Login {
    */
   readonly sendsIssuer?: boolean | undefined;
   /**
-   * Of a login for a page of the gateway's own, which gets no code: `redirectUri` is the page. `freshSince`: since when, in
+   * There for a login for a page of the gateway's own, which gets no code: `redirectUri` is the page. `freshSince`: since when, in
    * epoch milliseconds, the provider has to have asked who it is.
    */
   readonly account?: { readonly freshSince?: number } | undefined;
@@ -58,26 +59,7 @@ export interface Login {
   readonly approval?: Approval | undefined;
 }
 
-/** What a client may tell the provider's login page; the gateway decides on everything else. */
-const FORWARDED = new Set([
-  'acr_values',
-  'domain_hint',
-  'login_hint',
-  'max_age',
-  'prompt',
-  'ui_locales',
-]);
-
-export interface BrokerRedirectDeps {
-  readonly config: ProviderParametersConfig & OwnResources;
-  /** The gateway's own at the provider. */
-  readonly clientId: string;
-  readonly logins: SecretRecords<Login>;
-  readonly logouts: Pick<Logouts, 'getMark'>;
-  readonly endpoints: ProviderEndpoints;
-}
-
-/** What the configured address says wins. */
+/** The query of the configured address wins. */
 export function buildProviderRequest(
   authorizationUrl: string,
   pairs: readonly (readonly [name: string, value: string | undefined])[],
@@ -92,8 +74,41 @@ export function buildProviderRequest(
 
 type Pairs = Parameters<typeof buildProviderRequest>[1];
 
-/** What the gateway asks of the provider for any login: of a client, or for a page of its own. */
-export interface LoginRequest extends Pick<Login, 'codeVerifier' | 'nonce'> {
+/** Keeps the login, and sends its browser to the provider. */
+export async function sendToProvider(
+  { oauth, baseUrl }: BrokerRuntime,
+  { logins, endpoints }: LoginsUnderWay,
+  browser: Browser,
+  begun: Omit<Login, 'browser' | 'codeVerifier' | 'sendsIssuer'>,
+  asked: AuthorizationParameters,
+): Promise<Reply> {
+  const codeVerifier = generateSecret();
+  const sendsIssuer = await endpoints.sendsIssuer();
+  const state = await logins.put({ ...begun, browser: browser.hash, codeVerifier, sendsIssuer });
+  const url = buildLoginRequest(
+    await endpoints.findAuthorizationUrl(),
+    {
+      baseUrl,
+      clientId: oauth.providerClient.id,
+      scope: asked.scope,
+      state,
+      codeVerifier,
+      nonce: begun.nonce,
+    },
+    asked.authorization,
+  );
+  const reply = createRedirectReply(url);
+  return { ...reply, headers: { ...reply.headers, ...browser.headers } };
+}
+
+/** Logins under way, and where the provider's endpoints are. */
+export interface LoginsUnderWay {
+  readonly logins: SecretRecords<Login>;
+  readonly endpoints: ProviderEndpoints;
+}
+
+/** The gateway asks this of the provider for any login: of a client, or for a page of its own. */
+interface LoginRequest extends Pick<Login, 'codeVerifier' | 'nonce'> {
   readonly baseUrl: string;
   /** The gateway's own at the provider. */
   readonly clientId: string;
@@ -119,54 +134,7 @@ export const buildLoginRequest = (
     ...more,
   ]);
 
-export const createBrokerRedirect = (deps: BrokerRedirectDeps) =>
-  async function redirectToProvider(
-    request: AuthorizationRequest,
-    browser: Browser,
-    approval?: Approval,
-  ): Promise<Reply> {
-    const { config, clientId, logins, logouts, endpoints } = deps;
-    const { query, parameters, redirectUri } = request;
-    if (request.client === undefined) fail('unknown_client');
-    const logoutMark = await logouts.getMark();
-    const requestedScope = parameters.get('scope');
-    const { scope, authorization } = await askForLogin(config, endpoints, requestedScope);
-    const codeVerifier = generateSecret();
-    const nonce = parseScope(scope).includes('openid') ? generateSecret() : undefined;
-    const state = await logins.put({
-      browser: browser.hash,
-      clientId: request.clientId,
-      clientName: request.client.name,
-      redirectUri,
-      query,
-      state: parameters.get('state'),
-      codeChallenge: parameters.require('code_challenge'),
-      resources:
-        readAskedResources(parameters, config, request.clientId) ?? getDefaultResources(config),
-      // Of the user the provider may be asked more: that is for the gateway.
-      scopes: listGrantedScopes(config, requestedScope).slice(0, MAX_SCOPES),
-      logoutMark,
-      codeVerifier,
-      nonce,
-      sendsIssuer: await endpoints.sendsIssuer(),
-      approval,
-    });
-    const url = buildLoginRequest(
-      await endpoints.findAuthorizationUrl(),
-      { baseUrl: config.baseUrl, clientId, scope, state, codeVerifier, nonce },
-      [...authorization, ...selectForwarded(parameters, authorization)],
-    );
-    const reply = createRedirectReply(url);
-    return { ...reply, headers: { ...reply.headers, ...browser.headers } };
-  };
-
-/** Not what the provider's profile sets already (`prompt`, say). */
-const selectForwarded = (
-  { pairs }: RequestParameters,
-  added: readonly (readonly [string, string])[],
-) => pairs.filter(([name]) => FORWARDED.has(name) && !added.some(([other]) => other === name));
-
-/** What the provider is asked for; `scope` is what the client asks for. */
+/** Parameters for the provider; `scope` is what the client asks for. */
 export async function askForLogin(
   config: ProviderParametersConfig,
   endpoints: Pick<ProviderEndpoints, 'listScopes'>,

@@ -4,32 +4,32 @@
 // https://docs.github.com/rest/orgs/orgs#list-organizations-for-the-authenticated-user
 // https://docs.github.com/rest/teams/teams#list-teams-for-the-authenticated-user
 
-import type { IdentityConfig } from '../../../config/groups/own-tokens.ts';
-import { catalogue } from '../../../errors/catalogue.ts';
-import { fail } from '../../../errors/gateway-error.ts';
-import { buildGithubUrls } from '../../../http/oauth-client/provider-metadata.ts';
-import type { Fetch } from '../../../platform/fetch-with-limits.ts';
-import { isObject, type JsonObject } from '../../../platform/json.ts';
-import type { Log } from '../../../platform/log.ts';
-import { quote } from '../../../platform/text.ts';
-import type { UserIdentity } from '../../grants/grant.ts';
-import { checkClaimSize } from '../claims.ts';
-import type { ReadIdentity } from '../read-identity.ts';
-import { createWarnOnce } from '../warn-once.ts';
-import { createGithubApi, type GithubAnswer } from './github-api.ts';
+import { catalogue } from '../../errors/catalogue.ts';
+import { fail } from '../../errors/gateway-error.ts';
+import { createBasicAuthorization } from '../../http/oauth-client/client-authentication.ts';
+import { type RevokeTokens, requireClientId } from '../../http/oauth-client/provider-api.ts';
+import { buildGithubUrls } from '../../http/oauth-client/provider-metadata.ts';
+import {
+  type Fetch,
+  FetchError,
+  type FetchedResponse,
+  fetchWithLimits,
+} from '../../platform/fetch-with-limits.ts';
+import { isObject, type JsonObject, parseJson } from '../../platform/json.ts';
+import { quote } from '../../platform/text.ts';
+import { createWarnOnce } from '../../platform/throttle.ts';
+import type { BrokerRuntime } from '../broker/runtime.ts';
+import type { UserIdentity } from '../grants/grant.ts';
+import { checkClaimSize } from './identity.ts';
+import type { ReadIdentity } from './read-identity.ts';
 
-export interface GithubIdentityDeps {
-  readonly config: IdentityConfig;
-  /** `GITHUB_URL`. */
-  readonly issuer: string;
-  /** Claims that rules name, as they stand now. */
-  readonly listNamedClaims: () => readonly string[];
-  readonly fetch: Fetch;
-  readonly log: Log;
-}
-
-export function createReadGithubIdentity(deps: GithubIdentityDeps): ReadIdentity {
-  const { config, issuer, listNamedClaims, fetch, log } = deps;
+/** `listNamedClaims` has those that rules name, as they stand now. */
+export function createReadGithubIdentity(
+  { oauth, fetch, log }: BrokerRuntime,
+  listNamedClaims: () => readonly string[],
+): ReadIdentity {
+  const { identity: config, provider } = oauth;
+  const { issuer } = provider;
   const api = createGithubApi(buildGithubUrls(issuer).apiUrl, fetch);
   const warnOnce = createWarnOnce(log);
 
@@ -117,12 +117,12 @@ export function createReadGithubIdentity(deps: GithubIdentityDeps): ReadIdentity
   }
 }
 
-/** What a list is for. */
+/** The use of a list. */
 interface Need {
   readonly path: string;
-  /** Whether nobody knows without it what a user may. */
+  /** Nobody knows without it what a user may. */
   readonly isNeeded: boolean;
-  /** What the app needs for it. */
+  /** A sentence about what the app needs for it. */
   readonly advice: string;
   readonly without: string;
 }
@@ -165,3 +165,109 @@ const failWithNewToken = (): never =>
     details: 'GitHub does not accept the access token that it has just given.',
     cause: new Error("GitHub's API answered 401"),
   });
+
+// GitHub's way to revoke a token, which is not RFC 7009.
+// https://docs.github.com/rest/apps/oauth-applications#delete-an-app-token
+
+export function createRevokeGithubToken({ oauth, fetch }: BrokerRuntime): RevokeTokens {
+  const { provider, providerClient } = oauth;
+  const { apiUrl } = buildGithubUrls(provider.issuer);
+
+  return async function revokeGithubToken({ accessToken }) {
+    if (accessToken === undefined) return;
+    try {
+      const id = requireClientId(providerClient);
+      const url = `${apiUrl}/applications/${encodeURIComponent(id)}/token`;
+      const headers = {
+        Accept: 'application/vnd.github+json',
+        Authorization: createBasicAuthorization(id, providerClient.secret ?? ''),
+        'Content-Type': 'application/json',
+        'User-Agent': 'postern',
+      };
+      const body = JSON.stringify({ access_token: accessToken });
+      await fetchWithLimits(fetch, url, { method: 'DELETE', headers, body }, REVOCATION_LIMITS);
+    } catch {
+      // It may be down: the user can still revoke the app in the settings of GitHub.
+    }
+  };
+}
+
+const REVOCATION_LIMITS = { timeoutMs: 10_000, maxBytes: 65_536 };
+
+// GitHub's REST API, asked with the access token of a user: one thing, or a list over its pages.
+// https://docs.github.com/rest/using-the-rest-api/getting-started-with-the-rest-api (headers)
+// https://docs.github.com/rest/using-the-rest-api/using-pagination-in-the-rest-api (Link)
+// https://docs.github.com/rest/using-the-rest-api/rate-limits-for-the-rest-api (403 and 429)
+
+type GithubAnswer =
+  | { readonly kind: 'found'; readonly value: unknown }
+  /** The access token is good no more. */
+  | { readonly kind: 'ended' }
+  /** The app may not see it: it lacks a scope or a permission. */
+  | { readonly kind: 'forbidden'; readonly status: number };
+
+const API_LIMITS = { timeoutMs: 5000, maxBytes: 1_048_576 };
+const PAGE_ITEMS = 100;
+/** A user in more than a thousand teams has more than fit into a grant, too. */
+const MAX_PAGES = 10;
+
+/** `apiUrl` has no slash at the end. */
+function createGithubApi(apiUrl: string, fetch: Fetch) {
+  async function ask(url: string, accessToken: string): Promise<FetchedResponse> {
+    const headers = {
+      Accept: 'application/vnd.github+json',
+      Authorization: `Bearer ${accessToken}`,
+      'User-Agent': 'postern',
+      'X-GitHub-Api-Version': '2022-11-28',
+    };
+    try {
+      return await fetchWithLimits(fetch, url, { headers }, API_LIMITS);
+    } catch (cause) {
+      if (cause instanceof FetchError) fail('upstream_failed', { cause });
+      throw cause;
+    }
+  }
+
+  return {
+    /** @throws GatewayError `upstream_failed` where a later try may go better. */
+    async get(path: string, accessToken: string): Promise<GithubAnswer> {
+      return readAnswer(await ask(apiUrl + path, accessToken), path);
+    },
+    /** Likewise; `value` is the items of all pages, as far as they are read. */
+    async list(path: string, accessToken: string): Promise<GithubAnswer> {
+      const items: unknown[] = [];
+      let url: string | undefined = `${apiUrl}${path}?per_page=${PAGE_ITEMS}`;
+      for (let page = 0; url !== undefined && page < MAX_PAGES; page += 1) {
+        const response: FetchedResponse = await ask(url, accessToken);
+        const answer = readAnswer(response, path);
+        if (answer.kind !== 'found') return answer;
+        if (!Array.isArray(answer.value)) return answer;
+        items.push(...answer.value);
+        url = findNextPage(response.headers.get('link'), apiUrl);
+      }
+      return { kind: 'found', value: items };
+    },
+  };
+}
+
+function readAnswer(response: FetchedResponse, path: string): GithubAnswer {
+  const { status, body } = response;
+  if (status === 200) return { kind: 'found', value: parseJson(body) };
+  if (status === 401) return { kind: 'ended' };
+  if (status < 500 && status !== 429 && !isRateLimited(response)) {
+    return { kind: 'forbidden', status };
+  }
+  return fail('upstream_failed', { cause: new Error(`GitHub answered ${path} with ${status}`) });
+}
+
+/** 403 means that, too. */
+const isRateLimited = ({ headers, body }: FetchedResponse): boolean =>
+  headers.get('x-ratelimit-remaining') === '0' ||
+  headers.get('retry-after') !== null ||
+  /rate limit/i.test(body.toString('utf8'));
+
+/** RFC 8288. Of the API itself: the access token goes nowhere else. */
+function findNextPage(link: string | null, apiUrl: string): string | undefined {
+  const [, url = ''] = /<([^>]*)>\s*;\s*rel="next"/.exec(link ?? '') ?? [];
+  return url.startsWith(`${apiUrl}/`) ? url : undefined;
+}

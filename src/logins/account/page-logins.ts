@@ -1,0 +1,102 @@
+// §5.11, §24.3: whoever comes to a page of the gateway's own without a session is sent to the provider to log in for it.
+
+import { createRedirectReply, type Reply } from '../../http/endpoint/message.ts';
+import { ACCOUNT_CLIENT_ID } from '../../http/endpoint/own-clients.ts';
+import type { BeginLogin, Browsers } from '../../http/endpoint/own-pages.ts';
+import { generateSecret } from '../../platform/ids.ts';
+import { escapeInvisible } from '../../platform/invisible.ts';
+import { isStringArray } from '../../platform/json.ts';
+import { shorten } from '../../platform/text.ts';
+import { type Login, sendToProvider } from '../broker/login.ts';
+import type { Broker } from '../broker/open-broker.ts';
+import type { BrokerRuntime } from '../broker/runtime.ts';
+import type { Identity } from '../identity/identity.ts';
+import { buildAuthorizationParameters } from '../provider/provider-parameters.ts';
+import type { StoredBrowserSessions } from './browser-sessions.ts';
+
+export const createBeginLogin = (
+  runtime: BrokerRuntime,
+  broker: Broker,
+  browsers: Browsers,
+): BeginLogin =>
+  async function beginLogin(cookie, { page, isFresh }) {
+    // So that the provider says the same of the person as at a client's login.
+    const { scope, authorization } = buildAuthorizationParameters(runtime.oauth, undefined);
+    const login = {
+      clientId: ACCOUNT_CLIENT_ID,
+      redirectUri: runtime.baseUrl + page,
+      query: '',
+      state: undefined,
+      codeChallenge: '',
+      resources: [],
+      scopes: [],
+      logoutMark: await broker.ends.logouts.getMark(),
+      nonce: generateSecret(),
+      account: isFresh ? { freshSince: runtime.clock.now() } : {},
+    };
+    return sendToProvider(runtime, broker, browsers.getOrCreate(cookie), login, {
+      scope,
+      authorization: isFresh
+        ? [...ASK_AGAIN, ...authorization.filter(([name]) => name !== 'prompt')]
+        : authorization,
+    });
+  };
+
+const ASK_AGAIN = [
+  ['prompt', 'login'],
+  ['max_age', '0'],
+] as const;
+
+// The provider has said who came: the browser gets a session, and goes to the page.
+
+export type FinishPageLogin = (
+  identity: Identity,
+  login: Pick<Login, 'account' | 'logoutMark' | 'redirectUri'>,
+  idToken: unknown,
+) => Promise<Reply>;
+
+export function createFinishPageLogin(
+  { config, baseUrl }: BrokerRuntime,
+  browserSessions: Pick<StoredBrowserSessions, 'create'>,
+): FinishPageLogin {
+  const accountUrl = `${baseUrl}/account`;
+  // Only the provider's own users come here, whose groups these are.
+  const adminGroups = new Set(config.admin.groups);
+
+  return async function finishPageLogin(identity, { account, logoutMark, redirectUri }, idToken) {
+    const { user, claims, sid } = identity;
+    const { freshSince } = account ?? {};
+    const isFresh = freshSince !== undefined && wasAskedSince(claims.auth_time, freshSince);
+    const names = [claims.email, claims.name].filter((one) => typeof one === 'string');
+    const headers = await browserSessions.create({
+      user,
+      displayName: shorten(escapeInvisible(names.find((one) => one !== '') ?? user.sub), MAX_NAME),
+      isFresh,
+      isOperator: isStringArray(claims.groups) && claims.groups.some((one) => adminGroups.has(one)),
+      sid,
+      idToken: selectHint(idToken),
+      logoutMark,
+    });
+    // That page alone asks for it, and says what came of it.
+    const tells = redirectUri === accountUrl && freshSince !== undefined;
+    const notice = tells ? (isFresh ? '?all=1' : '?unsure=1') : '';
+    const reply = createRedirectReply(redirectUri + notice);
+    return { ...reply, headers: { ...reply.headers, ...headers } };
+  };
+}
+
+/** OpenID Connect Core §3.1.2.1: without `auth_time` nobody knows. The provider's clock may be behind. */
+const wasAskedSince = (authTime: unknown, since: number): boolean =>
+  typeof authTime === 'number' && authTime * 1000 >= since - TOLERANCE_MS;
+
+const TOLERANCE_MS = 60_000;
+
+/** Characters. */
+const MAX_NAME = 200;
+
+/** Characters: it goes into an address, which not every server reads at any length. */
+const MAX_HINT = 4096;
+
+/** The login's ID token, kept for the page on which the provider logs browsers out. Without one most providers ask whether it is meant. */
+const selectHint = (idToken: unknown): string | undefined =>
+  typeof idToken === 'string' && idToken.length <= MAX_HINT ? idToken : undefined;

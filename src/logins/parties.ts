@@ -1,0 +1,50 @@
+// §4.6: the parties of a login, in both modes: clients, and browsers with what their users approved in them.
+
+import { parseScope } from '../config/scope.ts';
+import type { Runtime } from '../runtime/runtime.ts';
+import type { Logouts } from './broker/logouts.ts';
+import type { ClientDocuments } from './client-id-metadata/client-documents.ts';
+import { createClients } from './clients/clients.ts';
+import { createRegisteredClients } from './clients/registered-clients.ts';
+import { createApprovals, createBrowsers } from './consent/browser.ts';
+import { listGrantedScopes } from './provider/provider-parameters.ts';
+
+export type Parties = ReturnType<typeof createParties>;
+
+const ONE_DAY_SECONDS = 86_400;
+
+/** `logouts` is undefined where clients get the provider's tokens. */
+export function createParties(
+  runtime: Runtime,
+  clientDocuments: ClientDocuments,
+  logouts: Logouts | undefined,
+) {
+  const { config, store } = runtime;
+  const { server, admin, oauth } = config;
+  const { baseUrl } = server;
+  const { registration, redirectUris, clientIdMetadata, consent } = oauth;
+  const { ttlSeconds, isRenewed } = registration;
+  const isBroker = oauth.mode === 'broker';
+  const listScopes = isBroker
+    ? (scope: string | undefined) => listGrantedScopes(oauth, scope)
+    : parseScope;
+  const registered = createRegisteredClients(store, {
+    ttlSeconds,
+    // Until the client first gets a token.
+    unusedTtlSeconds: isBroker ? Math.min(ONE_DAY_SECONDS, ttlSeconds) : ttlSeconds,
+  });
+  return {
+    registered,
+    clients: createClients(
+      runtime,
+      { baseUrl, admin, redirectUris, registration },
+      registered,
+      clientIdMetadata.allowedHosts.length > 0 ? clientDocuments : undefined,
+      isRenewed ? 'every' : isBroker ? 'first' : 'none',
+    ),
+    browsers: createBrowsers(baseUrl, consent.ttlSeconds),
+    approvals: createApprovals(runtime, listScopes, logouts),
+    /** The scopes that the provider will be asked for when a client sends this `scope`. */
+    listScopes,
+  };
+}
