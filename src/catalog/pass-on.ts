@@ -3,7 +3,7 @@
 import { fail, GatewayError } from '../errors/gateway-error.ts';
 import type { RawResult } from '../mcp/catalog/catalog.ts';
 import type { CallerContext } from '../mcp/catalog/served-catalog.ts';
-import { type Finding, Findings, RESULTS } from '../mcp/protocol/fit.ts';
+import { Findings, type Misfit, RESULTS } from '../mcp/protocol/fit.ts';
 import type { ListKind } from '../mcp/protocol/list-kinds.ts';
 import type { Era } from '../mcp/protocol/revisions.ts';
 import type { RelayedRequest } from '../mcp/upstream/server-request.ts';
@@ -279,13 +279,13 @@ function editResult(result: RawResult, edits: readonly ValueEdit[]): RawResult {
   return Object.assign(editValue(written, edits), { cache });
 }
 
-const isAllLeftOut = (contents: unknown, list: readonly Finding[]): boolean =>
+const isAllLeftOut = (contents: unknown, list: readonly Misfit[]): boolean =>
   Array.isArray(contents) &&
   contents.length > 0 &&
   list.filter(({ path: [name, ...behind] }) => name === 'contents' && behind.length === 1)
     .length === contents.length;
 
-const describe = ({ path, rewrite }: Finding): string =>
+const describe = ({ path, rewrite }: Misfit): string =>
   `answers with ${showPath(path)}, which MCP does not allow: ${rewrite === undefined ? 'it is left out' : 'it goes on as text'}`;
 
 /** Without positions: what is wrong with one part is wrong with others, too. */

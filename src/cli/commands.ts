@@ -226,9 +226,9 @@ export const COMMANDS: readonly Command[] = [
       if (problem !== undefined) throw new UsageError(`URL: ${problem}`);
       if (address !== undefined && given !== undefined)
         throw new UsageError('The address is given twice: as URL, and by --url. Keep one.');
-      const { connect } = await import('./connect.ts');
+      const { runConnect } = await import('./connect.ts');
       const url = address ?? given;
-      connect({ client, url: url && addScheme(url), view, name, json }, invocation);
+      runConnect({ client, url: url && addScheme(url), view, name, json }, invocation);
     },
   }),
   defineCommand({

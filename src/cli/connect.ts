@@ -13,7 +13,7 @@ import { readEnvFile } from './command-line/read-input.ts';
 import { alignColumns } from './command-line/terminal.ts';
 
 /** `client`: the `id` of a setup; undefined lists all. `url`: the public address, without `/mcp` or with it. */
-export function connect(
+export function runConnect(
   {
     client,
     view,

@@ -110,7 +110,7 @@ export const redisUrl: Rule<string> = {
   },
 };
 
-export const list = (item: Rule<string>, allowed: string): Rule<readonly string[]> => ({
+export const listOf = (item: Rule<string>, allowed: string): Rule<readonly string[]> => ({
   parse(text) {
     const entries = text.split(',');
     const items = entries.flatMap((entry) => item.parse(entry.trim()) || []);
@@ -121,7 +121,7 @@ export const list = (item: Rule<string>, allowed: string): Rule<readonly string[
 
 /** The names of something that others named: a JSON array where one of them has a comma. */
 export const names = (what: string): Rule<readonly string[]> => {
-  const plain = list(anyText, '');
+  const plain = listOf(anyText, '');
   return {
     parse(text) {
       if (text.startsWith('[')) return parseNames(text);
@@ -148,7 +148,7 @@ export const NONE = 'none';
 
 /** A list that may be empty. */
 export const listOrNone = (item: Rule<string>, allowed: string): Rule<readonly string[]> => {
-  const some = list(item, allowed);
+  const some = listOf(item, allowed);
   return { parse: (text) => (text === NONE ? [] : some.parse(text)), allowed };
 };
 

@@ -38,7 +38,7 @@ import type { LimitScope } from '../telemetry/metrics/metrics.ts';
 import { getTraceId } from '../telemetry/tracing/tracing.ts';
 
 /** The notes of people that are taken for operators before they ask. */
-interface OperatorsNotes extends FoundPeople {
+export interface OperatorsNotes extends FoundPeople {
   /** Notes who has opened a session, so that operators find them from then on. */
   sealPerson(user: UserContext, sessionId: string): Promise<string | undefined>;
 }

@@ -1,7 +1,7 @@
 // Lists of the store, page by page, the latest first.
 
 /** A part of a list. */
-export interface Page<Item> {
+export interface StoredPage<Item> {
   /** Fewer than were asked for where some were gone. */
   readonly items: readonly Item[];
   /** Where the next page begins; undefined at the end. */
@@ -25,7 +25,7 @@ const PAGE_ITEMS = 100;
 
 /** All items of a list, page by page. */
 export async function* readPages<Item>(
-  readPage: (request: PageRequest) => Promise<Page<Item>>,
+  readPage: (request: PageRequest) => Promise<StoredPage<Item>>,
 ): AsyncGenerator<readonly Item[]> {
   let from: PagePlace | undefined;
   do {

@@ -1,6 +1,6 @@
 import type { StoreConfig } from '../config/groups/store.ts';
 import type { LimitScope } from '../telemetry/metrics/metrics.ts';
-import type { Page, PageRequest } from './page.ts';
+import type { PageRequest, StoredPage } from './page.ts';
 
 /**
  * What all replicas share: everything that another replica must see.
@@ -62,7 +62,7 @@ export interface KeyValue {
   /** False when there was nothing under the key. */
   deleteListed(list: string, key: string): Promise<boolean>;
   /** The values of a list, the one that expires last first. */
-  readListed(list: string, request: PageRequest): Promise<Page<ListedValue>>;
+  readListed(list: string, request: PageRequest): Promise<StoredPage<ListedValue>>;
   /** How many values a list has; none of them is read for it. */
   countListed(list: string): Promise<number>;
   /** Puts `value` before those that `readRecent` has of the key, of which it keeps `max`, for `ttlSeconds`. */
@@ -115,7 +115,7 @@ export interface Sessions {
    * Live sessions in the order of the index, the one that is due last first. With `owner` those of one user that were
    * opened, or swept, while its sessions were limited (`userMax`). A record that cannot be read is left out.
    */
-  listSessions(request: PageRequest, owner?: Owner): Promise<Page<ListedSession>>;
+  listSessions(request: PageRequest, owner?: Owner): Promise<StoredPage<ListedSession>>;
 }
 
 /** What is counted, and let in while there is room: requests in sliding windows (§8), and bytes in budgets. */
@@ -269,7 +269,7 @@ export interface LimitWindow {
 }
 
 /** What the windows said: the first window's figures, or those of the one that refused. */
-export interface Verdict {
+export interface WindowVerdict {
   readonly isAdmitted: boolean;
   readonly scope: LimitScope;
   readonly limit: number;
@@ -286,7 +286,7 @@ export interface Verdict {
 /** What admitting a request came to. */
 export interface Admission {
   /** Undefined when no window was given, or when the windows could not be asked (`limitFailure`). */
-  readonly verdict: Verdict | undefined;
+  readonly verdict: WindowVerdict | undefined;
   /** Names what was counted, for `uncountRequest`; undefined when nothing was. */
   readonly entry: string | undefined;
   /** Set when the windows failed, but maybe not the session (on a cluster with one node down). */

@@ -2,7 +2,7 @@
 import { expect, test } from 'vitest';
 import type { Clock } from '../../src/platform/clock.ts';
 import { openEmbeddedStore } from '../../src/store/embedded/open.ts';
-import type { LimitWindow, Store, Verdict } from '../../src/store/store.ts';
+import type { LimitWindow, Store, WindowVerdict } from '../../src/store/store.ts';
 import { below, pick, randomOf } from '../support/fuzz/seeded-random.ts';
 import { manualClock } from '../support/gateway/clock.ts';
 import { collectLog } from '../support/gateway/log.ts';
@@ -31,7 +31,7 @@ function createModel() {
     counted.filter((one) => one.key === key && one.at > now - windowMs).map(({ at }) => at);
 
   return {
-    count(windows: readonly [LimitWindow, LimitWindow], now: number): Verdict {
+    count(windows: readonly [LimitWindow, LimitWindow], now: number): WindowVerdict {
       const refusing = windows.find((window) => timesOf(window, now).length >= window.max);
       if (refusing === undefined) {
         counted.push(...windows.map(({ key }) => ({ key, at: now })));

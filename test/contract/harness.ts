@@ -1,7 +1,7 @@
 // What the contract of each port is tried on. Time moves by `advance`, never by waiting.
 import { randomUUID } from 'node:crypto';
 import { expect } from 'vitest';
-import type { Page, PagePlace, PageRequest } from '../../src/store/page.ts';
+import type { PagePlace, PageRequest, StoredPage } from '../../src/store/page.ts';
 import type { SessionRecord, Store } from '../../src/store/store.ts';
 
 export interface Harness {
@@ -34,7 +34,7 @@ export const ALL = { from: undefined, limit: 100 };
 
 /** Page by page; more pages than anything here has fail the test. */
 export async function readAll<Item>(
-  readPage: (request: PageRequest) => Promise<Page<Item>>,
+  readPage: (request: PageRequest) => Promise<StoredPage<Item>>,
   limit: number,
 ): Promise<readonly Item[]> {
   const items: Item[] = [];

@@ -6,15 +6,15 @@ import {
   flag,
   host,
   integer,
-  list,
+  listOf,
   ONE_YEAR_SECONDS,
   origin,
   type Rule,
 } from '../rules.ts';
 import { defineSetting, type Read, readAll, type ValuesOf } from '../setting.ts';
 
-const origins = list(origin, 'a comma-separated list of origins such as https://app.example.com');
-const hosts = list(host, 'a comma-separated list of hosts such as gateway.internal:8080');
+const origins = listOf(origin, 'a comma-separated list of origins such as https://app.example.com');
+const hosts = listOf(host, 'a comma-separated list of hosts such as gateway.internal:8080');
 
 const trustProxy: Rule<TrustProxy> = {
   parse: parseTrustProxy,

@@ -5,7 +5,7 @@ import type { EmailAuthority, Parameter } from '../provider-profiles.ts';
 import {
   flag,
   integer,
-  list,
+  listOf,
   NONE,
   names,
   ONE_YEAR_SECONDS,
@@ -137,7 +137,7 @@ const parameters: Rule<readonly Parameter[]> = {
     'name=value&name=value, each name once and none that the gateway sends itself (such as client_id, redirect_uri, state, scope), or none',
 };
 
-const allowedScopes = list(scope, 'a comma-separated list of scopes, or * for any');
+const allowedScopes = listOf(scope, 'a comma-separated list of scopes, or * for any');
 
 const refreshTtl = integer(3600, ONE_YEAR_SECONDS * 10);
 const NINETY_DAYS_SECONDS = 7_776_000;
@@ -213,7 +213,7 @@ const emailGlob: Rule<string> = {
   allowed: 'an address',
 };
 
-const emailGlobs = list(
+const emailGlobs = listOf(
   emailGlob,
   'a comma-separated list of addresses, each with one @, in which * stands for any text, such as *@example.com',
 );

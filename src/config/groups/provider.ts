@@ -15,7 +15,7 @@ import {
   flag,
   httpUrl,
   integer,
-  list,
+  listOf,
   oneOf,
   type Rule,
 } from '../rules.ts';
@@ -80,7 +80,7 @@ function computeAudience(read: Read): readonly string[] {
   return id === undefined ? [] : [id];
 }
 
-const audiences = list(anyText, 'a comma-separated list of URLs or names');
+const audiences = listOf(anyText, 'a comma-separated list of URLs or names');
 
 const githubUrl = defineSetting('GITHUB_URL', baseUrlRule, {
   default: { value: 'https://github.com' },

@@ -1,5 +1,5 @@
 // Where the state of the service lies.
-import { anyText, list, oneOf, type Rule, redisUrl } from '../rules.ts';
+import { anyText, listOf, oneOf, type Rule, redisUrl } from '../rules.ts';
 import { formatAddress, isSentinelUrl, requireSentinelUrl } from '../sentinel-url.ts';
 import { defineSetting, type Read } from '../setting.ts';
 import { consentSettings } from './clients.ts';
@@ -86,7 +86,7 @@ const secret: Rule<string> = {
   allowed: 'a secret',
 };
 
-const secretList = list(
+const secretList = listOf(
   secret,
   `at least ${MIN_SECRET_BYTES} bytes, for example the output of \`openssl rand -base64 48\`; separate several with commas`,
 );

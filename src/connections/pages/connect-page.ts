@@ -113,7 +113,7 @@ export const renderDeclinedPage = (owner: PageOwner, server: string): Reply =>
   });
 
 /** The link was made for somebody else, who is not named: it can still be used by them. */
-export const renderForeignPage = (
+export const renderForeignConnectionPage = (
   owner: PageOwner,
   session: BrowserSession,
   link: { readonly server: string; readonly requestId: string },

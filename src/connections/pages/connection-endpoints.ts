@@ -42,7 +42,7 @@ import {
   renderConnectPage,
   renderDeclinedPage,
   renderExpiredPage,
-  renderForeignPage,
+  renderForeignConnectionPage,
   renderOperatorsOnlyPage,
   renderProblemPage,
   renderUnknownPage,
@@ -183,7 +183,7 @@ export function createConnectionEndpoints(
     }
     return isSameOwner(request.owner, asking)
       ? { kind: 'good', request }
-      : refuse(renderForeignPage(owner, session, { server: server.name, requestId }));
+      : refuse(renderForeignConnectionPage(owner, session, { server: server.name, requestId }));
   }
 
   /** What was made for one person is nobody else's, and what is everybody's no person's. */

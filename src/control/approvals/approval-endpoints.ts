@@ -23,7 +23,7 @@ import { nameOwner, withoutDefault } from '../../store/owner.ts';
 import type { Owner } from '../../store/store.ts';
 import {
   renderDecidedPage,
-  renderForeignPage,
+  renderForeignApprovalPage,
   renderGonePage,
   renderListPage,
   renderRequestPage,
@@ -88,7 +88,7 @@ export function createApprovalEndpoints(
     const { session } = found;
     const request = await approvals.find(id);
     if (request === undefined) return renderGonePage(owner);
-    if (!isOf(request, session)) return renderForeignPage(owner, session, id);
+    if (!isOf(request, session)) return renderForeignApprovalPage(owner, session, id);
     if (request.state !== 'pending') return renderDecidedPage(owner, request);
     const [shown] = await addApps([request], session);
     return shown === undefined ? renderGonePage(owner) : renderRequestPage(owner, session, shown);
@@ -113,7 +113,7 @@ export function createApprovalEndpoints(
     }
     const request = await approvals.find(id);
     if (request === undefined) return renderGonePage(owner);
-    if (!isOf(request, session)) return renderForeignPage(owner, session, id);
+    if (!isOf(request, session)) return renderForeignApprovalPage(owner, session, id);
     if (request.approver !== 'page') {
       fail('oauth_invalid_request', { details: 'Operators decide about this call.' });
     }

@@ -116,7 +116,11 @@ ${renderLinks(owner)}`,
       });
 
 /** It was made for somebody else, who is not named, and nothing of it is shown. */
-export const renderForeignPage = (owner: PageOwner, session: BrowserSession, id: string): Reply =>
+export const renderForeignApprovalPage = (
+  owner: PageOwner,
+  session: BrowserSession,
+  id: string,
+): Reply =>
   renderPage(owner, {
     status: 403,
     title: 'This link is for somebody else',

@@ -11,7 +11,7 @@ import { parseExactJson, writeExactJson } from '../../platform/exact-json.ts';
 import { escapeInvisible } from '../../platform/invisible.ts';
 import { hasHalfCharacters, type JsonObject, toCanonicalJson } from '../../platform/json.ts';
 import { readExact } from '../../platform/noted-json.ts';
-import type { Page, PageRequest } from '../../store/page.ts';
+import type { PageRequest, StoredPage } from '../../store/page.ts';
 import type { Owner } from '../../store/store.ts';
 
 /** The subject of an approval: this call of this user by this client, exactly as it will be sent. */
@@ -89,7 +89,7 @@ export interface CallApprovals {
   /** The latest first. */
   listOfUser(owner: Owner): Promise<readonly ApprovalRequest[]>;
   /** Those that operators decide, the latest first. */
-  listForOperators(page: PageRequest): Promise<Page<ApprovalRequest>>;
+  listForOperators(page: PageRequest): Promise<StoredPage<ApprovalRequest>>;
   /** The request as it is then; undefined where there is none that waits. Of two decisions the first counts. */
   decide(
     id: string,

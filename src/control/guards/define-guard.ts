@@ -39,11 +39,7 @@ export interface BoundGuard {
   /** Describes it for operators: never a path, a query or a header of its address. */
   describe(): string;
   /** With what its paths lead to. Reports what is wrong with it beside the rest of the file. */
-  complete?(
-    servers: GuardedServers,
-    files: FileAccess,
-    report: (problem: string) => void,
-  ): GuardUse;
+  complete?(servers: NamedServers, files: FileAccess, report: (problem: string) => void): GuardUse;
   /** @throws ConfigError for a module that cannot be loaded. */
   open(host: GuardHost, name: string): AskGuard | Promise<AskGuard>;
 }
@@ -71,7 +67,7 @@ export type AskServer = (
 ) => Promise<JsonObject>;
 
 /** Servers of the file. `personalBy` is the member by which one is another for each user; undefined where it is the same for all. */
-export type GuardedServers = readonly {
+export type NamedServers = readonly {
   readonly name: string;
   readonly personalBy: 'auth' | 'isolation' | undefined;
 }[];
@@ -97,7 +93,7 @@ export function defineGuard<Use extends GuardUse>(
 export function findServerProblem(
   member: string,
   name: string,
-  servers: GuardedServers,
+  servers: NamedServers,
 ): string | undefined {
   const names = servers.map((server) => server.name);
   if (names.includes(name)) return undefined;

@@ -18,8 +18,8 @@ import {
   type BoundGuard,
   type FileAccess,
   findServerProblem,
-  type GuardedServers,
   type GuardKind,
+  type NamedServers,
   timeout,
   version,
 } from './define-guard.ts';
@@ -217,7 +217,7 @@ export const guardsShape: Shape<readonly PlacedGuard[]> = list(
 /** With what their paths lead to. Reports at each what is wrong with it. */
 export const completeGuards = (
   placed: readonly PlacedGuard[],
-  servers: GuardedServers,
+  servers: NamedServers,
   files: FileAccess,
 ): readonly GuardConfig[] =>
   placed.map(({ config, place, line }, index) => {

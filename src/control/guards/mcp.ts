@@ -18,14 +18,14 @@ import {
   DEFAULT_TIMEOUT_MS,
   defineGuard,
   findServerProblem,
-  type GuardedServers,
   type GuardHost,
+  type NamedServers,
   timeout,
   version,
 } from './define-guard.ts';
 import { nameEvent, readAnswer, readInterceptorPayload, toInvocation } from './sep-2624.ts';
 
-interface McpUse {
+export interface McpUse {
   readonly kind: 'mcp';
   /** A server of the file. */
   readonly server: string;
@@ -70,7 +70,7 @@ export const mcpGuard = defineGuard<McpUse>({
   }),
 });
 
-function findPersonal(server: string, servers: GuardedServers): string | undefined {
+function findPersonal(server: string, servers: NamedServers): string | undefined {
   const personalBy = servers.find(({ name }) => name === server)?.personalBy;
   return personalBy && `use.mcp: ${server} ${PERSONAL[personalBy]}`;
 }

@@ -18,7 +18,7 @@ import {
 } from './ask-guard.ts';
 import { DEFAULT_TIMEOUT_MS, defineGuard, type GuardHost, timeout } from './define-guard.ts';
 
-interface ModuleUse {
+export interface ModuleUse {
   readonly kind: 'module';
   /** Absolute once the file is complete. */
   readonly path: string;

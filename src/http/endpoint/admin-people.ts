@@ -7,7 +7,7 @@ import { createWarnThrottle } from '../../platform/throttle.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { buildCallerKey, buildPersonKey, CALLER_LIST_KEY } from '../../store/keys.ts';
 import { hashOwner, nameOwner } from '../../store/owner.ts';
-import type { Page, PageRequest } from '../../store/page.ts';
+import type { PageRequest, StoredPage } from '../../store/page.ts';
 import type { Owner } from '../../store/store.ts';
 import type {
   AdminPage,
@@ -225,7 +225,7 @@ export interface FoundPeople {
 /** A list that may have what is of the person. */
 export interface SearchedList<Item> {
   readonly isMeant: (item: Item) => boolean;
-  readonly readPage: (request: PageRequest) => Promise<Page<Item>>;
+  readonly readPage: (request: PageRequest) => Promise<StoredPage<Item>>;
   /** Reads the items of one user. */
   readonly readOfUser: (user: NamedUser) => Promise<readonly Item[]>;
 }
@@ -257,10 +257,10 @@ const ENOUGH = 50;
 
 /** `next` is where to look on. */
 export async function lookThrough<Item>(
-  readPage: (request: PageRequest) => Promise<Page<Item>>,
+  readPage: (request: PageRequest) => Promise<StoredPage<Item>>,
   isMeant: (item: Item) => boolean,
   { from, clock }: { readonly from: PageRequest['from']; readonly clock: Clock },
-): Promise<Page<Item>> {
+): Promise<StoredPage<Item>> {
   const work = createTurns(clock);
   const found: Item[] = [];
   let place = from;

@@ -5,7 +5,7 @@
 import type { ErrorKey } from '../../errors/catalogue.ts';
 import { fail } from '../../errors/gateway-error.ts';
 import type { JsonObject } from '../../platform/json.ts';
-import type { Page, PagePlace, PageRequest } from '../../store/page.ts';
+import type { PagePlace, PageRequest, StoredPage } from '../../store/page.ts';
 import type { Owner } from '../../store/store.ts';
 import type { AdminAct } from './admin-panel.ts';
 
@@ -58,7 +58,7 @@ function readCursor(text: string | null, form: RegExp): AdminPlace | undefined {
 
 // §22.2: what the lists of the operators' API have in common.
 
-export interface AdminPage<Item> extends Page<Item> {
+export interface AdminPage<Item> extends StoredPage<Item> {
   readonly next: AdminPlace | undefined;
 }
 

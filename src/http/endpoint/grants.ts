@@ -1,7 +1,7 @@
 // Logins of users by clients, as features beside logins see them: a port that logins implement.
 
 import type { JsonObject } from '../../platform/json.ts';
-import type { Page, PageRequest } from '../../store/page.ts';
+import type { PageRequest, StoredPage } from '../../store/page.ts';
 
 /** A client that acts for a user. */
 export interface UserGrant {
@@ -17,7 +17,7 @@ export interface UserGrant {
 
 export interface GrantReader<Grant extends UserGrant = UserGrant> {
   /** The one that ends last first. */
-  list(request: PageRequest, owner: { readonly kind: 'all' }): Promise<Page<Grant>>;
+  list(request: PageRequest, owner: { readonly kind: 'all' }): Promise<StoredPage<Grant>>;
   listOfUser(user: UserGrant['user']): Promise<readonly Grant[]>;
 }
 

@@ -9,8 +9,8 @@ import {
   NO_GRANT,
   NO_SESSION,
   type SessionAccess,
-  type Verdict,
   type Windows,
+  type WindowVerdict,
 } from '../../store/store.ts';
 import type { LoginSearch } from '../endpoint/endpoint.ts';
 import type { ReplyHeaders } from '../endpoint/message.ts';
@@ -148,7 +148,7 @@ class WindowCheck implements LimitCheck {
   private readonly search: LoginSearch | undefined;
   private firstWindow: LimitWindow;
   private loginWindows: LoginWindows | undefined;
-  private addressVerdict: Verdict | undefined;
+  private addressVerdict: WindowVerdict | undefined;
   private addressEntry: string | undefined;
   private isAddressCounted = false;
   /** The caller that was looked at last, and its window: it is asked for twice, and its key is a hash. */
@@ -249,7 +249,7 @@ class WindowCheck implements LimitCheck {
 
   /** Remembered where it is one caller's. @throws GatewayError always. */
   private async refuse(
-    verdict: Verdict,
+    verdict: WindowVerdict,
     windows: readonly LimitWindow[],
     user?: string,
   ): Promise<never> {

@@ -9,7 +9,7 @@ import { hashSha256 } from '../../platform/ids.ts';
 import type { Log } from '../../platform/log.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { buildLimitKey } from '../../store/keys.ts';
-import type { Admission, LimitWindow, Verdict, Windows } from '../../store/store.ts';
+import type { Admission, LimitWindow, Windows, WindowVerdict } from '../../store/store.ts';
 import type { LimitScope } from '../../telemetry/metrics/metrics.ts';
 import type { KnownLogin } from '../endpoint/endpoint.ts';
 
@@ -116,7 +116,7 @@ const createWindow = (
 ): LimitWindow => ({ scope, key: buildLimitKey(group, counted), windowMs, max });
 
 /** §4.12: `X-RateLimit-*`. */
-export const createLimitHeaders = ({ limit, remaining, resetAt }: Verdict) => ({
+export const createLimitHeaders = ({ limit, remaining, resetAt }: WindowVerdict) => ({
   'X-RateLimit-Limit': String(limit),
   'X-RateLimit-Remaining': String(remaining),
   // Rounded up: at that second the entry is gone for certain.
@@ -193,7 +193,7 @@ interface RefusedBy {
 }
 
 export interface CurrentRefusal extends RefusedBy {
-  readonly refusal: Verdict;
+  readonly refusal: WindowVerdict;
 }
 
 interface Remembered extends CurrentRefusal {
@@ -213,7 +213,7 @@ export function createRememberedRefusals(clock: Clock) {
 
   return {
     /** The refusal of this window as it is now; undefined when the window may admit again. */
-    find(key: string): Verdict | undefined {
+    find(key: string): WindowVerdict | undefined {
       const remembered = byKey.get(key);
       const refusal = remembered && findCurrent(remembered);
       if (refusal === undefined) byKey.delete(key);
@@ -227,7 +227,7 @@ export function createRememberedRefusals(clock: Clock) {
         const refusal = findCurrent(remembered);
         return refusal === undefined ? [] : [{ group, caller, refusal }];
       }),
-    remember(key: string, refusal: Verdict, about: RefusedBy): void {
+    remember(key: string, refusal: WindowVerdict, about: RefusedBy): void {
       const { resetInMs, holdsForMs = resetInMs } = refusal;
       const now = clock.monotonic();
       const until = now + Math.min(resetInMs, holdsForMs);
@@ -239,7 +239,7 @@ export function createRememberedRefusals(clock: Clock) {
     refusal,
     resetAt,
     until,
-  }: Pick<Remembered, 'refusal' | 'resetAt' | 'until'>): Verdict | undefined {
+  }: Pick<Remembered, 'refusal' | 'resetAt' | 'until'>): WindowVerdict | undefined {
     const now = clock.monotonic();
     return now < until ? { ...refusal, resetInMs: resetAt - now } : undefined;
   }
@@ -314,7 +314,7 @@ export function createLimitErrors({
   const warnedUntil = new Map<LimitGroup, number>();
 
   /** One line for a group and window: a flood must not fill the log. */
-  function warnOnce(rule: LimitRule, verdict: Verdict, caller: RefusedCaller) {
+  function warnOnce(rule: LimitRule, verdict: WindowVerdict, caller: RefusedCaller) {
     const { group, windowMs } = rule;
     const now = clock.monotonic();
     if (now < (warnedUntil.get(group) ?? Number.NEGATIVE_INFINITY)) return;
@@ -330,7 +330,7 @@ export function createLimitErrors({
   /** The error for a refusal, counted, and warned of where it is the first of its window. */
   return function createLimitError(
     rule: LimitRule,
-    verdict: Verdict,
+    verdict: WindowVerdict,
     caller: RefusedCaller,
   ): GatewayError {
     metrics.recordRateLimitCheck(rule.group, true);
@@ -346,7 +346,7 @@ export function createLimitErrors({
 }
 
 /** Names its setting: a variable, but for clients of the configuration file that have a limit of their own. */
-function nameMaximum({ prefix, max }: LimitRule, { scope, limit }: Verdict): string {
+function nameMaximum({ prefix, max }: LimitRule, { scope, limit }: WindowVerdict): string {
   if (scope === 'user' && limit !== max.user)
     return '"rateLimit" of the client in the configuration file';
   // It has at least what one address has.
@@ -356,4 +356,5 @@ function nameMaximum({ prefix, max }: LimitRule, { scope, limit }: Verdict): str
 }
 
 /** Whole seconds until the oldest entry leaves the window, at least 1. */
-const toRetryAfter = ({ resetInMs }: Verdict): number => Math.max(1, Math.ceil(resetInMs / 1000));
+const toRetryAfter = ({ resetInMs }: WindowVerdict): number =>
+  Math.max(1, Math.ceil(resetInMs / 1000));

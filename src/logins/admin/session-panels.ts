@@ -25,7 +25,7 @@ import { isSessionId } from '../../platform/ids.ts';
 import { isObject, type JsonObject, parseObject } from '../../platform/json.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { readOwner } from '../../store/owner.ts';
-import type { Page, PageRequest } from '../../store/page.ts';
+import type { PageRequest, StoredPage } from '../../store/page.ts';
 import type { ListedSession } from '../../store/store.ts';
 import type { UserIdentity } from '../grants/grant.ts';
 
@@ -39,7 +39,7 @@ export function createSessionPanels(
   async function readSessions(
     request: PageRequest,
     user?: UserIdentity,
-  ): Promise<Page<PersonsSession>> {
+  ): Promise<StoredPage<PersonsSession>> {
     const { items, next } = await store.listSessions(request, user);
     const named = items.map(async (listed) => ({
       listed,

@@ -10,8 +10,8 @@ import { createSingleFlight } from '../../platform/single-flight.ts';
 import { buildMachineGrantKey } from '../../store/keys.ts';
 import { type MachineClient, toMachineUser } from '../auth/machine-clients.ts';
 import type {
+  AuthenticationRequest,
   ClientAuthentication,
-  ClientRequest,
 } from '../client-authentication/authenticate-client.ts';
 import { createGrantId, type Grant, isGrantId, issueFirstPair, nameUser } from '../grants/grant.ts';
 import type { AssertingClient } from '../id-jag/jwt-bearer.ts';
@@ -37,7 +37,7 @@ export function createClientCredentials(
   const { oauth, baseUrl, store, clock } = runtime;
   const giving = createSingleFlight<string, Grant>();
 
-  return async function giveToken(request: ClientRequest): Promise<PendingReply> {
+  return async function giveToken(request: AuthenticationRequest): Promise<PendingReply> {
     if (machineClients.list().length === 0) fail('unsupported_grant_type');
     const { client, useUp } = await authentication.authenticate(request);
     const user = toMachineUser(client.id, baseUrl);

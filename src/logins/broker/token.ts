@@ -4,8 +4,8 @@ import type { JudgedRequest, KnownLogin } from '../../http/endpoint/endpoint.ts'
 import type { PendingReply, Reply, RequestBody } from '../../http/endpoint/message.ts';
 import { parseBody, type RequestParameters } from '../../http/endpoint/parameters.ts';
 import type {
+  AuthenticationRequest,
   ClientAuthentication,
-  ClientRequest,
   ProvenClient,
 } from '../client-authentication/authenticate-client.ts';
 import { hasCredentials } from '../client-authentication/read-credentials.ts';
@@ -26,7 +26,7 @@ import { coversResource, failTarget } from './resources.ts';
 import type { BrokerRuntime } from './runtime.ts';
 
 /** A grant type: judges the request, and returns what is left to do. */
-export type GiveTokens = (request: ClientRequest) => Promise<JudgedRequest>;
+export type GiveTokens = (request: AuthenticationRequest) => Promise<JudgedRequest>;
 
 /** `grantTypes` are those that are offered beside the refresh token, by name. */
 export function createBrokerToken(
@@ -171,7 +171,7 @@ export function createBrokerRevoke(
   authentication: Pick<ClientAuthentication<ProvenClient>, 'authenticate'>,
 ) {
   /** A client that proved to be itself to get the token does so here, too (RFC 7009 §2.1); the others are public, and say who they are. */
-  async function identify(request: ClientRequest, grant: Grant | undefined) {
+  async function identify(request: AuthenticationRequest, grant: Grant | undefined) {
     const { parameters } = request;
     const named = parameters.get('client_id');
     const hasProof = grant !== undefined && !hasRefreshToken(grant);

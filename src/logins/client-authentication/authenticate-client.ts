@@ -54,12 +54,12 @@ export interface ClientAuthentication<Client extends ProvenClient = MachineClien
    *
    * @throws GatewayError `oauth_invalid_request`, `unauthenticated_machine` or `client_keys_unavailable`.
    */
-  authenticate(request: ClientRequest): Promise<AuthenticatedClient<Client>>;
+  authenticate(request: AuthenticationRequest): Promise<AuthenticatedClient<Client>>;
   /** The client whose secret the request brings, where that alone settles it; else undefined. It never throws. */
-  findBySecret(request: ClientRequest): Client | undefined;
+  findBySecret(request: AuthenticationRequest): Client | undefined;
 }
 
-export interface ClientRequest {
+export interface AuthenticationRequest {
   /** Which request it is: limits and endpoint ask of the same one. */
   readonly body: RequestBody;
   readonly parameters: RequestParameters;
@@ -169,7 +169,7 @@ export function createClientAuthentication<Client extends ProvenClient = Machine
   }
 
   function check(
-    request: ClientRequest,
+    request: AuthenticationRequest,
   ): AuthenticatedClient<Client> | Promise<AuthenticatedClient<Client>> {
     const credentials = readCredentials(request.parameters, request.authorization);
     if (credentials === undefined || credentials === 'malformed')
@@ -182,7 +182,7 @@ export function createClientAuthentication<Client extends ProvenClient = Machine
       : checkSecret(credentials);
   }
 
-  async function judge(request: ClientRequest): Promise<AuthenticatedClient<Client>> {
+  async function judge(request: AuthenticationRequest): Promise<AuthenticatedClient<Client>> {
     try {
       return await check(request);
     } catch (thrown) {

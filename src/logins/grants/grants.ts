@@ -10,7 +10,7 @@ import {
   buildUserGrantsKey,
   GRANT_LIST_KEY,
 } from '../../store/keys.ts';
-import type { Page, PageRequest } from '../../store/page.ts';
+import type { PageRequest, StoredPage } from '../../store/page.ts';
 import { readVersioned, writeVersioned } from '../../store/records.ts';
 import type { Seal } from '../../store/seal/seal.ts';
 import { GRANT_VERSION_LENGTH, type KeyValue } from '../../store/store.ts';
@@ -229,7 +229,7 @@ export function createGrants(
       return items.filter((id) => id !== keptId).slice(MAX_USER_GRANTS - 1);
     },
     /** The one that ends last first. */
-    async list(request: PageRequest, owner: GrantOwner): Promise<Page<Grant>> {
+    async list(request: PageRequest, owner: GrantOwner): Promise<StoredPage<Grant>> {
       const { items, next } = await lists.listIds(request, owner);
       return { items: await readAll(items), next };
     },
@@ -269,7 +269,7 @@ function createGrantLists(store: Pick<KeyValue, 'setListed' | 'deleteListed' | '
     /** Out of the list of a session at the provider that it is of no more. Never rejects, likewise. */
     removeFromSession: (grant: Grant, sid: string) => remove(listSessionPlaces({ ...grant, sid })),
     /** The one that ends last first; also those that are gone. */
-    async listIds(request: PageRequest, owner: GrantOwner): Promise<Page<string>> {
+    async listIds(request: PageRequest, owner: GrantOwner): Promise<StoredPage<string>> {
       const { items, next } = await store.readListed(buildListKey(owner), request);
       return { items: items.map(({ value }) => value), next };
     },

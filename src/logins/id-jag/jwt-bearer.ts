@@ -23,8 +23,8 @@ import {
 } from '../broker/resources.ts';
 import type { BrokerRuntime } from '../broker/runtime.ts';
 import type {
+  AuthenticationRequest,
   ClientAuthentication,
-  ClientRequest,
   ProvenClient,
 } from '../client-authentication/authenticate-client.ts';
 import { ClientDocumentRefused } from '../client-id-metadata/client-document.ts';
@@ -37,7 +37,7 @@ import type { OwnResources } from '../request/authorization-request.ts';
 import { addFacts } from '../request/login-facts.ts';
 import { type Assertion, failMember, type VerifyAssertion } from './assertion.ts';
 
-export type GiveByAssertion = (request: ClientRequest) => Promise<PendingReply>;
+export type GiveByAssertion = (request: AuthenticationRequest) => Promise<PendingReply>;
 
 export function createGiveByAssertion(
   runtime: BrokerRuntime,

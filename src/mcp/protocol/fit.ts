@@ -10,7 +10,7 @@ import type { Era } from './revisions.ts';
 /** True if the value fits once the edits in `found` are made. */
 type Fit = (value: unknown, found: Findings) => boolean;
 
-export interface Finding {
+export interface Misfit {
   readonly path: JsonPath;
   /** Makes of the JSON that stands there what is written in its place; it is left out where this is absent. */
   readonly rewrite?: ((json: string) => string) | undefined;
@@ -18,7 +18,7 @@ export interface Finding {
 
 /** The parts of one value that cannot be passed on as they are. */
 export class Findings {
-  readonly list: Finding[] = [];
+  readonly list: Misfit[] = [];
   /** The path, from the inside, to a part that does not fit and cannot be left out. */
   misfit: JsonPath | undefined;
   readonly #path: (string | number)[] = [];
@@ -33,7 +33,7 @@ export class Findings {
   }
 
   /** The member is left out, or written in another way, where it does not fit. */
-  fitOrMend(key: string | number, value: unknown, rule: Fit, rewrite?: Finding['rewrite']): void {
+  fitOrMend(key: string | number, value: unknown, rule: Fit, rewrite?: Misfit['rewrite']): void {
     const count = this.list.length;
     if (this.fits(key, value, rule)) return;
     this.misfit = undefined;
@@ -95,7 +95,7 @@ const listOf =
 
 /** Entries that do not fit are left out, or rewritten. */
 const mendedList =
-  (fit: Fit, rewrite?: Finding['rewrite']): Fit =>
+  (fit: Fit, rewrite?: Misfit['rewrite']): Fit =>
   (value, found) => {
     if (!Array.isArray(value)) return false;
     for (const [index, one] of value.entries()) found.fitOrMend(index, one, fit, rewrite);

@@ -25,7 +25,7 @@ import type { McpReplicas } from './sessions.ts';
 import { createShortStreams, type ShortStream } from './short-streams.ts';
 import { createKeptSaving, KEPT_MS, type StoredStreams } from './stored-streams.ts';
 
-interface NewKeptStream {
+export interface NewKeptStream {
   readonly sessionId: string;
   /** As `nameOwner` has it; undefined without authentication. */
   readonly user: string | undefined;

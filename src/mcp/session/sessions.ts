@@ -17,7 +17,7 @@ import { readClientExtensions } from '../protocol/revisions.ts';
 
 type User = UserContext | undefined;
 
-interface NewSession {
+export interface NewSession {
   readonly protocolVersion: string;
   /** The questions that the client can be asked, as JSON text. */
   readonly clientCapabilities: string;
@@ -27,7 +27,7 @@ interface NewSession {
   readonly server: string | undefined;
 }
 
-interface CallInSession {
+export interface CallInSession {
   readonly user: User;
   /** The store's answer about the session, when it admitted the request. */
   readonly session: SessionLookup;

@@ -153,23 +153,3 @@ export function passLog(context: Pick<Context, 'log'>, { level, data, logger }: 
 
 /** JSON has no word for the Infinity that JavaScript makes of 1e400. */
 const isNumber = (value: unknown): value is number => Number.isFinite(value);
-
-// §24.3: connecting itself, without a call that goes on.
-
-export interface ConnectUser {
-  /**
-   * Resolves to undefined once the caller is connected, else to what the client gets.
-   *
-   * @throws GatewayError; in the stateless era what ends a call that asks.
-   */
-  connect(call: ConnectCall): Promise<RawResult | undefined>;
-  /** The same, and then as whom: the result of the tool. */
-  connectAndTell(call: ConnectCall): Promise<RawResult>;
-}
-
-export interface ConnectCall {
-  readonly upstream: Upstream;
-  readonly caller: UpstreamCaller;
-  readonly method: RelayedRequest['method'];
-  readonly context: Pick<Context, 'relay'>;
-}

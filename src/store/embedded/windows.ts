@@ -6,8 +6,8 @@ import {
   type ByteEntry,
   type LimitWindow,
   MIN_ENTRY_BYTES,
-  type Verdict,
   type Windows,
+  type WindowVerdict,
 } from '../store.ts';
 
 export interface SlidingWindows {
@@ -17,7 +17,7 @@ export interface SlidingWindows {
    * Checks all windows in order, then counts a request of that time in all; a refused request is
    * counted in none.
    */
-  countRequest(windows: readonly LimitWindow[], time: number): Verdict | undefined;
+  countRequest(windows: readonly LimitWindow[], time: number): WindowVerdict | undefined;
   /** Takes one request of that time back. */
   uncountRequest(key: string, time: number): void;
   /** Forgets keys whose requests have all left their window. */
@@ -33,7 +33,7 @@ export function createSlidingWindows(clock: Clock): SlidingWindows {
   /** Of a clock that never jumps, else a step back would leave windows full until it is made up. */
   const getTime = () => Math.floor(clock.monotonic());
 
-  function createVerdict(isAdmitted: boolean, window: LimitWindow, time: number): Verdict {
+  function createVerdict(isAdmitted: boolean, window: LimitWindow, time: number): WindowVerdict {
     const { key, scope, max, windowMs } = window;
     const times = byKey.get(key);
     const resetInMs = ((times && getOldestTime(times)) ?? time) + windowMs - time;

@@ -2,7 +2,7 @@
 // share only.
 import { createSizedMap } from '../../platform/bounded-map.ts';
 import { createSecondTimer, type Moment, takeMoment } from '../../platform/clock.ts';
-import type { LimitWindow, Verdict } from '../store.ts';
+import type { LimitWindow, WindowVerdict } from '../store.ts';
 import type { GrantedPermits, WantedPermits } from './admission-request.ts';
 import type { CommandRunner, RedisAccess } from './command-runner.ts';
 import {
@@ -30,7 +30,7 @@ export interface Shares {
 
 export interface TakenPermits {
   /** Of the first window, where a share let the request in. */
-  readonly verdict: Verdict | undefined;
+  readonly verdict: WindowVerdict | undefined;
   /** Stands for the request there, for `uncountRequest`. */
   readonly entry: string | undefined;
   /** Those in which Redis has to count. */
@@ -244,7 +244,7 @@ function isOver({ window, asked }: Share, now: Moment): boolean {
 }
 
 /** What Redis said when the share was taken. Where the first entry has left since, the next one leaves soon. */
-function createVerdict({ window, granted, grantedAt, left }: Share, now: Moment): Verdict {
+function createVerdict({ window, granted, grantedAt, left }: Share, now: Moment): WindowVerdict {
   const sinceReset = now.monotonic - grantedAt - granted.resetInMs;
   return {
     isAdmitted: true,
