@@ -49,31 +49,21 @@ const ABOVE: readonly string[] = [
   'built-in',
   'gateway',
   'testing',
-  'cli/command',
+  'cli/command-line',
   'cli/setup',
   'cli/dev-provider',
   'cli/serve',
   'cli/dev',
-  'cli/lists',
-  'cli/lock',
   'cli/rules',
-  'cli/replay',
-  'cli/clients',
-  'cli/config',
-  'cli/connect',
-  'cli/export',
-  'cli/command-line',
-  'cli/completion',
   'cli/doctor',
   'cli/init',
-  'cli/commands',
   'cli',
 ];
 const ROOMS: readonly string[] = [...KERNEL, ...FEATURES, ...ABOVE];
 
 /** How many rooms one may import from beside `runtime`, which all get, and those that put others together. */
 const MOST_NEIGHBOURS = 12;
-const COMPOSITION_ROOTS: ReadonlySet<string> = new Set(['gateway', 'cli/commands']);
+const COMPOSITION_ROOTS: ReadonlySet<string> = new Set(['gateway', 'cli']);
 
 /** Where a package of the runtime, or a module of Node that does I/O, may be used as a value. */
 const PACKAGE_FOLDERS: Readonly<Record<string, RegExp>> = {
@@ -97,26 +87,26 @@ const PACKAGE_FOLDERS: Readonly<Record<string, RegExp>> = {
   '@opentelemetry/exporter-trace-otlp-proto': /^telemetry\/tracing\//,
   '@opentelemetry/resources': /^telemetry\/tracing\//,
   '@opentelemetry/sdk-trace': /^telemetry\/tracing\//,
-  tokenx: /^catalog\/budget\/measure-lists\.ts$/,
+  tokenx: /^catalog\/search\/search-tools\.ts$/,
   'eventsource-parser': /^servers\/http\/answer-body\.ts$/,
-  'node:http': /^(platform\/outbound\/tunnel\.ts$|cli\/)/,
-  'node:https': /^(platform\/outbound\/(public-request|tunnel)\.ts$|cli\/)/,
+  'node:http': /^(platform\/outbound\/proxy-choice\.ts$|cli\/)/,
+  'node:https': /^(platform\/outbound\/(public-network|proxy-choice)\.ts$|cli\/)/,
   'node:child_process': /^(servers\/stdio\/child\.ts$|cli\/)/,
   // For nextTick: when all microtasks have run; for signals to groups of processes.
-  'node:process': /^(http\/server\/run-queue\.ts$|servers\/stdio\/child\.ts$|cli\/)/,
+  'node:process': /^(http\/server\/overload\.ts$|servers\/stdio\/child\.ts$|cli\/)/,
 };
 
 /** What each call makes, and what stands for each connection and stream: closures would be most of what they take. */
 const WITH_CLASSES = [
   'logins/auth/parse-token.ts',
-  'http/(server/(connection|connection-table|reply-writer|send-stream)|limits/limiter).ts',
+  'http/(server/(connections|send-stream)|limits/limiter).ts',
   'mcp/calls/(call|context).ts',
-  'mcp/session/(kept-streams?|session-era|session-subscriptions).ts',
+  'mcp/session/(kept-streams?|session-era|session-streams).ts',
   'mcp/streaming/(notification-streams|response-stream).ts',
-  'platform/(cancellation|clock|exact-json|linked-list|note|shared-timer|splice-json).ts',
+  'platform/(bounded-map|cancellation|clock|exact-json|note|splice-json).ts',
   'platform/http-client/(connection|content-coding|http-pool|read-response).ts',
   'mcp/protocol/fit.ts',
-  'catalog/server-target.ts',
+  'catalog/resolve-target.ts',
   'servers/http/(answer-body|attempt|exchange|server-call|session-cookies|session-sending).ts',
   'servers/relay/relay-call.ts',
   'servers/transport/.*',
@@ -158,20 +148,15 @@ const CONFINED = [
 
 /** Casts other than `as const`, and why the compiler cannot know it. */
 const CASTS: Readonly<Record<string, { readonly count: number; readonly why: string }>> = {
-  'connections/records/connection-record.ts': { count: 1, why: 'a record that this code sealed' },
-  'logins/grants/grants.ts': { count: 1, why: 'a record that this code sealed' },
+  'connections/connection-record.ts': { count: 1, why: 'a record that this code sealed' },
   'mcp/calls/client-answers.ts': { count: 1, why: 'each answer fits its request' },
   'mcp/catalog/define/prompt.ts': { count: 1, why: 'the arguments were checked before' },
   'mcp/catalog/define/tool.ts': { count: 3, why: 'the result was checked by a schema' },
-  'control/approvals/create-approvals.ts': { count: 1, why: 'a record that this code sealed' },
-  'logins/account/browser-sessions.ts': { count: 1, why: 'a record that this code sealed' },
-  'logins/broker/run-once.ts': { count: 1, why: 'a record that this code sealed' },
-  'logins/refresh/recent-answers.ts': { count: 1, why: 'a record that this code sealed' },
   'platform/load-package.ts': {
     count: 1,
     why: 'its caller names the package together with its type',
   },
-  'store/seal/sealed-records.ts': { count: 1, why: 'a record that this code sealed' },
+  'store/records.ts': { count: 1, why: 'a record that this code sealed' },
 };
 
 test('§1 architecture: there is something to look at', () => {

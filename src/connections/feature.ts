@@ -2,7 +2,7 @@
 import type { FoundPeople } from '../http/endpoint/admin-people.ts';
 
 import type { OwnPages } from '../http/endpoint/own-pages.ts';
-import type { Grants } from '../logins/grants/grants.ts';
+import type { GrantReader } from '../http/endpoint/grants.ts';
 import { defineFeature } from '../mcp/feature.ts';
 import type { ServedFile } from '../mcp/upstream/served-file.ts';
 
@@ -12,7 +12,7 @@ import { createConnectionPanels } from './pages/connection-panels.ts';
 
 interface ConnectionNeeds {
   readonly servedFile: ServedFile;
-  readonly ownTokens: { readonly grants: Grants } | undefined;
+  readonly ownTokens: { readonly grants: GrantReader } | undefined;
   readonly operated: FoundPeople | undefined;
 }
 
