@@ -19,6 +19,11 @@ if (major < OLDEST.major || (major === OLDEST.major && minor < OLDEST.minor)) {
     process.exitCode = 1;
   };
   process.once('beforeExit', endUnfinished);
+  // A reader that has read enough, such as `head`, ends a command as quietly as it ends any other.
+  process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+    if (error.code !== 'EPIPE') throw error;
+    process.exit();
+  });
   // Not awaited: it ends the process itself.
   void runPostern({ process, console }).then(() => process.off('beforeExit', endUnfinished));
 }

@@ -14,6 +14,7 @@ import { freePort } from '../support/gateway/ports.ts';
 import {
   endPosterns,
   launch,
+  MAIN,
   makeFolder,
   runPostern,
   startPostern,
@@ -32,6 +33,13 @@ test.each([['help'], ['--help'], ['-h']])('§20.1 %s lists every command', async
     expect(stdout).toMatch(new RegExp(`^  ${name}( |$)`, 'm'));
     expect(stdout.replace(/\s+/g, ' ')).toContain(summary);
   }
+});
+
+test('§20.1 a reader that has gone, such as head, ends a command without a word', async () => {
+  // `true` has ended long before anything is written.
+  const command = '"$0" "$1" --help | true; echo "${PIPESTATUS[0]}"';
+  const ended = await promisify(execFile)('bash', ['-c', command, process.execPath, MAIN]);
+  expect(ended).toEqual({ stdout: '0\n', stderr: '' });
 });
 
 test.each(COMMANDS)('§20.1 help of postern $name: its options, with examples', async (row) => {
