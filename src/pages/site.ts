@@ -158,7 +158,7 @@ function createPage(
 /** Code in pages is coloured by style attributes; what the theme draws in style sheets are `data:` images. */
 const DIRECTIVES: Readonly<Record<PageKind, readonly string[]>> = {
   documentation: ["style-src-attr 'unsafe-inline'"],
-  // Every other page of the gateway refuses to be in a frame: what is left is that of apps (app-frame.ts).
+  // Every other page of the gateway refuses to be in a frame: what is left is that of apps (open-site.ts).
   app: ["connect-src 'self'", "frame-src 'self'"],
 };
 

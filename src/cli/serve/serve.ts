@@ -1,4 +1,3 @@
-import { setFlagsFromString } from 'node:v8';
 import type { Config } from '../../config/config.ts';
 import type { Setup } from '../../gateway/configuration/gateway-file.ts';
 import { createGateway, type Deps, type Gateway } from '../../gateway/gateway.ts';
@@ -11,6 +10,7 @@ import { describeCommand, describeWithPort } from '../command-line/invocation.ts
 import { handleProcessEnd } from '../command-line/process-end.ts';
 import type { EnvFile } from '../command-line/read-input.ts';
 import { type ConfigFile, openServiceLog } from '../setup/config-file.ts';
+import { growYoungGenerationFast } from './young-generation.ts';
 
 /**
  * Starts the service, which ends with the process.
@@ -107,17 +107,3 @@ async function openGateway(
 
 const isOperators = (error: unknown): error is Error =>
   [DataDirError, AuditLogError, TracingError].some((kind) => error instanceof kind);
-
-/**
- * While little happens, V8 shrinks the young generation to 1 MB, and doubles it step by step when calls come. Until it has its
- * size again (16 MB on Node.js 20, more on newer ones), calls under way outlive its collections and are moved to the old
- * generation, and collecting that one pauses all calls. From now on it grows in one step, or two (docs/decisions/0022). V8
- * reads the option whenever it grows; a version that does not know it says so on stderr, and goes on.
- *
- * To be called once all is loaded: what Node.js loads of itself later is compiled anew, since it was compiled with other options.
- */
-export function growYoungGenerationFast(): void {
-  // Whoever chose sizes for it is not overruled.
-  if (process.execArgv.some((option) => option.includes('semi-space'))) return;
-  setFlagsFromString('--semi-space-growth-factor=16');
-}

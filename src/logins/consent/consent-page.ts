@@ -168,7 +168,7 @@ function describeScopes(scopes: readonly string[]): readonly string[] {
 
 /**
  * The class `in-front` is there while the page is visible, has the focus of its window, and is drawn; the moment
- * before the buttons begins with it (html-page-style.ts). A page that goes behind others forgets the moment, and
+ * before the buttons begins with it (html-page.ts). A page that goes behind others forgets the moment, and
  * the keyboard's focus goes back from the buttons to what is seen in their place. A key that is held down repeats itself, and must not press a button either.
  */
 export const CHOICE_SCRIPT = `
