@@ -102,7 +102,7 @@ export const ICONS = {
 /**
  * A choice that cannot be made by a click or key which was meant for something else: the second half
  * of a double click after the window in front went away, a key that was held down. It appears when
- * the page is in front (choice-script.ts says so by a class) and the pointer, or the keyboard's focus,
+ * the page is in front (the script of the page says so by a class) and the pointer, or the keyboard's focus,
  * has been inside it for a moment, and goes at once when one of these ends. Until then pale pictures of
  * the buttons are seen in their place, which Tab reaches and no click does: a click would leave the focus
  * inside while other windows come and go. Visibility, because a hidden button takes neither clicks nor

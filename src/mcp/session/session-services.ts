@@ -213,7 +213,7 @@ interface RunningCall {
 
 /**
  * Calls are looked for in one part of so many, chosen by the last two digits of the session's id, a UUID: so few share it that all
- * can be looked at. A Map would grow and shrink with each call (platform/linked-list.ts).
+ * can be looked at. A Map would grow and shrink with each call (platform/bounded-map.ts).
  */
 const PARTS = 256;
 

@@ -1,5 +1,5 @@
 // The embedded store: lmdb in DATA_DIR. All that an answer reports is on disk before it, except
-// when a session was last used (touched-times.ts).
+// when a session was last used (session-records.ts).
 import { stat } from 'node:fs/promises';
 import type { ClockAndLog } from '../../platform/log.ts';
 import { createListeners } from '../listeners.ts';

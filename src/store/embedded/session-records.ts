@@ -1,4 +1,4 @@
-// Sessions in lmdb, each until it expires. What is read here has touches (touched-times.ts) that are not
+// Sessions in lmdb, each until it expires. What is read here has touches (below) that are not
 // yet on disk.
 import type { Database } from 'lmdb';
 import type { Clock } from '../../platform/clock.ts';
