@@ -41,7 +41,7 @@ function chooseModel({ server, store, auth, oauth, limits, http }: Partial<Confi
     server: { ...open.server, workers: server?.workers === 'auto' ? 'auto' : 1 },
     store: storeModels[store?.kind ?? 'embedded'] ?? open.store,
     auth: auth?.required === false ? open.auth : broker.auth,
-    // Of the secret there are two kinds.
+    // There are two kinds of the secret.
     oauth: oauth?.mode === 'broker' ? { ...broker.oauth, stateSecret: undefined } : proxy,
     limits: limits?.enabled === false ? { enabled: false } : open.limits,
     http: { ...open.http, trustProxy: chooseTrustProxy(http?.trustProxy) },
@@ -67,7 +67,7 @@ function findMistyped(value: unknown, model: unknown, path: string): readonly st
   const members = Object.entries(model).flatMap(([name, member]) =>
     findMistyped(value[name], member, `${path}.${name}`),
   );
-  // What a provider needs differs, and is a member only where it needs it.
+  // The needs of providers differ, and each is a member only where there is one.
   const names = path.endsWith('.quirks') ? [] : Object.keys(value);
   const unknown = names.filter((name) => !Object.hasOwn(model, name));
   return [...members, ...unknown.map((name) => `${path}.${name} is unknown.`)];

@@ -19,7 +19,7 @@ import { type Env, findVariable, type Read, readAll } from './setting.ts';
 /** Every setting, read once at start and frozen. Where a unit is not in the name it is said there. */
 export type Config = Readonly<ReturnType<typeof readConfig>>;
 
-/** Of settings in which there is no problem. */
+/** For settings in which there is no problem. */
 export function readConfig(read: Read, env: Env) {
   const store = readStoreConfig(read);
   const provider = readProviderConfig(read);

@@ -1,4 +1,4 @@
-// What is wrong with the settings, one sentence each: values that are not allowed, and settings that
+// Problems of the settings, one sentence each: values that are not allowed, and settings that
 // do not go together.
 import { isLoopbackHost } from '../platform/address.ts';
 import { REGISTERED_CLIENT_PREFIX } from '../platform/ids.ts';
@@ -50,7 +50,7 @@ export function findProblems(read: Read, env: Env): readonly Problem[] {
   ];
 }
 
-/** What the README and other examples have in place of a value. */
+/** The placeholder of the README and other examples. */
 const PLACEHOLDER = '…';
 
 function describeInvalidValue(setting: Setting<unknown>, env: Env): Problem | undefined {
@@ -182,7 +182,7 @@ const PROBLEM_FINDERS: readonly FindProblem[] = [
     );
   },
 
-  // What an operator sets and nothing reads would seem to work. A line of .env.example at its default asks for nothing.
+  // A setting that nothing reads would seem to work. A line of .env.example at its default asks for nothing.
   (read, isMissing) => {
     if (!isBrokerMode(read)) {
       const useless = OF_OWN_TOKENS.find((setting) => !isDefault(setting, read));
@@ -237,7 +237,7 @@ const PROBLEM_FINDERS: readonly FindProblem[] = [
     read(loginPolicySettings.exemptClients).length > 0 &&
     'LOGIN_EXEMPT_CLIENTS has no use without OAUTH_ACCEPT_PROVIDER_TOKENS=true: it is about tokens of the provider, and none is accepted. Remove it.',
 
-  // What can never work with a provider is refused at start, with the reason.
+  // A combination that can never work with a provider is refused at start, with the reason.
   (read) => {
     const profile = readProfile(read);
     const form = (isBrokerMode(read) ? profile.loginIssuer : undefined) ?? profile.issuer;
@@ -351,7 +351,7 @@ const OF_OWN_TOKENS: readonly Setting<unknown>[] = [
   ...Object.values(ownTokenSettings),
 ];
 
-/** Whether clients come with tokens of the provider. */
+/** True if clients come with tokens of the provider. */
 const needsReadableTokens = (read: Read): boolean =>
   read(serverSettings.authRequired) && !isBrokerMode(read);
 

@@ -31,7 +31,7 @@ const NAMES = SETTINGS.flatMap(({ variable, alias }) =>
 /** Nobody else is likely to use these. */
 const OURS = /^(OIDC|OAUTH|DCR|CIMD)_/;
 
-/** What Kubernetes and Docker set for a service of such a name (`MCP_PORT_3000_TCP`). */
+/** Variables that Kubernetes and Docker set for a service of such a name (`MCP_PORT_3000_TCP`). */
 const SERVICE_LINK =
   /_(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT(_\d+_(TCP|UDP|SCTP)(_(ADDR|PORT|PROTO))?)?)$/;
 
@@ -54,7 +54,7 @@ function findNearestSetting(variable: string): string | undefined {
   return nearest;
 }
 
-/** How many edits may lie between the two; below zero where they have nothing to do with each other. */
+/** The number of edits that may lie between the two; below zero where they have nothing to do with each other. */
 function countAllowed(name: string, longest: number, ours: string | undefined): number {
   if (ours !== undefined) return name.startsWith(ours) ? Number.POSITIVE_INFINITY : -1;
   // One edit in four characters. Short names such as HOST have too many neighbours.

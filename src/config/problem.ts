@@ -1,17 +1,17 @@
-// What is wrong with what operators write: the settings, the configuration file, its rules and servers.
+// Mistakes in what operators write: the settings, the configuration file, its rules and servers.
 import type { Read, Setting } from './setting.ts';
 
 export interface Problem {
-  /** Where it stands, such as `mcp.json:12: mcpServers.wiki.url`; without one the message says it. */
+  /** Its place, such as `mcp.json:12: mcpServers.wiki.url`; without one the message says it. */
   readonly place?: string;
-  /** What is wrong, and what is allowed: one sentence or more. */
+  /** The mistake, and what is allowed: one sentence or more. */
   readonly message: string;
 }
 
 export const formatProblem = ({ place, message }: Problem): string =>
   place === undefined ? message : `${place}: ${message}`;
 
-/** Whether no variable says it: a value that is not allowed is a complaint of its own, and its setting is not missing as well. */
+/** True if no variable says it: a value that is not allowed is a complaint of its own, and its setting is not missing as well. */
 export type IsMissing = (setting: Setting<unknown>) => boolean;
 
 /** One sentence about settings that do not go together, or nothing where nothing is wrong. */

@@ -1,8 +1,8 @@
-// What each provider needs, as its documentation says. Every member can be told by a variable
+// The needs of each provider, as its documentation says. Every member can be told by a variable
 // instead; docs/provider-*.md say what to click.
 
 export interface ProviderProfile {
-  /** How it says who logs in. */
+  /** The way in which it says who logs in. */
   readonly login: ProviderLogin;
   /** Added to the scopes that a client asks for. */
   readonly scopes: readonly string[];
@@ -11,7 +11,7 @@ export interface ProviderProfile {
   readonly clientAuth: 'post' | 'basic';
   /** The claim that says whom a token is meant for. */
   readonly audienceClaim: 'aud' | 'client_id';
-  /** What stands there unless the provider is told otherwise. */
+  /** The audience of its tokens unless the provider is told otherwise. */
   readonly audience: 'gateway' | 'client_id';
   /** The form of the issuer, and why nothing else can work. */
   readonly issuer?: Requirement;
@@ -19,12 +19,12 @@ export interface ProviderProfile {
   readonly loginIssuer?: Requirement;
   /** Why clients can get tokens of the gateway's own alone. */
   readonly ownTokensOnly?: string;
-  /** Whose e-mail addresses it vouches for; where it is not said, for all with email_verified. */
+  /** The e-mail addresses that it vouches for; unless given, all with email_verified. */
   readonly emailAuthority?: EmailAuthority;
   readonly quirks: ProviderQuirks;
 }
 
-/** Where the provider differs from the RFCs; no variable sets these. */
+/** Differences between the provider and the RFCs; no variable sets these. */
 export interface ProviderQuirks {
   /** Nobody else can read its access tokens: its ID tokens are accepted in their place. */
   readonly opaqueAccessTokens?: true;
@@ -34,7 +34,7 @@ export interface ProviderQuirks {
   readonly refreshNeedsScope?: true;
   /** The end of one login there is the end of all that its user has by the same client. */
   readonly revokesAllOfUser?: true;
-  /** What it answers in place of `invalid_grant` when a refresh token is good no more. */
+  /** Its answer in place of `invalid_grant` when a refresh token is good no more. */
   readonly spentRefreshTokenError?: string;
   /** Words of its own for errors, and the codes of RFC 6749 for the same. */
   readonly errorCodes?: Readonly<Record<string, string>>;
@@ -44,7 +44,7 @@ export interface ProviderQuirks {
   readonly ownScopesOnly?: true;
 }
 
-/** By an ID token, as OpenID Connect has it, or by an API of its own. */
+/** An ID token, as OpenID Connect has it, or an API of its own. */
 export type ProviderLogin = 'openid' | 'github';
 
 export type Parameter = readonly [name: string, value: string];

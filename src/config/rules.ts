@@ -13,16 +13,16 @@ export const IMAGE_TYPES: Readonly<Record<string, string>> = {
   '.webp': 'image/webp',
 };
 
-/** How a setting's text is read. `parse` returns undefined for what is not allowed. */
+/** Reads a setting's text. `parse` returns undefined for what is not allowed. */
 export interface Rule<T> {
   parse(text: string): T | undefined;
-  /** What is allowed, to follow "It must be". */
+  /** The allowed values, to follow "It must be". */
   readonly allowed: string;
   /** Says more of a text that is not allowed; never a part of it, which may be secret. */
   explain?(text: string): string | undefined;
 }
 
-/** What is wrong with a text that the rule does not take; `shown` is what may be seen of it. */
+/** Says what is wrong with a text that the rule does not take; `shown` is what may be seen of it. */
 export function describeInvalid(shown: string, { allowed, explain }: Rule<unknown>, text: string) {
   const explanation = explain?.(text);
   return [
@@ -80,7 +80,7 @@ export const imageUrl: Rule<string> = {
   allowed: 'the http or https URL of an image, such as https://example.com/logo.svg',
 };
 
-/** By its name: what a browser shows. */
+/** Judged by its name: an image that browsers show. */
 export const imageFile: Rule<string> = {
   parse: (text) => (IMAGE_TYPES[extname(text).toLowerCase()] === undefined ? undefined : text),
   allowed: `the path of an image whose name ends in ${Object.keys(IMAGE_TYPES).join(', ')}`,
@@ -173,7 +173,7 @@ export const listenAddress: Rule<string> = {
 
 /** A user of the system: by name, by number, or as uid:gid, which needs no entry. */
 export const systemUser: Rule<string> = {
-  // What begins with a hyphen would be an option of the programs that look it up.
+  // A name that begins with a hyphen would be an option of the programs that look it up.
   parse: (text) =>
     /^([A-Za-z_][A-Za-z0-9_.@-]*\$?|\d{1,10}(:\d{1,10})?)$/.test(text) ? text : undefined,
   allowed: 'a user of this system, such as postern-programs, or uid:gid, such as 1001:1001',

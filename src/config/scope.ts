@@ -1,14 +1,14 @@
 // RFC 6749 §3.3: scope = scope-token *( SP scope-token ).
 
-/** What the metadata offers, and what a client gets that asks for nothing (§4.9). */
+/** The scopes that the metadata offers, and that a client gets that asks for nothing (§4.9). */
 export const DEFAULT_SCOPES = ['openid', 'profile', 'email'] as const;
 
 /** The scopes that the parameter names, in their order. */
 export const parseScope = (scope = ''): readonly string[] =>
   scope.split(' ').filter((name) => name !== '');
 
-/** Whether a text is one scope: printable ASCII without space, quote and backslash. */
+/** True if a text is one scope: printable ASCII without space, quote and backslash. */
 export const isScopeToken = (text: string): boolean => /^[\x21\x23-\x5B\x5D-\x7E]+$/.test(text);
 
-/** Whether every reader takes the parameter apart as `parseScope` does. */
+/** True if every reader takes the parameter apart as `parseScope` does. */
 export const isWellFormedScope = (scope: string): boolean => scope.split(' ').every(isScopeToken);

@@ -5,12 +5,12 @@ import { isPercentDecodable } from '../platform/json.ts';
 export interface SentinelUrl {
   /** `rediss+sentinel://`: TLS to the sentinels and to Redis. */
   readonly isTls: boolean;
-  /** Of Redis, like the password. */
+  /** Belongs to Redis, like the password. */
   readonly username: string | undefined;
   readonly password: string | undefined;
   /** Never empty. */
   readonly sentinels: readonly SentinelAddress[];
-  /** By which the sentinels know the primary. */
+  /** The name by which the sentinels know the primary. */
   readonly primaryName: string;
   readonly db: number;
   readonly sentinelPassword: string | undefined;
@@ -22,7 +22,7 @@ export interface SentinelAddress {
   readonly port: number;
 }
 
-/** What is wrong. It never repeats the text, of which any part may belong to a password. */
+/** The mistake. It never repeats the text, of which any part may belong to a password. */
 export interface SentinelUrlProblem {
   readonly problem: string;
 }
@@ -32,7 +32,7 @@ const PARAMETER = 'sentinelPassword';
 
 export const isSentinelUrl = (text: string): boolean => /^rediss?\+sentinel:/.test(text);
 
-/** Of a text for which `isSentinelUrl` is true. */
+/** For a text for which `isSentinelUrl` is true. */
 export function parseSentinelUrl(text: string): SentinelUrl | SentinelUrlProblem {
   const parts = /^(rediss?)\+sentinel:\/\/([^/?#\s]*)(?:\/([^?#\s]*))?(?:\?([^#\s]*))?$/.exec(text);
   if (parts === null) return { problem: 'It is not a URL, or contains a space or a #.' };
@@ -72,7 +72,7 @@ export function parseSentinelUrl(text: string): SentinelUrl | SentinelUrlProblem
   };
 }
 
-/** Of a `REDIS_URL` that the checks at start have found to be right. */
+/** For a `REDIS_URL` that the checks at start have found to be right. */
 export function requireSentinelUrl(text: string): SentinelUrl {
   const parsed = parseSentinelUrl(text);
   if ('problem' in parsed) throw new Error(`REDIS_URL is not valid. ${parsed.problem}`);

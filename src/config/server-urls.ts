@@ -1,9 +1,9 @@
 // §18.2: the URLs of servers behind the gateway, as resources that clients name (RFC 8707), and as audiences of tokens.
 
 export interface ServerUrls {
-  /** Whether it is the URL of a server, which is a resource of ours; with a slash at its end or without. */
+  /** True if it is the URL of a server, which is a resource of ours; with a slash at its end or without. */
   isResource(url: string): boolean;
-  /** Whether a token may name it as its audience. */
+  /** True if a token may name it as its audience. */
   isAudience(url: string): boolean;
 }
 

@@ -1,4 +1,4 @@
-// What a setting is: an environment variable, declared once, as a row of its group in groups/.
+// A setting: an environment variable, declared once, as a row of its group in groups/.
 import type { Rule } from './rules.ts';
 
 export interface Setting<T> {
@@ -9,7 +9,7 @@ export interface Setting<T> {
   readonly default: Default<T>;
   /** One line of Markdown, for the table of the documentation. */
   readonly summary: string;
-  /** What there is to know beyond it. */
+  /** Further sentences, beyond the summary. */
   readonly details?: string;
   /** The only `OAUTH_MODE` in which it has an effect. */
   readonly mode?: 'broker' | 'proxy';
@@ -33,9 +33,9 @@ interface FixedDefault<T> {
 /** A default that depends on other settings. */
 interface ComputedDefault<T> {
   readonly compute: (read: Read) => T;
-  /** What it mostly is, in Markdown. */
+  /** The usual value, in Markdown. */
   readonly text: string;
-  /** What it is otherwise, and when (`in broker mode`). */
+  /** The other values, and when each holds (`in broker mode`). */
   readonly exceptions?: readonly (readonly [text: string, when: string])[];
 }
 
@@ -60,7 +60,7 @@ export function defineSetting<T>(
   return { variable, rule, default: { value: undefined, text: '' }, ...row };
 }
 
-/** What the rows of a table are read into: a member for each, by the name that the row has there. */
+/** The object into which the rows of a table are read: a member for each, by the name that the row has there. */
 export type ValuesOf<Rows> = {
   readonly [Name in keyof Rows]: Rows[Name] extends Setting<infer T> ? T : never;
 };
@@ -76,7 +76,7 @@ export function readAll<Rows extends Readonly<Record<string, Setting<unknown>>>>
 const readDefault = <T>(setting: Setting<T>, read: Read): T =>
   'compute' in setting.default ? setting.default.compute(read) : setting.default.value;
 
-/** Whether its value is what it would be if it were not set. */
+/** True if its value is what it would be if it were not set. */
 export const isDefault = <T>(setting: Setting<T>, read: Read): boolean =>
   JSON.stringify(read(setting)) === JSON.stringify(readDefault(setting, read));
 
@@ -97,7 +97,7 @@ interface GivenVariable {
 export const listVariables = ({ variable, alias }: Setting<unknown>): readonly string[] =>
   alias === undefined ? [variable] : [variable, alias];
 
-/** What the environment says of the setting. An empty variable counts as unset: compose files pass them. */
+/** Reads the setting's variable in the environment. An empty variable counts as unset: compose files pass them. */
 export function findVariable(setting: Setting<unknown>, env: Env): GivenVariable | undefined {
   for (const name of listVariables(setting)) {
     const text = env[name];
@@ -115,11 +115,11 @@ export function createReader(env: Env): Read {
   };
 }
 
-// What may be printed of a setting's text: anybody may see a terminal or a log.
+// The part of a setting's text that may be printed: anybody may see a terminal or a log.
 
 /**
- * Of a URL neither the values of its query nor its fragment; null where nothing may be seen: of secrets, of a URL
- * with user info, and of what is no value of the setting and may have been meant for one.
+ * Leaves out the values of a URL's query, and its fragment; null where nothing may be seen: for secrets, for a URL
+ * with user info, and for what is no value of the setting and may have been meant for one.
  */
 export function hideSecrets(
   text: string,

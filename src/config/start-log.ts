@@ -1,4 +1,4 @@
-// What an operator reads once, at start.
+// Lines that an operator reads once, at start.
 
 import { isOnThisMachine } from '../platform/address.ts';
 import type { Facts, Log } from '../platform/log.ts';
@@ -104,7 +104,7 @@ const PUBLIC_RISKS: readonly FindRisk[] = [
     'OAUTH_MODE=proxy with open registration: anyone can register a client, and the provider does not ask users about each of them. Set OAUTH_MODE=broker, which does, or set DCR_ACCESS_TOKEN.',
 ];
 
-/** Whether anyone can bring a client of their own. */
+/** True if anyone can bring a client of their own. */
 const isOpen = ({ registration, clientIdMetadata }: OAuthConfig): boolean =>
   registration.accessToken === undefined || clientIdMetadata.allowedHosts.length > 0;
 

@@ -28,9 +28,9 @@ export interface ErrorRow {
    * route that has none for limits shows the other face.
    */
   readonly oauth?: OAuthErrorCode | 'body' | 'limit';
-  /** What went wrong and what is allowed: `data.details` or `error_description` unless given. */
+  /** One sentence on the mistake and on what is allowed: `data.details` or `error_description` unless given. */
   readonly details: string;
-  /** Where the status alone does not decide it. */
+  /** Set where the status alone does not decide it. */
   readonly logLevel?: 'debug' | 'warn';
 }
 

@@ -75,7 +75,7 @@ interface UnknownItem {
   readonly noun: string;
   /** In the caller's words, but for what no log may have. */
   readonly name: string;
-  /** What may have been meant: of what this caller sees. */
+  /** The name that may have been meant, among those that this caller sees. */
   readonly nearest?: string | undefined;
   /** Further members of `data`. */
   readonly data?: Readonly<Record<string, unknown>>;

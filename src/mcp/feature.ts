@@ -30,7 +30,7 @@ export interface FeatureParts<File> {
   readonly readiness?: Readonly<Record<string, () => Promise<void>>>;
   /** For `/metrics`. @throws StoreUnavailable: the number is left out. */
   readonly gauges?: Gauges;
-  /** What it does by itself begins, once all features are open. */
+  /** Begins its own work, once all features are open. */
   start?(): void;
   /**
    * Another configuration file: finds all that is wrong with it, and changes nothing. What it resolves to takes the file over; it

@@ -14,7 +14,7 @@ export function canonicalizeAddress(text: string): string | undefined {
   return mapped?.[1] ?? address.toLowerCase();
 }
 
-// By what an address is counted (§8.2). A site gets a /64 of IPv6, so its 2^64 addresses are
+// The keys under which an address is counted (§8.2). A site gets a /64 of IPv6, so its 2^64 addresses are
 // one caller; for little money it gets a /48, which has 65,536 of those.
 
 /** `203.0.113.7`, `2001:db8:1:2::/64`, or `unknown`, of an address in its canonical form. */
@@ -25,7 +25,7 @@ export const toNetworkKey = (address: string): string | undefined => findPrefix(
 
 const GROUPS = 8;
 
-/** By the first of the eight groups, zeros that `::` stands for included. */
+/** The first of the eight groups, zeros that `::` stands for included. */
 function findPrefix(address: string, groups: number): string | undefined {
   // In a canonical address only IPv6 has a colon.
   if (!address.includes(':')) return undefined;
@@ -41,7 +41,7 @@ const splitGroups = (text: string): readonly string[] => (text === '' ? [] : tex
 
 // Which hosts are this machine. Two questions: what OAuth lets use http, and what no other machine reaches.
 
-/** What names this machine in an IPv4 network. */
+/** Names of this machine in an IPv4 network. */
 export const IPV4_LOOPBACK_HOSTS: readonly string[] = ['localhost', '127.0.0.1'];
 
 /** The literal hosts of RFC 8252 §7.3, as `URL.hostname` writes them: the only ones that may go without https. */
@@ -50,7 +50,7 @@ export const LOOPBACK_HOSTS: readonly string[] = [...IPV4_LOOPBACK_HOSTS, '[::1]
 export const isLoopbackHost = (hostname: string): boolean => LOOPBACK_HOSTS.includes(hostname);
 
 /**
- * Whether a host of a URL, or one to listen on, is reached from this machine alone: `localhost` and what
+ * True if a host of a URL, or one to listen on, is reached from this machine alone: `localhost` and what
  * is below it (RFC 6761 §6.3), 127.0.0.0/8, `::1`; IPv6 with brackets or without.
  */
 export function isOnThisMachine(host: string): boolean {
@@ -58,7 +58,7 @@ export function isOnThisMachine(host: string): boolean {
   return /^((.+\.)?localhost|127\.[\d.]+|::1)$/.test(canonicalizeAddress(name) ?? name);
 }
 
-/** Whether a token that goes to this URL can be read by nobody on the way. */
+/** True if a token that goes to this URL can be read by nobody on the way. */
 export function isSafeForTokens(url: string): boolean {
   const { protocol, hostname } = new URL(url);
   return protocol === 'https:' || (protocol === 'http:' && isLoopbackHost(hostname));

@@ -10,7 +10,7 @@ export type BoundedMap<Key extends {}, Value extends {}> = Pick<
 export const createBoundedMap = <Key extends {}, Value extends {}>(
   maxEntries: number,
 ): BoundedMap<Key, Value> =>
-  // Of entries that have a size the package takes the room of those that are there; by `max` it takes all at once.
+  // For entries that have a size the package takes the room of those that are there; with `max` it takes all at once.
   new LRUCache<Key, Value>({ maxSize: maxEntries, sizeCalculation: () => 1 });
 
 export const createSizedMap = <Key extends {}, Value extends {}>({
@@ -18,7 +18,7 @@ export const createSizedMap = <Key extends {}, Value extends {}>({
   measure,
   onRemove,
 }: {
-  /** Of all entries together. One that is larger alone is not taken. */
+  /** The sum over all entries. One that is larger alone is not taken. */
   readonly maxSize: number;
   measure(key: Key): number;
   /** It is no longer there, for whatever reason. */
@@ -68,7 +68,7 @@ export function createExpiringMap<Value>(
  * collection. Here nothing is left behind.
  */
 export class LinkedList<Value> implements Iterable<Value> {
-  /** How many there are. */
+  /** The number of entries. */
   size = 0;
   /** The oldest. */
   private first: Link<Value> | undefined;

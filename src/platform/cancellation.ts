@@ -1,5 +1,5 @@
 /**
- * What of an AbortSignal it takes to hear that nobody waits any more: an AbortSignal is one, too. Each listener is
+ * The part of an AbortSignal that it takes to hear that nobody waits any more: an AbortSignal is one, too. Each listener is
  * called once.
  */
 export interface CancelSignal {

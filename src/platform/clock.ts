@@ -48,7 +48,7 @@ export function createSecondTimer(
 // Long work of one caller gives way to everybody else's: it is done in turns of the event loop.
 
 export interface Turns {
-  /** Whether it is time to await `next`: asked after each small piece of the work. */
+  /** True if it is time to await `next`: asked after each small piece of the work. */
   isOver(): boolean;
   /** Resolves once others had their turn. */
   next(): Promise<void>;
@@ -133,7 +133,7 @@ export class Deadline {
   }
 }
 
-/** How long to wait before what has failed is tried again. */
+/** The pauses before what has failed is tried again. */
 export interface BackOff {
   readonly firstMs: number;
   readonly longestMs: number;
@@ -143,7 +143,7 @@ export interface BackOff {
 export const computePauseMs = ({ firstMs, longestMs }: BackOff, failures: number): number =>
   Math.min(longestMs, firstMs * 2 ** (failures - 1));
 
-// What holds for a time only must not hold for longer on a computer that sleeps, or is stopped: some count monotonic time
+// A value that holds for a time only must not hold for longer on a computer that sleeps, or is stopped: some count monotonic time
 // on then, and some do not.
 
 /** A moment by both clocks. */
@@ -181,13 +181,13 @@ export function createTurnEnd(): (task: () => void) => void {
   };
 }
 
-// What many wait for equally long, by one timer for all of them: an open stream has two such waits, and for each a timer of
+// One timer for many that wait equally long: an open stream has two such waits, and for each a timer of
 // Node.js with its closures would take five times the memory.
 
 /** One that waits. For `SharedTimer` alone, but for giving it back to that. */
 export interface Wait<Item> {
   readonly item: Item;
-  /** By the clock's monotonic time. */
+  /** On the clock's monotonic time. */
   readonly dueAt: number;
   earlier: Wait<Item> | undefined;
   later: Wait<Item> | undefined;
@@ -204,7 +204,7 @@ export class SharedTimer<Item> {
   private cancel: (() => void) | undefined;
   /** Node.js takes what is done in a timer for a part of the request that set it: here that would be another one's trace. */
   private readonly origin = new AsyncResource('SharedTimer');
-  /** Who is due is called now, and may wait again: the timer is set for the first one after that. */
+  /** Set while those that are due are called, and may wait again: the timer is set for the first one after that. */
   private isEndingDue = false;
 
   constructor(clock: Clock, ms: number, onPassed: (item: Item) => void) {

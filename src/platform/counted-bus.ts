@@ -21,7 +21,7 @@ export interface CountedBus<Topic, Listener, Source = void> {
 
 export interface CountedTopic<Listener, Source> {
   readonly listeners: ReadonlySet<Listener>;
-  /** What `start` returned; undefined until it has. */
+  /** The result of `start`; undefined until it has. */
   readonly source: Source | undefined;
 }
 
@@ -42,10 +42,10 @@ interface OpenTopic<Listener, Source> extends CountedTopic<Listener, Source> {
 }
 
 export function createCountedBus<Topic, Listener, Source = void>(options: {
-  /** What is published from within it reaches the first listener. */
+  /** A message that is published from within it reaches the first listener. */
   start?(topic: Topic, first: Listener): Source;
   stop?(source: Source, topic: Topic): void;
-  /** What a listener or `stop` threw, which reaches neither the next one nor whoever publishes or leaves. */
+  /** Gets what a listener or `stop` threw, which reaches neither the next one nor whoever publishes or leaves. */
   onError(cause: unknown): void;
   readonly bounds?: CountedBusBounds;
 }): CountedBus<Topic, Listener, Source> {

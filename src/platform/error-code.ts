@@ -4,10 +4,10 @@ export const getErrorCode = (error: unknown): string | undefined =>
     ? error.code
     : undefined;
 
-/** Whether it is this machine that lacks files, ports or memory: that says nothing about the other side. */
+/** True if it is this machine that lacks files, ports or memory: that says nothing about the other side. */
 export const isShortage = (code: string): boolean => SHORTAGES.has(code);
 
-/** Whether nobody else gets a connection there, either. */
+/** True if nobody else gets a connection there, either. */
 export const isNobodyThere = (code: string): boolean => NOBODY_THERE.has(code);
 
 const NOBODY_THERE = new Set(['ECONNREFUSED', 'ENOTFOUND', 'EHOSTUNREACH', 'ENETUNREACH']);

@@ -242,7 +242,7 @@ export function restoreNumbers(
 
 type Spellings = ReadonlyMap<number, ReadonlyMap<string, JsonNumber>>;
 
-/** By what JavaScript makes of them. */
+/** Keyed by what JavaScript makes of them. */
 function listSpellings(list: readonly unknown[]): Spellings {
   const all = new Map<number, Map<string, JsonNumber>>();
   for (const one of list) {

@@ -33,10 +33,10 @@ export function compileGlob(pattern: string): MatchGlob {
 /** The text before the first star or question mark. */
 export const readGlobHead = (pattern: string): string => pattern.split(/[*?]/, 1)[0] ?? '';
 
-/** Whether the pattern fits some text that begins with `start`. */
+/** True if the pattern fits some text that begins with `start`. */
 export function canBegin(pattern: string, start: string): boolean {
   if (pattern.length > MAX_GLOB_LENGTH) return false;
-  // What a star stands for may begin with all that is left of `start`.
+  // The text for a star may begin with all that is left of `start`.
   const [first = ''] = pattern.split('*', 1);
   const head = [...first];
   const isWhole = head.length === [...pattern].length;
@@ -47,13 +47,13 @@ export function canBegin(pattern: string, start: string): boolean {
   );
 }
 
-/** Whether the text, and nothing after it, fits a part without stars. */
+/** True if the text, and nothing after it, fits a part without stars. */
 const fits = (text: string, part: string): boolean => endAfter(text, 0, part) === text.length;
 
-/** Where a part that stands first ends; -1 where the text does not begin with it. */
+/** The end of a part that stands first; -1 where the text does not begin with it. */
 const createStartCheck = (part: string) => (text: string) => endAfter(text, 0, part);
 
-/** Where the first place after `from` ends that fits the part; -1 for none. The first is as good as any later one. */
+/** The end of the first place after `from` that fits the part; -1 for none. The first is as good as any later one. */
 function createFinder(part: string): (text: string, from: number) => number {
   if (!part.includes('?')) {
     return function findText(text, from) {
@@ -70,7 +70,7 @@ function createFinder(part: string): (text: string, from: number) => number {
   };
 }
 
-/** Whether the rest of the text ends in the part. */
+/** True if the rest of the text ends in the part. */
 function createEndCheck(part: string): (text: string, from: number) => boolean {
   const characters = [...part];
   const isPlain = !part.includes('?');
@@ -82,7 +82,7 @@ function createEndCheck(part: string): (text: string, from: number) => boolean {
   };
 }
 
-/** Where `part` ends that begins at `start` of the text; -1 where something else stands there. */
+/** The end of `part` that begins at `start` of the text; -1 where something else stands there. */
 function endAfter(text: string, start: number, part: string): number {
   let at = start;
   for (const character of part) {
@@ -94,7 +94,7 @@ function endAfter(text: string, start: number, part: string): number {
   return at;
 }
 
-/** Whether the second half of a character beyond U+FFFF stands here: `?` takes both. */
+/** True if the second half of a character beyond U+FFFF stands here: `?` takes both. */
 function isInsidePair(text: string, at: number): boolean {
   return isLow(text.charCodeAt(at)) && isHigh(text.charCodeAt(at - 1));
 }

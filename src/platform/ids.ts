@@ -35,7 +35,7 @@ export const generateClientId = (): string =>
 /** True for what could be a registered client's id at all. */
 export const isRegisteredClientId = (value: string): boolean => REGISTERED_CLIENT_ID.test(value);
 
-/** By which somebody who was told of a failure finds it in the log. */
+/** Somebody who was told of a failure finds it in the log by this. */
 export const generateReference = (): string => randomBytes(4).toString('hex');
 
 /** 256 bits that nobody can guess, as base64url. */
@@ -47,6 +47,6 @@ export const generateSecret = (): string => randomBytes(32).toString('base64url'
  */
 export const hashSha256 = (data: string | Uint8Array): string => hash('sha256', data, 'base64url');
 
-/** Whether two secrets are the same; how long it takes says nothing of either. */
+/** True if two secrets are the same; the time that it takes says nothing of either. */
 export const isEqualSecret = (one: string, other: string): boolean =>
   timingSafeEqual(Buffer.from(hashSha256(one)), Buffer.from(hashSha256(other)));

@@ -42,7 +42,7 @@ export function parseJson(source: Uint8Array | string): unknown {
   }
 }
 
-/** Whether so many levels of objects and arrays are enough for the value. */
+/** True if so many levels of objects and arrays are enough for the value. */
 export const hasLevels = (value: unknown, levels: number): boolean =>
   typeof value !== 'object' ||
   value === null ||
@@ -86,7 +86,7 @@ export function joinPieces(pieces: readonly Uint8Array[]): Buffer {
 const countBytes = (pieces: readonly Uint8Array[]): number =>
   pieces.reduce((sum, piece) => sum + piece.length, 0);
 
-/** Whether every `%` of the text begins an encoded character (RFC 3986 §2.1), in UTF-8. */
+/** True if every `%` of the text begins an encoded character (RFC 3986 §2.1), in UTF-8. */
 export function isPercentDecodable(text: string): boolean {
   try {
     decodeURIComponent(text);
@@ -98,7 +98,7 @@ export function isPercentDecodable(text: string): boolean {
 
 // Bounds of JSON text, checked before it is parsed.
 
-/** What JSON text may have at most. */
+/** The most that JSON text may have. */
 interface JsonBounds {
   /** Arrays and objects around one another. */
   readonly levels: number;
@@ -135,7 +135,7 @@ export function findExceededBound(
 }
 
 /**
- * Whether the text has so many brackets that open, in strings or not: most texts have too few to be deep. Found by the
+ * True if the text has so many brackets that open, in strings or not: most texts have too few to be deep. Found by the
  * engine's own search, many times faster than a look at each character.
  */
 function hasOpeners(text: string, count: number): boolean {
@@ -159,7 +159,7 @@ const CLOSE_ARRAY = 0x5d;
 const OPEN_OBJECT = 0x7b;
 const CLOSE_OBJECT = 0x7d;
 
-/** Whether the array or object that opens at `start` is empty. */
+/** True if the array or object that opens at `start` is empty. */
 function isEmptyAt(text: string, start: number): boolean {
   let at = start + 1;
   while (text.charCodeAt(at) <= SPACE) at++;
@@ -168,7 +168,7 @@ function isEmptyAt(text: string, start: number): boolean {
 }
 
 /**
- * Whether an object anywhere in JSON text has a member twice, however its name is written: then readers differ in which one
+ * True if an object anywhere in JSON text has a member twice, however its name is written: then readers differ in which one
  * counts (RFC 8259 §4).
  */
 export function hasRepeatedNames(text: string): boolean {
@@ -215,7 +215,7 @@ export const noteWritten = (value: object, how: Written): void => WRITTEN.set(va
 
 export const findWritten = (value: object): Written | undefined => WRITTEN.find(value);
 
-/** What stands before and behind it. */
+/** Puts text before and behind it. */
 export const surround = (before: string, content: Written, behind: string): Written =>
   typeof content === 'string'
     ? before + content + behind
@@ -284,7 +284,7 @@ export function toCanonicalJson(value: unknown, levels = MAX_LEVELS): string {
 /** More than any schema has; a server must not fill the stack. */
 const MAX_LEVELS = 200;
 
-/** Whether a text of canonical JSON has a half of a character, which servers read as they like. */
+/** True if a text of canonical JSON has a half of a character, which servers read as they like. */
 export const hasHalfCharacters = (canonical: string): boolean =>
   HALF_CHARACTER.test(canonical.replaceAll('\\\\', ''));
 

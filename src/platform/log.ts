@@ -24,7 +24,7 @@ export interface Log {
   warn(message: string, facts?: Facts): void;
   info(message: string, facts?: Facts): void;
   debug(message: string, facts?: Facts): void;
-  /** Whether a line of this level is written, asked where its facts cost something: without it, each is given. */
+  /** True if a line of this level is written, asked where its facts cost something: without it, each is given. */
   isWritten?(level: LogLevel): boolean;
 }
 
@@ -81,7 +81,7 @@ export function createLog(
 /** Lines that nobody read yet. */
 const MAX_WAITING_BYTES = 1_310_720;
 
-/** What it cannot take is lost, and counted in the first line that it takes again. */
+/** Lines that it cannot take are lost, and counted in the first line that it takes again. */
 function createStandardDestination(): DestinationStream {
   let lostLines = 0;
 
@@ -182,7 +182,7 @@ export function createLineOutput(fd: number, clock: Clock): LineOutput {
   let waiting: WaitingLine[] = [];
   let waitingBytes = 0;
 
-  /** How many bytes the system took: none while its own buffer is full. */
+  /** The number of bytes that the system took: none while its own buffer is full. */
   function tryWrite(bytes: Uint8Array): number {
     try {
       return writeSync(fd, bytes);
@@ -275,5 +275,5 @@ export function createLineOutput(fd: number, clock: Clock): LineOutput {
 
 const SLEEPER = new Int32Array(new SharedArrayBuffer(4));
 
-/** Of the process: the log, and an audit log beside it. */
+/** The output of the process: the log, and an audit log beside it. */
 export const standardOutput = createLineOutput(1, systemClock);

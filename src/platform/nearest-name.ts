@@ -1,4 +1,4 @@
-// What somebody may have meant by a name that is not known.
+// The known name that somebody may have meant by one that is not known.
 
 /** Longer names are no typing mistakes, and comparing them costs the product of their lengths. */
 const MAX_LENGTH = 64;
@@ -22,7 +22,7 @@ export function findNearestName(name: string, knownNames: readonly string[]): st
   return nearest;
 }
 
-/** How many characters have to change; Infinity where the two are not alike, or no nearer than `least`. */
+/** The number of characters that have to change; Infinity where the two are not alike, or no nearer than `least`. */
 export type JudgeLikeness = (candidate: string, least: number) => number;
 
 /** Undefined for a name that nothing is like. */
@@ -42,7 +42,7 @@ export function createJudgeLikeness(name: string): JudgeLikeness | undefined {
 export function createCountEdits(wanted: string): (text: string, most: number) => number {
   const countShared = createCountShared(wanted);
   return function countEdits(text, most) {
-    // What they have in common, in whatever order, says so of nearly all of a long list.
+    // The letters that they have in common, in whatever order, rule out nearly all of a long list.
     const isFar =
       Math.abs(wanted.length - text.length) > most ||
       Math.max(wanted.length, text.length) - countShared(text) > most;
@@ -55,7 +55,7 @@ const normalize = (name: string) => name.toLowerCase().replace(/[_\-. ]/g, '');
 /** Letters that share a place are taken for the same one: then it is no more than a guess that is too high. */
 const PLACES = 256;
 
-/** How many letters of a text are in `wanted`, too, or more: whatever is beyond takes an edit. */
+/** The number of letters of a text are in `wanted`, too, or more: whatever is beyond takes an edit. */
 function createCountShared(wanted: string): (text: string) => number {
   const counts = new Uint8Array(PLACES);
   for (let index = 0; index < wanted.length; index += 1) {
@@ -103,7 +103,7 @@ function countSame(
   return count;
 }
 
-/** Of each row only what lies within `most` of the diagonal: the rest is beyond in any case. */
+/** Only the part of each row within `most` of the diagonal: the rest is beyond in any case. */
 function compareRows(one: string, other: string, most: number): number {
   const band = Math.min(most, Math.max(one.length, other.length));
   if (Math.abs(one.length - other.length) > band) return Number.POSITIVE_INFINITY;

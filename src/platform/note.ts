@@ -1,4 +1,4 @@
-// What is known of a value beside its members. No copy has it: whoever changes a value makes another of it, of which nothing is noted.
+// Facts about a value beside its members. No copy has it: whoever changes a value makes another of it, of which nothing is noted.
 
 /** Its constructor returns what it is given: so a private field of a class below is added to that very value. */
 class Given {

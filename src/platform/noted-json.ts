@@ -98,7 +98,7 @@ function countNames(text: string): number {
   return names;
 }
 
-/** Of a value that was parsed, so it is no deeper than JSON may be. */
+/** For a value that was parsed, so it is no deeper than JSON may be. */
 function countMembers(value: unknown): number {
   if (typeof value !== 'object' || value === null) return 0;
   let count = 0;
@@ -125,7 +125,7 @@ export function readExact(value: object): JsonObject {
   return exact;
 }
 
-/** What stands for the value in a message that `writeExactJson` writes. */
+/** The stand-in for the value in a message that `writeExactJson` writes. */
 export function toRawJson<Value extends object>(value: Value): Value | RawJson {
   const text = findText(value);
   return text === undefined ? value : new RawJson(text);

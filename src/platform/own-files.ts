@@ -1,4 +1,4 @@
-// Where our own files lie: below src/ in tests, below dist/ once they are built. The build makes few files of
+// The places of our own files: below src/ in tests, below dist/ once they are built. The build makes few files of
 // many, so that a path relative to the file that asks would not hold: everybody asks here.
 
 import { readFileSync } from 'node:fs';

@@ -1,6 +1,6 @@
-// What looks like a secret: decided here, for whatever would show a text that others wrote.
+// Texts that look like a secret: decided here, for whatever would show a text that others wrote.
 
-/** Of variables, headers, options and parameters. */
+/** Names of variables, headers, options and parameters. */
 const SECRET_NAME =
   /token|key|secret|pass|pwd|credential|auth(?!or(?!iz))|cookie|signature|bearer|jwt/i;
 
@@ -10,7 +10,7 @@ const HARMLESS_NAME = /(?:file|path|dir|url|uri)$|max[_-]?tokens?|^-{0,2}no-|-ty
 export const isSecretName = (name: string): boolean =>
   SECRET_NAME.test(name) && !HARMLESS_NAME.test(name);
 
-/** Of services that many use, and JWTs. */
+/** Tokens of services that many use, and JWTs. */
 const SECRET_FORM =
   /\b(?:gh[oprsu]_\w{16,}|github_pat_\w{16,}|glpat-[\w-]{16,}|sk-[\w-]{16,}|xox[abeoprs]-[\w-]{10,}|AKIA[0-9A-Z]{16}|eyJ[\w-]{8,}\.[\w-]+\.[\w-]*)/g;
 
@@ -37,7 +37,7 @@ const PARAMETER = /[?&;#]([^\s=&;#]{1,100})=([^\s&;#]+)/dg;
 interface SecretPart {
   readonly start: number;
   readonly end: number;
-  /** What it is called there, such as `--api-key` or `token`. */
+  /** Its name there, such as `--api-key` or `token`. */
   readonly name: string;
 }
 
@@ -55,7 +55,7 @@ export const replaceSecretsOfCommand = (
     .map((word, index, words) => replaceSecrets(word, words[index - 2], replace))
     .join('');
 
-/** What is left where secrets were replaced: `Bearer …`, and a long word of letters and several digits, as tokens are. */
+/** True of what is left where secrets were replaced: `Bearer …`, and a long word of letters and several digits, as tokens are. */
 export const looksLikeSecret = (text: string): boolean =>
   LIKE_SECRET.test(text.replace(/\$\{[^}]*\}/g, ' '));
 
@@ -148,7 +148,7 @@ function findNested(text: string): readonly SecretPart[] {
     }));
 }
 
-/** Of an expression whose first group is a name, and whose second is the value. */
+/** For an expression whose first group is a name, and whose second is the value. */
 function findPart(
   match: RegExpMatchArray | null,
   isSecret: (name: string) => boolean,
@@ -170,7 +170,7 @@ function decode(text: string): string {
   }
 }
 
-// What of a URI may be told, in a log line, the audit log, a trace or a page: passwords stand in its user info,
+// The part of a URI that may be told, in a log line, the audit log, a trace or a page: passwords stand in its user info,
 // arguments and keys in its query and fragment. Callers write URIs as they like, and not every reader of URIs
 // agrees with every other: what one of them could take for these parts goes.
 

@@ -1,11 +1,11 @@
-// Of those who want the same thing at the same time, one does the work, and all get its outcome.
+// One does the work for all who want the same thing at the same time, and all get its outcome.
 import type { CancelSignal } from './cancellation.ts';
 import type { Clock } from './clock.ts';
 
 export interface SingleFlight<Key, Value> {
   /** Begins `work`, unless it is under way for this key. */
   run(key: Key, work: () => Promise<Value>): Promise<Value>;
-  /** What is under way. */
+  /** The work that is under way. */
   find(key: Key): Promise<Value> | undefined;
   count(): number;
 }
@@ -32,7 +32,7 @@ export interface Waiting<Outcome> {
   look(): Promise<Outcome | undefined>;
   /** Calls back when there may be one; returns what ends it. */
   listen(check: () => void): () => void;
-  /** Of a wait that took too long, or that nobody waits for any more. */
+  /** The outcome of a wait that took too long, or that nobody waits for any more. */
   readonly late: Outcome;
   /** At most. */
   readonly waitMs: number;
@@ -83,7 +83,7 @@ export function waitForOutcome<Outcome>(waiting: Waiting<Outcome>): Promise<Outc
 // comes, and once a second at most.
 
 const FRESH_MS = 1_000;
-/** Of messages that wait, as JSON; what is more is dropped. */
+/** The most that waits, as JSON; messages beyond it are dropped. */
 const MAX_WAITING_CHARACTERS = 131_072;
 
 interface Lesson<Known> {
@@ -94,9 +94,9 @@ interface Lesson<Known> {
 
 export function createPassWhenKnown<Message, Known>(options: {
   readonly clock: Clock;
-  /** Where it rejects, messages are dropped until it is due again. */
+  /** If it rejects, messages are dropped until it is due again. */
   learn(): Promise<Known>;
-  /** Whether what was learnt less than a second ago still holds; without it, it does. */
+  /** True if what was learnt less than a second ago still holds; without it, it does. */
   holds?(known: Known): boolean;
   pass(message: Message, known: Known): void;
 }): (message: Message) => void {

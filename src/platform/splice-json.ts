@@ -72,7 +72,7 @@ function findOnlyMember(text: string, name: string): number | undefined {
     : start;
 }
 
-/** Where it begins. */
+/** The place where it begins. */
 function findValue(text: string, path: JsonPath): number | undefined {
   let start = skipSpace(text, 0);
   for (const step of path) {

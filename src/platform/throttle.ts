@@ -1,9 +1,9 @@
-// What changes all the time is told only so often.
+// Changes that come all the time are told only so often.
 import type { Clock } from './clock.ts';
 import type { JsonObject } from './json.ts';
 import type { Log } from './log.ts';
 
-/** Of each key at once, then at most once in `intervalMs`; the last change is always told. */
+/** Tells of each key at once, then at most once in `intervalMs`; the last change is always told. */
 export function createThrottle<Key>(
   clock: Clock,
   intervalMs: number,
@@ -28,11 +28,11 @@ export function createThrottle<Key>(
 }
 
 const BATCH_MS = 250;
-/** What waits to be told; more is dropped. */
+/** The most that waits to be told; more is dropped. */
 const MAX_WAITING = 100;
 
 /**
- * Of all keys together, where each costs a look into the store, and somebody may name a hundred thousand in a second:
+ * Tells of all keys together, where each costs a look into the store, and somebody may name a hundred thousand in a second:
  * at once where nothing was told lately; of what changes all the time, once in each batch.
  */
 export function createBatch(

@@ -12,7 +12,7 @@ export interface WorkQueue {
 
 export interface Asker {
   readonly signal?: AbortSignal;
-  /** Whose work it is, where one may have `maxOfOne` at most. */
+  /** The owner of the work, where one may have `maxOfOne` at most. */
   readonly owner?: string | undefined;
 }
 
@@ -24,7 +24,7 @@ export function createWorkQueue({
 }: {
   readonly maxRunning: number;
   readonly maxWaiting: number;
-  /** Of one owner, running and waiting: the rest is for others. As many as there is room for unless given. */
+  /** The most of one owner, running and waiting: the rest is for others. As many as there is room for unless given. */
   readonly maxOfOne?: number;
   createRefusal(): Error;
 }): WorkQueue {
@@ -116,13 +116,13 @@ interface Line {
 
 export function createFairQueue(options: {
   readonly maxRunning: number;
-  /** Of one owner at the same time: what is left is for others. */
+  /** The most of one owner at the same time: what is left is for others. */
   readonly maxRunningOfOne: number;
   readonly maxWaiting: number;
   readonly maxWaitingOfOne: number;
 }): FairQueue {
   const { maxRunning, maxRunningOfOne, maxWaiting, maxWaitingOfOne } = options;
-  /** Of those who have work here; whoever was served last stands last. */
+  /** One line for each owner who has work here; whoever was served last stands last. */
   const lines = new Map<string | undefined, Line>();
   let running = 0;
   let waiting = 0;

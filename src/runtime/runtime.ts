@@ -1,4 +1,4 @@
-// What all parts of a gateway get, as the first argument of each factory. Nothing in it knows MCP or OAuth, and all of it is
+// The first argument of each factory: all that every part of a gateway needs. Nothing in it knows MCP or OAuth, and all of it is
 // there from the start.
 import type { Config } from '../config/config.ts';
 import { type Clock, pause, systemClock } from '../platform/clock.ts';
@@ -52,11 +52,11 @@ export interface OpenRuntime extends Runtime {
   close(): Promise<void>;
 }
 
-/** What a test or a command brings with it; all else is opened as the settings say. */
+/** The parts that a test or a command brings with it; all else is opened as the settings say. */
 export interface RuntimeOverrides {
   readonly clock?: Clock | undefined;
   readonly log?: Log | undefined;
-  /** What is counted; nothing is with `METRICS_ENABLED=false`. */
+  /** Counts nothing with `METRICS_ENABLED=false`. */
   readonly metrics?: Metrics | undefined;
   readonly fetch?: Fetch | undefined;
   /** In place of the public network. */

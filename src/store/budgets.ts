@@ -1,4 +1,4 @@
-// What counts in several budgets at once: in that of its user, and in that of all.
+// An entry that counts in several budgets at once: in that of its user, and in that of all.
 import type { ByteEntry, Windows } from './store.ts';
 
 export interface Budget {

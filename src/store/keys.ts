@@ -7,7 +7,7 @@ export const buildSessionKey = (sessionKeyPrefix: string, sessionId: string): st
 export const buildSessionIndexKey = (sessionKeyPrefix: string): string =>
   `${sessionKeyPrefix}index`;
 
-/** Where nothing stands but for a moment: what a process deletes to see whether Redis takes writes, and sets once to hear of it. */
+/** A key that has a value for a moment only: a process deletes it to see whether Redis takes writes, and sets it once to hear of it. */
 export const buildHeartbeatKey = (sessionKeyPrefix: string): string =>
   `${sessionKeyPrefix}heartbeat`;
 
@@ -40,7 +40,7 @@ export const buildSubscriptionKey = (
 export const buildStreamNumberKey = (sessionKeyPrefix: string, sessionId: string): string =>
   `${sessionKeyPrefix}${sessionId}:stream`;
 
-/** What a stream of a session has sent, for a client that comes back. */
+/** The messages that a stream of a session has sent, for a client that comes back. */
 export const buildStreamLogKey = (
   sessionKeyPrefix: string,
   sessionId: string,
@@ -76,7 +76,7 @@ export const buildElicitationKey = (
 export const buildSuspendedCallChannelName = (sessionKeyPrefix: string): string =>
   `${sessionKeyPrefix}calls`;
 
-/** What such a call came to; `hash` is that of its id and user. */
+/** The outcome of such a call; `hash` is that of its id and user. */
 export const buildSuspendedCallKey = (sessionKeyPrefix: string, hash: string): string =>
   `${sessionKeyPrefix}call:${hash}`;
 
@@ -88,7 +88,7 @@ export const buildSuspendedBytesKey = (sessionKeyPrefix: string, owner: string):
 export const buildTaskKey = (sessionKeyPrefix: string, hash: string): string =>
   `${sessionKeyPrefix}task:${hash}`;
 
-/** What counts of tasks, those that run or what is kept: of all users, or of the one whose `sub` has this hash. */
+/** The tasks that count, those that run or what is kept: of all users, or of the one whose `sub` has this hash. */
 export const buildTaskBudgetKey = (
   sessionKeyPrefix: string,
   counted: 'running' | 'kept',
@@ -146,7 +146,7 @@ export const buildCallerKey = (hash: string): string => `admin:caller:${hash}`;
 /** A record of a login; `hash` is that of the secret by which it is found. */
 export const buildOAuthKey = (kind: string, hash: string): string => `oauth:${kind}:${hash}`;
 
-/** What the gateway's own tokens stand for. */
+/** The login that the gateway's own tokens stand for. */
 export const buildGrantKey = (id: string): string => buildOAuthKey('grant', id);
 
 /** The list of one user's grants; `hash` is that of the user. */
@@ -162,7 +162,7 @@ export const GRANT_LIST_KEY = 'oauth:grants';
 export const buildListedGrantKey = (list: string, id: string): string =>
   buildOAuthKey('listed-grant', `${list}:${id}`);
 
-/** How often many logins were ended at once. */
+/** The number of times that many logins were ended at once. */
 export const LOGOUT_COUNT_KEY = 'oauth:logouts';
 
 /** That those of a user, by a client, of a session at the provider, or all were; `hash` is that of whose. */
@@ -206,7 +206,7 @@ export const buildListedConnectionKey = (
   hash: string,
 ): string => `connection:listed:${list}:${hash}`;
 
-/** Who the gateway is at an authorization server, where it registered there; `hash` is that of the issuer and BASE_URL. */
+/** The client that the gateway is at an authorization server, where it registered there; `hash` is that of the issuer and BASE_URL. */
 export const buildConnectionClientKey = (hash: string): string => `connection:client:${hash}`;
 
 /** Which authorization server the users of a server were sent to last; `hash` is that of BASE_URL and the server's name. */
@@ -247,7 +247,7 @@ export const buildListedApprovalKey = (list: 'user' | 'all' | 'operators', hash:
 /** That a call may run again in its session without a question; `hash` is that of session and call. */
 export const buildSessionApprovalKey = (hash: string): string => `approval:session:${hash}`;
 
-/** What a call of several rounds has come to (2026-07-28); `hash` is that of the secret in its state. */
+/** The state of a call of several rounds (2026-07-28); `hash` is that of the secret in its state. */
 export const buildApprovalRoundKey = (hash: string): string => `approval:round:${hash}`;
 
 /** The channel on which replicas hear what was decided. */
@@ -261,7 +261,7 @@ export const buildApprovalsChannelName = (sessionKeyPrefix: string): string =>
 export const buildLimitKey = (group: string, counted: string): string =>
   `ratelimit:${group}:${counted}`;
 
-/** What processes have taken of such a window in advance; in its slot on a cluster. */
+/** The shares of such a window that processes have taken in advance; in its slot on a cluster. */
 export const buildLeasedKey = (limitKey: string): string => `ratelimit:leased:{${limitKey}}`;
 
 /** That some of it was returned, by a command of this id. */

@@ -14,7 +14,7 @@ export interface Listeners {
 }
 
 export function createListeners(log: Log): Listeners {
-  /** By an object each, so that the same function may stand here twice. */
+  /** Each has an object, so that the same function may stand here twice. */
   const byChannel = new Map<string, Set<{ readonly listener: Listener }>>();
 
   return {
@@ -39,7 +39,7 @@ export function createListeners(log: Log): Listeners {
     clear: () => byChannel.clear(),
   };
 
-  /** What one listener throws must reach neither the next one nor the connection. */
+  /** An error of one listener must reach neither the next one nor the connection. */
   function callListener(listener: Listener, message: string): void {
     try {
       listener(message);

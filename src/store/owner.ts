@@ -3,7 +3,7 @@
 import { hashSha256 } from '../platform/ids.ts';
 import type { Owner, SessionRecord } from './store.ts';
 
-/** How the names of other issuers' users begin. */
+/** The beginning of the names of other issuers' users. */
 const OTHER_ISSUER = '["';
 
 /** Tells users apart, in memory, and hashed in keys. No `sub` can be chosen so that it reads like another issuer's user. */

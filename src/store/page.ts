@@ -4,7 +4,7 @@
 export interface StoredPage<Item> {
   /** Fewer than were asked for where some were gone. */
   readonly items: readonly Item[];
-  /** Where the next page begins; undefined at the end. */
+  /** The place where the next page begins; undefined at the end. */
   readonly next: PagePlace | undefined;
 }
 
@@ -41,7 +41,7 @@ export interface TimedEntry {
   readonly time: number;
 }
 
-/** Where the page after these entries begins; undefined after the last. */
+/** The place where the page after these entries begins; undefined after the last. */
 export function findNextPlace(
   entries: readonly TimedEntry[],
   { from, limit }: PageRequest,

@@ -26,7 +26,7 @@ export type Change<Value, Result> =
   | { readonly result: Result }
   | { readonly value: Value; readonly ttlSeconds: number; readonly result: Result };
 
-/** How a value lies in the store. */
+/** The form of a value in the store. */
 export interface RecordFormat<Value> {
   write(value: Value): string;
   /** Undefined for what is no such value. @throws Error for a record of a later version. */
@@ -96,7 +96,7 @@ export const claimOnce = (
 
 export const textFormat: RecordFormat<string> = { write: (text) => text, read: (text) => text };
 
-/** What is no number reads as 0. */
+/** A text that is no number reads as 0. */
 export const numberFormat: RecordFormat<number> = {
   write: String,
   read: (text) => Number(text) || 0,

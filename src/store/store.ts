@@ -3,20 +3,20 @@ import type { LimitScope } from '../telemetry/metrics/metrics.ts';
 import type { PageRequest, StoredPage } from './page.ts';
 
 /**
- * What all replicas share: everything that another replica must see.
+ * The state that all replicas share: everything that another replica must see.
  *
  * A store is made of four ports, and whoever uses it names the one that it needs. A driver is a function that returns
  * all of them in one object; `test/contract` has one file for each port, and holds every driver to the same behaviour.
  * Any rejection means "the store did not do it": callers fail closed with a true error (rate limits, §8.4, let pass).
  */
 export interface Store extends KeyValue, Sessions, Windows, Bus {
-  /** Whether other replicas may have the same store. What one process alone has needs no agreement. */
+  /** True if other replicas may have the same store. A store of one process alone needs no agreement. */
   readonly isShared: boolean;
-  /** By the names that OpenTelemetry has for databases (`db.system.name`). */
+  /** One of the names that OpenTelemetry has for databases (`db.system.name`). */
   readonly databaseSystem: string;
   /** Resolves when the store answers. */
   ping(): Promise<void>;
-  /** What it says of itself. */
+  /** The facts that it tells of itself. */
   describe(): Promise<StoreFacts>;
   /** Releases connections, files and timers. The store is not used afterwards. */
   close(): Promise<void>;
@@ -63,7 +63,7 @@ export interface KeyValue {
   deleteListed(list: string, key: string): Promise<boolean>;
   /** The values of a list, the one that expires last first. */
   readListed(list: string, request: PageRequest): Promise<StoredPage<ListedValue>>;
-  /** How many values a list has; none of them is read for it. */
+  /** The number of values of a list; none of them is read for it. */
   countListed(list: string): Promise<number>;
   /** Puts `value` before those that `readRecent` has of the key, of which it keeps `max`, for `ttlSeconds`. */
   addRecent(
@@ -118,7 +118,7 @@ export interface Sessions {
   listSessions(request: PageRequest, owner?: Owner): Promise<StoredPage<ListedSession>>;
 }
 
-/** What is counted, and let in while there is room: requests in sliding windows (§8), and bytes in budgets. */
+/** Counts, and lets in while there is room: requests in sliding windows (§8), and bytes in budgets. */
 export interface Windows {
   /**
    * §8, §11: admits one request, in one round trip where the driver allows. Counts it in every window,
@@ -178,9 +178,9 @@ export interface Bus {
   subscribe(channel: string, listener: (message: string) => void): () => void;
 }
 
-/** What counts in a budget of bytes. */
+/** An entry that counts in a budget of bytes. */
 export interface ByteEntry {
-  /** By which it is found again, together with its bytes. */
+  /** The name by which it is found again, together with its bytes. */
   readonly name: string;
   readonly bytes: number;
 }
@@ -203,7 +203,7 @@ export interface ListedSession {
 
 export interface StoreFacts {
   readonly driver: StoreConfig['kind'];
-  /** Of its file, where it has one of its own. */
+  /** The size of its file, where it has one of its own. */
   readonly bytes?: number;
   /** Those that take writes; never empty. */
   readonly servers?: readonly RedisServerFacts[];
@@ -243,14 +243,14 @@ export interface SessionRecord {
   readonly person?: string | undefined;
 }
 
-/** Whose something is. A `sub` alone does not say it: each issuer has users of its own (OpenID Connect Core §5.7). */
+/** The owner of something. A `sub` alone does not say it: each issuer has users of its own (OpenID Connect Core §5.7). */
 export interface Owner {
   readonly sub: string;
   /** Always there for owners of sessions; else it is absent for users of `OIDC_ISSUER`. */
   readonly issuer?: string | undefined;
 }
 
-/** What a request wants of a session. */
+/** The use that a request makes of its session. */
 export interface SessionAccess {
   readonly sessionId: string;
   /** The request's user; undefined when the service runs without authentication. */
@@ -268,7 +268,7 @@ export interface LimitWindow {
   readonly max: number;
 }
 
-/** What the windows said: the first window's figures, or those of the one that refused. */
+/** The verdict of the windows: the first window's figures, or those of the one that refused. */
 export interface WindowVerdict {
   readonly isAdmitted: boolean;
   readonly scope: LimitScope;
@@ -279,11 +279,11 @@ export interface WindowVerdict {
   readonly resetAt: number;
   /** Milliseconds from now until `resetAt`, by the store's clock. */
   readonly resetInMs: number;
-  /** Of a refusal that may be over before that: for so many milliseconds it need not be asked for again. */
+  /** For a refusal that may be over before that: for so many milliseconds it need not be asked for again. */
   readonly holdsForMs?: number;
 }
 
-/** What admitting a request came to. */
+/** The outcome of admitting a request. */
 export interface Admission {
   /** Undefined when no window was given, or when the windows could not be asked (`limitFailure`). */
   readonly verdict: WindowVerdict | undefined;
@@ -304,7 +304,7 @@ export type SessionLookup =
   | { readonly record: SessionRecord | undefined }
   | { readonly failure: unknown };
 
-/** Where there is none, or none was asked for. */
+/** For one that is not there, or was not asked for. */
 export const NO_SESSION: SessionLookup = { record: undefined };
 
 /** The version of a grant as it stands in the store; undefined when there is no such grant, or none was asked for. */
@@ -315,7 +315,7 @@ export const NO_GRANT: GrantLookup = { version: undefined };
 /** Characters of base64url with which the value of a grant begins: 12 random bytes, others after each change. */
 export const GRANT_VERSION_LENGTH = 16;
 
-/** Whether one that was asked for is not there: a store that failed has not said so. */
+/** True if one that was asked for is not there: a store that failed has not said so. */
 export const isMissingGrant = (grant: GrantLookup): boolean =>
   'version' in grant && grant.version === undefined;
 

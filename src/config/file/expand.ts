@@ -11,7 +11,7 @@ export type Expanded =
   | { readonly kind: 'text'; readonly text: string }
   | { readonly kind: 'problem'; readonly message: string };
 
-/** Of a text with something to expand, whose result may be secret. */
+/** True of a text with something to expand, whose result may be secret. */
 export const hasVariable = (text: string): boolean => text.includes('${');
 
 /** `$${` stands for `${` itself. A `${` without an end is matched up to the end of the text. */
@@ -31,7 +31,7 @@ export function expandVariables(text: string, env: Env): Expanded {
     : { kind: 'problem', message: [...new Set(problems)].join(' ') };
 }
 
-/** What the environment brings into the text; not what every program finds in its environment anyway, as HOME. */
+/** The values that the environment brings into the text; not those that every program finds in its environment anyway, as HOME. */
 export const listValues = (text: string, env: Env): readonly string[] =>
   [...text.matchAll(REFERENCE)].flatMap(([, reference = '']) => {
     const [, name = ''] = FORM.exec(reference) ?? [];
@@ -77,7 +77,7 @@ const describeUnclosed = (): Expanded => problem(`A \${ has no }. ${LITERAL}`);
 
 const LITERAL = 'For the characters ${ themselves, write $${.';
 
-/** What editors put in by themselves: nothing of it exists here. */
+/** Variables that editors put in by themselves: none of them exists here. */
 const EDITOR_VARIABLES: ReadonlySet<string> = new Set([
   'workspaceFolder',
   'workspaceFolderBasename',
@@ -103,7 +103,7 @@ function describeForeign(reference: string): Expanded {
 
 const problem = (message: string): Expanded => ({ kind: 'problem', message });
 
-/** What a variable of the environment could be called for this: `--api-key` becomes `API_KEY`. */
+/** A name for a variable of the environment that holds this: `--api-key` becomes `API_KEY`. */
 export const toVariableName = (text: string): string =>
   text
     .toUpperCase()
@@ -118,11 +118,11 @@ const SECRET_VARIABLES: ReadonlySet<string> = new Set(
   SETTINGS.filter(({ isSecret }) => isSecret).flatMap(listVariables),
 );
 
-/** Of these, an address alone is no secret: without user info and query. */
+/** In these, an address alone is no secret: without user info and query. */
 const ADDRESS = /_(?:URL|PROXY)$/;
 const PLAIN_URL = /^[a-z][a-z0-9+.-]*:\/\/[^@?#\s]*$/i;
 
-/** Whether a variable holds a secret of the gateway, or is meant to. */
+/** True if a variable holds a secret of the gateway, or is meant to. */
 const isOwnSecret = (variable: string, value: string | undefined): boolean =>
   SECRET_VARIABLES.has(variable) &&
   !(ADDRESS.test(variable) && (value === undefined || PLAIN_URL.test(value)));

@@ -8,7 +8,7 @@ export interface TextSource {
   /** As it is named in messages. */
   readonly fileName: string;
   readonly format: FileFormat;
-  /** What `${VAR}` is looked up in. */
+  /** The variables among which `${VAR}` is looked up. */
   readonly env: Env;
 }
 
@@ -18,7 +18,7 @@ export type ParsedText<Content> =
       readonly root: FileNode;
       /** Undefined where nothing could be made of it, which was reported. */
       readonly content: Content | undefined;
-      /** Of the shape, and of whoever goes on checking; in the order of the file. */
+      /** Found by the shape, and by whoever goes on checking; in the order of the file. */
       listProblems(): readonly Problem[];
       /** Members of other programs that were left out, as a warning; none where there are none. */
       describeIgnored(): readonly string[];

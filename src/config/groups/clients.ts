@@ -122,7 +122,7 @@ export type RegistrationConfig = ClientsConfig['registration'];
 export interface ConsentConfig<Kind extends 'page' | 'off' = 'page' | 'off'> {
   /** `page`: the user is asked before a client may log in. */
   readonly kind: Kind;
-  /** How long an approval is remembered; 0 asks every time. */
+  /** The time for which an approval is remembered; 0 asks every time. */
   readonly ttlSeconds: number;
 }
 

@@ -183,7 +183,7 @@ export const readMcpConfig = (read: Read): McpConfig => ({
   ...readAll(callSettings, read),
 });
 
-// How the gateway gets out, where only a proxy does: the variables that other programs read, too.
+// The way out, where only a proxy gets there: the variables that other programs read, too.
 
 const proxyUrl: Rule<string> = {
   parse: (text) => (/^https?:\/\/\S+$/i.test(text) && isProxy(text) ? text : undefined),

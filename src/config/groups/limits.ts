@@ -10,12 +10,12 @@ export type LimitsConfig =
       readonly groups: Readonly<Record<LimitGroup, LimitRule>>;
     };
 
-/** How requests are counted: each in the store, or by shares of a window that a process takes in advance. */
+/** The way in which requests are counted: each in the store, or by shares of a window that a process takes in advance. */
 export type LimitCounting = 'log' | 'leased';
 
 export interface LimitRule {
   readonly group: LimitGroup;
-  /** What the variables that set it begin with, for whoever has to raise it. */
+  /** The beginning of the variables that set it, for whoever has to raise it. */
   readonly prefix: string;
   /** Length of the sliding window in milliseconds. */
   readonly windowMs: number;
@@ -23,7 +23,7 @@ export interface LimitRule {
   readonly max: {
     readonly ip: number;
     readonly user: number | undefined;
-    /** Of a login that the request belongs to, in place of its address (undefined: none is known). */
+    /** The most of a login that the request belongs to, in place of its address (undefined: none is known). */
     readonly grant: number | undefined;
     readonly global: number;
   };
@@ -34,11 +34,11 @@ interface LimitRow {
   readonly windowMs?: number;
   readonly max: number;
   readonly globalMax: number;
-  /** Whether requests of a user can be limited, too. */
+  /** Set where requests of a user can be limited, too. */
   readonly perUser?: true;
   /** The most of one login, where requests belong to one. */
   readonly grantMax?: number;
-  /** What is said of the most per address, and per login. */
+  /** Further sentences on the most per address, and per login. */
   readonly details?: {
     readonly ip: string;
     readonly grant: string;
@@ -119,7 +119,7 @@ const GROUPS = {
     globalMax: 100_000,
     grantMax: 30,
   }),
-  // By client where its credentials are right, else by address: who guesses locks out nobody but its own address.
+  // Counted by client where its credentials are right, else by address: somebody who guesses locks out their own address only.
   machine: defineLimit(
     'OAUTH_CLIENT_CREDENTIALS',
     'token requests of clients that log in as themselves',

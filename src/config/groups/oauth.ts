@@ -1,4 +1,4 @@
-// How people log in: what each mode needs, put together.
+// The login of people: all that each mode needs, put together.
 import { oneOf } from '../rules.ts';
 import { defineSetting, type Read, readAll, requireValue } from '../setting.ts';
 import {
@@ -37,11 +37,11 @@ export interface BrokerConfig extends CommonConfig, BrokerRequestConfig {
   readonly providerClient: ProviderClientConfig & { readonly id: string };
   readonly consent: ConsentConfig;
   readonly stateSecret: StateSecret;
-  /** Whose tokens clients get. */
+  /** The tokens that clients get. */
   readonly tokens: TokensConfig;
-  /** What the provider is asked of a user, and who may log in. */
+  /** The questions to the provider about a user, and who may log in. */
   readonly identity: IdentityConfig;
-  /** Whose assertions stand for a login. */
+  /** The issuers whose assertions stand for a login. */
   readonly idJag: IdJagConfig;
 }
 
@@ -60,9 +60,9 @@ interface ProxyBase extends CommonConfig {
 }
 
 interface CommonConfig extends ClientsConfig, ReturnType<typeof readProviderClient> {
-  /** Whether `OAUTH_MODE` is set, and the mode not merely the default. */
+  /** True if `OAUTH_MODE` is set, and the mode not merely the default. */
   readonly isModeSet: boolean;
-  /** Whether web clients may log in through a popup. */
+  /** True if web clients may log in through a popup. */
   readonly popups: boolean;
 }
 

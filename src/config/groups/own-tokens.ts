@@ -18,22 +18,22 @@ import { chooseByProvider, providerSettings, readProfile } from './provider.ts';
 
 /** §5.11: the gateway issues tokens of its own. Times are in seconds. */
 export interface TokensConfig {
-  /** Whether tokens that the provider issued for OIDC_AUDIENCE are accepted beside them. */
+  /** True if tokens that the provider issued for OIDC_AUDIENCE are accepted beside them. */
   readonly acceptsProviderTokens: boolean;
   readonly accessSeconds: number;
-  /** Of a grant in all; 0 for no end. */
+  /** The life of a grant in all; 0 for no end. */
   readonly grantMaxSeconds: number;
-  /** Of a grant in all, where the provider gave no refresh token. */
+  /** The life of a grant in all, where the provider gave no refresh token. */
   readonly grantUnrenewedSeconds: number;
   /** After which a refresh asks the provider whether the user still may. */
   readonly renewalSeconds: number;
   /** For which refreshes go on while the provider cannot be asked. */
   readonly renewalGraceSeconds: number;
-  /** What a logout at the provider ends. */
+  /** The logins that a logout at the provider ends. */
   readonly backchannelEnds: 'session' | 'all';
-  /** Whether a user whose logins all end has no connection to a server (§24) afterwards. */
+  /** True if a user whose logins all end has no connection to a server (§24) afterwards. */
   readonly endsConnections: boolean;
-  /** By which the provider's clock may differ, in ID tokens. */
+  /** The difference that the provider's clock may have, in ID tokens. */
   readonly clockToleranceSeconds: number;
 }
 
@@ -107,7 +107,7 @@ export const readTokensConfig = (read: Read): TokensConfig => ({
   clockToleranceSeconds: read(providerSettings.clockToleranceSeconds),
 });
 
-// What OAUTH_MODE=broker asks the provider for.
+// The requests of OAUTH_MODE=broker to the provider.
 
 const scopes: Rule<readonly string[]> = {
   parse(text) {
@@ -118,7 +118,7 @@ const scopes: Rule<readonly string[]> = {
   allowed: 'a list of scopes, separated by spaces or commas, or none',
 };
 
-/** What the gateway decides on itself, or what could carry another request past it. */
+/** Parameters that the gateway decides on itself, or that could carry another request past it. */
 const RESERVED =
   /^(client_.*|redirect_uri|response_.*|state|nonce|scope|resource|code_.*|request.*|registration)$/;
 
@@ -183,12 +183,12 @@ export type BrokerRequestConfig = ValuesOf<typeof brokerSettings>;
 export interface IdentityConfig {
   /** The claim that names a user's groups: a name taken whole, else a path of names with dots. */
   readonly groupsClaim: string;
-  /** Whether Microsoft Graph is asked where Entra leaves the groups out of a token. */
+  /** True if Microsoft Graph is asked where Entra leaves the groups out of a token. */
   readonly followsGroupsOverage: boolean;
   /** Globs; with none any address will do. */
   readonly allowedEmails: readonly string[];
   readonly allowedGroups: readonly string[];
-  /** Of each name one of its values. */
+  /** For each name one of its values is needed. */
   readonly allowedClaims: readonly AllowedClaim[];
   /** Clients of the provider whose tokens get in whatever the lists say (OAUTH_ACCEPT_PROVIDER_TOKENS). */
   readonly exemptClients: readonly string[];

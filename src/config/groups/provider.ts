@@ -68,7 +68,7 @@ const audienceClaim = defineSetting('OIDC_AUDIENCE_CLAIM', claims, {
 
 const CLIENT_NAMED = PROVIDERS.filter((name) => PROVIDER_PROFILES[name].audience === 'client_id');
 
-/** Whether tokens name the client that they were issued to, and not the gateway. */
+/** True if tokens name the client that they were issued to, and not the gateway. */
 const namesClient = (read: Read): boolean =>
   read(audienceClaim) === 'client_id' || readProfile(read).audience === 'client_id';
 
@@ -88,7 +88,7 @@ const githubUrl = defineSetting('GITHUB_URL', baseUrlRule, {
   details: 'Only with `OIDC_PROVIDER=github`, whose issuer it is.',
 });
 
-/** Of a provider whose tokens name none. */
+/** The issuer of a provider whose tokens name none. */
 const findImpliedIssuer: { readonly [Login in ProviderLogin]: (read: Read) => string | undefined } =
   {
     openid: () => undefined,
@@ -159,7 +159,7 @@ export function readProviderConfig(read: Read): ProviderConfig | undefined {
   return { name: read(provider), issuer: given, login, ...readAll(tokenSettings, read), quirks };
 }
 
-/** Whether callers need a token, and of whom. */
+/** The token that callers need, if any, and its issuer. */
 export type AuthConfig = { readonly required: false } | RequiredAuthConfig;
 
 /** §5: who is let in. */

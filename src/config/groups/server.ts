@@ -1,4 +1,4 @@
-// What the service listens on, and what it says of itself.
+// The address on which the service listens, and its description of itself.
 
 import { isIPv4 } from 'node:net';
 import { LOG_FORMATS, LOG_LEVELS } from '../../platform/log.ts';
@@ -99,7 +99,7 @@ export const serverSettings = {
   }),
 };
 
-/** Whether callers need a token is a member of `Config.auth`. */
+/** The need of a token is a member of `Config.auth`. */
 const { authRequired: _, ...ownSettings } = serverSettings;
 
 export interface ServerConfig extends ValuesOf<typeof ownSettings> {
@@ -112,7 +112,7 @@ export const readServerConfig = (read: Read, isBaseUrlSet: boolean): ServerConfi
   isBaseUrlSet,
 });
 
-// What the pages show of this gateway.
+// The facts about this gateway that its pages show.
 
 /** `file` is a path; its image is served by the gateway. */
 export type LogoConfig = { readonly url: string } | { readonly file: string };
@@ -205,7 +205,7 @@ function deriveName(url: string): string {
   return `${namespace}/postern`.slice(-MAX_NAME);
 }
 
-// What stands behind the gateway, as far as the configuration file does not say it.
+// The servers behind the gateway, as far as the configuration file does not say it.
 
 export const upstreamSettings = {
   maxBytes: defineSetting('MAX_UPSTREAM_BYTES', integer(1024, 268_435_456), {

@@ -1,4 +1,4 @@
-// Where the state of the service lies.
+// The place where the state of the service lies.
 import { anyText, listOf, oneOf, type Rule, redisUrl } from '../rules.ts';
 import { formatAddress, isSentinelUrl, requireSentinelUrl } from '../sentinel-url.ts';
 import { defineSetting, type Read } from '../setting.ts';
@@ -16,17 +16,17 @@ export type StoreConfig =
       readonly dataDir: string;
     };
 
-/** How sessions and logins are read: each time, or once until Redis says that they have changed. */
+/** The way in which sessions and logins are read: each time, or once until Redis says that they have changed. */
 export type StoreReads = 'direct' | 'tracked';
 
-/** Whether other replicas may have the same store (`Store.isShared`, before it is open). */
+/** True if other replicas may have the same store (`Store.isShared`, before it is open). */
 export const isSharedStore = ({ kind }: Pick<StoreConfig, 'kind'>): boolean => kind !== 'embedded';
 
-/** Whether a `REDIS_URL` leads to a Redis Cluster. */
+/** True if a `REDIS_URL` leads to a Redis Cluster. */
 export const isClusterUrl = (url: string): boolean =>
   !isSentinelUrl(url) && new URL(url).searchParams.get('cluster') === 'true';
 
-/** Where its data lies, as operators read it. Nothing secret: of a URL the hosts alone. */
+/** The place of its data, as operators read it. Nothing secret: only the hosts of a URL. */
 export function describeStore(store: StoreConfig): string {
   if (store.kind === 'embedded') return `embedded in ${store.dataDir}`;
   if (!isSentinelUrl(store.url)) return `Redis at ${new URL(store.url).host}`;
@@ -99,7 +99,7 @@ export const stateSecrets = defineSetting('OAUTH_STATE_SECRET', secretList, {
   isSecret: true,
 });
 
-/** Whether a login leaves records in the store, which nobody else may read or forge. */
+/** True if a login leaves records in the store, which nobody else may read or forge. */
 export const needsStateSecret = (oauthMode: OAuthMode, consent: 'page' | 'off'): boolean =>
   oauthMode === 'broker' || consent === 'page';
 

@@ -100,13 +100,13 @@ export function readTracingConfig(read: Read) {
 }
 
 const readCollector = (url: string, read: Read) => ({
-  /** Where spans are posted. */
+  /** Spans are posted there. */
   url: `${url}/v1/traces`,
   ...readAll(collectorSettings, read),
   sampler: {
-    /** Of the traces that begin here. */
+    /** The part of the traces that begin here. */
     ratio: chooseRatio(read(sampler), read(samplerArgument)),
-    /** Whether a trace that the caller began is recorded if the caller's part is. */
+    /** True if a trace that the caller began is recorded if the caller's part is. */
     followsCaller: read(sampler).startsWith('parentbased_'),
   },
 });
@@ -116,7 +116,7 @@ function chooseRatio(name: string, argument: number): number {
   return name.endsWith('always_on') ? 1 : 0;
 }
 
-// Who did what: the audit log.
+// The audit log: who did what.
 
 /** `stdout` or `file:PATH`. */
 export type AuditDestination =

@@ -6,7 +6,7 @@ import { normalizeHost } from '../address.ts';
 import type { Clock } from '../clock.ts';
 import { getErrorCode, isNobodyThere, isShortage } from '../error-code.ts';
 
-/** Where connections lead, and how. */
+/** The other end of connections, and the way there. */
 export interface Destination {
   readonly host: string;
   readonly port: number;
@@ -116,7 +116,7 @@ const NO_ANSWER = 'the server took too long to connect';
 const OPTIONS = { noDelay: true, keepAlive: true, keepAliveInitialDelay: 60_000 };
 
 /**
- * What all connections are read into: each read of Node's own makes a buffer of 64 KiB, and most answers are a kilobyte. What is
+ * All connections are read into it: each read of Node's own makes a buffer of 64 KiB, and most answers are a kilobyte. What is
  * kept of it is copied before the next read.
  */
 const shared = Buffer.allocUnsafeSlow(65_536);
@@ -129,7 +129,7 @@ const readInto = (receive: (bytes: Buffer) => void) => ({
   },
 });
 
-/** Of a connection that is made. */
+/** The state of a connection that is being made. */
 interface Progress {
   /** The name of the server has been resolved. */
   onAddress(): void;
@@ -220,7 +220,7 @@ function whenOpen<Kind extends Socket>(
   });
 }
 
-// What goes wrong between the gateway and its proxy. It is not the server's fault, and nothing has reached the server.
+// Failures between the gateway and its proxy. They are not the server's fault, and nothing has reached the server.
 
 export type ProxyErrorCode =
   /** It answers, and lets nothing through to the server. */

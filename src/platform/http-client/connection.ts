@@ -3,7 +3,7 @@ import type { IncomingHttpHeaders } from 'node:http';
 import type { Socket } from 'node:net';
 import { ResponseReader, type ResponseSink } from './read-response.ts';
 
-/** Who is told of the answer to one request. What it throws fails that request. */
+/** Is told of the answer to one request. An error that it throws fails that request. */
 export interface ResponseHandler {
   onStart(status: number, headers: IncomingHttpHeaders): void;
   /** The bytes are the handler's own. */
@@ -27,7 +27,7 @@ export class ConnectionClosed extends Error {
   readonly code = 'ECONNRESET';
 }
 
-/** Who keeps the connections. */
+/** Keeps the connections. */
 export interface ConnectionPool {
   connect(connection: PooledConnection, signal: AbortSignal): Promise<Socket>;
   /** Another request may be sent; for so many milliseconds, where the server says so (`Keep-Alive: timeout`). */
@@ -84,7 +84,7 @@ export class PooledConnection implements ResponseSink, SentRequest {
     handler?.onError(error);
   }
 
-  // What whoever sent the request says.
+  // Calls of whoever sent the request.
 
   pause(handler: ResponseHandler): void {
     if (this.handler !== handler) return;
@@ -100,7 +100,7 @@ export class PooledConnection implements ResponseSink, SentRequest {
     if (this.handler === handler) this.close();
   }
 
-  // What is read.
+  // The answer, as it is read.
 
   onHead(status: number, headers: IncomingHttpHeaders): void {
     const seconds = KEPT.exec(String(headers['keep-alive'] ?? ''))?.[1];
@@ -125,7 +125,7 @@ export class PooledConnection implements ResponseSink, SentRequest {
     try {
       handler?.onEnd();
     } catch (error) {
-      // By now the connection may be that of another request, which it must not fail.
+      // The connection may be that of another request, which it must not fail.
       handler?.onError(toError(error));
     }
   }
@@ -184,7 +184,7 @@ const CLOSED = 'the server closed the connection';
 
 export interface HttpRequest {
   readonly method: 'GET' | 'POST' | 'DELETE' | 'OPTIONS';
-  /** Where the request goes within its server: path and query. */
+  /** The request's place within its server: path and query. */
   readonly path: string;
   /** Lists of names and values in turn, one behind the other: to join them would cost each request an array. */
   readonly headers: readonly (readonly string[])[];
@@ -200,7 +200,7 @@ export class UnsendableHeader extends Error {
 const TOKEN = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/;
 const UNSENDABLE = /[^\t\x20-\x7e\x80-\xff]/;
 
-/** What says where a message ends, or what becomes of its connection, and what is for a proxy: only the client itself says that. */
+/** Headers that say where a message ends, or what becomes of its connection, and those for a proxy: only the client itself says that. */
 const OWN: ReadonlySet<string> = new Set([
   'connection',
   'content-length',
@@ -216,7 +216,7 @@ const OWN: ReadonlySet<string> = new Set([
   'upgrade',
 ]);
 
-/** Whether a header cannot be given to a request, whatever its value. */
+/** True if a header cannot be given to a request, whatever its value. */
 export const isConnectionHeader = (name: string): boolean => OWN.has(name.toLowerCase());
 
 /**

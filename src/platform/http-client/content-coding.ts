@@ -76,7 +76,7 @@ function readBrotliWindow(first: number): number {
   return lower > 1 ? 8 + lower : 17;
 }
 
-/** Who gets what is decoded of one body. */
+/** Gets what is decoded of one body. */
 export interface DecodedReader {
   onDecoded(bytes: Buffer): void;
   /** `problem` is a clause. Nothing more comes. */
@@ -100,7 +100,7 @@ export class BodyDecoder {
   private hasEnded = false;
   private hasAll = false;
   private windowBytes = 0;
-  /** What of memory it may take while it waits for more: as much as the first byte says, whatever comes of it. */
+  /** The memory that it may take while it waits for more: as much as the first byte says, whatever comes of it. */
   keptBytes = 0;
 
   /** `maxBytes` bounds the coded bytes that decode to nothing; the reader bounds the decoded ones. */

@@ -17,7 +17,7 @@ export interface HttpPoolOptions {
   readonly destination: Destination;
   /** For the Host header. */
   readonly host: string;
-  /** What stands before a path in the first line: the origin, where a proxy is asked; else nothing. */
+  /** The text before a path in the first line: the origin, where a proxy is asked; else nothing. */
   readonly targetPrefix: string;
   /** For a proxy that is asked; undefined where there is none. */
   readonly proxyAuthorization: string | undefined;
@@ -33,12 +33,12 @@ export class PoolClosed extends Error {
 }
 
 /**
- * Of a server that does not say how long it keeps an idle connection: less than the 2 s after which gunicorn closes it without a
+ * For a server that does not say how long it keeps an idle connection: less than the 2 s after which gunicorn closes it without a
  * word, and the 5 s of uvicorn and others. A call that is sent just then fails, and one of a tool cannot be repeated. Of 600 calls
  * sent to gunicorn within 24 ms of its 2 s, 98 failed. At 60 s of another server, and 20 ms away, of 300 calls 198.
  */
 const IDLE_MS = 1_500;
-/** Of one that says so: not as long as it says, since a request takes time to get there. */
+/** For one that says so: not as long as it says, since a request takes time to get there. */
 const EARLIER_MS = 2_000;
 const MAX_IDLE_MS = 600_000;
 
@@ -75,7 +75,7 @@ export class HttpPool implements ConnectionPool {
   }
 
   /**
-   * How long an answer may take is the caller's matter: a stream may stay silent for hours. The handler is told nothing
+   * The time that an answer may take is the caller's matter: a stream may stay silent for hours. The handler is told nothing
    * before this returns.
    *
    * @throws UnsendableHeader, PoolClosed
@@ -99,7 +99,7 @@ export class HttpPool implements ConnectionPool {
       connection.end(new PoolClosed('the connections to the server were closed'));
   }
 
-  // What connections ask of it.
+  // Calls of the connections.
 
   connect(connection: PooledConnection, signal: AbortSignal): Promise<Socket> {
     const receive = (bytes: Buffer) => connection.receive(bytes);

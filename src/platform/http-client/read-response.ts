@@ -2,14 +2,14 @@
 // is refused, and the connection with it, since what follows could be taken for the answer to somebody else's request.
 import type { IncomingHttpHeaders } from 'node:http';
 
-/** What a server sent is no HTTP/1.1, or none that everybody reads the same. */
+/** The bytes that a server sent are no HTTP/1.1, or none that everybody reads the same. */
 export class InvalidResponse extends Error {
   override readonly name = 'InvalidResponse';
 }
 
-/** Who is told what is read. */
+/** Is told what is read. */
 export interface ResponseSink {
-  /** Of the answer itself; those that only inform (1xx) are passed over. */
+  /** For the answer itself; those that only inform (1xx) are passed over. */
   onHead(status: number, headers: IncomingHttpHeaders): void;
   /** A part of the body. The bytes are the receiver's own. */
   onBody(bytes: Buffer): void;
@@ -19,7 +19,7 @@ export interface ResponseSink {
 
 /** Bytes of a head: as many as Node's own client takes. Of the fields behind a body, too. */
 const MAX_HEAD = 16_384;
-/** Of the line with the size of a chunk. */
+/** Bytes of the line with the size of a chunk. */
 const MAX_CHUNK_LINE = 256;
 /** Answers that only inform, before the answer itself: nobody else counts them, and each costs time. */
 const MAX_INFORMING = 1000;
@@ -55,7 +55,7 @@ type State =
   | 'until-close'
   | 'complete';
 
-/** What is to be read has not come to its end yet. */
+/** The part that is being read has not come to its end yet. */
 const NOT_YET = -1;
 
 /** A class: each connection has one for all its answers. */
@@ -66,7 +66,7 @@ export class ResponseReader {
   private held: Buffer | undefined;
   /** Bytes of the body, or of the chunk, that are still to come. */
   private left = 0;
-  /** What was read of the body since the last bytes came: a chunk may be one byte, and each one told would cost far more. */
+  /** The part of the body that was read since the last bytes came: a chunk may be one byte, and each one told would cost far more. */
   private body = NOTHING;
   private bodyLength = 0;
   private isReusable = false;
@@ -101,7 +101,7 @@ export class ResponseReader {
     try {
       end = this.readParts(input);
     } finally {
-      // What comes before a mistake is passed on.
+      // The bytes before a mistake are passed on.
       this.passOn();
     }
     if (this.state === 'complete') this.complete(this.isReusable && end === input.length);
@@ -270,7 +270,7 @@ const isLineEnd = (input: Buffer, at: number): boolean =>
 const NOTHING = Buffer.alloc(0);
 
 const NO_DIGIT = -1;
-/** What each byte is as a hexadecimal digit. */
+/** The value of each byte as a hexadecimal digit. */
 const HEX = Int8Array.from({ length: 256 }, (_, byte) =>
   /[0-9A-Fa-f]/.test(String.fromCharCode(byte))
     ? Number.parseInt(String.fromCharCode(byte), 16)
@@ -278,7 +278,7 @@ const HEX = Int8Array.from({ length: 256 }, (_, byte) =>
 );
 
 /**
- * Of a head that is known to be well-formed and begins at `start`. Values are texts of their own: a part of the head's text,
+ * Reads a head that is known to be well-formed and begins at `start`. Values are texts of their own: a part of the head's text,
  * kept as the id of a session is, would keep all of it.
  */
 function readFields(head: string, input: Buffer, start: number): IncomingHttpHeaders {

@@ -11,7 +11,7 @@ export interface UserBudgets {
   find(user: string): MemoryBudget;
   /** To be called when something of the user counts no longer. */
   forgetIfEmpty(user: string): void;
-  /** How to count a body that has arrived, or will have when it is held. */
+  /** Counts a body that has arrived, or will have when it is held. */
   createHold(user: string, body: { readonly bytes: number }): HoldBody;
 }
 
@@ -76,7 +76,7 @@ export interface MemoryBudget {
   isEmpty(): boolean;
 }
 
-/** What comes in or goes out piece by piece, and is in memory meanwhile. */
+/** Bytes that come in or go out piece by piece, and is in memory meanwhile. */
 export interface Transfer {
   /** In memory now. */
   bytes: number;
@@ -124,7 +124,7 @@ export function createMemoryBudget(maxBytes: number): MemoryBudget {
   };
 }
 
-/** Of several that are as slow, the one of which the longest nothing came. */
+/** The slowest; among those that are as slow, the one that has been silent longest. */
 function findSlowest(transfers: Iterable<Transfer>): Transfer | undefined {
   let slowest: Transfer | undefined;
   for (const one of transfers) if (slowest === undefined || isSlower(one, slowest)) slowest = one;
@@ -136,7 +136,7 @@ function isSlower(one: Transfer, other: Transfer): boolean {
   return a === b ? one.lastPiece < other.lastPiece : a < b;
 }
 
-// How fast bytes come or go; a request body must arrive at 1 KiB per second after its first 5 s (§12).
+// The speed at which bytes come or go; a request body must arrive at 1 KiB per second after its first 5 s (§12).
 
 interface SpeedMeter {
   count(bytes: number): void;
@@ -178,7 +178,7 @@ export function createSpeedMeter(startedAt: number): SpeedMeter {
   };
 }
 
-// What counts against budgets of memory while it comes in or goes out (§12), and how fast each of it does.
+// Transfers that count against budgets of memory while it comes in or goes out (§12), and how fast each of it does.
 
 export interface Transfers {
   /** The budgets in the order in which they are to have room, the smallest first. */

@@ -56,7 +56,7 @@ export function openOutboundNetwork(
 /** Less than the limits of most exchanges: whoever sent a token wants to know that it never arrived. */
 const CONNECT_TIMEOUT_MS = 8_000;
 
-/** Of each request, unless it says otherwise. Some hosts turn away whoever does not say what they are. */
+/** Headers of each request, unless it says otherwise. Some hosts turn away whoever does not say what they are. */
 const DEFAULT_HEADERS = [
   ['User-Agent', 'postern'],
   ['Accept', '*/*'],
@@ -73,9 +73,9 @@ export function openFetch({
   outbound,
   keepsConnections = true,
 }: Pick<ServerPoolSettings, 'outbound' | 'keepsConnections'>): OpenFetch {
-  /** By origin. */
+  /** Keyed by origin. */
   const pools = new Map<string, HttpPool>();
-  // What opens a connection first is one request of many: the others are no part of it.
+  // The first to open a connection is one request of many: the others are no part of it.
   const opener = new AsyncResource('Fetch');
   let isClosed = false;
 

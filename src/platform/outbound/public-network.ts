@@ -45,7 +45,7 @@ export const createPublicNetwork = ({
   readonly tunnel?: OpenTunnel;
   /** Those of the system unless given. */
   readonly dnsServers?: readonly string[];
-  /** Of hosts at the same moment; more of them wait for a while. */
+  /** Look-ups of hosts at the same moment; more of them wait for a while. */
   readonly maxLookups?: number;
 }): Network => ({
   ...(tunnel && { tunnel }),
@@ -244,7 +244,7 @@ const SPECIAL_IPV4 = [
  */
 const GLOBAL_IPV6 = ['2000::/3'];
 
-/** What of it is special; 6to4 and Teredo carry IPv4 addresses inside. */
+/** The special ranges of it; 6to4 and Teredo carry IPv4 addresses inside. */
 const SPECIAL_IPV6 = [
   '2001::/23', // protocol assignments: Teredo, benchmarks, ORCHID
   '2001:db8::/32', // documentation
@@ -258,7 +258,7 @@ const specialIpv4 = createBlockList(SPECIAL_IPV4, 'ipv4');
 const globalIpv6 = createBlockList(GLOBAL_IPV6, 'ipv6');
 const specialIpv6 = createBlockList(SPECIAL_IPV6, 'ipv6');
 
-/** Whether an address belongs to the public internet; false for anything that is no address. */
+/** True if an address belongs to the public internet; false for anything that is no address. */
 export function isPublicAddress(address: string): boolean {
   switch (isIP(address)) {
     case 4:

@@ -1,12 +1,12 @@
-// Where the members of a JSON object stand in its bytes, found without making anything of them: many times faster than the
+// The places of the members of a JSON object in its bytes, found without making anything of them: many times faster than the
 // engine's parser, by a small module of WebAssembly with vector instructions.
 import { openWorkspace, TEXT } from './workspace.ts';
 
 export interface ScannedMember {
   readonly name: string;
-  /** Where the quote before its name is. */
+  /** The place of the quote before its name. */
   readonly from: number;
-  /** Of its value: where its first byte is, and where what follows begins. */
+  /** The place of the first byte of its value; below, the place behind its last one. */
   readonly start: number;
   readonly end: number;
 }
@@ -15,7 +15,7 @@ export interface ScannedMember {
 export interface ScannedEntry {
   readonly start: number;
   readonly end: number;
-  /** Of an object; none of anything else. A name may be there twice. */
+  /** Those of an object; none for anything else. A name may be there twice. */
   readonly members: readonly ScannedMember[];
 }
 
@@ -61,7 +61,7 @@ export function scanObject(
   return hasTwice(members) ? undefined : { members, entries: readEntries(found) };
 }
 
-/** What the module has found: where `bytes` begin, `origin` stands in the table. */
+/** The findings of the module: where `bytes` begin, `origin` stands in the table. */
 interface Found {
   readonly table: Uint32Array;
   readonly bytes: Buffer;

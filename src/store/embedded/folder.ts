@@ -11,7 +11,7 @@ import { trackWrite } from './writes-under-way.ts';
 
 export interface DataFolder {
   readonly root: RootDatabase;
-  /** Where the database lies. */
+  /** The path of the database. */
   readonly file: string;
   /** Atomic; resolves when it is on disk. Writes of many requests share one commit. None may follow `close`. */
   write<Result>(change: () => Result): Promise<Result>;
@@ -144,14 +144,14 @@ function throwForeign(): never {
 // The pages of an LMDB file, data format 2, 64 bits, little-endian (liblmdb/mdb.c of lmdb-js: MDB_meta,
 // MDB_db, MDB_page, MDB_node). Nothing is read here but which pages are in use.
 
-/** What is in use as of one commit. */
+/** The pages in use as of one commit. */
 export interface Meta {
   readonly pageBytes: number;
   /** Number of the commit. */
   readonly transaction: bigint;
   /** The highest page that any commit took; those that it did not keep may never have been written. */
   readonly lastPage: number;
-  /** Of the tree of free pages, and of the tree of databases. */
+  /** The root of the tree of free pages, and that of the tree of databases. */
   readonly roots: readonly (number | undefined)[];
 }
 
@@ -159,7 +159,7 @@ const MAGIC = 0xbeefc0de;
 const SMALLEST_PAGE = 512;
 const LARGEST_PAGE = 65_536;
 
-/** Where MDB_meta has them, from the start of its page. */
+/** The places where MDB_meta has them, from the start of its page. */
 const META = { magic: 24, freeTree: 48, mainTree: 96, lastPage: 144, transaction: 152, end: 160 };
 const TREE = { bytes: 48, pageBytes: 0, root: 40 };
 
@@ -187,7 +187,7 @@ function rootAt(page: Buffer, tree: number): number | undefined {
 const MAX_DEPTH = 32;
 
 /**
- * Whether a page in use is not among the first `pages`, or cannot be made out. It reads all pages
+ * True if a page in use is not among the first `pages`, or cannot be made out. It reads all pages
  * in use but those of long values.
  */
 export function hasPagesBeyond(

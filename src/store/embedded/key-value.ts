@@ -167,7 +167,7 @@ export function createEmbeddedKeyValue(
   };
 }
 
-/** Of `addRecent`, which alone writes this key. */
+/** Reads the value of `addRecent`, which alone writes this key. */
 function parseRecent(text: string | undefined): readonly string[] {
   const recent: unknown = text === undefined ? [] : JSON.parse(text);
   return isStringArray(recent) ? recent : [];
@@ -196,7 +196,7 @@ export function createGrantVersions(
   clock: Clock,
 ): GrantVersions {
   const known = createBoundedMap<string, KnownVersion>(MAX_KNOWN);
-  /** How many changes of a key are under way: until they are on disk, reads give what was there before. */
+  /** The number of changes of a key that are under way: until they are on disk, reads give what was there before. */
   const changes = new Map<string, number>();
 
   function find(key: string): KnownVersion | undefined {

@@ -14,7 +14,7 @@ export class DataDirError extends Error {
 /** Another process has it. */
 export class DataDirInUse extends DataDirError {}
 
-/** What every system allows for the path of a socket; a longer one would be cut in silence. */
+/** The length that every system allows for the path of a socket; a longer one would be cut in silence. */
 const PATH_BYTES = 103;
 /** Others that found the same dead lock have put theirs there, or seen a new one, by then, on a busy machine as well. */
 const SETTLE_MS = 500;

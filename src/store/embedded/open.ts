@@ -204,7 +204,7 @@ function watchWrites(
     isRetryDue = true;
     clock.after(RETRY_MS, () => {
       isRetryDue = false;
-      // What is under way will tell as well.
+      // Writes that are under way will tell as well.
       if (failure === undefined || pending > 0) return;
       watchedWrite(() => void retries.put('last', clock.now())).catch(() => {});
     });

@@ -60,7 +60,7 @@ export interface EmbeddedSessionRecords {
   /** In a transaction; `forgetRemoved` once it is committed. */
   remove(id: string): void;
 
-  /** What is in memory of a session is no longer true. */
+  /** The copy of a session in memory is no longer true. */
   forgetChanged(id: string): void;
   forgetRemoved(id: string): void;
   /** Commits touches that are not yet on disk. */
@@ -150,7 +150,7 @@ interface SessionCache<Cached> {
 /** Some 5 MB in each generation. */
 const GENERATION = 5000;
 
-/** How many of those that were read once are remembered. A power of two. */
+/** The number of those that were read once and are remembered. A power of two. */
 const READ_ONCE = 16_384;
 
 /**
@@ -202,7 +202,7 @@ function createSessionCache<Cached>(): SessionCache<Cached> {
 // have changed, and where that is not all, a log of what was touched since the last commit.
 
 export interface TouchedTimes {
-  /** Where the times of a session are, now and as long as the store is open. */
+  /** The place of a session's times, now and as long as the store is open. */
   locate(sessionId: string): TimesPlace;
   set(place: TimesPlace, lastAccessedAt: number, expiresAt: number): void;
   /** The session is gone. */
@@ -234,7 +234,7 @@ function openTouchedTimes({ root, write }: OpenFolder, clock: Clock): TouchedTim
   /** Keys of what was touched since the last commit began, and the number of the next one. */
   let touched: number[] = [];
   let sequence = 0;
-  /** Whether all that changed buckets do not have on disk is in the log. */
+  /** True if all that changed buckets do not have on disk is in the log. */
   let isLogWhole = true;
   let hasLog = false;
   let isCommitDue = false;

@@ -159,7 +159,7 @@ interface SessionExcess {
   readonly owner: Owner;
   /** Never ended. */
   readonly newId: string;
-  /** How many sessions the owner may have. */
+  /** The most sessions that the owner may have. */
   readonly max: number;
   /** Epoch milliseconds. */
   readonly now: number;
@@ -213,7 +213,7 @@ const createEndOldest = ({
 // Sessions by the time they are due, all of them, and those of one user. The times may lag behind
 // touches; whoever needs them right puts them again.
 
-/** What writes is to be called inside a transaction. */
+/** Functions that write are to be called inside a transaction. */
 export interface SessionIndex {
   has(id: string): boolean;
   size(): number;

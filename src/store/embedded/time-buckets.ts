@@ -11,17 +11,17 @@ export interface TimeBucket {
   values: Float64Array;
   /** Numbers in use. */
   length: number;
-  /** Whether memory and disk differ. */
+  /** True if memory and disk differ. */
   isChanged: boolean;
   /** The number of the commit that would have had to write it. */
   changedIn: number;
 }
 
-/** Where the times of a session are, if it was touched. */
+/** The place of a session's times, if it was touched. */
 export interface TimesPlace {
   readonly bucket: TimeBucket;
   readonly key: number;
-  /** Where they were found last: entries move. */
+  /** The place where they were found last: entries move. */
   at: number;
   /** The number of the commit for which it is noted that they have changed. */
   touchedIn: number;
@@ -119,7 +119,7 @@ export interface LoggedSecond {
   readonly touches: readonly LoggedTouch[];
 }
 
-/** What writes is to be called inside a transaction. */
+/** Functions that write are to be called inside a transaction. */
 export interface TouchLog {
   put(sequence: number, touches: readonly LoggedTouch[]): void;
   /** Touches of before are in their buckets by now. */
@@ -171,7 +171,7 @@ function readTouches(bytes: Buffer): readonly LoggedTouch[] {
   return touches;
 }
 
-// What lies in lmdb by its time: records until it is over, and keys that have it in them, page by page.
+// Entries of lmdb by their time: records until it is over, and keys that have it in them, page by page.
 
 export interface ExpiringRecord<Value> {
   readonly value: Value;
@@ -219,7 +219,7 @@ const isWhole = (record: ExpiringRecord<unknown>): boolean => typeof record.expi
 
 // Keys that end with a time and a name, the latest first.
 
-/** What stands before the time, if anything, then the time, and what the key is of. */
+/** A text before the time, if any, then the time, and the subject of the key. */
 type TimedKey = (string | number)[];
 
 export interface KeyPage {
@@ -227,7 +227,7 @@ export interface KeyPage {
   readonly next: PagePlace | undefined;
 }
 
-/** Of the keys that begin with `prefix`. */
+/** Reads the keys that begin with `prefix`. */
 export function readKeyPage<Key extends TimedKey>(
   database: Database<true, Key>,
   prefix: readonly string[],

@@ -1,4 +1,4 @@
-// What counts for the port Windows, in memory, since there is one process: sliding windows (§8), exact, and budgets of
+// The counters of the port Windows, in memory, since there is one process: sliding windows (§8), exact, and budgets of
 // bytes. A restart forgets them.
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Clock } from '../../platform/clock.ts';
@@ -30,7 +30,7 @@ const SWEEP_BATCH = 1000;
 export function createSlidingWindows(clock: Clock): SlidingWindows {
   const byKey = new Map<string, RequestTimes>();
 
-  /** Of a clock that never jumps, else a step back would leave windows full until it is made up. */
+  /** The time of a clock that never jumps, else a step back would leave windows full until it is made up. */
   const getTime = () => Math.floor(clock.monotonic());
 
   function createVerdict(isAdmitted: boolean, window: LimitWindow, time: number): WindowVerdict {
@@ -86,7 +86,7 @@ interface RequestTimes {
   count: number;
   readonly windowMs: number;
   first: Chunk;
-  /** Where in the first chunk the oldest entry is. */
+  /** The place of the oldest entry in the first chunk. */
   head: number;
   last: Chunk;
 }
@@ -162,7 +162,7 @@ function removeTime(times: RequestTimes, time: number): boolean {
 
 const getOldestTime = ({ first, head }: RequestTimes): number | undefined => first.pairs[head];
 
-/** Whether all have left the window, or were taken back. */
+/** True if all have left the window, or were taken back. */
 const isOver = ({ last, windowMs }: RequestTimes, time: number): boolean =>
   (last.pairs.at(-2) ?? 0) <= time - windowMs;
 
@@ -179,7 +179,7 @@ export interface ByteBudgets extends Pick<Windows, 'reserveBytes' | 'releaseByte
 
 interface CountedEntry {
   readonly bytes: number;
-  /** Of a clock that never jumps. */
+  /** The time of a clock that never jumps. */
   readonly expiresAt: number;
 }
 

@@ -77,7 +77,7 @@ export function createAdmissionBatches(
   }
 
   /**
-   * Of a cluster's slots there are as many as keys. The one of a single server stays: a Map that is emptied with each script
+   * A cluster has as many slots as keys. The one of a single server stays: a Map that is emptied with each script
    * leaves a table behind each time (platform/bounded-map.ts).
    */
   function forgetUnused(slot: string, { pending, scripts, isScheduled }: Queue): void {
@@ -279,7 +279,7 @@ to = to + grants
 ${addShares}return replies
 `);
 
-/** What a process does that asks Redis less often; others do without, since each function costs every script something. */
+/** The script of a process that asks Redis less often; others do without, since each function costs every script something. */
 const plainScript = createAdmissionScript(IS_ALWAYS_DUE, '', '');
 
 const sparingScript = createAdmissionScript(

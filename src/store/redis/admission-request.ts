@@ -1,4 +1,4 @@
-// What the admission script is asked, as its arguments.
+// The question to the admission script, as its arguments.
 import {
   type Admission,
   type GrantLookup,
@@ -15,17 +15,17 @@ import { encodeOwner, parseSessionFields } from './session-hash.ts';
 export interface AdmissionRequest {
   readonly windows: readonly LimitWindow[];
   readonly access: SessionAccess | undefined;
-  /** Of the hash of `access`. */
+  /** The key of the hash of `access`. */
   readonly sessionKey: string;
   readonly grantKey?: string | undefined;
 }
 
-/** What its requests share. */
+/** The facts that its requests share. */
 export interface AdmissionBatch {
   readonly suffix: string;
   /** Epoch milliseconds. */
   readonly now: number;
-  /** Whether a session slides only where a share of its time is over. */
+  /** True if a session slides only where a share of its time is over. */
   readonly slidesRarely: boolean;
   readonly isCluster: boolean;
   /** To be taken in advance of windows that the requests count in. */
@@ -37,11 +37,11 @@ export interface WantedPermits {
   readonly permits: number;
 }
 
-/** Of the script's ARGV for a session: none is asked for, or it is only read; else seconds. */
+/** In the script's ARGV for a session: none is asked for, or it is only read; else seconds. */
 const NO_ACCESS = -1;
 const READ_ONLY = 0;
 
-/** Of the script's ARGV for a request that names no grant; else the index of its key among those of grants. */
+/** In the script's ARGV for a request that names no grant; else the index of its key among those of grants. */
 const NO_GRANT_INDEX = 0;
 
 /** A key is one window, of one length and maximum: requests that share it, or a grant, name it by its index. */
@@ -94,12 +94,12 @@ export function encodeRequests(
   }
 }
 
-// What the admission script answers.
+// The answer of the admission script.
 
-/** What was taken of what was wanted of a window: perhaps none. */
+/** The part that was taken of what was wanted of a window: perhaps none. */
 export interface GrantedPermits {
   readonly permits: number;
-  /** By which Redis finds them again. */
+  /** The field by which Redis finds them again. */
   readonly end: string;
   /** Requests that have room beside them. */
   readonly remaining: number;
@@ -109,9 +109,9 @@ export interface GrantedPermits {
 }
 
 export interface AnsweredBatch {
-  /** What each request came to, in their order. */
+  /** The outcome of each request, in their order. */
   readonly admissions: readonly Admission[];
-  /** Of each window that something was wanted of. */
+  /** One for each window of which something was wanted. */
   readonly shares: readonly GrantedPermits[];
 }
 
@@ -119,7 +119,7 @@ export interface AnsweredBatch {
 const VALUES = 4;
 
 interface SentBatch extends Pick<AdmissionBatch, 'suffix' | 'wanted'> {
-  /** Of each grant's key, its place among those of grants, from 1. */
+  /** The place of each grant's key among those of grants, from 1. */
   readonly grantIndexes: ReadonlyMap<string, number>;
 }
 

@@ -19,7 +19,7 @@ export interface RedisAccess extends ClockAndLog {
   /** A cluster keeps what belongs together in different slots: several steps in place of one script. */
   readonly isCluster: boolean;
   readonly sessionKeyPrefix: string;
-  /** Of attempts to connect that nobody asked for. */
+  /** For attempts to connect that nobody asked for. */
   readonly backoff: Backoff;
 }
 
@@ -41,11 +41,11 @@ export const DEADLINE_MS = 250;
 /** At most one new attempt to connect per second, however many requests ask for it. */
 const RETRY_EVERY_MS = 1000;
 
-/** Where its connection is lost, or given up, why it was says more than a command that it took along. */
+/** The reason why a connection was lost or given up says more than a command that it took along. */
 const isConnected = (client: RedisClient): boolean =>
   client.status === 'ready' && !('stream' in client && client.stream.destroyed);
 
-/** Of a client between two attempts to connect, or before the first. */
+/** The states of a client between two attempts to connect, or before the first. */
 const UNCONNECTED: ReadonlySet<string> = new Set(['wait', 'reconnecting', 'end']);
 
 /**
@@ -131,7 +131,7 @@ export function createCommandRunner(
   }
 }
 
-// Whether Redis answers. The log says when it stops to, and when it does again.
+// The log says when Redis stops to answer, and when it does again.
 
 interface Availability {
   /** `starting` until it answers, or fails, for the first time. */

@@ -64,7 +64,7 @@ function connectCluster(url: URL, backoff: Backoff): Cluster {
     ...(secure && { dnsLookup: (address, callback) => callback(null, address) }),
     redisOptions: {
       ...FAIL_FAST,
-      // Of connections that ioredis makes to ask for the nodes, too, which nobody else sees.
+      // For connections that ioredis makes to ask for the nodes, too, which nobody else sees.
       connectTimeout: CONNECT_MS,
       ...(url.username && { username: decodeURIComponent(url.username) }),
       ...(url.password && { password: decodeURIComponent(url.password) }),
@@ -78,7 +78,7 @@ function connectCluster(url: URL, backoff: Backoff): Cluster {
 // A connection to the primary that the sentinels name. When they name another one it moves there, even
 // from a server that still answers: cut off from the others, it would take writes that are lost later.
 
-/** How long a server that is left, and may be frozen, has to close its end. */
+/** Milliseconds that a server that is left, and may be frozen, has to close its end. */
 const DISCONNECT_MS = 100;
 
 function connectPrimary(
@@ -170,7 +170,7 @@ function connectPrimary(
 // Which server is the primary, as the sentinels say. All of them are asked, each over a connection of
 // its own: one that is down or frozen delays nothing.
 
-/** Of the primary. */
+/** The address of the primary. */
 export interface PrimaryAddress {
   readonly host: string;
   readonly port: number;
@@ -183,7 +183,7 @@ interface PrimaryListener {
   onUnknown(cause: Error): void;
 }
 
-/** How often each is asked: what passes at most until a fail-over is noticed. */
+/** Milliseconds between two questions to each: the longest until a fail-over is noticed. */
 const ASK_EVERY_MS = 1000;
 
 /** Rises with each fail-over, so a sentinel that missed the last one does not decide. */
@@ -191,7 +191,7 @@ interface Answer extends PrimaryAddress {
   readonly epoch: number;
 }
 
-/** What a sentinel said last, or why it said nothing; undefined before either. */
+/** The last answer of a sentinel, or why it said nothing; undefined before either. */
 type Outcome = { readonly answer: Answer } | { readonly failure: unknown };
 
 /** Asks until the returned function is called. */

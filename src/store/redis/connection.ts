@@ -1,4 +1,4 @@
-// What all connections to Redis have in common, however their server is found.
+// The common part of all connections to Redis, however their server is found.
 import type { Cluster, Redis } from 'ioredis';
 
 export type RedisClient = Redis | Cluster;
@@ -33,13 +33,13 @@ export const FAIL_FAST = {
   reconnectOnError: isReadOnly,
 };
 
-/** Of a client that sends its commands to one server. */
+/** Options of a client that sends its commands to one server. */
 export const SERVER_OPTIONS = {
   ...FAIL_FAST,
   enableOfflineQueue: false,
 };
 
-/** Where the server has no database of the number in `REDIS_URL`, ioredis would go on in database 0. */
+/** If the server has no database of the number in `REDIS_URL`, ioredis would go on in database 0. */
 export function endInOtherDatabase(client: Redis): void {
   client.on('error', (error: Error) => {
     if (error.message.includes('DB index is out of range')) client.stream?.destroy(error);

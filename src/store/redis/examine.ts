@@ -1,4 +1,4 @@
-// What Redis says of itself, for operators and for `postern doctor`.
+// The description that Redis gives of itself, for operators and for `postern doctor`.
 import { Redis } from 'ioredis';
 import { type Clock, pause } from '../../platform/clock.ts';
 import { type ClockAndLog, describeCause } from '../../platform/log.ts';
@@ -19,7 +19,7 @@ export interface RedisExamination {
   readonly sealedRecords: readonly string[];
   /** Undefined where nobody asked for it, or the user may not ask. */
   readonly olderGrants: GrantCount | undefined;
-  /** What it says against telling of changes; undefined where it does tell, or nobody asked for it. */
+  /** Its reason not to tell of changes; undefined where it does tell, or nobody asked for it. */
   readonly trackingFailure: string | undefined;
 }
 
@@ -117,7 +117,7 @@ async function readSealedRecords(server: Redis): Promise<readonly string[]> {
   return records.filter((record) => typeof record === 'string');
 }
 
-// Of each server.
+// Facts about each server.
 
 /** Each that takes writes; never empty. */
 export const listServers = (client: RedisClient): readonly Redis[] =>
@@ -171,7 +171,7 @@ const parseInfo = (text: string | undefined): ReadonlyMap<string, string> =>
     }),
   );
 
-// How many grants an older secret sealed, for `postern doctor`: the secret may go once there is none.
+// The number of grants that an older secret sealed, for `postern doctor`: the secret may go once there is none.
 
 export interface GrantCount {
   readonly all: number;

@@ -14,7 +14,7 @@ import {
  */
 export function createRedisKeyValue(commands: CommandRunner): KeyValue {
   /**
-   * What stands there, where it is what was read as `expected`. What is not UTF-8, of another program or by a fault, is
+   * The stored value, where it is what was read as `expected`. A value that is not UTF-8, of another program or by a fault, is
    * read with U+FFFD in its place: as such it would never be found again, and could never be replaced.
    */
   async function toStored(key: string, expected: string): Promise<string | Buffer> {

@@ -4,11 +4,11 @@ import { randomUUID } from 'node:crypto';
 import { buildLeasedKey, buildReturnedKey, LEASED_MARK_KEY } from '../keys.ts';
 import type { RedisClient } from './connection.ts';
 
-/** Of its window: the longer a share lasts, the longer its permits count, and the fewer are asked for. */
+/** The part of its window: the longer a share lasts, the longer its permits count, and the fewer are asked for. */
 const LIFE_PART = 1 / 12;
 const MAX_LIFE_MS = 5000;
 
-/** How long a process may use a share. */
+/** Milliseconds for which a process may use a share. */
 export const toShareLife = (windowMs: number): number =>
   Math.min(windowMs * LIFE_PART, MAX_LIFE_MS);
 
@@ -19,7 +19,7 @@ export const MIN_PERMITS = 4;
 export const PART_OF_MAX = 1 / 20;
 const PART_OF_LEFT = 1 / 8;
 
-/** Of the ends in a window's length. */
+/** The number of ends in a window's length. */
 const ENDS_PER_WINDOW = 60;
 
 /**
@@ -78,7 +78,7 @@ end
 
 /** Permits of one share that were not used. */
 export interface UnusedPermits {
-  /** Of the window. */
+  /** The key of the window. */
   readonly key: string;
   /** As Redis named it. */
   readonly end: string;

@@ -1,5 +1,5 @@
-// What a process can say of a request by itself, so that Redis is asked for the rest only: of its shares of the windows
-// (RATE_LIMIT_COUNTING=leased), and of the records that it keeps track of (STORE_READS=tracked).
+// The part of an answer that a process can give by itself, so that Redis is asked for the rest only: from its shares of the windows
+// (RATE_LIMIT_COUNTING=leased), and from the records that it keeps track of (STORE_READS=tracked).
 import {
   type Admission,
   type GrantLookup,
@@ -42,7 +42,7 @@ export function createLocalAdmission(
 ): AdmitRequest {
   if (shares === undefined && records === undefined) return admitInRedis;
 
-  /** Where nothing is asked for, that is known. */
+  /** If nothing is asked for, that is known. */
   const findRecords = (access: SessionAccess | undefined, grantKey: string | undefined) =>
     access === undefined && grantKey === undefined
       ? NOTHING_ASKED
@@ -51,7 +51,7 @@ export function createLocalAdmission(
   const take = (windows: readonly LimitWindow[]): TakenPermits =>
     shares?.take(windows) ?? { missing: windows, shares: [], verdict: undefined, entry: undefined };
 
-  /** What is known may have changed while Redis counted. */
+  /** Known records may have changed while Redis counted. */
   async function countOnly(
     windows: readonly LimitWindow[],
     access: SessionAccess | undefined,
@@ -78,7 +78,7 @@ export function createLocalAdmission(
     }
   }
 
-  /** What is all known here is answered at once: nobody waits for a promise. */
+  /** A request of which all is known here is answered at once: nobody waits for a promise. */
   const admitOnce: AdmitRequest = (windows, access, grantKey) => {
     const known = findRecords(access, grantKey);
     const taken = take(windows);
@@ -107,7 +107,7 @@ export function createLocalAdmission(
       throw failure;
     }
     if (known === undefined) records?.learn(access, grantKey, admission);
-    // Where there is no grant, nothing is counted.
+    // Without a grant nothing is counted.
     const isLetIn = isCounted
       ? grantKey === undefined || !isMissingGrant(admission.grant)
       : admission.verdict?.isAdmitted === true;
@@ -137,7 +137,7 @@ export function createLocalAdmission(
       : admitting;
   };
 
-  /** What others have taken of the window may come back. */
+  /** Permits that others have taken of the window may come back. */
   function markRefusal(windows: readonly LimitWindow[], admission: Admission): Admission {
     const { verdict } = admission;
     const refusing = findRefusing(windows, admission);
@@ -146,7 +146,7 @@ export function createLocalAdmission(
   }
 }
 
-/** By literals, as other admissions are, so that all have one shape (docs/decisions/0024). */
+/** Made by literals, as other admissions are, so that all have one shape (docs/decisions/0024). */
 const complete = (
   { verdict, entry }: Pick<Admission, 'verdict' | 'entry'>,
   { session, grant }: KnownRecords,

@@ -79,7 +79,7 @@ const readString = (value: unknown): string | undefined =>
 /** Epoch milliseconds; NaN where there are none. */
 const readTime = (value: unknown): number => (value === null ? Number.NaN : Number(value));
 
-// Where not every call slides its session: only one that has less than this share of its full time left, or more than that,
+// For a driver in which not every call slides its session: only one that has less than this share of its full time left, or more than that,
 // by the time-to-live in Redis. Not by `lastAccessedAt`: clocks differ, and the full time may have been another one then.
 
 const SLIDE_BELOW = 0.95;
@@ -95,7 +95,7 @@ local function isSlideDue(key, ttl)
 end
 `;
 
-/** Where each call slides its session. */
+/** For a driver in which each call slides its session. */
 export const IS_ALWAYS_DUE = `
 local function isSlideDue() return true end
 `;
@@ -169,7 +169,7 @@ if redis.call('ZCARD', KEYS[1]) <= tonumber(ARGV[1]) then return 0 end
 return redis.call('ZREM', KEYS[1], ARGV[2])
 `);
 
-/** Whether a session, by its fields `userId` and `userIssuer`, is that of an owner as `encodeOwner` names it. */
+/** True if a session, by its fields `userId` and `userIssuer`, is that of an owner as `encodeOwner` names it. */
 export const IS_OWNED_BY = `
 local function isOwnedBy(userId, userIssuer, owner, issuer)
   return (userId or '') == owner and (userIssuer or '') == issuer

@@ -172,7 +172,7 @@ function createSessionSweep(
     return false;
   }
 
-  /** Where sessions are limited: also those that were opened before they were. */
+  /** For sessions that are limited: also those that were opened before they were. */
   async function updateUserSet(userSet: string, id: string, { expiresAt, leftMs }: Remaining) {
     const args = [id, expiresAt, leftMs, 1];
     const added = await commands.run((client) => addUserSessionScript.run(client, [userSet], args));

@@ -16,20 +16,20 @@ import {
 export interface Shares {
   /** One request of each window that has one left here. */
   take(windows: readonly LimitWindow[]): TakenPermits;
-  /** What was taken was not needed. */
+  /** Returns permits that were taken and not needed. */
   giveBack(taken: TakenPermits): void;
   /** As `uncountRequest`; false where no share let the request in. */
   uncount(key: string, entry: string): boolean;
-  /** Whether one more request of this window could be let in here. */
+  /** True if one more request of this window could be let in here. */
   hasLeft(window: LimitWindow): boolean;
-  /** What to ask Redis for beside counting in these windows, and what to do with its answer. */
+  /** The question to Redis beside counting in these windows, and what to do with its answer. */
   ask(windows: readonly LimitWindow[]): ShareRequest;
   /** Returns what is left. Never rejects. */
   close(): Promise<void>;
 }
 
 export interface TakenPermits {
-  /** Of the first window, where a share let the request in. */
+  /** That of the first window, where a share let the request in. */
   readonly verdict: WindowVerdict | undefined;
   /** Stands for the request there, for `uncountRequest`. */
   readonly entry: string | undefined;
@@ -67,7 +67,7 @@ interface LeasedWindow {
   share: Share | undefined;
   /** Redis has not answered for the next one. */
   isAsked: boolean;
-  /** Whose answers were lost: they may count until then (monotonic), although nobody has them. */
+  /** Permits whose answers were lost: they may count until then (monotonic), although nobody has them. */
   lost: number;
   lostUntil: number;
 }
@@ -237,13 +237,13 @@ export function createShares({ commands, clock, isCluster }: RedisAccess): Share
   };
 }
 
-/** By either clock: one may be set, the other stands still while the computer sleeps. */
+/** Judged by either clock: one may be set, the other stands still while the computer sleeps. */
 function isOver({ window, asked }: Share, now: Moment): boolean {
   const life = toShareLife(window.windowMs);
   return now.monotonic - asked.monotonic >= life || Math.abs(now.now - asked.now) >= life;
 }
 
-/** What Redis said when the share was taken. Where the first entry has left since, the next one leaves soon. */
+/** The verdict of Redis when the share was taken. If the first entry has left since, the next one leaves soon. */
 function createVerdict({ window, granted, grantedAt, left }: Share, now: Moment): WindowVerdict {
   const sinceReset = now.monotonic - grantedAt - granted.resetInMs;
   return {
@@ -256,7 +256,7 @@ function createVerdict({ window, granted, grantedAt, left }: Share, now: Moment)
   };
 }
 
-// How many requests a share's life brings: as many as the last one did.
+// The number of requests that a share's life brings: as many as the last one did.
 
 function countNeed(leased: LeasedWindow, { windowMs }: LimitWindow, now: number): void {
   const life = toShareLife(windowMs);
@@ -272,7 +272,7 @@ function countNeed(leased: LeasedWindow, { windowMs }: LimitWindow, now: number)
 const countLost = ({ lost, lostUntil }: LeasedWindow, now: number): number =>
   now < lostUntil ? lost : 0;
 
-/** Of the life before, the part that is less than a life ago. */
+/** Counts the part of the life before that is less than a life ago, too. */
 function estimateNeed(
   { since, current, previous }: LeasedWindow,
   { windowMs }: LimitWindow,
@@ -282,7 +282,7 @@ function estimateNeed(
   return Math.floor(current + previous * Math.max(0, 1 - part));
 }
 
-// What is not used is returned, all that comes together by one command. It is sent before a request that comes with it is
+// Unused permits are returned, all that come together by one command. It is sent before a request that comes with it is
 // counted, so that a process which is alone is never refused for permits of its own. None is sent twice.
 
 interface Returns {

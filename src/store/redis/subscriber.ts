@@ -40,7 +40,7 @@ export function createSubscriber(redis: RedisAccess): Subscriber {
     }
   }
 
-  /** What no connection, or a broken one, is not told is made up for when the next is ready. */
+  /** A command that no connection could take is made up for when the next one is ready. */
   const runIfReady = (run: (on: Redis) => Promise<unknown>) => {
     const ready = connection.getReady();
     if (ready !== undefined) run(ready).catch(() => {});
@@ -86,7 +86,7 @@ interface ConnectionListener {
 }
 
 /**
- * How often a silent connection is asked whether it lives. By PING and not by TCP keep-alive,
+ * Milliseconds after which a silent connection is asked whether it lives. By PING and not by TCP keep-alive,
  * which proxies answer in the server's place, and the kernel for a process that hangs.
  */
 const PING_EVERY_MS = 10_000;

@@ -9,11 +9,11 @@ import { endInOtherDatabase, endWhenSilent, isReadOnly as isReadOnlyError } from
 
 export interface Tracking {
   /**
-   * Whether this process has heard of all that had changed 100 ms ago. Who asks will ask again: for a second it is seen to
+   * True if this process has heard of all that had changed 100 ms ago. Who asks will ask again: for a second it is seen to
    * that it stays so.
    */
   isCertain(): boolean;
-  /** What it reads, it hears of when that changes. Undefined where Redis tells nothing. */
+  /** A connection that is told when what it has read changes. Undefined where Redis tells nothing. */
   getReader(): Redis | undefined;
   close(): void;
 }
@@ -24,7 +24,7 @@ interface ChangeListener {
   onLoss(): void;
 }
 
-/** Of what is known: so old it may be at most. */
+/** The greatest age of what is known. */
 const CERTAIN_MS = 100;
 const BEAT_EVERY_MS = 40;
 /** After the last that asked. */
@@ -109,7 +109,7 @@ export function createTracking(
     hasHeard = false;
     await reader.get(heartbeatKey);
     await reader.set(heartbeatKey, '', 'PX', PROOF_MS);
-    // What the change led to has arrived before this is answered.
+    // The message about the change has arrived before this is answered.
     await listener.ping();
     if (!hasHeard) throw new Error('It did not tell of a change');
   }
@@ -130,7 +130,7 @@ export function createTracking(
     if (isClosed) return;
     attempts += 1;
     isRetrying = true;
-    // Where nobody asks meanwhile, the next that does opens it.
+    // If nobody asks meanwhile, the next that does opens it.
     cancelRetry = clock.after(backoff(attempts), () => {
       isRetrying = false;
       if (isAsked()) open();
@@ -138,7 +138,7 @@ export function createTracking(
   }
 
   /**
-   * What was sent before the one answer has arrived with it; the other says that Redis still knows what was read. That one
+   * Everything that was sent before the one answer has arrived with it; the other says that Redis still knows what was read. That one
    * is a write, of nothing: a server that takes none any more, since it is a replica now, is not believed.
    */
   function beat(): void {
@@ -195,7 +195,7 @@ const isReadOnly = (cause: unknown): boolean => cause instanceof Error && isRead
 const REFUSED =
   'Redis refuses to tell of changes, so STORE_READS=tracked has no effect: sessions and logins are read for each call. Allow the user of REDIS_URL the commands CLIENT ID and CLIENT TRACKING and the channel __redis__:invalidate (Redis 6 or later).';
 
-/** By which Redis tells clients of RESP2 what has changed. */
+/** The channel on which Redis tells clients of RESP2 what has changed. */
 const INVALIDATIONS = '__redis__:invalidate';
 
 export interface TrackingPair {

@@ -26,7 +26,7 @@ export function createRedisWindows(
   records: TrackedRecords | undefined,
 ): Windows {
   const { commands, isCluster } = redis;
-  // What asks Redis less often does not write a session at each call either.
+  // A process that asks Redis less often does not write a session at each call either.
   const slidesRarely = shares !== undefined || records !== undefined;
   const admitTogether = createAdmissionBatches(redis, shares, slidesRarely);
   const createAdmission = isCluster ? createClusterAdmission : createServerAdmission;

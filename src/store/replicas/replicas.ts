@@ -65,7 +65,7 @@ export function createReplicas<Message extends object>(
     else for (const listener of listeners) callListener(listener, opened);
   }
 
-  /** What one listener throws must not keep the message from the next. */
+  /** An error of one listener must not keep the message from the next. */
   function callListener(listener: (message: Message) => void, message: Message): void {
     try {
       listener(message);
@@ -132,10 +132,10 @@ function createDropCounter({
   };
 }
 
-// What replicas send each other is sealed: a program that can publish on the shared Redis still cannot
+// Messages between replicas are sealed: a program that can publish on the shared Redis still cannot
 // answer or cancel in a user's name.
 
-/** Whether what was opened is a message that this version knows. */
+/** True if what was opened is a message that this version knows. */
 type IsMessage<Message> = (value: unknown) => value is Message;
 
 /** Why a message was dropped. */
@@ -150,7 +150,7 @@ interface ReplicaMessages<Message> {
 /** Stands in front of what is sealed. A replica drops messages of versions that it does not know. */
 const VERSION = '1';
 
-/** How far the clocks of two replicas, and the time of a message on its way, may be apart in all. */
+/** The most that the clocks of two replicas, and the time of a message on its way, may differ in all. */
 const FRESH_MS = 60_000;
 
 /**

@@ -4,15 +4,15 @@ import { createCipheriv, createDecipheriv, createHmac, hkdfSync, randomBytes } f
 export interface Seal {
   /** `context` (the key in the store, say) must be the same for opening: nothing can be swapped. */
   seal(context: string, text: string): string;
-  /** By the secret that sealed `before`, if it is one of these: others of what it sealed are still in use. */
+  /** Seals with the secret that sealed `before`, if it is one of these: others of what it sealed are still in use. */
   sealAsBefore(context: string, text: string, before: string): string;
   /** Undefined for what was not sealed by one of the secrets in this context. */
   open(context: string, sealed: string): string | undefined;
   /** HMAC-SHA256 of the text in this context, by each secret, the first one first: what is found by it need not be kept. */
   computeMacs(context: string, text: string): readonly string[];
-  /** Whether a text says that it was sealed by none of the secrets; anybody can write that. */
+  /** True if a text says that it was sealed by none of the secrets; anybody can write that. */
   namesForeignSecret(sealed: string): boolean;
-  /** Whether it, or its ending, says that the first secret sealed it: what is kept for long is sealed anew otherwise. */
+  /** True if it, or its ending, says that the first secret sealed it: what is kept for long is sealed anew otherwise. */
   isSealedByFirst(sealed: string): boolean;
   /** Keys for a purpose of its own (HKDF-SHA256), one of each secret, the first one first. */
   deriveKeys(purpose: string): readonly DerivedKey[];

@@ -15,7 +15,7 @@ import type { KeyValue } from '../store.ts';
 import type { Seal } from './seal.ts';
 
 export interface SigningKeys {
-  /** Of this month. @throws StoreUnavailable when it was never read and cannot be now. */
+  /** The key of this month. @throws StoreUnavailable when it was never read and cannot be now. */
   getSigningKey(): Promise<SigningKey>;
   /** Those whose tokens may be valid now or tomorrow, as JWK (RFC 7517). */
   listPublicKeys(): Promise<readonly JsonObject[]>;
@@ -97,7 +97,7 @@ export function createSigningKeys(
     // A former secret may be removed an hour after the new one came.
     return seal.isSealedByFirst(stored) ? key : replaceKey(key);
 
-    /** Where another replica was faster, its key is the one of all. */
+    /** If another replica was faster, its key is the one of all. */
     async function replaceKey(one: SigningKey): Promise<SigningKey> {
       const isReplaced = await store.compareAndSet(name, stored, write(one), ttlSeconds);
       return isReplaced ? one : loadOrCreateKey(month, former);

@@ -2,7 +2,7 @@
 
 import type { JsonObject } from '../../platform/json.ts';
 
-/** What a line is about. */
+/** The subject of a line. */
 export type AuditEvent =
   | 'login'
   | 'refresh'
@@ -29,22 +29,22 @@ export type AuditOutcome =
   /** The user is asked (2026-07-28): the client calls again with the answer, which is another line. */
   | 'asked';
 
-/** Who does what to what. Texts that callers choose may be passed as they are: they are cut and escaped. */
+/** An action: its actor, and its object. Texts that callers choose may be passed as they are: they are cut and escaped. */
 export interface AuditedAction {
   readonly event: AuditEvent;
   /** `sub` of the user. */
   readonly user?: string | undefined;
-  /** Whose users `sub` is one of. No line has that of `OIDC_ISSUER`, whether it is passed or not. */
+  /** The issuer of `sub`. No line has that of `OIDC_ISSUER`, whether it is passed or not. */
   readonly issuer?: string | undefined;
   /** OAuth client ID. */
   readonly client?: string | undefined;
   /** The login by which they do it: the ID of its grant, where the gateway issues tokens of its own. */
   readonly grant?: string | undefined;
-  /** Where the request came from. */
+  /** The address from which the request came. */
   readonly ip?: string | undefined;
-  /** What of their token rules name, with `AUDIT_CLAIMS`. */
+  /** The claims of their token that rules name, with `AUDIT_CLAIMS`. */
   readonly who?: JsonObject | undefined;
-  /** What the path of the request names behind `/mcp/`: a view (§25), or a server. */
+  /** The name in the path of the request behind `/mcp/`: a view (§25), or a server. */
   readonly view?: string | undefined;
   /** The server behind the gateway that it went to. */
   readonly server?: string | undefined;
@@ -52,16 +52,16 @@ export interface AuditedAction {
   readonly prompt?: string | undefined;
   /** URI, of which query, fragment and user info are left out. */
   readonly resource?: string | undefined;
-  /** Of `admin`: what was done, such as `end_session`, and to what. Of `connection` and `approval`: what became of it. */
+  /** For `admin`, what was done, such as `end_session`, and to what; for `connection` and `approval`, what became of it. */
   readonly action?: string | undefined;
   readonly target?: string | undefined;
-  /** Of a connection that ended, or an approval that was decided: by whom, or because of what. */
+  /** The one who ended a connection or decided an approval, or the reason. */
   readonly by?: string | undefined;
   /** W3C trace ID. */
   readonly trace?: string | undefined;
 }
 
-/** How it ended. */
+/** The end of the action. */
 export interface AuditedEnd
   extends Pick<AuditedAction, 'user' | 'issuer' | 'client' | 'grant' | 'server'> {
   readonly outcome: AuditOutcome;

@@ -55,7 +55,7 @@ function createAudit(
     ),
   );
 
-  /** What goes before the next line. Whoever takes it writes it, or gives it back by `recordFailure`. */
+  /** The line on lost lines, which goes before the next one. Whoever takes it writes it, or gives it back by `recordFailure`. */
   function takeLost(): { readonly count: number; readonly line: string } {
     const count = lost;
     lost = 0;
@@ -147,9 +147,9 @@ function createAudit(
   };
 }
 
-/** Of each text, in characters. */
+/** Characters of each text. */
 const MAX_TEXT = 255;
-/** Of a line but for what rules name. Longer ones are of callers who choose what has to be escaped. */
+/** Bytes of a line but for what rules name. Longer lines come from callers who choose what has to be escaped. */
 const MAX_LINE_BYTES = 4096;
 
 /** `defaultIssuer` is `OIDC_ISSUER`: users of it are named without it. */
@@ -202,7 +202,7 @@ const createRenderLine =
     }
   };
 
-/** What there is no room for is left out as a whole: half of somebody's groups would be taken for all of them. */
+/** A member for which there is no room is left out as a whole: half of somebody's groups would be taken for all of them. */
 function fitMembers(who: JsonObject, maxBytes: number): JsonObject {
   let left = maxBytes - MEMBER_BYTES;
 
@@ -257,7 +257,7 @@ export class AuditLogError extends Error {
   override readonly name = 'AuditLogError';
 }
 
-/** What a pipe takes in one piece (PIPE_BUF). */
+/** Bytes that a pipe takes in one piece (PIPE_BUF). */
 const MAX_PIPED_BYTES = 4096;
 /** The system appends to a file in one piece, however long it is: this is for those who read. */
 const MAX_APPENDED_BYTES = 32_768;
@@ -277,7 +277,7 @@ const createOutputSink = (output: LineOutput, close: () => void): LineSink => ({
   },
 });
 
-/** How long lines may still go to a file that was renamed. */
+/** Milliseconds for which lines may still go to a file that was renamed. */
 const RENAMED_MS = 1000;
 
 /**
@@ -352,7 +352,7 @@ function isAt(path: string, file: number): boolean {
  * a line there is no room for it.
  */
 function createAppendLine(file: number): (line: string) => undefined {
-  /** Of the file, after the last line of this process. */
+  /** The end of the file, after the last line of this process. */
   let end = 0;
 
   return function appendLine(line) {

@@ -1,4 +1,4 @@
-/** What a window counts: an address, a user, or all callers (`global`, and those without a token). */
+/** The requests that a window counts: those of an address, a user, or all callers (`global`, and those without a token). */
 export type LimitScope = 'ip' | 'user' | 'grant' | 'network' | 'global';
 
 /** §4.11: what the service counts and times. All durations are in seconds. */
@@ -9,7 +9,7 @@ export interface Metrics {
   recordSessions(status: 'created' | 'terminated' | 'expired', count?: number): void;
   /** `era` is `session` or `stateless`, `view` that of the path (§25), `''` for other paths. */
   recordMcpRequest(method: string, era: string, view: string): void;
-  /** Of the first 1,000 tools each has series of its own; further ones are counted as `other`. */
+  /** Each of the first 1,000 tools has series of its own; further ones are counted as `other`. */
   recordToolCall(
     tool: string,
     status: 'success' | 'error' | 'exception',
@@ -47,7 +47,7 @@ export interface Metrics {
     seconds: number,
   ): void;
   recordUpstreamState(server: string, isUp: boolean): void;
-  /** How many processes a stdio server has now. */
+  /** The number of processes that a stdio server has now. */
   recordUpstreamProcesses(server: string, count: number): void;
   /** §18.7: the lock hid what a server listed. `kind` is tool, prompt or instructions. */
   recordLockRefusal(server: string, kind: string, reason: 'new' | 'changed'): void;
@@ -73,7 +73,7 @@ export interface Metrics {
   renderOpenMetrics(counts: StoredCounts): Promise<string>;
 }
 
-/** What is counted in the store when somebody asks. What is not known is left out: an old figure would be untrue. */
+/** Numbers that are counted in the store when somebody asks. A number that is not known is left out: an old figure would be untrue. */
 export interface StoredCounts {
   readonly activeSessions: number | undefined;
   /** §24.6: users' connections to servers. */
@@ -86,7 +86,7 @@ export interface ConnectionCount {
   readonly count: number;
 }
 
-/** Where the store is not asked. */
+/** For a store that is not asked. */
 export const NO_COUNTS: StoredCounts = { activeSessions: undefined, connections: [] };
 
 export const METRICS_CONTENT_TYPE = 'application/openmetrics-text; version=1.0.0; charset=utf-8';

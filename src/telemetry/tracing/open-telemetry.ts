@@ -41,10 +41,10 @@ export async function createOpenTelemetry(
   const isGlobal = trace.setGlobalTracerProvider(provider);
   const tracer = provider.getTracer(PACKAGE_NAME, PACKAGE_VERSION);
 
-  /** Whether any request had a context yet. */
+  /** True once a request has had a context. */
   let hasContexts = false;
 
-  // What is not recorded gets a context only for spans of tools, which are not to be recorded, either: on Node.js 20
+  // A request that is not recorded gets a context only for spans of tools, which are not to be recorded, either: on Node.js 20
   // the first context makes every promise of the process dearer.
   function runBelow<Result>(span: ApiSpan, work: () => Result): Result {
     if (!(span.isRecording() || hasOwnTools)) return work();
@@ -124,7 +124,7 @@ const toSpan = (span: ApiSpan): Span => ({
     span.setAttributes({ 'error.type': type });
     span.setStatus({ code: SpanStatusCode.ERROR, ...(message !== undefined && { message }) });
   },
-  // By the same clock as its start.
+  // On the same clock as its start.
   end: () => span.end(systemClock.monotonic()),
 });
 
@@ -158,7 +158,7 @@ function renderTraceContext(span: ApiSpan): TraceParent {
 
 // §21.2: how spans reach the collector: in batches, by OTLP over HTTP.
 
-/** How long the end of the service waits for the collector. */
+/** Milliseconds that the end of the service waits for the collector. */
 const CLOSE_MS = 2000;
 
 async function createProvider(

@@ -29,11 +29,11 @@ export interface SpanDescription {
   readonly attributes: Attributes;
 }
 
-/** By the names of OpenTelemetry's semantic conventions. Undefined ones are left out. */
+/** Named by OpenTelemetry's semantic conventions. Undefined ones are left out. */
 export type Attributes = Readonly<Record<string, string | number | boolean | undefined>>;
 
 export interface Span {
-  /** What a request to another service says of it. */
+  /** The context that a request to another service names. */
   getContext(): TraceParent;
   /** It is the active one for what the work starts. */
   run<Result>(work: () => Result): Result;
@@ -50,7 +50,7 @@ export interface RequestTrace {
   offerParent(parent: TraceParent): void;
   /** Runs work for the request: where that is recorded, all that the work starts belongs to it. */
   run<Result>(work: () => Result): Result;
-  /** What a request to another service says of it, be it recorded or not. */
+  /** The context that a request to another service names, be it recorded or not. */
   getContext(): TraceParent;
   /** Undefined where it is not recorded. */
   getSpan(): Span | undefined;
@@ -96,6 +96,6 @@ interface TracedRequest {
   readonly headers: JsonObject;
 }
 
-/** Of the span that the gateway has for the request, else of the headers. */
+/** The trace of the span that the gateway has for the request, else of the headers. */
 export const getTraceId = ({ trace, headers }: TracedRequest): string | undefined =>
   readTraceId(trace?.getContext() ?? readTraceContext(headers));

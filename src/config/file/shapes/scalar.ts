@@ -87,7 +87,7 @@ function describeWrongType(
 ): string {
   const given = node.kind === 'scalar' ? node.value : undefined;
   if (given === null) return `There is no value. It must be ${allowed}. Otherwise leave it out.`;
-  // Where quotes would not help, it is told what is allowed.
+  // If quotes would not help, the message says what is allowed.
   if (type === 'string' && given !== undefined && parse(String(given)) !== undefined)
     return `This is a ${typeof given}, and must be text: put it in double quotes.`;
   const shown =

@@ -1,4 +1,4 @@
-// What a value of the configuration file may be: read from the file, and described as JSON Schema, by one
+// The form of a value of the configuration file: read from the file, and described as JSON Schema, by one
 // object, so that the two cannot differ.
 import type { JsonObject } from '../../../platform/json.ts';
 import { findNearestName } from '../../../platform/nearest-name.ts';
@@ -13,7 +13,7 @@ export interface Shape<T> {
   read(node: FileNode, place: FilePlace): T | undefined;
 }
 
-/** Where a value stands. */
+/** The place of a value. */
 export interface FilePlace {
   /** `mcpServers.github.tools.include[0]`; empty for the whole file. */
   readonly path: string;
@@ -23,9 +23,9 @@ export interface FilePlace {
 export interface FileReading {
   readonly env: Env;
   report(line: number, path: string, message: string): void;
-  /** What works, but may not be what was meant. */
+  /** For what works, but may not be what was meant. */
   warn(line: number, path: string, message: string): void;
-  /** Of a member of another program. */
+  /** For a member of another program. */
   reportIgnored(name: string): void;
 }
 
@@ -45,7 +45,7 @@ export function report({ path, context }: FilePlace, line: number, message: stri
   context.report(line, path, message);
 }
 
-/** What it is, for what is neither text, number nor flag. */
+/** Names a value that is neither text, number nor flag. */
 export const nameKind = ({ kind }: FileNode): string =>
   kind === 'list' ? 'A list' : kind === 'object' ? 'An object' : 'This value';
 
@@ -95,7 +95,7 @@ export const record = <T>(
     names,
   }: {
     readonly allowed: string;
-    /** What is wrong with a name; without a part of it, where it may be a secret that slipped. */
+    /** Says what is wrong with a name; without a part of it, where it may be a secret that slipped. */
     checkName?(name: string): string | undefined;
     /** JSON Schema of the names. */
     readonly names?: JsonObject;
@@ -158,7 +158,7 @@ export interface ObjectShape<T> {
 }
 
 export interface MemberReader {
-  /** Where the object stands. */
+  /** The line of the object. */
   readonly line: number;
   readonly isEmpty: boolean;
   has(member: Member<unknown>): boolean;

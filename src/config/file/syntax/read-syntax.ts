@@ -4,7 +4,7 @@ import { createLoader } from '../../../platform/load-package.ts';
 
 export type FileFormat = 'json' | 'yaml';
 
-// Where there is no file, there is nothing to parse.
+// Without a file there is nothing to parse.
 const loadJson = createLoader<typeof import('jsonc-parser')>('jsonc-parser');
 const loadYaml = createLoader<typeof import('yaml')>('yaml');
 
