@@ -67,6 +67,11 @@ export interface StoreKind<Chosen extends ChosenStore = ChosenStore> {
   readonly model: Chosen;
 }
 
+/** One for each. */
+export type StoreKinds<Chosen extends ChosenStore> = {
+  readonly [Kind in Chosen['kind']]: StoreKind<Extract<Chosen, { readonly kind: Kind }>>;
+};
+
 /** What the settings say of a store of that kind. */
 export type StoreOf<Kind extends StoreConfig['kind']> = Extract<
   StoreConfig,
@@ -74,7 +79,7 @@ export type StoreOf<Kind extends StoreConfig['kind']> = Extract<
 >;
 
 /** Asked in this order; the last needs no setting. */
-const STORE_KINDS: { readonly [Kind in StoreConfig['kind']]: StoreKind<StoreOf<Kind>> } = {
+const STORE_KINDS: StoreKinds<StoreConfig> = {
   redis: {
     read(read) {
       const url = read(storeSettings.redisUrl);
