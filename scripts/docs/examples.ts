@@ -46,7 +46,7 @@ export const renderTasksPage = createRenderPage('docs/tasks.md', [TASK]);
 export const renderSkillsPage = createRenderPage('docs/skills.md', [SKILL]);
 
 /** Parts of the others, which a newcomer writes for more than the form. */
-const UNSHOWN = ['memory-store.ts', 'queue-upstream.ts'];
+const UNSHOWN = ['memory-store.ts', 'queue.ts'];
 
 /** What may be added here, one of each. */
 export const renderContributingPage = createRenderPage(

@@ -40,7 +40,7 @@ import { teaShape } from '../../types/one-of-each/file-member.ts';
 import { teaGuard } from '../../types/one-of-each/guard.ts';
 import { createTeaPanel } from '../../types/one-of-each/panel.ts';
 import { createNightPolicy } from '../../types/one-of-each/policy.ts';
-import type { QueueConfig } from '../../types/one-of-each/queue-upstream.ts';
+import type { QueueConfig } from '../../types/one-of-each/queue.ts';
 import { teaSettings } from '../../types/one-of-each/setting.ts';
 import { memoryDriver } from '../../types/one-of-each/store-driver.ts';
 import { type MemoryStoreConfig, memoryKind } from '../../types/one-of-each/store-kind.ts';
@@ -131,7 +131,7 @@ describe('a type of credentials', () => {
     const request = { method: 'POST', url: server.url, headers: [], body: Buffer.from('{}') };
     expect(access.getHeaders(GATEWAY_CALLER)).toEqual({});
     expect(await access.sign?.(GATEWAY_CALLER, request)).toEqual({
-      authorization: expect.stringMatching(/^[0-9a-f]{64}$/),
+      authorization: expect.stringMatching(/^HMAC-SHA256 [0-9a-f]{64}$/),
     });
   });
 

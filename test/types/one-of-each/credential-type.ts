@@ -2,11 +2,9 @@
 import { createHmac } from 'node:crypto';
 import { defineCredentialType } from '../../../src/servers/credentials/credential-type.ts';
 
-interface SignedAuth {
-  readonly type: 'signed';
-}
+const KEY = 'a key that is a setting where this is meant';
 
-export const signed = defineCredentialType<SignedAuth>({
+export const signed = defineCredentialType<{ readonly type: 'signed' }>({
   type: 'signed',
   summary: 'a signature of each request.',
   members: [],
@@ -16,13 +14,11 @@ export const signed = defineCredentialType<SignedAuth>({
   requirements: [],
   isOfCaller: false,
   open: () => ({
-    openServer: ({ name }) => ({
-      sign: (_caller, { method, url, body }) => ({
-        authorization: createHmac('sha256', name)
-          .update(`${method} ${url}\n`)
-          .update(body)
-          .digest('hex'),
-      }),
+    openServer: () => ({
+      sign(_caller, { method, url, body }) {
+        const signature = createHmac('sha256', KEY).update(`${method} ${url}\n`).update(body);
+        return { authorization: `HMAC-SHA256 ${signature.digest('hex')}` };
+      },
     }),
   }),
 });

@@ -1,9 +1,9 @@
-// A transport: servers that are reached by a queue. `queue-upstream.ts` speaks to them.
+// A transport: servers that are reached by a queue. `queue.ts` speaks to them.
 import { freeText } from '../../../src/config/file/shapes/scalar.ts';
 import { defineMember } from '../../../src/config/file/shapes/shape.ts';
 import { readCommon } from '../../../src/servers/config/common-members.ts';
 import { defineTransport } from '../../../src/servers/transport/transport.ts';
-import { openQueueUpstream, QUEUE_FACTS, type QueueConfig } from './queue-upstream.ts';
+import { describeQueue, openQueue, QUEUE_FACTS, type QueueConfig } from './queue.ts';
 
 const queueMember = defineMember('queue', freeText(), 'The queue that it reads.');
 
@@ -17,18 +17,11 @@ export const queueTransport = defineTransport<QueueConfig>({
   hasProcesses: false,
   build(members) {
     const queue = members.read(queueMember);
-    return queue === undefined
-      ? undefined
-      : { kind: 'queue', queue, roots: false, ...readCommon(members) };
+    if (queue === undefined) return undefined;
+    return { kind: 'queue', queue, roots: false, ...readCommon(members) };
   },
   complete: (config) => config,
   findFacts: () => QUEUE_FACTS,
-  describe: ({ queue }) => ({
-    target: queue,
-    auth: undefined,
-    program: undefined,
-    advice: `check the queue ${queue}.`,
-    asking: undefined,
-  }),
-  open: (_runtime, config) => openQueueUpstream(config),
+  describe: describeQueue,
+  open: (_runtime, config) => openQueue(config),
 });

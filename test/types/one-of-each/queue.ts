@@ -1,6 +1,7 @@
 // A server behind a queue that answers each request with the name of its method.
 import type { Upstream } from '../../../src/mcp/upstream/upstream.ts';
 import type { UpstreamConfig, UpstreamFacts } from '../../../src/mcp/upstream/upstream-config.ts';
+import type { ServerDescription } from '../../../src/servers/transport/transport.ts';
 
 export interface QueueConfig extends UpstreamConfig {
   readonly kind: 'queue';
@@ -15,7 +16,15 @@ export const QUEUE_FACTS: UpstreamFacts = {
   attributes: {},
 };
 
-export const openQueueUpstream = (config: QueueConfig): Upstream => ({
+export const describeQueue = ({ queue }: QueueConfig): ServerDescription => ({
+  target: queue,
+  auth: undefined,
+  program: undefined,
+  advice: `check the queue ${queue}.`,
+  asking: undefined,
+});
+
+export const openQueue = (config: QueueConfig): Upstream => ({
   config,
   facts: QUEUE_FACTS,
   isUp: true,
