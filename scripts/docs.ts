@@ -12,6 +12,7 @@ import { renderDeployBlocks } from './docs/deploy-blocks.ts';
 import { renderErrorsPage } from './docs/errors-page.ts';
 import {
   renderAuthorsPage,
+  renderContributingPage,
   renderSamplingPage,
   renderSkillsPage,
   renderTasksPage,
@@ -29,6 +30,7 @@ const generated: Readonly<Record<string, (present: string) => string>> = {
   'docs/cli.md': renderCliPage,
   'docs/clients.md': renderClientBlocks,
   'docs/connect.md': renderClientBlocks,
+  'CONTRIBUTING.md': renderContributingPage,
   'docs/authors.md': renderAuthorsPage,
   'docs/sampling.md': renderSamplingPage,
   'docs/tasks.md': renderTasksPage,

@@ -4,11 +4,11 @@ import { isObject } from '../platform/json.ts';
 import type { Config } from './config.ts';
 import type { TrustProxy } from './groups/http.ts';
 import {
+  findStoreModel,
   isLongEnough,
   MIN_SECRET_BYTES,
   needsStateSecret,
   type StateSecret,
-  storeModels,
 } from './groups/store.ts';
 import { loadConfig } from './load.ts';
 import { ConfigError } from './problem.ts';
@@ -39,7 +39,7 @@ function chooseModel({ server, store, auth, oauth, limits, http }: Partial<Confi
   return {
     ...open,
     server: { ...open.server, workers: server?.workers === 'auto' ? 'auto' : 1 },
-    store: storeModels[store?.kind ?? 'embedded'] ?? open.store,
+    store: findStoreModel(store?.kind),
     auth: auth?.required === false ? open.auth : broker.auth,
     // There are two kinds of the secret.
     oauth: oauth?.mode === 'broker' ? { ...broker.oauth, stateSecret: undefined } : proxy,

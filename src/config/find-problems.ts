@@ -117,7 +117,7 @@ const PROBLEM_FINDERS: readonly FindProblem[] = [
   (read) => {
     if (read(storeSettings.reads) !== 'tracked') return undefined;
     const store = readStoreConfig(read);
-    if (store.kind === 'embedded')
+    if (store.kind !== 'redis')
       return 'STORE_READS: tracked needs REDIS_URL. Without Redis, sessions and logins are read from the memory of the one process anyway. Remove STORE_READS, or set REDIS_URL, for example REDIS_URL=redis://localhost:6379';
     return (
       isClusterUrl(store.url) &&

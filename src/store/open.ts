@@ -1,34 +1,70 @@
+// The drivers of the store, by their kind: another kind of `StoreConfig` without a row here does not compile.
 import type { Config } from '../config/config.ts';
+import type { ChosenStore, StoreConfig, StoreOf } from '../config/groups/store.ts';
 import type { ClockAndLog } from '../platform/log.ts';
 import type { Store } from './store.ts';
+
+/** `Chosen` is what the settings say of it (`STORE_KINDS` of src/config/groups/store.ts). */
+export interface StoreDriver<Chosen extends ChosenStore = ChosenStore> {
+  readonly kind: Chosen['kind'];
+  /**
+   * Loads its folder only now: the package takes as long as all our own modules. The database does not have to be reachable.
+   *
+   * @throws DataDirError when the folder of the embedded store cannot be used.
+   */
+  open(store: Chosen, settings: StoreSettings, surroundings: ClockAndLog): Promise<Store>;
+}
+
+/** What concerns the store in settings that are not its own. */
+type StoreSettings = Pick<Config, 'mcp' | 'limits'>;
+
+export const defineStore = <Chosen extends ChosenStore>(
+  driver: StoreDriver<Chosen>,
+): StoreDriver<Chosen> => driver;
+
+const embeddedDriver = defineStore<StoreOf<'embedded'>>({
+  kind: 'embedded',
+  async open({ dataDir }, { mcp }, { clock, log }) {
+    const { openEmbeddedStore } = await import('./embedded/open.ts');
+    const { keyPrefix: sessionKeyPrefix } = mcp.sessions;
+    return openEmbeddedStore({ dataDir, sessionKeyPrefix, clock, log });
+  },
+});
+
+const redisDriver = defineStore<StoreOf<'redis'>>({
+  kind: 'redis',
+  async open({ url, reads }, { mcp, limits }, { clock, log }) {
+    const { openRedisStore } = await import('./redis/open.ts');
+    const { keyPrefix: sessionKeyPrefix } = mcp.sessions;
+    const counting = limits.enabled ? limits.counting : 'log';
+    return openRedisStore({ url, counting, reads, sessionKeyPrefix, clock, log });
+  },
+});
+
+const STORE_DRIVERS: StoreDrivers<StoreConfig> = {
+  embedded: embeddedDriver,
+  redis: redisDriver,
+};
+
+/** One for each kind. */
+export type StoreDrivers<Chosen extends ChosenStore> = {
+  readonly [Kind in Chosen['kind']]: StoreDriver<Extract<Chosen, { readonly kind: Kind }>>;
+};
 
 /**
  * The store that the settings ask for: Redis with `REDIS_URL`, else the embedded one.
  *
  * @throws DataDirError when the folder of the embedded store cannot be used.
  */
-export async function openStore(
-  { store, mcp, limits }: Pick<Config, 'store' | 'mcp' | 'limits'>,
-  { clock, log }: ClockAndLog,
-): Promise<Store> {
-  const { keyPrefix: sessionKeyPrefix } = mcp.sessions;
-  // Each driver is loaded where it is used: its package takes as long as all our own modules.
-  switch (store.kind) {
-    case 'embedded': {
-      const { openEmbeddedStore } = await import('./embedded/open.ts');
-      return openEmbeddedStore({ dataDir: store.dataDir, sessionKeyPrefix, clock, log });
-    }
-    case 'redis': {
-      const { openRedisStore } = await import('./redis/open.ts');
-      const counting = limits.enabled ? limits.counting : 'log';
-      return openRedisStore({
-        url: store.url,
-        counting,
-        reads: store.reads,
-        sessionKeyPrefix,
-        clock,
-        log,
-      });
-    }
-  }
-}
+export const openStore = (
+  config: StoreSettings & Pick<Config, 'store'>,
+  surroundings: ClockAndLog,
+): Promise<Store> => openByKind(STORE_DRIVERS, config.store, config, surroundings);
+
+/** Opens the store by the driver of its kind. */
+export const openByKind = <Kind extends string>(
+  drivers: Readonly<Record<Kind, StoreDriver>>,
+  store: ChosenStore & { readonly kind: Kind },
+  settings: StoreSettings,
+  surroundings: ClockAndLog,
+): Promise<Store> => drivers[store.kind].open(store, settings, surroundings);

@@ -2,6 +2,7 @@
 
 import type { ServerFacts } from '../../catalog/upstream-catalogs.ts';
 import type { Config } from '../../config/config.ts';
+import { describeStoreBriefly } from '../../config/groups/store.ts';
 import type { UpstreamConfig } from '../../mcp/upstream/upstream-config.ts';
 import { CLIENT_SETUPS, DEFAULT_ENTRY_NAME } from '../../pages/client-setups.ts';
 import { systemClock } from '../../platform/clock.ts';
@@ -115,7 +116,6 @@ export function createBanner(
     configFile?.setup.file.builtIn === false
       ? 'none ("builtIn": false)'
       : (catalogFile ?? 'built in (--catalog FILE serves your own)');
-  const data = store.kind === 'embedded' ? store.dataDir : 'in Redis';
   return {
     facts: [
       { name: 'MCP URL', lines: [url] },
@@ -129,7 +129,7 @@ export function createBanner(
         ...(configFile?.setup.file.servers.length && { isDetail: true }),
       },
       ...describeViews(url, configFile),
-      { name: 'Data', lines: [data], isDetail: true },
+      { name: 'Data', lines: [describeStoreBriefly(store)], isDetail: true },
       ...(envFile === undefined ? [] : [{ name: 'Settings', lines: [describeEnvFile(envFile)] }]),
     ],
     hints: renderHints(config, facts, node),

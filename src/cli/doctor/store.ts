@@ -3,7 +3,7 @@
 import { constants, existsSync } from 'node:fs';
 import { access } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
-import type { StoreConfig } from '../../config/groups/store.ts';
+import type { RedisStoreConfig, StoreConfig, StoreOf } from '../../config/groups/store.ts';
 import { getErrorCode } from '../../platform/error-code.ts';
 import { describeCause } from '../../platform/log.ts';
 import { toSentence } from '../../platform/text.ts';
@@ -15,17 +15,26 @@ import type { RedisServerFacts } from '../../store/store.ts';
 import { defineCheck, type Finding, type Found, failure, ok, unknown, warning } from './finding.ts';
 import { findBrokerConfig, type SettingsAtHand } from './settings-at-hand.ts';
 
-type RedisStoreConfig = Extract<StoreConfig, { readonly kind: 'redis' }>;
-
 export const storeCheck = defineCheck({
   section: 'Store',
   async run(settings: SettingsAtHand) {
     const { store } = settings.config;
-    return store.kind === 'embedded'
-      ? [await checkFolder(store.dataDir)]
-      : checkRedis(settings, store);
+    const { examine }: ExaminedKind = EXAMINED_KINDS[store.kind];
+    return examine(settings, store);
   },
 });
+
+interface ExaminedKind<Chosen extends StoreConfig = StoreConfig> {
+  examine(settings: SettingsAtHand, store: Chosen): Promise<Found>;
+}
+
+/** How each kind of store is examined, without opening it. */
+const EXAMINED_KINDS: {
+  readonly [Kind in StoreConfig['kind']]: ExaminedKind<StoreOf<Kind>>;
+} = {
+  embedded: { examine: (_settings, { dataDir }) => checkFolder(dataDir) },
+  redis: { examine: checkRedis },
+};
 
 /** The first start makes the folder. Until then, the one around it has to be writable. */
 async function checkFolder(dataDir: string): Promise<Finding> {

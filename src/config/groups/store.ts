@@ -5,40 +5,32 @@ import { defineSetting, type Read } from '../setting.ts';
 import { consentSettings } from './clients.ts';
 import { mode, type OAuthMode } from './provider.ts';
 
-/** `dataDir` is for what this process keeps itself; with Redis, nothing but the keys of `postern dev`. */
-export type StoreConfig =
-  | { readonly kind: 'embedded'; readonly dataDir: string }
-  /** The URL may hold a password. */
-  | {
-      readonly kind: 'redis';
-      readonly url: string;
-      readonly reads: StoreReads;
-      readonly dataDir: string;
-    };
+/** Which store there is: a row of `STORE_KINDS` for each, and one of `STORE_DRIVERS` in src/store/open.ts. */
+export type StoreConfig = EmbeddedStoreConfig | RedisStoreConfig;
+
+export interface ChosenStore {
+  readonly kind: string;
+  /** For what this process keeps itself; with Redis, nothing but the keys of `postern dev`. */
+  readonly dataDir: string;
+}
+
+export interface EmbeddedStoreConfig extends ChosenStore {
+  readonly kind: 'embedded';
+}
+
+export interface RedisStoreConfig extends ChosenStore {
+  readonly kind: 'redis';
+  /** It may hold a password. */
+  readonly url: string;
+  readonly reads: StoreReads;
+}
 
 /** The way in which sessions and logins are read: each time, or once until Redis says that they have changed. */
 export type StoreReads = 'direct' | 'tracked';
 
-/** True if other replicas may have the same store (`Store.isShared`, before it is open). */
-export const isSharedStore = ({ kind }: Pick<StoreConfig, 'kind'>): boolean => kind !== 'embedded';
-
 /** True if a `REDIS_URL` leads to a Redis Cluster. */
 export const isClusterUrl = (url: string): boolean =>
   !isSentinelUrl(url) && new URL(url).searchParams.get('cluster') === 'true';
-
-/** The place of its data, as operators read it. Nothing secret: only the hosts of a URL. */
-export function describeStore(store: StoreConfig): string {
-  if (store.kind === 'embedded') return `embedded in ${store.dataDir}`;
-  if (!isSentinelUrl(store.url)) return `Redis at ${new URL(store.url).host}`;
-  const { sentinels, primaryName } = requireSentinelUrl(store.url);
-  return `Redis primary ${primaryName}, named by the sentinels ${sentinels.map(formatAddress).join(', ')}`;
-}
-
-/** One of each kind, for the types of its members. */
-export const storeModels: { readonly [Kind in StoreConfig['kind']]: StoreConfig } = {
-  embedded: { kind: 'embedded', dataDir: '' },
-  redis: { kind: 'redis', url: '', reads: 'direct', dataDir: '' },
-};
 
 export const storeSettings = {
   redisUrl: defineSetting('REDIS_URL', redisUrl, {
@@ -61,12 +53,88 @@ export const storeSettings = {
   }),
 };
 
-export function readStoreConfig(read: Read): StoreConfig {
-  const url = read(storeSettings.redisUrl);
-  const dataDir = read(storeSettings.dataDir);
-  if (url === undefined) return { kind: 'embedded', dataDir };
-  return { kind: 'redis', url, reads: read(storeSettings.reads), dataDir };
+/** How the settings choose a store, and what is known of it before it is open. */
+export interface StoreKind<Chosen extends ChosenStore = ChosenStore> {
+  /** Undefined where the settings do not ask for it. */
+  read(read: Read): Chosen | undefined;
+  /** Other replicas may have the same store (`Store.isShared`). */
+  readonly isShared: boolean;
+  /** Where its data lies, as operators read it. Nothing secret: of a URL the hosts alone. */
+  describe(chosen: Chosen): string;
+  /** The same in a few words, at the terminal of whoever started it. */
+  describeBriefly(chosen: Chosen): string;
+  /** Any one, for the types of its members. */
+  readonly model: Chosen;
 }
+
+/** One for each. */
+export type StoreKinds<Chosen extends ChosenStore> = {
+  readonly [Kind in Chosen['kind']]: StoreKind<Extract<Chosen, { readonly kind: Kind }>>;
+};
+
+/** What the settings say of a store of that kind. */
+export type StoreOf<Kind extends StoreConfig['kind']> = Extract<
+  StoreConfig,
+  { readonly kind: Kind }
+>;
+
+/** Asked in this order; the last needs no setting. */
+const STORE_KINDS: StoreKinds<StoreConfig> = {
+  redis: {
+    read(read) {
+      const url = read(storeSettings.redisUrl);
+      const dataDir = read(storeSettings.dataDir);
+      return url === undefined
+        ? undefined
+        : { kind: 'redis', url, reads: read(storeSettings.reads), dataDir };
+    },
+    isShared: true,
+    describe({ url }) {
+      if (!isSentinelUrl(url)) return `Redis at ${new URL(url).host}`;
+      const { sentinels, primaryName } = requireSentinelUrl(url);
+      return `Redis primary ${primaryName}, named by the sentinels ${sentinels.map(formatAddress).join(', ')}`;
+    },
+    describeBriefly: () => 'in Redis',
+    model: { kind: 'redis', url: '', reads: 'direct', dataDir: '' },
+  },
+  embedded: {
+    read: (read) => ({ kind: 'embedded', dataDir: read(storeSettings.dataDir) }),
+    isShared: false,
+    describe: ({ dataDir }) => `embedded in ${dataDir}`,
+    describeBriefly: ({ dataDir }) => dataDir,
+    model: { kind: 'embedded', dataDir: '' },
+  },
+};
+
+const findKind = ({ kind }: Pick<StoreConfig, 'kind'>): StoreKind<StoreConfig> => STORE_KINDS[kind];
+
+export const isSharedStore = (store: Pick<StoreConfig, 'kind'>): boolean =>
+  findKind(store).isShared;
+
+export const describeStore = (store: StoreConfig): string => findKind(store).describe(store);
+
+export const describeStoreBriefly = (store: StoreConfig): string =>
+  findKind(store).describeBriefly(store);
+
+const listKinds = (): readonly StoreKind<StoreConfig>[] => Object.values(STORE_KINDS);
+
+export const readStoreConfig = (read: Read): StoreConfig => chooseStore(listKinds(), read);
+
+/** The first of `kinds` that the settings ask for. */
+export function chooseStore<Chosen extends ChosenStore>(
+  kinds: readonly StoreKind<Chosen>[],
+  read: Read,
+): Chosen {
+  for (const kind of kinds) {
+    const chosen = kind.read(read);
+    if (chosen !== undefined) return chosen;
+  }
+  throw new Error('The settings ask for no store');
+}
+
+/** A Config that was made by hand may name a kind that does not exist: then that of a store which needs no setting. */
+export const findStoreModel = (kind: string | undefined): ChosenStore =>
+  listKinds().find(({ model }) => model.kind === kind)?.model ?? STORE_KINDS.embedded.model;
 
 // OAUTH_STATE_SECRET: what seals the records of a login.
 

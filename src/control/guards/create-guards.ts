@@ -24,12 +24,12 @@ import {
   POINTS,
   TooMuchForGuard,
 } from './ask-guard.ts';
-import { type AskServer, createRunWork, type GuardHost } from './define-guard.ts';
+import { type AskServer, createRunWork, type GuardHost, type GuardKind } from './define-guard.ts';
 
-import { bindGuard, describeUse } from './guard-config.ts';
+import { bindGuard, GUARD_KINDS } from './guard-config.ts';
 
 /**
- * Undefined without guards.
+ * Undefined without guards. Each is of one of `kinds`.
  *
  * @throws ConfigError for a module that cannot be loaded.
  */
@@ -37,15 +37,20 @@ export async function createGuards(
   runtime: Pick<Runtime, 'clock' | 'log' | 'metrics' | 'fetch'>,
   configs: readonly GuardConfig[] = [],
   askServer: AskServer,
+  kinds: readonly GuardKind[] = GUARD_KINDS,
 ): Promise<Guards | undefined> {
   if (configs.length === 0) return undefined;
   const { clock, fetch } = runtime;
   const host: GuardHost = { clock, fetch, askServer, runWork: createRunWork() };
   const running = await Promise.all(
-    configs.map(async (config) => ({
-      runs: runGuard(runtime, config, await bindGuard(config.use).open(host, config.name)),
-      isAbout: createIsAbout(config),
-    })),
+    configs.map(async (config) => {
+      const guard = bindGuard(config.use, kinds);
+      const ask = await guard.open(host, config.name);
+      return {
+        runs: runGuard(runtime, config, ask, guard.describe()),
+        isAbout: createIsAbout(config),
+      };
+    }),
   );
   return joinGuards(running);
 }
@@ -139,6 +144,7 @@ function runGuard(
   { clock, log, metrics }: Pick<Runtime, 'clock' | 'log' | 'metrics'>,
   config: GuardConfig,
   ask: AskGuard,
+  kind: string,
 ): RunningGuard {
   const { name, onError } = config;
   const counts: Record<GuardOutcome, number> = { passed: 0, changed: 0, refused: 0, failed: 0 };
@@ -229,7 +235,7 @@ function runGuard(
     },
     describe: () => ({
       name,
-      kind: describeUse(config.use),
+      kind,
       on: config.on,
       onError,
       counts,

@@ -40,49 +40,20 @@ export const GUARD_KINDS = [
   linksGuard,
 ] as const;
 
-const ALL_KINDS: readonly GuardKind[] = GUARD_KINDS;
-const BUILT_IN = ALL_KINDS.filter(({ naming }) => naming === undefined);
-
 /** The guard, to be described and opened. */
-export function bindGuard(use: GuardUse): BoundGuard {
-  for (const { bind } of ALL_KINDS) {
+export function bindGuard(use: GuardUse, kinds: readonly GuardKind[] = GUARD_KINDS): BoundGuard {
+  for (const { bind } of kinds) {
     const bound = bind(use);
     if (bound !== undefined) return bound;
   }
   throw new Error(`There is no guard of the kind ${use.kind}`);
 }
 
-const builtIn = defineMember(
-  'builtIn',
-  choice(...BUILT_IN.map(({ kind }) => kind)),
-  `A guard that comes with the gateway: ${BUILT_IN.map(({ kind, summary }) => `${kind} ${summary}`).join(', ')}.`,
-);
-
-const NAMING = [...ALL_KINDS.flatMap(({ naming }) => naming ?? []), builtIn];
 /** Members of several kinds: they stand last. */
 const ASKED_ELSEWHERE: readonly Member<unknown>[] = [timeout, version];
 
 const besideOf = ({ members }: GuardKind) =>
   members.filter((one) => !ASKED_ELSEWHERE.includes(one));
-
-const builtInMembers = [...new Set(BUILT_IN.flatMap(besideOf))].map(({ name, shape, summary }) => {
-  const kinds = BUILT_IN.filter(({ members }) => members.some((one) => one.name === name));
-  return defineMember(
-    name,
-    shape,
-    `With ${kinds.map(({ kind }) => kind).join(' and ')}: ${summary}`,
-  );
-});
-
-const useMembers: readonly Member<unknown>[] = [
-  ...ALL_KINDS.flatMap((kind) =>
-    kind.naming === undefined ? [] : [kind.naming, ...besideOf(kind)],
-  ),
-  builtIn,
-  ...builtInMembers,
-  timeout,
-  version,
-];
 
 const listNames = (members: readonly Member<unknown>[], last: string): string =>
   members
@@ -90,42 +61,71 @@ const listNames = (members: readonly Member<unknown>[], last: string): string =>
     .join(', ')
     .replace(/, (?=[^,]*$)/, ` ${last} `);
 
-const useShape: Shape<GuardUse> = object<GuardUse>({
-  allowed: `an object with ${listNames(NAMING, 'or')}`,
-  members: useMembers,
-  schema: { oneOf: NAMING.map(({ name }) => ({ required: [name] })) },
-  build(members) {
-    const { has, read, report: reportHere } = members;
-    const given = NAMING.filter(has);
-    const [named] = given;
-    if (named === undefined) {
-      return reportHere(`It names no guard. Write one of ${listNames(NAMING, 'and')}.`);
-    }
-    if (given.length > 1) {
-      return reportHere(
-        `It names ${given.map(({ name }) => name).join(' and ')}. Keep one of them.`,
-      );
-    }
-    // Members of a misspelled one are not misplaced.
-    const wanted = named === builtIn ? read(builtIn) : named.name;
-    const kind = ALL_KINDS.find((one) => one.kind === wanted);
-    if (kind === undefined) return undefined;
-    reportMisplaced(members, kind);
-    return kind.read(members);
-  },
-});
+/** `use` of a guard, which names one of `kinds`. */
+export function createUseShape(kinds: readonly GuardKind[]): Shape<GuardUse> {
+  const comeWithIt = kinds.filter(({ naming }) => naming === undefined);
+  const builtIn = defineMember(
+    'builtIn',
+    choice(...comeWithIt.map(({ kind }) => kind)),
+    `A guard that comes with the gateway: ${comeWithIt.map(({ kind, summary }) => `${kind} ${summary}`).join(', ')}.`,
+  );
+  const namings = [...kinds.flatMap(({ naming }) => naming ?? []), builtIn];
+  const useMembers: readonly Member<unknown>[] = [
+    ...kinds.flatMap((kind) => (kind.naming === undefined ? [] : [kind.naming, ...besideOf(kind)])),
+    builtIn,
+    ...describeShared(comeWithIt),
+    timeout,
+    version,
+  ];
 
-/** A member that says nothing where it stands was meant to say something. */
-function reportMisplaced({ has, report: reportAt }: MemberReader, kind: GuardKind): void {
-  for (const member of useMembers) {
-    const isRight =
-      NAMING.includes(member) || kind.members.some(({ name }) => name === member.name);
-    if (!has(member) || isRight) continue;
-    const hint =
-      kind.naming === httpGuard.naming ? ' Write it inside of http, if it belongs there.' : '';
-    reportAt(`${member.name} says nothing here. Remove it.${hint}`, member);
+  /** A member that says nothing where it stands was meant to say something. */
+  function reportMisplaced({ has, report: reportAt }: MemberReader, kind: GuardKind): void {
+    for (const member of useMembers) {
+      const isRight =
+        namings.includes(member) || kind.members.some(({ name }) => name === member.name);
+      if (!has(member) || isRight) continue;
+      const hint =
+        kind.naming === httpGuard.naming ? ' Write it inside of http, if it belongs there.' : '';
+      reportAt(`${member.name} says nothing here. Remove it.${hint}`, member);
+    }
   }
+
+  return object<GuardUse>({
+    allowed: `an object with ${listNames(namings, 'or')}`,
+    members: useMembers,
+    schema: { oneOf: namings.map(({ name }) => ({ required: [name] })) },
+    build(members) {
+      const { has, read, report: reportHere } = members;
+      const given = namings.filter(has);
+      const [named] = given;
+      if (named === undefined) {
+        return reportHere(`It names no guard. Write one of ${listNames(namings, 'and')}.`);
+      }
+      if (given.length > 1) {
+        return reportHere(
+          `It names ${given.map(({ name }) => name).join(' and ')}. Keep one of them.`,
+        );
+      }
+      // Members of a misspelled one are not misplaced.
+      const wanted = named === builtIn ? read(builtIn) : named.name;
+      const kind = kinds.find((one) => one.kind === wanted);
+      if (kind === undefined) return undefined;
+      reportMisplaced(members, kind);
+      return kind.read(members);
+    },
+  });
 }
+
+/** Members of guards that come with the gateway, each once, with whose it is. */
+const describeShared = (comeWithIt: readonly GuardKind[]): readonly Member<unknown>[] =>
+  [...new Set(comeWithIt.flatMap(besideOf))].map(({ name, shape, summary }) => {
+    const kinds = comeWithIt.filter(({ members }) => members.some((one) => one.name === name));
+    return defineMember(
+      name,
+      shape,
+      `With ${kinds.map(({ kind }) => kind).join(' and ')}: ${summary}`,
+    );
+  });
 
 const NAME_PATTERN = '^[a-z][a-z0-9-]{0,31}$';
 
@@ -168,7 +168,7 @@ const guardMembers = {
     ),
     'Of tools it looks at these only: names as clients of /mcp see them, in which * is any text. Prompts and resources it looks at all the same.',
   ),
-  use: defineMember('use', useShape, 'Which guard it is.'),
+  use: defineMember('use', createUseShape(GUARD_KINDS), 'Which guard it is.'),
   onError: defineMember(
     'onError',
     choice('refuse', 'pass'),

@@ -1,13 +1,7 @@
 // §18.6: what a server learns of the caller: nothing, unless its `auth` says so.
 
 import { text } from '../../config/file/shapes/scalar.ts';
-import {
-  defineMember,
-  type Member,
-  type MemberReader,
-  object,
-  type Shape,
-} from '../../config/file/shapes/shape.ts';
+import { defineMember, type Member, object, type Shape } from '../../config/file/shapes/shape.ts';
 import { oneOf } from '../../config/rules.ts';
 import type { Endpoint } from '../../http/endpoint/endpoint.ts';
 import type { UpstreamRuntime } from '../../mcp/upstream/upstream.ts';
@@ -40,13 +34,20 @@ export const findCredentialType = ({ type }: TypedAuth): CredentialType | undefi
   ALL_TYPES.find((one) => one.type === type);
 
 export interface Credentials {
-  openAccess(server: CredentialServer & { readonly auth: UpstreamAuth }): ServerAccess;
+  openAccess<Auth extends TypedAuth>(
+    server: CredentialServer & { readonly auth: Auth },
+  ): ServerAccess;
   /** `isUsed`: whether some server has such credentials now. */
   createEndpoints(isUsed: (type: CredentialType) => boolean): readonly Endpoint[];
 }
 
-export function openCredentials(runtime: UpstreamRuntime, callers: CallerTokens): Credentials {
-  const opened = ALL_TYPES.map((type) => ({ type, ...type.open(runtime, callers) }));
+/** `types` are those that a server can have. */
+export function openCredentials(
+  runtime: UpstreamRuntime,
+  callers: CallerTokens,
+  types: readonly CredentialType[] = CREDENTIAL_TYPES,
+): Credentials {
+  const opened = types.map((type) => ({ type, ...type.open(runtime, callers) }));
 
   return {
     openAccess(server) {
@@ -70,51 +71,53 @@ const getNoHeaders = () => NO_HEADERS;
 
 // `auth` in the configuration file: `type`, and the members of that type.
 
-const typeRule = oneOf(...CREDENTIAL_TYPES.map(({ type }) => type));
+export const authShape: Shape<UpstreamAuth> = createAuthShape<UpstreamAuth>(CREDENTIAL_TYPES);
 
-const typeMember = defineMember(
-  'type',
-  text(typeRule, { schema: { enum: CREDENTIAL_TYPES.map(({ type }) => type) } }),
-  CREDENTIAL_TYPES.map(({ type, summary }) => `${type}: ${summary}`).join(' '),
-);
+export function createAuthShape<Auth extends TypedAuth>(
+  types: readonly CredentialType<Auth>[],
+): Shape<Auth> {
+  const typeRule = oneOf(...types.map(({ type }) => type));
+  const typeMember = defineMember(
+    'type',
+    text(typeRule, { schema: { enum: types.map(({ type }) => type) } }),
+    types.map(({ type, summary }) => `${type}: ${summary}`).join(' '),
+  );
+  /** Members of all types, each once. */
+  const typedMembers = [...new Set(types.flatMap(({ members }) => members))];
+  const listForeign = ({ members }: CredentialType<Auth>) =>
+    typedMembers.filter((member) => !members.includes(member));
 
-/** Members of all types, each once. */
-const typedMembers: readonly Member<unknown>[] = [
-  ...new Set(ALL_TYPES.flatMap(({ members }) => members)),
-];
+  return object({
+    allowed: 'an object such as { "type": "oauth" }',
+    members: [typeMember, ...typedMembers],
+    schema: {
+      required: [typeMember.name],
+      allOf: types.map((type) => createTypeSchema(type, listForeign(type))),
+    },
+    build(members) {
+      const { has, read, report } = members;
+      if (!has(typeMember)) return report(`"type" is missing. It must be ${typeRule.allowed}.`);
+      const given = read(typeMember);
+      const type = types.find((one) => one.type === given);
+      if (type === undefined) return undefined;
+      for (const member of listForeign(type).filter(has))
+        report(`"type": "${type.type}" has no such member: ${type.whyNoOthers}.`, member);
+      return type.read(members);
+    },
+  });
+}
 
-const listForeign = ({ members }: CredentialType): readonly Member<unknown>[] =>
-  typedMembers.filter((member) => !members.includes(member));
-
-export const authShape: Shape<UpstreamAuth> = object({
-  allowed: 'an object such as { "type": "oauth" }',
-  members: [typeMember, ...typedMembers],
-  schema: { required: [typeMember.name], allOf: ALL_TYPES.map(createTypeSchema) },
-  build(members) {
-    if (!members.has(typeMember))
-      return members.report(`"type" is missing. It must be ${typeRule.allowed}.`);
-    const given = members.read(typeMember);
-    const type = CREDENTIAL_TYPES.find((one) => one.type === given);
-    if (type === undefined) return undefined;
-    reportForeign(members, type);
-    return type.read(members);
-  },
-});
-
-function createTypeSchema(credential: CredentialType): JsonObject {
-  const { type, required, schema } = credential;
+function createTypeSchema(
+  { type, required, schema }: Pick<CredentialType, 'type' | 'required' | 'schema'>,
+  foreign: readonly Member<unknown>[],
+): JsonObject {
   return {
     if: { required: ['type'], properties: { type: { const: type } } },
     // biome-ignore lint/suspicious/noThenProperty: a word of JSON Schema
     then: {
-      properties: Object.fromEntries(listForeign(credential).map(({ name }) => [name, false])),
+      properties: Object.fromEntries(foreign.map(({ name }) => [name, false])),
       ...(required.length > 0 && { required: required.map(({ name }) => name) }),
       ...schema,
     },
   };
-}
-
-function reportForeign({ has, report }: MemberReader, credential: CredentialType): void {
-  for (const member of listForeign(credential).filter(has))
-    report(`"type": "${credential.type}" has no such member: ${credential.whyNoOthers}.`, member);
 }
