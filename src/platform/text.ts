@@ -38,7 +38,7 @@ function toJson(value: unknown): string {
   }
 }
 
-// Commands that people paste into a terminal. Used in browsers as well, so it imports nothing of Node.js.
+// Commands that people paste into a terminal. Used in browsers as well, so this file needs nothing of Node.js when it is loaded.
 
 /** As one word of a shell, in which nothing is expanded and nothing run. */
 export const quoteForShell = (text: string): string => `'${text.replaceAll("'", `'\\''`)}'`;
@@ -49,12 +49,12 @@ export const toShellWord = (text: string): string =>
 
 // The three bytes that some programs write before a text in UTF-8. They are not part of it: `fetch` and event streams drop them.
 
-const MARK = Buffer.from('\uFEFF');
+const MARK = [0xef, 0xbb, 0xbf] as const;
+
+const beginsWithMark = (bytes: Uint8Array): boolean => MARK.every((byte, at) => bytes[at] === byte);
 
 export const dropByteOrderMark = (bytes: Buffer): Buffer =>
-  bytes[0] === MARK[0] && bytes.subarray(0, MARK.length).equals(MARK)
-    ? bytes.subarray(MARK.length)
-    : bytes;
+  beginsWithMark(bytes) ? bytes.subarray(MARK.length) : bytes;
 
 /** True if the bytes of a text, which came in pieces, begin with it. */
 export function hasByteOrderMark(pieces: readonly Uint8Array[]): boolean {
@@ -62,7 +62,7 @@ export function hasByteOrderMark(pieces: readonly Uint8Array[]): boolean {
   // Nearly none does.
   if (first?.[0] !== MARK[0]) return false;
   const head = pieces.slice(0, MARK.length).map((piece) => piece.subarray(0, MARK.length));
-  return Buffer.concat(head).subarray(0, MARK.length).equals(MARK);
+  return beginsWithMark(Buffer.concat(head));
 }
 
 // Server-sent events, as the WHATWG HTML standard §9.2 writes them.
