@@ -1,8 +1,7 @@
 // §24 as the gateway opens it: users' connections to servers, in broker mode.
 import type { FoundPeople } from '../http/endpoint/admin-people.ts';
-
-import type { OwnPages } from '../http/endpoint/own-pages.ts';
 import type { GrantReader } from '../http/endpoint/grants.ts';
+import type { OwnPages } from '../http/endpoint/own-pages.ts';
 import { defineFeature } from '../mcp/feature.ts';
 import type { ServedFile } from '../mcp/upstream/served-file.ts';
 
