@@ -12,6 +12,7 @@ import { getErrorCode } from '../../platform/error-code.ts';
 import { countNoun } from '../../platform/text.ts';
 import { prepareEnvironment } from '../command-line/env-file.ts';
 import { StartError } from '../command-line/errors.ts';
+import type { Texts } from '../command-line/invocation.ts';
 import { endWithNpx } from '../command-line/process-end.ts';
 import { createProviderOf, TOKEN_PATH } from '../dev-provider/provider.ts';
 import { serve } from '../serve/serve.ts';

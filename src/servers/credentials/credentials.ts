@@ -59,8 +59,7 @@ const identity = defineCredentialType<{ readonly type: 'identity' }>({
   requirements: [
     {
       checkedAt: 'file',
-      isMet: (config) =>
-        !isSharedStore(config.store) || config.oauth.stateSecret?.kind === 'given',
+      isMet: (config) => !isSharedStore(config.store) || config.oauth.stateSecret?.kind === 'given',
       problem:
         '"identity" with REDIS_URL needs OAUTH_STATE_SECRET, which seals the keys that all replicas share. Set it to the output of openssl rand -base64 48.',
     },

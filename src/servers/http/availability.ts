@@ -1,9 +1,9 @@
 // §18.4: whether a server can be reached; while it cannot, it is looked for now and then, and calls fail at
 // once.
 import { CredentialError, UpstreamError } from '../../mcp/upstream/upstream.ts';
-import { computePauseMs } from '../../platform/clock.ts';
+import { createAttempts } from '../../platform/clock.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
-import { BACK_OFF, createAttempts } from '../transport/process-share.ts';
+import { BACK_OFF, pauseAfter } from '../transport/process-share.ts';
 import { ConnectionError, isDownStatus, RefusalError } from './failures.ts';
 import { type HttpUpstreamConfig, readHttpFacts } from './http-config.ts';
 import type { CallOutcome } from './server-call.ts';
@@ -42,7 +42,7 @@ export function createAvailability(
   let isProbing = false;
   let suspicion = NO_SUSPICION;
   let isClosed = false;
-  const probes = createAttempts(clock);
+  const probes = createAttempts(clock, pauseAfter);
   let cancelLook: (() => void) | undefined;
 
   function change(now: boolean, reason: string): void {
@@ -100,7 +100,7 @@ export function createAvailability(
     const now = clock.monotonic();
     const { lookedAt, looks } = suspicion;
     const sinceMs = now - lookedAt;
-    const waitMs = Math.max(0, computePauseMs(BACK_OFF, looks) - sinceMs);
+    const waitMs = Math.max(0, pauseAfter(looks) - sinceMs);
     const isLongAgo = sinceMs > 2 * BACK_OFF.longestMs;
     suspicion = { lookedAt: now + waitMs, looks: isLongAgo ? 1 : looks + 1 };
     if (waitMs === 0) {

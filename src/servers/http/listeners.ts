@@ -6,7 +6,7 @@ import {
   type UpstreamDescription,
   type UpstreamListener,
 } from '../../mcp/upstream/upstream.ts';
-import type { Clock } from '../../platform/clock.ts';
+import { type Clock, createAttempts } from '../../platform/clock.ts';
 import type { JsonObject } from '../../platform/json.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import {
@@ -14,7 +14,7 @@ import {
   readChange,
   type ServerNotification,
 } from '../messages/server-message.ts';
-import { BACK_OFF, createAttempts } from '../transport/process-share.ts';
+import { BACK_OFF, pauseAfter } from '../transport/process-share.ts';
 import { hashSession } from '../transport/session-records.ts';
 import { nameSharer } from './server-session.ts';
 
@@ -198,7 +198,7 @@ function startRetryLoop(clock: Clock, attempt: StreamAttempt): RetryLoop {
     let release = onFirstOpen;
     const controller = new AbortController();
     const { signal } = controller;
-    const attempts = createAttempts(clock);
+    const attempts = createAttempts(clock, pauseAfter);
 
     /** The stream before is not needed any more. */
     function noteOpen(): void {

@@ -1,8 +1,8 @@
 // MCP "Resumability and Redelivery": an answer whose stream broke, or that the server closed before its end (polling), is
 // read on by GET. The call itself is never sent again.
 
-import { type Clock, computePauseMs } from '../../platform/clock.ts';
-import { BACK_OFF } from '../transport/process-share.ts';
+import { type Clock, createAttempts } from '../../platform/clock.ts';
+import { BACK_OFF, pauseAfter } from '../transport/process-share.ts';
 import { createEventCursor, type EventCursor } from './answer-body.ts';
 import { type ExchangeEnd, type ExchangeListener, isEventStream } from './exchange.ts';
 
@@ -33,8 +33,7 @@ export function createResumption(
 ): Resumption {
   const cursor = createEventCursor(REMEMBERED_IDS);
   let isOver = false;
-  let failures = 0;
-  let cancelPause = () => {};
+  const attempts = createAttempts(clock, pauseAfter);
   let stopStream = () => {};
   /** The end of the call if the server does not let it go on. */
   let broken: ExchangeEnd | undefined;
@@ -42,12 +41,8 @@ export function createResumption(
   function goOn(end: ExchangeEnd): boolean {
     if (isOver || cursor.lastId() === undefined || !isBroken(end)) return false;
     broken = end;
-    tryAfter(cursor.retryMs() ?? BACK_OFF.firstMs);
+    attempts.after(cursor.retryMs() ?? BACK_OFF.firstMs, comeBack);
     return true;
-  }
-
-  function tryAfter(ms: number): void {
-    cancelPause = clock.after(ms, comeBack);
   }
 
   function comeBack(): void {
@@ -69,22 +64,17 @@ export function createResumption(
       onStart(headers) {
         if (!isEventStream(headers)) return giveUp();
         hasBegun = true;
-        failures = 0;
+        attempts.noteSuccess();
       },
       onMessage: (value, headers) => listener.onMessage(value, headers),
       onEnd(end) {
         stopStream = () => {};
         if (hasBegun) listener.onEnd(end);
         else if (isRefusal(end)) giveUp();
-        else tryAgain();
+        else if (attempts.countFailures() + 1 >= MAX_FAILURES) giveUp();
+        else attempts.again(comeBack, cursor.retryMs());
       },
     };
-  }
-
-  function tryAgain(): void {
-    failures += 1;
-    if (failures >= MAX_FAILURES) giveUp();
-    else tryAfter(Math.max(cursor.retryMs() ?? 0, computePauseMs(BACK_OFF, failures)));
   }
 
   function giveUp(): void {
@@ -95,7 +85,7 @@ export function createResumption(
 
   function stop(): void {
     isOver = true;
-    cancelPause();
+    attempts.stop();
     stopStream();
   }
 

@@ -1,8 +1,7 @@
 // §18.4: what all servers share that this process reaches, whatever their transport.
 
 import { UpstreamError, type UpstreamRuntime } from '../../mcp/upstream/upstream.ts';
-import type { Clock } from '../../platform/clock.ts';
-import { computePauseMs } from '../../platform/clock.ts';
+import { type Clock, computePauseMs } from '../../platform/clock.ts';
 import type { CountedTransfer } from '../../platform/memory/user-budgets.ts';
 import {
   createMemoryBudget,
@@ -15,31 +14,8 @@ import { createMessagePace, type MessagePace } from './message-pace.ts';
 /** §18.4: between two attempts to reach a server, or to tell of it. */
 export const BACK_OFF = { firstMs: 1000, longestMs: 30_000 };
 
-/** Attempts that are made again after a pause, which grows with each failure in a row. */
-export function createAttempts(clock: Pick<Clock, 'after'>) {
-  let failures = 0;
-  let cancel = () => {};
-
-  return {
-    countFailures: () => failures,
-    /** The last one has failed: the next one is made after a pause, whose milliseconds are returned. */
-    again(attempt: () => void): number {
-      failures += 1;
-      const pauseMs = computePauseMs(BACK_OFF, failures);
-      cancel = clock.after(pauseMs, attempt);
-      return pauseMs;
-    },
-    /** The next one is made after so many milliseconds. */
-    after(ms: number, attempt: () => void) {
-      cancel = clock.after(ms, attempt);
-    },
-    noteSuccess() {
-      failures = 0;
-    },
-    /** No further one is made. */
-    stop: () => cancel(),
-  };
-}
+/** Milliseconds after so many failures in a row. */
+export const pauseAfter = (failures: number): number => computePauseMs(BACK_OFF, failures);
 
 export interface ProcessShare {
   readonly answerMemory: AnswerMemory;

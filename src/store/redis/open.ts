@@ -32,11 +32,16 @@ import {
 import { connectToRedis } from './connect.ts';
 import { type Backoff, idleBackoff } from './connection.ts';
 import { listServers, readServerFacts } from './examine.ts';
-import { type AdmitRequest, createLocalAdmission, type TrackedRecords } from './local-admission.ts';
+import {
+  type AdmitRequest,
+  createLocalAdmission,
+  createTrackedRecords,
+  forgetOwnChanges,
+  type TrackedRecords,
+} from './local-admission.ts';
 import { createRedisSessions } from './sessions.ts';
 import { createShares, type Shares } from './shares.ts';
 import { createSubscriber } from './subscriber.ts';
-import { createTrackedRecords, forgetOwnChanges } from './tracked-records.ts';
 
 export interface RedisStoreSettings extends ClockAndLog {
   /** `REDIS_URL`. */

@@ -2,7 +2,7 @@
 // one when that changes (CLIENT TRACKING with REDIRECT): by RESP2, since ioredis hands on no pushes of RESP3 that it does
 // not know. Nothing ever waits for the two.
 import type { Redis } from 'ioredis';
-import { type Moment, measureSince, takeMoment } from '../../platform/clock.ts';
+import { createAttempts, type Moment, measureSince, takeMoment } from '../../platform/clock.ts';
 import { buildHeartbeatKey } from '../keys.ts';
 import type { RedisAccess } from './command-runner.ts';
 import { endInOtherDatabase, endWhenSilent, isReadOnly as isReadOnlyError } from './connection.ts';
@@ -50,9 +50,8 @@ export function createTracking(
   let isClosed = false;
   let wasRefused = false;
   let hasHeard = false;
-  let attempts = 0;
+  const attempts = createAttempts(clock, backoff);
   let isRetrying = false;
-  let cancelRetry = () => {};
   let leftAt = Number.NEGATIVE_INFINITY;
 
   /** When the last beat was sent that was answered. */
@@ -64,14 +63,14 @@ export function createTracking(
   // A fail-over, a restart, another server behind the same name: the two must be where the commands go.
   commandClient.on('close', () => pair?.close());
   commandClient.on('ready', () => {
-    attempts = 0;
+    attempts.noteSuccess();
     if (isAsked()) open();
   });
 
   const isAsked = () => clock.monotonic() - askedAt < BEAT_FOR_MS;
 
   function open(): void {
-    cancelRetry();
+    attempts.stop();
     isRetrying = false;
     if (isClosed || pair !== undefined || commandClient.status !== 'ready') return;
     const opened = openTrackingPair(commandClient, {
@@ -88,7 +87,7 @@ export function createTracking(
     prepared.then(
       () => {
         if (pair !== opened) return;
-        attempts = 0;
+        attempts.noteSuccess();
         wasRefused = false;
         isReady = true;
         beat();
@@ -128,10 +127,9 @@ export function createTracking(
     beats = 0;
     onLoss();
     if (isClosed) return;
-    attempts += 1;
     isRetrying = true;
     // Where nobody asks meanwhile, the next that does opens it.
-    cancelRetry = clock.after(backoff(attempts), () => {
+    attempts.again(() => {
       isRetrying = false;
       if (isAsked()) open();
     });
@@ -184,7 +182,7 @@ export function createTracking(
     getReader: () => (isReady ? pair?.reader : undefined),
     close() {
       isClosed = true;
-      cancelRetry();
+      attempts.stop();
       pair?.close();
     },
   };
