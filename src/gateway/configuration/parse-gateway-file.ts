@@ -2,14 +2,9 @@
 
 import { createFindStranger } from '../../catalog/idle-patterns.ts';
 import { completeViews, describeMissingServers } from '../../catalog/views/view-shape.ts';
-import { type FileReading, report, type Shape } from '../../config/file/shapes/shape.ts';
-import {
-  type FileFormat,
-  type FileNode,
-  readSyntax,
-} from '../../config/file/syntax/read-syntax.ts';
+import { parseText, type TextSource } from '../../config/file/parse-text.ts';
+import { report } from '../../config/file/shapes/shape.ts';
 import type { Problem } from '../../config/problem.ts';
-import type { Env } from '../../config/setting.ts';
 import { completeGuards, type PlacedGuard } from '../../control/guards/guard-config.ts';
 import {
   completeRules,
@@ -167,69 +162,3 @@ function describeOtherNames(fileName: string, servers: readonly PlacedServer[]):
 
 /** Characters of a name that are shown. */
 const MAX_NAME = 64;
-
-// The text of a configuration file, read once by its shape, with everything that is wrong with it.
-
-interface TextSource {
-  /** As it is named in messages. */
-  readonly fileName: string;
-  readonly format: FileFormat;
-  /** What `${VAR}` is looked up in. */
-  readonly env: Env;
-}
-
-type ParsedText<Content> =
-  | {
-      readonly kind: 'read';
-      readonly root: FileNode;
-      /** Undefined where nothing could be made of it, which was reported. */
-      readonly content: Content | undefined;
-      /** Of the shape, and of whoever goes on checking; in the order of the file. */
-      listProblems(): readonly Problem[];
-      /** Members of other programs that were left out, as a warning; none where there are none. */
-      describeIgnored(): readonly string[];
-      readonly warnings: readonly string[];
-    }
-  /** Neither JSON nor YAML. */
-  | { readonly kind: 'broken'; readonly problem: Problem };
-
-function parseText<Content>(
-  text: string,
-  { fileName, format, env }: TextSource,
-  shape: Shape<Content>,
-): ParsedText<Content> {
-  const syntax = readSyntax(text, format);
-  if (syntax.kind === 'broken')
-    return {
-      kind: 'broken',
-      problem: { place: `${fileName}:${syntax.line}`, message: syntax.message },
-    };
-
-  const problems: { readonly line: number; readonly problem: Problem }[] = [];
-  const warnings: string[] = [];
-  const ignored = new Set<string>();
-  const context: FileReading = {
-    env,
-    report(line, path, message) {
-      const place = `${fileName}:${line}${path === '' ? '' : `: ${path}`}`;
-      problems.push({ line, problem: { place, message } });
-    },
-    warn: (line, path, message) => void warnings.push(`${fileName}:${line}: ${path}: ${message}`),
-    reportIgnored: (name) => void ignored.add(name),
-  };
-  return {
-    kind: 'read',
-    root: syntax.root,
-    content: shape.read(syntax.root, { path: '', context }),
-    listProblems: () => problems.toSorted((a, b) => a.line - b.line).map(({ problem }) => problem),
-    describeIgnored() {
-      const names = [...ignored].sort().join(', ');
-      return names === ''
-        ? []
-        : [
-            `${fileName}: these members of other programs mean nothing here and are ignored: ${names}.`,
-          ];
-    },
-    warnings,
-  };
-}

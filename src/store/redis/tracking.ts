@@ -214,7 +214,7 @@ interface PairListener {
 }
 
 /** Reconnecting is ours: a connection that is made anew is told nothing of what another has read. */
-const OPTIONS = {
+const NEVER_RECONNECTING = {
   lazyConnect: false,
   enableOfflineQueue: false,
   autoResubscribe: false,
@@ -225,8 +225,8 @@ export function openTrackingPair(
   commandClient: Redis,
   { onChange, onError, onEnd }: PairListener,
 ): TrackingPair {
-  const listener = commandClient.duplicate({ ...OPTIONS, protocol: 2 });
-  const reader = commandClient.duplicate(OPTIONS);
+  const listener = commandClient.duplicate({ ...NEVER_RECONNECTING, protocol: 2 });
+  const reader = commandClient.duplicate(NEVER_RECONNECTING);
   const ready = Promise.all([listener, reader].map(waitUntilReady));
   const prefixLength = commandClient.options.keyPrefix?.length ?? 0;
   let hasEnded = false;

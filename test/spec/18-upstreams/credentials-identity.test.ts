@@ -5,7 +5,7 @@ import { addToken } from '../../../src/servers/credentials/credential-type.ts';
 import {
   createGetIdentity,
   createIdentityIssuer,
-} from '../../../src/servers/credentials/credentials.ts';
+} from '../../../src/servers/credentials/identity.ts';
 import { buildIdentityKeyName } from '../../../src/store/keys.ts';
 import { createSeal } from '../../../src/store/seal/seal.ts';
 import { createSigningKeys } from '../../../src/store/seal/signing-keys.ts';

@@ -1,0 +1,142 @@
+// §18.6: `identity`: a token of the gateway that says who calls.
+import { isSharedStore } from '../../config/groups/store.ts';
+import { fail } from '../../errors/gateway-error.ts';
+import type { Endpoint } from '../../http/endpoint/endpoint.ts';
+import { createJsonReply } from '../../http/endpoint/message.ts';
+import { JSONRPC } from '../../http/endpoint/render-error.ts';
+import type { GetToken } from '../../mcp/upstream/connection-ports.ts';
+import {
+  CredentialError,
+  GATEWAY_CALLER,
+  type UpstreamCaller,
+} from '../../mcp/upstream/upstream.ts';
+import { createExpiringMap } from '../../platform/bounded-map.ts';
+import type { Clock } from '../../platform/clock.ts';
+import { generateTokenId, hashSha256 } from '../../platform/ids.ts';
+import type { JsonObject } from '../../platform/json.ts';
+import { buildIdentityKeyName } from '../../store/keys.ts';
+import { createSigningKeys, type SigningKeys, signJwt } from '../../store/seal/signing-keys.ts';
+import { defineCredentialType } from './credential-type.ts';
+
+export const identity = defineCredentialType<{ readonly type: 'identity' }>({
+  type: 'identity',
+  summary: 'a short-lived token of the gateway.',
+  members: [],
+  required: [],
+  whyNoOthers: 'its audience is the server’s URL, and it has no scopes',
+  read: () => ({ type: 'identity' }),
+  requirements: [
+    {
+      checkedAt: 'file',
+      isMet: ({ store, oauth }) => !isSharedStore(store) || oauth.stateSecret?.kind === 'given',
+      problem:
+        '"identity" with REDIS_URL needs OAUTH_STATE_SECRET, which seals the keys that all replicas share. Set it to the output of openssl rand -base64 48.',
+    },
+  ],
+  isOfCaller: true,
+  signsTokens: true,
+  open(runtime) {
+    const keys = createSigningKeys(runtime, runtime.getSeal, buildIdentityKeyName);
+    const { server, auth, oauth } = runtime.config;
+    const provider = auth.required ? auth.provider : oauth.provider;
+    const issuer = createIdentityIssuer(runtime.clock, keys, server.baseUrl, provider?.issuer);
+    return {
+      openServer: ({ url }) => ({ getToken: createGetIdentity(issuer, url) }),
+      createEndpoints: (isUsed) => [createKeySetEndpoint(issuer, isUsed)],
+    };
+  },
+});
+
+export const createGetIdentity =
+  ({ issueToken }: Pick<IdentityIssuer, 'issueToken'>, url: string): GetToken =>
+  (caller) =>
+    issueToken(caller, url).catch(failToIssue);
+
+function failToIssue(cause: unknown): never {
+  throw new CredentialError('this service cannot sign now who calls', { cause });
+}
+
+/** The document in which servers find the keys. Without a server that has `identity` there is none. */
+const createKeySetEndpoint = (
+  { getKeySet }: Pick<IdentityIssuer, 'getKeySet'>,
+  isUsed: () => boolean,
+): Endpoint => ({
+  kind: 'open',
+  method: 'GET',
+  path: '/.well-known/jwks.json',
+  errors: JSONRPC,
+  async handle() {
+    if (!isUsed()) fail('not_found');
+    return createJsonReply(200, await getKeySet(), { 'Cache-Control': 'public, max-age=300' });
+  },
+});
+
+export interface IdentityIssuer {
+  /** A JWT (ES256, 60 s) for the server at `url`. @throws StoreUnavailable without a key. */
+  issueToken(caller: UpstreamCaller, url: string): Promise<string>;
+  /** RFC 7517: the keys by which servers check such tokens. */
+  getKeySet(): Promise<JsonObject>;
+}
+
+const LIFETIME_SECONDS = 60;
+/** A token is used again until so little of its time is left. */
+const RESERVE_MS = 30_000;
+const MAX_TOKENS = 5000;
+
+/**
+ * `baseUrl` is the issuer. `providerIssuer` is `OIDC_ISSUER`: a `sub` alone says nothing of whose user it is; undefined without
+ * a provider.
+ */
+export function createIdentityIssuer(
+  clock: Clock,
+  keys: SigningKeys,
+  baseUrl: string,
+  providerIssuer: string | undefined,
+): IdentityIssuer {
+  const memory = createExpiringMap<string>(MAX_TOKENS, clock.now);
+
+  return {
+    async issueToken(caller, url) {
+      const claims = {
+        iss: baseUrl,
+        aud: nameAudience(url),
+        ...describeCaller(caller),
+        sub: nameSubject(caller, baseUrl),
+        ...(caller.user && { idp: caller.user.issuer ?? providerIssuer }),
+      };
+      const hash = hashSha256(JSON.stringify(claims));
+      const known = memory.get(hash);
+      if (known !== undefined) return known;
+      const key = await keys.getSigningKey();
+      const iat = Math.floor(clock.now() / 1000);
+      const exp = iat + LIFETIME_SECONDS;
+      const token = signJwt({ ...claims, iat, exp, jti: generateTokenId() }, key);
+      memory.set(hash, token, exp * 1000 - RESERVE_MS);
+      return token;
+    },
+    getKeySet: async () => ({ keys: await keys.listPublicKeys() }),
+  };
+}
+
+/** The server's URL, without what may be a secret: a query, or a name and password. */
+function nameAudience(url: string): string {
+  const { origin, pathname } = new URL(url);
+  return origin + pathname;
+}
+
+/** With `AUTH_REQUIRED=false`. A server must not take such callers for the gateway itself. */
+const NOBODY = 'anonymous';
+
+function nameSubject(caller: UpstreamCaller, baseUrl: string): string {
+  if (caller.user !== undefined) return caller.user.sub;
+  return caller === GATEWAY_CALLER ? baseUrl : NOBODY;
+}
+
+function describeCaller({ user, clientId }: UpstreamCaller) {
+  return {
+    ...(user?.email !== undefined && { email: user.email }),
+    ...(user?.emailVerified !== undefined && { email_verified: user.emailVerified }),
+    ...(user?.groups !== undefined && { groups: user.groups }),
+    ...(clientId !== undefined && { client: clientId }),
+  };
+}
