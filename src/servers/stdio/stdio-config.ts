@@ -127,7 +127,9 @@ export function buildStdio(members: MemberReader): Unnamed<StdioUpstreamConfig> 
     roots: read(commonMembers.roots) ?? false,
   };
   if (command?.trim() === '') report('"command" is empty.', stdioMembers.command);
-  return command === undefined ? undefined : { kind: 'stdio', command, ...stdio, ...ofAnyTransport };
+  return command === undefined
+    ? undefined
+    : { kind: 'stdio', command, ...stdio, ...ofAnyTransport };
 }
 
 export const readStdioFacts = ({ isolation }: StdioUpstreamConfig): UpstreamFacts => ({
