@@ -2,7 +2,7 @@
 
 import { isDeepStrictEqual } from 'node:util';
 import type { Era } from '../../mcp/protocol/revisions.ts';
-import { createNameAudience, type NameAudience } from '../../mcp/upstream/audience.ts';
+import { createNameAudience } from '../../mcp/upstream/audience.ts';
 import {
   NOT_STATELESS,
   readDiscoverResult,
@@ -45,20 +45,7 @@ import { type CallOutcome, findError, getResult, isUnauthorized } from './server
 import type { OpenCookies } from './session-cookies.ts';
 import type { SendAnew } from './session-sending.ts';
 
-interface EraMemory {
-  /** As the server last spoke, to whomever. */
-  readonly last: Era | undefined;
-  /** As it speaks to this caller; undefined until it did. */
-  find(caller: UpstreamCaller): Era | undefined;
-  /** Asks the server; once for all who are told the same, and ask at the same time. */
-  detect(caller: UpstreamCaller): Promise<Era>;
-  /** Resolves if it answers at all, whatever it says. @throws UpstreamError */
-  reach(caller: UpstreamCaller): Promise<void>;
-  /** @throws UpstreamError */
-  isTokenRefused(caller: UpstreamCaller): Promise<boolean>;
-  /** True if it is no longer the one that a request was sent in: asks again, unless that was just done. */
-  hasChanged(caller: UpstreamCaller, before: Era): Promise<boolean>;
-}
+type EraMemory = ReturnType<typeof createEraMemory>;
 
 interface AudienceEra {
   current: Era | undefined;
@@ -76,7 +63,7 @@ export function createEraMemory(
   config: HttpUpstreamConfig,
   connection: HttpConnection,
   { nameAudience, note }: Descriptions,
-): EraMemory {
+) {
   const { era: demanded } = config;
   const timeoutMs = Math.min(config.timeoutMs, DISCOVER_MS);
   const eras = createBoundedMap<string, AudienceEra>(MAX_AUDIENCES);
@@ -137,17 +124,23 @@ export function createEraMemory(
   }
 
   return {
-    reach: async (caller) => void (await discover(caller)),
-    async isTokenRefused(caller) {
+    /** Resolves if it answers at all, whatever it says. @throws UpstreamError */
+    reach: async (caller: UpstreamCaller) => void (await discover(caller)),
+    /** @throws UpstreamError */
+    async isTokenRefused(caller: UpstreamCaller) {
       const outcome = await connection.call(caller, { ...toDiscovery(caller), isTrial: true });
       return isUnauthorized(outcome);
     },
+    /** As the server last spoke, to whomever. */
     get last() {
       return last;
     },
-    find: (caller) => eras.get(nameAudience(caller))?.current,
+    /** As it speaks to this caller; undefined until it did. */
+    find: (caller: UpstreamCaller) => eras.get(nameAudience(caller))?.current,
+    /** Asks the server; once for all who are told the same, and ask at the same time. */
     detect,
-    async hasChanged(caller, before) {
+    /** True if it is no longer the one that a request was sent in: asks again, unless that was just done. */
+    async hasChanged(caller: UpstreamCaller, before: Era) {
       const { current, askedAt } = findOrAdd(nameAudience(caller));
       // Another request, which was refused at the same time, may have asked.
       if (current !== before) return true;
@@ -171,19 +164,12 @@ const isFinal = (status: number): boolean =>
 
 // §18.4: what an HTTP server says of itself: to each user where it is told who calls, else to all.
 
-export interface Descriptions {
-  readonly nameAudience: NameAudience;
-  find(caller: UpstreamCaller): UpstreamDescription | undefined;
-  /** Undefined as well where the server was away since it said so. */
-  findCurrent(caller: UpstreamCaller): UpstreamDescription | undefined;
-  /** The server has said it to this caller. */
-  note(caller: UpstreamCaller, description: UpstreamDescription): void;
-}
+export type Descriptions = ReturnType<typeof createDescriptions>;
 
 export function createDescriptions(
   config: HttpUpstreamConfig,
   availability: Pick<Availability, 'onChange'>,
-): Descriptions {
+) {
   const memory = createDescriptionMemory();
   const isPersonal = readHttpFacts(config).personalBy !== undefined;
   const nameAudience = createNameAudience(isPersonal);
@@ -194,12 +180,14 @@ export function createDescriptions(
 
   return {
     nameAudience,
-    find: (caller) => memory.find(nameAudience(caller)),
-    findCurrent(caller) {
+    find: (caller: UpstreamCaller) => memory.find(nameAudience(caller)),
+    /** Undefined as well where the server was away since it said so. */
+    findCurrent(caller: UpstreamCaller) {
       const audience = nameAudience(caller);
       return memory.isExpired(audience) ? undefined : memory.find(audience);
     },
-    note(caller, description) {
+    /** The server has said it to this caller. */
+    note(caller: UpstreamCaller, description: UpstreamDescription) {
       const audience = nameAudience(caller);
       const known = memory.find(audience);
       if (isPersonal || caller === GATEWAY_CALLER || known === undefined) {

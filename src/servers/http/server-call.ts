@@ -319,14 +319,7 @@ function findErrorInBody({ status, body }: Refusal): JsonRpcErrorObject | undefi
 /** Opens a stream that begins after this event; undefined where the server may no longer be asked. */
 type Reopen = (lastEventId: string, listener: ExchangeListener) => Promise<() => void> | undefined;
 
-interface Resumption {
-  readonly cursor: EventCursor;
-  /** True if the stream that has ended like this is read on; what comes of it is told to `onMessage` and `onEnd`. */
-  goOn(end: ExchangeEnd): boolean;
-  /** True if what comes now comes on a stream that was opened again. */
-  isReading(): boolean;
-  stop(): void;
-}
+type Resumption = ReturnType<typeof createResumption>;
 
 /** An event that comes again is known by these. */
 const REMEMBERED_IDS = 32;
@@ -337,7 +330,7 @@ function createResumption(
   clock: Clock,
   reopen: Reopen,
   listener: Pick<ExchangeListener, 'onMessage' | 'onEnd'>,
-): Resumption {
+) {
   const cursor = createEventCursor(REMEMBERED_IDS);
   let isOver = false;
   const attempts = createAttempts(clock, pauseAfter);
@@ -396,7 +389,14 @@ function createResumption(
     stopStream();
   }
 
-  return { cursor, goOn, isReading: () => broken !== undefined, stop };
+  return {
+    cursor,
+    /** True if the stream that has ended like this is read on; what comes of it is told to `onMessage` and `onEnd`. */
+    goOn,
+    /** True if what comes now comes on a stream that was opened again. */
+    isReading: () => broken !== undefined,
+    stop,
+  };
 }
 
 /** Read to its end without the answer, or cut off in the middle: nothing is wrong with what has come. */

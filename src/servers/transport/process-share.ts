@@ -53,11 +53,7 @@ export function openProcessShare(
 // §18.3: streams that are open only so that servers can ask on them: how many there may be, and how long they are kept after the
 // last call, so that only the first one of several waits for its stream.
 
-export interface HeldStreams {
-  /** False where there is no room: all of that user's, or of the process, are needed by calls under way. */
-  add(stream: HeldStream): boolean;
-  remove(stream: HeldStream): void;
-}
+export type HeldStreams = ReturnType<typeof createHeldStreams>;
 
 export interface HeldStream {
   /** As `nameOwner` has it; undefined without authentication. */
@@ -77,7 +73,7 @@ const IDLE_MS = 60_000;
 const SWEEP_MS = 15_000;
 
 /** For all servers of the process. */
-export function createHeldStreams(clock: Clock): HeldStreams {
+export function createHeldStreams(clock: Clock) {
   const held = new Set<HeldStream>();
   let isSweeping = false;
 
@@ -110,7 +106,8 @@ export function createHeldStreams(clock: Clock): HeldStreams {
   }
 
   return {
-    add(stream) {
+    /** False where there is no room: all of that user's, or of the process, are needed by calls under way. */
+    add(stream: HeldStream) {
       const { user } = stream;
       // Without authentication nothing is counted per user.
       const ofUser = user === undefined ? [] : [...held].filter((other) => other.user === user);
@@ -119,7 +116,7 @@ export function createHeldStreams(clock: Clock): HeldStreams {
       sweepLater();
       return true;
     },
-    remove: (stream) => void held.delete(stream),
+    remove: (stream: HeldStream) => void held.delete(stream),
   };
 }
 

@@ -96,15 +96,7 @@ export function createOptionalRecords(
 // to them again.
 
 /** Each method throws StoreUnavailable where the store does not answer: that nobody subscribed to anything is something else. */
-export interface SubscriptionMemory {
-  read(sessionId: string): Promise<readonly string[]>;
-  /** @throws UpstreamError where the session has too many. */
-  note(sessionId: string, uri: string, isWanted: boolean): Promise<void>;
-  /** The same, and all replicas hear of it. */
-  change(sessionId: string, uri: string, isWanted: boolean): Promise<void>;
-  forget(sessionId: string): Promise<void>;
-  close(): void;
-}
+export type SubscriptionMemory = ReturnType<typeof createSubscriptionMemory>;
 
 /** So many one session may have at a server: none keeps the others out. */
 export const MAX_SUBSCRIPTIONS = 200;
@@ -125,7 +117,7 @@ export function createSubscriptionMemory(
   records: ServerSessionRecords,
   channel: string,
   onChange: (sessionHash: string) => void,
-): SubscriptionMemory {
+) {
   /** Changes of one session follow one another. */
   const changing = new Map<string, Promise<void>>();
   let unsubscribe: (() => void) | undefined;
@@ -153,7 +145,7 @@ export function createSubscriptionMemory(
   }
 
   return {
-    async read(sessionId) {
+    async read(sessionId: string) {
       // From now on there is a stream that depends on it.
       unsubscribe ??= store.subscribe(channel, onChange);
       // The session goes on, and so must what it wants: its time begins anew.
@@ -162,12 +154,14 @@ export function createSubscriptionMemory(
       );
       return parseUris(kept);
     },
+    /** @throws UpstreamError where the session has too many. */
     note,
-    async change(sessionId, uri, isWanted) {
+    /** The same, and all replicas hear of it. */
+    async change(sessionId: string, uri: string, isWanted: boolean) {
       await note(sessionId, uri, isWanted);
       await store.publish(channel, hashSession(sessionId));
     },
-    forget: async (sessionId) => void (await records.take(sessionId)),
+    forget: async (sessionId: string) => void (await records.take(sessionId)),
     close: () => unsubscribe?.(),
   };
 }

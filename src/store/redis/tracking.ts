@@ -7,16 +7,7 @@ import { buildHeartbeatKey } from '../keys.ts';
 import type { RedisAccess } from './command-runner.ts';
 import { endInOtherDatabase, endWhenSilent, isReadOnly as isReadOnlyError } from './connection.ts';
 
-export interface Tracking {
-  /**
-   * Whether this process has heard of all that had changed 100 ms ago. Who asks will ask again: for a second it is seen to
-   * that it stays so.
-   */
-  isCertain(): boolean;
-  /** What it reads, it hears of when that changes. Undefined where Redis tells nothing. */
-  getReader(): Redis | undefined;
-  close(): void;
-}
+export type Tracking = ReturnType<typeof createTracking>;
 
 interface ChangeListener {
   onChange(key: string): void;
@@ -41,7 +32,7 @@ export function createTracking(
   commandClient: Redis,
   { sessionKeyPrefix, backoff, clock, log }: RedisAccess,
   { onChange, onLoss }: ChangeListener,
-): Tracking {
+) {
   /** Nothing stands there, but for a moment. */
   const heartbeatKey = buildHeartbeatKey(sessionKeyPrefix);
   /** Undefined while there is none, and between two attempts. */
@@ -172,6 +163,10 @@ export function createTracking(
   }
 
   return {
+    /**
+     * Whether this process has heard of all that had changed 100 ms ago. Who asks will ask again: for a second it is seen to
+     * that it stays so.
+     */
     isCertain() {
       askedAt = clock.monotonic();
       if (pair === undefined && !isRetrying) open();
@@ -179,6 +174,7 @@ export function createTracking(
       keepBeating();
       return heardAt !== undefined && measureSince(heardAt, clock) <= CERTAIN_MS;
     },
+    /** What it reads, it hears of when that changes. Undefined where Redis tells nothing. */
     getReader: () => (isReady ? pair?.reader : undefined),
     close() {
       isClosed = true;
@@ -196,14 +192,7 @@ const REFUSED =
 /** By which Redis tells clients of RESP2 what has changed. */
 const INVALIDATIONS = '__redis__:invalidate';
 
-export interface TrackingPair {
-  /** Takes nothing but PING. */
-  readonly listener: Redis;
-  readonly reader: Redis;
-  /** Resolves once Redis tells the one what changes of what the other reads. @throws what Redis says against it. */
-  prepare(): Promise<void>;
-  close(): void;
-}
+export type TrackingPair = ReturnType<typeof openTrackingPair>;
 
 interface PairListener {
   /** Undefined for all of them. */
@@ -221,10 +210,7 @@ const NEVER_RECONNECTING = {
   retryStrategy: () => null,
 };
 
-export function openTrackingPair(
-  commandClient: Redis,
-  { onChange, onError, onEnd }: PairListener,
-): TrackingPair {
+export function openTrackingPair(commandClient: Redis, { onChange, onError, onEnd }: PairListener) {
   const listener = commandClient.duplicate({ ...NEVER_RECONNECTING, protocol: 2 });
   const reader = commandClient.duplicate(NEVER_RECONNECTING);
   const ready = Promise.all([listener, reader].map(waitUntilReady));
@@ -254,8 +240,10 @@ export function openTrackingPair(
   });
 
   return {
+    /** Takes nothing but PING. */
     listener,
     reader,
+    /** Resolves once Redis tells the one what changes of what the other reads. @throws what Redis says against it. */
     async prepare() {
       await ready;
       const id = await listener.client('ID');
