@@ -123,10 +123,7 @@ export function createHeldStreams(clock: Clock) {
 // §18.4: the memory that answers of servers take while they come in: a budget for each user and for all users together; of what
 // the gateway itself asks, for each server and for all servers. Where one is full, the slowest answer makes room.
 
-interface AnswerMemory {
-  /** Counts one answer, or one stream of them; `onDrop` is called at most once, when it has to end. */
-  open(owner: AnswerOwner, onDrop: (error: UpstreamError) => void): CountedAnswer;
-}
+type AnswerMemory = ReturnType<typeof createAnswerMemory>;
 
 /** The owner of an answer: a user, and without authentication nobody knows which; or the gateway itself, which asked the server. */
 export type AnswerOwner = { readonly user: string | undefined } | { readonly server: string };
@@ -146,7 +143,7 @@ const SERVER_BYTES = 16 * MEBIBYTE;
 const UNCOUNTED_BYTES = 16_384;
 
 /** One answer of `maxBytes` always has room. */
-export function createAnswerMemory(clock: Clock, maxBytes: number): AnswerMemory {
+export function createAnswerMemory(clock: Clock, maxBytes: number) {
   const all = createMemoryBudget(Math.max(ALL_BYTES, maxBytes));
   const users = createUserBudgets(Math.max(USER_BYTES, maxBytes));
   const allServers = createMemoryBudget(Math.max(ALL_BYTES, maxBytes));
@@ -168,7 +165,11 @@ export function createAnswerMemory(clock: Clock, maxBytes: number): AnswerMemory
       },
     });
 
-  return { open: (owner, onDrop) => new TransferredAnswer(start, owner, onDrop) };
+  return {
+    /** Counts one answer, or one stream of them; `onDrop` is called at most once, when it has to end. */
+    open: (owner: AnswerOwner, onDrop: (error: UpstreamError) => void): CountedAnswer =>
+      new TransferredAnswer(start, owner, onDrop),
+  };
 }
 
 type OnDrop = (error: UpstreamError) => void;
