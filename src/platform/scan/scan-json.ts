@@ -116,12 +116,12 @@ const NONE = -1;
 export const hasTwice = (members: readonly ScannedMember[]): boolean =>
   members.length > 1 && new Set(members.map(({ name }) => name)).size < members.length;
 
-// Where bodies in pieces are joined: the memory of the WebAssembly module that scans them, so that nothing is copied for it.
+// Bodies in pieces are joined here: the memory of the WebAssembly module that scans them, so that nothing is copied for it.
 
 interface Workspace {
   /** For a body, which is good until the next one is put here. */
   readonly bytes: Buffer;
-  /** Where `scan` says what it found: addresses, of which `bytes` begins at `TEXT`. */
+  /** The place where `scan` says what it found: addresses, of which `bytes` begins at `TEXT`. */
   readonly table: Uint32Array;
   /** `scanObject` of wasm/scan-json.ts. */
   readonly scan: (start: number, end: number, sought: bigint, maxValues: number) => number;
@@ -175,7 +175,7 @@ function createWorkspace(pages: number): Workspace | undefined {
   }
 }
 
-/** What of it is used here: the types of Node.js do not have it. */
+/** The part of it that is used here: the types of Node.js do not have it. */
 declare const WebAssembly: {
   readonly Module: new (bytes: Uint8Array) => object;
   readonly Memory: new (size: { initial: number; maximum: number }) => { buffer: ArrayBuffer };

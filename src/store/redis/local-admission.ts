@@ -184,7 +184,7 @@ interface OpenTrackedRecords extends TrackedRecords {
   close(): void;
 }
 
-/** Of sessions, and of grants: some 10 MB. */
+/** The most sessions, and the most grants: some 10 MB. */
 const MAX_KNOWN = 10_000;
 /** Reads that have not been answered. */
 const MAX_PENDING = 1000;
@@ -194,7 +194,7 @@ export function createTrackedRecords(commandClient: Redis, redis: RedisAccess): 
   const sessions = createBoundedMap<string, Known<FoundSession>>(MAX_KNOWN);
   const grants = createBoundedMap<string, Known<GrantLookup>>(MAX_KNOWN);
   /**
-   * What is being read, by key. Its answer counts only if nothing has changed meanwhile: the two connections tell of that in
+   * The reads under way, by key. Its answer counts only if nothing has changed meanwhile: the two connections tell of that in
    * no order.
    */
   const pending = new Map<string, PendingRead>();
@@ -231,7 +231,7 @@ export function createTrackedRecords(commandClient: Redis, redis: RedisAccess): 
   function findGrant(key: string) {
     const found = grants.get(key);
     if (found === undefined || measureLeft(found, clock) > 0) return found?.value;
-    // By its clock Redis may still have it.
+    // Redis may still have it, by its own clock.
     forget(key);
     return undefined;
   }
@@ -312,7 +312,7 @@ interface FoundSession {
   readonly record: SessionRecord;
 }
 
-/** How long something lives, from before it was asked for: no longer here than there. */
+/** The time that something lives, from before it was asked for: no longer here than there. */
 interface Lifetime {
   readonly leftMs: number;
   readonly readAt: Moment;

@@ -116,7 +116,7 @@ export function openRedisStore(settings: RedisStoreSettings): Store {
  */
 function createRedisKeyValue(commands: CommandRunner): KeyValue {
   /**
-   * What stands there, where it is what was read as `expected`. What is not UTF-8, of another program or by a fault, is
+   * The stored value, where it is what was read as `expected`. A value that is not UTF-8, of another program or by a fault, is
    * read with U+FFFD in its place: as such it would never be found again, and could never be replaced.
    */
   async function toStored(key: string, expected: string): Promise<string | Buffer> {
@@ -265,7 +265,7 @@ function createRedisWindows(
   records: TrackedRecords | undefined,
 ): Windows {
   const { commands, isCluster } = redis;
-  // What asks Redis less often does not write a session at each call either.
+  // A process that asks Redis less often does not write a session at each call either.
   const slidesRarely = shares !== undefined || records !== undefined;
   const admitTogether = createAdmissionBatches(redis, shares, slidesRarely);
   const createAdmission = isCluster ? createClusterAdmission : createServerAdmission;

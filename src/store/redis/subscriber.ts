@@ -5,7 +5,7 @@ import { createAttempts } from '../../platform/clock.ts';
 import { createListeners } from '../listeners.ts';
 import type { Bus } from '../store.ts';
 import type { RedisAccess } from './command-runner.ts';
-import { endWhenSilent, type RedisClient } from './connection.ts';
+import { endWhenSilent, NEVER_RECONNECTING, type RedisClient } from './connection.ts';
 
 export interface Subscriber {
   readonly subscribe: Bus['subscribe'];
@@ -92,14 +92,6 @@ interface ConnectionListener {
  */
 const PING_EVERY_MS = 10_000;
 
-/** The rest is as for commands. */
-const OPTIONS = {
-  lazyConnect: false,
-  enableOfflineQueue: false,
-  autoResubscribe: false,
-  retryStrategy: () => null,
-};
-
 /** With the servers and options of the client for commands, which connects by itself. */
 function createSubscriberConnection(
   { client: commandClient, backoff, clock, log }: RedisAccess,
@@ -127,7 +119,7 @@ function createSubscriberConnection(
 
   function openConnection(): void {
     attempts.stop();
-    const opened = pickServer(commandClient)?.duplicate(OPTIONS);
+    const opened = pickServer(commandClient)?.duplicate(NEVER_RECONNECTING);
     if (opened === undefined) {
       scheduleRetry();
       return;

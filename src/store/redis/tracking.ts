@@ -5,7 +5,12 @@ import type { Redis } from 'ioredis';
 import { createAttempts, type Moment, measureSince, takeMoment } from '../../platform/clock.ts';
 import { buildHeartbeatKey } from '../keys.ts';
 import type { RedisAccess } from './command-runner.ts';
-import { endInOtherDatabase, endWhenSilent, isReadOnly as isReadOnlyError } from './connection.ts';
+import {
+  endInOtherDatabase,
+  endWhenSilent,
+  isReadOnly as isReadOnlyError,
+  NEVER_RECONNECTING,
+} from './connection.ts';
 
 export type Tracking = ReturnType<typeof createTracking>;
 
@@ -201,14 +206,6 @@ interface PairListener {
   /** Once, when either of them has ended: the other ends, too. */
   onEnd(): void;
 }
-
-/** Reconnecting is ours: a connection that is made anew is told nothing of what another has read. */
-const NEVER_RECONNECTING = {
-  lazyConnect: false,
-  enableOfflineQueue: false,
-  autoResubscribe: false,
-  retryStrategy: () => null,
-};
 
 export function openTrackingPair(commandClient: Redis, { onChange, onError, onEnd }: PairListener) {
   const listener = commandClient.duplicate({ ...NEVER_RECONNECTING, protocol: 2 });
