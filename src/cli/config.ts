@@ -23,7 +23,12 @@ import {
 } from '../servers/transport/transports.ts';
 import { prepareEnvironment } from './command-line/env-file.ts';
 import type { Flags, Invocation, InvokedProcess, Texts } from './command-line/invocation.ts';
-import { describeCost, describeExpensive, isCostly, type MeasuredFile } from './measure-lists.ts';
+import {
+  describeCost,
+  describeExpensive,
+  isCostly,
+  type MeasuredFile,
+} from './setup/measure-lists.ts';
 import { describeProgramUser } from './setup/program-users.ts';
 
 /** Exit code 1 where anything is wrong. */
@@ -179,7 +184,7 @@ async function readLists(
   config: Config,
   process: InvokedProcess,
 ): Promise<MeasuredFile | undefined> {
-  const { askLists } = await import('./measure-lists.ts');
+  const { askLists } = await import('./setup/measure-lists.ts');
   return askLists(config, process);
 }
 

@@ -31,7 +31,7 @@ import {
   readConnectionServer,
 } from '../../servers/transport/transports.ts';
 import { formatCount } from '../command-line/terminal.ts';
-import { describeCost, describeExpensive, isCostly, measureFile } from '../measure-lists.ts';
+import { describeCost, describeExpensive, isCostly, measureFile } from '../setup/measure-lists.ts';
 import {
   createTimeLimit,
   EVERY_CAPABILITY,

@@ -1,7 +1,7 @@
 // §29.5: tasks of servers. The gateway keeps nothing of them: the id that a client has says which it is, sealed, for its
 // user and its path alone.
 
-import { fail, GatewayError, type JsonRpcErrorObject } from '../../errors/gateway-error.ts';
+import { fail, GatewayError } from '../../errors/gateway-error.ts';
 import { hashSha256 } from '../../platform/ids.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
 import { readExact, toNoted, toRawJson, toRawMembers } from '../../platform/noted-json.ts';
@@ -29,7 +29,7 @@ import {
   readQuestion,
 } from '../upstream/questions.ts';
 import type { RelayedRequest } from '../upstream/server-request.ts';
-import type { TaskOwner } from './task-records.ts';
+import { readTaskError, type TaskOwner } from './task-records.ts';
 
 /** Which task of which server. */
 interface TaskPlace {
@@ -256,7 +256,7 @@ function readDetails(
           { result: toNoted({ ...result, resultType: 'complete' }) }
         : failTask(`${server} says that a task is completed, and not with what.`);
     case 'failed':
-      return { error: readError(error) };
+      return { error: readTaskError(error, 'The server did not say why the task failed.') };
     case 'input_required':
       return { inputRequests: readQuestions(server, inputRequests) };
     default:
@@ -281,11 +281,6 @@ function readQuestions(
     ]),
   );
 }
-
-const readError = (error: unknown): JsonRpcErrorObject =>
-  isObject(error) && typeof error.code === 'number' && typeof error.message === 'string'
-    ? { code: error.code, message: error.message, ...('data' in error && { data: error.data }) }
-    : { code: -32603, message: 'The server did not say why the task failed.' };
 
 const STATUSES = ['working', 'input_required', 'completed', 'failed', 'cancelled'] as const;
 

@@ -1,26 +1,26 @@
 // §25.2: what the lists of a configuration file's servers and views cost a model, for commands that ask the servers.
 
-import { builtInCatalog } from '../built-in/index.ts';
-import type { FetchedTools, ListCost } from '../catalog/budget/list-costs.ts';
-import { listFetchedPaths, measureLists, WARNED_TOKENS } from '../catalog/budget/list-costs.ts';
+import { builtInCatalog } from '../../built-in/index.ts';
+import type { FetchedTools, ListCost } from '../../catalog/budget/list-costs.ts';
+import { listFetchedPaths, measureLists, WARNED_TOKENS } from '../../catalog/budget/list-costs.ts';
 
-import { type FetchedList, fetchList } from '../catalog/fetch-list.ts';
-import { createFindIdlePatterns, type IdlePattern } from '../catalog/idle-patterns.ts';
-import type { Config } from '../config/config.ts';
-import type { Setup } from '../gateway/configuration/gateway-file.ts';
-import { createLockPolicy } from '../lock/lock.ts';
-import { joinPolicies } from '../mcp/calls/policy.ts';
-import { listTools, serveOwnCatalog } from '../mcp/catalog/own-catalog.ts';
-import { GATEWAY_CALLER } from '../mcp/upstream/upstream.ts';
-import { systemClock } from '../platform/clock.ts';
-import { countNoun } from '../platform/text.ts';
-import { dependsOnUser, findFacts, needsUser } from '../servers/transport/transports.ts';
+import { type FetchedList, fetchList } from '../../catalog/fetch-list.ts';
+import { createFindIdlePatterns, type IdlePattern } from '../../catalog/idle-patterns.ts';
+import type { Config } from '../../config/config.ts';
+import type { Setup } from '../../gateway/configuration/gateway-file.ts';
+import { createLockPolicy } from '../../lock/lock.ts';
+import { joinPolicies } from '../../mcp/calls/policy.ts';
+import { listTools, serveOwnCatalog } from '../../mcp/catalog/own-catalog.ts';
+import { GATEWAY_CALLER } from '../../mcp/upstream/upstream.ts';
+import { systemClock } from '../../platform/clock.ts';
+import { countNoun } from '../../platform/text.ts';
+import { dependsOnUser, findFacts, needsUser } from '../../servers/transport/transports.ts';
 
-import { noMetrics } from '../telemetry/metrics/metrics.ts';
-import type { InvokedProcess } from './command-line/invocation.ts';
-import { formatCount } from './command-line/terminal.ts';
-import { askServers } from './setup/open-servers.ts';
-import { readSetup } from './setup/read-setup.ts';
+import { noMetrics } from '../../telemetry/metrics/metrics.ts';
+import type { InvokedProcess } from '../command-line/invocation.ts';
+import { formatCount } from '../command-line/terminal.ts';
+import { askServers } from './open-servers.ts';
+import { readSetup } from './read-setup.ts';
 
 export interface MeasuredFile {
   readonly costs: readonly ListCost[];
