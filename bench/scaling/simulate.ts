@@ -30,7 +30,7 @@ export interface SimulationResult {
   readonly p99Ms: number;
 }
 
-/** The most calls of a script (src/store/redis/windows.ts). */
+/** The most calls of a script (src/store/redis/open.ts). */
 const MAX_BATCH = 64;
 /** Microseconds of simulated time; the first part only fills the queues. */
 const WARM_UP = 100_000;

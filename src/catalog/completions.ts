@@ -1,6 +1,6 @@
 // MCP "Completion": the server of the prompt or template says how its arguments go on.
 import { fail, GatewayError } from '../errors/gateway-error.ts';
-import { guardCompletion, toCompletionParams } from '../mcp/calls/completion-guards.ts';
+import { guardCompletion, toCompletionParams } from '../mcp/calls/guard-end.ts';
 import type { GuardedItem } from '../mcp/calls/guards.ts';
 import type { PolicyItem } from '../mcp/calls/policy.ts';
 import type { Completion, CompletionRequest, RawResult } from '../mcp/catalog/catalog.ts';

@@ -13,7 +13,7 @@ import type {
   WantedItem,
 } from '../mcp/catalog/served-catalog.ts';
 import { LIST_KINDS } from '../mcp/protocol/list-kinds.ts';
-import { readTaskHandle, relayTaskRequest } from '../mcp/upstream/relay-task.ts';
+import { readTaskHandle, relayTaskRequest } from '../mcp/tasks/relayed-tasks.ts';
 import type { RelayedRequest } from '../mcp/upstream/server-request.ts';
 import { isUnread } from '../mcp/upstream/unread-result.ts';
 import { JsonNumber } from '../platform/exact-json.ts';

@@ -30,7 +30,7 @@ import type { Lock } from '../mcp/catalog/approved-items.ts';
 import type { Catalog } from '../mcp/catalog/catalog.ts';
 import { serveOwnCatalog } from '../mcp/catalog/own-catalog.ts';
 import type { FeatureParts } from '../mcp/feature.ts';
-import { calls } from '../mcp/mcp-feature.ts';
+import { callFeature } from '../mcp/mcp.ts';
 import { createOperatorEndpoints } from '../pages/admin.ts';
 import { operatorsNotes, site } from '../pages/features.ts';
 import { createHealthEndpoints, createMetricsEndpoints } from '../pages/health.ts';
@@ -119,7 +119,7 @@ const FEATURES = beginFeatures<Setup, Awaited<ReturnType<typeof begin>>>()
   .with(authorization)
   .with(connectionPages)
   .with(approvals)
-  .with(calls)
+  .with(callFeature)
   .with(sessionPanels);
 
 /** What the list of features begins with. */

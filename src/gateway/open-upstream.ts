@@ -6,7 +6,7 @@ import type { UpstreamConfig } from '../mcp/upstream/upstream-config.ts';
 import { withholdRoots } from '../mcp/upstream/wrap-upstream.ts';
 import type { CallerTokens } from '../servers/credentials/credential-type.ts';
 import { type Credentials, openCredentials } from '../servers/credentials/credentials.ts';
-import { bindConnections } from '../servers/doors/bind-connections.ts';
+import { bindConnections } from '../servers/doors/doors.ts';
 import { createConnectionTokens, createLogins } from '../servers/doors/logins.ts';
 import { findInheritedFiles, type ProgramHost } from '../servers/stdio/program.ts';
 import { openProcessShare } from '../servers/transport/process-share.ts';

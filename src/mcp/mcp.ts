@@ -1,27 +1,31 @@
 // The MCP feature as a whole: both eras over one catalogue, behind the endpoints of /mcp.
 
 import { fail, GatewayError } from '../errors/gateway-error.ts';
-import { addChallenge } from '../http/endpoint/bearer.ts';
+import { addChallenge, type GetChallenge } from '../http/endpoint/bearer.ts';
 import type { Endpoint, JudgedCall, ProtectedCall } from '../http/endpoint/endpoint.ts';
 import {
   type GatewayRequest,
+  type GetProviderToken,
   getHeader,
   getJson,
   type Reply,
   type ReplyHeaders,
+  type UserContext,
 } from '../http/endpoint/message.ts';
 import { JSONRPC, toLogMembers } from '../http/endpoint/render-error.ts';
+import { pause } from '../platform/clock.ts';
+import type { JsonObject } from '../platform/json.ts';
 import { truncateForLog } from '../platform/log.ts';
 import { stripUri } from '../platform/secret-texts.ts';
 import { EVENT_STREAM_HEADERS } from '../platform/text.ts';
 import type { Runtime } from '../runtime/runtime.ts';
 import type { SessionLookup } from '../store/store.ts';
 import { readTraceId } from '../telemetry/tracing/tracing.ts';
-
 import {
   Call,
   type Callers,
   type CallRecord,
+  type ClientOf,
   createCallRecord,
   type EraHandler,
   readSessionHeader,
@@ -36,6 +40,7 @@ import {
 import { createCalls } from './calls/run-call.ts';
 import type { CallControl } from './calls/run-target.ts';
 import type { Catalogs, ServedCatalog } from './catalog/served-catalog.ts';
+import { defineFeature } from './feature.ts';
 import { type JsonRpcMessage, parseMessage, type RequestId } from './protocol/json-rpc.ts';
 import { checkVersionHeader, detectEra, type Era } from './protocol/revisions.ts';
 import { createSessionEraHandler } from './session/session-era.ts';
@@ -44,6 +49,54 @@ import { createStatelessEraHandler } from './stateless/stateless-era.ts';
 import { createNotificationStreams } from './streaming/notification-streams.ts';
 import { acceptsEventStream } from './streaming/response-stream.ts';
 import { createTasks } from './tasks/tasks.ts';
+
+interface CallNeeds extends CallControl, Catalogs {
+  readonly findClientId: ClientOf;
+  readonly getProviderToken: GetProviderToken;
+  readonly auth: { readonly getChallenge: GetChallenge | undefined };
+  readonly ownTokens: Pick<Callers, 'endedGrants'> | undefined;
+  readonly operated:
+    | {
+        readonly sealPerson: Callers['sealPerson'];
+        readonly recentCallers: { note: Callers['noteStatelessUser'] };
+      }
+    | undefined;
+  readonly describeUser: ((user: UserContext) => JsonObject | undefined) | undefined;
+}
+
+export const callFeature = defineFeature({
+  name: 'calls',
+  open(runtime, needs: CallNeeds) {
+    const { operated } = needs;
+    const mcp = createMcp(runtime, needs, needs, {
+      findClientId: needs.findClientId,
+      getProviderToken: needs.getProviderToken,
+      getChallenge: needs.auth.getChallenge,
+      describeUser: needs.describeUser,
+      sealPerson: operated?.sealPerson,
+      noteStatelessUser: operated?.recentCallers.note,
+      endedGrants: needs.ownTokens?.endedGrants,
+    });
+    return {
+      gives: {
+        corsHeaders: mcp.corsHeaders,
+        endSession: mcp.endSession,
+        countSessions: mcp.countSessions,
+      },
+      endpoints: mcp.endpoints,
+      gauges: { activeSessions: mcp.countSessions },
+      stopWaiting: mcp.stopWaiting,
+      async drain(graceMs) {
+        const isLate = pause(runtime.clock, graceMs);
+        await Promise.all([Promise.race([mcp.drainStreams(), isLate]), mcp.endTasks(graceMs)]);
+      },
+      async close() {
+        await mcp.keepStreams();
+        mcp.close();
+      },
+    };
+  },
+});
 
 const REQUEST_HEADERS = [
   'mcp-session-id',

@@ -143,6 +143,38 @@ export interface BackOff {
 export const computePauseMs = ({ firstMs, longestMs }: BackOff, failures: number): number =>
   Math.min(longestMs, firstMs * 2 ** (failures - 1));
 
+/** Attempts that are made again after a pause, `pauseAfter` so many failures in a row. At most one of them waits. */
+export function createAttempts(
+  clock: Pick<Clock, 'after'>,
+  pauseAfter: (failures: number) => number,
+) {
+  let failures = 0;
+  let cancel = () => {};
+
+  function after(ms: number, attempt: () => void): void {
+    cancel();
+    cancel = clock.after(ms, attempt);
+  }
+
+  return {
+    countFailures: () => failures,
+    /** The last one has failed: the next one is made after a pause of at least `leastMs`, whose milliseconds are returned. */
+    again(attempt: () => void, leastMs = 0): number {
+      failures += 1;
+      const pauseMs = Math.max(leastMs, pauseAfter(failures));
+      after(pauseMs, attempt);
+      return pauseMs;
+    },
+    /** The next one is made after so many milliseconds. */
+    after,
+    noteSuccess() {
+      failures = 0;
+    },
+    /** The one that waits is not made. */
+    stop: () => cancel(),
+  };
+}
+
 // A value that holds for a time only must not hold for longer on a computer that sleeps, or is stopped: some count monotonic time
 // on then, and some do not.
 

@@ -2,7 +2,7 @@
 import { isAscii } from 'node:buffer';
 import { findEndOfString, JsonNumber, RawJson } from './exact-json.ts';
 import { createNote } from './note.ts';
-import { openWorkspace } from './scan/workspace.ts';
+import { openWorkspace } from './scan/scan-json.ts';
 
 /** The members of a JSON object; of each nothing is known yet. */
 export type JsonObject = Readonly<Record<string, unknown>>;

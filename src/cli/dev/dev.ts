@@ -12,10 +12,10 @@ import { getErrorCode } from '../../platform/error-code.ts';
 import { countNoun } from '../../platform/text.ts';
 import { prepareEnvironment } from '../command-line/env-file.ts';
 import { StartError } from '../command-line/errors.ts';
+import type { Texts } from '../command-line/invocation.ts';
 import { endWithNpx } from '../command-line/process-end.ts';
 import { createProviderOf, TOKEN_PATH } from '../dev-provider/provider.ts';
 import { serve } from '../serve/serve.ts';
-import type { StartOptions } from '../serve/start.ts';
 import { openConfigFile } from '../setup/config-file.ts';
 import { loadCatalog } from '../setup/load-catalog.ts';
 import { announceServers, createAnnouncer, createBanner } from './announce.ts';
@@ -62,7 +62,7 @@ interface DevSetup {
  * `postern dev`: the embedded store, limits that nobody reaches by hand, and an identity provider
  * of its own, unless OIDC_ISSUER names another.
  */
-export async function dev(options: StartOptions): Promise<void> {
+export async function dev(options: Texts<'catalog' | 'config' | 'port'>): Promise<void> {
   const changed = joinWatcher();
   endWithNpx();
   const envFile = prepareEnvironment(options, process.env);

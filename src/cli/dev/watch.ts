@@ -99,24 +99,19 @@ export const tellWatcher = (): void =>
 
 // Which files it is made of, and which of them have changed.
 
-interface WatchedFiles {
-  /** With code, and all below it; undefined where only what is built in is served. */
-  readonly folder: string | undefined;
-  /** The store changes all the time. */
-  readonly dataDir: string;
-  readonly envFile: string;
-  /** The process that serves follows these itself. */
-  readonly configFiles: readonly string[];
-}
+type WatchedFiles = ReturnType<typeof findFiles>;
 
 /** As the command line, the environment and .env say at this moment. */
-function findFiles(options: Texts<'catalog' | 'config'>): WatchedFiles {
+function findFiles(options: Texts<'catalog' | 'config'>) {
   const catalog = options.catalog ?? findSetting('POSTERN_CATALOG');
   const config = options.config ?? findSetting('POSTERN_CONFIG');
   return {
+    /** With code, and all below it; undefined where only what is built in is served. */
     folder: catalog && dirname(resolve(catalog)),
+    /** The store changes all the time. */
     dataDir: resolve(findSetting('DATA_DIR') ?? 'data'),
     envFile: resolve('.env'),
+    /** The process that serves follows these itself. */
     configFiles: config === undefined ? [] : [resolve(config), findLockPath(resolve(config))],
   };
 }

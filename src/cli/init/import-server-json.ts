@@ -220,15 +220,9 @@ function convertPackage(found: JsonObject, inputs: Inputs): JsonObject {
 
 // Inputs that users are to give: values, defaults and variables.
 
-interface Inputs {
-  /** `headers`, or `environmentVariables`, by name. */
-  readNamed(member: string, given: unknown): Readonly<Record<string, string>>;
-  readArguments(member: string, given: unknown): readonly string[];
-  /** A text with `{variables}`. */
-  fillIn(key: string, template: string, variables: unknown): string;
-}
+type Inputs = ReturnType<typeof createInputs>;
 
-function createInputs(server: string, changes: MovedSecret[]): Inputs {
+function createInputs(server: string, changes: MovedSecret[]) {
   const taken = new Set<string>();
   const note = (member: string, what: string) => changes.push({ server, member, what });
 
@@ -279,8 +273,10 @@ function createInputs(server: string, changes: MovedSecret[]): Inputs {
   }
 
   return {
+    /** A text with `{variables}`. */
     fillIn,
-    readNamed(member, given) {
+    /** `headers`, or `environmentVariables`, by name. */
+    readNamed(member: string, given: unknown) {
       return Object.fromEntries(
         readObjects(given).flatMap((input) => {
           const name = readText(input.name, `${member}.name`);
@@ -289,7 +285,7 @@ function createInputs(server: string, changes: MovedSecret[]): Inputs {
         }),
       );
     },
-    readArguments: (member, given) =>
+    readArguments: (member: string, given: unknown) =>
       readObjects(given).flatMap((input, index) => {
         const place = `${member}[${index}]`;
         const { type, name, valueHint, value, default: fallback } = input;

@@ -26,7 +26,7 @@ import {
   type TallyResult,
   type UnknownCalls,
   type UsedRule,
-} from './tally.ts';
+} from './report.ts';
 
 type ReplayOptions = Texts<'config'> & Flags<'json'> & { readonly audit: readonly string[] };
 

@@ -8,10 +8,8 @@ import { readIfPresent } from '../command-line/read-input.ts';
 import { openConfigFile } from '../setup/config-file.ts';
 import { loadCatalog } from '../setup/load-catalog.ts';
 
-export type StartOptions = Texts<'catalog' | 'config' | 'port'>;
-
 /** `postern start`: the service, configured by environment variables. */
-export async function start(options: StartOptions): Promise<void> {
+export async function start(options: Texts<'catalog' | 'config' | 'port'>): Promise<void> {
   endWithNpx();
   const envFile = prepareEnvironment(options, process.env);
   const config = loadConfig(process.env);

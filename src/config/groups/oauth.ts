@@ -96,7 +96,7 @@ export function readOAuthConfig(
   const kind = read(consentSettings.kind);
   const ttlSeconds = read(consentSettings.ttlSeconds);
   const stateSecret = readStateSecret(read, store);
-  const common = {
+  const inBothModes = {
     ...readClientsConfig(read),
     isModeSet,
     ...readProviderClient(read),
@@ -104,13 +104,13 @@ export function readOAuthConfig(
   };
   if (isBrokerMode(read)) {
     return {
-      ...common,
+      ...inBothModes,
       ...readAll(brokerSettings, read),
       mode: 'broker',
       provider: requireValue(provider, providerSettings.issuer),
       providerClient: {
-        ...common.providerClient,
-        id: requireValue(common.providerClient.id, clientId),
+        ...inBothModes.providerClient,
+        id: requireValue(inBothModes.providerClient.id, clientId),
       },
       consent: { kind, ttlSeconds },
       stateSecret: requireValue(stateSecret, stateSecrets),
@@ -120,7 +120,7 @@ export function readOAuthConfig(
     };
   }
   const proxy = {
-    ...common,
+    ...inBothModes,
     mode: 'proxy',
     provider,
     metadataIssuer: read(metadataIssuer),

@@ -90,18 +90,14 @@ export function createNetworkWindow(
 }
 
 /** Those of a rule that count many callers together: made once. */
-export interface CommonWindows {
-  /** Callers who were let in. */
-  readonly global: LimitWindow;
-  /** Callers without a valid token, or a session of the gateway's pages, and what may be revoked already. */
-  readonly anonymous: LimitWindow;
-  /** Invalid requests of all callers. It refuses nobody: what it counts is refused already. */
-  readonly invalid: LimitWindow;
-}
+export type CommonWindows = ReturnType<typeof createCommonWindows>;
 
-export const createCommonWindows = (rule: LimitRule): CommonWindows => ({
+export const createCommonWindows = (rule: LimitRule) => ({
+  /** Callers who were let in. */
   global: createWindow(rule, 'global', rule.max.global, 'global'),
+  /** Callers without a valid token, or a session of the gateway's pages, and what may be revoked already. */
   anonymous: createWindow(rule, 'global', rule.max.global, 'anonymous'),
+  /** Invalid requests of all callers. It refuses nobody: what it counts is refused already. */
   invalid: createWindow(rule, 'global', rule.max.global, 'refused'),
 });
 

@@ -21,13 +21,7 @@ import {
 } from './client-authentication.ts';
 import type { ProviderEndpoints } from './provider-metadata.ts';
 
-export interface ProviderApi {
-  /**
-   * @throws GatewayError `upstream_failed` when there is no answer, `provider_busy`, at once, when
-   * too many requests are in flight: a provider that stalls must not keep every one that comes.
-   */
-  post(request: ProviderRequest): Promise<ProviderResponse>;
-}
+export type ProviderApi = ReturnType<typeof createProviderApi>;
 
 const LIMITS = { timeoutMs: 10_000, maxBytes: 1_048_576 };
 const MAX_IN_FLIGHT = 100;
@@ -38,11 +32,15 @@ const RETRY_AFTER_SECONDS = 5;
 export function createProviderApi(
   fetch: Fetch,
   errorCodes: NonNullable<ProviderQuirks['errorCodes']> = {},
-): ProviderApi {
+) {
   let inFlight = 0;
 
   return {
-    async post(request) {
+    /**
+     * @throws GatewayError `upstream_failed` when there is no answer, `provider_busy`, at once, when
+     * too many requests are in flight: a provider that stalls must not keep every one that comes.
+     */
+    async post(request: ProviderRequest) {
       if (inFlight >= MAX_IN_FLIGHT) {
         fail('provider_busy', { headers: { 'Retry-After': String(RETRY_AFTER_SECONDS) } });
       }

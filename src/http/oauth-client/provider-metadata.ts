@@ -216,30 +216,14 @@ export function describeIssuerMismatch(what: string, found: unknown, expected: s
 
 // OpenID Connect Discovery §3: where the provider's endpoints are, unless a setting says it.
 
-export interface ProviderEndpoints {
-  /** @throws GatewayError `not_configured`, or `internal_error` while the provider is down. */
-  findAuthorizationUrl(): Promise<string>;
-  findTokenUrl(): Promise<string>;
-  findRevocationUrl(): Promise<string>;
-  /** The page where browsers log out; undefined where the provider has no such page, or its discovery document cannot be had. */
-  findEndSessionUrl(): Promise<string | undefined>;
-  /**
-   * RFC 9207 §2.3: whether the provider names itself in its redirects; undefined when its discovery
-   * document was never fetched and cannot be now.
-   */
-  sendsIssuer(): Promise<boolean | undefined>;
-  /** Those that the provider says it has; none while its discovery document was never fetched. */
-  listScopes(): Promise<readonly string[]>;
-  /** As the provider names itself in its redirects. */
-  readonly issuer: string;
-}
+export type ProviderEndpoints = ReturnType<typeof createProviderEndpoints>;
 
 type EndpointMember = 'authorization_endpoint' | 'token_endpoint' | 'revocation_endpoint';
 
 export function createProviderEndpoints(
   configured: OAuthConfig['endpoints'],
   metadata: ProviderMetadata,
-): ProviderEndpoints {
+) {
   async function findUrl(url: string | undefined, member: EndpointMember, variable: string) {
     return (
       url ??
@@ -251,20 +235,28 @@ export function createProviderEndpoints(
   }
 
   return {
+    /** As the provider names itself in its redirects. */
     issuer: metadata.redirectIssuer ?? metadata.issuer,
+    /** @throws GatewayError `not_configured`, or `internal_error` while the provider is down. */
     findAuthorizationUrl: () =>
       findUrl(configured.authorizationUrl, 'authorization_endpoint', 'OAUTH_AUTHORIZATION_URL'),
     findTokenUrl: () => findUrl(configured.tokenUrl, 'token_endpoint', 'OAUTH_TOKEN_URL'),
     findRevocationUrl: () =>
       findUrl(configured.revocationUrl, 'revocation_endpoint', 'OAUTH_REVOCATION_URL'),
+    /** The page where browsers log out; undefined where the provider has no such page, or its discovery document cannot be had. */
     async findEndSessionUrl() {
       const document = await metadata.get().catch(() => undefined);
       return document?.end_session_endpoint;
     },
+    /** Those that the provider says it has; none while its discovery document was never fetched. */
     async listScopes() {
       const document = await metadata.get().catch(() => undefined);
       return document?.scopes_supported ?? [];
     },
+    /**
+     * RFC 9207 §2.3: whether the provider names itself in its redirects; undefined when its discovery
+     * document was never fetched and cannot be now.
+     */
     async sendsIssuer() {
       const document = await metadata.get().catch(() => undefined);
       return document && document.authorization_response_iss_parameter_supported === true;

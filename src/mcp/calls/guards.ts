@@ -247,12 +247,7 @@ export interface GuardedNotification {
   readonly params: object;
 }
 
-export interface NotificationGate {
-  /** Passes it on once the guard has. */
-  send(message: GuardedNotification): void;
-  /** Resolves once all that came before was passed on, or not. */
-  flush(): Promise<void>;
-}
+export type NotificationGate = ReturnType<typeof createNotificationGate>;
 
 /** That wait for the guard; more are dropped, as for a client that reads too slowly. */
 const MAX_WAITING = 100;
@@ -261,7 +256,7 @@ export function createNotificationGate(
   guard: Guard,
   caller: GuardCaller | undefined,
   pass: (message: GuardedNotification) => void,
-): NotificationGate {
+) {
   let tail: Promise<void> = Promise.resolve();
   let waiting = 0;
 
@@ -283,11 +278,13 @@ export function createNotificationGate(
   }
 
   return {
-    send(message) {
+    /** Passes it on once the guard has. */
+    send(message: GuardedNotification) {
       if (waiting >= MAX_WAITING) return;
       waiting += 1;
       tail = tail.then(() => judge(message));
     },
+    /** Resolves once all that came before was passed on, or not. */
     flush: () => tail,
   };
 }

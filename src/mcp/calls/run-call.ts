@@ -26,11 +26,15 @@ import {
   toItemResult,
   toResourceResult,
 } from './methods.ts';
-import { type CallObserver, observeCalls } from './observe-calls.ts';
+import {
+  type CallObserver,
+  type CountCall,
+  createCountCall,
+  observeCalls,
+} from './observe-calls.ts';
 import { judgeResult, judgeThrown, type MethodResult, type Outcome } from './outcome.ts';
 import type { Verdict } from './policy.ts';
 import { type CallControl, createRunTarget, nameDenial, refuse } from './run-target.ts';
-import { type CountCall, createCountCall } from './running-calls.ts';
 
 /**
  * Runs the method of the call, or `run` in its place. Never rejects. The call, and the bytes of its body, count until the

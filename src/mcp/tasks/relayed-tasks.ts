@@ -4,16 +4,32 @@
 import { fail, GatewayError } from '../../errors/gateway-error.ts';
 import { hashSha256 } from '../../platform/ids.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
-import { toRawJson } from '../../platform/noted-json.ts';
+import { readExact, toNoted, toRawJson, toRawMembers } from '../../platform/noted-json.ts';
 import { readVersioned, writeVersioned } from '../../store/records.ts';
 import type { Seal } from '../../store/seal/seal.ts';
 import type { CallRecord } from '../calls/call.ts';
 import type { CallContext } from '../calls/context.ts';
 import { guardEnd } from '../calls/guard-end.ts';
-import { CallStopped, type Guards, toGuardCaller } from '../calls/guards.ts';
+import {
+  CallStopped,
+  type Guards,
+  passAnswers,
+  passQuestions,
+  type Question,
+  type QuestionGuards,
+  toGuardCaller,
+} from '../calls/guards.ts';
 import { toErrorResult } from '../calls/outcome.ts';
-import type { RelayedTask, Target } from '../catalog/served-catalog.ts';
-import type { TaskOwner } from './task-records.ts';
+import type { Context } from '../catalog/catalog.ts';
+import type { RelayedTask, Target, TaskRequest } from '../catalog/served-catalog.ts';
+import {
+  findKindProblem,
+  findQuestionProblem,
+  nameAsker,
+  readQuestion,
+} from '../upstream/questions.ts';
+import type { RelayedRequest } from '../upstream/server-request.ts';
+import { readTaskError, type TaskOwner } from './task-records.ts';
 
 /** Which task of which server. */
 interface TaskPlace {
@@ -108,4 +124,181 @@ function toEnded(
   const jsonRpc = thrown instanceof GatewayError ? thrown.failure.jsonRpc : undefined;
   if (jsonRpc === undefined) throw thrown;
   return { ...ended, error: jsonRpc };
+}
+
+// §29.5: tasks of a server of the stateless era: what it says of one is read without trust, and its questions are those of a
+// call.
+
+/** Sends one request about the task to its server. */
+type SendTaskRequest = (request: RelayedRequest) => Promise<JsonObject>;
+
+/** A server must not make the gateway pass on what it likes. */
+const MAX_ID_LENGTH = 512;
+const MAX_MESSAGE = 1000;
+const MAX_QUESTIONS = 16;
+
+/** Reads the answer to a call; undefined if it is no task. @throws GatewayError for one that cannot be read. */
+export function readTaskHandle(server: string, result: JsonObject): RelayedTask | undefined {
+  return result.resultType === 'task' ? readTask(server, result) : undefined;
+}
+
+/** @throws GatewayError for what the server says, and what cannot be read. */
+export async function relayTaskRequest(
+  server: string,
+  { method, taskId, inputResponses }: TaskRequest,
+  context: Pick<Context, 'relay' | 'client'>,
+  send: SendTaskRequest,
+): Promise<RelayedTask | undefined> {
+  const ask = (params: JsonObject, asked: RelayedRequest['method'] = method) =>
+    send({ method: asked, params: { taskId, ...params }, name: taskId });
+  if (method === 'tasks/get') {
+    return guardQuestions(readTask(server, await ask({})), server, context);
+  }
+  if (method === 'tasks/cancel') {
+    await ask({});
+    return undefined;
+  }
+  const { questionGuards } = context.relay;
+  // The gateway keeps nothing of the task: what was asked is known to its server.
+  const passed =
+    questionGuards === undefined
+      ? inputResponses
+      : await guardAnswers(
+          readTask(server, await ask({}, 'tasks/get')).inputRequests ?? {},
+          inputResponses ?? {},
+          questionGuards,
+        );
+  await ask({ inputResponses: passed && toRawMembers(passed) });
+  return undefined;
+}
+
+async function guardQuestions(
+  task: RelayedTask,
+  server: string,
+  { relay, client }: Pick<Context, 'relay' | 'client'>,
+): Promise<RelayedTask> {
+  const { inputRequests } = task;
+  if (inputRequests === undefined) return task;
+  for (const question of Object.values(inputRequests)) {
+    const problem = findQuestionProblem(question, client);
+    if (problem === undefined) continue;
+    return failTask(
+      `${server} needs an answer that this client cannot give: ${problem.message} Cancel the task.`,
+    );
+  }
+  const passed =
+    relay.questionGuards === undefined
+      ? inputRequests
+      : await passQuestions(inputRequests, relay.questionGuards).catch(refuseStopped);
+  return {
+    ...task,
+    inputRequests: Object.fromEntries(
+      Object.entries(passed).map(([key, question]) => [key, nameAsker(server, question)]),
+    ),
+  };
+}
+
+/**
+ * Which guard looks at an answer, its question says: what answers no question, or another kind of question than what the
+ * server says by now that it has asked, would pass by all of them.
+ */
+function guardAnswers(
+  asked: Readonly<Record<string, Question>>,
+  received: JsonObject,
+  guards: QuestionGuards,
+): Promise<JsonObject> {
+  const answered = Object.entries(received).filter(([key]) => Object.hasOwn(asked, key));
+  for (const [key, answer] of answered) {
+    const question = asked[key];
+    const problem = question && findKindProblem(question, answer);
+    if (problem === undefined) continue;
+    fail('invalid_params', { details: `params.inputResponses "${key.slice(0, 100)}" ${problem}` });
+  }
+  return passAnswers(asked, Object.fromEntries(answered), guards).catch(refuseStopped);
+}
+
+function refuseStopped(thrown: unknown): never {
+  throw thrown instanceof CallStopped ? toError(thrown.message) : thrown;
+}
+
+function readTask(server: string, written: JsonObject): RelayedTask {
+  const { taskId, status, statusMessage, createdAt, lastUpdatedAt, ttlMs, pollIntervalMs } =
+    written;
+  if (typeof taskId !== 'string' || taskId === '' || taskId.length > MAX_ID_LENGTH) {
+    return failTask(`${server} named a task in a way that cannot be passed on.`);
+  }
+  if (!isStatus(status)) return failTask(`${server} says what a task is in words unknown here.`);
+  return {
+    taskId,
+    status,
+    ...(typeof statusMessage === 'string' && {
+      statusMessage: statusMessage.slice(0, MAX_MESSAGE),
+    }),
+    createdAt: readTime(server, createdAt),
+    lastUpdatedAt: readTime(server, lastUpdatedAt),
+    ttlMs: isDuration(ttlMs) ? ttlMs : null,
+    ...(isDuration(pollIntervalMs) && { pollIntervalMs }),
+    ...readDetails(server, status, readExact(written)),
+  };
+}
+
+/** The members that its status wants; none in the answer to the call itself. */
+function readDetails(
+  server: string,
+  status: RelayedTask['status'],
+  { resultType, result, error, inputRequests }: JsonObject,
+): Pick<RelayedTask, 'result' | 'error' | 'inputRequests'> {
+  if (resultType === 'task') return {};
+  switch (status) {
+    case 'completed':
+      return isObject(result)
+        ? // As of a call: servers that inline a result may leave it out, and there is no task in a task.
+          { result: toNoted({ ...result, resultType: 'complete' }) }
+        : failTask(`${server} says that a task is completed, and not with what.`);
+    case 'failed':
+      return { error: readTaskError(error, 'The server did not say why the task failed.') };
+    case 'input_required':
+      return { inputRequests: readQuestions(server, inputRequests) };
+    default:
+      return {};
+  }
+}
+
+function readQuestions(
+  server: string,
+  inputRequests: unknown,
+): NonNullable<RelayedTask['inputRequests']> {
+  const entries = isObject(inputRequests) ? Object.entries(inputRequests) : [];
+  if (entries.length > MAX_QUESTIONS) {
+    return failTask(
+      `${server} asked ${entries.length} questions at once; ${MAX_QUESTIONS} are allowed.`,
+    );
+  }
+  return Object.fromEntries(
+    entries.map(([key, written]) => [
+      key,
+      readQuestion(written) ?? failTask(`${server} asked something that cannot be read.`),
+    ]),
+  );
+}
+
+const STATUSES = ['working', 'input_required', 'completed', 'failed', 'cancelled'] as const;
+
+const isStatus = (status: unknown): status is RelayedTask['status'] =>
+  STATUSES.some((known) => known === status);
+
+const isDuration = (value: unknown): value is number =>
+  typeof value === 'number' && Number.isSafeInteger(value) && value > 0;
+
+const readTime = (server: string, time: unknown): string =>
+  typeof time === 'string' && !Number.isNaN(Date.parse(time))
+    ? new Date(time).toISOString()
+    : failTask(`${server} says of a task a time that is none.`);
+
+const toError = (message: string): GatewayError =>
+  new GatewayError('upstream_error', { jsonRpc: { code: -32603, message } });
+
+function failTask(message: string): never {
+  const { key, failure } = toError(message);
+  return fail(key, failure);
 }

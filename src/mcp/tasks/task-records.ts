@@ -92,13 +92,14 @@ const readQuestions = (questions: unknown): TaskRecord['questions'] =>
 function readEnd({ status, result, error }: JsonObject): TaskEnd {
   if (status === 'completed' && isObject(result)) return { status, result };
   if (status === 'cancelled') return { status };
-  return { status: 'failed', error: readError(error) };
+  return { status: 'failed', error: readTaskError(error, 'Internal error') };
 }
 
-const readError = (error: unknown): JsonRpcErrorObject =>
+/** The error of a failed task; `otherwise` is the message of one that has none. */
+export const readTaskError = (error: unknown, otherwise: string): JsonRpcErrorObject =>
   isObject(error) && typeof error.code === 'number' && typeof error.message === 'string'
     ? { code: error.code, message: error.message, ...('data' in error && { data: error.data }) }
-    : { code: -32603, message: 'Internal error' };
+    : { code: -32603, message: otherwise };
 
 /** Milliseconds until the client should ask again: what has run for long will not end in a moment. */
 const POLL_MS = { first: 1000, later: 5000, afterMs: 60_000 };

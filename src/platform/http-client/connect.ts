@@ -75,12 +75,12 @@ export function createConnect(
     signal: AbortSignal,
     { onAddress, onReached }: Progress,
   ): Promise<Socket> {
-    const options = { ...OPTIONS, port, onread: readInto(receive) };
+    const plain = { ...KEPT_ALIVE, port, onread: readInto(receive) };
     if (!isSecure) {
-      const socket = connectTcp({ ...options, host }).on('lookup', onAddress);
+      const socket = connectTcp({ ...plain, host }).on('lookup', onAddress);
       return whenOpen(socket, 'connect', signal);
     }
-    const socket = connectTls({ ...options, ...secure, ...named, session });
+    const socket = connectTls({ ...plain, ...secure, ...named, session });
     keepSession(socket).on('lookup', onAddress).once('connect', onReached);
     return whenOpen(socket, 'secureConnect', signal);
   }
@@ -113,7 +113,7 @@ export function createConnect(
 const NO_ANSWER = 'the server took too long to connect';
 
 /** An idle connection is looked after by TCP, too: a firewall that forgets it shows before the next request. */
-const OPTIONS = { noDelay: true, keepAlive: true, keepAliveInitialDelay: 60_000 };
+const KEPT_ALIVE = { noDelay: true, keepAlive: true, keepAliveInitialDelay: 60_000 };
 
 /**
  * All connections are read into it: each read of Node's own makes a buffer of 64 KiB, and most answers are a kilobyte. What is

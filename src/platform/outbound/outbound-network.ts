@@ -203,21 +203,25 @@ export function openServerPool(url: URL, settings: ServerPoolSettings): HttpPool
   const { clock, keepsConnections = true, outbound, connectTimeoutMs } = settings;
   const proxy = createProxyChoice(outbound)(url);
   const server = toDestination(url, settings.ca, connectTimeoutMs);
-  const shared = { host: url.host, keepsConnections, clock };
-  const direct = { ...shared, targetPrefix: '', proxyAuthorization: undefined };
-  if (proxy === undefined) return new HttpPool({ ...direct, destination: server });
+  const openPool = (destination: Destination, targetPrefix = '', proxyAuthorization?: string) =>
+    new HttpPool({
+      host: url.host,
+      destination,
+      targetPrefix,
+      proxyAuthorization,
+      keepsConnections,
+      clock,
+    });
+  if (proxy === undefined) return openPool(server);
   if (server.isSecure) {
     const openTunnel = (signal: AbortSignal) =>
       connectThrough(proxy, `${url.hostname}:${server.port}`, signal);
-    return new HttpPool({ ...direct, destination: { ...server, openTunnel } });
+    return openPool({ ...server, openTunnel });
   }
   // Plain http is asked for by its whole URL: most proxies let CONNECT reach port 443 only.
-  return new HttpPool({
-    ...shared,
-    destination: { ...toDestination(new URL(proxy), undefined, connectTimeoutMs), isProxy: true },
-    targetPrefix: url.origin,
-    proxyAuthorization: createProxyAuthorization(proxy),
-  });
+  const ofProxy = toDestination(new URL(proxy), undefined, connectTimeoutMs);
+  const authorization = createProxyAuthorization(proxy);
+  return openPool({ ...ofProxy, isProxy: true }, url.origin, authorization);
 }
 
 function toDestination(

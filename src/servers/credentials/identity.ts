@@ -13,7 +13,6 @@ import {
 import { createExpiringMap } from '../../platform/bounded-map.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { generateTokenId, hashSha256 } from '../../platform/ids.ts';
-import type { JsonObject } from '../../platform/json.ts';
 import { buildIdentityKeyName } from '../../store/keys.ts';
 import { createSigningKeys, type SigningKeys, signJwt } from '../../store/seal/signing-keys.ts';
 import { defineCredentialType } from './credential-type.ts';
@@ -71,12 +70,7 @@ const createKeySetEndpoint = (
   },
 });
 
-export interface IdentityIssuer {
-  /** A JWT (ES256, 60 s) for the server at `url`. @throws StoreUnavailable without a key. */
-  issueToken(caller: UpstreamCaller, url: string): Promise<string>;
-  /** RFC 7517: the keys by which servers check such tokens. */
-  getKeySet(): Promise<JsonObject>;
-}
+export type IdentityIssuer = ReturnType<typeof createIdentityIssuer>;
 
 const LIFETIME_SECONDS = 60;
 /** A token is used again until so little of its time is left. */
@@ -92,11 +86,12 @@ export function createIdentityIssuer(
   keys: SigningKeys,
   baseUrl: string,
   providerIssuer: string | undefined,
-): IdentityIssuer {
+) {
   const memory = createExpiringMap<string>(MAX_TOKENS, clock.now);
 
   return {
-    async issueToken(caller, url) {
+    /** A JWT (ES256, 60 s) for the server at `url`. @throws StoreUnavailable without a key. */
+    async issueToken(caller: UpstreamCaller, url: string) {
       const claims = {
         iss: baseUrl,
         aud: nameAudience(url),
@@ -114,6 +109,7 @@ export function createIdentityIssuer(
       memory.set(hash, token, exp * 1000 - RESERVE_MS);
       return token;
     },
+    /** RFC 7517: the keys by which servers check such tokens. */
     getKeySet: async () => ({ keys: await keys.listPublicKeys() }),
   };
 }

@@ -275,15 +275,7 @@ function readRefusal(bytes: Buffer): JsonObject | undefined {
 
 // MCP "Resumability and Redelivery": how far a stream of a server has been read, and when the gateway may come back to it.
 
-export interface EventCursor {
-  /** Notes an event; false where it is among those that are remembered: a server may send more than it was asked for. */
-  take(id: string): boolean;
-  noteRetry(ms: number): void;
-  /** Tells the server where to go on; undefined where it cannot. */
-  lastId(): string | undefined;
-  /** Milliseconds that the server wants to be left alone for; undefined where it did not say. */
-  retryMs(): number | undefined;
-}
+export type EventCursor = ReturnType<typeof createEventCursor>;
 
 /** Fits into a header, and is no more than is worth keeping for each call. */
 const USABLE_ID = /^[\x21-\x7E](?:[\x20-\x7E]{0,510}[\x21-\x7E])?$/;
@@ -292,13 +284,14 @@ const MIN_RETRY_MS = 500;
 /** Events are hardly kept for longer. */
 const MAX_RETRY_MS = 300_000;
 
-export function createEventCursor(rememberedIds: number): EventCursor {
+export function createEventCursor(rememberedIds: number) {
   const seen = new Set<string>();
   let last: string | undefined;
   let retry: number | undefined;
 
   return {
-    take(given) {
+    /** Notes an event; false where it is among those that are remembered: a server may send more than it was asked for. */
+    take(given: string) {
       // The server takes the position back, or names one that cannot be sent.
       if (!USABLE_ID.test(given)) {
         last = undefined;
@@ -312,10 +305,12 @@ export function createEventCursor(rememberedIds: number): EventCursor {
       if (seen.size > rememberedIds && oldest !== undefined) seen.delete(oldest);
       return true;
     },
-    noteRetry(ms) {
+    noteRetry(ms: number) {
       retry = Math.min(MAX_RETRY_MS, Math.max(MIN_RETRY_MS, ms));
     },
+    /** Tells the server where to go on; undefined where it cannot. */
     lastId: () => last,
+    /** Milliseconds that the server wants to be left alone for; undefined where it did not say. */
     retryMs: () => retry,
   };
 }

@@ -1,29 +1,14 @@
 // §18.4: whether a server can be reached; while it cannot, it is looked for now and then, and calls fail at
 // once.
 import { CredentialError, UpstreamError } from '../../mcp/upstream/upstream.ts';
-import { computePauseMs } from '../../platform/clock.ts';
+import { createAttempts } from '../../platform/clock.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
-import { BACK_OFF, createAttempts } from '../transport/process-share.ts';
+import { BACK_OFF, pauseAfter } from '../transport/process-share.ts';
 import { ConnectionError, isDownStatus, RefusalError } from './failures.ts';
 import { type HttpUpstreamConfig, readHttpFacts } from './http-config.ts';
 import type { CallOutcome } from './server-call.ts';
 
-export interface Availability {
-  /** Undefined until it was tried. */
-  readonly isUp: boolean | undefined;
-  /** @throws UpstreamError while it is down. */
-  check(): void;
-  noteUp(): void;
-  /** It cannot be reached, or refuses the gateway. */
-  noteDown(reason: UpstreamError): void;
-  /**
-   * Something went wrong that may mean that it is down: it is looked for at once. While it is found up each time, ever less
-   * often: it is a tool that fails, and not the server.
-   */
-  suspect(): void;
-  onChange(listener: StateListener): void;
-  close(): void;
-}
+export type Availability = ReturnType<typeof createAvailability>;
 
 type StateListener = (isUp: boolean, reason: string, wasUp: boolean | undefined) => void;
 
@@ -35,14 +20,14 @@ export function createAvailability(
   { clock, log }: Pick<Runtime, 'clock' | 'log'>,
   name: string,
   probe: () => Promise<unknown>,
-): Availability {
+) {
   const listeners: StateListener[] = [];
   let isUp: boolean | undefined;
   let downReason = '';
   let isProbing = false;
   let suspicion = NO_SUSPICION;
   let isClosed = false;
-  const probes = createAttempts(clock);
+  const probes = createAttempts(clock, pauseAfter);
   let cancelLook: (() => void) | undefined;
 
   function change(now: boolean, reason: string): void {
@@ -100,7 +85,7 @@ export function createAvailability(
     const now = clock.monotonic();
     const { lookedAt, looks } = suspicion;
     const sinceMs = now - lookedAt;
-    const waitMs = Math.max(0, computePauseMs(BACK_OFF, looks) - sinceMs);
+    const waitMs = Math.max(0, pauseAfter(looks) - sinceMs);
     const isLongAgo = sinceMs > 2 * BACK_OFF.longestMs;
     suspicion = { lookedAt: now + waitMs, looks: isLongAgo ? 1 : looks + 1 };
     if (waitMs === 0) {
@@ -120,16 +105,23 @@ export function createAvailability(
   }
 
   return {
+    /** Undefined until it was tried. */
     get isUp() {
       return isUp;
     },
+    /** @throws UpstreamError while it is down. */
     check() {
       if (isUp === false) throw new UpstreamError('unavailable', downReason);
     },
     noteUp,
+    /** It cannot be reached, or refuses the gateway. */
     noteDown,
+    /**
+     * Something went wrong that may mean that it is down: it is looked for at once. While it is found up each time, ever less
+     * often: it is a tool that fails, and not the server.
+     */
     suspect,
-    onChange: (listener) => void listeners.push(listener),
+    onChange: (listener: StateListener) => void listeners.push(listener),
     close() {
       isClosed = true;
       probes.stop();
@@ -141,19 +133,9 @@ export function createAvailability(
 // §18.4: what a request says of the server as a whole. What one caller comes to concerns that caller: beyond connections that
 // fail, only the gateway's own request decides that a server is down.
 
-export interface Judge {
-  /** A request was answered. */
-  noteOutcome(outcome: CallOutcome, isHandshake: boolean): void;
-  /** A request had no answer. */
-  noteFailure(failure: unknown): void;
-  /** The server could not be spoken to at all, be it for this caller alone. */
-  noteFailedHandshake(failure: unknown): void;
-}
+export type Judge = ReturnType<typeof createAvailabilityJudge>;
 
-export function createAvailabilityJudge(
-  config: HttpUpstreamConfig,
-  availability: Availability,
-): Judge {
+export function createAvailabilityJudge(config: HttpUpstreamConfig, availability: Availability) {
   const isPersonal = readHttpFacts(config).personalBy !== undefined;
   /** Nobody knows whom 401 and 403 concern, where users can be told apart. */
   const mayConcernAll = (status: number): boolean =>
@@ -167,13 +149,16 @@ export function createAvailabilityJudge(
   }
 
   return {
-    noteOutcome(outcome, isHandshake) {
+    /** A request was answered. */
+    noteOutcome(outcome: CallOutcome, isHandshake: boolean) {
       const status = outcome.kind === 'refused' ? outcome.status : undefined;
       if (status !== undefined && mayConcernAll(status)) availability.suspect();
       else if (!isHandshake && status !== 401 && status !== 403) availability.noteUp();
     },
+    /** A request had no answer. */
     noteFailure,
-    noteFailedHandshake(failure) {
+    /** The server could not be spoken to at all, be it for this caller alone. */
+    noteFailedHandshake(failure: unknown) {
       if (failure instanceof ConnectionError) noteFailure(failure);
       else if (!(failure instanceof UpstreamError) || failure instanceof CredentialError) return;
       else if (isPersonal && failure instanceof RefusalError && !mayConcernAll(failure.status)) {

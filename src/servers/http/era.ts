@@ -1,45 +1,51 @@
 // §18.3: of which era a server is: `server/discover` is tried once, and what it said is remembered.
+
 import { isDeepStrictEqual } from 'node:util';
 import type { Era } from '../../mcp/protocol/revisions.ts';
-import { createNameAudience, type NameAudience } from '../../mcp/upstream/audience.ts';
-import { NOT_STATELESS, readDiscoverResult } from '../../mcp/upstream/description.ts';
-import { describeInHeaders, toStatelessParams } from '../../mcp/upstream/envelope.ts';
+import { createNameAudience } from '../../mcp/upstream/audience.ts';
+import {
+  NOT_STATELESS,
+  readDiscoverResult,
+  toListenParams,
+} from '../../mcp/upstream/description.ts';
+import {
+  describeInHeaders,
+  toStatelessParams,
+  traceInHeaders,
+} from '../../mcp/upstream/envelope.ts';
 import {
   GATEWAY_CALLER,
+  METHOD_NOT_FOUND,
+  nameOwnSession,
   type Upstream,
   type UpstreamCaller,
   type UpstreamDescription,
   UpstreamError,
+  type UpstreamRequest,
 } from '../../mcp/upstream/upstream.ts';
 import { createBoundedMap } from '../../platform/bounded-map.ts';
 import type { Clock } from '../../platform/clock.ts';
+import type { JsonObject } from '../../platform/json.ts';
 import { createSingleFlight } from '../../platform/single-flight.ts';
+import { routeToRequest } from '../messages/server-message.ts';
 import { createDescriptionMemory } from '../transport/description-memory.ts';
-import type { SubscriptionMemory } from '../transport/session-records.ts';
+import {
+  readSubscriptionChange,
+  SUBSCRIBING,
+  type SubscriptionMemory,
+} from '../transport/session-records.ts';
 import { toOutcome } from './attempt.ts';
 import type { Availability, Judge } from './availability.ts';
 import { isDownStatus, toRefusal } from './failures.ts';
 import { type HttpUpstreamConfig, readHttpFacts } from './http-config.ts';
 import type { HttpConnection } from './http-connection.ts';
-import type { ServerListeners } from './listeners.ts';
+import type { Audience, ServerListeners } from './listeners.ts';
 import type { QuestionStreams } from './question-streams.ts';
-import { type CallOutcome, isUnauthorized } from './server-call.ts';
+import { type CallOutcome, findError, getResult, isUnauthorized } from './server-call.ts';
 import type { OpenCookies } from './session-cookies.ts';
+import type { SendAnew } from './session-sending.ts';
 
-interface EraMemory {
-  /** As the server last spoke, to whomever. */
-  readonly last: Era | undefined;
-  /** As it speaks to this caller; undefined until it did. */
-  find(caller: UpstreamCaller): Era | undefined;
-  /** Asks the server; once for all who are told the same, and ask at the same time. */
-  detect(caller: UpstreamCaller): Promise<Era>;
-  /** Resolves if it answers at all, whatever it says. @throws UpstreamError */
-  reach(caller: UpstreamCaller): Promise<void>;
-  /** @throws UpstreamError */
-  isTokenRefused(caller: UpstreamCaller): Promise<boolean>;
-  /** True if it is no longer the one that a request was sent in: asks again, unless that was just done. */
-  hasChanged(caller: UpstreamCaller, before: Era): Promise<boolean>;
-}
+type EraMemory = ReturnType<typeof createEraMemory>;
 
 interface AudienceEra {
   current: Era | undefined;
@@ -57,7 +63,7 @@ export function createEraMemory(
   config: HttpUpstreamConfig,
   connection: HttpConnection,
   { nameAudience, note }: Descriptions,
-): EraMemory {
+) {
   const { era: demanded } = config;
   const timeoutMs = Math.min(config.timeoutMs, DISCOVER_MS);
   const eras = createBoundedMap<string, AudienceEra>(MAX_AUDIENCES);
@@ -118,17 +124,23 @@ export function createEraMemory(
   }
 
   return {
-    reach: async (caller) => void (await discover(caller)),
-    async isTokenRefused(caller) {
+    /** Resolves if it answers at all, whatever it says. @throws UpstreamError */
+    reach: async (caller: UpstreamCaller) => void (await discover(caller)),
+    /** @throws UpstreamError */
+    async isTokenRefused(caller: UpstreamCaller) {
       const outcome = await connection.call(caller, { ...toDiscovery(caller), isTrial: true });
       return isUnauthorized(outcome);
     },
+    /** As the server last spoke, to whomever. */
     get last() {
       return last;
     },
-    find: (caller) => eras.get(nameAudience(caller))?.current,
+    /** As it speaks to this caller; undefined until it did. */
+    find: (caller: UpstreamCaller) => eras.get(nameAudience(caller))?.current,
+    /** Asks the server; once for all who are told the same, and ask at the same time. */
     detect,
-    async hasChanged(caller, before) {
+    /** True if it is no longer the one that a request was sent in: asks again, unless that was just done. */
+    async hasChanged(caller: UpstreamCaller, before: Era) {
       const { current, askedAt } = findOrAdd(nameAudience(caller));
       // Another request, which was refused at the same time, may have asked.
       if (current !== before) return true;
@@ -152,19 +164,12 @@ const isFinal = (status: number): boolean =>
 
 // §18.4: what an HTTP server says of itself: to each user where it is told who calls, else to all.
 
-export interface Descriptions {
-  readonly nameAudience: NameAudience;
-  find(caller: UpstreamCaller): UpstreamDescription | undefined;
-  /** Undefined as well where the server was away since it said so. */
-  findCurrent(caller: UpstreamCaller): UpstreamDescription | undefined;
-  /** The server has said it to this caller. */
-  note(caller: UpstreamCaller, description: UpstreamDescription): void;
-}
+export type Descriptions = ReturnType<typeof createDescriptions>;
 
 export function createDescriptions(
   config: HttpUpstreamConfig,
   availability: Pick<Availability, 'onChange'>,
-): Descriptions {
+) {
   const memory = createDescriptionMemory();
   const isPersonal = readHttpFacts(config).personalBy !== undefined;
   const nameAudience = createNameAudience(isPersonal);
@@ -175,12 +180,14 @@ export function createDescriptions(
 
   return {
     nameAudience,
-    find: (caller) => memory.find(nameAudience(caller)),
-    findCurrent(caller) {
+    find: (caller: UpstreamCaller) => memory.find(nameAudience(caller)),
+    /** Undefined as well where the server was away since it said so. */
+    findCurrent(caller: UpstreamCaller) {
       const audience = nameAudience(caller);
       return memory.isExpired(audience) ? undefined : memory.find(audience);
     },
-    note(caller, description) {
+    /** The server has said it to this caller. */
+    note(caller: UpstreamCaller, description: UpstreamDescription) {
       const audience = nameAudience(caller);
       const known = memory.find(audience);
       if (isPersonal || caller === GATEWAY_CALLER || known === undefined) {
@@ -230,3 +237,95 @@ export interface ServerKnowledge {
   readonly subscriptions: SubscriptionMemory;
   readonly questionStreams: QuestionStreams;
 }
+
+// Servers of 2026-07-28: each request brings all that it needs.
+
+/** The longest time that timers know: streams end, but nobody waits for it. */
+const NO_TIMEOUT_MS = 2_147_483_647;
+
+export function speakStatelessEra(
+  { timeoutMs }: HttpUpstreamConfig,
+  connection: HttpConnection,
+  { era, descriptions, listeners, subscriptions }: ServerKnowledge,
+) {
+  function send(
+    caller: UpstreamCaller,
+    request: UpstreamRequest,
+    sendAnew: SendAnew,
+  ): Promise<JsonObject> {
+    /** The server may have been replaced by an older one. */
+    async function concludeForeign(outcome: CallOutcome): Promise<JsonObject> {
+      const hasChanged = await era.hasChanged(caller, 'stateless');
+      return hasChanged ? sendAnew(caller, request) : getResult(outcome);
+    }
+
+    return connection.call(caller, {
+      method: request.method,
+      toParams: (id) => toStatelessParams(request, id, caller.capabilities),
+      headers: describeInHeaders(request).concat(traceInHeaders(request)),
+      timeoutMs,
+      signal: request.signal,
+      onNotification(message, id) {
+        if (!routeToRequest(message, id, request)) listeners.notify(caller, message);
+      },
+      conclude: (outcome) => (isForeign(outcome) ? concludeForeign(outcome) : getResult(outcome)),
+    });
+  }
+
+  return {
+    /** `sendAnew` sends what was not carried out, as the server is no longer a stateless one. */
+    request(caller: UpstreamCaller, request: UpstreamRequest, sendAnew: SendAnew) {
+      const change = SUBSCRIBING.has(request.method)
+        ? readSubscriptionChange(caller, request)
+        : undefined;
+      if (change === undefined) return send(caller, request, sendAnew);
+      const { sessionId, uri, isWanted } = change;
+      // This era has no such requests: the stream of the client's session asks for the resource.
+      return subscriptions.change(sessionId, uri, isWanted).then(() => ({}));
+    },
+    /**
+     * MCP "Subscriptions": calls `onOpen` when the stream stands, and resolves when it has ended: whether it is to be
+     * opened again.
+     */
+    async openStream(
+      audience: Audience,
+      signal: AbortSignal,
+      onOpen: () => void,
+    ): Promise<'again' | 'never'> {
+      const { caller } = audience;
+      const sessionId = nameOwnSession(caller);
+      const subscribed = sessionId === undefined ? [] : await subscriptions.read(sessionId);
+      const uris = [...new Set([...audience.uris, ...subscribed])];
+      const params = toListenParams(descriptions.find(caller), uris);
+      if (params === undefined || signal.aborted) return 'never';
+      const request: UpstreamRequest = { ...LISTEN, params, signal };
+      const outcome = await connection.call(caller, {
+        method: request.method,
+        toParams: (id) => toStatelessParams(request, id, caller.capabilities),
+        headers: describeInHeaders(request),
+        timeoutMs: NO_TIMEOUT_MS,
+        signal,
+        onNotification(message) {
+          if (message.method === 'notifications/subscriptions/acknowledged') onOpen();
+          else audience.notify(message);
+        },
+        conclude: toOutcome,
+      });
+      return isRefusal(outcome) ? 'never' : 'again';
+    },
+  };
+}
+
+/** Errors that 2026-07-28 sends with a status of 4xx, and those of JSON-RPC that concern the request. */
+const KNOWN_CODES: readonly unknown[] = [-32020, -32021, -32601, -32602, -32603];
+
+const isForeign = (outcome: CallOutcome): boolean =>
+  outcome.kind === 'refused' &&
+  [400, 404, 405].includes(outcome.status) &&
+  !KNOWN_CODES.includes(findError(outcome)?.code);
+
+const LISTEN = { method: 'subscriptions/listen', trace: {}, logLevel: undefined } as const;
+
+const isRefusal = (outcome: CallOutcome): boolean =>
+  findError(outcome)?.code === METHOD_NOT_FOUND ||
+  (outcome.kind === 'refused' && outcome.status < 500);

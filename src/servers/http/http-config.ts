@@ -87,8 +87,8 @@ export function buildHttp(
   type: ServerType | undefined,
 ): Unnamed<HttpUpstreamConfig> | undefined {
   const { read, report } = members;
-  const common = readCommon(members);
-  if (type === 'sse' && common.era === 'stateless')
+  const ofAnyTransport = readCommon(members);
+  if (type === 'sse' && ofAnyTransport.era === 'stateless')
     report('"sse" has sessions always. Remove "era", or the type.', commonMembers.era);
   const [address = httpMembers.url] = addressMembers.filter(members.has);
   const url = read(address);
@@ -115,7 +115,7 @@ export function buildHttp(
         auth,
         // One that is told who calls belongs to those who call.
         roots: read(commonMembers.roots) ?? isOfCaller(auth),
-        ...common,
+        ...ofAnyTransport,
       };
 }
 

@@ -24,7 +24,7 @@ import { createSessionRecords, createSubscriptionMemory } from '../transport/ses
 import { defineTransport } from '../transport/transport.ts';
 import { createAvailability, createAvailabilityJudge } from './availability.ts';
 import type { HttpLink, Protocol } from './era.ts';
-import { createDescriptions, createEraMemory } from './era.ts';
+import { createDescriptions, createEraMemory, speakStatelessEra } from './era.ts';
 import { ConnectionError, isDownStatus, RefusalError } from './failures.ts';
 import {
   addressMembers,
@@ -42,7 +42,6 @@ import { nameHttpServer, speakSessionEra } from './session-era.ts';
 import type { SendAnew } from './session-sending.ts';
 import { createSessionStream } from './session-stream.ts';
 import { createSseProtocol } from './sse-protocol.ts';
-import { speakStatelessEra } from './stateless-era.ts';
 
 export const httpTransport = defineTransport<HttpUpstreamConfig>({
   kind: 'http',

@@ -6,7 +6,7 @@ import {
   type UpstreamDescription,
   type UpstreamListener,
 } from '../../mcp/upstream/upstream.ts';
-import type { Clock } from '../../platform/clock.ts';
+import { type Clock, createAttempts } from '../../platform/clock.ts';
 import type { JsonObject } from '../../platform/json.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import {
@@ -14,7 +14,7 @@ import {
   readChange,
   type ServerNotification,
 } from '../messages/server-message.ts';
-import { BACK_OFF, createAttempts } from '../transport/process-share.ts';
+import { BACK_OFF, pauseAfter } from '../transport/process-share.ts';
 import { hashSession } from '../transport/session-records.ts';
 import { nameSharer } from './server-session.ts';
 
@@ -165,15 +165,7 @@ export function createServerListeners(
 
 // A stream that is kept open for as long as somebody listens: tried again after a pause that grows.
 
-interface RetryLoop {
-  /** Ends the attempt under way and begins another one at once. */
-  restart(): void;
-  /** As `restart`, where no further attempt made sense. */
-  revive(): void;
-  /** As `restart`, but what stands ends only when the other one stands. */
-  replace(): void;
-  stop(): void;
-}
+type RetryLoop = ReturnType<typeof startRetryLoop>;
 
 /** Says if another attempt makes sense before something has changed; in milliseconds, where the server has said when. */
 export type AttemptEnd = 'again' | 'never' | { readonly afterMs: number };
@@ -187,7 +179,7 @@ export type StreamAttempt = (
   onOpen: (isResumed?: boolean) => void,
 ) => Promise<AttemptEnd>;
 
-function startRetryLoop(clock: Clock, attempt: StreamAttempt): RetryLoop {
+function startRetryLoop(clock: Clock, attempt: StreamAttempt) {
   /** True if the attempts that began last have ended by themselves. */
   let hasGivenUp = false;
   let current = start(() => {});
@@ -198,7 +190,7 @@ function startRetryLoop(clock: Clock, attempt: StreamAttempt): RetryLoop {
     let release = onFirstOpen;
     const controller = new AbortController();
     const { signal } = controller;
-    const attempts = createAttempts(clock);
+    const attempts = createAttempts(clock, pauseAfter);
 
     /** The stream before is not needed any more. */
     function noteOpen(): void {
@@ -240,10 +232,13 @@ function startRetryLoop(clock: Clock, attempt: StreamAttempt): RetryLoop {
   }
 
   return {
+    /** Ends the attempt under way and begins another one at once. */
     restart,
+    /** As `restart`, where no further attempt made sense. */
     revive() {
       if (hasGivenUp) restart();
     },
+    /** As `restart`, but what stands ends only when the other one stands. */
     replace() {
       current = start(current);
     },

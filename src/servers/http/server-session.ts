@@ -156,19 +156,7 @@ export function routeToSession(
 
 // The requests of one session that have no answer yet: what the server says elsewhere may belong to one of them.
 
-interface OpenRequests {
-  readonly size: number;
-  /** Returns its place, by which it is removed. */
-  add(open: OpenRequest): number;
-  remove(place: number): void;
-  find(token: number): OpenRequest | undefined;
-  /** True if one of them says so. */
-  some(test: (request: UpstreamRequest) => boolean): boolean;
-  /** The request that anything must belong to, where there is only one. */
-  findOnly(): UpstreamRequest | undefined;
-  /** The newest first. */
-  list(): readonly OpenRequest[];
-}
+type OpenRequests = ReturnType<typeof createOpenRequests>;
 
 export interface OpenRequest {
   /** Its progress token. */
@@ -182,7 +170,7 @@ export interface OpenRequest {
  * Places that are used again, and no Map: the tables that a Map leaves behind when many come and go keep what was in
  * them past several garbage collections, which took a tenth of all the time of a call.
  */
-function createOpenRequests(): OpenRequests {
+function createOpenRequests() {
   const places: (OpenRequest | undefined)[] = [];
   const free: number[] = [];
   let size = 0;
@@ -191,20 +179,25 @@ function createOpenRequests(): OpenRequests {
     get size() {
       return size;
     },
-    add(open) {
+    /** Returns its place, by which it is removed. */
+    add(open: OpenRequest) {
       const place = free.pop() ?? places.length;
       places[place] = open;
       size += 1;
       return place;
     },
-    remove(place) {
+    remove(place: number) {
       places[place] = undefined;
       free.push(place);
       size -= 1;
     },
-    find: (token) => places.find((open) => open?.token === token),
-    some: (test) => places.some((open) => open !== undefined && test(open.request)),
+    find: (token: number) => places.find((open) => open?.token === token),
+    /** True if one of them says so. */
+    some: (test: (request: UpstreamRequest) => boolean) =>
+      places.some((open) => open !== undefined && test(open.request)),
+    /** The request that anything must belong to, where there is only one. */
     findOnly: () => (size === 1 ? places.find((open) => open !== undefined)?.request : undefined),
+    /** The newest first. */
     list: () =>
       places.filter((open) => open !== undefined).sort((one, other) => other.token - one.token),
   };

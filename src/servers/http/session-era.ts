@@ -37,28 +37,9 @@ import {
   type SessionSender,
   SessionSending,
 } from './session-sending.ts';
-import {
-  createFindSessionState,
-  createPing,
-  createServerSessions,
-  type FindSessionState,
-  type ServerSessions,
-} from './sessions.ts';
+import { createFindSessionState, createPing, createServerSessions } from './sessions.ts';
 
-export interface SessionEra {
-  /** `sendAnew` sends what was not carried out, as the server is no longer one of sessions. */
-  request(
-    caller: UpstreamCaller,
-    request: UpstreamRequest,
-    sendAnew: SendAnew,
-  ): Promise<JsonObject>;
-  /** Opens a session that is ended at once, only to hear what the server says. */
-  introduce(caller: UpstreamCaller): Promise<void>;
-  /** Uses a session that is ended at once. @throws UpstreamError */
-  isTokenRefused(caller: UpstreamCaller): Promise<boolean>;
-  readonly sessions: ServerSessions;
-  readonly findSessionState: FindSessionState;
-}
+export type SessionEra = ReturnType<typeof speakSessionEra>;
 
 /** Tells records of its sessions from those of other servers. */
 export const nameHttpServer = ({ name, url }: HttpUpstreamConfig): string => `${name} ${url}`;
@@ -72,7 +53,7 @@ export function speakSessionEra(
   config: HttpUpstreamConfig,
   { connection, openCookies }: HttpLink,
   { era, descriptions, listeners, subscriptions, questionStreams }: ServerKnowledge,
-): SessionEra {
+) {
   const { clock, log } = runtime;
   const { timeoutMs } = config;
   const handshakeMs = Math.min(timeoutMs, HANDSHAKE_MS);
@@ -289,15 +270,18 @@ export function speakSessionEra(
   return {
     sessions,
     findSessionState,
-    request(caller, request, sendAnew) {
+    /** `sendAnew` sends what was not carried out, as the server is no longer one of sessions. */
+    request(caller: UpstreamCaller, request: UpstreamRequest, sendAnew: SendAnew) {
       const sent = { caller, request, sendAnew };
       const change = SUBSCRIBING.has(request.method)
         ? readSubscriptionChange(caller, request)
         : undefined;
       return change === undefined ? sendInSession(sent) : changeSubscription(sent, change);
     },
-    introduce: async (caller) => terminate(caller, await initialize(caller)),
-    async isTokenRefused(caller) {
+    /** Opens a session that is ended at once, only to hear what the server says. */
+    introduce: async (caller: UpstreamCaller) => terminate(caller, await initialize(caller)),
+    /** Uses a session that is ended at once. @throws UpstreamError */
+    async isTokenRefused(caller: UpstreamCaller) {
       try {
         const session = await initialize(caller, true);
         // Some let anybody begin.

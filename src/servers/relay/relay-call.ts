@@ -49,17 +49,9 @@ import {
 import { relayToStatelessClient } from './stateless-client.ts';
 import { createSuspendedCalls } from './suspended/suspended-calls.ts';
 
-export interface CallRelay {
-  readonly relayCall: RelayCall;
-  /** Ends all calls that wait for an answer; their clients are told to call again. */
-  close(): Promise<void>;
-}
+export type CallRelay = ReturnType<typeof openRelay>;
 
-export function openRelay(
-  runtime: UpstreamRuntime,
-  doors: Doors,
-  toFailedResult: ToFailedResult,
-): CallRelay {
+export function openRelay(runtime: UpstreamRuntime, doors: Doors, toFailedResult: ToFailedResult) {
   const suspendedCalls = createSuspendedCalls(runtime);
   const resumption = { suspendedCalls, redeemAnswers: createRedeemAnswers(runtime) };
 
@@ -103,6 +95,7 @@ export function openRelay(
 
   return {
     relayCall,
+    /** Ends all calls that wait for an answer; their clients are told to call again. */
     close: suspendedCalls.close,
   };
 }

@@ -1,11 +1,16 @@
 // §18.3: who is told what changes at the processes of a server, and of which resources: at this replica and at others.
 
-import type {
-  UpstreamCaller,
-  UpstreamListener,
-  UpstreamRequest,
-  UpstreamRuntime,
+import { toListenParams } from '../../mcp/upstream/description.ts';
+import { toStatelessParams } from '../../mcp/upstream/envelope.ts';
+import {
+  GATEWAY_CALLER,
+  type UpstreamCaller,
+  UpstreamError,
+  type UpstreamListener,
+  type UpstreamRequest,
+  type UpstreamRuntime,
 } from '../../mcp/upstream/upstream.ts';
+import { createCountedBus } from '../../platform/counted-bus.ts';
 import {
   createChangeListeners,
   readChange,
@@ -13,7 +18,12 @@ import {
   type ServerNotification,
 } from '../messages/server-message.ts';
 import type { ProcessShare } from '../transport/process-share.ts';
-import { SUBSCRIBING } from '../transport/session-records.ts';
+import {
+  createStdioReplicas,
+  failTooMany,
+  MAX_SUBSCRIPTIONS,
+  SUBSCRIBING,
+} from '../transport/session-records.ts';
 import {
   findOwner,
   findProcessKey,
@@ -22,7 +32,6 @@ import {
   type RunningServer,
 } from './server-run.ts';
 import type { StdioUpstreamConfig } from './stdio-config.ts';
-import { createStdioReplicas, createSubscriptions, type Subscriptions } from './subscriptions.ts';
 
 interface Listening {
   readonly sessionId: string | undefined;
@@ -59,7 +68,7 @@ export function createProgramListeners(
   /** Ends the watch over sessions that have subscriptions here, with or without a stream. */
   const held = new Map<string, () => void>();
   const replicas = hasReplicas
-    ? createStdioReplicas(runtime, config, (keyId, uri) => tell(keyId, { kind: 'resource', uri }))
+    ? createStdioReplicas(runtime, name, (keyId, uri) => tell(keyId, { kind: 'resource', uri }))
     : undefined;
 
   function onError(cause: unknown): void {
@@ -167,7 +176,6 @@ export function createProgramListeners(
         stopWatching?.();
       };
     },
-    /** Subscriptions are one for all who share a process. */
     /** `resources/subscribe`, `resources/unsubscribe`. @throws UpstreamError */
     async changeSubscription(caller: UpstreamCaller, { method, params }: UpstreamRequest) {
       const subscriptions = findSubscriptions(caller);
@@ -214,6 +222,176 @@ export function createProgramListeners(
     close() {
       cancelSweep();
       replicas?.close();
+    },
+  };
+}
+
+// §18.3: the resources of one process that somebody subscribed to: the server is asked once for each.
+
+type Subscriptions = ReturnType<typeof createSubscriptions>;
+
+/** A client's session by its ID, or a listener. */
+type SubscriptionOwner = string | object;
+
+interface Agreement {
+  agreed: Promise<void>;
+  /** Then the server need not be told that nobody wants it any more. */
+  isRefused: boolean;
+}
+
+/** URIs that are wanted at one process, and characters of each. */
+const MAX_URIS = 10_000;
+const MAX_URI = 8192;
+/** A server chooses how many slashes there are. */
+const MAX_PARENTS = 60;
+
+function createSubscriptions(onError: (cause: unknown) => void) {
+  let wire: SubscriptionWire | undefined;
+  const wanted = createCountedBus<string, SubscriptionOwner, Agreement>({
+    start(uri) {
+      const agreement = { agreed: ask(uri), isRefused: false };
+      agreement.agreed.catch(() => {
+        agreement.isRefused = true;
+        if (wanted.topics.get(uri)?.source === agreement) wanted.end(uri);
+      });
+      return agreement;
+    },
+    stop({ isRefused }, uri) {
+      if (!isRefused) wire?.unsubscribe(uri);
+    },
+    onError,
+    bounds: { topics: MAX_URIS, topicsOfListener: MAX_SUBSCRIPTIONS, failFull },
+  });
+
+  async function ask(uri: string): Promise<void> {
+    await wire?.subscribe(uri);
+  }
+
+  async function add(owner: SubscriptionOwner, uri: string): Promise<void> {
+    if (uri.length > MAX_URI) failFull('topics');
+    wanted.subscribe(uri, owner);
+    await wanted.topics.get(uri)?.source?.agreed;
+  }
+
+  return {
+    /** Resources that somebody subscribed to. */
+    get count() {
+      return wanted.topics.size;
+    },
+    get isConnected() {
+      return wire !== undefined;
+    },
+    /** Resolves when the server has agreed. @throws UpstreamError */
+    add,
+    remove: (owner: SubscriptionOwner, uri: string) => wanted.unsubscribe(uri, owner),
+    /** The owner wants these, and no others. What the server does not agree to is not told of. */
+    replaceAll(owner: SubscriptionOwner, uris: readonly string[]) {
+      for (const [uri] of wanted.topics) if (!uris.includes(uri)) wanted.unsubscribe(uri, owner);
+      for (const uri of uris) add(owner, uri).catch(() => {});
+    },
+    /** Clients' sessions that subscribed to something. */
+    listSessions: () =>
+      [...wanted.topics.values()].flatMap(({ listeners }) =>
+        [...listeners].filter((owner) => typeof owner === 'string'),
+      ),
+    /** The owner is gone. */
+    removeAll: wanted.unsubscribeAll,
+    /** True if the owner wants to know that the resource, or a part of it, has changed. */
+    isWanted: (owner: SubscriptionOwner, uri: string) =>
+      uri.length <= MAX_URI &&
+      listParents(uri).some((parent) => wanted.topics.get(parent)?.listeners.has(owner)),
+    /** A process has started, which knows of no subscription. */
+    connect(running: RunningServer, timeoutMs: number) {
+      wire = WIRES[running.description.era](running, timeoutMs);
+      for (const [uri, { source }] of wanted.topics) {
+        if (source === undefined) continue;
+        source.agreed = ask(uri);
+        // Resources that it no longer has are not told of.
+        source.agreed.catch(() => {});
+      }
+    },
+    disconnect() {
+      wire = undefined;
+    },
+  };
+}
+
+function failFull(what: 'topics' | 'topicsOfListener'): never {
+  if (what === 'topics') {
+    throw new UpstreamError('unavailable', 'too many of its resources are subscribed to');
+  }
+  return failTooMany();
+}
+
+/** The URI, and those that it is a part of, with and without the slash at their end. */
+function listParents(uri: string): readonly string[] {
+  const parents = [uri];
+  let at = uri.lastIndexOf('/');
+  while (at > 0 && parents.length < MAX_PARENTS) {
+    parents.push(uri.slice(0, at), uri.slice(0, at + 1));
+    at = uri.lastIndexOf('/', at - 1);
+  }
+  return parents;
+}
+
+// MCP "Resources", "Subscriptions": how a process of either era is told. One that is connected tells of its lists, too.
+
+interface SubscriptionWire {
+  subscribe(uri: string): Promise<void>;
+  unsubscribe(uri: string): void;
+}
+
+const WIRES = { session: createSessionWire, stateless: createStatelessWire } as const;
+
+function createSessionWire({ connection }: RunningServer, timeoutMs: number): SubscriptionWire {
+  return {
+    async subscribe(uri) {
+      await connection.ask('resources/subscribe', { uri }, timeoutMs);
+    },
+    unsubscribe: (uri) =>
+      void connection.ask('resources/unsubscribe', { uri }, timeoutMs).catch(() => {}),
+  };
+}
+
+/** One subscription says all that is wanted; a change of it is a new one. */
+function createStatelessWire({ connection, description }: RunningServer): SubscriptionWire {
+  const uris = new Set<string>();
+  let cancel = () => {};
+  let isOpening = false;
+
+  function open(): void {
+    isOpening = false;
+    const params = toListenParams(description, [...uris]);
+    const cancelFormer = cancel;
+    cancel =
+      params === undefined
+        ? () => {}
+        : connection.openSubscription(
+            toStatelessParams(
+              { params, trace: {}, logLevel: undefined },
+              0,
+              GATEWAY_CALLER.capabilities,
+            ),
+          );
+    cancelFormer();
+  }
+
+  /** Several changes at once are one. */
+  function openSoon(): void {
+    if (isOpening) return;
+    isOpening = true;
+    queueMicrotask(open);
+  }
+
+  openSoon();
+  return {
+    async subscribe(uri) {
+      uris.add(uri);
+      openSoon();
+    },
+    unsubscribe(uri) {
+      uris.delete(uri);
+      openSoon();
     },
   };
 }

@@ -3,9 +3,9 @@
 import type { ClientCapabilities } from '../../mcp/catalog/client-requests.ts';
 import { UpstreamError } from '../../mcp/upstream/upstream.ts';
 import type { CancelSignal } from '../../platform/cancellation.ts';
-import type { Clock } from '../../platform/clock.ts';
+import { type Clock, createAttempts } from '../../platform/clock.ts';
 import type { ServerNotification } from '../messages/server-message.ts';
-import { createAttempts } from '../transport/process-share.ts';
+import { pauseAfter } from '../transport/process-share.ts';
 import type { EndReason } from './child.ts';
 import type { FirstRequest, Program } from './program.ts';
 import type { RpcConnection } from './rpc-connection.ts';
@@ -202,7 +202,7 @@ export function createSupervisedServer(
   let run: ServerRun | undefined;
   let running: RunningServer | undefined;
   let lastEnd: EndReason | undefined;
-  const starts = createAttempts(clock);
+  const starts = createAttempts(clock, pauseAfter);
   /** Monotonic milliseconds at which it is started again; undefined where it is not to be. */
   let retryAt: number | undefined;
   let isClosed = false;

@@ -25,10 +25,7 @@ import type { FirstRequest, Program } from './program.ts';
 import { createRpcConnection, type RpcConnection } from './rpc-connection.ts';
 import type { StdioUpstreamConfig } from './stdio-config.ts';
 
-export interface ServerRun {
-  /** Closes its input, and ends it. Resolves when it and all that it started have ended. */
-  end(): Promise<void>;
-}
+export type ServerRun = ReturnType<typeof startRun>;
 
 /** A process that requests can be sent to. */
 export interface RunningServer {
@@ -57,7 +54,7 @@ export function startRun(
   key: ProcessKey,
   capabilities: ClientCapabilities,
   handlers: RunHandlers,
-): ServerRun {
+) {
   const { config, clock, output, share } = program;
   const { user } = key;
   const isShared = key === GATEWAY_KEY;
@@ -115,7 +112,10 @@ export function startRun(
 
   program.countProcess(1);
   void connect();
-  return { end: child.end };
+  return {
+    /** Closes its input, and ends it. Resolves when it and all that it started have ended. */
+    end: child.end,
+  };
 }
 
 function explainHandshake(error: unknown): EndReason {

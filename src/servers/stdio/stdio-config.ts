@@ -110,7 +110,7 @@ export const stdioMembers = {
 
 export function buildStdio(members: MemberReader): Unnamed<StdioUpstreamConfig> | undefined {
   const { read, report } = members;
-  const common = readCommon(members);
+  const ofAnyTransport = readCommon(members);
   const command = read(stdioMembers.command);
   const given = read(stdioMembers.args) ?? [];
   const args = given.map((argument) => argument.text);
@@ -127,7 +127,9 @@ export function buildStdio(members: MemberReader): Unnamed<StdioUpstreamConfig> 
     roots: read(commonMembers.roots) ?? false,
   };
   if (command?.trim() === '') report('"command" is empty.', stdioMembers.command);
-  return command === undefined ? undefined : { kind: 'stdio', command, ...stdio, ...common };
+  return command === undefined
+    ? undefined
+    : { kind: 'stdio', command, ...stdio, ...ofAnyTransport };
 }
 
 export const readStdioFacts = ({ isolation }: StdioUpstreamConfig): UpstreamFacts => ({

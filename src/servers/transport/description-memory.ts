@@ -3,17 +3,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { UpstreamDescription } from '../../mcp/upstream/upstream.ts';
 
-interface DescriptionMemory {
-  find(owner: string): UpstreamDescription | undefined;
-  note(owner: string, description: UpstreamDescription): void;
-  forget(owner: string): void;
-  /** It may be out of date, and serves until the server has said another. */
-  expire(owner: string): void;
-  /** All may be out of date: the server was replaced, maybe. */
-  expireAll(): void;
-  isExpired(owner: string): boolean;
-}
-
 interface Kept {
   readonly description: UpstreamDescription;
   readonly bytes: number;
@@ -28,7 +17,7 @@ const MAX_OWNERS = 1_000;
 /** For all of a server, as JSON text: instructions may be as long as an answer. */
 const MAX_BYTES = 16_777_216;
 
-export function createDescriptionMemory(): DescriptionMemory {
+export function createDescriptionMemory() {
   /** Least recently used first. */
   const kept = new Map<string, Kept>();
   let bytes = 0;
@@ -48,14 +37,14 @@ export function createDescriptionMemory(): DescriptionMemory {
   }
 
   return {
-    find(owner) {
+    find(owner: string) {
       const known = kept.get(owner);
       if (known === undefined) return undefined;
       kept.delete(owner);
       kept.set(owner, known);
       return known.description;
     },
-    note(owner, description) {
+    note(owner: string, description: UpstreamDescription) {
       const known = kept.get(owner);
       if (known !== undefined && isDeepStrictEqual(known.description, description)) {
         known.generation = generation;
@@ -68,13 +57,15 @@ export function createDescriptionMemory(): DescriptionMemory {
       dropOldest();
     },
     forget,
-    expire(owner) {
+    /** It may be out of date, and serves until the server has said another. */
+    expire(owner: string) {
       const known = kept.get(owner);
       if (known !== undefined) known.generation = NEVER;
     },
+    /** All may be out of date: the server was replaced, maybe. */
     expireAll() {
       generation += 1;
     },
-    isExpired: (owner) => (kept.get(owner)?.generation ?? generation) < generation,
+    isExpired: (owner: string) => (kept.get(owner)?.generation ?? generation) < generation,
   };
 }

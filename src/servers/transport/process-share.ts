@@ -1,8 +1,7 @@
 // §18.4: what all servers share that this process reaches, whatever their transport.
 
 import { UpstreamError, type UpstreamRuntime } from '../../mcp/upstream/upstream.ts';
-import type { Clock } from '../../platform/clock.ts';
-import { computePauseMs } from '../../platform/clock.ts';
+import { type Clock, computePauseMs } from '../../platform/clock.ts';
 import type { CountedTransfer } from '../../platform/memory/user-budgets.ts';
 import {
   createMemoryBudget,
@@ -15,31 +14,8 @@ import { createMessagePace, type MessagePace } from './message-pace.ts';
 /** §18.4: between two attempts to reach a server, or to tell of it. */
 export const BACK_OFF = { firstMs: 1000, longestMs: 30_000 };
 
-/** Attempts that are made again after a pause, which grows with each failure in a row. */
-export function createAttempts(clock: Pick<Clock, 'after'>) {
-  let failures = 0;
-  let cancel = () => {};
-
-  return {
-    countFailures: () => failures,
-    /** The last one has failed: the next one is made after a pause, whose milliseconds are returned. */
-    again(attempt: () => void): number {
-      failures += 1;
-      const pauseMs = computePauseMs(BACK_OFF, failures);
-      cancel = clock.after(pauseMs, attempt);
-      return pauseMs;
-    },
-    /** The next one is made after so many milliseconds. */
-    after(ms: number, attempt: () => void) {
-      cancel = clock.after(ms, attempt);
-    },
-    noteSuccess() {
-      failures = 0;
-    },
-    /** No further one is made. */
-    stop: () => cancel(),
-  };
-}
+/** Milliseconds after so many failures in a row. */
+export const pauseAfter = (failures: number): number => computePauseMs(BACK_OFF, failures);
 
 export interface ProcessShare {
   readonly answerMemory: AnswerMemory;
@@ -77,11 +53,7 @@ export function openProcessShare(
 // §18.3: streams that are open only so that servers can ask on them: how many there may be, and how long they are kept after the
 // last call, so that only the first one of several waits for its stream.
 
-export interface HeldStreams {
-  /** False where there is no room: all of that user's, or of the process, are needed by calls under way. */
-  add(stream: HeldStream): boolean;
-  remove(stream: HeldStream): void;
-}
+export type HeldStreams = ReturnType<typeof createHeldStreams>;
 
 export interface HeldStream {
   /** As `nameOwner` has it; undefined without authentication. */
@@ -101,7 +73,7 @@ const IDLE_MS = 60_000;
 const SWEEP_MS = 15_000;
 
 /** For all servers of the process. */
-export function createHeldStreams(clock: Clock): HeldStreams {
+export function createHeldStreams(clock: Clock) {
   const held = new Set<HeldStream>();
   let isSweeping = false;
 
@@ -134,7 +106,8 @@ export function createHeldStreams(clock: Clock): HeldStreams {
   }
 
   return {
-    add(stream) {
+    /** False where there is no room: all of that user's, or of the process, are needed by calls under way. */
+    add(stream: HeldStream) {
       const { user } = stream;
       // Without authentication nothing is counted per user.
       const ofUser = user === undefined ? [] : [...held].filter((other) => other.user === user);
@@ -143,17 +116,14 @@ export function createHeldStreams(clock: Clock): HeldStreams {
       sweepLater();
       return true;
     },
-    remove: (stream) => void held.delete(stream),
+    remove: (stream: HeldStream) => void held.delete(stream),
   };
 }
 
 // §18.4: the memory that answers of servers take while they come in: a budget for each user and for all users together; of what
 // the gateway itself asks, for each server and for all servers. Where one is full, the slowest answer makes room.
 
-interface AnswerMemory {
-  /** Counts one answer, or one stream of them; `onDrop` is called at most once, when it has to end. */
-  open(owner: AnswerOwner, onDrop: (error: UpstreamError) => void): CountedAnswer;
-}
+type AnswerMemory = ReturnType<typeof createAnswerMemory>;
 
 /** The owner of an answer: a user, and without authentication nobody knows which; or the gateway itself, which asked the server. */
 export type AnswerOwner = { readonly user: string | undefined } | { readonly server: string };
@@ -173,7 +143,7 @@ const SERVER_BYTES = 16 * MEBIBYTE;
 const UNCOUNTED_BYTES = 16_384;
 
 /** One answer of `maxBytes` always has room. */
-export function createAnswerMemory(clock: Clock, maxBytes: number): AnswerMemory {
+export function createAnswerMemory(clock: Clock, maxBytes: number) {
   const all = createMemoryBudget(Math.max(ALL_BYTES, maxBytes));
   const users = createUserBudgets(Math.max(USER_BYTES, maxBytes));
   const allServers = createMemoryBudget(Math.max(ALL_BYTES, maxBytes));
@@ -195,7 +165,11 @@ export function createAnswerMemory(clock: Clock, maxBytes: number): AnswerMemory
       },
     });
 
-  return { open: (owner, onDrop) => new TransferredAnswer(start, owner, onDrop) };
+  return {
+    /** Counts one answer, or one stream of them; `onDrop` is called at most once, when it has to end. */
+    open: (owner: AnswerOwner, onDrop: (error: UpstreamError) => void): CountedAnswer =>
+      new TransferredAnswer(start, owner, onDrop),
+  };
 }
 
 type OnDrop = (error: UpstreamError) => void;

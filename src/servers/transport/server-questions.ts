@@ -12,26 +12,7 @@ import type { JsonObject } from '../../platform/json.ts';
 import { toRawJson } from '../../platform/noted-json.ts';
 import { readEchoedNumber, type ServerRequest } from '../messages/server-message.ts';
 
-export interface ServerQuestions {
-  readonly size: number;
-  /** The whole response; undefined where the server no longer wants one. Never rejects. */
-  answer(
-    question: ServerRequest,
-    onRequest: UpstreamRequest['onRequest'],
-  ): Promise<JsonObject | undefined>;
-  /**
-   * The same for what does not say which call it belongs to: it goes to one of those that it may belong to, the first that has no
-   * such question yet. It may be any of them that waits for the answer, so the time of all of them stands still.
-   */
-  answerForOneOf(
-    question: ServerRequest,
-    listAskable: () => readonly Askable[],
-  ): Promise<JsonObject | undefined>;
-  /** True while a question waits for its answer. */
-  has(id: unknown): boolean;
-  /** The server no longer wants an answer. */
-  cancel(id: unknown): void;
-}
+export type ServerQuestions = ReturnType<typeof createServerQuestions>;
 
 /** A call under way. */
 export interface Askable {
@@ -42,7 +23,7 @@ export interface Askable {
 type OnRequest = NonNullable<UpstreamRequest['onRequest']>;
 
 /** Questions of one session, or of one process: ids are its own. */
-export function createServerQuestions(): ServerQuestions {
+export function createServerQuestions() {
   const open = new Map<unknown, Cancellation>();
   const busy = new Set<Askable['request']>();
 
@@ -62,8 +43,13 @@ export function createServerQuestions(): ServerQuestions {
     get size() {
       return open.size;
     },
+    /** The whole response; undefined where the server no longer wants one. Never rejects. */
     answer,
-    async answerForOneOf(question, listAskable) {
+    /**
+     * The same for what does not say which call it belongs to: it goes to one of those that it may belong to, the first that has no
+     * such question yet. It may be any of them that waits for the answer, so the time of all of them stands still.
+     */
+    async answerForOneOf(question: ServerRequest, listAskable: () => readonly Askable[]) {
       const askable = isQuestion(question) ? listAskable() : [];
       if (askable.length === 0) return answer(question, undefined);
       const resumes = askable.map(({ deadline }) => deadline?.pause());
@@ -71,8 +57,10 @@ export function createServerQuestions(): ServerQuestions {
       for (const resume of resumes) resume?.();
       return response;
     },
-    has: (id) => open.has(id),
-    cancel(named) {
+    /** True while a question waits for its answer. */
+    has: (id: unknown) => open.has(id),
+    /** The server no longer wants an answer. */
+    cancel(named: unknown) {
       const id = open.has(named) ? named : readEchoedNumber(named);
       const cancellation = open.get(id);
       open.delete(id);

@@ -8,12 +8,20 @@ import {
   type UpstreamRequest,
   type UpstreamRuntime,
 } from '../../mcp/upstream/upstream.ts';
+import { createAttempts } from '../../platform/clock.ts';
+import { createCountedBus } from '../../platform/counted-bus.ts';
 import { hashSha256 } from '../../platform/ids.ts';
-import { isStringArray, parseObject } from '../../platform/json.ts';
+import { isObject, isStringArray, parseObject } from '../../platform/json.ts';
 import type { Log } from '../../platform/log.ts';
-import { buildUpstreamSessionKey } from '../../store/keys.ts';
+import { createBatch } from '../../platform/throttle.ts';
+import {
+  buildUpstreamSessionKey,
+  buildUpstreamSubscriptionsChannelName,
+} from '../../store/keys.ts';
 import { createRecords, textFormat } from '../../store/records.ts';
+import { createReplicas } from '../../store/replicas/replicas.ts';
 import type { Bus } from '../../store/store.ts';
+import { pauseAfter } from './process-share.ts';
 
 /** Each method throws StoreUnavailable where the store does not answer. */
 export interface ServerSessionRecords {
@@ -88,15 +96,7 @@ export function createOptionalRecords(
 // to them again.
 
 /** Each method throws StoreUnavailable where the store does not answer: that nobody subscribed to anything is something else. */
-export interface SubscriptionMemory {
-  read(sessionId: string): Promise<readonly string[]>;
-  /** @throws UpstreamError where the session has too many. */
-  note(sessionId: string, uri: string, isWanted: boolean): Promise<void>;
-  /** The same, and all replicas hear of it. */
-  change(sessionId: string, uri: string, isWanted: boolean): Promise<void>;
-  forget(sessionId: string): Promise<void>;
-  close(): void;
-}
+export type SubscriptionMemory = ReturnType<typeof createSubscriptionMemory>;
 
 /** So many one session may have at a server: none keeps the others out. */
 export const MAX_SUBSCRIPTIONS = 200;
@@ -117,7 +117,7 @@ export function createSubscriptionMemory(
   records: ServerSessionRecords,
   channel: string,
   onChange: (sessionHash: string) => void,
-): SubscriptionMemory {
+) {
   /** Changes of one session follow one another. */
   const changing = new Map<string, Promise<void>>();
   let unsubscribe: (() => void) | undefined;
@@ -145,7 +145,7 @@ export function createSubscriptionMemory(
   }
 
   return {
-    async read(sessionId) {
+    async read(sessionId: string) {
       // From now on there is a stream that depends on it.
       unsubscribe ??= store.subscribe(channel, onChange);
       // The session goes on, and so must what it wants: its time begins anew.
@@ -154,12 +154,14 @@ export function createSubscriptionMemory(
       );
       return parseUris(kept);
     },
+    /** @throws UpstreamError where the session has too many. */
     note,
-    async change(sessionId, uri, isWanted) {
+    /** The same, and all replicas hear of it. */
+    async change(sessionId: string, uri: string, isWanted: boolean) {
       await note(sessionId, uri, isWanted);
       await store.publish(channel, hashSession(sessionId));
     },
-    forget: async (sessionId) => void (await records.take(sessionId)),
+    forget: async (sessionId: string) => void (await records.take(sessionId)),
     close: () => unsubscribe?.(),
   };
 }
@@ -193,3 +195,105 @@ export const SUBSCRIBING: ReadonlyMap<string, boolean> = new Map([
   ['resources/subscribe', true],
   ['resources/unsubscribe', false],
 ]);
+
+// §18.3: each replica has processes of its own, and a client's stream may be at another replica than the one that took
+// its subscription: what sessions subscribed to is in the store, and what has changed is told to all replicas.
+
+/** A process of the replica `from` says that a resource has changed; `keyId` says for whom the process is. */
+interface UpdateMessage {
+  readonly from: string;
+  readonly keyId: string;
+  readonly uri: string;
+}
+
+interface Watcher {
+  readonly sessionId: string;
+  readonly attempts: ReturnType<typeof createAttempts>;
+  tell(uris: readonly string[]): void;
+}
+
+/** `onUpdate` is told what processes of other replicas say. */
+export function createStdioReplicas(
+  runtime: UpstreamRuntime,
+  name: string,
+  onUpdate: (keyId: string, uri: string) => void,
+) {
+  const { config, store, clock, log } = runtime;
+  const { keyPrefix } = config.mcp.sessions;
+  const identity = `stdio ${name} subscriptions`;
+  const channel = buildUpstreamSubscriptionsChannelName(keyPrefix, hashSha256(identity));
+  /** Keyed by the hash of their session's id. */
+  const watchers = createCountedBus<string, Watcher>({
+    onError: (cause) => log.error('A listener failed; please report this.', { cause }),
+  });
+  const batches = new Map<string, (uri: string) => void>();
+  const memory = createSubscriptionMemory(
+    store,
+    createSessionRecords(runtime, identity),
+    channel,
+    (sessionHash) => watchers.publish(sessionHash, (watcher) => void tellSubscriptions(watcher)),
+  );
+  const replicas = createReplicas<UpdateMessage>(runtime, `${channel}:updates`, isUpdateMessage);
+  replicas.listen(({ from, keyId, uri }) => {
+    if (from !== replicas.ownName) onUpdate(keyId, uri);
+  });
+
+  const isWatching = (watcher: Watcher): boolean =>
+    watchers.topics.get(hashSession(watcher.sessionId))?.listeners.has(watcher) === true;
+
+  /** While the store does not say, what was told before holds. */
+  async function tellSubscriptions(watcher: Watcher): Promise<void> {
+    const { sessionId, attempts, tell } = watcher;
+    const uris = await memory.read(sessionId).catch(() => undefined);
+    if (!isWatching(watcher)) return;
+    if (uris === undefined) {
+      attempts.again(() => void tellSubscriptions(watcher));
+      return;
+    }
+    attempts.noteSuccess();
+    tell(uris);
+  }
+
+  /** Those of other processes are not kept waiting by one that tells of many. */
+  function findBatch(keyId: string): (uri: string) => void {
+    if (batches.size >= MAX_BATCHES) batches.clear();
+    const batch =
+      batches.get(keyId) ??
+      createBatch(clock, (uri) => replicas.send({ from: replicas.ownName, keyId, uri }));
+    batches.set(keyId, batch);
+    return batch;
+  }
+
+  return {
+    change: memory.change,
+    async forget(sessionId: string) {
+      await memory.forget(sessionId);
+      await store.publish(channel, hashSession(sessionId));
+    },
+    /** Tells what the session subscribed to at any replica, now and when that changes, until the result is called. */
+    watch(sessionId: string, tell: Watcher['tell']) {
+      const attempts = createAttempts(clock, pauseAfter);
+      const watcher = { sessionId, attempts, tell };
+      const stop = watchers.subscribe(hashSession(sessionId), watcher);
+      void tellSubscriptions(watcher);
+      return () => {
+        stop();
+        attempts.stop();
+      };
+    },
+    /** A process here says that the resource has changed. */
+    noteUpdate: (keyId: string, uri: string) => findBatch(keyId)(uri),
+    close() {
+      watchers.endAll();
+      memory.close();
+      replicas.close();
+    },
+  };
+}
+
+/** Users whose processes told of a resource. */
+const MAX_BATCHES = 1000;
+
+const isUpdateMessage = (value: unknown): value is UpdateMessage =>
+  isObject(value) &&
+  [value.from, value.keyId, value.uri].every((member) => typeof member === 'string');

@@ -4,25 +4,9 @@ import type { Database } from 'lmdb';
 import type { Clock } from '../../platform/clock.ts';
 import { buildSessionKey } from '../keys.ts';
 import { readOwner } from '../owner.ts';
-import type { Owner, SessionRecord } from '../store.ts';
+import type { SessionRecord } from '../store.ts';
 import type { OpenFolder } from './folder.ts';
-import {
-  createPlace,
-  createTimeBucket,
-  type ExpiringRecord,
-  type LoggedTouch,
-  openTouchLog,
-  readExpiring,
-  readExpiry,
-  readLastAccess,
-  readTouchedExpiry,
-  removeTimes,
-  setTimes,
-  type TimeBucket,
-  type TimesPlace,
-  toBytes,
-  writeExpiring,
-} from './time-buckets.ts';
+import { createPlace, createTimeBucket, type ExpiringRecord, type LoggedTouch, openTouchLog, readExpiring, readExpiry, readLastAccess, readTouchedExpiry, removeTimes, setTimes, type TimeBucket, type TimesPlace, toBytes, writeExpiring } from './time-buckets.ts';
 
 export interface StoredSession {
   /** As it lies in lmdb: touches change its times elsewhere. */
@@ -37,41 +21,9 @@ export interface StoredSession {
 export const getExpiry = ({ touched, expiresAt }: StoredSession): number =>
   readTouchedExpiry(touched) ?? expiresAt;
 
-export interface EmbeddedSessionRecords {
-  /**
-   * Undefined when there is none, or when it has expired.
-   *
-   * @throws Error when the record is damaged, or of a later version.
-   */
-  find(id: string): StoredSession | undefined;
-  /** Sets the times of a session that was found; they are on disk a second later. */
-  touch(session: StoredSession, lastAccessedAt: number, expiresAt: number): void;
+export type EmbeddedSessionRecords = ReturnType<typeof openSessionRecords>;
 
-  /** As `find`, beside the cache; in a transaction it sees what that and those before it have written. */
-  findInTransaction(id: string): StoredSession | undefined;
-  /** In a transaction: epoch milliseconds; 0 where there is none, or a damaged one. */
-  readExpiry(id: string): number;
-  /** In a transaction: of a session that may have expired, or be damaged. */
-  readOwner(id: string): Owner | undefined;
-  /** In a transaction: a new session. */
-  put(record: SessionRecord, expiresAt: number): void;
-  /** In a transaction: a changed record, with its times; `forgetChanged` once it is committed. */
-  replace(session: StoredSession, record: SessionRecord): void;
-  /** In a transaction; `forgetRemoved` once it is committed. */
-  remove(id: string): void;
-
-  /** The copy of a session in memory is no longer true. */
-  forgetChanged(id: string): void;
-  forgetRemoved(id: string): void;
-  /** Commits touches that are not yet on disk. */
-  close(): Promise<void>;
-}
-
-export function openSessionRecords(
-  folder: OpenFolder,
-  clock: Clock,
-  sessionKeyPrefix: string,
-): EmbeddedSessionRecords {
+export function openSessionRecords(folder: OpenFolder, clock: Clock, sessionKeyPrefix: string) {
   const { root, ensureOpen } = folder;
   const records: Database<ExpiringRecord<SessionRecord>, string> = root.openDB({
     name: 'sessions',
@@ -94,7 +46,12 @@ export function openSessionRecords(
   }
 
   return {
-    find(id) {
+    /**
+     * Undefined when there is none, or when it has expired.
+     *
+     * @throws Error when the record is damaged, or of a later version.
+     */
+    find(id: string) {
       ensureOpen();
       const cached = cache.get(id);
       const session = cached ?? read(id);
@@ -102,18 +59,22 @@ export function openSessionRecords(
       if (cached === undefined) cache.put(id, session.touched.key, session);
       return session;
     },
-    touch: ({ touched }, lastAccessedAt, expiresAt) =>
+    /** Sets the times of a session that was found; they are on disk a second later. */
+    touch: ({ touched }: StoredSession, lastAccessedAt: number, expiresAt: number) =>
       times.set(touched, lastAccessedAt, expiresAt),
 
-    findInTransaction(id) {
+    /** As `find`, beside the cache; in a transaction it sees what that and those before it have written. */
+    findInTransaction(id: string) {
       const session = read(id);
       return isAlive(session) ? session : undefined;
     },
-    readExpiry(id) {
+    /** In a transaction: epoch milliseconds; 0 where there is none, or a damaged one. */
+    readExpiry(id: string) {
       const stored = readExpiry(records, buildKey(id));
       return stored === 0 ? 0 : (readTouchedExpiry(times.locate(id)) ?? stored);
     },
-    readOwner(id) {
+    /** In a transaction: of a session that may have expired, or be damaged. */
+    readOwner(id: string) {
       try {
         const record = records.get(buildKey(id))?.value;
         return record ? readOwner(record) : undefined;
@@ -121,18 +82,23 @@ export function openSessionRecords(
         return undefined;
       }
     },
+    /** In a transaction: a new session. */
     put,
-    replace(session, record) {
+    /** In a transaction: a changed record, with its times; `forgetChanged` once it is committed. */
+    replace(session: StoredSession, record: SessionRecord) {
       put(record, getExpiry(session));
       times.put(session.touched);
     },
-    remove: (id) => void records.remove(buildKey(id)),
+    /** In a transaction; `forgetRemoved` once it is committed. */
+    remove: (id: string) => void records.remove(buildKey(id)),
 
+    /** What is in memory of a session is no longer true. */
     forgetChanged: cache.delete,
-    forgetRemoved(id) {
+    forgetRemoved(id: string) {
       cache.delete(id);
       times.remove(id);
     },
+    /** Commits touches that are not yet on disk. */
     close: times.close,
   };
 }
@@ -201,17 +167,7 @@ function createSessionCache<Cached>(): SessionCache<Cached> {
 // would cost a page. Touched times lie together in buckets. Each commit writes some of those that
 // have changed, and where that is not all, a log of what was touched since the last commit.
 
-export interface TouchedTimes {
-  /** The place of a session's times, now and as long as the store is open. */
-  locate(sessionId: string): TimesPlace;
-  set(place: TimesPlace, lastAccessedAt: number, expiresAt: number): void;
-  /** The session is gone. */
-  remove(sessionId: string): void;
-  /** In a transaction: what is in memory goes to disk with it. */
-  put(place: TimesPlace): void;
-  /** Commits what has changed, in one step; for the end. */
-  close(): Promise<void>;
-}
+export type TouchedTimes = ReturnType<typeof openTouchedTimes>;
 
 const COMMIT_INTERVAL_MS = 1000;
 
@@ -221,7 +177,7 @@ const BUCKETS = 16_384;
 /** A fraction of a millisecond of work: requests come in between. */
 const COMMIT_BATCH = 256;
 
-function openTouchedTimes({ root, write }: OpenFolder, clock: Clock): TouchedTimes {
+function openTouchedTimes({ root, write }: OpenFolder, clock: Clock) {
   const stored: Database<Buffer, number> = root.openDB({
     name: 'session-times',
     encoding: 'binary',
@@ -346,13 +302,17 @@ function openTouchedTimes({ root, write }: OpenFolder, clock: Clock): TouchedTim
   }
 
   return {
-    locate: (sessionId) => locateKey(hashSessionId(sessionId)),
+    /** Where the times of a session are, now and as long as the store is open. */
+    locate: (sessionId: string) => locateKey(hashSessionId(sessionId)),
     set,
-    remove(sessionId) {
+    /** The session is gone. */
+    remove(sessionId: string) {
       const place = locateKey(hashSessionId(sessionId));
       if (removeTimes(place)) markChanged(place.bucket);
     },
-    put: ({ bucket }) => putBucket(bucket),
+    /** In a transaction: what is in memory goes to disk with it. */
+    put: ({ bucket }: TimesPlace) => putBucket(bucket),
+    /** Commits what has changed, in one step; for the end. */
     async close() {
       isClosed = true;
       cancelCommit();

@@ -1,5 +1,4 @@
 // §2.1: the port Sessions on lmdb: sessions, their index, and how many a user may have.
-
 import type { Database, RootDatabase } from 'lmdb';
 import type { Clock } from '../../platform/clock.ts';
 import { isObject } from '../../platform/json.ts';
@@ -8,7 +7,7 @@ import type { PageRequest } from '../page.ts';
 import type { ListedSession, Owner, SessionAccess, SessionRecord, Sessions } from '../store.ts';
 import type { OpenFolder } from './folder.ts';
 import { getExpiry, openSessionRecords, type StoredSession } from './session-records.ts';
-import { type KeyPage, readKeyPage, readLastAccess } from './time-buckets.ts';
+import { readKeyPage, readLastAccess } from './time-buckets.ts';
 
 export interface EmbeddedSessions extends Sessions {
   /**
@@ -214,21 +213,7 @@ const createEndOldest = ({
 // touches; whoever needs them right puts them again.
 
 /** Functions that write are to be called inside a transaction. */
-export interface SessionIndex {
-  has(id: string): boolean;
-  size(): number;
-  /** Adds a session, or moves it; with an owner also among those of the user. */
-  put(id: string, dueAt: number, owner: Owner | undefined): void;
-  /** False when it is not there. */
-  remove(id: string, owner: Owner | undefined): boolean;
-  /** Those that are due by `now`, the earliest first. */
-  listDue(now: number, limit: number): readonly string[];
-  /** Those of the user that are due first. */
-  listFirstOfUser(owner: Owner, limit: number): readonly DueSession[];
-  countUserSessions(owner: Owner): number;
-  /** Those that are due last, of all or of one user. */
-  readPage(request: PageRequest, owner: Owner | undefined): KeyPage;
-}
+export type SessionIndex = ReturnType<typeof openSessionIndex>;
 
 export interface DueSession {
   readonly id: string;
@@ -241,7 +226,7 @@ type DueKey = [dueAt: number, id: string];
 /** The owner's hash. */
 type UserKey = [user: string, dueAt: number, id: string];
 
-export function openSessionIndex(root: RootDatabase): SessionIndex {
+export function openSessionIndex(root: RootDatabase) {
   /** Session id → the time under which it stands in the others. */
   const times: Database<number, string> = root.openDB({ name: 'session-index' });
   const all: Database<true, DueKey> = root.openDB({ name: 'sessions-due' });
@@ -262,27 +247,32 @@ export function openSessionIndex(root: RootDatabase): SessionIndex {
   }
 
   return {
-    has: (id) => times.get(id) !== undefined,
+    has: (id: string) => times.get(id) !== undefined,
     size: () => countEntries(times.getStats()),
-    put(id, dueAt, owner) {
+    /** Adds a session, or moves it; with an owner also among those of the user. */
+    put(id: string, dueAt: number, owner: Owner | undefined) {
       remove(id, owner);
       times.put(id, dueAt);
       all.put([dueAt, id], true);
       if (owner !== undefined) ofUsers.put([hashOwner(owner), dueAt, id], true);
     },
+    /** False when it is not there. */
     remove,
-    listDue: (now, limit) =>
+    /** Those that are due by `now`, the earliest first. */
+    listDue: (now: number, limit: number) =>
       [...all.getKeys({ start: [0, ''], end: [now + 1, ''], limit })].map(([, id]) => id),
-    listFirstOfUser: (owner, limit) =>
+    /** Those of the user that are due first. */
+    listFirstOfUser: (owner: Owner, limit: number) =>
       [...ofUsers.getKeys({ ...buildUserRange(owner), limit })].map(([, dueAt, id]) => ({
         id,
         dueAt,
       })),
-    readPage: (request, owner) =>
+    /** Those that are due last, of all or of one user. */
+    readPage: (request: PageRequest, owner: Owner | undefined) =>
       owner === undefined
         ? readKeyPage(all, [], request)
         : readKeyPage(ofUsers, [hashOwner(owner)], request),
-    countUserSessions: (owner) => ofUsers.getKeysCount(buildUserRange(owner)),
+    countUserSessions: (owner: Owner) => ofUsers.getKeysCount(buildUserRange(owner)),
   };
 }
 

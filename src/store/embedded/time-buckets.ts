@@ -120,22 +120,16 @@ export interface LoggedSecond {
 }
 
 /** Functions that write are to be called inside a transaction. */
-export interface TouchLog {
-  put(sequence: number, touches: readonly LoggedTouch[]): void;
-  /** Touches of before are in their buckets by now. */
-  removeBefore(sequence: number): void;
-  /** All of them, the earliest first. */
-  read(): readonly LoggedSecond[];
-}
+export type TouchLog = ReturnType<typeof openTouchLog>;
 
-export function openTouchLog(root: RootDatabase): TouchLog {
+export function openTouchLog(root: RootDatabase) {
   const records: Database<Buffer, number> = root.openDB({
     name: 'session-touches',
     encoding: 'binary',
   });
 
   return {
-    put(sequence, touches) {
+    put(sequence: number, touches: readonly LoggedTouch[]) {
       const values = new Float64Array(touches.length * ENTRY_LENGTH);
       let at = 0;
       for (const { key, lastAccessedAt, expiresAt } of touches) {
@@ -146,9 +140,11 @@ export function openTouchLog(root: RootDatabase): TouchLog {
       }
       records.put(sequence, Buffer.from(values.buffer));
     },
-    removeBefore(sequence) {
+    /** Touches of before are in their buckets by now. */
+    removeBefore(sequence: number) {
       for (const key of [...records.getKeys({ end: sequence })]) records.remove(key);
     },
+    /** All of them, the earliest first. */
     read: () =>
       [...records.getRange()].map(({ key, value }) => ({
         sequence: key,

@@ -10,24 +10,12 @@ import {
   type WindowVerdict,
 } from '../store.ts';
 
-export interface SlidingWindows {
-  /** Names what is counted now, for `uncountRequest`. */
-  getTime(): number;
-  /**
-   * Checks all windows in order, then counts a request of that time in all; a refused request is
-   * counted in none.
-   */
-  countRequest(windows: readonly LimitWindow[], time: number): WindowVerdict | undefined;
-  /** Takes one request of that time back. */
-  uncountRequest(key: string, time: number): void;
-  /** Forgets keys whose requests have all left their window. */
-  sweep(): Promise<void>;
-}
+export type SlidingWindows = ReturnType<typeof createSlidingWindows>;
 
 /** A fraction of a millisecond: requests come in between. */
 const SWEEP_BATCH = 1000;
 
-export function createSlidingWindows(clock: Clock): SlidingWindows {
+export function createSlidingWindows(clock: Clock) {
   const byKey = new Map<string, RequestTimes>();
 
   /** The time of a clock that never jumps, else a step back would leave windows full until it is made up. */
@@ -43,8 +31,13 @@ export function createSlidingWindows(clock: Clock): SlidingWindows {
   }
 
   return {
+    /** Names what is counted now, for `uncountRequest`. */
     getTime,
-    countRequest(windows, time) {
+    /**
+     * Checks all windows in order, then counts a request of that time in all; a refused request is
+     * counted in none.
+     */
+    countRequest(windows: readonly LimitWindow[], time: number) {
       for (const window of windows) {
         const times = byKey.get(window.key);
         if (times) dropTimesUntil(times, time - window.windowMs);
@@ -59,10 +52,12 @@ export function createSlidingWindows(clock: Clock): SlidingWindows {
       const first = windows[0];
       return first && createVerdict(true, first, time);
     },
-    uncountRequest(key, time) {
+    /** Takes one request of that time back. */
+    uncountRequest(key: string, time: number) {
       const times = byKey.get(key);
       if (times && removeTime(times, time) && times.count === 0) byKey.delete(key);
     },
+    /** Forgets keys whose requests have all left their window. */
     async sweep() {
       const time = getTime();
       let left = SWEEP_BATCH;

@@ -8,7 +8,7 @@ import {
   type SentinelAddress,
   type SentinelUrl,
 } from '../../config/sentinel-url.ts';
-import type { Clock } from '../../platform/clock.ts';
+import { type Clock, createAttempts } from '../../platform/clock.ts';
 import { type ClockAndLog, describeCause } from '../../platform/log.ts';
 import {
   type Backoff,
@@ -100,18 +100,13 @@ function connectPrimary(
   endWhenSilent(client);
   endInOtherDatabase(client);
   let primary: PrimaryAddress | undefined;
-  let attempts = 0;
+  const attempts = createAttempts(clock, (failures) => (isAtPrimary() ? backoff(failures) : 0));
   let isClosed = false;
   let areSentinelsSilent = false;
-  let cancelRetry = () => {};
 
-  client.on('ready', () => {
-    attempts = 0;
-  });
+  client.on('ready', attempts.noteSuccess);
   client.on('end', () => {
-    if (isClosed) return;
-    attempts += 1;
-    cancelRetry = clock.after(isAtPrimary() ? backoff(attempts) : 0, connectToPrimary);
+    if (!isClosed) attempts.again(connectToPrimary);
   });
 
   const stopAsking = askSentinels(url, clock, {
@@ -147,7 +142,7 @@ function connectPrimary(
     client.options.host === primary?.host && client.options.port === primary?.port;
 
   function connectToPrimary(): void {
-    cancelRetry();
+    attempts.stop();
     if (isClosed || primary === undefined || !isUnconnected()) return;
     client.options.host = primary.host;
     client.options.port = primary.port;
@@ -160,7 +155,7 @@ function connectPrimary(
     reconnect: connectToPrimary,
     close() {
       isClosed = true;
-      cancelRetry();
+      attempts.stop();
       stopAsking();
       client.disconnect();
     },

@@ -9,6 +9,14 @@ export type Backoff = (attempt: number) => number;
 /** §8.5: grows by 100 ms per attempt, up to 30 s. */
 export const idleBackoff: Backoff = (attempt) => Math.min(attempt * 100, 30_000);
 
+/** Reconnecting is ours: a connection that is made anew has lost its channels, and is told nothing of what another has read. */
+export const NEVER_RECONNECTING = {
+  lazyConnect: false,
+  enableOfflineQueue: false,
+  autoResubscribe: false,
+  retryStrategy: () => null,
+};
+
 export interface RedisConnection {
   readonly client: RedisClient;
   readonly isCluster: boolean;

@@ -1,18 +1,16 @@
 // The part of an answer that a process can give by itself, so that Redis is asked for the rest only: from its shares of the windows
 // (RATE_LIMIT_COUNTING=leased), and from the records that it keeps track of (STORE_READS=tracked).
-import {
-  type Admission,
-  type GrantLookup,
-  isMissingGrant,
-  type LimitWindow,
-  NO_GRANT,
-  NO_SESSION,
-  type SessionAccess,
-  type SessionLookup,
-  type Windows,
-} from '../store.ts';
+import { type Admission, type GrantLookup, isMissingGrant, type LimitWindow, NO_GRANT, NO_SESSION, type SessionAccess, type SessionLookup, type Windows, GRANT_VERSION_LENGTH, type KeyValue, type SessionRecord, type Sessions } from '../store.ts';
 import { toShareLife } from './leased-permits.ts';
 import type { Shares, TakenPermits } from './shares.ts';
+import type { ChainableCommander, Redis } from 'ioredis';
+import { createBoundedMap } from '../../platform/bounded-map.ts';
+import { type Clock, type Moment, measureSince, takeMoment } from '../../platform/clock.ts';
+import { buildSessionKey } from '../keys.ts';
+import { isOwnedBy } from '../owner.ts';
+import type { RedisAccess } from './command-runner.ts';
+import { isSlideDue, parseSessionFields, SESSION_FIELDS } from './session-hash.ts';
+import { createTracking } from './tracking.ts';
 
 export type AdmitRequest = Windows['admitRequest'];
 
@@ -161,3 +159,212 @@ const findRefusing = (
   { verdict }: Admission,
 ): LimitWindow | undefined =>
   verdict?.isAdmitted === false ? windows.find(({ scope }) => scope === verdict.scope) : undefined;
+
+// STORE_READS=tracked: sessions and versions of grants that this process has read, until Redis says that they have changed.
+// Only what is there is remembered: what is missing, damaged or somebody else's is asked for each time.
+
+interface OpenTrackedRecords extends TrackedRecords {
+  /** This process changes what stands under the key. */
+  forget(key: string): void;
+  close(): void;
+}
+
+/** The most sessions, and the most grants: some 10 MB. */
+const MAX_KNOWN = 10_000;
+/** Reads that have not been answered. */
+const MAX_PENDING = 1000;
+
+export function createTrackedRecords(commandClient: Redis, redis: RedisAccess): OpenTrackedRecords {
+  const { sessionKeyPrefix, clock } = redis;
+  const sessions = createBoundedMap<string, Known<FoundSession>>(MAX_KNOWN);
+  const grants = createBoundedMap<string, Known<GrantLookup>>(MAX_KNOWN);
+  /**
+   * The reads under way, by key. Its answer counts only if nothing has changed meanwhile: the two connections tell of that in
+   * no order.
+   */
+  const pending = new Map<string, PendingRead>();
+  let unsent: PendingRead[] = [];
+
+  function forget(key: string): void {
+    sessions.delete(key);
+    grants.delete(key);
+    pending.delete(key);
+  }
+
+  const tracking = createTracking(commandClient, redis, {
+    onChange: forget,
+    onLoss() {
+      sessions.clear();
+      grants.clear();
+      pending.clear();
+    },
+  });
+
+  function findSession({ sessionId, owner, slideSeconds }: SessionAccess) {
+    const key = buildSessionKey(sessionKeyPrefix, sessionId);
+    const found = sessions.get(key);
+    if (found === undefined) return undefined;
+    const leftMs = measureLeft(found, clock);
+    if (leftMs <= 0 || (slideSeconds !== undefined && isSlideDue(leftMs, slideSeconds))) {
+      // The step that slides it says what stands there then.
+      forget(key);
+      return undefined;
+    }
+    return isOwnedBy(found.value.record, owner) ? found.value : undefined;
+  }
+
+  function findGrant(key: string) {
+    const found = grants.get(key);
+    if (found === undefined || measureLeft(found, clock) > 0) return found?.value;
+    // Redis may still have it, by its own clock.
+    forget(key);
+    return undefined;
+  }
+
+  function read(wanted: PendingRead): void {
+    if (pending.has(wanted.key) || pending.size >= MAX_PENDING) return;
+    pending.set(wanted.key, wanted);
+    // Once all that this turn brings is known: one way to Redis for all of it.
+    if (unsent.push(wanted) === 1) setImmediate(sendReads);
+  }
+
+  function sendReads(): void {
+    const isPending = (wanted: PendingRead) => pending.get(wanted.key) === wanted;
+    const reads = unsent.filter(isPending);
+    unsent = [];
+    const pipeline = tracking.getReader()?.pipeline();
+    if (pipeline === undefined || reads.length === 0) return;
+    for (const { key, ask } of reads) ask(pipeline).pttl(key);
+    const readAt = takeMoment(clock);
+    const answered = pipeline.exec().catch(() => null);
+    void answered.then((answers) => {
+      for (const [at, wanted] of reads.entries()) {
+        if (!isPending(wanted)) continue;
+        pending.delete(wanted.key);
+        const leftMs = Number(answers?.[2 * at + 1]?.[1] ?? 0);
+        if (leftMs > 0) wanted.keep(answers?.[2 * at]?.[1], { leftMs, readAt });
+      }
+    });
+  }
+
+  function readSession(key: string): void {
+    if (sessions.peek(key) !== undefined) return;
+    read({
+      key,
+      ask: (pipeline) => pipeline.hmget(key, ...SESSION_FIELDS),
+      keep(fields, lifetime) {
+        const record = tryParseSession(fields);
+        if (record !== undefined) sessions.set(key, { value: { record }, ...lifetime });
+      },
+    });
+  }
+
+  function readGrant(key: string): void {
+    if (grants.peek(key) !== undefined) return;
+    read({
+      key,
+      ask: (pipeline) => pipeline.getrange(key, 0, GRANT_VERSION_LENGTH - 1),
+      keep(version, lifetime) {
+        if (typeof version === 'string' && version !== '') {
+          grants.set(key, { value: { version }, ...lifetime });
+        }
+      },
+    });
+  }
+
+  return {
+    find(access, grantKey) {
+      if (!tracking.isCertain()) return undefined;
+      const session = access === undefined ? NO_SESSION : findSession(access);
+      const grant = grantKey === undefined ? NO_GRANT : findGrant(grantKey);
+      return session && grant && { session, grant };
+    },
+    learn(access, grantKey, { session, grant }) {
+      if (tracking.getReader() === undefined) return;
+      if (access !== undefined && 'record' in session && session.record !== undefined) {
+        readSession(buildSessionKey(sessionKeyPrefix, access.sessionId));
+      }
+      if (grantKey !== undefined && 'version' in grant && grant.version !== undefined) {
+        readGrant(grantKey);
+      }
+    },
+    forget,
+    close: tracking.close,
+  };
+}
+
+interface FoundSession {
+  readonly record: SessionRecord;
+}
+
+/** The time that something lives, from before it was asked for: no longer here than there. */
+interface Lifetime {
+  readonly leftMs: number;
+  readonly readAt: Moment;
+}
+
+interface Known<Value> extends Lifetime {
+  readonly value: Value;
+}
+
+interface PendingRead {
+  readonly key: string;
+  /** One command. */
+  ask(pipeline: ChainableCommander): ChainableCommander;
+  keep(answer: unknown, lifetime: Lifetime): void;
+}
+
+const measureLeft = ({ leftMs, readAt }: Lifetime, clock: Clock): number =>
+  leftMs - measureSince(readAt, clock);
+
+function tryParseSession(fields: unknown): SessionRecord | undefined {
+  try {
+    return Array.isArray(fields) ? parseSessionFields(fields) : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+// STORE_READS=tracked: what this process changes itself holds for its own next call, whenever Redis tells of it.
+
+type Changed = KeyValue & Sessions;
+
+/** `records` is undefined where nothing is remembered. */
+export function forgetOwnChanges(
+  store: Changed,
+  records: Pick<OpenTrackedRecords, 'forget'> | undefined,
+  sessionKeyPrefix: string,
+): Changed {
+  if (records === undefined) return store;
+  const buildKey = (sessionId: string) => buildSessionKey(sessionKeyPrefix, sessionId);
+
+  /** Before, so that nobody finds it while it changes; and after, since it may have been read anew meanwhile. */
+  function change<Result>(key: string, send: () => Promise<Result>): Promise<Result> {
+    records?.forget(key);
+    return send().finally(() => records?.forget(key));
+  }
+
+  return {
+    ...store,
+    set: (key, ...rest) => change(key, () => store.set(key, ...rest)),
+    getOrSet: (key, ...rest) => change(key, () => store.getOrSet(key, ...rest)),
+    compareAndSet: (key, ...rest) => change(key, () => store.compareAndSet(key, ...rest)),
+    compareAndDelete: (key, ...rest) => change(key, () => store.compareAndDelete(key, ...rest)),
+    getAndDelete: (key) => change(key, () => store.getAndDelete(key)),
+    delete: (key) => change(key, () => store.delete(key)),
+    setListed: (list, key, ...rest) => change(key, () => store.setListed(list, key, ...rest)),
+    replaceListed: (list, key, ...rest) =>
+      change(key, () => store.replaceListed(list, key, ...rest)),
+    deleteListed: (list, key) => change(key, () => store.deleteListed(list, key)),
+
+    async createSession(session, ...rest) {
+      const { sessionId } = session;
+      const ended = await change(buildKey(sessionId), () => store.createSession(session, ...rest));
+      for (const id of ended) records.forget(buildKey(id));
+      return ended;
+    },
+    setSessionLogLevel: (id, ...rest) =>
+      change(buildKey(id), () => store.setSessionLogLevel(id, ...rest)),
+    endSession: (id, owner) => change(buildKey(id), () => store.endSession(id, owner)),
+  };
+}

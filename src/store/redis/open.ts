@@ -1,19 +1,47 @@
 // The shared store on Redis or Valkey: one server, Sentinel, or a cluster; TLS.
+
 import { Redis } from 'ioredis';
 import type { LimitCounting } from '../../config/groups/limits.ts';
 import type { StoreReads } from '../../config/groups/store.ts';
 import type { ClockAndLog } from '../../platform/log.ts';
-import type { Store } from '../store.ts';
-import { createCommandRunner, type RedisAccess } from './command-runner.ts';
+import { buildSessionKey } from '../keys.ts';
+import {
+  type Admission,
+  type ByteEntry,
+  type GrantLookup,
+  isMissingGrant,
+  type KeyValue,
+  type LimitWindow,
+  MIN_ENTRY_BYTES,
+  NO_GRANT,
+  NO_SESSION,
+  type Store,
+  type Windows,
+} from '../store.ts';
+import { type AdmitTogether, createAdmissionBatches } from './admission-batches.ts';
+import type { AdmissionRequest } from './admission-request.ts';
+import {
+  type CommandRunner,
+  createCommandRunner,
+  createScript,
+  NOW,
+  type RedisAccess,
+  readSetPage,
+  removeFromSet,
+} from './command-runner.ts';
 import { connectToRedis } from './connect.ts';
 import { type Backoff, idleBackoff } from './connection.ts';
 import { listServers, readServerFacts } from './examine.ts';
-import { createRedisKeyValue } from './key-value.ts';
+import {
+  type AdmitRequest,
+  createLocalAdmission,
+  createTrackedRecords,
+  forgetOwnChanges,
+  type TrackedRecords,
+} from './local-admission.ts';
 import { createRedisSessions } from './sessions.ts';
-import { createShares } from './shares.ts';
+import { createShares, type Shares } from './shares.ts';
 import { createSubscriber } from './subscriber.ts';
-import { createTrackedRecords, forgetOwnChanges } from './tracked-records.ts';
-import { createRedisWindows } from './windows.ts';
 
 export interface RedisStoreSettings extends ClockAndLog {
   /** `REDIS_URL`. */
@@ -79,3 +107,286 @@ export function openRedisStore(settings: RedisStoreSettings): Store {
     },
   };
 }
+
+// The port KeyValue on Redis. Each step that must be atomic is a script over one key, as a cluster wants it.
+
+/**
+ * A listed value and its index lie in different slots of a cluster: each is a step of its own. Where only one of the two
+ * is done, the caller hears of a failure, and an entry without a value is not listed.
+ */
+function createRedisKeyValue(commands: CommandRunner): KeyValue {
+  /**
+   * The stored value, where it is what was read as `expected`. A value that is not UTF-8, of another program or by a fault, is
+   * read with U+FFFD in its place: as such it would never be found again, and could never be replaced.
+   */
+  async function toStored(key: string, expected: string): Promise<string | Buffer> {
+    if (!expected.includes(REPLACEMENT_CHARACTER)) return expected;
+    const bytes = await commands.run((client) => client.getBuffer(key));
+    return bytes?.toString() === expected ? bytes : expected;
+  }
+
+  return {
+    get: async (key) => (await commands.run((client) => client.get(key))) ?? undefined,
+    async set(key, value, ttlSeconds) {
+      await commands.run((client) => client.set(key, value, 'EX', ttlSeconds));
+    },
+    async getOrSet(key, value, ttlSeconds) {
+      const args = [value, ttlSeconds];
+      return String(await commands.run((client) => getOrSetScript.run(client, [key], args)));
+    },
+    async compareAndSet(key, expected, value, ttlSeconds) {
+      const stored = expected === undefined ? undefined : await toStored(key, expected);
+      const written = await commands.run<unknown>((client) =>
+        stored === undefined
+          ? client.set(key, value, 'EX', ttlSeconds, 'NX')
+          : compareAndSetScript.run(client, [key], [stored, value, ttlSeconds]),
+      );
+      return written === 'OK' || written === 1;
+    },
+    async compareAndDelete(key, expected) {
+      const args = [await toStored(key, expected)];
+      const deleted = await commands.run((client) =>
+        compareAndDeleteScript.run(client, [key], args),
+      );
+      return deleted === 1;
+    },
+    async getAndDelete(key) {
+      const value = await commands.run((client) => getAndDeleteScript.run(client, [key], []));
+      return typeof value === 'string' ? value : undefined;
+    },
+    async delete(key) {
+      await commands.run((client) => client.del(key));
+    },
+
+    async setListed(list, key, value, ttlSeconds) {
+      await commands.run((client) =>
+        Promise.all([
+          addToListScript.run(client, [list], [key, ttlSeconds]),
+          client.set(key, value, 'EX', ttlSeconds),
+        ]),
+      );
+    },
+    /** The value first: whether it is listed is decided by whether it is there. */
+    async replaceListed(list, key, value, ttlSeconds) {
+      const set = await commands.run((client) => client.set(key, value, 'EX', ttlSeconds, 'XX'));
+      if (set !== 'OK') return false;
+      await commands.run((client) => addToListScript.run(client, [list], [key, ttlSeconds]));
+      return true;
+    },
+    async deleteListed(list, key) {
+      const [removed] = await Promise.all([
+        commands.run((client) => client.del(key)),
+        removeFromSet(commands, list, key),
+      ]);
+      return removed === 1;
+    },
+    async readListed(list, request) {
+      const { entries, next } = await readSetPage(commands, list, request);
+      const items = await Promise.all(
+        entries.map(async ({ id: key, time: expiresAt }) => {
+          const value = await commands.run((client) => client.get(key));
+          return value === null ? [] : [{ key, value, expiresAt }];
+        }),
+      );
+      return { items: items.flat(), next };
+    },
+    async countListed(list) {
+      return Number(await commands.run((client) => countListScript.run(client, [list], [])));
+    },
+    async addRecent(key, value, { max, ttlSeconds }) {
+      await commands.run((client) => addRecentScript.run(client, [key], [value, max, ttlSeconds]));
+    },
+    readRecent: (key) => commands.run((client) => client.lrange(key, 0, -1)),
+  };
+}
+
+const REPLACEMENT_CHARACTER = '\uFFFD';
+
+/** KEYS: one. ARGV: value, ttl (s). SET with NX and GET, which servers before 7.0 refuse. */
+const getOrSetScript = createScript(`
+local stored = redis.call('GET', KEYS[1])
+if stored then return stored end
+redis.call('SET', KEYS[1], ARGV[1], 'EX', ARGV[2])
+return ARGV[1]
+`);
+
+/** KEYS: one. ARGV: what stands there, value, ttl (s). */
+const compareAndSetScript = createScript(`
+if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
+redis.call('SET', KEYS[1], ARGV[2], 'EX', ARGV[3])
+return 1
+`);
+
+/** KEYS: one. ARGV: what stands there. */
+const compareAndDeleteScript = createScript(`
+if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
+return redis.call('DEL', KEYS[1])
+`);
+
+/** KEYS: one. GETDEL, which servers before 6.2 do not have. */
+const getAndDeleteScript = createScript(`
+local value = redis.call('GET', KEYS[1])
+redis.call('DEL', KEYS[1])
+return value
+`);
+
+/**
+ * KEYS: the sorted set of a list. ARGV: key, ttl (s). Entries of values that have expired go; the set lives as long
+ * as the last of its values.
+ */
+const addToListScript = createScript(`${NOW}
+local lifetime = ARGV[2] * 1000
+redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', now)
+redis.call('ZADD', KEYS[1], now + lifetime, ARGV[1])
+if redis.call('PTTL', KEYS[1]) < lifetime then redis.call('PEXPIRE', KEYS[1], lifetime) end
+return 1
+`);
+
+/** KEYS: the sorted set of a list. */
+const countListScript = createScript(`${NOW}
+return redis.call('ZCOUNT', KEYS[1], '(' .. now, '+inf')
+`);
+
+/** KEYS: a list. ARGV: value, how many are kept, ttl (s). */
+const addRecentScript = createScript(`
+redis.call('LPUSH', KEYS[1], ARGV[1])
+redis.call('LTRIM', KEYS[1], 0, ARGV[2] - 1)
+redis.call('EXPIRE', KEYS[1], ARGV[3])
+return 1
+`);
+
+// The port Windows on Redis. §8, §11: requests are counted, and their sessions read and slid, on one server and on a
+// cluster; and budgets of bytes.
+
+/** `shares` with `RATE_LIMIT_COUNTING=leased`, `records` with `STORE_READS=tracked`. */
+function createRedisWindows(
+  redis: RedisAccess,
+  shares: Shares | undefined,
+  records: TrackedRecords | undefined,
+): Windows {
+  const { commands, isCluster } = redis;
+  // A process that asks Redis less often does not write a session at each call either.
+  const slidesRarely = shares !== undefined || records !== undefined;
+  const admitTogether = createAdmissionBatches(redis, shares, slidesRarely);
+  const createAdmission = isCluster ? createClusterAdmission : createServerAdmission;
+  const admitInRedis = createAdmission(redis, admitTogether);
+
+  return {
+    admitRequest: createLocalAdmission(admitInRedis, shares, records),
+    async uncountRequest(key, entry) {
+      if (shares?.uncount(key, entry)) return;
+      await commands.run((client) => client.zrem(key, entry));
+    },
+    async reserveBytes(budget, entry, { maxBytes, ttlSeconds }) {
+      const args = [toMember(entry), countBytes(entry), maxBytes, ttlSeconds];
+      return (await commands.run((client) => reserveBytesScript.run(client, [budget], args))) === 1;
+    },
+    async releaseBytes(budget, entry) {
+      await commands.run((client) => client.zrem(budget, toMember(entry)));
+    },
+  };
+}
+
+/** One script over all windows, the grant and the session. */
+function createServerAdmission(
+  { sessionKeyPrefix }: RedisAccess,
+  admitTogether: AdmitTogether,
+): AdmitRequest {
+  return (windows, access, grantKey) => {
+    const sessionKey =
+      access === undefined ? '' : buildSessionKey(sessionKeyPrefix, access.sessionId);
+    return admitTogether('', { windows, access, sessionKey, grantKey });
+  };
+}
+
+/**
+ * The keys lie in different slots: the grant first, so that nothing has to be taken back where it is missing; then one
+ * script per window, in order; a later refusal takes the earlier entries back. The session comes last, when all windows
+ * have admitted, or failed: it may be on a node that answers.
+ */
+function createClusterAdmission(
+  { commands, sessionKeyPrefix }: RedisAccess,
+  admitTogether: AdmitTogether,
+): AdmitRequest {
+  return async function admitRequest(windows, access, grantKey) {
+    const grant = grantKey === undefined ? NO_GRANT : await readGrant(grantKey);
+    if (grantKey !== undefined && isMissingGrant(grant)) return NOT_COUNTED;
+    const counted = { ...(await countInAll(windows).catch(toLimitFailure)), grant };
+    if (access === undefined || 'failure' in grant || counted.verdict?.isAdmitted === false) {
+      return counted;
+    }
+    const sessionKey = buildSessionKey(sessionKeyPrefix, access.sessionId);
+    try {
+      const request = { ...NOTHING, access, sessionKey };
+      const { session } = await admitTogether(sessionKey, request);
+      return { ...counted, session };
+    } catch (failure) {
+      if (counted.limitFailure !== undefined) throw failure;
+      return { ...counted, session: { failure } };
+    }
+  };
+
+  function readGrant(grantKey: string): Promise<GrantLookup> {
+    return admitTogether(grantKey, { ...NOTHING, grantKey }).then(
+      ({ grant }) => grant,
+      (failure: unknown) => ({ failure }),
+    );
+  }
+
+  /** @throws StoreUnavailable, or what else failed of a window. */
+  async function countInAll(windows: readonly LimitWindow[]): Promise<Admission> {
+    let first = NOT_COUNTED;
+    const earlier: { readonly key: string; readonly entry: string | undefined }[] = [];
+    for (const window of windows) {
+      const counted = await admitTogether(window.key, { ...NOTHING, windows: [window] });
+      if (counted.limitFailure !== undefined) throw counted.limitFailure;
+      if (counted.verdict?.isAdmitted === false) {
+        await Promise.all(earlier.map(({ key, entry }) => uncount(key, entry)));
+        return counted;
+      }
+      if (earlier.length === 0) first = counted;
+      earlier.push({ key: window.key, entry: counted.entry });
+    }
+    return first;
+  }
+
+  async function uncount(key: string, entry = ''): Promise<void> {
+    await commands.run((client) => client.zrem(key, entry)).catch(() => 0);
+  }
+}
+
+/** A step asks for one thing. */
+const NOTHING: AdmissionRequest = { windows: [], access: undefined, sessionKey: '' };
+
+const NOT_COUNTED: Admission = {
+  verdict: undefined,
+  entry: undefined,
+  session: NO_SESSION,
+  grant: NO_GRANT,
+};
+
+const toLimitFailure = (limitFailure: unknown): Admission => ({ ...NOT_COUNTED, limitFailure });
+
+// Bytes of values that count in a budget: a sorted set of entries by the end of their time.
+
+const countBytes = ({ bytes }: ByteEntry): number => Math.max(bytes, MIN_ENTRY_BYTES);
+
+/** The script reads the bytes from it. */
+const toMember = (entry: ByteEntry): string => `${countBytes(entry)}:${entry.name}`;
+
+/**
+ * KEYS: the sorted set of a budget. ARGV: entry, which begins with its bytes, its bytes, how many may count, ttl (s).
+ * Entries whose time is over go.
+ */
+const reserveBytesScript = createScript(`${NOW}
+redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', now)
+local sum = tonumber(ARGV[2])
+for _, entry in ipairs(redis.call('ZRANGE', KEYS[1], 0, -1)) do
+  if entry ~= ARGV[1] then sum = sum + tonumber(string.match(entry, '^%d+')) end
+end
+if sum > tonumber(ARGV[3]) then return 0 end
+local lifetime = ARGV[4] * 1000
+redis.call('ZADD', KEYS[1], now + lifetime, ARGV[1])
+if redis.call('PTTL', KEYS[1]) < lifetime then redis.call('PEXPIRE', KEYS[1], lifetime) end
+return 1
+`);

@@ -1,10 +1,11 @@
 // Messages between replicas arrive on a connection of their own: by RESP2 a subscribed one takes
 // no other commands.
 import { Cluster, Redis } from 'ioredis';
+import { createAttempts } from '../../platform/clock.ts';
 import { createListeners } from '../listeners.ts';
 import type { Bus } from '../store.ts';
 import type { RedisAccess } from './command-runner.ts';
-import { endWhenSilent, type RedisClient } from './connection.ts';
+import { endWhenSilent, NEVER_RECONNECTING, type RedisClient } from './connection.ts';
 
 export interface Subscriber {
   readonly subscribe: Bus['subscribe'];
@@ -91,14 +92,6 @@ interface ConnectionListener {
  */
 const PING_EVERY_MS = 10_000;
 
-/** The rest is as for commands. */
-const OPTIONS = {
-  lazyConnect: false,
-  enableOfflineQueue: false,
-  autoResubscribe: false,
-  retryStrategy: () => null,
-};
-
 /** With the servers and options of the client for commands, which connects by itself. */
 function createSubscriberConnection(
   { client: commandClient, backoff, clock, log }: RedisAccess,
@@ -107,13 +100,12 @@ function createSubscriberConnection(
   let state: SubscriberConnection['state'] = 'unopened';
   /** Undefined before it is opened, and between two attempts. */
   let connection: Redis | undefined;
-  let attempts = 0;
-  /** The next attempt or, while connected, the next PING. */
-  let cancelNext = () => {};
+  /** The next one waits or, while connected, the next PING. */
+  const attempts = createAttempts(clock, backoff);
 
   // Requests make the commands' connection come back from a long pause (command-runner.ts); then this one does.
   commandClient.on('ready', () => {
-    attempts = 0;
+    attempts.noteSuccess();
     if (state !== 'open') return;
     if (connection === undefined) openConnection();
     // The sentinels named another primary: the old one may live on, but hears nothing any more.
@@ -126,8 +118,8 @@ function createSubscriberConnection(
   });
 
   function openConnection(): void {
-    cancelNext();
-    const opened = pickServer(commandClient)?.duplicate(OPTIONS);
+    attempts.stop();
+    const opened = pickServer(commandClient)?.duplicate(NEVER_RECONNECTING);
     if (opened === undefined) {
       scheduleRetry();
       return;
@@ -146,15 +138,13 @@ function createSubscriberConnection(
   }
 
   function scheduleRetry(): void {
-    cancelNext();
+    attempts.stop();
     connection = undefined;
-    if (state === 'closed') return;
-    attempts += 1;
-    cancelNext = clock.after(backoff(attempts), openConnection);
+    if (state !== 'closed') attempts.again(openConnection);
   }
 
   function schedulePing(on: Redis): void {
-    cancelNext = clock.after(PING_EVERY_MS, () => {
+    attempts.after(PING_EVERY_MS, () => {
       on.ping().catch(() => {});
       schedulePing(on);
     });
@@ -169,12 +159,10 @@ function createSubscriberConnection(
       openConnection();
     },
     getReady: () => (connection?.status === 'ready' ? connection : undefined),
-    resetBackoff() {
-      attempts = 0;
-    },
+    resetBackoff: attempts.noteSuccess,
     close() {
       state = 'closed';
-      cancelNext();
+      attempts.stop();
       connection?.disconnect();
     },
   };

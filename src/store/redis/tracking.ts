@@ -2,21 +2,12 @@
 // one when that changes (CLIENT TRACKING with REDIRECT): by RESP2, since ioredis hands on no pushes of RESP3 that it does
 // not know. Nothing ever waits for the two.
 import type { Redis } from 'ioredis';
-import { type Moment, measureSince, takeMoment } from '../../platform/clock.ts';
+import { type Moment, measureSince, takeMoment, createAttempts } from '../../platform/clock.ts';
 import { buildHeartbeatKey } from '../keys.ts';
 import type { RedisAccess } from './command-runner.ts';
-import { endInOtherDatabase, endWhenSilent, isReadOnly as isReadOnlyError } from './connection.ts';
+import { endInOtherDatabase, endWhenSilent, isReadOnly as isReadOnlyError, NEVER_RECONNECTING } from './connection.ts';
 
-export interface Tracking {
-  /**
-   * True if this process has heard of all that had changed 100 ms ago. Who asks will ask again: for a second it is seen to
-   * that it stays so.
-   */
-  isCertain(): boolean;
-  /** A connection that is told when what it has read changes. Undefined where Redis tells nothing. */
-  getReader(): Redis | undefined;
-  close(): void;
-}
+export type Tracking = ReturnType<typeof createTracking>;
 
 interface ChangeListener {
   onChange(key: string): void;
@@ -41,7 +32,7 @@ export function createTracking(
   commandClient: Redis,
   { sessionKeyPrefix, backoff, clock, log }: RedisAccess,
   { onChange, onLoss }: ChangeListener,
-): Tracking {
+) {
   /** Nothing stands there, but for a moment. */
   const heartbeatKey = buildHeartbeatKey(sessionKeyPrefix);
   /** Undefined while there is none, and between two attempts. */
@@ -50,9 +41,8 @@ export function createTracking(
   let isClosed = false;
   let wasRefused = false;
   let hasHeard = false;
-  let attempts = 0;
+  const attempts = createAttempts(clock, backoff);
   let isRetrying = false;
-  let cancelRetry = () => {};
   let leftAt = Number.NEGATIVE_INFINITY;
 
   /** When the last beat was sent that was answered. */
@@ -64,14 +54,14 @@ export function createTracking(
   // A fail-over, a restart, another server behind the same name: the two must be where the commands go.
   commandClient.on('close', () => pair?.close());
   commandClient.on('ready', () => {
-    attempts = 0;
+    attempts.noteSuccess();
     if (isAsked()) open();
   });
 
   const isAsked = () => clock.monotonic() - askedAt < BEAT_FOR_MS;
 
   function open(): void {
-    cancelRetry();
+    attempts.stop();
     isRetrying = false;
     if (isClosed || pair !== undefined || commandClient.status !== 'ready') return;
     const opened = openTrackingPair(commandClient, {
@@ -88,7 +78,7 @@ export function createTracking(
     prepared.then(
       () => {
         if (pair !== opened) return;
-        attempts = 0;
+        attempts.noteSuccess();
         wasRefused = false;
         isReady = true;
         beat();
@@ -128,10 +118,9 @@ export function createTracking(
     beats = 0;
     onLoss();
     if (isClosed) return;
-    attempts += 1;
     isRetrying = true;
     // If nobody asks meanwhile, the next that does opens it.
-    cancelRetry = clock.after(backoff(attempts), () => {
+    attempts.again(() => {
       isRetrying = false;
       if (isAsked()) open();
     });
@@ -174,6 +163,10 @@ export function createTracking(
   }
 
   return {
+    /**
+     * Whether this process has heard of all that had changed 100 ms ago. Who asks will ask again: for a second it is seen to
+     * that it stays so.
+     */
     isCertain() {
       askedAt = clock.monotonic();
       if (pair === undefined && !isRetrying) open();
@@ -181,10 +174,11 @@ export function createTracking(
       keepBeating();
       return heardAt !== undefined && measureSince(heardAt, clock) <= CERTAIN_MS;
     },
+    /** What it reads, it hears of when that changes. Undefined where Redis tells nothing. */
     getReader: () => (isReady ? pair?.reader : undefined),
     close() {
       isClosed = true;
-      cancelRetry();
+      attempts.stop();
       pair?.close();
     },
   };
@@ -198,14 +192,7 @@ const REFUSED =
 /** The channel on which Redis tells clients of RESP2 what has changed. */
 const INVALIDATIONS = '__redis__:invalidate';
 
-export interface TrackingPair {
-  /** Takes nothing but PING. */
-  readonly listener: Redis;
-  readonly reader: Redis;
-  /** Resolves once Redis tells the one what changes of what the other reads. @throws what Redis says against it. */
-  prepare(): Promise<void>;
-  close(): void;
-}
+export type TrackingPair = ReturnType<typeof openTrackingPair>;
 
 interface PairListener {
   /** Undefined for all of them. */
@@ -215,20 +202,9 @@ interface PairListener {
   onEnd(): void;
 }
 
-/** Reconnecting is ours: a connection that is made anew is told nothing of what another has read. */
-const OPTIONS = {
-  lazyConnect: false,
-  enableOfflineQueue: false,
-  autoResubscribe: false,
-  retryStrategy: () => null,
-};
-
-export function openTrackingPair(
-  commandClient: Redis,
-  { onChange, onError, onEnd }: PairListener,
-): TrackingPair {
-  const listener = commandClient.duplicate({ ...OPTIONS, protocol: 2 });
-  const reader = commandClient.duplicate(OPTIONS);
+export function openTrackingPair(commandClient: Redis, { onChange, onError, onEnd }: PairListener) {
+  const listener = commandClient.duplicate({ ...NEVER_RECONNECTING, protocol: 2 });
+  const reader = commandClient.duplicate(NEVER_RECONNECTING);
   const ready = Promise.all([listener, reader].map(waitUntilReady));
   const prefixLength = commandClient.options.keyPrefix?.length ?? 0;
   let hasEnded = false;
@@ -256,8 +232,10 @@ export function openTrackingPair(
   });
 
   return {
+    /** Takes nothing but PING. */
     listener,
     reader,
+    /** Resolves once Redis tells the one what changes of what the other reads. @throws what Redis says against it. */
     async prepare() {
       await ready;
       const id = await listener.client('ID');

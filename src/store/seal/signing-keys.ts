@@ -1,12 +1,6 @@
 // §18.6, §24: keys by which the gateway signs what it tells others: servers of a caller, authorization servers of itself. All
 // replicas find the same ones in the store.
-import {
-  createPrivateKey,
-  createPublicKey,
-  generateKeyPair,
-  type KeyObject,
-  sign,
-} from 'node:crypto';
+import { createPrivateKey, createPublicKey, generateKeyPair, type KeyObject, sign } from 'node:crypto';
 import { promisify } from 'node:util';
 import { hashSha256 } from '../../platform/ids.ts';
 import type { JsonObject } from '../../platform/json.ts';
@@ -14,12 +8,7 @@ import type { ClockAndLog } from '../../platform/log.ts';
 import type { KeyValue } from '../store.ts';
 import type { Seal } from './seal.ts';
 
-export interface SigningKeys {
-  /** The key of this month. @throws StoreUnavailable when it was never read and cannot be now. */
-  getSigningKey(): Promise<SigningKey>;
-  /** Those whose tokens may be valid now or tomorrow, as JWK (RFC 7517). */
-  listPublicKeys(): Promise<readonly JsonObject[]>;
-}
+export type SigningKeys = ReturnType<typeof createSigningKeys>;
 
 export interface SigningKey {
   /** RFC 7638: the thumbprint of the public key. */
@@ -48,7 +37,7 @@ export function createSigningKeys(
   }: ClockAndLog & { readonly store: Pick<KeyValue, 'get' | 'getOrSet' | 'compareAndSet'> },
   getSeal: () => Promise<Seal>,
   buildKeyName: (month: number) => string,
-): SigningKeys {
+) {
   const kept = new Map<number, { readonly loading: Promise<SigningKey>; readonly at: number }>();
 
   /** The key of a month; of many that ask, one asks the store. */
@@ -105,7 +94,9 @@ export function createSigningKeys(
   }
 
   return {
+    /** Of this month. @throws StoreUnavailable when it was never read and cannot be now. */
     getSigningKey: () => getKey(findMonth(clock.now())),
+    /** Those whose tokens may be valid now or tomorrow, as JWK (RFC 7517). */
     async listPublicKeys() {
       const now = clock.now();
       const months = new Set([now - OVERLAP_MS, now, now + OVERLAP_MS].map(findMonth));

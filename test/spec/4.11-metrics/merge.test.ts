@@ -1,6 +1,6 @@
 // §4.11: one text for several processes.
 import { expect, test } from 'vitest';
-import { keepCounters, mergeOpenMetrics } from '../../../src/cli/serve/workers/merge-metrics.ts';
+import { keepCounters, mergeOpenMetrics } from '../../../src/cli/serve/workers/supervise.ts';
 
 const text = (...lines: string[]) => [...lines, '# EOF', ''].join('\n');
 

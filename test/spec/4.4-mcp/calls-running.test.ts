@@ -3,7 +3,7 @@ import { EventEmitter, once } from 'node:events';
 import { afterEach, describe, expect, test } from 'vitest';
 import { loadConfig } from '../../../src/config/load.ts';
 import { createLocalCatalog, defineTool } from '../../../src/index.ts';
-import { createCountCall } from '../../../src/mcp/calls/running-calls.ts';
+import { createCountCall } from '../../../src/mcp/calls/observe-calls.ts';
 import { openClient } from '../../support/clients/session-client.ts';
 import { callTool } from '../../support/clients/stateless.ts';
 import { type ManualClock, manualClock } from '../../support/gateway/clock.ts';

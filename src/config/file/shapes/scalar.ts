@@ -19,7 +19,7 @@ interface ScalarOptions {
   /** JSON Schema of what `rule` takes. */
   readonly schema: JsonObject;
   /** Never shown, not even when it is wrong. */
-  readonly isSecret?: true;
+  readonly isSecret?: true | undefined;
 }
 
 /** A value that holds a variable is a text, whatever it becomes. */
@@ -29,14 +29,14 @@ export const text = <T>(rule: Rule<T>, options: ScalarOptions): Shape<T> =>
   scalar('string', rule, options);
 
 /** Any text that has no NUL, which no program could be given. */
-export const freeText = (options: { readonly isSecret?: true } = {}): Shape<string> =>
+export const freeText = ({ isSecret }: { readonly isSecret?: true } = {}): Shape<string> =>
   scalar(
     'string',
     {
       parse: (given) => (given.includes('\0') ? undefined : anyText.parse(given)),
       allowed: 'text',
     },
-    { schema: { type: 'string' }, ...options },
+    { schema: { type: 'string' }, isSecret },
   );
 
 /** One of these texts. */

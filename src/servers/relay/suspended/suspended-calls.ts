@@ -10,12 +10,15 @@ import type { Log } from '../../../platform/log.ts';
 import { readExact, toRawMembers } from '../../../platform/noted-json.ts';
 import { buildSuspendedCallChannelName } from '../../../store/keys.ts';
 import { createReplicas, type Replicas } from '../../../store/replicas/replicas.ts';
-import { type CallAtServer, type OpenCall, startOpenCall, type Waiter } from './open-call.ts';
 import {
+  type CallAtServer,
   type CallOwner,
   createOutcomeRecords,
   type NextOutcome,
+  type OpenCall,
   type OutcomeRecords,
+  startOpenCall,
+  type Waiter,
 } from './outcome-records.ts';
 
 export type SuspendedCalls = ReturnType<typeof createSuspendedCalls>;
