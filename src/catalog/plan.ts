@@ -2,14 +2,21 @@
 
 import type { Guards } from '../mcp/calls/guards.ts';
 import type { Policies } from '../mcp/calls/policy.ts';
-import { type ApprovableServer, type Lock, NO_LOCK } from '../mcp/catalog/approved-items.ts';
+import {
+  type ApprovableServer,
+  LOCKED_ITEMS,
+  type Lock,
+  type LockedList,
+  NO_LOCK,
+} from '../mcp/catalog/approved-items.ts';
 import type { CheckSchema } from '../mcp/catalog/foreign-schema.ts';
 import { LIST_KINDS, type ListKind } from '../mcp/protocol/list-kinds.ts';
+import { GATEWAY_CALLER } from '../mcp/upstream/upstream.ts';
 import type { ServersConfig, UpstreamConfig } from '../mcp/upstream/upstream-config.ts';
 import type { Log } from '../platform/log.ts';
-import { toApprovable } from './approvable-server.ts';
 import { type BuiltIn, guardBuiltIn } from './built-in.ts';
-import { createWarnOfItem, isNameAllowed, type WarnOfItem } from './check-item.ts';
+import { createWarnOfItem, findItemProblem, isNameAllowed, type WarnOfItem } from './check-item.ts';
+import { readInstructions, readServer } from './fetch-list.ts';
 import { createJoinLists, type JoinLists } from './join-lists.ts';
 import type { ListGuards } from './list-guards.ts';
 import { createNaming, type Naming } from './naming.ts';
@@ -165,3 +172,37 @@ function createMayHave(
     return lock.knows(name, ruled, ownName);
   };
 }
+
+// §22.4, §22.6: a server, as operators approve it.
+
+function toApprovable(config: UpstreamConfig, server: Server): ApprovableServer {
+  const selected = selectTools(config.tools);
+  const { lists, upstream, usage } = server;
+  const peekList = (list: LockedList) => lists.peek(list, GATEWAY_CALLER) ?? NO_ITEMS;
+  return {
+    name: config.name,
+    isPersonal: server.isPersonal,
+    peek: () => ({
+      instructions: readInstructions(lists.peekDescription(GATEWAY_CALLER)?.instructions),
+      prompts: peekList('prompts'),
+      skills: peekList('skills'),
+      tools: peekList('tools'),
+    }),
+    isUsable: (list, item) =>
+      findItemProblem(list, item) === undefined &&
+      (list !== 'tools' || selected.has(String(item.name))),
+    peekApproved: lists.peekApproved,
+    async read(signal) {
+      const content = await usage.run(() => readServer(upstream, GATEWAY_CALLER, signal));
+      for (const { list } of Object.values(LOCKED_ITEMS)) {
+        const served = lists.peek(list, GATEWAY_CALLER);
+        if (served === undefined || served.fingerprint === content[list].fingerprint) continue;
+        lists.invalidate(LIST_KINDS[list].list, GATEWAY_CALLER);
+        await lists.load(list, GATEWAY_CALLER, 'forCall');
+      }
+      return content;
+    },
+  };
+}
+
+const NO_ITEMS = { items: [] };

@@ -32,8 +32,12 @@ import { serveOwnCatalog } from '../mcp/catalog/own-catalog.ts';
 import type { FeatureParts } from '../mcp/feature.ts';
 import { calls } from '../mcp/mcp-feature.ts';
 import { createOperatorEndpoints } from '../pages/admin.ts';
-import { operatorsNotes, site } from '../pages/features.ts';
-import { createHealthEndpoints, createMetricsEndpoints } from '../pages/health.ts';
+import {
+  createHealthEndpoints,
+  createMetricsEndpoints,
+  operatorsNotes,
+  site,
+} from '../pages/features.ts';
 import { createLogo } from '../pages/open-site.ts';
 import { type Clock, pause } from '../platform/clock.ts';
 import type { Fetch } from '../platform/fetch-with-limits.ts';

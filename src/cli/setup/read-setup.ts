@@ -15,7 +15,7 @@ import {
   type ParsedGatewayFile,
   type ParseOptions,
   parseGatewayFile,
-} from '../../gateway/configuration/parse-gateway-file.ts';
+} from '../../gateway/configuration/gateway-file.ts';
 import { createLock } from '../../lock/lock.ts';
 import { LockFileError } from '../../lock/lock-file.ts';
 import { findMachineClientProblems } from '../../logins/client-authentication/machine-client-shape.ts';

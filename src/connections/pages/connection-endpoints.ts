@@ -38,7 +38,9 @@ import { nameOwner, withoutDefault } from '../../store/owner.ts';
 import type { Owner } from '../../store/store.ts';
 import { CALLBACK_PATH } from '../servers/client-document.ts';
 import {
+  type ConnectionsPageContent,
   renderConnectedPage,
+  renderConnectionsPage,
   renderConnectPage,
   renderDeclinedPage,
   renderExpiredPage,
@@ -47,7 +49,6 @@ import {
   renderProblemPage,
   renderUnknownPage,
 } from './connect-page.ts';
-import { type ConnectionsPageContent, renderConnectionsPage } from './connections-page.ts';
 
 /** Fields of the forms. */
 const checkFieldName = createNameCheck(['csrf', 'action', 'server', 'request', 'login']);

@@ -6,7 +6,7 @@ import {
   type ParsedFile,
   type ParseOptions,
   parseGatewayFile,
-} from '../../../src/gateway/configuration/parse-gateway-file.ts';
+} from '../../../src/gateway/configuration/gateway-file.ts';
 
 /** What tests say of the settings, and of what the file names. */
 export interface FileOptions
