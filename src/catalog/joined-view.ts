@@ -7,7 +7,7 @@ import { createFindTemplate, type FindTemplate } from './find-template.ts';
 import type { JoinedList, JoinedPart } from './join-lists.ts';
 import type { Plan, PlannedServer } from './plan.ts';
 import { BUILT_IN, type Entry, type PreparedList } from './prepare-list.ts';
-import { findInSkillFolder, findSkillFile } from './skills/serve-skills.ts';
+import { findInSkillFolder, findSkillFile } from './skills/skill-files.ts';
 import {
   askByCurrentPlan,
   type FoundItem,

@@ -16,7 +16,7 @@ import { findOwnAnnotations, isComplete, loadPrepared, peekPrepared } from './jo
 import type { Plan, PlannedServer } from './plan.ts';
 import { BUILT_IN, type Entry, type PreparedList } from './prepare-list.ts';
 import { findBuiltIn, type ServedPath, seesSome } from './served-path.ts';
-import { findInSkillFolder, findSkillFile } from './skills/serve-skills.ts';
+import { findInSkillFolder, findSkillFile } from './skills/skill-files.ts';
 import {
   askByCurrentPlan,
   type FoundItem,

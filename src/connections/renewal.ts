@@ -18,9 +18,10 @@ import {
   type StoredConnection,
 } from './connection-record.ts';
 import { findRenewalTime, type KeptConnections, RESERVE_MS, toAccess } from './kept-connections.ts';
+import { createNewTokens } from './new-tokens.ts';
 import { createRunExclusively, StillUnderWay } from './run-exclusively.ts';
 import { NoAnswer } from './servers/outbound.ts';
-import { createNewTokens, TooManyRequests } from './tokens/token-endpoint.ts';
+import { TooManyRequests } from './tokens/token-endpoint.ts';
 
 export type TokenRenewal = ReturnType<typeof createRenewal>;
 

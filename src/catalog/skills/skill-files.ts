@@ -1,0 +1,82 @@
+// SEP-2640: files of skills, and the server to which each belongs: it need not be in the list of resources.
+import { listDirectories, requireSkillRoot } from '../../mcp/catalog/content.ts';
+import { toMovedUri, toOwnUri } from '../apps/app-tools.ts';
+import { BUILT_IN, type Entry } from '../prepare-list.ts';
+import type { FoundResource, View } from '../view.ts';
+
+type Shown = View['shown'];
+
+interface SkillPlaces {
+  /** Keyed by URIs as clients see them. */
+  readonly files: ReadonlyMap<string, Entry>;
+  readonly roots: ReadonlyMap<string, Entry>;
+}
+
+const known: Readonly<Record<Shown, WeakMap<readonly Entry[], SkillPlaces>>> = {
+  own: new WeakMap(),
+  joined: new WeakMap(),
+};
+
+/** Looks at each list once. */
+function placeSkills(skills: readonly Entry[], shown: Shown): SkillPlaces {
+  const placed = known[shown].get(skills) ?? place(skills, shown);
+  known[shown].set(skills, placed);
+  return placed;
+}
+
+function place(skills: readonly Entry[], shown: Shown): SkillPlaces {
+  const files = new Map<string, Entry>();
+  const roots = new Map<string, Entry>();
+  for (const skill of skills) {
+    for (const { name } of skill.files ?? []) {
+      const shownUri = shown === 'own' ? toOwnFile(skill, name) : name;
+      if (!files.has(shownUri)) files.set(shownUri, skill);
+    }
+    roots.set(requireSkillRoot(shown === 'own' ? skill.ownName : skill.name), skill);
+  }
+  return { files, roots };
+}
+
+/** The file of a skill that says so itself. */
+export const findSkillFile = (
+  skills: readonly Entry[],
+  uri: string,
+  shown: Shown,
+): FoundResource | undefined => toFound(placeSkills(skills, shown).files.get(uri), uri, shown);
+
+/** The skill whose folder the URI is, or lies in: the innermost. */
+export function findSkillAround(
+  skills: readonly Entry[],
+  uri: string,
+  shown: Shown,
+): Entry | undefined {
+  const { roots } = placeSkills(skills, shown);
+  const around = [...listDirectories(uri), uri].reverse();
+  const root = around.find((directory) => roots.has(directory));
+  return root === undefined ? undefined : roots.get(root);
+}
+
+/** Finds what lies in the folder of a skill, whether the skill names it or not. */
+export const findInSkillFolder = (
+  skills: readonly Entry[],
+  uri: string,
+  shown: Shown,
+): FoundResource | undefined => toFound(findSkillAround(skills, uri, shown), uri, shown);
+
+const toFound = (skill: Entry | undefined, uri: string, shown: Shown): FoundResource | undefined =>
+  skill && locateFile(skill, uri, shown);
+
+/** `uri` as clients see it at the path. */
+export function locateFile(skill: Entry, uri: string, shown: Shown): FoundResource {
+  const { server } = skill;
+  const found = { server, annotations: {} };
+  return shown === 'own'
+    ? { ...found, ownUri: uri, uri: isRenamed(skill) ? toMovedUri(server, uri) : uri }
+    : { ...found, ownUri: toOwnFile(skill, uri), uri };
+}
+
+export const isRenamed = ({ server, name, ownName }: Entry): boolean =>
+  server !== BUILT_IN && name !== ownName;
+
+const toOwnFile = (skill: Entry, uri: string): string =>
+  isRenamed(skill) ? toOwnUri(skill.server, uri) : uri;
