@@ -14,12 +14,12 @@ export interface FeatureList<File, Begin extends object, Ports extends object> {
 export interface OpenFeatures<File, Ports extends object> {
   readonly ports: Ports;
   /** In the order of the list. */
-  readonly parts: readonly FeatureParts<File>[];
+  readonly features: readonly FeatureParts<File>[];
 }
 
 /** An empty list. */
 export const beginFeatures = <File, Begin extends object>(): FeatureList<File, Begin, Begin> =>
-  extendList(async (_runtime, begin) => ({ ports: begin, parts: [] }));
+  extendList(async (_runtime, begin) => ({ ports: begin, features: [] }));
 
 function extendList<File, Begin extends object, Ports extends object>(
   open: FeatureList<File, Begin, Ports>['open'],
@@ -28,12 +28,12 @@ function extendList<File, Begin extends object, Ports extends object>(
     open,
     with: (feature) =>
       extendList(async (runtime, begin) => {
-        const { ports, parts } = await open(runtime, begin);
+        const { ports, features } = await open(runtime, begin);
         try {
           const { gives, ...own } = await feature.open(runtime, ports);
-          return { ports: { ...ports, ...gives }, parts: [...parts, own] };
+          return { ports: { ...ports, ...gives }, features: [...features, own] };
         } catch (error) {
-          await closeAll(parts).catch(() => {});
+          await closeAll(features).catch(() => {});
           throw error;
         }
       }),
@@ -42,10 +42,10 @@ function extendList<File, Begin extends object, Ports extends object>(
 
 /** Each is closed, also where one before it fails. @throws what the first of those throws. */
 export async function closeAll(
-  parts: readonly Pick<FeatureParts<never>, 'close'>[],
+  features: readonly Pick<FeatureParts<never>, 'close'>[],
 ): Promise<void> {
   const failures: unknown[] = [];
-  for (const { close } of [...parts].reverse()) {
+  for (const { close } of [...features].reverse()) {
     try {
       await close?.();
     } catch (error) {

@@ -1,6 +1,7 @@
 // The servers behind the gateway, as it opens them.
 
 import { WARNED_TOKENS } from '../catalog/budget/list-costs.ts';
+import { listGuardServers } from '../catalog/plan.ts';
 import { describeNamed } from '../control/rules/named-facts.ts';
 import type { AccessPreview } from '../control/rules/preview-access.ts';
 import { fail } from '../errors/gateway-error.ts';
@@ -14,10 +15,12 @@ import {
 import { readEmail, type UserContext } from '../http/endpoint/message.ts';
 import { createLockPanels } from '../lock/lock-panels.ts';
 import { joinPolicies } from '../mcp/calls/policy.ts';
-import type { RuleDecision } from '../mcp/calls/rules.ts';
+import type { RuleConfig, RuleDecision } from '../mcp/calls/rules.ts';
 import { defineFeature } from '../mcp/feature.ts';
+import type { ServedFile } from '../mcp/upstream/served-file.ts';
 import type { JsonObject } from '../platform/json.ts';
-import type { Setup } from './configuration/gateway-file.ts';
+import { readConnectionServer } from '../servers/transport/transports.ts';
+import type { GatewayFile, Setup } from './configuration/gateway-file.ts';
 import type { GatewayUpstreams, UpstreamPorts } from './create-upstreams.ts';
 
 interface ServersNeeds extends UpstreamPorts {
@@ -171,3 +174,53 @@ function readPerson(query: URLSearchParams) {
   };
   return { user, clientId: query.get('client') || undefined };
 }
+
+// The configuration file that is served now.
+
+interface OpenServedFile extends ServedFile {
+  /** Called once all features serve the file. */
+  replace(file: GatewayFile): void;
+}
+
+/** `file` is undefined where there is none: then there are no servers and no rules. */
+export function createServedFile(file: GatewayFile | undefined): OpenServedFile {
+  let served = file === undefined ? NOTHING : readFile(file);
+
+  return {
+    has: (name) => served.titles.has(name),
+    getTitle: (name) => served.titles.get(name),
+    listConnectionServers: () => served.connectionServers,
+    listNamedClaims: () => served.namedClaims,
+    replace(next) {
+      served = readFile(next);
+    },
+  };
+}
+
+const NOTHING: ReturnType<typeof readFile> = {
+  titles: new Map(),
+  connectionServers: [],
+  namedClaims: [],
+};
+
+const readFile = (file: GatewayFile) => {
+  const guards = listGuardServers(file);
+  return {
+    /** By the names of `/mcp/<name>`; undefined for a server, which has none. */
+    titles: new Map<string, string | undefined>([
+      ...file.servers
+        .filter(({ name }) => !guards.includes(name))
+        .map(({ name }) => [name, undefined] as const),
+      ...(file.views ?? []).map(({ name, title }) => [name, title] as const),
+    ]),
+    connectionServers: file.servers
+      .map(readConnectionServer)
+      .filter((server) => server !== undefined),
+    namedClaims: file.rules.flatMap(({ who }) => listClaims(who)),
+  };
+};
+
+const listClaims = (who: RuleConfig['who']): readonly string[] =>
+  who === 'everyone'
+    ? []
+    : [...Object.keys(who.claims ?? {}), ...(who.groups === undefined ? [] : ['groups'])];

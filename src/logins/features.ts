@@ -37,11 +37,12 @@ import { createCheckTokenUser } from './identity/login-policy.ts';
 import {
   createLoginFailures,
   type LoginFailures,
+  listLoginObservers,
   type NoteLoginFailure,
   noteRefusals,
+  observeLogins,
 } from './login-failures.ts';
 import { createAuthorizationEndpoints } from './oauth.ts';
-import { listLoginObservers, observeLogins } from './observe-logins.ts';
 
 /** Clients of the configuration file that log in as themselves. */
 export const machineClients = defineFeature({
