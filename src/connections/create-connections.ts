@@ -29,14 +29,16 @@ import {
   type StoredConnection,
 } from './connection-record.ts';
 import {
+  auditConnections,
   type ConnectionMessage,
+  createCountConnections,
   createKeptConnections,
   findRenewalTime,
   isConnectionMessage,
   type KeptConnections,
+  measureRefreshes,
 } from './kept-connections.ts';
 import { createLinkRequests } from './link-requests.ts';
-import { auditConnections, createCountConnections, measureRefreshes } from './observers.ts';
 import {
   createRenewal,
   describeMissing,
