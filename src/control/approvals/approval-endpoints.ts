@@ -4,18 +4,12 @@ import { fail } from '../../errors/gateway-error.ts';
 import { renderQuoted } from '../../http/endpoint/display-name.ts';
 import type { PublicEndpoint } from '../../http/endpoint/endpoint.ts';
 import { escapeHtml } from '../../http/endpoint/html-page.ts';
-import {
-  createRedirectReply,
-  getHeader,
-  type Reply,
-  type RequestBody,
-} from '../../http/endpoint/message.ts';
+import { createRedirectReply, type Reply, type RequestBody } from '../../http/endpoint/message.ts';
 import {
   createShowApp,
   DONE_MARK,
   listAppRows,
   type PageOwner,
-  renderLoginFailed,
   renderMinute,
   renderPage,
   renderRows,
@@ -25,11 +19,10 @@ import {
 import {
   type BrowserSession,
   checkCsrf,
-  createJudgePage,
-  OWN_FORM,
-  OWN_PAGE,
+  createOwnPageEndpoint,
   type OwnPage,
   type OwnPages,
+  showToUser,
 } from '../../http/endpoint/own-pages.ts';
 import { createNameCheck, parseBody, parseQuery } from '../../http/endpoint/parameters.ts';
 import { escapeInvisible } from '../../platform/invisible.ts';
@@ -51,10 +44,11 @@ const buildPage = (id: string): OwnPage => `${PATH}/${id}`;
 
 export function createApprovalEndpoints(
   { config: { server: owner, oauth } }: Pick<Runtime, 'config'>,
-  { sessions, beginLogin, listClients }: OwnPages,
+  ownPages: OwnPages,
   approvals: Pick<CallApprovals, 'find' | 'listOfUser' | 'decide'>,
 ): readonly PublicEndpoint[] {
-  const { baseUrl, displayName } = owner;
+  const { baseUrl } = owner;
+  const { sessions, beginLogin, listClients } = ownPages;
   /** Users of it are named without it. */
   const issuer = oauth.provider?.issuer;
 
@@ -77,29 +71,24 @@ export function createApprovalEndpoints(
   }
 
   async function getList(query: string, cookie: string | undefined): Promise<Reply> {
-    const problem = parseQuery(query, () => {}).get('error');
-    if (problem !== undefined) return renderLoginFailed(displayName, problem, baseUrl + PATH);
-    const found = await sessions.find(cookie);
-    if (found === undefined) return beginLogin(cookie, { page: PATH, isFresh: false });
-    const { session } = found;
-    const requests = await approvals.listOfUser(getPerson(session));
-    return renderListPage(owner, session, await addApps(requests, session));
+    const at = { page: PATH, error: readError(query), cookie } as const;
+    return showToUser(owner, ownPages, at, async (session) => {
+      const requests = await approvals.listOfUser(getPerson(session));
+      return renderListPage(owner, session, await addApps(requests, session));
+    });
   }
 
   async function getOne(id: string, query: string, cookie: string | undefined): Promise<Reply> {
     if (!REQUEST_ID.test(id)) return renderGonePage(owner);
-    const page = buildPage(id);
-    const problem = parseQuery(query, () => {}).get('error');
-    if (problem !== undefined) return renderLoginFailed(displayName, problem, baseUrl + page);
-    const found = await sessions.find(cookie);
-    if (found === undefined) return beginLogin(cookie, { page, isFresh: false });
-    const { session } = found;
-    const request = await approvals.find(id);
-    if (request === undefined) return renderGonePage(owner);
-    if (!isOf(request, session)) return renderForeignApprovalPage(owner, session, id);
-    if (request.state !== 'pending') return renderDecidedPage(owner, request);
-    const [shown] = await addApps([request], session);
-    return shown === undefined ? renderGonePage(owner) : renderRequestPage(owner, session, shown);
+    const at = { page: buildPage(id), error: readError(query), cookie };
+    return showToUser(owner, ownPages, at, async (session) => {
+      const request = await approvals.find(id);
+      if (request === undefined) return renderGonePage(owner);
+      if (!isOf(request, session)) return renderForeignApprovalPage(owner, session, id);
+      if (request.state !== 'pending') return renderDecidedPage(owner, request);
+      const [shown] = await addApps([request], session);
+      return shown === undefined ? renderGonePage(owner) : renderRequestPage(owner, session, shown);
+    });
   }
 
   async function post(body: RequestBody, cookie: string | undefined): Promise<Reply> {
@@ -131,35 +120,18 @@ export function createApprovalEndpoints(
     return decided === undefined ? renderGonePage(owner) : renderDecidedPage(owner, decided);
   }
 
-  const common = { ...OWN_PAGE, limit: 'approvals' } as const;
-  const judgePage = createJudgePage(sessions);
-
+  const serve = createOwnPageEndpoint(sessions, 'approvals');
   return [
-    {
-      ...common,
-      method: 'GET',
-      path: PATH,
-      judge: judgePage((request) => getList(request.query, getHeader(request, 'cookie'))),
-    },
-    {
-      ...common,
-      ...OWN_FORM,
-      method: 'POST',
-      path: PATH,
-      judge: judgePage((request, body) => post(body, getHeader(request, 'cookie'))),
-    },
-    {
-      ...common,
-      method: 'GET',
-      path: `${PATH}/:id`,
-      // One that there is none of is told so on a page.
-      hasParameter: () => true,
-      judge: judgePage((request) =>
-        getOne(request.path.slice(PATH.length + 1), request.query, getHeader(request, 'cookie')),
-      ),
-    },
+    serve('GET', PATH, ({ query }, cookie) => getList(query, cookie)),
+    serve('POST', PATH, (_request, cookie, body) => post(body, cookie)),
+    serve('GET', `${PATH}/:id`, ({ path, query }, cookie) =>
+      getOne(path.slice(PATH.length + 1), query, cookie),
+    ),
   ];
 }
+
+/** The error of a login that led back to a page. */
+const readError = (query: string): string | undefined => parseQuery(query, () => {}).get('error');
 
 // §27.4: the pages on which users see the calls that wait for them, each exactly as it would be sent, and decide.
 

@@ -3,12 +3,7 @@
 import { fail } from '../../errors/gateway-error.ts';
 import type { PublicEndpoint } from '../../http/endpoint/endpoint.ts';
 import { escapeHtml } from '../../http/endpoint/html-page.ts';
-import {
-  createRedirectReply,
-  getHeader,
-  type Reply,
-  type RequestBody,
-} from '../../http/endpoint/message.ts';
+import { createRedirectReply, type Reply, type RequestBody } from '../../http/endpoint/message.ts';
 import {
   createShowApp,
   listAppRows,
@@ -22,9 +17,7 @@ import {
 import {
   type Browsers,
   checkCsrf,
-  createJudgePage,
-  OWN_FORM,
-  OWN_PAGE,
+  createOwnPageEndpoint,
   type OwnPages,
 } from '../../http/endpoint/own-pages.ts';
 import { createNameCheck, parseBody, parseQuery } from '../../http/endpoint/parameters.ts';
@@ -183,23 +176,10 @@ export function createAccountEndpoints(
     );
   }
 
-  const page = { ...OWN_PAGE, path: '/account', limit: 'account' } as const;
-  const judgePage = createJudgePage(browserSessions);
-
+  const serve = createOwnPageEndpoint(browserSessions, 'account');
   return [
-    {
-      ...page,
-      method: 'GET',
-      judge: judgePage((request) => get(request.query, getHeader(request, 'cookie'))),
-    },
-    {
-      ...page,
-      ...OWN_FORM,
-      method: 'POST',
-      judge: judgePage((request, body) =>
-        post(body, getHeader(request, 'cookie'), request.clientIp),
-      ),
-    },
+    serve('GET', '/account', ({ query }, cookie) => get(query, cookie)),
+    serve('POST', '/account', ({ clientIp }, cookie, body) => post(body, cookie, clientIp)),
   ];
 }
 
