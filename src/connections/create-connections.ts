@@ -9,7 +9,7 @@ import type {
 import type {
   Access,
   ActiveAccess,
-  ConnectionParts,
+  ConnectionPorts,
   Connections,
 } from '../mcp/upstream/connections.ts';
 import { createExpiringMap } from '../platform/bounded-map.ts';
@@ -49,7 +49,7 @@ import {
 import { readBearerChallenge } from './servers/protected-resource.ts';
 import type { RevokeConnection } from './servers/revocation.ts';
 
-export interface GatewayConnections extends ConnectionParts {
+export interface GatewayConnections extends ConnectionPorts {
   /** For the operators' page. */
   readonly operated: OperatedConnections;
   /** For the metrics. */

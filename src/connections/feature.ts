@@ -23,28 +23,29 @@ import {
 import type { GrantReader, UserGrant } from '../http/endpoint/grants.ts';
 import { createJsonReply } from '../http/endpoint/message.ts';
 import type { OwnPages } from '../http/endpoint/own-pages.ts';
-import { defineFeature } from '../mcp/feature.ts';
+import { defineFeature, type Given } from '../mcp/feature.ts';
 import type { ConnectionInfo } from '../mcp/upstream/connection.ts';
 import type { ServedFile } from '../mcp/upstream/served-file.ts';
 import type { JsonObject } from '../platform/json.ts';
 import { nameOwner, withoutDefault } from '../store/owner.ts';
 import type { Owner } from '../store/store.ts';
-import {
-  createConnections,
-  type GatewayConnections,
-  type OperatedConnections,
-} from './create-connections.ts';
+import { createConnections, type OperatedConnections } from './create-connections.ts';
 import { createConnectionEndpoints } from './pages/connection-endpoints.ts';
-
-interface ConnectionNeeds {
-  readonly servedFile: ServedFile;
-  readonly ownTokens: { readonly grants: GrantReader } | undefined;
-  readonly operated: FoundPeople | undefined;
-}
 
 export const connections = defineFeature({
   name: 'connections',
-  open(runtime, { servedFile, ownTokens, operated }: ConnectionNeeds) {
+  open(
+    runtime,
+    {
+      servedFile,
+      ownTokens,
+      operated,
+    }: {
+      readonly servedFile: ServedFile;
+      readonly ownTokens: { readonly grants: GrantReader } | undefined;
+      readonly operated: FoundPeople | undefined;
+    },
+  ) {
     const opened = createConnections(runtime, servedFile.listConnectionServers);
     return {
       gives: { connections: opened },
@@ -56,16 +57,20 @@ export const connections = defineFeature({
   },
 });
 
-interface ConnectionPageNeeds {
-  readonly connections: GatewayConnections | undefined;
-  readonly ownPages: OwnPages | undefined;
-  readonly servedFile: ServedFile;
-}
-
 /** Where users connect servers, and see what they have connected. */
 export const connectionPages = defineFeature({
   name: 'pages of connections',
-  open: (runtime, { connections: opened, ownPages, servedFile }: ConnectionPageNeeds) => ({
+  open: (
+    runtime,
+    {
+      connections: opened,
+      ownPages,
+      servedFile,
+    }: Given<typeof connections> & {
+      readonly ownPages: OwnPages | undefined;
+      readonly servedFile: ServedFile;
+    },
+  ) => ({
     gives: {},
     ...(opened &&
       ownPages && {

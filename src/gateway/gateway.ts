@@ -304,13 +304,12 @@ export function createTransport(
   checks: CallerChecks,
   corsHeaders: CorsHeaderNames,
 ): HttpServer {
-  const { config, clock, log, tracing } = runtime;
+  const { config, clock, tracing } = runtime;
   const { baseUrl } = config.server;
   const router = createRouter(
     tracing === undefined ? endpoints : tracePublicEndpoints(endpoints),
-    createSite({
+    createSite(runtime, {
       baseUrl,
-      log,
       logoOrigin: findLogoOrigin(config),
       hasOperatorsPage: config.admin.groups.length > 0,
     }),

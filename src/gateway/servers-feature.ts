@@ -23,16 +23,17 @@ import { readConnectionServer } from '../servers/transport/transports.ts';
 import type { GatewayFile, Setup } from './configuration/gateway-file.ts';
 import type { GatewayUpstreams, UpstreamPorts } from './create-upstreams.ts';
 
-interface ServersNeeds extends UpstreamPorts {
-  /** Undefined without a configuration file: the gateway serves its own catalogue alone. */
-  readonly setup: Setup | undefined;
-  readonly lockCommand: string;
-  readonly operated: object | undefined;
-}
-
 export const servers = defineFeature({
   name: 'servers',
-  async open(runtime, needs: ServersNeeds) {
+  async open(
+    runtime,
+    needs: UpstreamPorts & {
+      /** Undefined without a configuration file: the gateway serves its own catalogue alone. */
+      readonly setup: Setup | undefined;
+      readonly lockCommand: string;
+      readonly operated: object | undefined;
+    },
+  ) {
     const { setup, ownCatalog, lockCommand } = needs;
     const opened = setup && (await (await loadUpstreams()).openUpstreams(runtime, setup, needs));
     const catalogs = opened?.catalogs ?? {

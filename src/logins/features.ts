@@ -1,6 +1,6 @@
 // Logins as the gateway opens them: who may call, and what stands between a client and its token.
 
-import { createServerUrls, type ServerUrls } from '../config/server-urls.ts';
+import { createServerUrls } from '../config/server-urls.ts';
 import type { ErrorKey } from '../errors/catalogue.ts';
 import type { AdminPanel } from '../http/endpoint/admin-panel.ts';
 import type { FoundPeople } from '../http/endpoint/admin-people.ts';
@@ -10,39 +10,43 @@ import {
   renderNext,
   renderTime,
 } from '../http/endpoint/admin-requests.ts';
-import type { OnRefusal } from '../http/endpoint/bearer.ts';
 import { getOriginalToken } from '../http/endpoint/message.ts';
 import { createClientOf } from '../mcp/calls/call.ts';
-import { defineFeature } from '../mcp/feature.ts';
-import type { ConnectionParts } from '../mcp/upstream/connections.ts';
+import { defineFeature, type Given } from '../mcp/feature.ts';
+import type { ConnectionPorts } from '../mcp/upstream/connections.ts';
 import type { ServedFile } from '../mcp/upstream/served-file.ts';
 import { isRegisteredClientId } from '../platform/ids.ts';
 import type { JsonObject } from '../platform/json.ts';
 import { stripUri } from '../platform/secret-texts.ts';
 import type { Runtime } from '../runtime/runtime.ts';
 import { createGrantPanels, createSessionPanels } from './admin/grant-panels.ts';
-import { createProviderAccess, openOwnTokenAccess, type ProviderAccess } from './auth/auth.ts';
+import { createProviderAccess, openOwnTokenAccess } from './auth/auth.ts';
 import type { KeySet, KeySetFacts } from './auth/key-set.ts';
 import {
   createMachineClients,
   findIssuerOf,
-  type MachineClients,
   type MachineClientsConfig,
 } from './auth/machine-clients.ts';
-import { type Broker, openBroker } from './broker/open-broker.ts';
+import { openBroker } from './broker/open-broker.ts';
 import { createClientDirectory, type ListedClient } from './clients/registered-clients.ts';
 import type { ListShownTools } from './consent/consent-page.ts';
-import { type OwnTokens, openOwnTokens } from './grants/open-grants.ts';
+import { openOwnTokens } from './grants/open-grants.ts';
 import { createCheckTokenUser } from './identity/login-policy.ts';
 import {
   createLoginFailures,
   type LoginFailures,
   listLoginObservers,
-  type NoteLoginFailure,
   noteRefusals,
   observeLogins,
 } from './login-failures.ts';
 import { createAuthorizationEndpoints } from './oauth.ts';
+
+/** The rest of the gateway, as logins know it. */
+interface Surroundings {
+  readonly servedFile: ServedFile;
+  /** Undefined without operators. */
+  readonly operated: FoundPeople | undefined;
+}
 
 /** Clients of the configuration file that log in as themselves. */
 export const machineClients = defineFeature({
@@ -69,7 +73,7 @@ export const ownTokens = defineFeature({
 /** Logins that failed, for operators; undefined where there are none. */
 export const loginFailures = defineFeature({
   name: 'failed logins',
-  open(runtime, { operated }: { readonly operated: object | undefined }) {
+  open(runtime, { operated }: Pick<Surroundings, 'operated'>) {
     const failures = operated && createLoginFailures(runtime);
     return {
       gives: {
@@ -81,21 +85,19 @@ export const loginFailures = defineFeature({
   },
 });
 
-interface AccessNeeds {
-  readonly servedFile: ServedFile;
-  readonly machineClients: MachineClients;
-  readonly ownTokens: OwnTokens | undefined;
-  readonly operated: FoundPeople | undefined;
-  readonly loginFailures: LoginFailures | undefined;
-  readonly onRefusal: OnRefusal | undefined;
-  /** In place of the provider's own. */
-  readonly givenKeySet: KeySet | undefined;
-}
-
 /** The provider, and who is let in by which token. */
 export const access = defineFeature({
   name: 'access',
-  open(runtime, needs: AccessNeeds) {
+  open(
+    runtime,
+    needs: Surroundings &
+      Given<typeof machineClients> &
+      Given<typeof ownTokens> &
+      Given<typeof loginFailures> & {
+        /** In place of the provider's own. */
+        readonly givenKeySet: KeySet | undefined;
+      },
+  ) {
     const { auth, oauth, server } = runtime.config;
     const { has } = needs.servedFile;
     const provider = auth.required ? auth.provider : oauth.provider;
@@ -124,19 +126,16 @@ export const access = defineFeature({
   },
 });
 
-interface BrokerNeeds extends ProviderAccess {
-  readonly serverUrls: ServerUrls;
-  readonly servedFile: ServedFile;
-  readonly machineClients: MachineClients;
-  readonly ownTokens: OwnTokens | undefined;
-  readonly connections: ConnectionParts | undefined;
-  readonly operated: FoundPeople | undefined;
-}
-
 /** Broker mode: grants and their renewal by logins at the provider; undefined in proxy mode. */
 export const broker = defineFeature({
   name: 'broker',
-  open(runtime, needs: BrokerNeeds) {
+  open(
+    runtime,
+    needs: Surroundings &
+      Given<typeof machineClients> &
+      Given<typeof ownTokens> &
+      Given<typeof access> & { readonly connections: ConnectionPorts | undefined },
+  ) {
     const { admin, oauth } = runtime.config;
     const { ownTokens: tokens, connections, operated, servedFile } = needs;
     const opened =
@@ -167,17 +166,16 @@ export const broker = defineFeature({
   },
 });
 
-interface AuthorizationNeeds extends ProviderAccess {
-  readonly servedFile: ServedFile;
-  readonly broker: Broker | undefined;
-  readonly getPublicTools: ListShownTools | undefined;
-  readonly noteFailure: NoteLoginFailure | undefined;
-}
-
 /** The authorization server that clients see. */
 export const authorization = defineFeature({
   name: 'authorization server',
-  open(runtime, needs: AuthorizationNeeds) {
+  open(
+    runtime,
+    needs: Pick<Surroundings, 'servedFile'> &
+      Given<typeof loginFailures> &
+      Given<typeof access> &
+      Given<typeof broker> & { readonly getPublicTools: ListShownTools | undefined },
+  ) {
     const { endpoints, ownPages, noteRefusedToken, start, close } = createAuthorizationEndpoints(
       runtime,
       needs,
@@ -195,15 +193,16 @@ export const authorization = defineFeature({
   },
 });
 
-interface SessionNeeds {
-  readonly operated: FoundPeople | undefined;
-  endSession(id: string): Promise<boolean>;
-}
-
 /** What operators see and do of sessions. */
 export const sessionPanels = defineFeature({
   name: 'sessions for operators',
-  open: (runtime, { operated, endSession }: SessionNeeds) => ({
+  open: (
+    runtime,
+    {
+      operated,
+      endSession,
+    }: Pick<Surroundings, 'operated'> & { endSession(id: string): Promise<boolean> },
+  ) => ({
     gives: {},
     ...(operated && { panels: createSessionPanels(runtime, operated, endSession) }),
   }),

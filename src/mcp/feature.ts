@@ -51,6 +51,9 @@ export type Gauges = {
   readonly [Gauge in keyof StoredCounts]?: () => Promise<StoredCounts[Gauge]>;
 };
 
+/** Ports that a feature gives to those after it. */
+export type Given<Opened> = Opened extends Feature<never, infer Gives, never> ? Gives : never;
+
 /** The feature itself: its types follow from `open`. */
 export const defineFeature = <Needs extends object, Gives extends object, File>(
   feature: Feature<Needs, Gives, File>,

@@ -17,31 +17,36 @@ import { openOperatorsNotes } from './admin.ts';
 import { type Logo, openSite } from './open-site.ts';
 import { createServerCardEndpoints } from './server-card.ts';
 
-interface IssuerNeeds {
-  readonly findIssuerOf: Parameters<typeof openOperatorsNotes>[1];
-}
-
 /** What is noted for operators, before they ask; undefined where there are none. */
 export const operatorsNotes = defineFeature({
   name: 'notes for operators',
-  open: (runtime, { findIssuerOf }: IssuerNeeds) => ({
+  open: (
+    runtime,
+    { findIssuerOf }: { readonly findIssuerOf: Parameters<typeof openOperatorsNotes>[1] },
+  ) => ({
     gives: { operated: openOperatorsNotes(runtime, findIssuerOf) },
   }),
 });
 
-interface SiteNeeds {
-  readonly logo: Logo | undefined;
-  readonly servedFile: ServedFile;
-  /** Of `/mcp`. */
-  readonly catalog: ServedCatalog;
-  /** Whether users are told what each path costs. */
-  readonly hasPaths: boolean;
-}
-
 /** What pages show of this gateway, and what it says of itself to those who have not connected yet. */
 export const site = defineFeature({
   name: 'site',
-  open(runtime, { logo, servedFile, catalog, hasPaths }: SiteNeeds) {
+  open(
+    runtime,
+    {
+      logo,
+      servedFile,
+      catalog,
+      hasPaths,
+    }: {
+      readonly logo: Logo | undefined;
+      readonly servedFile: ServedFile;
+      /** Of `/mcp`. */
+      readonly catalog: ServedCatalog;
+      /** Users are told what each path costs. */
+      readonly hasPaths: boolean;
+    },
+  ) {
     const { getPublicTools, endpoints } = openSite(runtime, logo, () => listTools(catalog), {
       hasConnections: () => servedFile.listConnectionServers().length > 0,
       hasPaths,

@@ -26,7 +26,7 @@ import {
 import { OAUTH } from '../../http/endpoint/render-error.ts';
 import type { ConnectionOwner, ConnectionServer } from '../../mcp/upstream/connection.ts';
 import {
-  type ConnectionParts,
+  type ConnectionPorts,
   ConnectionProblem,
   type ConnectionRequest,
 } from '../../mcp/upstream/connections.ts';
@@ -65,7 +65,7 @@ const buildPage = (server: string, requestId: string | undefined): OwnPage =>
 export function createConnectionEndpoints(
   { config: { server: owner, oauth } }: Pick<Runtime, 'config'>,
   ownPages: OwnPages,
-  { connections, requests, connecting }: ConnectionParts,
+  { connections, requests, connecting }: ConnectionPorts,
   listServers: () => readonly ConnectionServer[],
 ): readonly Endpoint[] {
   const { baseUrl, displayName } = owner;

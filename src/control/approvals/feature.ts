@@ -37,13 +37,15 @@ import {
 } from './approvals.ts';
 import { createAskFirst } from './ask-first.ts';
 
-interface ApprovalNeeds extends Pick<CallControl, 'getGuards'> {
-  readonly ownPages: OwnPages | undefined;
-}
-
 export const approvals = defineFeature({
   name: 'approvals',
-  open(runtime, { getGuards, ownPages }: ApprovalNeeds) {
+  open(
+    runtime,
+    {
+      getGuards,
+      ownPages,
+    }: Pick<CallControl, 'getGuards'> & { readonly ownPages: OwnPages | undefined },
+  ) {
     const { close, ...opened } = openApprovals(runtime, getGuards);
     return {
       gives: opened,

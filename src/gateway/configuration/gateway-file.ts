@@ -228,7 +228,7 @@ export const createGatewayFileSchema = (): JsonObject => ({
 
 // §18.1: the text of the configuration file, as a whole: what servers and rules say, and what they must not say together.
 
-export interface ParseOptions extends TextSource, FileSurroundings {}
+export interface FileSource extends TextSource, FileSurroundings {}
 
 /** With all that the transports read of their servers. */
 export type ParsedFile = GatewayFile & { readonly servers: readonly ServerEntry[] };
@@ -246,7 +246,7 @@ export type ParsedGatewayFile =
 /** Reads nothing but the text, except what `options` reads. */
 export async function parseGatewayFile(
   fileText: string,
-  options: ParseOptions,
+  options: FileSource,
 ): Promise<ParsedGatewayFile> {
   const { fileName } = options;
   const parsed = parseText(fileText, options, fileShape);
@@ -287,7 +287,7 @@ async function completeFile(
     guards,
     ...content
   }: FileContent,
-  options: ParseOptions,
+  options: FileSource,
 ): Promise<ParsedFile> {
   const { fileName } = options;
   const isServer = (name: string) => servers.some(({ config }) => config.name === name);
@@ -317,7 +317,7 @@ async function completeFile(
  */
 function reportStrangers(
   { servers, disabled, rules, guards = [], ...naming }: Strangers,
-  { config: { server } }: ParseOptions,
+  { config: { server } }: FileSource,
 ): void {
   const configs = servers.map(({ config }) => config);
   const maybeOwn =

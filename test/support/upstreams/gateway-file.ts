@@ -4,13 +4,13 @@ import { loadConfig } from '../../../src/config/load.ts';
 import { formatProblem } from '../../../src/config/problem.ts';
 import {
   type ParsedFile,
-  type ParseOptions,
+  type FileSource,
   parseGatewayFile,
 } from '../../../src/gateway/configuration/gateway-file.ts';
 
 /** What tests say of the settings, and of what the file names. */
 export interface FileOptions
-  extends Partial<Pick<ParseOptions, 'fileName' | 'format' | 'env' | 'readText'>> {
+  extends Partial<Pick<FileSource, 'fileName' | 'format' | 'env' | 'readText'>> {
   /** Whether `REDIS_URL` is set. */
   readonly hasRedis?: boolean;
   /** Whether `OAUTH_STATE_SECRET` is set. */
