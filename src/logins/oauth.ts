@@ -167,20 +167,20 @@ function createBrokerMode(
   const { clients, browsers } = parties;
   const { grants } = broker.ownTokens;
   const codes = createCodes(runtime);
-  const issue = createTokenIssue(runtime, broker);
+  const issue = createTokenIssue(broker);
   const sessions = createBrowserSessions(runtime, broker.ends.logouts);
   const ownPages: OwnPages = {
     sessions,
     browsers,
-    beginLogin: createBeginLogin(runtime, broker, browsers),
+    beginLogin: createBeginLogin(broker, browsers),
     listClients: async (user) => (await grants.listOfUser(user)).map(({ client }) => client),
   };
 
   const { ofConfigured, ofAsserting } = createAuthentications(broker, clientDocuments);
-  const redeemCode = createRedeemCode(runtime, broker, clients, codes, issue);
+  const redeemCode = createRedeemCode(broker, clients, codes, issue);
   const grantTypes = new Map<string, GiveTokens>([
     ['authorization_code', ({ parameters }) => redeemCode(parameters)],
-    ['client_credentials', createClientCredentials(runtime, broker, ofConfigured, issue)],
+    ['client_credentials', createClientCredentials(broker, ofConfigured, issue)],
   ]);
   if (ofAsserting && broker.assertionIssuers) {
     const { oauth, baseUrl, clock } = runtime;
@@ -189,42 +189,24 @@ function createBrokerMode(
       baseUrl,
       clockToleranceSeconds,
     });
-    const giveByAssertion = createGiveByAssertion(
-      runtime,
-      broker,
-      ofAsserting,
-      verifyAssertion,
-      issue,
-    );
+    const giveByAssertion = createGiveByAssertion(broker, ofAsserting, verifyAssertion, issue);
     grantTypes.set(JWT_BEARER, giveByAssertion);
   }
-  const { token, ...logins } = createBrokerToken(
-    runtime,
-    broker,
-    clients,
-    issue.answer,
-    grantTypes,
-  );
+  const { token, ...logins } = createBrokerToken(broker, clients, issue.answer, grantTypes);
 
   return {
     issuer: runtime.baseUrl,
     readRequest: createBrokerRequestReader(runtime, parties),
-    redirectToProvider: createBrokerRedirect(runtime, broker),
-    callback: createCallback(
-      runtime,
-      broker,
-      parties,
-      codes,
-      createFinishPageLogin(runtime, sessions),
-    ),
+    redirectToProvider: createBrokerRedirect(broker),
+    callback: createCallback(broker, parties, codes, createFinishPageLogin(runtime, sessions)),
     token,
     logins,
     findMachineLogin: createFindMachineLogin(ofConfigured, ofAsserting),
     revoke: createBrokerRevoke(broker, clients, ofAsserting ?? ofConfigured),
     ownPages,
     ownEndpoints: [
-      ...createAccountEndpoints(runtime, broker, sessions, ownPages),
-      createProviderLogout(runtime, broker),
+      ...createAccountEndpoints(broker, sessions, ownPages),
+      createProviderLogout(broker),
     ],
   };
 }
@@ -312,10 +294,11 @@ function isLoopback(redirectUri: string): boolean {
 }
 
 /** From the approval to the provider. */
-const createBrokerRedirect = (runtime: BrokerRuntime, broker: Broker): RedirectToProvider =>
+const createBrokerRedirect = (broker: Broker): RedirectToProvider =>
   async function redirectToProvider(request, browser, approval) {
     const { query, parameters, redirectUri, client, clientId } = request;
     if (client === undefined) fail('unknown_client');
+    const { runtime } = broker;
     const { oauth } = runtime;
     const logoutMark = await broker.ends.logouts.getMark();
     const requestedScope = parameters.get('scope');
@@ -334,7 +317,7 @@ const createBrokerRedirect = (runtime: BrokerRuntime, broker: Broker): RedirectT
       nonce: parseScope(scope).includes('openid') ? generateSecret() : undefined,
       approval,
     };
-    return sendToProvider(runtime, broker, browser, login, {
+    return sendToProvider(broker, browser, login, {
       scope,
       authorization: [...authorization, ...selectForwarded(parameters, authorization)],
     });

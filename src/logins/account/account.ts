@@ -39,8 +39,7 @@ import type {
 const checkFieldName = createNameCheck(['csrf', 'action', 'grant']);
 
 export function createAccountEndpoints(
-  runtime: BrokerRuntime,
-  { ownTokens: { grants }, endpoints, ends, servers }: Broker,
+  { runtime, ownTokens: { grants }, endpoints, ends, servers }: Broker,
   browserSessions: StoredBrowserSessions,
   { browsers, beginLogin }: Pick<OwnPages, 'browsers' | 'beginLogin'>,
 ): readonly PublicEndpoint[] {
