@@ -159,6 +159,8 @@ function createConnectionChanges(
 const MAX_KNOWN = 4000;
 const KNOWN_MS = 30_000;
 const FORGOTTEN_MS = 60_000;
+/** Until a renewal that failed is tried again, while the token that there is still serves: calls do not wait for each try. */
+const AGAIN_MS = 20_000;
 const RENEWED_BEFORE_MS = 60_000;
 /** A token that is good for so long can still be used while another is on its way, or cannot be had. */
 export const RESERVE_MS = 5000;
@@ -210,10 +212,9 @@ function createKnownAccess(clock: Clock) {
       server: ConnectionServer,
       record: ConnectionRecord,
       since: number,
-      forMs: number,
     ) {
       const { expiresAt = Number.POSITIVE_INFINITY } = record;
-      const until = Math.min(clock.now() + forMs, expiresAt - RESERVE_MS);
+      const until = Math.min(clock.now() + AGAIN_MS, expiresAt - RESERVE_MS);
       return noteUntil(place, server, record, since, until);
     },
     forget({ hash }: ConnectionPlace) {
