@@ -42,6 +42,7 @@ import type { Lock } from '../mcp/catalog/approved-items.ts';
 import type { Catalog } from '../mcp/catalog/catalog.ts';
 import { serveOwnCatalog } from '../mcp/catalog/own-catalog.ts';
 import type { FeatureParts } from '../mcp/feature.ts';
+import { beginFeatures, closeAll } from '../mcp/feature.ts';
 import { calls } from '../mcp/mcp-feature.ts';
 import { createOperatorEndpoints } from '../pages/admin.ts';
 import {
@@ -61,7 +62,6 @@ import type { Store } from '../store/store.ts';
 import type { Metrics } from '../telemetry/metrics/metrics.ts';
 import type { GatewayFile, Setup } from './configuration/gateway-file.ts';
 import type { UpstreamPorts } from './create-upstreams.ts';
-import { beginFeatures, closeAll } from './open-features.ts';
 import { createServedFile, servers } from './servers-feature.ts';
 
 /** In place of what a gateway opens by itself; defaults are used for those left out. */
