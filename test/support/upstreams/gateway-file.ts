@@ -3,8 +3,8 @@ import { resolve } from 'node:path';
 import { loadConfig } from '../../../src/config/load.ts';
 import { formatProblem } from '../../../src/config/problem.ts';
 import {
-  type ParsedFile,
   type FileSource,
+  type ParsedFile,
   parseGatewayFile,
 } from '../../../src/gateway/configuration/gateway-file.ts';
 
