@@ -8,7 +8,7 @@ import { runInNewContext } from 'node:vm';
 import { loadConfig } from '../src/config/load.ts';
 import { createConnections } from '../src/connections/create-connections.ts';
 import type { ConnectionServer } from '../src/mcp/upstream/connection.ts';
-import type { ConnectionParts } from '../src/mcp/upstream/connections.ts';
+import type { ConnectionPorts } from '../src/mcp/upstream/connections.ts';
 import { openRuntime } from '../src/runtime/runtime.ts';
 import { noInternet } from '../test/support/gateway/no-internet.ts';
 import { createTemporaryFolder } from '../test/support/temporary-folder.ts';
@@ -113,7 +113,7 @@ const toOwner = (user: number) => ({ issuer: PROVIDER, sub: `user-${user}` });
 
 /** As a browser does that is sent to the authorization server and back. */
 async function connect(
-  { connecting }: Pick<ConnectionParts, 'connecting'>,
+  { connecting }: Pick<ConnectionPorts, 'connecting'>,
   user: number,
   server: ConnectionServer,
   findServer: (name: string) => ConnectionServer | undefined,
@@ -141,7 +141,7 @@ async function connect(
 }
 
 async function requireAccess(
-  { connections }: Pick<ConnectionParts, 'connections'>,
+  { connections }: Pick<ConnectionPorts, 'connections'>,
   user: number,
   server: ConnectionServer,
 ): Promise<void> {

@@ -23,7 +23,6 @@ import {
 import { createBuiltIn } from './built-in.ts';
 import { createChangeHub, createMissedLists } from './change-hub.ts';
 import { createComplete } from './completions.ts';
-import { ALL_OFFERS, describeView } from './describe-view.ts';
 import { createFindItem } from './find-item.ts';
 import { createPatternWatch, type PatternWatch } from './idle-patterns.ts';
 import { createJoinedView } from './joined-view.ts';
@@ -44,7 +43,7 @@ import { createResolveTarget } from './resolve-target.ts';
 import { createSearchCatalog } from './search/search-catalog.ts';
 import { findBuiltIn, type ServedPath } from './served-path.ts';
 import { createServer, type Server, type ServerState } from './server.ts';
-import { createServerView } from './server-view.ts';
+import { ALL_OFFERS, createServerView, describeView } from './server-view.ts';
 import { createServeSkills } from './skills/serve-skills.ts';
 import {
   type JoinedTools,

@@ -12,11 +12,6 @@ import {
 import { generateSecret, hashSha256, isEqualSecret } from '../platform/ids.ts';
 import type { Runtime } from '../runtime/runtime.ts';
 import { createSecretRecords } from '../store/records.ts';
-import {
-  type AwaitedResponse,
-  BEGIN_AGAIN,
-  readAuthorizationResponse,
-} from './authorization-response.ts';
 import type { AuthorizationServers } from './authorization-servers.ts';
 import {
   type ConnectionPlace,
@@ -26,7 +21,13 @@ import {
 } from './connection-record.ts';
 import type { KeptConnections } from './kept-connections.ts';
 import type { LinkRequests } from './link-requests.ts';
-import { type AuthorizationServer, listEndpoints } from './servers/authorization-server.ts';
+import {
+  type AuthorizationServer,
+  type AwaitedResponse,
+  BEGIN_AGAIN,
+  listEndpoints,
+  readAuthorizationResponse,
+} from './servers/authorization-server.ts';
 import { buildRedirectUri } from './servers/client-document.ts';
 import type { ChosenClient } from './servers/clients.ts';
 import { NoAnswer } from './servers/outbound.ts';

@@ -6,7 +6,14 @@ import type {
   ConnectionServer,
   EndedBy,
 } from '../mcp/upstream/connection.ts';
-import type { ConnectionParts, Connections } from '../mcp/upstream/connections.ts';
+import type {
+  Access,
+  ActiveAccess,
+  ConnectionPorts,
+  Connections,
+} from '../mcp/upstream/connections.ts';
+import { createExpiringMap } from '../platform/bounded-map.ts';
+import { createSingleFlight } from '../platform/single-flight.ts';
 import { createWorkQueue } from '../platform/work-queue.ts';
 import type { Runtime } from '../runtime/runtime.ts';
 import { buildClientKeyName, buildConnectionsChannelName } from '../store/keys.ts';
@@ -14,22 +21,35 @@ import { createReplicas } from '../store/replicas/replicas.ts';
 import { createSigningKeys } from '../store/seal/signing-keys.ts';
 import type { Owner } from '../store/store.ts';
 import type { ConnectionCount } from '../telemetry/metrics/metrics.ts';
-import { createConnectionAccess } from './access.ts';
 import { createAuthorizationServers } from './authorization-servers.ts';
 import { createConnecting } from './connecting.ts';
-import { type ConnectionPlace, describeConnection } from './connection-record.ts';
 import {
+  type ConnectionPlace,
+  describeConnection,
+  type StoredConnection,
+} from './connection-record.ts';
+import {
+  auditConnections,
   type ConnectionMessage,
+  createCountConnections,
   createKeptConnections,
+  findRenewalTime,
   isConnectionMessage,
   type KeptConnections,
+  measureRefreshes,
 } from './kept-connections.ts';
 import { createLinkRequests } from './link-requests.ts';
-import { auditConnections, createCountConnections, measureRefreshes } from './observers.ts';
-import { createRenewal } from './renewal.ts';
+import {
+  createRenewal,
+  describeMissing,
+  FORCED_AGAIN_MS,
+  findLoginNeed,
+  type TokenRenewal,
+} from './renewal.ts';
+import { readBearerChallenge } from './servers/protected-resource.ts';
 import type { RevokeConnection } from './servers/revocation.ts';
 
-export interface GatewayConnections extends ConnectionParts {
+export interface GatewayConnections extends ConnectionPorts {
   /** For the operators' page. */
   readonly operated: OperatedConnections;
   /** For the metrics. */
@@ -203,3 +223,125 @@ function createConnectionEnds(
     },
   };
 }
+
+// §24: by what a request for an owner goes to a server, and what follows where the server refuses it.
+
+/** A model tries again at once: the authorization server must not hear of each try. */
+const FAILURE_MS = 5000;
+const MAX_FAILURES = 2000;
+const DAY_MS = 86_400_000;
+
+function createConnectionAccess(
+  { clock }: Runtime,
+  { records, known, changes, findPlace }: KeptConnections,
+  renewal: TokenRenewal,
+): Pick<Connections, 'getAccess' | 'peekConnectionId' | 'noteRefusal'> {
+  const loads = createSingleFlight<string, Access>();
+  const refusals = createSingleFlight<string, Access>();
+  const failures = createExpiringMap<Access>(MAX_FAILURES, clock.monotonic);
+  // A failure for one connection says nothing of the one that took its place.
+  changes.listen(({ hash }) => failures.delete(hash));
+
+  function noteFailure({ hash }: ConnectionPlace, access: Access): Access {
+    if (access.kind === 'unavailable') failures.set(hash, access, clock.monotonic() + FAILURE_MS);
+    return access;
+  }
+
+  async function load(place: ConnectionPlace, server: ConnectionServer): Promise<Access> {
+    const since = known.beginReading();
+    let stored: StoredConnection | undefined;
+    try {
+      stored = await records.read(place);
+    } catch {
+      return describeUnreadable(server);
+    }
+    if (stored === undefined) return describeMissing();
+    const { record } = stored;
+    const needed = findLoginNeed(record, server);
+    if (needed !== undefined) return needed;
+    if (clock.now() >= findRenewalTime(record))
+      return noteFailure(place, await renewal.renew(place, server));
+    if (clock.now() - record.usedAt > DAY_MS) void noteUse(place, stored);
+    return known.note(place, server, record, since);
+  }
+
+  /** So that what is used does not expire. Whoever else changes it does the same. */
+  async function noteUse(place: ConnectionPlace, stored: StoredConnection): Promise<void> {
+    const next = { ...stored.record, usedAt: clock.now() };
+    await records.replace(place, stored, next).catch(() => undefined);
+  }
+
+  /** A call that was refused may have been so by what is behind the server, and others are served by the same token. */
+  async function renewRefused(
+    place: ConnectionPlace,
+    server: ConnectionServer,
+    { token }: ActiveAccess,
+    isRefusedItself: () => Promise<boolean>,
+  ): Promise<Access> {
+    const isSame = (found: Access) => found.kind === 'active' && found.token === token;
+    let access = await renewal.renew(place, server, token);
+    // One that was under way for another reason came to the token that was refused.
+    if (isSame(access)) access = await renewal.renew(place, server, token);
+    if (!isSame(access)) return access;
+    return (await endIfRefused(place, server, token, isRefusedItself)) ?? access;
+  }
+
+  /** Undefined where it goes on: the server takes the token, was asked already, or another token may be had soon. */
+  async function endIfRefused(
+    place: ConnectionPlace,
+    server: ConnectionServer,
+    token: string,
+    isRefusedItself: () => Promise<boolean>,
+  ): Promise<Access | undefined> {
+    const stored = await records.read(place);
+    if (stored === undefined) return describeMissing();
+    const { record } = stored;
+    const now = clock.now();
+    const { forced, askedAt, refreshToken } = record;
+    const isFresh = refreshToken === undefined || forced?.isRenewed === true;
+    const isAsked = askedAt !== undefined && now - askedAt < FORCED_AGAIN_MS;
+    if (record.accessToken !== token || !isFresh || isAsked) return undefined;
+    // One of all replicas asks.
+    const asking = await records.replace(place, stored, { ...record, askedAt: now });
+    if (asking === undefined || !(await isRefusedItself())) return undefined;
+    return renewal.requireLogin(place, asking, describeRefused(server, refreshToken));
+  }
+
+  return {
+    getAccess(owner, server) {
+      const place = findPlace(owner, server.name);
+      const found = known.get(place, server) ?? failures.get(place.hash);
+      return found ?? loads.run(`${place.hash} ${server.url}`, () => load(place, server));
+    },
+    peekConnectionId: (owner, server) =>
+      known.get(findPlace(owner, server.name), server)?.connectionId,
+    async noteRefusal(owner, server, used, { status, challenge }, isRefusedItself) {
+      const place = findPlace(owner, server.name);
+      if (status === 403) {
+        const { scopes } = readBearerChallenge(challenge);
+        const names = scopes === undefined ? 'more than was granted' : scopes.join(' ');
+        // The token stays good for all else.
+        return {
+          kind: 'login needed',
+          reason: `${server.name} asks for more scopes (${names}): log in again to grant them`,
+          scopes,
+        };
+      }
+      const key = `${place.hash} ${used.token}`;
+      // The failure is this caller's alone: others are served by what there is.
+      return refusals
+        .run(key, () => renewRefused(place, server, used, isRefusedItself))
+        .catch(() => describeUnreadable(server));
+    },
+  };
+}
+
+const describeRefused = ({ name }: ConnectionServer, refreshToken: string | undefined): string =>
+  refreshToken === undefined
+    ? `${name} refuses its token, and its authorization server gave none to renew it: log in again`
+    : `${name} refuses the token that its authorization server has just made for this account: log in again`;
+
+const describeUnreadable = ({ name }: ConnectionServer): Access => ({
+  kind: 'unavailable',
+  reason: `the connection to ${name} could not be read just now`,
+});

@@ -25,8 +25,6 @@ import { TooManyRequests } from './tokens/token-endpoint.ts';
 
 export type TokenRenewal = ReturnType<typeof createRenewal>;
 
-/** Until a renewal that failed is tried again, while the token that there is still serves: calls do not wait for each try. */
-const AGAIN_MS = 20_000;
 /** A service behind a server may answer 401 to one caller as often as it is called: the token is everybody's who is served by it. */
 export const FORCED_AGAIN_MS = 60_000;
 
@@ -261,7 +259,7 @@ export function createRenewal(
     const { host } = new URL(record.tokenUrl);
     const reason = `${server.name}’s token endpoint (${host}) ${said.replace(`${host} `, '')}`;
     warn(server.name, reason, cause);
-    if (isUsable(record)) return known.noteForNow(place, server, record, since, AGAIN_MS);
+    if (isUsable(record)) return known.noteForNow(place, server, record, since);
     return {
       kind: 'unavailable',
       reason: `${reason}; the connection is kept`,

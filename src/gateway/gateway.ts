@@ -1,5 +1,4 @@
 // The composition root: every implementation is chosen here, once.
-
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { builtInCatalog } from '../built-in/index.ts';
 import type { IdlePattern } from '../catalog/idle-patterns.ts';
@@ -13,10 +12,22 @@ import { findAskProblems } from '../control/approvals/approvals.ts';
 import { approvals } from '../control/approvals/feature.ts';
 import type { Endpoint } from '../http/endpoint/endpoint.ts';
 import { createLimiter } from '../http/limits/limiter.ts';
+import { type CorsHeaderNames, createSecurityHeaders } from '../http/server/headers.ts';
+import type { CallerChecks } from '../http/server/judge-protected.ts';
+import {
+  createAccessLog,
+  tracePublicEndpoints,
+  traceRequests,
+  traceRunQueue,
+} from '../http/server/log-requests.ts';
+import { createOverloadRefusals, createRunQueue } from '../http/server/overload.ts';
+import { createPipeline } from '../http/server/pipeline.ts';
+import { createCanonicalizePath } from '../http/server/receive-request.ts';
+import { createRouter } from '../http/server/router.ts';
+import { createHttpServer, type HttpServer } from '../http/server/server.ts';
 import type { StoredLock } from '../lock/lock-file.ts';
 import type { KeySet } from '../logins/auth/key-set.ts';
 import { findMachineClientProblems } from '../logins/client-authentication/machine-client-shape.ts';
-
 import {
   access,
   authorization,
@@ -29,12 +40,17 @@ import {
 import type { Lock } from '../mcp/catalog/approved-items.ts';
 import type { Catalog } from '../mcp/catalog/catalog.ts';
 import { serveOwnCatalog } from '../mcp/catalog/own-catalog.ts';
-import type { FeatureParts } from '../mcp/feature.ts';
+import { beginFeatures, closeAll, type FeatureParts } from '../mcp/feature.ts';
 import { callFeature } from '../mcp/mcp.ts';
 import { createOperatorEndpoints } from '../pages/admin.ts';
-import { operatorsNotes, site } from '../pages/features.ts';
-import { createHealthEndpoints, createMetricsEndpoints } from '../pages/health.ts';
+import {
+  createHealthEndpoints,
+  createMetricsEndpoints,
+  operatorsNotes,
+  site,
+} from '../pages/features.ts';
 import { createLogo } from '../pages/open-site.ts';
+import { createSite } from '../pages/site.ts';
 import { type Clock, pause } from '../platform/clock.ts';
 import type { Fetch } from '../platform/fetch-with-limits.ts';
 import type { Log } from '../platform/log.ts';
@@ -43,11 +59,8 @@ import { type OpenRuntime, openRuntime, type Runtime } from '../runtime/runtime.
 import type { Store } from '../store/store.ts';
 import type { Metrics } from '../telemetry/metrics/metrics.ts';
 import type { GatewayFile, Setup } from './configuration/gateway-file.ts';
-import { createTransport } from './create-transport.ts';
 import type { UpstreamPorts } from './create-upstreams.ts';
-import { beginFeatures, closeAll } from './open-features.ts';
-import { createServedFile } from './served-file.ts';
-import { servers } from './servers-feature.ts';
+import { createServedFile, servers } from './servers-feature.ts';
 
 /** In place of what a gateway opens by itself; defaults are used for those left out. */
 export interface Deps {
@@ -154,14 +167,14 @@ export async function createGateway(
   if (overrides.file !== undefined) checkFile(overrides.file, config);
   const hasOwnTools = overrides.catalog !== undefined;
   const runtime = await openRuntime(config, { ...overrides, hasOwnTools });
-  const { ports, parts } = await openFeatures(runtime, overrides);
+  const { ports, features } = await openFeatures(runtime, overrides);
   const { clock, log } = runtime;
   /** `isUnused`: it cannot listen, so that there is nobody to serve on for. */
   const life = { isShuttingDown: false, isUnused: false };
   const endpoints = [
-    ...parts.flatMap((feature) => feature.endpoints ?? []),
-    ...createServiceEndpoints(runtime, parts, () => life.isShuttingDown),
-    ...createAdmin(runtime, ports, parts),
+    ...features.flatMap((feature) => feature.endpoints ?? []),
+    ...createServiceEndpoints(runtime, features, () => life.isShuttingDown),
+    ...createAdmin(runtime, ports, features),
   ];
   const server = createTransport(
     runtime,
@@ -169,7 +182,7 @@ export async function createGateway(
     { ...ports.auth, ...ports },
     ports.corsHeaders,
   );
-  for (const feature of parts) feature.start?.();
+  for (const feature of features) feature.start?.();
 
   return {
     handler: server.handler,
@@ -180,7 +193,7 @@ export async function createGateway(
       logListening(config, port, log);
       return port;
     },
-    reload: createReload(config, ports, parts),
+    reload: createReload(config, ports, features),
     findIdlePatterns: (file) => ports.upstreams?.findIdlePatterns(file) ?? [],
     countSessions: ports.countSessions,
     listServers: () => ports.upstreams?.listServers() ?? [],
@@ -189,18 +202,18 @@ export async function createGateway(
       server.startDraining();
       const { shutdownDelayMs } = config.server;
       if (shutdownDelayMs > 0 && !life.isUnused) await pause(clock, shutdownDelayMs);
-      for (const feature of parts) feature.stopWaiting?.();
+      for (const feature of features) feature.stopWaiting?.();
       const graceMs = Math.max(MIN_GRACE_MS, shutdownDelayMs);
       await Promise.all([
         server.close(graceMs),
-        ...parts.map((feature) => feature.drain?.(graceMs)),
+        ...features.map((feature) => feature.drain?.(graceMs)),
       ]);
-      await closeAll([runtime, ...parts]);
+      await closeAll([runtime, ...features]);
     },
   };
 }
 
-type Parts = readonly FeatureParts<Setup>[];
+type Opened = readonly FeatureParts<Setup>[];
 type Ports = Awaited<ReturnType<typeof FEATURES.open>>['ports'];
 
 /** The folder of a store whose gateway does not open can be used again at once. */
@@ -218,15 +231,15 @@ async function openFeatures(runtime: OpenRuntime, overrides: Partial<Deps>) {
 /** §4.2, §4.3, §4.11. */
 function createServiceEndpoints(
   { config, metrics, store, audit }: Runtime,
-  parts: Parts,
+  features: Opened,
   isShuttingDown: () => boolean,
 ): readonly Endpoint[] {
   const readiness = {
     store: store.ping,
-    ...Object.fromEntries(parts.flatMap((feature) => Object.entries(feature.readiness ?? {}))),
+    ...Object.fromEntries(features.flatMap((feature) => Object.entries(feature.readiness ?? {}))),
     ...(audit && config.audit.required && { audit: audit.checkIsWritable }),
   };
-  const gauges = parts.flatMap((feature) => feature.gauges ?? []);
+  const gauges = features.flatMap((feature) => feature.gauges ?? []);
   return [
     ...createHealthEndpoints(readiness, isShuttingDown),
     ...(config.server.metricsEnabled ? createMetricsEndpoints(metrics, gauges) : []),
@@ -237,24 +250,24 @@ function createServiceEndpoints(
 const createAdmin = (
   runtime: Runtime,
   { operated, findClientId, auth, limiter }: Ports,
-  parts: Parts,
+  features: Opened,
 ): readonly Endpoint[] =>
   operated && auth.describeKeySet
     ? createOperatorEndpoints(
         runtime,
         findClientId,
         limiter,
-        parts.flatMap((feature) => feature.panels ?? []),
+        features.flatMap((feature) => feature.panels ?? []),
       )
     : [];
 
 /** One after the other: a file whose rules take long to compile must not replace a later one. */
-function createReload(config: Config, { setup, servedFile }: Ports, parts: Parts) {
+function createReload(config: Config, { setup, servedFile }: Ports, features: Opened) {
   let reloading: Promise<void> = Promise.resolve();
 
   async function load(next: Setup): Promise<void> {
     const commits: (() => void | Promise<void>)[] = [];
-    for (const feature of parts) {
+    for (const feature of features) {
       const commit = await feature.prepare?.(next);
       // Whoever stands on others goes first, as at the end.
       if (commit !== undefined) commits.unshift(commit);
@@ -280,3 +293,39 @@ function checkFile(file: GatewayFile, config: Config): void {
   ];
   if (problems.length > 0) throw new ConfigError(problems.map(formatProblem));
 }
+
+// The server, and all that a request meets before and after its endpoint.
+
+export function createTransport(
+  runtime: Runtime,
+  endpoints: readonly Endpoint[],
+  checks: CallerChecks,
+  corsHeaders: CorsHeaderNames,
+): HttpServer {
+  const { config, clock, tracing } = runtime;
+  const { baseUrl } = config.server;
+  const router = createRouter(
+    tracing === undefined ? endpoints : tracePublicEndpoints(endpoints),
+    createSite(runtime, {
+      baseUrl,
+      logoOrigin: findLogoOrigin(config),
+      hasOperatorsPage: config.admin.groups.length > 0,
+    }),
+  );
+  const ownQueue = createRunQueue(clock);
+  const runQueue = tracing === undefined ? ownQueue : traceRunQueue(ownQueue, tracing);
+  const own = {
+    runPipeline: createPipeline(runtime, router, checks, { corsHeaders, runQueue }),
+    logRequest: createAccessLog(runtime),
+  };
+  return createHttpServer(runtime, {
+    ...(tracing === undefined ? own : traceRequests(own, tracing, router.isProbe)),
+    runQueue,
+    isServedWhenBusy: router.isServedWhenBusy,
+    overloadRefusals: createOverloadRefusals(endpoints, createSecurityHeaders(config.server)),
+    canonicalizePath: createCanonicalizePath(baseUrl, router.hasEndpoint),
+  });
+}
+
+const findLogoOrigin = ({ site: { logo } }: Config): string | undefined =>
+  logo && 'url' in logo ? new URL(logo.url).origin : undefined;

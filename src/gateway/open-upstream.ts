@@ -1,6 +1,6 @@
 // The way to a server behind the gateway: its transport, and what it learns of the caller.
 
-import type { ConnectionParts } from '../mcp/upstream/connections.ts';
+import type { ConnectionPorts } from '../mcp/upstream/connections.ts';
 import type { Upstream, UpstreamRuntime } from '../mcp/upstream/upstream.ts';
 import type { UpstreamConfig } from '../mcp/upstream/upstream-config.ts';
 import { withholdRoots } from '../mcp/upstream/wrap-upstream.ts';
@@ -22,7 +22,7 @@ interface ReachingProcess extends Omit<ProgramHost, 'inheritedFiles'> {
 /** Sources of the tokens of callers. */
 export interface UpstreamCallers extends Omit<CallerTokens, 'connections'> {
   /** Undefined where nobody can connect: without OAUTH_MODE=broker, and in commands. */
-  readonly connections: ConnectionParts | undefined;
+  readonly connections: ConnectionPorts | undefined;
 }
 
 export interface UpstreamOpener {

@@ -1,32 +1,52 @@
 // Logins as the gateway opens them: who may call, and what stands between a client and its token.
 
-import { createServerUrls, type ServerUrls } from '../config/server-urls.ts';
+import { createServerUrls } from '../config/server-urls.ts';
+import type { ErrorKey } from '../errors/catalogue.ts';
+import type { AdminPanel } from '../http/endpoint/admin-panel.ts';
 import type { FoundPeople } from '../http/endpoint/admin-people.ts';
-import type { OnRefusal } from '../http/endpoint/bearer.ts';
+import {
+  endById,
+  readPageRequest,
+  renderNext,
+  renderTime,
+} from '../http/endpoint/admin-requests.ts';
 import { getOriginalToken } from '../http/endpoint/message.ts';
 import { createClientOf } from '../mcp/calls/call.ts';
-import { defineFeature } from '../mcp/feature.ts';
-import type { ConnectionParts } from '../mcp/upstream/connections.ts';
+import { defineFeature, type Given } from '../mcp/feature.ts';
+import type { ConnectionPorts } from '../mcp/upstream/connections.ts';
 import type { ServedFile } from '../mcp/upstream/served-file.ts';
-import { createGrantPanels } from './admin/grant-panels.ts';
-import { createLoginPanels } from './admin/login-panels.ts';
-import { createSessionPanels } from './admin/session-panels.ts';
-import { createProviderAccess, openOwnTokenAccess, type ProviderAccess } from './auth/auth.ts';
-import type { KeySet } from './auth/key-set.ts';
+import { isRegisteredClientId } from '../platform/ids.ts';
+import type { JsonObject } from '../platform/json.ts';
+import { stripUri } from '../platform/secret-texts.ts';
+import type { Runtime } from '../runtime/runtime.ts';
+import { createGrantPanels, createSessionPanels } from './admin/grant-panels.ts';
+import { createProviderAccess, openOwnTokenAccess } from './auth/auth.ts';
+import type { KeySet, KeySetFacts } from './auth/key-set.ts';
 import {
   createMachineClients,
   findIssuerOf,
-  type MachineClients,
   type MachineClientsConfig,
 } from './auth/machine-clients.ts';
-import { type Broker, openBroker } from './broker/open-broker.ts';
+import { openBroker } from './broker/open-broker.ts';
+import { createClientDirectory, type ListedClient } from './clients/registered-clients.ts';
 import type { ListShownTools } from './consent/consent-page.ts';
-import { type OwnTokens, openOwnTokens } from './grants/open-grants.ts';
+import { openOwnTokens } from './grants/open-grants.ts';
 import { createCheckTokenUser } from './identity/login-policy.ts';
-import type { LoginFailures, NoteLoginFailure } from './login-failures.ts';
-import { createLoginFailures, noteRefusals } from './login-failures.ts';
+import {
+  createLoginFailures,
+  type LoginFailures,
+  listLoginObservers,
+  noteRefusals,
+  observeLogins,
+} from './login-failures.ts';
 import { createAuthorizationEndpoints } from './oauth.ts';
-import { listLoginObservers, observeLogins } from './observe-logins.ts';
+
+/** The rest of the gateway, as logins know it. */
+interface Surroundings {
+  readonly servedFile: ServedFile;
+  /** Undefined without operators. */
+  readonly operated: FoundPeople | undefined;
+}
 
 /** Clients of the configuration file that log in as themselves. */
 export const machineClients = defineFeature({
@@ -53,7 +73,7 @@ export const ownTokens = defineFeature({
 /** Logins that failed, for operators; undefined where there are none. */
 export const loginFailures = defineFeature({
   name: 'failed logins',
-  open(runtime, { operated }: { readonly operated: object | undefined }) {
+  open(runtime, { operated }: Pick<Surroundings, 'operated'>) {
     const failures = operated && createLoginFailures(runtime);
     return {
       gives: {
@@ -65,21 +85,19 @@ export const loginFailures = defineFeature({
   },
 });
 
-interface AccessNeeds {
-  readonly servedFile: ServedFile;
-  readonly machineClients: MachineClients;
-  readonly ownTokens: OwnTokens | undefined;
-  readonly operated: FoundPeople | undefined;
-  readonly loginFailures: LoginFailures | undefined;
-  readonly onRefusal: OnRefusal | undefined;
-  /** In place of the provider's own. */
-  readonly givenKeySet: KeySet | undefined;
-}
-
 /** The provider, and who is let in by which token. */
 export const access = defineFeature({
   name: 'access',
-  open(runtime, needs: AccessNeeds) {
+  open(
+    runtime,
+    needs: Surroundings &
+      Given<typeof machineClients> &
+      Given<typeof ownTokens> &
+      Given<typeof loginFailures> & {
+        /** In place of the provider's own. */
+        readonly givenKeySet: KeySet | undefined;
+      },
+  ) {
     const { auth, oauth, server } = runtime.config;
     const { has } = needs.servedFile;
     const provider = auth.required ? auth.provider : oauth.provider;
@@ -108,19 +126,16 @@ export const access = defineFeature({
   },
 });
 
-interface BrokerNeeds extends ProviderAccess {
-  readonly serverUrls: ServerUrls;
-  readonly servedFile: ServedFile;
-  readonly machineClients: MachineClients;
-  readonly ownTokens: OwnTokens | undefined;
-  readonly connections: ConnectionParts | undefined;
-  readonly operated: FoundPeople | undefined;
-}
-
 /** Broker mode: grants and their renewal by logins at the provider; undefined in proxy mode. */
 export const broker = defineFeature({
   name: 'broker',
-  open(runtime, needs: BrokerNeeds) {
+  open(
+    runtime,
+    needs: Surroundings &
+      Given<typeof machineClients> &
+      Given<typeof ownTokens> &
+      Given<typeof access> & { readonly connections: ConnectionPorts | undefined },
+  ) {
     const { admin, oauth } = runtime.config;
     const { ownTokens: tokens, connections, operated, servedFile } = needs;
     const opened =
@@ -151,17 +166,16 @@ export const broker = defineFeature({
   },
 });
 
-interface AuthorizationNeeds extends ProviderAccess {
-  readonly servedFile: ServedFile;
-  readonly broker: Broker | undefined;
-  readonly getPublicTools: ListShownTools | undefined;
-  readonly noteFailure: NoteLoginFailure | undefined;
-}
-
 /** The authorization server that clients see. */
 export const authorization = defineFeature({
   name: 'authorization server',
-  open(runtime, needs: AuthorizationNeeds) {
+  open(
+    runtime,
+    needs: Pick<Surroundings, 'servedFile'> &
+      Given<typeof loginFailures> &
+      Given<typeof access> &
+      Given<typeof broker> & { readonly getPublicTools: ListShownTools | undefined },
+  ) {
     const { endpoints, ownPages, noteRefusedToken, start, close } = createAuthorizationEndpoints(
       runtime,
       needs,
@@ -179,16 +193,142 @@ export const authorization = defineFeature({
   },
 });
 
-interface SessionNeeds {
-  readonly operated: FoundPeople | undefined;
-  endSession(id: string): Promise<boolean>;
-}
-
 /** What operators see and do of sessions. */
 export const sessionPanels = defineFeature({
   name: 'sessions for operators',
-  open: (runtime, { operated, endSession }: SessionNeeds) => ({
+  open: (
+    runtime,
+    {
+      operated,
+      endSession,
+    }: Pick<Surroundings, 'operated'> & { endSession(id: string): Promise<boolean> },
+  ) => ({
     gives: {},
     ...(operated && { panels: createSessionPanels(runtime, operated, endSession) }),
   }),
 });
+
+// §22: clients that registered themselves, logins that failed, and the provider's key set.
+
+function createLoginPanels(
+  { store }: Runtime,
+  { list: listFailures }: LoginFailures,
+  keySet: { readonly issuer: string; readonly describe: () => KeySetFacts },
+): readonly AdminPanel[] {
+  const clients = createClientDirectory(store);
+
+  function describeKeySet(): JsonObject {
+    const { url, fetchedAt, nextFetchAt, ...facts } = keySet.describe();
+    return {
+      issuer: keySet.issuer,
+      url: url && stripUri(url),
+      ...facts,
+      fetchedAt: fetchedAt === undefined ? undefined : renderTime(fetchedAt),
+      nextFetchAt: nextFetchAt === undefined ? undefined : renderTime(nextFetchAt),
+    };
+  }
+
+  return [
+    {
+      method: 'GET',
+      path: '/clients',
+      async show(query) {
+        const page = await clients.list(readPageRequest(query));
+        return { clients: page.items.map(describeClient), ...renderNext(page) };
+      },
+    },
+    endById('/clients/:id', {
+      action: 'delete_client',
+      isId: isRegisteredClientId,
+      end: clients.delete,
+      notFound: 'client_not_found',
+    }),
+    {
+      method: 'GET',
+      path: '/login-failures',
+      async show() {
+        const failures = await listFailures();
+        return { failures: failures.map((one) => ({ ...one, remedy: findRemedy(one.error) })) };
+      },
+    },
+    { method: 'GET', path: '/key-set', show: describeKeySet },
+  ];
+}
+
+const describeClient = ({ client, expiresAt }: ListedClient): JsonObject => ({
+  id: client.client_id,
+  name: client.client_name,
+  redirectUris: client.redirect_uris.map(stripUri),
+  registeredAt: renderTime(client.client_id_issued_at * 1000),
+  expiresAt: renderTime(expiresAt),
+  /** True once it got a token. */
+  isUsed: client.used === true,
+});
+
+// §22.4: what to do about a login that failed, by the name that the log has for it.
+
+const REGISTER_AGAIN = 'Remove the server in the client, and add it again.';
+const LOG_IN_AGAIN = 'Start the login again in the client.';
+const UPDATE_CLIENT = 'Update the client: it asks for something that the gateway does not offer.';
+
+/** Refusals beside those of the catalogue: the provider or the user decided. */
+type Refusal = 'refused_by_provider' | 'access_denied';
+
+const REMEDIES: Readonly<Partial<Record<ErrorKey | Refusal, string>>> = {
+  // Registration.
+  invalid_client_metadata: UPDATE_CLIENT,
+  invalid_redirect_uri:
+    "Update the client. If its callback address has a scheme of the client's own, add that to OAUTH_REDIRECT_SCHEMES.",
+  registration_token_required:
+    'Give the client the token of DCR_ACCESS_TOKEN, or remove this setting, so that every client may register.',
+
+  // On the way to the provider and back.
+  unknown_client: `Its registration has expired (DCR_CLIENT_TTL) or was deleted. ${REGISTER_AGAIN}`,
+  unauthenticated_client: `Its registration has expired (DCR_CLIENT_TTL) or was deleted. ${REGISTER_AGAIN}`,
+  unregistered_redirect_uri: `The client came with another address or port than it registered. Free the port that it registered. If that does not help: ${lowerFirst(REGISTER_AGAIN)}`,
+  oauth_invalid_request: `${LOG_IN_AGAIN} It must go on in the browser in which it began, with cookies, within ten minutes.`,
+  unsupported_response_type: UPDATE_CLIENT,
+  unsupported_grant_type: UPDATE_CLIENT,
+  invalid_target:
+    'Compare the address in the client with BASE_URL: the client asked for a token for another address.',
+  access_denied: 'Nothing: the user chose Deny, here or at the provider.',
+  invalid_origin:
+    'A web page opened the login by a script. Open it in a browser, or add the origin to ALLOWED_ORIGINS.',
+
+  // Tokens.
+  invalid_grant: LOG_IN_AGAIN,
+  authorization_code_reused: `The client sent its authorization code twice, or somebody else had it and what proves that it is theirs. ${LOG_IN_AGAIN}`,
+  refresh_token_reused: `A refresh token was used that had been replaced: the client lost its new one, or somebody else had the old one. ${LOG_IN_AGAIN}`,
+  refused_by_provider: `See what the provider says. After a refresh token has expired: ${lowerFirst(LOG_IN_AGAIN)}`,
+  gateway_refused_by_provider:
+    'Compare OAUTH_CLIENT_ID, OAUTH_CLIENT_SECRET and OAUTH_CLIENT_AUTH with the client at the provider.',
+  gateway_request_refused:
+    'Compare the client at the provider with the message: its redirect URI must be BASE_URL/oauth/callback, and it must allow the scopes of OAUTH_ADDED_SCOPES.',
+  unusable_id_token:
+    'Change what the message names, here or at the provider. Compare OIDC_ISSUER and OAUTH_CLIENT_ID, character by character.',
+  unusable_identity:
+    'Change what the message names at the provider: what its ID token and its userinfo endpoint say of users.',
+  upstream_failed:
+    'Check that the gateway reaches the provider. postern doctor says why it does not.',
+  provider_busy: 'Wait: the provider is slow. If it stays so, look at the provider.',
+  not_configured: 'Set the variable that the message names.',
+
+  // A token that the gateway does not accept.
+  invalid_audience:
+    "Compare OIDC_AUDIENCE with the token's aud, character by character, or have the provider put the address of the gateway there.",
+  invalid_issuer:
+    "Set OIDC_ISSUER to the token's iss, character by character; a slash at the end counts.",
+  missing_claim: 'Have the provider put sub into access tokens.',
+
+  internal_error: 'Look at /health/ready and at the log: mostly it is the store.',
+};
+
+const BY_NAME: ReadonlyMap<string, string> = new Map(Object.entries(REMEDIES));
+
+/** Always says something. */
+const findRemedy = (error: string): string =>
+  BY_NAME.get(error) ?? 'The log has more about it at the same time.';
+
+function lowerFirst(text: string): string {
+  return text.charAt(0).toLowerCase() + text.slice(1);
+}

@@ -20,9 +20,8 @@ export function createParties(
   logouts: Logouts | undefined,
 ) {
   const { config, store } = runtime;
-  const { server, admin, oauth } = config;
-  const { baseUrl } = server;
-  const { registration, redirectUris, clientIdMetadata, consent } = oauth;
+  const { server, oauth } = config;
+  const { registration, clientIdMetadata, consent } = oauth;
   const { ttlSeconds, isRenewed } = registration;
   const isBroker = oauth.mode === 'broker';
   const listScopes = isBroker
@@ -37,12 +36,11 @@ export function createParties(
     registered,
     clients: createClients(
       runtime,
-      { baseUrl, admin, redirectUris, registration },
       registered,
       clientIdMetadata.allowedHosts.length > 0 ? clientDocuments : undefined,
       isRenewed ? 'every' : isBroker ? 'first' : 'none',
     ),
-    browsers: createBrowsers(baseUrl, consent.ttlSeconds),
+    browsers: createBrowsers(server.baseUrl, consent.ttlSeconds),
     approvals: createApprovals(runtime, listScopes, logouts),
     /** The scopes that the provider will be asked for when a client sends this `scope`. */
     listScopes,

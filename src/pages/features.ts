@@ -1,40 +1,52 @@
 // The pages of this site, and the operators' page (§22), as the gateway opens them.
 
+import type { Endpoint } from '../http/endpoint/endpoint.ts';
+import { createJsonReply, type Reply } from '../http/endpoint/message.ts';
+import { JSONRPC } from '../http/endpoint/render-error.ts';
 import { listTools } from '../mcp/catalog/own-catalog.ts';
 import type { ServedCatalog } from '../mcp/catalog/served-catalog.ts';
-import { defineFeature } from '../mcp/feature.ts';
+import { defineFeature, type Gauges } from '../mcp/feature.ts';
 import type { ServedFile } from '../mcp/upstream/served-file.ts';
+import { PACKAGE_VERSION } from '../platform/own-files.ts';
+import {
+  METRICS_CONTENT_TYPE,
+  type Metrics,
+  type StoredCounts,
+} from '../telemetry/metrics/metrics.ts';
 import { openOperatorsNotes } from './admin.ts';
-
-import type { Logo } from './open-site.ts';
-import { openSite } from './open-site.ts';
+import { type Logo, openSite } from './open-site.ts';
 import { createServerCardEndpoints } from './server-card.ts';
-
-interface IssuerNeeds {
-  readonly findIssuerOf: Parameters<typeof openOperatorsNotes>[1];
-}
 
 /** What is noted for operators, before they ask; undefined where there are none. */
 export const operatorsNotes = defineFeature({
   name: 'notes for operators',
-  open: (runtime, { findIssuerOf }: IssuerNeeds) => ({
+  open: (
+    runtime,
+    { findIssuerOf }: { readonly findIssuerOf: Parameters<typeof openOperatorsNotes>[1] },
+  ) => ({
     gives: { operated: openOperatorsNotes(runtime, findIssuerOf) },
   }),
 });
 
-interface SiteNeeds {
-  readonly logo: Logo | undefined;
-  readonly servedFile: ServedFile;
-  /** Of `/mcp`. */
-  readonly catalog: ServedCatalog;
-  /** Whether users are told what each path costs. */
-  readonly hasPaths: boolean;
-}
-
 /** What pages show of this gateway, and what it says of itself to those who have not connected yet. */
 export const site = defineFeature({
   name: 'site',
-  open(runtime, { logo, servedFile, catalog, hasPaths }: SiteNeeds) {
+  open(
+    runtime,
+    {
+      logo,
+      servedFile,
+      catalog,
+      hasPaths,
+    }: {
+      readonly logo: Logo | undefined;
+      readonly servedFile: ServedFile;
+      /** Of `/mcp`. */
+      readonly catalog: ServedCatalog;
+      /** Users are told what each path costs. */
+      readonly hasPaths: boolean;
+    },
+  ) {
     const { getPublicTools, endpoints } = openSite(runtime, logo, () => listTools(catalog), {
       hasConnections: () => servedFile.listConnectionServers().length > 0,
       hasPaths,
@@ -45,3 +57,89 @@ export const site = defineFeature({
     };
   },
 });
+
+// §4.2, §4.3, §4.11: liveness, readiness and metrics.
+
+/** Resolves when the dependency can be used; rejects when it cannot. */
+type ReadinessCheck = () => Promise<void>;
+
+export const createHealthEndpoints = (
+  checks: Readonly<Record<string, ReadinessCheck>>,
+  isShuttingDown: () => boolean,
+): readonly Endpoint[] => [
+  { ...PROBE, path: '/health', isServedWhenBusy: true, handle: reportLiveness },
+  { ...PROBE, path: '/health/ready', handle: () => reportReadiness(checks, isShuttingDown) },
+];
+
+const PROBE = { kind: 'open', method: 'GET', errors: JSONRPC, isProbe: true } as const;
+
+const NO_STORE = { 'Cache-Control': 'no-store' } as const;
+
+/** §4.2. Needs no dependency. */
+const reportLiveness = (): Reply =>
+  createJsonReply(200, { status: 'ok', version: PACKAGE_VERSION }, NO_STORE);
+
+/** §4.3: 503 while a check fails or the service is shutting down. */
+async function reportReadiness(
+  checks: Readonly<Record<string, ReadinessCheck>>,
+  isShuttingDown: () => boolean,
+): Promise<Reply> {
+  const names = Object.keys(checks);
+  const results = await Promise.allSettled(Object.values(checks).map((check) => check()));
+  const isStopping = isShuttingDown();
+  const isReady = !isStopping && results.every(({ status }) => status === 'fulfilled');
+  const body = {
+    status: isReady ? 'ready' : 'not_ready',
+    version: PACKAGE_VERSION,
+    checks: Object.fromEntries(names.map((name, at) => [name, reportCheck(results[at])])),
+    ...(isStopping && { details: 'The service is shutting down.' }),
+  };
+  return createJsonReply(isReady ? 200 : 503, body, NO_STORE);
+}
+
+/** Only the kind of failure: the endpoint is public, addresses belong into the log. */
+const reportCheck = (result: PromiseSettledResult<void> | undefined) => ({
+  status: result?.status === 'fulfilled' ? 'ok' : 'unavailable',
+});
+
+// §4.11: the metrics endpoint.
+
+/**
+ * If the store cannot answer, the gauge is left out and the rest of the metrics, needed most during an outage, is
+ * still served.
+ */
+export const createMetricsEndpoints = (
+  metrics: Metrics,
+  gauges: readonly Gauges[],
+): readonly Endpoint[] => [
+  {
+    kind: 'open',
+    method: 'GET',
+    path: '/metrics',
+    errors: JSONRPC,
+    isProbe: true,
+    async handle() {
+      const [activeSessions, connections] = await Promise.all([
+        readGauge(gauges, 'activeSessions'),
+        readGauge(gauges, 'connections'),
+      ]);
+      return {
+        status: 200,
+        headers: { 'Content-Type': METRICS_CONTENT_TYPE, 'Cache-Control': 'no-store' },
+        body: await metrics.renderOpenMetrics({ activeSessions, connections: connections ?? [] }),
+      };
+    },
+  },
+];
+
+/** Undefined where no feature has it, or the store cannot answer. */
+async function readGauge<Gauge extends keyof StoredCounts>(
+  gauges: readonly Gauges[],
+  name: Gauge,
+): Promise<StoredCounts[Gauge] | undefined> {
+  try {
+    return await gauges.find((one) => one[name] !== undefined)?.[name]?.();
+  } catch {
+    return undefined;
+  }
+}

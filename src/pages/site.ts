@@ -11,32 +11,28 @@ import {
 } from '../http/endpoint/message.ts';
 import type { Site } from '../http/server/router.ts';
 import { getErrorCode } from '../platform/error-code.ts';
-import type { Log } from '../platform/log.ts';
 import { PACKAGE_ROOT, PACKAGE_VERSION } from '../platform/own-files.ts';
+import type { Runtime } from '../runtime/runtime.ts';
 import { createFillSlots, type FillSlots, getPageKind, type PageKind } from './slots.ts';
 
-interface SiteOptions {
-  /** `BASE_URL`, shown in the pages. */
+/** The gateway, as its pages show it. */
+interface ShownGateway {
+  /** `BASE_URL`. */
   readonly baseUrl: string;
-  readonly log: Log;
   /** The origin of a logo that is not the gateway's own: pages may load it from there. */
   readonly logoOrigin?: string | undefined;
   /** True where there is an operators' page (§22). */
   readonly hasOperatorsPage?: boolean;
-  /** The folder into which `npm run build` put the pages. */
-  readonly folder?: URL;
 }
 
 const BUILT_PAGES = new URL('dist/site/', PACKAGE_ROOT);
 
-/** Lists the pages. Without a build there are none, and the service runs all the same. */
-export function createSite({
-  baseUrl,
-  log,
-  logoOrigin,
-  hasOperatorsPage = false,
+/** Lists the pages of `folder`, into which `npm run build` put them. Without a build there are none, and the service runs all the same. */
+export function createSite(
+  { log }: Pick<Runtime, 'log'>,
+  { baseUrl, logoOrigin, hasOperatorsPage = false }: ShownGateway,
   folder = BUILT_PAGES,
-}: SiteOptions): Site {
+): Site {
   const built = listFiles(folder);
   const files = hasOperatorsPage ? built : built.filter(({ path }) => !OPERATORS_FILE.test(path));
   if (files.length === 0) {

@@ -100,12 +100,7 @@ beforeAll(async () => {
 afterAll(() => rm(folder, { recursive: true, force: true }));
 
 const open = (baseUrl: string) =>
-  createSite({
-    baseUrl,
-    log: collectLog().log,
-    hasOperatorsPage: true,
-    folder: pathToFileURL(`${folder}/`),
-  });
+  createSite(collectLog(), { baseUrl, hasOperatorsPage: true }, pathToFileURL(`${folder}/`));
 
 const textOf = (reply: Reply | undefined): string => Buffer.from(reply?.body ?? '').toString();
 
@@ -174,12 +169,11 @@ describe('documentation pages', () => {
   );
 
   test('§4.12 a logo from elsewhere is allowed in the pages that show it, and nothing else is', async () => {
-    const shown = createSite({
-      baseUrl: 'http://localhost:3000',
-      log: collectLog().log,
-      folder: pathToFileURL(`${folder}/`),
-      logoOrigin: 'https://cdn.example',
-    });
+    const shown = createSite(
+      collectLog(),
+      { baseUrl: 'http://localhost:3000', logoOrigin: 'https://cdn.example' },
+      pathToFileURL(`${folder}/`),
+    );
     expect(policyOf(shown.findPage('/'))).toContain("img-src 'self' data: https://cdn.example");
     expect(policyOf(shown.findPage('/clients'))).toContain("img-src 'self' data:");
   });
@@ -376,11 +370,11 @@ describe('documentation pages', () => {
 
   test('§4.1 without built pages the service runs, and says once how to make them', async () => {
     const { log, lines } = collectLog();
-    const bare = createSite({
-      baseUrl: 'http://localhost:3000',
-      log,
-      folder: pathToFileURL(`${folder}/nowhere/`),
-    });
+    const bare = createSite(
+      { log },
+      { baseUrl: 'http://localhost:3000' },
+      pathToFileURL(`${folder}/nowhere/`),
+    );
     expect(bare.findPage('/')).toBeUndefined();
     expect(bare.getNotFoundPage()).toBeUndefined();
     expect(lines).toEqual([

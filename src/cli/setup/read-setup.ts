@@ -12,10 +12,10 @@ import type { Env } from '../../config/setting.ts';
 import { findAskProblems } from '../../control/approvals/approvals.ts';
 import type { GatewayFile, Setup } from '../../gateway/configuration/gateway-file.ts';
 import {
+  type FileSource,
   type ParsedGatewayFile,
-  type ParseOptions,
   parseGatewayFile,
-} from '../../gateway/configuration/parse-gateway-file.ts';
+} from '../../gateway/configuration/gateway-file.ts';
 import { createLock } from '../../lock/lock.ts';
 import { LockFileError } from '../../lock/lock-file.ts';
 import { findMachineClientProblems } from '../../logins/client-authentication/machine-client-shape.ts';
@@ -97,7 +97,7 @@ const MAX_BYTES = 1_048_576;
  */
 async function readConfigFile(
   path: string,
-  config: ParseOptions['config'],
+  config: FileSource['config'],
   env: Env,
 ): Promise<ParsedGatewayFile & { readonly isWhole: boolean }> {
   const content = readText(path);

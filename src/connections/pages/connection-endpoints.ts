@@ -1,24 +1,21 @@
 // §24.3: where users connect the servers that want a login of theirs: door 3, and where the links of doors 1 and 2 lead.
 import { fail } from '../../errors/gateway-error.ts';
-import type { Endpoint } from '../../http/endpoint/endpoint.ts';
+import type { Endpoint, OpenEndpoint } from '../../http/endpoint/endpoint.ts';
 import {
   createJsonReply,
   createRedirectReply,
   type GatewayRequest,
-  getHeader,
   type Reply,
   type RequestBody,
 } from '../../http/endpoint/message.ts';
-import { renderLoginFailed } from '../../http/endpoint/own-page-parts.ts';
 import {
   type BrowserSession,
   checkCsrf,
-  createJudgePage,
+  createOwnPageEndpoint,
   type OpenBrowserSession,
-  OWN_FORM,
-  OWN_PAGE,
   type OwnPage,
   type OwnPages,
+  showToUser,
 } from '../../http/endpoint/own-pages.ts';
 import {
   createNameCheck,
@@ -29,16 +26,19 @@ import {
 import { OAUTH } from '../../http/endpoint/render-error.ts';
 import type { ConnectionOwner, ConnectionServer } from '../../mcp/upstream/connection.ts';
 import {
-  type ConnectionParts,
+  type ConnectionPorts,
   ConnectionProblem,
   type ConnectionRequest,
 } from '../../mcp/upstream/connections.ts';
+import type { JsonObject } from '../../platform/json.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { nameOwner, withoutDefault } from '../../store/owner.ts';
 import type { Owner } from '../../store/store.ts';
 import { CALLBACK_PATH } from '../servers/client-document.ts';
 import {
+  type ConnectionsPageContent,
   renderConnectedPage,
+  renderConnectionsPage,
   renderConnectPage,
   renderDeclinedPage,
   renderExpiredPage,
@@ -47,7 +47,6 @@ import {
   renderProblemPage,
   renderUnknownPage,
 } from './connect-page.ts';
-import { type ConnectionsPageContent, renderConnectionsPage } from './connections-page.ts';
 
 /** Fields of the forms. */
 const checkFieldName = createNameCheck(['csrf', 'action', 'server', 'request', 'login']);
@@ -65,11 +64,12 @@ const buildPage = (server: string, requestId: string | undefined): OwnPage =>
 /** `listServers` has those of the configuration file as it stands now. */
 export function createConnectionEndpoints(
   { config: { server: owner, oauth } }: Pick<Runtime, 'config'>,
-  { sessions, browsers, beginLogin }: OwnPages,
-  { connections, requests, connecting }: ConnectionParts,
+  ownPages: OwnPages,
+  { connections, requests, connecting }: ConnectionPorts,
   listServers: () => readonly ConnectionServer[],
 ): readonly Endpoint[] {
   const { baseUrl, displayName } = owner;
+  const { sessions, browsers, beginLogin } = ownPages;
   /** Users of it are named without it. */
   const issuer = oauth.provider?.issuer;
 
@@ -84,11 +84,8 @@ export function createConnectionEndpoints(
   // GET /connections
 
   async function getList(query: string, cookie: string | undefined): Promise<Reply> {
-    const problem = parseQuery(query, () => {}).get('error');
-    if (problem !== undefined) return renderLoginFailed(displayName, problem, baseUrl + PATH);
-    const found = await sessions.find(cookie);
-    if (found === undefined) return beginLogin(cookie, { page: PATH, isFresh: false });
-    return showList(found.session);
+    const error = parseQuery(query, () => {}).get('error');
+    return showToUser(owner, ownPages, { page: PATH, error, cookie }, showList);
   }
 
   async function showList(
@@ -115,18 +112,25 @@ export function createConnectionEndpoints(
     if (server === undefined) return renderUnknownPage(owner);
     const parameters = parseQuery(query, () => {});
     const requestId = readRequestId(parameters);
-    const page = buildPage(server.name, requestId);
-    const problem = parameters.get('error');
-    if (problem !== undefined) return renderLoginFailed(displayName, problem, baseUrl + page);
-    const found = await sessions.find(cookie);
-    if (found === undefined) return beginLogin(cookie, { page, isFresh: false });
-    const { session } = found;
+    const at = { page: buildPage(server.name, requestId), error: parameters.get('error'), cookie };
+    return showToUser(owner, ownPages, at, (session) =>
+      showServer(server, session, requestId, parameters.get('connected') !== undefined),
+    );
+  }
+
+  /** `isReturn`: the browser comes back from a login that was begun at the page of connections. */
+  async function showServer(
+    server: ConnectionServer,
+    session: BrowserSession,
+    requestId: string | undefined,
+    isReturn: boolean,
+  ): Promise<Reply> {
     const link = await openLink(server, session, requestId);
     if (link.kind === 'refused') return link.reply;
     const { request } = link;
     const info = await connections.describe(request.owner, server);
     // Whoever comes to connect another account does so at the page of connections.
-    const isAsked = parameters.get('connected') === undefined && requestId === undefined;
+    const isAsked = !isReturn && requestId === undefined;
     const isThere =
       info.state === 'active' &&
       (request.scopes ?? []).every((scope) => info.scopes?.includes(scope));
@@ -259,7 +263,10 @@ export function createConnectionEndpoints(
 
   // GET /connections/callback/<server>, and /connections/callback for clients that were made by hand
 
-  async function callback(path: string, query: string, cookie: string | undefined): Promise<Reply> {
+  async function callback(
+    { path, query }: GatewayRequest,
+    cookie: string | undefined,
+  ): Promise<Reply> {
     const parameters = parseQuery(query, () => {});
     // No answer of an authorization server: a server may be called so, too.
     if (path === CALLBACK_PATH && parameters.get('state') === undefined)
@@ -287,71 +294,37 @@ export function createConnectionEndpoints(
     throw thrown;
   };
 
-  const common = { ...OWN_PAGE, limit: 'connections' } as const;
-  const judgePage = createJudgePage(sessions);
-  const run = (show: (request: GatewayRequest, body: RequestBody) => Promise<Reply>) =>
-    judgePage((request, body) => show(request, body).catch(showProblem));
-
-  const runCallback = run((request) =>
-    callback(request.path, request.query, getHeader(request, 'cookie')),
-  );
+  const createEndpoint = createOwnPageEndpoint(sessions, 'connections');
+  const serve = (method: 'GET' | 'POST', path: string, run: Parameters<typeof createEndpoint>[2]) =>
+    createEndpoint(method, path, (request, cookie, body) =>
+      run(request, cookie, body).catch(showProblem),
+    );
 
   return [
-    {
-      ...common,
-      method: 'GET',
-      path: PATH,
-      judge: run((request) => getList(request.query, getHeader(request, 'cookie'))),
-    },
-    {
-      ...common,
-      method: 'POST',
-      path: PATH,
-      ...OWN_FORM,
-      judge: run((request, body) => post(body, getHeader(request, 'cookie'))),
-    },
-    {
-      ...common,
-      method: 'GET',
-      path: CALLBACK_PATH,
-      judge: runCallback,
-    },
-    {
-      ...common,
-      method: 'GET',
-      path: `${CALLBACK_PATH}/:server`,
-      hasParameter: () => true,
-      judge: runCallback,
-    },
-    {
-      ...common,
-      method: 'GET',
-      path: `${PATH}/:server`,
-      // One that there is none of is told so on a page.
-      hasParameter: () => true,
-      judge: run((request) =>
-        getServer(request.path.slice(PATH.length + 1), request.query, getHeader(request, 'cookie')),
-      ),
-    },
-    {
-      kind: 'open',
-      method: 'GET',
-      path: '/oauth/connections-client.json',
-      errors: OAUTH,
-      handle: () =>
-        createJsonReply(200, connecting.getClientDocument() ?? fail('not_found'), {
-          'Cache-Control': 'public, max-age=300',
-        }),
-    },
-    {
-      kind: 'open',
-      method: 'GET',
-      path: '/oauth/connections-keys.json',
-      errors: OAUTH,
-      handle: async () =>
-        createJsonReply(200, await connecting.listPublicKeys(), {
-          'Cache-Control': 'public, max-age=300',
-        }),
-    },
+    serve('GET', PATH, ({ query }, cookie) => getList(query, cookie)),
+    serve('POST', PATH, (_request, cookie, body) => post(body, cookie)),
+    serve('GET', CALLBACK_PATH, callback),
+    serve('GET', `${CALLBACK_PATH}/:server`, callback),
+    serve('GET', `${PATH}/:server`, ({ path, query }, cookie) =>
+      getServer(path.slice(PATH.length + 1), query, cookie),
+    ),
+    serveDocument(
+      '/oauth/connections-client.json',
+      () => connecting.getClientDocument() ?? fail('not_found'),
+    ),
+    serveDocument('/oauth/connections-keys.json', connecting.listPublicKeys),
   ];
 }
+
+/** For authorization servers. */
+const serveDocument = (
+  path: string,
+  getDocument: () => JsonObject | Promise<JsonObject>,
+): OpenEndpoint => ({
+  kind: 'open',
+  method: 'GET',
+  path,
+  errors: OAUTH,
+  handle: async () =>
+    createJsonReply(200, await getDocument(), { 'Cache-Control': 'public, max-age=300' }),
+});

@@ -1,25 +1,36 @@
 // §24.2: who the gateway is at an authorization server: by configuration, by its client document, or by registration.
 
 import {
+  type ClientAuthMethod,
   chooseSecretMethod,
   type OAuthClient,
+  readMethodName,
+  writeMethodName,
 } from '../../http/oauth-client/client-authentication.ts';
+import { toOneLine } from '../../http/oauth-client/token-answer.ts';
 import type { ConnectionAuth, ConnectionServer } from '../../mcp/upstream/connection.ts';
 import { ConnectionProblem } from '../../mcp/upstream/connections.ts';
+import { createExpiringMap } from '../../platform/bounded-map.ts';
+import { hashSha256 } from '../../platform/ids.ts';
+import { isStringArray, parseObject } from '../../platform/json.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
+import { buildConnectionClientKey } from '../../store/keys.ts';
+import { createRecords, type RecordFormat, writeVersioned } from '../../store/records.ts';
 import type { ClientSource, ConnectionRecord } from '../connection-record.ts';
 import type { KeptConnections } from '../kept-connections.ts';
+import { createRunExclusively } from '../run-exclusively.ts';
 import type { AuthorizationServer } from './authorization-server.ts';
 import {
   adviseToCreate,
   buildOwnRedirectUri,
+  buildRedirectUri,
   createClientDocument,
+  describeClient,
   findDocumentUrl,
   isRedirectAmbiguous,
 } from './client-document.ts';
 import type { KnownIssuers } from './known-issuers.ts';
-import type { Outbound } from './outbound.ts';
-import { createRegistrations, type Registrations } from './registrations.ts';
+import { NoAnswer, type Outbound } from './outbound.ts';
 
 export interface ChosenClient extends Omit<OAuthClient, 'audience'> {
   readonly source: ClientSource;
@@ -100,4 +111,249 @@ export function chooseClientSource(
   const isPublic = clientAuth === undefined || clientAuth === 'none';
   if (takesClientDocuments && sendsIssuer && hasDocument && isPublic) return 'document';
   return registrationUrl === undefined ? undefined : 'registered';
+}
+
+// §24.2, RFC 7591: clients that the gateway registered at authorization servers: one at each, made once for all replicas.
+
+interface Registrations {
+  /** The one that stands, or a new one. @throws ConnectionProblem, StoreUnavailable */
+  register(server: ConnectionServer, at: AuthorizationServer): Promise<ClientRegistration>;
+  /**
+   * The authorization server says that it does not know the client. A registration is made anew, at most once in 10
+   * minutes: true where that was done now. @throws StoreUnavailable
+   */
+  replaceForgotten(
+    server: ConnectionServer,
+    at: AuthorizationServer,
+    forgottenId: string,
+  ): Promise<boolean>;
+}
+
+/** Sealed in the store. */
+interface ClientRegistration {
+  readonly id: string;
+  /** One serves all servers of its authorization server. */
+  readonly redirectUris: readonly string[];
+  readonly secret?: string | undefined;
+  readonly method: ClientAuthMethod;
+  /** Epoch milliseconds. */
+  readonly registeredAt: number;
+  /** RFC 7591 §3.2.1: epoch milliseconds; undefined where the secret does not expire. */
+  readonly secretEndsAt?: number | undefined;
+}
+
+const TEN_YEARS_SECONDS = 315_360_000;
+const RENEWAL_MS = 600_000;
+/** A refusal is not asked for again at each click. */
+const REFUSED_MS = 10_000;
+const MAX_REFUSED = 500;
+
+function createRegistrations(
+  runtime: Runtime,
+  { seal, changes, listServers }: Pick<KeptConnections, 'seal' | 'changes' | 'listServers'>,
+  outbound: Outbound,
+  issuers: Pick<KnownIssuers, 'listOthers'>,
+): Registrations {
+  const { store, clock } = runtime;
+  const { baseUrl, displayName } = runtime.config.server;
+  const runExclusively = createRunExclusively<ClientRegistration>(runtime, changes);
+  const refused = createExpiringMap<ConnectionProblem>(MAX_REFUSED, clock.monotonic);
+
+  const hashPlace = (issuer: string): string => hashSha256(JSON.stringify([issuer, baseUrl]));
+
+  const buildKey = (issuer: string): string => buildConnectionClientKey(hashPlace(issuer));
+  const registrations = createRecords(store, registrationFormat, seal);
+
+  /** However soon its secret ends: at most one in 10 minutes. */
+  const isGood = (
+    registration: ClientRegistration | undefined,
+  ): registration is ClientRegistration =>
+    registration !== undefined &&
+    (registration.secretEndsAt === undefined ||
+      clock.now() < Math.max(registration.secretEndsAt, registration.registeredAt + RENEWAL_MS));
+
+  /** `forgottenId` is one that the server says it does not know. It is made anew where the server’s redirect URI is not in it. */
+  async function find(
+    server: ConnectionServer,
+    at: AuthorizationServer,
+    forgottenId: string | undefined,
+  ): Promise<ClientRegistration> {
+    const redirectUri = buildRedirectUri(baseUrl, server);
+    let isTried = false;
+    for (;;) {
+      const registration = await runExclusively({
+        hash: hashPlace(at.issuer),
+        async look() {
+          const found = await registrations.get(buildKey(at.issuer));
+          const isFit = isGood(found) && found.redirectUris.includes(redirectUri);
+          return isFit && found.id !== forgottenId ? found : undefined;
+        },
+        async run() {
+          isTried = true;
+          const made = await requestRegistration(
+            server,
+            at,
+            await listUris(at.issuer, redirectUri),
+          );
+          await registrations.put(buildKey(at.issuer), made, TEN_YEARS_SECONDS);
+          return made;
+        },
+      }).catch((problem: unknown) => {
+        if (isTried || !(problem instanceof ConnectionProblem)) throw problem;
+        return undefined;
+      });
+      // If two servers come at once, the second may get what was made for the first, or refused to it.
+      if (registration?.redirectUris.includes(redirectUri)) return registration;
+    }
+  }
+
+  /** With those of other servers that there still are. */
+  async function listUris(issuer: string, redirectUri: string): Promise<readonly string[]> {
+    const current = new Set(listServers().map((server) => buildRedirectUri(baseUrl, server)));
+    const before = (await registrations.get(buildKey(issuer)))?.redirectUris ?? [];
+    return [...new Set([...before.filter((uri) => current.has(uri)), redirectUri])];
+  }
+
+  async function requestRegistration(
+    server: ConnectionServer,
+    at: AuthorizationServer,
+    redirectUris: readonly string[],
+  ): Promise<ClientRegistration> {
+    // A problem of one server says nothing of another.
+    const key = `${at.issuer} ${server.name}`;
+    const known = refused.get(key);
+    if (known !== undefined) throw known;
+    try {
+      return await sendRegistration(server, at, redirectUris);
+    } catch (problem) {
+      if (problem instanceof ConnectionProblem)
+        refused.set(key, problem, clock.monotonic() + REFUSED_MS);
+      throw problem;
+    }
+  }
+
+  async function sendRegistration(
+    server: ConnectionServer,
+    at: AuthorizationServer,
+    redirectUris: readonly string[],
+  ): Promise<ClientRegistration> {
+    const { registrationUrl = '' } = at;
+    const method = server.auth.clientAuth ?? choosePublicMethod(at.authMethods);
+    const body = JSON.stringify({
+      ...describeClient(baseUrl, displayName, redirectUris),
+      token_endpoint_auth_method: writeMethodName(method),
+      ...(method === 'private_key_jwt' && { jwks_uri: `${baseUrl}${KEYS_PATH}` }),
+    });
+    const hop = `${server.name}: the registration at ${new URL(registrationUrl).host}`;
+    const headers = { 'Content-Type': 'application/json' };
+    const answer = await outbound
+      .send(registrationUrl, { method: 'POST', headers, body }, server)
+      .catch((cause: unknown) => {
+        if (!(cause instanceof NoAnswer)) throw cause;
+        throw new ConnectionProblem('server', `${hop} failed: ${cause.message}.`, { cause });
+      });
+    const members = parseObject(answer.body);
+    if (answer.status !== 200 && answer.status !== 201) {
+      const said = typeof members?.error === 'string' ? ` ${toOneLine(members.error, 60)}` : '';
+      throw new ConnectionProblem(
+        'operator',
+        `${hop} was refused: it answered ${answer.status}${said}. ${adviseToCreate(baseUrl, server)}`,
+      );
+    }
+    const id = members?.client_id;
+    if (typeof id !== 'string' || id === '' || id.length > MAX_ID)
+      throw new ConnectionProblem(
+        'server',
+        `${hop} answered ${answer.status} without a client_id.`,
+      );
+    await requireNewId(server, at, id);
+    const { client_secret: secret, client_secret_expires_at: endsAt } = members ?? {};
+    const hasSecret = typeof secret === 'string' && secret !== '' && secret.length <= MAX_ID;
+    return {
+      id,
+      redirectUris,
+      ...(hasSecret && { secret }),
+      method: chooseRegisteredMethod(members?.token_endpoint_auth_method, method, hasSecret, at),
+      registeredAt: clock.now(),
+      ...(hasSecret && typeof endsAt === 'number' && endsAt > 0 && { secretEndsAt: endsAt * 1000 }),
+    };
+  }
+
+  /** Whoever is told that it has a client of another would have people log in there by it. @throws ConnectionProblem */
+  async function requireNewId(
+    server: ConnectionServer,
+    { issuer }: AuthorizationServer,
+    id: string,
+  ): Promise<void> {
+    const refuse = (where: string) => {
+      const what = `the registration at ${issuer} answered with the client that this gateway has ${where}`;
+      throw new ConnectionProblem('server', `${server.name}: ${what}. It is not used.`);
+    };
+    if (id === findDocumentUrl(baseUrl)) refuse('by its client document');
+    for (const other of await issuers.listOthers(server, issuer)) {
+      if (other.clientId === id || (await registrations.get(buildKey(other.issuer)))?.id === id)
+        refuse(`at ${other.issuer}`);
+    }
+  }
+
+  return {
+    register: (server, at) => find(server, at, undefined),
+    async replaceForgotten(server, at, forgottenId) {
+      if (at.registrationUrl === undefined) return false;
+      const found = await registrations.get(buildKey(at.issuer));
+      const isRecent = found !== undefined && clock.now() - found.registeredAt < RENEWAL_MS;
+      if (found?.id === forgottenId && isRecent) return false;
+      await find(server, at, forgottenId);
+      return true;
+    },
+  };
+}
+
+const MAX_ID = 4096;
+/** The path at which authorization servers find the keys of a client that was registered with `private_key_jwt`. */
+const KEYS_PATH = '/oauth/connections-keys.json';
+
+const registrationFormat: RecordFormat<ClientRegistration> = {
+  write: (registration) =>
+    writeVersioned({ ...registration, method: writeMethodName(registration.method) }),
+  read: parseRegistration,
+};
+
+function parseRegistration(text: string): ClientRegistration | undefined {
+  const { id, redirectUris, secret, method, registeredAt, secretEndsAt } = parseObject(text) ?? {};
+  const known = readMethodName(method);
+  if (typeof id !== 'string' || known === undefined || typeof registeredAt !== 'number')
+    return undefined;
+  return {
+    id,
+    redirectUris: isStringArray(redirectUris) ? redirectUris : [],
+    ...(typeof secret === 'string' && { secret }),
+    method: known,
+    registeredAt,
+    ...(typeof secretEndsAt === 'number' && { secretEndsAt }),
+  };
+}
+
+// RFC 7591 §2: without a secret where that is taken, as PKCE protects the code, and nothing has to be kept.
+
+function choosePublicMethod(listed: readonly string[] | undefined): ClientAuthMethod {
+  if (listed === undefined || listed.includes('none')) return 'none';
+  if (listed.includes('client_secret_basic')) return 'basic';
+  if (listed.includes('client_secret_post')) return 'post';
+  return listed.includes('private_key_jwt') ? 'private_key_jwt' : 'none';
+}
+
+/** The answer counts; some give a secret to whoever asked for none, and want to see it. */
+function chooseRegisteredMethod(
+  answered: unknown,
+  asked: ClientAuthMethod,
+  hasSecret: boolean,
+  { authMethods }: AuthorizationServer,
+): ClientAuthMethod {
+  const method = readMethodName(answered) ?? asked;
+  if (method === 'private_key_jwt') return method;
+  if (!hasSecret) return 'none';
+  return method === 'none' && answered === undefined
+    ? chooseSecretMethod(authMethods, true)
+    : method;
 }

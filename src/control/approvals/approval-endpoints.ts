@@ -1,35 +1,36 @@
 // §27.4: where users decide about calls that wait for them. A link alone does nothing: who opens it has to be who it was made for.
+
 import { fail } from '../../errors/gateway-error.ts';
+import { renderQuoted } from '../../http/endpoint/display-name.ts';
 import type { PublicEndpoint } from '../../http/endpoint/endpoint.ts';
+import { escapeHtml } from '../../http/endpoint/html-page.ts';
+import { createRedirectReply, type Reply, type RequestBody } from '../../http/endpoint/message.ts';
 import {
-  createRedirectReply,
-  getHeader,
-  type Reply,
-  type RequestBody,
-} from '../../http/endpoint/message.ts';
-import { createShowApp, renderLoginFailed } from '../../http/endpoint/own-page-parts.ts';
+  createShowApp,
+  DONE_MARK,
+  listAppRows,
+  type PageOwner,
+  renderMinute,
+  renderPage,
+  renderRows,
+  type ShownApp,
+  WARNING_MARK,
+} from '../../http/endpoint/own-page-parts.ts';
 import {
   type BrowserSession,
   checkCsrf,
-  createJudgePage,
-  OWN_FORM,
-  OWN_PAGE,
+  createOwnPageEndpoint,
   type OwnPage,
   type OwnPages,
+  showToUser,
 } from '../../http/endpoint/own-pages.ts';
 import { createNameCheck, parseBody, parseQuery } from '../../http/endpoint/parameters.ts';
+import { escapeInvisible } from '../../platform/invisible.ts';
+import { shorten } from '../../platform/text.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { nameOwner, withoutDefault } from '../../store/owner.ts';
 import type { Owner } from '../../store/store.ts';
-import {
-  renderDecidedPage,
-  renderForeignApprovalPage,
-  renderGonePage,
-  renderListPage,
-  renderRequestPage,
-  type ShownRequest,
-} from './approval-pages.ts';
-import type { ApprovalRequest, CallApprovals } from './approvals.ts';
+import { type ApprovalRequest, type CallApprovals, showJson } from './approvals.ts';
 
 /** Fields of the forms. */
 const checkFieldName = createNameCheck(['csrf', 'action', 'request']);
@@ -43,10 +44,11 @@ const buildPage = (id: string): OwnPage => `${PATH}/${id}`;
 
 export function createApprovalEndpoints(
   { config: { server: owner, oauth } }: Pick<Runtime, 'config'>,
-  { sessions, beginLogin, listClients }: OwnPages,
+  ownPages: OwnPages,
   approvals: Pick<CallApprovals, 'find' | 'listOfUser' | 'decide'>,
 ): readonly PublicEndpoint[] {
-  const { baseUrl, displayName } = owner;
+  const { baseUrl } = owner;
+  const { sessions, beginLogin, listClients } = ownPages;
   /** Users of it are named without it. */
   const issuer = oauth.provider?.issuer;
 
@@ -69,29 +71,24 @@ export function createApprovalEndpoints(
   }
 
   async function getList(query: string, cookie: string | undefined): Promise<Reply> {
-    const problem = parseQuery(query, () => {}).get('error');
-    if (problem !== undefined) return renderLoginFailed(displayName, problem, baseUrl + PATH);
-    const found = await sessions.find(cookie);
-    if (found === undefined) return beginLogin(cookie, { page: PATH, isFresh: false });
-    const { session } = found;
-    const requests = await approvals.listOfUser(getPerson(session));
-    return renderListPage(owner, session, await addApps(requests, session));
+    const at = { page: PATH, error: readError(query), cookie } as const;
+    return showToUser(owner, ownPages, at, async (session) => {
+      const requests = await approvals.listOfUser(getPerson(session));
+      return renderListPage(owner, session, await addApps(requests, session));
+    });
   }
 
   async function getOne(id: string, query: string, cookie: string | undefined): Promise<Reply> {
     if (!REQUEST_ID.test(id)) return renderGonePage(owner);
-    const page = buildPage(id);
-    const problem = parseQuery(query, () => {}).get('error');
-    if (problem !== undefined) return renderLoginFailed(displayName, problem, baseUrl + page);
-    const found = await sessions.find(cookie);
-    if (found === undefined) return beginLogin(cookie, { page, isFresh: false });
-    const { session } = found;
-    const request = await approvals.find(id);
-    if (request === undefined) return renderGonePage(owner);
-    if (!isOf(request, session)) return renderForeignApprovalPage(owner, session, id);
-    if (request.state !== 'pending') return renderDecidedPage(owner, request);
-    const [shown] = await addApps([request], session);
-    return shown === undefined ? renderGonePage(owner) : renderRequestPage(owner, session, shown);
+    const at = { page: buildPage(id), error: readError(query), cookie };
+    return showToUser(owner, ownPages, at, async (session) => {
+      const request = await approvals.find(id);
+      if (request === undefined) return renderGonePage(owner);
+      if (!isOf(request, session)) return renderForeignApprovalPage(owner, session, id);
+      if (request.state !== 'pending') return renderDecidedPage(owner, request);
+      const [shown] = await addApps([request], session);
+      return shown === undefined ? renderGonePage(owner) : renderRequestPage(owner, session, shown);
+    });
   }
 
   async function post(body: RequestBody, cookie: string | undefined): Promise<Reply> {
@@ -123,32 +120,157 @@ export function createApprovalEndpoints(
     return decided === undefined ? renderGonePage(owner) : renderDecidedPage(owner, decided);
   }
 
-  const common = { ...OWN_PAGE, limit: 'approvals' } as const;
-  const judgePage = createJudgePage(sessions);
-
+  const serve = createOwnPageEndpoint(sessions, 'approvals');
   return [
-    {
-      ...common,
-      method: 'GET',
-      path: PATH,
-      judge: judgePage((request) => getList(request.query, getHeader(request, 'cookie'))),
-    },
-    {
-      ...common,
-      ...OWN_FORM,
-      method: 'POST',
-      path: PATH,
-      judge: judgePage((request, body) => post(body, getHeader(request, 'cookie'))),
-    },
-    {
-      ...common,
-      method: 'GET',
-      path: `${PATH}/:id`,
-      // One that there is none of is told so on a page.
-      hasParameter: () => true,
-      judge: judgePage((request) =>
-        getOne(request.path.slice(PATH.length + 1), request.query, getHeader(request, 'cookie')),
-      ),
-    },
+    serve('GET', PATH, ({ query }, cookie) => getList(query, cookie)),
+    serve('POST', PATH, (_request, cookie, body) => post(body, cookie)),
+    serve('GET', `${PATH}/:id`, ({ path, query }, cookie) =>
+      getOne(path.slice(PATH.length + 1), query, cookie),
+    ),
   ];
 }
+
+/** The error of a login that led back to a page. */
+const readError = (query: string): string | undefined => parseQuery(query, () => {}).get('error');
+
+// §27.4: the pages on which users see the calls that wait for them, each exactly as it would be sent, and decide.
+
+/** A request, and the app that sent it. */
+interface ShownRequest {
+  readonly request: ApprovalRequest;
+  readonly app: ShownApp;
+}
+
+const renderListPage = (
+  owner: PageOwner,
+  session: BrowserSession,
+  shown: readonly ShownRequest[],
+): Reply =>
+  renderPage(owner, {
+    status: 200,
+    title: 'Waiting for an approval',
+    body: `<p>You are logged in as <strong><bdi>${escapeHtml(session.displayName)}</bdi></strong>. Your apps want to do
+these things through ${escapeHtml(owner.displayName)}. None of this has happened yet.</p>
+${shown.length === 0 ? '<p>There is nothing to decide.</p>' : shown.map((one) => renderEntry(owner, one)).join('\n')}
+<p class="links"><a href="${escapeHtml(owner.baseUrl)}/account">Apps that act for you</a>
+<a href="${escapeHtml(owner.baseUrl)}/">Start page</a></p>`,
+  });
+
+function renderEntry({ baseUrl }: PageOwner, { request, app }: ShownRequest): string {
+  const tool = show(request.name);
+  const isYours = request.approver === 'page';
+  return `<section class="entry">
+<div class="entry-head">
+<h2>${tool}</h2>
+<span class="state ${isYours ? 'bad' : 'plain'}">${isYours ? 'Waits for you' : 'Waits for an operator'}</span>
+</div>
+<p class="aside">${[renderQuoted(app.name), escapeHtml(app.host), escapeHtml(app.id ?? '')].filter((one) => one !== '').join(', ')}, ${renderMinute(request.createdAt)}</p>
+<p><a href="${escapeHtml(baseUrl)}/approvals/${escapeHtml(request.id)}" aria-label="See what it would do: ${tool}">See what it would do</a></p>
+</section>`;
+}
+
+/** What one is about to approve. */
+function renderRequestPage(
+  owner: PageOwner,
+  session: BrowserSession,
+  { request, app }: ShownRequest,
+): Reply {
+  const { tool, server, view } = request;
+  const isYours = request.approver === 'page';
+  const rows = [
+    ['Tool', `<strong>${show(tool)}</strong>`],
+    ['Server', server === '' ? escapeHtml(owner.displayName) : show(server)],
+    ...listAppRows(app),
+    ...(view === undefined ? [] : [['View', show(view)] as const]),
+    ['For', `<bdi>${escapeHtml(session.displayName)}</bdi>`],
+    ['Asked', renderMinute(request.createdAt)],
+  ] as const;
+  const form = renderForm(owner, session, request.id, [
+    '<button class="primary" name="action" value="approve">Approve</button>',
+    '<button name="action" value="refuse">Refuse</button>',
+  ]);
+  return renderPage(owner, {
+    status: 200,
+    title: isYours ? 'May this app do this?' : 'This waits for an operator',
+    body: `<p>An app of yours wants to call a tool, with exactly what is shown here. ${
+      isYours
+        ? 'If you approve, it may do so once, within ten minutes. If you did not just use that app, refuse.'
+        : `Operators of ${escapeHtml(owner.displayName)} decide about it. You have nothing to do.`
+    }</p>
+${renderRows(rows)}
+${renderJson('arguments', 'Arguments', request.args)}${
+  request.meta === undefined ? '' : renderJson('metadata', 'Metadata (_meta)', request.meta)
+}
+${isYours ? form : renderLinks(owner)}`,
+  });
+}
+
+const renderJson = (id: string, title: string, canonical: string): string =>
+  `<h2 id="${id}">${title}</h2>
+<pre tabindex="0" role="region" aria-labelledby="${id}">${escapeHtml(showJson(canonical))}</pre>
+`;
+
+const renderDecidedPage = (
+  owner: PageOwner,
+  { state, name }: Pick<ApprovalRequest, 'state' | 'name'>,
+): Reply =>
+  state === 'approved'
+    ? renderPage(owner, {
+        status: 200,
+        title: 'Approved',
+        mark: DONE_MARK,
+        body: `<p><strong>${show(name)}</strong> may be called once, with exactly what you saw, within ten minutes. Go back to
+your app: it goes on by itself. If it does not, ask once more.</p>
+<p class="aside">You can close this page.</p>
+${renderLinks(owner)}`,
+      })
+    : renderPage(owner, {
+        status: 200,
+        title: 'Refused',
+        body: `<p>Nothing was done, and your app is told so: <strong>${show(name)}</strong> is not called.</p>
+<p class="aside">You can close this page.</p>
+${renderLinks(owner)}`,
+      });
+
+/** It was made for somebody else, who is not named, and nothing of it is shown. */
+const renderForeignApprovalPage = (owner: PageOwner, session: BrowserSession, id: string): Reply =>
+  renderPage(owner, {
+    status: 403,
+    title: 'This link is for somebody else',
+    mark: WARNING_MARK,
+    body: `<p>You are logged in as <strong><bdi>${escapeHtml(session.displayName)}</bdi></strong>, and this link was made for
+another login. Nothing was approved.</p>
+<p>If somebody sent it to you, tell them that they have to open it themselves. If you have another account, log in with
+that one.</p>
+${renderForm(owner, session, id, ['<button name="action" value="switch">Log in as somebody else</button>'])}
+${renderLinks(owner)}`,
+  });
+
+const renderGonePage = (owner: PageOwner): Reply =>
+  renderPage(owner, {
+    status: 410,
+    title: 'There is nothing to decide here',
+    body: `<p>What waited here was decided and used, or nobody decided within ten minutes. Go back to your app and ask once
+more.</p>
+<p><a class="button primary" href="${escapeHtml(owner.baseUrl)}/approvals">What waits for you</a></p>`,
+  });
+
+const renderLinks = ({ baseUrl }: PageOwner): string =>
+  `<p class="links"><a href="${escapeHtml(baseUrl)}/approvals">What waits for you</a></p>`;
+
+const renderForm = (
+  { baseUrl }: PageOwner,
+  { csrf }: BrowserSession,
+  id: string,
+  buttons: readonly string[],
+): string => `<form method="post" action="${escapeHtml(baseUrl)}/approvals" class="actions">
+<input type="hidden" name="csrf" value="${escapeHtml(csrf)}">
+<input type="hidden" name="request" value="${escapeHtml(id)}">
+${buttons.join('\n')}
+</form>`;
+
+/** Servers choose names. HTML. */
+const show = (name: string): string => escapeHtml(shorten(escapeInvisible(name), MAX_NAME));
+
+/** Characters. */
+const MAX_NAME = 200;

@@ -3,13 +3,22 @@
 import { hash } from 'node:crypto';
 import type { Config } from '../../config/config.ts';
 import type { Problem } from '../../config/problem.ts';
+import { fail } from '../../errors/gateway-error.ts';
+import type { AdminPanel } from '../../http/endpoint/admin-panel.ts';
+import { readPageRequest, renderNext, renderTime } from '../../http/endpoint/admin-requests.ts';
+import { createJsonReply, getJson } from '../../http/endpoint/message.ts';
 import type { GuardConfig } from '../../mcp/calls/guards.ts';
 import type { AskWhom } from '../../mcp/calls/policy.ts';
 import type { RuleConfig } from '../../mcp/calls/rules.ts';
 import type { CancelSignal } from '../../platform/cancellation.ts';
 import { parseExactJson, writeExactJson } from '../../platform/exact-json.ts';
 import { escapeInvisible } from '../../platform/invisible.ts';
-import { hasHalfCharacters, type JsonObject, toCanonicalJson } from '../../platform/json.ts';
+import {
+  hasHalfCharacters,
+  isObject,
+  type JsonObject,
+  toCanonicalJson,
+} from '../../platform/json.ts';
 import { readExact } from '../../platform/noted-json.ts';
 import type { PageRequest, StoredPage } from '../../store/page.ts';
 import type { Owner } from '../../store/store.ts';
@@ -219,3 +228,97 @@ const PROBLEMS: Readonly<Record<NonNullable<RuleConfig['ask']>, FindProblem>> = 
       : '"ask": "operator" needs ADMIN_GROUPS: without those groups there are no operators who could decide. Set it, or write "ask": "user" or "page".';
   },
 };
+
+// §27.5: calls that wait for operators: what exactly they would do, and the decision.
+
+type DecidedCalls = Pick<CallApprovals, 'listForOperators' | 'find' | 'decide'>;
+
+export const createApprovalPanels = (approvals: DecidedCalls): readonly AdminPanel[] => [
+  {
+    method: 'GET',
+    path: '/approvals',
+    async show(query) {
+      const page = await approvals.listForOperators(readPageRequest(query));
+      return { approvals: page.items.map(describeRequest), ...renderNext(page) };
+    },
+  },
+  // The audit log has a second line, of the event `approval`, that says which call it is.
+  {
+    method: 'POST',
+    path: '/approvals',
+    prepare({ body, user }) {
+      const { id, decision } = readCallDecision(getJson(body));
+      return {
+        action: decision === 'approved' ? 'approve_call' : 'refuse_call',
+        target: id,
+        async run() {
+          const { state } = await decideCall(approvals, { id, decision }, user?.sub);
+          return createJsonReply(200, { decided: state });
+        },
+      };
+    },
+  },
+];
+
+/** An operator's decision about a call. */
+interface CallDecision {
+  readonly id: string;
+  readonly decision: ApprovalDecision;
+}
+
+/**
+ * The first of two decisions counts. `operator` is who decides (`sub`).
+ *
+ * @throws GatewayError `approval_not_found` where nothing waits for operators under this id.
+ */
+async function decideCall(
+  approvals: DecidedCalls,
+  { id, decision }: CallDecision,
+  operator: string | undefined,
+): Promise<ApprovalRequest> {
+  const request = await approvals.find(id);
+  // Calls that users decide about themselves are not for operators.
+  if (request?.approver !== 'operator') return fail('approval_not_found');
+  const by = { kind: 'operator', name: operator } as const;
+  return (await approvals.decide(id, decision, by)) ?? fail('approval_not_found');
+}
+
+function describeRequest(request: ApprovalRequest): JsonObject {
+  const { id, owner, clientId, view, server, tool, name, args, meta, createdAt, expiresAt } =
+    request;
+  return {
+    id,
+    user: owner.sub,
+    issuer: owner.issuer,
+    client: clientId,
+    view,
+    server,
+    tool: escapeInvisible(tool),
+    name: escapeInvisible(name),
+    arguments: showJson(args),
+    meta: meta === undefined ? undefined : showJson(meta),
+    createdAt: renderTime(createdAt),
+    expiresAt: renderTime(expiresAt),
+  };
+}
+
+const DECISIONS: ReadonlyMap<unknown, ApprovalDecision> = new Map([
+  ['approve', 'approved'],
+  ['refuse', 'refused'],
+]);
+
+const REQUEST_ID = /^[\w-]{43}$/;
+
+/** @throws GatewayError `bad_request`. */
+function readCallDecision(body: unknown): CallDecision {
+  const { id, decision: said } = isObject(body) ? body : NOTHING;
+  const decision = DECISIONS.get(said);
+  return typeof id === 'string' && REQUEST_ID.test(id) && decision !== undefined
+    ? { id, decision }
+    : fail('bad_request', {
+        details:
+          'Send {"id": "ID", "decision": "approve"}, or "refuse", with an id as GET /admin/api/approvals says it.',
+      });
+}
+
+const NOTHING: JsonObject = {};

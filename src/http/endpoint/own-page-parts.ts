@@ -20,7 +20,7 @@ export interface PageOwner {
   readonly baseUrl: string;
 }
 
-interface PageParts {
+interface PageContent {
   readonly status: number;
   readonly title: string;
   /** HTML. */
@@ -31,7 +31,7 @@ interface PageParts {
 
 export const renderPage = (
   { displayName }: Pick<PageOwner, 'displayName'>,
-  { status, title, mark = '', body }: PageParts,
+  { status, title, mark = '', body }: PageContent,
 ): Reply => ({
   status,
   ...renderHtmlPage(title, body, { before: renderBrand(displayName) + mark }),

@@ -1,12 +1,14 @@
 // §5.11, §24.3, §27.4: the gateway's own pages for users, who log in for them in their browser: what the features that have
 // such pages need of the one that logs people in.
 
+import type { LimitGroup } from '../../config/groups/limits.ts';
 import { fail } from '../../errors/gateway-error.ts';
 import { isEqualSecret } from '../../platform/ids.ts';
 import type { Owner } from '../../store/store.ts';
 import type { NamedClient } from './display-name.ts';
-import type { JudgedRequest } from './endpoint.ts';
+import type { PublicEndpoint } from './endpoint.ts';
 import { type GatewayRequest, getHeader, type Reply, type RequestBody } from './message.ts';
+import { type PageOwner, renderLoginFailed } from './own-page-parts.ts';
 import type { RequestParameters } from './parameters.ts';
 import { OAUTH } from './render-error.ts';
 
@@ -75,24 +77,53 @@ export type OwnPage =
   | '/approvals'
   | `/approvals/${string}`;
 
-export const OWN_PAGE = {
-  kind: 'public',
-  errors: OAUTH,
-  hasErrorPages: true,
-  isPageOfUser: true,
-  isNavigation: true,
-} as const;
+/** Answers a browser. `cookie` is the Cookie header. */
+type RunPage = (
+  request: GatewayRequest,
+  cookie: string | undefined,
+  body: RequestBody,
+) => Promise<Reply>;
 
-export const OWN_FORM = { body: 'json or form', maxBodyBytes: 16_384 } as const;
+/**
+ * Makes the endpoints of one feature's pages, all counted in the group `limit`. A browser without a session may be anybody's. Nothing
+ * else is to be judged before the request is counted.
+ */
+export const createOwnPageEndpoint =
+  ({ has }: Pick<BrowserSessions, 'has'>, limit: LimitGroup) =>
+  (method: 'GET' | 'POST', path: string, run: RunPage): PublicEndpoint => ({
+    kind: 'public',
+    method,
+    path,
+    // One that there is none of is told so on a page.
+    ...(path.includes(':') && { hasParameter: () => true }),
+    ...(method === 'POST' && { body: 'json or form', maxBodyBytes: 16_384 }),
+    limit,
+    errors: OAUTH,
+    hasErrorPages: true,
+    isPageOfUser: true,
+    isNavigation: true,
+    async judge(request, body) {
+      const cookie = getHeader(request, 'cookie');
+      const pending = () => run(request, cookie, body);
+      return (await has(cookie)) ? pending : { runAnonymous: pending };
+    },
+  });
 
-/** A browser without a session may be anybody's. Nothing else is to be judged before the request is counted. */
-export const createJudgePage =
-  ({ has }: Pick<BrowserSessions, 'has'>) =>
-  (run: (request: GatewayRequest, body: RequestBody) => Promise<Reply>) =>
-  async (request: GatewayRequest, body: RequestBody): Promise<JudgedRequest> => {
-    const pending = () => run(request, body);
-    return (await has(getHeader(request, 'cookie'))) ? pending : { runAnonymous: pending };
-  };
+/** Shows a page to the one who is logged in; anybody else logs in for it first. `error` is that of a login that led back to it. */
+export async function showToUser(
+  { displayName, baseUrl }: PageOwner,
+  { sessions, beginLogin }: Pick<OwnPages, 'sessions' | 'beginLogin'>,
+  {
+    page,
+    error,
+    cookie,
+  }: Pick<LoginForPage, 'page'> & Record<'error' | 'cookie', string | undefined>,
+  show: (session: BrowserSession) => Promise<Reply>,
+): Promise<Reply> {
+  if (error !== undefined) return renderLoginFailed(displayName, error, baseUrl + page);
+  const found = await sessions.find(cookie);
+  return found === undefined ? beginLogin(cookie, { page, isFresh: false }) : show(found.session);
+}
 
 /** RFC 9700 §4.7. @throws GatewayError where the form is none of this session. */
 export function checkCsrf(

@@ -14,12 +14,9 @@ import type { Identity } from '../identity/identity.ts';
 import { buildAuthorizationParameters } from '../provider/provider-parameters.ts';
 import type { StoredBrowserSessions } from './browser-sessions.ts';
 
-export const createBeginLogin = (
-  runtime: BrokerRuntime,
-  broker: Broker,
-  browsers: Browsers,
-): BeginLogin =>
+export const createBeginLogin = (broker: Broker, browsers: Browsers): BeginLogin =>
   async function beginLogin(cookie, { page, isFresh }) {
+    const { runtime } = broker;
     // So that the provider says the same of the person as at a client's login.
     const { scope, authorization } = buildAuthorizationParameters(runtime.oauth, undefined);
     const login = {
@@ -34,7 +31,7 @@ export const createBeginLogin = (
       nonce: generateSecret(),
       account: isFresh ? { freshSince: runtime.clock.now() } : {},
     };
-    return sendToProvider(runtime, broker, browsers.getOrCreate(cookie), login, {
+    return sendToProvider(broker, browsers.getOrCreate(cookie), login, {
       scope,
       authorization: isFresh
         ? [...ASK_AGAIN, ...authorization.filter(([name]) => name !== 'prompt')]

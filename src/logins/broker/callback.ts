@@ -27,11 +27,16 @@ import type { Codes } from './codes.ts';
 import type { EndedLogin } from './ends.ts';
 import type { Login } from './login.ts';
 import type { Broker } from './open-broker.ts';
-import type { BrokerRuntime } from './runtime.ts';
 
 export function createCallback(
-  { oauth, baseUrl }: BrokerRuntime,
-  { endpoints, ends, findLoginRefusal, logins, providerLogins }: Broker,
+  {
+    runtime: { oauth, baseUrl },
+    endpoints,
+    ends,
+    findLoginRefusal,
+    logins,
+    providerLogins,
+  }: Broker,
   { browsers, approvals }: Pick<Parties, 'browsers' | 'approvals'>,
   codes: Pick<Codes, 'issue'>,
   finishPageLogin: FinishPageLogin,

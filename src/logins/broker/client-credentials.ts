@@ -20,7 +20,6 @@ import { isFresh } from './decide-refresh.ts';
 import type { TokenIssue } from './issue-grant.ts';
 import type { Broker } from './open-broker.ts';
 import { readMachineResources } from './resources.ts';
-import type { BrokerRuntime } from './runtime.ts';
 
 interface Asked {
   readonly client: MachineClient;
@@ -29,8 +28,7 @@ interface Asked {
 }
 
 export function createClientCredentials(
-  runtime: BrokerRuntime,
-  { ownTokens: { grants }, ends: { logouts }, machineClients }: Broker,
+  { runtime, ownTokens: { grants }, ends: { logouts }, machineClients }: Broker,
   authentication: Pick<ClientAuthentication, 'authenticate'>,
   { issueGrant, answer }: TokenIssue,
 ) {

@@ -26,8 +26,7 @@ import type { BrokerRuntime } from './runtime.ts';
 // A client redeems its code.
 
 export function createRedeemCode(
-  runtime: BrokerRuntime,
-  { ownTokens: { grants }, ends }: Broker,
+  { runtime, ownTokens: { grants }, ends }: Broker,
   clients: Clients,
   codes: Codes,
   { issueGrant, answer }: TokenIssue,

@@ -5,15 +5,15 @@ import { type Grant, hasRefreshToken, nameUser } from '../grants/grant.ts';
 import { hashResource, hashUser, maskScopes, type TokenCodec } from '../grants/token-codec.ts';
 import { createLoginLog } from '../request/login-facts.ts';
 import type { Broker } from './open-broker.ts';
-import type { BrokerRuntime } from './runtime.ts';
 
 export type TokenIssue = ReturnType<typeof createTokenIssue>;
 
-export function createTokenIssue(runtime: BrokerRuntime, broker: Broker) {
+export function createTokenIssue(broker: Broker) {
+  const { runtime } = broker;
   const writeTokens = createWriteTokens(broker.ownTokens.codec);
   const logLogin = createLoginLog(runtime.log);
   return {
-    issueGrant: createIssueGrant(runtime, broker),
+    issueGrant: createIssueGrant(broker),
     writeTokens,
     logLogin,
     /** The token response of a grant, and a line of the log. */
@@ -33,10 +33,11 @@ export type IssueGrant = (
   logoutMark: number | undefined,
 ) => Promise<Grant | undefined>;
 
-function createIssueGrant(
-  { audit, log }: BrokerRuntime,
-  { ownTokens: { grants }, ends: { endGrantSoon, logouts, tellProviderInTurn } }: Broker,
-): IssueGrant {
+function createIssueGrant({
+  runtime: { audit, log },
+  ownTokens: { grants },
+  ends: { endGrantSoon, logouts, tellProviderInTurn },
+}: Broker): IssueGrant {
   /** The fate of the others is no reason to refuse this login. */
   async function makeRoom({ user, id }: Grant): Promise<void> {
     for (const excess of await grants.listExcess(user, id)) {

@@ -76,8 +76,7 @@ type Pairs = Parameters<typeof buildProviderRequest>[1];
 
 /** Keeps the login, and sends its browser to the provider. */
 export async function sendToProvider(
-  { oauth, baseUrl }: BrokerRuntime,
-  { logins, endpoints }: LoginsUnderWay,
+  { runtime: { oauth, baseUrl }, logins, endpoints }: LoginsUnderWay,
   browser: Browser,
   begun: Omit<Login, 'browser' | 'codeVerifier' | 'sendsIssuer'>,
   asked: AuthorizationParameters,
@@ -103,6 +102,7 @@ export async function sendToProvider(
 
 /** Logins under way, and where the provider's endpoints are. */
 export interface LoginsUnderWay {
+  readonly runtime: BrokerRuntime;
   readonly logins: SecretRecords<Login>;
   readonly endpoints: ProviderEndpoints;
 }

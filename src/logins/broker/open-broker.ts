@@ -1,13 +1,9 @@
 // The part of broker mode that is there before the endpoints of OAuth: the login at the provider, its renewal and its end.
 
 import type { ServerUrls } from '../../config/server-urls.ts';
-import {
-  createProviderEndpoints,
-  type ProviderEndpoints,
-} from '../../http/oauth-client/provider-metadata.ts';
+import { createProviderEndpoints } from '../../http/oauth-client/provider-metadata.ts';
 import type { Connections } from '../../mcp/upstream/connections.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
-import type { SecretRecords } from '../../store/records.ts';
 import type { ProviderAccess } from '../auth/auth.ts';
 import { createIdTokenVerifier } from '../auth/id-token.ts';
 import { createLogoutTokenVerifier, type LogoutTokenVerifier } from '../auth/logout-token.ts';
@@ -20,17 +16,13 @@ import type { OwnTokens } from '../grants/open-grants.ts';
 import { type AssertionIssuers, createAssertionIssuers } from '../id-jag/assertion-issuers.ts';
 import { createFindLoginRefusal, type FindLoginRefusal } from '../identity/login-policy.ts';
 import { createLoginEnds, type LoginEnds } from './ends.ts';
-import { createLoginRecords, type Login } from './login.ts';
+import { createLoginRecords, type LoginsUnderWay } from './login.ts';
 import { createProviderLogins, type ProviderLogins } from './provider-login.ts';
 import { createGrantRenewal, type GrantRenewal } from './renew-grant.ts';
-import { type BrokerRuntime, createBrokerRuntime } from './runtime.ts';
+import { createBrokerRuntime } from './runtime.ts';
 
-export interface Broker {
-  readonly runtime: BrokerRuntime;
+export interface Broker extends LoginsUnderWay {
   readonly ownTokens: OwnTokens;
-  readonly endpoints: ProviderEndpoints;
-  /** Those under way. */
-  readonly logins: SecretRecords<Login>;
   readonly providerLogins: ProviderLogins;
   readonly findLoginRefusal: FindLoginRefusal;
   readonly logoutTokens: LogoutTokenVerifier;

@@ -33,10 +33,12 @@ const MAX_BODY_BYTES = 20_480;
 /** Whoever posts more is heard all the same (§2.5). */
 const checkFieldName = createNameCheck(['logout_token']);
 
-export function createProviderLogout(
-  runtime: BrokerRuntime,
-  { ownTokens: { grants }, ends, logoutTokens }: Broker,
-): PublicEndpoint {
+export function createProviderLogout({
+  runtime,
+  ownTokens: { grants },
+  ends,
+  logoutTokens,
+}: Broker): PublicEndpoint {
   const { oauth, audit, metrics } = runtime;
   const { issuer } = oauth.provider;
   const uses = createLogoutTokenUses(runtime);

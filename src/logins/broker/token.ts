@@ -23,15 +23,13 @@ import {
 import type { TokenIssue } from './issue-grant.ts';
 import type { Broker } from './open-broker.ts';
 import { coversResource, failTarget } from './resources.ts';
-import type { BrokerRuntime } from './runtime.ts';
 
 /** A grant type: judges the request, and returns what is left to do. */
 export type GiveTokens = (request: AuthenticationRequest) => Promise<JudgedRequest>;
 
 /** `grantTypes` are those that are offered beside the refresh token, by name. */
 export function createBrokerToken(
-  runtime: BrokerRuntime,
-  { ownTokens: { codec, grants }, ends, renewal }: Broker,
+  { runtime, ownTokens: { codec, grants }, ends, renewal }: Broker,
   clients: Clients,
   answer: TokenIssue['answer'],
   grantTypes: ReadonlyMap<string, GiveTokens>,

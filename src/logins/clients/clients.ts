@@ -1,7 +1,6 @@
 // The clients that there are: those that registered, those that a document of theirs describes, and the
 // gateway's own.
 
-import type { ProxyConfig } from '../../config/groups/oauth.ts';
 import type { AdminConfig } from '../../config/groups/server.ts';
 import { fail } from '../../errors/gateway-error.ts';
 import {
@@ -10,7 +9,7 @@ import {
   PLAYGROUND_CLIENT_ID,
 } from '../../http/endpoint/own-clients.ts';
 import { createExpiringMap } from '../../platform/bounded-map.ts';
-import type { Clock } from '../../platform/clock.ts';
+import type { Runtime } from '../../runtime/runtime.ts';
 import { ClientDocumentRefused } from '../client-id-metadata/client-document.ts';
 import type { ClientDocuments } from '../client-id-metadata/client-documents.ts';
 import { isAtOrigin, isSameRedirectUri } from '../redirect-uri.ts';
@@ -45,27 +44,21 @@ export type ClientRefusal = 'unknown_client' | 'unauthenticated_client';
 /** Tokens of a client that renew its registration. */
 export type RegistrationRenewal = 'every' | 'first' | 'none';
 
-/** Settings that say which clients there are. */
-type ClientSettings = Pick<ProxyConfig, 'redirectUris' | 'registration'> & {
-  readonly baseUrl: string;
-  readonly admin: AdminConfig;
-};
-
 /** A share of the time for which a registration lives: one that was renewed within it is as good as new. */
 const RENEWAL_SHARE = 0.01;
 const MAX_RENEWED = 10_000;
 
 /** `documents` are undefined where they are switched off: then such an id is the provider's to judge, like any other. */
 export function createClients(
-  { clock }: { readonly clock: Clock },
-  { baseUrl, admin, redirectUris: redirectRules, registration }: ClientSettings,
+  { clock, config: { server, admin, oauth } }: Pick<Runtime, 'clock' | 'config'>,
   registered: RegisteredClients,
   documents: ClientDocuments | undefined,
   renewal: RegistrationRenewal,
 ) {
+  const { redirectUris: redirectRules, registration } = oauth;
   const renewed = createExpiringMap<true>(MAX_RENEWED, clock.now);
 
-  const own = createOwnClients(baseUrl, admin);
+  const own = createOwnClients(server.baseUrl, admin);
   const isDocument = (clientId: string) => documents?.isClientDocumentId(clientId) === true;
 
   /**
@@ -106,7 +99,7 @@ export function createClients(
         isSameRedirectUri(uri, redirectUri, redirectRules),
       );
       // Since any port counts, or BASE_URL has changed, it could be the gateway's own.
-      return isRegistered && !isAtOrigin(redirectUri, baseUrl);
+      return isRegistered && !isAtOrigin(redirectUri, server.baseUrl);
     },
     /**
      * The client got a token: its registration may be renewed, unless that was done a moment ago, measured by how long it

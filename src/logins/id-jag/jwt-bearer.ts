@@ -21,7 +21,6 @@ import {
   selectOwnResources,
   toUrl,
 } from '../broker/resources.ts';
-import type { BrokerRuntime } from '../broker/runtime.ts';
 import type {
   AuthenticationRequest,
   ClientAuthentication,
@@ -40,8 +39,7 @@ import { type Assertion, failMember, type VerifyAssertion } from './assertion.ts
 export type GiveByAssertion = (request: AuthenticationRequest) => Promise<PendingReply>;
 
 export function createGiveByAssertion(
-  runtime: BrokerRuntime,
-  { ownTokens: { grants }, ends: { logouts }, findLoginRefusal }: Broker,
+  { runtime, ownTokens: { grants }, ends: { logouts }, findLoginRefusal }: Broker,
   authentication: Pick<ClientAuthentication<AssertingClient>, 'authenticate'>,
   verifyAssertion: VerifyAssertion,
   { issueGrant, answer }: TokenIssue,

@@ -205,7 +205,7 @@ export interface ConnectionEvent {
 }
 
 /** All of it, as `create-connections.ts` makes it. */
-export interface ConnectionParts {
+export interface ConnectionPorts {
   readonly connections: Connections;
   readonly requests: ConnectionRequests;
   readonly connecting: Connecting;

@@ -7,7 +7,7 @@ import {
   type NoteRefusal,
   readBearer,
 } from '../../mcp/upstream/connection-ports.ts';
-import type { ActiveAccess, ConnectionParts } from '../../mcp/upstream/connections.ts';
+import type { ActiveAccess, ConnectionPorts } from '../../mcp/upstream/connections.ts';
 import {
   ConnectionNeeded,
   CredentialError,
@@ -19,7 +19,7 @@ import {
 export type Logins = Omit<UpstreamLogins, 'noteChange' | 'peekConnectionId'>;
 
 /** `parts` are undefined where nobody can connect. */
-export function createLogins(server: ConnectionServer, parts: ConnectionParts | undefined): Logins {
+export function createLogins(server: ConnectionServer, parts: ConnectionPorts | undefined): Logins {
   const isShared = server.auth.owner === 'shared';
 
   function findOwner({ user }: UpstreamCaller): ConnectionOwner | undefined {
@@ -69,7 +69,7 @@ export function toLoginError(access: Exclude<LoginAccess, { kind: 'active' }>): 
 
 // §24.4: the token of a connection goes with the requests that were begun by it, and by no other.
 
-export const createConnectionTokens = (parts: ConnectionParts): ConnectionTokens => ({
+export const createConnectionTokens = (parts: ConnectionPorts): ConnectionTokens => ({
   createGetToken: (server) => createGetConnectionToken(createLogins(server, parts)),
   createNoteRefusal: (server) => createNoteConnectionRefusal(server, parts),
 });
@@ -95,7 +95,7 @@ const OTHER_ACCOUNT = 'its user has just connected another account; call again';
 
 function createNoteConnectionRefusal(
   server: ConnectionServer,
-  parts: ConnectionParts,
+  parts: ConnectionPorts,
 ): NoteRefusal {
   const { findOwner } = createLogins(server, parts);
 

@@ -6,7 +6,23 @@ import { buildSessionKey } from '../keys.ts';
 import { readOwner } from '../owner.ts';
 import type { SessionRecord } from '../store.ts';
 import type { OpenFolder } from './folder.ts';
-import { createPlace, createTimeBucket, type ExpiringRecord, type LoggedTouch, openTouchLog, readExpiring, readExpiry, readLastAccess, readTouchedExpiry, removeTimes, setTimes, type TimeBucket, type TimesPlace, toBytes, writeExpiring } from './time-buckets.ts';
+import {
+  createPlace,
+  createTimeBucket,
+  type ExpiringRecord,
+  type LoggedTouch,
+  openTouchLog,
+  readExpiring,
+  readExpiry,
+  readLastAccess,
+  readTouchedExpiry,
+  removeTimes,
+  setTimes,
+  type TimeBucket,
+  type TimesPlace,
+  toBytes,
+  writeExpiring,
+} from './time-buckets.ts';
 
 export interface StoredSession {
   /** As it lies in lmdb: touches change its times elsewhere. */

@@ -1,15 +1,30 @@
 // The part of an answer that a process can give by itself, so that Redis is asked for the rest only: from its shares of the windows
 // (RATE_LIMIT_COUNTING=leased), and from the records that it keeps track of (STORE_READS=tracked).
-import { type Admission, type GrantLookup, isMissingGrant, type LimitWindow, NO_GRANT, NO_SESSION, type SessionAccess, type SessionLookup, type Windows, GRANT_VERSION_LENGTH, type KeyValue, type SessionRecord, type Sessions } from '../store.ts';
-import { toShareLife } from './leased-permits.ts';
-import type { Shares, TakenPermits } from './shares.ts';
+
 import type { ChainableCommander, Redis } from 'ioredis';
 import { createBoundedMap } from '../../platform/bounded-map.ts';
 import { type Clock, type Moment, measureSince, takeMoment } from '../../platform/clock.ts';
 import { buildSessionKey } from '../keys.ts';
 import { isOwnedBy } from '../owner.ts';
+import {
+  type Admission,
+  GRANT_VERSION_LENGTH,
+  type GrantLookup,
+  isMissingGrant,
+  type KeyValue,
+  type LimitWindow,
+  NO_GRANT,
+  NO_SESSION,
+  type SessionAccess,
+  type SessionLookup,
+  type SessionRecord,
+  type Sessions,
+  type Windows,
+} from '../store.ts';
 import type { RedisAccess } from './command-runner.ts';
+import { toShareLife } from './leased-permits.ts';
 import { isSlideDue, parseSessionFields, SESSION_FIELDS } from './session-hash.ts';
+import type { Shares, TakenPermits } from './shares.ts';
 import { createTracking } from './tracking.ts';
 
 export type AdmitRequest = Windows['admitRequest'];

@@ -2,10 +2,15 @@
 // one when that changes (CLIENT TRACKING with REDIRECT): by RESP2, since ioredis hands on no pushes of RESP3 that it does
 // not know. Nothing ever waits for the two.
 import type { Redis } from 'ioredis';
-import { type Moment, measureSince, takeMoment, createAttempts } from '../../platform/clock.ts';
+import { createAttempts, type Moment, measureSince, takeMoment } from '../../platform/clock.ts';
 import { buildHeartbeatKey } from '../keys.ts';
 import type { RedisAccess } from './command-runner.ts';
-import { endInOtherDatabase, endWhenSilent, isReadOnly as isReadOnlyError, NEVER_RECONNECTING } from './connection.ts';
+import {
+  endInOtherDatabase,
+  endWhenSilent,
+  isReadOnly as isReadOnlyError,
+  NEVER_RECONNECTING,
+} from './connection.ts';
 
 export type Tracking = ReturnType<typeof createTracking>;
 

@@ -1,6 +1,12 @@
 // §18.6, §24: keys by which the gateway signs what it tells others: servers of a caller, authorization servers of itself. All
 // replicas find the same ones in the store.
-import { createPrivateKey, createPublicKey, generateKeyPair, type KeyObject, sign } from 'node:crypto';
+import {
+  createPrivateKey,
+  createPublicKey,
+  generateKeyPair,
+  type KeyObject,
+  sign,
+} from 'node:crypto';
 import { promisify } from 'node:util';
 import { hashSha256 } from '../../platform/ids.ts';
 import type { JsonObject } from '../../platform/json.ts';

@@ -1,5 +1,6 @@
 // A dry run: one of each kind of thing that a newcomer may add, as CONTRIBUTING.md shows it (test/types/one-of-each). Each is a row of
 // its table as it stands, works by what reads that table, and does not compile once a member is left out.
+
 import { inject } from 'light-my-request';
 import { describe, expect, test } from 'vitest';
 import { type Check, runChecks } from '../../../src/cli/doctor/finding.ts';
@@ -12,14 +13,18 @@ import { createGuards } from '../../../src/control/guards/create-guards.ts';
 import type { BuiltInGuard, GuardKind } from '../../../src/control/guards/define-guard.ts';
 import { createUseShape, GUARD_KINDS } from '../../../src/control/guards/guard-config.ts';
 import type { ErrorRow } from '../../../src/errors/catalogue.ts';
-import { createTransport } from '../../../src/gateway/create-transport.ts';
-import { beginFeatures } from '../../../src/gateway/open-features.ts';
+import { createTransport } from '../../../src/gateway/gateway.ts';
 import type { AdminPanel } from '../../../src/http/endpoint/admin-panel.ts';
 import type { Endpoint } from '../../../src/http/endpoint/endpoint.ts';
 import { createLimiter } from '../../../src/http/limits/limiter.ts';
 import type { GuardedItem } from '../../../src/mcp/calls/guards.ts';
 import { joinPolicies, type Policy } from '../../../src/mcp/calls/policy.ts';
-import { defineFeature, type Feature, type FeatureParts } from '../../../src/mcp/feature.ts';
+import {
+  beginFeatures,
+  defineFeature,
+  type Feature,
+  type FeatureParts,
+} from '../../../src/mcp/feature.ts';
 import { GATEWAY_CALLER } from '../../../src/mcp/upstream/upstream.ts';
 import { createOperatorEndpoints } from '../../../src/pages/admin.ts';
 import type { Runtime } from '../../../src/runtime/runtime.ts';

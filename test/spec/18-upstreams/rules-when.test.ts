@@ -1,9 +1,8 @@
 // §18.5: conditions, `when`.
 
 import { describe, expect, test } from 'vitest';
-import { createRules } from '../../../src/control/rules/create-rules.ts';
+import { createRuleMemory, createRules } from '../../../src/control/rules/create-rules.ts';
 import { checkRules } from '../../../src/control/rules/rule-config.ts';
-import { createRuleMemory } from '../../../src/control/rules/rule-memory.ts';
 import type { PolicyCaller } from '../../../src/mcp/calls/policy.ts';
 import type { RuledItem } from '../../../src/mcp/calls/rules.ts';
 import type { JsonObject } from '../../../src/platform/json.ts';

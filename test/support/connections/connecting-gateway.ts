@@ -7,7 +7,7 @@ import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { loadConfig } from '../../../src/config/load.ts';
 import { formatProblem } from '../../../src/config/problem.ts';
-import { parseGatewayFile } from '../../../src/gateway/configuration/parse-gateway-file.ts';
+import { parseGatewayFile } from '../../../src/gateway/configuration/gateway-file.ts';
 import { createGateway, type Deps, type Gateway } from '../../../src/gateway/gateway.ts';
 import { type Clock, systemClock } from '../../../src/platform/clock.ts';
 import { openStore } from '../../../src/store/open.ts';

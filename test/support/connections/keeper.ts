@@ -6,7 +6,7 @@ import type {
   ConnectionOwner,
   ConnectionServer,
 } from '../../../src/mcp/upstream/connection.ts';
-import type { ConnectionParts } from '../../../src/mcp/upstream/connections.ts';
+import type { ConnectionPorts } from '../../../src/mcp/upstream/connections.ts';
 import { type Clock, systemClock } from '../../../src/platform/clock.ts';
 import { createSeal } from '../../../src/store/seal/seal.ts';
 import type { Store } from '../../../src/store/store.ts';
@@ -27,7 +27,7 @@ export interface KeeperOptions {
   readonly baseUrl?: string;
 }
 
-export type Keeper = ConnectionParts & {
+export type Keeper = ConnectionPorts & {
   readonly servers: readonly ConnectionServer[];
   close(): void;
 };

@@ -3,7 +3,7 @@
 import { inject } from 'light-my-request';
 import { loadConfig } from '../../../src/config/load.ts';
 import { fail, GatewayError } from '../../../src/errors/gateway-error.ts';
-import { createTransport } from '../../../src/gateway/create-transport.ts';
+import { createTransport } from '../../../src/gateway/gateway.ts';
 import { createChallenge } from '../../../src/http/endpoint/bearer.ts';
 import type { UserContext } from '../../../src/http/endpoint/message.ts';
 import {

@@ -3,14 +3,14 @@ import { resolve } from 'node:path';
 import { loadConfig } from '../../../src/config/load.ts';
 import { formatProblem } from '../../../src/config/problem.ts';
 import {
+  type FileSource,
   type ParsedFile,
-  type ParseOptions,
   parseGatewayFile,
-} from '../../../src/gateway/configuration/parse-gateway-file.ts';
+} from '../../../src/gateway/configuration/gateway-file.ts';
 
 /** What tests say of the settings, and of what the file names. */
 export interface FileOptions
-  extends Partial<Pick<ParseOptions, 'fileName' | 'format' | 'env' | 'readText'>> {
+  extends Partial<Pick<FileSource, 'fileName' | 'format' | 'env' | 'readText'>> {
   /** Whether `REDIS_URL` is set. */
   readonly hasRedis?: boolean;
   /** Whether `OAUTH_STATE_SECRET` is set. */
