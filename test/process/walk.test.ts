@@ -18,7 +18,7 @@ test('§1 walk: tools/list names the files, functions and imports of one warm ca
   expect(title).toMatch(/^tools\/list: /);
 
   const rooms = [...stdout.matchAll(/^ {2}([a-z/]\S*) +(\d+) files? +(\d+) functions?$/gm)];
-  expect(rooms[0]?.[1]).toBe('edge');
+  expect(rooms[0]?.[1]).toBe('http/server');
   expect(rooms.map(([, room]) => room)).toContain('mcp/calls');
   const files = [...stdout.matchAll(/^ {4}([\w/.-]+\.ts) +(\d+)$/gm)];
   expect(files.map(([, file]) => file)).toContain('http/server/pipeline.ts');
@@ -34,7 +34,7 @@ test('§1 walk: tools/list names the files, functions and imports of one warm ca
 
   const arrows = [...stdout.matchAll(/^ {2}(\S+) → (\S+)$/gm)];
   expect(arrows.filter(([, from, to]) => from === to)).toEqual([]);
-  expect(stdout).toContain('\n  auth → platform\n');
+  expect(stdout).toContain('\n  logins/auth → platform\n');
   expect(stdout).toContain(
     `\n${files.length} files, ${functions.length} functions, ${arrows.length} arrows\n`,
   );

@@ -346,10 +346,10 @@ describe('a feature with an endpoint and a panel', () => {
 
   test('§4.1 feature: what it gives is served, and shown to operators', async () => {
     const runtime = await openOperatedRuntime();
-    const features = beginFeatures<object, { readonly minutes: number }>().with(tea);
-    const { ports, parts } = await features.open(runtime, { minutes: 4 });
+    const list = beginFeatures<object, { readonly minutes: number }>().with(tea);
+    const { ports, features } = await list.open(runtime, { minutes: 4 });
     expect(ports.pour()).toBe('tea, 4 minutes');
-    const get = serve(runtime, parts);
+    const get = serve(runtime, features);
     expect(await get('/tea')).toEqual({ minutes: 4 });
     expect(await get('/admin/api/tea')).toEqual({ minutes: 4 });
   });
