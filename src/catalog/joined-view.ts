@@ -83,15 +83,13 @@ export function createJoinedView(getPlan: () => Plan): View {
     askByCurrentPlan(getPlan, async (plan) => {
       const whole = toWhole(plan);
       // A `ui://` URI says whose it is: nobody else is waited for.
-      if (!isAppUri(uri)) {
-        const resources = await joinAll(plan, whole, 'resources', who);
-        const listed = findIn(resources, uri);
-        if (listed) return toResource(listed, uri);
-        const skills = await joinAll(plan, whole, 'skills', who, resources);
-        const file = findSkillFile(skills.entries, uri, 'joined');
-        if (file) return file;
-      }
-      return findUnlisted(plan, whole, uri, who, findTemplate);
+      if (isAppUri(uri)) return findUnlisted(plan, whole, uri, who, { findTemplate });
+      const resources = await joinAll(plan, whole, 'resources', who);
+      const listed = findIn(resources, uri);
+      if (listed) return toResource(listed, uri);
+      const skills = await joinAll(plan, whole, 'skills', who, resources);
+      const file = findSkillFile(skills.entries, uri, 'joined');
+      return file ?? findUnlisted(plan, whole, uri, who, { findTemplate, skills });
     });
 
   return {
@@ -297,13 +295,13 @@ export function peekPrepared(
 
 // A URI that no list has.
 
-/** Finds whose it was, else whose template fits it, else in whose skill's folder it lies. */
+/** Finds whose it was, else whose template fits it, else in whose skill's folder it lies. `skills` are given where they are joined already. */
 export async function findUnlisted(
   plan: Plan,
   part: JoinedPart,
   uri: string,
   who: Who,
-  findTemplate: FindTemplate,
+  { findTemplate, skills }: { readonly findTemplate: FindTemplate; readonly skills?: ListView },
 ): Promise<FoundResource | undefined> {
   const servers = [...plan.servers.values()];
   const listTemplates = async () => (await joinAll(plan, part, 'templates', who)).entries;
@@ -321,8 +319,8 @@ export async function findUnlisted(
   if (servers.some((planned) => isNamedFor(planned, uri, who))) return undefined;
   const fitting = findTemplate(await listTemplates(), uri);
   if (fitting) return toResource(fitting, uri);
-  const skills = await joinAll(plan, part, 'skills', who);
-  return findInSkillFolder(skills.entries, uri, 'joined');
+  const { entries } = skills ?? (await joinAll(plan, part, 'skills', who));
+  return findInSkillFolder(entries, uri, 'joined');
 }
 
 /** §30.1: one that names a server, which need not list what its tools name as an app. */

@@ -20,9 +20,9 @@ if (major < OLDEST.major || (major === OLDEST.major && minor < OLDEST.minor)) {
   };
   process.once('beforeExit', endUnfinished);
   // A reader that has read enough, such as `head`, ends a command as quietly as it ends any other.
-  process.stdout.on('error', (error: NodeJS.ErrnoException) => {
-    if (error.code !== 'EPIPE') throw error;
-    process.exit();
+  process.stdout.on('error', ({ code, message }: NodeJS.ErrnoException) => {
+    if (code !== 'EPIPE') console.error(`The output cannot be written: ${message}`);
+    process.exit(code === 'EPIPE' ? process.exitCode : 1);
   });
   // Not awaited: it ends the process itself.
   void runPostern({ process, console }).then(() => process.off('beforeExit', endUnfinished));

@@ -49,7 +49,7 @@ import {
   operatorsNotes,
   site,
 } from '../pages/features.ts';
-import { createLogo } from '../pages/open-site.ts';
+import { createLogo, type Logo } from '../pages/open-site.ts';
 import { createSite } from '../pages/site.ts';
 import { type Clock, pause } from '../platform/clock.ts';
 import type { Fetch } from '../platform/fetch-with-limits.ts';
@@ -119,7 +119,7 @@ export interface Gateway {
 const MIN_GRACE_MS = 10_000;
 
 /** In the order in which they open: each gives those after it what they need of it. */
-const FEATURES = beginFeatures<Setup, Awaited<ReturnType<typeof begin>>>()
+const FEATURES = beginFeatures<Setup, ReturnType<typeof begin>>()
   .with(machineClients)
   .with(ownTokens)
   .with(operatorsNotes)
@@ -136,7 +136,7 @@ const FEATURES = beginFeatures<Setup, Awaited<ReturnType<typeof begin>>>()
   .with(sessionPanels);
 
 /** What the list of features begins with. */
-const begin = async (runtime: Runtime, overrides: Partial<Deps>) => ({
+const begin = (runtime: Runtime, overrides: Partial<Deps>, logo: Logo | undefined) => ({
   file: overrides.file,
   setup: overrides.file && { file: overrides.file, lock: overrides.lock },
   servedFile: createServedFile(overrides.file),
@@ -145,7 +145,7 @@ const begin = async (runtime: Runtime, overrides: Partial<Deps>) => ({
   environment: overrides.environment ?? {},
   givenKeySet: overrides.keySet,
   ownCatalog: serveOwnCatalog(overrides.catalog ?? builtInCatalog, runtime),
-  logo: await createLogo(runtime.config.site.logo, runtime.config.server.baseUrl),
+  logo,
   limiter: createLimiter(runtime),
 });
 
@@ -165,9 +165,10 @@ export async function createGateway(
 ): Promise<Gateway> {
   checkConfig(config);
   if (overrides.file !== undefined) checkFile(overrides.file, config);
+  const logo = await createLogo(config.site.logo, config.server.baseUrl);
   const hasOwnTools = overrides.catalog !== undefined;
   const runtime = await openRuntime(config, { ...overrides, hasOwnTools });
-  const { ports, features } = await openFeatures(runtime, overrides);
+  const { ports, features } = await openFeatures(runtime, begin(runtime, overrides, logo));
   const { clock, log } = runtime;
   /** `isUnused`: it cannot listen, so that there is nobody to serve on for. */
   const life = { isShuttingDown: false, isUnused: false };
@@ -176,12 +177,9 @@ export async function createGateway(
     ...createServiceEndpoints(runtime, features, () => life.isShuttingDown),
     ...createAdmin(runtime, ports, features),
   ];
-  const server = createTransport(
-    runtime,
-    endpoints,
-    { ...ports.auth, ...ports },
-    ports.corsHeaders,
-  );
+  const { auth, limiter, noteRefusedToken, corsHeaders } = ports;
+  const checks = { ...auth, limiter, noteRefusedToken };
+  const server = createTransport(runtime, endpoints, checks, corsHeaders);
   for (const feature of features) feature.start?.();
 
   return {
@@ -217,9 +215,8 @@ type Opened = readonly FeatureParts<Setup>[];
 type Ports = Awaited<ReturnType<typeof FEATURES.open>>['ports'];
 
 /** The folder of a store whose gateway does not open can be used again at once. */
-async function openFeatures(runtime: OpenRuntime, overrides: Partial<Deps>) {
+async function openFeatures(runtime: OpenRuntime, beginning: ReturnType<typeof begin>) {
   try {
-    const beginning = await begin(runtime, overrides);
     logStartWarnings(runtime.config, runtime.log);
     return await FEATURES.open(runtime, beginning);
   } catch (error) {
@@ -262,7 +259,7 @@ const createAdmin = (
     : [];
 
 /** One after the other: a file whose rules take long to compile must not replace a later one. */
-function createReload(config: Config, { setup, servedFile }: Ports, features: Opened) {
+function createReload(config: Config, { setup }: Ports, features: Opened) {
   let reloading: Promise<void> = Promise.resolve();
 
   async function load(next: Setup): Promise<void> {
@@ -273,7 +270,6 @@ function createReload(config: Config, { setup, servedFile }: Ports, features: Op
       if (commit !== undefined) commits.unshift(commit);
     }
     for (const commit of commits) await commit();
-    servedFile.replace(next.file);
   }
 
   return async function reload(next: Setup): Promise<void> {

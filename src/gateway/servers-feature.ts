@@ -30,6 +30,7 @@ export const servers = defineFeature({
     needs: UpstreamPorts & {
       /** Undefined without a configuration file: the gateway serves its own catalogue alone. */
       readonly setup: Setup | undefined;
+      readonly servedFile: OpenServedFile;
       readonly lockCommand: string;
       readonly operated: object | undefined;
     },
@@ -61,7 +62,13 @@ export const servers = defineFeature({
       ...(opened && {
         endpoints: opened.endpoints,
         readiness: { servers: opened.checkRequired },
-        prepare: opened.prepare,
+        async prepare(next: Setup) {
+          const commit = await opened.prepare(next);
+          return async () => {
+            await commit();
+            needs.servedFile.replace(next.file);
+          };
+        },
         close: opened.close,
       }),
     };
@@ -179,7 +186,7 @@ function readPerson(query: URLSearchParams) {
 // The configuration file that is served now.
 
 interface OpenServedFile extends ServedFile {
-  /** Called once all features serve the file. */
+  /** Called once the servers are those of the file. */
   replace(file: GatewayFile): void;
 }
 

@@ -91,8 +91,11 @@ export const callFeature = defineFeature({
         await Promise.all([Promise.race([mcp.drainStreams(), isLate]), mcp.endTasks(graceMs)]);
       },
       async close() {
-        await mcp.keepStreams();
-        mcp.close();
+        try {
+          await mcp.keepStreams();
+        } finally {
+          mcp.close();
+        }
       },
     };
   },

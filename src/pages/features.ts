@@ -36,11 +36,14 @@ export const site = defineFeature({
     {
       logo,
       servedFile,
+      connections,
       catalog,
       hasPaths,
     }: {
       readonly logo: Logo | undefined;
       readonly servedFile: ServedFile;
+      /** Undefined where nobody can connect. */
+      readonly connections: object | undefined;
       /** Of `/mcp`. */
       readonly catalog: ServedCatalog;
       /** Users are told what each path costs. */
@@ -48,7 +51,8 @@ export const site = defineFeature({
     },
   ) {
     const { getPublicTools, endpoints } = openSite(runtime, logo, () => listTools(catalog), {
-      hasConnections: () => servedFile.listConnectionServers().length > 0,
+      hasConnections: () =>
+        connections !== undefined && servedFile.listConnectionServers().length > 0,
       hasPaths,
     });
     return {

@@ -78,7 +78,7 @@ export function createCuratedView(name: string, getPlan: () => Plan, joined: Vie
     if (planned === undefined) return undefined;
     const { server = BUILT_IN } = readSharedUri(uri) ?? {};
     if (plan.servers.has(server) && !planned.hasServer(server)) return undefined;
-    const found = await findUnlisted(plan, planned, uri, who, findTemplate);
+    const found = await findUnlisted(plan, planned, uri, who, { findTemplate });
     if (found === undefined || !planned.hasServer(found.server)) return undefined;
     if (includesResource(found)) return found;
     const { entries } = await list('templates', who);

@@ -109,8 +109,6 @@ export function createPrinter(
       report() {},
       finish: (findings) => console.log(toJson(subject, findings)),
     };
-  // `postern doctor | head` closes the pipe while more is to come.
-  process.stdout.on('error', () => process.exit());
   const hasColours = wantsColours(process.env, process.stdout.isTTY === true);
   const progress = process.stdout.isTTY === true ? showProgress(process.stdout) : undefined;
   let current: string | undefined;

@@ -86,11 +86,14 @@ export function createBrowserSessions(
       const key = readKey(cookie);
       if (key === undefined) return undefined;
       // Only where it still stands: whoever has left stays out, whatever comes at the same moment.
-      const session = await sessions.update(key, async (standing) =>
-        standing !== undefined && (await isGood(standing))
-          ? { value: standing, ttlSeconds: getSecondsLeft(standing), result: standing }
-          : { result: undefined },
-      );
+      let isAgain = false;
+      const session = await sessions.update(key, async (standing) => {
+        if (standing === undefined || !(await isGood(standing))) return { result: undefined };
+        // Another request of this browser has just given it its time.
+        if (isAgain) return { result: standing };
+        isAgain = true;
+        return { value: standing, ttlSeconds: getSecondsLeft(standing), result: standing };
+      });
       if (session === undefined) return undefined;
       const isFresh = session.isFresh && clock.now() - session.createdAt < FRESH_MS;
       const end = () => store.delete(key);

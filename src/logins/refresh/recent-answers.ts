@@ -72,8 +72,9 @@ export function createRecentAnswers(
   const grants = createKnownGrants(store);
   const knownTokens = createKnownRefreshTokens();
 
-  /** The token itself is the secret that seals them. */
-  const answersOf = (token: string) => createRecords(store, answerFormat, createSeal([token]));
+  /** The token itself is the secret that seals them; nothing is derived from one that has none. */
+  const answersOf = (token: string) =>
+    createRecords(store, answerFormat, async () => createSeal([token]));
 
   /** The answer that is kept for the client's refresh token, be it fresh or not. */
   async function find(refreshToken: string, clientId: string): Promise<KeptAnswer | undefined> {

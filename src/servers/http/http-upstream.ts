@@ -81,15 +81,16 @@ export function createHttpUpstream(
   const { clock, log } = runtime;
   const { name } = config;
   const facts = readHttpFacts(config);
-  const isForUsers = facts.needsUser;
+  /** A server that answers users only is told nothing where the gateway itself asks. */
+  const isForNobody = ({ user }: UpstreamCaller) => user === undefined && facts.needsUser;
   const usage = createUsage(clock);
 
   const availability = createAvailability(runtime, name, probe);
   const judge = createAvailabilityJudge(config, availability);
   const connection = createHttpConnection(runtime, config, share, {
-    getHeaders: (caller) => (caller.user === undefined && isForUsers ? {} : getHeaders(caller)),
+    getHeaders: (caller) => (isForNobody(caller) ? {} : getHeaders(caller)),
     noteRefusal,
-    sign,
+    sign: sign && ((caller, request) => (isForNobody(caller) ? {} : sign(caller, request))),
     isTokenRefused: (caller) => protocol.isTokenRefused(caller),
     judge,
   });
@@ -113,7 +114,7 @@ export function createHttpUpstream(
     } catch (error) {
       if (error instanceof ConnectionError && error.isOwn && availability.isUp === true) return;
       const isThere = error instanceof RefusalError && !isDownStatus(error.status);
-      if (!isThere || !(isForUsers || error.status === 429)) throw error;
+      if (!isThere || !(facts.needsUser || error.status === 429)) throw error;
     }
   }
 

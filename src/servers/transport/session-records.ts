@@ -247,7 +247,9 @@ export function createStdioReplicas(
     const uris = await memory.read(sessionId).catch(() => undefined);
     if (!isWatching(watcher)) return;
     if (uris === undefined) {
-      attempts.again(() => void tellSubscriptions(watcher));
+      attempts.again(() => {
+        if (isWatching(watcher)) void tellSubscriptions(watcher);
+      });
       return;
     }
     attempts.noteSuccess();
