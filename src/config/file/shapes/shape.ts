@@ -9,6 +9,8 @@ import type { FileNode, MemberNode, ObjectNode } from '../syntax/read-syntax.ts'
 export interface Shape<T> {
   /** JSON Schema (draft 7). */
   readonly schema: JsonObject;
+  /** A text that may be a secret: it is not shown, and of a server or its `auth` the file is warned of where it stands in the clear. */
+  readonly isSecret?: true;
   /** Undefined for what is not allowed, which it has reported. */
   read(node: FileNode, place: FilePlace): T | undefined;
 }
