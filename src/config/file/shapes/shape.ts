@@ -135,7 +135,7 @@ export function createRecordShape<T>(
 export interface Member<T> {
   readonly name: string;
   readonly shape: Shape<T>;
-  /** One sentence, which editors show. */
+  /** One sentence, which editors show: of a member of one type among several, with whose it is (`…, with token-exchange.`). */
   readonly summary: string;
 }
 
