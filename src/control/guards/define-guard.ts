@@ -31,7 +31,7 @@ export interface GuardKind<Use extends GuardUse = GuardUse> {
    * gateway the summary follows `With size: `, so it begins in lower case.
    */
   readonly members: readonly Member<unknown>[];
-  /** Undefined where what is missing was reported. */
+  /** Reads each of its members, so that all problems are told at once. Undefined where what is missing was reported. */
   read(members: MemberReader): Use | undefined;
   /** Undefined for one of another kind. */
   bind(use: GuardUse): BoundGuard | undefined;

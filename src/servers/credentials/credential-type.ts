@@ -37,7 +37,7 @@ export interface CredentialType<Auth extends TypedAuth = TypedAuth> {
   readonly whyNoOthers: string;
   /** More JSON Schema of such an `auth`. */
   readonly schema?: JsonObject;
-  /** Undefined where what is missing was reported. */
+  /** Reads each of its members, so that all problems are told at once. Undefined where what is missing was reported. */
   read(members: MemberReader): Auth | undefined;
   /** Requirements of the settings. */
   readonly requirements: readonly Requirement<Auth>[];
