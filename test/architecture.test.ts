@@ -199,6 +199,20 @@ test('§1 architecture: no exported name is declared in two files', () => {
   expect(Object.fromEntries([...declared].filter(([, where]) => where.length > 1))).toEqual({});
 });
 
+/** In the file of its table, and where it is defined alone it is in none. */
+test('§1 architecture: whatever is defined as one of a kind has its row', () => {
+  const defined = [...files].flatMap(([file, code]) =>
+    [...code.matchAll(/^export const (\w+)\b[^=]*= define[A-Z]\w*[<(]/gm)].map(([, name = '']) => ({
+      file,
+      name,
+    })),
+  );
+  const hasRow = ({ file, name }: (typeof defined)[number]) =>
+    [...files].some(([other, code]) => other !== file && new RegExp(`\\b${name}\\b`).test(code));
+  expect(defined.length).toBeGreaterThan(50);
+  expect(defined.filter((one) => !hasRow(one))).toEqual([]);
+});
+
 test('§1 architecture: no room knows more than a dozen others', () => {
   const neighbours = new Map<string, Set<string>>();
   for (const { from, to, isPackage } of imports) {

@@ -200,6 +200,26 @@ test('§20.6 init --servers: takes servers over, and their secrets into .env', a
   expect(shown.stdout).toMatch(/^ {2}web: at x\.example\n {2}files: runs true$/m);
 });
 
+test('§20.6 init --servers: the secrets of auth are moved into .env, too', async () => {
+  const cwd = await makeFolder();
+  const auth = {
+    type: 'oauth',
+    clientId: 'gateway',
+    clientSecret: 'cs 1',
+    tokenParameters: { app_secret: '${KEPT}' },
+  };
+  const wiki = { url: 'https://x.example/mcp', auth };
+  await writeFileIn(cwd, 'mcp.json', JSON.stringify({ mcpServers: { wiki } }));
+  const { code, stdout } = await init(cwd, '--yes', '--servers', 'mcp.json');
+  expect(code).toBe(0);
+  expect(stdout).toMatch(/^ {2}wiki +auth\.clientSecret +moved to \.env: WIKI_CLIENT_SECRET$/m);
+  expect(read(cwd, '.env')).toContain(`WIKI_CLIENT_SECRET='cs 1'\n`);
+  const written = read(cwd, 'postern.yaml');
+  expect(written).toContain('"clientSecret":"${WIKI_CLIENT_SECRET}"');
+  expect(written).toContain('"app_secret":"${KEPT}"');
+  expect(written).not.toContain('cs 1');
+});
+
 const OTHER_BREAKS = '\v\f\r\u0085\u2028\u2029';
 
 test.each([

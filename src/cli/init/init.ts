@@ -13,12 +13,12 @@ import { isObject, type JsonObject } from '../../platform/json.ts';
 import { openOutboundNetwork } from '../../platform/outbound/outbound-network.ts';
 import type { OutboundConfig } from '../../platform/outbound/proxy-choice.ts';
 import { PACKAGE_ROOT } from '../../platform/own-files.ts';
-import { ADDRESS_MEMBERS } from '../../servers/config/plain-secrets.ts';
 import {
   ALLOWED_SERVER_NAME,
   describeSameName,
   isOtherName,
 } from '../../servers/config/servers.ts';
+import { addressMembers } from '../../servers/http/http-config.ts';
 import { CommandError, UsageError } from '../command-line/errors.ts';
 import {
   type Flags,
@@ -214,7 +214,9 @@ const ADDED =
   'added, with the type oauth: it wants each user to log in. Users connect when they first call it';
 
 async function wantsLogin(server: JsonObject, fetch: Fetch): Promise<boolean> {
-  const url = ADDRESS_MEMBERS.map((name) => server[name]).find((text) => typeof text === 'string');
+  const url = addressMembers
+    .map(({ name }) => server[name])
+    .find((text) => typeof text === 'string');
   if (url === undefined || !isAskable(url) || server.disabled === true || hasCredentials(server))
     return false;
   try {

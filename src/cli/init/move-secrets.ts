@@ -9,7 +9,13 @@ import {
   replaceSecrets,
   replaceSecretsOfCommand,
 } from '../../platform/secret-texts.ts';
-import { ADDRESS_MEMBERS, RECORD_MEMBERS } from '../../servers/config/plain-secrets.ts';
+import {
+  ADDRESS_MEMBERS,
+  AUTH_MEMBER,
+  isInTheClear,
+  isSecretOfAuth,
+  RECORD_MEMBERS,
+} from '../../servers/config/plain-secrets.ts';
 import { renderEnvLine } from './render-files.ts';
 
 /** A change to a part of a server. No value is in it. */
@@ -38,6 +44,8 @@ export function createSecretMover() {
       if (typeof text === 'string')
         moved[member] = noteLeft(server, member, moveParts(server, member, text));
     }
+    const auth = given[AUTH_MEMBER];
+    if (isObject(auth)) moved[AUTH_MEMBER] = moveOfAuth(server, AUTH_MEMBER, auth);
     if (typeof given.command === 'string') moved.command = moveOfCommand(server, given.command);
     if (Array.isArray(given.args)) moved.args = moveArguments(server, given.args);
     return moved;
@@ -64,6 +72,17 @@ export function createSecretMover() {
       });
       return noteLeft(server, member, moved);
     });
+
+  const moveOfAuth = (server: string, member: string, given: JsonObject): JsonObject =>
+    Object.fromEntries(
+      Object.entries(given).map(([name, value]) => {
+        const path = `${member}.${name}`;
+        if (isObject(value)) return [name, moveOfAuth(server, path, value)];
+        const isMoved = typeof value === 'string' && isSecretOfAuth(name) && isInTheClear(value);
+        const move = () => moveValue(nameVariable(server, splitWords(name)), String(value));
+        return [name, isMoved ? noteMoves(server, path, move) : value];
+      }),
+    );
 
   function moveNamed(server: string, member: string, texts: JsonObject): JsonObject {
     return Object.fromEntries(
@@ -141,6 +160,9 @@ export function createSecretMover() {
 const NOT_IN_ENV = /((?:[^\P{Cc}\t]|[`\u2028\u2029])+)/u;
 
 // Names of the variables of `.env` that `postern init` makes for servers.
+
+/** `clientSecret` makes `client Secret`. */
+const splitWords = (name: string): string => name.replace(/(?<=[a-z])(?=[A-Z])/g, ' ');
 
 /** `github` and `GITHUB_TOKEN` make `GITHUB_TOKEN`; `web` and `Authorization` make `WEB_AUTHORIZATION`. */
 function nameVariable(server: string, key: string): string {

@@ -18,6 +18,7 @@ export interface AskedMessage {
   readonly server: string;
   /** The name of the tool or prompt as clients of `/mcp` see it, or the URI; left out where it is about a server as a whole. */
   readonly name?: string | undefined;
+  /** As JSON, in which numbers may be `JsonNumber`: `writeExactJson` spells them as they came. */
   readonly value: unknown;
   readonly user?: AskedUser | undefined;
   /** OAuth client ID. */

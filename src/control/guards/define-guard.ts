@@ -26,9 +26,12 @@ export interface GuardKind<Use extends GuardUse = GuardUse> {
   readonly naming: Member<unknown> | undefined;
   /** Follows the kind of one that comes with the gateway, for editors: `finds keys and tokens`. */
   readonly summary?: string;
-  /** Members that `use` may have beside. Kinds that have the same member share it. */
+  /**
+   * Members that `use` may have beside. Kinds that have the same member share it, as one object. Of a guard that comes with the
+   * gateway the summary follows `With size: `, so it begins in lower case.
+   */
   readonly members: readonly Member<unknown>[];
-  /** Undefined where what is missing was reported. */
+  /** Reads each of its members, so that all problems are told at once. Undefined where what is missing was reported. */
   read(members: MemberReader): Use | undefined;
   /** Undefined for one of another kind. */
   bind(use: GuardUse): BoundGuard | undefined;
@@ -124,7 +127,10 @@ export const version = defineMember(
 // §26.4: guards that come with the gateway.
 
 export interface BuiltInGuard<Use extends GuardUse> extends GuardKind<Use> {
-  /** Looks at a message, step by step. */
+  /**
+   * Looks at a message, step by step. `value` may be of any size and depth: `size.ts` goes through one in steps; what looks for
+   * something in texts is made by `createTextJudge` of `text-guard.ts`.
+   */
   createJudge(use: Use): JudgeMessage;
 }
 

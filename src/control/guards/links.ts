@@ -45,8 +45,9 @@ export const linksGuard = defineBuiltInGuard<LinksUse>({
   members: [hostsMember, action],
   read({ has, read, report }) {
     const hosts = read(hostsMember);
+    const chosen = read(action) ?? 'redact';
     if (!has(hostsMember)) report('"hosts" is missing: the hosts that URLs may lead to.');
-    return hosts && { kind: 'links', hosts, action: read(action) ?? 'redact' };
+    return hosts && { kind: 'links', hosts, action: chosen };
   },
   createJudge: createLinksJudge,
 });

@@ -54,9 +54,10 @@ export const mcpGuard = defineGuard<McpUse>({
     read(version);
     const timeoutMs = read(timeout) ?? DEFAULT_TIMEOUT_MS;
     const server = read(naming);
+    const named = read(interceptor);
     return server === undefined
       ? undefined
-      : { kind: 'mcp', server, interceptor: read(interceptor), timeoutMs };
+      : { kind: 'mcp', server, interceptor: named, timeoutMs };
   },
   bind: (use) => ({
     describe: () => `mcp ${use.server}`,

@@ -85,15 +85,16 @@ const toolsShape: Shape<ToolSelection> = object({
   }),
 });
 
-const TYPES = ['http', 'streamableHttp', 'streamable-http', 'sse', 'stdio'] as const;
+/** Values of `type`. Each is of one transport, which lists it; `type` below says in words which is which. */
+export const SERVER_TYPES = ['http', 'streamableHttp', 'streamable-http', 'sse', 'stdio'] as const;
 
-export type ServerType = (typeof TYPES)[number];
+export type ServerType = (typeof SERVER_TYPES)[number];
 
 /** Members of every server. */
 export const commonMembers = {
   type: defineMember(
     'type',
-    choice(...TYPES),
+    choice(...SERVER_TYPES),
     'The transport: stdio with command, else http unless it is sse (2024-11-05).',
   ),
   disabled: defineMember('disabled', trueOrFalse, 'true leaves the server out.'),

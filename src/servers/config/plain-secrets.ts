@@ -3,16 +3,31 @@ import { hasVariable } from '../../config/file/expand.ts';
 import { isBareVariable } from '../../config/file/shapes/scalar.ts';
 import type { FileNode, MemberNode } from '../../config/file/syntax/read-syntax.ts';
 import { isSecretName, replaceSecrets } from '../../platform/secret-texts.ts';
+import { CREDENTIAL_TYPES } from '../credentials/credentials.ts';
+import { TRANSPORTS } from '../transport/transports.ts';
 
 /** Members of a server's entry, by whose names each is a secret as a whole where its name says so. */
 export const RECORD_MEMBERS: readonly string[] = ['env', 'headers'];
 
-/** Its address, also as other programs call it. */
-export const ADDRESS_MEMBERS: readonly string[] = ['url', 'serverUrl', 'httpUrl'];
+/** Addresses that may have a secret in them. */
+export const ADDRESS_MEMBERS: readonly string[] = TRANSPORTS.flatMap(({ addresses }) =>
+  addresses.filter(({ shape }) => shape.isSecret).map(({ name }) => name),
+);
 
-const AUTH_MEMBER = 'auth';
-/** Most of its members sound like secrets and are none, such as authorizationServer. */
-const SECRET_AUTH_MEMBER = /secret|password/i;
+export const AUTH_MEMBER = 'auth';
+
+const SECRET_AUTH_MEMBERS: ReadonlySet<string> = new Set(
+  CREDENTIAL_TYPES.flatMap(({ members }) =>
+    members.filter(({ shape }) => shape.isSecret).map(({ name }) => name),
+  ),
+);
+
+/** By its name where it is one of any name, of a record. Most of those sound like secrets and are none. */
+export const isSecretOfAuth = (name: string): boolean =>
+  SECRET_AUTH_MEMBERS.has(name) || (/secret|password/i.test(name) && isSecretName(name));
+
+export const isInTheClear = (text: string): boolean =>
+  text !== '' && !isBareVariable(text) && !hasVariable(text);
 
 interface PlainSecret {
   readonly line: number;
@@ -63,7 +78,7 @@ const findInAuth = (auth: FileNode, path: string): readonly PlainSecret[] =>
   listMembers(auth).flatMap(({ name, line, value }) =>
     value.kind === 'object'
       ? findInAuth(value, `${path}.${name}`)
-      : SECRET_AUTH_MEMBER.test(name) && isPlainSecret(value, { name })
+      : isSecretOfAuth(name) && isInTheClear(toText(value))
         ? [{ line, path: `${path}.${name}` }]
         : [],
   );

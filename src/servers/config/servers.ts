@@ -200,7 +200,10 @@ const IGNORED_SERVER_MEMBERS: readonly string[] = [
 
 const USE_EXCLUDE = 'Postern has "tools": { "exclude": ["name", …] } for this.';
 const USE_INCLUDE = 'Postern has "tools": { "include": ["name", …] } for this.';
-const USE_TYPE = 'Postern has "type" for this: "http", "sse" or "stdio".';
+const TOLD_TYPES = TRANSPORTS.toReversed().flatMap(({ types }) =>
+  types.all.length === 0 ? [] : types.told,
+);
+const USE_TYPE = `Postern has "type" for this: ${TOLD_TYPES.join(' or ')}.`;
 const NO_USER_LOGIN =
   'Postern cannot log in at this server for its users yet. Give it a token with "headers", or remove this.';
 
@@ -222,7 +225,7 @@ const REPLACED_SERVER_MEMBERS: Readonly<Record<string, string>> = {
 type UnnamedServer = NonNullable<ReturnType<(typeof TRANSPORTS)[number]['build']>>;
 
 export const serverShape: Shape<UnnamedServer> = object<UnnamedServer>({
-  allowed: 'an object with command (a program to start) or url (a server that runs)',
+  allowed: `an object with ${TRANSPORTS.map(({ addresses: [{ name }], words }) => `${name} (${words.address})`).join(' or ')}`,
   members: [
     ...Object.values(commonMembers),
     ...TRANSPORTS.toReversed().flatMap(({ members }) => members),

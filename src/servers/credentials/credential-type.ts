@@ -24,21 +24,24 @@ import type { JsonObject } from '../../platform/json.ts';
 export interface CredentialType<Auth extends TypedAuth = TypedAuth> {
   /** As `auth` names it. */
   readonly type: Auth['type'];
-  /** For editors; follows the type and a colon. */
+  /** For editors: follows the type and a colon, and ends with a full stop. */
   readonly summary: string;
-  /** Members that `auth` may have beside `type`. Types that have the same member share it. */
+  /**
+   * Members that `auth` may have beside `type`. Types that have the same member share it, as one object (`AUDIENCE`). A secret is
+   * one by its shape (`freeText({ isSecret: true })`): then it is never shown, and the file is warned of where it stands in the clear.
+   */
   readonly members: readonly Member<unknown>[];
-  /** Those without which it cannot be. */
+  /** Those without which it cannot be: `read` reports `"x" is missing` of each, and of no other. */
   readonly required: readonly Member<unknown>[];
-  /** Why it has none of the members of other types. */
+  /** Why it has none of the members of other types, whichever it was given: follows a colon, without a full stop. */
   readonly whyNoOthers: string;
   /** More JSON Schema of such an `auth`. */
   readonly schema?: JsonObject;
-  /** Undefined where what is missing was reported. */
+  /** Reads each of its members, so that all problems are told at once. Undefined where what is missing was reported. */
   read(members: MemberReader): Auth | undefined;
   /** Requirements of the settings. */
   readonly requirements: readonly Requirement<Auth>[];
-  /** They say who calls: then each user has lists and a session of their own, and what one may not concerns nobody else. */
+  /** Its tokens or signatures say who calls: then each user has lists and a session of their own, and what one may not concerns nobody else. */
   readonly isOfCaller: boolean;
   /** The gateway itself has no credentials: the server answers nobody without a user's token. */
   readonly needsUser?: true;
@@ -124,7 +127,8 @@ interface ServerCredentials {
 }
 
 /**
- * Headers in addition to those of the request, which is sent with them and not changed any more. Secrets.
+ * Headers in addition to those of the request, which is sent with them and not changed any more. Secrets. None of them may be
+ * among `headers` already, where also the token of `getToken` is (`authorization`): it would be sent twice. Made anew for each attempt.
  *
  * @throws CredentialError where it must not be sent.
  */
@@ -136,7 +140,7 @@ export type SignRequest = (
 export interface SignableRequest {
   readonly method: string;
   readonly url: string;
-  /** Names and values in turn. */
+  /** Names and values in turn, without those of the connection: `Host`, which is `new URL(url).host`, and `Content-Length`. */
   readonly headers: readonly string[];
   /** Empty where it has none. */
   readonly body: Uint8Array;

@@ -20,7 +20,7 @@ import { oauth } from './oauth.ts';
 import { tokenExchange } from './token-exchange.ts';
 
 /** In the order in which people read of them. */
-const CREDENTIAL_TYPES = [identity, oauth, tokenExchange, forward] as const;
+export const CREDENTIAL_TYPES = [identity, oauth, tokenExchange, forward] as const;
 
 type AuthOf<Type> = Type extends CredentialType<infer Auth> ? Auth : never;
 

@@ -18,13 +18,19 @@ import type { ProcessShare } from './process-share.ts';
 /** A row of `transports.ts`. `Config` is what an entry of the file becomes. */
 export interface Transport<Config extends UpstreamConfig = UpstreamConfig> {
   readonly kind: Config['kind'];
-  /** Values of `type` in an entry; `types.told` goes on the sentence "With url it is". */
+  /** Values of `type` in an entry, of which it has all to itself; `types.told` goes on the sentence "With url it is". */
   readonly types: { readonly all: readonly ServerType[]; readonly told: string };
-  /** An entry has one of these, which says that it is of this transport. The first is the one to name to people. */
+  /**
+   * An entry has one of these, which says that it is of this transport. The first is the one to name to people. One in which a
+   * password may stand is secret by its shape (`freeText({ isSecret: true })`): the file is warned of where that is in the clear.
+   */
   readonly addresses: readonly [Member<unknown>, ...Member<unknown>[]];
   /** All of its own, the addresses among them. */
   readonly members: readonly Member<unknown>[];
-  /** For problems of an entry: what the address is, what the server is, and why it has no member of other transports. */
+  /**
+   * For problems of an entry: what the address is, what the server is, and why it has no member of other transports, to go on the
+   * sentence "Only a server with command has this": `. A queue has none.`
+   */
   readonly words: {
     readonly address: string;
     readonly server: string;
@@ -68,6 +74,7 @@ export interface ServerDescription {
 
 /** The process that reaches the servers. */
 export interface Reach {
+  /** Whatever comes in from outside of this process is counted here (`answerMemory`), and taken at a pace (`messagePace`). */
   readonly share: ProcessShare;
   readonly credentials: Credentials;
   readonly host: ProgramHost;

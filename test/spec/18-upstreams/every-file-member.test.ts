@@ -6,6 +6,7 @@ import {
   fileShape,
 } from '../../../src/gateway/configuration/gateway-file.ts';
 import { isObject } from '../../../src/platform/json.ts';
+import { TRANSPORTS } from '../../../src/servers/transport/transports.ts';
 
 /** Members of other programs, which are known and not read. */
 const isForeign = (member: unknown): boolean =>
@@ -40,7 +41,9 @@ const READ_LATER: readonly string[] = ['runAs'];
 
 test('§18.1 file: each member of a server is read', () => {
   const names = listMembers(definitions.server).filter((name) => !READ_LATER.includes(name));
-  const addresses = [{ command: 'x' }, { url: 'https://x.example/mcp' }];
+  const addresses = TRANSPORTS.map(({ addresses: [{ name }] }) => ({
+    [name]: 'https://x.example',
+  }));
   const unread = names.filter(
     (name) =>
       !addresses.every((address) =>

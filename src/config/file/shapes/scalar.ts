@@ -76,7 +76,11 @@ function scalar<T>(
     return report(place, node.line, describeInvalid(shown, rule, expanded.text));
   }
 
-  return { schema: isFreeText ? schema : { anyOf: [schema, WITH_VARIABLE] }, read };
+  return {
+    schema: isFreeText ? schema : { anyOf: [schema, WITH_VARIABLE] },
+    ...(isSecret && { isSecret }),
+    read,
+  };
 }
 
 function describeWrongType(
@@ -107,7 +111,7 @@ const WARNING =
 export const isBareVariable = (given: string): boolean => BARE.test(given);
 
 export const warnOfBareVariable = (shape: Shape<string>): Shape<string> => ({
-  schema: shape.schema,
+  ...shape,
   read(node, place) {
     const isBare = node.kind === 'scalar' && isBareVariable(String(node.value));
     if (isBare) place.context.warn(node.line, place.path, WARNING);

@@ -9,6 +9,8 @@ import type { FileNode, MemberNode, ObjectNode } from '../syntax/read-syntax.ts'
 export interface Shape<T> {
   /** JSON Schema (draft 7). */
   readonly schema: JsonObject;
+  /** A text that may be a secret: it is not shown, and of a server or its `auth` the file is warned of where it stands in the clear. */
+  readonly isSecret?: true;
   /** Undefined for what is not allowed, which it has reported. */
   read(node: FileNode, place: FilePlace): T | undefined;
 }
@@ -133,7 +135,7 @@ export function createRecordShape<T>(
 export interface Member<T> {
   readonly name: string;
   readonly shape: Shape<T>;
-  /** One sentence, which editors show. */
+  /** One sentence, which editors show: of a member of one type among several, with whose it is (`…, with token-exchange.`). */
   readonly summary: string;
 }
 
