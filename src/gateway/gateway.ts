@@ -168,7 +168,7 @@ export async function createGateway(
   const logo = await createLogo(config.site.logo, config.server.baseUrl);
   const hasOwnTools = overrides.catalog !== undefined;
   const runtime = await openRuntime(config, { ...overrides, hasOwnTools });
-  const { ports, features } = await openFeatures(runtime, begin(runtime, overrides, logo));
+  const { ports, features } = await openFeatures(runtime, () => begin(runtime, overrides, logo));
   const { clock, log } = runtime;
   /** `isUnused`: it cannot listen, so that there is nobody to serve on for. */
   const life = { isShuttingDown: false, isUnused: false };
@@ -215,8 +215,9 @@ type Opened = readonly FeatureParts<Setup>[];
 type Ports = Awaited<ReturnType<typeof FEATURES.open>>['ports'];
 
 /** The folder of a store whose gateway does not open can be used again at once. */
-async function openFeatures(runtime: OpenRuntime, beginning: ReturnType<typeof begin>) {
+async function openFeatures(runtime: OpenRuntime, start: () => ReturnType<typeof begin>) {
   try {
+    const beginning = start();
     logStartWarnings(runtime.config, runtime.log);
     return await FEATURES.open(runtime, beginning);
   } catch (error) {
