@@ -60,7 +60,7 @@ import type { Store } from '../store/store.ts';
 import type { Metrics } from '../telemetry/metrics/metrics.ts';
 import type { GatewayFile, Setup } from './configuration/gateway-file.ts';
 import type { UpstreamPorts } from './create-upstreams.ts';
-import { createServedFile, servers } from './servers-feature.ts';
+import { openServedFile, servers } from './servers-feature.ts';
 
 /** In place of what a gateway opens by itself; defaults are used for those left out. */
 export interface Deps {
@@ -119,7 +119,7 @@ export interface Gateway {
 const MIN_GRACE_MS = 10_000;
 
 /** In the order in which they open: each gives those after it what they need of it. */
-const FEATURES = beginFeatures<Setup, ReturnType<typeof begin>>()
+const FEATURES = beginFeatures<Setup, Awaited<ReturnType<typeof begin>>>()
   .with(machineClients)
   .with(ownTokens)
   .with(operatorsNotes)
@@ -136,10 +136,10 @@ const FEATURES = beginFeatures<Setup, ReturnType<typeof begin>>()
   .with(sessionPanels);
 
 /** What the list of features begins with. */
-const begin = (runtime: Runtime, overrides: Partial<Deps>, logo: Logo | undefined) => ({
+const begin = async (runtime: Runtime, overrides: Partial<Deps>, logo: Logo | undefined) => ({
   file: overrides.file,
   setup: overrides.file && { file: overrides.file, lock: overrides.lock },
-  servedFile: createServedFile(overrides.file),
+  servedFile: await openServedFile(overrides.file),
   storedLock: overrides.storedLock,
   lockCommand: overrides.lockCommand ?? 'postern lock',
   environment: overrides.environment ?? {},
@@ -217,7 +217,7 @@ type Ports = Awaited<ReturnType<typeof FEATURES.open>>['ports'];
 /** The folder of a store whose gateway does not open can be used again at once. */
 async function openFeatures(runtime: OpenRuntime, start: () => ReturnType<typeof begin>) {
   try {
-    const beginning = start();
+    const beginning = await start();
     logStartWarnings(runtime.config, runtime.log);
     return await FEATURES.open(runtime, beginning);
   } catch (error) {

@@ -1,0 +1,118 @@
+// §22: the servers behind the gateway: their tools, what their lists cost, guards, and what somebody sees of them. All of it is
+// what this process knows.
+import { WARNED_TOKENS } from '../catalog/budget/list-costs.ts';
+import type { AccessPreview } from '../control/rules/preview-access.ts';
+import { fail } from '../errors/gateway-error.ts';
+import type { AdminPanel } from '../http/endpoint/admin-panel.ts';
+import {
+  MAX_TEXT,
+  readPageRequest,
+  renderNextOf,
+  renderTime,
+} from '../http/endpoint/admin-requests.ts';
+import { readEmail } from '../http/endpoint/message.ts';
+import type { RuleDecision } from '../mcp/calls/rules.ts';
+import type { JsonObject } from '../platform/json.ts';
+import type { GatewayUpstreams } from './create-upstreams.ts';
+
+/** `opened` is undefined without a configuration file. */
+export const createServerPanels = (opened: GatewayUpstreams | undefined): readonly AdminPanel[] => [
+  {
+    method: 'GET',
+    path: '/servers',
+    show: () => ({
+      servers: (opened?.listServers() ?? []).map(({ since, ...facts }) => ({
+        ...facts,
+        since: since === undefined ? undefined : renderTime(since),
+      })),
+    }),
+  },
+  {
+    method: 'GET',
+    path: '/guards',
+    // In the order of the file.
+    show: () => ({
+      guards: (opened?.getGuards()?.listGuards() ?? []).map(({ check: _, ...facts }) => facts),
+    }),
+  },
+  {
+    method: 'GET',
+    path: '/idle-patterns',
+    show: () => ({ patterns: opened?.findIdlePatterns() ?? [] }),
+  },
+  // §25.2: what the list of each path costs a model.
+  {
+    method: 'GET',
+    path: '/lists',
+    show: async () => ({
+      warnedTokens: WARNED_TOKENS,
+      lists: (await opened?.measureLists()) ?? [],
+    }),
+  },
+  {
+    method: 'GET',
+    path: '/tools',
+    show(query) {
+      const server = query.get('server') ?? '';
+      const { from, limit } = readPageRequest(query);
+      const skip = from?.skip ?? 0;
+      const found = opened?.listServerTools(server, { skip, limit });
+      if (found === undefined) return fail('server_not_found');
+      const tools = found.tools.map((tool) => ({ ...tool, name: tool.name.slice(0, MAX_TEXT) }));
+      return { server, ...found, tools, ...renderNextOf(found.total, skip + limit) };
+    },
+  },
+  // What somebody sees.
+  {
+    method: 'GET',
+    path: '/rules',
+    async show(query, operator) {
+      const caller = readPerson(query);
+      const { from, limit } = readPageRequest(query);
+      const skip = from?.skip ?? 0;
+      const found = (await opened?.previewAccess({ caller, skip, limit }, operator)) ?? NO_PREVIEW;
+      const tools = found.tools.map(({ decision, ...tool }) => ({
+        ...tool,
+        ...renderDecision(decision),
+      }));
+      return { ...found, tools, ...renderNextOf(found.total, skip + limit) };
+    },
+  },
+];
+
+const NO_PREVIEW: AccessPreview = { total: 0, seen: 0, tools: [], personal: [] };
+
+function renderDecision(decision: RuleDecision): JsonObject {
+  if (decision.kind !== 'allowed') return { ...decision, kind: undefined, decision: decision.kind };
+  const { rule, isByArgs, ask, askRule, isAskedByArgs } = decision;
+  return {
+    decision: isByArgs === true ? 'by_arguments' : 'allowed',
+    rule,
+    ...(ask && { ask, askRule, askByArguments: isAskedByArgs === true }),
+  };
+}
+
+// §22.4: the person whose tools an operator asks about, as a token would name them.
+
+/** @throws GatewayError `bad_request` where nobody is named. */
+function readPerson(query: URLSearchParams) {
+  const sub = query.get('user') ?? '';
+  const email = query.get('email') ?? '';
+  const groups = query.getAll('group').filter((group) => group !== '');
+  if (sub === '' && email === '' && groups.length === 0) {
+    fail('bad_request', { details: 'Say who it is: user, email or group.' });
+  }
+  const claims = {
+    ...(sub !== '' && { sub }),
+    ...(email !== '' && { email }),
+    ...(groups.length > 0 && { groups }),
+  };
+  const user = {
+    sub,
+    claims,
+    token: '',
+    ...readEmail(claims),
+    ...(groups.length > 0 && { groups }),
+  };
+  return { user, clientId: query.get('client') || undefined };
+}
