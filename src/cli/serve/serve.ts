@@ -10,7 +10,7 @@ import { describeCommand, describeWithPort } from '../command-line/invocation.ts
 import { handleProcessEnd } from '../command-line/process-end.ts';
 import type { EnvFile } from '../command-line/read-input.ts';
 import { type ConfigFile, openServiceLog } from '../setup/config-file.ts';
-import { growYoungGenerationFast } from './young-generation.ts';
+import { tuneCollector } from './tune-collector.ts';
 
 /**
  * Starts the service, which ends with the process.
@@ -78,7 +78,7 @@ export async function runGateway(
     const place = { host, port, describeWithPort: life.describeWithPort };
     throw new StartError([describeListenError(error, place)]);
   });
-  growYoungGenerationFast();
+  tuneCollector();
   return gateway;
 }
 
