@@ -10,6 +10,7 @@ import {
   renderNext,
   renderTime,
 } from '../http/endpoint/admin-requests.ts';
+import type { AdminTable } from '../http/endpoint/admin-table.ts';
 import { getOriginalToken } from '../http/endpoint/message.ts';
 import { createClientOf } from '../mcp/calls/call.ts';
 import { defineFeature, type Given } from '../mcp/feature.ts';
@@ -232,6 +233,7 @@ function createLoginPanels(
     {
       method: 'GET',
       path: '/clients',
+      table: CLIENTS_TABLE,
       async show(query) {
         const page = await clients.list(readPageRequest(query));
         return { clients: page.items.map(describeClient), ...renderNext(page) };
@@ -246,6 +248,7 @@ function createLoginPanels(
     {
       method: 'GET',
       path: '/login-failures',
+      table: FAILURES_TABLE,
       async show() {
         const failures = await listFailures();
         return { failures: failures.map((one) => ({ ...one, remedy: findRemedy(one.error) })) };
@@ -254,6 +257,46 @@ function createLoginPanels(
     { method: 'GET', path: '/key-set', show: describeKeySet },
   ];
 }
+
+const CLIENTS_TABLE: AdminTable = {
+  tab: 'Clients',
+  title: 'Registered clients',
+  none: 'There are none.',
+  rows: 'clients',
+  columns: [
+    { title: 'Name', member: 'name', none: 'unnamed' },
+    { title: 'Has got a token', member: 'isUsed' },
+    { title: 'Registered', member: 'registeredAt', kind: 'time' },
+    { title: 'Expires', member: 'expiresAt', kind: 'time' },
+    { title: 'Redirect URIs', member: 'redirectUris', kind: 'code' },
+    { title: 'Client ID', member: 'id', kind: 'code' },
+  ],
+  acts: [
+    {
+      label: 'Delete client',
+      question:
+        'Delete {name} ({id})? It can neither log in nor refresh until it registers again. Tokens that it has stay valid until they expire.',
+      answer: 'Delete it',
+      path: '/clients/{id}',
+    },
+  ],
+};
+
+const FAILURES_TABLE: AdminTable = {
+  tab: 'Failed logins',
+  title: 'Logins that failed',
+  none: 'None in the last seven days.',
+  rows: 'failures',
+  columns: [
+    { title: 'Error', member: 'error', kind: 'code' },
+    { title: 'Time', member: 'time', kind: 'time' },
+    { title: 'Step', member: 'step' },
+    { title: 'Address', member: 'ip' },
+    { title: 'Client', member: 'client', kind: 'code' },
+    { title: 'Message', member: 'message' },
+    { title: 'What to do', member: 'remedy' },
+  ],
+};
 
 const describeClient = ({ client, expiresAt }: ListedClient): JsonObject => ({
   id: client.client_id,

@@ -124,9 +124,19 @@ export function createOperatorEndpoints(
     }),
   };
 
+  const all = [...panels, ...createServicePanels(runtime, limiter)];
+  const tables: AdminView = {
+    method: 'GET',
+    path: '/tables',
+    show: () => ({
+      tables: all.flatMap((panel) =>
+        panel.method === 'GET' && panel.table ? [{ path: panel.path, ...panel.table }] : [],
+      ),
+    }),
+  };
   return [
     access,
-    ...[...panels, ...createServicePanels(runtime, limiter)].map((panel) =>
+    ...[tables, ...all].map((panel) =>
       panel.method === 'GET' ? createView(panel) : createAct(panel),
     ),
   ];

@@ -1,6 +1,7 @@
 // §22: what operators see below /admin/api, and what they do there, as each part of the gateway gives it.
 import type { JsonObject } from '../../platform/json.ts';
 import type { AuditedAction } from '../../telemetry/audit/audit.ts';
+import type { AdminTable } from './admin-table.ts';
 import type { ProtectedCall } from './endpoint.ts';
 import type { Reply } from './message.ts';
 
@@ -13,6 +14,8 @@ interface AdminPath {
 
 export interface AdminView extends AdminPath {
   readonly method: 'GET';
+  /** Draws it as a tab of the page; one without is drawn by a component of its own, or by none. */
+  readonly table?: AdminTable;
   /** `operator` is who asks (`sub`). @throws GatewayError, or what the store throws. */
   show(query: URLSearchParams, operator: string | undefined): JsonObject | Promise<JsonObject>;
 }

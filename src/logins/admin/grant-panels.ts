@@ -28,6 +28,7 @@ import {
   renderNextOf,
   renderTime,
 } from '../../http/endpoint/admin-requests.ts';
+import type { AdminTable } from '../../http/endpoint/admin-table.ts';
 import { createJsonReply } from '../../http/endpoint/message.ts';
 import { isSessionId } from '../../platform/ids.ts';
 import { isObject, type JsonObject, parseObject } from '../../platform/json.ts';
@@ -81,6 +82,7 @@ export function createGrantPanels(
     {
       method: 'GET',
       path: '/grants',
+      table: operated ? GRANTS_TABLE : NO_GRANTS_TABLE,
       async show(query) {
         const text = query.get('person') ?? '';
         if (text === '')
@@ -149,6 +151,51 @@ const failNotEnded = (ended: number, failed: number): never =>
 
 const NO_GRANTS =
   'In proxy mode clients have tokens of the provider, which cannot be ended here. Block the account at the provider.';
+
+const GRANTS_TABLE: AdminTable = {
+  tab: 'Logins',
+  title: 'Logins',
+  about:
+    'Which client may act for whom. A login that you end is over at the next call, at every replica.',
+  none: 'There are none.',
+  rows: 'grants',
+  isSearchable: true,
+  columns: [
+    { title: 'User', member: 'user', kind: 'user' },
+    { title: 'Client', member: 'client', kind: 'client', none: 'unnamed' },
+    { title: 'Redirects to', member: 'client.redirectHost', none: 'logs in as itself' },
+    { title: 'Logged in', member: 'createdAt', kind: 'time' },
+    { title: 'Refreshed', member: 'refreshedAt', kind: 'time' },
+    { title: 'Checked at the provider', member: 'renewedAt', kind: 'time' },
+    { title: 'Provider cannot be asked since', member: 'renewalFailsSince', kind: 'time' },
+    { title: 'For', member: 'resources', kind: 'code' },
+  ],
+  acts: [
+    {
+      label: 'Log out',
+      question:
+        'Log {user} out of {client}? Its next call is refused, and the user has to log in again.',
+      answer: 'Log out',
+      path: '/grants/{id}',
+    },
+    {
+      label: 'Log out everywhere',
+      question:
+        'Log {user} out of all clients? Their next calls are refused. To keep the user out, block the account at the provider first.',
+      answer: 'Log out everywhere',
+      path: '/grants',
+      query: ['user', 'issuer'],
+    },
+  ],
+};
+
+const NO_GRANTS_TABLE: AdminTable = {
+  tab: 'Logins',
+  title: 'Logins',
+  none: 'In proxy mode clients have access tokens of the provider, which the gateway cannot end. To lock somebody out, block the account at the provider.',
+  rows: 'grants',
+  columns: [],
+};
 
 /** Whose tokens clients have: of those of the provider nothing is known here. */
 const NONE: JsonObject = { tokens: 'provider', grants: [] };
@@ -232,6 +279,7 @@ export function createSessionPanels(
     {
       method: 'GET',
       path: '/sessions',
+      table: SESSIONS_TABLE,
       show(query) {
         const text = query.get('person') ?? '';
         const reading =
@@ -245,6 +293,7 @@ export function createSessionPanels(
     {
       method: 'GET',
       path: '/callers',
+      table: CALLERS_TABLE,
       show: (query) => listCallers(readPageRequest(query), query.get('person') ?? ''),
     },
     endById('/sessions/:id', {
@@ -255,6 +304,48 @@ export function createSessionPanels(
     }),
   ];
 }
+
+const SESSIONS_TABLE: AdminTable = {
+  tab: 'Sessions',
+  title: 'Sessions',
+  none: 'There are none.',
+  rows: 'sessions',
+  count: 'active',
+  isSearchable: true,
+  columns: [
+    { title: 'User', member: 'user', kind: 'user' },
+    { title: 'Client', member: 'client', kind: 'client', none: 'unnamed' },
+    { title: 'Server', member: 'server' },
+    { title: 'Revision', member: 'protocolVersion' },
+    { title: 'Opened', member: 'createdAt', kind: 'time' },
+    { title: 'Last used', member: 'lastUsedAt', kind: 'time' },
+    { title: 'Ends', member: 'expiresAt', kind: 'time' },
+    { title: 'Session ID', member: 'id', kind: 'code' },
+  ],
+  acts: [
+    {
+      label: 'End session',
+      question:
+        'End this session, {user}, {client}? Its client opens another one at its next call, for as long as its token is valid.',
+      answer: 'End it',
+      path: '/sessions/{id}',
+    },
+  ],
+};
+
+const CALLERS_TABLE: AdminTable = {
+  tab: 'Without a session',
+  title: 'Users without a session',
+  about:
+    'Clients of MCP 2026-07-28 open no session. These users were active in the last 24 hours (accurate to 5 minutes).',
+  none: 'There are none.',
+  rows: 'callers',
+  isSearchable: true,
+  columns: [
+    { title: 'User', member: 'user', kind: 'user' },
+    { title: 'Last seen', member: 'lastSeenAt', kind: 'time' },
+  ],
+};
 
 interface PersonsSession {
   readonly listed: ListedSession;

@@ -15,6 +15,7 @@ import { createUseShape, GUARD_KINDS } from '../../../src/control/guards/guard-c
 import type { ErrorRow } from '../../../src/errors/catalogue.ts';
 import { createTransport } from '../../../src/gateway/gateway.ts';
 import type { AdminPanel } from '../../../src/http/endpoint/admin-panel.ts';
+import type { AdminTable } from '../../../src/http/endpoint/admin-table.ts';
 import type { Endpoint } from '../../../src/http/endpoint/endpoint.ts';
 import { createLimiter } from '../../../src/http/limits/limiter.ts';
 import type { GuardedItem } from '../../../src/mcp/calls/guards.ts';
@@ -351,7 +352,9 @@ describe('a feature with an endpoint and a panel', () => {
     expect(ports.pour()).toBe('tea, 4 minutes');
     const get = serve(runtime, features);
     expect(await get('/tea')).toEqual({ minutes: 4 });
-    expect(await get('/admin/api/tea')).toEqual({ minutes: 4 });
+    expect(await get('/admin/api/tea')).toEqual({ pots: [{ name: 'green', minutes: 4 }] });
+    const { tables } = await get('/admin/api/tables');
+    expect(tables).toEqual([expect.objectContaining({ path: '/tea', tab: 'Tea', rows: 'pots' })]);
   });
 
   test('§4.1 feature: what is left out is a type error', () => {
@@ -398,6 +401,23 @@ describe('a feature with an endpoint and a panel', () => {
     isRow<AdminPanel>({ method: 'GET', path: '/tea' });
     // @ts-expect-error
     isRow<AdminPanel>({ method: 'POST', path: '/tea', show: () => ({}) });
+    const table: AdminTable = {
+      tab: 'Tea',
+      title: 'Tea',
+      none: 'None.',
+      rows: 'pots',
+      columns: [],
+    };
+    // @ts-expect-error
+    isRow<AdminTable>(leaveOut(table, 'tab'));
+    // @ts-expect-error
+    isRow<AdminTable>(leaveOut(table, 'title'));
+    // @ts-expect-error
+    isRow<AdminTable>(leaveOut(table, 'none'));
+    // @ts-expect-error
+    isRow<AdminTable>(leaveOut(table, 'rows'));
+    // @ts-expect-error
+    isRow<AdminTable>(leaveOut(table, 'columns'));
   });
 
   async function openOperatedRuntime() {

@@ -1,52 +1,13 @@
 // §22: the operators' API, with the token of this tab.
 import { withBase } from 'vitepress';
+import type { AdminTable } from '../../../../src/http/endpoint/admin-table.ts';
 import { createUnseenPattern, UNSEEN } from '../../../../src/platform/invisible.ts';
 import { parseObject } from '../playground/json.ts';
 import { fetchAsOperator, logOutOperator, type Method } from './operator.ts';
 
-export interface Session extends Named {
-  readonly id: string;
-  readonly server?: string;
-  readonly protocolVersion: string;
-  readonly client?: { readonly name?: string; readonly title?: string; readonly version?: string };
-  readonly createdAt: string;
-  readonly lastUsedAt: string;
-  readonly expiresAt: string;
-}
-
-export interface SessionPage {
-  readonly sessions: readonly Session[];
-  readonly active: number;
-  readonly nextCursor?: string;
-}
-
-export interface Caller extends Named {
-  readonly user: string;
-  readonly lastSeenAt: string;
-}
-
-export interface CallerPage {
-  readonly callers: readonly Caller[];
-  readonly nextCursor?: string;
-}
-
-/** A login: what one user let one client do. */
-export interface Grant extends Named {
-  readonly id: string;
-  readonly user: string;
-  readonly client: { readonly id: string; readonly name?: string; readonly redirectHost?: string };
-  readonly resources: readonly string[];
-  readonly createdAt: string;
-  readonly refreshedAt?: string;
-  readonly renewedAt?: string;
-  readonly renewalFailsSince?: string;
-}
-
-export interface GrantPage {
-  /** Whose tokens clients have: of those of the provider there are no logins here. */
-  readonly tokens: 'gateway' | 'provider';
-  readonly grants: readonly Grant[];
-  readonly nextCursor?: string;
+/** A panel that is drawn as a table. */
+export interface ShownTable extends AdminTable {
+  readonly path: string;
 }
 
 /** What the list of tools of a path costs a model. */
@@ -87,30 +48,6 @@ export interface ConnectionPage {
 export interface EndedConnections {
   readonly ended: number;
   readonly failed: number;
-}
-
-export interface Client {
-  readonly id: string;
-  readonly name?: string;
-  readonly redirectUris: readonly string[];
-  readonly registeredAt: string;
-  readonly expiresAt: string;
-  readonly isUsed: boolean;
-}
-
-export interface ClientPage {
-  readonly clients: readonly Client[];
-  readonly nextCursor?: string;
-}
-
-export interface Failure {
-  readonly time: string;
-  readonly step: string;
-  readonly client?: string;
-  readonly ip: string;
-  readonly error: string;
-  readonly message: string;
-  readonly remedy: string;
 }
 
 export interface Limits {
