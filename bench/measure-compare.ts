@@ -17,6 +17,8 @@ import { runWrk } from './wrk.ts';
 const CONNECTIONS = 32;
 /** Pairs of processes that share the rounds: one process of a build may be faster than the next one, all its life. */
 const STARTS = 5;
+/** Until V8 has compiled what a call runs: for half of it a call takes two to three times what it takes afterwards. */
+const WARM_UP_SECONDS = 8;
 const STORES = ['embedded', 'redis'] as const;
 const ERAS = ['session', 'stateless'] as const;
 
@@ -69,7 +71,7 @@ export async function measureCompare({ plan, only, against }: Options): Promise<
           await startRunner(testbed, 'other', row, startFrom(against, command)),
         ];
         for (const { call, expected } of runners) {
-          const load = { call, expected, connections: CONNECTIONS, seconds: plan.warmUpSeconds };
+          const load = { call, expected, connections: CONNECTIONS, seconds: WARM_UP_SECONDS };
           await runWrk(testbed.folder, load);
         }
         const rounds = Math.ceil(plan.rounds / STARTS);

@@ -22,7 +22,7 @@ export const HELP = `npm run bench [-- <what>] [options]
 
 What:
   calls        contestants against each other (the default; about 18 minutes)
-  compare      this version and another one in alternating rounds (--against): the ratio of their CPU (about 25 minutes)
+  compare      this version and another one in alternating rounds (--against): the ratio of their CPU (about 60 minutes)
   growth       whether a call costs the same with much of something (about 10 minutes)
   scaling      one process and two, and what Redis takes (about 5 minutes)
   memory       at rest, under load, and whether it grows with the requests
