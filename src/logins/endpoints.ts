@@ -13,7 +13,7 @@ import {
   type RequestBody,
 } from '../http/endpoint/message.ts';
 import type { OwnPages } from '../http/endpoint/own-pages.ts';
-import { parseBody, type RequestParameters } from '../http/endpoint/parameters.ts';
+import { parseBody } from '../http/endpoint/parameters.ts';
 import { type ErrorFormat, OAUTH } from '../http/endpoint/render-error.ts';
 import type { FindMachineLogin } from './broker/client-credentials.ts';
 import type { RedirectToProvider } from './consent/consent.ts';
@@ -160,20 +160,14 @@ function chooseTokenLimit(
     return { group: 'machine', ...(login && { login }) };
   }
   if (grant !== 'refresh_token') return { group: 'token' };
-  const parameters = parseIfValid(body);
-  const refreshToken = parameters?.get('refresh_token');
-  const clientId = parameters?.get('client_id');
-  if (!parameters || refreshToken === undefined || clientId === undefined)
-    return { group: 'refresh' };
-  const find = () => findLogin(refreshToken, readAskedTokens(parameters, clientId));
-  return { group: 'refresh', login: { knownId: findKnownId(refreshToken, clientId), find } };
-}
-
-/** An error of the request is told once it was counted. */
-function parseIfValid(body: RequestBody): RequestParameters | undefined {
   try {
-    return parseBody(body);
+    const parameters = parseBody(body);
+    const refreshToken = parameters.require('refresh_token');
+    const clientId = parameters.require('client_id');
+    const find = () => findLogin(refreshToken, readAskedTokens(parameters, clientId));
+    return { group: 'refresh', login: { knownId: findKnownId(refreshToken, clientId), find } };
   } catch {
-    return undefined;
+    // An error of the request is told once it was counted.
+    return { group: 'refresh' };
   }
 }

@@ -16,7 +16,6 @@ import { defineFeature, type Given } from '../mcp/feature.ts';
 import type { ConnectionPorts } from '../mcp/upstream/connections.ts';
 import type { ServedFile } from '../mcp/upstream/served-file.ts';
 import { isRegisteredClientId } from '../platform/ids.ts';
-import type { JsonObject } from '../platform/json.ts';
 import { stripUri } from '../platform/secret-texts.ts';
 import type { Runtime } from '../runtime/runtime.ts';
 import { createGrantPanels, createSessionPanels } from './admin/grant-panels.ts';
@@ -28,7 +27,7 @@ import {
   type MachineClientsConfig,
 } from './auth/machine-clients.ts';
 import { openBroker } from './broker/open-broker.ts';
-import { createClientDirectory, type ListedClient } from './clients/registered-clients.ts';
+import { createClientDirectory } from './clients/registered-clients.ts';
 import type { ListShownTools } from './consent/consent-page.ts';
 import { openOwnTokens } from './grants/open-grants.ts';
 import { createCheckTokenUser } from './identity/login-policy.ts';
@@ -115,10 +114,12 @@ export const access = defineFeature({
       ...(needs.operated &&
         needs.loginFailures &&
         opened.auth.describeKeySet && {
-          panels: createLoginPanels(runtime, needs.loginFailures, {
-            issuer: needs.operated.issuers.issuer,
-            describe: opened.auth.describeKeySet,
-          }),
+          panels: createLoginPanels(
+            runtime,
+            needs.loginFailures,
+            needs.operated.issuers.issuer,
+            opened.auth.describeKeySet,
+          ),
         }),
       readiness: opened.auth.readiness,
       close: opened.auth.close,
@@ -156,10 +157,7 @@ export const broker = defineFeature({
         findClientId: createClientOf(oauth.mode === 'broker' ? oauth.providerClient.id : undefined),
       },
       ...(operated && {
-        panels: createGrantPanels(
-          operated,
-          opened && { ...opened.ends, grants: opened.ownTokens.grants },
-        ),
+        panels: createGrantPanels(operated, opened),
       }),
       ...(opened && { close: opened.close }),
     };
@@ -213,20 +211,12 @@ export const sessionPanels = defineFeature({
 function createLoginPanels(
   { store }: Runtime,
   { list: listFailures }: LoginFailures,
-  keySet: { readonly issuer: string; readonly describe: () => KeySetFacts },
+  issuer: string,
+  describeKeySet: () => KeySetFacts,
 ): readonly AdminPanel[] {
   const clients = createClientDirectory(store);
-
-  function describeKeySet(): JsonObject {
-    const { url, fetchedAt, nextFetchAt, ...facts } = keySet.describe();
-    return {
-      issuer: keySet.issuer,
-      url: url && stripUri(url),
-      ...facts,
-      fetchedAt: fetchedAt === undefined ? undefined : renderTime(fetchedAt),
-      nextFetchAt: nextFetchAt === undefined ? undefined : renderTime(nextFetchAt),
-    };
-  }
+  const renderKnown = (time: number | undefined) =>
+    time === undefined ? undefined : renderTime(time);
 
   return [
     {
@@ -234,7 +224,16 @@ function createLoginPanels(
       path: '/clients',
       async show(query) {
         const page = await clients.list(readPageRequest(query));
-        return { clients: page.items.map(describeClient), ...renderNext(page) };
+        const described = page.items.map(({ client, expiresAt }) => ({
+          id: client.client_id,
+          name: client.client_name,
+          redirectUris: client.redirect_uris.map(stripUri),
+          registeredAt: renderTime(client.client_id_issued_at * 1000),
+          expiresAt: renderTime(expiresAt),
+          /** True once it got a token. */
+          isUsed: client.used === true,
+        }));
+        return { clients: described, ...renderNext(page) };
       },
     },
     endById('/clients/:id', {
@@ -248,22 +247,27 @@ function createLoginPanels(
       path: '/login-failures',
       async show() {
         const failures = await listFailures();
-        return { failures: failures.map((one) => ({ ...one, remedy: findRemedy(one.error) })) };
+        return {
+          failures: failures.map((one) => ({ ...one, remedy: BY_NAME.get(one.error) ?? NO_REMEDY })),
+        };
       },
     },
-    { method: 'GET', path: '/key-set', show: describeKeySet },
+    {
+      method: 'GET',
+      path: '/key-set',
+      show() {
+        const { url, fetchedAt, nextFetchAt, ...facts } = describeKeySet();
+        return {
+          issuer,
+          url: url && stripUri(url),
+          ...facts,
+          fetchedAt: renderKnown(fetchedAt),
+          nextFetchAt: renderKnown(nextFetchAt),
+        };
+      },
+    },
   ];
 }
-
-const describeClient = ({ client, expiresAt }: ListedClient): JsonObject => ({
-  id: client.client_id,
-  name: client.client_name,
-  redirectUris: client.redirect_uris.map(stripUri),
-  registeredAt: renderTime(client.client_id_issued_at * 1000),
-  expiresAt: renderTime(expiresAt),
-  /** True once it got a token. */
-  isUsed: client.used === true,
-});
 
 // §22.4: what to do about a login that failed, by the name that the log has for it.
 
@@ -325,9 +329,7 @@ const REMEDIES: Readonly<Partial<Record<ErrorKey | Refusal, string>>> = {
 
 const BY_NAME: ReadonlyMap<string, string> = new Map(Object.entries(REMEDIES));
 
-/** Always says something. */
-const findRemedy = (error: string): string =>
-  BY_NAME.get(error) ?? 'The log has more about it at the same time.';
+const NO_REMEDY = 'The log has more about it at the same time.';
 
 function lowerFirst(text: string): string {
   return text.charAt(0).toLowerCase() + text.slice(1);

@@ -49,10 +49,10 @@ export function readServerTokens(
   const members = parseObject(body) ?? parseForm(body);
   const error = readError(members);
   if (status === 200 && error === undefined) {
-    const problem = 'answered 200';
-    const tokens = members && readTokens(members);
-    if (typeof tokens === 'object') return { kind: 'issued', tokens };
-    return { kind: 'failed', said: `${problem} ${tokens ?? 'with what is no token answer'}` };
+    const tokens = members ? readTokens(members) : 'with what is no token answer';
+    return typeof tokens === 'object'
+      ? { kind: 'issued', tokens }
+      : { kind: 'failed', said: `answered 200 ${tokens}` };
   }
   const said = `answered ${status}${describeError(error, members, sent)}`;
   if (location !== undefined) return { kind: 'failed', said: `${said}, a redirect` };
@@ -133,12 +133,7 @@ function readTokens(members: JsonObject): ServerTokens | string {
     return `with an access token that is no text of at most ${MAX_TOKEN} visible characters`;
   if (typeof type === 'string' && OTHER_TYPES.test(type))
     return `with a token of the type ${type}, which needs proofs that this gateway does not make`;
-  if (
-    refreshToken !== undefined &&
-    refreshToken !== null &&
-    refreshToken !== '' &&
-    !isToken(refreshToken)
-  )
+  if (refreshToken != null && refreshToken !== '' && !isToken(refreshToken))
     return `with a refresh token that is no text of at most ${MAX_TOKEN} visible characters`;
   return {
     accessToken,

@@ -46,22 +46,20 @@ const ASK_AGAIN = [
 
 // The provider has said who came: the browser gets a session, and goes to the page.
 
-export type FinishPageLogin = (
-  identity: Identity,
-  login: Pick<Login, 'account' | 'logoutMark' | 'redirectUri'>,
-  idToken: unknown,
-) => Promise<Reply>;
+export type FinishPageLogin = ReturnType<typeof createFinishPageLogin>;
 
 export function createFinishPageLogin(
   { config, baseUrl }: BrokerRuntime,
   browserSessions: Pick<StoredBrowserSessions, 'create'>,
-): FinishPageLogin {
-  const accountUrl = `${baseUrl}/account`;
+) {
   // Only the provider's own users come here, whose groups these are.
   const adminGroups = new Set(config.admin.groups);
 
-  return async function finishPageLogin(identity, { account, logoutMark, redirectUri }, idToken) {
-    const { user, claims, sid } = identity;
+  return async function finishPageLogin(
+    { user, claims, sid }: Identity,
+    { account, logoutMark, redirectUri }: Login,
+    idToken: unknown,
+  ): Promise<Reply> {
     const { freshSince } = account ?? {};
     const isFresh = freshSince !== undefined && wasAskedSince(claims.auth_time, freshSince);
     const names = [claims.email, claims.name].filter((one) => typeof one === 'string');
@@ -71,11 +69,12 @@ export function createFinishPageLogin(
       isFresh,
       isOperator: isStringArray(claims.groups) && claims.groups.some((one) => adminGroups.has(one)),
       sid,
-      idToken: selectHint(idToken),
+      // Kept for the page on which the provider logs browsers out. Without one most providers ask whether it is meant.
+      idToken: typeof idToken === 'string' && idToken.length <= MAX_HINT ? idToken : undefined,
       logoutMark,
     });
     // That page alone asks for it, and says what came of it.
-    const tells = redirectUri === accountUrl && freshSince !== undefined;
+    const tells = redirectUri === `${baseUrl}/account` && freshSince !== undefined;
     const notice = tells ? (isFresh ? '?all=1' : '?unsure=1') : '';
     const reply = createRedirectReply(redirectUri + notice);
     return { ...reply, headers: { ...reply.headers, ...headers } };
@@ -93,7 +92,3 @@ const MAX_NAME = 200;
 
 /** Characters: it goes into an address, which not every server reads at any length. */
 const MAX_HINT = 4096;
-
-/** The login's ID token, kept for the page on which the provider logs browsers out. Without one most providers ask whether it is meant. */
-const selectHint = (idToken: unknown): string | undefined =>
-  typeof idToken === 'string' && idToken.length <= MAX_HINT ? idToken : undefined;

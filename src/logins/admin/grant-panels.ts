@@ -35,25 +35,17 @@ import type { Runtime } from '../../runtime/runtime.ts';
 import { readOwner } from '../../store/owner.ts';
 import type { PageRequest, StoredPage } from '../../store/page.ts';
 import type { ListedSession } from '../../store/store.ts';
-import type { EndGrant, EndSelectedGrants } from '../broker/ends.ts';
 import type { GrantSelection } from '../broker/logouts.ts';
+import type { Broker } from '../broker/open-broker.ts';
 import { type Grant, isGrantId, type UserIdentity } from '../grants/grant.ts';
-import type { Grants } from '../grants/grants.ts';
 
-/** What operators do with logins, where the gateway issues tokens of its own. */
-export interface OperatedGrants {
-  readonly grants: Grants;
-  readonly endGrant: EndGrant;
-  readonly endSelectedGrants: EndSelectedGrants;
-}
-
-/** `operated` is undefined where clients get the provider's tokens. */
+/** `broker` is undefined where clients get the provider's tokens. */
 export function createGrantPanels(
   found: FoundPeople,
-  operated: OperatedGrants | undefined,
+  broker: Broker | undefined,
 ): readonly AdminPanel[] {
   const { issuers } = found;
-  const grants = operated?.grants;
+  const grants = broker?.ownTokens.grants;
 
   const renderGrants = (page: AdminPage<Grant>): JsonObject => ({
     tokens: 'gateway',
@@ -61,40 +53,35 @@ export function createGrantPanels(
     ...renderNext(page),
   });
 
-  /** `user` for those of one user. */
-  async function listGrants(
-    request: PageRequest,
-    user: UserIdentity | undefined,
-  ): Promise<JsonObject> {
-    if (grants === undefined) return NONE;
-    if (user === undefined) return renderGrants(await grants.list(request, { kind: 'all' }));
-    const all = await grants.listOfUser(user);
-    const skip = request.from?.skip ?? 0;
-    const end = skip + request.limit;
-    return {
-      ...renderGrants({ items: all.slice(skip, end), next: undefined }),
-      ...renderNextOf(all.length, end),
-    };
-  }
-
   return [
     {
       method: 'GET',
       path: '/grants',
       async show(query) {
         const text = query.get('person') ?? '';
-        if (text === '')
-          return listGrants(readPageRequest(query), readSelectedUser(query, issuers));
-        const { from } = readAdminPageRequest(query);
-        return grants === undefined
-          ? NONE
-          : renderGrants(await findGrants(found, grants, { text, from }, GRANTS_OF_USER));
+        if (text !== '') {
+          const { from } = readAdminPageRequest(query);
+          return grants === undefined
+            ? NONE
+            : renderGrants(await findGrants(found, grants, { text, from }, GRANTS_OF_USER));
+        }
+        const request = readPageRequest(query);
+        const user = readSelectedUser(query, issuers);
+        if (grants === undefined) return NONE;
+        if (user === undefined) return renderGrants(await grants.list(request, { kind: 'all' }));
+        const all = await grants.listOfUser(user);
+        const skip = request.from?.skip ?? 0;
+        const end = skip + request.limit;
+        return {
+          ...renderGrants({ items: all.slice(skip, end), next: undefined }),
+          ...renderNextOf(all.length, end),
+        };
       },
     },
     endById('/grants/:id', {
       action: 'end_grant',
       isId: isGrantId,
-      end: async (id) => (await operated?.endGrant(id, 'operator')) !== undefined,
+      end: async (id) => (await broker?.ends.endGrant(id, 'operator')) !== undefined,
       notFound: 'grant_not_found',
     }),
     // The lines of the audit log say which: one for the request, and one for each login.
@@ -108,13 +95,16 @@ export function createGrantPanels(
           target: describeSelection(query),
           async run(note) {
             const selection = readGrantSelection(query, issuers);
-            if (operated === undefined) return fail('bad_request', { details: NO_GRANTS });
-            const { ended, failed } = await operated.endSelectedGrants(
+            if (broker === undefined) return fail('bad_request', { details: NO_GRANTS });
+            const { ended, failed } = await broker.ends.endSelectedGrants(
               selection,
               'operator',
               ({ id }) => note({ action: 'end_grant', target: id }),
             );
-            if (failed > 0) failNotEnded(ended, failed);
+            if (failed > 0)
+              fail('grants_not_ended', {
+                details: `Logins that have ended: ${ended}. Still there, because the store failed: ${failed}. Send the request again.`,
+              });
             return createJsonReply(200, { ended });
           },
         };
@@ -141,11 +131,6 @@ function readGrantSelection(query: URLSearchParams, issuers: Issuers): GrantSele
 const OF_GRANTS: ReadonlySet<string> = new Set(['user', 'issuer', 'client']);
 
 const GRANTS_OF_USER = 50;
-
-const failNotEnded = (ended: number, failed: number): never =>
-  fail('grants_not_ended', {
-    details: `Logins that have ended: ${ended}. Still there, because the store failed: ${failed}. Send the request again.`,
-  });
 
 const NO_GRANTS =
   'In proxy mode clients have tokens of the provider, which cannot be ended here. Block the account at the provider.';
@@ -206,46 +191,39 @@ export function createSessionPanels(
       },
     );
 
-  async function renderSessions(reading: Promise<AdminPage<PersonsSession>>): Promise<JsonObject> {
-    const [page, active] = await Promise.all([reading, store.countSessions()]);
-    const sessions = page.items.map((session) => describeSession(session, issuers));
-    return { sessions, active, ...renderNext(page) };
-  }
-
-  async function listCallers({ from, limit }: PageRequest, text: string): Promise<JsonObject> {
-    const isMeant = ({ user, person }: RecentCaller) => matchesPerson(text, user.sub, person);
-    const page =
-      text === ''
-        ? await recentCallers.list({ from, limit })
-        : await lookThrough(recentCallers.list, isMeant, { from, clock });
-    return {
-      callers: page.items.map(({ user, person, lastSeenAt }) => ({
-        ...describeUser(user, issuers),
-        ...person,
-        lastSeenAt,
-      })),
-      ...renderNext(page),
-    };
-  }
-
   return [
     {
       method: 'GET',
       path: '/sessions',
-      show(query) {
+      async show(query) {
         const text = query.get('person') ?? '';
         const reading =
           text === ''
             ? readSessions(readPageRequest(query), readSelectedUser(query, issuers))
             : findSessions(readAdminPageRequest(query), text);
-        return renderSessions(reading);
+        const [page, active] = await Promise.all([reading, store.countSessions()]);
+        const sessions = page.items.map((session) => describeSession(session, issuers));
+        return { sessions, active, ...renderNext(page) };
       },
     },
     // Users who called without a session.
     {
       method: 'GET',
       path: '/callers',
-      show: (query) => listCallers(readPageRequest(query), query.get('person') ?? ''),
+      async show(query) {
+        const request = readPageRequest(query);
+        const text = query.get('person') ?? '';
+        const isMeant = ({ user, person }: RecentCaller) => matchesPerson(text, user.sub, person);
+        const page = await (text === ''
+          ? recentCallers.list(request)
+          : lookThrough(recentCallers.list, isMeant, { from: request.from, clock }));
+        const callers = page.items.map(({ user, person, lastSeenAt }) => ({
+          ...describeUser(user, issuers),
+          ...person,
+          lastSeenAt,
+        }));
+        return { callers, ...renderNext(page) };
+      },
     },
     endById('/sessions/:id', {
       action: 'end_session',

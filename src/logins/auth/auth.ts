@@ -18,13 +18,16 @@ import {
   openProviderMetadata,
   type ProviderMetadata,
 } from '../../http/oauth-client/provider-metadata.ts';
-import { quote } from '../../platform/text.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import type { OwnTokens } from '../grants/open-grants.ts';
 import { listForeignClaims } from './claims.ts';
 import { type KeySet, type KeySetFacts, openKeySet } from './key-set.ts';
-import { MACHINE_SUBJECT_PREFIX, type MachineClients } from './machine-clients.ts';
-import { createOwnTokenVerifier, type OwnTokenVerifier } from './own-tokens.ts';
+import {
+  describeMachineSubject,
+  MACHINE_SUBJECT_PREFIX,
+  type MachineClients,
+} from './machine-clients.ts';
+import { createOwnTokenVerifier } from './own-tokens.ts';
 import { failToken } from './parse-token.ts';
 import { createTokenVerifier, type TokenInspection, type TokenVerifier } from './token-verifier.ts';
 
@@ -90,27 +93,24 @@ interface AuthSources {
 
 type AuthRuntime = Pick<Runtime, 'config' | 'fetch' | 'clock' | 'log' | 'metrics'>;
 
-/** Callers with tokens of the gateway's own. */
-export interface OwnTokenAccess extends Pick<OwnTokenVerifier, 'verify' | 'reload'> {
-  /**
-   * `OAUTH_ACCEPT_PROVIDER_TOKENS`: whether the user of such a token may use the gateway. Undefined where none is accepted.
-   *
-   * @throws GatewayError where they may not.
-   */
-  readonly checkProviderUser: ((user: UserContext) => void) | undefined;
-}
+type OwnTokenAccess = ReturnType<typeof openOwnTokenAccess>;
 
-/** @throws Error where the settings have no such tokens. */
+/** Callers with tokens of the gateway's own. @throws Error where the settings have no such tokens. */
 export function openOwnTokenAccess(
   runtime: Runtime,
   ownTokens: OwnTokens,
-  machineClients: Pick<MachineClients, 'find'>,
+  machineClients: MachineClients,
   createCheckProviderUser: (config: IdentityConfig) => (user: UserContext) => void,
-): OwnTokenAccess {
+) {
   const { oauth } = runtime.config;
   if (oauth.mode !== 'broker') throw new Error('Clients get tokens of the provider');
   return {
     ...createOwnTokenVerifier(runtime, ownTokens, oauth, machineClients),
+    /**
+     * `OAUTH_ACCEPT_PROVIDER_TOKENS`: whether the user of such a token may use the gateway. Undefined where none is accepted.
+     *
+     * @throws GatewayError where they may not.
+     */
     checkProviderUser: oauth.tokens.acceptsProviderTokens
       ? createCheckProviderUser(oauth.identity)
       : undefined,
@@ -128,7 +128,11 @@ function createVerify(
 
   const accept = (user: UserContext): UserContext => {
     checkProviderUser(user);
-    return refuseMachine(user);
+    const { sub } = user;
+    // Rules see the `sub` alone.
+    return sub.startsWith(MACHINE_SUBJECT_PREFIX)
+      ? failToken(describeMachineSubject('token', sub), { found: sub, expected: 'a user' })
+      : user;
   };
 
   return function verify(token, beforeFetch, path) {
@@ -136,15 +140,6 @@ function createVerify(
     const user = verifyProviderToken(token, beforeFetch);
     return user instanceof Promise ? user.then(accept) : accept(user);
   };
-}
-
-/** Rules see the `sub` alone. */
-function refuseMachine(user: UserContext): UserContext {
-  if (!user.sub.startsWith(MACHINE_SUBJECT_PREFIX)) return user;
-  return failToken(
-    `The sub claim of the token is ${quote(user.sub)}; no user may begin with "client:", which is what machine clients of this gateway are called.`,
-    { found: user.sub, expected: 'a user' },
-  );
 }
 
 export function createAuth(

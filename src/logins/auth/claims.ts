@@ -34,7 +34,14 @@ export function readUserContext(
   now: number,
   age: TokenAge,
 ): UserContext {
-  checkIssuerClaim(claims, rules.issuer);
+  const { iss } = claims;
+  if (iss !== rules.issuer) {
+    failToken(
+      `${describeIssuerMismatch('iss claim of the token', iss, rules.issuer)} (OIDC_ISSUER).`,
+      { found: iss, expected: rules.issuer },
+      'invalid_issuer',
+    );
+  }
   checkKind(claims, rules.foreignClaims);
   checkAudience[rules.audienceClaim](claims, rules);
   checkTimes(claims, rules.clockToleranceSeconds, now / 1000, age);
@@ -50,16 +57,6 @@ export function describeClaims(sub: string, claims: Claims): Writable<UserContex
   if (typeof name === 'string') user.name = name;
   if (isStringArray(groups)) user.groups = groups;
   return user;
-}
-
-function checkIssuerClaim({ iss }: Claims, issuer: string): void {
-  if (iss !== issuer) {
-    failToken(
-      `${describeIssuerMismatch('iss claim of the token', iss, issuer)} (OIDC_ISSUER).`,
-      { found: iss, expected: issuer },
-      'invalid_issuer',
-    );
-  }
 }
 
 function checkKind(claims: Claims, foreignClaims: readonly ForeignClaim[]): void {

@@ -9,7 +9,7 @@ import type { UserIdentity } from '../grants/grant.ts';
 import { type ForeignClaim, findForeignClaim, readSubject } from './claims.ts';
 import type { VerificationKey } from './jwk.ts';
 import type { KeySet } from './key-set.ts';
-import { MACHINE_SUBJECT_PREFIX } from './machine-clients.ts';
+import { describeMachineSubject, MACHINE_SUBJECT_PREFIX } from './machine-clients.ts';
 import type { FoundAndExpected, ParsedToken, TokenForm } from './parse-token.ts';
 import {
   checkAudience,
@@ -78,15 +78,7 @@ export type IdTokenVerifier = ReturnType<typeof createIdTokenVerifier>;
 export function createIdTokenVerifier(clock: Clock, keySet: KeySet, rules: ProviderTokenRules) {
   const readToken = createReadToken(KIND);
 
-  /** Reads claims that the provider itself sent, by the same rules. @throws GatewayError `unusable_id_token`. */
-  function readUser(claims: JsonObject): UserIdentity {
-    const sub = nameMember(KIND, 'sub', () => readSubject(claims, rules.baseUrl));
-    checkNotClient(sub);
-    return { issuer: rules.issuer, sub };
-  }
-
   return {
-    readUser,
     /**
      * @throws GatewayError `unusable_id_token`, whose facts are member, found and expected; `invalid_grant`, with the same
      * facts, where it belongs to another login; `key_set_unavailable`.
@@ -96,9 +88,14 @@ export function createIdTokenVerifier(clock: Clock, keySet: KeySet, rules: Provi
       const signer = await requireSigner(KIND, token, keySet);
       const checks = { ...rules, ...expected, token, signer, now: clock.now() / 1000 };
       for (const check of CHECKS) check(KIND, claims, checks);
-      const user = readUser(claims);
-      checkEarlierUser(user, expected.earlier);
-      return { ...claims, iss: user.issuer, sub: user.sub };
+      const { issuer, baseUrl } = rules;
+      const sub = nameMember(KIND, 'sub', () => readSubject(claims, baseUrl));
+      if (sub.startsWith(MACHINE_SUBJECT_PREFIX)) {
+        const details = describeMachineSubject('ID token', sub);
+        failIdToken('sub', details, { found: sub, expected: 'a user' });
+      }
+      checkEarlierUser({ issuer, sub }, expected.earlier);
+      return { ...claims, iss: issuer, sub };
     },
   };
 }
@@ -186,16 +183,6 @@ function checkAccessTokenHash(
     'at_hash',
     'The at_hash claim of the ID token is not the hash of the access token that came with it.',
     { found, expected: 'the hash of the access token' },
-  );
-}
-
-/** Machine clients of the gateway are called so. */
-function checkNotClient(sub: string): void {
-  if (!sub.startsWith(MACHINE_SUBJECT_PREFIX)) return;
-  failIdToken(
-    'sub',
-    `The sub claim of the ID token is ${quote(sub)}; no user may begin with "client:", which is what machine clients of this gateway are called.`,
-    { found: sub, expected: 'a user' },
   );
 }
 

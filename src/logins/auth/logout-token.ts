@@ -2,7 +2,7 @@
 
 import { fail } from '../../errors/gateway-error.ts';
 import type { Clock } from '../../platform/clock.ts';
-import { isObject, type JsonObject } from '../../platform/json.ts';
+import { isObject } from '../../platform/json.ts';
 import { quote } from '../../platform/text.ts';
 import type { UserIdentity } from '../grants/grant.ts';
 import { formatSeconds, readSubject } from './claims.ts';
@@ -96,17 +96,17 @@ export function createLogoutTokenVerifier(clock: Clock, keySet: KeySet, rules: P
     const { token, claims } = readToken(text);
     const expected = { ...rules, now: clock.now() / 1000 };
     for (const check of CHECKS) check(KIND, claims, expected);
-    return { token, logoutToken: readLogout(claims) };
-  }
-
-  function readLogout(claims: JsonObject): LogoutToken {
     const { exp, iat, sub, sid } = claims;
-    if (sub === undefined && sid === undefined) failWithoutSubject();
+    if (sub === undefined && sid === undefined)
+      failLogoutToken('sub', 'The logout token has neither a sub nor a sid claim: it names nobody.', {
+        found: undefined,
+        expected: 'sub, sid, or both',
+      });
     const lastMoment = Math.min(
       readTime(KIND, 'exp', exp),
       readTime(KIND, 'iat', iat) + MAX_AGE_SECONDS,
     );
-    return {
+    const logoutToken: LogoutToken = {
       jti: readText('jti', claims.jti),
       acceptedUntil: lastMoment + clockToleranceSeconds,
       user:
@@ -115,6 +115,7 @@ export function createLogoutTokenVerifier(clock: Clock, keySet: KeySet, rules: P
           : { issuer, sub: nameMember(KIND, 'sub', () => readSubject(claims, baseUrl)) },
       sid: sid === undefined ? undefined : readText('sid', sid),
     };
+    return { token, logoutToken };
   }
 
   return {
@@ -184,9 +185,3 @@ const readText = (member: string, found: unknown): string =>
         mustBe: 'be a non-empty string',
         expected: 'a non-empty string',
       });
-
-const failWithoutSubject = (): never =>
-  failLogoutToken('sub', 'The logout token has neither a sub nor a sid claim: it names nobody.', {
-    found: undefined,
-    expected: 'sub, sid, or both',
-  });

@@ -141,25 +141,15 @@ export async function askForLogin(
   scope: string | undefined,
 ): Promise<AuthorizationParameters> {
   const { scope: sent, authorization } = buildAuthorizationParameters(config, scope);
+  const scopes = sent.split(' ').slice(0, MAX_SCOPES);
   const known = await endpoints.listScopes();
-  return {
-    scope: chooseOfflineAccess(sent.split(' ').slice(0, MAX_SCOPES), known, config).join(' '),
-    authorization,
-  };
+  const mayKnow = known.length === 0 || config.addedScopes.includes(OFFLINE_ACCESS);
+  // The gateway goes on asking whether the user may, whatever its client asks for. A provider that lists other scopes refuses this
+  // one, and the whole login with it.
+  const chosen = known.includes(OFFLINE_ACCESS)
+    ? [...new Set([...scopes, OFFLINE_ACCESS])]
+    : scopes.filter((name) => mayKnow || name !== OFFLINE_ACCESS);
+  return { scope: chosen.join(' '), authorization };
 }
 
 const OFFLINE_ACCESS = 'offline_access';
-
-/**
- * The gateway goes on asking whether the user may, whatever its client asks for. A provider that lists other scopes refuses
- * this one, and the whole login with it.
- */
-function chooseOfflineAccess(
-  scopes: readonly string[],
-  known: readonly string[],
-  { addedScopes }: Pick<ProviderParametersConfig, 'addedScopes'>,
-): readonly string[] {
-  if (known.includes(OFFLINE_ACCESS)) return [...new Set([...scopes, OFFLINE_ACCESS])];
-  const mayKnow = known.length === 0 || addedScopes.includes(OFFLINE_ACCESS);
-  return mayKnow ? scopes : scopes.filter((name) => name !== OFFLINE_ACCESS);
-}

@@ -46,8 +46,11 @@ export function readMachineResources(
     resources?.map((one) => toCanonical(toUrl(one, own), own)) ?? getDefaultResources(own);
   if (asked.length === 0) return granted;
   const mayHave = resources === undefined ? [...granted, admin] : granted;
-  const isOwn = (one: string) => one === admin || selectOwnResources([one], own).length > 0;
-  const isRight = asked.every((one) => isOwn(one) && coversResource(mayHave, one, own));
+  const isRight = asked.every(
+    (one) =>
+      (one === admin || selectOwnResources([one], own).length > 0) &&
+      coversResource(mayHave, one, own),
+  );
   if (!isRight || asked.length > MAX_TOKEN_RESOURCES)
     fail('invalid_target', {
       details: `The client may not have a token for this resource. It may have one for ${mayHave.join(', ')}, or for a server there is under /mcp of these.`,
@@ -56,7 +59,7 @@ export function readMachineResources(
 }
 
 /** The configuration file may have paths of the gateway. */
-export const toUrl = (resource: string, { baseUrl }: Pick<OwnResources, 'baseUrl'>): string =>
+export const toUrl = (resource: string, { baseUrl }: OwnResources): string =>
   resource.startsWith('/') ? baseUrl + resource : resource;
 
 /** Those of ours, of a list that may name what the provider was asked for. */
@@ -69,9 +72,7 @@ export const selectOwnResources = (
   return [...new Set(resources.map((one) => toCanonical(one, { baseUrl })).filter(isOwn))];
 };
 
-export const getDefaultResources = ({ baseUrl }: Pick<OwnResources, 'baseUrl'>) => [
-  `${baseUrl}/mcp`,
-];
+export const getDefaultResources = ({ baseUrl }: OwnResources) => [`${baseUrl}/mcp`];
 
 /** @throws GatewayError always. */
 export function failTarget(): never {

@@ -87,7 +87,7 @@ export function createApprovals(
     const { user, logoutMark } = parseObject(text) ?? {};
     if (typeof user !== 'string' || typeof logoutMark !== 'number') return false;
     if (userKey !== undefined && userKey !== user) return false;
-    return !(await logouts.isApprovalOver({ userKey: user, clientId, logoutMark }));
+    return !(await logouts.isApprovalOver(user, clientId, logoutMark));
   }
 
   async function remember({ keys }: Approval, led: JsonObject): Promise<void> {

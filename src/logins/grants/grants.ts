@@ -68,40 +68,31 @@ export function createGrants(
 
   function open(key: string, text: string | undefined): StoredGrant | undefined {
     if (text === undefined) return undefined;
-    const known = lastOpened.get(key);
-    const stored = known?.text === text ? known : openNew(key, text);
+    let stored = lastOpened.get(key);
+    if (stored?.text !== text) {
+      const opened = seal.open(key, text.slice(GRANT_VERSION_LENGTH));
+      if (opened === undefined) return undefined;
+      const grant = readVersioned<Grant>(opened, 'A grant');
+      stored = { grant, version: text.slice(0, GRANT_VERSION_LENGTH), text };
+      lastOpened.set(key, stored);
+    }
     // To the moment, as the store forgets it a second later.
-    return stored === undefined || hasEnded(stored.grant) ? undefined : stored;
-  }
-
-  function openNew(key: string, text: string): StoredGrant | undefined {
-    const opened = seal.open(key, text.slice(GRANT_VERSION_LENGTH));
-    if (opened === undefined) return undefined;
-    const grant = readVersioned<Grant>(opened, 'A grant');
-    const stored = { grant, version: text.slice(0, GRANT_VERSION_LENGTH), text };
-    lastOpened.set(key, stored);
-    return stored;
+    return clock.now() >= computeGrantEnd(stored.grant, lifetime) ? undefined : stored;
   }
 
   /** As it will stand under its key. */
   function write(key: string, grant: Grant, keptSeal?: StoredGrant): StoredGrant {
     const version = randomBytes((GRANT_VERSION_LENGTH * 3) / 4).toString('base64url');
     const record = writeVersioned(grant);
-    const sealed =
-      keptSeal === undefined
-        ? seal.seal(key, record)
-        : seal.sealAsBefore(key, record, getSealed(keptSeal));
+    const sealed = keptSeal
+      ? seal.sealAsBefore(key, record, getSealed(keptSeal))
+      : seal.seal(key, record);
     return { grant, version, text: version + sealed };
   }
-
-  /** The older secret may go once nothing needs it. */
-  const isSealedBefore = (stored: StoredGrant): boolean => !seal.isSealedByFirst(getSealed(stored));
 
   /** From now until a time in epoch milliseconds. */
   const computeTtlSeconds = (endsAt: number): number =>
     Math.max(1, Math.ceil((endsAt - clock.now()) / 1000));
-
-  const hasEnded = (grant: Grant): boolean => clock.now() >= computeGrantEnd(grant, lifetime);
 
   /**
    * Before it is written: nobody could end one that stands in no list. Each refresh moves its end, and it is listed for
@@ -165,19 +156,19 @@ export function createGrants(
       stored ??= open(key, await store.get(key));
       if (stored === undefined) return undefined;
       const changed = makeNext(stored.grant);
-      const needsSeal = seen !== undefined && isSealedBefore(stored);
+      // The older secret may go once nothing needs it.
+      const needsSeal = seen !== undefined && !seal.isSealedByFirst(getSealed(stored));
       if (changed === undefined && !needsSeal) return stored;
       const grant = await enlist(changed ?? stored.grant);
       const written = write(key, grant, seen === undefined ? stored : undefined);
       const ttlSeconds = computeTtlSeconds(computeGrantEnd(grant, lifetime));
       if (await store.compareAndSet(key, stored.text, written.text, ttlSeconds)) {
         lastOpened.set(key, written);
-        const { listedSid: earlierSid } = stored.grant;
+        const { listedSid: earlierSid, issued } = stored.grant;
         if (earlierSid !== undefined && earlierSid !== grant.listedSid) {
           await lists.removeFromSession(grant, earlierSid);
         }
-        const isRefreshed = grant.issued.issuedAt !== stored.grant.issued.issuedAt;
-        if (isRefreshed) metrics.recordGrant('refreshed');
+        if (grant.issued.issuedAt !== issued.issuedAt) metrics.recordGrant('refreshed');
         return written;
       }
       stored = undefined;

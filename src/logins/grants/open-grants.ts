@@ -37,9 +37,7 @@ export function openOwnTokens(runtime: Runtime) {
 
 // That a grant has ended is told to all replicas. Calls that begin later need none of this, since each asks the store.
 
-interface EndedGrantMessage {
-  readonly grantId: string;
-}
+type EndedGrantMessage = Readonly<Record<'grantId', string>>;
 
 const isEndedGrantMessage = (value: unknown): value is EndedGrantMessage =>
   isObject(value) && typeof value.grantId === 'string';
@@ -49,8 +47,8 @@ const REMEMBERED_MS = 60_000;
 const MAX_REMEMBERED = 10_000;
 
 function createEndedGrants(
-  { clock, log }: Pick<Runtime, 'clock' | 'log'>,
-  replicas: Pick<Replicas<EndedGrantMessage>, 'send' | 'listen'>,
+  { clock, log }: Runtime,
+  replicas: Replicas<EndedGrantMessage>,
 ) {
   const recent = createExpiringMap<true>(MAX_REMEMBERED, clock.monotonic);
   replicas.listen(({ grantId }) => recent.set(grantId, true, clock.monotonic() + REMEMBERED_MS));

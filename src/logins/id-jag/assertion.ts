@@ -3,7 +3,6 @@
 
 import { isWellFormedScope, parseScope } from '../../config/scope.ts';
 import { fail, GatewayError } from '../../errors/gateway-error.ts';
-import type { Clock } from '../../platform/clock.ts';
 import { isStringArray, type JsonObject } from '../../platform/json.ts';
 import { quote } from '../../platform/text.ts';
 import { isTime, readSubject } from '../auth/claims.ts';
@@ -15,6 +14,7 @@ import {
   type ProviderTokenKind,
   requireSigner,
 } from '../auth/provider-token.ts';
+import type { BrokerRuntime } from '../broker/runtime.ts';
 import type { UserIdentity } from '../grants/grant.ts';
 import type { AssertionIssuers } from './assertion-issuers.ts';
 
@@ -33,49 +33,54 @@ export interface Assertion {
   readonly sid: string | undefined;
 }
 
-/** Settings that the claims are compared with. */
-interface AssertionSettings {
+/** The settings, and what the claims are compared with beside them. Times are epoch seconds. */
+interface ExpectedAssertion {
   /** Our issuer: `BASE_URL`. */
   readonly baseUrl: string;
-  readonly clockToleranceSeconds: number;
-}
-
-/** Times are epoch seconds. */
-interface ExpectedAssertion extends AssertionSettings {
+  readonly tolerance: number;
   readonly issuer: string;
   readonly clientId: string;
   readonly now: number;
 }
 
-/**
- * `clientId` is that of a client that has proved who it is. Whether the assertion was used before is not asked here.
- *
- * @throws GatewayError `unusable_assertion`, whose facts are member, found and expected; `assertion_keys_unavailable`.
- */
-export type VerifyAssertion = (text: string, clientId: string) => Promise<Assertion>;
+export type VerifyAssertion = ReturnType<typeof createVerifyAssertion>;
 
 export function createVerifyAssertion(
-  clock: Clock,
-  issuers: Pick<AssertionIssuers, 'findKeySet' | 'names'>,
-  settings: AssertionSettings,
-): VerifyAssertion {
+  { clock, baseUrl, oauth }: Pick<BrokerRuntime, 'clock' | 'baseUrl' | 'oauth'>,
+  issuers: AssertionIssuers,
+) {
   const readToken = createReadToken(KIND);
+  const tolerance = oauth.tokens.clockToleranceSeconds;
 
-  return async function verifyAssertion(text, clientId) {
+  /**
+   * `clientId` is that of a client that has proved who it is. Whether the assertion was used before is not asked here.
+   *
+   * @throws GatewayError `unusable_assertion`, whose facts are member, found and expected; `assertion_keys_unavailable`.
+   */
+  return async function verifyAssertion(text: string, clientId: string): Promise<Assertion> {
     const { token, claims } = readToken(text);
-    const keySet = issuers.findKeySet(claims.iss);
-    if (keySet === undefined || typeof claims.iss !== 'string')
-      return failMember('iss', claims.iss, `one of ID_JAG_ISSUERS: ${issuers.names.join(', ')}`);
-    await requireSigner(KIND, token, keySet).catch(failWithoutKeys);
+    const { iss: issuer } = claims;
+    const keySet = issuers.findKeySet(issuer);
+    if (keySet === undefined || typeof issuer !== 'string')
+      return failMember('iss', issuer, `one of ID_JAG_ISSUERS: ${issuers.names.join(', ')}`);
+    await requireSigner(KIND, token, keySet).catch((thrown: unknown) => {
+      if (!(thrown instanceof GatewayError) || thrown.row.status !== 503) throw thrown;
+      const { cause } = thrown.failure;
+      fail('assertion_keys_unavailable', { headers: { 'Retry-After': '2' }, cause });
+    });
     const now = clock.now() / 1000;
-    return readAssertion(claims, { ...settings, issuer: claims.iss, clientId, now });
+    const expected = { baseUrl, tolerance, issuer, clientId, now };
+    for (const check of CHECKS) check(claims, expected);
+    return {
+      user: { issuer, sub: readSub(claims, expected) },
+      claims,
+      jti: readText('jti', claims.jti),
+      exp: readTime('exp', claims.exp),
+      scopes: readScopes(claims),
+      resources: readResources(claims),
+      sid: claims.sid === undefined ? undefined : readText('sid', claims.sid),
+    };
   };
-}
-
-function failWithoutKeys(thrown: unknown): never {
-  if (!(thrown instanceof GatewayError) || thrown.row.status !== 503) throw thrown;
-  const { cause } = thrown.failure;
-  return fail('assertion_keys_unavailable', { headers: { 'Retry-After': '2' }, cause });
 }
 
 /** Whoever gets one uses it now: most providers give five minutes. */
@@ -108,20 +113,6 @@ const KIND: ProviderTokenKind = {
     fail('unusable_assertion', { facts: { member, found, expected, problem } }),
 };
 
-/** The signature was verified by a key of `expected.issuer`. @throws GatewayError `unusable_assertion`. */
-function readAssertion(claims: JsonObject, expected: ExpectedAssertion): Assertion {
-  for (const check of CHECKS) check(claims, expected);
-  return {
-    user: { issuer: expected.issuer, sub: readSub(claims, expected) },
-    claims,
-    jti: readText('jti', claims.jti),
-    exp: readTime('exp', claims.exp),
-    scopes: readScopes(claims),
-    resources: readResources(claims),
-    sid: claims.sid === undefined ? undefined : readText('sid', claims.sid),
-  };
-}
-
 type Check = (claims: JsonObject, expected: ExpectedAssertion) => void;
 
 /** In the order in which they are told. */
@@ -140,10 +131,7 @@ const CHECKS: readonly Check[] = [
   (claims) => requireAbsent('tenant', claims),
 ];
 
-function checkTimes(
-  claims: JsonObject,
-  { now, clockToleranceSeconds: tolerance }: ExpectedAssertion,
-) {
+function checkTimes(claims: JsonObject, { now, tolerance }: ExpectedAssertion) {
   const exp = readTime('exp', claims.exp);
   const iat = readTime('iat', claims.iat);
   if (now >= exp + tolerance) failMember('exp', exp, `more than ${now - tolerance}`);

@@ -58,17 +58,8 @@ interface RequestRules {
 
 /** Checks the request itself. @throws GatewayError with a row of §7.3. */
 export function checkRequest(parameters: RequestParameters, rules: RequestRules): void {
-  checkResponseType(parameters);
-  if (rules.requiresState) parameters.require('state');
-  checkPkce(parameters);
-  if (rules.requiresPlainScope) checkScope(parameters.get('scope'));
-}
-
-function checkResponseType(parameters: RequestParameters): void {
   if (parameters.require('response_type') !== 'code') fail('unsupported_response_type');
-}
-
-function checkPkce(parameters: RequestParameters): void {
+  if (rules.requiresState) parameters.require('state');
   const challenge = parameters.require('code_challenge');
   if (parameters.require('code_challenge_method') !== 'S256') {
     fail('oauth_invalid_request', { details: 'code_challenge_method must be S256.' });
@@ -78,13 +69,12 @@ function checkPkce(parameters: RequestParameters): void {
       details: 'code_challenge must be 43 base64url characters (a SHA-256 hash).',
     });
   }
-}
-
-function checkScope(scope: string | undefined): void {
-  if (scope === undefined || isWellFormedScope(scope)) return;
-  fail('oauth_invalid_request', {
-    details: 'scope must be a list of names separated by single spaces.',
-  });
+  const scope = parameters.get('scope');
+  if (rules.requiresPlainScope && scope !== undefined && !isWellFormedScope(scope)) {
+    fail('oauth_invalid_request', {
+      details: 'scope must be a list of names separated by single spaces.',
+    });
+  }
 }
 
 /** RFC 7636 §4.2: base64url of a SHA-256 hash. */

@@ -22,7 +22,7 @@ function readIdentityConfig(env: Env) {
 }
 
 function refusalOf(env: Env, claims: Claims) {
-  const find = createFindLoginRefusal(readIdentityConfig(env), { service: 'Acme <Tools>' });
+  const find = createFindLoginRefusal(readIdentityConfig(env), 'Acme <Tools>');
   return find({ user: { issuer: 'https://id.example.com', sub: 'user-1' }, claims });
 }
 
