@@ -13,6 +13,7 @@ import {
   renderProviderResponse,
   requireClientId,
 } from '../http/oauth-client/provider-api.ts';
+import { readUnverifiedClaims } from '../http/oauth-client/token-answer.ts';
 import { generateSecret, hashSha256 } from '../platform/ids.ts';
 import { parseObject } from '../platform/json.ts';
 import type { Runtime } from '../runtime/runtime.ts';
@@ -194,9 +195,9 @@ export function createProxy(
   async function noteClient(token: unknown, clientId: string): Promise<void> {
     if (typeof token !== 'string' || clientId !== OPERATORS_CLIENT_ID) return;
     // The token came from the provider itself, by TLS: its claims need no check.
-    const claims = parseObject(Buffer.from(token.split('.')[1] ?? '', 'base64url'));
-    const exp = typeof claims?.exp === 'number' ? claims.exp : 0;
-    const ttlSeconds = Math.ceil(exp - clock.now() / 1000) + TOLERANCE_SECONDS;
+    const { exp } = readUnverifiedClaims(token) ?? {};
+    const end = typeof exp === 'number' ? exp : 0;
+    const ttlSeconds = Math.ceil(end - clock.now() / 1000) + TOLERANCE_SECONDS;
     if (!(ttlSeconds > TOLERANCE_SECONDS)) return;
     try {
       await store.set(buildTokenClientKey(hashSha256(token)), clientId, ttlSeconds);

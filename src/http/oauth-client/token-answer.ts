@@ -193,7 +193,7 @@ export function cleanScopes(scopes: readonly string[]): readonly string[] {
 function readAccount(idToken: unknown): Pick<ServerTokens, 'account' | 'subject'> {
   const claims =
     typeof idToken === 'string' && idToken.length <= 2 * MAX_TOKEN
-      ? parseObject(Buffer.from(idToken.split('.')[1] ?? '', 'base64url'))
+      ? readUnverifiedClaims(idToken)
       : undefined;
   const [account] = ['email', 'preferred_username', 'name', 'sub'].flatMap((name) => {
     const value = claims?.[name];
@@ -202,3 +202,7 @@ function readAccount(idToken: unknown): Pick<ServerTokens, 'account' | 'subject'
   const { sub } = claims ?? {};
   return { account, subject: typeof sub === 'string' && sub !== '' ? sub : undefined };
 }
+
+/** The claims of a JWT, as far as they can be read: nothing of it is checked. */
+export const readUnverifiedClaims = (token: string): JsonObject | undefined =>
+  parseObject(Buffer.from(token.split('.')[1] ?? '', 'base64url'));

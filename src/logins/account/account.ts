@@ -137,8 +137,7 @@ export function createAccountEndpoints(
         ['state', state],
       ]);
     }
-    const reply = createRedirectReply(next);
-    return { ...reply, headers: { ...reply.headers, ...browserSessions.removal } };
+    return createRedirectReply(next, browserSessions.removal);
   }
 
   async function endOne({ user }: StoredBrowserSession, id: string, ip: string): Promise<void> {
@@ -161,11 +160,9 @@ export function createAccountEndpoints(
     );
     if (failed === 0 && finish !== undefined) return finish();
     const { session, headers } = await found.renew(logoutMark);
-    const reply =
-      failed === 0
-        ? createRedirectReply(url)
-        : await show(session, { asksForAll: true, notEnded: failed });
-    return { ...reply, headers: { ...reply.headers, ...headers } };
+    if (failed === 0) return createRedirectReply(url, headers);
+    const page = await show(session, { asksForAll: true, notEnded: failed });
+    return { ...page, headers: { ...page.headers, ...headers } };
   }
 
   const serve = createOwnPageEndpoint(browserSessions, 'account');

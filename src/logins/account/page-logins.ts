@@ -10,7 +10,7 @@ import { shorten } from '../../platform/text.ts';
 import { type Login, sendToProvider } from '../broker/login.ts';
 import type { Broker } from '../broker/open-broker.ts';
 import type { BrokerRuntime } from '../broker/runtime.ts';
-import type { Identity } from '../identity/identity.ts';
+import { type Identity, readText } from '../identity/identity.ts';
 import { buildAuthorizationParameters } from '../provider/provider-parameters.ts';
 import type { StoredBrowserSessions } from './browser-sessions.ts';
 
@@ -62,10 +62,10 @@ export function createFinishPageLogin(
   ): Promise<Reply> {
     const { freshSince } = account ?? {};
     const isFresh = freshSince !== undefined && wasAskedSince(claims.auth_time, freshSince);
-    const names = [claims.email, claims.name].filter((one) => typeof one === 'string');
+    const name = readText(claims.email) ?? readText(claims.name) ?? user.sub;
     const headers = await browserSessions.create({
       user,
-      displayName: shorten(escapeInvisible(names.find((one) => one !== '') ?? user.sub), MAX_NAME),
+      displayName: shorten(escapeInvisible(name), MAX_NAME),
       isFresh,
       isOperator: isStringArray(claims.groups) && claims.groups.some((one) => adminGroups.has(one)),
       sid,
@@ -76,8 +76,7 @@ export function createFinishPageLogin(
     // That page alone asks for it, and says what came of it.
     const tells = redirectUri === `${baseUrl}/account` && freshSince !== undefined;
     const notice = tells ? (isFresh ? '?all=1' : '?unsure=1') : '';
-    const reply = createRedirectReply(redirectUri + notice);
-    return { ...reply, headers: { ...reply.headers, ...headers } };
+    return createRedirectReply(redirectUri + notice, headers);
   };
 }
 

@@ -46,7 +46,6 @@ export interface ExpectedIdToken {
 const MAX_BYTES = 1_048_576;
 
 const ID_TOKEN: TokenForm = {
-  lengthSetting: '',
   kind: 'an ID token',
   type: /^(application\/)?jwt$/i,
   types: 'JWT, or no typ',
@@ -107,6 +106,63 @@ interface Checks extends ExpectedClaims, ExpectedIdToken {
 
 type Check = (kind: ProviderTokenKind, claims: JsonObject, checks: Checks) => void;
 
+/** Marks of other tokens that the provider signs with the same keys (RFC 8417 §2.2, Keycloak, Amazon Cognito). */
+const FOREIGN_CLAIMS: readonly Omit<ForeignClaim, 'advice'>[] = [
+  { claim: 'events', kind: 'a security event or logout token' },
+  { claim: 'typ', value: 'Bearer', kind: 'an access token' },
+  { claim: 'typ', value: 'Refresh', kind: 'a refresh token' },
+  { claim: 'typ', value: 'Offline', kind: 'a refresh token' },
+  { claim: 'typ', value: 'Logout', kind: 'a logout token' },
+  { claim: 'token_use', value: 'access', kind: 'an access token' },
+];
+
+const checkKind: Check = (_kind, claims) => {
+  const foreign = findForeignClaim(claims, FOREIGN_CLAIMS);
+  if (foreign === undefined) return;
+  const { claim, kind } = foreign;
+  const { [claim]: found } = claims;
+  const details = `It is ${kind}: its ${claim} claim is ${quote(found)}.`;
+  failIdToken(claim, details, { found, expected: 'an ID token' });
+};
+
+const checkAuthorizedParty: Check = (kind, { aud, azp }, { clientId }) => {
+  const isNeeded = Array.isArray(aud) && aud.length > 1;
+  if (azp === clientId || (azp === undefined && !isNeeded)) return;
+  failClaim(kind, 'azp', azp, {
+    mustBe: `be ${quote(clientId)} (OAUTH_CLIENT_ID)`,
+    expected: clientId,
+  });
+};
+
+/** It binds the answer to the login that this browser began: whoever brings another begins anew. */
+const checkNonce: Check = (_kind, { nonce }, { nonce: sent }) => {
+  if (sent === undefined || nonce === sent) return;
+  fail('invalid_grant', {
+    details: 'The ID token belongs to another login.',
+    facts: {
+      member: 'nonce',
+      ...cutFound({ found: nonce, expected: 'the nonce of this login' }),
+    },
+  });
+};
+
+/** OpenID Connect Core §3.1.3.6. */
+const checkAccessTokenHash: Check = (
+  _kind,
+  { at_hash: found },
+  { accessToken, token, signer },
+) => {
+  if (found === undefined || accessToken === undefined || signer === undefined) return;
+  const hash = token.algorithm.hash(accessToken, signer.key);
+  const expected = hash.subarray(0, hash.length / 2).toString('base64url');
+  if (found === expected) return;
+  failIdToken(
+    'at_hash',
+    'The at_hash claim of the ID token is not the hash of the access token that came with it.',
+    { found, expected: 'the hash of the access token' },
+  );
+};
+
 /** In the order in which they are told. `acr` and `auth_time` matter to those who asked for them, which the gateway never does. */
 const CHECKS: readonly Check[] = [
   checkKind,
@@ -119,72 +175,6 @@ const CHECKS: readonly Check[] = [
   checkNonce,
   checkAccessTokenHash,
 ];
-
-/** Marks of other tokens that the provider signs with the same keys (RFC 8417 §2.2, Keycloak, Amazon Cognito). */
-const FOREIGN_CLAIMS: readonly Omit<ForeignClaim, 'advice'>[] = [
-  { claim: 'events', kind: 'a security event or logout token' },
-  { claim: 'typ', value: 'Bearer', kind: 'an access token' },
-  { claim: 'typ', value: 'Refresh', kind: 'a refresh token' },
-  { claim: 'typ', value: 'Offline', kind: 'a refresh token' },
-  { claim: 'typ', value: 'Logout', kind: 'a logout token' },
-  { claim: 'token_use', value: 'access', kind: 'an access token' },
-];
-
-function checkKind(_kind: ProviderTokenKind, claims: JsonObject): void {
-  const foreign = findForeignClaim(claims, FOREIGN_CLAIMS);
-  if (foreign === undefined) return;
-  const { claim, kind } = foreign;
-  failIdToken(claim, `It is ${kind}: its ${claim} claim is ${quote(claims[claim])}.`, {
-    found: claims[claim],
-    expected: 'an ID token',
-  });
-}
-
-function checkAuthorizedParty(
-  kind: ProviderTokenKind,
-  { aud, azp }: JsonObject,
-  { clientId }: Checks,
-): void {
-  const isNeeded = Array.isArray(aud) && aud.length > 1;
-  if (azp === clientId || (azp === undefined && !isNeeded)) return;
-  failClaim(kind, 'azp', azp, {
-    mustBe: `be ${quote(clientId)} (OAUTH_CLIENT_ID)`,
-    expected: clientId,
-  });
-}
-
-/** It binds the answer to the login that this browser began: whoever brings another begins anew. */
-function checkNonce(
-  _kind: ProviderTokenKind,
-  { nonce }: JsonObject,
-  { nonce: sent }: Checks,
-): void {
-  if (sent === undefined || nonce === sent) return;
-  fail('invalid_grant', {
-    details: 'The ID token belongs to another login.',
-    facts: {
-      member: 'nonce',
-      ...cutFound({ found: nonce, expected: 'the nonce of this login' }),
-    },
-  });
-}
-
-/** OpenID Connect Core §3.1.3.6. */
-function checkAccessTokenHash(
-  _kind: ProviderTokenKind,
-  { at_hash: found }: JsonObject,
-  { accessToken, token, signer }: Checks,
-): void {
-  if (found === undefined || accessToken === undefined || signer === undefined) return;
-  const hash = token.algorithm.hash(accessToken, signer.key);
-  const expected = hash.subarray(0, hash.length / 2).toString('base64url');
-  if (found === expected) return;
-  failIdToken(
-    'at_hash',
-    'The at_hash claim of the ID token is not the hash of the access token that came with it.',
-    { found, expected: 'the hash of the access token' },
-  );
-}
 
 /** A `sub` of another issuer is somebody else, also where it is the same (OpenID Connect Core §5.7). */
 function checkEarlierUser(user: UserIdentity, earlier: UserIdentity | undefined): void {

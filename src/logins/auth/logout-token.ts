@@ -44,7 +44,6 @@ const MAX_AGE_SECONDS = 600;
 const EVENT = 'http://schemas.openid.net/event/backchannel-logout';
 
 const LOGOUT_TOKEN: TokenForm = {
-  lengthSetting: '',
   kind: 'a logout token',
   // Strictly: `JWT` is the type of an ID token, too.
   type: /^logout\+jwt$/i,

@@ -28,8 +28,8 @@ export type IsKnownToken = (token: Pick<ParsedToken, 'getDigest'>) => boolean;
 
 /** Marks that tell tokens of one kind from others before their signature is checked, and what to do about another. */
 export interface TokenForm {
-  /** The setting of its largest length, to follow the number. */
-  readonly lengthSetting: string;
+  /** The setting of its largest length, to follow the number, where there is one. */
+  readonly lengthSetting?: string;
   /** With its article. */
   readonly kind: string;
   /** RFC 7519 §5.1: the `typ` of the header, where there is one. */
@@ -76,11 +76,13 @@ export function createTokenParser(
 
   /** @throws GatewayError `invalid_token`. `jku`, `x5u`, `jwk` and `x5c` are never looked at. */
   return function parseToken(text: string): ParsedToken {
-    if (text.length > maxBytes)
+    if (text.length > maxBytes) {
+      const { lengthSetting = '' } = form;
       failToken(
-        `The token has ${text.length} bytes; at most ${maxBytes} are accepted${form.lengthSetting}.`,
+        `The token has ${text.length} bytes; at most ${maxBytes} are accepted${lengthSetting}.`,
         { found: `${text.length} bytes`, expected: `at most ${maxBytes} bytes` },
       );
+    }
     const headerEnd = text.indexOf('.');
     const payloadEnd = text.indexOf('.', headerEnd + 1);
     if (payloadEnd < 0 || text.includes('.', payloadEnd + 1)) failParts(text, form);

@@ -2,6 +2,7 @@
 
 import { type GatewayError, toGatewayError } from '../../errors/gateway-error.ts';
 import type { UserContext } from '../../http/endpoint/message.ts';
+import { readUnverifiedClaims } from '../../http/oauth-client/token-answer.ts';
 import { type BoundedMap, createBoundedMap } from '../../platform/bounded-map.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { parseObject } from '../../platform/json.ts';
@@ -74,8 +75,7 @@ export function createTokenVerifier(clock: Clock, keySet: KeySet, rules: TokenRu
         const { sub } = readUser(parseToken(token), 'new');
         return { sub, problem: undefined };
       } catch (thrown) {
-        // As far as it can be read.
-        const sub = parseObject(Buffer.from(token.split('.')[1] ?? '', 'base64url'))?.sub;
+        const { sub } = readUnverifiedClaims(token) ?? {};
         const isNamed = typeof sub === 'string' && sub !== '';
         return { sub: isNamed ? sub : undefined, problem: toGatewayError(thrown) };
       }

@@ -135,10 +135,10 @@ export function createCallback(
     // The request of the client, as it was, but that the provider asks for the account.
     const again = new URLSearchParams(login.query);
     again.set('prompt', 'select_account');
-    const page = refusal.renderPage({
-      retryUrl: login.account === undefined ? buildAuthorizeUrl(`${again}`) : login.redirectUri,
-      clientUrl: buildAnswerUrl(login, listError('access_denied')),
-    });
+    const page = refusal.renderPage(
+      login.account === undefined ? buildAuthorizeUrl(`${again}`) : login.redirectUri,
+      buildAnswerUrl(login, listError('access_denied')),
+    );
     const error = { key: 'login_not_allowed', message: refusal.forLog };
     return { ...page, error, facts: nameUser(user) };
   }

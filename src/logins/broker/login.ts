@@ -20,7 +20,7 @@ import type { BrokerRuntime } from './runtime.ts';
 /** The user has ten minutes to log in. */
 const LOGIN_SECONDS = 600;
 
-export const createLoginRecords = (runtime: BrokerRuntime): SecretRecords<Login> =>
+export const createLoginRecords = (runtime: BrokerRuntime) =>
   createSecretRecords<Login>(runtime, 'login', LOGIN_SECONDS);
 
 /** A login under way at the provider; found by the state that the provider brings back. */
@@ -79,25 +79,15 @@ export async function sendToProvider(
   { runtime: { oauth, baseUrl }, logins, endpoints }: LoginsUnderWay,
   browser: Browser,
   begun: Omit<Login, 'browser' | 'codeVerifier' | 'sendsIssuer'>,
-  asked: AuthorizationParameters,
+  { scope, authorization }: AuthorizationParameters,
 ): Promise<Reply> {
   const codeVerifier = generateSecret();
   const sendsIssuer = await endpoints.sendsIssuer();
   const state = await logins.put({ ...begun, browser: browser.hash, codeVerifier, sendsIssuer });
-  const url = buildLoginRequest(
-    await endpoints.findAuthorizationUrl(),
-    {
-      baseUrl,
-      clientId: oauth.providerClient.id,
-      scope: asked.scope,
-      state,
-      codeVerifier,
-      nonce: begun.nonce,
-    },
-    asked.authorization,
-  );
-  const reply = createRedirectReply(url);
-  return { ...reply, headers: { ...reply.headers, ...browser.headers } };
+  const { nonce } = begun;
+  const request = { baseUrl, clientId: oauth.providerClient.id, scope, state, codeVerifier, nonce };
+  const url = await endpoints.findAuthorizationUrl();
+  return createRedirectReply(buildLoginRequest(url, request, authorization), browser.headers);
 }
 
 /** Logins under way, and where the provider's endpoints are. */

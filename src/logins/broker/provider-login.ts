@@ -21,6 +21,7 @@ import { quote } from '../../platform/text.ts';
 import type { IdTokenVerifier } from '../auth/id-token.ts';
 import type { ProviderTokens } from '../grants/grant.ts';
 import { createReadGithubIdentity, createRevokeGithubToken } from '../identity/github.ts';
+import { readText } from '../identity/identity.ts';
 import { createReadIdentity } from '../identity/read-identity.ts';
 import {
   buildCallbackUrl,
@@ -175,9 +176,6 @@ function readTokenAnswer(
     problem: unusable && describeProblem(unusable, answer, issuer),
   };
 }
-
-const readText = (found: unknown): string | undefined =>
-  typeof found === 'string' && found !== '' ? found : undefined;
 
 const isAbsent = (found: unknown): boolean => found === undefined || found === null || found === '';
 

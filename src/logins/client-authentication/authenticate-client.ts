@@ -38,7 +38,7 @@ import {
 /** As much of a client as tells that it is itself. */
 export type ProvenClient = Pick<MachineClient, 'id' | 'credentials'>;
 
-export interface AuthenticatedClient<Client extends ProvenClient = MachineClient> {
+interface AuthenticatedClient<Client extends ProvenClient> {
   readonly client: Client;
   /**
    * Before anything is given for it: an assertion is good once, on all replicas together.
@@ -48,16 +48,9 @@ export interface AuthenticatedClient<Client extends ProvenClient = MachineClient
   useUp(): Promise<void>;
 }
 
-export interface ClientAuthentication<Client extends ProvenClient = MachineClient> {
-  /**
-   * Without effect. An assertion that was used already is refused here, too: it counts for whoever sends it, not for its client.
-   *
-   * @throws GatewayError `oauth_invalid_request`, `unauthenticated_machine` or `client_keys_unavailable`.
-   */
-  authenticate(request: AuthenticationRequest): Promise<AuthenticatedClient<Client>>;
-  /** The client whose secret the request brings, where that alone settles it; else undefined. It never throws. */
-  findBySecret(request: AuthenticationRequest): Client | undefined;
-}
+export type ClientAuthentication<Client extends ProvenClient = MachineClient> = ReturnType<
+  typeof createClientAuthentication<Client>
+>;
 
 export interface AuthenticationRequest {
   /** Which request it is: limits and endpoint ask of the same one. */
@@ -71,10 +64,10 @@ export interface AuthenticationRequest {
 export function createClientAuthentication<Client extends ProvenClient = MachineClient>(
   { store, clock }: Pick<Runtime, 'store' | 'clock'>,
   rules: ClientAssertionRules,
-  keySets: Pick<ClientKeySets, 'get'>,
+  keySets: ClientKeySets,
   findClient: (id: string) => Client | undefined,
   findByDocument?: (id: string, hint: KeyHint) => Promise<Client | undefined>,
-): ClientAuthentication<Client> {
+) {
   const readAssertion = createReadAssertion(rules);
   const judged = new WeakMap<RequestBody, Promise<AuthenticatedClient<Client>>>();
 
@@ -178,12 +171,18 @@ export function createClientAuthentication<Client extends ProvenClient = Machine
   }
 
   return {
-    authenticate(request) {
+    /**
+     * Without effect. An assertion that was used already is refused here, too: it counts for whoever sends it, not for its client.
+     *
+     * @throws GatewayError `oauth_invalid_request`, `unauthenticated_machine` or `client_keys_unavailable`.
+     */
+    authenticate(request: AuthenticationRequest): Promise<AuthenticatedClient<Client>> {
       const judging = judged.get(request.body) ?? judge(request);
       judged.set(request.body, judging);
       return judging;
     },
-    findBySecret({ parameters, authorization }) {
+    /** The client whose secret the request brings, where that alone settles it; else undefined. It never throws. */
+    findBySecret({ parameters, authorization }: AuthenticationRequest): Client | undefined {
       try {
         const credentials = readCredentials(parameters, authorization);
         return typeof credentials === 'object' && credentials.method !== 'private_key_jwt'

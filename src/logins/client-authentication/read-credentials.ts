@@ -130,7 +130,6 @@ const MAX_BYTES = 8192;
 const MAX_JTI_LENGTH = 256;
 
 const CLIENT_ASSERTION: TokenForm = {
-  lengthSetting: '',
   kind: 'a client assertion',
   type: /^(application\/)?(client-authentication\+)?jwt$/i,
   types: 'JWT, client-authentication+jwt, or no typ',

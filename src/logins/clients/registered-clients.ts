@@ -15,7 +15,7 @@ import {
 } from '../../platform/ids.ts';
 import { isObject, isStringArray, type JsonObject, parseObject } from '../../platform/json.ts';
 import { buildClientKey, CLIENT_LIST_KEY } from '../../store/keys.ts';
-import type { PageRequest, StoredPage } from '../../store/page.ts';
+import type { PageRequest } from '../../store/page.ts';
 import { checkRecordVersion, writeVersioned } from '../../store/records.ts';
 import type { KeyValue } from '../../store/store.ts';
 import {
@@ -75,16 +75,10 @@ export const createRegisteredClients = (
   },
 });
 
-export interface ListedClient {
-  readonly client: RegisteredClient;
-  /** Epoch milliseconds. */
-  readonly expiresAt: number;
-}
-
 /** For operators. */
 export const createClientDirectory = (store: Pick<KeyValue, 'readListed' | 'deleteListed'>) => ({
-  /** Those that expire last first. A record that cannot be read is left out. */
-  async list(request: PageRequest): Promise<StoredPage<ListedClient>> {
+  /** Those that expire last first, at `expiresAt` in epoch milliseconds. A record that cannot be read is left out. */
+  async list(request: PageRequest) {
     const { items, next } = await store.readListed(CLIENT_LIST_KEY, request);
     const clients = items.flatMap(({ value, expiresAt }) => {
       const client: unknown = parseObject(value);

@@ -92,7 +92,6 @@ const MAX_ITEMS = 20;
 const MAX_BYTES = 16_384;
 
 const ID_JAG: TokenForm = {
-  lengthSetting: '',
   kind: 'an ID-JAG',
   type: /^oauth-id-jag\+jwt$/,
   isTypeRequired: true,

@@ -18,7 +18,7 @@ import { isObject, type JsonObject, parseJson } from '../../platform/json.ts';
 import { quote } from '../../platform/text.ts';
 import { createWarnOnce } from '../../platform/throttle.ts';
 import type { BrokerRuntime } from '../broker/runtime.ts';
-import { checkClaimSize, failIdentity } from './identity.ts';
+import { checkClaimSize, failIdentity, readText } from './identity.ts';
 import type { ReadIdentity } from './read-identity.ts';
 
 /** `listNamedClaims` has those that rules name, as they stand now. */
@@ -132,9 +132,7 @@ interface Need {
 /** OpenID Connect Core §5.1 has the names. */
 function readProfile({ login, name, avatar_url: picture, html_url: profile }: JsonObject) {
   const said = Object.entries({ preferred_username: login, name, picture, profile });
-  return Object.fromEntries(
-    said.filter(([, value]) => typeof value === 'string' && value !== ''),
-  );
+  return Object.fromEntries(said.filter(([, value]) => readText(value) !== undefined));
 }
 
 /** @throws GatewayError always. */

@@ -6,6 +6,10 @@ import { hasLevels, isObject, type JsonObject } from '../../platform/json.ts';
 import { quote } from '../../platform/text.ts';
 import type { UserIdentity } from '../grants/grant.ts';
 
+/** A text that says something; undefined for anything else. */
+export const readText = (value: unknown): string | undefined =>
+  typeof value === 'string' && value !== '' ? value : undefined;
+
 /** A user, as the provider says. */
 export interface Identity {
   readonly user: UserIdentity;

@@ -16,7 +16,7 @@ import { UNSEEN } from '../../platform/invisible.ts';
 import { isStringArray, type JsonObject } from '../../platform/json.ts';
 import { quote, shorten } from '../../platform/text.ts';
 import { readGroups } from './groups.ts';
-import { findClaim, type Identity } from './identity.ts';
+import { findClaim, type Identity, readText } from './identity.ts';
 
 /** Somebody whom the provider knows and the gateway does not let in: the client is told `access_denied`. */
 export interface LoginRefusal {
@@ -24,8 +24,8 @@ export interface LoginRefusal {
   readonly forLog: string;
   /** A sentence for the person. */
   readonly forUser: string;
-  /** For the person: both addresses lead on from it. */
-  renderPage(links: LoginRefusalLinks): Reply;
+  /** For the person. `retryUrl` begins the login anew, with the choice of another account; `clientUrl` tells the client `access_denied`. */
+  renderPage(retryUrl: string, clientUrl: string): Reply;
 }
 
 /** Undefined for who may log in. Asked at each login, and again at each renewal. */
@@ -41,14 +41,23 @@ export function createFindLoginRefusal(config: IdentityConfig, service: string):
     const problem = findProblem(claims);
     if (problem === undefined) return undefined;
     const { forLog, advice } = problem;
+    const { email, preferred_username: login, name } = claims;
     // As the person knows it: an address, a name, else what the provider calls them.
-    const names = [claims.email, claims.preferred_username, claims.name];
-    const known = names.filter((name) => typeof name === 'string').find((name) => name !== '');
-    const who = known ?? user.sub;
+    const who = readText(email) ?? readText(login) ?? readText(name) ?? user.sub;
     return {
       forLog,
       forUser: `You are logged in as ${who}, who may not use this gateway. ${advice}`,
-      renderPage: (links) => renderLoginRefusedPage(service, who, advice, links),
+      renderPage(retryUrl, clientUrl) {
+        const shown = shorten(who.replace(INVISIBLE, '\u{fffd}'), MAX_WHO);
+        const page = {
+          status: 403,
+          title: 'You may not use this gateway',
+          body: `<p>You are logged in as <strong><bdi>${escapeHtml(shown)}</bdi></strong>, who may not use this gateway.</p>
+<p>${escapeHtml(advice)}</p>
+<p><a class="button" href="${escapeHtml(retryUrl)}">Use another account</a></p>${renderReturnLink(clientUrl)}`,
+        };
+        return renderPage({ displayName: service }, page);
+      },
     };
   };
 }
@@ -113,7 +122,7 @@ function createEmailCheck({ allowedEmails, emailAuthority }: IdentityConfig): Fi
     const isVouchedFor =
       emailAuthority === undefined ||
       emailAuthority.ownDomains.some((domain) => address.endsWith(domain)) ||
-      (typeof organization === 'string' && organization !== '');
+      readText(organization) !== undefined;
     if (emailVerified && isVouchedFor) return undefined;
     const missing = emailAuthority
       ? `not one of ${emailAuthority.ownDomains.join(', ')}, and email_verified and ${emailAuthority.organizationClaim} do not say that an organization at the provider has it`
@@ -160,36 +169,7 @@ function createClaimCheck(claim: string, { allowedClaims }: IdentityConfig): Fin
 const isScalar = (value: unknown): boolean =>
   typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean';
 
-// The page for somebody who may not use this gateway: as whom they are logged in, and how to go on.
-
-interface LoginRefusalLinks {
-  /** Begins the login anew, with the choice of another account. */
-  readonly retryUrl: string;
-  /** Tells the client `access_denied`. */
-  readonly clientUrl: string;
-}
-
 /** Characters. */
 const MAX_WHO = 200;
 
 const INVISIBLE = new RegExp(`[${UNSEEN}]`, 'gu');
-
-/** `who` is as the provider calls the person, `advice` a sentence about what they can do. */
-function renderLoginRefusedPage(
-  service: string,
-  who: string,
-  advice: string,
-  { retryUrl, clientUrl }: LoginRefusalLinks,
-): Reply {
-  const shown = shorten(who.replace(INVISIBLE, '\u{fffd}'), MAX_WHO);
-  return renderPage(
-    { displayName: service },
-    {
-      status: 403,
-      title: 'You may not use this gateway',
-      body: `<p>You are logged in as <strong><bdi>${escapeHtml(shown)}</bdi></strong>, who may not use this gateway.</p>
-<p>${escapeHtml(advice)}</p>
-<p><a class="button" href="${escapeHtml(retryUrl)}">Use another account</a></p>${renderReturnLink(clientUrl)}`,
-    },
-  );
-}

@@ -27,6 +27,7 @@ import {
   type Identity,
   joinClaims,
   mergeRenewedClaims,
+  readText,
 } from './identity.ts';
 
 /**
@@ -208,9 +209,6 @@ const failWithoutIdToken = (): never =>
     details: `${catalogue.unusable_id_token.details} There is none in its answer: OIDC_ISSUER must be an OpenID provider, and the scope openid allowed for the gateway's client.`,
     facts: { member: 'id_token', found: undefined, expected: 'an ID token' },
   });
-
-const readText = (value: unknown): string | undefined =>
-  typeof value === 'string' && value !== '' ? value : undefined;
 
 // OpenID Connect Core §5.3: the userinfo endpoint, asked with the provider's access token.
 
