@@ -71,7 +71,7 @@ const DEFAULT_ID_TOKEN_ALGORITHMS = ['RS256'] as const;
  * `isOffered` says whether clients may be known by a metadata document, `hasMachineClients` whether one may log in as itself.
  */
 export function createServerMetadata(
-  { server, oauth }: Pick<Config, 'server' | 'oauth'>,
+  { server, oauth }: Config,
   providerMetadata: ProviderMetadata | undefined,
   isOffered: () => Promise<boolean>,
   hasMachineClients: () => boolean = () => false,

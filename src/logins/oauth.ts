@@ -153,7 +153,7 @@ function openConsent(
 function createBrokerMode(
   broker: Broker,
   parties: Parties,
-  clientDocuments: Pick<ClientDocuments, 'isClientDocumentId' | 'findKeyed'>,
+  clientDocuments: ClientDocuments,
 ): ModeAtEndpoints {
   const { runtime, machineClients, clientKeySets, assertionIssuers } = broker;
   const { baseUrl, oauth } = runtime;

@@ -29,14 +29,11 @@ import {
 } from './request/authorization-request.ts';
 import { logLogin } from './request/login-facts.ts';
 
-/** The checks of a token of the provider. */
-type TokenChecks = Pick<Auth, 'inspectToken' | 'verifyToken'>;
-
 export function createProxy(
   runtime: Runtime,
   config: ProxyConfig,
   clients: Clients,
-  { inspectToken, verifyToken }: TokenChecks,
+  { inspectToken, verifyToken }: Auth,
 ): ModeAtEndpoints {
   const { endpoints, providerClient, consent } = config;
   const { store, clock, log } = runtime;

@@ -120,7 +120,7 @@ export function isAtOrigin(uri: string, other: string): boolean {
 export function isSameRedirectUri(
   registered: string,
   requested: string,
-  { allowsAnyLoopbackPort }: Pick<RedirectUriConfig['redirectUris'], 'allowsAnyLoopbackPort'>,
+  { allowsAnyLoopbackPort }: RedirectUriConfig['redirectUris'],
 ): boolean {
   if (registered === requested) return true;
   if (!allowsAnyLoopbackPort) return false;

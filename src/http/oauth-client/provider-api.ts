@@ -171,9 +171,13 @@ export function authenticateClient(
 ): ProviderRequest {
   const { secret, authMethod } = client;
   const method = secret === undefined ? 'none' : authMethod;
-  const identity = { id: requireClientId(client), secret, method };
   const own = form.filter(([name]) => !CREDENTIALS.has(name));
-  return { url, ...authenticateBySecret(identity, own, true), usesProviderClient: true };
+  const authenticated = authenticateBySecret(
+    { id: requireClientId(client), secret, method },
+    own,
+    true,
+  );
+  return { url, ...authenticated, usesProviderClient: true };
 }
 
 /** RFC 6749 §4.1.2.1, §5.2: whether the error is about the client, not about its request. */
@@ -199,7 +203,7 @@ export type RevokeTokens = (tokens: {
 export const createRevokeTokens = (
   client: ProviderClientConfig,
   api: ProviderApi,
-  endpoints: Pick<ProviderEndpoints, 'findRevocationUrl'>,
+  endpoints: ProviderEndpoints,
 ): RevokeTokens =>
   async function revokeTokens({ refreshToken, accessToken }) {
     const token = refreshToken ?? accessToken;
@@ -243,7 +247,7 @@ const ACCESS_TOKEN = 'urn:ietf:params:oauth:token-type:access_token';
 export const createExchangeToken = (
   client: ProviderClientConfig,
   api: ProviderApi,
-  endpoints: Pick<ProviderEndpoints, 'findTokenUrl'>,
+  endpoints: ProviderEndpoints,
 ) =>
   /** @throws GatewayError when the provider cannot be asked. */
   async function exchangeToken({

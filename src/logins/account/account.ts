@@ -39,7 +39,7 @@ const checkFieldName = createNameCheck(['csrf', 'action', 'grant']);
 export function createAccountEndpoints(
   { runtime, ownTokens: { grants }, endpoints, ends, servers }: Broker,
   browserSessions: StoredBrowserSessions,
-  { browsers, beginLogin }: Pick<OwnPages, 'browsers' | 'beginLogin'>,
+  { browsers, beginLogin }: OwnPages,
 ): readonly PublicEndpoint[] {
   const { config, baseUrl, audit, oauth } = runtime;
   const ending = createSecretRecords<EndingSession>(runtime, 'provider-logout', ENDING_SECONDS);

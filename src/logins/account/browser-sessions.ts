@@ -34,7 +34,7 @@ const OPERATOR_MAX_SECONDS = 3600;
 /** The cookie has the path of `BASE_URL`. */
 export function createBrowserSessions(
   { baseUrl, store, seal, clock }: BrokerRuntime,
-  logouts: Pick<Logouts, 'isOver'>,
+  logouts: Logouts,
 ) {
   const { protocol, pathname } = new URL(baseUrl);
   const isSecure = protocol === 'https:';

@@ -50,7 +50,7 @@ export type FinishPageLogin = ReturnType<typeof createFinishPageLogin>;
 
 export function createFinishPageLogin(
   { config, baseUrl }: BrokerRuntime,
-  browserSessions: Pick<StoredBrowserSessions, 'create'>,
+  browserSessions: StoredBrowserSessions,
 ) {
   // Only the provider's own users come here, whose groups these are.
   const adminGroups = new Set(config.admin.groups);

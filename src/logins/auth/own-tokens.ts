@@ -54,7 +54,7 @@ export function createOwnTokenVerifier(
   { config, clock }: Runtime,
   { codec, grants }: OwnTokens,
   oauth: BrokerConfig,
-  machineClients: Pick<MachineClients, 'find'>,
+  machineClients: MachineClients,
 ) {
   const { baseUrl } = config.server;
   // A grant of another provider has ended with the change.

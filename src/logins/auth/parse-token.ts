@@ -24,7 +24,7 @@ export interface ParsedToken extends TokenHeader {
 }
 
 /** Tells whether a token of this very text was found good before. */
-export type IsKnownToken = (token: Pick<ParsedToken, 'getDigest'>) => boolean;
+export type IsKnownToken = (token: ParsedToken) => boolean;
 
 /** Marks that tell tokens of one kind from others before their signature is checked, and what to do about another. */
 export interface TokenForm {

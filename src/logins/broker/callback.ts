@@ -37,8 +37,8 @@ export function createCallback(
     logins,
     providerLogins,
   }: Broker,
-  { browsers, approvals }: Pick<Parties, 'browsers' | 'approvals'>,
-  codes: Pick<Codes, 'issue'>,
+  { browsers, approvals }: Parties,
+  codes: Codes,
   finishPageLogin: FinishPageLogin,
 ) {
   const { logouts, tellProviderInTurn } = ends;

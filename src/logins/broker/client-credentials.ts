@@ -23,7 +23,7 @@ import { readMachineResources } from './resources.ts';
 
 export function createClientCredentials(
   { runtime, ownTokens: { grants }, ends: { logouts }, machineClients }: Broker,
-  authentication: Pick<ClientAuthentication, 'authenticate'>,
+  { authenticate }: ClientAuthentication,
   { issueGrant, answer }: TokenIssue,
 ) {
   const { baseUrl, store, clock } = runtime;
@@ -31,7 +31,7 @@ export function createClientCredentials(
 
   return async function giveToken(request: AuthenticationRequest): Promise<PendingReply> {
     if (machineClients.list().length === 0) fail('unsupported_grant_type');
-    const { client, useUp } = await authentication.authenticate(request);
+    const { client, useUp } = await authenticate(request);
     const { id, mark } = client;
     return addFacts({ client: id, ...nameUser(toMachineUser(id, baseUrl)) }, async () => {
       const scopes = readScopes(request.parameters, client);

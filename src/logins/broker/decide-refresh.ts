@@ -17,7 +17,7 @@ export interface AskedPair {
 
 export function readAskedPair(
   parameters: RequestParameters,
-  { id }: Pick<Client, 'id'>,
+  { id }: Client,
   own: OwnResources,
 ): AskedPair {
   const scopes = parseScope(parameters.get('scope'));

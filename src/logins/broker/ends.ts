@@ -43,7 +43,7 @@ export function createLoginEnds(
   grants: Grants,
   revoke: RevokeTokens,
   machineClients: MachineClients,
-  connections: Pick<Connections, 'endOfUser'> | undefined,
+  connections: Connections | undefined,
 ) {
   const { clock, log, oauth } = runtime;
   const { issuer, quirks } = oauth.provider;
@@ -207,7 +207,7 @@ const MAX_USERS_WAITING = 10_000;
 
 function createEndConnections(
   { oauth, log }: BrokerRuntime,
-  connections: Pick<Connections, 'endOfUser'>,
+  connections: Connections,
 ) {
   const queue = createWorkQueue({
     maxRunning: MAX_USERS_AT_ONCE,
@@ -251,9 +251,9 @@ const NOT_ENDED =
 
 function endOutdatedGrants(
   { oauth, baseUrl, clock, log }: BrokerRuntime,
-  grants: Pick<Grants, 'list' | 'listOfUser'>,
+  grants: Grants,
   endHere: EndGrant,
-  machineClients: Pick<MachineClients, 'find' | 'onChange'>,
+  machineClients: MachineClients,
 ): void {
   const isOutdated = (grant: Grant): boolean =>
     getClientMark(grant) !== machineClients.find(grant.client.id)?.mark;

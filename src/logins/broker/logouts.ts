@@ -117,7 +117,7 @@ export function createLogouts({ store, clock, oauth }: BrokerRuntime) {
       return mark;
     },
     /** Notes the end of one login that a user or operator ends, while others of the same user by the same client go on. */
-    async noteOfOne({ user, client }: Pick<Grant, 'user' | 'client'>): Promise<void> {
+    async noteOfOne({ user, client }: Grant): Promise<void> {
       const concerned = { user: hashUser(user), client: client.id };
       await raise(buildApprovalKey(concerned), approvalSeconds, await count());
     },

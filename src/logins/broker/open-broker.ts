@@ -28,14 +28,14 @@ interface ServersOfBroker {
   readonly listNamedClaims: () => readonly string[];
   /** True where there is a server for which users need a connection. */
   readonly hasConnections: () => boolean;
-  readonly connections: Pick<Connections, 'endOfUser'> | undefined;
+  readonly connections: Connections | undefined;
 }
 
 /** @throws Error in proxy mode, and without a secret or a provider. */
 export function openBroker(
   gatewayRuntime: Runtime,
   ownTokens: OwnTokens,
-  { metadata, keySet }: Pick<ProviderAccess, 'metadata' | 'keySet'>,
+  { metadata, keySet }: ProviderAccess,
   machineClients: MachineClients,
   servers: ServersOfBroker,
 ) {

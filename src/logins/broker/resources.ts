@@ -37,7 +37,7 @@ export function readAskedResources(
 export function readMachineResources(
   { pairs }: RequestParameters,
   own: OwnResources,
-  { resources }: Pick<MachineClient, 'resources'>,
+  { resources }: MachineClient,
 ): readonly string[] {
   const admin = `${own.baseUrl}/admin`;
   const named = pairs.filter(([name]) => name === 'resource').map(([, value]) => value);

@@ -134,7 +134,7 @@ function failGrant(details: string): never {
 export function createBrokerRevoke(
   { ownTokens: { codec, grants }, ends }: Broker,
   clients: Clients,
-  authentication: Pick<ClientAuthentication<ProvenClient>, 'authenticate'>,
+  { authenticate }: ClientAuthentication<ProvenClient>,
 ) {
   return async function revoke(
     body: RequestBody,
@@ -150,7 +150,7 @@ export function createBrokerRevoke(
     // A client that proved to be itself to get the token does so here, too (RFC 7009 §2.1); the others are public, and say who they are.
     const hasProved = stored !== undefined && !hasRefreshToken(stored.grant);
     const proves = hasProved || (!isPublic && hasCredentials(request));
-    const proven = proves ? await authentication.authenticate(request) : undefined;
+    const proven = proves ? await authenticate(request) : undefined;
     const clientId = proven?.client.id ?? parameters.require('client_id');
     if (proven === undefined) await clients.requireWithoutFetch(clientId);
     // RFC 7009 §2.2: what is none, or none any more, is revoked already. Anybody could have made it up.

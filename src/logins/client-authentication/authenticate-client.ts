@@ -62,7 +62,7 @@ export interface AuthenticationRequest {
 
 /** `findByDocument` finds one that is none of `findClient`, by its metadata document, with the key that `hint` names. */
 export function createClientAuthentication<Client extends ProvenClient = MachineClient>(
-  { store, clock }: Pick<Runtime, 'store' | 'clock'>,
+  { store, clock }: Runtime,
   rules: ClientAssertionRules,
   keySets: ClientKeySets,
   findClient: (id: string) => Client | undefined,
@@ -232,7 +232,7 @@ export type ClientKeySets = ReturnType<typeof createClientKeySets>;
 
 export function createClientKeySets(
   runtime: FetchRuntime,
-  machineClients: Pick<MachineClients, 'list' | 'onChange'>,
+  machineClients: MachineClients,
 ) {
   const byUrl = new Map<string, KeySet>();
 

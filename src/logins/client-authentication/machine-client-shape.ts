@@ -287,7 +287,7 @@ const NO_HASH = hashSha256('');
 /** For a gateway that is about to serve. */
 export function findMachineClientProblems(
   clients: readonly MachineClient[] = [],
-  { server, oauth }: Pick<Config, 'server' | 'oauth'>,
+  { server, oauth }: Config,
 ): readonly Problem[] {
   const [first] = clients;
   if (first === undefined) return [];

@@ -49,7 +49,7 @@ const MAX_RENEWED = 10_000;
  * tokens of a client renew its registration.
  */
 export function createClients(
-  { clock, config: { server, admin, oauth } }: Pick<Runtime, 'clock' | 'config'>,
+  { clock, config: { server, admin, oauth } }: Runtime,
   registered: RegisteredClients,
   documents: ClientDocuments | undefined,
   renewal: 'every' | 'first' | 'none',

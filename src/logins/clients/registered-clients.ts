@@ -76,7 +76,7 @@ export const createRegisteredClients = (
 });
 
 /** For operators. */
-export const createClientDirectory = (store: Pick<KeyValue, 'readListed' | 'deleteListed'>) => ({
+export const createClientDirectory = (store: KeyValue) => ({
   /** Those that expire last first, at `expiresAt` in epoch milliseconds. A record that cannot be read is left out. */
   async list(request: PageRequest) {
     const { items, next } = await store.readListed(CLIENT_LIST_KEY, request);

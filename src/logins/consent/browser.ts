@@ -64,9 +64,9 @@ export type Approvals = ReturnType<typeof createApprovals>;
  * nobody is known then, and nobody logged out here.
  */
 export function createApprovals(
-  { config, store }: Pick<Runtime, 'config' | 'store'>,
+  { config, store }: Runtime,
   listScopes: (scope: string | undefined) => readonly string[],
-  logouts: Pick<Logouts, 'isApprovalOver'> | undefined,
+  logouts: Logouts | undefined,
 ) {
   const { ttlSeconds } = config.oauth.consent;
 

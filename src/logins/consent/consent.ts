@@ -45,9 +45,9 @@ const MAX_QUERY = 4096;
 
 /** `listTools` has those that everybody may see; undefined where strangers see none. */
 export function createConsent(
-  { config: { server, oauth } }: Pick<Runtime, 'config'>,
+  { config: { server, oauth } }: Runtime,
   records: SealedStore,
-  { browsers, approvals, listScopes }: Pick<Parties, 'browsers' | 'approvals' | 'listScopes'>,
+  { browsers, approvals, listScopes }: Parties,
   { readRequest, redirectToProvider, issuer }: AskingMode,
   listTools: ListShownTools | undefined,
 ) {

@@ -141,7 +141,7 @@ export function computeGrantEnd(grant: Grant, lifetime: GrantLifetime): number {
 /** Likewise: by its age, however often its client refreshes. Infinity where it has no such end, and where it is as old as its one token. */
 export function computeAgeEnd(
   grant: Grant,
-  { maxSeconds, unrenewedSeconds }: Omit<GrantLifetime, 'idleSeconds'>,
+  { maxSeconds, unrenewedSeconds }: GrantLifetime,
 ): number {
   if (!hasRefreshToken(grant)) return Number.POSITIVE_INFINITY;
   const seconds = Math.min(

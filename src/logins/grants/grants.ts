@@ -241,7 +241,7 @@ const LISTED_RESERVE = 0.01;
 
 type Place = readonly [list: string, listed: string];
 
-function createGrantLists(store: Pick<KeyValue, 'setListed' | 'deleteListed' | 'readListed'>) {
+function createGrantLists(store: KeyValue) {
   const remove = async (places: readonly Place[]): Promise<void> => {
     await Promise.all(
       places.map(([list, listed]) => store.deleteListed(list, listed).catch(() => false)),

@@ -46,7 +46,7 @@ interface ExpectedAssertion {
 export type VerifyAssertion = ReturnType<typeof createVerifyAssertion>;
 
 export function createVerifyAssertion(
-  { clock, baseUrl, oauth }: Pick<BrokerRuntime, 'clock' | 'baseUrl' | 'oauth'>,
+  { clock, baseUrl, oauth }: BrokerRuntime,
   issuers: AssertionIssuers,
 ) {
   const readToken = createReadToken(KIND);

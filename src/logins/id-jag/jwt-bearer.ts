@@ -39,7 +39,7 @@ import { type Assertion, failMember, type VerifyAssertion } from './assertion.ts
 
 export function createGiveByAssertion(
   { runtime, ends: { logouts }, findLoginRefusal }: Broker,
-  authentication: Pick<ClientAuthentication<AssertingClient>, 'authenticate'>,
+  { authenticate }: ClientAuthentication<AssertingClient>,
   verifyAssertion: VerifyAssertion,
   { issueGrant, answer }: TokenIssue,
 ) {
@@ -47,7 +47,7 @@ export function createGiveByAssertion(
 
   return async function giveByAssertion(request: AuthenticationRequest): Promise<PendingReply> {
     const { parameters } = request;
-    const { client, useUp } = await authentication.authenticate(request);
+    const { client, useUp } = await authenticate(request);
     return addFacts({ client: client.id }, async () => {
       const text = parameters.require('assertion');
       // An end of the user's logins from here on ends this, too.
@@ -163,7 +163,7 @@ export interface AssertingClient extends ProvenClient {
 
 /** @throws GatewayError `unauthenticated_machine`; `client_keys_unavailable` where its host cannot be reached. */
 export const createFindByDocument = (
-  documents: Pick<ClientDocuments, 'isClientDocumentId' | 'findKeyed'>,
+  documents: ClientDocuments,
 ) =>
   async function findByDocument(id: string, hint: KeyHint): Promise<AssertingClient | undefined> {
     if (!documents.isClientDocumentId(id)) return undefined;

@@ -65,7 +65,7 @@ export async function askForGroups(
     return failGroups(`The address ${quote(endpoint)} is not one of Microsoft Graph.`);
   }
   const request = {
-    method: 'POST',
+    method: 'POST' as const,
     headers: {
       Authorization: `Bearer ${accessToken}`,
       'Content-Type': 'application/json',

@@ -59,7 +59,7 @@ const listOwnScopes = ({ addedScopes, provider }: ProviderParametersConfig): rea
 
 /** Whatever else a client names, it must not borrow what the service's own client may do. */
 const selectAllowedScopes = (
-  { allowedScopes }: Pick<BrokerConfig, 'allowedScopes'>,
+  { allowedScopes }: ProviderParametersConfig,
   scope: string | undefined,
 ): readonly string[] =>
   parseScope(scope).filter((name) => allowedScopes.includes('*') || allowedScopes.includes(name));

@@ -59,7 +59,7 @@ const answerFormat = jsonFormat<KeptAnswer>('The last answer of a grant');
 
 /** `verifyToken` judges a token as /mcp does, in full. */
 export function createRecentAnswers(
-  { store, clock }: Pick<Runtime, 'store' | 'clock'>,
+  { store, clock }: Runtime,
   verifyToken: Auth['verifyToken'],
 ) {
   const grants = createKnownGrants(store);
