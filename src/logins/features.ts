@@ -248,7 +248,10 @@ function createLoginPanels(
       async show() {
         const failures = await listFailures();
         return {
-          failures: failures.map((one) => ({ ...one, remedy: BY_NAME.get(one.error) ?? NO_REMEDY })),
+          failures: failures.map((one) => ({
+            ...one,
+            remedy: BY_NAME.get(one.error) ?? NO_REMEDY,
+          })),
         };
       },
     },

@@ -185,7 +185,12 @@ function createBrokerMode(
   const giveByAssertion =
     assertionIssuers &&
     ofAsserting &&
-    createGiveByAssertion(broker, ofAsserting, createVerifyAssertion(runtime, assertionIssuers), issue);
+    createGiveByAssertion(
+      broker,
+      ofAsserting,
+      createVerifyAssertion(runtime, assertionIssuers),
+      issue,
+    );
   const redeemCode = createRedeemCode(broker, clients, codes, issue);
   const grantTypes = new Map<string, GiveTokens | undefined>([
     ['authorization_code', ({ parameters }) => redeemCode(parameters)],

@@ -14,11 +14,7 @@ import {
   renderRows,
   type ShownApp,
 } from '../../http/endpoint/own-page-parts.ts';
-import {
-  checkCsrf,
-  createOwnPageEndpoint,
-  type OwnPages,
-} from '../../http/endpoint/own-pages.ts';
+import { checkCsrf, createOwnPageEndpoint, type OwnPages } from '../../http/endpoint/own-pages.ts';
 import { createNameCheck, parseBody, parseQuery } from '../../http/endpoint/parameters.ts';
 import { shorten } from '../../platform/text.ts';
 import { createSecretRecords } from '../../store/records.ts';

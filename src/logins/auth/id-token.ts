@@ -147,11 +147,7 @@ const checkNonce: Check = (_kind, { nonce }, { nonce: sent }) => {
 };
 
 /** OpenID Connect Core §3.1.3.6. */
-const checkAccessTokenHash: Check = (
-  _kind,
-  { at_hash: found },
-  { accessToken, token, signer },
-) => {
+const checkAccessTokenHash: Check = (_kind, { at_hash: found }, { accessToken, token, signer }) => {
   if (found === undefined || accessToken === undefined || signer === undefined) return;
   const hash = token.algorithm.hash(accessToken, signer.key);
   const expected = hash.subarray(0, hash.length / 2).toString('base64url');

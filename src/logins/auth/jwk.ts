@@ -124,7 +124,9 @@ const createAlgorithm = (
     // RFC 8032 §5.1, §5.2: the hashes of Ed25519, and of Ed448.
     const ofEdwards = type === 'ed25519' ? 'sha512' : 'shake256';
     const options = hash === null && type === 'ed448' ? { outputLength: 114 } : {};
-    return createHash(hash ?? ofEdwards, options).update(text).digest();
+    return createHash(hash ?? ofEdwards, options)
+      .update(text)
+      .digest();
   },
 });
 

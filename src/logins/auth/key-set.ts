@@ -123,9 +123,7 @@ export function createKeySet(
     if (outcome.ok) {
       if (wasFailing) log.info(`${owner.name} can be fetched again.`);
     } else if (!wasFailing && !(outcome.cause instanceof IssuerMismatch)) {
-      const meanwhile = keys
-        ? 'the last one stays in use'
-        : 'no token can be checked until it is';
+      const meanwhile = keys ? 'the last one stays in use' : 'no token can be checked until it is';
       log.error(`${owner.name} cannot be fetched; ${meanwhile}. ${owner.advice}`, {
         cause: outcome.cause,
       });

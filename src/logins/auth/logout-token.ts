@@ -97,10 +97,14 @@ export function createLogoutTokenVerifier(clock: Clock, keySet: KeySet, rules: P
     for (const check of CHECKS) check(KIND, claims, expected);
     const { exp, iat, sub, sid } = claims;
     if (sub === undefined && sid === undefined)
-      failLogoutToken('sub', 'The logout token has neither a sub nor a sid claim: it names nobody.', {
-        found: undefined,
-        expected: 'sub, sid, or both',
-      });
+      failLogoutToken(
+        'sub',
+        'The logout token has neither a sub nor a sid claim: it names nobody.',
+        {
+          found: undefined,
+          expected: 'sub, sid, or both',
+        },
+      );
     const lastMoment = Math.min(
       readTime(KIND, 'exp', exp),
       readTime(KIND, 'iat', iat) + MAX_AGE_SECONDS,

@@ -39,7 +39,8 @@ export type TokenVerifier = ReturnType<typeof createTokenVerifier>;
 
 export function createTokenVerifier(clock: Clock, keySet: KeySet, rules: TokenRules) {
   const { maxTokenBytes, signatureMemory } = rules;
-  const memory = signatureMemory > 0 ? createBoundedMap<string, string>(signatureMemory) : undefined;
+  const memory =
+    signatureMemory > 0 ? createBoundedMap<string, string>(signatureMemory) : undefined;
   // The form of a known one needs no second look: nothing is said of its signature, for its key may be gone.
   const isKnown: IsKnownToken | undefined =
     memory && ((token) => memory.peek(token.getDigest()) !== undefined);

@@ -205,10 +205,7 @@ const MAX_USERS_AT_ONCE = 4;
 /** For when everybody is logged out. */
 const MAX_USERS_WAITING = 10_000;
 
-function createEndConnections(
-  { oauth, log }: BrokerRuntime,
-  connections: Connections,
-) {
+function createEndConnections({ oauth, log }: BrokerRuntime, connections: Connections) {
   const queue = createWorkQueue({
     maxRunning: MAX_USERS_AT_ONCE,
     maxWaiting: MAX_USERS_WAITING,

@@ -100,7 +100,8 @@ export function createProviderLogins(
         ...buildRefreshParameters(oauth),
       ]);
       const code = response.refusal?.code;
-      if (code === 'invalid_grant' || (code !== undefined && code === spentRefreshTokenError)) return undefined;
+      if (code === 'invalid_grant' || (code !== undefined && code === spentRefreshTokenError))
+        return undefined;
       const { tokens, ...rest } = readTokenAnswer(response, issuer, askedAt);
       return { ...rest, tokens: { ...tokens, refreshToken: tokens.refreshToken ?? refreshToken } };
     },

@@ -118,7 +118,8 @@ export function createProviderLogout({
     if (endsAll) {
       const owner = { kind: 'session', session } as const;
       for await (const page of readPages((request) => grants.list(request, owner))) {
-        for (const grant of page) if (grant.sid === sid) users.set(hashUser(grant.user), grant.user);
+        for (const grant of page)
+          if (grant.sid === sid) users.set(hashUser(grant.user), grant.user);
       }
     }
     // The session last: who sends the token again must find whose it is.

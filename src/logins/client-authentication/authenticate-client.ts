@@ -230,10 +230,7 @@ const failClient = (clientId: string | undefined, facts: JsonObject): never =>
 
 export type ClientKeySets = ReturnType<typeof createClientKeySets>;
 
-export function createClientKeySets(
-  runtime: FetchRuntime,
-  machineClients: MachineClients,
-) {
+export function createClientKeySets(runtime: FetchRuntime, machineClients: MachineClients) {
   const byUrl = new Map<string, KeySet>();
 
   function open(url: string): KeySet {

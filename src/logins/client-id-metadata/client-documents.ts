@@ -97,7 +97,8 @@ export function createClientDocuments(
     /** Tells whether a client id is an https URL, thus for `find` to judge; most of them are not. */
     isClientDocumentId,
     /** Tells whether such an id may be used at all, whatever its document says now. */
-    isAllowed: (clientId: string): boolean => parseClientIdUrl(clientId, allowedHosts).url !== undefined,
+    isAllowed: (clientId: string): boolean =>
+      parseClientIdUrl(clientId, allowedHosts).url !== undefined,
     /**
      * The document at hand, or fetched now: up to 5 s.
      *
@@ -278,7 +279,8 @@ async function requestDocument(url: URL, network: Network, signal: AbortSignal) 
   };
 }
 
-const failProblem = (url: URL, problem: string): never => failDocument(describeProblem(url, problem));
+const failProblem = (url: URL, problem: string): never =>
+  failDocument(describeProblem(url, problem));
 
 const describeProblem = (url: URL, problem: string): string =>
   `The client's metadata document ${url.href} ${problem}.`;

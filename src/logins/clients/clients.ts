@@ -54,7 +54,7 @@ export function createClients(
   documents: ClientDocuments | undefined,
   renewal: 'every' | 'first' | 'none',
 ) {
-  const { redirectUris: redirectRules, registration } = oauth;
+  const { redirectUris: redirectRules } = oauth;
   const renewed = createExpiringMap<true>(MAX_RENEWED, clock.now);
 
   /** §19.3: their redirect URI is at the gateway's own origin, where no other client may have one. */
@@ -124,7 +124,7 @@ export function createClients(
       const isFirst = client.registration.used === undefined;
       const isDue = isFirst || (renewal === 'every' && renewed.get(client.id) === undefined);
       if (renewal === 'none' || !isDue) return;
-      const keptUntil = clock.now() + registration.ttlSeconds * 1000 * RENEWAL_SHARE;
+      const keptUntil = clock.now() + oauth.registration.ttlSeconds * 1000 * RENEWAL_SHARE;
       await registered.keep(client.registration).then(
         () => renewed.set(client.id, true, keptUntil),
         () => {},

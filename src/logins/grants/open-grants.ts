@@ -46,10 +46,7 @@ const isEndedGrantMessage = (value: unknown): value is EndedGrantMessage =>
 const REMEMBERED_MS = 60_000;
 const MAX_REMEMBERED = 10_000;
 
-function createEndedGrants(
-  { clock, log }: Runtime,
-  replicas: Replicas<EndedGrantMessage>,
-) {
+function createEndedGrants({ clock, log }: Runtime, replicas: Replicas<EndedGrantMessage>) {
   const recent = createExpiringMap<true>(MAX_REMEMBERED, clock.monotonic);
   replicas.listen(({ grantId }) => recent.set(grantId, true, clock.monotonic() + REMEMBERED_MS));
 

@@ -134,11 +134,7 @@ const ID_BYTES = 6;
 const IV_BYTES = 12;
 const TAG_BYTES = 16;
 
-function createTokenSeal(
-  { deriveKeys }: Seal,
-  purpose: string,
-  baseUrl: string,
-) {
+function createTokenSeal({ deriveKeys }: Seal, purpose: string, baseUrl: string) {
   const keys = deriveKeys(purpose);
   const [ivKey] = deriveKeys(`${purpose} iv`);
   const context = Buffer.from(baseUrl);

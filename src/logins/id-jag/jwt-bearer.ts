@@ -162,9 +162,7 @@ export interface AssertingClient extends ProvenClient {
 }
 
 /** @throws GatewayError `unauthenticated_machine`; `client_keys_unavailable` where its host cannot be reached. */
-export const createFindByDocument = (
-  documents: ClientDocuments,
-) =>
+export const createFindByDocument = (documents: ClientDocuments) =>
   async function findByDocument(id: string, hint: KeyHint): Promise<AssertingClient | undefined> {
     if (!documents.isClientDocumentId(id)) return undefined;
     try {

@@ -147,10 +147,9 @@ export function createReadIdentity(
         { claim: groupsClaim },
       );
     }
-    const all =
-      follows
-        ? { ...joined, [groupsClaim]: await askForGroups(fetch, endpoint, accessToken) }
-        : joined;
+    const all = follows
+      ? { ...joined, [groupsClaim]: await askForGroups(fetch, endpoint, accessToken) }
+      : joined;
     const groups = readGroups(all, groupsClaim);
     if (groups === undefined && findClaim(all, groupsClaim) !== undefined) {
       warnOnce(

@@ -8,10 +8,10 @@ import type { RequestParameters } from '../../http/endpoint/parameters.ts';
 import { createBoundedMap } from '../../platform/bounded-map.ts';
 import { generateSecret, hashSha256 } from '../../platform/ids.ts';
 import { parseObject } from '../../platform/json.ts';
+import type { Runtime } from '../../runtime/runtime.ts';
 import { buildOAuthKey } from '../../store/keys.ts';
 import { createRecords, jsonFormat, writeVersioned } from '../../store/records.ts';
 import { createSeal } from '../../store/seal/seal.ts';
-import type { Runtime } from '../../runtime/runtime.ts';
 import type { KeyValue } from '../../store/store.ts';
 import type { Auth } from '../auth/auth.ts';
 
@@ -58,10 +58,7 @@ export interface LoginIndex {
 const answerFormat = jsonFormat<KeptAnswer>('The last answer of a grant');
 
 /** `verifyToken` judges a token as /mcp does, in full. */
-export function createRecentAnswers(
-  { store, clock }: Runtime,
-  verifyToken: Auth['verifyToken'],
-) {
+export function createRecentAnswers({ store, clock }: Runtime, verifyToken: Auth['verifyToken']) {
   const grants = createKnownGrants(store);
   /**
    * §8: the grants of refresh tokens that this process handed out or looked up lately. They are served however many made-up ones come
