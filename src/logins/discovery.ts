@@ -7,7 +7,6 @@ import type { Endpoint, NamedPaths, OpenEndpoint } from '../http/endpoint/endpoi
 import { createJsonReply, type Reply } from '../http/endpoint/message.ts';
 import { type ErrorFormat, JSONRPC, OAUTH } from '../http/endpoint/render-error.ts';
 import {
-  type ProviderDocument,
   type ProviderMetadata,
   requireProviderDocument,
 } from '../http/oauth-client/provider-metadata.ts';
@@ -80,17 +79,13 @@ export function createServerMetadata(
   const { provider, endpoints } = oauth;
   const isBroker = oauth.mode === 'broker';
 
-  async function loadProviderDocument(): Promise<ProviderDocument | undefined> {
-    if (providerMetadata === undefined) fail('not_found', { details: 'OIDC_ISSUER is not set.' });
-    // With OIDC_JWKS_URL nothing in the documents depends on the provider's answer.
-    return provider?.jwksUrl === undefined
-      ? requireProviderDocument(providerMetadata)
-      : providerMetadata.get().catch(() => undefined);
-  }
-
   async function load() {
+    if (providerMetadata === undefined) fail('not_found', { details: 'OIDC_ISSUER is not set.' });
     const [document, areDocumentsOffered] = await Promise.all([
-      loadProviderDocument(),
+      // With OIDC_JWKS_URL nothing in the documents depends on the provider's answer.
+      provider?.jwksUrl === undefined
+        ? requireProviderDocument(providerMetadata)
+        : providerMetadata.get().catch(() => undefined),
       isOffered(),
     ]);
     const members = {

@@ -35,7 +35,6 @@ import {
   createLoginFailures,
   type LoginFailures,
   listLoginObservers,
-  noteRefusals,
   observeLogins,
 } from './login-failures.ts';
 import { createAuthorizationEndpoints } from './oauth.ts';
@@ -78,7 +77,7 @@ export const loginFailures = defineFeature({
       gives: {
         loginFailures: failures,
         noteFailure: failures?.note,
-        onRefusal: failures && noteRefusals(failures.note),
+        onRefusal: failures?.noteRefusal,
       },
     };
   },

@@ -1,6 +1,7 @@
 // §22.4: the last logins that failed, on whatever replica, for operators.
 
 import { type GatewayError, toGatewayError } from '../errors/gateway-error.ts';
+import type { AuthRequest } from '../http/endpoint/bearer.ts';
 import { type Endpoint, type PublicEndpoint, wrapRun } from '../http/endpoint/endpoint.ts';
 import type { GatewayRequest, PendingReply, Reply } from '../http/endpoint/message.ts';
 import { toAddressKey } from '../platform/address.ts';
@@ -61,25 +62,32 @@ export function createLoginFailures({ store, clock, log }: Runtime) {
     log.warn("A failed login could not be noted for the operators' page.", { cause }),
   );
 
+  function note(failure: LoginFailure): void {
+    const { step, client, ip, error, message } = failure;
+    const seen = getSeen();
+    const counts = getCounts();
+    const key = JSON.stringify([step, client, ip, error]);
+    const address = toAddressKey(ip);
+    const count = counts.get(address) ?? 0;
+    // Not what was seen in this minute, and nothing that is too much of it, or of one address.
+    if (seen.has(key) || seen.size >= MAX_PER_MINUTE || count >= MAX_PER_ADDRESS_AND_HOUR) return;
+    seen.add(key);
+    counts.set(address, count + 1);
+    const noted: NotedLoginFailure = {
+      time: new Date(clock.now()).toISOString(),
+      ...failure,
+      client: client === undefined ? undefined : cut(stripUrisIn(client)),
+      message: cut(stripUrisIn(message)),
+    };
+    store.addRecent(LOGIN_FAILURES_KEY, JSON.stringify(noted), BOUNDS).catch(warn);
+  }
+
   return {
-    note(failure: LoginFailure): void {
-      const { step, client, ip, error, message } = failure;
-      const seen = getSeen();
-      const counts = getCounts();
-      const key = JSON.stringify([step, client, ip, error]);
-      const address = toAddressKey(ip);
-      const count = counts.get(address) ?? 0;
-      // Not what was seen in this minute, and nothing that is too much of it, or of one address.
-      if (seen.has(key) || seen.size >= MAX_PER_MINUTE || count >= MAX_PER_ADDRESS_AND_HOUR) return;
-      seen.add(key);
-      counts.set(address, count + 1);
-      const noted: NotedLoginFailure = {
-        time: new Date(clock.now()).toISOString(),
-        ...failure,
-        client: client === undefined ? undefined : cut(stripUrisIn(client)),
-        message: cut(stripUrisIn(message)),
-      };
-      store.addRecent(LOGIN_FAILURES_KEY, JSON.stringify(noted), BOUNDS).catch(warn);
+    note,
+    /** Notes a login that worked, but whose token is of no use here. */
+    noteRefusal({ key, message }: GatewayError, { clientIp: ip }: AuthRequest): void {
+      if (OF_SIGNED_TOKENS.has(key))
+        note({ step: 'call', client: undefined, ip, error: key, message });
     },
     /** The last first. */
     async list(): Promise<readonly NotedLoginFailure[]> {
@@ -95,14 +103,6 @@ const OF_SIGNED_TOKENS: ReadonlySet<string> = new Set([
   'invalid_issuer',
   'missing_claim',
 ]);
-
-/** Notes a login that worked, but whose token is of no use here. */
-export const noteRefusals =
-  (note: NoteLoginFailure) =>
-  ({ key, message }: GatewayError, { clientIp: ip }: Pick<GatewayRequest, 'clientIp'>): void => {
-    if (OF_SIGNED_TOKENS.has(key))
-      note({ step: 'call', client: undefined, ip, error: key, message });
-  };
 
 /** A value that begins anew when the period in which it was made is over. */
 function createPeriod<Value>(clock: Clock, ms: number, create: () => Value): () => Value {

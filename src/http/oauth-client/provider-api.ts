@@ -110,17 +110,21 @@ export interface ProviderRefusal {
   readonly isProviderClientRefused: boolean;
 }
 
-export const renderProviderResponse = ({
-  status,
-  headers,
-  body,
-  refusal,
-}: ProviderResponse): Reply => ({
-  status,
-  headers: { ...headers, 'Cache-Control': 'no-store' },
-  body,
-  ...(refusal && { error: describeRefusal(refusal) }),
-});
+export function renderProviderResponse(response: ProviderResponse): Reply {
+  const { status, headers, body, refusal } = response;
+  const isOurs = refusal?.isProviderClientRefused;
+  const error: ReplyError | undefined = refusal && {
+    key: isOurs ? 'gateway_refused_by_provider' : 'refused_by_provider',
+    message: refusal.message,
+    logLevel: isOurs ? 'warn' : undefined,
+  };
+  return {
+    status,
+    headers: { ...headers, 'Cache-Control': 'no-store' },
+    body,
+    ...(error && { error }),
+  };
+}
 
 /**
  * The gateway's credentials are no client's matter: clients that get `invalid_client` or a 401 throw
@@ -132,16 +136,6 @@ export function failIfProviderClientRefused({ status, refusal }: ProviderRespons
   if (status !== 401 && !refusal?.isProviderClientRefused) return;
   fail('gateway_refused_by_provider', { cause: refusal?.message });
 }
-
-/** The name of a refusal in the log. */
-export const describeRefusal = ({
-  isProviderClientRefused,
-  message,
-}: ProviderRefusal): ReplyError => ({
-  key: isProviderClientRefused ? 'gateway_refused_by_provider' : 'refused_by_provider',
-  message,
-  logLevel: isProviderClientRefused ? 'warn' : undefined,
-});
 
 // §4.6, §4.7: the one client that the provider knows stands in for all clients of the gateway.
 

@@ -41,10 +41,7 @@ export function createAccountEndpoints(
   const ending = createSecretRecords<EndingSession>(runtime, 'provider-logout', ENDING_SECONDS);
   const url = `${baseUrl}/account`;
 
-  async function show(
-    session: StoredBrowserSession,
-    shown: Partial<Pick<AccountPageContent, 'asksForAll' | 'wasNotAsked' | 'notEnded'>>,
-  ): Promise<Reply> {
+  async function show(session: StoredBrowserSession, shown: ShownOnce): Promise<Reply> {
     const [list, endSessionUrl] = await Promise.all([
       grants.listOfUser(session.user),
       endpoints.findEndSessionUrl(),
@@ -55,9 +52,6 @@ export function createAccountEndpoints(
       grants: [...list].sort((one, other) => other.createdAt - one.createdAt),
       providerHost: endSessionUrl && new URL(endSessionUrl).host,
       hasConnections: servers.hasConnections(),
-      asksForAll: false,
-      wasNotAsked: false,
-      notEnded: 0,
       ...shown,
     });
   }
@@ -179,7 +173,7 @@ const ENDING_SECONDS = 600;
 
 // The page on which users see which apps may act for them, and end that.
 
-interface AccountPageContent {
+interface AccountPageContent extends ShownOnce {
   readonly owner: PageOwner;
   readonly session: StoredBrowserSession;
   /** The latest first. */
@@ -188,16 +182,20 @@ interface AccountPageContent {
   readonly providerHost: string | undefined;
   /** Users connect servers, at a page of its own. */
   readonly hasConnections: boolean;
+}
+
+/** Parts of the page for what came before. */
+interface ShownOnce {
   /** Asks once more before all logins end. */
-  readonly asksForAll: boolean;
+  readonly asksForAll?: boolean;
   /** The provider was to ask who it is, and did not say that it did. */
-  readonly wasNotAsked: boolean;
+  readonly wasNotAsked?: boolean;
   /** The number of logins that were to end and did not. */
-  readonly notEnded: number;
+  readonly notEnded?: number;
 }
 
 function renderAccountPage(content: AccountPageContent): Reply {
-  const { owner, session, grants, wasNotAsked, notEnded } = content;
+  const { owner, session, grants, wasNotAsked, notEnded = 0 } = content;
   const showApp = createShowApp(grants.map(({ client }) => client));
   return renderPage(owner, {
     status: 200,

@@ -30,7 +30,7 @@ import {
 } from '../../http/endpoint/admin-requests.ts';
 import { createJsonReply } from '../../http/endpoint/message.ts';
 import { isSessionId } from '../../platform/ids.ts';
-import { isObject, type JsonObject, parseObject } from '../../platform/json.ts';
+import { type JsonObject, parseObject } from '../../platform/json.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { readOwner } from '../../store/owner.ts';
 import type { PageRequest, StoredPage } from '../../store/page.ts';
@@ -246,26 +246,21 @@ function describeSession({ listed, person }: PersonsSession, issuers: Issuers): 
   const { record, expiresAt } = listed;
   const { sessionId: id, server, protocolVersion } = record;
   const owner = readOwner(record);
+  const info = record.clientInfo === undefined ? undefined : parseObject(record.clientInfo);
   return {
     id,
     ...(owner && describeUser(owner, issuers)),
     ...person,
     server,
     protocolVersion,
-    client: readClientInfo(record.clientInfo),
+    // As it describes itself.
+    client: info && {
+      name: readShort(info.name),
+      title: readShort(info.title),
+      version: readShort(info.version),
+    },
     createdAt: renderTime(record.createdAt),
     lastUsedAt: renderTime(record.lastAccessedAt),
     expiresAt: renderTime(expiresAt),
-  };
-}
-
-/** What the client says of itself. */
-function readClientInfo(text: string | undefined): JsonObject | undefined {
-  const info = text === undefined ? undefined : parseObject(text);
-  if (!isObject(info)) return undefined;
-  return {
-    name: readShort(info.name),
-    title: readShort(info.title),
-    version: readShort(info.version),
   };
 }

@@ -149,8 +149,8 @@ const isEdwards = ({ asymmetricKeyType: type }: KeyObject): boolean =>
   type === 'ed25519' || type === 'ed448';
 
 /** RFC 8017 §8.1.2, §8.2.2: as long as the modulus. OpenSSL would take one without its leading zeros, too. */
-function createRsa(hash: string, padding?: SigningOptions): Algorithm {
-  const rsa = createAlgorithm(isRsa, hash, padding);
+function createRsa(bits: number, padding?: SigningOptions): Algorithm {
+  const rsa = createAlgorithm(isRsa, `sha${bits}`, padding);
   return {
     ...rsa,
     verify: (signingInput, key, signature) =>
@@ -159,10 +159,8 @@ function createRsa(hash: string, padding?: SigningOptions): Algorithm {
   };
 }
 
-const createRsaPkcs1 = (bits: number) => createRsa(`sha${bits}`);
-
 const createRsaPss = (bits: number) =>
-  createRsa(`sha${bits}`, {
+  createRsa(bits, {
     padding: constants.RSA_PKCS1_PSS_PADDING,
     // RFC 7518 §3.5: the salt is as long as the hash.
     saltLength: bits / 8,
@@ -173,9 +171,9 @@ const createEcdsa = (bits: number, curve: string) =>
   createAlgorithm(isOnCurve(curve), `sha${bits}`, { dsaEncoding: 'ieee-p1363' });
 
 export const algorithms: ReadonlyMap<string, Algorithm> = new Map([
-  ['RS256', createRsaPkcs1(256)],
-  ['RS384', createRsaPkcs1(384)],
-  ['RS512', createRsaPkcs1(512)],
+  ['RS256', createRsa(256)],
+  ['RS384', createRsa(384)],
+  ['RS512', createRsa(512)],
   ['PS256', createRsaPss(256)],
   ['PS384', createRsaPss(384)],
   ['PS512', createRsaPss(512)],

@@ -13,16 +13,6 @@ interface TokenHeader {
   readonly algorithm: Algorithm;
 }
 
-/** A token whose form is right; its signature is not yet checked. */
-export interface ParsedToken extends TokenHeader {
-  /** All of it, as it was sent. */
-  readonly text: string;
-  /** SHA-256 of the text: by this it is remembered. */
-  getDigest(): string;
-  decodePayload(): Buffer;
-  decodeSignature(): Buffer;
-}
-
 /** Tells whether a token of this very text was found good before. */
 export type IsKnownToken = (token: ParsedToken) => boolean;
 
@@ -92,14 +82,18 @@ export function createTokenParser(
       // A copy: a substring would keep the text of the whole token in memory.
       lastHeader = { text: bytes.toString('base64url'), header: parseHeader(bytes, form) };
     }
-    const token = new CompactToken(text, lastHeader.header, headerEnd, payloadEnd);
+    const token = new ParsedToken(text, lastHeader.header, headerEnd, payloadEnd);
     if (!isKnown(token)) token.checkParts();
     return token;
   };
 }
 
-/** The signature of a token that is known is never asked for, and to decode it was a third of what its check took. */
-class CompactToken implements ParsedToken {
+/**
+ * A token whose form is right; its signature is not yet checked. The signature of one that is known is never asked for, and to decode it
+ * was a third of what its check took.
+ */
+export class ParsedToken implements TokenHeader {
+  /** All of it, as it was sent. */
   readonly text: string;
   readonly alg: string;
   readonly kid: string | undefined;
@@ -125,6 +119,7 @@ class CompactToken implements ParsedToken {
     this.signature = decodeBase64url(this.getSignatureText(), 'signature');
   }
 
+  /** SHA-256 of the text: by this it is remembered. */
   getDigest(): string {
     this.digest ??= hashSha256(this.text);
     return this.digest;

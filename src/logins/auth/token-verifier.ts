@@ -152,12 +152,9 @@ export const readPayload = (token: ParsedToken) =>
 // §5.2: the key that signed a token. It depends on the token and the key alone, so the answer may be
 // remembered; what depends on anything else (issuer, audience, times, kind of token) is never kept.
 
-/** The first of the keys that made the signature; undefined where none did. */
-type FindSigner = (
-  token: ParsedToken,
-  keys: readonly VerificationKey[],
-) => VerificationKey | undefined;
+type FindSigner = typeof findSigner;
 
+/** The first of the keys that made the signature; undefined where none did. */
 export function findSigner(
   token: ParsedToken,
   keys: readonly VerificationKey[],

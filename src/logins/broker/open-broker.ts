@@ -11,7 +11,7 @@ import { createLogoutTokenVerifier } from '../auth/logout-token.ts';
 import type { MachineClients } from '../auth/machine-clients.ts';
 import { createClientKeySets } from '../client-authentication/authenticate-client.ts';
 import type { OwnTokens } from '../grants/open-grants.ts';
-import { createAssertionIssuers } from '../id-jag/assertion-issuers.ts';
+import { createAssertionIssuers } from '../id-jag/assertion.ts';
 import { createFindLoginRefusal } from '../identity/login-policy.ts';
 import { createLoginEnds } from './ends.ts';
 import { createLoginRecords } from './login.ts';

@@ -152,7 +152,14 @@ export function createProviderLogout({
     },
     async judge({ clientIp }, body) {
       const { verify } = lookAt(body);
-      const token = await verify().catch(rethrowForProvider).catch(countAndRethrow);
+      const token = await verify()
+        .catch((thrown: unknown) => {
+          // That the keys of the provider cannot be had is no fault of the token: the provider is told so in words that it understands.
+          const isOfKeys = thrown instanceof GatewayError && thrown.key === 'key_set_unavailable';
+          if (!isOfKeys) throw thrown;
+          return fail('logout_unfinished', { headers: RETRY, cause: thrown.failure.cause });
+        })
+        .catch(countAndRethrow);
       return async function logOutAndCount() {
         const reply = await logOut(token, clientIp).catch(countAndRethrow);
         metrics.recordLogoutToken('accepted');
@@ -199,11 +206,3 @@ const failReplayed = (): never =>
     found: 'one that was used',
     expected: 'a new one',
   });
-
-/** That the keys of the provider cannot be had is no fault of the token. @throws what the provider understands. */
-function rethrowForProvider(thrown: unknown): never {
-  if (thrown instanceof GatewayError && thrown.key === 'key_set_unavailable') {
-    fail('logout_unfinished', { headers: RETRY, cause: thrown.failure.cause });
-  }
-  throw thrown;
-}

@@ -157,8 +157,10 @@ export function createGrantRenewal(
       const now = clock.now();
       const canRefresh = stored?.grant.provider.refreshToken !== undefined;
       if (stored && canRefresh && !isUsable(stored.grant, now + RESERVE_MS)) {
-        if (!wasJustTried(stored.grant, now) && !wasJustRenewed(stored.grant, now))
-          await renew(stored.grant);
+        const { provider, renewedAt } = stored.grant;
+        // Some providers' tokens live no longer than what is kept in reserve.
+        const wasJustRenewed = provider.accessToken !== undefined && now - renewedAt < RESERVE_MS;
+        if (!wasJustRenewed && !wasJustTried(stored.grant, now)) await renew(stored.grant);
         stored = await grants.read(check.id);
       }
       if (stored === undefined || !isUsable(stored.grant, clock.now())) return undefined;
@@ -183,10 +185,6 @@ const isUsable = ({ provider: { accessToken, expiresAt } }: Grant, at: number): 
 
 const wasJustTried = ({ renewalTriedAt }: Grant, now: number): boolean =>
   renewalTriedAt !== undefined && now - renewalTriedAt < RETRY_MS;
-
-/** Some providers' tokens live no longer than what is kept in reserve. */
-const wasJustRenewed = ({ renewedAt, provider }: Grant, now: number): boolean =>
-  provider.accessToken !== undefined && now - renewedAt < RESERVE_MS;
 
 const describe = ({ id, user, client }: Grant) => ({
   ...nameUser(user),

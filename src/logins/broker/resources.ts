@@ -5,7 +5,11 @@ import { OPERATORS_CLIENT_ID } from '../../http/endpoint/own-clients.ts';
 import type { RequestParameters } from '../../http/endpoint/parameters.ts';
 import type { MachineClient } from '../auth/machine-clients.ts';
 import { MAX_TOKEN_RESOURCES } from '../grants/token-codec.ts';
-import { type OwnResources, readResourceIndicators } from '../request/authorization-request.ts';
+import {
+  listNamedResources,
+  type OwnResources,
+  readResourceIndicators,
+} from '../request/authorization-request.ts';
 
 /**
  * The resources that the client names, each by one name; undefined where it names nothing.
@@ -35,12 +39,12 @@ export function readAskedResources(
  * @throws GatewayError `invalid_target`.
  */
 export function readMachineResources(
-  { pairs }: RequestParameters,
+  parameters: RequestParameters,
   own: OwnResources,
   { resources }: MachineClient,
 ): readonly string[] {
   const admin = `${own.baseUrl}/admin`;
-  const named = pairs.filter(([name]) => name === 'resource').map(([, value]) => value);
+  const named = listNamedResources(parameters);
   const asked = [...new Set(named.map((one) => toCanonical(one, own)))];
   const granted =
     resources?.map((one) => toCanonical(toUrl(one, own), own)) ?? getDefaultResources(own);

@@ -149,7 +149,7 @@ export function createBrokerRevoke(
     const isPublic = named !== undefined && clients.isKnownClient(named);
     // A client that proved to be itself to get the token does so here, too (RFC 7009 §2.1); the others are public, and say who they are.
     const hasProved = stored !== undefined && !hasRefreshToken(stored.grant);
-    const proves = hasProved || (!isPublic && hasCredentials(request));
+    const proves = hasProved || (!isPublic && hasCredentials(parameters, authorization));
     const proven = proves ? await authenticate(request) : undefined;
     const clientId = proven?.client.id ?? parameters.require('client_id');
     if (proven === undefined) await clients.requireWithoutFetch(clientId);

@@ -22,16 +22,6 @@ export interface DocumentOffer {
 const EVERY_MS = 600_000;
 const TIMEOUT_MS = 5000;
 
-/** `*` names no host that could be tried. */
-export const createDocumentOffer = (
-  runtime: Pick<Runtime, 'clock' | 'log'>,
-  network: Network,
-  allowedHosts: readonly string[],
-): DocumentOffer =>
-  allowedHosts.length === 0 || allowedHosts.includes('*')
-    ? createUncheckedOffer(allowedHosts)
-    : createCheckedOffer(runtime, network, allowedHosts);
-
 /** Documents are offered where hosts are allowed, whether they can be reached or not. */
 export const createUncheckedOffer = (allowedHosts: readonly string[]): DocumentOffer => ({
   isOffered: async () => allowedHosts.length > 0,
@@ -39,11 +29,14 @@ export const createUncheckedOffer = (allowedHosts: readonly string[]): DocumentO
   close() {},
 });
 
-function createCheckedOffer(
+export function createDocumentOffer(
   { clock, log }: Pick<Runtime, 'clock' | 'log'>,
   network: Network,
   allowedHosts: readonly string[],
 ): DocumentOffer {
+  // `*` names no host that could be tried.
+  if (allowedHosts.length === 0 || allowedHosts.includes('*'))
+    return createUncheckedOffer(allowedHosts);
   const closing = new AbortController();
   let cancelNext = () => {};
   let endFirst = () => {};

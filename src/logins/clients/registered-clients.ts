@@ -63,8 +63,13 @@ export const createRegisteredClients = (
   async find(clientId: string): Promise<RegisteredClient | undefined> {
     // Nothing that was never issued reaches the store.
     if (!isRegisteredClientId(clientId)) return undefined;
-    const record = await store.get(buildClientKey(clientId));
-    return record === undefined ? undefined : readRecord(clientId, record);
+    const text = await store.get(buildClientKey(clientId));
+    if (text === undefined) return undefined;
+    const record: unknown = JSON.parse(text);
+    const name = `The record of client ${clientId} in the store`;
+    if (!isRegisteredClient(record)) throw new Error(`${name} is damaged`);
+    checkRecordVersion(record.version, name);
+    return record;
   },
   /** A new one. Durable once resolved. */
   add: (client: RegisteredClient): Promise<void> =>
@@ -94,15 +99,6 @@ export const createClientDirectory = (store: KeyValue) => ({
 /** List, key and value. */
 const toListedRecord = (client: RegisteredClient) =>
   [CLIENT_LIST_KEY, buildClientKey(client.client_id), writeVersioned(client)] as const;
-
-function readRecord(clientId: string, text: string): RegisteredClient {
-  const record: unknown = JSON.parse(text);
-  if (isRegisteredClient(record)) {
-    checkRecordVersion(record.version, `The record of client ${clientId} in the store`);
-    return record;
-  }
-  throw new Error(`The record of client ${clientId} in the store is damaged`);
-}
 
 const isRegisteredClient = (record: unknown): record is RegisteredClient =>
   isObject(record) && isStringArray(record.redirect_uris);

@@ -4,7 +4,7 @@ import { createExpiringMap } from '../../platform/bounded-map.ts';
 import { isObject } from '../../platform/json.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { buildEndedGrantsChannelName } from '../../store/keys.ts';
-import { createReplicas, type Replicas } from '../../store/replicas/replicas.ts';
+import { createReplicas } from '../../store/replicas/replicas.ts';
 import { createGrants } from './grants.ts';
 import { createTokenCodec } from './token-codec.ts';
 
@@ -13,7 +13,7 @@ export type OwnTokens = NonNullable<ReturnType<typeof openOwnTokens>>;
 /** Undefined where clients get the provider's tokens. */
 export function openOwnTokens(runtime: Runtime) {
   const { server, oauth, mcp } = runtime.config;
-  const { loginSeal: seal } = runtime;
+  const { loginSeal: seal, clock, log } = runtime;
   if (oauth.mode !== 'broker') return undefined;
   if (seal === undefined) throw new Error("The gateway's own tokens need a secret");
   const lifetime = {
@@ -26,7 +26,21 @@ export function openOwnTokens(runtime: Runtime) {
     buildEndedGrantsChannelName(mcp.sessions.keyPrefix),
     isEndedGrantMessage,
   );
-  const endedGrants = createEndedGrants(runtime, replicas);
+  const recent = createExpiringMap<true>(MAX_REMEMBERED, clock.monotonic);
+  replicas.listen(({ grantId }) => recent.set(grantId, true, clock.monotonic() + REMEMBERED_MS));
+  const endedGrants = {
+    /** Never rejects: what is open anywhere then lives as long as it would have. */
+    announce: (grantId: string): Promise<void> =>
+      replicas.send({ grantId }).catch((cause: unknown) =>
+        log.warn('Streams and calls of a login that has ended may go on for some minutes.', {
+          grant: grantId,
+          cause,
+        }),
+      ),
+    listen: (listener: (grantId: string) => void) =>
+      replicas.listen(({ grantId }) => listener(grantId)),
+    hasEnded: (grantId: string): boolean => recent.get(grantId) === true,
+  };
   return {
     codec: createTokenCodec(seal, server.baseUrl),
     grants: createGrants(runtime, seal, endedGrants, lifetime),
@@ -45,22 +59,3 @@ const isEndedGrantMessage = (value: unknown): value is EndedGrantMessage =>
 /** Longer than it takes from the look at the store until a stream is open. */
 const REMEMBERED_MS = 60_000;
 const MAX_REMEMBERED = 10_000;
-
-function createEndedGrants({ clock, log }: Runtime, replicas: Replicas<EndedGrantMessage>) {
-  const recent = createExpiringMap<true>(MAX_REMEMBERED, clock.monotonic);
-  replicas.listen(({ grantId }) => recent.set(grantId, true, clock.monotonic() + REMEMBERED_MS));
-
-  return {
-    /** Never rejects: what is open anywhere then lives as long as it would have. */
-    announce: (grantId: string): Promise<void> =>
-      replicas.send({ grantId }).catch((cause: unknown) =>
-        log.warn('Streams and calls of a login that has ended may go on for some minutes.', {
-          grant: grantId,
-          cause,
-        }),
-      ),
-    listen: (listener: (grantId: string) => void) =>
-      replicas.listen(({ grantId }) => listener(grantId)),
-    hasEnded: (grantId: string): boolean => recent.get(grantId) === true,
-  };
-}

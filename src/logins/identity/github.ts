@@ -236,17 +236,15 @@ function createGithubApi(apiUrl: string, fetch: Fetch) {
 }
 
 function readAnswer(response: FetchedResponse, path: string): GithubAnswer {
-  const { status, body } = response;
+  const { status, headers, body } = response;
   if (status === 200) return { kind: 'found', value: parseJson(body) };
   if (status === 401) return { kind: 'ended' };
-  if (status < 500 && status !== 429 && !isRateLimited(response)) {
-    return { kind: 'forbidden', status };
-  }
+  // 403 means that, too.
+  const isRateLimited =
+    status === 429 ||
+    headers.get('x-ratelimit-remaining') === '0' ||
+    headers.get('retry-after') !== null ||
+    /rate limit/i.test(body.toString('utf8'));
+  if (status < 500 && !isRateLimited) return { kind: 'forbidden', status };
   return fail('upstream_failed', { cause: new Error(`GitHub answered ${path} with ${status}`) });
 }
-
-/** 403 means that, too. */
-const isRateLimited = ({ headers, body }: FetchedResponse): boolean =>
-  headers.get('x-ratelimit-remaining') === '0' ||
-  headers.get('retry-after') !== null ||
-  /rate limit/i.test(body.toString('utf8'));

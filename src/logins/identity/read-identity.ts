@@ -61,10 +61,10 @@ export function createReadIdentity(
     const token = readText(answer.id_token);
     const expected = { nonce, accessToken, earlier: earlier?.user };
     const idToken = token === undefined ? undefined : await verifier.verify(token, expected);
-    const user =
-      idToken && !isHeldToken
-        ? { issuer: idToken.iss, sub: idToken.sub }
-        : requireEarlierUser(earlier, metadata.issuer);
+    // OpenID Connect Core §12.2: only the answer to a refresh may be without an ID token.
+    const before = earlier?.user.issuer === metadata.issuer ? earlier.user : undefined;
+    const said = idToken && !isHeldToken && { issuer: idToken.iss, sub: idToken.sub };
+    const user = said || (before ?? failWithoutIdToken());
     const userinfo = isHeldToken
       ? await askAgain(accessToken, user)
       : await askForMissing(idToken ?? {}, accessToken, user);
@@ -77,11 +77,11 @@ export function createReadIdentity(
     const claims = await addGroups(joined, given, accessToken);
     checkClaimSize(claims);
     // Those that are there by userinfo alone, now or since an earlier answer.
-    const { userinfoClaims: before = [] } = earlier ?? {};
+    const kindBefore = earlier?.userinfoClaims ?? [];
     const userinfoClaims = Object.keys(claims).filter(
       (name) =>
         !Object.hasOwn(idToken ?? {}, name) &&
-        (Object.hasOwn(userinfo ?? {}, name) || before.includes(name)),
+        (Object.hasOwn(userinfo ?? {}, name) || kindBefore.includes(name)),
     );
     return { user, claims, userinfoClaims, sid: readText(idToken?.sid) };
   };
@@ -195,12 +195,6 @@ function failWithoutUserinfo(
     { problem, claims: needed },
     cause,
   );
-}
-
-/** OpenID Connect Core §12.2: only the answer to a refresh may be without an ID token. */
-function requireEarlierUser(earlier: ExpectedIdentity['earlier'], issuer: string): UserIdentity {
-  if (earlier?.user.issuer === issuer) return earlier.user;
-  return failWithoutIdToken();
 }
 
 const failWithoutIdToken = (): never =>
