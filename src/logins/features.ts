@@ -73,13 +73,7 @@ export const loginFailures = defineFeature({
   name: 'failed logins',
   open(runtime, { operated }: Pick<Surroundings, 'operated'>) {
     const failures = operated && createLoginFailures(runtime);
-    return {
-      gives: {
-        loginFailures: failures,
-        noteFailure: failures?.note,
-        onRefusal: failures?.noteRefusal,
-      },
-    };
+    return { gives: { loginFailures: failures } };
   },
 });
 
@@ -102,7 +96,7 @@ export const access = defineFeature({
     const serverUrls = createServerUrls(server.baseUrl, provider?.audience, has);
     const opened = createProviderAccess(runtime, has, {
       isServerAudience: serverUrls.isAudience,
-      onRefusal: needs.onRefusal,
+      onRefusal: needs.loginFailures?.noteRefusal,
       ownTokens:
         needs.ownTokens &&
         openOwnTokenAccess(runtime, needs.ownTokens, needs.machineClients, createCheckTokenUser),
@@ -180,7 +174,7 @@ export const authorization = defineFeature({
       needs.servedFile,
       needs.getPublicTools,
     );
-    const observers = listLoginObservers(runtime.audit, needs.noteFailure);
+    const observers = listLoginObservers(runtime.audit, needs.loginFailures?.note);
     return {
       gives: { ownPages, noteRefusedToken },
       endpoints: observeLogins(runtime, endpoints, observers),

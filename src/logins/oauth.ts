@@ -17,7 +17,7 @@ import { createCallback } from './broker/callback.ts';
 import { createClientCredentials, createFindMachineLogin } from './broker/client-credentials.ts';
 import { createCodes, createRedeemCode } from './broker/codes.ts';
 import { createTokenIssue } from './broker/issue-grant.ts';
-import { askForLogin, sendToProvider } from './broker/login.ts';
+import { chooseProviderScope, sendToProvider } from './broker/login.ts';
 import type { Broker } from './broker/open-broker.ts';
 import { createProviderLogout } from './broker/provider-logout.ts';
 import { getDefaultResources, readAskedResources } from './broker/resources.ts';
@@ -283,7 +283,7 @@ const createBrokerRedirect = (broker: Broker): RedirectToProvider =>
     const { oauth } = runtime;
     const logoutMark = await broker.ends.logouts.getMark();
     const requestedScope = parameters.get('scope');
-    const { scope, authorization } = await askForLogin(oauth, broker.endpoints, requestedScope);
+    const scope = await chooseProviderScope(oauth, broker.endpoints, requestedScope);
     const login = {
       clientId,
       clientName: client.name,
@@ -298,14 +298,12 @@ const createBrokerRedirect = (broker: Broker): RedirectToProvider =>
       nonce: parseScope(scope).includes('openid') ? generateSecret() : undefined,
       approval,
     };
+    const added = oauth.addedParameters;
     // Not what the provider's profile sets already (`prompt`, say).
     const forwarded = parameters.pairs.filter(
-      ([name]) => FORWARDED.has(name) && !authorization.some(([other]) => other === name),
+      ([name]) => FORWARDED.has(name) && !added.some(([other]) => other === name),
     );
-    return sendToProvider(broker, browser, login, {
-      scope,
-      authorization: [...authorization, ...forwarded],
-    });
+    return sendToProvider(broker, browser, login, scope, [...added, ...forwarded]);
   };
 
 /** A client may tell these to the provider's login page; the gateway decides on everything else. */

@@ -95,7 +95,6 @@ export function createProxy(
     const isKnownClient = clients.isKnownClient(clientId);
     if (isKnownClient) await clients.require(clientId, 'unauthenticated_client');
     const url = requireUrl(endpoints.revocationUrl, 'OAUTH_REVOCATION_URL');
-    const request = { url, parameters, authorization, isKnownClient };
     // The provider may know one that the gateway does not; anybody could have made it up.
     const grant = await recentAnswers.findGrant(token);
     return grant ? revokeThere : { runAnonymous: revokeThere };
@@ -104,7 +103,9 @@ export function createProxy(
       const endGrant = async () => grant && recentAnswers.end(grant.grantId);
       await endGrant();
       // Answers under way may be from before the provider revoked the token.
-      return renderProviderResponse(await forward(request).finally(endGrant));
+      return renderProviderResponse(
+        await forward(url, parameters, authorization, isKnownClient).finally(endGrant),
+      );
     }
   }
 
@@ -148,7 +149,7 @@ export function createProxy(
       const newId = used ? hashSha256(JSON.stringify([clientId, used])) : generateSecret();
       const grantId = grant?.grantId ?? newId;
       const mark = canRecall && isRefresh ? await recentAnswers.readMark(grantId) : undefined;
-      const response = await forward({ url, parameters, authorization, isKnownClient });
+      const response = await forward(url, parameters, authorization, isKnownClient);
       // A refusal with status 200 goes on as it is, and is no login.
       if (response.status !== 200 || response.refusal !== undefined) {
         // Its grant may be known only since another refresh, at the same moment, was answered.
@@ -173,12 +174,12 @@ export function createProxy(
    * §4.7: a client of the gateway is replaced by the provider's; any other caller, which may be a client of the provider, goes on as it
    * came, with its own Basic header and never with our secret.
    */
-  function forward({
-    url,
-    parameters: { pairs: form },
-    authorization,
-    isKnownClient,
-  }: ForwardedRequest): Promise<ProviderResponse> {
+  function forward(
+    url: string,
+    { pairs: form }: RequestParameters,
+    authorization: string | undefined,
+    isKnownClient: boolean,
+  ): Promise<ProviderResponse> {
     if (isKnownClient) return api.post(authenticateClient(providerClient, { url, form }));
     const isBasic = authorization !== undefined && /^basic /i.test(authorization);
     const headers = isBasic ? { Authorization: authorization } : {};
@@ -210,14 +211,6 @@ export function createProxy(
 /** @throws GatewayError `not_configured`. */
 const requireUrl = (url: string | undefined, setting: string): string =>
   url ?? fail('not_configured', { details: `${setting} is not set on this gateway.` });
-
-interface ForwardedRequest {
-  readonly url: string;
-  readonly parameters: RequestParameters;
-  /** The caller's Authorization header. */
-  readonly authorization: string | undefined;
-  readonly isKnownClient: boolean;
-}
 
 /** A token counts a little longer than it says, because clocks differ. */
 const TOLERANCE_SECONDS = 300;

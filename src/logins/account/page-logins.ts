@@ -11,17 +11,15 @@ import { type Login, sendToProvider } from '../broker/login.ts';
 import type { Broker } from '../broker/open-broker.ts';
 import type { BrokerRuntime } from '../broker/runtime.ts';
 import { type Identity, readText } from '../identity/identity.ts';
-import { buildAuthorizationParameters } from '../provider/provider-parameters.ts';
+import { buildProviderScope } from '../provider/provider-parameters.ts';
 import type { StoredBrowserSessions } from './browser-sessions.ts';
 
 export const createBeginLogin = (broker: Broker, browsers: Browsers): BeginLogin =>
   async function beginLogin(cookie, { page, isFresh }) {
-    const { runtime } = broker;
-    // So that the provider says the same of the person as at a client's login.
-    const { scope, authorization } = buildAuthorizationParameters(runtime.oauth, undefined);
+    const { baseUrl, clock, oauth } = broker.runtime;
     const login = {
       clientId: ACCOUNT_CLIENT_ID,
-      redirectUri: runtime.baseUrl + page,
+      redirectUri: baseUrl + page,
       query: '',
       state: undefined,
       codeChallenge: '',
@@ -29,14 +27,13 @@ export const createBeginLogin = (broker: Broker, browsers: Browsers): BeginLogin
       scopes: [],
       logoutMark: await broker.ends.logouts.getMark(),
       nonce: generateSecret(),
-      account: isFresh ? { freshSince: runtime.clock.now() } : {},
+      account: isFresh ? { freshSince: clock.now() } : {},
     };
-    return sendToProvider(broker, browsers.getOrCreate(cookie), login, {
-      scope,
-      authorization: isFresh
-        ? [...ASK_AGAIN, ...authorization.filter(([name]) => name !== 'prompt')]
-        : authorization,
-    });
+    // So that the provider says the same of the person as at a client's login.
+    const scope = buildProviderScope(oauth, undefined);
+    const added = oauth.addedParameters;
+    const more = isFresh ? [...ASK_AGAIN, ...added.filter(([name]) => name !== 'prompt')] : added;
+    return sendToProvider(broker, browsers.getOrCreate(cookie), login, scope, more);
   };
 
 const ASK_AGAIN = [

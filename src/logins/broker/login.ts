@@ -9,9 +9,8 @@ import { createSecretRecords, type SecretRecords } from '../../store/records.ts'
 import type { Approval } from '../consent/browser.ts';
 import { MAX_SCOPES } from '../grants/token-codec.ts';
 import {
-  type AuthorizationParameters,
-  buildAuthorizationParameters,
   buildCallbackUrl,
+  buildProviderScope,
   createCodeChallenge,
   type ProviderParametersConfig,
 } from '../provider/provider-parameters.ts';
@@ -74,12 +73,13 @@ export function buildProviderRequest(
 
 type Pairs = Parameters<typeof buildProviderRequest>[1];
 
-/** Keeps the login, and sends its browser to the provider. */
+/** Keeps the login, and sends its browser to the provider. `more` are the parameters that are not of every login. */
 export async function sendToProvider(
   { runtime: { oauth, baseUrl }, logins, endpoints }: LoginsUnderWay,
   browser: Browser,
   begun: Omit<Login, 'browser' | 'codeVerifier' | 'sendsIssuer'>,
-  { scope, authorization }: AuthorizationParameters,
+  scope: string,
+  more: Pairs,
 ): Promise<Reply> {
   const codeVerifier = generateSecret();
   const sendsIssuer = await endpoints.sendsIssuer();
@@ -87,7 +87,7 @@ export async function sendToProvider(
   const { nonce } = begun;
   const request = { baseUrl, clientId: oauth.providerClient.id, scope, state, codeVerifier, nonce };
   const url = await endpoints.findAuthorizationUrl();
-  return createRedirectReply(buildLoginRequest(url, request, authorization), browser.headers);
+  return createRedirectReply(buildLoginRequest(url, request, more), browser.headers);
 }
 
 /** Logins under way, and where the provider's endpoints are. */
@@ -124,14 +124,13 @@ export const buildLoginRequest = (
     ...more,
   ]);
 
-/** Parameters for the provider; `scope` is what the client asks for. */
-export async function askForLogin(
+/** The scopes that the provider is asked for; `scope` is what the client asks for. */
+export async function chooseProviderScope(
   config: ProviderParametersConfig,
   endpoints: Pick<ProviderEndpoints, 'listScopes'>,
   scope: string | undefined,
-): Promise<AuthorizationParameters> {
-  const { scope: sent, authorization } = buildAuthorizationParameters(config, scope);
-  const scopes = sent.split(' ').slice(0, MAX_SCOPES);
+): Promise<string> {
+  const scopes = buildProviderScope(config, scope).split(' ').slice(0, MAX_SCOPES);
   const known = await endpoints.listScopes();
   const mayKnow = known.length === 0 || config.addedScopes.includes(OFFLINE_ACCESS);
   // The gateway goes on asking whether the user may, whatever its client asks for. A provider that lists other scopes refuses this
@@ -139,7 +138,7 @@ export async function askForLogin(
   const chosen = known.includes(OFFLINE_ACCESS)
     ? [...new Set([...scopes, OFFLINE_ACCESS])]
     : scopes.filter((name) => mayKnow || name !== OFFLINE_ACCESS);
-  return { scope: chosen.join(' '), authorization };
+  return chosen.join(' ');
 }
 
 const OFFLINE_ACCESS = 'offline_access';

@@ -77,7 +77,7 @@ export function createRecentAnswers({ store, clock }: Runtime, verifyToken: Auth
   }
 
   /** The grant of a refresh or access token. Never rejects. */
-  const findGrant = (token: string) => grants.find(hashSha256(token)).catch(() => undefined);
+  const findGrant = (token: string) => grants.find(token).catch(() => undefined);
 
   /** Unless anything happened to the grant while the provider was asked: an answer from before that is not given again. */
   async function keepAnswers({ asked, grantId, mark, used, tokens }: IssuedTokens): Promise<void> {
@@ -125,7 +125,7 @@ export function createRecentAnswers({ store, clock }: Runtime, verifyToken: Auth
     async findLogin(refreshToken: string, asked: AskedTokens): Promise<KnownLogin | undefined> {
       const { clientId } = asked;
       const [grant, kept] = await Promise.all([
-        grants.find(hashSha256(refreshToken)),
+        grants.find(refreshToken),
         find(refreshToken, clientId),
       ]);
       // Whoever brings one that was replaced, or another's, must not use up what the login has.
@@ -162,7 +162,7 @@ export function createRecentAnswers({ store, clock }: Runtime, verifyToken: Auth
         .map((token) => {
           const isReplaced = token === used && token !== current;
           const grant = { grantId, clientId, isReplaced };
-          return grants.keep(hashSha256(token), grant, token === current);
+          return grants.keep(token, grant, token === current);
         });
       await Promise.all([...keeping, keepAnswers(issued)]).catch(() => {});
     },
@@ -208,16 +208,16 @@ const CURRENT_SECONDS = 2_592_000;
 
 function createKnownGrants(store: KeyValue) {
   return {
-    /** Finds by the hash of a token that the gateway handed out within the last day, or of a current refresh token of the last 30 days. */
-    async find(hash: string): Promise<KnownGrant | undefined> {
-      const text = await store.get(buildGrantKey(hash));
+    /** Finds by a token that the gateway handed out within the last day, or of a current refresh token of the last 30 days. */
+    async find(token: string): Promise<KnownGrant | undefined> {
+      const text = await store.get(buildGrantKey(token));
       const { grantId, clientId, isReplaced } = (text && parseObject(text)) || {};
       if (typeof grantId !== 'string' || typeof clientId !== 'string') return undefined;
       return { grantId, clientId, isReplaced: isReplaced === true };
     },
-    async keep(hash: string, grant: KnownGrant, isCurrent: boolean) {
+    async keep(token: string, grant: KnownGrant, isCurrent: boolean) {
       const ttlSeconds = isCurrent ? CURRENT_SECONDS : GRANT_SECONDS;
-      await store.set(buildGrantKey(hash), writeVersioned(grant), ttlSeconds);
+      await store.set(buildGrantKey(token), writeVersioned(grant), ttlSeconds);
     },
     /**
      * Changes whenever something happens to the grant: the provider answers a refresh, or a token of it is revoked or refused. It says
@@ -237,7 +237,7 @@ const ENDED = 'ended';
 /** Longer than an answer is given again and the provider may take for one. Without its mark no answer is. */
 const MARK_SECONDS = 600;
 
-const buildGrantKey = (hash: string): string => buildOAuthKey('recent-grant', hash);
+const buildGrantKey = (token: string): string => buildOAuthKey('recent-grant', hashSha256(token));
 
 const buildMarkKey = (grantId: string): string => buildOAuthKey('recent-mark', hashSha256(grantId));
 
