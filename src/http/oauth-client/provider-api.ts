@@ -126,17 +126,6 @@ export function renderProviderResponse(response: ProviderResponse): Reply {
   };
 }
 
-/**
- * The gateway's credentials are no client's matter: clients that get `invalid_client` or a 401 throw
- * away their registration and their tokens, which are good.
- *
- * @throws GatewayError `gateway_refused_by_provider`.
- */
-export function failIfProviderClientRefused({ status, refusal }: ProviderResponse): void {
-  if (status !== 401 && !refusal?.isProviderClientRefused) return;
-  fail('gateway_refused_by_provider', { cause: refusal?.message });
-}
-
 // §4.6, §4.7: the one client that the provider knows stands in for all clients of the gateway.
 
 /** A form post to the provider. */

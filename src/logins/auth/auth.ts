@@ -1,5 +1,4 @@
 // §5: authentication, put together: key set → token verifier → bearer token check.
-import type { IdentityConfig } from '../../config/groups/own-tokens.ts';
 import type { RequiredAuthConfig } from '../../config/groups/provider.ts';
 import { fail } from '../../errors/gateway-error.ts';
 import {
@@ -20,6 +19,7 @@ import {
 } from '../../http/oauth-client/provider-metadata.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import type { OwnTokens } from '../grants/open-grants.ts';
+import { createCheckTokenUser } from '../identity/login-policy.ts';
 import { listForeignClaims } from './claims.ts';
 import { type KeySet, type KeySetFacts, openKeySet } from './key-set.ts';
 import {
@@ -100,7 +100,6 @@ export function openOwnTokenAccess(
   runtime: Runtime,
   ownTokens: OwnTokens,
   machineClients: MachineClients,
-  createCheckProviderUser: (config: IdentityConfig) => (user: UserContext) => void,
 ) {
   const { oauth } = runtime.config;
   if (oauth.mode !== 'broker') throw new Error('Clients get tokens of the provider');
@@ -112,7 +111,7 @@ export function openOwnTokenAccess(
      * @throws GatewayError where they may not.
      */
     checkProviderUser: oauth.tokens.acceptsProviderTokens
-      ? createCheckProviderUser(oauth.identity)
+      ? createCheckTokenUser(oauth.identity)
       : undefined,
   };
 }
@@ -149,13 +148,14 @@ export function createAuth(
   sources: AuthSources & { readonly keySet: KeySet },
 ): Auth {
   const { server, http } = runtime.config;
+  const { issuer, audience, audienceClaim, quirks } = provider;
   const { keySet, ownTokens, isServerAudience, onRefusal } = sources;
   const verifier = createTokenVerifier(runtime.clock, keySet, {
-    issuer: provider.issuer,
+    issuer,
     baseUrl: server.baseUrl,
-    audience: provider.audience,
-    audienceClaim: provider.audienceClaim,
-    foreignClaims: listForeignClaims(provider.quirks),
+    audience,
+    audienceClaim,
+    foreignClaims: listForeignClaims(quirks),
     isServerAudience,
     maxTokenBytes: http.maxTokenBytes,
     signatureMemory,

@@ -82,7 +82,12 @@ export function createOwnTokenVerifier(
   }
 
   function open(token: string, path: string): AccessToken {
-    if (isOwnToken(token) && token.length > MAX_TOKEN_LENGTH) failLength(token.length);
+    const { length } = token;
+    if (isOwnToken(token) && length > MAX_TOKEN_LENGTH)
+      failToken(
+        `The token has ${length} bytes; those of this gateway have ${MAX_TOKEN_LENGTH} at most.`,
+        { found: `${length} bytes`, expected: `at most ${MAX_TOKEN_LENGTH} bytes` },
+      );
     let opened = openedTokens.get(token);
     if (opened === undefined) {
       // A token that does not open is not kept: anybody could send more of it.
@@ -172,7 +177,13 @@ export function createOwnTokenVerifier(
     // No two grants have an id in common; if they had, nobody should be taken for somebody else.
     if (opened.userKey !== entry.userKey) failUnknown('');
     if (ADMIN.test(path)) {
-      if (entry.isAsserted) failAsserted();
+      // Nobody logged in: a client says that an operator wants it, and has no page to show them what.
+      if (entry.isAsserted)
+        failToken(
+          'The token was given for an assertion (ID-JAG), which does not serve operators. Log in as an operator.',
+          { found: 'a token given for an assertion', expected: 'a token of a login' },
+          'invalid_audience',
+        );
       const client = entry.requireMachineClient();
       if (client !== undefined && !mayOperate(client, baseUrl)) failResource(baseUrl, path);
     }
@@ -242,15 +253,6 @@ const ADMIN = /^\/admin(\/|$)/;
 /** With a slash at the end, and without. */
 const listEquivalents = (url: string): readonly string[] => [url, `${url}/`];
 
-const failLength = (length: number): never =>
-  failToken(
-    `The token has ${length} bytes; those of this gateway have ${MAX_TOKEN_LENGTH} at most.`,
-    {
-      found: `${length} bytes`,
-      expected: `at most ${MAX_TOKEN_LENGTH} bytes`,
-    },
-  );
-
 function failUnknown(token: string): never {
   if (token !== '' && isOwnToken(token) && !token.startsWith(ACCESS_TOKEN_PREFIX)) {
     return failToken('This is a refresh token. Send the access token.', {
@@ -265,14 +267,6 @@ function failUnknown(token: string): never {
     { found: 'an unknown token', expected: 'an access token of this gateway' },
   );
 }
-
-/** Nobody logged in: a client says that an operator wants it, and has no page to show them what. */
-const failAsserted = (): never =>
-  failToken(
-    'The token was given for an assertion (ID-JAG), which does not serve operators. Log in as an operator.',
-    { found: 'a token given for an assertion', expected: 'a token of a login' },
-    'invalid_audience',
-  );
 
 const failResource = (baseUrl: string, path: string): never =>
   failToken(

@@ -46,10 +46,7 @@ export interface ExpectedClaims extends ProviderTokenRules {
 export function createReadToken(kind: ProviderTokenKind) {
   const parseToken = createTokenParser(kind.maxBytes, kind.form);
 
-  return function readToken(text: string): {
-    readonly token: ParsedToken;
-    readonly claims: JsonObject;
-  } {
+  return function readToken(text: string) {
     const token = nameMember(kind, 'form', () => parseToken(text));
     return { token, claims: nameMember(kind, 'payload', () => readPayload(token)) };
   };

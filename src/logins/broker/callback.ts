@@ -90,7 +90,7 @@ export function createCallback(
         };
       }
       // Another user approved it: whoever sits here now is asked.
-      if (approval && !(await approvals.confirm(approval, { user, clientId, logoutMark })))
+      if (approval && !(await approvals.confirm(approval, user, clientId, logoutMark)))
         return { ...createRedirectReply(buildAuthorizeUrl(login.query)), facts: nameUser(user) };
       if (login.account !== undefined) {
         const reply = await finishPageLogin(identity, login, answer.id_token);

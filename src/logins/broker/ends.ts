@@ -17,9 +17,6 @@ import type { BrokerRuntime } from './runtime.ts';
 
 export type LoginEnds = ReturnType<typeof createLoginEnds>;
 
-/** Resolves to what has ended; undefined where another was faster, or there was none. */
-export type EndGrant = (id: string, by: GrantEndedBy) => Promise<Grant | undefined>;
-
 /** A login that has ended here, or came to nothing. */
 export interface EndedLogin extends Pick<Grant, 'provider'> {
   /** Undefined where it never became known who logged in. */
@@ -88,16 +85,18 @@ export function createLoginEnds(
     return ended;
   }
 
-  const createEndGrant =
-    (tell: (ended: EndedLogin) => Promise<void> | undefined): EndGrant =>
-    async (id, by) => {
-      // Before it ends: where the store fails, whoever asked finds it still there.
-      const meant = isMeant(by) ? await grants.find(id) : undefined;
-      if (meant !== undefined) await logouts.noteOfOne(meant);
-      const ended = await endHere(id, by);
-      if (ended !== undefined) await tell(ended);
-      return ended;
-    };
+  async function endGrant(
+    id: string,
+    by: GrantEndedBy,
+    tell: (ended: EndedLogin) => Promise<void> | undefined = tellProvider,
+  ): Promise<Grant | undefined> {
+    // Before it ends: where the store fails, whoever asked finds it still there.
+    const meant = isMeant(by) ? await grants.find(id) : undefined;
+    if (meant !== undefined) await logouts.noteOfOne(meant);
+    const ended = await endHere(id, by);
+    if (ended !== undefined) await tell(ended);
+    return ended;
+  }
 
   async function listIds(selection: GrantSelection): Promise<readonly string[]> {
     const { kind } = selection;
@@ -124,9 +123,11 @@ export function createLoginEnds(
     logouts,
     tellProvider,
     tellProviderInTurn,
-    endGrant: createEndGrant(tellProvider),
-    /** Nobody waits until the provider knows. */
-    endGrantSoon: createEndGrant((ended) => void tellProviderInTurn(ended)),
+    /** Resolves to what has ended; undefined where another was faster, or there was none. */
+    endGrant: (id: string, by: GrantEndedBy) => endGrant(id, by),
+    /** Likewise. Nobody waits until the provider knows. */
+    endGrantSoon: (id: string, by: GrantEndedBy) =>
+      endGrant(id, by, (ended) => void tellProviderInTurn(ended)),
     /**
      * Ends many at once: those that are there, and what is under way to become one (`Logouts`). The provider is told of them afterwards,
      * and nobody waits for it: it may be down, and there may be thousands. That one cannot be ended stops no other.
@@ -249,7 +250,7 @@ const NOT_ENDED =
 function endOutdatedGrants(
   { oauth, baseUrl, clock, log }: BrokerRuntime,
   grants: Grants,
-  endHere: EndGrant,
+  endHere: (id: string, by: GrantEndedBy) => Promise<Grant | undefined>,
   machineClients: MachineClients,
 ): void {
   const isOutdated = (grant: Grant): boolean =>

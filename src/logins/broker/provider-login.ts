@@ -8,7 +8,6 @@ import {
   authenticateClient,
   createProviderApi,
   createRevokeTokens,
-  failIfProviderClientRefused,
   MISCONFIGURED,
   type ProviderResponse,
 } from '../../http/oauth-client/provider-api.ts';
@@ -62,7 +61,11 @@ export function createProviderLogins(
   async function post(form: readonly FormPair[]): Promise<ProviderResponse> {
     const url = await endpoints.findTokenUrl();
     const response = await api.post(authenticateClient(providerClient, { url, form }));
-    failIfProviderClientRefused(response);
+    const { status, refusal } = response;
+    // The gateway's credentials are no client's matter: clients that get `invalid_client` or a 401 throw away their registration and
+    // their tokens, which are good.
+    if (status === 401 || refusal?.isProviderClientRefused)
+      fail('gateway_refused_by_provider', { cause: refusal?.message });
     return response;
   }
 

@@ -49,16 +49,6 @@ export interface Approval {
   readonly isNew: boolean;
 }
 
-/** A login that has come to somebody. */
-export interface ApprovedLogin {
-  readonly user: UserIdentity;
-  readonly clientId: string;
-  /** When it began, as `Logouts` counts. */
-  readonly logoutMark?: number | undefined;
-}
-
-export type Approvals = ReturnType<typeof createApprovals>;
-
 /**
  * `listScopes` has the scopes that the provider will be asked for. `logouts` is undefined where clients get the provider's tokens:
  * nobody is known then, and nobody logged out here.
@@ -110,10 +100,15 @@ export function createApprovals(
       if (logouts === undefined) await remember(approval, {});
       return approval;
     },
-    /** False where it was somebody else's, or is over: it is forgotten, and the browser has to be asked. */
+    /**
+     * False where it was somebody else's, or is over: it is forgotten, and the browser has to be asked. `logoutMark` is that of when the
+     * login began that has come to the user.
+     */
     async confirm(
       approval: Approval,
-      { user, clientId, logoutMark = 0 }: ApprovedLogin,
+      user: UserIdentity,
+      clientId: string,
+      logoutMark: number,
     ): Promise<boolean> {
       const { keys, isNew } = approval;
       const userKey = hashUser(user);

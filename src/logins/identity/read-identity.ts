@@ -6,11 +6,7 @@ import { catalogue } from '../../errors/catalogue.ts';
 import { fail } from '../../errors/gateway-error.ts';
 import { readEmail } from '../../http/endpoint/message.ts';
 import type { ProviderMetadata } from '../../http/oauth-client/provider-metadata.ts';
-import {
-  type Fetch,
-  type FetchedResponse,
-  fetchWithLimits,
-} from '../../platform/fetch-with-limits.ts';
+import { type FetchedResponse, fetchWithLimits } from '../../platform/fetch-with-limits.ts';
 import { type JsonObject, parseObject } from '../../platform/json.ts';
 import { quote } from '../../platform/text.ts';
 import { createWarnOnce } from '../../platform/throttle.ts';
@@ -53,7 +49,6 @@ export function createReadIdentity(
 ): ReadIdentity {
   const { identity: config, provider } = oauth;
   const { groupsClaim } = config;
-  const askUserinfo = createAskUserinfo(fetch, metadata, provider.quirks.errorCodes);
   const warnOnce = createWarnOnce(log);
 
   return async function readIdentity(answer, { nonce, earlier, isHeldToken = false }) {
@@ -85,6 +80,21 @@ export function createReadIdentity(
     );
     return { user, claims, userinfoClaims, sid: readText(idToken?.sid) };
   };
+
+  /** @throws GatewayError `unusable_identity` for an answer about somebody else. */
+  async function askUserinfo(accessToken: string, sub: string): Promise<UserinfoAnswer> {
+    let response: FetchedResponse;
+    try {
+      const { userinfo_endpoint: url } = await metadata.get();
+      if (url === undefined) return { kind: 'none' };
+      const headers = { Authorization: `Bearer ${accessToken}`, Accept: 'application/json' };
+      response = await fetchWithLimits(fetch, url, { headers }, LIMITS);
+    } catch (cause) {
+      const problem = "The provider's userinfo endpoint could not be asked.";
+      return { kind: 'failed', problem, isTemporary: true, isRefused: false, cause };
+    }
+    return readAnswer(response, sub, provider.quirks.errorCodes);
+  }
 
   /** Asks by an access token that lives until it is revoked. */
   async function askAgain(
@@ -224,32 +234,10 @@ interface UserinfoFailure {
 
 const LIMITS = { timeoutMs: 5000, maxBytes: 262_144 };
 
-/** `errorCodes` are words of the provider's own for errors. */
-function createAskUserinfo(
-  fetch: Fetch,
-  metadata: ProviderMetadata,
-  errorCodes: NonNullable<ProviderQuirks['errorCodes']> = {},
-) {
-  /** @throws GatewayError `unusable_identity` for an answer about somebody else. */
-  return async function askUserinfo(accessToken: string, sub: string): Promise<UserinfoAnswer> {
-    let response: FetchedResponse;
-    try {
-      const { userinfo_endpoint: url } = await metadata.get();
-      if (url === undefined) return { kind: 'none' };
-      const headers = { Authorization: `Bearer ${accessToken}`, Accept: 'application/json' };
-      response = await fetchWithLimits(fetch, url, { headers }, LIMITS);
-    } catch (cause) {
-      const problem = "The provider's userinfo endpoint could not be asked.";
-      return { kind: 'failed', problem, isTemporary: true, isRefused: false, cause };
-    }
-    return readAnswer(response, sub, errorCodes);
-  };
-}
-
 function readAnswer(
   { status, headers, body }: FetchedResponse,
   sub: string,
-  errorCodes: Readonly<Record<string, string>>,
+  errorCodes: ProviderQuirks['errorCodes'] = {},
 ): UserinfoAnswer {
   if (status !== 200) {
     const problem = `The provider's userinfo endpoint answered ${status}.`;
