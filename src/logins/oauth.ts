@@ -91,7 +91,6 @@ export function createAuthorizationEndpoints(
       const request = await mode.readRequest(query, cookie);
       return () => mode.redirectToProvider(request, browsers.getOrCreate(cookie));
     },
-    consent: undefined,
     ...(oauth.consent.kind === 'page' && openConsent(runtime, broker, parties, mode, listTools)),
     register: createRegister(registered, clock, redirectUris, oauth.registration.accessToken),
   };

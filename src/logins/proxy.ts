@@ -50,7 +50,6 @@ export function createProxy(
     findMachineLogin: undefined,
     ownEndpoints: [],
     ownPages: undefined,
-    callback: undefined,
     issuer: undefined,
   };
 

@@ -87,7 +87,12 @@ export function createAccountEndpoints(
     checkCsrf(parameters, session);
     const action = parameters.require('action');
     if (action === 'end') {
-      await endOne(session, parameters.require('grant'), ip);
+      const id = parameters.require('grant');
+      const owner = (await grants.read(id))?.grant.user;
+      // Somebody else's is none.
+      const isTheirs = owner !== undefined && hashUser(owner) === hashUser(session.user);
+      const ended = isTheirs ? await ends.endGrant(id, 'user') : undefined;
+      if (ended !== undefined) auditEnd(audit, ended, 'account', ip);
       return createRedirectReply(url);
     }
     const endsAll = action === 'end_all' || action === 'end_all_provider';
@@ -128,14 +133,6 @@ export function createAccountEndpoints(
       ]);
     }
     return createRedirectReply(next, browserSessions.removal);
-  }
-
-  async function endOne({ user }: StoredBrowserSession, id: string, ip: string): Promise<void> {
-    const stored = await grants.read(id);
-    // Somebody else's is none.
-    if (stored === undefined || hashUser(stored.grant.user) !== hashUser(user)) return;
-    const ended = await ends.endGrant(id, 'user');
-    if (ended !== undefined) auditEnd(audit, ended, 'account', ip);
   }
 
   /** Other browsers of the user are logged out of this page, too; whoever sits here sees what came of it. */

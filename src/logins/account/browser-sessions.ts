@@ -60,7 +60,7 @@ export function createBrowserSessions(
 
   function readKey(cookie: string | undefined): string | undefined {
     const secret = readSecret(cookie);
-    return secret === undefined ? undefined : buildKey(secret);
+    return secret && buildKey(secret);
   }
 
   const isGood = async (session: StoredBrowserSession): Promise<boolean> =>

@@ -10,7 +10,7 @@ import { type ForeignClaim, findForeignClaim, readSubject } from './claims.ts';
 import type { VerificationKey } from './jwk.ts';
 import type { KeySet } from './key-set.ts';
 import { describeMachineSubject, MACHINE_SUBJECT_PREFIX } from './machine-clients.ts';
-import type { FoundAndExpected, ParsedToken, TokenForm } from './parse-token.ts';
+import type { FoundAndExpected, ParsedToken } from './parse-token.ts';
 import {
   checkAudience,
   checkExpiry,
@@ -45,18 +45,6 @@ export interface ExpectedIdToken {
 /** As long as an answer of the token endpoint may be: how much of its claims is kept is decided by whoever keeps them. */
 const MAX_BYTES = 1_048_576;
 
-const ID_TOKEN: TokenForm = {
-  kind: 'an ID token',
-  type: /^(application\/)?jwt$/i,
-  types: 'JWT, or no typ',
-  advice: {
-    opaque: 'An ID token is one (OpenID Connect Core §2): look at what the provider answers.',
-    encrypted: "Switch encryption of ID tokens off for the gateway's client at the provider.",
-    signedBySecret:
-      "Choose another signature algorithm for the ID tokens of the gateway's client at the provider.",
-  },
-};
-
 /** @throws GatewayError always. */
 function failIdToken(member: string, details: string, compared: FoundAndExpected): never {
   return fail('unusable_id_token', {
@@ -67,7 +55,17 @@ function failIdToken(member: string, details: string, compared: FoundAndExpected
 
 const KIND: ProviderTokenKind = {
   name: 'ID token',
-  form: ID_TOKEN,
+  form: {
+    kind: 'an ID token',
+    type: /^(application\/)?jwt$/i,
+    types: 'JWT, or no typ',
+    advice: {
+      opaque: 'An ID token is one (OpenID Connect Core §2): look at what the provider answers.',
+      encrypted: "Switch encryption of ID tokens off for the gateway's client at the provider.",
+      signedBySecret:
+        "Choose another signature algorithm for the ID tokens of the gateway's client at the provider.",
+    },
+  },
   maxBytes: MAX_BYTES,
   fail: failIdToken,
 };

@@ -7,7 +7,7 @@ import { quote } from '../../platform/text.ts';
 import type { UserIdentity } from '../grants/grant.ts';
 import { formatSeconds, readSubject } from './claims.ts';
 import type { KeySet } from './key-set.ts';
-import type { FoundAndExpected, TokenForm } from './parse-token.ts';
+import type { FoundAndExpected } from './parse-token.ts';
 import {
   type ClaimCheck,
   checkAudience,
@@ -43,19 +43,6 @@ const MAX_AGE_SECONDS = 600;
 
 const EVENT = 'http://schemas.openid.net/event/backchannel-logout';
 
-const LOGOUT_TOKEN: TokenForm = {
-  kind: 'a logout token',
-  // Strictly: `JWT` is the type of an ID token, too.
-  type: /^logout\+jwt$/i,
-  types: 'logout+jwt, or no typ',
-  advice: {
-    opaque: 'A logout token is one (OpenID Connect Back-Channel Logout §2.4).',
-    encrypted: "Switch encryption of ID tokens off for the gateway's client at the provider.",
-    signedBySecret:
-      "Choose another signature algorithm for the ID tokens of the gateway's client at the provider: logout tokens have the same.",
-  },
-};
-
 /**
  * Whoever sent it is told which member is at fault. What is in it, and what this gateway expects, is for the log.
  *
@@ -74,7 +61,18 @@ export function failLogoutToken(
 
 const KIND: ProviderTokenKind = {
   name: 'logout token',
-  form: LOGOUT_TOKEN,
+  form: {
+    kind: 'a logout token',
+    // Strictly: `JWT` is the type of an ID token, too.
+    type: /^logout\+jwt$/i,
+    types: 'logout+jwt, or no typ',
+    advice: {
+      opaque: 'A logout token is one (OpenID Connect Back-Channel Logout §2.4).',
+      encrypted: "Switch encryption of ID tokens off for the gateway's client at the provider.",
+      signedBySecret:
+        "Choose another signature algorithm for the ID tokens of the gateway's client at the provider: logout tokens have the same.",
+    },
+  },
   maxBytes: MAX_BYTES,
   fail: failLogoutToken,
 };

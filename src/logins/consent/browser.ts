@@ -28,7 +28,7 @@ export function createBrowsers(baseUrl: string, ttlSeconds: number): Browsers {
     },
     readHash(cookie) {
       const secret = readSecret(cookie);
-      return secret === undefined ? undefined : hashSha256(secret);
+      return secret && hashSha256(secret);
     },
   };
 }

@@ -15,7 +15,6 @@ import { quote } from '../../platform/text.ts';
 import { isTime, readSubject } from '../auth/claims.ts';
 import { createKeySet, type FetchRuntime, type KeySet } from '../auth/key-set.ts';
 import { MACHINE_SUBJECT_PREFIX } from '../auth/machine-clients.ts';
-import type { TokenForm } from '../auth/parse-token.ts';
 import {
   createReadToken,
   nameMember,
@@ -98,22 +97,20 @@ const MAX_ITEMS = 20;
 /** Enough for the groups of somebody who is in many. */
 const MAX_BYTES = 16_384;
 
-const ID_JAG: TokenForm = {
-  kind: 'an ID-JAG',
-  type: /^oauth-id-jag\+jwt$/,
-  isTypeRequired: true,
-  types: 'oauth-id-jag+jwt',
-  advice: {
-    opaque: 'An ID-JAG is one: exchange an ID token at the identity provider for it.',
-    encrypted: 'Switch encryption of ID-JAGs off at the identity provider.',
-    signedBySecret: 'Choose another signature algorithm at the identity provider.',
-  },
-};
-
 /** Checks that are shared with access tokens speak of the assertion. */
 const KIND: ProviderTokenKind = {
   name: 'assertion',
-  form: ID_JAG,
+  form: {
+    kind: 'an ID-JAG',
+    type: /^oauth-id-jag\+jwt$/,
+    isTypeRequired: true,
+    types: 'oauth-id-jag+jwt',
+    advice: {
+      opaque: 'An ID-JAG is one: exchange an ID token at the identity provider for it.',
+      encrypted: 'Switch encryption of ID-JAGs off at the identity provider.',
+      signedBySecret: 'Choose another signature algorithm at the identity provider.',
+    },
+  },
   maxBytes: MAX_BYTES,
   fail: (member, problem, { found, expected }) =>
     fail('unusable_assertion', { facts: { member, found, expected, problem } }),

@@ -62,9 +62,12 @@ export function createReadGithubIdentity(
     const user = { issuer, sub: String(id) };
     if (earlier && (user.sub !== earlier.user.sub || issuer !== earlier.user.issuer))
       failMember('id', user.sub);
+    const { login, name, avatar_url: picture, html_url } = profile;
+    // OpenID Connect Core §5.1 has the names.
+    const said = { preferred_username: login, name, picture, profile: html_url };
     const claims = {
       sub: user.sub,
-      ...readProfile(profile),
+      ...Object.fromEntries(Object.entries(said).filter(([, value]) => readText(value))),
       ...readEmail(emails),
       ...readGroups(orgs, teams),
     };
@@ -127,12 +130,6 @@ interface Need {
   /** A sentence about what the app needs for it. */
   readonly advice: string;
   readonly without: string;
-}
-
-/** OpenID Connect Core §5.1 has the names. */
-function readProfile({ login, name, avatar_url: picture, html_url: profile }: JsonObject) {
-  const said = Object.entries({ preferred_username: login, name, picture, profile });
-  return Object.fromEntries(said.filter(([, value]) => readText(value) !== undefined));
 }
 
 /** @throws GatewayError always. */

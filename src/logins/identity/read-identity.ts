@@ -68,7 +68,9 @@ export function createReadIdentity(
     const given = joinClaims(sources);
     const { claims: joined, kept } =
       earlier === undefined ? { claims: given, kept: [] } : mergeRenewedClaims(earlier, sources);
-    reportKept(kept);
+    const named = [...new Set([...listNeededClaims(), groupsClaim, 'email'])];
+    const keptNames = named.filter((name) => kept.includes(name.split('.', 1)[0] ?? name));
+    if (keptNames.length > 0) warnOnce('kept', KEPT, { claims: keptNames });
     const claims = await addGroups(joined, given, accessToken);
     checkClaimSize(claims);
     // Those that are there by userinfo alone, now or since an earlier answer.
@@ -172,18 +174,10 @@ export function createReadIdentity(
     const { _claim_sources: _, groups: __, ...rest } = all;
     return groups === undefined ? rest : { ...rest, groups };
   }
-
-  function reportKept(kept: readonly string[]): void {
-    const named = [...new Set([...listNeededClaims(), groupsClaim, 'email'])];
-    const names = named.filter((name) => kept.includes(name.split('.', 1)[0] ?? name));
-    if (names.length === 0) return;
-    warnOnce(
-      'kept',
-      "The provider's answer to a refresh does not say all claims again, and its userinfo endpoint does not, either: they keep the values of the login until the user logs in again.",
-      { claims: names },
-    );
-  }
 }
+
+const KEPT =
+  "The provider's answer to a refresh does not say all claims again, and its userinfo endpoint does not, either: they keep the values of the login until the user logs in again.";
 
 const EMAIL_VERIFIED = 'email_verified';
 
