@@ -13,7 +13,7 @@ import {
   type RequestBody,
 } from '../http/endpoint/message.ts';
 import type { OwnPages } from '../http/endpoint/own-pages.ts';
-import { parseBody, type RequestParameters } from '../http/endpoint/parameters.ts';
+import { parseBody } from '../http/endpoint/parameters.ts';
 import { type ErrorFormat, OAUTH } from '../http/endpoint/render-error.ts';
 import type { FindMachineLogin } from './broker/client-credentials.ts';
 import type { RedirectToProvider } from './consent/consent.ts';
@@ -34,10 +34,8 @@ export interface ModeAtEndpoints {
   /** Undefined where no client can log in as itself. */
   readonly findMachineLogin: FindMachineLogin | undefined;
   revoke(body: RequestBody, authorization: string | undefined): Promise<JudgedRequest>;
-  /** `cookie` is the Cookie header. Undefined in proxy mode. */
-  readonly callback:
-    | ((query: string, cookie: string | undefined) => Promise<PendingReply>)
-    | undefined;
+  /** `cookie` is the Cookie header. Not there in proxy mode. */
+  callback?(query: string, cookie: string | undefined): Promise<PendingReply>;
   /** Pages for users, and where the provider ends grants. None in proxy mode. */
   readonly ownEndpoints: readonly Endpoint[];
   /** For other features that have pages for users. Undefined in proxy mode. */
@@ -47,10 +45,8 @@ export interface ModeAtEndpoints {
 /** The endpoints where a client registers, and where a user lets it log in. */
 export interface OAuthFront {
   authorize(query: string, cookie: string | undefined): Promise<PendingReply>;
-  /** The form of the consent page; undefined without one. */
-  readonly consent:
-    | ((body: RequestBody, cookie: string | undefined) => Promise<PendingReply>)
-    | undefined;
+  /** The form of the consent page; not there without one. */
+  consent?(body: RequestBody, cookie: string | undefined): Promise<PendingReply>;
   register(metadata: unknown, authorization: string | undefined): Promise<PendingReply>;
 }
 
@@ -63,6 +59,8 @@ export function createOAuthEndpoints(
   const { callback } = mode;
   const loginPage = {
     ...PUBLIC,
+    hasErrorPages: true,
+    isNavigation: true,
     ...(popups && { headers: { 'Cross-Origin-Opener-Policy': 'unsafe-none' } }),
   };
   const consentEndpoint: PublicEndpoint | undefined = consent && {
@@ -71,8 +69,6 @@ export function createOAuthEndpoints(
     method: 'POST',
     path: '/oauth/consent',
     limit: 'consent',
-    hasErrorPages: true,
-    isNavigation: true,
     judge: (request, body) => consent(body, getCookie(request)),
   };
   const callbackEndpoint: PublicEndpoint | undefined = callback && {
@@ -80,8 +76,6 @@ export function createOAuthEndpoints(
     method: 'GET',
     path: '/oauth/callback',
     limit: 'callback',
-    hasErrorPages: true,
-    isNavigation: true,
     judge: (request) => callback(request.query, getCookie(request)),
   };
 
@@ -160,20 +154,14 @@ function chooseTokenLimit(
     return { group: 'machine', ...(login && { login }) };
   }
   if (grant !== 'refresh_token') return { group: 'token' };
-  const parameters = parseIfValid(body);
-  const refreshToken = parameters?.get('refresh_token');
-  const clientId = parameters?.get('client_id');
-  if (!parameters || refreshToken === undefined || clientId === undefined)
-    return { group: 'refresh' };
-  const find = () => findLogin(refreshToken, readAskedTokens(parameters, clientId));
-  return { group: 'refresh', login: { knownId: findKnownId(refreshToken, clientId), find } };
-}
-
-/** An error of the request is told once it was counted. */
-function parseIfValid(body: RequestBody): RequestParameters | undefined {
   try {
-    return parseBody(body);
+    const parameters = parseBody(body);
+    const refreshToken = parameters.require('refresh_token');
+    const clientId = parameters.require('client_id');
+    const find = () => findLogin(refreshToken, readAskedTokens(parameters, clientId));
+    return { group: 'refresh', login: { knownId: findKnownId(refreshToken, clientId), find } };
   } catch {
-    return undefined;
+    // An error of the request is told once it was counted.
+    return { group: 'refresh' };
   }
 }

@@ -1,46 +1,28 @@
 // Logins as the gateway opens them: who may call, and what stands between a client and its token.
-
 import { createServerUrls } from '../config/server-urls.ts';
 import type { ErrorKey } from '../errors/catalogue.ts';
 import type { AdminPanel } from '../http/endpoint/admin-panel.ts';
 import type { FoundPeople } from '../http/endpoint/admin-people.ts';
-import {
-  endById,
-  readPageRequest,
-  renderNext,
-  renderTime,
-} from '../http/endpoint/admin-requests.ts';
-import type { AdminTable } from '../http/endpoint/admin-table.ts';
+import { endById, readPageRequest, renderNext, renderTime } from '../http/endpoint/admin-requests.ts';
 import { getOriginalToken } from '../http/endpoint/message.ts';
 import { createClientOf } from '../mcp/calls/call.ts';
 import { defineFeature, type Given } from '../mcp/feature.ts';
 import type { ConnectionPorts } from '../mcp/upstream/connections.ts';
 import type { ServedFile } from '../mcp/upstream/served-file.ts';
 import { isRegisteredClientId } from '../platform/ids.ts';
-import type { JsonObject } from '../platform/json.ts';
 import { stripUri } from '../platform/secret-texts.ts';
 import type { Runtime } from '../runtime/runtime.ts';
 import { createGrantPanels, createSessionPanels } from './admin/grant-panels.ts';
 import { createProviderAccess, openOwnTokenAccess } from './auth/auth.ts';
 import type { KeySet, KeySetFacts } from './auth/key-set.ts';
-import {
-  createMachineClients,
-  findIssuerOf,
-  type MachineClientsConfig,
-} from './auth/machine-clients.ts';
+import { createMachineClients, findIssuerOf, type MachineClientsConfig } from './auth/machine-clients.ts';
 import { openBroker } from './broker/open-broker.ts';
-import { createClientDirectory, type ListedClient } from './clients/registered-clients.ts';
+import { createClientDirectory } from './clients/registered-clients.ts';
 import type { ListShownTools } from './consent/consent-page.ts';
 import { openOwnTokens } from './grants/open-grants.ts';
-import { createCheckTokenUser } from './identity/login-policy.ts';
-import {
-  createLoginFailures,
-  type LoginFailures,
-  listLoginObservers,
-  noteRefusals,
-  observeLogins,
-} from './login-failures.ts';
+import { createLoginFailures, type LoginFailures, listLoginObservers, observeLogins } from './login-failures.ts';
 import { createAuthorizationEndpoints } from './oauth.ts';
+import type { AdminTable } from '../http/endpoint/admin-table.ts';
 
 /** The rest of the gateway, as logins know it. */
 interface Surroundings {
@@ -76,13 +58,7 @@ export const loginFailures = defineFeature({
   name: 'failed logins',
   open(runtime, { operated }: Pick<Surroundings, 'operated'>) {
     const failures = operated && createLoginFailures(runtime);
-    return {
-      gives: {
-        loginFailures: failures,
-        noteFailure: failures?.note,
-        onRefusal: failures && noteRefusals(failures.note),
-      },
-    };
+    return { gives: { loginFailures: failures } };
   },
 });
 
@@ -105,10 +81,9 @@ export const access = defineFeature({
     const serverUrls = createServerUrls(server.baseUrl, provider?.audience, has);
     const opened = createProviderAccess(runtime, has, {
       isServerAudience: serverUrls.isAudience,
-      onRefusal: needs.onRefusal,
+      onRefusal: needs.loginFailures?.noteRefusal,
       ownTokens:
-        needs.ownTokens &&
-        openOwnTokenAccess(runtime, needs.ownTokens, needs.machineClients, createCheckTokenUser),
+        needs.ownTokens && openOwnTokenAccess(runtime, needs.ownTokens, needs.machineClients),
       keySet: needs.givenKeySet,
     });
     return {
@@ -116,10 +91,12 @@ export const access = defineFeature({
       ...(needs.operated &&
         needs.loginFailures &&
         opened.auth.describeKeySet && {
-          panels: createLoginPanels(runtime, needs.loginFailures, {
-            issuer: needs.operated.issuers.issuer,
-            describe: opened.auth.describeKeySet,
-          }),
+          panels: createLoginPanels(
+            runtime,
+            needs.loginFailures,
+            needs.operated.issuers.issuer,
+            opened.auth.describeKeySet,
+          ),
         }),
       readiness: opened.auth.readiness,
       close: opened.auth.close,
@@ -157,10 +134,7 @@ export const broker = defineFeature({
         findClientId: createClientOf(oauth.mode === 'broker' ? oauth.providerClient.id : undefined),
       },
       ...(operated && {
-        panels: createGrantPanels(
-          operated,
-          opened && { ...opened.ends, grants: opened.ownTokens.grants },
-        ),
+        panels: createGrantPanels(operated, opened),
       }),
       ...(opened && { close: opened.close }),
     };
@@ -184,7 +158,7 @@ export const authorization = defineFeature({
       needs.servedFile,
       needs.getPublicTools,
     );
-    const observers = listLoginObservers(runtime.audit, needs.noteFailure);
+    const observers = listLoginObservers(runtime.audit, needs.loginFailures?.note);
     return {
       gives: { ownPages, noteRefusedToken },
       endpoints: observeLogins(runtime, endpoints, observers),
@@ -214,20 +188,12 @@ export const sessionPanels = defineFeature({
 function createLoginPanels(
   { store }: Runtime,
   { list: listFailures }: LoginFailures,
-  keySet: { readonly issuer: string; readonly describe: () => KeySetFacts },
+  issuer: string,
+  describeKeySet: () => KeySetFacts,
 ): readonly AdminPanel[] {
   const clients = createClientDirectory(store);
-
-  function describeKeySet(): JsonObject {
-    const { url, fetchedAt, nextFetchAt, ...facts } = keySet.describe();
-    return {
-      issuer: keySet.issuer,
-      url: url && stripUri(url),
-      ...facts,
-      fetchedAt: fetchedAt === undefined ? undefined : renderTime(fetchedAt),
-      nextFetchAt: nextFetchAt === undefined ? undefined : renderTime(nextFetchAt),
-    };
-  }
+  const renderKnown = (time: number | undefined) =>
+    time === undefined ? undefined : renderTime(time);
 
   return [
     {
@@ -236,7 +202,16 @@ function createLoginPanels(
       table: CLIENTS_TABLE,
       async show(query) {
         const page = await clients.list(readPageRequest(query));
-        return { clients: page.items.map(describeClient), ...renderNext(page) };
+        const described = page.items.map(({ client, expiresAt }) => ({
+          id: client.client_id,
+          name: client.client_name,
+          redirectUris: client.redirect_uris.map(stripUri),
+          registeredAt: renderTime(client.client_id_issued_at * 1000),
+          expiresAt: renderTime(expiresAt),
+          /** True once it got a token. */
+          isUsed: client.used === true,
+        }));
+        return { clients: described, ...renderNext(page) };
       },
     },
     endById('/clients/:id', {
@@ -251,10 +226,28 @@ function createLoginPanels(
       table: FAILURES_TABLE,
       async show() {
         const failures = await listFailures();
-        return { failures: failures.map((one) => ({ ...one, remedy: findRemedy(one.error) })) };
+        return {
+          failures: failures.map((one) => ({
+            ...one,
+            remedy: BY_NAME.get(one.error) ?? NO_REMEDY,
+          })),
+        };
       },
     },
-    { method: 'GET', path: '/key-set', show: describeKeySet },
+    {
+      method: 'GET',
+      path: '/key-set',
+      show() {
+        const { url, fetchedAt, nextFetchAt, ...facts } = describeKeySet();
+        return {
+          issuer,
+          url: url && stripUri(url),
+          ...facts,
+          fetchedAt: renderKnown(fetchedAt),
+          nextFetchAt: renderKnown(nextFetchAt),
+        };
+      },
+    },
   ];
 }
 
@@ -298,79 +291,66 @@ const FAILURES_TABLE: AdminTable = {
   ],
 };
 
-const describeClient = ({ client, expiresAt }: ListedClient): JsonObject => ({
-  id: client.client_id,
-  name: client.client_name,
-  redirectUris: client.redirect_uris.map(stripUri),
-  registeredAt: renderTime(client.client_id_issued_at * 1000),
-  expiresAt: renderTime(expiresAt),
-  /** True once it got a token. */
-  isUsed: client.used === true,
-});
-
 // §22.4: what to do about a login that failed, by the name that the log has for it.
 
 const REGISTER_AGAIN = 'Remove the server in the client, and add it again.';
 const LOG_IN_AGAIN = 'Start the login again in the client.';
 const UPDATE_CLIENT = 'Update the client: it asks for something that the gateway does not offer.';
 
-/** Refusals beside those of the catalogue: the provider or the user decided. */
-type Refusal = 'refused_by_provider' | 'access_denied';
+/** There are refusals beside those of the catalogue: the provider or the user decided. */
+const REMEDIES: { readonly [Key in ErrorKey | 'refused_by_provider' | 'access_denied']?: string } =
+  {
+    // Registration.
+    invalid_client_metadata: UPDATE_CLIENT,
+    invalid_redirect_uri:
+      "Update the client. If its callback address has a scheme of the client's own, add that to OAUTH_REDIRECT_SCHEMES.",
+    registration_token_required:
+      'Give the client the token of DCR_ACCESS_TOKEN, or remove this setting, so that every client may register.',
 
-const REMEDIES: Readonly<Partial<Record<ErrorKey | Refusal, string>>> = {
-  // Registration.
-  invalid_client_metadata: UPDATE_CLIENT,
-  invalid_redirect_uri:
-    "Update the client. If its callback address has a scheme of the client's own, add that to OAUTH_REDIRECT_SCHEMES.",
-  registration_token_required:
-    'Give the client the token of DCR_ACCESS_TOKEN, or remove this setting, so that every client may register.',
+    // On the way to the provider and back.
+    unknown_client: `Its registration has expired (DCR_CLIENT_TTL) or was deleted. ${REGISTER_AGAIN}`,
+    unauthenticated_client: `Its registration has expired (DCR_CLIENT_TTL) or was deleted. ${REGISTER_AGAIN}`,
+    unregistered_redirect_uri: `The client came with another address or port than it registered. Free the port that it registered. If that does not help: ${lowerFirst(REGISTER_AGAIN)}`,
+    oauth_invalid_request: `${LOG_IN_AGAIN} It must go on in the browser in which it began, with cookies, within ten minutes.`,
+    unsupported_response_type: UPDATE_CLIENT,
+    unsupported_grant_type: UPDATE_CLIENT,
+    invalid_target:
+      'Compare the address in the client with BASE_URL: the client asked for a token for another address.',
+    access_denied: 'Nothing: the user chose Deny, here or at the provider.',
+    invalid_origin:
+      'A web page opened the login by a script. Open it in a browser, or add the origin to ALLOWED_ORIGINS.',
 
-  // On the way to the provider and back.
-  unknown_client: `Its registration has expired (DCR_CLIENT_TTL) or was deleted. ${REGISTER_AGAIN}`,
-  unauthenticated_client: `Its registration has expired (DCR_CLIENT_TTL) or was deleted. ${REGISTER_AGAIN}`,
-  unregistered_redirect_uri: `The client came with another address or port than it registered. Free the port that it registered. If that does not help: ${lowerFirst(REGISTER_AGAIN)}`,
-  oauth_invalid_request: `${LOG_IN_AGAIN} It must go on in the browser in which it began, with cookies, within ten minutes.`,
-  unsupported_response_type: UPDATE_CLIENT,
-  unsupported_grant_type: UPDATE_CLIENT,
-  invalid_target:
-    'Compare the address in the client with BASE_URL: the client asked for a token for another address.',
-  access_denied: 'Nothing: the user chose Deny, here or at the provider.',
-  invalid_origin:
-    'A web page opened the login by a script. Open it in a browser, or add the origin to ALLOWED_ORIGINS.',
+    // Tokens.
+    invalid_grant: LOG_IN_AGAIN,
+    authorization_code_reused: `The client sent its authorization code twice, or somebody else had it and what proves that it is theirs. ${LOG_IN_AGAIN}`,
+    refresh_token_reused: `A refresh token was used that had been replaced: the client lost its new one, or somebody else had the old one. ${LOG_IN_AGAIN}`,
+    refused_by_provider: `See what the provider says. After a refresh token has expired: ${lowerFirst(LOG_IN_AGAIN)}`,
+    gateway_refused_by_provider:
+      'Compare OAUTH_CLIENT_ID, OAUTH_CLIENT_SECRET and OAUTH_CLIENT_AUTH with the client at the provider.',
+    gateway_request_refused:
+      'Compare the client at the provider with the message: its redirect URI must be BASE_URL/oauth/callback, and it must allow the scopes of OAUTH_ADDED_SCOPES.',
+    unusable_id_token:
+      'Change what the message names, here or at the provider. Compare OIDC_ISSUER and OAUTH_CLIENT_ID, character by character.',
+    unusable_identity:
+      'Change what the message names at the provider: what its ID token and its userinfo endpoint say of users.',
+    upstream_failed:
+      'Check that the gateway reaches the provider. postern doctor says why it does not.',
+    provider_busy: 'Wait: the provider is slow. If it stays so, look at the provider.',
+    not_configured: 'Set the variable that the message names.',
 
-  // Tokens.
-  invalid_grant: LOG_IN_AGAIN,
-  authorization_code_reused: `The client sent its authorization code twice, or somebody else had it and what proves that it is theirs. ${LOG_IN_AGAIN}`,
-  refresh_token_reused: `A refresh token was used that had been replaced: the client lost its new one, or somebody else had the old one. ${LOG_IN_AGAIN}`,
-  refused_by_provider: `See what the provider says. After a refresh token has expired: ${lowerFirst(LOG_IN_AGAIN)}`,
-  gateway_refused_by_provider:
-    'Compare OAUTH_CLIENT_ID, OAUTH_CLIENT_SECRET and OAUTH_CLIENT_AUTH with the client at the provider.',
-  gateway_request_refused:
-    'Compare the client at the provider with the message: its redirect URI must be BASE_URL/oauth/callback, and it must allow the scopes of OAUTH_ADDED_SCOPES.',
-  unusable_id_token:
-    'Change what the message names, here or at the provider. Compare OIDC_ISSUER and OAUTH_CLIENT_ID, character by character.',
-  unusable_identity:
-    'Change what the message names at the provider: what its ID token and its userinfo endpoint say of users.',
-  upstream_failed:
-    'Check that the gateway reaches the provider. postern doctor says why it does not.',
-  provider_busy: 'Wait: the provider is slow. If it stays so, look at the provider.',
-  not_configured: 'Set the variable that the message names.',
+    // A token that the gateway does not accept.
+    invalid_audience:
+      "Compare OIDC_AUDIENCE with the token's aud, character by character, or have the provider put the address of the gateway there.",
+    invalid_issuer:
+      "Set OIDC_ISSUER to the token's iss, character by character; a slash at the end counts.",
+    missing_claim: 'Have the provider put sub into access tokens.',
 
-  // A token that the gateway does not accept.
-  invalid_audience:
-    "Compare OIDC_AUDIENCE with the token's aud, character by character, or have the provider put the address of the gateway there.",
-  invalid_issuer:
-    "Set OIDC_ISSUER to the token's iss, character by character; a slash at the end counts.",
-  missing_claim: 'Have the provider put sub into access tokens.',
-
-  internal_error: 'Look at /health/ready and at the log: mostly it is the store.',
-};
+    internal_error: 'Look at /health/ready and at the log: mostly it is the store.',
+  };
 
 const BY_NAME: ReadonlyMap<string, string> = new Map(Object.entries(REMEDIES));
 
-/** Always says something. */
-const findRemedy = (error: string): string =>
-  BY_NAME.get(error) ?? 'The log has more about it at the same time.';
+const NO_REMEDY = 'The log has more about it at the same time.';
 
 function lowerFirst(text: string): string {
   return text.charAt(0).toLowerCase() + text.slice(1);

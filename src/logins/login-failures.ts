@@ -1,8 +1,9 @@
 // §22.4: the last logins that failed, on whatever replica, for operators.
 
 import { type GatewayError, toGatewayError } from '../errors/gateway-error.ts';
+import type { AuthRequest } from '../http/endpoint/bearer.ts';
 import { type Endpoint, type PublicEndpoint, wrapRun } from '../http/endpoint/endpoint.ts';
-import type { GatewayRequest, PendingReply, Reply, RequestBody } from '../http/endpoint/message.ts';
+import type { GatewayRequest, PendingReply, Reply } from '../http/endpoint/message.ts';
 import { toAddressKey } from '../platform/address.ts';
 import type { Clock } from '../platform/clock.ts';
 import { isObject, parseObject } from '../platform/json.ts';
@@ -43,11 +44,7 @@ export interface NotedLoginFailure extends LoginFailure {
 /** At once: what it writes, nobody waits for. */
 export type NoteLoginFailure = (failure: LoginFailure) => void;
 
-export interface LoginFailures {
-  readonly note: NoteLoginFailure;
-  /** The last first. */
-  list(): Promise<readonly NotedLoginFailure[]>;
-}
+export type LoginFailures = ReturnType<typeof createLoginFailures>;
 
 const BOUNDS = { max: 100, ttlSeconds: 7 * 86_400 };
 /** Of each process: whoever fails on purpose must not write without end. */
@@ -58,25 +55,42 @@ const MAX_PER_ADDRESS_AND_HOUR = 20;
 const HOUR_MS = 3_600_000;
 const MAX_TEXT = 500;
 
-export function createLoginFailures({ store, clock, log }: Runtime): LoginFailures {
-  const isNews = createNewsFilter(clock);
+export function createLoginFailures({ store, clock, log }: Runtime) {
+  const getSeen = createPeriod(clock, MINUTE_MS, () => new Set<string>());
+  const getCounts = createPeriod(clock, HOUR_MS, () => new Map<string, number>());
   const warn = createWarnThrottle(clock, (cause: unknown) =>
     log.warn("A failed login could not be noted for the operators' page.", { cause }),
   );
 
+  function note(failure: LoginFailure): void {
+    const { step, client, ip, error, message } = failure;
+    const seen = getSeen();
+    const counts = getCounts();
+    const key = JSON.stringify([step, client, ip, error]);
+    const address = toAddressKey(ip);
+    const count = counts.get(address) ?? 0;
+    // Not what was seen in this minute, and nothing that is too much of it, or of one address.
+    if (seen.has(key) || seen.size >= MAX_PER_MINUTE || count >= MAX_PER_ADDRESS_AND_HOUR) return;
+    seen.add(key);
+    counts.set(address, count + 1);
+    const noted: NotedLoginFailure = {
+      time: new Date(clock.now()).toISOString(),
+      ...failure,
+      client: client === undefined ? undefined : cut(stripUrisIn(client)),
+      message: cut(stripUrisIn(message)),
+    };
+    store.addRecent(LOGIN_FAILURES_KEY, JSON.stringify(noted), BOUNDS).catch(warn);
+  }
+
   return {
-    note(failure) {
-      if (!isNews(failure)) return;
-      const { client, message } = failure;
-      const noted: NotedLoginFailure = {
-        time: new Date(clock.now()).toISOString(),
-        ...failure,
-        client: client === undefined ? undefined : cut(stripUrisIn(client)),
-        message: cut(stripUrisIn(message)),
-      };
-      store.addRecent(LOGIN_FAILURES_KEY, JSON.stringify(noted), BOUNDS).catch(warn);
+    note,
+    /** Notes a login that worked, but whose token is of no use here. */
+    noteRefusal({ key, message }: GatewayError, { clientIp: ip }: AuthRequest): void {
+      if (OF_SIGNED_TOKENS.has(key))
+        note({ step: 'call', client: undefined, ip, error: key, message });
     },
-    async list() {
+    /** The last first. */
+    async list(): Promise<readonly NotedLoginFailure[]> {
       const recent = await store.readRecent(LOGIN_FAILURES_KEY);
       return recent.map((text): unknown => parseObject(text)).filter(isNoted);
     },
@@ -89,33 +103,6 @@ const OF_SIGNED_TOKENS: ReadonlySet<string> = new Set([
   'invalid_issuer',
   'missing_claim',
 ]);
-
-/** Notes a login that worked, but whose token is of no use here. */
-export const noteRefusals =
-  (note: NoteLoginFailure) =>
-  ({ key, message }: GatewayError, { clientIp: ip }: Pick<GatewayRequest, 'clientIp'>): void => {
-    if (OF_SIGNED_TOKENS.has(key))
-      note({ step: 'call', client: undefined, ip, error: key, message });
-  };
-
-/** False for what was seen in this minute, and for all that is too much of it, or of one address. */
-function createNewsFilter(clock: Clock): (failure: LoginFailure) => boolean {
-  const getSeen = createPeriod(clock, MINUTE_MS, () => new Set<string>());
-  const getCounts = createPeriod(clock, HOUR_MS, () => new Map<string, number>());
-
-  return function isNews({ step, client, ip, error }) {
-    const seen = getSeen();
-    const counts = getCounts();
-    const key = JSON.stringify([step, client, ip, error]);
-    const address = toAddressKey(ip);
-    const count = counts.get(address) ?? 0;
-    if (seen.has(key) || seen.size >= MAX_PER_MINUTE || count >= MAX_PER_ADDRESS_AND_HOUR)
-      return false;
-    seen.add(key);
-    counts.set(address, count + 1);
-    return true;
-  };
-}
 
 /** A value that begins anew when the period in which it was made is over. */
 function createPeriod<Value>(clock: Clock, ms: number, create: () => Value): () => Value {
@@ -162,20 +149,14 @@ type EndpointName = Exclude<LoginStep, 'call'> | 'revoke';
 /** An error that one throws is logged and reaches nobody. */
 type LoginObserver = (record: LoginRecord) => void;
 
-type ReadAsked = (request: GatewayRequest, body: RequestBody) => LoginFacts;
-
-const readQuery: ReadAsked = ({ query }) => readAskedFacts(query);
-const readBody: ReadAsked = (_request, body) => readAskedFacts(body);
-/** These requests name nobody; the handler knows more. */
-const readNothing: ReadAsked = () => ({});
-
-const OBSERVED = new Map<string, readonly [step: EndpointName, readAsked: ReadAsked]>([
-  ['/oauth/register', ['register', readNothing]],
-  ['/oauth/authorize', ['authorize', readQuery]],
-  ['/oauth/consent', ['consent', readNothing]],
-  ['/oauth/callback', ['callback', readNothing]],
-  ['/oauth/token', ['token', readBody]],
-  ['/oauth/revoke', ['revoke', readBody]],
+/** The request says something of itself, or names nobody; the handler knows more. */
+const OBSERVED = new Map<string, readonly [step: EndpointName, asks?: 'query' | 'body']>([
+  ['/oauth/register', ['register']],
+  ['/oauth/authorize', ['authorize', 'query']],
+  ['/oauth/consent', ['consent']],
+  ['/oauth/callback', ['callback']],
+  ['/oauth/token', ['token', 'body']],
+  ['/oauth/revoke', ['revoke', 'body']],
 ]);
 
 /** The same endpoints, whose replies and errors say for the log what was asked. What a limit refuses is not seen. */
@@ -185,16 +166,16 @@ export function observeLogins(
   observers: readonly LoginObserver[],
 ): readonly Endpoint[] {
   return endpoints.map((endpoint) => {
-    const [step, readAsked] = OBSERVED.get(endpoint.path) ?? [];
-    return step === undefined || readAsked === undefined || endpoint.kind !== 'public'
+    const [step, asks] = OBSERVED.get(endpoint.path) ?? [];
+    return step === undefined || endpoint.kind !== 'public'
       ? endpoint
-      : { ...endpoint, judge: createJudge(endpoint, step, readAsked) };
+      : { ...endpoint, judge: createJudge(endpoint, step, asks) };
   });
 
   function createJudge(
     endpoint: PublicEndpoint,
     step: EndpointName,
-    readAsked: ReadAsked,
+    asks: 'query' | 'body' | undefined,
   ): PublicEndpoint['judge'] {
     return async function judge(request, body) {
       const startedAt = clock.monotonic();
@@ -219,21 +200,19 @@ export function observeLogins(
 
       async function run(pending: PendingReply): Promise<Reply> {
         const reply = await Promise.resolve().then(pending).catch(tellAndRethrow);
-        tell(reply.facts, findProblem(reply));
+        // A reply may tell of a failure though nothing was thrown.
+        tell(reply.facts, reply.error ?? (reply.status >= 400 ? UNNAMED : undefined));
         return reply;
       }
 
-      const judged = await addFactsOfRequest(readAsked(request, body), () =>
-        endpoint.judge(request, body),
-      ).catch(tellAndRethrow);
+      const asked = asks ? readAskedFacts(asks === 'query' ? request.query : body) : {};
+      const judged = await addFactsOfRequest(asked, () => endpoint.judge(request, body)).catch(
+        tellAndRethrow,
+      );
       return wrapRun(judged, (pending) => () => run(pending));
     };
   }
 }
-
-/** A reply may tell of a failure though nothing was thrown. */
-const findProblem = ({ error, status }: Reply): LoginProblem | undefined =>
-  error ?? (status >= 400 ? UNNAMED : undefined);
 
 /** A refusal of the provider that says nothing. */
 const UNNAMED = { key: 'refused_by_provider', message: 'The provider refused, without a reason.' };

@@ -4,7 +4,6 @@ import { parseScope } from '../config/scope.ts';
 import { fail, GatewayError } from '../errors/gateway-error.ts';
 import type { NamedPaths } from '../http/endpoint/endpoint.ts';
 import type { OwnPages } from '../http/endpoint/own-pages.ts';
-import type { RequestParameters } from '../http/endpoint/parameters.ts';
 import { describeOAuthError } from '../http/endpoint/render-error.ts';
 import { isLoopbackHost } from '../platform/address.ts';
 import { generateSecret } from '../platform/ids.ts';
@@ -18,7 +17,7 @@ import { createCallback } from './broker/callback.ts';
 import { createClientCredentials, createFindMachineLogin } from './broker/client-credentials.ts';
 import { createCodes, createRedeemCode } from './broker/codes.ts';
 import { createTokenIssue } from './broker/issue-grant.ts';
-import { askForLogin, sendToProvider } from './broker/login.ts';
+import { chooseProviderScope, sendToProvider } from './broker/login.ts';
 import type { Broker } from './broker/open-broker.ts';
 import { createProviderLogout } from './broker/provider-logout.ts';
 import { getDefaultResources, readAskedResources } from './broker/resources.ts';
@@ -86,12 +85,14 @@ export function createAuthorizationEndpoints(
     oauth.mode === 'broker'
       ? createBrokerMode(requireBroker(runtime, provider, broker), parties, clientDocuments)
       : createProxy(runtime, oauth, parties.clients, provider.auth);
-  const front = {
-    ...createAuthorize(runtime, broker, parties, mode, listTools),
-    register: createRegister(parties.registered, clock, {
-      redirectUris,
-      accessToken: oauth.registration.accessToken,
-    }),
+  const { registered, browsers } = parties;
+  const front: OAuthFront = {
+    async authorize(query, cookie) {
+      const request = await mode.readRequest(query, cookie);
+      return () => mode.redirectToProvider(request, browsers.getOrCreate(cookie));
+    },
+    ...(oauth.consent.kind === 'page' && openConsent(runtime, broker, parties, mode, listTools)),
+    register: createRegister(registered, clock, redirectUris, oauth.registration.accessToken),
   };
   const metadataDocuments = createServerMetadata(
     config,
@@ -131,28 +132,18 @@ function requireBroker(
   return broker;
 }
 
-/** With the consent page, or straight on to the provider. */
-function createAuthorize(
+/** The page between a client's request and the provider. */
+function openConsent(
   runtime: Runtime,
   broker: Broker | undefined,
   parties: Parties,
   mode: ModeAtEndpoints,
   listTools: ListShownTools | undefined,
-): Pick<OAuthFront, 'authorize' | 'consent'> {
-  const { config, store, loginSeal, tracing } = runtime;
-  const { browsers } = parties;
-  if (config.oauth.consent.kind === 'page') {
-    const seal = broker?.runtime.seal ?? (loginSeal && warnOfForeignSecrets(loginSeal, runtime));
-    if (seal === undefined) throw new Error('The consent page needs a seal for its records');
-    return createConsent(runtime, { store, seal, tracing }, parties, mode, listTools);
-  }
-  return {
-    async authorize(query, cookie) {
-      const request = await mode.readRequest(query, cookie);
-      return () => mode.redirectToProvider(request, browsers.getOrCreate(cookie));
-    },
-    consent: undefined,
-  };
+) {
+  const { store, loginSeal, tracing } = runtime;
+  const seal = broker?.runtime.seal ?? (loginSeal && warnOfForeignSecrets(loginSeal, runtime));
+  if (seal === undefined) throw new Error('The consent page needs a seal for its records');
+  return createConsent(runtime, { store, seal, tracing }, parties, mode, listTools);
 }
 
 // OAUTH_MODE=broker: an authorization server of its own before the provider's. A login comes to a grant, by which its client gets tokens
@@ -161,9 +152,10 @@ function createAuthorize(
 function createBrokerMode(
   broker: Broker,
   parties: Parties,
-  clientDocuments: Pick<ClientDocuments, 'isClientDocumentId' | 'findKeyed'>,
+  clientDocuments: ClientDocuments,
 ): ModeAtEndpoints {
-  const { runtime } = broker;
+  const { runtime, machineClients, clientKeySets, assertionIssuers } = broker;
+  const { baseUrl, oauth } = runtime;
   const { clients, browsers } = parties;
   const { grants } = broker.ownTokens;
   const codes = createCodes(runtime);
@@ -176,26 +168,38 @@ function createBrokerMode(
     listClients: async (user) => (await grants.listOfUser(user)).map(({ client }) => client),
   };
 
-  const { ofConfigured, ofAsserting } = createAuthentications(broker, clientDocuments);
+  const { find: findClient } = machineClients;
+  const rules = { issuer: baseUrl, clockToleranceSeconds: oauth.tokens.clockToleranceSeconds };
+  const ofConfigured = createClientAuthentication(runtime, rules, clientKeySets, findClient);
+  // Clients that bring assertions may be known by their documents alone.
+  const ofAsserting =
+    assertionIssuers &&
+    createClientAuthentication<AssertingClient>(
+      runtime,
+      rules,
+      clientKeySets,
+      findClient,
+      createFindByDocument(clientDocuments),
+    );
+  const giveByAssertion =
+    assertionIssuers &&
+    ofAsserting &&
+    createGiveByAssertion(
+      broker,
+      ofAsserting,
+      createVerifyAssertion(runtime, assertionIssuers),
+      issue,
+    );
   const redeemCode = createRedeemCode(broker, clients, codes, issue);
-  const grantTypes = new Map<string, GiveTokens>([
+  const grantTypes = new Map<string, GiveTokens | undefined>([
     ['authorization_code', ({ parameters }) => redeemCode(parameters)],
     ['client_credentials', createClientCredentials(broker, ofConfigured, issue)],
+    [JWT_BEARER, giveByAssertion],
   ]);
-  if (ofAsserting && broker.assertionIssuers) {
-    const { oauth, baseUrl, clock } = runtime;
-    const { clockToleranceSeconds } = oauth.tokens;
-    const verifyAssertion = createVerifyAssertion(clock, broker.assertionIssuers, {
-      baseUrl,
-      clockToleranceSeconds,
-    });
-    const giveByAssertion = createGiveByAssertion(broker, ofAsserting, verifyAssertion, issue);
-    grantTypes.set(JWT_BEARER, giveByAssertion);
-  }
   const { token, ...logins } = createBrokerToken(broker, clients, issue.answer, grantTypes);
 
   return {
-    issuer: runtime.baseUrl,
+    issuer: baseUrl,
     readRequest: createBrokerRequestReader(runtime, parties),
     redirectToProvider: createBrokerRedirect(broker),
     callback: createCallback(broker, parties, codes, createFinishPageLogin(runtime, sessions)),
@@ -208,25 +212,6 @@ function createBrokerMode(
       ...createAccountEndpoints(broker, sessions, ownPages),
       createProviderLogout(broker),
     ],
-  };
-}
-
-/** `ofAsserting` is for clients that bring assertions, which may be known by their documents alone; undefined where none is taken. */
-function createAuthentications(
-  { runtime, machineClients, clientKeySets, assertionIssuers }: Broker,
-  clientDocuments: Parameters<typeof createBrokerMode>[2],
-) {
-  const { find: findClient } = machineClients;
-  const { clockToleranceSeconds } = runtime.oauth.tokens;
-  const rules = { issuer: runtime.baseUrl, clockToleranceSeconds };
-  return {
-    ofConfigured: createClientAuthentication(runtime, rules, clientKeySets, { findClient }),
-    ofAsserting:
-      assertionIssuers &&
-      createClientAuthentication<AssertingClient>(runtime, rules, clientKeySets, {
-        findClient,
-        findByDocument: createFindByDocument(clientDocuments),
-      }),
   };
 }
 
@@ -271,27 +256,22 @@ function createBrokerRequestReader(
       ['state', parameters.get('state')],
       ['iss', runtime.baseUrl],
     ]);
-    const isAutomatic = isLoopback(redirectUri) || (await isClientApproved(request, cookie));
+    const { protocol, hostname } = new URL(redirectUri);
+    // A program of the user's own, which got there by other means than a link.
+    const isLoopback = /^https?:$/.test(protocol) && isLoopbackHost(hostname);
+    const browserHash = browsers.readHash(cookie);
+    const isAutomatic =
+      isLoopback ||
+      (browserHash !== undefined && (await approvals.isClientApproved(request, browserHash)));
     return new GatewayError(error.key, {
       ...error.failure,
       details: error.message,
       redirect: { url, isAutomatic },
     });
   }
-
-  async function isClientApproved(request: AuthorizationRequest, cookie: string | undefined) {
-    const browserHash = browsers.readHash(cookie);
-    return browserHash !== undefined && approvals.isClientApproved(request, browserHash);
-  }
 }
 
 const RULES = { requiresState: false, requiresPlainScope: true };
-
-/** A program of the user's own, which got there by other means than a link. */
-function isLoopback(redirectUri: string): boolean {
-  const { protocol, hostname } = new URL(redirectUri);
-  return /^https?:$/.test(protocol) && isLoopbackHost(hostname);
-}
 
 /** From the approval to the provider. */
 const createBrokerRedirect = (broker: Broker): RedirectToProvider =>
@@ -302,7 +282,7 @@ const createBrokerRedirect = (broker: Broker): RedirectToProvider =>
     const { oauth } = runtime;
     const logoutMark = await broker.ends.logouts.getMark();
     const requestedScope = parameters.get('scope');
-    const { scope, authorization } = await askForLogin(oauth, broker.endpoints, requestedScope);
+    const scope = await chooseProviderScope(oauth, broker.endpoints, requestedScope);
     const login = {
       clientId,
       clientName: client.name,
@@ -317,17 +297,13 @@ const createBrokerRedirect = (broker: Broker): RedirectToProvider =>
       nonce: parseScope(scope).includes('openid') ? generateSecret() : undefined,
       approval,
     };
-    return sendToProvider(broker, browser, login, {
-      scope,
-      authorization: [...authorization, ...selectForwarded(parameters, authorization)],
-    });
+    const added = oauth.addedParameters;
+    // Not what the provider's profile sets already (`prompt`, say).
+    const forwarded = parameters.pairs.filter(
+      ([name]) => FORWARDED.has(name) && !added.some(([other]) => other === name),
+    );
+    return sendToProvider(broker, browser, login, scope, [...added, ...forwarded]);
   };
-
-/** Not what the provider's profile sets already (`prompt`, say). */
-const selectForwarded = (
-  { pairs }: RequestParameters,
-  added: readonly (readonly [string, string])[],
-) => pairs.filter(([name]) => FORWARDED.has(name) && !added.some(([other]) => other === name));
 
 /** A client may tell these to the provider's login page; the gateway decides on everything else. */
 const FORWARDED = new Set([

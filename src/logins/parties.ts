@@ -19,15 +19,14 @@ export function createParties(
   clientDocuments: ClientDocuments,
   logouts: Logouts | undefined,
 ) {
-  const { config, store } = runtime;
-  const { server, oauth } = config;
-  const { registration, clientIdMetadata, consent } = oauth;
-  const { ttlSeconds, isRenewed } = registration;
+  const { server, oauth } = runtime.config;
+  const { clientIdMetadata, consent } = oauth;
+  const { ttlSeconds, isRenewed } = oauth.registration;
   const isBroker = oauth.mode === 'broker';
   const listScopes = isBroker
     ? (scope: string | undefined) => listGrantedScopes(oauth, scope)
     : parseScope;
-  const registered = createRegisteredClients(store, {
+  const registered = createRegisteredClients(runtime.store, {
     ttlSeconds,
     // Until the client first gets a token.
     unusedTtlSeconds: isBroker ? Math.min(ONE_DAY_SECONDS, ttlSeconds) : ttlSeconds,

@@ -1,7 +1,6 @@
 // §4.8: what a redirect URI may be.
 
 import type { BrokerConfig, ProxyConfig } from '../config/groups/oauth.ts';
-import { createRedirectReply, type Reply } from '../http/endpoint/message.ts';
 import { isLoopbackHost, LOOPBACK_HOSTS } from '../platform/address.ts';
 import { isStringArray } from '../platform/json.ts';
 
@@ -12,7 +11,7 @@ const MAX_PORT = 65_535;
 type RedirectUriList =
   | { readonly uris: readonly string[]; readonly problem?: undefined }
   /** `isUri`: it is about one of them; `problem` is a clause that begins with `redirect_uris`. */
-  | { readonly problem: string; readonly isUri: boolean };
+  | { readonly uris?: undefined; readonly problem: string; readonly isUri: boolean };
 
 const MAX_REDIRECT_URIS = 10;
 
@@ -121,7 +120,7 @@ export function isAtOrigin(uri: string, other: string): boolean {
 export function isSameRedirectUri(
   registered: string,
   requested: string,
-  { allowsAnyLoopbackPort }: Pick<RedirectUriConfig['redirectUris'], 'allowsAnyLoopbackPort'>,
+  { allowsAnyLoopbackPort }: RedirectUriConfig['redirectUris'],
 ): boolean {
   if (registered === requested) return true;
   if (!allowsAnyLoopbackPort) return false;
@@ -160,6 +159,3 @@ export function addToRedirectUri(redirectUri: string, pairs: Pairs): string {
   const separator = redirectUri.includes('?') ? '&' : '?';
   return `${redirectUri}${separator}${query}`;
 }
-
-export const redirectToClient = (redirectUri: string, pairs: Pairs): Reply =>
-  createRedirectReply(addToRedirectUri(redirectUri, pairs));

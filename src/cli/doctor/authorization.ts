@@ -1,7 +1,11 @@
 // Checks of the gateway's authorization request at the provider, before anybody logs in. With `prompt=none`
 // (OpenID Connect Core §3.1.2.1) it shows no page: it comes back to the redirect URI with `login_required`,
 // which it may do only where it knows that URI. Nothing that it answers is followed.
-import { askForLogin, buildLoginRequest, buildProviderRequest } from '../../logins/broker/login.ts';
+import {
+  buildLoginRequest,
+  buildProviderRequest,
+  chooseProviderScope,
+} from '../../logins/broker/login.ts';
 
 import { createCodeChallenge } from '../../logins/provider/provider-parameters.ts';
 import { generateSecret } from '../../platform/ids.ts';
@@ -230,7 +234,7 @@ async function buildRequest(
   { endpoints }: ProviderAtHand,
 ): Promise<string | undefined> {
   if (oauth.mode !== 'broker') return undefined;
-  const { scope, authorization } = await askForLogin(oauth, endpoints, undefined);
+  const scope = await chooseProviderScope(oauth, endpoints, undefined);
   const authorizationUrl = await endpoints.findAuthorizationUrl().catch(() => undefined);
   if (authorizationUrl === undefined) return undefined;
   const login = {
@@ -241,7 +245,7 @@ async function buildRequest(
     codeVerifier: generateSecret(),
     nonce: generateSecret(),
   };
-  return buildLoginRequest(authorizationUrl, login, authorization);
+  return buildLoginRequest(authorizationUrl, login, oauth.addedParameters);
 }
 
 /** In proxy mode clients bring redirect URIs of their own, which the provider has to know. */

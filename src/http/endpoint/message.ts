@@ -121,9 +121,14 @@ export const createJsonReply = (status: number, body: unknown, headers?: ReplyHe
 });
 
 /** 303: whatever the browser sent here, it goes on with a GET. */
-export const createRedirectReply = (location: string): Reply => ({
+export const createRedirectReply = (location: string, headers: Reply['headers'] = {}): Reply => ({
   status: 303,
-  headers: { Location: location, 'Cache-Control': 'no-store', 'Referrer-Policy': 'no-referrer' },
+  headers: {
+    Location: location,
+    'Cache-Control': 'no-store',
+    'Referrer-Policy': 'no-referrer',
+    ...headers,
+  },
 });
 
 const SCHEME = 'bearer ';

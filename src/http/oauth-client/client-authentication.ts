@@ -5,7 +5,9 @@ import type { Clock } from '../../platform/clock.ts';
 import { generateTokenId } from '../../platform/ids.ts';
 import { type SigningKeys, signJwt } from '../../store/seal/signing-keys.ts';
 
-export type ClientAuthMethod = 'none' | 'post' | 'basic' | 'private_key_jwt';
+type SecretMethod = 'none' | 'post' | 'basic';
+
+export type ClientAuthMethod = SecretMethod | 'private_key_jwt';
 
 /** Identity of the gateway at one authorization server. */
 export interface OAuthClient {
@@ -23,27 +25,17 @@ export interface AuthenticatedForm {
   readonly headers: Readonly<Record<string, string>>;
 }
 
-interface SecretClient extends Pick<OAuthClient, 'id' | 'secret'> {
-  readonly method: Exclude<ClientAuthMethod, 'private_key_jwt'>;
-}
-
 /** `namesClient`: the form has the client's ID beside the Authorization header, too. */
 export function authenticateBySecret(
-  { id, secret = '', method }: SecretClient,
+  { id, secret = '', method }: Pick<OAuthClient, 'id' | 'secret'> & { method: SecretMethod },
   form: readonly FormPair[],
-  { namesClient }: { readonly namesClient: boolean },
+  namesClient: boolean,
 ): AuthenticatedForm {
   const named: readonly FormPair[] = [...form, ['client_id', id]];
-  switch (method) {
-    case 'none':
-      return { form: named, headers: {} };
-    case 'post':
-      return { form: [...named, ['client_secret', secret]], headers: {} };
-    case 'basic': {
-      const headers = { Authorization: createBasicAuthorization(id, secret) };
-      return { form: namesClient ? named : form, headers };
-    }
-  }
+  if (method === 'post') return { form: [...named, ['client_secret', secret]], headers: {} };
+  if (method === 'none') return { form: named, headers: {} };
+  const headers = { Authorization: createBasicAuthorization(id, secret) };
+  return { form: namesClient ? named : form, headers };
 }
 
 /** RFC 6749 §2.3.1: both halves form-encoded first. */
@@ -56,17 +48,17 @@ const formEncode = (text: string): string => new URLSearchParams([['', text]]).t
 export const ASSERTION_TYPE = 'urn:ietf:params:oauth:client-assertion-type:jwt-bearer';
 const ASSERTION_SECONDS = 60;
 
-/** Authentication by any of the methods. */
-export type AuthenticateForm = (
-  client: OAuthClient,
-  url: string,
-  form: readonly FormPair[],
-) => Promise<AuthenticatedForm>;
+export type AuthenticateForm = ReturnType<typeof createAuthenticateForm>;
 
-export const createAuthenticateForm = (keys: SigningKeys, clock: Clock): AuthenticateForm =>
-  async function authenticateForm({ id, secret, method, audience }, url, form) {
+/** Authentication by any of the methods. */
+export const createAuthenticateForm = (keys: SigningKeys, clock: Clock) =>
+  async function authenticateForm(
+    { id, secret, method, audience }: OAuthClient,
+    url: string,
+    form: readonly FormPair[],
+  ): Promise<AuthenticatedForm> {
     if (method !== 'private_key_jwt')
-      return authenticateBySecret({ id, secret, method }, form, { namesClient: false });
+      return authenticateBySecret({ id, secret, method }, form, false);
     const iat = Math.floor(clock.now() / 1000);
     // Never another endpoint than this one: whoever gets the assertion could use it there.
     const aud = audience ?? url;

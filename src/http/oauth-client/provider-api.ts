@@ -37,16 +37,27 @@ export function createProviderApi(
 
   return {
     /**
+     * Nothing of the caller's request is sent but its parameters: no cookies, no headers.
+     *
      * @throws GatewayError `upstream_failed` when there is no answer, `provider_busy`, at once, when
      * too many requests are in flight: a provider that stalls must not keep every one that comes.
      */
-    async post(request: ProviderRequest) {
+    async post(request: ProviderRequest): Promise<ProviderResponse> {
       if (inFlight >= MAX_IN_FLIGHT) {
         fail('provider_busy', { headers: { 'Retry-After': String(RETRY_AFTER_SECONDS) } });
       }
       inFlight += 1;
       try {
-        return readResponse(await postForm(fetch, request), request, errorCodes);
+        const { headers, ...post } = createFormRequest(request);
+        const init = { ...post, headers: { ...headers, Accept: 'application/json' } };
+        const answer = await fetchWithLimits(fetch, request.url, init, LIMITS);
+        const contentType = answer.headers.get('content-type');
+        return {
+          status: answer.status,
+          headers: contentType === null ? {} : { 'Content-Type': contentType },
+          body: answer.body,
+          refusal: readRefusal(answer, request, errorCodes),
+        };
       } catch (cause) {
         if (cause instanceof FetchError) fail('upstream_failed', { cause });
         throw cause;
@@ -57,47 +68,18 @@ export function createProviderApi(
   };
 }
 
-/** Nothing of the caller's request but its parameters: no cookies, no headers. */
-function postForm(fetch: Fetch, request: ProviderRequest) {
-  const { headers, ...post } = createFormRequest(request);
-  const init = { ...post, headers: { ...headers, Accept: 'application/json' } };
-  return fetchWithLimits(fetch, request.url, init, LIMITS);
-}
-
-type ErrorCodes = Readonly<Record<string, string>>;
-
-function readResponse(
-  answer: FetchedResponse,
-  request: ProviderRequest,
-  errorCodes: ErrorCodes,
-): ProviderResponse {
-  const { status, headers, body } = answer;
-  const contentType = headers.get('content-type');
-  return {
-    status,
-    headers: contentType === null ? {} : { 'Content-Type': contentType },
-    body,
-    refusal:
-      status >= 400 || isRefusal(body) ? readRefusal(answer, request, errorCodes) : undefined,
-  };
-}
-
-/** GitHub and Slack refuse with 200. */
-function isRefusal(body: Buffer): boolean {
-  const answer = parseObject(body);
-  return typeof answer?.error === 'string' && answer.access_token === undefined;
-}
-
 function readRefusal(
   { status, body }: FetchedResponse,
   { form, usesProviderClient }: ProviderRequest,
-  errorCodes: ErrorCodes,
-): ProviderRefusal {
-  const { error, error_description: description } = parseObject(body) ?? {};
+  errorCodes: Readonly<Record<string, string>>,
+): ProviderRefusal | undefined {
+  const { error, error_description: description, access_token: token } = parseObject(body) ?? {};
+  // GitHub and Slack refuse with 200.
+  const isRefusal = status >= 400 || (typeof error === 'string' && token === undefined);
+  if (!isRefusal) return undefined;
   const words = [error, description].filter((text) => typeof text === 'string').join(': ');
-  const message = toSentence(
-    `The provider answered ${status}${words === '' ? '' : ` ${redactSent(words, form).slice(0, 500)}`}`,
-  );
+  const said = words === '' ? '' : ` ${redactSent(words, form).slice(0, 500)}`;
+  const message = toSentence(`The provider answered ${status}${said}`);
   const code = typeof error === 'string' ? (errorCodes[error] ?? error) : undefined;
   const isProviderClientRefused = usesProviderClient && isClientError(code);
   return {
@@ -128,38 +110,21 @@ export interface ProviderRefusal {
   readonly isProviderClientRefused: boolean;
 }
 
-export const renderProviderResponse = ({
-  status,
-  headers,
-  body,
-  refusal,
-}: ProviderResponse): Reply => ({
-  status,
-  headers: { ...headers, 'Cache-Control': 'no-store' },
-  body,
-  ...(refusal && { error: describeRefusal(refusal) }),
-});
-
-/**
- * The gateway's credentials are no client's matter: clients that get `invalid_client` or a 401 throw
- * away their registration and their tokens, which are good.
- *
- * @throws GatewayError `gateway_refused_by_provider`.
- */
-export function failIfProviderClientRefused({ status, refusal }: ProviderResponse): void {
-  if (status !== 401 && !refusal?.isProviderClientRefused) return;
-  fail('gateway_refused_by_provider', { cause: refusal?.message });
+export function renderProviderResponse(response: ProviderResponse): Reply {
+  const { status, headers, body, refusal } = response;
+  const isOurs = refusal?.isProviderClientRefused;
+  const error: ReplyError | undefined = refusal && {
+    key: isOurs ? 'gateway_refused_by_provider' : 'refused_by_provider',
+    message: refusal.message,
+    logLevel: isOurs ? 'warn' : undefined,
+  };
+  return {
+    status,
+    headers: { ...headers, 'Cache-Control': 'no-store' },
+    body,
+    ...(error && { error }),
+  };
 }
-
-/** The name of a refusal in the log. */
-export const describeRefusal = ({
-  isProviderClientRefused,
-  message,
-}: ProviderRefusal): ReplyError => ({
-  key: isProviderClientRefused ? 'gateway_refused_by_provider' : 'refused_by_provider',
-  message,
-  logLevel: isProviderClientRefused ? 'warn' : undefined,
-});
 
 // §4.6, §4.7: the one client that the provider knows stands in for all clients of the gateway.
 
@@ -190,13 +155,12 @@ export function authenticateClient(
   const { secret, authMethod } = client;
   const method = secret === undefined ? 'none' : authMethod;
   const own = form.filter(([name]) => !CREDENTIALS.has(name));
-  return {
-    url,
-    ...authenticateBySecret({ id: requireClientId(client), secret, method }, own, {
-      namesClient: true,
-    }),
-    usesProviderClient: true,
-  };
+  const authenticated = authenticateBySecret(
+    { id: requireClientId(client), secret, method },
+    own,
+    true,
+  );
+  return { url, ...authenticated, usesProviderClient: true };
 }
 
 /** RFC 6749 §4.1.2.1, §5.2: whether the error is about the client, not about its request. */
@@ -222,7 +186,7 @@ export type RevokeTokens = (tokens: {
 export const createRevokeTokens = (
   client: ProviderClientConfig,
   api: ProviderApi,
-  endpoints: Pick<ProviderEndpoints, 'findRevocationUrl'>,
+  endpoints: ProviderEndpoints,
 ): RevokeTokens =>
   async function revokeTokens({ refreshToken, accessToken }) {
     const token = refreshToken ?? accessToken;
@@ -242,7 +206,7 @@ export const createRevokeTokens = (
 
 // §18.6, RFC 8693: the gateway asks the provider for a token by which it may call another service for a user.
 
-export interface TokenExchangeRequest {
+interface TokenExchangeRequest {
   /** The caller's token, as `/mcp` accepts it. A secret. */
   readonly subjectToken: string;
   readonly audience: string;
@@ -259,17 +223,21 @@ export type TokenExchangeResult =
   /** `reason` is for the log: no secret is in it. */
   | { readonly kind: 'refused'; readonly reason: string };
 
-/** @throws GatewayError when the provider cannot be asked. */
-export type ExchangeToken = (request: TokenExchangeRequest) => Promise<TokenExchangeResult>;
+export type ExchangeToken = ReturnType<typeof createExchangeToken>;
 
 const ACCESS_TOKEN = 'urn:ietf:params:oauth:token-type:access_token';
 
 export const createExchangeToken = (
   client: ProviderClientConfig,
   api: ProviderApi,
-  endpoints: Pick<ProviderEndpoints, 'findTokenUrl'>,
-): ExchangeToken =>
-  async function exchangeToken({ subjectToken, audience, scope }) {
+  endpoints: ProviderEndpoints,
+) =>
+  /** @throws GatewayError when the provider cannot be asked. */
+  async function exchangeToken({
+    subjectToken,
+    audience,
+    scope,
+  }: TokenExchangeRequest): Promise<TokenExchangeResult> {
     const form: readonly FormPair[] = [
       ['grant_type', 'urn:ietf:params:oauth:grant-type:token-exchange'],
       ['subject_token', subjectToken],
@@ -284,31 +252,27 @@ export const createExchangeToken = (
     if (status >= 500 || status === 429)
       throw new Error(refusal?.message ?? `The provider answered ${status}.`);
     if (refusal !== undefined) return { kind: 'refused', reason: refusal.message };
-    return readExchanged(body);
+    // RFC 8693 §2.2.1.
+    const response = parseObject(body);
+    if (response === undefined) return refuseExchange('is not a JSON object');
+    const { access_token: token, token_type: type, expires_in: expiresIn } = response;
+    if (typeof type !== 'string' || type.toLowerCase() !== 'bearer') {
+      return refuseExchange(`has token_type ${quote(type, 40)}, and must have "Bearer"`);
+    }
+    if (typeof token !== 'string' || !BEARER_TOKEN.test(token)) {
+      return refuseExchange('has no access_token that can be sent');
+    }
+    // Some write numbers as text.
+    const seconds = Number(expiresIn);
+    return {
+      kind: 'issued',
+      token,
+      expiresInSeconds: expiresIn != null && Number.isFinite(seconds) ? seconds : undefined,
+    };
   };
 
 /** RFC 6750 §2.1: the characters that may stand in a header. */
 const BEARER_TOKEN = /^[A-Za-z0-9\-._~+/]{1,16384}=*$/;
-
-/** RFC 8693 §2.2.1. */
-function readExchanged(body: Uint8Array): TokenExchangeResult {
-  const response = parseObject(body);
-  if (response === undefined) return refuseExchange('is not a JSON object');
-  const { access_token: token, token_type: type, expires_in: expiresIn } = response;
-  if (typeof type !== 'string' || type.toLowerCase() !== 'bearer') {
-    return refuseExchange(`has token_type ${quote(type, 40)}, and must have "Bearer"`);
-  }
-  if (typeof token !== 'string' || !BEARER_TOKEN.test(token)) {
-    return refuseExchange('has no access_token that can be sent');
-  }
-  // Some write numbers as text.
-  const seconds = Number(expiresIn);
-  return {
-    kind: 'issued',
-    token,
-    expiresInSeconds: expiresIn != null && Number.isFinite(seconds) ? seconds : undefined,
-  };
-}
 
 const refuseExchange = (problem: string): TokenExchangeResult => ({
   kind: 'refused',

@@ -83,24 +83,6 @@ export function createProviderMetadata(
   /** The other issuer of which the log has spoken. */
   let reported: string | undefined;
 
-  /** OpenID Connect Discovery §4.3. */
-  function checkDocumentIssuer(found: string): void {
-    if (found === issuer) {
-      reported = undefined;
-      return;
-    }
-    const problem = `${describeIssuerMismatch('issuer in the discovery document', found, issuer)} (${setting.variable})`;
-    if (reported !== found) {
-      log.error(`${problem}: the document is not used. ${setting.advice}`, {
-        url: stripUri(url),
-        found,
-        expected: issuer,
-      });
-    }
-    reported = found;
-    throw new IssuerMismatch(`${problem}; set ${setting.remedy}`);
-  }
-
   async function load(): Promise<ProviderDocument> {
     try {
       const document = await fetchDocument(fetch, url);
@@ -114,6 +96,22 @@ export function createProviderMetadata(
     } finally {
       running = undefined;
     }
+  }
+
+  /** OpenID Connect Discovery §4.3. */
+  function checkDocumentIssuer(found: string): void {
+    const isNew = found !== reported;
+    reported = found === issuer ? undefined : found;
+    if (found === issuer) return;
+    const problem = `${describeIssuerMismatch('issuer in the discovery document', found, issuer)} (${setting.variable})`;
+    if (isNew) {
+      log.error(`${problem}: the document is not used. ${setting.advice}`, {
+        url: stripUri(url),
+        found,
+        expected: issuer,
+      });
+    }
+    throw new IssuerMismatch(`${problem}; set ${setting.remedy}`);
   }
 
   const isWithin = (ms: number, since: { readonly at: number } | undefined): boolean =>
@@ -218,13 +216,17 @@ export function describeIssuerMismatch(what: string, found: unknown, expected: s
 
 export type ProviderEndpoints = ReturnType<typeof createProviderEndpoints>;
 
-type EndpointMember = 'authorization_endpoint' | 'token_endpoint' | 'revocation_endpoint';
-
 export function createProviderEndpoints(
   configured: OAuthConfig['endpoints'],
   metadata: ProviderMetadata,
 ) {
-  async function findUrl(url: string | undefined, member: EndpointMember, variable: string) {
+  const findDocument = () => metadata.get().catch(() => undefined);
+
+  async function findUrl(
+    url: string | undefined,
+    member: 'authorization_endpoint' | 'token_endpoint' | 'revocation_endpoint',
+    variable: string,
+  ) {
     return (
       url ??
       (await requireProviderDocument(metadata))[member] ??
@@ -244,21 +246,15 @@ export function createProviderEndpoints(
     findRevocationUrl: () =>
       findUrl(configured.revocationUrl, 'revocation_endpoint', 'OAUTH_REVOCATION_URL'),
     /** The page where browsers log out; undefined where the provider has no such page, or its discovery document cannot be had. */
-    async findEndSessionUrl() {
-      const document = await metadata.get().catch(() => undefined);
-      return document?.end_session_endpoint;
-    },
+    findEndSessionUrl: async () => (await findDocument())?.end_session_endpoint,
     /** Those that the provider says it has; none while its discovery document was never fetched. */
-    async listScopes() {
-      const document = await metadata.get().catch(() => undefined);
-      return document?.scopes_supported ?? [];
-    },
+    listScopes: async () => (await findDocument())?.scopes_supported ?? [],
     /**
      * RFC 9207 §2.3: whether the provider names itself in its redirects; undefined when its discovery
      * document was never fetched and cannot be now.
      */
     async sendsIssuer() {
-      const document = await metadata.get().catch(() => undefined);
+      const document = await findDocument();
       return document && document.authorization_response_iss_parameter_supported === true;
     },
   };
@@ -273,23 +269,19 @@ export const openProviderMetadata = (
 
 const METADATA: { readonly [Login in ProviderLogin]: typeof createProviderMetadata } = {
   openid: createProviderMetadata,
-  github: createGithubMetadata,
-};
-
-function createGithubMetadata(_runtime: unknown, issuer: string): ProviderMetadata {
-  const { authorizationUrl, tokenUrl, apiUrl, redirectIssuer } = buildGithubUrls(issuer);
-  return {
+  github: (_runtime, issuer) => ({
     issuer,
-    redirectIssuer,
+    // How it calls itself as an authorization server: https://docs.github.com/apps/github-authentication-discovery-endpoints
+    redirectIssuer: `${issuer}/login/oauth`,
     isFixed: true,
     get: async () => ({
       issuer,
-      authorization_endpoint: authorizationUrl,
-      token_endpoint: tokenUrl,
-      userinfo_endpoint: `${apiUrl}/user`,
+      authorization_endpoint: `${issuer}/login/oauth/authorize`,
+      token_endpoint: `${issuer}/login/oauth/access_token`,
+      userinfo_endpoint: `${findGithubApi(issuer)}/user`,
     }),
-  };
-}
+  }),
+};
 
 // GitHub's endpoints: no document says it that could be relied on.
 // https://docs.github.com/apps/oauth-apps/building-oauth-apps/authorizing-oauth-apps
@@ -297,24 +289,8 @@ function createGithubMetadata(_runtime: unknown, issuer: string): ProviderMetada
 // https://docs.github.com/enterprise-cloud@latest/admin/data-residency/getting-started-with-data-residency-for-github-enterprise-cloud
 // (api.<name>.ghe.com)
 
-export interface GithubUrls {
-  readonly authorizationUrl: string;
-  readonly tokenUrl: string;
-  /** The REST API, without a slash at the end. */
-  readonly apiUrl: string;
-  /** https://docs.github.com/apps/github-authentication-discovery-endpoints: how it calls itself as an authorization server. */
-  readonly redirectIssuer: string;
-}
-
-/** `url` is GITHUB_URL. */
-export const buildGithubUrls = (url: string): GithubUrls => ({
-  authorizationUrl: `${url}/login/oauth/authorize`,
-  tokenUrl: `${url}/login/oauth/access_token`,
-  apiUrl: findApiUrl(url),
-  redirectIssuer: `${url}/login/oauth`,
-});
-
-function findApiUrl(url: string): string {
+/** The REST API, without a slash at the end. `url` is GITHUB_URL. */
+export function findGithubApi(url: string): string {
   const { host, protocol } = new URL(url);
   const hasHostOfItsOwn = host === 'github.com' || host.endsWith('.ghe.com');
   return hasHostOfItsOwn ? `${protocol}//api.${host}` : `${url}/api/v3`;

@@ -49,10 +49,10 @@ export function readServerTokens(
   const members = parseObject(body) ?? parseForm(body);
   const error = readError(members);
   if (status === 200 && error === undefined) {
-    const problem = 'answered 200';
-    const tokens = members && readTokens(members);
-    if (typeof tokens === 'object') return { kind: 'issued', tokens };
-    return { kind: 'failed', said: `${problem} ${tokens ?? 'with what is no token answer'}` };
+    const tokens = members ? readTokens(members) : 'with what is no token answer';
+    return typeof tokens === 'object'
+      ? { kind: 'issued', tokens }
+      : { kind: 'failed', said: `answered 200 ${tokens}` };
   }
   const said = `answered ${status}${describeError(error, members, sent)}`;
   if (location !== undefined) return { kind: 'failed', said: `${said}, a redirect` };
@@ -133,12 +133,7 @@ function readTokens(members: JsonObject): ServerTokens | string {
     return `with an access token that is no text of at most ${MAX_TOKEN} visible characters`;
   if (typeof type === 'string' && OTHER_TYPES.test(type))
     return `with a token of the type ${type}, which needs proofs that this gateway does not make`;
-  if (
-    refreshToken !== undefined &&
-    refreshToken !== null &&
-    refreshToken !== '' &&
-    !isToken(refreshToken)
-  )
+  if (refreshToken != null && refreshToken !== '' && !isToken(refreshToken))
     return `with a refresh token that is no text of at most ${MAX_TOKEN} visible characters`;
   return {
     accessToken,
@@ -198,7 +193,7 @@ export function cleanScopes(scopes: readonly string[]): readonly string[] {
 function readAccount(idToken: unknown): Pick<ServerTokens, 'account' | 'subject'> {
   const claims =
     typeof idToken === 'string' && idToken.length <= 2 * MAX_TOKEN
-      ? parseObject(Buffer.from(idToken.split('.')[1] ?? '', 'base64url'))
+      ? readUnverifiedClaims(idToken)
       : undefined;
   const [account] = ['email', 'preferred_username', 'name', 'sub'].flatMap((name) => {
     const value = claims?.[name];
@@ -207,3 +202,7 @@ function readAccount(idToken: unknown): Pick<ServerTokens, 'account' | 'subject'
   const { sub } = claims ?? {};
   return { account, subject: typeof sub === 'string' && sub !== '' ? sub : undefined };
 }
+
+/** The claims of a JWT, as far as they can be read: nothing of it is checked. */
+export const readUnverifiedClaims = (token: string): JsonObject | undefined =>
+  parseObject(Buffer.from(token.split('.')[1] ?? '', 'base64url'));

@@ -14,20 +14,14 @@ import {
   renderRows,
   type ShownApp,
 } from '../../http/endpoint/own-page-parts.ts';
-import {
-  type Browsers,
-  checkCsrf,
-  createOwnPageEndpoint,
-  type OwnPages,
-} from '../../http/endpoint/own-pages.ts';
+import { checkCsrf, createOwnPageEndpoint, type OwnPages } from '../../http/endpoint/own-pages.ts';
 import { createNameCheck, parseBody, parseQuery } from '../../http/endpoint/parameters.ts';
-import type { ProviderEndpoints } from '../../http/oauth-client/provider-metadata.ts';
 import { shorten } from '../../platform/text.ts';
 import { createSecretRecords } from '../../store/records.ts';
+import { auditEnd } from '../broker/ends.ts';
 import { buildProviderRequest } from '../broker/login.ts';
 import type { Broker } from '../broker/open-broker.ts';
-import type { BrokerRuntime } from '../broker/runtime.ts';
-import { type Grant, nameUser } from '../grants/grant.ts';
+import type { Grant } from '../grants/grant.ts';
 import { hashUser } from '../grants/token-codec.ts';
 import type {
   FoundBrowserSession,
@@ -41,30 +35,23 @@ const checkFieldName = createNameCheck(['csrf', 'action', 'grant']);
 export function createAccountEndpoints(
   { runtime, ownTokens: { grants }, endpoints, ends, servers }: Broker,
   browserSessions: StoredBrowserSessions,
-  { browsers, beginLogin }: Pick<OwnPages, 'browsers' | 'beginLogin'>,
+  { browsers, beginLogin }: OwnPages,
 ): readonly PublicEndpoint[] {
-  const { config, baseUrl, audit } = runtime;
-  const endProviderSession = createEndProviderSession(runtime, endpoints, browsers);
+  const { config, baseUrl, audit, oauth } = runtime;
+  const ending = createSecretRecords<EndingSession>(runtime, 'provider-logout', ENDING_SECONDS);
   const url = `${baseUrl}/account`;
 
-  async function show(
-    session: StoredBrowserSession,
-    shown: Partial<Pick<AccountPageContent, 'asksForAll' | 'wasNotAsked' | 'notEnded'>>,
-  ): Promise<Reply> {
-    const [list, providerHost] = await Promise.all([
+  async function show(session: StoredBrowserSession, shown: ShownOnce): Promise<Reply> {
+    const [list, endSessionUrl] = await Promise.all([
       grants.listOfUser(session.user),
-      endProviderSession.findHost(),
+      endpoints.findEndSessionUrl(),
     ]);
-    const latestFirst = [...list].sort((one, other) => other.createdAt - one.createdAt);
     return renderAccountPage({
       owner: config.server,
       session,
-      grants: latestFirst,
-      providerHost,
+      grants: [...list].sort((one, other) => other.createdAt - one.createdAt),
+      providerHost: endSessionUrl && new URL(endSessionUrl).host,
       hasConnections: servers.hasConnections(),
-      asksForAll: false,
-      wasNotAsked: false,
-      notEnded: 0,
       ...shown,
     });
   }
@@ -74,22 +61,20 @@ export function createAccountEndpoints(
     const problem = parameters.get('error');
     if (problem !== undefined) return renderLoginFailed(config.server.displayName, problem, url);
     const found = await browserSessions.find(cookie);
-    if (found === undefined) return getWithoutSession(parameters.get('state'), cookie);
-    const { session } = found;
-    return show(session, {
-      asksForAll: parameters.get('all') !== undefined && session.isFresh,
-      wasNotAsked: parameters.get('unsure') !== undefined && !session.isFresh,
-    });
-  }
-
-  /** A user who has just logged out at the provider is not asked to log in again. */
-  async function getWithoutSession(
-    state: string | undefined,
-    cookie: string | undefined,
-  ): Promise<Reply> {
-    const host = state && (await endProviderSession.findReturn(state, cookie));
-    return host
-      ? renderLoggedOut(config.server, host)
+    if (found !== undefined) {
+      const { session } = found;
+      return show(session, {
+        asksForAll: parameters.get('all') !== undefined && session.isFresh,
+        wasNotAsked: parameters.get('unsure') !== undefined && !session.isFresh,
+      });
+    }
+    const state = parameters.get('state');
+    const ended = state && (await ending.get(state));
+    const browser = browsers.readHash(cookie);
+    // A user who has just logged out at the provider is not asked to log in again. Anybody can write a state into an address: it
+    // has to be that of this browser.
+    return ended && browser !== undefined && ended.browser === browser
+      ? renderLoggedOut(config.server, ended.host)
       : beginLogin(cookie, { page: '/account', isFresh: false });
   }
 
@@ -102,7 +87,12 @@ export function createAccountEndpoints(
     checkCsrf(parameters, session);
     const action = parameters.require('action');
     if (action === 'end') {
-      await endOne(session, parameters.require('grant'), ip);
+      const id = parameters.require('grant');
+      const owner = (await grants.read(id))?.grant.user;
+      // Somebody else's is none.
+      const isTheirs = owner !== undefined && hashUser(owner) === hashUser(session.user);
+      const ended = isTheirs ? await ends.endGrant(id, 'user') : undefined;
+      if (ended !== undefined) auditEnd(audit, ended, 'account', ip);
       return createRedirectReply(url);
     }
     const endsAll = action === 'end_all' || action === 'end_all_provider';
@@ -120,26 +110,29 @@ export function createAccountEndpoints(
     });
   }
 
-  /** `isEverywhere`: at the provider, too, where that has a page for it. */
+  /**
+   * `isEverywhere`: at the provider, too, where that has a page for it (§13.5, OpenID Connect RP-Initiated Logout 1.0). The browser goes
+   * there.
+   */
   async function leave(
     { session, end }: FoundBrowserSession,
     cookie: string | undefined,
     isEverywhere: boolean,
   ): Promise<Reply> {
     await end();
-    const atProvider = isEverywhere
-      ? await endProviderSession.redirect(session, cookie)
-      : undefined;
-    const reply = atProvider ?? createRedirectReply(`${baseUrl}/`);
-    return { ...reply, headers: { ...reply.headers, ...browserSessions.removal } };
-  }
-
-  async function endOne({ user }: StoredBrowserSession, id: string, ip: string): Promise<void> {
-    const stored = await grants.read(id);
-    // Somebody else's is none.
-    if (stored === undefined || hashUser(stored.grant.user) !== hashUser(user)) return;
-    const ended = await ends.endGrant(id, 'user');
-    if (ended !== undefined) writeEnd(ended, ip);
+    const atProvider = isEverywhere ? await endpoints.findEndSessionUrl() : undefined;
+    let next = `${baseUrl}/`;
+    if (atProvider !== undefined) {
+      const { host } = new URL(atProvider);
+      const state = await ending.put({ browser: browsers.readHash(cookie), host });
+      next = buildProviderRequest(atProvider, [
+        ['client_id', oauth.providerClient.id],
+        ['id_token_hint', session.idToken],
+        ['post_logout_redirect_uri', url],
+        ['state', state],
+      ]);
+    }
+    return createRedirectReply(next, browserSessions.removal);
   }
 
   /** Other browsers of the user are logged out of this page, too; whoever sits here sees what came of it. */
@@ -150,29 +143,13 @@ export function createAccountEndpoints(
   ): Promise<Reply> {
     const selection = { kind: 'user', user: found.session.user, client: undefined } as const;
     const { failed, logoutMark } = await ends.endSelectedGrants(selection, 'user', (grant) =>
-      writeEnd(grant, ip),
+      auditEnd(audit, grant, 'account', ip),
     );
     if (failed === 0 && finish !== undefined) return finish();
     const { session, headers } = await found.renew(logoutMark);
-    const reply =
-      failed === 0
-        ? createRedirectReply(url)
-        : await show(session, { asksForAll: true, notEnded: failed });
-    return { ...reply, headers: { ...reply.headers, ...headers } };
-  }
-
-  function writeEnd({ id, user, client }: Grant, ip: string): void {
-    audit?.write(
-      {
-        event: 'revocation',
-        ...nameUser(user),
-        client: client.id,
-        grant: id,
-        ip,
-        action: 'account',
-      },
-      { outcome: 'success' },
-    );
+    if (failed === 0) return createRedirectReply(url, headers);
+    const page = await show(session, { asksForAll: true, notEnded: failed });
+    return { ...page, headers: { ...page.headers, ...headers } };
   }
 
   const serve = createOwnPageEndpoint(browserSessions, 'account');
@@ -182,9 +159,7 @@ export function createAccountEndpoints(
   ];
 }
 
-// §13.5: whoever logs out at /account can log out at the provider, too (OpenID Connect RP-Initiated Logout 1.0).
-
-/** A browser that is at the provider; found by the state that it brings back. */
+/** A browser that is at the provider, to be logged out there; found by the state that it brings back. */
 interface EndingSession {
   readonly browser: string | undefined;
   readonly host: string;
@@ -193,50 +168,9 @@ interface EndingSession {
 /** The provider may ask whether it is meant. */
 const ENDING_SECONDS = 600;
 
-function createEndProviderSession(
-  runtime: BrokerRuntime,
-  endpoints: Pick<ProviderEndpoints, 'findEndSessionUrl'>,
-  browsers: Pick<Browsers, 'readHash'>,
-) {
-  const { oauth, baseUrl } = runtime;
-  const ending = createSecretRecords<EndingSession>(runtime, 'provider-logout', ENDING_SECONDS);
-
-  return {
-    /** The host of the page on which the provider logs browsers out; undefined where it has none. */
-    async findHost(): Promise<string | undefined> {
-      const url = await endpoints.findEndSessionUrl();
-      return url && new URL(url).host;
-    },
-    /** The browser goes there. Undefined where there is no such page. */
-    async redirect(
-      { idToken }: Pick<StoredBrowserSession, 'idToken'>,
-      cookie: string | undefined,
-    ): Promise<Reply | undefined> {
-      const url = await endpoints.findEndSessionUrl();
-      if (url === undefined) return undefined;
-      const { host } = new URL(url);
-      const state = await ending.put({ browser: browsers.readHash(cookie), host });
-      return createRedirectReply(
-        buildProviderRequest(url, [
-          ['client_id', oauth.providerClient.id],
-          ['id_token_hint', idToken],
-          ['post_logout_redirect_uri', `${baseUrl}/account`],
-          ['state', state],
-        ]),
-      );
-    },
-    /** The host from which this browser comes back; undefined for what anybody can write into an address. */
-    async findReturn(state: string, cookie: string | undefined): Promise<string | undefined> {
-      const found = await ending.get(state);
-      const browser = browsers.readHash(cookie);
-      return browser !== undefined && found?.browser === browser ? found.host : undefined;
-    },
-  };
-}
-
 // The page on which users see which apps may act for them, and end that.
 
-interface AccountPageContent {
+interface AccountPageContent extends ShownOnce {
   readonly owner: PageOwner;
   readonly session: StoredBrowserSession;
   /** The latest first. */
@@ -245,21 +179,25 @@ interface AccountPageContent {
   readonly providerHost: string | undefined;
   /** Users connect servers, at a page of its own. */
   readonly hasConnections: boolean;
+}
+
+/** Parts of the page for what came before. */
+interface ShownOnce {
   /** Asks once more before all logins end. */
-  readonly asksForAll: boolean;
+  readonly asksForAll?: boolean;
   /** The provider was to ask who it is, and did not say that it did. */
-  readonly wasNotAsked: boolean;
+  readonly wasNotAsked?: boolean;
   /** The number of logins that were to end and did not. */
-  readonly notEnded: number;
+  readonly notEnded?: number;
 }
 
 function renderAccountPage(content: AccountPageContent): Reply {
-  const { owner, session, grants, wasNotAsked, notEnded } = content;
+  const { owner, session, grants, wasNotAsked, notEnded = 0 } = content;
   const showApp = createShowApp(grants.map(({ client }) => client));
   return renderPage(owner, {
     status: 200,
     title: 'Apps that act for you',
-    body: `${notEnded === 0 ? '' : renderNotEnded(notEnded)}${wasNotAsked ? NOT_ASKED : ''}
+    body: `${notEnded === 0 ? '' : `<p class="warning" role="alert">${notEnded === 1 ? 'One app' : `${notEnded} apps`} could not be logged out. Try again in a moment.</p>`}${wasNotAsked ? NOT_ASKED : ''}
 <p>You are logged in as <strong><bdi>${escapeHtml(session.displayName)}</bdi></strong>. These apps may use
 ${escapeHtml(owner.displayName)} on your behalf. One that you log out has to ask you again before it can do anything.</p>
 ${grants.length === 0 ? '<p>There are none.</p>' : grants.map((grant) => renderGrant(grant, showApp(grant.client), content)).join('\n')}
@@ -270,20 +208,16 @@ ${content.hasConnections ? `<p class="links"><a href="${escapeHtml(owner.baseUrl
   });
 }
 
-const renderNotEnded = (count: number): string =>
-  `<p class="warning" role="alert">${count === 1 ? 'One app' : `${count} apps`} could not be logged out. Try again in a moment.</p>`;
-
 const NOT_ASKED =
   '<p class="warning" role="alert">Your identity provider did not say that it asked who you are, so not all apps can be logged out at once. Log them out one by one.</p>';
 
 function renderGrant(grant: Grant, app: ShownApp, content: AccountPageContent): string {
-  const rows: readonly (readonly [string, string])[] = [
-    ...listAppRows(app),
-    ['Since', renderMinute(grant.createdAt)],
-    ['Last refreshed', renderMinute(grant.issued.issuedAt)],
-  ];
   return `<section>
-${renderRows(rows)}
+${renderRows([
+  ...listAppRows(app),
+  ['Since', renderMinute(grant.createdAt)],
+  ['Last refreshed', renderMinute(grant.issued.issuedAt)],
+])}
 ${renderForm(
   content,
   `<input type="hidden" name="grant" value="${escapeHtml(grant.id)}">

@@ -1,7 +1,7 @@
 // §5.11: whoever is logged in at the gateway's own pages for users. A cookie, of which only the hash is stored, and a sealed record.
 
 import { ACCOUNT_CLIENT_ID } from '../../http/endpoint/own-clients.ts';
-import type { BrowserSession, OpenBrowserSession } from '../../http/endpoint/own-pages.ts';
+import type { BrowserSession } from '../../http/endpoint/own-pages.ts';
 import { generateSecret, hashSha256 } from '../../platform/ids.ts';
 import { buildOAuthKey } from '../../store/keys.ts';
 import { createRecords, jsonFormat } from '../../store/records.ts';
@@ -23,17 +23,9 @@ export interface StoredBrowserSession extends BrowserSession {
   readonly logoutMark: number | undefined;
 }
 
-export interface FoundBrowserSession extends OpenBrowserSession {
-  readonly session: StoredBrowserSession;
-  /** It goes on, by another cookie, in place of one that a logout has ended. */
-  renew(
-    logoutMark: number,
-  ): Promise<{ readonly session: StoredBrowserSession; readonly headers: Headers }>;
-}
-
-type Headers = Readonly<Record<string, string>>;
-
 export type StoredBrowserSessions = ReturnType<typeof createBrowserSessions>;
+
+export type FoundBrowserSession = NonNullable<Awaited<ReturnType<StoredBrowserSessions['find']>>>;
 
 const IDLE_SECONDS = 900;
 const FRESH_MS = 300_000;
@@ -42,7 +34,7 @@ const OPERATOR_MAX_SECONDS = 3600;
 /** The cookie has the path of `BASE_URL`. */
 export function createBrowserSessions(
   { baseUrl, store, seal, clock }: BrokerRuntime,
-  logouts: Pick<Logouts, 'isOver'>,
+  logouts: Logouts,
 ) {
   const { protocol, pathname } = new URL(baseUrl);
   const isSecure = protocol === 'https:';
@@ -59,7 +51,8 @@ export function createBrowserSessions(
     return Math.min(IDLE_SECONDS, maxSeconds - Math.floor((clock.now() - createdAt) / 1000));
   }
 
-  async function writeNew(session: StoredBrowserSession): Promise<Headers> {
+  /** Headers that give it to the browser. */
+  async function writeNew(session: StoredBrowserSession) {
     const secret = generateSecret();
     await sessions.put(buildKey(secret), session, getSecondsLeft(session));
     return { 'Set-Cookie': `${name}=${secret}; ${attributes}` };
@@ -67,11 +60,10 @@ export function createBrowserSessions(
 
   function readKey(cookie: string | undefined): string | undefined {
     const secret = readSecret(cookie);
-    return secret === undefined ? undefined : buildKey(secret);
+    return secret && buildKey(secret);
   }
 
-  const isGood = async (session: StoredBrowserSession | undefined): Promise<boolean> =>
-    session !== undefined &&
+  const isGood = async (session: StoredBrowserSession): Promise<boolean> =>
     getSecondsLeft(session) > 0 &&
     !(await logouts.isOver({ ...session, clientId: ACCOUNT_CLIENT_ID }));
 
@@ -79,10 +71,11 @@ export function createBrowserSessions(
     /** Without effect. */
     async has(cookie: string | undefined): Promise<boolean> {
       const key = readKey(cookie);
-      return key !== undefined && isGood(await sessions.get(key));
+      const session = key && (await sessions.get(key));
+      return session ? isGood(session) : false;
     },
     /** Undefined without one. Being read, it lives on. */
-    async find(cookie: string | undefined): Promise<FoundBrowserSession | undefined> {
+    async find(cookie: string | undefined) {
       const key = readKey(cookie);
       if (key === undefined) return undefined;
       // Only where it still stands: whoever has left stays out, whatever comes at the same moment.
@@ -100,7 +93,8 @@ export function createBrowserSessions(
       return {
         session: { ...session, isFresh },
         end,
-        async renew(logoutMark) {
+        /** It goes on, by another cookie, in place of one that a logout has ended. */
+        async renew(logoutMark: number) {
           const renewed = { ...session, csrf: generateSecret(), logoutMark };
           const headers = await writeNew(renewed);
           await end();

@@ -10,18 +10,16 @@ import { shorten } from '../../platform/text.ts';
 import { type Login, sendToProvider } from '../broker/login.ts';
 import type { Broker } from '../broker/open-broker.ts';
 import type { BrokerRuntime } from '../broker/runtime.ts';
-import type { Identity } from '../identity/identity.ts';
-import { buildAuthorizationParameters } from '../provider/provider-parameters.ts';
+import { type Identity, readText } from '../identity/identity.ts';
+import { buildProviderScope } from '../provider/provider-parameters.ts';
 import type { StoredBrowserSessions } from './browser-sessions.ts';
 
 export const createBeginLogin = (broker: Broker, browsers: Browsers): BeginLogin =>
   async function beginLogin(cookie, { page, isFresh }) {
-    const { runtime } = broker;
-    // So that the provider says the same of the person as at a client's login.
-    const { scope, authorization } = buildAuthorizationParameters(runtime.oauth, undefined);
+    const { baseUrl, clock, oauth } = broker.runtime;
     const login = {
       clientId: ACCOUNT_CLIENT_ID,
-      redirectUri: runtime.baseUrl + page,
+      redirectUri: baseUrl + page,
       query: '',
       state: undefined,
       codeChallenge: '',
@@ -29,14 +27,13 @@ export const createBeginLogin = (broker: Broker, browsers: Browsers): BeginLogin
       scopes: [],
       logoutMark: await broker.ends.logouts.getMark(),
       nonce: generateSecret(),
-      account: isFresh ? { freshSince: runtime.clock.now() } : {},
+      account: isFresh ? { freshSince: clock.now() } : {},
     };
-    return sendToProvider(broker, browsers.getOrCreate(cookie), login, {
-      scope,
-      authorization: isFresh
-        ? [...ASK_AGAIN, ...authorization.filter(([name]) => name !== 'prompt')]
-        : authorization,
-    });
+    // So that the provider says the same of the person as at a client's login.
+    const scope = buildProviderScope(oauth, undefined);
+    const added = oauth.addedParameters;
+    const more = isFresh ? [...ASK_AGAIN, ...added.filter(([name]) => name !== 'prompt')] : added;
+    return sendToProvider(broker, browsers.getOrCreate(cookie), login, scope, more);
   };
 
 const ASK_AGAIN = [
@@ -46,39 +43,37 @@ const ASK_AGAIN = [
 
 // The provider has said who came: the browser gets a session, and goes to the page.
 
-export type FinishPageLogin = (
-  identity: Identity,
-  login: Pick<Login, 'account' | 'logoutMark' | 'redirectUri'>,
-  idToken: unknown,
-) => Promise<Reply>;
+export type FinishPageLogin = ReturnType<typeof createFinishPageLogin>;
 
 export function createFinishPageLogin(
   { config, baseUrl }: BrokerRuntime,
-  browserSessions: Pick<StoredBrowserSessions, 'create'>,
-): FinishPageLogin {
-  const accountUrl = `${baseUrl}/account`;
+  browserSessions: StoredBrowserSessions,
+) {
   // Only the provider's own users come here, whose groups these are.
   const adminGroups = new Set(config.admin.groups);
 
-  return async function finishPageLogin(identity, { account, logoutMark, redirectUri }, idToken) {
-    const { user, claims, sid } = identity;
+  return async function finishPageLogin(
+    { user, claims, sid }: Identity,
+    { account, logoutMark, redirectUri }: Login,
+    idToken: unknown,
+  ): Promise<Reply> {
     const { freshSince } = account ?? {};
     const isFresh = freshSince !== undefined && wasAskedSince(claims.auth_time, freshSince);
-    const names = [claims.email, claims.name].filter((one) => typeof one === 'string');
+    const name = readText(claims.email) ?? readText(claims.name) ?? user.sub;
     const headers = await browserSessions.create({
       user,
-      displayName: shorten(escapeInvisible(names.find((one) => one !== '') ?? user.sub), MAX_NAME),
+      displayName: shorten(escapeInvisible(name), MAX_NAME),
       isFresh,
       isOperator: isStringArray(claims.groups) && claims.groups.some((one) => adminGroups.has(one)),
       sid,
-      idToken: selectHint(idToken),
+      // Kept for the page on which the provider logs browsers out. Without one most providers ask whether it is meant.
+      idToken: typeof idToken === 'string' && idToken.length <= MAX_HINT ? idToken : undefined,
       logoutMark,
     });
     // That page alone asks for it, and says what came of it.
-    const tells = redirectUri === accountUrl && freshSince !== undefined;
+    const tells = redirectUri === `${baseUrl}/account` && freshSince !== undefined;
     const notice = tells ? (isFresh ? '?all=1' : '?unsure=1') : '';
-    const reply = createRedirectReply(redirectUri + notice);
-    return { ...reply, headers: { ...reply.headers, ...headers } };
+    return createRedirectReply(redirectUri + notice, headers);
   };
 }
 
@@ -93,7 +88,3 @@ const MAX_NAME = 200;
 
 /** Characters: it goes into an address, which not every server reads at any length. */
 const MAX_HINT = 4096;
-
-/** The login's ID token, kept for the page on which the provider logs browsers out. Without one most providers ask whether it is meant. */
-const selectHint = (idToken: unknown): string | undefined =>
-  typeof idToken === 'string' && idToken.length <= MAX_HINT ? idToken : undefined;

@@ -1,82 +1,33 @@
 // §22.2: the logins that there are, where the gateway issues tokens of its own: who, by which client, since when.
-
 import { fail } from '../../errors/gateway-error.ts';
 import type { AdminPanel } from '../../http/endpoint/admin-panel.ts';
-import {
-  describeGrantPerson,
-  type FoundPeople,
-  findGrants,
-  findOfPerson,
-  lookThrough,
-  matchesPerson,
-  type Person,
-  type RecentCaller,
-} from '../../http/endpoint/admin-people.ts';
-import {
-  type AdminPage,
-  type AdminPageRequest,
-  describeSelection,
-  describeUser,
-  endById,
-  type Issuers,
-  isClear,
-  readAdminPageRequest,
-  readPageRequest,
-  readSelectedUser,
-  readShort,
-  renderNext,
-  renderNextOf,
-  renderTime,
-} from '../../http/endpoint/admin-requests.ts';
-import type { AdminTable } from '../../http/endpoint/admin-table.ts';
+import { describeGrantPerson, type FoundPeople, findGrants, findOfPerson, lookThrough, matchesPerson, type Person, type RecentCaller } from '../../http/endpoint/admin-people.ts';
+import { type AdminPage, type AdminPageRequest, describeSelection, describeUser, endById, type Issuers, isClear, readAdminPageRequest, readPageRequest, readSelectedUser, readShort, renderNext, renderNextOf, renderTime } from '../../http/endpoint/admin-requests.ts';
 import { createJsonReply } from '../../http/endpoint/message.ts';
 import { isSessionId } from '../../platform/ids.ts';
-import { isObject, type JsonObject, parseObject } from '../../platform/json.ts';
+import { type JsonObject, parseObject } from '../../platform/json.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { readOwner } from '../../store/owner.ts';
 import type { PageRequest, StoredPage } from '../../store/page.ts';
 import type { ListedSession } from '../../store/store.ts';
-import type { EndGrant, EndSelectedGrants } from '../broker/ends.ts';
 import type { GrantSelection } from '../broker/logouts.ts';
 import { type Grant, isGrantId, type UserIdentity } from '../grants/grant.ts';
-import type { Grants } from '../grants/grants.ts';
+import type { AdminTable } from '../../http/endpoint/admin-table.ts';
+import type { Broker } from '../broker/open-broker.ts';
 
-/** What operators do with logins, where the gateway issues tokens of its own. */
-export interface OperatedGrants {
-  readonly grants: Grants;
-  readonly endGrant: EndGrant;
-  readonly endSelectedGrants: EndSelectedGrants;
-}
-
-/** `operated` is undefined where clients get the provider's tokens. */
+/** `broker` is undefined where clients get the provider's tokens. */
 export function createGrantPanels(
   found: FoundPeople,
-  operated: OperatedGrants | undefined,
+  broker: Broker | undefined,
 ): readonly AdminPanel[] {
   const { issuers } = found;
-  const grants = operated?.grants;
+  const grants = broker?.ownTokens.grants;
 
   const renderGrants = (page: AdminPage<Grant>): JsonObject => ({
     tokens: 'gateway',
     grants: page.items.map((grant) => describeGrant(grant, issuers)),
     ...renderNext(page),
   });
-
-  /** `user` for those of one user. */
-  async function listGrants(
-    request: PageRequest,
-    user: UserIdentity | undefined,
-  ): Promise<JsonObject> {
-    if (grants === undefined) return NONE;
-    if (user === undefined) return renderGrants(await grants.list(request, { kind: 'all' }));
-    const all = await grants.listOfUser(user);
-    const skip = request.from?.skip ?? 0;
-    const end = skip + request.limit;
-    return {
-      ...renderGrants({ items: all.slice(skip, end), next: undefined }),
-      ...renderNextOf(all.length, end),
-    };
-  }
 
   return [
     {
@@ -85,18 +36,29 @@ export function createGrantPanels(
       table: operated ? GRANTS_TABLE : NO_GRANTS_TABLE,
       async show(query) {
         const text = query.get('person') ?? '';
-        if (text === '')
-          return listGrants(readPageRequest(query), readSelectedUser(query, issuers));
-        const { from } = readAdminPageRequest(query);
-        return grants === undefined
-          ? NONE
-          : renderGrants(await findGrants(found, grants, { text, from }, GRANTS_OF_USER));
+        if (text !== '') {
+          const { from } = readAdminPageRequest(query);
+          return grants === undefined
+            ? NONE
+            : renderGrants(await findGrants(found, grants, { text, from }, GRANTS_OF_USER));
+        }
+        const request = readPageRequest(query);
+        const user = readSelectedUser(query, issuers);
+        if (grants === undefined) return NONE;
+        if (user === undefined) return renderGrants(await grants.list(request, { kind: 'all' }));
+        const all = await grants.listOfUser(user);
+        const skip = request.from?.skip ?? 0;
+        const end = skip + request.limit;
+        return {
+          ...renderGrants({ items: all.slice(skip, end), next: undefined }),
+          ...renderNextOf(all.length, end),
+        };
       },
     },
     endById('/grants/:id', {
       action: 'end_grant',
       isId: isGrantId,
-      end: async (id) => (await operated?.endGrant(id, 'operator')) !== undefined,
+      end: async (id) => (await broker?.ends.endGrant(id, 'operator')) !== undefined,
       notFound: 'grant_not_found',
     }),
     // The lines of the audit log say which: one for the request, and one for each login.
@@ -110,13 +72,16 @@ export function createGrantPanels(
           target: describeSelection(query),
           async run(note) {
             const selection = readGrantSelection(query, issuers);
-            if (operated === undefined) return fail('bad_request', { details: NO_GRANTS });
-            const { ended, failed } = await operated.endSelectedGrants(
+            if (broker === undefined) return fail('bad_request', { details: NO_GRANTS });
+            const { ended, failed } = await broker.ends.endSelectedGrants(
               selection,
               'operator',
               ({ id }) => note({ action: 'end_grant', target: id }),
             );
-            if (failed > 0) failNotEnded(ended, failed);
+            if (failed > 0)
+              fail('grants_not_ended', {
+                details: `Logins that have ended: ${ended}. Still there, because the store failed: ${failed}. Send the request again.`,
+              });
             return createJsonReply(200, { ended });
           },
         };
@@ -143,11 +108,6 @@ function readGrantSelection(query: URLSearchParams, issuers: Issuers): GrantSele
 const OF_GRANTS: ReadonlySet<string> = new Set(['user', 'issuer', 'client']);
 
 const GRANTS_OF_USER = 50;
-
-const failNotEnded = (ended: number, failed: number): never =>
-  fail('grants_not_ended', {
-    details: `Logins that have ended: ${ended}. Still there, because the store failed: ${failed}. Send the request again.`,
-  });
 
 const NO_GRANTS =
   'In proxy mode clients have tokens of the provider, which cannot be ended here. Block the account at the provider.';
@@ -253,40 +213,20 @@ export function createSessionPanels(
       },
     );
 
-  async function renderSessions(reading: Promise<AdminPage<PersonsSession>>): Promise<JsonObject> {
-    const [page, active] = await Promise.all([reading, store.countSessions()]);
-    const sessions = page.items.map((session) => describeSession(session, issuers));
-    return { sessions, active, ...renderNext(page) };
-  }
-
-  async function listCallers({ from, limit }: PageRequest, text: string): Promise<JsonObject> {
-    const isMeant = ({ user, person }: RecentCaller) => matchesPerson(text, user.sub, person);
-    const page =
-      text === ''
-        ? await recentCallers.list({ from, limit })
-        : await lookThrough(recentCallers.list, isMeant, { from, clock });
-    return {
-      callers: page.items.map(({ user, person, lastSeenAt }) => ({
-        ...describeUser(user, issuers),
-        ...person,
-        lastSeenAt,
-      })),
-      ...renderNext(page),
-    };
-  }
-
   return [
     {
       method: 'GET',
       path: '/sessions',
       table: SESSIONS_TABLE,
-      show(query) {
+      async show(query) {
         const text = query.get('person') ?? '';
         const reading =
           text === ''
             ? readSessions(readPageRequest(query), readSelectedUser(query, issuers))
             : findSessions(readAdminPageRequest(query), text);
-        return renderSessions(reading);
+        const [page, active] = await Promise.all([reading, store.countSessions()]);
+        const sessions = page.items.map((session) => describeSession(session, issuers));
+        return { sessions, active, ...renderNext(page) };
       },
     },
     // Users who called without a session.
@@ -294,7 +234,20 @@ export function createSessionPanels(
       method: 'GET',
       path: '/callers',
       table: CALLERS_TABLE,
-      show: (query) => listCallers(readPageRequest(query), query.get('person') ?? ''),
+      async show(query) {
+        const request = readPageRequest(query);
+        const text = query.get('person') ?? '';
+        const isMeant = ({ user, person }: RecentCaller) => matchesPerson(text, user.sub, person);
+        const page = await (text === ''
+          ? recentCallers.list(request)
+          : lookThrough(recentCallers.list, isMeant, { from: request.from, clock }));
+        const callers = page.items.map(({ user, person, lastSeenAt }) => ({
+          ...describeUser(user, issuers),
+          ...person,
+          lastSeenAt,
+        }));
+        return { callers, ...renderNext(page) };
+      },
     },
     endById('/sessions/:id', {
       action: 'end_session',
@@ -359,26 +312,21 @@ function describeSession({ listed, person }: PersonsSession, issuers: Issuers): 
   const { record, expiresAt } = listed;
   const { sessionId: id, server, protocolVersion } = record;
   const owner = readOwner(record);
+  const info = record.clientInfo === undefined ? undefined : parseObject(record.clientInfo);
   return {
     id,
     ...(owner && describeUser(owner, issuers)),
     ...person,
     server,
     protocolVersion,
-    client: readClientInfo(record.clientInfo),
+    // As it describes itself.
+    client: info && {
+      name: readShort(info.name),
+      title: readShort(info.title),
+      version: readShort(info.version),
+    },
     createdAt: renderTime(record.createdAt),
     lastUsedAt: renderTime(record.lastAccessedAt),
     expiresAt: renderTime(expiresAt),
-  };
-}
-
-/** What the client says of itself. */
-function readClientInfo(text: string | undefined): JsonObject | undefined {
-  const info = text === undefined ? undefined : parseObject(text);
-  if (!isObject(info)) return undefined;
-  return {
-    name: readShort(info.name),
-    title: readShort(info.title),
-    version: readShort(info.version),
   };
 }

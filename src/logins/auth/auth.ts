@@ -1,5 +1,4 @@
 // §5: authentication, put together: key set → token verifier → bearer token check.
-import type { IdentityConfig } from '../../config/groups/own-tokens.ts';
 import type { RequiredAuthConfig } from '../../config/groups/provider.ts';
 import { fail } from '../../errors/gateway-error.ts';
 import {
@@ -18,13 +17,17 @@ import {
   openProviderMetadata,
   type ProviderMetadata,
 } from '../../http/oauth-client/provider-metadata.ts';
-import { quote } from '../../platform/text.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import type { OwnTokens } from '../grants/open-grants.ts';
+import { createCheckTokenUser } from '../identity/login-policy.ts';
 import { listForeignClaims } from './claims.ts';
 import { type KeySet, type KeySetFacts, openKeySet } from './key-set.ts';
-import { MACHINE_SUBJECT_PREFIX, type MachineClients } from './machine-clients.ts';
-import { createOwnTokenVerifier, type OwnTokenVerifier } from './own-tokens.ts';
+import {
+  describeMachineSubject,
+  MACHINE_SUBJECT_PREFIX,
+  type MachineClients,
+} from './machine-clients.ts';
+import { createOwnTokenVerifier } from './own-tokens.ts';
 import { failToken } from './parse-token.ts';
 import { createTokenVerifier, type TokenInspection, type TokenVerifier } from './token-verifier.ts';
 
@@ -90,29 +93,25 @@ interface AuthSources {
 
 type AuthRuntime = Pick<Runtime, 'config' | 'fetch' | 'clock' | 'log' | 'metrics'>;
 
-/** Callers with tokens of the gateway's own. */
-export interface OwnTokenAccess extends Pick<OwnTokenVerifier, 'verify' | 'reload'> {
-  /**
-   * `OAUTH_ACCEPT_PROVIDER_TOKENS`: whether the user of such a token may use the gateway. Undefined where none is accepted.
-   *
-   * @throws GatewayError where they may not.
-   */
-  readonly checkProviderUser: ((user: UserContext) => void) | undefined;
-}
+type OwnTokenAccess = ReturnType<typeof openOwnTokenAccess>;
 
-/** @throws Error where the settings have no such tokens. */
+/** Callers with tokens of the gateway's own. @throws Error where the settings have no such tokens. */
 export function openOwnTokenAccess(
   runtime: Runtime,
   ownTokens: OwnTokens,
-  machineClients: Pick<MachineClients, 'find'>,
-  createCheckProviderUser: (config: IdentityConfig) => (user: UserContext) => void,
-): OwnTokenAccess {
+  machineClients: MachineClients,
+) {
   const { oauth } = runtime.config;
   if (oauth.mode !== 'broker') throw new Error('Clients get tokens of the provider');
   return {
     ...createOwnTokenVerifier(runtime, ownTokens, oauth, machineClients),
+    /**
+     * `OAUTH_ACCEPT_PROVIDER_TOKENS`: whether the user of such a token may use the gateway. Undefined where none is accepted.
+     *
+     * @throws GatewayError where they may not.
+     */
     checkProviderUser: oauth.tokens.acceptsProviderTokens
-      ? createCheckProviderUser(oauth.identity)
+      ? createCheckTokenUser(oauth.identity)
       : undefined,
   };
 }
@@ -128,7 +127,11 @@ function createVerify(
 
   const accept = (user: UserContext): UserContext => {
     checkProviderUser(user);
-    return refuseMachine(user);
+    const { sub } = user;
+    // Rules see the `sub` alone.
+    return sub.startsWith(MACHINE_SUBJECT_PREFIX)
+      ? failToken(describeMachineSubject('token', sub), { found: sub, expected: 'a user' })
+      : user;
   };
 
   return function verify(token, beforeFetch, path) {
@@ -138,15 +141,6 @@ function createVerify(
   };
 }
 
-/** Rules see the `sub` alone. */
-function refuseMachine(user: UserContext): UserContext {
-  if (!user.sub.startsWith(MACHINE_SUBJECT_PREFIX)) return user;
-  return failToken(
-    `The sub claim of the token is ${quote(user.sub)}; no user may begin with "client:", which is what machine clients of this gateway are called.`,
-    { found: user.sub, expected: 'a user' },
-  );
-}
-
 export function createAuth(
   runtime: AuthRuntime,
   { provider, clockToleranceSeconds, signatureMemory }: RequiredAuthConfig,
@@ -154,13 +148,14 @@ export function createAuth(
   sources: AuthSources & { readonly keySet: KeySet },
 ): Auth {
   const { server, http } = runtime.config;
+  const { issuer, audience, audienceClaim, quirks } = provider;
   const { keySet, ownTokens, isServerAudience, onRefusal } = sources;
   const verifier = createTokenVerifier(runtime.clock, keySet, {
-    issuer: provider.issuer,
+    issuer,
     baseUrl: server.baseUrl,
-    audience: provider.audience,
-    audienceClaim: provider.audienceClaim,
-    foreignClaims: listForeignClaims(provider.quirks),
+    audience,
+    audienceClaim,
+    foreignClaims: listForeignClaims(quirks),
     isServerAudience,
     maxTokenBytes: http.maxTokenBytes,
     signatureMemory,

@@ -34,7 +34,14 @@ export function readUserContext(
   now: number,
   age: TokenAge,
 ): UserContext {
-  checkIssuerClaim(claims, rules.issuer);
+  const { iss } = claims;
+  if (iss !== rules.issuer) {
+    failToken(
+      `${describeIssuerMismatch('iss claim of the token', iss, rules.issuer)} (OIDC_ISSUER).`,
+      { found: iss, expected: rules.issuer },
+      'invalid_issuer',
+    );
+  }
   checkKind(claims, rules.foreignClaims);
   checkAudience[rules.audienceClaim](claims, rules);
   checkTimes(claims, rules.clockToleranceSeconds, now / 1000, age);
@@ -50,16 +57,6 @@ export function describeClaims(sub: string, claims: Claims): Writable<UserContex
   if (typeof name === 'string') user.name = name;
   if (isStringArray(groups)) user.groups = groups;
   return user;
-}
-
-function checkIssuerClaim({ iss }: Claims, issuer: string): void {
-  if (iss !== issuer) {
-    failToken(
-      `${describeIssuerMismatch('iss claim of the token', iss, issuer)} (OIDC_ISSUER).`,
-      { found: iss, expected: issuer },
-      'invalid_issuer',
-    );
-  }
 }
 
 function checkKind(claims: Claims, foreignClaims: readonly ForeignClaim[]): void {
@@ -97,14 +94,15 @@ const checkAudience: Readonly<
 
 function failAudience(claim: string, found: unknown, expected: readonly string[]): never {
   const allowed = `one of ${expected.map((name) => quote(name)).join(', ')} (OIDC_AUDIENCE)`;
-  return failToken(
-    found === undefined
-      ? `The ${claim} claim of the token is missing; it must name ${allowed}.`
-      : `The ${claim} claim of the token is ${quote(found)} and must name ${allowed}.`,
-    { found, expected },
-    'invalid_audience',
-  );
+  const details = describeWrong(`${claim} claim of the token`, found, `name ${allowed}`);
+  return failToken(details, { found, expected }, 'invalid_audience');
 }
+
+/** Says that something is missing, or is not what it must be. */
+export const describeWrong = (what: string, found: unknown, mustBe: string): string =>
+  found === undefined
+    ? `The ${what} is missing; it must ${mustBe}.`
+    : `The ${what} is ${quote(found)} and must ${mustBe}.`;
 
 /** Lone surrogates are all encoded as U+FFFD, so two subjects could share one key. */
 const LONE_SURROGATE = /\p{Surrogate}/u;
@@ -123,10 +121,7 @@ export function readSubject({ sub }: Claims, baseUrl: string): string {
     }
     return sub;
   }
-  const details =
-    sub === undefined
-      ? 'The sub claim of the token is missing; it must be a non-empty string.'
-      : `The sub claim of the token is ${quote(sub)} and must be a non-empty string.`;
+  const details = describeWrong('sub claim of the token', sub, 'be a non-empty string');
   return failToken(details, { found: sub, expected: 'a non-empty string' }, 'missing_claim');
 }
 
@@ -181,10 +176,7 @@ function checkTimes(
 
 function readTime(claim: string, found: unknown): number {
   if (isTime(found)) return found;
-  const details =
-    found === undefined
-      ? `The ${claim} claim of the token is missing; it must be a number.`
-      : `The ${claim} claim of the token is ${quote(found)} and must be a number.`;
+  const details = describeWrong(`${claim} claim of the token`, found, 'be a number');
   return failToken(details, { found, expected: 'a number of seconds' });
 }
 

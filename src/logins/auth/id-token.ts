@@ -9,8 +9,8 @@ import type { UserIdentity } from '../grants/grant.ts';
 import { type ForeignClaim, findForeignClaim, readSubject } from './claims.ts';
 import type { VerificationKey } from './jwk.ts';
 import type { KeySet } from './key-set.ts';
-import { MACHINE_SUBJECT_PREFIX } from './machine-clients.ts';
-import type { FoundAndExpected, ParsedToken, TokenForm } from './parse-token.ts';
+import { describeMachineSubject, MACHINE_SUBJECT_PREFIX } from './machine-clients.ts';
+import type { FoundAndExpected, ParsedToken } from './parse-token.ts';
 import {
   checkAudience,
   checkExpiry,
@@ -45,19 +45,6 @@ export interface ExpectedIdToken {
 /** As long as an answer of the token endpoint may be: how much of its claims is kept is decided by whoever keeps them. */
 const MAX_BYTES = 1_048_576;
 
-const ID_TOKEN: TokenForm = {
-  lengthSetting: '',
-  kind: 'an ID token',
-  type: /^(application\/)?jwt$/i,
-  types: 'JWT, or no typ',
-  advice: {
-    opaque: 'An ID token is one (OpenID Connect Core §2): look at what the provider answers.',
-    encrypted: "Switch encryption of ID tokens off for the gateway's client at the provider.",
-    signedBySecret:
-      "Choose another signature algorithm for the ID tokens of the gateway's client at the provider.",
-  },
-};
-
 /** @throws GatewayError always. */
 function failIdToken(member: string, details: string, compared: FoundAndExpected): never {
   return fail('unusable_id_token', {
@@ -68,7 +55,17 @@ function failIdToken(member: string, details: string, compared: FoundAndExpected
 
 const KIND: ProviderTokenKind = {
   name: 'ID token',
-  form: ID_TOKEN,
+  form: {
+    kind: 'an ID token',
+    type: /^(application\/)?jwt$/i,
+    types: 'JWT, or no typ',
+    advice: {
+      opaque: 'An ID token is one (OpenID Connect Core §2): look at what the provider answers.',
+      encrypted: "Switch encryption of ID tokens off for the gateway's client at the provider.",
+      signedBySecret:
+        "Choose another signature algorithm for the ID tokens of the gateway's client at the provider.",
+    },
+  },
   maxBytes: MAX_BYTES,
   fail: failIdToken,
 };
@@ -78,15 +75,7 @@ export type IdTokenVerifier = ReturnType<typeof createIdTokenVerifier>;
 export function createIdTokenVerifier(clock: Clock, keySet: KeySet, rules: ProviderTokenRules) {
   const readToken = createReadToken(KIND);
 
-  /** Reads claims that the provider itself sent, by the same rules. @throws GatewayError `unusable_id_token`. */
-  function readUser(claims: JsonObject): UserIdentity {
-    const sub = nameMember(KIND, 'sub', () => readSubject(claims, rules.baseUrl));
-    checkNotClient(sub);
-    return { issuer: rules.issuer, sub };
-  }
-
   return {
-    readUser,
     /**
      * @throws GatewayError `unusable_id_token`, whose facts are member, found and expected; `invalid_grant`, with the same
      * facts, where it belongs to another login; `key_set_unavailable`.
@@ -96,9 +85,14 @@ export function createIdTokenVerifier(clock: Clock, keySet: KeySet, rules: Provi
       const signer = await requireSigner(KIND, token, keySet);
       const checks = { ...rules, ...expected, token, signer, now: clock.now() / 1000 };
       for (const check of CHECKS) check(KIND, claims, checks);
-      const user = readUser(claims);
-      checkEarlierUser(user, expected.earlier);
-      return { ...claims, iss: user.issuer, sub: user.sub };
+      const { issuer, baseUrl } = rules;
+      const sub = nameMember(KIND, 'sub', () => readSubject(claims, baseUrl));
+      if (sub.startsWith(MACHINE_SUBJECT_PREFIX)) {
+        const details = describeMachineSubject('ID token', sub);
+        failIdToken('sub', details, { found: sub, expected: 'a user' });
+      }
+      checkEarlierUser({ issuer, sub }, expected.earlier);
+      return { ...claims, iss: issuer, sub };
     },
   };
 }
@@ -109,6 +103,59 @@ interface Checks extends ExpectedClaims, ExpectedIdToken {
 }
 
 type Check = (kind: ProviderTokenKind, claims: JsonObject, checks: Checks) => void;
+
+/** Marks of other tokens that the provider signs with the same keys (RFC 8417 §2.2, Keycloak, Amazon Cognito). */
+const FOREIGN_CLAIMS: readonly Omit<ForeignClaim, 'advice'>[] = [
+  { claim: 'events', kind: 'a security event or logout token' },
+  { claim: 'typ', value: 'Bearer', kind: 'an access token' },
+  { claim: 'typ', value: 'Refresh', kind: 'a refresh token' },
+  { claim: 'typ', value: 'Offline', kind: 'a refresh token' },
+  { claim: 'typ', value: 'Logout', kind: 'a logout token' },
+  { claim: 'token_use', value: 'access', kind: 'an access token' },
+];
+
+const checkKind: Check = (_kind, claims) => {
+  const foreign = findForeignClaim(claims, FOREIGN_CLAIMS);
+  if (foreign === undefined) return;
+  const { claim, kind } = foreign;
+  const { [claim]: found } = claims;
+  const details = `It is ${kind}: its ${claim} claim is ${quote(found)}.`;
+  failIdToken(claim, details, { found, expected: 'an ID token' });
+};
+
+const checkAuthorizedParty: Check = (kind, { aud, azp }, { clientId }) => {
+  const isNeeded = Array.isArray(aud) && aud.length > 1;
+  if (azp === clientId || (azp === undefined && !isNeeded)) return;
+  failClaim(kind, 'azp', azp, {
+    mustBe: `be ${quote(clientId)} (OAUTH_CLIENT_ID)`,
+    expected: clientId,
+  });
+};
+
+/** It binds the answer to the login that this browser began: whoever brings another begins anew. */
+const checkNonce: Check = (_kind, { nonce }, { nonce: sent }) => {
+  if (sent === undefined || nonce === sent) return;
+  fail('invalid_grant', {
+    details: 'The ID token belongs to another login.',
+    facts: {
+      member: 'nonce',
+      ...cutFound({ found: nonce, expected: 'the nonce of this login' }),
+    },
+  });
+};
+
+/** OpenID Connect Core §3.1.3.6. */
+const checkAccessTokenHash: Check = (_kind, { at_hash: found }, { accessToken, token, signer }) => {
+  if (found === undefined || accessToken === undefined || signer === undefined) return;
+  const hash = token.algorithm.hash(accessToken, signer.key);
+  const expected = hash.subarray(0, hash.length / 2).toString('base64url');
+  if (found === expected) return;
+  failIdToken(
+    'at_hash',
+    'The at_hash claim of the ID token is not the hash of the access token that came with it.',
+    { found, expected: 'the hash of the access token' },
+  );
+};
 
 /** In the order in which they are told. `acr` and `auth_time` matter to those who asked for them, which the gateway never does. */
 const CHECKS: readonly Check[] = [
@@ -122,82 +169,6 @@ const CHECKS: readonly Check[] = [
   checkNonce,
   checkAccessTokenHash,
 ];
-
-/** Marks of other tokens that the provider signs with the same keys (RFC 8417 §2.2, Keycloak, Amazon Cognito). */
-const FOREIGN_CLAIMS: readonly Omit<ForeignClaim, 'advice'>[] = [
-  { claim: 'events', kind: 'a security event or logout token' },
-  { claim: 'typ', value: 'Bearer', kind: 'an access token' },
-  { claim: 'typ', value: 'Refresh', kind: 'a refresh token' },
-  { claim: 'typ', value: 'Offline', kind: 'a refresh token' },
-  { claim: 'typ', value: 'Logout', kind: 'a logout token' },
-  { claim: 'token_use', value: 'access', kind: 'an access token' },
-];
-
-function checkKind(_kind: ProviderTokenKind, claims: JsonObject): void {
-  const foreign = findForeignClaim(claims, FOREIGN_CLAIMS);
-  if (foreign === undefined) return;
-  const { claim, kind } = foreign;
-  failIdToken(claim, `It is ${kind}: its ${claim} claim is ${quote(claims[claim])}.`, {
-    found: claims[claim],
-    expected: 'an ID token',
-  });
-}
-
-function checkAuthorizedParty(
-  kind: ProviderTokenKind,
-  { aud, azp }: JsonObject,
-  { clientId }: Checks,
-): void {
-  const isNeeded = Array.isArray(aud) && aud.length > 1;
-  if (azp === clientId || (azp === undefined && !isNeeded)) return;
-  failClaim(kind, 'azp', azp, {
-    mustBe: `be ${quote(clientId)} (OAUTH_CLIENT_ID)`,
-    expected: clientId,
-  });
-}
-
-/** It binds the answer to the login that this browser began: whoever brings another begins anew. */
-function checkNonce(
-  _kind: ProviderTokenKind,
-  { nonce }: JsonObject,
-  { nonce: sent }: Checks,
-): void {
-  if (sent === undefined || nonce === sent) return;
-  fail('invalid_grant', {
-    details: 'The ID token belongs to another login.',
-    facts: {
-      member: 'nonce',
-      ...cutFound({ found: nonce, expected: 'the nonce of this login' }),
-    },
-  });
-}
-
-/** OpenID Connect Core §3.1.3.6. */
-function checkAccessTokenHash(
-  _kind: ProviderTokenKind,
-  { at_hash: found }: JsonObject,
-  { accessToken, token, signer }: Checks,
-): void {
-  if (found === undefined || accessToken === undefined || signer === undefined) return;
-  const hash = token.algorithm.hash(accessToken, signer.key);
-  const expected = hash.subarray(0, hash.length / 2).toString('base64url');
-  if (found === expected) return;
-  failIdToken(
-    'at_hash',
-    'The at_hash claim of the ID token is not the hash of the access token that came with it.',
-    { found, expected: 'the hash of the access token' },
-  );
-}
-
-/** Machine clients of the gateway are called so. */
-function checkNotClient(sub: string): void {
-  if (!sub.startsWith(MACHINE_SUBJECT_PREFIX)) return;
-  failIdToken(
-    'sub',
-    `The sub claim of the ID token is ${quote(sub)}; no user may begin with "client:", which is what machine clients of this gateway are called.`,
-    { found: sub, expected: 'a user' },
-  );
-}
 
 /** A `sub` of another issuer is somebody else, also where it is the same (OpenID Connect Core §5.7). */
 function checkEarlierUser(user: UserIdentity, earlier: UserIdentity | undefined): void {

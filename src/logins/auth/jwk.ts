@@ -20,19 +20,12 @@ export interface VerificationKey {
   readonly algorithms: ReadonlySet<string>;
 }
 
-interface KeySetDocument {
-  /** Never empty. */
-  readonly usable: readonly VerificationKey[];
-  /** The number of keys that the provider lists, usable or not. */
-  readonly listed: number;
-}
-
 /**
- * The usable keys of a JWK Set; others are left out, as RFC 7517 §5 asks.
+ * The usable keys of a JWK Set, never none; others are left out, as RFC 7517 §5 asks. `listed` is how many there are, usable or not.
  *
  * @throws Error when it is no key set, or has no usable key: the provider is broken, not empty.
  */
-export function parseKeySet(body: Uint8Array): KeySetDocument {
+export function parseKeySet(body: Uint8Array) {
   const set = parseObject(body);
   if (set === undefined) throw new Error('the key set is not a JSON object in UTF-8');
   const listed = set.keys;
@@ -43,7 +36,10 @@ export function parseKeySet(body: Uint8Array): KeySetDocument {
 }
 
 function parseKey(jwk: unknown): VerificationKey | undefined {
-  if (!isObject(jwk) || !isForVerification(jwk)) return undefined;
+  if (!isObject(jwk)) return undefined;
+  const { use = 'sig', key_ops: operations = ['verify'] } = jwk;
+  if (use !== 'sig' || !Array.isArray(operations) || !operations.includes('verify'))
+    return undefined;
   const key = importKey(jwk);
   if (key === undefined) return undefined;
   const supported = [...algorithms]
@@ -51,19 +47,12 @@ function parseKey(jwk: unknown): VerificationKey | undefined {
     .map(([name]) => name);
   if (supported.length === 0) return undefined;
   const kid = typeof jwk.kid === 'string' ? jwk.kid : undefined;
-  const identity = JSON.stringify([computeThumbprint(key), kid ?? null, jwk.alg ?? null]);
+  // RFC 7638 §3: the members that make the key, in the order of their names.
+  const { crv, e, kty, n, x, y } = key.export({ format: 'jwk' });
+  const thumbprint = hashSha256(JSON.stringify({ crv, e, kty, n, x, y }));
+  const identity = JSON.stringify([thumbprint, kid ?? null, jwk.alg ?? null]);
   return { identity, kid, key, algorithms: new Set(supported) };
 }
-
-/** RFC 7638 §3: the members that make the key, in the order of their names. */
-function computeThumbprint(key: KeyObject): string {
-  const { crv, e, kty, n, x, y } = key.export({ format: 'jwk' });
-  return hashSha256(JSON.stringify({ crv, e, kty, n, x, y }));
-}
-
-const isForVerification = ({ use, key_ops: operations }: JsonObject): boolean =>
-  (use === undefined || use === 'sig') &&
-  (operations === undefined || (Array.isArray(operations) && operations.includes('verify')));
 
 /** Public members only: a private key that a provider shows by mistake is not taken as one. */
 function importKey({ kty, n, e, crv, x, y }: JsonObject): KeyObject | undefined {
@@ -101,13 +90,11 @@ const PRIMES = [
 const hasRocaWeakness = (modulus: bigint): boolean =>
   powersByPrime.every(([prime, powers]) => powers.has(modulus % prime));
 
-const powersByPrime = PRIMES.map((prime) => [prime, powersModulo(prime)] as const);
-
-function powersModulo(prime: bigint): ReadonlySet<bigint> {
+const powersByPrime = PRIMES.map((prime) => {
   const powers = new Set<bigint>();
   for (let power = 1n; !powers.has(power); power = (power * GENERATOR) % prime) powers.add(power);
-  return powers;
-}
+  return [prime, powers] as const;
+});
 
 // RFC 7518 §3.1, RFC 8037 §3.1: the signature algorithms that are accepted.
 
@@ -133,15 +120,15 @@ const createAlgorithm = (
   supportsKey,
   verify: (signingInput, key, signature) =>
     verify(hash, signingInput, { key, ...padding }, signature),
-  hash: (text, key) =>
-    hash === null ? hashForEdwards(text, key) : createHash(hash).update(text).digest(),
+  hash(text, { asymmetricKeyType: type }) {
+    // RFC 8032 §5.1, §5.2: the hashes of Ed25519, and of Ed448.
+    const ofEdwards = type === 'ed25519' ? 'sha512' : 'shake256';
+    const options = hash === null && type === 'ed448' ? { outputLength: 114 } : {};
+    return createHash(hash ?? ofEdwards, options)
+      .update(text)
+      .digest();
+  },
 });
-
-/** RFC 8032 §5.1, §5.2: the hashes of Ed25519, and of Ed448. */
-const hashForEdwards = (text: string, { asymmetricKeyType: type }: KeyObject): Buffer =>
-  (type === 'ed25519' ? createHash('sha512') : createHash('shake256', { outputLength: 114 }))
-    .update(text)
-    .digest();
 
 function isRsa({ asymmetricKeyType: type, asymmetricKeyDetails: details = {} }: KeyObject) {
   const { modulusLength = 0, publicExponent = 0n } = details;
@@ -162,8 +149,8 @@ const isEdwards = ({ asymmetricKeyType: type }: KeyObject): boolean =>
   type === 'ed25519' || type === 'ed448';
 
 /** RFC 8017 §8.1.2, §8.2.2: as long as the modulus. OpenSSL would take one without its leading zeros, too. */
-function createRsa(hash: string, padding?: SigningOptions): Algorithm {
-  const rsa = createAlgorithm(isRsa, hash, padding);
+function createRsa(bits: number, padding?: SigningOptions): Algorithm {
+  const rsa = createAlgorithm(isRsa, `sha${bits}`, padding);
   return {
     ...rsa,
     verify: (signingInput, key, signature) =>
@@ -172,10 +159,8 @@ function createRsa(hash: string, padding?: SigningOptions): Algorithm {
   };
 }
 
-const createRsaPkcs1 = (bits: number) => createRsa(`sha${bits}`);
-
 const createRsaPss = (bits: number) =>
-  createRsa(`sha${bits}`, {
+  createRsa(bits, {
     padding: constants.RSA_PKCS1_PSS_PADDING,
     // RFC 7518 §3.5: the salt is as long as the hash.
     saltLength: bits / 8,
@@ -186,9 +171,9 @@ const createEcdsa = (bits: number, curve: string) =>
   createAlgorithm(isOnCurve(curve), `sha${bits}`, { dsaEncoding: 'ieee-p1363' });
 
 export const algorithms: ReadonlyMap<string, Algorithm> = new Map([
-  ['RS256', createRsaPkcs1(256)],
-  ['RS384', createRsaPkcs1(384)],
-  ['RS512', createRsaPkcs1(512)],
+  ['RS256', createRsa(256)],
+  ['RS384', createRsa(384)],
+  ['RS512', createRsa(512)],
   ['PS256', createRsaPss(256)],
   ['PS384', createRsaPss(384)],
   ['PS512', createRsaPss(512)],

@@ -8,11 +8,10 @@ import {
 import type { Clock } from '../../platform/clock.ts';
 import { computePauseMs } from '../../platform/clock.ts';
 import { fetchWithLimits } from '../../platform/fetch-with-limits.ts';
-import { describeCause, type Log } from '../../platform/log.ts';
+import { describeCause } from '../../platform/log.ts';
 import { stripUri } from '../../platform/secret-texts.ts';
 
 import type { Runtime } from '../../runtime/runtime.ts';
-import type { Metrics } from '../../telemetry/metrics/metrics.ts';
 import { parseKeySet, type VerificationKey } from './jwk.ts';
 
 /** The key that a token names. */
@@ -62,22 +61,16 @@ export interface KeySetFacts {
   readonly problem: string | undefined;
 }
 
-export interface KeySetSource {
+interface KeySetSource {
   /** `OIDC_JWKS_URL`; else the provider's metadata names it. */
   readonly url: string | undefined;
   /** Undefined where `url` is always there. */
   readonly metadata: ProviderMetadata | undefined;
   /** The owner, for the log; the provider unless given. */
-  readonly owner?: KeySetOwner;
+  readonly owner?: { readonly name: string; readonly advice: string };
 }
 
-/** For the log. */
-export interface KeySetOwner {
-  readonly name: string;
-  readonly advice: string;
-}
-
-const PROVIDER: KeySetOwner = {
+const PROVIDER = {
   name: "The provider's key set",
   advice: 'Check OIDC_ISSUER, OIDC_JWKS_URL and the provider.',
 };
@@ -118,11 +111,24 @@ export function createKeySet(
   let fetchedAt: number | undefined;
   let problem: string | undefined;
   let waiting = 0;
-  const reportOutcome = createOutcomeReport(owner, log, metrics);
-  const refresher = createKeySetRefresher(clock, load, (outcome) => {
+  let isFailing = false;
+  const refresher = createKeySetRefresher(clock, load, reportOutcome);
+
+  /** Counts every fetch, and says once in the log that fetches fail, and once that they succeed again. */
+  function reportOutcome(outcome: RefreshOutcome): void {
+    const wasFailing = isFailing;
+    isFailing = !outcome.ok;
     problem = outcome.ok ? undefined : describeCause(outcome.cause);
-    reportOutcome(outcome, keys !== undefined);
-  });
+    metrics.recordKeySetRefresh(outcome.ok ? 'success' : 'error');
+    if (outcome.ok) {
+      if (wasFailing) log.info(`${owner.name} can be fetched again.`);
+    } else if (!wasFailing && !(outcome.cause instanceof IssuerMismatch)) {
+      const meanwhile = keys ? 'the last one stays in use' : 'no token can be checked until it is';
+      log.error(`${owner.name} cannot be fetched; ${meanwhile}. ${owner.advice}`, {
+        cause: outcome.cause,
+      });
+    }
+  }
 
   async function load(): Promise<void> {
     const jwksUrl = url ?? (await metadata?.get())?.jwks_uri;
@@ -149,13 +155,6 @@ export function createKeySet(
     return outcome.ok ? selectCandidates(keys, hint) : failUnavailable(outcome.cause);
   }
 
-  async function fetchFirstKeys(): Promise<void> {
-    // They may have come while the caller was counted: then there is nothing to wait for.
-    if (keys !== undefined) return;
-    const outcome = await (refresher.running ?? refresher.refreshLater());
-    if (!outcome.ok && keys === undefined) failUnavailable(outcome.cause);
-  }
-
   async function limitWaiting<Found>(wait: () => Promise<Found>): Promise<Found> {
     if (waiting >= MAX_WAITING) failUnavailable(new Error('too many requests wait for a refresh'));
     waiting += 1;
@@ -175,7 +174,13 @@ export function createKeySet(
       metrics.recordKeySetLookup(found.length > 0);
       return found;
     },
-    waitForKeys: () => limitWaiting(fetchFirstKeys),
+    waitForKeys: () =>
+      limitWaiting(async () => {
+        // They may have come while the caller was counted: then there is nothing to wait for.
+        if (keys !== undefined) return;
+        const outcome = await (refresher.running ?? refresher.refreshLater());
+        if (!outcome.ok && keys === undefined) failUnavailable(outcome.cause);
+      }),
     findAfterRefresh: (hint) => limitWaiting(() => refreshAndFind(hint)),
     get isFetched() {
       return keys !== undefined;
@@ -188,27 +193,6 @@ export function createKeySet(
       problem,
     }),
     close: refresher.close,
-  };
-}
-
-/** Counts every fetch, and says once in the log that fetches fail, and once that they succeed again. */
-function createOutcomeReport({ name, advice }: KeySetOwner, log: Log, metrics: Metrics) {
-  let isFailing = false;
-
-  return function reportOutcome(outcome: RefreshOutcome, hasKeys: boolean): void {
-    const wasFailing = isFailing;
-    isFailing = !outcome.ok;
-    metrics.recordKeySetRefresh(outcome.ok ? 'success' : 'error');
-    if (outcome.ok) {
-      if (wasFailing) log.info(`${name} can be fetched again.`);
-    } else if (!wasFailing && !(outcome.cause instanceof IssuerMismatch)) {
-      log.error(
-        hasKeys
-          ? `${name} cannot be fetched; the last one stays in use. ${advice}`
-          : `${name} cannot be fetched; no token can be checked until it is. ${advice}`,
-        { cause: outcome.cause },
-      );
-    }
   };
 }
 
@@ -252,30 +236,27 @@ function createKeySetRefresher(
   let cancelRefresh = () => {};
   let isClosed = false;
 
-  async function tryLoad(): Promise<RefreshOutcome> {
-    lastStart = clock.monotonic();
-    try {
-      await load();
-      return { ok: true };
-    } catch (cause) {
-      return { ok: false, cause };
-    }
+  function refresh(): Promise<RefreshOutcome> {
+    running ??= fetchAndPlan();
+    return running;
   }
 
-  function refresh(): Promise<RefreshOutcome> {
-    running ??= tryLoad().then((outcome) => {
-      running = undefined;
-      lastOutcome = outcome;
-      // That it was ended by a stop is nobody's alarm.
-      if (!isClosed) onOutcome(outcome);
-      failures = outcome.ok ? 0 : failures + 1;
-      cancelRefresh();
-      const waitMs = outcome.ok ? REFRESH_EVERY_MS : computePauseMs(BACK_OFF, failures);
-      nextAt = clock.now() + waitMs;
-      if (!isClosed) cancelRefresh = clock.after(waitMs, refresh);
-      return outcome;
-    });
-    return running;
+  async function fetchAndPlan(): Promise<RefreshOutcome> {
+    lastStart = clock.monotonic();
+    const outcome = await load().then(
+      (): RefreshOutcome => ({ ok: true }),
+      (cause: unknown): RefreshOutcome => ({ ok: false, cause }),
+    );
+    running = undefined;
+    lastOutcome = outcome;
+    // That it was ended by a stop is nobody's alarm.
+    if (!isClosed) onOutcome(outcome);
+    failures = outcome.ok ? 0 : failures + 1;
+    cancelRefresh();
+    const waitMs = outcome.ok ? REFRESH_EVERY_MS : computePauseMs(BACK_OFF, failures);
+    nextAt = clock.now() + waitMs;
+    if (!isClosed) cancelRefresh = clock.after(waitMs, refresh);
+    return outcome;
   }
 
   return {

@@ -2,12 +2,12 @@
 
 import { fail } from '../../errors/gateway-error.ts';
 import type { Clock } from '../../platform/clock.ts';
-import { isObject, type JsonObject } from '../../platform/json.ts';
+import { isObject } from '../../platform/json.ts';
 import { quote } from '../../platform/text.ts';
 import type { UserIdentity } from '../grants/grant.ts';
 import { formatSeconds, readSubject } from './claims.ts';
 import type { KeySet } from './key-set.ts';
-import type { FoundAndExpected, TokenForm } from './parse-token.ts';
+import type { FoundAndExpected } from './parse-token.ts';
 import {
   type ClaimCheck,
   checkAudience,
@@ -43,20 +43,6 @@ const MAX_AGE_SECONDS = 600;
 
 const EVENT = 'http://schemas.openid.net/event/backchannel-logout';
 
-const LOGOUT_TOKEN: TokenForm = {
-  lengthSetting: '',
-  kind: 'a logout token',
-  // Strictly: `JWT` is the type of an ID token, too.
-  type: /^logout\+jwt$/i,
-  types: 'logout+jwt, or no typ',
-  advice: {
-    opaque: 'A logout token is one (OpenID Connect Back-Channel Logout §2.4).',
-    encrypted: "Switch encryption of ID tokens off for the gateway's client at the provider.",
-    signedBySecret:
-      "Choose another signature algorithm for the ID tokens of the gateway's client at the provider: logout tokens have the same.",
-  },
-};
-
 /**
  * Whoever sent it is told which member is at fault. What is in it, and what this gateway expects, is for the log.
  *
@@ -75,7 +61,18 @@ export function failLogoutToken(
 
 const KIND: ProviderTokenKind = {
   name: 'logout token',
-  form: LOGOUT_TOKEN,
+  form: {
+    kind: 'a logout token',
+    // Strictly: `JWT` is the type of an ID token, too.
+    type: /^logout\+jwt$/i,
+    types: 'logout+jwt, or no typ',
+    advice: {
+      opaque: 'A logout token is one (OpenID Connect Back-Channel Logout §2.4).',
+      encrypted: "Switch encryption of ID tokens off for the gateway's client at the provider.",
+      signedBySecret:
+        "Choose another signature algorithm for the ID tokens of the gateway's client at the provider: logout tokens have the same.",
+    },
+  },
   maxBytes: MAX_BYTES,
   fail: failLogoutToken,
 };
@@ -96,17 +93,21 @@ export function createLogoutTokenVerifier(clock: Clock, keySet: KeySet, rules: P
     const { token, claims } = readToken(text);
     const expected = { ...rules, now: clock.now() / 1000 };
     for (const check of CHECKS) check(KIND, claims, expected);
-    return { token, logoutToken: readLogout(claims) };
-  }
-
-  function readLogout(claims: JsonObject): LogoutToken {
     const { exp, iat, sub, sid } = claims;
-    if (sub === undefined && sid === undefined) failWithoutSubject();
+    if (sub === undefined && sid === undefined)
+      failLogoutToken(
+        'sub',
+        'The logout token has neither a sub nor a sid claim: it names nobody.',
+        {
+          found: undefined,
+          expected: 'sub, sid, or both',
+        },
+      );
     const lastMoment = Math.min(
       readTime(KIND, 'exp', exp),
       readTime(KIND, 'iat', iat) + MAX_AGE_SECONDS,
     );
-    return {
+    const logoutToken: LogoutToken = {
       jti: readText('jti', claims.jti),
       acceptedUntil: lastMoment + clockToleranceSeconds,
       user:
@@ -115,6 +116,7 @@ export function createLogoutTokenVerifier(clock: Clock, keySet: KeySet, rules: P
           : { issuer, sub: nameMember(KIND, 'sub', () => readSubject(claims, baseUrl)) },
       sid: sid === undefined ? undefined : readText('sid', sid),
     };
+    return { token, logoutToken };
   }
 
   return {
@@ -184,9 +186,3 @@ const readText = (member: string, found: unknown): string =>
         mustBe: 'be a non-empty string',
         expected: 'a non-empty string',
       });
-
-const failWithoutSubject = (): never =>
-  failLogoutToken('sub', 'The logout token has neither a sub nor a sid claim: it names nobody.', {
-    found: undefined,
-    expected: 'sub, sid, or both',
-  });

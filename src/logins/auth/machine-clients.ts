@@ -1,6 +1,7 @@
 // §13.6: clients that log in as themselves, as the configuration file names them now.
 
 import { hashSha256 } from '../../platform/ids.ts';
+import { quote } from '../../platform/text.ts';
 import type { UserIdentity } from '../grants/grant.ts';
 import type { VerificationKey } from './jwk.ts';
 
@@ -49,6 +50,10 @@ export const mayOperate = ({ resources }: MachineClient, baseUrl: string): boole
 
 /** The beginning of their `sub`. No provider's may have it. */
 export const MACHINE_SUBJECT_PREFIX = 'client:';
+
+/** Why a token of the provider that names one is refused. */
+export const describeMachineSubject = (token: string, sub: string): string =>
+  `The sub claim of the ${token} is ${quote(sub)}; no user may begin with "client:", which is what machine clients of this gateway are called.`;
 
 /** They are users of the gateway itself, so that none can be taken for a user of the provider. */
 export const toMachineUser = (clientId: string, baseUrl: string): UserIdentity => ({

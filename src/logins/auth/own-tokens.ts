@@ -31,7 +31,11 @@ interface KnownGrant {
   createUser(scopeMask: number, client: MachineClient | undefined): UserContext;
   /** The client that logged in as itself, as the configuration file had it when the users were made. */
   usersOf: MachineClient | undefined;
-  /** As the file has it now. @throws GatewayError `token_revoked` where it is gone, or another now. */
+  /**
+   * As the file has it now. Asked at each call: replicas load the file at different times, and a client must be out at each that knows.
+   *
+   * @throws GatewayError `token_revoked` where it is gone, or another now.
+   */
   requireMachineClient(): MachineClient | undefined;
   /** An assertion of the user's issuer stands behind it (ID-JAG). */
   readonly isAsserted: boolean;
@@ -46,13 +50,11 @@ const MAX_GRANTS = 10_000;
 /** Tokens that were opened, by their text: to open one again costs more than the rest of the check. */
 const MAX_OPENED = 10_000;
 
-export type OwnTokenVerifier = ReturnType<typeof createOwnTokenVerifier>;
-
 export function createOwnTokenVerifier(
   { config, clock }: Runtime,
   { codec, grants }: OwnTokens,
   oauth: BrokerConfig,
-  machineClients: Pick<MachineClients, 'find'>,
+  machineClients: MachineClients,
 ) {
   const { baseUrl } = config.server;
   // A grant of another provider has ended with the change.
@@ -80,20 +82,23 @@ export function createOwnTokenVerifier(
   }
 
   function open(token: string, path: string): AccessToken {
-    if (isOwnToken(token) && token.length > MAX_TOKEN_LENGTH) failLength(token.length);
-    const opened = openedTokens.get(token) ?? readNew(token);
+    const { length } = token;
+    if (isOwnToken(token) && length > MAX_TOKEN_LENGTH)
+      failToken(
+        `The token has ${length} bytes; those of this gateway have ${MAX_TOKEN_LENGTH} at most.`,
+        { found: `${length} bytes`, expected: `at most ${MAX_TOKEN_LENGTH} bytes` },
+      );
+    let opened = openedTokens.get(token);
+    if (opened === undefined) {
+      // A token that does not open is not kept: anybody could send more of it.
+      opened = codec.readAccessToken(token) ?? failUnknown(token);
+      openedTokens.set(token, opened);
+    }
     const now = clock.now() / 1000;
     if (now >= opened.expiresAt) {
       fail('expired_token', { facts: { exp: opened.expiresAt, now } });
     }
     if (!acceptsResource(opened.resourceHashes, path)) failResource(baseUrl, path);
-    return opened;
-  }
-
-  /** A token that does not open is not kept: anybody could send more of it. */
-  function readNew(token: string): AccessToken {
-    const opened = codec.readAccessToken(token) ?? failUnknown(token);
-    openedTokens.set(token, opened);
     return opened;
   }
 
@@ -112,14 +117,6 @@ export function createOwnTokenVerifier(
       ? user.issuer === (clientMark === undefined ? issuer : baseUrl)
       : assertionIssuers.includes(user.issuer);
 
-  /** Asked at each call: replicas load the file at different times, and a client must be out at each that knows. */
-  const createRequireClient = (grant: Grant) => (): MachineClient | undefined => {
-    const mark = getClientMark(grant);
-    if (mark === undefined) return undefined;
-    const found = machineClients.find(grant.client.id);
-    return found?.mark === mark ? found : fail('token_revoked');
-  };
-
   function remember({ grant, version }: StoredGrant): KnownGrant {
     const { id, user, client, issued, replaced } = grant;
     const endsAt = grants.computeAgeEnd(grant);
@@ -129,8 +126,13 @@ export function createOwnTokenVerifier(
     const entry: KnownGrant = {
       users: new Map(),
       usersOf: undefined,
-      requireMachineClient: createRequireClient(grant),
-      createUser: (scopeMask: number, machine: MachineClient | undefined) => {
+      requireMachineClient() {
+        const mark = getClientMark(grant);
+        if (mark === undefined) return undefined;
+        const found = machineClients.find(client.id);
+        return found?.mark === mark ? found : fail('token_revoked');
+      },
+      createUser(scopeMask, machine) {
         const scope = unmaskScopes(grant.scopes, scopeMask).join(' ');
         // With an assertion of the issuer it is a person who calls, whichever client it is that authenticated.
         if (machine === undefined || grant.assertion !== undefined)
@@ -158,11 +160,10 @@ export function createOwnTokenVerifier(
   /** From now on the refresh token before is of use to nobody but a thief. Nobody waits for it. */
   function noteUse(id: string, entry: KnownGrant): void {
     entry.isUseNoted = true;
-    const { generation } = entry;
     grants
       .update(id, (grant) => {
-        const { issued } = grant;
-        return issued.isUsed || issued.generation !== generation ? undefined : noteFirstUse(grant);
+        const { isUsed, generation } = grant.issued;
+        return isUsed || generation !== entry.generation ? undefined : noteFirstUse(grant);
       })
       .then(
         (stored) => stored && remember(stored),
@@ -172,16 +173,20 @@ export function createOwnTokenVerifier(
       );
   }
 
-  function checkMayOperate(entry: KnownGrant, path: string): void {
-    if (entry.isAsserted) failAsserted();
-    const client = entry.requireMachineClient();
-    if (client !== undefined && !mayOperate(client, baseUrl)) failResource(baseUrl, path);
-  }
-
   function admit(opened: AccessToken, entry: KnownGrant, path: string): UserContext {
     // No two grants have an id in common; if they had, nobody should be taken for somebody else.
     if (opened.userKey !== entry.userKey) failUnknown('');
-    if (ADMIN.test(path)) checkMayOperate(entry, path);
+    if (ADMIN.test(path)) {
+      // Nobody logged in: a client says that an operator wants it, and has no page to show them what.
+      if (entry.isAsserted)
+        failToken(
+          'The token was given for an assertion (ID-JAG), which does not serve operators. Log in as an operator.',
+          { found: 'a token given for an assertion', expected: 'a token of a login' },
+          'invalid_audience',
+        );
+      const client = entry.requireMachineClient();
+      if (client !== undefined && !mayOperate(client, baseUrl)) failResource(baseUrl, path);
+    }
     if (!entry.isUseNoted && opened.generation === entry.generation) {
       noteUse(opened.grantId, entry);
     }
@@ -222,12 +227,10 @@ export function createOwnTokenVerifier(
 // RFC 8707: what a token is for. One for /mcp or for the gateway itself serves every path; one for the path of a server, or
 // for /admin, only that.
 
-type ResourceCheck = (hashes: readonly string[], path: string) => boolean;
-
 /** Paths that anybody has sent: those of servers, and the gateway's own. */
 const MAX_PATHS = 1000;
 
-function createResourceCheck(baseUrl: string): ResourceCheck {
+function createResourceCheck(baseUrl: string) {
   const ofAll = new Set([baseUrl, `${baseUrl}/mcp`].flatMap(listEquivalents).map(hashResource));
   const ofPath = createBoundedMap<string, readonly string[]>(MAX_PATHS);
 
@@ -240,7 +243,7 @@ function createResourceCheck(baseUrl: string): ResourceCheck {
     return hashes;
   }
 
-  return (hashes, path) =>
+  return (hashes: readonly string[], path: string): boolean =>
     hashes.some((hash) => ofAll.has(hash) || listHashes(path).includes(hash));
 }
 
@@ -249,15 +252,6 @@ const ADMIN = /^\/admin(\/|$)/;
 
 /** With a slash at the end, and without. */
 const listEquivalents = (url: string): readonly string[] => [url, `${url}/`];
-
-const failLength = (length: number): never =>
-  failToken(
-    `The token has ${length} bytes; those of this gateway have ${MAX_TOKEN_LENGTH} at most.`,
-    {
-      found: `${length} bytes`,
-      expected: `at most ${MAX_TOKEN_LENGTH} bytes`,
-    },
-  );
 
 function failUnknown(token: string): never {
   if (token !== '' && isOwnToken(token) && !token.startsWith(ACCESS_TOKEN_PREFIX)) {
@@ -273,14 +267,6 @@ function failUnknown(token: string): never {
     { found: 'an unknown token', expected: 'an access token of this gateway' },
   );
 }
-
-/** Nobody logged in: a client says that an operator wants it, and has no page to show them what. */
-const failAsserted = (): never =>
-  failToken(
-    'The token was given for an assertion (ID-JAG), which does not serve operators. Log in as an operator.',
-    { found: 'a token given for an assertion', expected: 'a token of a login' },
-    'invalid_audience',
-  );
 
 const failResource = (baseUrl: string, path: string): never =>
   failToken(

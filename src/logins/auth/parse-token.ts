@@ -13,26 +13,13 @@ interface TokenHeader {
   readonly algorithm: Algorithm;
 }
 
-/** A token whose form is right; its signature is not yet checked. */
-export interface ParsedToken extends TokenHeader {
-  /** All of it, as it was sent. */
-  readonly text: string;
-  /** SHA-256 of the text: by this it is remembered. */
-  getDigest(): string;
-  decodePayload(): Buffer;
-  decodeSignature(): Buffer;
-}
-
 /** Tells whether a token of this very text was found good before. */
-export type IsKnownToken = (token: Pick<ParsedToken, 'getDigest'>) => boolean;
-
-/** @throws GatewayError `invalid_token`. `jku`, `x5u`, `jwk` and `x5c` are never looked at. */
-export type ParseToken = (token: string) => ParsedToken;
+export type IsKnownToken = (token: ParsedToken) => boolean;
 
 /** Marks that tell tokens of one kind from others before their signature is checked, and what to do about another. */
 export interface TokenForm {
-  /** The setting of its largest length, to follow the number. */
-  readonly lengthSetting: string;
+  /** The setting of its largest length, to follow the number, where there is one. */
+  readonly lengthSetting?: string;
   /** With its article. */
   readonly kind: string;
   /** RFC 7519 §5.1: the `typ` of the header, where there is one. */
@@ -73,32 +60,40 @@ export function createTokenParser(
   maxBytes: number,
   form: TokenForm = ACCESS_TOKEN,
   isKnown: IsKnownToken = () => false,
-): ParseToken {
+) {
   /** Tokens of one key have the same header: it is parsed again only where it differs from the last. */
   let lastHeader: { readonly text: string; readonly header: TokenHeader } | undefined;
 
-  return function parseToken(text) {
-    if (text.length > maxBytes) failLength(text.length, maxBytes, form);
+  /** @throws GatewayError `invalid_token`. `jku`, `x5u`, `jwk` and `x5c` are never looked at. */
+  return function parseToken(text: string): ParsedToken {
+    if (text.length > maxBytes) {
+      const { lengthSetting = '' } = form;
+      failToken(
+        `The token has ${text.length} bytes; at most ${maxBytes} are accepted${lengthSetting}.`,
+        { found: `${text.length} bytes`, expected: `at most ${maxBytes} bytes` },
+      );
+    }
     const headerEnd = text.indexOf('.');
     const payloadEnd = text.indexOf('.', headerEnd + 1);
     if (payloadEnd < 0 || text.includes('.', payloadEnd + 1)) failParts(text, form);
-    const header = readHeader(text.slice(0, headerEnd));
-    const token = new CompactToken(text, header, headerEnd, payloadEnd);
+    const headerText = text.slice(0, headerEnd);
+    if (headerText !== lastHeader?.text) {
+      const bytes = decodeBase64url(headerText, 'header');
+      // A copy: a substring would keep the text of the whole token in memory.
+      lastHeader = { text: bytes.toString('base64url'), header: parseHeader(bytes, form) };
+    }
+    const token = new ParsedToken(text, lastHeader.header, headerEnd, payloadEnd);
     if (!isKnown(token)) token.checkParts();
     return token;
   };
-
-  function readHeader(text: string): TokenHeader {
-    if (text === lastHeader?.text) return lastHeader.header;
-    const bytes = decodeBase64url(text, 'header');
-    // A copy: a substring would keep the text of the whole token in memory.
-    lastHeader = { text: bytes.toString('base64url'), header: parseHeader(bytes, form) };
-    return lastHeader.header;
-  }
 }
 
-/** The signature of a token that is known is never asked for, and to decode it was a third of what its check took. */
-class CompactToken implements ParsedToken {
+/**
+ * A token whose form is right; its signature is not yet checked. The signature of one that is known is never asked for, and to decode it
+ * was a third of what its check took.
+ */
+export class ParsedToken implements TokenHeader {
+  /** All of it, as it was sent. */
   readonly text: string;
   readonly alg: string;
   readonly kid: string | undefined;
@@ -124,6 +119,7 @@ class CompactToken implements ParsedToken {
     this.signature = decodeBase64url(this.getSignatureText(), 'signature');
   }
 
+  /** SHA-256 of the text: by this it is remembered. */
   getDigest(): string {
     this.digest ??= hashSha256(this.text);
     return this.digest;
@@ -161,7 +157,12 @@ function parseHeader(bytes: Buffer, form: TokenForm): TokenHeader {
   }
   const isRightType =
     typ === undefined ? !form.isTypeRequired : typeof typ === 'string' && form.type.test(typ);
-  if (!isRightType) failType(typ, form);
+  if (!isRightType) {
+    failToken(
+      `The typ in the header of the token is ${quote(typ)}, which is not that of ${form.kind}; accepted are ${form.types}.`,
+      { found: typ, expected: form.types },
+    );
+  }
   return { alg, kid, algorithm: algorithms.get(alg) ?? failAlgorithm(alg, form) };
 }
 
@@ -172,12 +173,6 @@ function decodeBase64url(text: string, part: string): Buffer {
   return failMalformed(`The ${part} of the token is not base64url.`);
 }
 
-const failLength = (bytes: number, maxBytes: number, { lengthSetting }: TokenForm) =>
-  failToken(`The token has ${bytes} bytes; at most ${maxBytes} are accepted${lengthSetting}.`, {
-    found: `${bytes} bytes`,
-    expected: `at most ${maxBytes} bytes`,
-  });
-
 function failParts(text: string, { advice }: TokenForm): never {
   const count = text.split('.').length;
   return failToken(
@@ -187,12 +182,6 @@ function failParts(text: string, { advice }: TokenForm): never {
     { found: `${count} ${count === 1 ? 'part' : 'parts'}`, expected: 'a JWT of three parts' },
   );
 }
-
-const failType = (typ: unknown, { kind, types }: TokenForm) =>
-  failToken(
-    `The typ in the header of the token is ${quote(typ)}, which is not that of ${kind}; accepted are ${types}.`,
-    { found: typ, expected: types },
-  );
 
 function failAlgorithm(alg: string, { advice }: TokenForm): never {
   const expected = [...algorithms.keys()].join(', ');

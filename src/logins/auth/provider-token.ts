@@ -5,7 +5,7 @@ import { GatewayError } from '../../errors/gateway-error.ts';
 import { describeIssuerMismatch } from '../../http/oauth-client/provider-metadata.ts';
 import { isStringArray, type JsonObject } from '../../platform/json.ts';
 import { MAX_QUOTED, quote } from '../../platform/text.ts';
-import { adviseOnClocks, formatSeconds, isTime } from './claims.ts';
+import { adviseOnClocks, describeWrong, formatSeconds, isTime } from './claims.ts';
 import type { VerificationKey } from './jwk.ts';
 import type { KeySet } from './key-set.ts';
 import {
@@ -46,10 +46,7 @@ export interface ExpectedClaims extends ProviderTokenRules {
 export function createReadToken(kind: ProviderTokenKind) {
   const parseToken = createTokenParser(kind.maxBytes, kind.form);
 
-  return function readToken(text: string): {
-    readonly token: ParsedToken;
-    readonly claims: JsonObject;
-  } {
+  return function readToken(text: string) {
     const token = nameMember(kind, 'form', () => parseToken(text));
     return { token, claims: nameMember(kind, 'payload', () => readPayload(token)) };
   };
@@ -108,10 +105,7 @@ export function failClaim(
   found: unknown,
   { mustBe, expected }: { readonly mustBe: string; readonly expected: string },
 ): never {
-  const details =
-    found === undefined
-      ? `The ${member} claim of the ${kind.name} is missing; it must ${mustBe}.`
-      : `The ${member} claim of the ${kind.name} is ${quote(found)} and must ${mustBe}.`;
+  const details = describeWrong(`${member} claim of the ${kind.name}`, found, mustBe);
   return kind.fail(member, details, { found, expected });
 }
 

@@ -2,6 +2,7 @@
 
 import { type GatewayError, toGatewayError } from '../../errors/gateway-error.ts';
 import type { UserContext } from '../../http/endpoint/message.ts';
+import { readUnverifiedClaims } from '../../http/oauth-client/token-answer.ts';
 import { type BoundedMap, createBoundedMap } from '../../platform/bounded-map.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { parseObject } from '../../platform/json.ts';
@@ -38,8 +39,12 @@ export type TokenVerifier = ReturnType<typeof createTokenVerifier>;
 
 export function createTokenVerifier(clock: Clock, keySet: KeySet, rules: TokenRules) {
   const { maxTokenBytes, signatureMemory } = rules;
-  const memory = signatureMemory > 0 ? createSignerMemory(signatureMemory) : undefined;
-  const parseToken = createTokenParser(maxTokenBytes, undefined, memory?.isKnown);
+  const memory =
+    signatureMemory > 0 ? createBoundedMap<string, string>(signatureMemory) : undefined;
+  // The form of a known one needs no second look: nothing is said of its signature, for its key may be gone.
+  const isKnown: IsKnownToken | undefined =
+    memory && ((token) => memory.peek(token.getDigest()) !== undefined);
+  const parseToken = createTokenParser(maxTokenBytes, undefined, isKnown);
   const signatures = {
     keySet,
     findSigner: memory === undefined ? findSigner : rememberSigners(findSigner, memory),
@@ -71,7 +76,9 @@ export function createTokenVerifier(clock: Clock, keySet: KeySet, rules: TokenRu
         const { sub } = readUser(parseToken(token), 'new');
         return { sub, problem: undefined };
       } catch (thrown) {
-        return { sub: readUnverifiedSubject(token), problem: toGatewayError(thrown) };
+        const { sub } = readUnverifiedClaims(token) ?? {};
+        const isNamed = typeof sub === 'string' && sub !== '';
+        return { sub: isNamed ? sub : undefined, problem: toGatewayError(thrown) };
       }
     },
   };
@@ -93,27 +100,23 @@ export function verifySignature(
   check: SignatureCheck,
   beforeFetch = async () => {},
 ): Promise<void> | undefined {
-  return check.keySet.isFetched
-    ? verifyWithKeysAtHand(token, check, beforeFetch)
-    : verifyWithFirstKeys(token, check, beforeFetch);
+  if (check.keySet.isFetched && isSignedAtHand(token, check)) return undefined;
+  return verifyAfterFetch(token, check, beforeFetch);
 }
 
-async function verifyWithFirstKeys(
+async function verifyAfterFetch(
   token: ParsedToken,
   check: SignatureCheck,
   beforeFetch: () => Promise<void>,
 ): Promise<void> {
+  const { keySet, findSigner: find } = check;
+  if (!keySet.isFetched) {
+    await beforeFetch();
+    await keySet.waitForKeys();
+    if (isSignedAtHand(token, check)) return;
+  }
   await beforeFetch();
-  await check.keySet.waitForKeys();
-  await verifyWithKeysAtHand(token, check, beforeFetch);
-}
-
-function verifyWithKeysAtHand(
-  token: ParsedToken,
-  check: SignatureCheck,
-  beforeFetch: () => Promise<void>,
-): Promise<void> | undefined {
-  return isSignedAtHand(token, check) ? undefined : verifyAfterRefresh(token, check, beforeFetch);
+  if (find(token, await keySet.findAfterRefresh(token)) === undefined) failSignature(token);
 }
 
 /**
@@ -133,15 +136,6 @@ export function isSignedAtHand(
   return isSettled ? failSignature(token) : false;
 }
 
-async function verifyAfterRefresh(
-  token: ParsedToken,
-  { keySet, findSigner: find }: SignatureCheck,
-  beforeFetch: () => Promise<void>,
-): Promise<void> {
-  await beforeFetch();
-  if (find(token, await keySet.findAfterRefresh(token)) === undefined) failSignature(token);
-}
-
 const failSignature = ({ kid }: ParsedToken): never =>
   failToken('The signature of the token is not valid.', {
     found: `a signature that no key of the provider made (kid ${quote(kid)})`,
@@ -155,21 +149,12 @@ export const readPayload = (token: ParsedToken) =>
     expected: 'a JSON object',
   });
 
-/** As far as it can be read. */
-function readUnverifiedSubject(token: string): string | undefined {
-  const sub = parseObject(Buffer.from(token.split('.')[1] ?? '', 'base64url'))?.sub;
-  return typeof sub === 'string' && sub !== '' ? sub : undefined;
-}
-
 // §5.2: the key that signed a token. It depends on the token and the key alone, so the answer may be
 // remembered; what depends on anything else (issuer, audience, times, kind of token) is never kept.
 
-/** The first of the keys that made the signature; undefined where none did. */
-type FindSigner = (
-  token: ParsedToken,
-  keys: readonly VerificationKey[],
-) => VerificationKey | undefined;
+type FindSigner = typeof findSigner;
 
+/** The first of the keys that made the signature; undefined where none did. */
 export function findSigner(
   token: ParsedToken,
   keys: readonly VerificationKey[],
@@ -183,39 +168,22 @@ export function findSigner(
   );
 }
 
-/** Tokens that were found good, and by which keys: the SHA-256 of each, and the identity of the key that signed it. */
-export interface SignerMemory {
-  /** The form of the token needs no second look: nothing is said of its signature, for its key may be gone. */
-  readonly isKnown: IsKnownToken;
-  readonly identities: BoundedMap<string, string>;
-}
-
-/** At most `maxEntries` are remembered, and the least recently used one is forgotten first. */
-export function createSignerMemory(maxEntries: number): SignerMemory {
-  const identities = createBoundedMap<string, string>(maxEntries);
-  return {
-    isKnown: (token) => identities.peek(token.getDigest()) !== undefined,
-    identities,
-  };
-}
-
 /**
  * The same answer as `check` gives, without its work for a token that it found good before, as long as the
- * key that signed it is among the keys. That no key signed a token is never remembered: there may be new keys.
+ * key that signed it is among the keys. `identities` has the SHA-256 of each good token, and the identity of the key that signed it.
+ * That no key signed a token is never remembered: there may be new keys.
  */
-export function rememberSigners(check: FindSigner, { identities }: SignerMemory): FindSigner {
+export function rememberSigners(
+  check: FindSigner,
+  identities: BoundedMap<string, string>,
+): FindSigner {
   return function findRememberedSigner(token, keys) {
     const digest = token.getDigest();
     const identity = identities.get(digest);
-    const remembered = identity === undefined ? undefined : findByIdentity(keys, identity);
-    const signer = remembered ?? check(token, keys);
-    if (signer === undefined) return undefined;
-    if (remembered === undefined) identities.set(digest, signer.identity);
+    const remembered = identity && keys.find((key) => key.identity === identity);
+    if (remembered) return remembered;
+    const signer = check(token, keys);
+    if (signer !== undefined) identities.set(digest, signer.identity);
     return signer;
   };
 }
-
-const findByIdentity = (
-  keys: readonly VerificationKey[],
-  wanted: string,
-): VerificationKey | undefined => keys.find(({ identity }) => identity === wanted);

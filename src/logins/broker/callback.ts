@@ -37,8 +37,8 @@ export function createCallback(
     logins,
     providerLogins,
   }: Broker,
-  { browsers, approvals }: Pick<Parties, 'browsers' | 'approvals'>,
-  codes: Pick<Codes, 'issue'>,
+  { browsers, approvals }: Parties,
+  codes: Codes,
   finishPageLogin: FinishPageLogin,
 ) {
   const { logouts, tellProviderInTurn } = ends;
@@ -48,56 +48,40 @@ export function createCallback(
     const parameters = parseQuery(query, () => {});
     const state = parameters.require('state');
     const { clientId } = (await logins.get(state)) ?? failLoginExpired();
-    return addFacts(
-      { client: truncateForLog(clientId) },
-      async () => () => completeLogin(parameters, state, cookie),
-    );
+    return addFacts({ client: truncateForLog(clientId) }, async () => async () => {
+      // Used up in any case: a code that came to another browser than the login's stands in its
+      // address bar, and must be worth nothing to whoever began.
+      const login = (await logins.take(state)) ?? failLoginExpired();
+      if (login.browser !== browsers.readHash(cookie)) {
+        fail('oauth_invalid_request', {
+          details:
+            'This login was started in another browser, or cookies are turned off. Turn on cookies and start the login again from your app.',
+        });
+      }
+      await checkResponseIssuer(parameters, login, endpoints);
+      const code = parameters.get('code');
+      return code === undefined ? forwardError(parameters, login) : finishLogin(login, code);
+    });
   };
 
-  async function completeLogin(
-    parameters: RequestParameters,
-    state: string,
-    cookie: string | undefined,
-  ): Promise<Reply> {
-    // Used up in any case: a code that came to another browser than the login's stands in its
-    // address bar, and must be worth nothing to whoever began.
-    const login = (await logins.take(state)) ?? failLoginExpired();
-    if (login.browser !== browsers.readHash(cookie)) {
-      fail('oauth_invalid_request', {
-        details:
-          'This login was started in another browser, or cookies are turned off. Turn on cookies and start the login again from your app.',
-      });
-    }
-    await checkResponseIssuer(parameters, login, endpoints);
-    const code = parameters.get('code');
-    return code === undefined ? forwardError(parameters, login) : finishLogin(login, code);
-  }
-
-  /**
-   * The provider is asked who logged in here and not at the token endpoint, so that whoever may not is told so on a page. Its tokens
-   * end there where nobody gets anything for them.
-   */
+  /** The provider is asked who logged in here and not at the token endpoint, so that whoever may not is told so on a page. */
   async function finishLogin(login: Login, code: string): Promise<Reply> {
+    // Ends at the provider, too, unless somebody gets anything for it.
     let given: EndedLogin | undefined;
     try {
-      const { codeVerifier, nonce, clientId, logoutMark, approval } = login;
-      const redeemed = await providerLogins.redeem({ code, codeVerifier });
+      const { nonce, clientId, logoutMark, approval } = login;
+      const redeemed = await providerLogins.redeem(code, login.codeVerifier);
       const { answer, tokens: provider, problem } = redeemed;
       given = { user: undefined, provider };
       if (problem !== undefined) throw problem;
-      const identity =
-        (await providerLogins.readIdentity(answer, { nonce, earlier: undefined })) ??
-        failTokenRefused();
+      const identity = await providerLogins.readIdentity(answer, { nonce, earlier: undefined });
+      if (identity === undefined) return fail('upstream_failed', { details: TOKEN_REFUSED });
       const { user, sid } = identity;
       given = { user, provider };
       const refusal = findLoginRefusal(identity);
-      if (refusal !== undefined) {
-        void tellProviderInTurn(given);
-        return refuse(refusal, login, user);
-      }
+      if (refusal !== undefined) return refuse(refusal, login, user);
       // Tokens are judged again where they are used: this is for who reads it.
       if (await logouts.isOver({ user, clientId, sid, logoutMark })) {
-        void tellProviderInTurn(given);
         const error = { key: 'login_not_allowed', message: OVER };
         return {
           ...respond(login, listError('access_denied', OVER)),
@@ -106,23 +90,23 @@ export function createCallback(
         };
       }
       // Another user approved it: whoever sits here now is asked.
-      if (approval && !(await approvals.confirm(approval, { user, clientId, logoutMark }))) {
-        void tellProviderInTurn(given);
+      if (approval && !(await approvals.confirm(approval, user, clientId, logoutMark)))
         return { ...createRedirectReply(buildAuthorizeUrl(login.query)), facts: nameUser(user) };
-      }
       if (login.account !== undefined) {
         const reply = await finishPageLogin(identity, login, answer.id_token);
         // Nobody keeps it. GitHub has room for ten of a user, and revokes the one of a client's login for the next.
-        if (provider.isLasting) void tellProviderInTurn(given);
+        if (!provider.isLasting) given = undefined;
         return reply;
       }
       const { clientName, redirectUri, codeChallenge, scopes, resources } = login;
       const asked = { clientId, clientName, redirectUri, codeChallenge, scopes, resources };
-      const issued = { ...asked, ...identity, logoutMark, provider };
-      return respond(login, [['code', await codes.issue(issued)]]);
+      const issued = await codes.issue({ ...asked, ...identity, logoutMark, provider });
+      given = undefined;
+      return respond(login, [['code', issued]]);
     } catch (thrown) {
-      if (given !== undefined) void tellProviderInTurn(given);
       return respondToFailure(login, toGatewayError(thrown));
+    } finally {
+      if (given !== undefined) void tellProviderInTurn(given);
     }
   }
 
@@ -130,7 +114,11 @@ export function createCallback(
   function respondToFailure(login: Login, error: GatewayError): Reply {
     if (error.key === 'unusable_provider_answer' && login.account === undefined) {
       const { code, description } = describeOAuthError(error);
-      return renderUnusableAnswer(error, buildAnswerUrl(login, listError(code, description)));
+      // The log has it all; the address leads back, once its user says so.
+      const url = buildAnswerUrl(login, listError(code, description));
+      const redirect = { url, isAutomatic: false };
+      const shown = new GatewayError(error.key, { details: error.message, redirect });
+      return { ...renderErrorPage(shown, OAUTH), ...toLogMembers(error) };
     }
     const { code = 'server_error', description } = describeOAuthError(
       withoutUserDetails(error, oauth.provider.issuer),
@@ -144,10 +132,13 @@ export function createCallback(
   }
 
   function refuse(refusal: LoginRefusal, login: Login, user: UserIdentity): Reply {
-    const page = refusal.renderPage({
-      retryUrl: login.account === undefined ? buildRetryUrl(login) : login.redirectUri,
-      clientUrl: buildAnswerUrl(login, listError('access_denied')),
-    });
+    // The request of the client, as it was, but that the provider asks for the account.
+    const again = new URLSearchParams(login.query);
+    again.set('prompt', 'select_account');
+    const page = refusal.renderPage(
+      login.account === undefined ? buildAuthorizeUrl(`${again}`) : login.redirectUri,
+      buildAnswerUrl(login, listError('access_denied')),
+    );
     const error = { key: 'login_not_allowed', message: refusal.forLog };
     return { ...page, error, facts: nameUser(user) };
   }
@@ -186,16 +177,8 @@ export function createCallback(
     return createRedirectReply(buildAnswerUrl(login, pairs));
   }
 
-  /** The request of the client, as it was. */
   function buildAuthorizeUrl(query: string): string {
     return `${baseUrl}/oauth/authorize?${query}`;
-  }
-
-  /** Likewise, but that the provider asks for the account. */
-  function buildRetryUrl({ query }: Login): string {
-    const parameters = new URLSearchParams(query);
-    parameters.set('prompt', 'select_account');
-    return buildAuthorizeUrl(`${parameters}`);
   }
 }
 
@@ -243,20 +226,11 @@ async function checkResponseIssuer(
 
 const OVER = 'All logins like this one were ended while it was under way. Log in again.';
 
-const failTokenRefused = (): never =>
-  fail('upstream_failed', {
-    details: 'The identity provider does not accept the access token that it has just given.',
-  });
+const TOKEN_REFUSED =
+  'The identity provider does not accept the access token that it has just given.';
 
 // The provider says what cannot be used. Only who runs it or the gateway can mend that: what the person who logs in reads names
 // provider and member.
-
-/** As a page, where the answer has no meaning at all. The log has it all; `clientUrl` leads back, once its user says so. */
-function renderUnusableAnswer(error: GatewayError, clientUrl: string): Reply {
-  const redirect = { url: clientUrl, isAutomatic: false };
-  const shown = new GatewayError(error.key, { details: error.message, redirect });
-  return { ...renderErrorPage(shown, OAUTH), ...toLogMembers(error) };
-}
 
 /** Its words about a user are not for a client that has no grant yet. */
 function withoutUserDetails(error: GatewayError, issuer: string): GatewayError {

@@ -13,7 +13,7 @@ import type {
   AuthenticationRequest,
   ClientAuthentication,
 } from '../client-authentication/authenticate-client.ts';
-import { createGrantId, type Grant, isGrantId, issueFirstPair, nameUser } from '../grants/grant.ts';
+import { createGrantId, type Grant, isGrantId, nameUser } from '../grants/grant.ts';
 import type { AssertingClient } from '../id-jag/jwt-bearer.ts';
 import { addFacts, JWT_BEARER } from '../request/login-facts.ts';
 import { isFresh } from './decide-refresh.ts';
@@ -21,59 +21,47 @@ import type { TokenIssue } from './issue-grant.ts';
 import type { Broker } from './open-broker.ts';
 import { readMachineResources } from './resources.ts';
 
-interface Asked {
-  readonly client: MachineClient;
-  readonly scopes: readonly string[];
-  readonly resources: readonly string[];
-}
-
 export function createClientCredentials(
   { runtime, ownTokens: { grants }, ends: { logouts }, machineClients }: Broker,
-  authentication: Pick<ClientAuthentication, 'authenticate'>,
+  { authenticate }: ClientAuthentication,
   { issueGrant, answer }: TokenIssue,
 ) {
-  const { oauth, baseUrl, store, clock } = runtime;
+  const { baseUrl, store, clock } = runtime;
   const giving = createSingleFlight<string, Grant>();
 
   return async function giveToken(request: AuthenticationRequest): Promise<PendingReply> {
     if (machineClients.list().length === 0) fail('unsupported_grant_type');
-    const { client, useUp } = await authentication.authenticate(request);
-    const user = toMachineUser(client.id, baseUrl);
-    return addFacts({ client: client.id, ...nameUser(user) }, async () => {
-      const { parameters } = request;
-      const asked = {
-        client,
-        scopes: readScopes(parameters, client),
-        resources: readMachineResources(parameters, runtime, client),
-      };
+    const { client, useUp } = await authenticate(request);
+    const { id, mark } = client;
+    return addFacts({ client: id, ...nameUser(toMachineUser(id, baseUrl)) }, async () => {
+      const scopes = readScopes(request.parameters, client);
+      const resources = readMachineResources(request.parameters, runtime, client);
+      // The mark counts, too: a client that was changed gets no token of what it was.
+      const asked = JSON.stringify([id, mark, [...scopes].sort(), [...resources].sort()]);
+      const hash = hashSha256(asked);
       return async function giveAndAnswer() {
         await useUp();
-        const grant = await giving.run(hashAsked(asked), () => findOrIssue(asked));
+        const grant = await giving.run(hash, () => findOrIssue(hash, client, scopes, resources));
         return answer(grant, undefined, false);
       };
     });
   };
 
   /** A client may ask before each call: while a token has most of its time left, it gets the same one. */
-  async function findOrIssue(asked: Asked): Promise<Grant> {
+  async function findOrIssue(
+    hash: string,
+    client: MachineClient,
+    scopes: readonly string[],
+    resources: readonly string[],
+  ): Promise<Grant> {
     // All that is ended from here on ends this, too.
     const logoutMark = await logouts.getMark();
-    const key = buildMachineGrantKey(hashAsked(asked));
-    const id = await store.get(key);
-    const found = id !== undefined && isGrantId(id) ? await grants.read(id) : undefined;
+    const key = buildMachineGrantKey(hash);
+    const known = await store.get(key);
+    const found = known !== undefined && isGrantId(known) ? await grants.read(known) : undefined;
     if (found && isFresh(found.grant.issued, clock.now())) return found.grant;
-    const grant = grants.capExpiry(buildGrant(asked));
-    const issued = await issueGrant(grant, logoutMark);
-    if (issued === undefined) return fail('invalid_grant', { details: ENDED_MEANWHILE });
-    const seconds = Math.ceil((grant.issued.expiresAt - clock.now()) / 1000);
-    await store.set(key, grant.id, Math.max(1, seconds));
-    return issued;
-  }
-
-  function buildGrant({ client, scopes, resources }: Asked): Grant {
     const user = toMachineUser(client.id, baseUrl);
-    const now = clock.now();
-    return {
+    const granted = {
       id: createGrantId(),
       user,
       claims: { iss: user.issuer, sub: user.sub, client_id: client.id },
@@ -82,16 +70,13 @@ export function createClientCredentials(
       clientMark: client.mark,
       scopes,
       resources,
-      createdAt: now,
-      renewedAt: now,
-      issued: issueFirstPair({ scopes, resources }, now, oauth.tokens.accessSeconds),
     };
+    const grant = await issueGrant(granted, logoutMark, ENDED_MEANWHILE);
+    const seconds = Math.ceil((grant.issued.expiresAt - clock.now()) / 1000);
+    await store.set(key, grant.id, Math.max(1, seconds));
+    return grant;
   }
 }
-
-/** The mark counts, too: a client that was changed gets no token of what it was. */
-const hashAsked = ({ client, scopes, resources }: Asked): string =>
-  hashSha256(JSON.stringify([client.id, client.mark, [...scopes].sort(), [...resources].sort()]));
 
 /** Official clients ask for what the metadata offers, which is about people: a client that has none of it is not refused for that. */
 function readScopes(parameters: RequestParameters, { scopes }: MachineClient): readonly string[] {

@@ -5,36 +5,32 @@ import { fail } from '../../errors/gateway-error.ts';
 import type { JudgedRequest } from '../../http/endpoint/endpoint.ts';
 import type { Reply } from '../../http/endpoint/message.ts';
 import type { RequestParameters } from '../../http/endpoint/parameters.ts';
-import type { Change } from '../../store/records.ts';
-import { createSecretRecords } from '../../store/records.ts';
-import type { Client, Clients } from '../clients/clients.ts';
-import {
-  createGrantId,
-  type Grant,
-  issueFirstPair,
-  nameUser,
-  type UserIdentity,
-} from '../grants/grant.ts';
+import { type Change, createSecretRecords } from '../../store/records.ts';
+import type { Clients } from '../clients/clients.ts';
+import { createGrantId, type Grant, nameUser, type UserIdentity } from '../grants/grant.ts';
 import { createCodeChallenge } from '../provider/provider-parameters.ts';
-import { type AskedPair, readAskedPair } from './decide-refresh.ts';
+import { readAskedPair } from './decide-refresh.ts';
 import type { TokenIssue } from './issue-grant.ts';
 import type { Login } from './login.ts';
 import type { Broker } from './open-broker.ts';
 import { coversResource, failTarget } from './resources.ts';
 import type { BrokerRuntime } from './runtime.ts';
 
-// A client redeems its code.
+// RFC 6749 §4.1.3: a client redeems its code.
 
 export function createRedeemCode(
-  { runtime, ownTokens: { grants }, ends }: Broker,
+  { runtime, ends }: Broker,
   clients: Clients,
   codes: Codes,
   { issueGrant, answer }: TokenIssue,
 ) {
-  const { oauth, clock, log } = runtime;
-
   return async function redeemCode(parameters: RequestParameters): Promise<JudgedRequest> {
-    const request = readCodeRequest(parameters);
+    const request: CodeRequest = {
+      code: parameters.require('code'),
+      redirectUri: parameters.require('redirect_uri'),
+      clientId: parameters.require('client_id'),
+      verifier: parameters.require('code_verifier'),
+    };
     const looking = codes.isSpent(request);
     // An error of the client is told first.
     looking.catch(() => {});
@@ -44,79 +40,54 @@ export function createRedeemCode(
 
     async function redeem(): Promise<Reply> {
       const use = await codes.use(request);
-      if (use.kind === 'again') return endReused(use, client);
-      const grant = createGrant(use, asked);
-      const issued = await issueGrant(grant, use.code.logoutMark);
-      if (issued === undefined) return failCode(ENDED_MEANWHILE);
-      const { id: grantId, user } = issued;
-      if (await finish(grantId, request.code, client)) return endReused({ grantId, user }, client);
-      return answer(issued, issued.client.name ?? client.name, false);
+      if (use.kind === 'again') return endReused(use.grantId, use.user, request.clientId);
+      const { code, grantId, problem } = use;
+      const { user, scopes, resources, redirectUri } = code;
+      try {
+        if (problem !== undefined) failCode(problem);
+        if (asked.scopes?.some((one) => !scopes.includes(one))) fail('invalid_scope');
+        if (asked.resources?.some((one) => !coversResource(resources, one, runtime))) failTarget();
+      } catch (refusal) {
+        // It comes to no grant: what the provider gave for it is nobody's then.
+        void ends.tellProviderInTurn(code);
+        throw refusal;
+      }
+      const granted = {
+        id: grantId,
+        user,
+        claims: code.claims,
+        userinfoClaims: code.userinfoClaims,
+        sid: code.sid,
+        provider: code.provider,
+        client: {
+          id: code.clientId,
+          name: code.clientName,
+          redirectHost: new URL(redirectUri).host,
+        },
+        scopes,
+        resources,
+      };
+      const grant = await issueGrant(granted, code.logoutMark, ENDED_MEANWHILE, asked);
+      // Whoever comes again leaves a mark before ending the grant, which stands by now: one of the two sees the other.
+      const [wasUsedAgain] = await Promise.all([
+        codes.wasUsedAgain(request.code),
+        clients.recordUse(client),
+      ]).catch((cause: unknown) => {
+        // Its client hears of no tokens, and the code is used up.
+        ends.endGrantSoon(grantId, 'unfinished').catch(() => {});
+        throw cause;
+      });
+      if (wasUsedAgain) return endReused(grantId, user, request.clientId);
+      return answer(grant, grant.client.name ?? client.name, false);
     }
   };
 
-  /** True where the code was used again meanwhile. */
-  async function finish(grantId: string, code: string, client: Client): Promise<boolean> {
-    try {
-      // Whoever comes again leaves a mark before ending the grant, which stands by now: one of the two sees the other.
-      const [wasUsedAgain] = await Promise.all([
-        codes.wasUsedAgain(code),
-        clients.recordUse(client),
-      ]);
-      return wasUsedAgain;
-    } catch (cause) {
-      // Its client hears of no tokens, and the code is used up.
-      ends.endGrantSoon(grantId, 'unfinished').catch(() => {});
-      throw cause;
-    }
-  }
-
-  /** @throws GatewayError where it comes to no grant; what the provider gave for it is nobody's then. */
-  function createGrant(use: Extract<CodeUse, { kind: 'first' }>, asked: AskedPair): Grant {
-    const { code, grantId, problem } = use;
-    try {
-      if (problem !== undefined) failCode(problem);
-      return grants.capExpiry(buildGrant(code, grantId, asked));
-    } catch (refusal) {
-      void ends.tellProviderInTurn(code);
-      throw refusal;
-    }
-  }
-
-  function buildGrant(code: GrantCode, id: string, asked: AskedPair): Grant {
-    const { clientId, clientName, redirectUri, scopes, resources } = code;
-    const { user, claims, userinfoClaims, sid, provider } = code;
-    if (asked.scopes?.some((one) => !scopes.includes(one))) fail('invalid_scope');
-    if (asked.resources?.some((one) => !coversResource(resources, one, runtime))) failTarget();
-    const now = clock.now();
-    return {
-      id,
-      user,
-      claims,
-      userinfoClaims,
-      sid,
-      provider,
-      client: { id: clientId, name: clientName, redirectHost: new URL(redirectUri).host },
-      scopes,
-      resources,
-      createdAt: now,
-      renewedAt: now,
-      issued: issueFirstPair(
-        { scopes: asked.scopes ?? scopes, resources: asked.resources ?? resources },
-        now,
-        oauth.tokens.accessSeconds,
-      ),
-    };
-  }
-
   /** RFC 6749 §4.1.2: whose of the two the tokens are, nobody can tell. */
-  async function endReused(
-    { grantId, user }: Pick<Extract<CodeUse, { kind: 'again' }>, 'grantId' | 'user'>,
-    client: Client,
-  ): Promise<never> {
+  async function endReused(grantId: string, user: UserIdentity, client: string): Promise<never> {
     await ends.endGrant(grantId, 'reuse');
-    log.warn(
+    runtime.log.warn(
       'An authorization code was used twice by whoever has its code_verifier. It may have been stolen, so the login has ended.',
-      { ...nameUser(user), client: client.id, grant: grantId },
+      { ...nameUser(user), client, grant: grantId },
     );
     return fail('authorization_code_reused', { facts: { ...nameUser(user), grantId } });
   }
@@ -190,7 +161,6 @@ export function createCodes(runtime: BrokerRuntime) {
         (found): Change<UsedCode, CodeUse | undefined> => {
           if (found === undefined) return { result: undefined };
           const { clientId, redirectUri, codeChallenge, user } = found;
-          const ttlSeconds = USED_SECONDS;
           const used = { clientId, redirectUri, codeChallenge, user };
           const problem = findCodeProblem(found, request);
           if ('usedFor' in found) {
@@ -198,11 +168,12 @@ export function createCodes(runtime: BrokerRuntime) {
             const { usedFor, wasUsedAgain } = found;
             const result = { kind: 'again', grantId: usedFor, user } as const;
             const value = { ...used, usedFor, wasUsedAgain: true };
-            return wasUsedAgain ? { result } : { value, ttlSeconds, result };
+            return wasUsedAgain ? { result } : { value, ttlSeconds: USED_SECONDS, result };
           }
           const usedFor = createGrantId();
           const result = { kind: 'first', code: found, grantId: usedFor, problem } as const;
-          return { value: { ...used, usedFor, wasUsedAgain: false }, ttlSeconds, result };
+          const value = { ...used, usedFor, wasUsedAgain: false };
+          return { value, ttlSeconds: USED_SECONDS, result };
         },
       );
       return use ?? failUnknownCode();
@@ -224,20 +195,8 @@ interface CodeRequest {
   readonly verifier: string;
 }
 
-/** @throws GatewayError `oauth_invalid_request` for what is missing. */
-const readCodeRequest = (parameters: RequestParameters): CodeRequest => ({
-  code: parameters.require('code'),
-  redirectUri: parameters.require('redirect_uri'),
-  clientId: parameters.require('client_id'),
-  verifier: parameters.require('code_verifier'),
-});
-
 /** A code was issued for it. */
-interface IssuedCode {
-  readonly clientId: string;
-  readonly redirectUri: string;
-  readonly codeChallenge: string;
-}
+type IssuedCode = Pick<Login, 'clientId' | 'redirectUri' | 'codeChallenge'>;
 
 /** Why a request is not that of the client which the code was issued to, as a sentence. */
 function findCodeProblem(
@@ -248,7 +207,8 @@ function findCodeProblem(
   if (issued.redirectUri !== redirectUri) {
     return 'The redirect_uri does not match the one in the authorization request.';
   }
-  return verifyPkce(issued.codeChallenge, verifier)
+  // RFC 7636 §4.6: the challenge was made from the verifier.
+  return VERIFIER.test(verifier) && createCodeChallenge(verifier) === issued.codeChallenge
     ? undefined
     : 'The code_verifier does not match the code_challenge.';
 }
@@ -258,10 +218,6 @@ const failUnknownCode = (): never =>
 
 /** RFC 7636 §4.1. */
 const VERIFIER = /^[A-Za-z0-9._~-]{43,128}$/;
-
-/** RFC 7636 §4.6: whether the challenge was made from the verifier. */
-const verifyPkce = (challenge: string, verifier: string): boolean =>
-  VERIFIER.test(verifier) && createCodeChallenge(verifier) === challenge;
 
 /** @throws GatewayError `invalid_grant`, always. */
 const failCode = (details: string): never => fail('invalid_grant', { details });

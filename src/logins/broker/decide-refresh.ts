@@ -6,7 +6,8 @@ import type { Client } from '../clients/clients.ts';
 import type { Grant, IssuedPair } from '../grants/grant.ts';
 import type { RefreshToken } from '../grants/token-codec.ts';
 import type { OwnResources } from '../request/authorization-request.ts';
-import { readAskedResources } from './resources.ts';
+import { coversResource, readAskedResources } from './resources.ts';
+import type { BrokerRuntime } from './runtime.ts';
 
 /** The client asks for it; undefined for all that was granted. */
 export interface AskedPair {
@@ -16,7 +17,7 @@ export interface AskedPair {
 
 export function readAskedPair(
   parameters: RequestParameters,
-  { id }: Pick<Client, 'id'>,
+  { id }: Client,
   own: OwnResources,
 ): AskedPair {
   const scopes = parseScope(parameters.get('scope'));
@@ -35,33 +36,33 @@ export type RefreshDecision =
   | { readonly kind: 'reused' }
   /** It was replaced, and is brought for something else than its successor was given for. */
   | { readonly kind: 'replaced' }
-  | { readonly kind: 'notGranted'; readonly what: 'scope' | 'resource' };
+  /** It was not granted. */
+  | { readonly kind: 'otherScope' | 'otherResource' };
 
 /** For which a replaced token is answered, whatever became of its successor: a client's own requests cross. */
 const REPLACED_MS = 60_000;
 
-interface RefreshRules {
-  /** Epoch milliseconds. */
-  readonly now: number;
-  readonly accessSeconds: number;
-  /** True where the grant is for this resource. */
-  readonly covers: (resource: string) => boolean;
-}
-
+/** `now` in epoch milliseconds. */
 export function decideRefresh(
   grant: Grant,
-  { generation }: Pick<RefreshToken, 'generation'>,
+  { generation }: RefreshToken,
   asked: AskedPair,
-  { now, accessSeconds, covers }: RefreshRules,
+  settings: Pick<BrokerRuntime, 'baseUrl' | 'oauth'>,
+  now: number,
 ): RefreshDecision {
   const { issued, replaced } = grant;
   // A later one than the store knows of: it lost its last moments, and the client has what it gave in them.
   const isCurrent = generation >= issued.generation;
-  if (!isCurrent && !isStillGood(grant, generation, now)) return { kind: 'reused' };
+  // A client that lost the answer comes again, perhaps hours later: until somebody has used what it was.
+  const isStillGood =
+    replaced?.generation === generation &&
+    (!issued.isUsed || now - replaced.replacedAt <= REPLACED_MS);
+  if (!isCurrent && !isStillGood) return { kind: 'reused' };
   const scopes = asked.scopes ?? grant.scopes;
   const resources = asked.resources ?? grant.resources;
-  if (!includesAll(grant.scopes, scopes)) return { kind: 'notGranted', what: 'scope' };
-  if (!resources.every(covers)) return { kind: 'notGranted', what: 'resource' };
+  if (!includesAll(grant.scopes, scopes)) return { kind: 'otherScope' };
+  if (!resources.every((one) => coversResource(grant.resources, one, settings)))
+    return { kind: 'otherResource' };
   const isSameAsked = isSame(issued.scopes, scopes) && isSame(issued.resources, resources);
   // The token before is good for the same answer, and for no other.
   if (!isCurrent && !isSameAsked) return { kind: 'replaced' };
@@ -77,7 +78,7 @@ export function decideRefresh(
         // Numbers are given out once: a token of a pair that nobody got stays worthless.
         generation: Math.max(issued.generation, generation) + 1,
         issuedAt: now,
-        expiresAt: now + accessSeconds * 1000,
+        expiresAt: now + settings.oauth.tokens.accessSeconds * 1000,
         scopes,
         resources,
         isUsed: false,
@@ -87,11 +88,6 @@ export function decideRefresh(
     },
   };
 }
-
-/** A client that lost the answer comes again, perhaps hours later: until somebody has used what it was. */
-const isStillGood = ({ issued, replaced }: Grant, generation: number, now: number): boolean =>
-  replaced?.generation === generation &&
-  (!issued.isUsed || now - replaced.replacedAt <= REPLACED_MS);
 
 /** Over half of its life is left. */
 export const isFresh = ({ issuedAt, expiresAt }: IssuedPair, now: number): boolean =>

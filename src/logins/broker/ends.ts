@@ -6,32 +6,33 @@ import { createTurns } from '../../platform/clock.ts';
 import { createWorkQueue } from '../../platform/work-queue.ts';
 import { withoutDefault } from '../../store/owner.ts';
 import { readPages } from '../../store/page.ts';
+import type { Audit } from '../../telemetry/audit/audit.ts';
 import { type MachineClients, toMachineUser } from '../auth/machine-clients.ts';
 import { type Grant, getClientMark, nameUser, type UserIdentity } from '../grants/grant.ts';
 import type { GrantOwner, Grants } from '../grants/grants.ts';
 import { hashUser } from '../grants/token-codec.ts';
 import { describeLogin } from '../request/login-facts.ts';
-import {
-  createLogouts,
-  type GrantEndedBy,
-  type GrantSelection,
-  isMeant,
-  type Logouts,
-} from './logouts.ts';
+import { createLogouts, type GrantEndedBy, type GrantSelection, isMeant } from './logouts.ts';
 import type { BrokerRuntime } from './runtime.ts';
 
-export interface LoginEnds {
-  readonly logouts: Logouts;
-  readonly endGrant: EndGrant;
-  /** Nobody waits until the provider knows. */
-  readonly endGrantSoon: EndGrant;
-  readonly endSelectedGrants: EndSelectedGrants;
-  readonly tellProvider: TellProvider;
-  readonly tellProviderInTurn: TellProvider;
+export type LoginEnds = ReturnType<typeof createLoginEnds>;
+
+/** A login that has ended here, or came to nothing. */
+export interface EndedLogin extends Pick<Grant, 'provider'> {
+  /** Undefined where it never became known who logged in. */
+  readonly user: UserIdentity | undefined;
 }
 
-/** Resolves to what has ended; undefined where another was faster, or there was none. */
-export type EndGrant = (id: string, by: GrantEndedBy) => Promise<Grant | undefined>;
+/** The most that may be under way, so that there is room for who ends a login and waits. */
+const MAX_TOLD = 8;
+/** There is no end to logins that are refused; tokens of those for which there is no room here die of age. */
+const MAX_WAITING = 10_000;
+/** So many of one selection wait for their turn at a time, so that there is room for others. */
+const MAX_TOLD_AT_ONCE = 100;
+/** A grant that is refreshed while the list is read moves to its front: it is read again until it has none. */
+const MAX_PASSES = 10;
+/** The store fails for all of them by the same reason. */
+const MAX_LOGGED = 10;
 
 /** `connections` are undefined where there are none. */
 export function createLoginEnds(
@@ -39,15 +40,39 @@ export function createLoginEnds(
   grants: Grants,
   revoke: RevokeTokens,
   machineClients: MachineClients,
-  connections: Pick<Connections, 'endOfUser'> | undefined,
-): LoginEnds {
+  connections: Connections | undefined,
+) {
+  const { clock, log, oauth } = runtime;
+  const { issuer, quirks } = oauth.provider;
   const logouts = createLogouts(runtime);
-  const tellProvider = createTellProvider(runtime, grants, revoke);
-  const tellProviderInTurn = createTellInTurn(tellProvider);
+  const queue = createWorkQueue({
+    maxRunning: MAX_TOLD,
+    maxWaiting: MAX_WAITING,
+    createRefusal: () => new Error('Too many logins have ended that the provider was not told of'),
+  });
   const endConnections =
-    connections && runtime.oauth.tokens.endsConnections
+    connections && oauth.tokens.endsConnections
       ? createEndConnections(runtime, connections)
       : undefined;
+  endOutdatedGrants(runtime, grants, endHere, machineClients);
+
+  /** RFC 7009: as far as that can be told. Never rejects, and never says what came of it. */
+  async function tellProvider({ user, provider }: EndedLogin): Promise<void> {
+    // From before a change of OIDC_ISSUER: no provider is sent the tokens of another.
+    if (user !== undefined && user.issuer !== issuer) return;
+    // The provider may take the end of one login for the end of all of its user: the other clients must not be logged out by it.
+    if (quirks.revokesAllOfUser) {
+      if (user === undefined) return;
+      // A login that cannot be looked up may be shared. Its tokens die of age.
+      const others = await grants.listOfUser(user).catch(() => undefined);
+      if (others === undefined || others.length > 0) return;
+    }
+    await revoke(provider);
+  }
+
+  /** In turn, for what nobody waits for: there may be thousands, and the provider may be slow. */
+  const tellProviderInTurn = ({ user, provider }: EndedLogin): Promise<void> =>
+    queue.run(() => tellProvider({ user, provider })).catch(() => {});
 
   /** Every grant that is ended ends here, with one line of the log, and without a word to the provider. */
   async function endHere(id: string, by: GrantEndedBy): Promise<Grant | undefined> {
@@ -55,122 +80,27 @@ export function createLoginEnds(
     if (ended !== undefined) {
       const { client, user } = ended;
       const login = { clientId: client.id, clientName: client.name, ...nameUser(user) };
-      runtime.log.info('Logged out.', { ...describeLogin(login), grant: id, by });
+      log.info('Logged out.', { ...describeLogin(login), grant: id, by });
     }
     return ended;
   }
 
-  const createEndGrant =
-    (tell: (ended: EndedLogin) => Promise<void> | undefined): EndGrant =>
-    async (id, by) => {
-      // Before it ends: where the store fails, whoever asked finds it still there.
-      const meant = isMeant(by) ? await grants.find(id) : undefined;
-      if (meant !== undefined) await logouts.noteOfOne(meant);
-      const ended = await endHere(id, by);
-      if (ended !== undefined) await tell(ended);
-      return ended;
-    };
+  async function endGrant(
+    id: string,
+    by: GrantEndedBy,
+    tell: (ended: EndedLogin) => Promise<void> | undefined = tellProvider,
+  ): Promise<Grant | undefined> {
+    // Before it ends: where the store fails, whoever asked finds it still there.
+    const meant = isMeant(by) ? await grants.find(id) : undefined;
+    if (meant !== undefined) await logouts.noteOfOne(meant);
+    const ended = await endHere(id, by);
+    if (ended !== undefined) await tell(ended);
+    return ended;
+  }
 
-  endOutdatedGrants(runtime, grants, endHere, machineClients);
-  return {
-    logouts,
-    endGrant: createEndGrant(tellProvider),
-    endGrantSoon: createEndGrant((ended) => void tellProviderInTurn(ended)),
-    endSelectedGrants: createEndSelectedGrants(runtime, grants, {
-      logouts,
-      endHere,
-      tellProviderInTurn,
-      endConnections,
-    }),
-    tellProvider,
-    tellProviderInTurn,
-  };
-}
-
-// RFC 7009: that a login has ended here, or came to nothing, is told to the provider, as far as that can be told.
-
-/** Never rejects, and never says what came of it. */
-type TellProvider = (ended: EndedLogin) => Promise<void>;
-
-export interface EndedLogin extends Pick<Grant, 'provider'> {
-  /** Undefined where it never became known who logged in. */
-  readonly user: UserIdentity | undefined;
-}
-
-function createTellProvider(
-  { oauth }: BrokerRuntime,
-  grants: Pick<Grants, 'listOfUser'>,
-  revoke: RevokeTokens,
-): TellProvider {
-  const { issuer, quirks } = oauth.provider;
-
-  /** The provider may take the end of one login for the end of all of its user: the other clients must not be logged out by it. */
-  const isShared = async ({ user }: EndedLogin): Promise<boolean> =>
-    quirks.revokesAllOfUser === true &&
-    (user === undefined || (await grants.listOfUser(user)).length > 0);
-
-  return async function tellProvider(ended) {
-    // From before a change of OIDC_ISSUER: no provider is sent the tokens of another.
-    if (ended.user !== undefined && ended.user.issuer !== issuer) return;
-    // A login that cannot be looked up may be shared. Its tokens die of age.
-    if (await isShared(ended).catch(() => true)) return;
-    await revoke(ended.provider);
-  };
-}
-
-/** The most that may be under way, so that there is room for who ends a login and waits. */
-const MAX_TOLD = 8;
-/** There is no end to logins that are refused; tokens of those for which there is no room here die of age. */
-const MAX_WAITING = 10_000;
-
-/** In turn, for what nobody waits for: there may be thousands, and the provider may be slow. */
-function createTellInTurn(tellProvider: TellProvider): TellProvider {
-  const queue = createWorkQueue({
-    maxRunning: MAX_TOLD,
-    maxWaiting: MAX_WAITING,
-    createRefusal: () => new Error('Too many logins have ended that the provider was not told of'),
-  });
-  return ({ user, provider }) => queue.run(() => tellProvider({ user, provider })).catch(() => {});
-}
-
-// Many logins end at once: those of a user, those by a client, those of a session at the provider, or all.
-
-/**
- * Ends those that are there, and what is under way to become one (`Logouts`). The provider is told of them afterwards, and
- * nobody waits for it: it may be down, and there may be thousands. That one cannot be ended stops no other.
- */
-export type EndSelectedGrants = (
-  selection: GrantSelection,
-  by: GrantEndedBy,
-  noteEnd: (grant: Grant) => void,
-) => Promise<EndedSelection>;
-
-interface EndedSelection {
-  readonly ended: number;
-  /** The number of those that are still there, because the store failed. */
-  readonly failed: number;
-  /** The mark of what begins after it. */
-  readonly logoutMark: number;
-}
-
-/** A grant that is refreshed while the list is read moves to its front: it is read again until it has none. */
-const MAX_PASSES = 10;
-/** So many wait for their turn at a time, so that there is room for others. */
-const MAX_TOLD_AT_ONCE = 100;
-
-/** Steps in which logins end. */
-interface EndSteps extends Pick<LoginEnds, 'logouts' | 'tellProviderInTurn'> {
-  readonly endHere: EndGrant;
-  readonly endConnections: EndConnections | undefined;
-}
-
-function createEndSelectedGrants(
-  { clock, log }: BrokerRuntime,
-  grants: Grants,
-  { logouts, endHere, tellProviderInTurn, endConnections }: EndSteps,
-): EndSelectedGrants {
   async function listIds(selection: GrantSelection): Promise<readonly string[]> {
-    const owner = findOwner(selection);
+    const { kind } = selection;
+    const owner: GrantOwner = kind === 'user' || kind === 'session' ? selection : { kind: 'all' };
     const belongs = createFilter(selection);
     const turns = createTurns(clock);
     const ids: string[] = [];
@@ -189,55 +119,76 @@ function createEndSelectedGrants(
     return ids;
   }
 
+  return {
+    logouts,
+    tellProvider,
+    tellProviderInTurn,
+    /** Resolves to what has ended; undefined where another was faster, or there was none. */
+    endGrant: (id: string, by: GrantEndedBy) => endGrant(id, by),
+    /** Likewise. Nobody waits until the provider knows. */
+    endGrantSoon: (id: string, by: GrantEndedBy) =>
+      endGrant(id, by, (ended) => void tellProviderInTurn(ended)),
+    /**
+     * Ends many at once: those that are there, and what is under way to become one (`Logouts`). The provider is told of them afterwards,
+     * and nobody waits for it: it may be down, and there may be thousands. That one cannot be ended stops no other.
+     *
+     * @returns how many have ended, how many are still there, because the store failed, and the mark of what begins after it.
+     */
+    async endSelectedGrants(
+      selection: GrantSelection,
+      by: GrantEndedBy,
+      noteEnd: (grant: Grant) => void,
+    ) {
+      // Before the list is read: what is not in it yet finds the note.
+      const logoutMark = await logouts.note(selection, by);
+      // Not their claims: there may be all that the gateway has, and the provider may be slow.
+      const ended: EndedLogin[] = [];
+      const failures = new Map<string, unknown>();
+      try {
+        for (let pass = 0; pass < MAX_PASSES; pass += 1) {
+          failures.clear();
+          const endedBefore = ended.length;
+          for (const id of await listIds(selection)) {
+            const grant = await endHere(id, by).catch((cause) => void failures.set(id, cause));
+            if (!grant) continue;
+            ended.push({ user: grant.user, provider: grant.provider });
+            noteEnd(grant);
+          }
+          if (ended.length === endedBefore) break;
+        }
+      } finally {
+        // Also of those that had ended when the store failed.
+        void tellOfAll(ended);
+        endConnections?.(selection, ended);
+      }
+      for (const [grant, cause] of [...failures].slice(0, MAX_LOGGED)) {
+        log.error('A login could not be ended.', { grant, cause });
+      }
+      return { ended: ended.length, failed: failures.size, logoutMark };
+    },
+  };
+
   async function tellOfAll(ended: readonly EndedLogin[]): Promise<void> {
     for (let at = 0; at < ended.length; at += MAX_TOLD_AT_ONCE) {
       await Promise.all(ended.slice(at, at + MAX_TOLD_AT_ONCE).map(tellProviderInTurn));
     }
   }
-
-  return async function endSelectedGrants(selection, by, noteEnd) {
-    // Before the list is read: what is not in it yet finds the note.
-    const logoutMark = await logouts.note(selection, by);
-    // Not their claims: there may be all that the gateway has, and the provider may be slow.
-    const ended: EndedLogin[] = [];
-    const failures = new Map<string, unknown>();
-    try {
-      for (let pass = 0; pass < MAX_PASSES; pass += 1) {
-        failures.clear();
-        const endedBefore = ended.length;
-        for (const id of await listIds(selection)) {
-          const grant = await endHere(id, by).catch((cause) => void failures.set(id, cause));
-          if (!grant) continue;
-          ended.push({ user: grant.user, provider: grant.provider });
-          noteEnd(grant);
-        }
-        if (ended.length === endedBefore) break;
-      }
-    } finally {
-      // Also of those that had ended when the store failed.
-      void tellOfAll(ended);
-      endConnections?.(selection, ended);
-    }
-    for (const [grant, cause] of [...failures].slice(0, MAX_LOGGED)) {
-      log.error('A login could not be ended.', { grant, cause });
-    }
-    return { ended: ended.length, failed: failures.size, logoutMark };
-  };
 }
 
-/** The store fails for all of them by the same reason. */
-const MAX_LOGGED = 10;
+/** §21.1: the line for a login that somebody has ended. */
+export const auditEnd = (
+  audit: Audit | undefined,
+  { id: grant, user, client }: Grant,
+  action: 'account' | 'make_room' | 'provider',
+  ip?: string,
+): void =>
+  audit?.write(
+    { event: 'revocation', ...nameUser(user), client: client.id, grant, ip, action },
+    { outcome: 'success' },
+  );
 
-/** The list that they are in. */
-function findOwner(selection: GrantSelection): GrantOwner {
-  const { kind } = selection;
-  return kind === 'user' || kind === 'session' ? selection : { kind: 'all' };
-}
-
-type Belongs = (grant: Grant) => boolean;
-
-/** Undefined for all of the list. */
-function createFilter(selection: GrantSelection): Belongs | undefined {
+/** Says which of the list are meant; undefined for all of it. */
+function createFilter(selection: GrantSelection): ((grant: Grant) => boolean) | undefined {
   if (selection.kind === 'session') {
     const { session, user } = selection;
     // Another session may have taken its place meanwhile, and the list have kept it.
@@ -250,24 +201,12 @@ function createFilter(selection: GrantSelection): Belongs | undefined {
 
 // §24.6: CONNECTIONS_END_WITH_LOGOUT: whose logins all end, of theirs the connections to servers end, too.
 
-/**
- * Ends those of the users whom the selection is about, and those whose logins ended by it. Nobody waits for it: servers may be slow,
- * or down, and the logout has happened. What fails is told in the log.
- */
-type EndConnections = (
-  selection: GrantSelection,
-  ended: readonly { readonly user: UserIdentity | undefined }[],
-) => void;
-
 /** Users at a time: each may have a connection to every server, all of which are asked. */
 const MAX_USERS_AT_ONCE = 4;
 /** For when everybody is logged out. */
 const MAX_USERS_WAITING = 10_000;
 
-function createEndConnections(
-  { oauth, log }: BrokerRuntime,
-  connections: Pick<Connections, 'endOfUser'>,
-): EndConnections {
+function createEndConnections({ oauth, log }: BrokerRuntime, connections: Connections) {
   const queue = createWorkQueue({
     maxRunning: MAX_USERS_AT_ONCE,
     maxWaiting: MAX_USERS_WAITING,
@@ -284,8 +223,18 @@ function createEndConnections(
     }
   }
 
-  return function endConnections(selection, ended) {
-    for (const user of selectUsers(selection, ended)) void endOf(user);
+  /**
+   * Ends those of the users whom the selection is about, and those whose logins ended by it. Nobody waits for it: servers may be slow,
+   * or down, and the logout has happened. What fails is told in the log.
+   */
+  return function endConnections(selection: GrantSelection, ended: readonly EndedLogin[]): void {
+    const { kind } = selection;
+    // One client that is logged out, or all logins by it, is no end of a user.
+    if (kind === 'client' || (kind === 'user' && selection.client !== undefined)) return;
+    const named = kind === 'all' ? undefined : selection.user;
+    const users = [named, ...ended.map(({ user }) => user)].filter((user) => user !== undefined);
+    const each = new Map(users.map((user) => [hashUser(user), user]));
+    for (const user of each.values()) void endOf(user);
   };
 }
 
@@ -294,27 +243,15 @@ const NOT_REVOKED =
 const NOT_ENDED =
   'A user was logged out, but their connections to servers could not be ended. End them on the page for operators (/admin).';
 
-/** One client that is logged out, or all logins by it, is no end of a user. */
-function selectUsers(
-  selection: GrantSelection,
-  ended: Parameters<EndConnections>[1],
-): Iterable<UserIdentity> {
-  const { kind } = selection;
-  if (kind === 'client' || (kind === 'user' && selection.client !== undefined)) return [];
-  const named = kind === 'all' ? undefined : selection.user;
-  const users = [named, ...ended.map(({ user }) => user)].filter((user) => user !== undefined);
-  return new Map(users.map((user) => [hashUser(user), user])).values();
-}
-
 // §13.6: a client of the configuration file that was removed or changed is out by what each replica knows of the file. What it has
 // open ends here, also for users whose assertions it brought (§13.7), and its grants leave the lists. What is of the client as this
 // replica knows it stays: other replicas load the file at other times.
 
 function endOutdatedGrants(
   { oauth, baseUrl, clock, log }: BrokerRuntime,
-  grants: Pick<Grants, 'list' | 'listOfUser'>,
-  endHere: EndGrant,
-  machineClients: Pick<MachineClients, 'find' | 'onChange'>,
+  grants: Grants,
+  endHere: (id: string, by: GrantEndedBy) => Promise<Grant | undefined>,
+  machineClients: MachineClients,
 ): void {
   const isOutdated = (grant: Grant): boolean =>
     getClientMark(grant) !== machineClients.find(grant.client.id)?.mark;

@@ -9,9 +9,8 @@ import { createSecretRecords, type SecretRecords } from '../../store/records.ts'
 import type { Approval } from '../consent/browser.ts';
 import { MAX_SCOPES } from '../grants/token-codec.ts';
 import {
-  type AuthorizationParameters,
-  buildAuthorizationParameters,
   buildCallbackUrl,
+  buildProviderScope,
   createCodeChallenge,
   type ProviderParametersConfig,
 } from '../provider/provider-parameters.ts';
@@ -20,7 +19,7 @@ import type { BrokerRuntime } from './runtime.ts';
 /** The user has ten minutes to log in. */
 const LOGIN_SECONDS = 600;
 
-export const createLoginRecords = (runtime: BrokerRuntime): SecretRecords<Login> =>
+export const createLoginRecords = (runtime: BrokerRuntime) =>
   createSecretRecords<Login>(runtime, 'login', LOGIN_SECONDS);
 
 /** A login under way at the provider; found by the state that the provider brings back. */
@@ -74,30 +73,21 @@ export function buildProviderRequest(
 
 type Pairs = Parameters<typeof buildProviderRequest>[1];
 
-/** Keeps the login, and sends its browser to the provider. */
+/** Keeps the login, and sends its browser to the provider. `more` are the parameters that are not of every login. */
 export async function sendToProvider(
   { runtime: { oauth, baseUrl }, logins, endpoints }: LoginsUnderWay,
   browser: Browser,
   begun: Omit<Login, 'browser' | 'codeVerifier' | 'sendsIssuer'>,
-  asked: AuthorizationParameters,
+  scope: string,
+  more: Pairs,
 ): Promise<Reply> {
   const codeVerifier = generateSecret();
   const sendsIssuer = await endpoints.sendsIssuer();
   const state = await logins.put({ ...begun, browser: browser.hash, codeVerifier, sendsIssuer });
-  const url = buildLoginRequest(
-    await endpoints.findAuthorizationUrl(),
-    {
-      baseUrl,
-      clientId: oauth.providerClient.id,
-      scope: asked.scope,
-      state,
-      codeVerifier,
-      nonce: begun.nonce,
-    },
-    asked.authorization,
-  );
-  const reply = createRedirectReply(url);
-  return { ...reply, headers: { ...reply.headers, ...browser.headers } };
+  const { nonce } = begun;
+  const request = { baseUrl, clientId: oauth.providerClient.id, scope, state, codeVerifier, nonce };
+  const url = await endpoints.findAuthorizationUrl();
+  return createRedirectReply(buildLoginRequest(url, request, more), browser.headers);
 }
 
 /** Logins under way, and where the provider's endpoints are. */
@@ -134,32 +124,21 @@ export const buildLoginRequest = (
     ...more,
   ]);
 
-/** Parameters for the provider; `scope` is what the client asks for. */
-export async function askForLogin(
+/** The scopes that the provider is asked for; `scope` is what the client asks for. */
+export async function chooseProviderScope(
   config: ProviderParametersConfig,
   endpoints: Pick<ProviderEndpoints, 'listScopes'>,
   scope: string | undefined,
-): Promise<AuthorizationParameters> {
-  const { scope: sent, authorization } = buildAuthorizationParameters(config, scope);
+): Promise<string> {
+  const scopes = buildProviderScope(config, scope).split(' ').slice(0, MAX_SCOPES);
   const known = await endpoints.listScopes();
-  return {
-    scope: chooseOfflineAccess(sent.split(' ').slice(0, MAX_SCOPES), known, config).join(' '),
-    authorization,
-  };
+  const mayKnow = known.length === 0 || config.addedScopes.includes(OFFLINE_ACCESS);
+  // The gateway goes on asking whether the user may, whatever its client asks for. A provider that lists other scopes refuses this
+  // one, and the whole login with it.
+  const chosen = known.includes(OFFLINE_ACCESS)
+    ? [...new Set([...scopes, OFFLINE_ACCESS])]
+    : scopes.filter((name) => mayKnow || name !== OFFLINE_ACCESS);
+  return chosen.join(' ');
 }
 
 const OFFLINE_ACCESS = 'offline_access';
-
-/**
- * The gateway goes on asking whether the user may, whatever its client asks for. A provider that lists other scopes refuses
- * this one, and the whole login with it.
- */
-function chooseOfflineAccess(
-  scopes: readonly string[],
-  known: readonly string[],
-  { addedScopes }: Pick<ProviderParametersConfig, 'addedScopes'>,
-): readonly string[] {
-  if (known.includes(OFFLINE_ACCESS)) return [...new Set([...scopes, OFFLINE_ACCESS])];
-  const mayKnow = known.length === 0 || addedScopes.includes(OFFLINE_ACCESS);
-  return mayKnow ? scopes : scopes.filter((name) => name !== OFFLINE_ACCESS);
-}

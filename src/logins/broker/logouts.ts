@@ -39,23 +39,7 @@ export type GrantEndedBy =
 /** Else the client itself, the provider or the gateway ended it, which says nothing of what somebody wants to go on. */
 export const isMeant = (by: GrantEndedBy): boolean => by === 'user' || by === 'operator';
 
-/**
- * Replicas' clocks differ, so they count: each logout has a number that is higher than all before, and each login has the
- * number of the last one when it began. What began before a logout is over, also where the person came back from the
- * provider after it: whoever it is that one logs out may have begun it.
- */
-export interface Logouts {
-  /** The mark of what begins now. */
-  getMark(): Promise<number>;
-  /** Notes one; whoever ends what is listed does that afterwards. Resolves to the mark of what begins after it. */
-  note(selection: GrantSelection, by: GrantEndedBy): Promise<number>;
-  /** Notes the end of one login that a user or operator ends, while others of the same user by the same client go on. */
-  noteOfOne(login: Pick<Grant, 'user' | 'client'>): Promise<void>;
-  /** Asked once whatever is judged stands in the store: else it could be missed by both. */
-  isOver(login: MarkedLogin): Promise<boolean>;
-  /** True for what a browser approved where a user or an operator has logged the person out of that client since. */
-  isApprovalOver(approval: MarkedApproval): Promise<boolean>;
-}
+export type Logouts = ReturnType<typeof createLogouts>;
 
 interface MarkedLogin {
   readonly user: UserIdentity;
@@ -66,17 +50,17 @@ interface MarkedLogin {
   readonly logoutMark: number | undefined;
 }
 
-interface MarkedApproval extends Pick<MarkedLogin, 'clientId' | 'logoutMark'> {
-  /** That of `hashUser`. */
-  readonly userKey: string;
-}
-
 /** Lifetime of a browser's session at /account. */
 export const BROWSER_SESSION_MAX_SECONDS = 28_800;
 /** A login and its code, and a browser at /account that nobody uses: what is used meanwhile is found to be over. */
 const LOGIN_SECONDS = 3600;
 
-export function createLogouts({ store, clock, oauth }: BrokerRuntime): Logouts {
+/**
+ * Replicas' clocks differ, so they count: each logout has a number that is higher than all before, and each login has the
+ * number of the last one when it began. What began before a logout is over, also where the person came back from the
+ * provider after it: whoever it is that one logs out may have begun it.
+ */
+export function createLogouts({ store, clock, oauth }: BrokerRuntime) {
   const { refreshTtlSeconds, consent } = oauth;
   /**
    * Nothing that a logout concerns, and that no list names, is older than that: a login from before the gateway's own tokens
@@ -101,15 +85,6 @@ export function createLogouts({ store, clock, oauth }: BrokerRuntime): Logouts {
     }
   }
 
-  /**
-   * A store of several servers can lose the count and keep what was noted by it: nobody could log in then until that is
-   * forgotten, too.
-   */
-  async function restoreCount(mark: number): Promise<void> {
-    if ((await readNumber(LOGOUT_COUNT_KEY)) >= mark) return;
-    await change(LOGOUT_COUNT_KEY, countedSeconds, (current) => Math.max(current, mark));
-  }
-
   // Begun at the time of day, so that it goes on rising after it was forgotten.
   const count = () =>
     change(LOGOUT_COUNT_KEY, countedSeconds, (current) => Math.max(current + 1, clock.now()));
@@ -121,13 +96,18 @@ export function createLogouts({ store, clock, oauth }: BrokerRuntime): Logouts {
   async function isNotedAfter(mark: number, keys: readonly string[]): Promise<boolean> {
     const latest = Math.max(...(await Promise.all(keys.map(readNumber))));
     if (latest <= mark) return false;
-    await restoreCount(latest);
+    // A store of several servers can lose the count and keep what was noted by it: nobody could log in then until that is forgotten, too.
+    if ((await readNumber(LOGOUT_COUNT_KEY)) < latest) {
+      await raise(LOGOUT_COUNT_KEY, countedSeconds, latest);
+    }
     return true;
   }
 
   return {
+    /** The mark of what begins now. */
     getMark: () => readNumber(LOGOUT_COUNT_KEY),
-    async note(selection, by) {
+    /** Notes one; whoever ends what is listed does that afterwards. Resolves to the mark of what begins after it. */
+    async note(selection: GrantSelection, by: GrantEndedBy): Promise<number> {
       const mark = await count();
       const concerned = describeSelection(selection);
       if (isMeant(by)) await raise(buildApprovalKey(concerned), approvalSeconds, mark);
@@ -136,11 +116,13 @@ export function createLogouts({ store, clock, oauth }: BrokerRuntime): Logouts {
       await raise(buildKey(concerned), seconds, mark);
       return mark;
     },
-    async noteOfOne({ user, client }) {
+    /** Notes the end of one login that a user or operator ends, while others of the same user by the same client go on. */
+    async noteOfOne({ user, client }: Grant): Promise<void> {
       const concerned = { user: hashUser(user), client: client.id };
       await raise(buildApprovalKey(concerned), approvalSeconds, await count());
     },
-    async isOver({ user, clientId, sid, logoutMark = 0 }) {
+    /** Asked once whatever is judged stands in the store: else it could be missed by both. */
+    async isOver({ user, clientId, sid, logoutMark = 0 }: MarkedLogin): Promise<boolean> {
       const userKey = hashUser(user);
       const session = sid === undefined ? undefined : hashSid({ issuer: user.issuer, sid });
       return isNotedAfter(logoutMark, [
@@ -148,7 +130,12 @@ export function createLogouts({ store, clock, oauth }: BrokerRuntime): Logouts {
         ...(session ? [buildKey({ session }), buildKey({ user: userKey, session })] : []),
       ]);
     },
-    isApprovalOver: ({ userKey, clientId, logoutMark = 0 }) =>
+    /**
+     * True for what a browser approved where a user or an operator has logged the person out of that client since.
+     *
+     * @param userKey - that of `hashUser`.
+     */
+    isApprovalOver: (userKey: string, clientId: string, logoutMark: number): Promise<boolean> =>
       isNotedAfter(logoutMark, listConcerned(userKey, clientId).map(buildApprovalKey)),
   };
 }

@@ -4,37 +4,22 @@ import type { ServerUrls } from '../../config/server-urls.ts';
 import { createProviderEndpoints } from '../../http/oauth-client/provider-metadata.ts';
 import type { Connections } from '../../mcp/upstream/connections.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
+import { warnOfForeignSecrets } from '../../store/seal/secrets.ts';
 import type { ProviderAccess } from '../auth/auth.ts';
 import { createIdTokenVerifier } from '../auth/id-token.ts';
-import { createLogoutTokenVerifier, type LogoutTokenVerifier } from '../auth/logout-token.ts';
+import { createLogoutTokenVerifier } from '../auth/logout-token.ts';
 import type { MachineClients } from '../auth/machine-clients.ts';
-import {
-  type ClientKeySets,
-  createClientKeySets,
-} from '../client-authentication/authenticate-client.ts';
+import { createClientKeySets } from '../client-authentication/authenticate-client.ts';
 import type { OwnTokens } from '../grants/open-grants.ts';
-import { type AssertionIssuers, createAssertionIssuers } from '../id-jag/assertion-issuers.ts';
-import { createFindLoginRefusal, type FindLoginRefusal } from '../identity/login-policy.ts';
-import { createLoginEnds, type LoginEnds } from './ends.ts';
-import { createLoginRecords, type LoginsUnderWay } from './login.ts';
-import { createProviderLogins, type ProviderLogins } from './provider-login.ts';
-import { createGrantRenewal, type GrantRenewal } from './renew-grant.ts';
-import { createBrokerRuntime } from './runtime.ts';
+import { createAssertionIssuers } from '../id-jag/assertion.ts';
+import { createFindLoginRefusal } from '../identity/login-policy.ts';
+import { createLoginEnds } from './ends.ts';
+import { createLoginRecords } from './login.ts';
+import { createProviderLogins } from './provider-login.ts';
+import { createGrantRenewal } from './renew-grant.ts';
+import type { BrokerRuntime } from './runtime.ts';
 
-export interface Broker extends LoginsUnderWay {
-  readonly ownTokens: OwnTokens;
-  readonly providerLogins: ProviderLogins;
-  readonly findLoginRefusal: FindLoginRefusal;
-  readonly logoutTokens: LogoutTokenVerifier;
-  readonly renewal: GrantRenewal;
-  readonly ends: LoginEnds;
-  readonly machineClients: MachineClients;
-  readonly clientKeySets: ClientKeySets;
-  /** Undefined where no assertion is taken. */
-  readonly assertionIssuers: AssertionIssuers | undefined;
-  readonly servers: ServersOfBroker;
-  close(): void;
-}
+export type Broker = ReturnType<typeof openBroker>;
 
 /** The servers behind the gateway, as logins know them. */
 interface ServersOfBroker {
@@ -43,22 +28,32 @@ interface ServersOfBroker {
   readonly listNamedClaims: () => readonly string[];
   /** True where there is a server for which users need a connection. */
   readonly hasConnections: () => boolean;
-  readonly connections: Pick<Connections, 'endOfUser'> | undefined;
+  readonly connections: Connections | undefined;
 }
 
 /** @throws Error in proxy mode, and without a secret or a provider. */
 export function openBroker(
   gatewayRuntime: Runtime,
   ownTokens: OwnTokens,
-  { metadata, keySet }: Pick<ProviderAccess, 'metadata' | 'keySet'>,
+  { metadata, keySet }: ProviderAccess,
   machineClients: MachineClients,
   servers: ServersOfBroker,
-): Broker {
-  const runtime = createBrokerRuntime(gatewayRuntime, servers.urls);
-  const { oauth, baseUrl, clock } = runtime;
-  if (metadata === undefined || keySet === undefined) {
+) {
+  const { config, clock, loginSeal } = gatewayRuntime;
+  const { baseUrl, displayName } = config.server;
+  const { oauth } = config;
+  if (oauth.mode !== 'broker') throw new Error('Clients get tokens of the provider');
+  if (loginSeal === undefined || metadata === undefined || keySet === undefined) {
     throw new Error("The gateway's own tokens need a secret, and a provider");
   }
+  const runtime: BrokerRuntime = {
+    ...gatewayRuntime,
+    baseUrl,
+    serverUrls: servers.urls,
+    oauth,
+    loginSeal,
+    seal: warnOfForeignSecrets(loginSeal, gatewayRuntime),
+  };
   const { provider, idJag } = oauth;
   const expected = {
     issuer: provider.issuer,
@@ -82,10 +77,9 @@ export function openBroker(
     machineClients,
     servers.connections,
   );
-  const findLoginRefusal = createFindLoginRefusal(oauth.identity, {
-    service: runtime.config.server.displayName,
-  });
+  const findLoginRefusal = createFindLoginRefusal(oauth.identity, displayName);
   const clientKeySets = createClientKeySets(runtime, machineClients);
+  /** Undefined where no assertion is taken. */
   const assertionIssuers = idJag.isEnabled
     ? createAssertionIssuers(runtime, idJag.issuers, { issuer: provider.issuer, keySet })
     : undefined;

@@ -10,12 +10,11 @@ import { buildLogoutTokenKey } from '../../store/keys.ts';
 import { readPages } from '../../store/page.ts';
 import { computeNotedSeconds } from '../auth/claims.ts';
 import { failLogoutToken, type LogoutToken } from '../auth/logout-token.ts';
-import { type Grant, nameUser, type UserIdentity } from '../grants/grant.ts';
-import type { ProviderSession } from '../grants/grants.ts';
+import { nameUser, type UserIdentity } from '../grants/grant.ts';
 import { hashUser } from '../grants/token-codec.ts';
+import { auditEnd } from './ends.ts';
 import type { GrantSelection } from './logouts.ts';
 import type { Broker } from './open-broker.ts';
-import type { BrokerRuntime } from './runtime.ts';
 
 /** Providers have no use for anything else than what §2.8 says. */
 const ERRORS: ErrorFormat = {
@@ -34,15 +33,16 @@ const MAX_BODY_BYTES = 20_480;
 const checkFieldName = createNameCheck(['logout_token']);
 
 export function createProviderLogout({
-  runtime,
+  runtime: { oauth, audit, metrics, store, clock },
   ownTokens: { grants },
   ends,
   logoutTokens,
 }: Broker): PublicEndpoint {
-  const { oauth, audit, metrics } = runtime;
   const { issuer } = oauth.provider;
-  const uses = createLogoutTokenUses(runtime);
   const looks = new WeakMap<RequestBody, Look>();
+
+  const buildUseKey = ({ jti }: LogoutToken): string =>
+    buildLogoutTokenKey(hashSha256(JSON.stringify([issuer, jti])));
 
   /** Once for each request: limits and endpoint ask of the same one. */
   function lookAt(body: RequestBody): Look {
@@ -68,38 +68,44 @@ export function createProviderLogout({
     }
   }
 
+  /** Without effect. */
   async function verifyUnused(verifying: LogoutToken | Promise<LogoutToken>): Promise<LogoutToken> {
     const token = await verifying;
-    return (await uses.isUsed(token)) ? failReplayed() : token;
+    return (await store.get(buildUseKey(token))) === USED ? failReplayed() : token;
   }
 
+  /**
+   * Each logout token is used once, on all replicas (§2.6): but one whose logout failed half-way can be sent again. While another
+   * request uses it, that one may still fail.
+   */
   async function logOut(token: LogoutToken, ip: string): Promise<Reply> {
-    const use = await uses.use(token);
-    if (use.kind === 'again') return failReplayed();
-    if (use.kind === 'underWay') fail('logout_unfinished', { headers: RETRY });
+    const key = buildUseKey(token);
+    const claim = generateSecret();
+    const standing = await store.getOrSet(key, claim, UNDER_WAY_SECONDS);
+    if (standing === USED) return failReplayed();
+    if (standing !== claim) fail('logout_unfinished', { headers: RETRY });
+    let count = 0;
     try {
-      const ended = await endAll(token, ip);
-      await use.finish();
-      return { status: 200, facts: { ...(token.user && nameUser(token.user)), ended } };
+      for (const selection of await select(token)) {
+        const { ended, failed } = await ends.endSelectedGrants(selection, 'provider', (grant) =>
+          auditEnd(audit, grant, 'provider', ip),
+        );
+        count += ended;
+        if (failed > 0) {
+          fail('logout_unfinished', { headers: RETRY, facts: { ended: count, failed } });
+        }
+      }
+      // All has ended: it is not accepted again. Where it took longer than the claim lasts, who has claimed it meanwhile will say what
+      // came of it.
+      const ttlSeconds = computeNotedSeconds(token.acceptedUntil, clock.now());
+      const isNoted = await store.compareAndSet(key, claim, USED, ttlSeconds);
+      if (!isNoted) await store.compareAndSet(key, undefined, USED, ttlSeconds);
     } catch (thrown) {
-      await use.giveBack();
+      // Where the store fails, it can come again when its time here is over.
+      await store.compareAndDelete(key, claim).catch(() => false);
       throw thrown;
     }
-  }
-
-  /** Resolves to how many. */
-  async function endAll(token: LogoutToken, ip: string): Promise<number> {
-    let count = 0;
-    for (const selection of await select(token)) {
-      const { ended, failed } = await ends.endSelectedGrants(selection, 'provider', (grant) =>
-        writeEnd(grant, ip),
-      );
-      count += ended;
-      if (failed > 0) {
-        fail('logout_unfinished', { headers: RETRY, facts: { ended: count, failed } });
-      }
-    }
-    return count;
+    return { status: 200, facts: { ...(token.user && nameUser(token.user)), ended: count } };
   }
 
   async function select({ user, sid }: LogoutToken): Promise<readonly GrantSelection[]> {
@@ -108,25 +114,16 @@ export function createProviderLogout({
       return user === undefined ? [] : [selectUser(user)];
     }
     const session = { issuer, sid };
-    const users = endsAll ? await listUsers(session) : [];
-    // The session last: who sends the token again must find whose it is.
-    return [...users.map(selectUser), { kind: 'session', session, user }];
-  }
-
-  async function listUsers(session: ProviderSession): Promise<readonly UserIdentity[]> {
     const users = new Map<string, UserIdentity>();
-    const owner = { kind: 'session', session } as const;
-    for await (const page of readPages((request) => grants.list(request, owner))) {
-      for (const { user, sid } of page) {
-        if (sid === session.sid) users.set(hashUser(user), user);
+    if (endsAll) {
+      const owner = { kind: 'session', session } as const;
+      for await (const page of readPages((request) => grants.list(request, owner))) {
+        for (const grant of page)
+          if (grant.sid === sid) users.set(hashUser(grant.user), grant.user);
       }
     }
-    return [...users.values()];
-  }
-
-  function writeEnd({ id, user, client }: Grant, ip: string): void {
-    const login = { ...nameUser(user), client: client.id, grant: id };
-    audit?.write({ event: 'revocation', ...login, ip, action: 'provider' }, { outcome: 'success' });
+    // The session last: who sends the token again must find whose it is.
+    return [...[...users.values()].map(selectUser), { kind: 'session', session, user }];
   }
 
   function countAndRethrow(thrown: unknown): never {
@@ -134,12 +131,6 @@ export function createProviderLogout({
     if (key === 'invalid_logout_token') metrics.recordLogoutToken('refused');
     else if (row.status >= 500) metrics.recordLogoutToken('failed');
     throw thrown;
-  }
-
-  async function logOutAndCount(token: LogoutToken, ip: string): Promise<Reply> {
-    const reply = await logOut(token, ip).catch(countAndRethrow);
-    metrics.recordLogoutToken('accepted');
-    return reply;
   }
 
   return {
@@ -156,19 +147,32 @@ export function createProviderLogout({
     chooseLimit(body) {
       const { isProven, verify } = lookAt(body);
       if (!isProven) return { group: 'logout' };
-      const find = async () => {
-        await verify();
-        return PROVIDER;
-      };
+      const find = () => verify().then(() => PROVIDER);
       return { group: 'logout', login: { knownId: PROVIDER.id, find } };
     },
     async judge({ clientIp }, body) {
       const { verify } = lookAt(body);
-      const token = await verify().catch(rethrowForProvider).catch(countAndRethrow);
-      return () => logOutAndCount(token, clientIp);
+      const token = await verify()
+        .catch((thrown: unknown) => {
+          // That the keys of the provider cannot be had is no fault of the token: the provider is told so in words that it understands.
+          const isOfKeys = thrown instanceof GatewayError && thrown.key === 'key_set_unavailable';
+          if (!isOfKeys) throw thrown;
+          return fail('logout_unfinished', { headers: RETRY, cause: thrown.failure.cause });
+        })
+        .catch(countAndRethrow);
+      return async function logOutAndCount() {
+        const reply = await logOut(token, clientIp).catch(countAndRethrow);
+        metrics.recordLogoutToken('accepted');
+        return reply;
+      };
     },
   };
 }
+
+/** A process may end in the middle of it: then it can come again after so long. */
+const UNDER_WAY_SECONDS = 30;
+
+const USED = 'used';
 
 /** A request, before its logout token is used. */
 interface Look {
@@ -202,50 +206,3 @@ const failReplayed = (): never =>
     found: 'one that was used',
     expected: 'a new one',
   });
-
-/** That the keys of the provider cannot be had is no fault of the token. @throws what the provider understands. */
-function rethrowForProvider(thrown: unknown): never {
-  if (thrown instanceof GatewayError && thrown.key === 'key_set_unavailable') {
-    fail('logout_unfinished', { headers: RETRY, cause: thrown.failure.cause });
-  }
-  throw thrown;
-}
-
-// Each logout token is used once, on all replicas (§2.6): but one whose logout failed half-way can be sent again.
-
-/** A process may end in the middle of it: then it can come again after so long. */
-const UNDER_WAY_SECONDS = 30;
-
-const USED = 'used';
-
-function createLogoutTokenUses({ store, oauth, clock }: BrokerRuntime) {
-  const buildKey = ({ jti }: LogoutToken): string =>
-    buildLogoutTokenKey(hashSha256(JSON.stringify([oauth.provider.issuer, jti])));
-
-  return {
-    /** Without effect: whether all that it says was done. */
-    isUsed: async (token: LogoutToken) => (await store.get(buildKey(token))) === USED,
-    /** `first` for one of many at the same moment; `underWay`: another request uses it at this moment, and may fail. */
-    async use(token: LogoutToken) {
-      const key = buildKey(token);
-      const claim = generateSecret();
-      const standing = await store.getOrSet(key, claim, UNDER_WAY_SECONDS);
-      if (standing === USED) return { kind: 'again' } as const;
-      if (standing !== claim) return { kind: 'underWay' } as const;
-      return {
-        kind: 'first' as const,
-        /** All has ended: it is not accepted again. */
-        async finish(): Promise<void> {
-          const ttlSeconds = computeNotedSeconds(token.acceptedUntil, clock.now());
-          if (await store.compareAndSet(key, claim, USED, ttlSeconds)) return;
-          // It took longer than the claim lasts. Who has claimed it meanwhile will say what came of it.
-          await store.compareAndSet(key, undefined, USED, ttlSeconds);
-        },
-        /** Never rejects: where the store fails, it can come again when its time here is over. */
-        async giveBack(): Promise<void> {
-          await store.compareAndDelete(key, claim).catch(() => false);
-        },
-      };
-    },
-  };
-}

@@ -1,7 +1,6 @@
 // §5.11: at a client's refresh the provider is asked whether the user still may: once in a while, and once at a time on all
 // replicas. What it says is taken over; that it cannot be asked logs nobody out.
 
-import type { TokensConfig } from '../../config/groups/own-tokens.ts';
 import { fail, GatewayError, toGatewayError } from '../../errors/gateway-error.ts';
 import type { GetProviderToken } from '../../http/endpoint/message.ts';
 import { createExpiringMap } from '../../platform/bounded-map.ts';
@@ -46,29 +45,34 @@ export function createGrantRenewal(
   /** The keys are grant and version. */
   const tokens = createExpiringMap<string>(MAX_TOKENS, clock.now);
 
-  /** The refresh token is the name, which some providers take for stolen when it is used twice. */
-  async function renew(seen: Grant): Promise<Renewal> {
-    const name = JSON.stringify(['renewal', seen.id, getRenewalToken(seen.provider)]);
-    return runOnce(
-      name,
-      () => renewAlone(seen),
-      ({ kind }) => kind !== 'failed',
-    );
+  async function renew({ id, renewedAt, provider: seen }: Grant): Promise<Renewal> {
+    const seenToken = getRenewalToken(seen);
+    // The refresh token is the name, which some providers take for stolen when it is used twice.
+    const name = JSON.stringify(['renewal', id, seenToken]);
+    return runOnce(name, renewAlone, ({ kind }) => kind !== 'failed');
+
+    async function renewAlone(): Promise<Renewal> {
+      const grant = (await grants.read(id))?.grant;
+      if (grant === undefined) return { kind: 'ended' };
+      // Somebody has done it since this one looked.
+      const isDone = grant.renewedAt > renewedAt || getRenewalToken(grant.provider) !== seenToken;
+      return isDone ? { kind: 'renewed' } : askProvider(grant);
+    }
   }
 
-  async function renewAlone({ id, renewedAt, provider: seen }: Grant): Promise<Renewal> {
-    const grant = (await grants.read(id))?.grant;
-    if (grant === undefined) return { kind: 'ended' };
-    // Somebody has done it since this one looked.
-    const isDone =
-      grant.renewedAt > renewedAt || getRenewalToken(grant.provider) !== getRenewalToken(seen);
-    if (isDone) return { kind: 'renewed' };
+  async function askProvider(grant: Grant): Promise<Renewal> {
+    const { id } = grant;
     try {
       const logoutMark = await logouts.getMark();
       const renewed = await providerLogins.renew(grant.provider);
       if (renewed === undefined) return end(grant, ENDED_THERE);
       const { answer, tokens: provider, problem } = renewed;
-      const kept = await keepRefreshToken(id, provider);
+      const { refreshToken } = provider;
+      // Kept before anything is done with it: the refresh token before may be worthless now. Whose the access token is, is not known
+      // yet.
+      const kept = await (refreshToken === undefined
+        ? grants.read(id)
+        : grants.update(id, (current) => ({ ...current, provider: { refreshToken } })));
       if (kept === undefined) {
         await tellProvider({ ...grant, provider });
         return { kind: 'ended' };
@@ -77,7 +81,7 @@ export function createGrantRenewal(
       const identity = await providerLogins.readIdentity(answer, {
         nonce: undefined,
         earlier: kept.grant,
-        isHeldToken: provider.refreshToken === undefined,
+        isHeldToken: refreshToken === undefined,
       });
       if (identity === undefined) return end(grant, ENDED_THERE);
       const refusal = findLoginRefusal(identity);
@@ -101,15 +105,6 @@ export function createGrantRenewal(
       return noteFailure(grant, thrown);
     }
   }
-
-  /**
-   * Before anything is done with it: the refresh token before may be worthless now. Whose the access token is, is not known
-   * yet.
-   */
-  const keepRefreshToken = (id: string, { refreshToken }: ProviderTokens) =>
-    refreshToken === undefined
-      ? grants.read(id)
-      : grants.update(id, (current) => ({ ...current, provider: { refreshToken } }));
 
   async function end(grant: Grant, reason: string): Promise<Renewal> {
     metrics.recordGrantRenewal('ended');
@@ -143,13 +138,14 @@ export function createGrantRenewal(
     async renewIfDue(stored: StoredGrant): Promise<StoredGrant | undefined> {
       const { grant } = stored;
       const now = clock.now();
-      if (!isRenewalDue(grant, config, now)) return stored;
-      if (!wasJustTried(grant, now)) {
-        const { kind } = await renew(grant);
-        if (kind === 'ended') return undefined;
-      }
+      const isDue =
+        isRenewable(grant.provider) && now - grant.renewedAt >= config.renewalSeconds * 1000;
+      if (!isDue) return stored;
+      if (!wasJustTried(grant, now) && (await renew(grant)).kind === 'ended') return undefined;
       const current = await grants.read(grant.id);
-      if (current !== undefined) failAfterGrace(current.grant, config, clock.now());
+      const failedAt = current?.grant.renewalFailedAt;
+      if (failedAt !== undefined && clock.now() - failedAt >= config.renewalGraceSeconds * 1000)
+        fail('renewal_unavailable', { headers: { 'Retry-After': String(RETRY_AFTER_SECONDS) } });
       return current;
     },
     /** @throws what the store throws. */
@@ -161,8 +157,10 @@ export function createGrantRenewal(
       const now = clock.now();
       const canRefresh = stored?.grant.provider.refreshToken !== undefined;
       if (stored && canRefresh && !isUsable(stored.grant, now + RESERVE_MS)) {
-        if (!wasJustTried(stored.grant, now) && !wasJustRenewed(stored.grant, now))
-          await renew(stored.grant);
+        const { provider, renewedAt } = stored.grant;
+        // Some providers' tokens live no longer than what is kept in reserve.
+        const wasJustRenewed = provider.accessToken !== undefined && now - renewedAt < RESERVE_MS;
+        if (!wasJustRenewed && !wasJustTried(stored.grant, now)) await renew(stored.grant);
         stored = await grants.read(check.id);
       }
       if (stored === undefined || !isUsable(stored.grant, clock.now())) return undefined;
@@ -185,28 +183,8 @@ const getRenewalToken = ({ refreshToken, accessToken }: ProviderTokens): string 
 const isUsable = ({ provider: { accessToken, expiresAt } }: Grant, at: number): boolean =>
   accessToken !== undefined && (expiresAt === undefined || expiresAt > at);
 
-/** True where the next refresh asks the provider. `now` in epoch milliseconds. */
-const isRenewalDue = (
-  { provider, renewedAt }: Grant,
-  { renewalSeconds }: Pick<TokensConfig, 'renewalSeconds'>,
-  now: number,
-): boolean => isRenewable(provider) && now - renewedAt >= renewalSeconds * 1000;
-
 const wasJustTried = ({ renewalTriedAt }: Grant, now: number): boolean =>
   renewalTriedAt !== undefined && now - renewalTriedAt < RETRY_MS;
-
-/** Some providers' tokens live no longer than what is kept in reserve. */
-const wasJustRenewed = ({ renewedAt, provider }: Grant, now: number): boolean =>
-  provider.accessToken !== undefined && now - renewedAt < RESERVE_MS;
-
-function failAfterGrace(
-  { renewalFailedAt }: Grant,
-  { renewalGraceSeconds }: Pick<TokensConfig, 'renewalGraceSeconds'>,
-  now: number,
-): void {
-  if (renewalFailedAt === undefined || now - renewalFailedAt < renewalGraceSeconds * 1000) return;
-  fail('renewal_unavailable', { headers: { 'Retry-After': String(RETRY_AFTER_SECONDS) } });
-}
 
 const describe = ({ id, user, client }: Grant) => ({
   ...nameUser(user),
@@ -217,14 +195,6 @@ const describe = ({ id, user, client }: Grant) => ({
 // One of many that ask the same at the same moment does the work, on whatever replica. The others get
 // its outcome, and so do those who ask again within a few seconds.
 
-type RunOnce<Result> = (
-  /** A secret of the asker. */
-  name: string,
-  work: () => Promise<Result>,
-  /** True for a result that is worth keeping: the next one may do better than a passing failure. */
-  isFinal: (result: Result) => boolean,
-) => Promise<Result>;
-
 /** Clients that lost an answer, or raced themselves, come again within this time. */
 const RESULT_SECONDS = 10;
 /** After a failure of unknown outcome: those who waited must not send the same again at once. */
@@ -233,35 +203,35 @@ const POLL_MS = 50;
 
 const NO_ANSWER = 'The identity provider could not be reached. Try again in a moment.';
 
-export function createRunOnce<Result>(
-  records: FlightRecords<Result>,
-  clock: Clock,
-): RunOnce<Result> {
+export function createRunOnce<Result>(records: FlightRecords<Result>, clock: Clock) {
   /** For this process: one of many that wait for the same asks the store how far it is. */
   const running = createSingleFlight<string, Result>();
 
-  return function runOnce(name, work, isFinal) {
-    const hash = hashSha256(name);
-    return running.run(hash, () => runOnOneReplica(hash, work, isFinal));
-  };
-
-  async function runOnOneReplica(
-    hash: string,
+  /**
+   * `name` is a secret of the asker. `isFinal` is true for a result that is worth keeping: the next one may do better than a passing
+   * failure.
+   */
+  return function runOnce(
+    name: string,
     work: () => Promise<Result>,
     isFinal: (result: Result) => boolean,
   ): Promise<Result> {
-    const lock = generateSecret();
-    const deadline = clock.monotonic() + LOCK_SECONDS * 1000;
-    while (clock.monotonic() < deadline) {
-      const found = await records.lockOrRead(hash, lock);
-      if (found === 'locked') return runAndStore(hash, lock, work, isFinal);
-      if (found !== undefined) return readResult(found);
-      await pause(clock, POLL_MS);
-    }
-    return fail('upstream_failed', {
-      details: 'Another refresh of this token has not finished. Try again in a moment.',
+    const hash = hashSha256(name);
+    return running.run(hash, async () => {
+      const lock = generateSecret();
+      const deadline = clock.monotonic() + LOCK_SECONDS * 1000;
+      while (clock.monotonic() < deadline) {
+        const found = await records.lockOrRead(hash, lock);
+        if (found === 'locked') return runAndStore(hash, lock, work, isFinal);
+        if (found && 'result' in found) return found.result;
+        if (found) return fail('upstream_failed', { details: found.details ?? NO_ANSWER });
+        await pause(clock, POLL_MS);
+      }
+      return fail('upstream_failed', {
+        details: 'Another refresh of this token has not finished. Try again in a moment.',
+      });
     });
-  }
+  };
 
   async function runAndStore(
     hash: string,
@@ -283,11 +253,6 @@ export function createRunOnce<Result>(
   }
 }
 
-const readResult = <Result>(outcome: FlightOutcome<Result>): Result =>
-  'failed' in outcome
-    ? fail('upstream_failed', { details: outcome.details ?? NO_ANSWER })
-    : outcome.result;
-
 // Records by which replicas tell each other of work that is done once: who does it, and its outcome. Results are
 // plain data, sealed while they lie in the store.
 
@@ -298,56 +263,41 @@ type FlightOutcome<Result> =
   | { readonly result: Result }
   | { readonly failed: true; readonly details?: string };
 
+type FlightRecords<Result> = ReturnType<typeof createFlightRecords<Result>>;
+
 /** Found by the hash of what is worked on. `lock` is a secret of the one that asks for it. */
-interface FlightRecords<Result> {
+export const createFlightRecords = <Result>({ store, seal }: SealedStore) => ({
   /** `locked`: the work is the asker's. Undefined: another one does it. Else it has been done. */
-  lockOrRead(hash: string, lock: string): Promise<'locked' | FlightOutcome<Result> | undefined>;
+  async lockOrRead(
+    hash: string,
+    lock: string,
+  ): Promise<'locked' | FlightOutcome<Result> | undefined> {
+    const key = buildFlightKey(hash);
+    const stored = await store.getOrSet(key, lock, LOCK_SECONDS);
+    if (stored === lock) return 'locked';
+    const text = seal.open(key, stored);
+    // No secret opens the lock of another.
+    return text === undefined ? undefined : readVersioned(text, 'The outcome of a refresh');
+  },
   /**
    * In place of the lock, in one step. Whatever becomes of the store now, what was gained must reach
    * its asker; the lock then keeps others from sending the same once more.
    */
-  keepOutcome(hash: string, outcome: FlightOutcome<Result>, seconds: number): Promise<void>;
+  async keepOutcome(hash: string, outcome: FlightOutcome<Result>, seconds: number) {
+    const key = buildFlightKey(hash);
+    await store.set(key, seal.seal(key, writeVersioned(outcome)), seconds).catch(() => {});
+  },
   /** Like `keepOutcome`, but another replica's lock stays: a failure must not end its work. */
-  keepFailure(
-    hash: string,
-    lock: string,
-    outcome: FlightOutcome<Result>,
-    seconds: number,
-  ): Promise<void>;
+  async keepFailure(hash: string, lock: string, outcome: FlightOutcome<Result>, seconds: number) {
+    const key = buildFlightKey(hash);
+    const sealed = seal.seal(key, writeVersioned(outcome));
+    await store.compareAndSet(key, lock, sealed, seconds).catch(() => {});
+  },
   /** Only one's own lock: the work may have taken so long that another replica has begun. */
-  release(hash: string, lock: string): Promise<void>;
-}
-
-export function createFlightRecords<Result>({ store, seal }: SealedStore): FlightRecords<Result> {
-  return {
-    async lockOrRead(hash, lock) {
-      const key = buildFlightKey(hash);
-      const stored = await store.getOrSet(key, lock, LOCK_SECONDS);
-      return stored === lock ? 'locked' : openOutcome(key, stored);
-    },
-    async keepOutcome(hash, outcome, seconds) {
-      const key = buildFlightKey(hash);
-      await store.set(key, sealOutcome(key, outcome), seconds).catch(() => {});
-    },
-    async keepFailure(hash, lock, outcome, seconds) {
-      const key = buildFlightKey(hash);
-      await store.compareAndSet(key, lock, sealOutcome(key, outcome), seconds).catch(() => {});
-    },
-    async release(hash, lock) {
-      await store.compareAndDelete(buildFlightKey(hash), lock).catch(() => {});
-    },
-  };
-
-  function sealOutcome(key: string, outcome: FlightOutcome<Result>): string {
-    return seal.seal(key, writeVersioned(outcome));
-  }
-
-  /** Undefined for a lock. */
-  function openOutcome(key: string, stored: string): FlightOutcome<Result> | undefined {
-    const text = seal.open(key, stored);
-    return text === undefined ? undefined : readVersioned(text, 'The outcome of a refresh');
-  }
-}
+  async release(hash: string, lock: string) {
+    await store.compareAndDelete(buildFlightKey(hash), lock).catch(() => {});
+  },
+});
 
 /** The lock of the replica that does the work, and after it the outcome. */
 const buildFlightKey = (hash: string): string => buildOAuthKey('flight', hash);

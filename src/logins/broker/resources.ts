@@ -5,7 +5,11 @@ import { OPERATORS_CLIENT_ID } from '../../http/endpoint/own-clients.ts';
 import type { RequestParameters } from '../../http/endpoint/parameters.ts';
 import type { MachineClient } from '../auth/machine-clients.ts';
 import { MAX_TOKEN_RESOURCES } from '../grants/token-codec.ts';
-import { type OwnResources, readResourceIndicators } from '../request/authorization-request.ts';
+import {
+  listNamedResources,
+  type OwnResources,
+  readResourceIndicators,
+} from '../request/authorization-request.ts';
 
 /**
  * The resources that the client names, each by one name; undefined where it names nothing.
@@ -35,19 +39,22 @@ export function readAskedResources(
  * @throws GatewayError `invalid_target`.
  */
 export function readMachineResources(
-  { pairs }: RequestParameters,
+  parameters: RequestParameters,
   own: OwnResources,
-  { resources }: Pick<MachineClient, 'resources'>,
+  { resources }: MachineClient,
 ): readonly string[] {
   const admin = `${own.baseUrl}/admin`;
-  const named = pairs.filter(([name]) => name === 'resource').map(([, value]) => value);
+  const named = listNamedResources(parameters);
   const asked = [...new Set(named.map((one) => toCanonical(one, own)))];
   const granted =
     resources?.map((one) => toCanonical(toUrl(one, own), own)) ?? getDefaultResources(own);
   if (asked.length === 0) return granted;
   const mayHave = resources === undefined ? [...granted, admin] : granted;
-  const isOwn = (one: string) => one === admin || selectOwnResources([one], own).length > 0;
-  const isRight = asked.every((one) => isOwn(one) && coversResource(mayHave, one, own));
+  const isRight = asked.every(
+    (one) =>
+      (one === admin || selectOwnResources([one], own).length > 0) &&
+      coversResource(mayHave, one, own),
+  );
   if (!isRight || asked.length > MAX_TOKEN_RESOURCES)
     fail('invalid_target', {
       details: `The client may not have a token for this resource. It may have one for ${mayHave.join(', ')}, or for a server there is under /mcp of these.`,
@@ -56,7 +63,7 @@ export function readMachineResources(
 }
 
 /** The configuration file may have paths of the gateway. */
-export const toUrl = (resource: string, { baseUrl }: Pick<OwnResources, 'baseUrl'>): string =>
+export const toUrl = (resource: string, { baseUrl }: OwnResources): string =>
   resource.startsWith('/') ? baseUrl + resource : resource;
 
 /** Those of ours, of a list that may name what the provider was asked for. */
@@ -69,9 +76,7 @@ export const selectOwnResources = (
   return [...new Set(resources.map((one) => toCanonical(one, { baseUrl })).filter(isOwn))];
 };
 
-export const getDefaultResources = ({ baseUrl }: Pick<OwnResources, 'baseUrl'>) => [
-  `${baseUrl}/mcp`,
-];
+export const getDefaultResources = ({ baseUrl }: OwnResources) => [`${baseUrl}/mcp`];
 
 /** @throws GatewayError always. */
 export function failTarget(): never {

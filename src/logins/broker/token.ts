@@ -1,4 +1,5 @@
 // §5.11: the token endpoint of broker mode, where a client refreshes or comes by another grant type; and revocation.
+
 import { fail } from '../../errors/gateway-error.ts';
 import type { JudgedRequest, KnownLogin } from '../../http/endpoint/endpoint.ts';
 import type { PendingReply, Reply, RequestBody } from '../../http/endpoint/message.ts';
@@ -9,20 +10,14 @@ import type {
   ProvenClient,
 } from '../client-authentication/authenticate-client.ts';
 import { hasCredentials } from '../client-authentication/read-credentials.ts';
-import type { Client, Clients } from '../clients/clients.ts';
+import type { Clients } from '../clients/clients.ts';
 import { type Grant, hasRefreshToken, nameUser, noteFirstUse } from '../grants/grant.ts';
 import type { StoredGrant } from '../grants/grants.ts';
-import type { RefreshToken } from '../grants/token-codec.ts';
 import { addFacts } from '../request/login-facts.ts';
-import {
-  type AskedPair,
-  decideRefresh,
-  type RefreshDecision,
-  readAskedPair,
-} from './decide-refresh.ts';
+import { decideRefresh, type RefreshDecision, readAskedPair } from './decide-refresh.ts';
 import type { TokenIssue } from './issue-grant.ts';
 import type { Broker } from './open-broker.ts';
-import { coversResource, failTarget } from './resources.ts';
+import { failTarget } from './resources.ts';
 
 /** A grant type: judges the request, and returns what is left to do. */
 export type GiveTokens = (request: AuthenticationRequest) => Promise<JudgedRequest>;
@@ -32,81 +27,54 @@ export function createBrokerToken(
   { runtime, ownTokens: { codec, grants }, ends, renewal }: Broker,
   clients: Clients,
   answer: TokenIssue['answer'],
-  grantTypes: ReadonlyMap<string, GiveTokens>,
+  grantTypes: ReadonlyMap<string, GiveTokens | undefined>,
 ) {
   const { oauth, clock, log } = runtime;
-  const { accessSeconds, renewalSeconds } = oauth.tokens;
 
+  /** RFC 6749 §6. */
   async function refresh(parameters: RequestParameters): Promise<PendingReply> {
     const text = parameters.require('refresh_token');
     const clientId = parameters.require('client_id');
     const token = codec.readRefreshToken(text) ?? failGrant('The refresh token is unknown.');
-    return addFacts({ grantId: token.grantId }, () => refreshBy(token, clientId, parameters));
-  }
-
-  async function refreshBy(
-    token: RefreshToken,
-    clientId: string,
-    parameters: RequestParameters,
-  ): Promise<PendingReply> {
-    const [client, found] = await Promise.all([
-      clients.requireWithoutFetch(clientId),
-      grants.read(token.grantId),
-    ]);
-    const stored = found ?? failGrant(ENDED);
-    if (stored.grant.client.id !== clientId) {
-      failGrant('The refresh token was issued to another client.');
-    }
-    // Its access tokens are good for nothing here, and no provider is sent the refresh token of another.
-    if (stored.grant.user.issuer !== oauth.provider.issuer) failGrant(ENDED);
-    const asked = readAskedPair(parameters, client, runtime);
-    return addFacts(
-      nameUser(stored.grant.user),
-      async () => () => refreshAndAnswer(stored, token, asked, client),
-    );
-  }
-
-  async function refreshAndAnswer(
-    stored: StoredGrant,
-    token: RefreshToken,
-    asked: AskedPair,
-    client: Client,
-  ): Promise<Reply> {
-    // Before the provider is asked, who might take it for a second use of its own.
-    if (decide(stored.grant, token, asked).kind === 'reused') await endReused(stored.grant);
-    const renewed = (await renewal.renewIfDue(stored)) ?? failGrant(ENDED);
-    const [grant] = await Promise.all([rotate(renewed, token, asked), clients.recordUse(client)]);
-    return answer(grant, grant.client.name ?? client.name, true);
-  }
-
-  const decide = (grant: Grant, token: RefreshToken, asked: AskedPair): RefreshDecision =>
-    decideRefresh(grant, token, asked, {
-      now: clock.now(),
-      accessSeconds,
-      covers: (resource) => coversResource(grant.resources, resource, runtime),
+    return addFacts({ grantId: token.grantId }, async () => {
+      const [client, found] = await Promise.all([
+        clients.requireWithoutFetch(clientId),
+        grants.read(token.grantId),
+      ]);
+      const stored = found ?? failGrant(ENDED);
+      const { grant: seen } = stored;
+      if (seen.client.id !== clientId) failGrant('The refresh token was issued to another client.');
+      // Its access tokens are good for nothing here, and no provider is sent the refresh token of another.
+      if (seen.user.issuer !== oauth.provider.issuer) failGrant(ENDED);
+      const asked = readAskedPair(parameters, client, runtime);
+      const decide = (grant: Grant) => decideRefresh(grant, token, asked, runtime, clock.now());
+      return addFacts(nameUser(seen.user), async () => async () => {
+        // Before the provider is asked, who might take it for a second use of its own.
+        if (decide(seen).kind === 'reused') await endReused(seen);
+        const renewed = (await renewal.renewIfDue(stored)) ?? failGrant(ENDED);
+        const [grant] = await Promise.all([rotate(renewed, decide), clients.recordUse(client)]);
+        return answer(grant, grant.client.name ?? client.name, true);
+      });
     });
+  }
 
   /** Another request, at another replica perhaps, may have rotated it: then that one's tokens are the answer. */
   async function rotate(
     stored: StoredGrant,
-    token: RefreshToken,
-    asked: AskedPair,
+    decide: (grant: Grant) => RefreshDecision,
   ): Promise<Grant> {
-    let refusal: 'reused' | 'replaced' | 'scope' | 'resource' | undefined;
-    function change(grant: Grant): Grant | undefined {
-      refusal = undefined;
-      const decision = decide(grant, token, asked);
+    let decided: RefreshDecision['kind'] | undefined;
+    const changed = await grants.updateForTokens(stored, (grant) => {
+      const decision = decide(grant);
+      decided = decision.kind;
       if (decision.kind === 'rotated') return grants.capExpiry(decision.grant);
-      if (decision.kind === 'again') return decision.isFirstUse ? noteFirstUse(grant) : undefined;
-      refusal = decision.kind === 'notGranted' ? decision.what : decision.kind;
-      return undefined;
-    }
-    const changed = await grants.updateForTokens(stored, change);
+      return decision.kind === 'again' && decision.isFirstUse ? noteFirstUse(grant) : undefined;
+    });
     if (changed === undefined) failGrant(ENDED);
-    if (refusal === 'scope') fail('invalid_scope');
-    if (refusal === 'resource') failTarget();
-    if (refusal === 'replaced') failGrant(REPLACED);
-    if (refusal === 'reused') return endReused(changed.grant);
+    if (decided === 'otherScope') fail('invalid_scope');
+    if (decided === 'otherResource') failTarget();
+    if (decided === 'replaced') failGrant(REPLACED);
+    if (decided === 'reused') return endReused(changed.grant);
     return changed.grant;
   }
 
@@ -144,7 +112,7 @@ export function createBrokerToken(
         return undefined;
       }
       // However many come, the provider is asked once in OAUTH_RENEWAL_SECONDS: where that is seldom.
-      return { id: grant.id, isAnswered: renewalSeconds >= SELDOM_SECONDS };
+      return { id: grant.id, isAnswered: oauth.tokens.renewalSeconds >= SELDOM_SECONDS };
     },
   };
 }
@@ -166,23 +134,8 @@ function failGrant(details: string): never {
 export function createBrokerRevoke(
   { ownTokens: { codec, grants }, ends }: Broker,
   clients: Clients,
-  authentication: Pick<ClientAuthentication<ProvenClient>, 'authenticate'>,
+  { authenticate }: ClientAuthentication<ProvenClient>,
 ) {
-  /** A client that proved to be itself to get the token does so here, too (RFC 7009 §2.1); the others are public, and say who they are. */
-  async function identify(request: AuthenticationRequest, grant: Grant | undefined) {
-    const { parameters } = request;
-    const named = parameters.get('client_id');
-    const hasProof = grant !== undefined && !hasRefreshToken(grant);
-    const isPublic = named !== undefined && clients.isKnownClient(named);
-    if (!hasProof && (isPublic || !hasCredentials(request))) {
-      const id = parameters.require('client_id');
-      await clients.requireWithoutFetch(id);
-      return { id, useUp: async () => {} };
-    }
-    const { client, useUp } = await authentication.authenticate(request);
-    return { id: client.id, useUp };
-  }
-
   return async function revoke(
     body: RequestBody,
     authorization: string | undefined,
@@ -192,12 +145,19 @@ export function createBrokerRevoke(
     const own = codec.readRefreshToken(token) ?? codec.readAccessToken(token);
     const stored = own && (await grants.read(own.grantId));
     const request = { body, parameters, authorization };
-    const { id: clientId, useUp } = await identify(request, stored?.grant);
+    const named = parameters.get('client_id');
+    const isPublic = named !== undefined && clients.isKnownClient(named);
+    // A client that proved to be itself to get the token does so here, too (RFC 7009 §2.1); the others are public, and say who they are.
+    const hasProved = stored !== undefined && !hasRefreshToken(stored.grant);
+    const proves = hasProved || (!isPublic && hasCredentials(parameters, authorization));
+    const proven = proves ? await authenticate(request) : undefined;
+    const clientId = proven?.client.id ?? parameters.require('client_id');
+    if (proven === undefined) await clients.requireWithoutFetch(clientId);
     // RFC 7009 §2.2: what is none, or none any more, is revoked already. Anybody could have made it up.
     if (stored === undefined)
       return {
         async runAnonymous() {
-          await useUp();
+          await proven?.useUp();
           return { ...REVOKED, ...(own && { facts: { grantId: own.grantId } }) };
         },
       };
@@ -207,7 +167,7 @@ export function createBrokerRevoke(
       fail('invalid_grant', { details: 'The token was issued to another client.' });
     }
     return async function endAndAnswer() {
-      await useUp();
+      await proven?.useUp();
       await ends.endGrant(id, 'client');
       return { ...REVOKED, facts: { ...nameUser(user), grantId: id } };
     };

@@ -13,7 +13,7 @@ import { stripUri } from '../../platform/secret-texts.ts';
 import { quote } from '../../platform/text.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { buildAssertionKey } from '../../store/keys.ts';
-import type { KeyValue } from '../../store/store.ts';
+import { claimOnce } from '../../store/records.ts';
 import { computeNotedSeconds } from '../auth/claims.ts';
 import {
   createKeySet,
@@ -38,7 +38,7 @@ import {
 /** As much of a client as tells that it is itself. */
 export type ProvenClient = Pick<MachineClient, 'id' | 'credentials'>;
 
-export interface AuthenticatedClient<Client extends ProvenClient = MachineClient> {
+interface AuthenticatedClient<Client extends ProvenClient> {
   readonly client: Client;
   /**
    * Before anything is given for it: an assertion is good once, on all replicas together.
@@ -48,16 +48,9 @@ export interface AuthenticatedClient<Client extends ProvenClient = MachineClient
   useUp(): Promise<void>;
 }
 
-export interface ClientAuthentication<Client extends ProvenClient = MachineClient> {
-  /**
-   * Without effect. An assertion that was used already is refused here, too: it counts for whoever sends it, not for its client.
-   *
-   * @throws GatewayError `oauth_invalid_request`, `unauthenticated_machine` or `client_keys_unavailable`.
-   */
-  authenticate(request: AuthenticationRequest): Promise<AuthenticatedClient<Client>>;
-  /** The client whose secret the request brings, where that alone settles it; else undefined. It never throws. */
-  findBySecret(request: AuthenticationRequest): Client | undefined;
-}
+export type ClientAuthentication<Client extends ProvenClient = MachineClient> = ReturnType<
+  typeof createClientAuthentication<Client>
+>;
 
 export interface AuthenticationRequest {
   /** Which request it is: limits and endpoint ask of the same one. */
@@ -67,22 +60,14 @@ export interface AuthenticationRequest {
   readonly authorization: string | undefined;
 }
 
-/** The clients that there are, by their IDs. */
-export interface ClientLookup<Client extends ProvenClient = MachineClient> {
-  readonly findClient: (id: string) => Client | undefined;
-  /** One that is none of those, by its metadata document, with the key that `hint` names; undefined where none counts. */
-  readonly findByDocument?: (id: string, hint: KeyHint) => Promise<Client | undefined>;
-}
-
+/** `findByDocument` finds one that is none of `findClient`, by its metadata document, with the key that `hint` names. */
 export function createClientAuthentication<Client extends ProvenClient = MachineClient>(
-  {
-    store,
-    clock,
-  }: Pick<Runtime, 'clock'> & { readonly store: Pick<KeyValue, 'get' | 'compareAndSet'> },
+  { store, clock }: Runtime,
   rules: ClientAssertionRules,
-  keySets: Pick<ClientKeySets, 'get'>,
-  { findClient, findByDocument }: ClientLookup<Client>,
-): ClientAuthentication<Client> {
+  keySets: ClientKeySets,
+  findClient: (id: string) => Client | undefined,
+  findByDocument?: (id: string, hint: KeyHint) => Promise<Client | undefined>,
+) {
   const readAssertion = createReadAssertion(rules);
   const judged = new WeakMap<RequestBody, Promise<AuthenticatedClient<Client>>>();
 
@@ -106,20 +91,26 @@ export function createClientAuthentication<Client extends ProvenClient = Machine
         found: `client_assertion_type ${truncateForLog(assertionType ?? '')}`,
         expected: ASSERTION_TYPE,
       });
-    const assertion = readOrFail(text, clientId);
-    if (clientId !== undefined && clientId !== assertion.clientId)
-      failClient(clientId, { found: `sub ${assertion.clientId}`, expected: 'the client_id' });
-    const client =
-      findClient(assertion.clientId) ??
-      (await findByDocument?.(assertion.clientId, assertion.token));
+    const { token, clientId: sub, jti, exp } = readOrFail(text, clientId);
+    if (clientId !== undefined && clientId !== sub)
+      failClient(clientId, { found: `sub ${sub}`, expected: 'the client_id' });
+    const client = findClient(sub) ?? (await findByDocument?.(sub, token));
     if (client === undefined || client.credentials.kind === 'secret')
-      return failClient(assertion.clientId, {
+      return failClient(sub, {
         found: 'an assertion',
         expected: describeExpected(client, 'its keys'),
       });
-    await checkSignature(client, assertion.token);
-    await checkUnused(assertion);
-    return { client, useUp: () => useUp(assertion) };
+    await checkSignature(client, token);
+    const key = buildAssertionKey(hashSha256(JSON.stringify([sub, jti])));
+    // One that somebody got hold of after its client had used it says nothing of who sends it, and must not count as its client.
+    if ((await store.get(key)) !== undefined) failUsed(sub);
+    return {
+      client,
+      async useUp() {
+        const seconds = computeNotedSeconds(exp + rules.clockToleranceSeconds, clock.now());
+        if (!(await claimOnce(store, key, seconds))) failUsed(sub);
+      },
+    };
   }
 
   function readOrFail(text: string, clientId: string | undefined): ClientAssertion {
@@ -135,12 +126,9 @@ export function createClientAuthentication<Client extends ProvenClient = Machine
     if (credentials.kind === 'keys') {
       const signer = findClientSigner(token, selectCandidates(credentials.keys, token));
       if (signer === undefined) failSignature(id, token);
-    } else if (credentials.kind === 'keysUrl') {
-      await checkByKeySet(id, keySets.get(credentials.url), token);
     }
-  }
-
-  async function checkByKeySet(id: string, keySet: KeySet, token: ParsedToken): Promise<void> {
+    if (credentials.kind !== 'keysUrl') return;
+    const keySet = keySets.get(credentials.url);
     try {
       await verifySignature(token, { keySet, findSigner: findClientSigner });
     } catch (thrown) {
@@ -155,50 +143,46 @@ export function createClientAuthentication<Client extends ProvenClient = Machine
     }
   }
 
-  /** One that somebody got hold of after its client had used it says nothing of who sends it, and must not count as its client. */
-  async function checkUnused(assertion: ClientAssertion): Promise<void> {
-    if ((await store.get(buildUseKey(assertion))) !== undefined) failUsed(assertion);
-  }
-
-  async function useUp(assertion: ClientAssertion): Promise<void> {
-    const end = assertion.exp + rules.clockToleranceSeconds;
-    const seconds = computeNotedSeconds(end, clock.now());
-    const key = buildUseKey(assertion);
-    if (await store.compareAndSet(key, undefined, '1', seconds)) return;
-    failUsed(assertion);
-  }
-
-  function check(
-    request: AuthenticationRequest,
-  ): AuthenticatedClient<Client> | Promise<AuthenticatedClient<Client>> {
-    const credentials = readCredentials(request.parameters, request.authorization);
-    if (credentials === undefined || credentials === 'malformed')
-      return failClient(request.parameters.get('client_id'), {
-        found: credentials === undefined ? 'no credentials' : 'malformed credentials',
-        expected: 'a secret or an assertion',
-      });
-    return credentials.method === 'private_key_jwt'
-      ? checkAssertion(credentials)
-      : checkSecret(credentials);
-  }
-
-  async function judge(request: AuthenticationRequest): Promise<AuthenticatedClient<Client>> {
+  async function judge({
+    parameters,
+    authorization,
+  }: AuthenticationRequest): Promise<AuthenticatedClient<Client>> {
     try {
-      return await check(request);
+      const credentials = readCredentials(parameters, authorization);
+      if (credentials === undefined || credentials === 'malformed')
+        return failClient(parameters.get('client_id'), {
+          found: credentials === undefined ? 'no credentials' : 'malformed credentials',
+          expected: 'a secret or an assertion',
+        });
+      return credentials.method === 'private_key_jwt'
+        ? await checkAssertion(credentials)
+        : checkSecret(credentials);
     } catch (thrown) {
-      throw addChallenge(thrown, request.authorization);
+      const isRefusal = thrown instanceof GatewayError && thrown.row.status === 401;
+      if (!isRefusal || !hasTriedBasic(authorization)) throw thrown;
+      // RFC 6749 §5.2: a client that tried the header is told by which scheme.
+      const headers = { 'WWW-Authenticate': 'Basic realm="oauth", charset="UTF-8"' };
+      throw new GatewayError(thrown.key, {
+        ...thrown.failure,
+        details: thrown.message,
+        headers,
+      });
     }
   }
 
   return {
-    authenticate(request) {
-      const known = judged.get(request.body);
-      if (known !== undefined) return known;
-      const judging = judge(request);
+    /**
+     * Without effect. An assertion that was used already is refused here, too: it counts for whoever sends it, not for its client.
+     *
+     * @throws GatewayError `oauth_invalid_request`, `unauthenticated_machine` or `client_keys_unavailable`.
+     */
+    authenticate(request: AuthenticationRequest): Promise<AuthenticatedClient<Client>> {
+      const judging = judged.get(request.body) ?? judge(request);
       judged.set(request.body, judging);
       return judging;
     },
-    findBySecret({ parameters, authorization }) {
+    /** The client whose secret the request brings, where that alone settles it; else undefined. It never throws. */
+    findBySecret({ parameters, authorization }: AuthenticationRequest): Client | undefined {
       try {
         const credentials = readCredentials(parameters, authorization);
         return typeof credentials === 'object' && credentials.method !== 'private_key_jwt'
@@ -227,10 +211,7 @@ const MAX_TRIED_KEYS = 16;
 const findClientSigner: typeof findSigner = (token, keys) =>
   findSigner(token, keys.slice(0, MAX_TRIED_KEYS));
 
-const buildUseKey = ({ clientId, jti }: ClientAssertion): string =>
-  buildAssertionKey(hashSha256(JSON.stringify([clientId, jti])));
-
-const failUsed = ({ clientId }: ClientAssertion): never =>
+const failUsed = (clientId: string): never =>
   failClient(clientId, { found: 'a jti that was used', expected: 'a new one' });
 
 const failSignature = (clientId: string, { kid }: ParsedToken): never =>
@@ -244,23 +225,12 @@ const failClient = (clientId: string | undefined, facts: JsonObject): never =>
     facts: { ...(clientId !== undefined && { client: truncateForLog(clientId) }), ...facts },
   });
 
-/** RFC 6749 §5.2: a client that tried the header is told by which scheme. */
-function addChallenge(thrown: unknown, authorization: string | undefined): unknown {
-  const isRefusal = thrown instanceof GatewayError && thrown.row.status === 401;
-  if (!isRefusal || !hasTriedBasic(authorization)) return thrown;
-  const headers = { 'WWW-Authenticate': 'Basic realm="oauth", charset="UTF-8"' };
-  return new GatewayError(thrown.key, { ...thrown.failure, details: thrown.message, headers });
-}
-
 // RFC 7517: the keys of a client that names where they are. Each client has a set of its own, so that a host that is slow holds
 // up nobody else.
 
 export type ClientKeySets = ReturnType<typeof createClientKeySets>;
 
-export function createClientKeySets(
-  runtime: FetchRuntime,
-  machineClients: Pick<MachineClients, 'list' | 'onChange'>,
-) {
+export function createClientKeySets(runtime: FetchRuntime, machineClients: MachineClients) {
   const byUrl = new Map<string, KeySet>();
 
   function open(url: string): KeySet {

@@ -66,11 +66,10 @@ const urlRule: Rule<string> = {
   allowed: 'an absolute https URL; http is for loopback alone',
 };
 
-const nonEmpty = (what: string): Shape<string> =>
-  text(
-    { parse: (given) => given.trim() || undefined, allowed: what },
-    { schema: { type: 'string', minLength: 1 } },
-  );
+const group = text(
+  { parse: (given) => given.trim() || undefined, allowed: 'the name of a group' },
+  { schema: { type: 'string', minLength: 1 } },
+);
 
 const RESOURCE_PATTERN = '^(https?://|/(mcp(/[A-Za-z0-9-]+)?|admin)/?$)';
 
@@ -152,7 +151,7 @@ const clientMembers = {
   ),
   groups: defineMember(
     'groups',
-    list(nonEmpty('the name of a group'), { allowed: 'a list of groups' }),
+    list(group, { allowed: 'a list of groups' }),
     'The groups that rules see of it.',
   ),
   resources: defineMember(
@@ -287,7 +286,7 @@ const NO_HASH = hashSha256('');
 /** For a gateway that is about to serve. */
 export function findMachineClientProblems(
   clients: readonly MachineClient[] = [],
-  { server, oauth }: Pick<Config, 'server' | 'oauth'>,
+  { server, oauth }: Config,
 ): readonly Problem[] {
   const [first] = clients;
   if (first === undefined) return [];
@@ -311,6 +310,6 @@ export function findMachineClientProblems(
 }
 
 const isOwn = (one: string, baseUrl: string): boolean => {
-  const path = one.startsWith(baseUrl) ? one.slice(baseUrl.length) : undefined;
-  return path !== undefined && /^(\/?|\/(mcp(\/[A-Za-z0-9-]+)?|admin)\/?)$/.test(path);
+  const path = one.slice(baseUrl.length);
+  return one.startsWith(baseUrl) && /^(\/?|\/(mcp(\/[A-Za-z0-9-]+)?|admin)\/?)$/.test(path);
 };

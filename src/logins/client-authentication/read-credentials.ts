@@ -34,13 +34,10 @@ export const hasTriedBasic = (authorization: string | undefined): boolean =>
 const BASIC = /^Basic(?: |$)/i;
 
 /** Tells whether the request says more than an ID. */
-export const hasCredentials = ({
-  parameters,
-  authorization,
-}: {
-  readonly parameters: RequestParameters;
-  readonly authorization: string | undefined;
-}): boolean =>
+export const hasCredentials = (
+  parameters: RequestParameters,
+  authorization: string | undefined,
+): boolean =>
   authorization !== undefined || PROOFS.some((name) => parameters.get(name) !== undefined);
 
 const PROOFS = ['client_secret', 'client_assertion', 'client_assertion_type'] as const;
@@ -130,7 +127,6 @@ const MAX_BYTES = 8192;
 const MAX_JTI_LENGTH = 256;
 
 const CLIENT_ASSERTION: TokenForm = {
-  lengthSetting: '',
   kind: 'a client assertion',
   type: /^(application\/)?(client-authentication\+)?jwt$/i,
   types: 'JWT, client-authentication+jwt, or no typ',
@@ -157,24 +153,17 @@ export function createReadAssertion({ issuer, clockToleranceSeconds }: ClientAss
     if (now >= exp + clockToleranceSeconds) failClaim('exp', exp, `more than ${now}`);
     const latest = now + MAX_ASSERTION_SECONDS + clockToleranceSeconds;
     if (exp > latest) failClaim('exp', exp, `at most ${latest}`);
-    checkBegin('iat', claims, { now, exp, clockToleranceSeconds });
-    checkBegin('nbf', claims, { now, exp, clockToleranceSeconds });
+    // They need not be there; but they are no time to come, and no assertion is made to last.
+    const begin = Math.min(now + clockToleranceSeconds, exp);
+    for (const name of ['iat', 'nbf']) {
+      if (claims[name] === undefined) continue;
+      const at = readTime(name, claims);
+      if (at > begin) failClaim(name, at, `at most ${begin}`);
+      const earliest = now - MAX_ASSERTION_SECONDS - clockToleranceSeconds;
+      if (name === 'iat' && at < earliest) failClaim(name, at, `at least ${earliest}`);
+    }
     return { token, clientId, exp, jti: readText('jti', claims) };
   };
-}
-
-/** It need not be there; but it is no time to come, and no assertion is made to last. */
-function checkBegin(
-  name: 'iat' | 'nbf',
-  claims: JsonObject,
-  { now, exp, clockToleranceSeconds }: { now: number; exp: number; clockToleranceSeconds: number },
-): void {
-  if (claims[name] === undefined) return;
-  const at = readTime(name, claims);
-  const latest = Math.min(now + clockToleranceSeconds, exp);
-  if (at > latest) failClaim(name, at, `at most ${latest}`);
-  const earliest = now - MAX_ASSERTION_SECONDS - clockToleranceSeconds;
-  if (name === 'iat' && at < earliest) failClaim(name, at, `at least ${earliest}`);
 }
 
 function readText(name: 'sub' | 'jti', claims: JsonObject): string {

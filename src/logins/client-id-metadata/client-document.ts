@@ -88,41 +88,22 @@ export function parseClientDocument(
 ): ClientDocument {
   const members = parseObject(body) ?? failMembers(clientId, 'is not a JSON object');
   const isKeyed = rules.acceptsKeys && members.token_endpoint_auth_method === KEYED;
-  return isKeyed
-    ? parseKeyedDocument(clientId, members, rules.allowedHosts)
-    : parsePublicDocument(clientId, members, rules.redirectUris);
-}
-
-const readCommon = (clientId: string, { client_name: name }: JsonObject): CommonDocument => ({
-  client_id: clientId,
-  ...(isName(name) && { client_name: name }),
-});
-
-function parsePublicDocument(
-  clientId: string,
-  members: JsonObject,
-  rules: RedirectUriRules,
-): PublicClientDocument {
-  failIfWrong(DOCUMENT_PROBLEMS, members, clientId);
+  const problems = isKeyed ? KEYED_PROBLEMS : DOCUMENT_PROBLEMS;
+  const [, problem] = problems.find(([applies]) => applies(members, clientId)) ?? [];
+  if (problem !== undefined) failMembers(clientId, problem);
+  const { client_name: name, client_uri, logo_uri } = members;
+  const common = { client_id: clientId, ...(isName(name) && { client_name: name }) };
+  if (isKeyed) {
+    const keys = readKeySource(clientId, members, rules.allowedHosts);
+    return { ...common, token_endpoint_auth_method: KEYED, keys };
+  }
+  const list = parseRedirectUris(members.redirect_uris, rules.redirectUris);
   return {
-    ...readCommon(clientId, members),
-    ...(isWebUrl(members.client_uri) && { client_uri: members.client_uri }),
-    ...(isWebUrl(members.logo_uri) && { logo_uri: members.logo_uri }),
-    redirect_uris: readRedirectUris(clientId, members.redirect_uris, rules),
+    ...common,
+    ...(isWebUrl(client_uri) && { client_uri }),
+    ...(isWebUrl(logo_uri) && { logo_uri }),
+    redirect_uris: list.uris ?? failMembers(clientId, `is not usable: ${list.problem}`),
     token_endpoint_auth_method: 'none',
-  };
-}
-
-function parseKeyedDocument(
-  clientId: string,
-  members: JsonObject,
-  allowedHosts: readonly string[],
-): KeyedClientDocument {
-  failIfWrong(KEYED_PROBLEMS, members, clientId);
-  return {
-    ...readCommon(clientId, members),
-    token_endpoint_auth_method: KEYED,
-    keys: readKeySource(clientId, members, allowedHosts),
   };
 }
 
@@ -138,7 +119,7 @@ function readKeySource(
       : { kind: 'given', keys };
   }
   const parsed = typeof uri === 'string' ? parseClientIdUrl(uri, allowedHosts) : undefined;
-  return parsed !== undefined && 'url' in parsed
+  return parsed?.url
     ? { kind: 'url', url: parsed.url }
     : failMembers(clientId, 'has a jwks_uri that is no https URL at a host of CIMD_ALLOWED_HOSTS');
 }
@@ -146,16 +127,10 @@ function readKeySource(
 /** Undefined where there is none that can be used. */
 export function parseDocumentKeys(body: Buffer): readonly VerificationKey[] | undefined {
   try {
-    const { usable } = parseKeySet(body);
-    return usable.length === 0 ? undefined : usable;
+    return parseKeySet(body).usable;
   } catch {
     return undefined;
   }
-}
-
-function failIfWrong(problems: DocumentProblems, members: JsonObject, clientId: string): void {
-  const found = problems.find(([applies]) => applies(members, clientId));
-  if (found !== undefined) failMembers(clientId, found[1]);
 }
 
 type DocumentProblems = readonly (readonly [
@@ -191,17 +166,6 @@ const DOCUMENT_PROBLEMS: DocumentProblems = [
   [({ response_types }) => isWithout(response_types, 'code'), 'has response_types without code'],
 ];
 
-function readRedirectUris(
-  clientId: string,
-  value: unknown,
-  rules: RedirectUriRules,
-): readonly string[] {
-  const list = parseRedirectUris(value, rules);
-  return list.problem === undefined
-    ? list.uris
-    : failMembers(clientId, `is not usable: ${list.problem}`);
-}
-
 /** Absent means the default, which has it, and so does `null`. */
 const isWithout = (value: unknown, wanted: string): boolean =>
   value != null && !(Array.isArray(value) && value.includes(wanted));
@@ -227,7 +191,9 @@ const MAX_HOST = 253;
 export const isClientDocumentId = (clientId: string): boolean => /^https:/i.test(clientId);
 
 /** `problem` is for the client's developer: a sentence that repeats nothing of what it refuses. */
-export type ClientIdUrl = { readonly url: URL } | { readonly problem: string };
+type ClientIdUrl =
+  | { readonly url: URL; readonly problem?: undefined }
+  | { readonly url?: undefined; readonly problem: string };
 
 /**
  * The URL of a client's metadata document.
@@ -238,8 +204,8 @@ export type ClientIdUrl = { readonly url: URL } | { readonly problem: string };
  * @param allowedHosts - `*` for any public host, else exact names in lower case.
  */
 export function parseClientIdUrl(clientId: string, allowedHosts: readonly string[]): ClientIdUrl {
-  const found = URL_PROBLEMS.find(([applies]) => applies(clientId));
-  if (found !== undefined) return { problem: `The client_id ${found[1]}.` };
+  const [, wrong] = URL_PROBLEMS.find(([applies]) => applies(clientId)) ?? [];
+  if (wrong !== undefined) return { problem: `The client_id ${wrong}.` };
   const url = new URL(clientId);
   const { hostname } = url;
   if (!isHostName(hostname)) {

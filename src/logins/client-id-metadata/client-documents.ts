@@ -9,7 +9,6 @@ import { readBody } from '../../platform/fetch-with-limits.ts';
 import {
   HostNotPublic,
   type Network,
-  type PublicResponse,
   requestPublicHost,
 } from '../../platform/outbound/public-network.ts';
 import { createSingleFlight } from '../../platform/single-flight.ts';
@@ -86,7 +85,7 @@ export function createClientDocuments(
 
   async function findAny(clientId: string): Promise<ClientDocument> {
     const parsed = parseClientIdUrl(clientId, allowedHosts);
-    if ('problem' in parsed) return failDocument(parsed.problem);
+    if (parsed.url === undefined) return failDocument(parsed.problem);
     const document = documents.get(clientId);
     if (document !== undefined) return document;
     const failure = failures.get(clientId);
@@ -98,7 +97,8 @@ export function createClientDocuments(
     /** Tells whether a client id is an https URL, thus for `find` to judge; most of them are not. */
     isClientDocumentId,
     /** Tells whether such an id may be used at all, whatever its document says now. */
-    isAllowed: (clientId: string): boolean => 'url' in parseClientIdUrl(clientId, allowedHosts),
+    isAllowed: (clientId: string): boolean =>
+      parseClientIdUrl(clientId, allowedHosts).url !== undefined,
     /**
      * The document at hand, or fetched now: up to 5 s.
      *
@@ -145,19 +145,16 @@ const MAX_SECONDS = 86_400;
 
 /** Milliseconds, from 0 (not to be kept) to 24 hours. `now` in epoch milliseconds. */
 function readLifetimeMs(headers: IncomingHttpHeaders, now: number): number {
-  const directives = (headers['cache-control'] ?? '').toLowerCase().split(',').map(trim);
-  if (directives.some((directive) => /^no-(store|cache)(=|$)/.test(directive))) return 0;
-  const said = readMaxAge(directives) ?? readSecondsUntilExpiry(headers, now);
+  const directives = (headers['cache-control'] ?? '').split(',').map((text) => text.trim());
+  if (directives.some((directive) => /^no-(store|cache)(=|$)/i.test(directive))) return 0;
+  // The smallest of them; what is no number counts as stale (RFC 9111 §4.2.1).
+  const ages = directives
+    .filter((directive) => /^max-age(=|$)/i.test(directive))
+    .map((directive) => parseSeconds(directive.slice('max-age='.length)) ?? 0);
+  const said = ages.length > 0 ? Math.min(...ages) : readSecondsUntilExpiry(headers, now);
   if (said === undefined) return DEFAULT_SECONDS * 1000;
   const left = said - (parseSeconds(headers.age) ?? 0);
   return Math.min(Math.max(left, 0), MAX_SECONDS) * 1000;
-}
-
-/** The smallest of them; what is no number counts as stale (RFC 9111 §4.2.1). */
-function readMaxAge(directives: readonly string[]): number | undefined {
-  const said = directives.filter((directive) => /^max-age(=|$)/.test(directive));
-  const ages = said.map((directive) => parseSeconds(directive.slice('max-age='.length)) ?? 0);
-  return ages.length === 0 ? undefined : Math.min(...ages);
 }
 
 function readSecondsUntilExpiry(
@@ -175,16 +172,8 @@ const parseSeconds = (text = ''): number | undefined => {
   return digits === undefined ? undefined : Number(digits);
 };
 
-const trim = (text: string): string => text.trim();
-
 // RFC 7591 §2, RFC 7517: the keys of a client that its document describes, fetched as the document is: anybody may have named
 // their host.
-
-/** Those that may have signed what names the key so. @throws ClientDocumentRefused */
-type FindDocumentKeys = (
-  source: DocumentKeySource,
-  hint: KeyHint,
-) => Promise<readonly VerificationKey[]>;
 
 /** A key that was taken back counts for so long. */
 const FRESH_KEYS_MS = 300_000;
@@ -197,7 +186,7 @@ interface KeptKeys {
   readonly fetchedAt: number;
 }
 
-function createFindDocumentKeys(clock: Clock, network: Network): FindDocumentKeys {
+function createFindDocumentKeys(clock: Clock, network: Network) {
   const kept = createExpiringMap<KeptKeys>(MAX_KEPT, clock.monotonic);
   const loadOnce = createLoadOnce(
     load,
@@ -209,20 +198,20 @@ function createFindDocumentKeys(clock: Clock, network: Network): FindDocumentKey
     try {
       const { body } = await fetchDocument(url, network, clock);
       const keys = parseDocumentKeys(body) ?? failDocument(`${url.href} has no usable key.`);
-      return keep(url, { keys, fetchedAt });
+      kept.set(url.href, { keys, fetchedAt }, clock.monotonic() + FRESH_KEYS_MS);
+      return { keys, fetchedAt };
     } catch (refusal) {
-      keep(url, { keys: undefined, fetchedAt });
+      const failed = { keys: undefined, fetchedAt };
+      kept.set(url.href, failed, clock.monotonic() + COOL_DOWN_MS);
       throw refusal;
     }
   }
 
-  function keep(url: URL, found: KeptKeys): KeptKeys {
-    const ms = found.keys === undefined ? COOL_DOWN_MS : FRESH_KEYS_MS;
-    kept.set(url.href, found, clock.monotonic() + ms);
-    return found;
-  }
-
-  return async function findDocumentKeys(source, hint) {
+  /** Those that may have signed what names the key so. @throws ClientDocumentRefused */
+  return async function findDocumentKeys(
+    source: DocumentKeySource,
+    hint: KeyHint,
+  ): Promise<readonly VerificationKey[]> {
     if (source.kind === 'given') return selectCandidates(source.keys, hint);
     const known = kept.get(source.url.href) ?? (await loadOnce(source.url));
     const found = selectCandidates(known.keys, hint);
@@ -236,11 +225,6 @@ function createFindDocumentKeys(clock: Clock, network: Network): FindDocumentKey
 // §4.6, OAuth Client ID Metadata Document (draft) §5, §8.6, §8.7: one GET to a host that
 // anybody could have named.
 
-interface FetchedDocument {
-  readonly headers: IncomingHttpHeaders;
-  readonly body: Buffer;
-}
-
 /** For everything: the name, the connection, the answer. */
 const TIMEOUT_MS = 5000;
 /** The draft recommends 5 kB; real documents with many members need not be that small. */
@@ -253,7 +237,7 @@ const JSON_TYPE = /^application\/([\w!#$&^.-]+\+)?json[ \t]*(;|$)/i;
  *
  * @throws ClientDocumentRefused
  */
-async function fetchDocument(url: URL, network: Network, clock: Clock): Promise<FetchedDocument> {
+async function fetchDocument(url: URL, network: Network, clock: Clock) {
   const abort = new AbortController();
   const cancel = clock.after(TIMEOUT_MS, () => {
     const problem = `did not arrive in full within ${TIMEOUT_MS / 1000} s`;
@@ -266,7 +250,12 @@ async function fetchDocument(url: URL, network: Network, clock: Clock): Promise<
     ]);
   } catch (cause) {
     if (cause instanceof ClientDocumentRefused) throw cause;
-    if (cause instanceof HostNotPublic) throw describeInnerHost(url.hostname, cause);
+    if (cause instanceof HostNotPublic)
+      throw createUnreachableError(
+        url.hostname,
+        `The host ${url.hostname} of the client_id does not resolve to public addresses only.`,
+        cause.cause,
+      );
     // The place where the connection failed is for the log: it would tell strangers of the network inside.
     throw createUnreachableError(url.hostname, describeProblem(url, 'cannot be fetched'), cause);
   } finally {
@@ -276,39 +265,22 @@ async function fetchDocument(url: URL, network: Network, clock: Clock): Promise<
   }
 }
 
-async function requestDocument(
-  url: URL,
-  network: Network,
-  signal: AbortSignal,
-): Promise<FetchedDocument> {
-  const response = await requestPublicHost(url, {}, network, signal);
-  const problem = findResponseProblem(response);
-  if (problem !== undefined) throw createRefusal(url, problem);
-  const body = await readBody(response.body, MAX_BYTES, () =>
-    createRefusal(url, `is longer than ${MAX_BYTES} bytes`),
-  );
-  return { headers: response.headers, body };
+async function requestDocument(url: URL, network: Network, signal: AbortSignal) {
+  const { status, headers, body } = await requestPublicHost(url, {}, network, signal);
+  if (status >= 300 && status < 400)
+    failProblem(url, `answered with a redirect (${status}), which is not followed`);
+  if (status !== 200) failProblem(url, `answered ${status}`);
+  if (!JSON_TYPE.test(headers['content-type'] ?? ''))
+    failProblem(url, 'is not served as application/json');
+  const problem = describeProblem(url, `is longer than ${MAX_BYTES} bytes`);
+  return {
+    headers,
+    body: await readBody(body, MAX_BYTES, () => new ClientDocumentRefused(problem)),
+  };
 }
 
-const describeInnerHost = (host: string, { cause }: HostNotPublic): ClientDocumentRefused =>
-  createUnreachableError(
-    host,
-    `The host ${host} of the client_id does not resolve to public addresses only.`,
-    cause,
-  );
-
-function findResponseProblem({ status, headers }: PublicResponse): string | undefined {
-  if (status >= 300 && status < 400) {
-    return `answered with a redirect (${status}), which is not followed`;
-  }
-  if (status !== 200) return `answered ${status}`;
-  return JSON_TYPE.test(headers['content-type'] ?? '')
-    ? undefined
-    : 'is not served as application/json';
-}
-
-const createRefusal = (url: URL, problem: string) =>
-  new ClientDocumentRefused(describeProblem(url, problem));
+const failProblem = (url: URL, problem: string): never =>
+  failDocument(describeProblem(url, problem));
 
 const describeProblem = (url: URL, problem: string): string =>
   `The client's metadata document ${url.href} ${problem}.`;

@@ -22,16 +22,6 @@ export interface DocumentOffer {
 const EVERY_MS = 600_000;
 const TIMEOUT_MS = 5000;
 
-/** `*` names no host that could be tried. */
-export const createDocumentOffer = (
-  runtime: Pick<Runtime, 'clock' | 'log'>,
-  network: Network,
-  allowedHosts: readonly string[],
-): DocumentOffer =>
-  allowedHosts.length === 0 || allowedHosts.includes('*')
-    ? createUncheckedOffer(allowedHosts)
-    : createCheckedOffer(runtime, network, allowedHosts);
-
 /** Documents are offered where hosts are allowed, whether they can be reached or not. */
 export const createUncheckedOffer = (allowedHosts: readonly string[]): DocumentOffer => ({
   isOffered: async () => allowedHosts.length > 0,
@@ -39,11 +29,14 @@ export const createUncheckedOffer = (allowedHosts: readonly string[]): DocumentO
   close() {},
 });
 
-function createCheckedOffer(
+export function createDocumentOffer(
   { clock, log }: Pick<Runtime, 'clock' | 'log'>,
   network: Network,
   allowedHosts: readonly string[],
 ): DocumentOffer {
+  // `*` names no host that could be tried.
+  if (allowedHosts.length === 0 || allowedHosts.includes('*'))
+    return createUncheckedOffer(allowedHosts);
   const closing = new AbortController();
   let cancelNext = () => {};
   let endFirst = () => {};
@@ -53,25 +46,21 @@ function createCheckedOffer(
   async function check(): Promise<void> {
     const failures = await probeHosts(allowedHosts, network, clock, closing.signal);
     if (!closing.signal.aborted) {
-      reportChange(failures);
+      if (failures !== undefined && isReachable !== false) {
+        log.warn(
+          'None of the hosts in CIMD_ALLOWED_HOSTS can be reached, so clients are not told that they can log in with a metadata document (client_id_metadata_document_supported); they have to register. Let the gateway reach the hosts on port 443, set HTTPS_PROXY if a proxy is required, or set CIMD_ALLOWED_HOSTS=none.',
+          { reasons: failures },
+        );
+      }
+      if (failures === undefined && isReachable === false) {
+        log.info(
+          'Hosts in CIMD_ALLOWED_HOSTS can be reached again: clients can log in with a metadata document.',
+        );
+      }
+      isReachable = failures === undefined;
       cancelNext = clock.after(EVERY_MS, () => void check());
     }
     endFirst();
-  }
-
-  function reportChange(failures: Failures | undefined): void {
-    if (failures !== undefined && isReachable !== false) {
-      log.warn(
-        'None of the hosts in CIMD_ALLOWED_HOSTS can be reached, so clients are not told that they can log in with a metadata document (client_id_metadata_document_supported); they have to register. Let the gateway reach the hosts on port 443, set HTTPS_PROXY if a proxy is required, or set CIMD_ALLOWED_HOSTS=none.',
-        { reasons: failures },
-      );
-    }
-    if (failures === undefined && isReachable === false) {
-      log.info(
-        'Hosts in CIMD_ALLOWED_HOSTS can be reached again: clients can log in with a metadata document.',
-      );
-    }
-    isReachable = failures === undefined;
   }
 
   return {
@@ -87,16 +76,13 @@ function createCheckedOffer(
   };
 }
 
-/** Why a host cannot be reached, by its name. */
-type Failures = Readonly<Record<string, string>>;
-
-/** Undefined as soon as one of the hosts was reached. */
+/** Why each host cannot be reached, by its name; undefined as soon as one of them was reached. */
 async function probeHosts(
   hosts: readonly string[],
   network: Network,
   clock: Clock,
   closing: AbortSignal,
-): Promise<Failures | undefined> {
+): Promise<Readonly<Record<string, string>> | undefined> {
   const attempts = hosts.map((host) => ({ host, abort: new AbortController() }));
   const abortAll = (reason?: Error) => {
     for (const { abort } of attempts) abort.abort(reason);

@@ -1,7 +1,6 @@
 // The clients that there are: those that registered, those that a document of theirs describes, and the
 // gateway's own.
 
-import type { AdminConfig } from '../../config/groups/server.ts';
 import { fail } from '../../errors/gateway-error.ts';
 import {
   buildPlaygroundCallbackUrl,
@@ -39,27 +38,35 @@ interface ClientFacts {
 export type Clients = ReturnType<typeof createClients>;
 
 /** The latter is a 401: it makes clients register anew and try again, the way out for an expired one. */
-export type ClientRefusal = 'unknown_client' | 'unauthenticated_client';
-
-/** Tokens of a client that renew its registration. */
-export type RegistrationRenewal = 'every' | 'first' | 'none';
+type ClientRefusal = 'unknown_client' | 'unauthenticated_client';
 
 /** A share of the time for which a registration lives: one that was renewed within it is as good as new. */
 const RENEWAL_SHARE = 0.01;
 const MAX_RENEWED = 10_000;
 
-/** `documents` are undefined where they are switched off: then such an id is the provider's to judge, like any other. */
+/**
+ * `documents` are undefined where they are switched off: then such an id is the provider's to judge, like any other. `renewal` says which
+ * tokens of a client renew its registration.
+ */
 export function createClients(
-  { clock, config: { server, admin, oauth } }: Pick<Runtime, 'clock' | 'config'>,
+  { clock, config: { server, admin, oauth } }: Runtime,
   registered: RegisteredClients,
   documents: ClientDocuments | undefined,
-  renewal: RegistrationRenewal,
+  renewal: 'every' | 'first' | 'none',
 ) {
-  const { redirectUris: redirectRules, registration } = oauth;
+  const { redirectUris: redirectRules } = oauth;
   const renewed = createExpiringMap<true>(MAX_RENEWED, clock.now);
 
-  const own = createOwnClients(server.baseUrl, admin);
-  const isDocument = (clientId: string) => documents?.isClientDocumentId(clientId) === true;
+  /** §19.3: their redirect URI is at the gateway's own origin, where no other client may have one. */
+  const own = new Map<string, Client>(
+    [
+      { id: PLAYGROUND_CLIENT_ID, name: 'Playground' },
+      ...(admin.groups.length > 0 ? [{ id: OPERATORS_CLIENT_ID, name: "Operators' page" }] : []),
+    ].map((client) => [
+      client.id,
+      { kind: 'own', ...client, redirectUris: [buildPlaygroundCallbackUrl(server.baseUrl)] },
+    ]),
+  );
 
   /**
    * The client of an id; its document is fetched where it is not at hand.
@@ -68,17 +75,24 @@ export function createClients(
    */
   async function require(clientId: string, refusal: ClientRefusal): Promise<Client> {
     if (hasRegisteredClientPrefix(clientId)) {
-      const found = await registered.find(clientId);
-      return found === undefined ? fail(refusal) : createRegisteredClient(found);
+      const registration = (await registered.find(clientId)) ?? fail(refusal);
+      return { kind: 'registered', ...toClientFacts(registration), registration };
     }
-    if (documents && isDocument(clientId)) return findDocument(clientId, documents, refusal);
-    return own.get(clientId) ?? fail(refusal);
+    if (!documents?.isClientDocumentId(clientId)) return own.get(clientId) ?? fail(refusal);
+    try {
+      return createDocumentClient(await documents.find(clientId));
+    } catch (error) {
+      if (error instanceof ClientDocumentRefused) fail(refusal, { details: error.message });
+      throw error;
+    }
   }
 
   return {
     /** §4.6: whether the id is one of the gateway's; in proxy mode every other is the provider's to judge. */
     isKnownClient: (clientId: string): boolean =>
-      hasRegisteredClientPrefix(clientId) || own.has(clientId) || isDocument(clientId),
+      hasRegisteredClientPrefix(clientId) ||
+      own.has(clientId) ||
+      documents?.isClientDocumentId(clientId) === true,
     require,
     /**
      * The client that brings a code or a token of its own. A document was read when the login began and
@@ -110,7 +124,7 @@ export function createClients(
       const isFirst = client.registration.used === undefined;
       const isDue = isFirst || (renewal === 'every' && renewed.get(client.id) === undefined);
       if (renewal === 'none' || !isDue) return;
-      const keptUntil = clock.now() + registration.ttlSeconds * 1000 * RENEWAL_SHARE;
+      const keptUntil = clock.now() + oauth.registration.ttlSeconds * 1000 * RENEWAL_SHARE;
       await registered.keep(client.registration).then(
         () => renewed.set(client.id, true, keptUntil),
         () => {},
@@ -118,35 +132,6 @@ export function createClients(
     },
   };
 }
-
-/** §19.3: their redirect URI is at the gateway's own origin, where no other client may have one. */
-function createOwnClients(baseUrl: string, { groups }: AdminConfig): ReadonlyMap<string, Client> {
-  const names = [
-    [PLAYGROUND_CLIENT_ID, 'Playground'],
-    ...(groups.length > 0 ? [[OPERATORS_CLIENT_ID, "Operators' page"] as const] : []),
-  ] as const;
-  const redirectUris = [buildPlaygroundCallbackUrl(baseUrl)];
-  return new Map(names.map(([id, name]) => [id, { kind: 'own', id, name, redirectUris }]));
-}
-
-async function findDocument(
-  clientId: string,
-  documents: ClientDocuments,
-  refusal: ClientRefusal,
-): Promise<Client> {
-  try {
-    return createDocumentClient(await documents.find(clientId));
-  } catch (error) {
-    if (error instanceof ClientDocumentRefused) fail(refusal, { details: error.message });
-    throw error;
-  }
-}
-
-const createRegisteredClient = (registration: RegisteredClient): Client => ({
-  kind: 'registered',
-  ...toClientFacts(registration),
-  registration,
-});
 
 const createDocumentClient = (document: WireClient): Client => ({
   kind: 'document',

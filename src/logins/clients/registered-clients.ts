@@ -1,6 +1,5 @@
 // §2.2, §3.2, §4.8: registered clients: in the shared store, and how one registers.
 
-import type { RegistrationConfig } from '../../config/groups/clients.ts';
 import { fail } from '../../errors/gateway-error.ts';
 import {
   createJsonReply,
@@ -16,7 +15,7 @@ import {
 } from '../../platform/ids.ts';
 import { isObject, isStringArray, type JsonObject, parseObject } from '../../platform/json.ts';
 import { buildClientKey, CLIENT_LIST_KEY } from '../../store/keys.ts';
-import type { PageRequest, StoredPage } from '../../store/page.ts';
+import type { PageRequest } from '../../store/page.ts';
 import { checkRecordVersion, writeVersioned } from '../../store/records.ts';
 import type { KeyValue } from '../../store/store.ts';
 import {
@@ -64,8 +63,13 @@ export const createRegisteredClients = (
   async find(clientId: string): Promise<RegisteredClient | undefined> {
     // Nothing that was never issued reaches the store.
     if (!isRegisteredClientId(clientId)) return undefined;
-    const record = await store.get(buildClientKey(clientId));
-    return record === undefined ? undefined : readRecord(clientId, record);
+    const text = await store.get(buildClientKey(clientId));
+    if (text === undefined) return undefined;
+    const record: unknown = JSON.parse(text);
+    const name = `The record of client ${clientId} in the store`;
+    if (!isRegisteredClient(record)) throw new Error(`${name} is damaged`);
+    checkRecordVersion(record.version, name);
+    return record;
   },
   /** A new one. Durable once resolved. */
   add: (client: RegisteredClient): Promise<void> =>
@@ -76,16 +80,10 @@ export const createRegisteredClients = (
   },
 });
 
-export interface ListedClient {
-  readonly client: RegisteredClient;
-  /** Epoch milliseconds. */
-  readonly expiresAt: number;
-}
-
 /** For operators. */
-export const createClientDirectory = (store: Pick<KeyValue, 'readListed' | 'deleteListed'>) => ({
-  /** Those that expire last first. A record that cannot be read is left out. */
-  async list(request: PageRequest): Promise<StoredPage<ListedClient>> {
+export const createClientDirectory = (store: KeyValue) => ({
+  /** Those that expire last first, at `expiresAt` in epoch milliseconds. A record that cannot be read is left out. */
+  async list(request: PageRequest) {
     const { items, next } = await store.readListed(CLIENT_LIST_KEY, request);
     const clients = items.flatMap(({ value, expiresAt }) => {
       const client: unknown = parseObject(value);
@@ -102,36 +100,37 @@ export const createClientDirectory = (store: Pick<KeyValue, 'readListed' | 'dele
 const toListedRecord = (client: RegisteredClient) =>
   [CLIENT_LIST_KEY, buildClientKey(client.client_id), writeVersioned(client)] as const;
 
-function readRecord(clientId: string, text: string): RegisteredClient {
-  const record: unknown = JSON.parse(text);
-  if (isRegisteredClient(record)) {
-    checkRecordVersion(record.version, `The record of client ${clientId} in the store`);
-    return record;
-  }
-  throw new Error(`The record of client ${clientId} in the store is damaged`);
-}
-
 const isRegisteredClient = (record: unknown): record is RegisteredClient =>
   isObject(record) && isStringArray(record.redirect_uris);
 
 // §4.8, RFC 7591 §3: dynamic client registration.
 
-/** `accessToken` is the initial access token of RFC 7591 §3. */
-interface RegisterRules extends Pick<RegistrationConfig, 'accessToken'> {
-  readonly redirectUris: RedirectUriRules;
-}
-
-/** A client is public: no secret is issued, whatever method it names (§5.8). */
-export const createRegister = (clients: RegisteredClients, clock: Clock, rules: RegisterRules) =>
+/**
+ * A client is public: no secret is issued, whatever method it names (§5.8). `accessToken` is the initial access token of RFC 7591 §3.
+ */
+export const createRegister = (
+  clients: RegisteredClients,
+  clock: Clock,
+  redirectUris: RedirectUriRules,
+  accessToken: string | undefined,
+) =>
   async function register(body: unknown, authorization: string | undefined): Promise<PendingReply> {
-    checkAccessToken(rules.accessToken, authorization);
+    const token = readBearerToken(authorization);
+    const isGiven = token !== undefined && accessToken !== undefined;
+    if (accessToken !== undefined && !(isGiven && isEqualSecret(token, accessToken)))
+      fail('registration_token_required', { headers: { 'WWW-Authenticate': 'Bearer' } });
     const client = {
       client_id: generateClientId(),
-      ...parseClientMetadata(body, rules.redirectUris),
+      ...parseClientMetadata(body, redirectUris),
       client_id_issued_at: Math.floor(clock.now() / 1000),
       client_secret_expires_at: 0 as const,
     };
-    checkSize(client);
+    const bytes = Buffer.byteLength(JSON.stringify(client));
+    if (bytes > MAX_RECORD_BYTES) {
+      fail('invalid_client_metadata', {
+        details: `Client metadata may be at most ${MAX_RECORD_BYTES} bytes; this is ${bytes} bytes.`,
+      });
+    }
     return async function add() {
       await clients.add(client);
       return {
@@ -144,33 +143,13 @@ export const createRegister = (clients: RegisteredClients, clock: Clock, rules: 
 /** Anybody may register, and the store keeps it. */
 const MAX_RECORD_BYTES = 8192;
 
-function checkSize(client: RegisteredClient): void {
-  const bytes = Buffer.byteLength(JSON.stringify(client));
-  if (bytes <= MAX_RECORD_BYTES) return;
-  fail('invalid_client_metadata', {
-    details: `Client metadata may be at most ${MAX_RECORD_BYTES} bytes; this is ${bytes} bytes.`,
-  });
-}
-
-function checkAccessToken(expected: string | undefined, authorization: string | undefined): void {
-  if (expected === undefined) return;
-  const token = readBearerToken(authorization);
-  if (token !== undefined && isEqualSecret(token, expected)) return;
-  fail('registration_token_required', { headers: { 'WWW-Authenticate': 'Bearer' } });
-}
-
 // RFC 7591 §2: the members of a registration.
 
 /** §2.2 with defaults filled in. */
-interface ClientMetadata {
-  readonly redirect_uris: readonly string[];
-  readonly grant_types: readonly string[];
-  readonly response_types: readonly string[];
-  readonly token_endpoint_auth_method: string;
-  readonly client_name?: string;
-  readonly software_id?: string;
-  readonly software_version?: string;
-}
+type ClientMetadata = Omit<
+  RegisteredClient,
+  'client_id' | 'client_id_issued_at' | 'client_secret_expires_at'
+>;
 
 const GRANT_TYPES = ['authorization_code', 'refresh_token'];
 const RESPONSE_TYPES = ['code'];
@@ -196,7 +175,10 @@ const ECHOED: Readonly<Record<string, (value: unknown) => boolean>> = {
 /** @throws GatewayError `invalid_client_metadata` or `invalid_redirect_uri` naming the member. */
 function parseClientMetadata(body: unknown, rules: RedirectUriRules): ClientMetadata {
   if (!isObject(body)) return failMetadata('The body must be a JSON object.');
-  const members = omitNullMembers(body);
+  // Many clients write `null` for a member that they do not have.
+  const members: JsonObject = Object.fromEntries(
+    Object.entries(body).filter(([, value]) => value !== null),
+  );
   return {
     ...readNames(members),
     redirect_uris: readRedirectUris(members.redirect_uris, rules),
@@ -205,13 +187,13 @@ function parseClientMetadata(body: unknown, rules: RedirectUriRules): ClientMeta
     ]),
     response_types: readChoices('response_types', members.response_types, RESPONSE_TYPES, ['code']),
     token_endpoint_auth_method: readAuthMethod(members.token_endpoint_auth_method),
-    ...selectEchoed(members),
+    ...Object.fromEntries(
+      Object.entries(ECHOED)
+        .filter(([name, isWellTyped]) => isWellTyped(members[name]))
+        .map(([name]) => [name, members[name]]),
+    ),
   };
 }
-
-/** Many clients write `null` for a member that they do not have. */
-const omitNullMembers = (members: JsonObject): JsonObject =>
-  Object.fromEntries(Object.entries(members).filter(([, value]) => value !== null));
 
 function readRedirectUris(value: unknown, rules: RedirectUriRules): readonly string[] {
   const list = parseRedirectUris(value, rules);
@@ -246,28 +228,19 @@ function readAuthMethod(value: unknown): string {
 }
 
 function readNames(members: JsonObject): Record<string, string> {
-  const present = NAMES.filter((name) => members[name] !== undefined);
-  return Object.fromEntries(
-    present.map((name) => {
-      const value = members[name];
-      if (!isString(value)) return failMetadata(`${name} must be a string.`);
-      if (value.length > MAX_NAME_LENGTH)
-        return failMetadata(`${name} is longer than ${MAX_NAME_LENGTH} characters.`);
-      return [name, value];
-    }),
-  );
+  const names: Record<string, string> = {};
+  for (const name of NAMES) {
+    const value = members[name];
+    if (value === undefined) continue;
+    if (!isString(value)) return failMetadata(`${name} must be a string.`);
+    if (value.length > MAX_NAME_LENGTH)
+      return failMetadata(`${name} is longer than ${MAX_NAME_LENGTH} characters.`);
+    names[name] = value;
+  }
+  return names;
 }
 
-const selectEchoed = (members: JsonObject): JsonObject =>
-  Object.fromEntries(
-    Object.entries(ECHOED).flatMap(([name, isWellTyped]) =>
-      isWellTyped(members[name]) ? [[name, members[name]]] : [],
-    ),
-  );
-
-function isString(value: unknown): value is string {
-  return typeof value === 'string';
-}
+const isString = (value: unknown): value is string => typeof value === 'string';
 
 function isShort(value: unknown): value is string {
   return isString(value) && value.length <= MAX_ECHOED;

@@ -28,7 +28,7 @@ export function createBrowsers(baseUrl: string, ttlSeconds: number): Browsers {
     },
     readHash(cookie) {
       const secret = readSecret(cookie);
-      return secret === undefined ? undefined : hashSha256(secret);
+      return secret && hashSha256(secret);
     },
   };
 }
@@ -49,24 +49,14 @@ export interface Approval {
   readonly isNew: boolean;
 }
 
-/** A login that has come to somebody. */
-export interface ApprovedLogin {
-  readonly user: UserIdentity;
-  readonly clientId: string;
-  /** When it began, as `Logouts` counts. */
-  readonly logoutMark?: number | undefined;
-}
-
-export type Approvals = ReturnType<typeof createApprovals>;
-
 /**
  * `listScopes` has the scopes that the provider will be asked for. `logouts` is undefined where clients get the provider's tokens:
  * nobody is known then, and nobody logged out here.
  */
 export function createApprovals(
-  { config, store }: Pick<Runtime, 'config' | 'store'>,
+  { config, store }: Runtime,
   listScopes: (scope: string | undefined) => readonly string[],
-  logouts: Pick<Logouts, 'isApprovalOver'> | undefined,
+  logouts: Logouts | undefined,
 ) {
   const { ttlSeconds } = config.oauth.consent;
 
@@ -87,7 +77,7 @@ export function createApprovals(
     const { user, logoutMark } = parseObject(text) ?? {};
     if (typeof user !== 'string' || typeof logoutMark !== 'number') return false;
     if (userKey !== undefined && userKey !== user) return false;
-    return !(await logouts.isApprovalOver({ userKey: user, clientId, logoutMark }));
+    return !(await logouts.isApprovalOver(user, clientId, logoutMark));
   }
 
   async function remember({ keys }: Approval, led: JsonObject): Promise<void> {
@@ -110,10 +100,15 @@ export function createApprovals(
       if (logouts === undefined) await remember(approval, {});
       return approval;
     },
-    /** False where it was somebody else's, or is over: it is forgotten, and the browser has to be asked. */
+    /**
+     * False where it was somebody else's, or is over: it is forgotten, and the browser has to be asked. `logoutMark` is that of when the
+     * login began that has come to the user.
+     */
     async confirm(
       approval: Approval,
-      { user, clientId, logoutMark = 0 }: ApprovedLogin,
+      user: UserIdentity,
+      clientId: string,
+      logoutMark: number,
     ): Promise<boolean> {
       const { keys, isNew } = approval;
       const userKey = hashUser(user);

@@ -34,9 +34,11 @@ interface ConsentPageContent {
 }
 
 export function renderConsentPage(content: ConsentPageContent): Reply {
-  const { service, client, redirectUri, scopes, action, request, csrf } = content;
+  const { service, client, redirectUri, scopes, tools, action, request, csrf } = content;
   const name = createDisplayName(client);
   const quoted = renderQuoted(name);
+  const use = client.id === OPERATORS_CLIENT_ID ? OPERATE : USE + renderTools(tools);
+  const grants = [use, ...describeScopes(scopes)];
   const rows = [
     ['App', `<strong>${quoted}</strong>${renderWarning(name)}`],
     ['Publisher', escapeHtml(describePublisher(client))],
@@ -47,7 +49,9 @@ export function renderConsentPage(content: ConsentPageContent): Reply {
     `Allow “${name.text}” to log in as you?`,
     `<p>It will be able to use <code>${escapeHtml(new URL(action).host)}</code> on your behalf. If you did not
 just start this login from an app that you trust, deny it.</p>
-${renderGrants(content)}
+<ul class="grants">
+${grants.map((grant) => `<li>${ICONS.check}<span>${grant}</span></li>`).join('\n')}
+</ul>
 ${renderRows(rows)}
 <form method="post" action="${escapeHtml(action)}">
 <input type="hidden" name="request" value="${escapeHtml(request)}">
@@ -93,15 +97,6 @@ const MAX_TOOLS = 12;
 /** The use of every other client. */
 const USE = 'Use tools and data as you';
 const OPERATE = 'See and end sessions, and delete clients, if you are an operator';
-
-const renderGrants = ({ client, scopes, tools }: ConsentPageContent): string => `<ul class="grants">
-${[
-  client.id === OPERATORS_CLIENT_ID ? OPERATE : USE + renderTools(tools),
-  ...describeScopes(scopes),
-]
-  .map((grant) => `<li>${ICONS.check}<span>${grant}</span></li>`)
-  .join('\n')}
-</ul>`;
 
 function renderTools(tools: readonly ShownTool[] = []): string {
   if (tools.length === 0) return '';

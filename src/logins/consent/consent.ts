@@ -2,14 +2,19 @@
 // "confused deputy" of the MCP specification).
 
 import { fail } from '../../errors/gateway-error.ts';
-import type { PendingReply, Reply, RequestBody } from '../../http/endpoint/message.ts';
-import type { Browser, Browsers } from '../../http/endpoint/own-pages.ts';
+import {
+  createRedirectReply,
+  type PendingReply,
+  type Reply,
+  type RequestBody,
+} from '../../http/endpoint/message.ts';
+import type { Browser } from '../../http/endpoint/own-pages.ts';
 import { createNameCheck, parseBody } from '../../http/endpoint/parameters.ts';
 import { generateSecret, isEqualSecret } from '../../platform/ids.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { createSecretRecords, type SealedStore } from '../../store/records.ts';
 import type { Parties } from '../parties.ts';
-import { redirectToClient } from '../redirect-uri.ts';
+import { addToRedirectUri } from '../redirect-uri.ts';
 import type {
   AuthorizationRequest,
   ReadAuthorizationRequest,
@@ -25,7 +30,7 @@ export type RedirectToProvider = (
   approval?: Approval,
 ) => Promise<Reply>;
 
-/** A mode in which users are asked. `issuer` is the `iss` of replies to clients (RFC 9207), where the gateway is its own issuer. */
+/** The part of a mode that users are asked for. `issuer` is the `iss` of replies to clients (RFC 9207). */
 interface AskingMode {
   readonly readRequest: ReadAuthorizationRequest;
   readonly redirectToProvider: RedirectToProvider;
@@ -40,19 +45,20 @@ const MAX_QUERY = 4096;
 
 /** `listTools` has those that everybody may see; undefined where strangers see none. */
 export function createConsent(
-  { config: { server, oauth } }: Pick<Runtime, 'config'>,
+  { config: { server, oauth } }: Runtime,
   records: SealedStore,
-  { browsers, approvals, listScopes }: Pick<Parties, 'browsers' | 'approvals' | 'listScopes'>,
+  { browsers, approvals, listScopes }: Parties,
   { readRequest, redirectToProvider, issuer }: AskingMode,
   listTools: ListShownTools | undefined,
 ) {
   const { baseUrl, displayName } = server;
-  const pendingConsents = createPendingConsents(records, browsers);
+  const pendingConsents = createSecretRecords<PendingConsent>(records, 'question', TTL_SECONDS);
 
   async function showPage(request: AuthorizationRequest, browser: Browser): Promise<Reply> {
     const { client, query, redirectUri, parameters } = request;
     // The provider knows such a client itself, and asks for it by its own name.
     if (client === undefined) return redirectToProvider(request, browser);
+    const csrf = generateSecret();
     const page = renderConsentPage({
       service: displayName,
       client,
@@ -60,7 +66,9 @@ export function createConsent(
       scopes: listScopes(parameters.get('scope')),
       tools: await listTools?.(),
       action: `${baseUrl}/oauth/consent`,
-      ...(await pendingConsents.put(query, browser)),
+      // Two secrets, which the page's form sends back.
+      request: await pendingConsents.put({ query, browser: browser.hash, csrf }),
+      csrf,
     });
     return { ...page, headers: { ...page.headers, ...browser.headers } };
   }
@@ -69,6 +77,17 @@ export function createConsent(
     const approval = await approvals.approve(request, browser.hash);
     // 303: the browser posted a form, and goes on with a GET.
     return { ...(await redirectToProvider(request, browser, approval)), status: 303 };
+  }
+
+  function deny({ redirectUri, parameters }: AuthorizationRequest): Reply {
+    const error = { key: 'access_denied', message: 'The user denied the request.' };
+    const url = addToRedirectUri(redirectUri, [
+      ['error', error.key],
+      ['error_description', error.message],
+      ['state', parameters.get('state')],
+      ['iss', issuer],
+    ]);
+    return { ...createRedirectReply(url), error };
   }
 
   return {
@@ -90,72 +109,17 @@ export function createConsent(
       };
     },
 
-    /** The form of the page. */
+    /**
+     * The form of the page. Its record is not used up: whoever goes back in the browser, or presses twice, may answer again. It is worth
+     * something together with the browser that was shown the page.
+     */
     async consent(body: RequestBody, cookie: string | undefined): Promise<PendingReply> {
       const form = parseBody(body, checkFieldName);
-      const sent = { request: form.require('request'), csrf: form.require('csrf') };
-      const query = await pendingConsents.requireQuery(sent, cookie);
-      return addFacts(readAskedFacts(query), async () => {
-        // Once more: the client may have ended meanwhile.
-        const request = await readRequest(query, cookie);
-        // Typed where there is no JavaScript.
-        const isApproved = form.get('decision')?.trim().toLowerCase() === 'approve';
-        return () => (isApproved ? approve(request, browsers.getOrCreate(cookie)) : deny(request));
-      });
-    },
-  };
-
-  function deny({ redirectUri, parameters }: AuthorizationRequest): Reply {
-    const error = { key: 'access_denied', message: 'The user denied the request.' };
-    const reply = redirectToClient(redirectUri, [
-      ['error', error.key],
-      ['error_description', error.message],
-      ['state', parameters.get('state')],
-      ['iss', issuer],
-    ]);
-    return { ...reply, error };
-  }
-}
-
-/** Some providers compare client ids without case, and trim them. */
-const isSameClient = (one: string, other = ''): boolean =>
-  one.trim().toLowerCase() === other.trim().toLowerCase();
-
-// Consent pages that wait for their users. What a page's form sends is worth something together with
-// the browser that was shown the page.
-
-/** Everything that the decision needs. */
-interface PendingConsent {
-  readonly query: string;
-  /** Hash of the browser's cookie: an approval in another one is worth nothing. */
-  readonly browser: string;
-  readonly csrf: string;
-}
-
-const TTL_SECONDS = 600;
-
-function createPendingConsents(records: SealedStore, browsers: Browsers) {
-  const pendingConsents = createSecretRecords<PendingConsent>(records, 'question', TTL_SECONDS);
-  return {
-    /** Two secrets, which the page's form sends back. */
-    async put(query: string, browser: Browser) {
-      const csrf = generateSecret();
-      const request = await pendingConsents.put({ query, browser: browser.hash, csrf });
-      return { request, csrf };
-    },
-    /**
-     * The query of the authorization request. It is not used up: whoever goes back in the browser, or presses twice, may answer
-     * again.
-     *
-     * @throws GatewayError unless this browser was shown the page, and lately.
-     */
-    async requireQuery(
-      { request, csrf }: { readonly request: string; readonly csrf: string },
-      cookie: string | undefined,
-    ): Promise<string> {
-      const pending = await pendingConsents.get(request);
+      const secret = form.require('request');
+      const csrf = form.require('csrf');
+      const pending = await pendingConsents.get(secret);
       if (pending === undefined) {
-        fail('oauth_invalid_request', {
+        return fail('oauth_invalid_request', {
           details: 'This page has expired. Start the login again from your app.',
         });
       }
@@ -165,7 +129,28 @@ function createPendingConsents(records: SealedStore, browsers: Browsers) {
             'This page was opened in another browser, or cookies are turned off. Turn on cookies and start the login again from your app.',
         });
       }
-      return pending.query;
+      const { query } = pending;
+      return addFacts(readAskedFacts(query), async () => {
+        // Once more: the client may have ended meanwhile.
+        const request = await readRequest(query, cookie);
+        // Typed where there is no JavaScript.
+        const isApproved = form.get('decision')?.trim().toLowerCase() === 'approve';
+        return () => (isApproved ? approve(request, browsers.getOrCreate(cookie)) : deny(request));
+      });
     },
   };
 }
+
+/** Some providers compare client ids without case, and trim them. */
+const isSameClient = (one: string, other = ''): boolean =>
+  one.trim().toLowerCase() === other.trim().toLowerCase();
+
+/** A consent page that waits for its user: everything that the decision needs. */
+interface PendingConsent {
+  readonly query: string;
+  /** Hash of the browser's cookie: an approval in another one is worth nothing. */
+  readonly browser: string;
+  readonly csrf: string;
+}
+
+const TTL_SECONDS = 600;

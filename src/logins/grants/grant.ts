@@ -20,11 +20,21 @@ export interface Grant {
   readonly claims: JsonObject;
   /** Those that the userinfo endpoint alone gave: a renewal that cannot ask it keeps them. */
   readonly userinfoClaims?: readonly string[] | undefined;
-  readonly client: GrantedClient;
+  readonly client: {
+    readonly id: string;
+    readonly name?: string | undefined;
+    /** The host where its codes went; undefined where it logged in as itself. */
+    readonly redirectHost?: string | undefined;
+  };
   /** The mark that the client had then, if it logged in as itself (`MachineClient`). It has no refresh token. */
   readonly clientMark?: string | undefined;
   /** There if an assertion of the user's issuer stands behind it (ID-JAG). It has no refresh token. */
-  readonly assertion?: GrantedAssertion | undefined;
+  readonly assertion?:
+    | {
+        /** The mark that its client had then; undefined where a document describes the client. */
+        readonly clientMark: string | undefined;
+      }
+    | undefined;
   /** Those of the consent page. */
   readonly scopes: readonly string[];
   /** RFC 8707: what its tokens are for. */
@@ -46,26 +56,15 @@ export interface Grant {
   /** The tokens that its client has. */
   readonly issued: IssuedPair;
   /** The refresh token that those took the place of. */
-  readonly replaced?: ReplacedToken | undefined;
-}
-
-export interface GrantedAssertion {
-  /** The mark that its client had then; undefined where a document describes the client. */
-  readonly clientMark: string | undefined;
+  readonly replaced?: { readonly generation: number; readonly replacedAt: number } | undefined;
 }
 
 /** The mark that a client of the configuration file had then; undefined for the grant of another client. */
-export const getClientMark = ({
-  clientMark,
-  assertion,
-}: Pick<Grant, 'clientMark' | 'assertion'>): string | undefined =>
+export const getClientMark = ({ clientMark, assertion }: Grant): string | undefined =>
   clientMark ?? assertion?.clientMark;
 
 /** A client that authenticates each time it gets a token asks for the next one as it asked for this. */
-export const hasRefreshToken = ({
-  clientMark,
-  assertion,
-}: Pick<Grant, 'clientMark' | 'assertion'>): boolean =>
+export const hasRefreshToken = ({ clientMark, assertion }: Grant): boolean =>
   clientMark === undefined && assertion === undefined;
 
 export const createGrantId = (): string => randomBytes(16).toString('base64url');
@@ -74,13 +73,6 @@ export const createGrantId = (): string => randomBytes(16).toString('base64url')
 export const isGrantId = (value: string): boolean => GRANT_ID.test(value);
 
 const GRANT_ID = /^[\w-]{22}$/;
-
-export interface GrantedClient {
-  readonly id: string;
-  readonly name?: string | undefined;
-  /** The host where its codes went; undefined where it logged in as itself. */
-  readonly redirectHost?: string | undefined;
-}
 
 /** The provider's tokens for it; no client ever sees them. */
 export interface ProviderTokens {
@@ -121,11 +113,6 @@ export const issueFirstPair = (
   isUsed: false,
 });
 
-export interface ReplacedToken {
-  readonly generation: number;
-  readonly replacedAt: number;
-}
-
 /** The client has the tokens that were given last: the refresh token before is of use to nobody but a thief. */
 export const noteFirstUse = (grant: Grant): Grant => ({
   ...grant,
@@ -154,12 +141,12 @@ export function computeGrantEnd(grant: Grant, lifetime: GrantLifetime): number {
 /** Likewise: by its age, however often its client refreshes. Infinity where it has no such end, and where it is as old as its one token. */
 export function computeAgeEnd(
   grant: Grant,
-  { maxSeconds, unrenewedSeconds }: Omit<GrantLifetime, 'idleSeconds'>,
+  { maxSeconds, unrenewedSeconds }: GrantLifetime,
 ): number {
   if (!hasRefreshToken(grant)) return Number.POSITIVE_INFINITY;
-  const seconds = [
+  const seconds = Math.min(
     maxSeconds > 0 ? maxSeconds : Number.POSITIVE_INFINITY,
     isRenewable(grant.provider) ? Number.POSITIVE_INFINITY : unrenewedSeconds,
-  ];
-  return grant.createdAt + Math.min(...seconds) * 1000;
+  );
+  return grant.createdAt + seconds * 1000;
 }

@@ -13,7 +13,7 @@ import {
 import type { PageRequest, StoredPage } from '../../store/page.ts';
 import { readVersioned, writeVersioned } from '../../store/records.ts';
 import type { Seal } from '../../store/seal/seal.ts';
-import { GRANT_VERSION_LENGTH, type KeyValue } from '../../store/store.ts';
+import { GRANT_VERSION_LENGTH } from '../../store/store.ts';
 import {
   computeAgeEnd,
   computeGrantEnd,
@@ -64,44 +64,34 @@ export function createGrants(
     idleSeconds: lifetime.idleSeconds * (1 + LISTED_RESERVE),
   };
   const lastOpened = createBoundedMap<string, StoredGrant>(MAX_OPENED);
-  const lists = createGrantLists(store);
 
   function open(key: string, text: string | undefined): StoredGrant | undefined {
     if (text === undefined) return undefined;
-    const known = lastOpened.get(key);
-    const stored = known?.text === text ? known : openNew(key, text);
+    let stored = lastOpened.get(key);
+    if (stored?.text !== text) {
+      const opened = seal.open(key, text.slice(GRANT_VERSION_LENGTH));
+      if (opened === undefined) return undefined;
+      const grant = readVersioned<Grant>(opened, 'A grant');
+      stored = { grant, version: text.slice(0, GRANT_VERSION_LENGTH), text };
+      lastOpened.set(key, stored);
+    }
     // To the moment, as the store forgets it a second later.
-    return stored === undefined || hasEnded(stored.grant) ? undefined : stored;
-  }
-
-  function openNew(key: string, text: string): StoredGrant | undefined {
-    const opened = seal.open(key, text.slice(GRANT_VERSION_LENGTH));
-    if (opened === undefined) return undefined;
-    const grant = readVersioned<Grant>(opened, 'A grant');
-    const stored = { grant, version: text.slice(0, GRANT_VERSION_LENGTH), text };
-    lastOpened.set(key, stored);
-    return stored;
+    return clock.now() >= computeGrantEnd(stored.grant, lifetime) ? undefined : stored;
   }
 
   /** As it will stand under its key. */
   function write(key: string, grant: Grant, keptSeal?: StoredGrant): StoredGrant {
     const version = randomBytes((GRANT_VERSION_LENGTH * 3) / 4).toString('base64url');
     const record = writeVersioned(grant);
-    const sealed =
-      keptSeal === undefined
-        ? seal.seal(key, record)
-        : seal.sealAsBefore(key, record, getSealed(keptSeal));
+    const sealed = keptSeal
+      ? seal.sealAsBefore(key, record, getSealed(keptSeal))
+      : seal.seal(key, record);
     return { grant, version, text: version + sealed };
   }
-
-  /** The older secret may go once nothing needs it. */
-  const isSealedBefore = (stored: StoredGrant): boolean => !seal.isSealedByFirst(getSealed(stored));
 
   /** From now until a time in epoch milliseconds. */
   const computeTtlSeconds = (endsAt: number): number =>
     Math.max(1, Math.ceil((endsAt - clock.now()) / 1000));
-
-  const hasEnded = (grant: Grant): boolean => clock.now() >= computeGrantEnd(grant, lifetime);
 
   /**
    * Before it is written: nobody could end one that stands in no list. Each refresh moves its end, and it is listed for
@@ -111,8 +101,24 @@ export function createGrants(
     const isListed = computeGrantEnd(grant, lifetime) <= (grant.listedUntil ?? 0);
     if (isListed && grant.sid === grant.listedSid) return grant;
     const listedUntil = computeGrantEnd(grant, listedLifetime);
-    await lists.add(grant, computeTtlSeconds(listedUntil));
+    const ttlSeconds = computeTtlSeconds(listedUntil);
+    await Promise.all(
+      listPlaces(grant).map(([list, key]) => store.setListed(list, key, grant.id, ttlSeconds)),
+    );
     return { ...grant, listedUntil, listedSid: grant.sid };
+  }
+
+  /** Never rejects: lists leave out what is gone. */
+  async function delist(places: readonly Place[]): Promise<void> {
+    await Promise.all(
+      places.map(([list, listed]) => store.deleteListed(list, listed).catch(() => false)),
+    );
+  }
+
+  /** Ids also of those that cannot be read here, or are gone; the one that ends last first. */
+  async function listIds(request: PageRequest, owner: GrantOwner): Promise<StoredPage<string>> {
+    const { items, next } = await store.readListed(buildListKey(owner), request);
+    return { items: items.map(({ value }) => value), next };
   }
 
   async function readAll(ids: readonly string[]): Promise<readonly Grant[]> {
@@ -149,7 +155,7 @@ export function createGrants(
     if (grant === undefined) return undefined;
     metrics.recordGrant('ended');
     // It has ended, whatever becomes of the lists: what they name and is gone they leave out.
-    await Promise.all([announced, lists.remove(grant)]);
+    await Promise.all([announced, delist(listPlaces(grant))]);
     return grant;
   }
 
@@ -165,19 +171,20 @@ export function createGrants(
       stored ??= open(key, await store.get(key));
       if (stored === undefined) return undefined;
       const changed = makeNext(stored.grant);
-      const needsSeal = seen !== undefined && isSealedBefore(stored);
+      // The older secret may go once nothing needs it.
+      const needsSeal = seen !== undefined && !seal.isSealedByFirst(getSealed(stored));
       if (changed === undefined && !needsSeal) return stored;
       const grant = await enlist(changed ?? stored.grant);
       const written = write(key, grant, seen === undefined ? stored : undefined);
       const ttlSeconds = computeTtlSeconds(computeGrantEnd(grant, lifetime));
       if (await store.compareAndSet(key, stored.text, written.text, ttlSeconds)) {
         lastOpened.set(key, written);
-        const { listedSid: earlierSid } = stored.grant;
+        const { listedSid: earlierSid, issued } = stored.grant;
+        // Out of the list of a session at the provider that it is of no more.
         if (earlierSid !== undefined && earlierSid !== grant.listedSid) {
-          await lists.removeFromSession(grant, earlierSid);
+          await delist(listSessionPlaces({ ...grant, sid: earlierSid }));
         }
-        const isRefreshed = grant.issued.issuedAt !== stored.grant.issued.issuedAt;
-        if (isRefreshed) metrics.recordGrant('refreshed');
+        if (grant.issued.issuedAt !== issued.issuedAt) metrics.recordGrant('refreshed');
         return written;
       }
       stored = undefined;
@@ -215,22 +222,21 @@ export function createGrants(
      */
     updateForTokens: (seen: StoredGrant, makeNext: ChangeGrant) =>
       change(seen.grant.id, makeNext, seen),
-    /** Ids also of those that cannot be read here, or are gone; the one that ends last first. */
-    listIds: lists.listIds,
+    listIds,
     async listOfUser(user: UserIdentity): Promise<readonly Grant[]> {
       const request = { from: undefined, limit: MAX_USER_GRANTS };
-      const { items } = await lists.listIds(request, { kind: 'user', user });
+      const { items } = await listIds(request, { kind: 'user', user });
       return readAll(items);
     },
     /** The ids of those that a user has too many, which would end first. Never `keptId`. */
     async listExcess(user: UserIdentity, keptId: string): Promise<readonly string[]> {
       const request = { from: undefined, limit: MAX_USER_GRANTS + MAX_EXCESS };
-      const { items } = await lists.listIds(request, { kind: 'user', user });
+      const { items } = await listIds(request, { kind: 'user', user });
       return items.filter((id) => id !== keptId).slice(MAX_USER_GRANTS - 1);
     },
     /** The one that ends last first. */
     async list(request: PageRequest, owner: GrantOwner): Promise<StoredPage<Grant>> {
-      const { items, next } = await lists.listIds(request, owner);
+      const { items, next } = await listIds(request, owner);
       return { items: await readAll(items), next };
     },
   };
@@ -249,32 +255,6 @@ const LISTED_RESERVE = 0.01;
 // all of them. Each ends when the last of its grants does.
 
 type Place = readonly [list: string, listed: string];
-
-function createGrantLists(store: Pick<KeyValue, 'setListed' | 'deleteListed' | 'readListed'>) {
-  const remove = async (places: readonly Place[]): Promise<void> => {
-    await Promise.all(
-      places.map(([list, listed]) => store.deleteListed(list, listed).catch(() => false)),
-    );
-  };
-
-  return {
-    /** Into all in which it belongs. */
-    async add(grant: Grant, ttlSeconds: number) {
-      await Promise.all(
-        listPlaces(grant).map(([list, key]) => store.setListed(list, key, grant.id, ttlSeconds)),
-      );
-    },
-    /** Never rejects: lists leave out what is gone. */
-    remove: (grant: Grant) => remove(listPlaces(grant)),
-    /** Out of the list of a session at the provider that it is of no more. Never rejects, likewise. */
-    removeFromSession: (grant: Grant, sid: string) => remove(listSessionPlaces({ ...grant, sid })),
-    /** The one that ends last first; also those that are gone. */
-    async listIds(request: PageRequest, owner: GrantOwner): Promise<StoredPage<string>> {
-      const { items, next } = await store.readListed(buildListKey(owner), request);
-      return { items: items.map(({ value }) => value), next };
-    },
-  };
-}
 
 function buildListKey(owner: GrantOwner): string {
   if (owner.kind === 'user') return buildUserGrantsKey(hashUser(owner.user));

@@ -4,7 +4,7 @@ import { createExpiringMap } from '../../platform/bounded-map.ts';
 import { isObject } from '../../platform/json.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { buildEndedGrantsChannelName } from '../../store/keys.ts';
-import { createReplicas, type Replicas } from '../../store/replicas/replicas.ts';
+import { createReplicas } from '../../store/replicas/replicas.ts';
 import { createGrants } from './grants.ts';
 import { createTokenCodec } from './token-codec.ts';
 
@@ -13,7 +13,7 @@ export type OwnTokens = NonNullable<ReturnType<typeof openOwnTokens>>;
 /** Undefined where clients get the provider's tokens. */
 export function openOwnTokens(runtime: Runtime) {
   const { server, oauth, mcp } = runtime.config;
-  const { loginSeal: seal } = runtime;
+  const { loginSeal: seal, clock, log } = runtime;
   if (oauth.mode !== 'broker') return undefined;
   if (seal === undefined) throw new Error("The gateway's own tokens need a secret");
   const lifetime = {
@@ -26,36 +26,9 @@ export function openOwnTokens(runtime: Runtime) {
     buildEndedGrantsChannelName(mcp.sessions.keyPrefix),
     isEndedGrantMessage,
   );
-  const endedGrants = createEndedGrants(runtime, replicas);
-  return {
-    codec: createTokenCodec(seal, server.baseUrl),
-    grants: createGrants(runtime, seal, endedGrants, lifetime),
-    endedGrants,
-    close: replicas.close,
-  };
-}
-
-// That a grant has ended is told to all replicas. Calls that begin later need none of this, since each asks the store.
-
-interface EndedGrantMessage {
-  readonly grantId: string;
-}
-
-const isEndedGrantMessage = (value: unknown): value is EndedGrantMessage =>
-  isObject(value) && typeof value.grantId === 'string';
-
-/** Longer than it takes from the look at the store until a stream is open. */
-const REMEMBERED_MS = 60_000;
-const MAX_REMEMBERED = 10_000;
-
-function createEndedGrants(
-  { clock, log }: Pick<Runtime, 'clock' | 'log'>,
-  replicas: Pick<Replicas<EndedGrantMessage>, 'send' | 'listen'>,
-) {
   const recent = createExpiringMap<true>(MAX_REMEMBERED, clock.monotonic);
   replicas.listen(({ grantId }) => recent.set(grantId, true, clock.monotonic() + REMEMBERED_MS));
-
-  return {
+  const endedGrants = {
     /** Never rejects: what is open anywhere then lives as long as it would have. */
     announce: (grantId: string): Promise<void> =>
       replicas.send({ grantId }).catch((cause: unknown) =>
@@ -68,4 +41,21 @@ function createEndedGrants(
       replicas.listen(({ grantId }) => listener(grantId)),
     hasEnded: (grantId: string): boolean => recent.get(grantId) === true,
   };
+  return {
+    codec: createTokenCodec(seal, server.baseUrl),
+    grants: createGrants(runtime, seal, endedGrants, lifetime),
+    endedGrants,
+    close: replicas.close,
+  };
 }
+
+// That a grant has ended is told to all replicas. Calls that begin later need none of this, since each asks the store.
+
+type EndedGrantMessage = Readonly<Record<'grantId', string>>;
+
+const isEndedGrantMessage = (value: unknown): value is EndedGrantMessage =>
+  isObject(value) && typeof value.grantId === 'string';
+
+/** Longer than it takes from the look at the store until a stream is open. */
+const REMEMBERED_MS = 60_000;
+const MAX_REMEMBERED = 10_000;

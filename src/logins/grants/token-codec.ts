@@ -51,21 +51,10 @@ const REFRESH_BYTES = GRANT_BYTES + 4;
 export type TokenCodec = ReturnType<typeof createTokenCodec>;
 
 /** `baseUrl` is `BASE_URL`: a gateway at another address reads none of these, even with the same secret. */
-export function createTokenCodec(seal: Pick<Seal, 'deriveKeys'>, baseUrl: string) {
+export function createTokenCodec(seal: Seal, baseUrl: string) {
   const access = createTokenSeal(seal, 'postern access token', baseUrl);
   const refresh = createTokenSeal(seal, 'postern refresh token', baseUrl);
   const openedRefreshTokens = createBoundedMap<string, RefreshToken>(MAX_OPENED);
-
-  /** A token that does not open is not kept: anybody could send more of it. */
-  function openRefreshToken(text: string): RefreshToken | undefined {
-    if (!text.startsWith(REFRESH_TOKEN_PREFIX)) return undefined;
-    const bytes = refresh.open(text.slice(REFRESH_TOKEN_PREFIX.length));
-    if (bytes?.length !== REFRESH_BYTES) return undefined;
-    const grantId = bytes.toString('base64url', 0, GRANT_BYTES);
-    const opened = { grantId, generation: bytes.readUInt32BE(GRANT_BYTES) };
-    openedRefreshTokens.set(text, opened);
-    return opened;
-  }
 
   return {
     /** The same content has the same token, so that an answer can be given again that was not kept. */
@@ -107,8 +96,17 @@ export function createTokenCodec(seal: Pick<Seal, 'deriveKeys'>, baseUrl: string
       bytes.writeUInt32BE(generation, GRANT_BYTES);
       return REFRESH_TOKEN_PREFIX + refresh.seal(bytes);
     },
-    readRefreshToken: (text: string): RefreshToken | undefined =>
-      openedRefreshTokens.get(text) ?? openRefreshToken(text),
+    readRefreshToken(text: string): RefreshToken | undefined {
+      const known = openedRefreshTokens.get(text);
+      if (known !== undefined || !text.startsWith(REFRESH_TOKEN_PREFIX)) return known;
+      const bytes = refresh.open(text.slice(REFRESH_TOKEN_PREFIX.length));
+      // A token that does not open is not kept: anybody could send more of it.
+      if (bytes?.length !== REFRESH_BYTES) return undefined;
+      const grantId = bytes.toString('base64url', 0, GRANT_BYTES);
+      const opened = { grantId, generation: bytes.readUInt32BE(GRANT_BYTES) };
+      openedRefreshTokens.set(text, opened);
+      return opened;
+    },
   };
 }
 
@@ -136,11 +134,7 @@ const ID_BYTES = 6;
 const IV_BYTES = 12;
 const TAG_BYTES = 16;
 
-function createTokenSeal(
-  { deriveKeys }: Pick<Seal, 'deriveKeys'>,
-  purpose: string,
-  baseUrl: string,
-) {
+function createTokenSeal({ deriveKeys }: Seal, purpose: string, baseUrl: string) {
   const keys = deriveKeys(purpose);
   const [ivKey] = deriveKeys(`${purpose} iv`);
   const context = Buffer.from(baseUrl);

@@ -3,20 +3,26 @@
 
 import { isWellFormedScope, parseScope } from '../../config/scope.ts';
 import { fail, GatewayError } from '../../errors/gateway-error.ts';
-import type { Clock } from '../../platform/clock.ts';
+import {
+  createProviderMetadata,
+  type IssuerSetting,
+  type ProviderMetadata,
+} from '../../http/oauth-client/provider-metadata.ts';
+import { isSafeForTokens } from '../../platform/address.ts';
 import { isStringArray, type JsonObject } from '../../platform/json.ts';
+import { stripUri } from '../../platform/secret-texts.ts';
 import { quote } from '../../platform/text.ts';
 import { isTime, readSubject } from '../auth/claims.ts';
+import { createKeySet, type FetchRuntime, type KeySet } from '../auth/key-set.ts';
 import { MACHINE_SUBJECT_PREFIX } from '../auth/machine-clients.ts';
-import type { TokenForm } from '../auth/parse-token.ts';
 import {
   createReadToken,
   nameMember,
   type ProviderTokenKind,
   requireSigner,
 } from '../auth/provider-token.ts';
+import type { BrokerRuntime } from '../broker/runtime.ts';
 import type { UserIdentity } from '../grants/grant.ts';
-import type { AssertionIssuers } from './assertion-issuers.ts';
 
 /** One that was verified in full. */
 export interface Assertion {
@@ -33,49 +39,54 @@ export interface Assertion {
   readonly sid: string | undefined;
 }
 
-/** Settings that the claims are compared with. */
-interface AssertionSettings {
+/** The settings, and what the claims are compared with beside them. Times are epoch seconds. */
+interface ExpectedAssertion {
   /** Our issuer: `BASE_URL`. */
   readonly baseUrl: string;
-  readonly clockToleranceSeconds: number;
-}
-
-/** Times are epoch seconds. */
-interface ExpectedAssertion extends AssertionSettings {
+  readonly tolerance: number;
   readonly issuer: string;
   readonly clientId: string;
   readonly now: number;
 }
 
-/**
- * `clientId` is that of a client that has proved who it is. Whether the assertion was used before is not asked here.
- *
- * @throws GatewayError `unusable_assertion`, whose facts are member, found and expected; `assertion_keys_unavailable`.
- */
-export type VerifyAssertion = (text: string, clientId: string) => Promise<Assertion>;
+export type VerifyAssertion = ReturnType<typeof createVerifyAssertion>;
 
 export function createVerifyAssertion(
-  clock: Clock,
-  issuers: Pick<AssertionIssuers, 'findKeySet' | 'names'>,
-  settings: AssertionSettings,
-): VerifyAssertion {
+  { clock, baseUrl, oauth }: BrokerRuntime,
+  issuers: AssertionIssuers,
+) {
   const readToken = createReadToken(KIND);
+  const tolerance = oauth.tokens.clockToleranceSeconds;
 
-  return async function verifyAssertion(text, clientId) {
+  /**
+   * `clientId` is that of a client that has proved who it is. Whether the assertion was used before is not asked here.
+   *
+   * @throws GatewayError `unusable_assertion`, whose facts are member, found and expected; `assertion_keys_unavailable`.
+   */
+  return async function verifyAssertion(text: string, clientId: string): Promise<Assertion> {
     const { token, claims } = readToken(text);
-    const keySet = issuers.findKeySet(claims.iss);
-    if (keySet === undefined || typeof claims.iss !== 'string')
-      return failMember('iss', claims.iss, `one of ID_JAG_ISSUERS: ${issuers.names.join(', ')}`);
-    await requireSigner(KIND, token, keySet).catch(failWithoutKeys);
+    const { iss: issuer } = claims;
+    const keySet = issuers.findKeySet(issuer);
+    if (keySet === undefined || typeof issuer !== 'string')
+      return failMember('iss', issuer, `one of ID_JAG_ISSUERS: ${issuers.names.join(', ')}`);
+    await requireSigner(KIND, token, keySet).catch((thrown: unknown) => {
+      if (!(thrown instanceof GatewayError) || thrown.row.status !== 503) throw thrown;
+      const { cause } = thrown.failure;
+      fail('assertion_keys_unavailable', { headers: { 'Retry-After': '2' }, cause });
+    });
     const now = clock.now() / 1000;
-    return readAssertion(claims, { ...settings, issuer: claims.iss, clientId, now });
+    const expected = { baseUrl, tolerance, issuer, clientId, now };
+    for (const check of CHECKS) check(claims, expected);
+    return {
+      user: { issuer, sub: readSub(claims, expected) },
+      claims,
+      jti: readText('jti', claims.jti),
+      exp: readTime('exp', claims.exp),
+      scopes: readScopes(claims),
+      resources: readResources(claims),
+      sid: claims.sid === undefined ? undefined : readText('sid', claims.sid),
+    };
   };
-}
-
-function failWithoutKeys(thrown: unknown): never {
-  if (!(thrown instanceof GatewayError) || thrown.row.status !== 503) throw thrown;
-  const { cause } = thrown.failure;
-  return fail('assertion_keys_unavailable', { headers: { 'Retry-After': '2' }, cause });
 }
 
 /** Whoever gets one uses it now: most providers give five minutes. */
@@ -86,41 +97,24 @@ const MAX_ITEMS = 20;
 /** Enough for the groups of somebody who is in many. */
 const MAX_BYTES = 16_384;
 
-const ID_JAG: TokenForm = {
-  lengthSetting: '',
-  kind: 'an ID-JAG',
-  type: /^oauth-id-jag\+jwt$/,
-  isTypeRequired: true,
-  types: 'oauth-id-jag+jwt',
-  advice: {
-    opaque: 'An ID-JAG is one: exchange an ID token at the identity provider for it.',
-    encrypted: 'Switch encryption of ID-JAGs off at the identity provider.',
-    signedBySecret: 'Choose another signature algorithm at the identity provider.',
-  },
-};
-
 /** Checks that are shared with access tokens speak of the assertion. */
 const KIND: ProviderTokenKind = {
   name: 'assertion',
-  form: ID_JAG,
+  form: {
+    kind: 'an ID-JAG',
+    type: /^oauth-id-jag\+jwt$/,
+    isTypeRequired: true,
+    types: 'oauth-id-jag+jwt',
+    advice: {
+      opaque: 'An ID-JAG is one: exchange an ID token at the identity provider for it.',
+      encrypted: 'Switch encryption of ID-JAGs off at the identity provider.',
+      signedBySecret: 'Choose another signature algorithm at the identity provider.',
+    },
+  },
   maxBytes: MAX_BYTES,
   fail: (member, problem, { found, expected }) =>
     fail('unusable_assertion', { facts: { member, found, expected, problem } }),
 };
-
-/** The signature was verified by a key of `expected.issuer`. @throws GatewayError `unusable_assertion`. */
-function readAssertion(claims: JsonObject, expected: ExpectedAssertion): Assertion {
-  for (const check of CHECKS) check(claims, expected);
-  return {
-    user: { issuer: expected.issuer, sub: readSub(claims, expected) },
-    claims,
-    jti: readText('jti', claims.jti),
-    exp: readTime('exp', claims.exp),
-    scopes: readScopes(claims),
-    resources: readResources(claims),
-    sid: claims.sid === undefined ? undefined : readText('sid', claims.sid),
-  };
-}
 
 type Check = (claims: JsonObject, expected: ExpectedAssertion) => void;
 
@@ -140,10 +134,7 @@ const CHECKS: readonly Check[] = [
   (claims) => requireAbsent('tenant', claims),
 ];
 
-function checkTimes(
-  claims: JsonObject,
-  { now, clockToleranceSeconds: tolerance }: ExpectedAssertion,
-) {
+function checkTimes(claims: JsonObject, { now, tolerance }: ExpectedAssertion) {
   const exp = readTime('exp', claims.exp);
   const iat = readTime('iat', claims.iat);
   if (now >= exp + tolerance) failMember('exp', exp, `more than ${now - tolerance}`);
@@ -192,3 +183,62 @@ function requireAbsent(member: string, claims: JsonObject): void {
 /** `found` is cut: a stranger may have chosen it. @throws GatewayError always. */
 export const failMember = (member: string, found: unknown, expected: string): never =>
   fail('unusable_assertion', { facts: { member, found: quote(found, MAX_TEXT), expected } });
+
+// ID_JAG_ISSUERS: whose assertions are taken. Each issuer has a discovery document and a key set of its own, so that one that is slow
+// or down holds up nobody but its own users.
+
+const SETTING: IssuerSetting = {
+  variable: 'ID_JAG_ISSUERS',
+  remedy: 'ID_JAG_ISSUERS',
+  advice: 'If this is your provider, name it in ID_JAG_ISSUERS exactly as it names itself.',
+};
+
+export type AssertionIssuers = ReturnType<typeof createAssertionIssuers>;
+
+/** `provider` is that of logins, whose keys are fetched already. */
+export function createAssertionIssuers(
+  runtime: FetchRuntime,
+  issuers: readonly string[],
+  provider: { readonly issuer: string; readonly keySet: KeySet },
+) {
+  const others = issuers.filter((issuer) => issuer !== provider.issuer);
+  const opened = new Map(others.map((issuer) => [issuer, openKeySet(runtime, issuer)]));
+  const all = issuers.includes(provider.issuer)
+    ? new Map([...opened, [provider.issuer, provider.keySet]])
+    : opened;
+
+  return {
+    /** For the log. */
+    names: issuers,
+    /** Undefined for an issuer that the settings do not name. */
+    findKeySet: (issuer: unknown): KeySet | undefined =>
+      typeof issuer === 'string' ? all.get(issuer) : undefined,
+    close(): void {
+      for (const keySet of opened.values()) keySet.close();
+    },
+  };
+}
+
+function openKeySet(runtime: FetchRuntime, issuer: string): KeySet {
+  const keySet = createKeySet(runtime, {
+    url: undefined,
+    metadata: requireSafeKeys(createProviderMetadata(runtime, issuer, SETTING)),
+    owner: {
+      name: `The key set of an issuer of assertions (${stripUri(issuer)})`,
+      advice: 'Check ID_JAG_ISSUERS, the issuer, and the outbound network.',
+    },
+  });
+  keySet.start();
+  return keySet;
+}
+
+/** Whoever can change the keys on their way can be anybody. */
+const requireSafeKeys = (metadata: ProviderMetadata): ProviderMetadata => ({
+  issuer: metadata.issuer,
+  async get() {
+    const document = await metadata.get();
+    const { jwks_uri: url } = document;
+    if (url !== undefined && isSafeForTokens(url)) return document;
+    throw new Error(`the jwks_uri of ${stripUri(metadata.issuer)} is not https`);
+  },
+});

@@ -4,11 +4,10 @@
 // https://docs.github.com/rest/orgs/orgs#list-organizations-for-the-authenticated-user
 // https://docs.github.com/rest/teams/teams#list-teams-for-the-authenticated-user
 
-import { catalogue } from '../../errors/catalogue.ts';
 import { fail } from '../../errors/gateway-error.ts';
 import { createBasicAuthorization } from '../../http/oauth-client/client-authentication.ts';
 import { type RevokeTokens, requireClientId } from '../../http/oauth-client/provider-api.ts';
-import { buildGithubUrls } from '../../http/oauth-client/provider-metadata.ts';
+import { findGithubApi } from '../../http/oauth-client/provider-metadata.ts';
 import {
   type Fetch,
   FetchError,
@@ -19,8 +18,7 @@ import { isObject, type JsonObject, parseJson } from '../../platform/json.ts';
 import { quote } from '../../platform/text.ts';
 import { createWarnOnce } from '../../platform/throttle.ts';
 import type { BrokerRuntime } from '../broker/runtime.ts';
-import type { UserIdentity } from '../grants/grant.ts';
-import { checkClaimSize } from './identity.ts';
+import { checkClaimSize, failIdentity, readText } from './identity.ts';
 import type { ReadIdentity } from './read-identity.ts';
 
 /** `listNamedClaims` has those that rules name, as they stand now. */
@@ -30,7 +28,7 @@ export function createReadGithubIdentity(
 ): ReadIdentity {
   const { identity: config, provider } = oauth;
   const { issuer } = provider;
-  const api = createGithubApi(buildGithubUrls(issuer).apiUrl, fetch);
+  const api = createGithubApi(findGithubApi(issuer), fetch);
   const warnOnce = createWarnOnce(log);
 
   /** Without it nobody knows who may log in, or what they may. */
@@ -41,23 +39,35 @@ export function createReadGithubIdentity(
 
   return async function readGithubIdentity(answer, { earlier, isHeldToken = false }) {
     const { access_token: accessToken } = answer;
-    if (typeof accessToken !== 'string') return failIdentity('access_token', undefined);
-    const [found, ...lists] = await Promise.all([
+    if (typeof accessToken !== 'string') return failMember('access_token', undefined);
+    const [found, emails, orgs, teams] = await Promise.all([
       api.get('/user', accessToken),
       api.list('/user/emails', accessToken),
       api.list('/user/orgs', accessToken),
       api.list('/user/teams', accessToken),
     ]);
-    if ([found, ...lists].some(({ kind }) => kind === 'ended')) {
-      return isHeldToken ? undefined : failWithNewToken();
+    if ([found, emails, orgs, teams].some(({ kind }) => kind === 'ended')) {
+      return isHeldToken
+        ? undefined
+        : fail('upstream_failed', {
+            details: 'GitHub does not accept the access token that it has just given.',
+            cause: new Error("GitHub's API answered 401"),
+          });
     }
     if (found.kind !== 'found') return failForbidden('/user', found);
     const profile = isObject(found.value) ? found.value : {};
-    const user = readUser(profile);
-    if (earlier !== undefined) checkEarlierUser(user, earlier.user);
-    const [emails, orgs, teams] = lists;
+    const { id } = profile;
+    // A name at GitHub can be changed, and taken by somebody else then; the number stays.
+    if (!Number.isSafeInteger(id)) return failMember('id', id);
+    const user = { issuer, sub: String(id) };
+    if (earlier && (user.sub !== earlier.user.sub || issuer !== earlier.user.issuer))
+      failMember('id', user.sub);
+    const { login, name, avatar_url: picture, html_url } = profile;
+    // OpenID Connect Core §5.1 has the names.
+    const said = { preferred_username: login, name, picture, profile: html_url };
     const claims = {
-      ...readProfile(profile, user),
+      sub: user.sub,
+      ...Object.fromEntries(Object.entries(said).filter(([, value]) => readText(value))),
       ...readEmail(emails),
       ...readGroups(orgs, teams),
     };
@@ -65,14 +75,8 @@ export function createReadGithubIdentity(
     return { user, claims, userinfoClaims: [], sid: undefined };
   };
 
-  function readUser({ id }: JsonObject): UserIdentity {
-    // A name at GitHub can be changed, and taken by somebody else then; the number stays.
-    if (!Number.isSafeInteger(id)) return failIdentity('id', id);
-    return { issuer, sub: String(id) };
-  }
-
   /** The primary address alone: the others are for the user to know. */
-  function readEmail(answer: GithubAnswer | undefined): JsonObject {
+  function readEmail(answer: GithubAnswer): JsonObject {
     const items = readItems(answer, {
       path: '/user/emails',
       isNeeded: isNamed(['email', 'email_verified']) || config.allowedEmails.length > 0,
@@ -86,7 +90,7 @@ export function createReadGithubIdentity(
       : {};
   }
 
-  function readGroups(orgs: GithubAnswer | undefined, teams: GithubAnswer | undefined): JsonObject {
+  function readGroups(orgs: GithubAnswer, teams: GithubAnswer): JsonObject {
     const need = {
       isNeeded: isNamed(['groups']) || config.allowedGroups.length > 0,
       advice:
@@ -103,16 +107,17 @@ export function createReadGithubIdentity(
     return { groups: [...new Set(names.filter((name) => typeof name === 'string'))] };
   }
 
-  function readItems(answer: GithubAnswer | undefined, need: Need): readonly JsonObject[] {
-    if (answer?.kind === 'found') {
+  function readItems(
+    answer: GithubAnswer,
+    { path, isNeeded, advice, without }: Need,
+  ): readonly JsonObject[] {
+    if (answer.kind === 'found') {
       return Array.isArray(answer.value)
         ? answer.value.filter(isObject)
-        : failIdentity(need.path, answer.value);
+        : failMember(path, answer.value);
     }
-    if (need.isNeeded) failForbidden(need.path, answer, need.advice);
-    warnOnce(need.path, `GitHub does not let the app read ${need.path}. ${need.without}`, {
-      needed: need.advice,
-    });
+    if (isNeeded) failForbidden(path, answer, advice);
+    warnOnce(path, `GitHub does not let the app read ${path}. ${without}`, { needed: advice });
     return [];
   }
 }
@@ -127,62 +132,37 @@ interface Need {
   readonly without: string;
 }
 
-/** OpenID Connect Core §5.1 has the names. */
-function readProfile(
-  { login, name, avatar_url: picture, html_url: profile }: JsonObject,
-  { sub }: UserIdentity,
-): JsonObject {
-  const said = Object.entries({ preferred_username: login, name, picture, profile });
-  return { sub, ...Object.fromEntries(said.filter(([, value]) => isText(value))) };
-}
-
-const isText = (value: unknown): boolean => typeof value === 'string' && value !== '';
-
-function checkEarlierUser(user: UserIdentity, earlier: UserIdentity): void {
-  if (user.sub === earlier.sub && user.issuer === earlier.issuer) return;
-  failIdentity('id', user.sub);
-}
-
 /** @throws GatewayError always. */
-function failIdentity(member: string, found: unknown): never {
-  return fail('unusable_identity', {
-    details: `${catalogue.unusable_identity.details} GitHub's answer has an unexpected ${member}: ${quote(found)}.`,
-    facts: { member, found: quote(found) },
+const failMember = (member: string, found: unknown): never =>
+  failIdentity(`GitHub's answer has an unexpected ${member}: ${quote(found)}.`, {
+    member,
+    found: quote(found),
   });
-}
 
-function failForbidden(path: string, answer: GithubAnswer | undefined, advice?: string): never {
-  const status = answer?.kind === 'forbidden' ? answer.status : undefined;
+function failForbidden(path: string, answer: GithubAnswer, advice?: string): never {
+  const status = answer.kind === 'forbidden' ? answer.status : undefined;
   const needed = advice === undefined ? '' : ` It needs ${advice}.`;
-  return fail('unusable_identity', {
-    details: `${catalogue.unusable_identity.details} GitHub does not let the app read ${path} (${status}).${needed}`,
-    facts: { member: path, found: status },
+  return failIdentity(`GitHub does not let the app read ${path} (${status}).${needed}`, {
+    member: path,
+    found: status,
   });
 }
-
-const failWithNewToken = (): never =>
-  fail('upstream_failed', {
-    details: 'GitHub does not accept the access token that it has just given.',
-    cause: new Error("GitHub's API answered 401"),
-  });
 
 // GitHub's way to revoke a token, which is not RFC 7009.
 // https://docs.github.com/rest/apps/oauth-applications#delete-an-app-token
 
 export function createRevokeGithubToken({ oauth, fetch }: BrokerRuntime): RevokeTokens {
   const { provider, providerClient } = oauth;
-  const { apiUrl } = buildGithubUrls(provider.issuer);
 
   return async function revokeGithubToken({ accessToken }) {
     if (accessToken === undefined) return;
     try {
       const id = requireClientId(providerClient);
-      const url = `${apiUrl}/applications/${encodeURIComponent(id)}/token`;
+      const url = `${findGithubApi(provider.issuer)}/applications/${encodeURIComponent(id)}/token`;
       const headers = {
-        Accept: 'application/vnd.github+json',
+        ...HEADERS,
         Authorization: createBasicAuthorization(id, providerClient.secret ?? ''),
         'Content-Type': 'application/json',
-        'User-Agent': 'postern',
       };
       const body = JSON.stringify({ access_token: accessToken });
       await fetchWithLimits(fetch, url, { method: 'DELETE', headers, body }, REVOCATION_LIMITS);
@@ -192,6 +172,7 @@ export function createRevokeGithubToken({ oauth, fetch }: BrokerRuntime): Revoke
   };
 }
 
+const HEADERS = { Accept: 'application/vnd.github+json', 'User-Agent': 'postern' };
 const REVOCATION_LIMITS = { timeoutMs: 10_000, maxBytes: 65_536 };
 
 // GitHub's REST API, asked with the access token of a user: one thing, or a list over its pages.
@@ -215,9 +196,8 @@ const MAX_PAGES = 10;
 function createGithubApi(apiUrl: string, fetch: Fetch) {
   async function ask(url: string, accessToken: string): Promise<FetchedResponse> {
     const headers = {
-      Accept: 'application/vnd.github+json',
+      ...HEADERS,
       Authorization: `Bearer ${accessToken}`,
-      'User-Agent': 'postern',
       'X-GitHub-Api-Version': '2022-11-28',
     };
     try {
@@ -240,10 +220,12 @@ function createGithubApi(apiUrl: string, fetch: Fetch) {
       for (let page = 0; url !== undefined && page < MAX_PAGES; page += 1) {
         const response: FetchedResponse = await ask(url, accessToken);
         const answer = readAnswer(response, path);
-        if (answer.kind !== 'found') return answer;
-        if (!Array.isArray(answer.value)) return answer;
+        if (answer.kind !== 'found' || !Array.isArray(answer.value)) return answer;
         items.push(...answer.value);
-        url = findNextPage(response.headers.get('link'), apiUrl);
+        const link = response.headers.get('link') ?? '';
+        const [, next = ''] = /<([^>]*)>\s*;\s*rel="next"/.exec(link) ?? [];
+        // RFC 8288. Of the API itself: the access token goes nowhere else.
+        url = next.startsWith(`${apiUrl}/`) ? next : undefined;
       }
       return { kind: 'found', value: items };
     },
@@ -251,23 +233,15 @@ function createGithubApi(apiUrl: string, fetch: Fetch) {
 }
 
 function readAnswer(response: FetchedResponse, path: string): GithubAnswer {
-  const { status, body } = response;
+  const { status, headers, body } = response;
   if (status === 200) return { kind: 'found', value: parseJson(body) };
   if (status === 401) return { kind: 'ended' };
-  if (status < 500 && status !== 429 && !isRateLimited(response)) {
-    return { kind: 'forbidden', status };
-  }
+  // 403 means that, too.
+  const isRateLimited =
+    status === 429 ||
+    headers.get('x-ratelimit-remaining') === '0' ||
+    headers.get('retry-after') !== null ||
+    /rate limit/i.test(body.toString('utf8'));
+  if (status < 500 && !isRateLimited) return { kind: 'forbidden', status };
   return fail('upstream_failed', { cause: new Error(`GitHub answered ${path} with ${status}`) });
-}
-
-/** 403 means that, too. */
-const isRateLimited = ({ headers, body }: FetchedResponse): boolean =>
-  headers.get('x-ratelimit-remaining') === '0' ||
-  headers.get('retry-after') !== null ||
-  /rate limit/i.test(body.toString('utf8'));
-
-/** RFC 8288. Of the API itself: the access token goes nowhere else. */
-function findNextPage(link: string | null, apiUrl: string): string | undefined {
-  const [, url = ''] = /<([^>]*)>\s*;\s*rel="next"/.exec(link ?? '') ?? [];
-  return url.startsWith(`${apiUrl}/`) ? url : undefined;
 }

@@ -1,10 +1,9 @@
 // §13.2: the groups of a user, from the claim that OIDC_GROUPS_CLAIM names, or from Microsoft Graph.
-import { catalogue } from '../../errors/catalogue.ts';
 import { fail } from '../../errors/gateway-error.ts';
 import { type Fetch, FetchError, fetchWithLimits } from '../../platform/fetch-with-limits.ts';
 import { isObject, isStringArray, type JsonObject, parseObject } from '../../platform/json.ts';
 import { quote } from '../../platform/text.ts';
-import { findClaim } from './identity.ts';
+import { failIdentity, findClaim } from './identity.ts';
 
 /** The list that the claim is, one text being a list of one; undefined for anything else, and where there is none. */
 export function readGroups(claims: JsonObject, name: string): readonly string[] | undefined {
@@ -43,16 +42,14 @@ const RETIRED_HOSTS: ReadonlyMap<string, string> = new Map([
 ]);
 
 /** The address to ask; undefined for one that is not Microsoft's: the access token goes nowhere else. */
-export function resolveGraphUrl(endpoint: string): string | undefined {
+function resolveGraphUrl(endpoint: string): string | undefined {
   if (!URL.canParse(endpoint)) return undefined;
   const { protocol, host, pathname, username, password } = new URL(endpoint);
   if (protocol !== 'https:' || username !== '' || password !== '') return undefined;
   if (GRAPH_HOSTS.has(host)) return `https://${host}${pathname}`;
   const successor = RETIRED_HOSTS.get(host);
   const [, path] = /^\/[^/]+(\/users\/[^/]+\/getMemberObjects)$/.exec(pathname) ?? [];
-  return successor === undefined || path === undefined
-    ? undefined
-    : `https://${successor}/v1.0${path}`;
+  return successor && path && `https://${successor}/v1.0${path}`;
 }
 
 const LIMITS = { timeoutMs: 5000, maxBytes: 1_048_576 };
@@ -67,23 +64,21 @@ export async function askForGroups(
   if (url === undefined || accessToken === undefined) {
     return failGroups(`The address ${quote(endpoint)} is not one of Microsoft Graph.`);
   }
-  const { status, body } = await fetchWithLimits(
-    fetch,
-    url,
-    {
-      method: 'POST',
-      headers: {
-        Authorization: `Bearer ${accessToken}`,
-        'Content-Type': 'application/json',
-        Accept: 'application/json',
-      },
-      body: JSON.stringify({ securityEnabledOnly: false }),
+  const request = {
+    method: 'POST' as const,
+    headers: {
+      Authorization: `Bearer ${accessToken}`,
+      'Content-Type': 'application/json',
+      Accept: 'application/json',
     },
-    LIMITS,
-  ).catch((cause: unknown) => {
-    if (cause instanceof FetchError) fail('upstream_failed', { cause });
-    throw cause;
-  });
+    body: JSON.stringify({ securityEnabledOnly: false }),
+  };
+  const { status, body } = await fetchWithLimits(fetch, url, request, LIMITS).catch(
+    (cause: unknown) => {
+      if (cause instanceof FetchError) fail('upstream_failed', { cause });
+      throw cause;
+    },
+  );
   if (status >= 500 || status === 429) {
     fail('upstream_failed', { cause: new Error(`Microsoft Graph answered ${status}`) });
   }
@@ -96,7 +91,6 @@ export async function askForGroups(
 }
 
 const failGroups = (problem: string): never =>
-  fail('unusable_identity', {
-    details: `${catalogue.unusable_identity.details} The groups of the user could not be read (OIDC_GROUPS_OVERAGE). ${problem}`,
-    facts: { problem },
+  failIdentity(`The groups of the user could not be read (OIDC_GROUPS_OVERAGE). ${problem}`, {
+    problem,
   });

@@ -6,6 +6,10 @@ import { hasLevels, isObject, type JsonObject } from '../../platform/json.ts';
 import { quote } from '../../platform/text.ts';
 import type { UserIdentity } from '../grants/grant.ts';
 
+/** A text that says something; undefined for anything else. */
+export const readText = (value: unknown): string | undefined =>
+  typeof value === 'string' && value !== '' ? value : undefined;
+
 /** A user, as the provider says. */
 export interface Identity {
   readonly user: UserIdentity;
@@ -23,8 +27,6 @@ export interface ExpectedIdentity {
   readonly nonce: string | undefined;
   /** OpenID Connect Core §12.2: of whom it must be, whose claims stay where the answer cannot give them. */
   readonly earlier: EarlierIdentity | undefined;
-  /** The answer to a refresh of which nobody knows whose it is: userinfo says it where there is no ID token. */
-  readonly mayLackIdToken?: boolean;
   /** It came of no request: the access token is one that the provider gave long ago, and may have been revoked. */
   readonly isHeldToken?: boolean;
 }
@@ -58,17 +60,12 @@ const isNotAboutEmail = (name: string): boolean => !ABOUT_EMAIL.has(name);
 const select = (claims: JsonObject, isMeant: (name: string) => boolean): JsonObject =>
   Object.fromEntries(Object.entries(claims).filter(([name]) => isMeant(name)));
 
-interface RenewedClaims {
-  readonly claims: JsonObject;
-  /** Names of those that keep the value that they had. */
-  readonly kept: readonly string[];
-}
-
 /**
  * A claim keeps its value where the place that gave it says nothing now: the answer to a refresh may have no ID token, and
  * userinfo may not be there. Where that place did answer, what it leaves out is gone. What is said of an address goes with it.
+ * `kept` are the names of those that keep the value that they had.
  */
-export function mergeRenewedClaims(earlier: EarlierIdentity, sources: ClaimSources): RenewedClaims {
+export function mergeRenewedClaims(earlier: EarlierIdentity, sources: ClaimSources) {
   const renewed = joinClaims(sources);
   const fromUserinfo = new Set(earlier.userinfoClaims);
   const isKept = (name: string): boolean => {
@@ -96,7 +93,7 @@ const MAX_NAMED = 3;
 export function checkClaimSize(claims: JsonObject): void {
   const deep = Object.keys(claims).find((name) => !hasLevels(claims[name], MAX_LEVELS));
   if (deep !== undefined) {
-    failSize(`The claim ${quote(deep)} has more than ${MAX_LEVELS} levels.`, { deep });
+    failIdentity(`The claim ${quote(deep)} has more than ${MAX_LEVELS} levels.`, { deep });
   }
   const bytes = countBytes(claims);
   if (bytes <= MAX_BYTES) return;
@@ -105,7 +102,7 @@ export function checkClaimSize(claims: JsonObject): void {
     .sort((a, b) => b.bytes - a.bytes)
     .slice(0, MAX_NAMED);
   const list = largest.map(({ name, bytes: size }) => `${quote(name, 100)} (${size} bytes)`);
-  failSize(
+  failIdentity(
     `The claims of the user have ${bytes} bytes; at most ${MAX_BYTES} are kept. The largest are ${list.join(', ')}: have the provider send less in them.`,
     { bytes, largest },
   );
@@ -113,10 +110,12 @@ export function checkClaimSize(claims: JsonObject): void {
 
 const countBytes = (value: unknown): number => Buffer.byteLength(JSON.stringify(value) ?? '');
 
-const failSize = (problem: string, facts: JsonObject): never =>
+/** `problem` is a sentence after that of the catalogue. @throws GatewayError `unusable_identity`, always. */
+export const failIdentity = (problem: string, facts: JsonObject, cause?: unknown): never =>
   fail('unusable_identity', {
     details: `${catalogue.unusable_identity.details} ${problem}`,
     facts,
+    cause,
   });
 
 // A claim by its name, as settings write it.

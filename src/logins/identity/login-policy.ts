@@ -16,7 +16,7 @@ import { UNSEEN } from '../../platform/invisible.ts';
 import { isStringArray, type JsonObject } from '../../platform/json.ts';
 import { quote, shorten } from '../../platform/text.ts';
 import { readGroups } from './groups.ts';
-import { findClaim, type Identity } from './identity.ts';
+import { findClaim, type Identity, readText } from './identity.ts';
 
 /** Somebody whom the provider knows and the gateway does not let in: the client is told `access_denied`. */
 export interface LoginRefusal {
@@ -24,8 +24,8 @@ export interface LoginRefusal {
   readonly forLog: string;
   /** A sentence for the person. */
   readonly forUser: string;
-  /** For the person: both addresses lead on from it. */
-  renderPage(links: LoginRefusalLinks): Reply;
+  /** For the person. `retryUrl` begins the login anew, with the choice of another account; `clientUrl` tells the client `access_denied`. */
+  renderPage(retryUrl: string, clientUrl: string): Reply;
 }
 
 /** Undefined for who may log in. Asked at each login, and again at each renewal. */
@@ -34,37 +34,41 @@ export type FindLoginRefusal = (
 ) => LoginRefusal | undefined;
 
 /** `service` is `SERVICE_DISPLAY_NAME`. */
-export function createFindLoginRefusal(
-  config: IdentityConfig,
-  { service }: { readonly service: string },
-): FindLoginRefusal {
+export function createFindLoginRefusal(config: IdentityConfig, service: string): FindLoginRefusal {
   const findProblem = createFindProblem(config);
 
   return function findLoginRefusal({ user, claims }) {
     const problem = findProblem(claims);
     if (problem === undefined) return undefined;
-    const who = describeUser(claims, user.sub);
-    const forUser = `You are logged in as ${who}, who may not use this gateway. ${problem.advice}`;
+    const { forLog, advice } = problem;
+    const { email, preferred_username: login, name } = claims;
+    // As the person knows it: an address, a name, else what the provider calls them.
+    const who = readText(email) ?? readText(login) ?? readText(name) ?? user.sub;
     return {
-      forLog: problem.forLog,
-      forUser,
-      renderPage: (links) => renderLoginRefusedPage(service, who, problem.advice, links),
+      forLog,
+      forUser: `You are logged in as ${who}, who may not use this gateway. ${advice}`,
+      renderPage(retryUrl, clientUrl) {
+        const shown = shorten(who.replace(INVISIBLE, '\u{fffd}'), MAX_WHO);
+        const page = {
+          status: 403,
+          title: 'You may not use this gateway',
+          body: `<p>You are logged in as <strong><bdi>${escapeHtml(shown)}</bdi></strong>, who may not use this gateway.</p>
+<p>${escapeHtml(advice)}</p>
+<p><a class="button" href="${escapeHtml(retryUrl)}">Use another account</a></p>${renderReturnLink(clientUrl)}`,
+        };
+        return renderPage({ displayName: service }, page);
+      },
     };
   };
 }
 
-/**
- * The lists hold for whoever brings a token of the provider, too, but for LOGIN_EXEMPT_CLIENTS.
- *
- * @throws GatewayError `user_not_allowed`.
- */
-type CheckTokenUser = (user: Pick<UserContext, 'claims'>) => void;
-
-export function createCheckTokenUser(config: IdentityConfig): CheckTokenUser {
+/** The lists hold for whoever brings a token of the provider, too, but for LOGIN_EXEMPT_CLIENTS. */
+export function createCheckTokenUser(config: IdentityConfig) {
   const findProblem = createFindProblem(config);
   const exempt = new Set(config.exemptClients);
 
-  return function checkTokenUser({ claims }) {
+  /** @throws GatewayError `user_not_allowed`. */
+  return function checkTokenUser({ claims }: Pick<UserContext, 'claims'>): void {
     const client = readClaimedClient(claims);
     if (client !== undefined && exempt.has(client)) return;
     const problem = findProblem({ ...claims, groups: readGroups(claims, config.groupsClaim) });
@@ -74,10 +78,11 @@ export function createCheckTokenUser(config: IdentityConfig): CheckTokenUser {
 
 /** The first of the lists that does not hold. */
 function createFindProblem(config: IdentityConfig): FindProblem {
+  const { allowedEmails, allowedGroups, allowedClaims } = config;
   const findProblems = [
-    createEmailCheck(config),
-    createGroupCheck(config),
-    ...createClaimChecks(config),
+    ...(allowedEmails.length > 0 ? [createEmailCheck(config)] : []),
+    ...(allowedGroups.length > 0 ? [createGroupCheck(config)] : []),
+    ...new Map(allowedClaims.map(([name]) => [name, createClaimCheck(name, config)])).values(),
   ];
   return function findFirst(claims) {
     for (const findProblem of findProblems) {
@@ -100,7 +105,6 @@ const ASK_ADMINISTRATOR =
   'If you have another account, use that one. Otherwise ask the administrator of this gateway for access.';
 
 function createEmailCheck({ allowedEmails, emailAuthority }: IdentityConfig): FindProblem {
-  if (allowedEmails.length === 0) return () => undefined;
   const globs = allowedEmails.map((glob) => compileGlob(lowerAscii(glob)));
 
   return function findEmailProblem(claims) {
@@ -114,7 +118,12 @@ function createEmailCheck({ allowedEmails, emailAuthority }: IdentityConfig): Fi
         advice: ASK_ADMINISTRATOR,
       };
     }
-    if (isVouchedFor(address, emailVerified, claims)) return undefined;
+    const organization = emailAuthority && findClaim(claims, emailAuthority.organizationClaim);
+    const isVouchedFor =
+      emailAuthority === undefined ||
+      emailAuthority.ownDomains.some((domain) => address.endsWith(domain)) ||
+      readText(organization) !== undefined;
+    if (emailVerified && isVouchedFor) return undefined;
     const missing = emailAuthority
       ? `not one of ${emailAuthority.ownDomains.join(', ')}, and email_verified and ${emailAuthority.organizationClaim} do not say that an organization at the provider has it`
       : `not verified: email_verified is ${quote(claims.email_verified)}`;
@@ -124,17 +133,6 @@ function createEmailCheck({ allowedEmails, emailAuthority }: IdentityConfig): Fi
         'The identity provider does not say that this e-mail address is yours. Have it verified there, or use another account.',
     };
   };
-
-  function isVouchedFor(address: string, isVerified: boolean, claims: JsonObject): boolean {
-    if (emailAuthority === undefined) return isVerified;
-    const { ownDomains, organizationClaim } = emailAuthority;
-    const organization = findClaim(claims, organizationClaim);
-    return (
-      isVerified &&
-      (ownDomains.some((domain) => address.endsWith(domain)) ||
-        (typeof organization === 'string' && organization !== ''))
-    );
-  }
 }
 
 /** Letters of other alphabets stay as they are: some of them become ASCII in lower case, and another address with it. */
@@ -142,7 +140,6 @@ const lowerAscii = (text: string): string =>
   text.replace(/[A-Z]/g, (letter) => letter.toLowerCase());
 
 function createGroupCheck({ allowedGroups, groupsClaim }: IdentityConfig): FindProblem {
-  if (allowedGroups.length === 0) return () => undefined;
   return function findGroupProblem({ groups }) {
     const found = isStringArray(groups) ? groups : [];
     if (found.some((group) => allowedGroups.includes(group))) return undefined;
@@ -153,66 +150,26 @@ function createGroupCheck({ allowedGroups, groupsClaim }: IdentityConfig): FindP
   };
 }
 
-const createClaimChecks = ({ allowedClaims }: IdentityConfig): readonly FindProblem[] =>
-  [...new Set(allowedClaims.map(([name]) => name))].map((name) =>
-    createClaimCheck(
-      name,
-      allowedClaims.filter(([other]) => other === name).map(([, value]) => value),
-    ),
-  );
-
-const createClaimCheck =
-  (name: string, values: readonly string[]): FindProblem =>
-  (claims) => {
-    const found = findClaim(claims, name);
+function createClaimCheck(claim: string, { allowedClaims }: IdentityConfig): FindProblem {
+  const allowed = allowedClaims.filter(([name]) => name === claim);
+  return function findClaimProblem(claims) {
+    const found = findClaim(claims, claim);
     const list: readonly unknown[] = Array.isArray(found) ? found : [found];
-    const isAllowed = list.some((one) => isScalar(one) && values.includes(String(one)));
+    const isAllowed = allowed.some(([, value]) =>
+      list.some((one) => isScalar(one) && String(one) === value),
+    );
     if (isAllowed) return undefined;
     return {
-      forLog: `LOGIN_ALLOWED_CLAIMS allows ${values.map((value) => `${name}=${value}`).join(', ')}; the claim of the user is ${quote(found)}.`,
+      forLog: `LOGIN_ALLOWED_CLAIMS allows ${allowed.map((pair) => pair.join('=')).join(', ')}; the claim of the user is ${quote(found)}.`,
       advice: ASK_ADMINISTRATOR,
     };
   };
+}
 
 const isScalar = (value: unknown): boolean =>
   typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean';
-
-/** As the person knows it: an address, a name, else what the provider calls them. */
-function describeUser(claims: JsonObject, sub: string): string {
-  const names = [claims.email, claims.preferred_username, claims.name];
-  return names.filter((name) => typeof name === 'string').find((name) => name !== '') ?? sub;
-}
-
-// The page for somebody who may not use this gateway: as whom they are logged in, and how to go on.
-
-interface LoginRefusalLinks {
-  /** Begins the login anew, with the choice of another account. */
-  readonly retryUrl: string;
-  /** Tells the client `access_denied`. */
-  readonly clientUrl: string;
-}
 
 /** Characters. */
 const MAX_WHO = 200;
 
 const INVISIBLE = new RegExp(`[${UNSEEN}]`, 'gu');
-
-/** `who` is as the provider calls the person, `advice` a sentence about what they can do. */
-function renderLoginRefusedPage(
-  service: string,
-  who: string,
-  advice: string,
-  { retryUrl, clientUrl }: LoginRefusalLinks,
-): Reply {
-  const shown = shorten(who.replace(INVISIBLE, '\u{fffd}'), MAX_WHO);
-  return renderPage(
-    { displayName: service },
-    {
-      status: 403,
-      title: 'You may not use this gateway',
-      body: `<p>You are logged in as <strong><bdi>${escapeHtml(shown)}</bdi></strong>, who may not use this gateway.</p>
-<p>${escapeHtml(advice)}</p>
-<p><a class="button" href="${escapeHtml(retryUrl)}">Use another account</a></p>${renderReturnLink(clientUrl)}`,
-    },
-  );
-}

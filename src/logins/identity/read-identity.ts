@@ -6,27 +6,24 @@ import { catalogue } from '../../errors/catalogue.ts';
 import { fail } from '../../errors/gateway-error.ts';
 import { readEmail } from '../../http/endpoint/message.ts';
 import type { ProviderMetadata } from '../../http/oauth-client/provider-metadata.ts';
-import {
-  type Fetch,
-  type FetchedResponse,
-  fetchWithLimits,
-} from '../../platform/fetch-with-limits.ts';
+import { type FetchedResponse, fetchWithLimits } from '../../platform/fetch-with-limits.ts';
 import { type JsonObject, parseObject } from '../../platform/json.ts';
 import { quote } from '../../platform/text.ts';
 import { createWarnOnce } from '../../platform/throttle.ts';
-import type { IdTokenClaims, IdTokenVerifier } from '../auth/id-token.ts';
+import type { IdTokenVerifier } from '../auth/id-token.ts';
 import type { BrokerRuntime } from '../broker/runtime.ts';
 import type { UserIdentity } from '../grants/grant.ts';
 import type { ProviderTokenResponse } from '../provider/provider-parameters.ts';
 import { askForGroups, findOverageEndpoint, readGroups } from './groups.ts';
 import {
-  type ClaimSources,
   checkClaimSize,
   type ExpectedIdentity,
+  failIdentity,
   findClaim,
   type Identity,
   joinClaims,
   mergeRenewedClaims,
+  readText,
 } from './identity.ts';
 
 /**
@@ -52,68 +49,65 @@ export function createReadIdentity(
 ): ReadIdentity {
   const { identity: config, provider } = oauth;
   const { groupsClaim } = config;
-  const askUserinfo = createAskUserinfo(fetch, metadata, provider.quirks.errorCodes);
   const warnOnce = createWarnOnce(log);
 
-  return async function readIdentity(answer, { nonce, earlier, ...may }) {
-    const { mayLackIdToken = false, isHeldToken = false } = may;
+  return async function readIdentity(answer, { nonce, earlier, isHeldToken = false }) {
     const accessToken = readText(answer.access_token);
     const token = readText(answer.id_token);
-    const idToken =
-      token && (await verifier.verify(token, { nonce, accessToken, earlier: earlier?.user }));
-    const asked = isHeldToken
-      ? await askAgain(accessToken, earlier)
-      : !idToken && mayLackIdToken
-        ? await askWhoItIs(accessToken)
-        : await askAbout(idToken || undefined, accessToken, earlier);
-    if (asked === undefined) return undefined;
-    const { user, userinfo } = asked;
-    const sources = { idToken: idToken || undefined, userinfo };
+    const expected = { nonce, accessToken, earlier: earlier?.user };
+    const idToken = token === undefined ? undefined : await verifier.verify(token, expected);
+    // OpenID Connect Core §12.2: only the answer to a refresh may be without an ID token.
+    const before = earlier?.user.issuer === metadata.issuer ? earlier.user : undefined;
+    const said = idToken && !isHeldToken && { issuer: idToken.iss, sub: idToken.sub };
+    const user = said || (before ?? failWithoutIdToken());
+    const userinfo = isHeldToken
+      ? await askAgain(accessToken, user)
+      : await askForMissing(idToken ?? {}, accessToken, user);
+    if (userinfo === 'ended') return undefined;
+    const sources = { idToken, userinfo };
     const given = joinClaims(sources);
     const { claims: joined, kept } =
       earlier === undefined ? { claims: given, kept: [] } : mergeRenewedClaims(earlier, sources);
-    reportKept(kept);
+    const named = [...new Set([...listNeededClaims(), groupsClaim, 'email'])];
+    const keptNames = named.filter((name) => kept.includes(name.split('.', 1)[0] ?? name));
+    if (keptNames.length > 0) warnOnce('kept', KEPT, { claims: keptNames });
     const claims = await addGroups(joined, given, accessToken);
     checkClaimSize(claims);
-    return {
-      user,
-      claims,
-      userinfoClaims: listUserinfoClaims(claims, sources, earlier?.userinfoClaims),
-      sid: readText(sources.idToken?.sid),
-    };
+    // Those that are there by userinfo alone, now or since an earlier answer.
+    const kindBefore = earlier?.userinfoClaims ?? [];
+    const userinfoClaims = Object.keys(claims).filter(
+      (name) =>
+        !Object.hasOwn(idToken ?? {}, name) &&
+        (Object.hasOwn(userinfo ?? {}, name) || kindBefore.includes(name)),
+    );
+    return { user, claims, userinfoClaims, sid: readText(idToken?.sid) };
   };
 
-  async function askAbout(
-    idToken: IdTokenClaims | undefined,
-    accessToken: string | undefined,
-    earlier: ExpectedIdentity['earlier'],
-  ) {
-    const user = idToken
-      ? { issuer: idToken.iss, sub: idToken.sub }
-      : requireEarlierUser(earlier, metadata.issuer);
-    return { user, userinfo: await askForMissing(idToken ?? {}, accessToken, user) };
+  /** @throws GatewayError `unusable_identity` for an answer about somebody else. */
+  async function askUserinfo(accessToken: string, sub: string): Promise<UserinfoAnswer> {
+    let response: FetchedResponse;
+    try {
+      const { userinfo_endpoint: url } = await metadata.get();
+      if (url === undefined) return { kind: 'none' };
+      const headers = { Authorization: `Bearer ${accessToken}`, Accept: 'application/json' };
+      response = await fetchWithLimits(fetch, url, { headers }, LIMITS);
+    } catch (cause) {
+      const problem = "The provider's userinfo endpoint could not be asked.";
+      return { kind: 'failed', problem, isTemporary: true, isRefused: false, cause };
+    }
+    return readAnswer(response, sub, provider.quirks.errorCodes);
   }
 
-  /** The access token came from the provider itself: whose it is, its userinfo endpoint knows. */
-  async function askWhoItIs(accessToken: string | undefined) {
-    if (accessToken === undefined) return failWithoutIdToken();
-    const answer = await askUserinfo(accessToken, undefined);
-    if (answer.kind === 'none') return failWithoutIdToken();
-    if (answer.kind === 'failed') return failWithoutUserinfo(answer, ['sub']);
-    return { user: verifier.readUser(answer.claims), userinfo: answer.claims };
-  }
-
-  /** Asks by an access token that lives until it is revoked. Undefined where it was. */
+  /** Asks by an access token that lives until it is revoked. */
   async function askAgain(
     accessToken: string | undefined,
-    earlier: ExpectedIdentity['earlier'],
-  ): Promise<{ readonly user: UserIdentity; readonly userinfo: JsonObject } | undefined> {
-    const user = requireEarlierUser(earlier, metadata.issuer);
+    { sub }: UserIdentity,
+  ): Promise<JsonObject | 'ended'> {
     if (accessToken === undefined) return failWithoutIdToken();
-    const answer = await askUserinfo(accessToken, user.sub);
+    const answer = await askUserinfo(accessToken, sub);
     if (answer.kind === 'none') return failWithoutIdToken();
-    if (answer.kind === 'claims') return { user, userinfo: answer.claims };
-    return answer.isRefused ? undefined : failWithoutUserinfo(answer, ['sub']);
+    if (answer.kind === 'claims') return answer.claims;
+    return answer.isRefused ? 'ended' : failWithoutUserinfo(answer, ['sub']);
   }
 
   /** Undefined where nothing is missing, and where userinfo cannot be had and is not needed. */
@@ -141,13 +135,12 @@ export function createReadIdentity(
   function listNeededClaims(): readonly string[] {
     const { allowedEmails, allowedGroups, allowedClaims } = config;
     const needsGroups = allowedGroups.length > 0 || groupsClaim !== DEFAULT_GROUPS_CLAIM;
-    const named = listNamedClaims().map((name) => (name === 'groups' ? groupsClaim : name));
     return [
       ...new Set([
         ...(allowedEmails.length > 0 ? ['email', EMAIL_VERIFIED] : []),
         ...(needsGroups ? [groupsClaim] : []),
         ...allowedClaims.map(([name]) => name),
-        ...named,
+        ...listNamedClaims().map((name) => (name === 'groups' ? groupsClaim : name)),
       ]),
     ];
   }
@@ -158,17 +151,17 @@ export function createReadIdentity(
     accessToken: string | undefined,
   ): Promise<JsonObject> {
     const endpoint = findOverageEndpoint(given, groupsClaim);
-    if (endpoint !== undefined && !config.followsGroupsOverage) {
+    const follows = endpoint !== undefined && config.followsGroupsOverage;
+    if (endpoint !== undefined && !follows) {
       warnOnce(
         'overage',
         'The provider left the groups of a user out of the ID token, as there are too many: the user has none here. Set OIDC_GROUPS_OVERAGE=true to ask Microsoft Graph for them, or have Entra send only the groups that are assigned to the application.',
         { claim: groupsClaim },
       );
     }
-    const all =
-      endpoint !== undefined && config.followsGroupsOverage
-        ? { ...joined, [groupsClaim]: await askForGroups(fetch, endpoint, accessToken) }
-        : joined;
+    const all = follows
+      ? { ...joined, [groupsClaim]: await askForGroups(fetch, endpoint, accessToken) }
+      : joined;
     const groups = readGroups(all, groupsClaim);
     if (groups === undefined && findClaim(all, groupsClaim) !== undefined) {
       warnOnce(
@@ -181,18 +174,10 @@ export function createReadIdentity(
     const { _claim_sources: _, groups: __, ...rest } = all;
     return groups === undefined ? rest : { ...rest, groups };
   }
-
-  function reportKept(kept: readonly string[]): void {
-    const named = [...new Set([...listNeededClaims(), groupsClaim, 'email'])];
-    const names = named.filter((name) => kept.includes(name.split('.', 1)[0] ?? name));
-    if (names.length === 0) return;
-    warnOnce(
-      'kept',
-      "The provider's answer to a refresh does not say all claims again, and its userinfo endpoint does not, either: they keep the values of the login until the user logs in again.",
-      { claims: names },
-    );
-  }
 }
+
+const KEPT =
+  "The provider's answer to a refresh does not say all claims again, and its userinfo endpoint does not, either: they keep the values of the login until the user logs in again.";
 
 const EMAIL_VERIFIED = 'email_verified';
 
@@ -209,17 +194,11 @@ function failWithoutUserinfo(
   needed: readonly string[],
 ): never {
   if (isTemporary) fail('upstream_failed', { cause: cause ?? new Error(problem) });
-  return fail('unusable_identity', {
-    details: `${catalogue.unusable_identity.details} ${problem} It is asked for ${needed.join(', ')}, which the ID token does not have.`,
-    facts: { problem, claims: needed },
+  return failIdentity(
+    `${problem} It is asked for ${needed.join(', ')}, which the ID token does not have.`,
+    { problem, claims: needed },
     cause,
-  });
-}
-
-/** OpenID Connect Core §12.2: only the answer to a refresh may be without an ID token. */
-function requireEarlierUser(earlier: ExpectedIdentity['earlier'], issuer: string): UserIdentity {
-  if (earlier?.user.issuer === issuer) return earlier.user;
-  return failWithoutIdToken();
+  );
 }
 
 const failWithoutIdToken = (): never =>
@@ -227,21 +206,6 @@ const failWithoutIdToken = (): never =>
     details: `${catalogue.unusable_id_token.details} There is none in its answer: OIDC_ISSUER must be an OpenID provider, and the scope openid allowed for the gateway's client.`,
     facts: { member: 'id_token', found: undefined, expected: 'an ID token' },
   });
-
-/** Those that are there by userinfo alone, now or since an earlier answer. */
-function listUserinfoClaims(
-  claims: JsonObject,
-  { idToken = {}, userinfo = {} }: ClaimSources,
-  before: readonly string[] = [],
-): readonly string[] {
-  return Object.keys(claims).filter(
-    (name) =>
-      !Object.hasOwn(idToken, name) && (Object.hasOwn(userinfo, name) || before.includes(name)),
-  );
-}
-
-const readText = (value: unknown): string | undefined =>
-  typeof value === 'string' && value !== '' ? value : undefined;
 
 // OpenID Connect Core §5.3: the userinfo endpoint, asked with the provider's access token.
 
@@ -264,45 +228,14 @@ interface UserinfoFailure {
 
 const LIMITS = { timeoutMs: 5000, maxBytes: 262_144 };
 
-/** `errorCodes` are words of the provider's own for errors. */
-function createAskUserinfo(
-  fetch: Fetch,
-  metadata: ProviderMetadata,
-  errorCodes: NonNullable<ProviderQuirks['errorCodes']> = {},
-) {
-  async function fetchUserinfo(accessToken: string): Promise<FetchedResponse | undefined> {
-    const { userinfo_endpoint: url } = await metadata.get();
-    const headers = { Authorization: `Bearer ${accessToken}`, Accept: 'application/json' };
-    return url === undefined ? undefined : fetchWithLimits(fetch, url, { headers }, LIMITS);
-  }
-
-  /** `sub` is undefined where nobody has said yet whose it is. @throws GatewayError `unusable_identity` for an answer about somebody else. */
-  return async function askUserinfo(
-    accessToken: string,
-    sub: string | undefined,
-  ): Promise<UserinfoAnswer> {
-    const response = await fetchUserinfo(accessToken).catch(
-      (cause: unknown): UserinfoFailure => ({
-        kind: 'failed',
-        problem: "The provider's userinfo endpoint could not be asked.",
-        isTemporary: true,
-        isRefused: false,
-        cause,
-      }),
-    );
-    if (response === undefined) return { kind: 'none' };
-    return 'kind' in response ? response : readAnswer(response, sub, errorCodes);
-  };
-}
-
 function readAnswer(
   { status, headers, body }: FetchedResponse,
-  sub: string | undefined,
-  errorCodes: Readonly<Record<string, string>>,
+  sub: string,
+  errorCodes: ProviderQuirks['errorCodes'] = {},
 ): UserinfoAnswer {
   if (status !== 200) {
     const problem = `The provider's userinfo endpoint answered ${status}.`;
-    const isTemporary = isTemporaryStatus(status);
+    const isTemporary = status >= 500 || status === 408 || status === 429;
     return { kind: 'failed', problem, isTemporary, isRefused: status === 401 };
   }
   const type = headers.get('content-type') ?? '';
@@ -314,31 +247,24 @@ function readAnswer(
     const problem = `The provider's userinfo endpoint answered no JSON object (its content type is ${quote(type)}).${advice}`;
     return { kind: 'failed', problem, isTemporary: false, isRefused: false };
   }
+  const { error, sub: found } = claims;
   // Slack refuses with 200.
-  if (typeof claims.error === 'string' && claims.sub === undefined) {
-    const code = errorCodes[claims.error] ?? claims.error;
+  if (typeof error === 'string' && found === undefined) {
+    const code = errorCodes[error] ?? error;
     return {
       kind: 'failed',
-      problem: `The provider's userinfo endpoint answered 200 with the error ${quote(claims.error)}.`,
+      problem: `The provider's userinfo endpoint answered 200 with the error ${quote(error)}.`,
       isTemporary: TEMPORARY.has(code),
       isRefused: REFUSALS.has(code),
     };
   }
-  if (sub !== undefined) requireSubject(claims, sub);
-  return { kind: 'claims', claims };
+  if (found === sub) return { kind: 'claims', claims };
+  // OpenID Connect Core §5.3.2, §5.3.4: the answer must not be used, and the access token may be somebody else's.
+  return failIdentity(
+    `Its userinfo endpoint speaks of another user than its ID token: the sub is ${quote(found)} and must be ${quote(sub)}.`,
+    { member: 'sub', found: quote(found), expected: sub },
+  );
 }
 
 const TEMPORARY: ReadonlySet<string> = new Set(['temporarily_unavailable', 'server_error']);
 const REFUSALS: ReadonlySet<string> = new Set(['invalid_token', 'invalid_grant']);
-
-const isTemporaryStatus = (status: number): boolean =>
-  status >= 500 || status === 408 || status === 429;
-
-/** OpenID Connect Core §5.3.2, §5.3.4: else the answer must not be used, and the access token may be somebody else's. */
-function requireSubject({ sub: found }: JsonObject, sub: string): void {
-  if (found === sub) return;
-  fail('unusable_identity', {
-    details: `${catalogue.unusable_identity.details} Its userinfo endpoint speaks of another user than its ID token: the sub is ${quote(found)} and must be ${quote(sub)}.`,
-    facts: { member: 'sub', found: quote(found), expected: sub },
-  });
-}

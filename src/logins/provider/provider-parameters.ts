@@ -1,11 +1,12 @@
 // Parameters that the gateway adds when it asks the provider. Pure: the broker sends and receives.
 import type { BrokerConfig } from '../../config/groups/oauth.ts';
 import { DEFAULT_SCOPES, parseScope } from '../../config/scope.ts';
+import type { FormPair } from '../../http/oauth-client/client-authentication.ts';
 import { hashSha256 } from '../../platform/ids.ts';
 
 export type ProviderParametersConfig = Pick<
   BrokerConfig,
-  'provider' | 'allowedScopes' | 'addedScopes' | 'addedParameters'
+  'provider' | 'allowedScopes' | 'addedScopes'
 >;
 
 export const buildCallbackUrl = (baseUrl: string): string => `${baseUrl}/oauth/callback`;
@@ -13,25 +14,14 @@ export const buildCallbackUrl = (baseUrl: string): string => `${baseUrl}/oauth/c
 /** RFC 7636 §4.2: by S256, the only method there is here. */
 export const createCodeChallenge = (verifier: string): string => hashSha256(verifier);
 
-type Pairs = readonly (readonly [name: string, value: string])[];
-
-export interface AuthorizationParameters {
-  readonly scope: string;
-  /** Further parameters of the authorization request. */
-  readonly authorization: Pairs;
-}
-
-/** `requestedScope` as the client sent it. */
-export function buildAuthorizationParameters(
+/** The scopes that the provider is asked for; `requestedScope` as the client sent it. */
+export function buildProviderScope(
   config: ProviderParametersConfig,
   requestedScope: string | undefined,
-): AuthorizationParameters {
+): string {
   const { ownScopesOnly = false } = config.provider.quirks;
   const requested = ownScopesOnly ? [] : selectAllowedScopes(config, requestedScope);
-  return {
-    scope: [...new Set([...requested, ...listOwnScopes(config)])].join(' '),
-    authorization: config.addedParameters,
-  };
+  return [...new Set([...requested, ...listOwnScopes(config)])].join(' ');
 }
 
 /** The scopes that a client is granted: those that it asked for, then those added, each once. */
@@ -45,7 +35,7 @@ export function listGrantedScopes(
 }
 
 /** Further parameters of a refresh. RFC 6749 §6: `scope` may be left out, but not everywhere. */
-export function buildRefreshParameters(config: ProviderParametersConfig): Pairs {
+export function buildRefreshParameters(config: ProviderParametersConfig): readonly FormPair[] {
   const { refreshNeedsScope = false } = config.provider.quirks;
   return refreshNeedsScope ? [['scope', listOwnScopes(config).join(' ')]] : [];
 }
@@ -59,7 +49,7 @@ const listOwnScopes = ({ addedScopes, provider }: ProviderParametersConfig): rea
 
 /** Whatever else a client names, it must not borrow what the service's own client may do. */
 const selectAllowedScopes = (
-  { allowedScopes }: Pick<BrokerConfig, 'allowedScopes'>,
+  { allowedScopes }: ProviderParametersConfig,
   scope: string | undefined,
 ): readonly string[] =>
   parseScope(scope).filter((name) => allowedScopes.includes('*') || allowedScopes.includes(name));

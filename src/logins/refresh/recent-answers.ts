@@ -2,17 +2,18 @@
 // look at a session once an access token has less than five minutes left.
 
 import type { KnownLogin } from '../../http/endpoint/endpoint.ts';
-import { createJsonReply, type UserContext } from '../../http/endpoint/message.ts';
+import { createJsonReply } from '../../http/endpoint/message.ts';
 import { isOwnClient } from '../../http/endpoint/own-clients.ts';
 import type { RequestParameters } from '../../http/endpoint/parameters.ts';
 import { createBoundedMap } from '../../platform/bounded-map.ts';
-import type { Clock } from '../../platform/clock.ts';
 import { generateSecret, hashSha256 } from '../../platform/ids.ts';
 import { parseObject } from '../../platform/json.ts';
+import type { Runtime } from '../../runtime/runtime.ts';
 import { buildOAuthKey } from '../../store/keys.ts';
 import { createRecords, jsonFormat, writeVersioned } from '../../store/records.ts';
 import { createSeal } from '../../store/seal/seal.ts';
 import type { KeyValue } from '../../store/store.ts';
+import type { Auth } from '../auth/auth.ts';
 
 interface IssuedTokens {
   readonly asked: AskedTokens;
@@ -41,12 +42,6 @@ interface KeptAnswer extends Pick<IssuedTokens, 'asked' | 'grantId' | 'tokens'> 
  */
 const MAX_AGE_SECONDS = 10;
 
-interface FreshToken {
-  readonly secondsLeft: number;
-  /** `sub` of the user, where the token names one. */
-  readonly user: string | undefined;
-}
-
 /** For counting refreshes, and for noting tokens that are refused. */
 export interface LoginIndex {
   /** Tells whether this process knows the token, without a look at the store. */
@@ -60,17 +55,16 @@ export interface LoginIndex {
   noteRefusal?(accessToken: string): Promise<void>;
 }
 
-/** As /mcp does, in full. @throws GatewayError, at once or by the promise, for a token that is not accepted as things stand. */
-export type VerifyToken = (token: string) => UserContext | undefined | Promise<UserContext>;
-
 const answerFormat = jsonFormat<KeptAnswer>('The last answer of a grant');
 
-export function createRecentAnswers(
-  { store, clock }: { readonly store: KeyValue; readonly clock: Clock },
-  verifyToken: VerifyToken,
-) {
+/** `verifyToken` judges a token as /mcp does, in full. */
+export function createRecentAnswers({ store, clock }: Runtime, verifyToken: Auth['verifyToken']) {
   const grants = createKnownGrants(store);
-  const knownTokens = createKnownRefreshTokens();
+  /**
+   * §8: the grants of refresh tokens that this process handed out or looked up lately. They are served however many made-up ones come
+   * from the same address.
+   */
+  const knownTokens = createBoundedMap<string, string>(MAX_TOKENS);
 
   /** The token itself is the secret that seals them; nothing is derived from one that has none. */
   const answersOf = (token: string) =>
@@ -83,33 +77,36 @@ export function createRecentAnswers(
   }
 
   /** The grant of a refresh or access token. Never rejects. */
-  const findGrant = (token: string) => grants.find(hashSha256(token)).catch(() => undefined);
+  const findGrant = (token: string) => grants.find(token).catch(() => undefined);
 
   /** Unless anything happened to the grant while the provider was asked: an answer from before that is not given again. */
-  async function keepAnswers(issued: IssuedTokens): Promise<void> {
+  async function keepAnswers({ asked, grantId, mark, used, tokens }: IssuedTokens): Promise<void> {
     // The answer to a code is not given again.
-    if (issued.used === undefined) return;
+    if (used === undefined) return;
     const id = generateSecret();
-    const answers = buildAnswers(issued, id, clock.now());
-    if (!(await grants.changeMark(issued.grantId, issued.mark, id))) return;
-    await Promise.all([...answers].map(([token, answer]) => keepAnswer(token, answer)));
-  }
-
-  async function keepAnswer(token: string, answer: KeptAnswer): Promise<void> {
-    const ttlSeconds = Math.min(MAX_AGE_SECONDS, Math.floor(answer.lifetimeSeconds));
+    const issuedAt = clock.now();
+    if (!(await grants.changeMark(grantId, mark, id))) return;
+    const { access_token: access, refresh_token: current, expires_in: lifetimeSeconds } = tokens;
+    if (typeof access !== 'string' || typeof lifetimeSeconds !== 'number') return;
+    const answer = { id, asked, grantId, tokens, issuedAt, lifetimeSeconds };
+    const ttlSeconds = Math.min(MAX_AGE_SECONDS, Math.floor(lifetimeSeconds));
     if (ttlSeconds < 1) return;
-    await answersOf(token).put(buildAnswerKey(token), answer, ttlSeconds);
+    // By the refresh token that the client has from now on, and by the one that it used.
+    const names = new Set(typeof current === 'string' ? [current, used] : [used]);
+    await Promise.all(
+      [...names].map((token) => answersOf(token).put(buildAnswerKey(token), answer, ttlSeconds)),
+    );
   }
 
-  /** Facts of the access token; undefined where the answer is not to be given again. */
-  async function findFreshToken(
-    kept: KeptAnswer,
-    asked: AskedTokens,
-  ): Promise<FreshToken | undefined> {
+  /** The seconds left of the access token, and whose it is; undefined where the answer is not to be given again. */
+  async function findFreshToken(kept: KeptAnswer, asked: AskedTokens) {
     // They renew when they have to, also because a token was refused, and then want another one.
     if (isOwnClient(asked.clientId)) return undefined;
-    const secondsLeft = computeSecondsLeft(kept, clock.now());
-    if (secondsLeft === undefined || !isSameRequest(kept.asked, asked)) return undefined;
+    // Clocks of replicas differ.
+    const age = Math.max(0, (clock.now() - kept.issuedAt) / 1000);
+    const secondsLeft = Math.floor(kept.lifetimeSeconds - age);
+    if (age > MAX_AGE_SECONDS || !(secondsLeft > 0) || !isSameRequest(kept.asked, asked))
+      return undefined;
     const { access_token: access } = kept.tokens;
     if (typeof access !== 'string') return undefined;
     if ((await grants.readMark(kept.grantId)) !== kept.id) return undefined;
@@ -123,18 +120,20 @@ export function createRecentAnswers(
 
   return {
     find,
-    findKnownId: knownTokens.find,
+    findKnownId: (refreshToken: string, clientId: string) =>
+      knownTokens.get(toKey(refreshToken, clientId)),
     async findLogin(refreshToken: string, asked: AskedTokens): Promise<KnownLogin | undefined> {
+      const { clientId } = asked;
       const [grant, kept] = await Promise.all([
-        grants.find(hashSha256(refreshToken)),
-        find(refreshToken, asked.clientId),
+        grants.find(refreshToken),
+        find(refreshToken, clientId),
       ]);
       // Whoever brings one that was replaced, or another's, must not use up what the login has.
-      if (!grant || grant.isReplaced || grant.clientId !== asked.clientId) {
-        knownTokens.remove(refreshToken, asked.clientId);
+      if (!grant || grant.isReplaced || grant.clientId !== clientId) {
+        knownTokens.delete(toKey(refreshToken, clientId));
         return undefined;
       }
-      knownTokens.add(refreshToken, asked.clientId, grant.grantId);
+      knownTokens.set(toKey(refreshToken, clientId), grant.grantId);
       const fresh = kept && (await findFreshToken(kept, asked));
       return { id: grant.grantId, isAnswered: fresh !== undefined };
     },
@@ -152,11 +151,19 @@ export function createRecentAnswers(
     },
     /** Never rejects: without it the next refresh is one more. */
     async keep(issued: IssuedTokens): Promise<void> {
-      const current = getCurrentToken(issued);
-      if (current !== undefined) knownTokens.add(current, issued.asked.clientId, issued.grantId);
-      const keeping = listGrants(issued).map(({ token, grant, isCurrent }) =>
-        grants.keep(hashSha256(token), grant, isCurrent),
-      );
+      const { grantId, used, tokens } = issued;
+      const { clientId } = issued.asked;
+      // The refresh token that the client has from now on.
+      const current = typeof tokens.refresh_token === 'string' ? tokens.refresh_token : used;
+      if (current !== undefined) knownTokens.set(toKey(current, clientId), grantId);
+      // Every token that names the grant from now on, whether its answer is kept or not.
+      const keeping = [...new Set([used, current, tokens.access_token])]
+        .filter((token) => typeof token === 'string')
+        .map((token) => {
+          const isReplaced = token === used && token !== current;
+          const grant = { grantId, clientId, isReplaced };
+          return grants.keep(token, grant, token === current);
+        });
       await Promise.all([...keeping, keepAnswers(issued)]).catch(() => {});
     },
     findGrant,
@@ -181,61 +188,11 @@ export function createRecentAnswers(
   };
 }
 
-/** The answer by the refresh token that the client has from now on, and by the one that it used. */
-function buildAnswers(
-  issued: IssuedTokens,
-  id: string,
-  now: number,
-): ReadonlyMap<string, KeptAnswer> {
-  const { asked, grantId, used, tokens } = issued;
-  const { access_token: access, expires_in: lifetimeSeconds } = tokens;
-  const current = getCurrentToken(issued);
-  if (current === undefined || typeof access !== 'string') return new Map();
-  if (typeof lifetimeSeconds !== 'number') return new Map();
-  const answer: KeptAnswer = {
-    id,
-    asked,
-    grantId,
-    tokens,
-    issuedAt: now,
-    lifetimeSeconds,
-  };
-  return new Map([current, ...(used === undefined ? [] : [used])].map((token) => [token, answer]));
-}
-
-/** The refresh token that the client has from now on. */
-const getCurrentToken = ({ used, tokens: { refresh_token: issued } }: IssuedTokens) =>
-  typeof issued === 'string' ? issued : used;
-
-/** Every token that names the grant from now on, whether its answer is kept or not. */
-function listGrants(issued: IssuedTokens) {
-  const { grantId, used, tokens } = issued;
-  const { clientId } = issued.asked;
-  const current = getCurrentToken(issued);
-  return [...new Set([used, current, tokens.access_token])]
-    .filter((token) => typeof token === 'string')
-    .map((token) => {
-      const isReplaced = token === used && token !== current;
-      return { token, grant: { grantId, clientId, isReplaced }, isCurrent: token === current };
-    });
-}
-
-/** Time left of the access token, in whole seconds; undefined once the answer is not fresh any more. */
-function computeSecondsLeft(
-  { issuedAt, lifetimeSeconds }: KeptAnswer,
-  now: number,
-): number | undefined {
-  // Clocks of replicas differ.
-  const age = Math.max(0, (now - issuedAt) / 1000);
-  const secondsLeft = Math.floor(lifetimeSeconds - age);
-  return age <= MAX_AGE_SECONDS && secondsLeft > 0 ? secondsLeft : undefined;
-}
-
 const buildAnswerKey = (token: string): string => buildOAuthKey('recent-answer', hashSha256(token));
 
 // The grant that a token belongs to, and what happened to the grant last. Only hashes of tokens are stored.
 
-export interface KnownGrant {
+interface KnownGrant {
   /** Stays the same from refresh to refresh. */
   readonly grantId: string;
   /** The client that got the token. */
@@ -251,16 +208,16 @@ const CURRENT_SECONDS = 2_592_000;
 
 function createKnownGrants(store: KeyValue) {
   return {
-    /** Finds by the hash of a token that the gateway handed out within the last day, or of a current refresh token of the last 30 days. */
-    async find(hash: string): Promise<KnownGrant | undefined> {
-      const text = await store.get(buildGrantKey(hash));
+    /** Finds by a token that the gateway handed out within the last day, or of a current refresh token of the last 30 days. */
+    async find(token: string): Promise<KnownGrant | undefined> {
+      const text = await store.get(buildGrantKey(token));
       const { grantId, clientId, isReplaced } = (text && parseObject(text)) || {};
       if (typeof grantId !== 'string' || typeof clientId !== 'string') return undefined;
       return { grantId, clientId, isReplaced: isReplaced === true };
     },
-    async keep(hash: string, grant: KnownGrant, isCurrent: boolean) {
+    async keep(token: string, grant: KnownGrant, isCurrent: boolean) {
       const ttlSeconds = isCurrent ? CURRENT_SECONDS : GRANT_SECONDS;
-      await store.set(buildGrantKey(hash), writeVersioned(grant), ttlSeconds);
+      await store.set(buildGrantKey(token), writeVersioned(grant), ttlSeconds);
     },
     /**
      * Changes whenever something happens to the grant: the provider answers a refresh, or a token of it is revoked or refused. It says
@@ -280,27 +237,11 @@ const ENDED = 'ended';
 /** Longer than an answer is given again and the provider may take for one. Without its mark no answer is. */
 const MARK_SECONDS = 600;
 
-const buildGrantKey = (hash: string): string => buildOAuthKey('recent-grant', hash);
+const buildGrantKey = (token: string): string => buildOAuthKey('recent-grant', hashSha256(token));
 
 const buildMarkKey = (grantId: string): string => buildOAuthKey('recent-mark', hashSha256(grantId));
 
-// §8: refresh tokens that this process handed out or looked up lately. They are served however many made-up ones come
-// from the same address.
-
 const MAX_TOKENS = 10_000;
-
-function createKnownRefreshTokens() {
-  const known = createBoundedMap<string, string>(MAX_TOKENS);
-
-  return {
-    /** The grant that it belongs to. */
-    find: (refreshToken: string, clientId: string) => known.get(toKey(refreshToken, clientId)),
-    add: (refreshToken: string, clientId: string, grantId: string) =>
-      void known.set(toKey(refreshToken, clientId), grantId),
-    remove: (refreshToken: string, clientId: string) =>
-      void known.delete(toKey(refreshToken, clientId)),
-  };
-}
 
 const toKey = (refreshToken: string, clientId: string): string =>
   hashSha256(JSON.stringify([clientId, refreshToken]));

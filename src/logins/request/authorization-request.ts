@@ -49,26 +49,18 @@ const toLogText = (uri: string): string => truncateForLog(stripUri(uri));
 
 const MAX_LOGGED_URIS = 3;
 
-interface RequestRules {
-  /** §4.6 demands it; RFC 6749 §4.1.1 recommends it, and clients with PKCE do without. */
-  readonly requiresState: boolean;
-  /** RFC 6749 §3.3: whoever reads a consent page must see what the provider reads. */
-  readonly requiresPlainScope: boolean;
-}
-
-/** Checks the request itself. @throws GatewayError with a row of §7.3. */
-export function checkRequest(parameters: RequestParameters, rules: RequestRules): void {
-  checkResponseType(parameters);
-  if (rules.requiresState) parameters.require('state');
-  checkPkce(parameters);
-  if (rules.requiresPlainScope) checkScope(parameters.get('scope'));
-}
-
-function checkResponseType(parameters: RequestParameters): void {
+/**
+ * Checks the request itself. §4.6 demands `state` (`requiresState`); RFC 6749 §4.1.1 recommends it, and clients with PKCE do without.
+ * RFC 6749 §3.3: whoever reads a consent page must see what the provider reads (`requiresPlainScope`).
+ *
+ * @throws GatewayError with a row of §7.3.
+ */
+export function checkRequest(
+  parameters: RequestParameters,
+  { requiresState, requiresPlainScope }: Record<'requiresState' | 'requiresPlainScope', boolean>,
+): void {
   if (parameters.require('response_type') !== 'code') fail('unsupported_response_type');
-}
-
-function checkPkce(parameters: RequestParameters): void {
+  if (requiresState) parameters.require('state');
   const challenge = parameters.require('code_challenge');
   if (parameters.require('code_challenge_method') !== 'S256') {
     fail('oauth_invalid_request', { details: 'code_challenge_method must be S256.' });
@@ -78,13 +70,12 @@ function checkPkce(parameters: RequestParameters): void {
       details: 'code_challenge must be 43 base64url characters (a SHA-256 hash).',
     });
   }
-}
-
-function checkScope(scope: string | undefined): void {
-  if (scope === undefined || isWellFormedScope(scope)) return;
-  fail('oauth_invalid_request', {
-    details: 'scope must be a list of names separated by single spaces.',
-  });
+  const scope = parameters.get('scope');
+  if (requiresPlainScope && scope !== undefined && !isWellFormedScope(scope)) {
+    fail('oauth_invalid_request', {
+      details: 'scope must be a list of names separated by single spaces.',
+    });
+  }
 }
 
 /** RFC 7636 §4.2: base64url of a SHA-256 hash. */
@@ -100,10 +91,10 @@ export interface OwnResources {
 
 /** The resources that the client names, all of them of this service. @throws GatewayError `invalid_target`. */
 export function readResourceIndicators(
-  { pairs }: RequestParameters,
+  parameters: RequestParameters,
   { baseUrl, serverUrls }: OwnResources,
 ): readonly string[] {
-  const resources = pairs.filter(([name]) => name === 'resource').map(([, value]) => value);
+  const resources = listNamedResources(parameters);
   const accepted = [baseUrl, `${baseUrl}/`, `${baseUrl}/mcp`, `${baseUrl}/mcp/`];
   const isOwn = (resource: string) =>
     accepted.includes(resource) || serverUrls.isResource(resource);
@@ -112,3 +103,7 @@ export function readResourceIndicators(
   }
   return resources;
 }
+
+/** As they were sent. */
+export const listNamedResources = ({ pairs }: RequestParameters): readonly string[] =>
+  pairs.filter(([name]) => name === 'resource').map(([, value]) => value);

@@ -115,9 +115,6 @@ interface LoggedLogin {
   readonly isLastAnswer?: boolean;
 }
 
-/** Returns the facts of the reply that has the tokens. */
-export type LogLogin = (login: LoggedLogin) => LoginFacts;
-
 const MAX_LOGGED_NAME = 100;
 
 /** User and client, as the log says it wherever a login begins or ends. */
@@ -133,11 +130,11 @@ export const describeLogin = ({
   issuer,
 });
 
-export const createLoginLog = (log: Log): LogLogin =>
-  function logLogin({ isRefresh, isLastAnswer, ...login }) {
-    const { user, issuer } = login;
-    const facts = describeLogin(login);
-    if (isRefresh) log.debug('Refreshed.', { ...facts, ...(isLastAnswer && { isLastAnswer }) });
-    else log.info('Logged in.', facts);
-    return { ...(user !== undefined && { user }), ...(issuer !== undefined && { issuer }) };
-  };
+/** Returns the facts of the reply that has the tokens. */
+export function logLogin(log: Log, { isRefresh, isLastAnswer, ...login }: LoggedLogin): LoginFacts {
+  const { user, issuer } = login;
+  const facts = describeLogin(login);
+  if (isRefresh) log.debug('Refreshed.', { ...facts, ...(isLastAnswer && { isLastAnswer }) });
+  else log.info('Logged in.', facts);
+  return { ...(user !== undefined && { user }), ...(issuer !== undefined && { issuer }) };
+}

@@ -22,7 +22,7 @@ function readIdentityConfig(env: Env) {
 }
 
 function refusalOf(env: Env, claims: Claims) {
-  const find = createFindLoginRefusal(readIdentityConfig(env), { service: 'Acme <Tools>' });
+  const find = createFindLoginRefusal(readIdentityConfig(env), 'Acme <Tools>');
   return find({ user: { issuer: 'https://id.example.com', sub: 'user-1' }, claims });
 }
 
@@ -178,13 +178,14 @@ describe('who may log in', () => {
 });
 
 describe('the page', () => {
-  const LINKS = {
-    retryUrl: 'https://gw.example.com/oauth/authorize?a=1&prompt=select_account',
-    clientUrl: 'https://app.example/callback?error=access_denied&state=s',
-  };
+  /** To another account, and back to the client. */
+  const LINKS = [
+    'https://gw.example.com/oauth/authorize?a=1&prompt=select_account',
+    'https://app.example/callback?error=access_denied&state=s',
+  ] as const;
 
   test('§13.3 it says who one is, and leads to another account and back to the client', () => {
-    const page = refusalOf(GROUPS, { email: 'a@b.c' })?.renderPage(LINKS);
+    const page = refusalOf(GROUPS, { email: 'a@b.c' })?.renderPage(...LINKS);
     expect(page?.status).toBe(403);
     expect(page?.headers).toMatchObject({
       'Content-Type': 'text/html; charset=utf-8',
@@ -201,7 +202,7 @@ describe('the page', () => {
 
   test('§13.3 whatever a user is called is text, seen as it is', () => {
     const name = `<script>alert(1)</script>\u202e\u200b${'x'.repeat(300)}`;
-    const html = String(refusalOf(GROUPS, { name })?.renderPage(LINKS).body);
+    const html = String(refusalOf(GROUPS, { name })?.renderPage(...LINKS).body);
     expect(html).toContain('&lt;script&gt;alert(1)&lt;/script&gt;\ufffd\ufffdxxx');
     expect(html).not.toContain('<script>');
     expect(html).toContain('xxx…</bdi>');

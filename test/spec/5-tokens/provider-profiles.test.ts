@@ -6,7 +6,7 @@ import { ConfigError } from '../../../src/config/problem.ts';
 import { PROVIDERS, type Provider } from '../../../src/config/provider-profiles.ts';
 import { createReader } from '../../../src/config/setting.ts';
 import {
-  buildAuthorizationParameters,
+  buildProviderScope,
   buildRefreshParameters,
 } from '../../../src/logins/provider/provider-parameters.ts';
 import { INITIALIZE_REQUEST, startGateway } from '../../support/gateway/gateway.ts';
@@ -535,23 +535,24 @@ describe('what each provider is asked', () => {
   test.each(PROVIDERS.filter((name) => !OWN_TOKENS_ONLY.includes(name)))(
     '§5 providers: what %s gets with an authorization request',
     (provider) => {
-      const added = settings(provider).addedScopes;
-      expect(buildAuthorizationParameters(settings(provider), 'openid x')).toEqual({
-        scope: ['openid', 'x', 'profile', 'email', ...added].join(' '),
-        authorization:
-          provider === 'google'
-            ? [
-                ['access_type', 'offline'],
-                ['prompt', 'consent'],
-              ]
-            : [],
-      });
+      const config = settings(provider);
+      expect(buildProviderScope(config, 'openid x')).toBe(
+        ['openid', 'x', 'profile', 'email', ...config.addedScopes].join(' '),
+      );
+      expect(config.addedParameters).toEqual(
+        provider === 'google'
+          ? [
+              ['access_type', 'offline'],
+              ['prompt', 'consent'],
+            ]
+          : [],
+      );
     },
   );
 
   test('§5 providers: scopes keep their order and stand once, and who logs in is always asked for', () => {
     const okta = settings('okta');
-    const scopeFor = (scope: string | undefined) => buildAuthorizationParameters(okta, scope).scope;
+    const scopeFor = (scope: string | undefined) => buildProviderScope(okta, scope);
     for (const nothing of [undefined, '', '  '])
       expect(scopeFor(nothing)).toBe('openid profile email offline_access');
     expect(scopeFor('offline_access openid offline_access')).toBe(

@@ -4,11 +4,11 @@ import { parseKeySet } from '../../../src/logins/auth/jwk.ts';
 import type { KeySet } from '../../../src/logins/auth/key-set.ts';
 import { createTokenParser, type ParsedToken } from '../../../src/logins/auth/parse-token.ts';
 import {
-  createSignerMemory,
   createTokenVerifier,
   findSigner,
   rememberSigners,
 } from '../../../src/logins/auth/token-verifier.ts';
+import { createBoundedMap } from '../../../src/platform/bounded-map.ts';
 import { type ManualClock, manualClock } from '../../support/gateway/clock.ts';
 import { INITIALIZE_REQUEST } from '../../support/gateway/gateway.ts';
 import { seriesOf } from '../../support/gateway/metrics.ts';
@@ -217,7 +217,7 @@ describe('which signatures are remembered', () => {
 
   /** A memory of so many entries, and how many signatures were checked for it. */
   function createMemory(maxEntries: number) {
-    const memory = { checks: 0, find: rememberSigners(check, createSignerMemory(maxEntries)) };
+    const memory = { checks: 0, find: rememberSigners(check, createBoundedMap(maxEntries)) };
     function check(...args: Parameters<typeof findSigner>) {
       memory.checks += 1;
       return findSigner(...args);
