@@ -162,11 +162,7 @@ function createConnectionPanels(
           async run() {
             const { server, user } = readConnectionSelection(query, issuers);
             if (operated === undefined) return fail('bad_request', { details: NONE });
-            const { ended, failed } = await operated.end({
-              server,
-              owner: user && toOwner(user),
-            });
-            return createJsonReply(200, { ended, failed });
+            return createJsonReply(200, await operated.end(server, user && toOwner(user)));
           },
         };
       },

@@ -15,22 +15,22 @@ import { PACKAGE_ROOT, PACKAGE_VERSION } from '../platform/own-files.ts';
 import type { Runtime } from '../runtime/runtime.ts';
 import { createFillSlots, type FillSlots, getPageKind, type PageKind } from './slots.ts';
 
-/** The gateway, as its pages show it. */
-interface ShownGateway {
-  /** `BASE_URL`. */
-  readonly baseUrl: string;
-  /** The origin of a logo that is not the gateway's own: pages may load it from there. */
-  readonly logoOrigin?: string | undefined;
-  /** True where there is an operators' page (§22). */
-  readonly hasOperatorsPage?: boolean;
-}
-
 const BUILT_PAGES = new URL('dist/site/', PACKAGE_ROOT);
 
 /** Lists the pages of `folder`, into which `npm run build` put them. Without a build there are none, and the service runs all the same. */
 export function createSite(
   { log }: Pick<Runtime, 'log'>,
-  { baseUrl, logoOrigin, hasOperatorsPage = false }: ShownGateway,
+  {
+    baseUrl,
+    logoOrigin,
+    hasOperatorsPage = false,
+  }: {
+    readonly baseUrl: string;
+    /** The origin of a logo that is not the gateway's own: pages may load it from there. */
+    readonly logoOrigin?: string | undefined;
+    /** True where there is an operators' page (§22). */
+    readonly hasOperatorsPage?: boolean;
+  },
   folder = BUILT_PAGES,
 ): Site {
   const built = listFiles(folder);

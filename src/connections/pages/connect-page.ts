@@ -17,21 +17,25 @@ import type { ConnectionInfo, ConnectionServer } from '../../mcp/upstream/connec
 import type { ConnectionProblem } from '../../mcp/upstream/connections.ts';
 import { shorten } from '../../platform/text.ts';
 
-export interface ConnectPageContent {
-  readonly server: ConnectionServer;
-  readonly session: BrowserSession;
-  /** Of the link that led here; undefined for who came by themselves. */
-  readonly requestId: string | undefined;
-  /** That are asked for; undefined for those that the server names. */
-  readonly scopes: readonly string[] | undefined;
-  /** Where the login will be, and then where else it has endpoints; undefined where that is not known. */
-  readonly hosts: readonly string[] | undefined;
-}
-
-/** What one is about to connect. */
+/** Asks before the login begins. */
 export function renderConnectPage(
   owner: PageOwner,
-  { server, session, requestId, scopes, hosts }: ConnectPageContent,
+  {
+    server,
+    session,
+    requestId,
+    scopes,
+    hosts,
+  }: {
+    readonly server: ConnectionServer;
+    readonly session: BrowserSession;
+    /** Of the link that led here; undefined for who came by themselves. */
+    readonly requestId: string | undefined;
+    /** That are asked for; undefined for those that the server names. */
+    readonly scopes: readonly string[] | undefined;
+    /** Where the login will be, and then where else it has endpoints; undefined where that is not known. */
+    readonly hosts: readonly string[] | undefined;
+  },
 ): Reply {
   const { displayName } = owner;
   const name = escapeHtml(server.name);
@@ -161,13 +165,7 @@ ${renderLinks(owner)}`,
   });
 
 /** By whose fault it is: what the page is called, and what helps beside what the problem says itself. */
-const PROBLEMS: {
-  readonly [Fault in ConnectionProblem['fault']]: {
-    readonly status: number;
-    readonly title: string;
-    readonly advice: string;
-  };
-} = {
+const PROBLEMS = {
   browser: {
     status: 400,
     title: 'This login cannot go on here',
@@ -193,7 +191,7 @@ const PROBLEMS: {
     title: 'That did not work',
     advice: 'Nothing was lost. Try again in a moment.',
   },
-};
+} satisfies Record<ConnectionProblem['fault'], object>;
 
 export function renderProblemPage(owner: PageOwner, problem: ConnectionProblem): Reply {
   const { status, title, advice } = PROBLEMS[problem.fault];
@@ -215,7 +213,7 @@ const renderLinks = ({ baseUrl }: PageOwner): string =>
   `<p class="links"><a href="${escapeHtml(baseUrl)}/connections">Your connections</a></p>`;
 
 const renderForm = (
-  { baseUrl }: PageOwner,
+  { baseUrl }: { readonly baseUrl: string },
   { csrf }: BrowserSession,
   link: {
     readonly server: string;
@@ -263,9 +261,13 @@ export interface ConnectionsPageContent {
 
 export function renderConnectionsPage(content: ConnectionsPageContent): Reply {
   const { service, baseUrl, session, shown, ended } = content;
+  const warning =
+    ended &&
+    `<p class="warning" role="alert"><strong>${escapeHtml(ended.server)}</strong> is disconnected here, and what was kept of it is
+deleted. But ${escapeHtml(ended.problem)}.</p>`;
   const page = renderHtmlPage(
     'Your connections',
-    `${ended === undefined ? '' : renderEnded(ended)}
+    `${warning ?? ''}
 <p>You are logged in as <strong><bdi>${escapeHtml(session.displayName)}</bdi></strong>. These servers want to know who you
 are: once you connect one, your apps can use it as you, through ${escapeHtml(service)}.</p>
 ${shown.length === 0 ? '<p>There are none.</p>' : shown.map((one) => renderConnection(one, content)).join('\n')}
@@ -275,10 +277,6 @@ ${shown.length === 0 ? '<p>There are none.</p>' : shown.map((one) => renderConne
   );
   return { status: 200, ...page };
 }
-
-const renderEnded = ({ server, problem }: { readonly server: string; readonly problem: string }) =>
-  `<p class="warning" role="alert"><strong>${escapeHtml(server)}</strong> is disconnected here, and what was kept of it is
-deleted. But ${escapeHtml(problem)}.</p>`;
 
 const STATES = {
   active: 'Connected',
@@ -299,17 +297,16 @@ function renderConnection(one: ShownConnection, content: ConnectionsPageContent)
 <span class="state ${LOOKS[info.state]}">${STATES[info.state]}</span>
 </div>
 <p class="aside"><code>${escapeHtml(shorten(new URL(server.url).host, MAX_LISTED_HOST))}</code></p>
-${isShared ? `<p class="aside">${describeShared(content.session.isOperator)}</p>` : ''}
+${isShared ? `<p class="aside">${mayChange ? OF_OPERATORS : OF_OTHERS}</p>` : ''}
 ${info.state === 'missing' || !mayChange ? '' : renderFacts(info)}
 ${info.problem === undefined || !mayChange ? '' : `<p class="warning">${escapeHtml(info.problem)}</p>`}
 ${mayChange ? renderActions(one, content) : ''}
 </section>`;
 }
 
-const describeShared = (isOperator: boolean): string =>
-  isOperator
-    ? 'One connection for everybody. It is made by your operators, of whom you are one.'
-    : 'Made by your operators, for everybody.';
+const OF_OPERATORS =
+  'One connection for everybody. It is made by your operators, of whom you are one.';
+const OF_OTHERS = 'Made by your operators, for everybody.';
 
 function renderFacts({ account, since, scopes }: ConnectionInfo): string {
   const rows = [
@@ -327,7 +324,7 @@ function renderFacts({ account, since, scopes }: ConnectionInfo): string {
 /** What is wanted of who sees it stands first, and stands out. */
 function renderActions(
   { server: { name }, info: { state } }: ShownConnection,
-  { baseUrl, session }: ConnectionsPageContent,
+  content: ConnectionsPageContent,
 ): string {
   const label = escapeHtml(name);
   const connect =
@@ -335,11 +332,9 @@ function renderActions(
       ? `<button class="primary" name="action" value="connect" aria-label="Connect ${label}">Connect</button>`
       : `<button${state === 'active' ? '' : ' class="primary"'} name="action" value="connect" aria-label="Reconnect ${label}">Reconnect</button>`;
   const disconnect = `<button name="action" value="disconnect" aria-label="Disconnect ${label}">Disconnect</button>`;
-  return `<form method="post" action="${escapeHtml(baseUrl)}/connections" class="actions">
-<input type="hidden" name="csrf" value="${escapeHtml(session.csrf)}">
-<input type="hidden" name="server" value="${label}">
-${connect}${state === 'missing' ? '' : `\n${disconnect}`}
-</form>`;
+  const buttons = state === 'missing' ? [connect] : [connect, disconnect];
+  const link = { server: name, requestId: undefined };
+  return renderForm(content, content.session, link, buttons);
 }
 
 /** Characters. */

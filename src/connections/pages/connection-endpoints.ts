@@ -12,7 +12,6 @@ import {
   type BrowserSession,
   checkCsrf,
   createOwnPageEndpoint,
-  type OpenBrowserSession,
   type OwnPage,
   type OwnPages,
   showToUser,
@@ -83,11 +82,6 @@ export function createConnectionEndpoints(
 
   // GET /connections
 
-  async function getList(query: string, cookie: string | undefined): Promise<Reply> {
-    const error = parseQuery(query, () => {}).get('error');
-    return showToUser(owner, ownPages, { page: PATH, error, cookie }, showList);
-  }
-
   async function showList(
     session: BrowserSession,
     ended?: ConnectionsPageContent['ended'],
@@ -112,45 +106,31 @@ export function createConnectionEndpoints(
     if (server === undefined) return renderUnknownPage(owner);
     const parameters = parseQuery(query, () => {});
     const requestId = readRequestId(parameters);
+    // The browser comes back from a login that was begun at the page of connections.
+    const isReturn = parameters.get('connected') !== undefined;
     const at = { page: buildPage(server.name, requestId), error: parameters.get('error'), cookie };
-    return showToUser(owner, ownPages, at, (session) =>
-      showServer(server, session, requestId, parameters.get('connected') !== undefined),
-    );
-  }
-
-  /** `isReturn`: the browser comes back from a login that was begun at the page of connections. */
-  async function showServer(
-    server: ConnectionServer,
-    session: BrowserSession,
-    requestId: string | undefined,
-    isReturn: boolean,
-  ): Promise<Reply> {
-    const link = await openLink(server, session, requestId);
-    if (link.kind === 'refused') return link.reply;
-    const { request } = link;
-    const info = await connections.describe(request.owner, server);
-    // Whoever comes to connect another account does so at the page of connections.
-    const isAsked = !isReturn && requestId === undefined;
-    const isThere =
-      info.state === 'active' &&
-      (request.scopes ?? []).every((scope) => info.scopes?.includes(scope));
-    return isThere && !isAsked
-      ? renderConnectedPage(owner, info)
-      : renderConnectPage(owner, {
-          server,
-          session,
-          requestId,
-          scopes: request.scopes ?? server.auth.scopes,
-          hosts: await findHosts(server),
-        });
-  }
-
-  /** Undefined where it cannot be found out: whoever goes on is told why. */
-  const findHosts = (server: ConnectionServer): Promise<readonly string[] | undefined> =>
-    connecting.findLoginHosts(server).catch((problem: unknown) => {
-      if (problem instanceof ConnectionProblem) return undefined;
-      throw problem;
+    return showToUser(owner, ownPages, at, async (session) => {
+      const link = await openLink(server, session, requestId);
+      if (link.kind === 'refused') return link.reply;
+      const { owner: whose, scopes } = link.request;
+      const info = await connections.describe(whose, server);
+      const isThere =
+        info.state === 'active' && (scopes ?? []).every((scope) => info.scopes?.includes(scope));
+      // Whoever comes to connect another account does so at the page of connections.
+      if (isThere && (isReturn || requestId !== undefined)) return renderConnectedPage(owner, info);
+      return renderConnectPage(owner, {
+        server,
+        session,
+        requestId,
+        scopes: scopes ?? server.auth.scopes,
+        // Unknown where it cannot be found out: whoever goes on is told why.
+        hosts: await connecting.findLoginHosts(server).catch((problem: unknown) => {
+          if (problem instanceof ConnectionProblem) return undefined;
+          throw problem;
+        }),
+      });
     });
+  }
 
   /** An empty one is one, too: who lost the id of a link does not come by themselves. */
   function readRequestId({ get, isNamed }: RequestParameters): string | undefined {
@@ -210,7 +190,11 @@ export function createConnectionEndpoints(
     const { session } = found;
     checkCsrf(parameters, session);
     const action = parameters.require('action');
-    if (action === 'switch') return switchPerson(found, server, requestId, cookie);
+    if (action === 'switch') {
+      await found.end();
+      // The provider asks who it is, or it would bring back the same person.
+      return beginLogin(cookie, { page: buildPage(server.name, requestId), isFresh: true });
+    }
     if (action === 'disconnect') return disconnect(server, session);
     if (action !== 'connect' && action !== 'decline') {
       fail('oauth_invalid_request', {
@@ -250,17 +234,6 @@ export function createConnectionEndpoints(
       : showList(session, { server: server.name, problem });
   }
 
-  /** The provider asks who it is, or it would bring back the same person. */
-  async function switchPerson(
-    { end }: OpenBrowserSession,
-    server: ConnectionServer,
-    requestId: string | undefined,
-    cookie: string | undefined,
-  ): Promise<Reply> {
-    await end();
-    return beginLogin(cookie, { page: buildPage(server.name, requestId), isFresh: true });
-  }
-
   // GET /connections/callback/<server>, and /connections/callback for clients that were made by hand
 
   async function callback(
@@ -289,19 +262,20 @@ export function createConnectionEndpoints(
     );
   }
 
-  const showProblem = (thrown: unknown): Reply => {
-    if (thrown instanceof ConnectionProblem) return renderProblemPage(owner, thrown);
-    throw thrown;
-  };
-
   const createEndpoint = createOwnPageEndpoint(sessions, 'connections');
   const serve = (method: 'GET' | 'POST', path: string, run: Parameters<typeof createEndpoint>[2]) =>
     createEndpoint(method, path, (request, cookie, body) =>
-      run(request, cookie, body).catch(showProblem),
+      run(request, cookie, body).catch((thrown: unknown) => {
+        if (thrown instanceof ConnectionProblem) return renderProblemPage(owner, thrown);
+        throw thrown;
+      }),
     );
 
   return [
-    serve('GET', PATH, ({ query }, cookie) => getList(query, cookie)),
+    serve('GET', PATH, async ({ query }, cookie) => {
+      const error = parseQuery(query, () => {}).get('error');
+      return showToUser(owner, ownPages, { page: PATH, error, cookie }, showList);
+    }),
     serve('POST', PATH, (_request, cookie, body) => post(body, cookie)),
     serve('GET', CALLBACK_PATH, callback),
     serve('GET', `${CALLBACK_PATH}/:server`, callback),
