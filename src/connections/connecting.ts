@@ -54,7 +54,7 @@ const CONNECTION_ID_BYTES = 16;
 
 export function createConnecting(
   { store, clock, config }: Runtime,
-  { seal, records, known, changes, observers, findPlace }: KeptConnections,
+  { seal, records, known, changes, audited, findPlace }: KeptConnections,
   servers: AuthorizationServers,
   requests: LinkRequests,
 ): Omit<Connecting, 'getClientDocument' | 'listPublicKeys'> {
@@ -306,8 +306,7 @@ export function createConnecting(
       throw thrown;
     });
     known.note(place, server, record, since);
-    const event = { owner: place.owner, server: place.server, connectionId: record.id };
-    for (const observer of observers) observer.made?.(event);
+    audited.made(place);
     if (login.requestId !== undefined) await requests.complete(login.requestId);
     changes.announce(place, 'active');
     const problem = former && (await servers.revokeFormer(server, former, record));

@@ -23,14 +23,12 @@ import {
   type StoredConnection,
 } from './connection-record.ts';
 import {
-  auditConnections,
   type ConnectionMessage,
   createCountConnections,
   createKeptConnections,
   findRenewalTime,
   isConnectionMessage,
   type KeptConnections,
-  measureRefreshes,
 } from './kept-connections.ts';
 import { createLinkRequests } from './link-requests.ts';
 import {
@@ -49,7 +47,7 @@ export function createConnections(
 ) {
   const { oauth, mcp } = runtime.config;
   if (oauth.mode !== 'broker') return undefined;
-  const { loginSeal: seal, metrics, audit } = runtime;
+  const { loginSeal: seal } = runtime;
   if (seal === undefined) throw new Error('Connections need a secret');
   const getSeal = async () => seal;
   const replicas = createReplicas<ConnectionMessage>(
@@ -58,11 +56,7 @@ export function createConnections(
     isConnectionMessage,
   );
   const keys = createSigningKeys(runtime, getSeal, buildClientKeyName);
-  const observers = [
-    measureRefreshes(metrics),
-    ...(audit ? [auditConnections(audit, runtime)] : []),
-  ];
-  const kept = createKeptConnections(runtime, seal, listServers, observers, replicas);
+  const kept = createKeptConnections(runtime, seal, listServers, replicas);
   const { records, findPlace } = kept;
   const servers = createAuthorizationServers(runtime, kept, keys, oauth);
   const renewal = createRenewal(runtime, kept, servers);
@@ -142,7 +136,7 @@ const createOperatedConnections = (
 const MAX_AT_ONCE = 20;
 
 function createConnectionEnds(
-  { records, known, changes, observers, findPlace, listServers }: KeptConnections,
+  { records, known, changes, audited, findPlace, listServers }: KeptConnections,
   { revokeConnection }: AuthorizationServers,
 ): Pick<Connections, 'end' | 'endOfUser' | 'endAtServer'> {
   const findServer = (name: string) => listServers().find((one) => one.name === name);
@@ -154,11 +148,7 @@ function createConnectionEnds(
     if (taken === undefined) return { ended: false, problem: undefined };
     changes.announce(place, 'missing');
     const { record } = taken;
-    if (record !== undefined) {
-      const { owner, server: name } = place;
-      const event = { owner, server: name, connectionId: record.id, by };
-      for (const observer of observers) observer.ended?.(event);
-    }
+    if (record !== undefined) audited.ended(place, by);
     return { ended: true, problem: await revokeConnection(place, server, record) };
   }
 

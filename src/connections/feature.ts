@@ -12,7 +12,6 @@ import {
   type AdminPageRequest,
   describeSelection,
   describeUser,
-  type Issuers,
   isClear,
   readAdminPageRequest,
   readSelectedUser,
@@ -159,8 +158,16 @@ function createConnectionPanels(
         return {
           action: 'end_connections',
           target: describeSelection(query),
+          /** @throws GatewayError `bad_request` where neither is named, or anything else is. */
           async run() {
-            const { server, user } = readConnectionSelection(query, issuers);
+            if (!isClear(query, OF_CONNECTIONS) || query.size === 0) {
+              fail('bad_request', {
+                details:
+                  'Say which connections are to end: server=NAME, user=SUB, or both, each once and with a value. issuer=URL beside user=SUB names a user of another issuer than OIDC_ISSUER.',
+              });
+            }
+            const server = query.get('server') ?? undefined;
+            const user = readSelectedUser(query, issuers);
             if (operated === undefined) return fail('bad_request', { details: NONE });
             return createJsonReply(200, await operated.end(server, user && toOwner(user)));
           },
@@ -168,21 +175,6 @@ function createConnectionPanels(
       },
     },
   ];
-}
-
-/**
- * The user and the server whose connections are to end; at least one of them.
- *
- * @throws GatewayError `bad_request` where neither is named, or anything else is.
- */
-function readConnectionSelection(query: URLSearchParams, issuers: Issuers) {
-  if (!isClear(query, OF_CONNECTIONS) || query.size === 0) {
-    fail('bad_request', {
-      details:
-        'Say which connections are to end: server=NAME, user=SUB, or both, each once and with a value. issuer=URL beside user=SUB names a user of another issuer than OIDC_ISSUER.',
-    });
-  }
-  return { server: query.get('server') ?? undefined, user: readSelectedUser(query, issuers) };
 }
 
 const OF_CONNECTIONS: ReadonlySet<string> = new Set(['server', 'user', 'issuer']);

@@ -4,13 +4,9 @@ import type {
   ConnectionOwner,
   ConnectionServer,
   ConnectionState,
+  EndedBy,
 } from '../mcp/upstream/connection.ts';
-import type {
-  ActiveAccess,
-  ConnectionEvent,
-  ConnectionObserver,
-  Connections,
-} from '../mcp/upstream/connections.ts';
+import type { ActiveAccess, Connections } from '../mcp/upstream/connections.ts';
 import { createExpiringMap } from '../platform/bounded-map.ts';
 import type { Clock } from '../platform/clock.ts';
 import { isObject } from '../platform/json.ts';
@@ -21,8 +17,8 @@ import { buildAuditedRenewalKey } from '../store/keys.ts';
 import { claimOnce } from '../store/records.ts';
 import type { Replicas } from '../store/replicas/replicas.ts';
 import type { Seal } from '../store/seal/seal.ts';
-import type { Audit, AuditedAction, AuditedEnd } from '../telemetry/audit/audit.ts';
-import type { ConnectionCount, Metrics } from '../telemetry/metrics/metrics.ts';
+import type { AuditedAction, AuditedEnd } from '../telemetry/audit/audit.ts';
+import type { ConnectionCount } from '../telemetry/metrics/metrics.ts';
 import {
   type ConnectionPlace,
   type ConnectionRecord,
@@ -38,7 +34,6 @@ export function createKeptConnections(
   runtime: Runtime,
   seal: Seal,
   listServers: () => readonly ConnectionServer[],
-  observers: readonly ConnectionObserver[],
   replicas: Replicas<ConnectionMessage>,
 ) {
   const findPlace = createPlaces(runtime.config.oauth.provider?.issuer);
@@ -46,7 +41,7 @@ export function createKeptConnections(
   return {
     seal,
     listServers,
-    observers,
+    audited: auditConnections(runtime),
     findPlace,
     known,
     records: createConnectionRecords(runtime, seal),
@@ -221,24 +216,31 @@ const DAY_SECONDS = 86_400;
 /** Connections of which this process knows that they have a line. */
 const MAX_AUDITED = 10_000;
 
-export function auditConnections(
-  audit: Audit,
-  { store, clock }: Pick<Runtime, 'store' | 'clock'>,
-): ConnectionObserver {
+/** Writes nothing without `AUDIT_LOG`. */
+function auditConnections({ audit, store, clock }: Runtime) {
   const written = createExpiringMap<true>(MAX_AUDITED, clock.monotonic);
 
+  /** A shared one is no user's. */
   const write = (
-    event: ConnectionEvent,
+    { owner, server }: ConnectionPlace,
     rest: Pick<AuditedAction, 'action' | 'by'>,
-    end: AuditedEnd,
-  ): void => audit.write({ ...describeConnection(event), ...rest }, end);
+    end: AuditedEnd = { outcome: 'success' },
+  ): void =>
+    audit?.write(
+      {
+        event: 'connection',
+        ...(owner === 'shared' ? { target: owner } : { user: owner.sub, issuer: owner.issuer }),
+        server,
+        ...rest,
+      },
+      end,
+    );
 
   return {
-    made: (event) => write(event, { action: 'made' }, SUCCESS),
-    // The store may be slow, and no call waits for that line.
-    async renewed(event) {
-      const { connectionId } = event;
-      if (written.get(connectionId)) return;
+    made: (place: ConnectionPlace) => write(place, { action: 'made' }),
+    /** The store may be slow, and no call waits for that line. Never rejects. */
+    async renewed(place: ConnectionPlace, connectionId: string) {
+      if (audit === undefined || written.get(connectionId)) return;
       written.set(connectionId, true, clock.monotonic() + DAY_SECONDS * 1000);
       const key = buildAuditedRenewalKey(connectionId);
       // No line where there is one of today, or nobody can know whether there is.
@@ -246,31 +248,13 @@ export function auditConnections(
         written.delete(connectionId);
         return false;
       });
-      if (isFirst) write(event, { action: 'renewed' }, SUCCESS);
+      if (isFirst) write(place, { action: 'renewed' });
     },
-    loginNeeded: (event) =>
-      write(event, { action: 'login_needed' }, { outcome: 'failure', reason: event.reason }),
-    ended: (event) => write(event, { action: 'ended', by: event.by }, SUCCESS),
+    loginNeeded: (place: ConnectionPlace, reason: string) =>
+      write(place, { action: 'login_needed' }, { outcome: 'failure', reason }),
+    ended: (place: ConnectionPlace, by: EndedBy) => write(place, { action: 'ended', by }),
   };
 }
-
-const SUCCESS: AuditedEnd = { outcome: 'success' };
-
-/** A shared one is no user's. */
-const describeConnection = ({ owner, server }: ConnectionEvent): AuditedAction => ({
-  event: 'connection',
-  ...(owner !== 'shared' && { user: owner.sub, issuer: owner.issuer }),
-  server,
-  ...(owner === 'shared' && { target: 'shared' }),
-});
-
-export const measureRefreshes = (metrics: Metrics): ConnectionObserver => ({
-  refreshed: (server, outcome) =>
-    metrics.recordUpstreamTokenRefresh(
-      server,
-      outcome === 'login needed' ? 'login_needed' : outcome,
-    ),
-});
 
 /** For so long an answer of the store is good: anybody may scrape, as often as they like. */
 const KEPT_MS = 15_000;

@@ -30,10 +30,10 @@ export const FORCED_AGAIN_MS = 60_000;
 
 export function createRenewal(
   runtime: Runtime,
-  { records, known, changes, observers }: KeptConnections,
+  { records, known, changes, audited }: KeptConnections,
   { clients, tokenEndpoint, revokeTokens, replaceClient }: AuthorizationServers,
 ) {
-  const { clock, log } = runtime;
+  const { clock, log, metrics } = runtime;
   const runExclusively = createRunExclusively<Access>(runtime, changes);
   const newTokens = createNewTokens(runtime, records, revokeTokens);
   const warn = createWarnThrottle(clock, (server: string, reason: string, cause: unknown) =>
@@ -111,7 +111,7 @@ export function createRenewal(
     if (refreshToken === undefined) {
       // There is no way to another token: the one that there is serves until its end.
       if (isUsable(record)) return toAccess(record);
-      observe(server.name, 'login needed');
+      metrics.recordUpstreamTokenRefresh(server.name, 'login_needed');
       const reason = `the token for ${server.name} has expired, and its authorization server gave none to renew it: log in again`;
       const required = await requireLogin(place, stored, reason);
       return required ?? { kind: 'unavailable', reason: `${reason}; it has just changed` };
@@ -149,26 +149,18 @@ export function createRenewal(
       const what = isNothingSent || error instanceof NoAnswer ? error.message : 'was not asked';
       return fail(place, server, what, error);
     }
-    switch (answer.kind) {
-      case 'issued':
-        return useNew(place, server, record, answer.tokens);
-      case 'invalid_grant': {
-        observe(server.name, 'login needed');
-        const lost = isAgain ? ' (its answer to the renewal before was lost)' : '';
-        const reason = `${server.name}’s token endpoint ${answer.said}${lost}: log in again`;
-        const required = await requireLogin(place, marked, reason);
-        return required ?? useStored(place, server);
-      }
-      case 'invalid_client': {
-        await unmark(place, marked);
-        const isOurs = record.client.source === 'registered';
-        const more = isOurs ? await replaceForgotten(server, record) : '';
-        return fail(place, server, answer.said + more);
-      }
-      case 'failed':
-        await unmark(place, marked);
-        return fail(place, server, answer.said);
+    if (answer.kind === 'issued') return useNew(place, server, record, answer.tokens);
+    if (answer.kind === 'invalid_grant') {
+      metrics.recordUpstreamTokenRefresh(server.name, 'login_needed');
+      const lost = isAgain ? ' (its answer to the renewal before was lost)' : '';
+      const reason = `${server.name}’s token endpoint ${answer.said}${lost}: log in again`;
+      const required = await requireLogin(place, marked, reason);
+      return required ?? useStored(place, server);
     }
+    await unmark(place, marked);
+    const isForgotten = answer.kind === 'invalid_client' && record.client.source === 'registered';
+    const more = isForgotten ? await replaceForgotten(server, record) : '';
+    return fail(place, server, answer.said + more);
   }
 
   /** Goes on by what stands there now, whoever wrote it. */
@@ -187,9 +179,8 @@ export function createRenewal(
   ): Promise<Access> {
     const stored = await newTokens.store(place, server, marked, tokens);
     if (stored === undefined) return useStored(place, server);
-    observe(server.name, 'renewed');
-    const event = { owner: place.owner, server: server.name, connectionId: stored.id };
-    for (const observer of observers) observer.renewed?.(event);
+    metrics.recordUpstreamTokenRefresh(server.name, 'renewed');
+    void audited.renewed(place, stored.id);
     const access = known.note(place, server, stored, known.beginReading());
     changes.announce(place, marked.state === 'active' ? 'renewed' : 'active');
     return access;
@@ -226,7 +217,7 @@ export function createRenewal(
     said: string,
     cause?: unknown,
   ): Promise<Access> {
-    observe(server.name, 'failed');
+    metrics.recordUpstreamTokenRefresh(server.name, 'failed');
     const since = known.beginReading();
     const stored = await records.read(place);
     if (stored === undefined) return describeMissing();
@@ -250,15 +241,9 @@ export function createRenewal(
     const written = await records.replace(place, standing, next);
     if (written === undefined) return undefined;
     known.forget(place);
-    const { owner, server } = place;
-    const event = { owner, server, connectionId: next.id, reason };
-    for (const observer of observers) observer.loginNeeded?.(event);
+    audited.loginNeeded(place, reason);
     changes.announce(place, 'login needed');
     return describeLogin(next);
-  }
-
-  function observe(server: string, outcome: 'renewed' | 'login needed' | 'failed'): void {
-    for (const observer of observers) observer.refreshed?.(server, outcome);
   }
 
   return { renew, requireLogin };

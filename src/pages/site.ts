@@ -51,7 +51,7 @@ export function createSite(
   /** Read and filled in when it is first asked for: all of them would be a fifth of the start. */
   function getPage(path: string): Page | undefined {
     const file = unfinished.get(path);
-    const bytes = file && readIfPresent(file.url);
+    const bytes = file && readIfPresent(() => readFileSync(file.url));
     if (file !== undefined && bytes !== undefined) {
       finished.set(path, createPage(file, bytes, fillSlots, logoOrigin));
       // Not before: what could not be read now is tried again when it is next asked for.
@@ -210,23 +210,17 @@ const listFiles = (folder: URL): readonly SiteFile[] =>
   });
 
 /** Lists by the types of the entries: with `recursive` alone, Node asks the system for the type of each. */
-function listNames(folder: URL): readonly string[] {
-  try {
-    return readdirSync(folder, { withFileTypes: true }).flatMap((entry) =>
-      entry.isDirectory()
-        ? listNames(new URL(`${entry.name}/`, folder)).map((name) => `${entry.name}/${name}`)
-        : [entry.name],
-    );
-  } catch (error) {
-    if (getErrorCode(error) === 'ENOENT') return [];
-    throw error;
-  }
-}
+const listNames = (folder: URL): readonly string[] =>
+  (readIfPresent(() => readdirSync(folder, { withFileTypes: true })) ?? []).flatMap((entry) =>
+    entry.isDirectory()
+      ? listNames(new URL(`${entry.name}/`, folder)).map((name) => `${entry.name}/${name}`)
+      : [entry.name],
+  );
 
 /** Another build may have taken it away since it was listed. */
-function readIfPresent(file: URL): Buffer | undefined {
+function readIfPresent<Content>(read: () => Content): Content | undefined {
   try {
-    return readFileSync(file);
+    return read();
   } catch (error) {
     if (getErrorCode(error) === 'ENOENT') return undefined;
     throw error;

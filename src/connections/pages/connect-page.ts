@@ -142,7 +142,7 @@ export const renderExpiredPage = (owner: PageOwner): Reply =>
     status: 410,
     title: 'This link has expired',
     body: `<p>It was good for ten minutes. Go back to your app and ask once more, or connect the server at your connections.</p>
-<p><a class="button primary" href="${escapeHtml(owner.baseUrl)}/connections">Your connections</a></p>`,
+${renderButton(owner)}`,
   });
 
 /** Nothing of the address is shown: anybody can write one. */
@@ -151,7 +151,7 @@ export const renderUnknownPage = (owner: PageOwner): Reply =>
     status: 404,
     title: 'There is no such server',
     body: `<p>No server of this name wants a login of yours here. It may have been renamed or removed.</p>
-<p><a class="button primary" href="${escapeHtml(owner.baseUrl)}/connections">Your connections</a></p>`,
+${renderButton(owner)}`,
   });
 
 export const renderOperatorsOnlyPage = (owner: PageOwner, server: string): Reply =>
@@ -203,11 +203,14 @@ export function renderProblemPage(owner: PageOwner, problem: ConnectionProblem):
       mark: WARNING_MARK,
       body: `<p>${escapeHtml(message)}</p>
 <p>${advice}</p>
-<p><a class="button primary" href="${escapeHtml(owner.baseUrl)}/connections">Your connections</a></p>`,
+${renderButton(owner)}`,
     }),
     error: { key: 'connection_failed', message, cause },
   };
 }
+
+const renderButton = ({ baseUrl }: PageOwner): string =>
+  `<p><a class="button primary" href="${escapeHtml(baseUrl)}/connections">Your connections</a></p>`;
 
 const renderLinks = ({ baseUrl }: PageOwner): string =>
   `<p class="links"><a href="${escapeHtml(baseUrl)}/connections">Your connections</a></p>`;

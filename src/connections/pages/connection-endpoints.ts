@@ -109,27 +109,27 @@ export function createConnectionEndpoints(
     // The browser comes back from a login that was begun at the page of connections.
     const isReturn = parameters.get('connected') !== undefined;
     const at = { page: buildPage(server.name, requestId), error: parameters.get('error'), cookie };
-    return showToUser(owner, ownPages, at, async (session) => {
-      const link = await openLink(server, session, requestId);
-      if (link.kind === 'refused') return link.reply;
-      const { owner: whose, scopes } = link.request;
-      const info = await connections.describe(whose, server);
-      const isThere =
-        info.state === 'active' && (scopes ?? []).every((scope) => info.scopes?.includes(scope));
-      // Whoever comes to connect another account does so at the page of connections.
-      if (isThere && (isReturn || requestId !== undefined)) return renderConnectedPage(owner, info);
-      return renderConnectPage(owner, {
-        server,
-        session,
-        requestId,
-        scopes: scopes ?? server.auth.scopes,
-        // Unknown where it cannot be found out: whoever goes on is told why.
-        hosts: await connecting.findLoginHosts(server).catch((problem: unknown) => {
-          if (problem instanceof ConnectionProblem) return undefined;
-          throw problem;
-        }),
-      });
-    });
+    return showToUser(owner, ownPages, at, (session) =>
+      followLink(server, session, requestId, async ({ owner: whose, scopes }) => {
+        const info = await connections.describe(whose, server);
+        const isThere =
+          info.state === 'active' && (scopes ?? []).every((scope) => info.scopes?.includes(scope));
+        // Whoever comes to connect another account does so at the page of connections.
+        if (isThere && (isReturn || requestId !== undefined))
+          return renderConnectedPage(owner, info);
+        return renderConnectPage(owner, {
+          server,
+          session,
+          requestId,
+          scopes: scopes ?? server.auth.scopes,
+          // Unknown where it cannot be found out: whoever goes on is told why.
+          hosts: await connecting.findLoginHosts(server).catch((problem: unknown) => {
+            if (problem instanceof ConnectionProblem) return undefined;
+            throw problem;
+          }),
+        });
+      }),
+    );
   }
 
   /** An empty one is one, too: who lost the id of a link does not come by themselves. */
@@ -139,35 +139,26 @@ export function createConnectionEndpoints(
     return isNamed('request') ? UNKNOWN_ID : undefined;
   }
 
-  type Link =
-    | { readonly kind: 'good'; readonly request: ConnectionRequest }
-    | { readonly kind: 'refused'; readonly reply: Reply };
-
-  /** Whether who sits here may connect this server, by this link where there is one. It is not used up by it. */
-  async function openLink(
+  /** Goes on where who sits here may connect this server, by this link where there is one. It is not used up by it. */
+  async function followLink(
     server: ConnectionServer,
     session: BrowserSession,
     requestId: string | undefined,
-  ): Promise<Link> {
-    const refuse = (reply: Reply): Link => ({ kind: 'refused', reply });
-    if (isOperatorMissing(server, session)) {
-      return refuse(renderOperatorsOnlyPage(owner, server.name));
-    }
+    goOn: (request: ConnectionRequest) => Promise<Reply>,
+  ): Promise<Reply> {
+    const { name } = server;
+    if (isOperatorMissing(server, session)) return renderOperatorsOnlyPage(owner, name);
     const asking = getOwner(server, session);
-    if (requestId === undefined) {
-      return { kind: 'good', request: { owner: asking, server: server.name, scopes: undefined } };
-    }
+    if (requestId === undefined) return goOn({ owner: asking, server: name, scopes: undefined });
     const request = await requests.find(requestId);
-    if (request === undefined || request.server !== server.name) {
+    if (request === undefined || request.server !== name) {
       // A link that has done its work is gone.
       const info = await connections.describe(asking, server);
-      return refuse(
-        info.state === 'active' ? renderConnectedPage(owner, info) : renderExpiredPage(owner),
-      );
+      return info.state === 'active' ? renderConnectedPage(owner, info) : renderExpiredPage(owner);
     }
     return isSameOwner(request.owner, asking)
-      ? { kind: 'good', request }
-      : refuse(renderForeignConnectionPage(owner, session, { server: server.name, requestId }));
+      ? goOn(request)
+      : renderForeignConnectionPage(owner, session, { server: name, requestId });
   }
 
   /** What was made for one person is nobody else's, and what is everybody's no person's. */
@@ -201,14 +192,12 @@ export function createConnectionEndpoints(
         details: 'action must be connect, decline, disconnect or switch.',
       });
     }
-    const link = await openLink(server, session, requestId);
-    if (link.kind === 'refused') return link.reply;
-    const shownHosts = parameters.get('login');
-    if (action === 'connect') {
-      return connect(link.request, server, { requestId, shownHosts }, cookie);
-    }
-    if (requestId !== undefined) await requests.decline(requestId);
-    return renderDeclinedPage(owner, server.name);
+    return followLink(server, session, requestId, async (request) => {
+      const shownHosts = parameters.get('login');
+      if (action === 'connect') return connect(request, server, { requestId, shownHosts }, cookie);
+      if (requestId !== undefined) await requests.decline(requestId);
+      return renderDeclinedPage(owner, server.name);
+    });
   }
 
   async function connect(

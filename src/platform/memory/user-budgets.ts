@@ -111,13 +111,16 @@ export function createMemoryBudget(maxBytes: number) {
 /** The slowest; among those that are as slow, the one that has been silent longest. */
 function findSlowest(transfers: Iterable<Transfer>): Transfer | undefined {
   let slowest: Transfer | undefined;
-  for (const one of transfers) if (slowest === undefined || isSlower(one, slowest)) slowest = one;
+  let least = Number.POSITIVE_INFINITY;
+  let silentSince = Number.POSITIVE_INFINITY;
+  for (const one of transfers) {
+    const speed = one.speed.bytesPerSecond();
+    if (speed > least || (speed === least && one.lastPiece >= silentSince)) continue;
+    slowest = one;
+    least = speed;
+    silentSince = one.lastPiece;
+  }
   return slowest;
-}
-
-function isSlower(one: Transfer, other: Transfer): boolean {
-  const [a, b] = [one.speed.bytesPerSecond(), other.speed.bytesPerSecond()];
-  return a === b ? one.lastPiece < other.lastPiece : a < b;
 }
 
 // The speed at which bytes come or go; a request body must arrive at 1 KiB per second after its first 5 s (§12).

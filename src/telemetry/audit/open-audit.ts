@@ -88,17 +88,23 @@ function createAudit(
     recordSuccess(taken.count, action.event);
   }
 
-  /** @throws GatewayError `audit_unavailable`. */
-  async function writeStart(action: AuditedAction): Promise<void> {
+  /** @throws Error of the system. */
+  async function writeThrough(line: string, event?: AuditEvent): Promise<void> {
     const taken = takeLost();
     try {
-      await sink.writeThrough(taken.line + renderLine(action, { outcome: 'started' }));
+      await sink.writeThrough(taken.line + line);
     } catch (cause) {
-      recordFailure(taken.count, cause, action.event);
-      fail('audit_unavailable', { headers: { 'Retry-After': '5' } });
+      recordFailure(taken.count, cause, event);
+      throw cause;
     }
-    recordSuccess(taken.count, action.event);
+    recordSuccess(taken.count, event);
   }
+
+  /** @throws GatewayError `audit_unavailable`. */
+  const writeStart = (action: AuditedAction): Promise<void> =>
+    writeThrough(renderLine(action, { outcome: 'started' }), action.event).catch(() =>
+      fail('audit_unavailable', { headers: { 'Retry-After': '5' } }),
+    );
 
   /** Apart from the work, so that nothing of it is kept while it runs. */
   function writeEnd<Result>(
@@ -132,14 +138,7 @@ function createAudit(
     async checkIsWritable() {
       if (!isRequired || isWritable) return;
       // Without it nobody would notice that there is room again: a replica that is not ready gets no calls.
-      const taken = takeLost();
-      try {
-        await sink.writeThrough(taken.line);
-      } catch (cause) {
-        recordFailure(taken.count, cause);
-        throw cause;
-      }
-      recordSuccess(taken.count);
+      await writeThrough('');
     },
     close: sink.close,
   };

@@ -297,7 +297,7 @@ describe('a setting, an error, a member of the file', () => {
     // @ts-expect-error
     defineSetting('TEA_MINUTES', integer(1, 10), { default: 3 });
     // @ts-expect-error
-    defineSetting('TEA_MINUTES', integer(1, 10));
+    expect(() => defineSetting('TEA_MINUTES', integer(1, 10))).toThrow();
     // @ts-expect-error
     defineSetting('TEA_MINUTES', integer(1, 10), { default: 'long', summary: 'Tea.' });
   });

@@ -51,14 +51,16 @@ export function report({ path, context }: FilePlace, line: number, message: stri
 export const nameKind = ({ kind }: FileNode): string =>
   kind === 'list' ? 'A list' : kind === 'object' ? 'An object' : 'This value';
 
+const reportKind = (node: FileNode, place: FilePlace, allowed: string): undefined =>
+  report(place, node.line, `${nameKind(node)} is not valid. It must be ${allowed}.`);
+
 /** The object, each name once; undefined for what is none. Reports what is wrong. */
 export function openObject(
   node: FileNode,
   place: FilePlace,
   allowed: string,
 ): ObjectNode | undefined {
-  if (node.kind !== 'object')
-    return report(place, node.line, `${nameKind(node)} is not valid. It must be ${allowed}.`);
+  if (node.kind !== 'object') return reportKind(node, place, allowed);
   const first = new Map<string, MemberNode>();
   for (const member of node.members) {
     const earlier = first.get(member.name);
@@ -81,8 +83,7 @@ export const list = <T>(
 ): Shape<readonly T[]> => ({
   schema: { type: 'array', items: item.schema, ...(isNotEmpty && { minItems: 1 }) },
   read(node, place) {
-    if (node.kind !== 'list')
-      return report(place, node.line, `${nameKind(node)} is not valid. It must be ${allowed}.`);
+    if (node.kind !== 'list') return reportKind(node, place, allowed);
     if (isNotEmpty && node.items.length === 0)
       return report(place, node.line, `The list is empty. It must be ${allowed}.`);
     return node.items.flatMap((value, index) => item.read(value, placeItem(place, index)) ?? []);
