@@ -223,19 +223,17 @@ export function createConnecting(
     server: ConnectionServer,
     code: string,
   ): Promise<ServerTokens> {
-    const { tokenUrl, verifier, resource } = login;
+    const { tokenUrl, verifier } = login;
     const client = clients.findForRecord(server, login);
     const form: readonly FormPair[] = [
       ['grant_type', 'authorization_code'],
       ['code', code],
       ['redirect_uri', login.redirectUri],
       ...(verifier === undefined ? [] : [['code_verifier', verifier] as const]),
-      ...(resource === undefined ? [] : [['resource', resource] as const]),
-      ...Object.entries(server.auth.tokenParameters ?? {}),
     ];
     const hop = `${server.name}’s token endpoint (${new URL(tokenUrl).host})`;
     const answer = await tokenEndpoint
-      .request(tokenUrl, client, form, server)
+      .request(login, client, form, server)
       .catch((cause: unknown) => {
         if (!(cause instanceof NoAnswer || cause instanceof TooManyRequests)) throw cause;
         throw new ConnectionProblem('server', `${hop} did not answer. ${BEGIN_AGAIN}`, { cause });

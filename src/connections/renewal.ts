@@ -135,13 +135,11 @@ export function createRenewal(
     const form: readonly FormPair[] = [
       ['grant_type', 'refresh_token'],
       ['refresh_token', refreshToken],
-      ...(record.resource === undefined ? [] : [['resource', record.resource] as const]),
-      ...Object.entries(server.auth.tokenParameters ?? {}),
     ];
     const client = clients.findForRecord(server, record);
     let answer: TokenAnswer;
     try {
-      answer = await tokenEndpoint.request(record.tokenUrl, client, form, server);
+      answer = await tokenEndpoint.request(record, client, form, server);
     } catch (error) {
       // The mark stays while its outcome is not known, and says so.
       if (!(error instanceof NoAnswer) || !error.mayHaveArrived) await unmark(place, marked);

@@ -9,7 +9,7 @@ import { DefinitionError, type JsonRpcErrorObject } from '../errors/gateway-erro
 import { createGateway } from '../gateway/gateway.ts';
 import type { UserContext } from '../http/endpoint/message.ts';
 import { parseKeySet } from '../logins/auth/jwk.ts';
-import type { KeySet } from '../logins/auth/key-set.ts';
+import { NO_KEYS } from '../logins/auth/key-set.ts';
 import type { Arguments, Caller, Catalog } from '../mcp/catalog/catalog.ts';
 import type {
   ElicitAnswer,
@@ -154,24 +154,8 @@ function createTestLogin() {
   const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
   const jwk = { ...publicKey.export({ format: 'jwk' }), kid: HEADER.kid, alg: HEADER.alg };
   const { usable: keys } = parseKeySet(Buffer.from(JSON.stringify({ keys: [jwk] })));
-  const keySet: KeySet = {
-    start() {},
-    waitForKeys: async () => {},
-    find: () => keys,
-    findAfterRefresh: async () => keys,
-    isFetched: true,
-    describe: () => ({
-      url: undefined,
-      keys: [],
-      fetchedAt: undefined,
-      nextFetchAt: undefined,
-      problem: undefined,
-    }),
-    close() {},
-  };
-
   return {
-    keySet,
+    keySet: { ...NO_KEYS, find: () => keys, findAfterRefresh: async () => keys },
     /** A JWT with these claims, good for an hour. */
     issueToken(claims: Readonly<Record<string, unknown>>): string {
       const iat = Math.floor(systemClock.now() / 1000);

@@ -105,11 +105,20 @@ async function findLoginPlace(server: ConnectionServer, outbound: Outbound): Pro
   const issuers = isOperatorsWord
     ? [configured.issuer]
     : (described?.issuers ?? [new URL(server.url).origin]);
-  return {
-    authorizationServer: await findFirst(issuers, server, outbound, described !== undefined),
-    resource: chooseResource(described?.resource ?? server.url),
-    scopes: described?.scopes,
-  };
+  let first: unknown;
+  // The first that can be used: a server may name several (RFC 9728 §2).
+  for (const issuer of issuers.slice(0, MAX_ISSUERS)) {
+    try {
+      return {
+        authorizationServer: await fetchMetadata(issuer, server, outbound, described !== undefined),
+        resource: chooseResource(described?.resource ?? server.url),
+        scopes: described?.scopes,
+      };
+    } catch (problem) {
+      first ??= problem;
+    }
+  }
+  throw first;
 }
 
 function describeConfigured(
@@ -132,24 +141,6 @@ function describeConfigured(
     sendsIssuer: false,
     takesClientDocuments: false,
   };
-}
-
-/** The first that can be used: a server may name several (RFC 9728 §2). */
-async function findFirst(
-  issuers: readonly string[],
-  server: ConnectionServer,
-  outbound: Outbound,
-  isNamed: boolean,
-): Promise<AuthorizationServer> {
-  let first: unknown;
-  for (const issuer of issuers.slice(0, MAX_ISSUERS)) {
-    try {
-      return await fetchMetadata(issuer, server, outbound, isNamed);
-    } catch (problem) {
-      first ??= problem;
-    }
-  }
-  throw first;
 }
 
 const MAX_ISSUERS = 3;

@@ -177,7 +177,17 @@ function createRegistrations(
           const current = new Set(listServers().map((one) => buildRedirectUri(baseUrl, one)));
           const before = (await registrations.get(buildKey(at.issuer)))?.redirectUris ?? [];
           const uris = new Set([...before.filter((uri) => current.has(uri)), redirectUri]);
-          const made = await requestRegistration(server, at, [...uris]);
+          // A problem of one server says nothing of another.
+          const key = `${at.issuer} ${server.name}`;
+          const known = refused.get(key);
+          if (known !== undefined) throw known;
+          const made = await requestRegistration(server, at, [...uris]).catch(
+            (problem: unknown) => {
+              if (problem instanceof ConnectionProblem)
+                refused.set(key, problem, clock.monotonic() + REFUSED_MS);
+              throw problem;
+            },
+          );
           await registrations.put(buildKey(at.issuer), made, TEN_YEARS_SECONDS);
           return made;
         },
@@ -191,24 +201,6 @@ function createRegistrations(
   }
 
   async function requestRegistration(
-    server: ConnectionServer,
-    at: AuthorizationServer,
-    redirectUris: readonly string[],
-  ): Promise<ClientRegistration> {
-    // A problem of one server says nothing of another.
-    const key = `${at.issuer} ${server.name}`;
-    const known = refused.get(key);
-    if (known !== undefined) throw known;
-    try {
-      return await sendRegistration(server, at, redirectUris);
-    } catch (problem) {
-      if (problem instanceof ConnectionProblem)
-        refused.set(key, problem, clock.monotonic() + REFUSED_MS);
-      throw problem;
-    }
-  }
-
-  async function sendRegistration(
     server: ConnectionServer,
     at: AuthorizationServer,
     redirectUris: readonly string[],

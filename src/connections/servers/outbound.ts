@@ -7,7 +7,7 @@ import { ConnectionProblem } from '../../mcp/upstream/connections.ts';
 import { isOnThisMachine, isSafeForTokens } from '../../platform/address.ts';
 import { rejectOnAbort } from '../../platform/cancellation.ts';
 import { getErrorCode } from '../../platform/error-code.ts';
-import { fetchWithLimits, readBody } from '../../platform/fetch-with-limits.ts';
+import { type FetchInit, fetchWithLimits, readBody } from '../../platform/fetch-with-limits.ts';
 import { ConnectTimeout } from '../../platform/http-client/connect.ts';
 import { UnsendableHeader } from '../../platform/http-client/connection.ts';
 import {
@@ -20,11 +20,7 @@ import type { Runtime } from '../../runtime/runtime.ts';
 
 export type Outbound = ReturnType<typeof createOutbound>;
 
-interface OutboundRequest {
-  readonly method?: 'GET' | 'POST';
-  readonly headers?: Readonly<Record<string, string>>;
-  readonly body?: string;
-}
+type OutboundRequest = Pick<FetchInit, 'method' | 'headers' | 'body'>;
 
 /** Nobody answered. The cause says why; it may name what is inside the network. */
 export class NoAnswer extends Error {

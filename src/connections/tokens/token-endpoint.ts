@@ -11,6 +11,7 @@ import { readServerTokens, type TokenAnswer } from '../../http/oauth-client/toke
 import type { ConnectionServer } from '../../mcp/upstream/connection.ts';
 import { createWorkQueue, type WorkQueue } from '../../platform/work-queue.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
+import type { ConnectionRecord } from '../connection-record.ts';
 import type { Outbound } from '../servers/outbound.ts';
 
 export type TokenEndpoint = ReturnType<typeof createTokenEndpoint>;
@@ -77,12 +78,17 @@ export function createTokenEndpoint(
   return {
     /** @throws NoAnswer */
     async request(
-      url: string,
+      { tokenUrl, resource }: Pick<ConnectionRecord, 'tokenUrl' | 'resource'>,
       client: OAuthClient,
-      pairs: readonly FormPair[],
+      grant: readonly FormPair[],
       server: ConnectionServer,
     ): Promise<TokenAnswer> {
-      const { answer, form } = await post(url, client, pairs, server);
+      const pairs: readonly FormPair[] = [
+        ...grant,
+        ...(resource === undefined ? [] : [['resource', resource] as const]),
+        ...Object.entries(server.auth.tokenParameters ?? {}),
+      ];
+      const { answer, form } = await post(tokenUrl, client, pairs, server);
       return readServerTokens(answer, form);
     },
     /** Undefined where it was revoked, or was worth nothing before; else what failed. Never rejects. */
