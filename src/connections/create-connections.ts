@@ -1,11 +1,6 @@
 // §24, for the composition root: all of this room, where the gateway knows who somebody is without asking the provider.
 
-import type {
-  ConnectionInfo,
-  ConnectionOwner,
-  ConnectionServer,
-  EndedBy,
-} from '../mcp/upstream/connection.ts';
+import type { ConnectionServer, EndedBy } from '../mcp/upstream/connection.ts';
 import type { Access, ActiveAccess, Connecting, Connections } from '../mcp/upstream/connections.ts';
 import { createExpiringMap } from '../platform/bounded-map.ts';
 import { createSingleFlight } from '../platform/single-flight.ts';
@@ -14,7 +9,6 @@ import type { Runtime } from '../runtime/runtime.ts';
 import { buildClientKeyName, buildConnectionsChannelName } from '../store/keys.ts';
 import { createReplicas } from '../store/replicas/replicas.ts';
 import { createSigningKeys } from '../store/seal/signing-keys.ts';
-import type { Owner } from '../store/store.ts';
 import { type AuthorizationServers, createAuthorizationServers } from './authorization-servers.ts';
 import { createConnecting } from './connecting.ts';
 import {
@@ -84,51 +78,11 @@ export function createConnections(
     connections,
     requests,
     connecting,
-    /** For the operators' page. */
-    operated: createOperatedConnections(connections, listServers),
     /** For the metrics. */
     count: createCountConnections(runtime, connections, listServers),
     close: replicas.close,
   };
 }
-
-export type OperatedConnections = ReturnType<typeof createOperatedConnections>;
-
-/** §24.6: what operators see and do with connections: how many, whose, and their end. Never a token. */
-const createOperatedConnections = (
-  connections: Connections,
-  listServers: () => readonly ConnectionServer[],
-) => ({
-  /** @throws StoreUnavailable */
-  async count() {
-    const counts = [];
-    // One after the other, so that who looks at it leaves room in the store for calls.
-    for (const { name, auth } of listServers()) {
-      counts.push({ server: name, owner: auth.owner, ...(await connections.count(name)) });
-    }
-    return counts;
-  },
-  /** At each server where users have connections of their own. @throws StoreUnavailable */
-  async describeOfUser(owner: Owner): Promise<readonly ConnectionInfo[]> {
-    const infos: ConnectionInfo[] = [];
-    for (const server of listServers()) {
-      if (server.auth.owner === 'user') infos.push(await connections.describe(owner, server));
-    }
-    return infos;
-  },
-  /**
-   * At least one of both is said. The server need not be in the configuration file any more; `shared` is the connection that is
-   * everybody's. @throws StoreUnavailable
-   */
-  async end(name: string | undefined, owner: ConnectionOwner | undefined) {
-    if (owner === undefined) return connections.endAtServer(name ?? '', 'operator');
-    if (name === undefined) return connections.endOfUser(owner, 'operator');
-    const server = listServers().find((one) => one.name === name);
-    if (server === undefined) return { ended: 0, failed: 0 };
-    const { ended, problem } = await connections.end(owner, server, 'operator');
-    return { ended: ended ? 1 : 0, failed: problem === undefined ? 0 : 1 };
-  },
-});
 
 // They end: here at once, and at the authorization server where it can be told (RFC 7009).
 
