@@ -43,12 +43,11 @@ type Described = Omit<Setting<unknown>, 'variable' | 'rule' | 'default'>;
 export function defineSetting<T>(
   variable: string,
   rule: Rule<T>,
-  row: Described & { readonly default: NoInfer<T>; readonly written?: string },
-): Setting<T>;
-export function defineSetting<T>(
-  variable: string,
-  rule: Rule<T>,
-  row: Described & { readonly computed: ComputedDefault<NoInfer<T>> },
+  row: Described &
+    (
+      | { readonly default: NoInfer<T>; readonly written?: string }
+      | { readonly computed: ComputedDefault<NoInfer<T>> }
+    ),
 ): Setting<T>;
 export function defineSetting<T>(
   variable: string,

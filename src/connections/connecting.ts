@@ -206,12 +206,8 @@ export function createConnecting(
       if (back.isOperator) return;
       throw new ConnectionProblem('person', `Only operators connect ${server} for everybody.`);
     }
-    const began = findPlace(owner, server);
-    const isSame = back.owner !== undefined && findPlace(back.owner, server).hash === began.hash;
-    if (isSame) return;
-    if (back.owner === undefined) {
-      throw createLoggedOut(server);
-    }
+    if (back.owner === undefined) throw createLoggedOut(server);
+    if (findPlace(back.owner, server).hash === findPlace(owner, server).hash) return;
     throw new ConnectionProblem(
       'person',
       `The login for ${server} was begun by another user of this gateway than the one who is logged in now. ${BEGIN_AGAIN}`,
@@ -239,24 +235,15 @@ export function createConnecting(
         throw new ConnectionProblem('server', `${hop} did not answer. ${BEGIN_AGAIN}`, { cause });
       });
     if (answer.kind === 'issued') return answer.tokens;
-    if (answer.kind === 'invalid_client') await failClient(login, server, hop, answer.said);
-    throw new ConnectionProblem('server', `${hop} ${answer.said}. ${BEGIN_AGAIN}`);
-  }
-
-  async function failClient(
-    login: Login,
-    server: ConnectionServer,
-    hop: string,
-    said: string,
-  ): Promise<never> {
-    if (login.client.source !== 'registered')
+    const isForgotten = answer.kind === 'invalid_client';
+    if (isForgotten && login.client.source !== 'registered')
       throw new ConnectionProblem(
         'operator',
-        `${hop} ${said}. Check "clientId", "clientSecret" and "clientAuth" of ${server.name}.`,
+        `${hop} ${answer.said}. Check "clientId", "clientSecret" and "clientAuth" of ${server.name}.`,
       );
-    const isNew = await servers.replaceClient(server, login);
+    const isNew = isForgotten && (await servers.replaceClient(server, login));
     const what = isNew ? ': the registration is gone; it was made anew' : '';
-    throw new ConnectionProblem('server', `${hop} ${said}${what}. ${BEGIN_AGAIN}`);
+    throw new ConnectionProblem('server', `${hop} ${answer.said}${what}. ${BEGIN_AGAIN}`);
   }
 
   /** A logout that ends a user's connections ends those that it finds: whoever was logged out while this one was written has none. */

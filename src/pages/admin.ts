@@ -180,8 +180,8 @@ function createOperators({ config, store }: Runtime) {
 
 // §22.1, §21.1: the audit log has all that operators read and do, and whom it was refused.
 
-/** `runAudited` throws GatewayError `operators_only` or `operators_client_only`, or what the work throws. */
 const createRunAudited = (audit: Audit, operators: Operators, clientOf: ClientOf) =>
+  /** @throws GatewayError `operators_only` or `operators_client_only`, or what the work throws. */
   async function runAudited(
     { request, user }: ProtectedCall,
     what: AdminWork,

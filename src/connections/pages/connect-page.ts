@@ -216,7 +216,7 @@ const renderLinks = ({ baseUrl }: PageOwner): string =>
   `<p class="links"><a href="${escapeHtml(baseUrl)}/connections">Your connections</a></p>`;
 
 const renderForm = (
-  { baseUrl }: { readonly baseUrl: string },
+  { baseUrl }: PageOwner,
   { csrf }: BrowserSession,
   link: {
     readonly server: string;
@@ -250,20 +250,21 @@ interface ShownConnection {
   readonly info: ConnectionInfo;
 }
 
-export interface ConnectionsPageContent {
-  /** `SERVICE_DISPLAY_NAME`. */
-  readonly service: string;
-  /** `BASE_URL`. */
-  readonly baseUrl: string;
-  readonly session: BrowserSession;
-  /** In the order of the configuration file. */
-  readonly shown: readonly ShownConnection[];
-  /** A connection that has just ended, and what its server did not do for it. */
-  readonly ended: { readonly server: string; readonly problem: string } | undefined;
+/** A connection that has just ended, and what its server did not do for it. */
+export interface UnfinishedEnd {
+  readonly server: string;
+  readonly problem: string;
 }
 
-export function renderConnectionsPage(content: ConnectionsPageContent): Reply {
-  const { service, baseUrl, session, shown, ended } = content;
+/** `shown` is in the order of the configuration file. */
+export function renderConnectionsPage(
+  owner: PageOwner,
+  session: BrowserSession,
+  shown: readonly ShownConnection[],
+  ended: UnfinishedEnd | undefined,
+): Reply {
+  const { displayName: service, baseUrl } = owner;
+  const entries = shown.map((one) => renderConnection(owner, session, one));
   const warning =
     ended &&
     `<p class="warning" role="alert"><strong>${escapeHtml(ended.server)}</strong> is disconnected here, and what was kept of it is
@@ -273,7 +274,7 @@ deleted. But ${escapeHtml(ended.problem)}.</p>`;
     `${warning ?? ''}
 <p>You are logged in as <strong><bdi>${escapeHtml(session.displayName)}</bdi></strong>. These servers want to know who you
 are: once you connect one, your apps can use it as you, through ${escapeHtml(service)}.</p>
-${shown.length === 0 ? '<p>There are none.</p>' : shown.map((one) => renderConnection(one, content)).join('\n')}
+${shown.length === 0 ? '<p>There are none.</p>' : entries.join('\n')}
 <p class="links"><a href="${escapeHtml(baseUrl)}/account">Apps that act for you</a>
 <a href="${escapeHtml(baseUrl)}/">Start page</a></p>`,
     { before: renderBrand(service) },
@@ -290,10 +291,13 @@ const STATES = {
 /** Classes of the style sheet. */
 const LOOKS = { active: 'good', missing: 'plain', 'login needed': 'bad' } as const;
 
-function renderConnection(one: ShownConnection, content: ConnectionsPageContent): string {
-  const { server, info } = one;
+function renderConnection(
+  owner: PageOwner,
+  session: BrowserSession,
+  { server, info }: ShownConnection,
+): string {
   const isShared = server.auth.owner === 'shared';
-  const mayChange = !isShared || content.session.isOperator;
+  const mayChange = !isShared || session.isOperator;
   return `<section class="entry" aria-labelledby="server-${escapeHtml(server.name)}">
 <div class="entry-head">
 <h2 id="server-${escapeHtml(server.name)}">${escapeHtml(server.name)}</h2>
@@ -303,7 +307,7 @@ function renderConnection(one: ShownConnection, content: ConnectionsPageContent)
 ${isShared ? `<p class="aside">${mayChange ? OF_OPERATORS : OF_OTHERS}</p>` : ''}
 ${info.state === 'missing' || !mayChange ? '' : renderFacts(info)}
 ${info.problem === undefined || !mayChange ? '' : `<p class="warning">${escapeHtml(info.problem)}</p>`}
-${mayChange ? renderActions(one, content) : ''}
+${mayChange ? renderActions(owner, session, info) : ''}
 </section>`;
 }
 
@@ -326,8 +330,9 @@ function renderFacts({ account, since, scopes }: ConnectionInfo): string {
 
 /** What is wanted of who sees it stands first, and stands out. */
 function renderActions(
-  { server: { name }, info: { state } }: ShownConnection,
-  content: ConnectionsPageContent,
+  owner: PageOwner,
+  session: BrowserSession,
+  { server: name, state }: ConnectionInfo,
 ): string {
   const label = escapeHtml(name);
   const connect =
@@ -336,8 +341,7 @@ function renderActions(
       : `<button${state === 'active' ? '' : ' class="primary"'} name="action" value="connect" aria-label="Reconnect ${label}">Reconnect</button>`;
   const disconnect = `<button name="action" value="disconnect" aria-label="Disconnect ${label}">Disconnect</button>`;
   const buttons = state === 'missing' ? [connect] : [connect, disconnect];
-  const link = { server: name, requestId: undefined };
-  return renderForm(content, content.session, link, buttons);
+  return renderForm(owner, session, { server: name, requestId: undefined }, buttons);
 }
 
 /** Characters. */

@@ -35,7 +35,6 @@ import { nameOwner, withoutDefault } from '../../store/owner.ts';
 import type { Owner } from '../../store/store.ts';
 import { CALLBACK_PATH } from '../servers/client-document.ts';
 import {
-  type ConnectionsPageContent,
   renderConnectedPage,
   renderConnectionsPage,
   renderConnectPage,
@@ -45,6 +44,7 @@ import {
   renderOperatorsOnlyPage,
   renderProblemPage,
   renderUnknownPage,
+  type UnfinishedEnd,
 } from './connect-page.ts';
 
 /** Fields of the forms. */
@@ -67,7 +67,7 @@ export function createConnectionEndpoints(
   { connections, requests, connecting }: ConnectionPorts,
   listServers: () => readonly ConnectionServer[],
 ): readonly Endpoint[] {
-  const { baseUrl, displayName } = owner;
+  const { baseUrl } = owner;
   const { sessions, browsers, beginLogin } = ownPages;
   /** Users of it are named without it. */
   const issuer = oauth.provider?.issuer;
@@ -82,17 +82,14 @@ export function createConnectionEndpoints(
 
   // GET /connections
 
-  async function showList(
-    session: BrowserSession,
-    ended?: ConnectionsPageContent['ended'],
-  ): Promise<Reply> {
+  async function showList(session: BrowserSession, ended?: UnfinishedEnd): Promise<Reply> {
     const shown = await Promise.all(
       listServers().map(async (server) => ({
         server,
         info: await connections.describe(getOwner(server, session), server),
       })),
     );
-    return renderConnectionsPage({ service: displayName, baseUrl, session, shown, ended });
+    return renderConnectionsPage(owner, session, shown, ended);
   }
 
   // GET /connections/<server>

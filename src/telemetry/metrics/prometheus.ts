@@ -42,6 +42,9 @@ export function createPrometheusMetrics(): Metrics {
     return (seconds: number, ...values: Values<Labels>) => find(values).observe(seconds);
   }
 
+  const createGauge = (name: string, help: string, labelNames: readonly string[]) =>
+    new Gauge({ name, help, labelNames, registers });
+
   // In the order in which they are scraped.
   const countHttpRequest = createCounter('http_requests_total', 'Requests answered.', [
     'method',
@@ -59,11 +62,11 @@ export function createPrometheusMetrics(): Metrics {
     'Calls refused because more came than the process could serve.',
     ['route'],
   );
-  const activeSessionsGauge = new Gauge({
-    name: 'mcp_sessions_active',
-    help: 'Live sessions in the store, the same on every replica.',
-    registers,
-  });
+  const activeSessionsGauge = createGauge(
+    'mcp_sessions_active',
+    'Live sessions in the store, the same on every replica.',
+    [],
+  );
   const findSessions = createSeries(
     'mcp_sessions_total',
     'Sessions created, terminated, expired.',
@@ -175,24 +178,21 @@ export function createPrometheusMetrics(): Metrics {
     "Renewals of users' connections to servers behind the gateway, by what the token endpoint said.",
     ['server', 'outcome'],
   );
-  const connectionsGauge = new Gauge({
-    name: 'upstream_connections',
-    help: "Users' connections to servers behind the gateway in the store, the same on every replica.",
-    labelNames: ['server', 'state'],
-    registers,
-  });
-  const upGauge = new Gauge({
-    name: 'upstream_up',
-    help: 'Whether a server behind the gateway could be reached when last tried.',
-    labelNames: ['server'],
-    registers,
-  });
-  const processesGauge = new Gauge({
-    name: 'upstream_processes',
-    help: 'Processes of a server behind the gateway that is a program.',
-    labelNames: ['server'],
-    registers,
-  });
+  const connectionsGauge = createGauge(
+    'upstream_connections',
+    "Users' connections to servers behind the gateway in the store, the same on every replica.",
+    ['server', 'state'],
+  );
+  const upGauge = createGauge(
+    'upstream_up',
+    'Whether a server behind the gateway could be reached when last tried.',
+    ['server'],
+  );
+  const processesGauge = createGauge(
+    'upstream_processes',
+    'Processes of a server behind the gateway that is a program.',
+    ['server'],
+  );
   const recordAuditLine = createCounter(
     'audit_lines_total',
     'Lines of the audit log, and those that could not be written.',
