@@ -2,7 +2,6 @@
 // may let anyone in, or lift a limit.
 import { isObject } from '../platform/json.ts';
 import type { Config } from './config.ts';
-import type { TrustProxy } from './groups/http.ts';
 import {
   findStoreModel,
   isLongEnough,
@@ -36,6 +35,12 @@ function chooseModel({ server, store, auth, oauth, limits, http }: Partial<Confi
     oauth?.mode === 'proxy'
       ? open.oauth
       : { ...forgetTypes(broker.oauth), ...open.oauth, metadataIssuer: undefined };
+  const { kind } = http?.trustProxy ?? {};
+  const trustProxy = {
+    kind: '',
+    ...(kind === 'hops' && { hops: 1 }),
+    ...(kind === 'networks' && { trusts: () => false }),
+  };
   return {
     ...open,
     server: { ...open.server, workers: server?.workers === 'auto' ? 'auto' : 1 },
@@ -44,18 +49,13 @@ function chooseModel({ server, store, auth, oauth, limits, http }: Partial<Confi
     // There are two kinds of the secret.
     oauth: oauth?.mode === 'broker' ? { ...broker.oauth, stateSecret: undefined } : proxy,
     limits: limits?.enabled === false ? { enabled: false } : open.limits,
-    http: { ...open.http, trustProxy: chooseTrustProxy(http?.trustProxy) },
+    http: { ...open.http, trustProxy },
   };
 }
 
 /** A model that knows the members, whatever they hold. */
 const forgetTypes = (group: object): object =>
   Object.fromEntries(Object.keys(group).map((name) => [name, undefined]));
-
-function chooseTrustProxy(trustProxy: TrustProxy | undefined): unknown {
-  if (trustProxy?.kind === 'hops') return { kind: '', hops: 1 };
-  return trustProxy?.kind === 'networks' ? { kind: '', trusts: () => false } : { kind: '' };
-}
 
 /** The members that are missing, of another type, or that the model does not know. */
 function findMistyped(value: unknown, model: unknown, path: string): readonly string[] {

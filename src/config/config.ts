@@ -6,9 +6,9 @@ import { readOAuthConfig } from './groups/oauth.ts';
 import { mode, readAuthConfig, readProviderConfig } from './groups/provider.ts';
 import {
   adminSettings,
-  readServerCardConfig,
   readServerConfig,
   readSiteConfig,
+  serverCardSettings,
   serverSettings,
   upstreamSettings,
 } from './groups/server.ts';
@@ -29,16 +29,12 @@ export function readConfig(read: Read, env: Env) {
     store,
     mcp: readMcpConfig(read),
     auth: readAuthConfig(read, provider),
-    oauth: readOAuthConfig(read, {
-      provider,
-      store,
-      isModeSet: findVariable(mode, env) !== undefined,
-    }),
+    oauth: readOAuthConfig(read, provider, store, findVariable(mode, env) !== undefined),
     limits: readLimitsConfig(read),
     outbound: readAll(outboundSettings, read),
     upstreams: readAll(upstreamSettings, read),
     site: readSiteConfig(read),
-    serverCard: readServerCardConfig(read),
+    serverCard: readAll(serverCardSettings, read),
     admin: readAll(adminSettings, read),
     audit: readAll(auditSettings, read),
     tracing: readTracingConfig(read),

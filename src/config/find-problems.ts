@@ -39,7 +39,7 @@ import {
 import { SETTINGS } from './settings.ts';
 
 export function findProblems(read: Read, env: Env): readonly Problem[] {
-  const invalid = SETTINGS.flatMap((setting) => describeInvalidValue(setting, env) ?? []);
+  const invalid = SETTINGS.flatMap((setting) => findInvalidValue(setting, env) ?? []);
   // A value that is not allowed is a complaint of its own: its setting is not missing as well.
   const isMissing: IsMissing = (setting) => findVariable(setting, env) === undefined;
   const contradictions = PROBLEM_FINDERS.flatMap((find) => find(read, isMissing) || []);
@@ -53,7 +53,7 @@ export function findProblems(read: Read, env: Env): readonly Problem[] {
 /** The placeholder of the README and other examples. */
 const PLACEHOLDER = '…';
 
-function describeInvalidValue(setting: Setting<unknown>, env: Env): Problem | undefined {
+function findInvalidValue(setting: Setting<unknown>, env: Env): Problem | undefined {
   const { rule } = setting;
   const given = findVariable(setting, env);
   if (given?.text === PLACEHOLDER)
@@ -251,10 +251,14 @@ const PROBLEM_FINDERS: readonly FindProblem[] = [
 
   (read, isMissing) => {
     const { ownTokensOnly } = readProfile(read);
-    if (ownTokensOnly === undefined) return undefined;
-    const wrong = findOtherTokens(read, isMissing);
+    // The setting by which somebody would get in with tokens of the provider.
+    const inProxyMode = isMissing(mode) ? 'OAUTH_MODE (proxy)' : 'OAUTH_MODE=proxy';
+    const beside =
+      read(ownTokenSettings.acceptsProviderTokens) && 'OAUTH_ACCEPT_PROVIDER_TOKENS=true';
+    const wrong = isBrokerMode(read) ? beside : inProxyMode;
     return (
-      wrong !== undefined &&
+      ownTokensOnly !== undefined &&
+      wrong &&
       `${wrong} cannot work with ${nameProvider(read)}: ${ownTokensOnly}, so the gateway could check none of its tokens. Set OAUTH_MODE=broker, where clients get tokens of the gateway's own, and remove OAUTH_ACCEPT_PROVIDER_TOKENS.`
     );
   },
@@ -325,14 +329,6 @@ const PROBLEM_FINDERS: readonly FindProblem[] = [
 /** A wrong value is complained of by itself. */
 const hasNoIssuer = (read: Read, isMissing: IsMissing): boolean =>
   isMissing(providerSettings.issuer) && read(providerSettings.issuer) === undefined;
-
-/** The setting by which somebody would get in with tokens of the provider; undefined where nobody does. */
-function findOtherTokens(read: Read, isMissing: IsMissing): string | undefined {
-  if (!isBrokerMode(read)) return isMissing(mode) ? 'OAUTH_MODE (proxy)' : 'OAUTH_MODE=proxy';
-  return read(ownTokenSettings.acceptsProviderTokens)
-    ? 'OAUTH_ACCEPT_PROVIDER_TOKENS=true'
-    : undefined;
-}
 
 const isStandIn = (issuer: string): boolean => {
   const { protocol, hostname } = new URL(issuer);

@@ -1,7 +1,7 @@
 import { isIP } from 'node:net';
 import { extname } from 'node:path';
 import { isStringArray, parseObject } from '../platform/json.ts';
-import { isScopeToken } from './scope.ts';
+import { SCOPE_TOKEN } from './scope.ts';
 import { isSentinelUrl, parseSentinelUrl } from './sentinel-url.ts';
 
 /** Media types of images, by how a file's name ends. */
@@ -25,11 +25,7 @@ export interface Rule<T> {
 /** Says what is wrong with a text that the rule does not take; `shown` is what may be seen of it. */
 export function describeInvalid(shown: string, { allowed, explain }: Rule<unknown>, text: string) {
   const explanation = explain?.(text);
-  return [
-    `${shown} is not valid.`,
-    ...(explanation ? [explanation] : []),
-    `It must be ${allowed}.`,
-  ].join(' ');
+  return `${shown} is not valid.${explanation ? ` ${explanation}` : ''} It must be ${allowed}.`;
 }
 
 export const anyText: Rule<string> = { parse: (text) => text, allowed: 'any text' };
@@ -38,6 +34,12 @@ export const flag: Rule<boolean> = {
   parse: (text) => (text === 'true' ? true : text === 'false' ? false : undefined),
   allowed: 'true or false',
 };
+
+/** A text that the pattern fits, as it is. */
+export const matching = (pattern: RegExp, allowed: string): Rule<string> => ({
+  parse: (text) => (pattern.test(text) ? text : undefined),
+  allowed,
+});
 
 export const integer = (min: number, max: number): Rule<number> => ({
   parse(text) {
@@ -124,8 +126,9 @@ export const names = (what: string): Rule<readonly string[]> => {
   const plain = listOf(anyText, '');
   return {
     parse(text) {
-      if (text.startsWith('[')) return parseNames(text);
-      return isDistinguishedName(text) ? undefined : plain.parse(text);
+      if (!text.startsWith('[')) return isDistinguishedName(text) ? undefined : plain.parse(text);
+      const { names: value } = parseObject(`{"names":${text}}`) ?? {};
+      return isStringArray(value) && value.length > 0 && !value.includes('') ? value : undefined;
     },
     allowed: `a comma-separated list of ${what}, or a JSON array of them where one has a comma, such as ["CN=ops,OU=groups","admins"]`,
     explain: (text) =>
@@ -134,11 +137,6 @@ export const names = (what: string): Rule<readonly string[]> => {
         : undefined,
   };
 };
-
-function parseNames(text: string): readonly string[] | undefined {
-  const { names: value } = parseObject(`{"names":${text}}`) ?? {};
-  return isStringArray(value) && value.length > 0 && !value.includes('') ? value : undefined;
-}
 
 /** RFC 4514: LDAP and Active Directory name groups so. Split at its commas, it would be three groups of no use. */
 const isDistinguishedName = (text: string): boolean => /,\s*(cn|ou|dc|o|c|l|st|uid)=/i.test(text);
@@ -172,17 +170,13 @@ export const listenAddress: Rule<string> = {
 };
 
 /** A user of the system: by name, by number, or as uid:gid, which needs no entry. */
-export const systemUser: Rule<string> = {
+export const systemUser = matching(
   // A name that begins with a hyphen would be an option of the programs that look it up.
-  parse: (text) =>
-    /^([A-Za-z_][A-Za-z0-9_.@-]*\$?|\d{1,10}(:\d{1,10})?)$/.test(text) ? text : undefined,
-  allowed: 'a user of this system, such as postern-programs, or uid:gid, such as 1001:1001',
-};
+  /^([A-Za-z_][A-Za-z0-9_.@-]*\$?|\d{1,10}(:\d{1,10})?)$/,
+  'a user of this system, such as postern-programs, or uid:gid, such as 1001:1001',
+);
 
-export const scope: Rule<string> = {
-  parse: (text) => (isScopeToken(text) ? text : undefined),
-  allowed: 'a scope',
-};
+export const scope = matching(SCOPE_TOKEN, 'a scope');
 
 export const ONE_YEAR_SECONDS = 31_536_000;
 export const THIRTY_DAYS_SECONDS = 2_592_000;

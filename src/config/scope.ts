@@ -7,8 +7,10 @@ export const DEFAULT_SCOPES = ['openid', 'profile', 'email'] as const;
 export const parseScope = (scope = ''): readonly string[] =>
   scope.split(' ').filter((name) => name !== '');
 
-/** True if a text is one scope: printable ASCII without space, quote and backslash. */
-export const isScopeToken = (text: string): boolean => /^[\x21\x23-\x5B\x5D-\x7E]+$/.test(text);
+/** One scope: printable ASCII without space, quote and backslash. */
+export const SCOPE_TOKEN = /^[\x21\x23-\x5B\x5D-\x7E]+$/;
+
+export const isScopeToken = (text: string): boolean => SCOPE_TOKEN.test(text);
 
 /** True if every reader takes the parameter apart as `parseScope` does. */
 export const isWellFormedScope = (scope: string): boolean => scope.split(' ').every(isScopeToken);

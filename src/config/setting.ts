@@ -22,16 +22,11 @@ export interface Setting<T> {
 /** The value of a setting: what the environment says, or the default. */
 export type Read = <T>(setting: Setting<T>) => T;
 
-export type Default<T> = FixedDefault<T> | ComputedDefault<T>;
-
-interface FixedDefault<T> {
-  readonly value: T;
-  /** As it would be written in the environment, where `String(value)` is not that. */
-  readonly text?: string;
-}
+/** `text` is as it would be written in the environment. */
+export type Default<T> = { readonly value: T; readonly text: string } | ComputedDefault<T>;
 
 /** A default that depends on other settings. */
-interface ComputedDefault<T> {
+export interface ComputedDefault<T> {
   readonly compute: (read: Read) => T;
   /** The usual value, in Markdown. */
   readonly text: string;
@@ -41,23 +36,39 @@ interface ComputedDefault<T> {
 
 type Described = Omit<Setting<unknown>, 'variable' | 'rule' | 'default'>;
 
-/** A row. Where its default may be undefined, or it has none, so may its value. */
+/**
+ * A row. Where its default may be undefined, or it has none, so may its value. `written` is the default as it would be written in
+ * the environment, where `String()` does not make that of it.
+ */
 export function defineSetting<T>(
   variable: string,
   rule: Rule<T>,
-  row: Described & { readonly default: Default<NoInfer<T>> },
+  row: Described &
+    (
+      | { readonly default: NoInfer<T>; readonly written?: string }
+      | { readonly computed: ComputedDefault<NoInfer<T>> }
+    ),
 ): Setting<T>;
 export function defineSetting<T>(
   variable: string,
   rule: Rule<T>,
-  row: Described & { readonly default?: Default<NoInfer<T> | undefined> },
+  row: Described & { readonly computed?: ComputedDefault<NoInfer<T> | undefined> },
 ): Setting<T | undefined>;
 export function defineSetting<T>(
   variable: string,
   rule: Rule<T>,
-  row: Described & { readonly default?: Default<T | undefined> },
+  {
+    default: value,
+    written = String(value ?? ''),
+    computed,
+    ...row
+  }: Described & {
+    readonly default?: T;
+    readonly written?: string;
+    readonly computed?: ComputedDefault<T | undefined>;
+  },
 ): Setting<T | undefined> {
-  return { variable, rule, default: { value: undefined, text: '' }, ...row };
+  return { variable, rule, default: computed ?? { value, text: written }, ...row };
 }
 
 /** The object into which the rows of a table are read: a member for each, by the name that the row has there. */

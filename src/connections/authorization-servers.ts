@@ -4,12 +4,13 @@ import { createAuthenticateForm } from '../http/oauth-client/client-authenticati
 import type { ConnectionServer } from '../mcp/upstream/connection.ts';
 import type { Runtime } from '../runtime/runtime.ts';
 import type { SigningKeys } from '../store/seal/signing-keys.ts';
+import type { ConnectionRecord } from './connection-record.ts';
 import type { KeptConnections } from './kept-connections.ts';
 import { createFindLoginPlace } from './servers/authorization-server.ts';
 import { createOAuthClients } from './servers/clients.ts';
 import { createKnownIssuers, describeProvider } from './servers/known-issuers.ts';
 import { createOutbound } from './servers/outbound.ts';
-import { createRevokeConnection, createRevokeServerTokens } from './servers/revocation.ts';
+import { createRevocation } from './servers/revocation.ts';
 import { createTokenEndpoint } from './tokens/token-endpoint.ts';
 
 export type AuthorizationServers = ReturnType<typeof createAuthorizationServers>;
@@ -30,18 +31,27 @@ export function createAuthorizationServers(
   const clients = createOAuthClients(runtime, kept, outbound, issuers);
   const authenticate = createAuthenticateForm(keys, clock);
   const tokenEndpoint = createTokenEndpoint(runtime, outbound, authenticate);
-  const revokeTokens = createRevokeServerTokens(clients, tokenEndpoint);
   const findNamed = createFindLoginPlace(outbound, clock);
+
+  async function findLoginPlace(server: ConnectionServer) {
+    const place = await findNamed(server);
+    await issuers.requireOwnEndpoints(server, place.authorizationServer);
+    return place;
+  }
+
   return {
     issuers,
     clients,
     tokenEndpoint,
-    revokeTokens,
-    revokeConnection: createRevokeConnection(revokeTokens),
-    async findLoginPlace(server: ConnectionServer) {
-      const place = await findNamed(server);
-      await issuers.requireOwnEndpoints(server, place.authorizationServer);
-      return place;
+    ...createRevocation(clients, tokenEndpoint),
+    findLoginPlace,
+    /** True where a client that the authorization server does not know any more was registered anew just now. */
+    async replaceClient(
+      server: ConnectionServer,
+      { issuer, client }: Pick<ConnectionRecord, 'issuer' | 'client'>,
+    ) {
+      const { authorizationServer: at } = await findLoginPlace(server);
+      return at.issuer === issuer && clients.replaceForgotten(server, at, client.id);
     },
   };
 }

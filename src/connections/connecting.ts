@@ -14,13 +14,14 @@ import type { Runtime } from '../runtime/runtime.ts';
 import { createSecretRecords } from '../store/records.ts';
 import type { AuthorizationServers } from './authorization-servers.ts';
 import {
-  type ConnectionPlace,
   type ConnectionRecord,
   describeConnection,
   isMadeFor,
+  type StoredConnection,
 } from './connection-record.ts';
 import type { KeptConnections } from './kept-connections.ts';
 import type { LinkRequests } from './link-requests.ts';
+import { describeTokens } from './new-tokens.ts';
 import {
   type AuthorizationServer,
   type AwaitedResponse,
@@ -29,9 +30,7 @@ import {
   readAuthorizationResponse,
 } from './servers/authorization-server.ts';
 import { buildRedirectUri } from './servers/client-document.ts';
-import type { ChosenClient } from './servers/clients.ts';
 import { NoAnswer } from './servers/outbound.ts';
-import { revokeFormer } from './servers/revocation.ts';
 import { TooManyRequests } from './tokens/token-endpoint.ts';
 
 /** Found by `state`, which only this login's browser brings back. It names server and issuer: an answer of another is none. */
@@ -55,12 +54,11 @@ const CONNECTION_ID_BYTES = 16;
 
 export function createConnecting(
   { store, clock, config }: Runtime,
-  { seal, records, known, changes, observers, findPlace }: KeptConnections,
+  { seal, records, known, changes, audited, findPlace }: KeptConnections,
   servers: AuthorizationServers,
-  requests: Pick<LinkRequests, 'complete' | 'decline'>,
+  requests: LinkRequests,
 ): Omit<Connecting, 'getClientDocument' | 'listPublicKeys'> {
-  const { clients, issuers, tokenEndpoint, findLoginPlace, revokeTokens, revokeConnection } =
-    servers;
+  const { clients, issuers, tokenEndpoint, findLoginPlace } = servers;
   const { baseUrl } = config.server;
   const logins = createSecretRecords<Login>({ store, seal }, 'connection-login', LOGIN_SECONDS);
 
@@ -77,7 +75,14 @@ export function createConnecting(
       const client = await clients.findForLogin(server, at);
       const scopes = await chooseScopes(request, server, asked, at);
       const verifier = server.auth.pkce ? generateSecret() : undefined;
-      if (verifier !== undefined) requirePkce(server, at);
+      // RFC 7636 §4.2. One that lists other methods alone cannot check what is sent; one that lists none often can (Entra, say),
+      // and loses nothing by being sent it.
+      if (verifier !== undefined && at.challengeMethods?.includes('S256') === false) {
+        throw new ConnectionProblem(
+          'operator',
+          `${server.name}: its authorization server ${at.issuer} does not offer PKCE with S256 (RFC 7636). With a client secret, "pkce": false does without.`,
+        );
+      }
       const place = findPlace(request.owner, server.name);
       const redirectUri = buildRedirectUri(baseUrl, server);
       const state = await logins.put({
@@ -92,26 +97,33 @@ export function createConnecting(
         sendsIssuer: at.sendsIssuer,
         tokenUrl: at.tokenUrl,
         revocationUrl: at.revocationUrl,
-        client: describeClient(client),
+        client: {
+          id: client.id,
+          // That of the configuration may change there, and is read there.
+          ...(client.source === 'registered' && { secret: client.secret }),
+          source: client.source,
+          method: client.method,
+        },
         verifier,
         resource,
         scopes,
       });
-      return buildAuthorizationUrl(at.authorizationUrl, [
-        ...Object.entries(server.auth.parameters ?? {}),
-        ['response_type', 'code'],
-        ['client_id', client.id],
-        ['redirect_uri', redirectUri],
-        ['state', state],
-        ...(scopes === undefined ? [] : [['scope', scopes.join(' ')] as const]),
-        ...(resource === undefined ? [] : [['resource', resource] as const]),
-        ...(verifier === undefined
-          ? []
-          : ([
-              ['code_challenge', hashSha256(verifier)],
-              ['code_challenge_method', 'S256'],
-            ] as const)),
-      ]);
+      const { parameters = {} } = server.auth;
+      const own = {
+        response_type: 'code',
+        client_id: client.id,
+        redirect_uri: redirectUri,
+        state,
+        scope: scopes?.join(' '),
+        resource,
+        code_challenge: verifier && hashSha256(verifier),
+        code_challenge_method: verifier && 'S256',
+      };
+      const url = new URL(at.authorizationUrl);
+      // The gateway's own come last, and alone.
+      for (const [name, value] of [...Object.entries(parameters), ...Object.entries(own)])
+        if (value !== undefined) url.searchParams.set(name, value);
+      return url.href;
     },
     async finish(query, back, findServer) {
       const login = await logins.take(query.get('state') ?? '');
@@ -142,19 +154,22 @@ export function createConnecting(
           `${name} was set up anew since its login began. ${BEGIN_AGAIN}`,
         );
       }
-      const response = readAuthorizationResponse(query, login);
-      if (response.kind === 'declined') {
-        const { requestId } = login;
+      const code = readAuthorizationResponse(query, login);
+      if (code === undefined) {
+        const { requestId, issuer } = login;
         if (requestId !== undefined) await requests.decline(requestId).catch(() => {});
-        throw response.problem;
+        throw new ConnectionProblem(
+          'person',
+          `${name} was not connected: its authorization server ${issuer} says that this was declined there.`,
+        );
       }
-      const tokens = await redeem(login, server, response.code);
+      const tokens = await redeem(login, server, code);
       const requireLogin = async () => {
         try {
           if (!(await back.isStillLoggedIn())) throw createLoggedOut(name);
         } catch (thrown) {
           // Nobody else can end them. Its outcome is nobody's to see.
-          await revokeTokens(server, login, tokens);
+          await servers.revokeTokens(server, login, tokens);
           throw thrown;
         }
       };
@@ -191,12 +206,8 @@ export function createConnecting(
       if (back.isOperator) return;
       throw new ConnectionProblem('person', `Only operators connect ${server} for everybody.`);
     }
-    const began = findPlace(owner, server);
-    const isSame = back.owner !== undefined && findPlace(back.owner, server).hash === began.hash;
-    if (isSame) return;
-    if (back.owner === undefined) {
-      throw createLoggedOut(server);
-    }
+    if (back.owner === undefined) throw createLoggedOut(server);
+    if (findPlace(back.owner, server).hash === findPlace(owner, server).hash) return;
     throw new ConnectionProblem(
       'person',
       `The login for ${server} was begun by another user of this gateway than the one who is logged in now. ${BEGIN_AGAIN}`,
@@ -208,43 +219,31 @@ export function createConnecting(
     server: ConnectionServer,
     code: string,
   ): Promise<ServerTokens> {
-    const { tokenUrl, verifier, resource } = login;
+    const { tokenUrl, verifier } = login;
     const client = clients.findForRecord(server, login);
     const form: readonly FormPair[] = [
       ['grant_type', 'authorization_code'],
       ['code', code],
       ['redirect_uri', login.redirectUri],
       ...(verifier === undefined ? [] : [['code_verifier', verifier] as const]),
-      ...(resource === undefined ? [] : [['resource', resource] as const]),
-      ...Object.entries(server.auth.tokenParameters ?? {}),
     ];
     const hop = `${server.name}’s token endpoint (${new URL(tokenUrl).host})`;
     const answer = await tokenEndpoint
-      .request(tokenUrl, client, form, server)
+      .request(login, client, form, server)
       .catch((cause: unknown) => {
         if (!(cause instanceof NoAnswer || cause instanceof TooManyRequests)) throw cause;
         throw new ConnectionProblem('server', `${hop} did not answer. ${BEGIN_AGAIN}`, { cause });
       });
     if (answer.kind === 'issued') return answer.tokens;
-    if (answer.kind === 'invalid_client') await failClient(login, server, hop, answer.said);
-    throw new ConnectionProblem('server', `${hop} ${answer.said}. ${BEGIN_AGAIN}`);
-  }
-
-  async function failClient(
-    { client, issuer }: Login,
-    server: ConnectionServer,
-    hop: string,
-    said: string,
-  ): Promise<never> {
-    if (client.source !== 'registered')
+    const isForgotten = answer.kind === 'invalid_client';
+    if (isForgotten && login.client.source !== 'registered')
       throw new ConnectionProblem(
         'operator',
-        `${hop} ${said}. Check "clientId", "clientSecret" and "clientAuth" of ${server.name}.`,
+        `${hop} ${answer.said}. Check "clientId", "clientSecret" and "clientAuth" of ${server.name}.`,
       );
-    const { authorizationServer: at } = await findLoginPlace(server);
-    const isNew = at.issuer === issuer && (await clients.replaceForgotten(server, at, client.id));
+    const isNew = isForgotten && (await servers.replaceClient(server, login));
     const what = isNew ? ': the registration is gone; it was made anew' : '';
-    throw new ConnectionProblem('server', `${hop} ${said}${what}. ${BEGIN_AGAIN}`);
+    throw new ConnectionProblem('server', `${hop} ${answer.said}${what}. ${BEGIN_AGAIN}`);
   }
 
   /** A logout that ends a user's connections ends those that it finds: whoever was logged out while this one was written has none. */
@@ -254,10 +253,10 @@ export function createConnecting(
     tokens: ServerTokens,
     requireLogin: () => Promise<void>,
   ) {
-    const place: ConnectionPlace = findPlace(login.owner, login.server);
+    const place = findPlace(login.owner, login.server);
     const now = clock.now();
     const since = known.beginReading();
-    const { former, written } = await replaceStored(place, {
+    const made = {
       id: randomBytes(CONNECTION_ID_BYTES).toString('base64url'),
       state: 'active',
       serverOrigin: login.serverOrigin,
@@ -266,51 +265,41 @@ export function createConnecting(
       tokenUrl: login.tokenUrl,
       revocationUrl: login.revocationUrl,
       resource: login.resource,
-      accessToken: tokens.accessToken,
-      tokenAt: now,
-      expiresAt:
-        tokens.expiresInSeconds === undefined ? undefined : now + tokens.expiresInSeconds * 1000,
+      ...describeTokens(tokens, now),
       refreshToken: tokens.refreshToken,
       scopes: tokens.scopes ?? login.scopes,
       account: tokens.account,
       subject: tokens.subject,
       since: now,
-      usedAt: now,
-    });
+    } as const;
+    let standing: StoredConnection | undefined;
+    let written: StoredConnection | undefined;
+    // One that was renewed meanwhile is the former one, too.
+    do {
+      standing = await records.read(place);
+      written = standing
+        ? await records.replace(place, standing, { ...made, listedUntil: 0 })
+        : await records.create(place, made);
+    } while (written === undefined);
+    const former = standing?.record;
     const { record } = written;
     await requireLogin().catch(async (thrown: unknown) => {
       await records.take(place);
       known.forget(place);
       changes.announce(place, 'missing');
-      if (former !== undefined) await revokeConnection(place, server, former);
+      if (former !== undefined) await servers.revokeConnection(place, server, former);
       throw thrown;
     });
     known.note(place, server, record, since);
-    const event = { owner: place.owner, server: place.server, connectionId: record.id };
-    for (const observer of observers) observer.made?.(event);
+    audited.made(place);
     if (login.requestId !== undefined) await requests.complete(login.requestId);
     changes.announce(place, 'active');
-    const problem =
-      former && (await revokeFormer(revokeConnection, server, { former, current: record }));
+    const problem = former && (await servers.revokeFormer(server, former, record));
     if (problem === undefined) return describeConnection(server, record);
     const told = { ...record, problem };
     // The connection stands, whatever becomes of this.
     await records.replace(place, written, told).catch(() => undefined);
     return describeConnection(server, told);
-  }
-
-  /** A connection that was renewed meanwhile is the former one, too. */
-  async function replaceStored(
-    place: ConnectionPlace,
-    record: Omit<ConnectionRecord, 'listedUntil'>,
-  ) {
-    for (;;) {
-      const standing = await records.read(place);
-      const written = standing
-        ? await records.replace(place, standing, { ...record, listedUntil: 0 })
-        : await records.create(place, record);
-      if (written !== undefined) return { former: standing?.record, written };
-    }
   }
 }
 
@@ -334,19 +323,6 @@ function isAsShown(
   return auth.authorizationServer !== undefined || hosts.every((host) => host === own);
 }
 
-/** A secret of the configuration may change there, and is read there. */
-const describeClient = ({
-  id,
-  secret,
-  source,
-  method,
-}: ChosenClient): ConnectionRecord['client'] => ({
-  id,
-  ...(source === 'registered' && { secret }),
-  source,
-  method,
-});
-
 const createLoggedOut = (server: string) =>
   new ConnectionProblem(
     'browser',
@@ -354,28 +330,3 @@ const createLoggedOut = (server: string) =>
   );
 
 const STATE_UNKNOWN = `This login is not known, or was used already: each works once, and within ten minutes. ${BEGIN_AGAIN}`;
-
-/**
- * RFC 7636 §4.2. One that lists other methods alone cannot check what is sent; one that lists none often can (Entra, say), and
- * loses nothing by being sent it.
- */
-function requirePkce(
-  { name }: ConnectionServer,
-  { issuer, challengeMethods }: AuthorizationServer,
-) {
-  if (challengeMethods === undefined || challengeMethods.includes('S256')) return;
-  throw new ConnectionProblem(
-    'operator',
-    `${name}: its authorization server ${issuer} does not offer PKCE with S256 (RFC 7636). With a client secret, "pkce": false does without.`,
-  );
-}
-
-function buildAuthorizationUrl(
-  authorizationUrl: string,
-  parameters: readonly (readonly [name: string, value: string])[],
-): string {
-  const url = new URL(authorizationUrl);
-  // The gateway's own come last, and alone.
-  for (const [name, value] of parameters) url.searchParams.set(name, value);
-  return url.href;
-}

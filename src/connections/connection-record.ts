@@ -112,27 +112,25 @@ const buildContext = (
 // An operator may give a server's name to another host, or name another authorization server: what was made for the one before
 // goes to neither.
 
-export type MadeFor = Pick<ConnectionRecord, 'serverOrigin' | 'issuer' | 'tokenUrl' | 'client'>;
-
-export function isMadeFor({ serverOrigin, ...record }: MadeFor, { url, auth }: ConnectionServer) {
-  return (
-    serverOrigin === new URL(url).origin &&
-    isAtNamed(record, auth) &&
-    // Its tokens are of no use to another client, and that one's secret is not for whoever made them.
-    (record.client.source !== 'configured' || record.client.id === auth.clientId)
-  );
-}
-
-function isAtNamed(
-  { issuer, tokenUrl }: Pick<MadeFor, 'issuer' | 'tokenUrl'>,
-  { authorizationServer: named }: ConnectionServer['auth'],
+export function isMadeFor(
+  {
+    serverOrigin,
+    issuer,
+    tokenUrl,
+    client,
+  }: Pick<ConnectionRecord, 'serverOrigin' | 'issuer' | 'tokenUrl' | 'client'>,
+  { url, auth }: ConnectionServer,
 ): boolean {
+  const { authorizationServer: named, clientId } = auth;
+  if (serverOrigin !== new URL(url).origin) return false;
+  // Its tokens are of no use to another client, and that one's secret is not for whoever made them.
+  if (client.source === 'configured' && client.id !== clientId) return false;
   if (named === undefined) return true;
   return 'issuer' in named ? isSameIssuer(named.issuer, issuer) : named.tokenUrl === tokenUrl;
 }
 
 /** The reason for a login where it was made for another server. */
-export const describeChanged = ({ name }: Pick<ConnectionServer, 'name'>): string =>
+export const describeChanged = ({ name }: ConnectionServer): string =>
   `${name} was set up anew, at another address or with another login, since its user logged in: log in again`;
 
 /** As users and operators see it. */

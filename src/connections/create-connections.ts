@@ -1,17 +1,7 @@
 // §24, for the composition root: all of this room, where the gateway knows who somebody is without asking the provider.
 
-import type {
-  ConnectionInfo,
-  ConnectionOwner,
-  ConnectionServer,
-  EndedBy,
-} from '../mcp/upstream/connection.ts';
-import type {
-  Access,
-  ActiveAccess,
-  ConnectionPorts,
-  Connections,
-} from '../mcp/upstream/connections.ts';
+import type { ConnectionServer, EndedBy } from '../mcp/upstream/connection.ts';
+import type { Access, ActiveAccess, Connecting, Connections } from '../mcp/upstream/connections.ts';
 import { createExpiringMap } from '../platform/bounded-map.ts';
 import { createSingleFlight } from '../platform/single-flight.ts';
 import { createWorkQueue } from '../platform/work-queue.ts';
@@ -19,9 +9,7 @@ import type { Runtime } from '../runtime/runtime.ts';
 import { buildClientKeyName, buildConnectionsChannelName } from '../store/keys.ts';
 import { createReplicas } from '../store/replicas/replicas.ts';
 import { createSigningKeys } from '../store/seal/signing-keys.ts';
-import type { Owner } from '../store/store.ts';
-import type { ConnectionCount } from '../telemetry/metrics/metrics.ts';
-import { createAuthorizationServers } from './authorization-servers.ts';
+import { type AuthorizationServers, createAuthorizationServers } from './authorization-servers.ts';
 import { createConnecting } from './connecting.ts';
 import {
   type ConnectionPlace,
@@ -29,14 +17,12 @@ import {
   type StoredConnection,
 } from './connection-record.ts';
 import {
-  auditConnections,
   type ConnectionMessage,
   createCountConnections,
   createKeptConnections,
   findRenewalTime,
   isConnectionMessage,
   type KeptConnections,
-  measureRefreshes,
 } from './kept-connections.ts';
 import { createLinkRequests } from './link-requests.ts';
 import {
@@ -47,24 +33,15 @@ import {
   type TokenRenewal,
 } from './renewal.ts';
 import { readBearerChallenge } from './servers/protected-resource.ts';
-import type { RevokeConnection } from './servers/revocation.ts';
-
-export interface GatewayConnections extends ConnectionPorts {
-  /** For the operators' page. */
-  readonly operated: OperatedConnections;
-  /** For the metrics. */
-  readonly count: () => Promise<readonly ConnectionCount[]>;
-  close(): void;
-}
 
 /** Undefined where clients get the provider's tokens. `listServers` has those of the configuration file that have connections, as it is now. */
 export function createConnections(
   runtime: Runtime,
   listServers: () => readonly ConnectionServer[],
-): GatewayConnections | undefined {
+) {
   const { oauth, mcp } = runtime.config;
   if (oauth.mode !== 'broker') return undefined;
-  const { loginSeal: seal, metrics, audit } = runtime;
+  const { loginSeal: seal } = runtime;
   if (seal === undefined) throw new Error('Connections need a secret');
   const getSeal = async () => seal;
   const replicas = createReplicas<ConnectionMessage>(
@@ -73,18 +50,14 @@ export function createConnections(
     isConnectionMessage,
   );
   const keys = createSigningKeys(runtime, getSeal, buildClientKeyName);
-  const observers = [
-    measureRefreshes(metrics),
-    ...(audit ? [auditConnections(audit, runtime)] : []),
-  ];
-  const kept = createKeptConnections(runtime, { seal, listServers, observers }, replicas);
+  const kept = createKeptConnections(runtime, seal, listServers, replicas);
   const { records, findPlace } = kept;
   const servers = createAuthorizationServers(runtime, kept, keys, oauth);
   const renewal = createRenewal(runtime, kept, servers);
   const requests = createLinkRequests(runtime, kept);
   const connections: Connections = {
     ...createConnectionAccess(runtime, kept, renewal),
-    ...createConnectionEnds(kept, servers.revokeConnection),
+    ...createConnectionEnds(kept, servers),
     async describe(owner, server) {
       const stored = await records.read(findPlace(owner, server.name));
       return describeConnection(server, stored?.record);
@@ -96,95 +69,41 @@ export function createConnections(
       });
     },
   };
+  const connecting: Connecting = {
+    ...createConnecting(runtime, kept, servers, requests),
+    getClientDocument: servers.clients.createDocument,
+    listPublicKeys: async () => ({ keys: await keys.listPublicKeys() }),
+  };
   return {
     connections,
     requests,
-    connecting: {
-      ...createConnecting(runtime, kept, servers, requests),
-      getClientDocument: servers.clients.createDocument,
-      listPublicKeys: async () => ({ keys: await keys.listPublicKeys() }),
-    },
-    operated: createOperatedConnections(connections, listServers),
+    connecting,
+    /** For the metrics. */
     count: createCountConnections(runtime, connections, listServers),
     close: replicas.close,
   };
 }
 
-/** Those that are to end: at least one of both is said. `shared` is the connection that is everybody's. */
-export interface EndedConnections {
-  /** Its name; it need not be in the configuration file any more. */
-  readonly server: string | undefined;
-  readonly owner: ConnectionOwner | undefined;
-}
-
-export type OperatedConnections = ReturnType<typeof createOperatedConnections>;
-
-/** §24.6: what operators see and do with connections: how many, whose, and their end. Never a token. */
-const createOperatedConnections = (
-  connections: Connections,
-  listServers: () => readonly ConnectionServer[],
-) => ({
-  /** @throws StoreUnavailable */
-  async count() {
-    const counts = [];
-    // One after the other, so that who looks at it leaves room in the store for calls.
-    for (const { name, auth } of listServers()) {
-      counts.push({ server: name, owner: auth.owner, ...(await connections.count(name)) });
-    }
-    return counts;
-  },
-  /** At each server where users have connections of their own. @throws StoreUnavailable */
-  async describeOfUser(owner: Owner): Promise<readonly ConnectionInfo[]> {
-    const infos: ConnectionInfo[] = [];
-    for (const server of listServers()) {
-      if (server.auth.owner === 'user') infos.push(await connections.describe(owner, server));
-    }
-    return infos;
-  },
-  /** @throws StoreUnavailable */
-  async end({ server: name, owner }: EndedConnections) {
-    if (owner === undefined) return connections.endAtServer(name ?? '', 'operator');
-    if (name === undefined) return connections.endOfUser(owner, 'operator');
-    const server = listServers().find((one) => one.name === name);
-    if (server === undefined) return { ended: 0, failed: 0 };
-    const { ended, problem } = await connections.end(owner, server, 'operator');
-    return { ended: ended ? 1 : 0, failed: problem === undefined ? 0 : 1 };
-  },
-});
-
 // They end: here at once, and at the authorization server where it can be told (RFC 7009).
-
-interface End {
-  readonly isEnded: boolean;
-  readonly problem: string | undefined;
-}
 
 /** Connections that end together: so many at once. */
 const MAX_AT_ONCE = 20;
 
 function createConnectionEnds(
-  { records, known, changes, observers, findPlace, listServers }: KeptConnections,
-  revokeConnection: RevokeConnection,
+  { records, known, changes, audited, findPlace, listServers }: KeptConnections,
+  { revokeConnection }: AuthorizationServers,
 ): Pick<Connections, 'end' | 'endOfUser' | 'endAtServer'> {
   const findServer = (name: string) => listServers().find((one) => one.name === name);
 
   /** First here: whatever the authorization server says, nothing is sent by it from now on. */
-  async function endOne(
-    place: ConnectionPlace,
-    server: ConnectionServer | undefined,
-    by: EndedBy,
-  ): Promise<End> {
+  async function endOne(place: ConnectionPlace, server: ConnectionServer | undefined, by: EndedBy) {
     const taken = await records.take(place);
     known.forget(place);
-    if (taken === undefined) return { isEnded: false, problem: undefined };
+    if (taken === undefined) return { ended: false, problem: undefined };
     changes.announce(place, 'missing');
     const { record } = taken;
-    if (record !== undefined) {
-      const { owner, server: name } = place;
-      const event = { owner, server: name, connectionId: record.id, by };
-      for (const observer of observers) observer.ended?.(event);
-    }
-    return { isEnded: true, problem: await revokeConnection(place, server, record) };
+    if (record !== undefined) audited.ended(place, by);
+    return { ended: true, problem: await revokeConnection(place, server, record) };
   }
 
   async function endAll(places: readonly ConnectionPlace[], by: EndedBy) {
@@ -196,18 +115,14 @@ function createConnectionEnds(
     const ends = await Promise.all(
       places.map((place) => queue.run(() => endOne(place, findServer(place.server), by))),
     );
-    const ended = ends.filter(({ isEnded }) => isEnded);
     return {
-      ended: ended.length,
-      failed: ended.filter(({ problem }) => problem !== undefined).length,
+      ended: ends.filter(({ ended }) => ended).length,
+      failed: ends.filter(({ problem }) => problem !== undefined).length,
     };
   }
 
   return {
-    async end(owner, server, by) {
-      const { isEnded, problem } = await endOne(findPlace(owner, server.name), server, by);
-      return { ended: isEnded, problem };
-    },
+    end: (owner, server, by) => endOne(findPlace(owner, server.name), server, by),
     async endOfUser(owner, by) {
       // Any server will do: the list is the user's.
       const servers = await records.listOfUser(findPlace(owner, ''));
@@ -242,11 +157,6 @@ function createConnectionAccess(
   // A failure for one connection says nothing of the one that took its place.
   changes.listen(({ hash }) => failures.delete(hash));
 
-  function noteFailure({ hash }: ConnectionPlace, access: Access): Access {
-    if (access.kind === 'unavailable') failures.set(hash, access, clock.monotonic() + FAILURE_MS);
-    return access;
-  }
-
   async function load(place: ConnectionPlace, server: ConnectionServer): Promise<Access> {
     const since = known.beginReading();
     let stored: StoredConnection | undefined;
@@ -259,16 +169,17 @@ function createConnectionAccess(
     const { record } = stored;
     const needed = findLoginNeed(record, server);
     if (needed !== undefined) return needed;
-    if (clock.now() >= findRenewalTime(record))
-      return noteFailure(place, await renewal.renew(place, server));
-    if (clock.now() - record.usedAt > DAY_MS) void noteUse(place, stored);
+    const now = clock.now();
+    if (now >= findRenewalTime(record)) {
+      const access = await renewal.renew(place, server);
+      if (access.kind === 'unavailable')
+        failures.set(place.hash, access, clock.monotonic() + FAILURE_MS);
+      return access;
+    }
+    // So that what is used does not expire. Whoever else changes it does the same.
+    if (now - record.usedAt > DAY_MS)
+      void records.replace(place, stored, { ...record, usedAt: now }).catch(() => undefined);
     return known.note(place, server, record, since);
-  }
-
-  /** So that what is used does not expire. Whoever else changes it does the same. */
-  async function noteUse(place: ConnectionPlace, stored: StoredConnection): Promise<void> {
-    const next = { ...stored.record, usedAt: clock.now() };
-    await records.replace(place, stored, next).catch(() => undefined);
   }
 
   /** A call that was refused may have been so by what is behind the server, and others are served by the same token. */
@@ -283,16 +194,7 @@ function createConnectionAccess(
     // One that was under way for another reason came to the token that was refused.
     if (isSame(access)) access = await renewal.renew(place, server, token);
     if (!isSame(access)) return access;
-    return (await endIfRefused(place, server, token, isRefusedItself)) ?? access;
-  }
-
-  /** Undefined where it goes on: the server takes the token, was asked already, or another token may be had soon. */
-  async function endIfRefused(
-    place: ConnectionPlace,
-    server: ConnectionServer,
-    token: string,
-    isRefusedItself: () => Promise<boolean>,
-  ): Promise<Access | undefined> {
+    // It goes on where the server takes the token, was asked already, or another token may be had soon.
     const stored = await records.read(place);
     if (stored === undefined) return describeMissing();
     const { record } = stored;
@@ -300,11 +202,15 @@ function createConnectionAccess(
     const { forced, askedAt, refreshToken } = record;
     const isFresh = refreshToken === undefined || forced?.isRenewed === true;
     const isAsked = askedAt !== undefined && now - askedAt < FORCED_AGAIN_MS;
-    if (record.accessToken !== token || !isFresh || isAsked) return undefined;
+    if (record.accessToken !== token || !isFresh || isAsked) return access;
     // One of all replicas asks.
     const asking = await records.replace(place, stored, { ...record, askedAt: now });
-    if (asking === undefined || !(await isRefusedItself())) return undefined;
-    return renewal.requireLogin(place, asking, describeRefused(server, refreshToken));
+    if (asking === undefined || !(await isRefusedItself())) return access;
+    const reason =
+      refreshToken === undefined
+        ? `${server.name} refuses its token, and its authorization server gave none to renew it: log in again`
+        : `${server.name} refuses the token that its authorization server has just made for this account: log in again`;
+    return (await renewal.requireLogin(place, asking, reason)) ?? access;
   }
 
   return {
@@ -335,11 +241,6 @@ function createConnectionAccess(
     },
   };
 }
-
-const describeRefused = ({ name }: ConnectionServer, refreshToken: string | undefined): string =>
-  refreshToken === undefined
-    ? `${name} refuses its token, and its authorization server gave none to renew it: log in again`
-    : `${name} refuses the token that its authorization server has just made for this account: log in again`;
 
 const describeUnreadable = ({ name }: ConnectionServer): Access => ({
   kind: 'unavailable',

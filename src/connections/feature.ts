@@ -12,7 +12,6 @@ import {
   type AdminPageRequest,
   describeSelection,
   describeUser,
-  type Issuers,
   isClear,
   readAdminPageRequest,
   readSelectedUser,
@@ -24,12 +23,12 @@ import type { GrantReader, UserGrant } from '../http/endpoint/grants.ts';
 import { createJsonReply } from '../http/endpoint/message.ts';
 import type { OwnPages } from '../http/endpoint/own-pages.ts';
 import { defineFeature, type Given } from '../mcp/feature.ts';
-import type { ConnectionInfo } from '../mcp/upstream/connection.ts';
+import type { Connections } from '../mcp/upstream/connections.ts';
 import type { ServedFile } from '../mcp/upstream/served-file.ts';
 import type { JsonObject } from '../platform/json.ts';
 import { nameOwner, withoutDefault } from '../store/owner.ts';
 import type { Owner } from '../store/store.ts';
-import { createConnections, type OperatedConnections } from './create-connections.ts';
+import { createConnections } from './create-connections.ts';
 import { createConnectionEndpoints } from './pages/connection-endpoints.ts';
 
 export const connections = defineFeature({
@@ -50,7 +49,12 @@ export const connections = defineFeature({
     return {
       gives: { connections: opened },
       ...(operated && {
-        panels: createConnectionPanels(operated, opened?.operated, ownTokens?.grants),
+        panels: createConnectionPanels(
+          operated,
+          opened?.connections,
+          ownTokens?.grants,
+          servedFile.listConnectionServers,
+        ),
       }),
       ...(opened && { gauges: { connections: opened.count }, close: opened.close }),
     };
@@ -86,39 +90,42 @@ export const connectionPages = defineFeature({
 
 // §24.6: users' connections to servers: how many, whose, and their end. Never a token.
 
-/** `operated` and `grants` are undefined where clients get the provider's tokens. */
+/** `opened` and `grants` are undefined where clients get the provider's tokens. */
 function createConnectionPanels(
   found: FoundPeople,
-  operated: OperatedConnections | undefined,
+  opened: Connections | undefined,
   grants: GrantReader | undefined,
+  listServers: ServedFile['listConnectionServers'],
 ): readonly AdminPanel[] {
   const { issuers } = found;
   const toOwner = (user: UserGrant['user']): Owner => withoutDefault(user, issuers.issuer);
 
-  async function describePeople(
-    people: Iterable<readonly [Owner, Person]>,
-  ): Promise<readonly JsonObject[]> {
-    const described: JsonObject[] = [];
-    for (const [owner, person] of people) {
-      const all = (await operated?.describeOfUser(owner)) ?? [];
-      const there = all.filter(({ state }) => state !== 'missing');
-      described.push({
-        ...describeUser(owner, issuers),
-        ...person,
-        connections: there.map(describeShown),
-      });
+  /** With those at each server where users have connections of their own. */
+  async function describePerson(owner: Owner, person: Person) {
+    const shown: JsonObject[] = [];
+    for (const server of listServers()) {
+      if (opened === undefined || server.auth.owner !== 'user') continue;
+      const { since, account, ...info } = await opened.describe(owner, server);
+      if (info.state !== 'missing')
+        shown.push({
+          ...info,
+          account: readShort(account),
+          since: since === undefined ? undefined : renderTime(since),
+        });
     }
-    return described;
+    return { ...describeUser(owner, issuers), ...person, connections: shown };
   }
 
+  /** One after the other, so that who looks at it leaves room in the store for calls. */
   async function countConnections(): Promise<JsonObject> {
-    const counts = (await operated?.count()) ?? [];
-    return {
-      servers: counts.map(({ 'login needed': loginNeeded, ...count }) => ({
-        ...count,
-        loginNeeded,
-      })),
-    };
+    const servers: JsonObject[] = [];
+    for (const { name: server, auth } of listServers()) {
+      const counts = await opened?.count(server);
+      if (counts === undefined) continue;
+      const { active, 'login needed': loginNeeded } = counts;
+      servers.push({ server, owner: auth.owner, active, loginNeeded });
+    }
+    return { servers };
   }
 
   /** Of people whose user ID the text is, or of whose e-mail or name it is a part and who are logged in by a client. */
@@ -131,12 +138,26 @@ function createConnectionPanels(
         return [nameOwner(owner), [owner, describeGrantPerson(grant)]] as const;
       }),
     );
-    const described = await describePeople(people.values());
+    const described: JsonObject[] = [];
+    for (const [owner, person] of people.values())
+      described.push(await describePerson(owner, person));
     // Whose last login has ended may still have connections.
     const named = toOwner({ sub: text, issuer: issuers.findIssuerOf(text) });
-    const isOther = from === undefined && !people.has(nameOwner(named));
-    const byId = (await describePeople(isOther ? [[named, {}]] : [])).filter(hasConnections);
-    return { people: [...byId, ...described], ...renderNext(page) };
+    if (from === undefined && !people.has(nameOwner(named))) {
+      const byId = await describePerson(named, {});
+      if (byId.connections.length > 0) described.unshift(byId);
+    }
+    return { people: described, ...renderNext(page) };
+  }
+
+  /** The server need not be in the configuration file any more. */
+  async function end(at: Connections, name: string | undefined, owner: Owner | undefined) {
+    if (owner === undefined) return at.endAtServer(name ?? '', 'operator');
+    if (name === undefined) return at.endOfUser(owner, 'operator');
+    const server = listServers().find((one) => one.name === name);
+    if (server === undefined) return { ended: 0, failed: 0 };
+    const { ended, problem } = await at.end(owner, server, 'operator');
+    return { ended: ended ? 1 : 0, failed: problem === undefined ? 0 : 1 };
   }
 
   return [
@@ -159,14 +180,18 @@ function createConnectionPanels(
         return {
           action: 'end_connections',
           target: describeSelection(query),
+          /** @throws GatewayError `bad_request` where neither is named, or anything else is. */
           async run() {
-            const { server, user } = readConnectionSelection(query, issuers);
-            if (operated === undefined) return fail('bad_request', { details: NONE });
-            const { ended, failed } = await operated.end({
-              server,
-              owner: user && toOwner(user),
-            });
-            return createJsonReply(200, { ended, failed });
+            if (!isClear(query, OF_CONNECTIONS) || query.size === 0) {
+              fail('bad_request', {
+                details:
+                  'Say which connections are to end: server=NAME, user=SUB, or both, each once and with a value. issuer=URL beside user=SUB names a user of another issuer than OIDC_ISSUER.',
+              });
+            }
+            const server = query.get('server') ?? undefined;
+            const user = readSelectedUser(query, issuers);
+            if (opened === undefined) return fail('bad_request', { details: NONE });
+            return createJsonReply(200, await end(opened, server, user && toOwner(user)));
           },
         };
       },
@@ -174,31 +199,7 @@ function createConnectionPanels(
   ];
 }
 
-/**
- * The user and the server whose connections are to end; at least one of them.
- *
- * @throws GatewayError `bad_request` where neither is named, or anything else is.
- */
-function readConnectionSelection(query: URLSearchParams, issuers: Issuers) {
-  if (!isClear(query, OF_CONNECTIONS) || query.size === 0) {
-    fail('bad_request', {
-      details:
-        'Say which connections are to end: server=NAME, user=SUB, or both, each once and with a value. issuer=URL beside user=SUB names a user of another issuer than OIDC_ISSUER.',
-    });
-  }
-  return { server: query.get('server') ?? undefined, user: readSelectedUser(query, issuers) };
-}
-
 const OF_CONNECTIONS: ReadonlySet<string> = new Set(['server', 'user', 'issuer']);
 
 const NONE =
   'There are no connections: they need OAUTH_MODE=broker, where clients get tokens of the gateway.';
-
-const hasConnections = ({ connections: all }: JsonObject): boolean =>
-  Array.isArray(all) && all.length > 0;
-
-const describeShown = ({ since, account, ...shown }: ConnectionInfo): JsonObject => ({
-  ...shown,
-  account: readShort(account),
-  since: since === undefined ? undefined : renderTime(since),
-});

@@ -4,13 +4,9 @@ import type {
   ConnectionOwner,
   ConnectionServer,
   ConnectionState,
+  EndedBy,
 } from '../mcp/upstream/connection.ts';
-import type {
-  ActiveAccess,
-  ConnectionEvent,
-  ConnectionObserver,
-  Connections,
-} from '../mcp/upstream/connections.ts';
+import type { ActiveAccess, Connections } from '../mcp/upstream/connections.ts';
 import { createExpiringMap } from '../platform/bounded-map.ts';
 import type { Clock } from '../platform/clock.ts';
 import { isObject } from '../platform/json.ts';
@@ -21,39 +17,34 @@ import { buildAuditedRenewalKey } from '../store/keys.ts';
 import { claimOnce } from '../store/records.ts';
 import type { Replicas } from '../store/replicas/replicas.ts';
 import type { Seal } from '../store/seal/seal.ts';
-import type { Audit, AuditedAction, AuditedEnd } from '../telemetry/audit/audit.ts';
-import type { ConnectionCount, Metrics } from '../telemetry/metrics/metrics.ts';
+import type { AuditedAction, AuditedEnd } from '../telemetry/audit/audit.ts';
+import type { ConnectionCount } from '../telemetry/metrics/metrics.ts';
 import {
   type ConnectionPlace,
   type ConnectionRecord,
   createPlaces,
   type FindPlace,
 } from './connection-record.ts';
-import { type ConnectionRecords, createConnectionRecords } from './records.ts';
+import { createConnectionRecords } from './records.ts';
 
-export interface KeptConnections {
-  readonly seal: Seal;
-  /** Those of the configuration file that have connections, as it is now. */
-  readonly listServers: () => readonly ConnectionServer[];
-  readonly findPlace: FindPlace;
-  readonly records: ConnectionRecords;
-  readonly known: KnownAccess;
-  readonly changes: ReturnType<typeof createConnectionChanges>;
-  readonly observers: readonly ConnectionObserver[];
-}
+export type KeptConnections = ReturnType<typeof createKeptConnections>;
 
+/** `listServers` has those of the configuration file that have connections, as it is now. */
 export function createKeptConnections(
   runtime: Runtime,
-  given: Pick<KeptConnections, 'seal' | 'listServers' | 'observers'>,
+  seal: Seal,
+  listServers: () => readonly ConnectionServer[],
   replicas: Replicas<ConnectionMessage>,
-): KeptConnections {
+) {
   const findPlace = createPlaces(runtime.config.oauth.provider?.issuer);
   const known = createKnownAccess(runtime.clock);
   return {
-    ...given,
+    seal,
+    listServers,
+    audited: auditConnections(runtime),
     findPlace,
     known,
-    records: createConnectionRecords(runtime, given.seal),
+    records: createConnectionRecords(runtime, seal),
     changes: createConnectionChanges(runtime, replicas, known, findPlace),
   };
 }
@@ -93,8 +84,8 @@ type Listener = (place: ConnectionPlace, change: ConnectionChange) => void;
 
 function createConnectionChanges(
   { clock, log }: Runtime,
-  replicas: Pick<Replicas<ConnectionMessage>, 'send' | 'listen' | 'ownName'>,
-  known: Pick<KnownAccess, 'forget'>,
+  replicas: Replicas<ConnectionMessage>,
+  known: KnownAccess,
   findPlace: FindPlace,
 ) {
   const listeners = new Set<Listener>();
@@ -108,14 +99,10 @@ function createConnectionChanges(
     for (const listener of [...listeners]) listener(place, change);
   }
 
-  function tellReleased(hash: string): void {
-    for (const listener of [...(waiting.get(hash) ?? [])]) listener();
-  }
-
   replicas.listen((message) => {
     if (message.from === from) return;
     if ('released' in message) {
-      tellReleased(message.released);
+      for (const listener of [...(waiting.get(message.released) ?? [])]) listener();
       return;
     }
     const place = findPlace(message.owner, message.server);
@@ -169,25 +156,13 @@ interface Known extends Pick<ConnectionServer, 'url' | 'auth'> {
   readonly access: ActiveAccess;
 }
 
-export type KnownAccess = ReturnType<typeof createKnownAccess>;
+type KnownAccess = ReturnType<typeof createKnownAccess>;
 
 function createKnownAccess(clock: Clock) {
   const known = createExpiringMap<Known>(MAX_KNOWN, clock.now);
   let forgets = 0;
   /** Which of all it was; for longer than anything is read. */
   const forgotten = createExpiringMap<number>(MAX_KNOWN, clock.monotonic);
-
-  function noteUntil(
-    { hash }: ConnectionPlace,
-    { url, auth }: ConnectionServer,
-    record: ConnectionRecord,
-    since: number,
-    until: number,
-  ): ActiveAccess {
-    const access = toAccess(record);
-    if ((forgotten.get(hash) ?? 0) <= since) known.set(hash, { access, url, auth }, until);
-    return access;
-  }
 
   return {
     /** For the server as it was configured when it was noted: with another it may be another. */
@@ -198,24 +173,20 @@ function createKnownAccess(clock: Clock) {
     /** To be taken before a record is read, and given to `note`: what was forgotten meanwhile is not known again by it. */
     beginReading: () => forgets,
     note(
-      place: ConnectionPlace,
-      server: ConnectionServer,
+      { hash }: ConnectionPlace,
+      { url, auth }: ConnectionServer,
       record: ConnectionRecord,
       since: number,
-    ) {
-      const until = Math.min(clock.now() + KNOWN_MS, findRenewalTime(record));
-      return noteUntil(place, server, record, since, until);
-    },
-    /** The same of one whose renewal has failed: for so long, while it is good. */
-    noteForNow(
-      place: ConnectionPlace,
-      server: ConnectionServer,
-      record: ConnectionRecord,
-      since: number,
-    ) {
+      hasFailed = false,
+    ): ActiveAccess {
       const { expiresAt = Number.POSITIVE_INFINITY } = record;
-      const until = Math.min(clock.now() + AGAIN_MS, expiresAt - RESERVE_MS);
-      return noteUntil(place, server, record, since, until);
+      // One whose renewal has failed is tried again soon, and serves while it is good.
+      const until = hasFailed
+        ? Math.min(clock.now() + AGAIN_MS, expiresAt - RESERVE_MS)
+        : Math.min(clock.now() + KNOWN_MS, findRenewalTime(record));
+      const access = toAccess(record);
+      if ((forgotten.get(hash) ?? 0) <= since) known.set(hash, { access, url, auth }, until);
+      return access;
     },
     forget({ hash }: ConnectionPlace) {
       known.delete(hash);
@@ -245,62 +216,45 @@ const DAY_SECONDS = 86_400;
 /** Connections of which this process knows that they have a line. */
 const MAX_AUDITED = 10_000;
 
-export function auditConnections(
-  audit: Audit,
-  { store, clock }: Pick<Runtime, 'store' | 'clock'>,
-): ConnectionObserver {
+/** Writes nothing without `AUDIT_LOG`. */
+function auditConnections({ audit, store, clock }: Runtime) {
   const written = createExpiringMap<true>(MAX_AUDITED, clock.monotonic);
 
+  /** A shared one is no user's. */
   const write = (
-    event: ConnectionEvent,
+    { owner, server }: ConnectionPlace,
     rest: Pick<AuditedAction, 'action' | 'by'>,
-    end: AuditedEnd,
-  ): void => audit.write({ ...describeConnection(event), ...rest }, end);
-
-  /** False where there is one of today, or nobody can know whether there is. */
-  async function claimRenewal({ connectionId }: ConnectionEvent): Promise<boolean> {
-    if (written.get(connectionId)) return false;
-    written.set(connectionId, true, clock.monotonic() + DAY_SECONDS * 1000);
-    const key = buildAuditedRenewalKey(connectionId);
-    return claimOnce(store, key, DAY_SECONDS).catch(() => {
-      written.delete(connectionId);
-      return false;
-    });
-  }
-
-  async function writeRenewal(event: ConnectionEvent): Promise<void> {
-    if (await claimRenewal(event)) write(event, { action: 'renewed' }, SUCCESS);
-  }
+    end: AuditedEnd = { outcome: 'success' },
+  ): void =>
+    audit?.write(
+      {
+        event: 'connection',
+        ...(owner === 'shared' ? { target: owner } : { user: owner.sub, issuer: owner.issuer }),
+        server,
+        ...rest,
+      },
+      end,
+    );
 
   return {
-    made: (event) => write(event, { action: 'made' }, SUCCESS),
-    // The store may be slow, and no call waits for that line.
-    renewed: (event) => void writeRenewal(event),
-    loginNeeded: (event) =>
-      write(event, { action: 'login_needed' }, { outcome: 'failure', reason: event.reason }),
-    ended: (event) => write(event, { action: 'ended', by: event.by }, SUCCESS),
+    made: (place: ConnectionPlace) => write(place, { action: 'made' }),
+    /** The store may be slow, and no call waits for that line. Never rejects. */
+    async renewed(place: ConnectionPlace, connectionId: string) {
+      if (audit === undefined || written.get(connectionId)) return;
+      written.set(connectionId, true, clock.monotonic() + DAY_SECONDS * 1000);
+      const key = buildAuditedRenewalKey(connectionId);
+      // No line where there is one of today, or nobody can know whether there is.
+      const isFirst = await claimOnce(store, key, DAY_SECONDS).catch(() => {
+        written.delete(connectionId);
+        return false;
+      });
+      if (isFirst) write(place, { action: 'renewed' });
+    },
+    loginNeeded: (place: ConnectionPlace, reason: string) =>
+      write(place, { action: 'login_needed' }, { outcome: 'failure', reason }),
+    ended: (place: ConnectionPlace, by: EndedBy) => write(place, { action: 'ended', by }),
   };
 }
-
-const SUCCESS: AuditedEnd = { outcome: 'success' };
-
-/** A shared one is no user's. */
-const describeConnection = ({ owner, server }: ConnectionEvent): AuditedAction => ({
-  event: 'connection',
-  ...(owner !== 'shared' && { user: owner.sub, issuer: owner.issuer }),
-  server,
-  ...(owner === 'shared' && { target: 'shared' }),
-});
-
-export const measureRefreshes = (
-  metrics: Pick<Metrics, 'recordUpstreamTokenRefresh'>,
-): ConnectionObserver => ({
-  refreshed: (server, outcome) =>
-    metrics.recordUpstreamTokenRefresh(
-      server,
-      outcome === 'login needed' ? 'login_needed' : outcome,
-    ),
-});
 
 /** For so long an answer of the store is good: anybody may scrape, as often as they like. */
 const KEPT_MS = 15_000;
@@ -314,19 +268,15 @@ export function createCountConnections(
   let kept: { readonly counts: readonly ConnectionCount[]; readonly endsAt: number } | undefined;
   const counting = createSingleFlight<'all', readonly ConnectionCount[]>();
 
-  async function countServer(server: string): Promise<readonly ConnectionCount[]> {
-    const counts = await connections.count(server).catch(() => undefined);
-    if (counts === undefined) return [];
-    return [
-      { server, state: 'active', count: counts.active },
-      { server, state: 'login_needed', count: counts['login needed'] },
-    ];
-  }
-
   /** One server after the other, so that a scrape never has more than one question at the store. */
   async function countAll(): Promise<readonly ConnectionCount[]> {
     const counts: ConnectionCount[] = [];
-    for (const { name } of listServers()) counts.push(...(await countServer(name)));
+    for (const { name: server } of listServers()) {
+      const ofServer = await connections.count(server).catch(() => undefined);
+      if (ofServer === undefined) continue;
+      counts.push({ server, state: 'active', count: ofServer.active });
+      counts.push({ server, state: 'login_needed', count: ofServer['login needed'] });
+    }
     kept = { counts, endsAt: clock.monotonic() + KEPT_MS };
     return counts;
   }

@@ -6,27 +6,7 @@ import { pause } from '../platform/clock.ts';
 import type { Runtime } from '../runtime/runtime.ts';
 import type { ConnectionPlace, ConnectionRecord } from './connection-record.ts';
 import type { ConnectionRecords } from './records.ts';
-import { isSameAccount, type RevokeServerTokens } from './servers/revocation.ts';
-
-export interface NewTokens {
-  /** True if those of its renewal came here, and the store did not take them then. */
-  hasUnsaved(record: ConnectionRecord): boolean;
-  /**
-   * Undefined where they are of no use any more: the connection was ended, or made anew.
-   *
-   * @throws StoreUnavailable after a while; they are kept in memory then.
-   */
-  store(renewed: RenewedConnection): Promise<ConnectionRecord | undefined>;
-}
-
-export interface RenewedConnection {
-  readonly place: ConnectionPlace;
-  readonly server: ConnectionServer;
-  /** With the mark of the renewal. */
-  readonly marked: ConnectionRecord;
-  /** Undefined for those that were not saved. */
-  readonly tokens: ServerTokens | undefined;
-}
+import { isSameAccount, type Revocation } from './servers/revocation.ts';
 
 /** For which the store is asked again while the lock is held. */
 const STORING_MS = 15_000;
@@ -36,14 +16,16 @@ const MAX_UNSAVED = 1000;
 export function createNewTokens(
   { clock, log }: Runtime,
   records: ConnectionRecords,
-  revokeTokens: RevokeServerTokens,
-): NewTokens {
+  revokeTokens: Revocation['revokeTokens'],
+) {
   /** Keyed by the attempt that they came of. */
   const unsaved = createBoundedMap<string, ServerTokens>(MAX_UNSAVED);
 
   /** @throws StoreUnavailable */
   async function storeOnce(
-    { place, server, marked }: RenewedConnection,
+    place: ConnectionPlace,
+    server: ConnectionServer,
+    marked: ConnectionRecord,
     tokens: ServerTokens,
   ): Promise<ConnectionRecord | undefined> {
     for (;;) {
@@ -55,30 +37,53 @@ export function createNewTokens(
         return undefined;
       }
       if (stored.record.renewal?.attempt !== marked.renewal?.attempt) return undefined;
-      const next = applyTokens(stored.record, tokens, clock.now());
+      const now = clock.now();
+      const { refreshToken, scopes, forced } = stored.record;
+      const next: ConnectionRecord = {
+        ...stored.record,
+        ...describeTokens(tokens, now),
+        state: 'active',
+        problem: undefined,
+        refreshToken: tokens.refreshToken ?? refreshToken,
+        scopes: tokens.scopes ?? scopes,
+        renewal: undefined,
+        forced: forced && { ...forced, isRenewed: true },
+      };
       if ((await records.replace(place, stored, next)) !== undefined) return next;
     }
   }
 
   return {
-    hasUnsaved: ({ renewal }) =>
+    /** True if those of its renewal came here, and the store did not take them then. */
+    hasUnsaved: ({ renewal }: ConnectionRecord): boolean =>
       renewal !== undefined && unsaved.peek(renewal.attempt) !== undefined,
-    async store(renewed) {
-      const attempt = renewed.marked.renewal?.attempt ?? '';
-      const tokens = renewed.tokens ?? unsaved.get(attempt);
+    /**
+     * `marked` has the mark of the renewal; `given` is undefined for those that were not saved. Resolves to undefined where they are of
+     * no use any more: the connection was ended, or made anew.
+     *
+     * @throws StoreUnavailable after a while; they are kept in memory then.
+     */
+    async store(
+      place: ConnectionPlace,
+      server: ConnectionServer,
+      marked: ConnectionRecord,
+      given: ServerTokens | undefined,
+    ) {
+      const attempt = marked.renewal?.attempt ?? '';
+      const tokens = given ?? unsaved.get(attempt);
       if (tokens === undefined) return undefined;
       unsaved.set(attempt, tokens);
       const deadline = clock.monotonic() + STORING_MS;
       for (;;) {
         try {
-          const stored = await storeOnce(renewed, tokens);
+          const stored = await storeOnce(place, server, marked, tokens);
           unsaved.delete(attempt);
           return stored;
         } catch (cause) {
           if (clock.monotonic() >= deadline) {
             log.warn(
               'A renewed token could not be stored, so it is not used. It is kept in memory, and offered to the store with the next call.',
-              { server: renewed.server.name, cause },
+              { server: server.name, cause },
             );
             throw cause;
           }
@@ -89,22 +94,10 @@ export function createNewTokens(
   };
 }
 
-function applyTokens(
-  record: ConnectionRecord,
-  { accessToken, refreshToken, expiresInSeconds, scopes }: ServerTokens,
-  now: number,
-): ConnectionRecord {
-  return {
-    ...record,
-    state: 'active',
-    problem: undefined,
-    accessToken,
-    tokenAt: now,
-    expiresAt: expiresInSeconds === undefined ? undefined : now + expiresInSeconds * 1000,
-    refreshToken: refreshToken ?? record.refreshToken,
-    scopes: scopes ?? record.scopes,
-    usedAt: now,
-    renewal: undefined,
-    forced: record.forced && { ...record.forced, isRenewed: true },
-  };
-}
+/** What a record says of an access token that has just come. */
+export const describeTokens = ({ accessToken, expiresInSeconds }: ServerTokens, now: number) => ({
+  accessToken,
+  tokenAt: now,
+  expiresAt: expiresInSeconds === undefined ? undefined : now + expiresInSeconds * 1000,
+  usedAt: now,
+});

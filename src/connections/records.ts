@@ -1,6 +1,6 @@
 // §24: connections in the store: each under its owner and server, and listed for both.
 
-import type { ConnectionOwner, ConnectionState } from '../mcp/upstream/connection.ts';
+import type { ConnectionOwner } from '../mcp/upstream/connection.ts';
 import { hashSha256 } from '../platform/ids.ts';
 import { isObject, parseObject } from '../platform/json.ts';
 import type { Runtime } from '../runtime/runtime.ts';
@@ -21,34 +21,9 @@ import {
   unsealConnection,
 } from './connection-record.ts';
 
-/** All may throw StoreUnavailable. */
-export interface ConnectionRecords {
-  read(place: ConnectionPlace): Promise<StoredConnection | undefined>;
-  /** In place of nothing, or of one that no secret opens; undefined where another was faster. */
-  create(place: ConnectionPlace, record: Unlisted): Promise<StoredConnection | undefined>;
-  /** Undefined, and nothing is written, where something else stands there than was read. */
-  replace(
-    place: ConnectionPlace,
-    standing: StoredConnection,
-    next: ConnectionRecord,
-  ): Promise<StoredConnection | undefined>;
-  /** For one of many at the same moment. */
-  take(place: ConnectionPlace): Promise<TakenConnection | undefined>;
-  /** The names of servers. */
-  listOfUser(owner: ConnectionPlace): Promise<readonly string[]>;
-  listOfServer(server: string): AsyncIterable<ConnectionOwner>;
-  /** However many there are, none of them is read. */
-  countOfServer(server: string): Promise<ConnectionCounts>;
-}
+export type ConnectionRecords = ReturnType<typeof createConnectionRecords>;
 
 type Unlisted = Omit<ConnectionRecord, 'listedUntil'>;
-
-/** One that no secret opens is gone, too. */
-export interface TakenConnection {
-  readonly record: ConnectionRecord | undefined;
-}
-
-export type ConnectionCounts = Readonly<Record<Exclude<ConnectionState, 'missing'>, number>>;
 
 /** Since the last renewal or use. */
 const KEPT_SECONDS = 31_536_000;
@@ -58,7 +33,8 @@ const LISTED_RESERVE_SECONDS = 2_592_000;
 const MAX_OF_USER = 1000;
 const PAGE = 200;
 
-export function createConnectionRecords({ store, clock }: Runtime, seal: Seal): ConnectionRecords {
+/** All may throw StoreUnavailable. */
+export function createConnectionRecords({ store, clock }: Runtime, seal: Seal) {
   /** Before it is written: nobody could end one that stands in no list. */
   async function enlist(place: ConnectionPlace, record: Unlisted): Promise<ConnectionRecord> {
     const ttlSeconds = KEPT_SECONDS + LISTED_RESERVE_SECONDS;
@@ -75,14 +51,6 @@ export function createConnectionRecords({ store, clock }: Runtime, seal: Seal): 
     return { ...record, listedUntil: clock.now() + ttlSeconds * 1000 };
   }
 
-  /** The listing came too late: a login, or an end, was first. */
-  async function enlistStanding(place: ConnectionPlace): Promise<void> {
-    const text = await store.get(buildConnectionKey(place.hash));
-    if (text === undefined) return unlist(place);
-    const record = openIfKnown(place, text);
-    if (record !== undefined) await enlist(place, record);
-  }
-
   async function unlist(place: ConnectionPlace): Promise<void> {
     await Promise.all(
       Object.values(findLists(place)).map(({ list, key }) =>
@@ -92,9 +60,6 @@ export function createConnectionRecords({ store, clock }: Runtime, seal: Seal): 
   }
 
   const sealText = (key: string, value: object): string => seal.seal(key, JSON.stringify(value));
-
-  const isListed = (before: ConnectionRecord, next: ConnectionRecord): boolean =>
-    before.state === next.state && next.listedUntil >= clock.now() + KEPT_SECONDS * 1000;
 
   /** All pages of a list, opened. */
   async function* readList(list: string) {
@@ -111,11 +76,12 @@ export function createConnectionRecords({ store, clock }: Runtime, seal: Seal): 
   }
 
   return {
-    async read(place) {
+    async read(place: ConnectionPlace) {
       const text = await store.get(buildConnectionKey(place.hash));
       return text === undefined ? undefined : unsealConnection(seal, place, text);
     },
-    async create(place, record) {
+    /** In place of nothing, or of one that no secret opens; undefined where another was faster. */
+    async create(place: ConnectionPlace, record: Unlisted) {
       const written = sealConnection(seal, place, await enlist(place, record));
       const key = buildConnectionKey(place.hash);
       const standing = await store.getOrSet(key, written.text, KEPT_SECONDS);
@@ -124,21 +90,32 @@ export function createConnectionRecords({ store, clock }: Runtime, seal: Seal): 
       const isWritten = await store.compareAndSet(key, standing, written.text, KEPT_SECONDS);
       return isWritten ? written : undefined;
     },
-    async replace(place, standing, next) {
-      const listed = isListed(standing.record, next) ? next : await enlist(place, next);
+    /** Undefined, and nothing is written, where something else stands there than was read. */
+    async replace(place: ConnectionPlace, standing: StoredConnection, next: ConnectionRecord) {
+      const isListed =
+        standing.record.state === next.state &&
+        next.listedUntil >= clock.now() + KEPT_SECONDS * 1000;
+      const listed = isListed ? next : await enlist(place, next);
       const written = sealConnection(seal, place, listed);
       const key = buildConnectionKey(place.hash);
       if (await store.compareAndSet(key, standing.text, written.text, KEPT_SECONDS)) return written;
-      if (listed !== next) await enlistStanding(place);
+      if (isListed) return undefined;
+      // The listing came too late: a login, or an end, was first.
+      const text = await store.get(key);
+      const record = text === undefined ? undefined : openIfKnown(place, text);
+      if (record !== undefined) await enlist(place, record);
+      else if (text === undefined) await unlist(place);
       return undefined;
     },
-    async take(place) {
+    /** For one of many at the same moment. One that no secret opens is gone, too. */
+    async take(place: ConnectionPlace) {
       const text = await store.getAndDelete(buildConnectionKey(place.hash));
       // It has ended, whatever becomes of the lists: those who read them look whether it is there.
       await unlist(place);
       return text === undefined ? undefined : { record: openIfKnown(place, text) };
     },
-    async listOfUser(place) {
+    /** The names of servers. */
+    async listOfUser(place: ConnectionPlace) {
       const servers: string[] = [];
       for await (const { server } of readList(findLists(place).ofUser.list)) {
         if (typeof server === 'string') servers.push(server);
@@ -146,13 +123,14 @@ export function createConnectionRecords({ store, clock }: Runtime, seal: Seal): 
       }
       return servers;
     },
-    async *listOfServer(server) {
+    async *listOfServer(server: string) {
       for await (const { owner } of readList(buildServerConnectionsKey(hashSha256(server)))) {
         const read = readOwner(owner);
         if (read !== undefined) yield read;
       }
     },
-    async countOfServer(server) {
+    /** However many there are, none of them is read. */
+    async countOfServer(server: string) {
       const hash = hashSha256(server);
       const [all, loginNeeded] = await Promise.all([
         store.countListed(buildServerConnectionsKey(hash)),

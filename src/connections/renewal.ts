@@ -1,7 +1,7 @@
 // §24: a token takes the place of another: once at a time on all replicas, and the answer stored before it is used. Where an
 // answer was lost, the same is asked again: many servers take a refresh token until the one that took its place is used, or for
 // some minutes. The others say `invalid_grant`, and a login is needed; what was lost cannot be had there in any other way.
-import type { FormPair, OAuthClient } from '../http/oauth-client/client-authentication.ts';
+import type { FormPair } from '../http/oauth-client/client-authentication.ts';
 import type { ServerTokens, TokenAnswer } from '../http/oauth-client/token-answer.ts';
 import type { ConnectionServer } from '../mcp/upstream/connection.ts';
 import type { Access } from '../mcp/upstream/connections.ts';
@@ -30,10 +30,10 @@ export const FORCED_AGAIN_MS = 60_000;
 
 export function createRenewal(
   runtime: Runtime,
-  { records, known, changes, observers }: KeptConnections,
-  { clients, tokenEndpoint, revokeTokens, findLoginPlace }: AuthorizationServers,
+  { records, known, changes, audited }: KeptConnections,
+  { clients, tokenEndpoint, revokeTokens, replaceClient }: AuthorizationServers,
 ) {
-  const { clock, log } = runtime;
+  const { clock, log, metrics } = runtime;
   const runExclusively = createRunExclusively<Access>(runtime, changes);
   const newTokens = createNewTokens(runtime, records, revokeTokens);
   const warn = createWarnThrottle(clock, (server: string, reason: string, cause: unknown) =>
@@ -57,19 +57,16 @@ export function createRenewal(
       hash: place.hash,
       look: (isElsewhere) => look(place, server, isElsewhere, refused),
       run: () => run(place, server, refused),
-    }).catch((error: unknown) => describeFailure(server, error));
-  }
-
-  function describeFailure(server: ConnectionServer, error: unknown): Access {
-    if (error instanceof StillUnderWay) {
-      return {
-        kind: 'unavailable',
-        reason: `another renewal of the token for ${server.name} has not finished`,
-      };
-    }
-    const reason = `the connection to ${server.name} could not be read or written just now`;
-    warn(server.name, reason, error);
-    return { kind: 'unavailable', reason };
+    }).catch((error: unknown) => {
+      if (error instanceof StillUnderWay)
+        return {
+          kind: 'unavailable',
+          reason: `another renewal of the token for ${server.name} has not finished`,
+        };
+      const reason = `the connection to ${server.name} could not be read or written just now`;
+      warn(server.name, reason, error);
+      return { kind: 'unavailable', reason };
+    });
   }
 
   /** Undefined where a new token is needed. */
@@ -111,7 +108,14 @@ export function createRenewal(
     const isForced = record.accessToken === refused && now < findRenewalTime(record);
     if (isForced && !mayForce(record)) return toAccess(record);
     const { refreshToken } = record;
-    if (refreshToken === undefined) return endUse(place, stored, describeNoRefresh(server));
+    if (refreshToken === undefined) {
+      // There is no way to another token: the one that there is serves until its end.
+      if (isUsable(record)) return toAccess(record);
+      metrics.recordUpstreamTokenRefresh(server.name, 'login_needed');
+      const reason = `the token for ${server.name} has expired, and its authorization server gave none to renew it: log in again`;
+      const required = await requireLogin(place, stored, reason);
+      return required ?? { kind: 'unavailable', reason: `${reason}; it has just changed` };
+    }
     const renewal = { attempt: generateSecret(), at: now };
     const next = { ...record, renewal, ...(isForced && { forced: { at: now, isRenewed: false } }) };
     const marked = await records.replace(place, stored, next);
@@ -128,11 +132,14 @@ export function createRenewal(
     { refreshToken, isAgain }: { readonly refreshToken: string; readonly isAgain: boolean },
   ): Promise<Access> {
     const { record } = marked;
+    const form: readonly FormPair[] = [
+      ['grant_type', 'refresh_token'],
+      ['refresh_token', refreshToken],
+    ];
+    const client = clients.findForRecord(server, record);
     let answer: TokenAnswer;
-    let client: OAuthClient;
     try {
-      client = clients.findForRecord(server, record);
-      answer = await ask(server, record, client, refreshToken);
+      answer = await tokenEndpoint.request(record, client, form, server);
     } catch (error) {
       // The mark stays while its outcome is not known, and says so.
       if (!(error instanceof NoAnswer) || !error.mayHaveArrived) await unmark(place, marked);
@@ -140,33 +147,26 @@ export function createRenewal(
       const what = isNothingSent || error instanceof NoAnswer ? error.message : 'was not asked';
       return fail(place, server, what, error);
     }
-    switch (answer.kind) {
-      case 'issued':
-        return useNew(place, server, record, answer.tokens);
-      case 'invalid_grant': {
-        observe(server.name, 'login needed');
-        const lost = isAgain ? ' (its answer to the renewal before was lost)' : '';
-        const reason = `${server.name}’s token endpoint ${answer.said}${lost}: log in again`;
-        const required = await requireLogin(place, marked, reason);
-        return required ?? useStored(place, server);
-      }
-      case 'invalid_client': {
-        await unmark(place, marked);
-        const isOurs = record.client.source === 'registered';
-        const said = isOurs
-          ? await replaceClient(server, record, client.id, answer.said)
-          : answer.said;
-        return fail(place, server, said);
-      }
-      case 'failed':
-        await unmark(place, marked);
-        return fail(place, server, answer.said);
+    if (answer.kind === 'issued') return useNew(place, server, record, answer.tokens);
+    if (answer.kind === 'invalid_grant') {
+      metrics.recordUpstreamTokenRefresh(server.name, 'login_needed');
+      const lost = isAgain ? ' (its answer to the renewal before was lost)' : '';
+      const reason = `${server.name}’s token endpoint ${answer.said}${lost}: log in again`;
+      const required = await requireLogin(place, marked, reason);
+      return required ?? useStored(place, server);
     }
+    await unmark(place, marked);
+    const isForgotten = answer.kind === 'invalid_client' && record.client.source === 'registered';
+    const more = isForgotten ? await replaceForgotten(server, record) : '';
+    return fail(place, server, answer.said + more);
   }
 
   /** Goes on by what stands there now, whoever wrote it. */
-  const useStored = async (place: ConnectionPlace, server: ConnectionServer) =>
-    (await look(place, server, false, undefined)) ?? describeBusy(server);
+  const useStored = async (place: ConnectionPlace, server: ConnectionServer): Promise<Access> =>
+    (await look(place, server, false, undefined)) ?? {
+      kind: 'unavailable',
+      reason: `the connection to ${server.name} has just changed`,
+    };
 
   /** Not before they are stored; undefined for those that were not stored then. */
   async function useNew(
@@ -175,51 +175,29 @@ export function createRenewal(
     marked: ConnectionRecord,
     tokens: ServerTokens | undefined,
   ): Promise<Access> {
-    const stored = await newTokens.store({ place, server, marked, tokens });
+    const stored = await newTokens.store(place, server, marked, tokens);
     if (stored === undefined) return useStored(place, server);
-    observe(server.name, 'renewed');
-    const event = { owner: place.owner, server: server.name, connectionId: stored.id };
-    for (const observer of observers) observer.renewed?.(event);
+    metrics.recordUpstreamTokenRefresh(server.name, 'renewed');
+    void audited.renewed(place, stored.id);
     const access = known.note(place, server, stored, known.beginReading());
     changes.announce(place, marked.state === 'active' ? 'renewed' : 'active');
     return access;
-  }
-
-  function ask(
-    server: ConnectionServer,
-    record: ConnectionRecord,
-    client: OAuthClient,
-    refreshToken: string,
-  ): Promise<TokenAnswer> {
-    const form: readonly FormPair[] = [
-      ['grant_type', 'refresh_token'],
-      ['refresh_token', refreshToken],
-      ...(record.resource === undefined ? [] : [['resource', record.resource] as const]),
-      ...Object.entries(server.auth.tokenParameters ?? {}),
-    ];
-    return tokenEndpoint.request(record.tokenUrl, client, form, server);
   }
 
   /**
    * Says what happened, in words. The connection keeps the client that it was made with: its tokens are of no use to another, and
    * the server may have been wrong.
    */
-  async function replaceClient(
+  async function replaceForgotten(
     server: ConnectionServer,
     record: ConnectionRecord,
-    forgottenId: string,
-    said: string,
   ): Promise<string> {
     try {
-      const { authorizationServer } = await findLoginPlace(server);
-      const isSame = authorizationServer.issuer === record.issuer;
-      const isNew =
-        isSame && (await clients.replaceForgotten(server, authorizationServer, forgottenId));
-      return isNew
-        ? `${said}: the registration is gone; it was made anew. If this goes on, reconnect it at the page of connections`
-        : said;
+      return (await replaceClient(server, record))
+        ? ': the registration is gone; it was made anew. If this goes on, reconnect it at the page of connections'
+        : '';
     } catch (cause) {
-      return `${said}: the registration is gone, and could not be made anew (${describeCause(cause)})`;
+      return `: the registration is gone, and could not be made anew (${describeCause(cause)})`;
     }
   }
 
@@ -230,18 +208,6 @@ export function createRenewal(
   const isUsable = ({ expiresAt }: ConnectionRecord): boolean =>
     expiresAt === undefined || clock.now() < expiresAt - RESERVE_MS;
 
-  /** There is no way to another token: the one that there is serves until its end. */
-  async function endUse(
-    place: ConnectionPlace,
-    stored: StoredConnection,
-    reason: string,
-  ): Promise<Access> {
-    if (isUsable(stored.record)) return toAccess(stored.record);
-    observe(place.server, 'login needed');
-    const required = await requireLogin(place, stored, reason);
-    return required ?? { kind: 'unavailable', reason: `${reason}; it has just changed` };
-  }
-
   /** Nothing is lost: where the connection stands as it was, its token serves until its end. @throws StoreUnavailable */
   async function fail(
     place: ConnectionPlace,
@@ -249,7 +215,7 @@ export function createRenewal(
     said: string,
     cause?: unknown,
   ): Promise<Access> {
-    observe(server.name, 'failed');
+    metrics.recordUpstreamTokenRefresh(server.name, 'failed');
     const since = known.beginReading();
     const stored = await records.read(place);
     if (stored === undefined) return describeMissing();
@@ -259,11 +225,8 @@ export function createRenewal(
     const { host } = new URL(record.tokenUrl);
     const reason = `${server.name}’s token endpoint (${host}) ${said.replace(`${host} `, '')}`;
     warn(server.name, reason, cause);
-    if (isUsable(record)) return known.noteForNow(place, server, record, since);
-    return {
-      kind: 'unavailable',
-      reason: `${reason}; the connection is kept`,
-    };
+    if (isUsable(record)) return known.note(place, server, record, since, true);
+    return { kind: 'unavailable', reason: `${reason}; the connection is kept` };
   }
 
   /** The owner must log in again; undefined where the connection has changed meanwhile. @throws StoreUnavailable */
@@ -276,15 +239,9 @@ export function createRenewal(
     const written = await records.replace(place, standing, next);
     if (written === undefined) return undefined;
     known.forget(place);
-    const { owner, server } = place;
-    const event = { owner, server, connectionId: next.id, reason };
-    for (const observer of observers) observer.loginNeeded?.(event);
+    audited.loginNeeded(place, reason);
     changes.announce(place, 'login needed');
     return describeLogin(next);
-  }
-
-  function observe(server: string, outcome: 'renewed' | 'login needed' | 'failed'): void {
-    for (const observer of observers) observer.refreshed?.(server, outcome);
   }
 
   return { renew, requireLogin };
@@ -312,11 +269,3 @@ const describeLogin = ({ problem }: ConnectionRecord): Access => ({
   reason: problem,
   scopes: undefined,
 });
-
-const describeBusy = ({ name }: ConnectionServer): Access => ({
-  kind: 'unavailable',
-  reason: `the connection to ${name} has just changed`,
-});
-
-const describeNoRefresh = ({ name }: ConnectionServer): string =>
-  `the token for ${name} has expired, and its authorization server gave none to renew it: log in again`;

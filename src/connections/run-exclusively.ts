@@ -30,13 +30,12 @@ export class StillUnderWay extends Error {
 
 export function createRunExclusively<Result>(
   { store, clock }: Runtime,
-  locks: Pick<KeptConnections['changes'], 'announceRelease' | 'onRelease'>,
+  locks: KeptConnections['changes'],
 ) {
   /** For this process: of many that wait for the same, one asks the store how far it is. */
   const running = createSingleFlight<string, Result>();
 
-  async function runInTurn(work: ExclusiveWork<Result>): Promise<Result> {
-    const { hash, look } = work;
+  async function runInTurn({ hash, look, run }: ExclusiveWork<Result>): Promise<Result> {
     const key = buildConnectionLockKey(hash);
     const lock = generateSecret();
     const deadline = clock.monotonic() + WAIT_MS;
@@ -48,39 +47,26 @@ export function createRunExclusively<Result>(
       wake();
     });
     try {
-      return await waitForTurn();
-    } finally {
-      stopListening();
-    }
-
-    async function waitForTurn(): Promise<Result> {
-      do {
+      for (;;) {
         const found = await look(holder !== undefined);
         if (found !== undefined) return found;
         isReleased = false;
         holder = await store.getOrSet(key, lock, LOCK_SECONDS);
-        if (holder === lock) return runLocked(key, lock, work);
-        if (!isReleased) await pauseUntilReleased();
-      } while (clock.monotonic() < deadline);
-      throw new StillUnderWay('another replica has been at it for too long');
+        if (holder === lock) break;
+        if (!isReleased)
+          await new Promise<void>((resolve) => {
+            const cancel = clock.after(POLL_MS, resolve);
+            wake = () => {
+              cancel();
+              resolve();
+            };
+          });
+        if (clock.monotonic() >= deadline)
+          throw new StillUnderWay('another replica has been at it for too long');
+      }
+    } finally {
+      stopListening();
     }
-
-    function pauseUntilReleased(): Promise<void> {
-      return new Promise((resolve) => {
-        const cancel = clock.after(POLL_MS, resolve);
-        wake = () => {
-          cancel();
-          resolve();
-        };
-      });
-    }
-  }
-
-  async function runLocked(
-    key: string,
-    lock: string,
-    { hash, look, run }: ExclusiveWork<Result>,
-  ): Promise<Result> {
     try {
       // Another may have done it between the look and the lock.
       return (await look(false)) ?? (await run());

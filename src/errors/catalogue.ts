@@ -34,20 +34,44 @@ export interface ErrorRow {
   readonly logLevel?: 'debug' | 'warn';
 }
 
-const defineError = <const Row extends ErrorRow>(value: Row): Row => value;
+type JsonRpcFace = NonNullable<ErrorRow['jsonrpc']>;
 
-const defineUnauthorized = <const Reason extends string>(reason: Reason, details: string) =>
-  defineError({ status: 401, jsonrpc: { code: -32001, message: 'Unauthorized', reason }, details });
+const defineJsonRpcError = (status: number, jsonrpc: JsonRpcFace, details: string) => ({
+  status,
+  jsonrpc,
+  details,
+});
+
+/** With the words that HTTP has for the status: nothing tells it from others of that status. */
+const defineHttpError = (status: number, message: string, details: string) =>
+  defineJsonRpcError(status, { code: -32000, message }, details);
+
+/** One that programs know by its reason. */
+const defineRefusal = (status: number, message: string, reason: string, details: string) =>
+  defineJsonRpcError(status, { code: -32000, message, reason }, details);
+
+const defineUnauthorized = (reason: string, details: string) =>
+  defineJsonRpcError(401, { code: -32001, message: 'Unauthorized', reason }, details);
+
+const defineOAuthError = (status: number, oauth: OAuthErrorCode, details: string) => ({
+  status,
+  oauth,
+  details,
+});
 
 /** An OAuth error that comes again with every try until an operator changes a setting here or at the provider. */
-const defineMisconfiguration = (details: string) =>
-  defineError({ status: 502, oauth: 'server_error', details, logLevel: 'warn' });
+const defineMisconfiguration = (what: string) =>
+  ({
+    ...defineOAuthError(
+      502,
+      'server_error',
+      `The gateway is misconfigured; this is not the user's fault. ${what}`,
+    ),
+    logLevel: 'warn',
+  }) as const;
 
-const defineOAuthError = <const Code extends OAuthErrorCode>(
-  status: number,
-  code: Code,
-  details: string,
-) => defineError({ status, oauth: code, details });
+const CLIENT_UNKNOWN =
+  'The client is unknown or its registration has expired. Remove the server in the client, and add it again: then it registers anew.';
 
 export const catalogue = {
   // §7.1: bearer tokens.
@@ -78,369 +102,387 @@ export const catalogue = {
     'The token has no sub claim, or it is not a non-empty string.',
   ),
   /** 403: no login at the same provider would help. Which list it is, is for operators. */
-  user_not_allowed: defineError({
-    status: 403,
-    jsonrpc: { code: -32000, message: 'Forbidden', reason: 'user_not_allowed' },
-    details:
-      'The user of this access token may not use this gateway. Ask its administrator for access.',
-  }),
+  user_not_allowed: defineRefusal(
+    403,
+    'Forbidden',
+    'user_not_allowed',
+    'The user of this access token may not use this gateway. Ask its administrator for access.',
+  ),
   /** 200: a 401 would make clients start a login, and without authentication there is none. */
-  user_required: defineError({
-    status: 200,
-    jsonrpc: { code: -32001, message: 'Unauthorized', reason: 'missing_token' },
-    details:
-      'This needs a logged-in user, but the gateway runs without authentication (AUTH_REQUIRED=false).',
-  }),
+  user_required: defineJsonRpcError(
+    200,
+    { code: -32001, message: 'Unauthorized', reason: 'missing_token' },
+    'This needs a logged-in user, but the gateway runs without authentication (AUTH_REQUIRED=false).',
+  ),
 
   // §7.2: sessions and rate limits.
-  missing_session_id: defineError({
-    status: 400,
-    jsonrpc: { code: -32000, message: 'Bad Request', reason: 'missing_session_id' },
-    details:
-      'Send initialize first. Then send the mcp-session-id header of its response with every request.',
-  }),
-  session_not_found: defineError({
-    status: 404,
-    jsonrpc: { code: -32000, message: 'Invalid or expired session', reason: 'session_not_found' },
-    details: 'The session does not exist or has expired. Send initialize to start a new one.',
-  }),
+  missing_session_id: defineRefusal(
+    400,
+    'Bad Request',
+    'missing_session_id',
+    'Send initialize first. Then send the mcp-session-id header of its response with every request.',
+  ),
+  session_not_found: defineRefusal(
+    404,
+    'Invalid or expired session',
+    'session_not_found',
+    'The session does not exist or has expired. Send initialize to start a new one.',
+  ),
   /** §4.5: the same refusal of DELETE carries another message. */
-  session_to_end_not_found: defineError({
-    status: 404,
-    jsonrpc: { code: -32000, message: 'Session not found', reason: 'session_not_found' },
-    details: 'The session does not exist or has already ended.',
-  }),
-  unsupported_protocol_version: defineError({
-    status: 400,
-    jsonrpc: { code: -32000, message: 'Bad Request', reason: 'unsupported_protocol_version' },
-    details: 'The MCP-Protocol-Version header names a version that is not supported.',
-  }),
-  rate_limit_exceeded: defineError({
-    status: 429,
-    jsonrpc: { code: -32000, message: 'Too Many Requests', reason: 'rate_limit_exceeded' },
+  session_to_end_not_found: defineRefusal(
+    404,
+    'Session not found',
+    'session_not_found',
+    'The session does not exist or has already ended.',
+  ),
+  unsupported_protocol_version: defineRefusal(
+    400,
+    'Bad Request',
+    'unsupported_protocol_version',
+    'The MCP-Protocol-Version header names a version that is not supported.',
+  ),
+  rate_limit_exceeded: {
+    ...defineRefusal(
+      429,
+      'Too Many Requests',
+      'rate_limit_exceeded',
+      'Too many requests from this address.',
+    ),
     oauth: 'limit',
-    details: 'Too many requests from this address.',
-  }),
-  global_rate_limit_exceeded: defineError({
-    status: 429,
-    jsonrpc: { code: -32000, message: 'Too Many Requests', reason: 'global_rate_limit_exceeded' },
+  },
+  global_rate_limit_exceeded: {
+    ...defineRefusal(
+      429,
+      'Too Many Requests',
+      'global_rate_limit_exceeded',
+      'Too many requests to this service.',
+    ),
     oauth: 'limit',
-    details: 'Too many requests to this service.',
-  }),
+  },
   grant_rate_limit_exceeded: defineOAuthError(
     429,
     'temporarily_unavailable',
     'Too many token requests of this login.',
   ),
 
-  user_rate_limit_exceeded: defineError({
-    status: 429,
-    jsonrpc: { code: -32000, message: 'Too Many Requests', reason: 'user_rate_limit_exceeded' },
-    details: 'Too many requests from this user.',
-  }),
+  user_rate_limit_exceeded: defineRefusal(
+    429,
+    'Too Many Requests',
+    'user_rate_limit_exceeded',
+    'Too many requests from this user.',
+  ),
   /** §29: what a task that ended so says in place of a result. */
-  task_lost: defineError({
-    status: 200,
-    jsonrpc: { code: -32603, message: 'Internal error', reason: 'task_lost' },
-    details:
-      'The replica of the gateway that ran this task has stopped. What the task was doing may have been done in part. Call again, where that does no harm.',
-  }),
-  task_expired: defineError({
-    status: 200,
-    jsonrpc: { code: -32603, message: 'Internal error', reason: 'task_expired' },
-    details: 'The task ran for longer than MCP_TASK_TTL_SECONDS allows, and was ended.',
-  }),
-  task_result_too_large: defineError({
-    status: 200,
-    jsonrpc: { code: -32603, message: 'Internal error', reason: 'task_result_too_large' },
-    details: 'The task has ended, but its result is too large to be kept.',
-  }),
+  task_lost: defineJsonRpcError(
+    200,
+    { code: -32603, message: 'Internal error', reason: 'task_lost' },
+    'The replica of the gateway that ran this task has stopped. What the task was doing may have been done in part. Call again, where that does no harm.',
+  ),
+  task_expired: defineJsonRpcError(
+    200,
+    { code: -32603, message: 'Internal error', reason: 'task_expired' },
+    'The task ran for longer than MCP_TASK_TTL_SECONDS allows, and was ended.',
+  ),
+  task_result_too_large: defineJsonRpcError(
+    200,
+    { code: -32603, message: 'Internal error', reason: 'task_result_too_large' },
+    'The task has ended, but its result is too large to be kept.',
+  ),
   /** §29: those of one user, or of all. */
-  too_many_tasks: defineError({
-    status: 429,
-    jsonrpc: { code: -32000, message: 'Too Many Requests', reason: 'too_many_tasks' },
-    details:
-      'Too many tasks are running, of this user (MCP_USER_TASKS_MAX) or of all. Wait for one to end, or cancel one.',
-  }),
-  too_many_calls: defineError({
-    status: 429,
-    jsonrpc: { code: -32000, message: 'Too Many Requests', reason: 'too_many_calls' },
-    details: 'This user has too many calls running (MCP_USER_CALLS_MAX). Wait for one to finish.',
-  }),
+  too_many_tasks: defineRefusal(
+    429,
+    'Too Many Requests',
+    'too_many_tasks',
+    'Too many tasks are running, of this user (MCP_USER_TASKS_MAX) or of all. Wait for one to end, or cancel one.',
+  ),
+  too_many_calls: defineRefusal(
+    429,
+    'Too Many Requests',
+    'too_many_calls',
+    'This user has too many calls running (MCP_USER_CALLS_MAX). Wait for one to finish.',
+  ),
 
   // §22: the operators' page.
-  operators_only: defineError({
-    status: 403,
-    jsonrpc: { code: -32000, message: 'Forbidden', reason: 'operators_only' },
-    details:
-      'This is for operators. You are in none of the groups in ADMIN_GROUPS, as your login or access token says.',
-  }),
-  operators_client_only: defineError({
-    status: 403,
-    jsonrpc: { code: -32000, message: 'Forbidden', reason: 'operators_client_only' },
-    details:
-      "This access token was issued to another client than the operators' page. Log in at /admin, or use a token of a client that ADMIN_CLIENTS names.",
-  }),
-  client_not_found: defineError({
-    status: 404,
-    jsonrpc: { code: -32000, message: 'Client not found', reason: 'client_not_found' },
-    details: 'There is no such registered client, or it was deleted.',
-  }),
-  approval_not_found: defineError({
-    status: 404,
-    jsonrpc: { code: -32000, message: 'Approval not found', reason: 'approval_not_found' },
-    details:
-      'No call waits for operators under this ID: somebody has decided, or nobody did within ten minutes.',
-  }),
-  grant_not_found: defineError({
-    status: 404,
-    jsonrpc: { code: -32000, message: 'Login not found', reason: 'grant_not_found' },
-    details: 'There is no such login, or it has ended.',
-  }),
-  grants_not_ended: defineError({
-    status: 500,
-    jsonrpc: { code: -32603, message: 'Not all logins have ended', reason: 'grants_not_ended' },
-    details: 'The store failed for some of the logins. Send the request again.',
-  }),
-  server_not_found: defineError({
-    status: 404,
-    jsonrpc: { code: -32000, message: 'Server not found', reason: 'server_not_found' },
-    details: 'No server of this name is in the configuration file.',
-  }),
-  lock_not_approvable: defineError({
-    status: 409,
-    jsonrpc: { code: -32000, message: 'Conflict', reason: 'lock_not_approvable' },
-    details: 'Nothing can be approved here. Run postern lock where the configuration file lies.',
-  }),
-  lock_changed: defineError({
-    status: 409,
-    jsonrpc: { code: -32000, message: 'Conflict', reason: 'lock_changed' },
-    details:
-      'What these servers list, or what was approved of it, has changed since you looked. Nothing was approved. Look again.',
-  }),
-  lock_server_unread: defineError({
-    status: 409,
-    jsonrpc: { code: -32000, message: 'Conflict', reason: 'lock_server_unread' },
-    details: 'A server could not be read. Nothing was approved.',
-  }),
-  lock_not_written: defineError({
-    status: 500,
-    jsonrpc: { code: -32000, message: 'Internal error', reason: 'lock_not_written' },
-    details: 'postern.lock could not be written. Nothing was approved.',
-  }),
+  operators_only: defineRefusal(
+    403,
+    'Forbidden',
+    'operators_only',
+    'This is for operators. You are in none of the groups in ADMIN_GROUPS, as your login or access token says.',
+  ),
+  operators_client_only: defineRefusal(
+    403,
+    'Forbidden',
+    'operators_client_only',
+    "This access token was issued to another client than the operators' page. Log in at /admin, or use a token of a client that ADMIN_CLIENTS names.",
+  ),
+  client_not_found: defineRefusal(
+    404,
+    'Client not found',
+    'client_not_found',
+    'There is no such registered client, or it was deleted.',
+  ),
+  approval_not_found: defineRefusal(
+    404,
+    'Approval not found',
+    'approval_not_found',
+    'No call waits for operators under this ID: somebody has decided, or nobody did within ten minutes.',
+  ),
+  grant_not_found: defineRefusal(
+    404,
+    'Login not found',
+    'grant_not_found',
+    'There is no such login, or it has ended.',
+  ),
+  grants_not_ended: defineJsonRpcError(
+    500,
+    { code: -32603, message: 'Not all logins have ended', reason: 'grants_not_ended' },
+    'The store failed for some of the logins. Send the request again.',
+  ),
+  server_not_found: defineRefusal(
+    404,
+    'Server not found',
+    'server_not_found',
+    'No server of this name is in the configuration file.',
+  ),
+  lock_not_approvable: defineRefusal(
+    409,
+    'Conflict',
+    'lock_not_approvable',
+    'Nothing can be approved here. Run postern lock where the configuration file lies.',
+  ),
+  lock_changed: defineRefusal(
+    409,
+    'Conflict',
+    'lock_changed',
+    'What these servers list, or what was approved of it, has changed since you looked. Nothing was approved. Look again.',
+  ),
+  lock_server_unread: defineRefusal(
+    409,
+    'Conflict',
+    'lock_server_unread',
+    'A server could not be read. Nothing was approved.',
+  ),
+  lock_not_written: defineRefusal(
+    500,
+    'Internal error',
+    'lock_not_written',
+    'postern.lock could not be written. Nothing was approved.',
+  ),
 
   // §7.1: JSON-RPC.
-  parse_error: defineError({
-    status: 400,
-    jsonrpc: { code: -32700, message: 'Parse error' },
+  parse_error: {
+    ...defineJsonRpcError(
+      400,
+      { code: -32700, message: 'Parse error' },
+      'The body is not valid JSON in UTF-8.',
+    ),
     oauth: 'body',
-    details: 'The body is not valid JSON in UTF-8.',
-  }),
-  invalid_request: defineError({
-    status: 400,
-    jsonrpc: { code: -32600, message: 'Invalid Request' },
-    details: 'The body is not a JSON-RPC 2.0 message.',
-  }),
-  method_not_found: defineError({
-    status: 200,
-    jsonrpc: { code: -32601, message: 'Method not found' },
-    details: 'This method does not exist.',
-  }),
-  invalid_params: defineError({
-    status: 200,
-    jsonrpc: { code: -32602, message: 'Invalid params' },
-    details: 'The params do not match what the method expects.',
-  }),
+  },
+  invalid_request: defineJsonRpcError(
+    400,
+    { code: -32600, message: 'Invalid Request' },
+    'The body is not a JSON-RPC 2.0 message.',
+  ),
+  method_not_found: defineJsonRpcError(
+    200,
+    { code: -32601, message: 'Method not found' },
+    'This method does not exist.',
+  ),
+  invalid_params: defineJsonRpcError(
+    200,
+    { code: -32602, message: 'Invalid params' },
+    'The params do not match what the method expects.',
+  ),
   /** From 2025-11-25 on a result for the model to read; its first line is this one. */
-  invalid_tool_input: defineError({
-    status: 200,
-    jsonrpc: { code: -32602, message: 'Invalid params' },
-    details: "The arguments do not match the tool's input schema.",
-  }),
+  invalid_tool_input: defineJsonRpcError(
+    200,
+    { code: -32602, message: 'Invalid params' },
+    "The arguments do not match the tool's input schema.",
+  ),
   /** MCP "Cancellation": the client no longer waits for it. */
-  request_cancelled: defineError({
-    status: 200,
-    jsonrpc: { code: -32000, message: 'Request cancelled', reason: 'request_cancelled' },
-    details: 'The client cancelled this request.',
-  }),
-  client_cannot_be_asked: defineError({
-    status: 200,
-    jsonrpc: { code: -32603, message: 'Tool execution failed' },
-    details:
-      'This needs an answer from the client. The client must declare that it can answer, and accept text/event-stream.',
-  }),
-  client_silent: defineError({
-    status: 200,
-    jsonrpc: { code: -32603, message: 'Tool execution failed' },
-    details: 'The client did not answer the question in time.',
-  }),
+  request_cancelled: defineRefusal(
+    200,
+    'Request cancelled',
+    'request_cancelled',
+    'The client cancelled this request.',
+  ),
+  client_cannot_be_asked: defineJsonRpcError(
+    200,
+    { code: -32603, message: 'Tool execution failed' },
+    'This needs an answer from the client. The client must declare that it can answer, and accept text/event-stream.',
+  ),
+  client_silent: defineJsonRpcError(
+    200,
+    { code: -32603, message: 'Tool execution failed' },
+    'The client did not answer the question in time.',
+  ),
   /** §18.5, RFC 6750 §3.1: a rule asks for scopes that the token does not have. */
-  insufficient_scope: defineError({
-    status: 403,
-    jsonrpc: { code: -32000, message: 'Forbidden', reason: 'insufficient_scope' },
-    details: 'The access token lacks a scope that this call needs. Ask for it, and call again.',
-  }),
+  insufficient_scope: defineRefusal(
+    403,
+    'Forbidden',
+    'insufficient_scope',
+    'The access token lacks a scope that this call needs. Ask for it, and call again.',
+  ),
   /** §18.4: passed on as the server behind the gateway wrote it. */
-  upstream_error: defineError({
-    status: 200,
-    jsonrpc: { code: -32603, message: 'Internal error' },
-    details: 'The server behind the gateway answered with an error of its own.',
-  }),
-  tool_failed: defineError({
-    status: 200,
-    jsonrpc: { code: -32603, message: 'Tool execution failed' },
-    details: 'The tool failed unexpectedly.',
-  }),
-  method_failed: defineError({
-    status: 200,
-    jsonrpc: { code: -32603, message: 'Internal error' },
-    details: "The method failed unexpectedly. The gateway's log has the reason.",
-  }),
+  upstream_error: defineJsonRpcError(
+    200,
+    { code: -32603, message: 'Internal error' },
+    'The server behind the gateway answered with an error of its own.',
+  ),
+  tool_failed: defineJsonRpcError(
+    200,
+    { code: -32603, message: 'Tool execution failed' },
+    'The tool failed unexpectedly.',
+  ),
+  method_failed: defineJsonRpcError(
+    200,
+    { code: -32603, message: 'Internal error' },
+    "The method failed unexpectedly. The gateway's log has the reason.",
+  ),
 
   // MCP 2026-07-28: requests without a session.
-  invalid_envelope: defineError({
-    status: 400,
-    jsonrpc: { code: -32602, message: 'Invalid params' },
-    details: "params._meta must contain the protocol version and the client's capabilities.",
-  }),
-  header_mismatch: defineError({
-    status: 400,
-    jsonrpc: { code: -32020, message: 'Header mismatch' },
-    details: 'The headers MCP-Protocol-Version, Mcp-Method and Mcp-Name must match the body.',
-  }),
-  missing_client_capability: defineError({
-    status: 400,
-    jsonrpc: { code: -32021, message: 'Missing required client capability' },
-    details: 'This needs a capability that the client did not declare.',
-  }),
-  unsupported_version: defineError({
-    status: 400,
-    jsonrpc: { code: -32022, message: 'Unsupported protocol version' },
-    details: 'This protocol version is not supported. data.supported lists the versions that are.',
-  }),
-  unknown_method: defineError({
-    status: 404,
-    jsonrpc: { code: -32601, message: 'Method not found' },
-    details: 'This method does not exist.',
-  }),
+  invalid_envelope: defineJsonRpcError(
+    400,
+    { code: -32602, message: 'Invalid params' },
+    "params._meta must contain the protocol version and the client's capabilities.",
+  ),
+  header_mismatch: defineJsonRpcError(
+    400,
+    { code: -32020, message: 'Header mismatch' },
+    'The headers MCP-Protocol-Version, Mcp-Method and Mcp-Name must match the body.',
+  ),
+  missing_client_capability: defineJsonRpcError(
+    400,
+    { code: -32021, message: 'Missing required client capability' },
+    'This needs a capability that the client did not declare.',
+  ),
+  unsupported_version: defineJsonRpcError(
+    400,
+    { code: -32022, message: 'Unsupported protocol version' },
+    'This protocol version is not supported. data.supported lists the versions that are.',
+  ),
+  unknown_method: defineJsonRpcError(
+    404,
+    { code: -32601, message: 'Method not found' },
+    'This method does not exist.',
+  ),
 
   // §7.4, §7.5: every endpoint.
-  invalid_origin: defineError({
-    status: 403,
-    jsonrpc: { code: -32000, message: 'Forbidden', reason: 'invalid_origin' },
-    details: 'This Origin is not allowed. ALLOWED_ORIGINS lists the allowed origins.',
-  }),
-  invalid_host: defineError({
-    status: 403,
-    jsonrpc: { code: -32000, message: 'Forbidden', reason: 'invalid_host' },
-    details: 'This Host is not allowed. BASE_URL and ALLOWED_HOSTS name the allowed hosts.',
-  }),
-  bad_request: defineError({
-    status: 400,
-    jsonrpc: { code: -32000, message: 'Bad Request' },
-    details: 'The request is not valid HTTP.',
-  }),
-  request_timeout: defineError({
-    status: 408,
-    jsonrpc: { code: -32000, message: 'Request Timeout' },
+  invalid_origin: defineRefusal(
+    403,
+    'Forbidden',
+    'invalid_origin',
+    'This Origin is not allowed. ALLOWED_ORIGINS lists the allowed origins.',
+  ),
+  invalid_host: defineRefusal(
+    403,
+    'Forbidden',
+    'invalid_host',
+    'This Host is not allowed. BASE_URL and ALLOWED_HOSTS name the allowed hosts.',
+  ),
+  bad_request: defineHttpError(400, 'Bad Request', 'The request is not valid HTTP.'),
+  request_timeout: {
+    ...defineHttpError(408, 'Request Timeout', 'The request did not arrive in time.'),
     oauth: 'body',
-    details: 'The request did not arrive in time.',
-  }),
-  header_too_large: defineError({
-    status: 431,
-    jsonrpc: { code: -32000, message: 'Request Header Fields Too Large' },
-    details: 'The headers are too large. The limit is MAX_TOKEN_BYTES plus 16 KiB.',
-  }),
-  not_found: defineError({
-    status: 404,
-    jsonrpc: { code: -32000, message: 'Not Found' },
-    details:
+  },
+  header_too_large: defineHttpError(
+    431,
+    'Request Header Fields Too Large',
+    'The headers are too large. The limit is MAX_TOKEN_BYTES plus 16 KiB.',
+  ),
+  not_found: {
+    ...defineHttpError(
+      404,
+      'Not Found',
       'There is nothing at this path. The MCP endpoint is /mcp, and /mcp/<name> for one server of the configuration file.',
+    ),
     // Scanners ask for paths that are not there.
     logLevel: 'debug',
-  }),
-  method_not_allowed: defineError({
-    status: 405,
-    jsonrpc: { code: -32000, message: 'Method Not Allowed' },
-    details:
+  },
+  method_not_allowed: {
+    ...defineHttpError(
+      405,
+      'Method Not Allowed',
       'This path does not support this method. The Allow header lists the methods that it supports.',
+    ),
     // Every client asks for a stream when it connects.
     logLevel: 'debug',
-  }),
-  not_acceptable: defineError({
-    status: 406,
-    jsonrpc: { code: -32000, message: 'Not Acceptable' },
-    details: 'The response is an event stream. Send Accept: text/event-stream.',
-  }),
+  },
+  not_acceptable: defineHttpError(
+    406,
+    'Not Acceptable',
+    'The response is an event stream. Send Accept: text/event-stream.',
+  ),
   /** §15.1. */
-  unknown_event_id: defineError({
-    status: 400,
-    jsonrpc: { code: -32000, message: 'Bad Request', reason: 'unknown_event_id' },
-    details:
-      'The Last-Event-ID header is not the id of an event of this session. Send the last id that a stream of the session had, or leave the header out.',
-  }),
-  stream_lost: defineError({
-    status: 200,
-    jsonrpc: { code: -32603, message: 'The answer is lost', reason: 'stream_lost' },
-    details:
-      'What this stream had to send is not kept any more. The call may have run: look before you call again.',
-  }),
-  too_many_streams: defineError({
-    status: 503,
-    jsonrpc: { code: -32000, message: 'Service Unavailable', reason: 'too_many_streams' },
-    details: 'Too many streams are open, for this user or in total. Close one, or try again later.',
-  }),
-  body_too_large: defineError({
-    status: 413,
-    jsonrpc: { code: -32000, message: 'Content Too Large' },
+  unknown_event_id: defineRefusal(
+    400,
+    'Bad Request',
+    'unknown_event_id',
+    'The Last-Event-ID header is not the id of an event of this session. Send the last id that a stream of the session had, or leave the header out.',
+  ),
+  stream_lost: defineJsonRpcError(
+    200,
+    { code: -32603, message: 'The answer is lost', reason: 'stream_lost' },
+    'What this stream had to send is not kept any more. The call may have run: look before you call again.',
+  ),
+  too_many_streams: defineRefusal(
+    503,
+    'Service Unavailable',
+    'too_many_streams',
+    'Too many streams are open, for this user or in total. Close one, or try again later.',
+  ),
+  body_too_large: {
+    ...defineHttpError(413, 'Content Too Large', 'The body is larger than MAX_BODY_BYTES allows.'),
     oauth: 'body',
-    details: 'The body is larger than MAX_BODY_BYTES allows.',
-  }),
-  incomplete_body: defineError({
-    status: 400,
-    jsonrpc: { code: -32000, message: 'Bad Request' },
+  },
+  incomplete_body: {
+    ...defineHttpError(400, 'Bad Request', 'The request ended before its body was complete.'),
     oauth: 'body',
-    details: 'The request ended before its body was complete.',
-  }),
-  overloaded: defineError({
-    status: 503,
-    jsonrpc: { code: -32000, message: 'Service Unavailable' },
+  },
+  overloaded: {
+    ...defineHttpError(
+      503,
+      'Service Unavailable',
+      'The gateway is receiving too many requests. Try again in a moment.',
+    ),
     oauth: 'server_error',
-    details: 'The gateway is receiving too many requests. Try again in a moment.',
-  }),
+  },
   /** §21.1: `AUDIT_REQUIRED=true`. */
-  audit_unavailable: defineError({
-    status: 503,
-    jsonrpc: { code: -32000, message: 'Service Unavailable', reason: 'audit_unavailable' },
-    details:
-      'The call did not run, because the gateway cannot write its audit log. Its operator has to make room. Try again later.',
-  }),
-  unsupported_media_type: defineError({
-    status: 415,
-    jsonrpc: { code: -32000, message: 'Unsupported Media Type' },
+  audit_unavailable: defineRefusal(
+    503,
+    'Service Unavailable',
+    'audit_unavailable',
+    'The call did not run, because the gateway cannot write its audit log. Its operator has to make room. Try again later.',
+  ),
+  unsupported_media_type: {
+    ...defineHttpError(
+      415,
+      'Unsupported Media Type',
+      'This endpoint does not accept this Content-Type.',
+    ),
     oauth: 'body',
-    details: 'This endpoint does not accept this Content-Type.',
-  }),
-  unsupported_content_coding: defineError({
-    status: 415,
-    jsonrpc: { code: -32000, message: 'Unsupported Media Type' },
-    oauth: 'body',
-    details:
+  },
+  unsupported_content_coding: {
+    ...defineHttpError(
+      415,
+      'Unsupported Media Type',
       'The body is compressed (Content-Encoding). Send it uncompressed, without that header.',
-  }),
-  internal_error: defineError({
-    status: 500,
-    jsonrpc: { code: -32000, message: 'Internal Server Error' },
+    ),
+    oauth: 'body',
+  },
+  internal_error: {
+    ...defineHttpError(
+      500,
+      'Internal Server Error',
+      'Something went wrong in the gateway. Its log has the reason. Try again.',
+    ),
     oauth: 'server_error',
-    details: 'Something went wrong in the gateway. Its log has the reason. Try again.',
-  }),
+  },
   /** Not 401, which would send the user to log in again. */
-  key_set_unavailable: defineError({
-    status: 503,
-    jsonrpc: { code: -32000, message: 'Service Unavailable' },
-    details:
-      "The provider's keys could not be fetched, so the token cannot be checked. Try again in a moment.",
-  }),
+  key_set_unavailable: defineHttpError(
+    503,
+    'Service Unavailable',
+    "The provider's keys could not be fetched, so the token cannot be checked. Try again in a moment.",
+  ),
 
   // §7.3: OAuth.
   oauth_invalid_request: defineOAuthError(
@@ -458,16 +500,8 @@ export const catalogue = {
     'unsupported_grant_type',
     'grant_type must be authorization_code or refresh_token. A gateway whose configuration file has clients takes client_credentials, too, and one with ID_JAG=true takes urn:ietf:params:oauth:grant-type:jwt-bearer.',
   ),
-  unknown_client: defineOAuthError(
-    400,
-    'invalid_client',
-    'The client is unknown or its registration has expired. Remove the server in the client, and add it again: then it registers anew.',
-  ),
-  unauthenticated_client: defineOAuthError(
-    401,
-    'invalid_client',
-    'The client is unknown or its registration has expired. Remove the server in the client, and add it again: then it registers anew.',
-  ),
+  unknown_client: defineOAuthError(400, 'invalid_client', CLIENT_UNKNOWN),
+  unauthenticated_client: defineOAuthError(401, 'invalid_client', CLIENT_UNKNOWN),
   /** RFC 6749 §5.2. It does not say what is wrong, nor whether there is such a client: the log does. */
   unauthenticated_machine: defineOAuthError(
     401,
@@ -525,12 +559,10 @@ export const catalogue = {
     'The refresh token was already replaced, and its successor is in use. The login has ended: log in again.',
   ),
   /** OpenID Connect Back-Channel Logout §2.8. */
-  invalid_logout_token: defineError({
-    status: 400,
-    oauth: 'invalid_request',
-    details: 'The logout token is not accepted.',
+  invalid_logout_token: {
+    ...defineOAuthError(400, 'invalid_request', 'The logout token is not accepted.'),
     logLevel: 'warn',
-  }),
+  },
   /** Whoever sent it has to send it again. */
   logout_unfinished: defineOAuthError(
     503,
@@ -575,23 +607,25 @@ export const catalogue = {
   ),
   /** Not `invalid_client` or `invalid_grant`, which would make clients throw away what is good. */
   gateway_refused_by_provider: defineMisconfiguration(
-    "The gateway is misconfigured; this is not the user's fault. The identity provider rejected the gateway's own client (OAUTH_CLIENT_ID, OAUTH_CLIENT_SECRET, OAUTH_CLIENT_AUTH).",
+    "The identity provider rejected the gateway's own client (OAUTH_CLIENT_ID, OAUTH_CLIENT_SECRET, OAUTH_CLIENT_AUTH).",
   ),
   gateway_request_refused: defineMisconfiguration(
-    "The gateway is misconfigured; this is not the user's fault. The identity provider rejected the gateway's request.",
+    "The identity provider rejected the gateway's request.",
   ),
   unusable_id_token: defineMisconfiguration(
-    "The gateway is misconfigured; this is not the user's fault. The gateway would not accept the identity provider's ID token.",
+    "The gateway would not accept the identity provider's ID token.",
   ),
   unusable_identity: defineMisconfiguration(
-    "The gateway is misconfigured; this is not the user's fault. The gateway could not use what the identity provider says of the user.",
+    'The gateway could not use what the identity provider says of the user.',
   ),
-  unusable_provider_answer: defineError({
-    status: 502,
-    oauth: 'server_error',
-    details: 'The identity provider answered something that the gateway cannot use.',
+  unusable_provider_answer: {
+    ...defineOAuthError(
+      502,
+      'server_error',
+      'The identity provider answered something that the gateway cannot use.',
+    ),
     logLevel: 'warn',
-  }),
+  },
   upstream_failed: defineOAuthError(
     502,
     'server_error',

@@ -1,5 +1,5 @@
 // A part of the composition root: the servers behind the gateway, by the configuration file.
-import { type ListCost, WARNED_TOKENS } from '../catalog/budget/list-costs.ts';
+import { WARNED_TOKENS } from '../catalog/budget/list-costs.ts';
 import type { CatalogSetup } from '../catalog/plan.ts';
 import { createUpstreamCatalogs, type UpstreamCatalogs } from '../catalog/upstream-catalogs.ts';
 import type { Env } from '../config/setting.ts';
@@ -17,11 +17,8 @@ import type { StoredLock } from '../lock/lock-file.ts';
 import type { ClientOf } from '../mcp/calls/call.ts';
 import { joinPolicies } from '../mcp/calls/policy.ts';
 import type { Rules } from '../mcp/calls/rules.ts';
-import type { CheckSchema } from '../mcp/catalog/foreign-schema.ts';
 import type { OwnCatalog } from '../mcp/catalog/own-catalog.ts';
 import { createToFailedResult } from '../mcp/upstream/failures.ts';
-import type { Upstream } from '../mcp/upstream/upstream.ts';
-import type { UpstreamConfig } from '../mcp/upstream/upstream-config.ts';
 import { traceUpstream } from '../mcp/upstream/wrap-upstream.ts';
 import { createWorkQueue } from '../platform/work-queue.ts';
 import type { Runtime } from '../runtime/runtime.ts';
@@ -32,7 +29,6 @@ import {
   findServerCredentials,
   findTransport,
 } from '../servers/transport/transports.ts';
-import type { Tracing } from '../telemetry/tracing/tracing.ts';
 import type { GatewayFile, Setup } from './configuration/gateway-file.ts';
 import { createAskGuardServer } from './guard-servers.ts';
 import { createUpstreamOpener, type UpstreamCallers } from './open-upstream.ts';
@@ -58,8 +54,7 @@ export async function openUpstreams(runtime: Runtime, first: Setup, ports: Upstr
   /** Served now. */
   let current = await compileSetup(runtime, first, askServer);
   const processCounts = new Map<string, number>();
-  const { openUpstream, credentials } = createUpstreamOpener(runtime, ports, {
-    serves: true,
+  const { openUpstream, credentials } = createUpstreamOpener(runtime, ports, true, {
     environment,
     onProcessCount(server, count) {
       processCounts.set(server, count);
@@ -71,7 +66,10 @@ export async function openUpstreams(runtime: Runtime, first: Setup, ports: Upstr
   const relay = openRelay(runtime, doors, toFailedResult);
   const catalogs = createUpstreamCatalogs(runtime, current, {
     builtIn: ownCatalog,
-    openUpstream: tracing === undefined ? openUpstream : openTraced(openUpstream, tracing),
+    openUpstream:
+      tracing === undefined
+        ? openUpstream
+        : (config) => traceUpstream(openUpstream(config), tracing),
     findFacts,
     relay: { relayCall: relay.relayCall, connectUser: createConnectUser(doors, toFailedResult) },
   });
@@ -146,26 +144,23 @@ export async function openUpstreams(runtime: Runtime, first: Setup, ports: Upstr
   };
 }
 
-/** A setup whose rules and guards are compiled. */
-interface CompiledSetup extends CatalogSetup {
-  readonly file: GatewayFile;
-  readonly rules: Rules;
-}
-
-/** Nothing is changed yet: rules that cannot be compiled leave what is served as it is. */
+/** Compiles rules and guards. Nothing is changed yet: rules that cannot be compiled leave what is served as it is. */
 async function compileSetup(
   runtime: Runtime,
-  setup: Setup,
+  { file, lock }: Setup,
   askServer: AskServer,
-): Promise<CompiledSetup> {
-  const { file, lock } = setup;
+): Promise<CatalogSetup & { readonly file: GatewayFile; readonly rules: Rules }> {
   const rules = await createRules(runtime, file.rules);
   return {
     file,
     lock,
     rules,
     guards: await createGuards(runtime, file.guards, askServer),
-    checkSchema: file.guards === undefined ? undefined : await loadCheckSchema(),
+    // Nobody needs it where nothing is changed on its way.
+    checkSchema:
+      file.guards === undefined
+        ? undefined
+        : (await import('../mcp/catalog/foreign-schema.ts')).checkForeignSchema,
     policies: joinPolicies([
       lock && createLockPolicy(lock, runtime.metrics),
       createRulesPolicy(rules),
@@ -173,24 +168,15 @@ async function compileSetup(
   };
 }
 
-/** Nobody needs it where nothing is changed on its way. */
-const loadCheckSchema = async (): Promise<CheckSchema> =>
-  (await import('../mcp/catalog/foreign-schema.ts')).checkForeignSchema;
-
 /** Operators' pages ask for one at a time. */
 const MAX_WAITING_PREVIEWS = 20;
 /** A script of one operator must not keep out the others. */
 const MAX_PREVIEWS_OF_ONE = 4;
 
-const openTraced =
-  (open: (config: UpstreamConfig) => Upstream, tracing: Tracing) =>
-  (config: UpstreamConfig): Upstream =>
-    traceUpstream(open(config), tracing);
-
 // §25.2: what somebody who is logged in can connect to here, and what each list of tools costs their model.
 
 /** `/mcp`, and the views of which the caller sees a tool. */
-export const createPathsEndpoint = (
+const createPathsEndpoint = (
   baseUrl: string,
   measureListsOf: UpstreamCatalogs['measureListsOf'],
   findClientId: ClientOf,
@@ -209,14 +195,12 @@ export const createPathsEndpoint = (
       const shown = costs.filter(({ kind, tools }) => kind === 'all' || tools > 0);
       return createJsonReply(200, {
         warnedTokens: WARNED_TOKENS,
-        paths: shown.map((cost) => describePath(cost, baseUrl)),
+        paths: shown.map(({ kind, name, title, ...cost }) => ({
+          url: kind === 'all' ? `${baseUrl}/mcp` : `${baseUrl}/mcp/${name}`,
+          ...(title !== undefined && { title }),
+          ...cost,
+        })),
       });
     },
   }),
-});
-
-const describePath = ({ kind, name, title, ...cost }: ListCost, baseUrl: string) => ({
-  url: kind === 'all' ? `${baseUrl}/mcp` : `${baseUrl}/mcp/${name}`,
-  ...(title !== undefined && { title }),
-  ...cost,
 });

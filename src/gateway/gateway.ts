@@ -51,24 +51,20 @@ import {
 } from '../pages/features.ts';
 import { createLogo, type Logo } from '../pages/open-site.ts';
 import { createSite } from '../pages/site.ts';
-import { type Clock, pause } from '../platform/clock.ts';
-import type { Fetch } from '../platform/fetch-with-limits.ts';
-import type { Log } from '../platform/log.ts';
-import type { Network } from '../platform/outbound/public-network.ts';
-import { type OpenRuntime, openRuntime, type Runtime } from '../runtime/runtime.ts';
-import type { Store } from '../store/store.ts';
-import type { Metrics } from '../telemetry/metrics/metrics.ts';
+import { pause } from '../platform/clock.ts';
+import {
+  type OpenRuntime,
+  openRuntime,
+  type Runtime,
+  type RuntimeParts,
+} from '../runtime/runtime.ts';
 import type { GatewayFile, Setup } from './configuration/gateway-file.ts';
 import type { UpstreamPorts } from './create-upstreams.ts';
 import { openServedFile, servers } from './servers-feature.ts';
 
 /** In place of what a gateway opens by itself; defaults are used for those left out. */
-export interface Deps {
-  readonly store: Store;
-  readonly clock: Clock;
+export interface Deps extends RuntimeParts {
   readonly keySet: KeySet;
-  readonly fetch: Fetch;
-  readonly log: Log;
   readonly catalog: Catalog;
   /** Which servers stand behind the gateway; without it there are none. */
   readonly file: GatewayFile;
@@ -80,10 +76,6 @@ export interface Deps {
   readonly lockCommand: string;
   /** What programs behind the gateway get PATH, HOME, USER, LANG and TMPDIR of; nothing unless given. */
   readonly environment: UpstreamPorts['environment'];
-  /** What is counted; nothing is with `METRICS_ENABLED=false`. */
-  readonly metrics: Metrics;
-  /** By which client ID metadata documents are fetched; that they can be is not checked then. */
-  readonly network: Network;
 }
 
 export interface Gateway {
@@ -166,18 +158,25 @@ export async function createGateway(
   checkConfig(config);
   if (overrides.file !== undefined) checkFile(overrides.file, config);
   const logo = await createLogo(config.site.logo, config.server.baseUrl);
-  const hasOwnTools = overrides.catalog !== undefined;
-  const runtime = await openRuntime(config, { ...overrides, hasOwnTools });
+  const runtime = await openRuntime(config, overrides, overrides.catalog !== undefined);
   const { ports, features } = await openFeatures(runtime, () => begin(runtime, overrides, logo));
+  const { auth, limiter, noteRefusedToken, corsHeaders } = ports;
   const { clock, log } = runtime;
   /** `isUnused`: it cannot listen, so that there is nobody to serve on for. */
   const life = { isShuttingDown: false, isUnused: false };
   const endpoints = [
     ...features.flatMap((feature) => feature.endpoints ?? []),
     ...createServiceEndpoints(runtime, features, () => life.isShuttingDown),
-    ...createAdmin(runtime, ports, features),
+    // §22: without operators there is no such page.
+    ...(ports.operated && auth.describeKeySet
+      ? createOperatorEndpoints(
+          runtime,
+          ports.findClientId,
+          limiter,
+          features.flatMap((feature) => feature.panels ?? []),
+        )
+      : []),
   ];
-  const { auth, limiter, noteRefusedToken, corsHeaders } = ports;
   const checks = { ...auth, limiter, noteRefusedToken };
   const server = createTransport(runtime, endpoints, checks, corsHeaders);
   for (const feature of features) feature.start?.();
@@ -244,21 +243,6 @@ function createServiceEndpoints(
   ];
 }
 
-/** §22: without operators there is no such page. */
-const createAdmin = (
-  runtime: Runtime,
-  { operated, findClientId, auth, limiter }: Ports,
-  features: Opened,
-): readonly Endpoint[] =>
-  operated && auth.describeKeySet
-    ? createOperatorEndpoints(
-        runtime,
-        findClientId,
-        limiter,
-        features.flatMap((feature) => feature.panels ?? []),
-      )
-    : [];
-
 /** One after the other: a file whose rules take long to compile must not replace a later one. */
 function createReload(config: Config, { setup }: Ports, features: Opened) {
   let reloading: Promise<void> = Promise.resolve();
@@ -301,11 +285,12 @@ export function createTransport(
 ): HttpServer {
   const { config, clock, tracing } = runtime;
   const { baseUrl } = config.server;
+  const { logo } = config.site;
   const router = createRouter(
     tracing === undefined ? endpoints : tracePublicEndpoints(endpoints),
     createSite(runtime, {
       baseUrl,
-      logoOrigin: findLogoOrigin(config),
+      logoOrigin: logo && 'url' in logo ? new URL(logo.url).origin : undefined,
       hasOperatorsPage: config.admin.groups.length > 0,
     }),
   );
@@ -323,6 +308,3 @@ export function createTransport(
     canonicalizePath: createCanonicalizePath(baseUrl, router.hasEndpoint),
   });
 }
-
-const findLogoOrigin = ({ site: { logo } }: Config): string | undefined =>
-  logo && 'url' in logo ? new URL(logo.url).origin : undefined;

@@ -3,7 +3,6 @@
 import { listGuardServers, type Plan } from '../catalog/plan.ts';
 import { createGuards } from '../control/guards/create-guards.ts';
 import type { AskServer } from '../control/guards/define-guard.ts';
-import type { GuardFacts } from '../mcp/calls/guards.ts';
 import {
   GATEWAY_CALLER,
   type Upstream,
@@ -56,17 +55,12 @@ export function createAskGuardServer(
 
 // §26.5: each guard of a file, asked once by whom no gateway serves.
 
-interface TriedGuard extends Pick<GuardFacts, 'name' | 'kind' | 'onError'> {
-  /** Why it has failed; undefined where it answered. */
-  readonly problem: string | undefined;
-}
-
-/** @throws ConfigError for a module that cannot be loaded. */
+/** `problem` says why one has failed; undefined where it answered. @throws ConfigError for a module that cannot be loaded. */
 export async function tryGuards(
   runtime: UpstreamRuntime,
   file: GatewayFile,
   openUpstream: (config: UpstreamConfig) => Upstream,
-): Promise<readonly TriedGuard[]> {
+) {
   const names = new Set(listGuardServers(file));
   const opened = new Map(
     file.servers.filter(({ name }) => names.has(name)).map((one) => [one.name, openUpstream(one)]),

@@ -5,7 +5,7 @@ import type { Upstream, UpstreamRuntime } from '../mcp/upstream/upstream.ts';
 import type { UpstreamConfig } from '../mcp/upstream/upstream-config.ts';
 import { withholdRoots } from '../mcp/upstream/wrap-upstream.ts';
 import type { CallerTokens } from '../servers/credentials/credential-type.ts';
-import { type Credentials, openCredentials } from '../servers/credentials/credentials.ts';
+import { openCredentials } from '../servers/credentials/credentials.ts';
 import { bindConnections } from '../servers/doors/doors.ts';
 import { createConnectionTokens, createLogins } from '../servers/doors/logins.ts';
 import { findInheritedFiles, type ProgramHost } from '../servers/stdio/program.ts';
@@ -13,30 +13,19 @@ import { openProcessShare } from '../servers/transport/process-share.ts';
 import { findTransport } from '../servers/transport/transports.ts';
 import { noMetrics } from '../telemetry/metrics/metrics.ts';
 
-/** The process that reaches the servers. */
-interface ReachingProcess extends Omit<ProgramHost, 'inheritedFiles'> {
-  /** False for a command, which is none of several replicas. */
-  readonly serves: boolean;
-}
-
 /** Sources of the tokens of callers. */
 export interface UpstreamCallers extends Omit<CallerTokens, 'connections'> {
   /** Undefined where nobody can connect: without OAUTH_MODE=broker, and in commands. */
   readonly connections: ConnectionPorts | undefined;
 }
 
-export interface UpstreamOpener {
-  /** Nothing has to be reachable. */
-  openUpstream(config: UpstreamConfig): Upstream;
-  /** Tell servers who calls. */
-  readonly credentials: Credentials;
-}
-
+/** `serves` is false for a command, which is none of several replicas; `host` is the process that reaches the servers. */
 export function createUpstreamOpener(
   runtime: UpstreamRuntime,
   callers: UpstreamCallers,
-  { serves, ...host }: ReachingProcess,
-): UpstreamOpener {
+  serves: boolean,
+  host: Omit<ProgramHost, 'inheritedFiles'>,
+) {
   const { getProviderToken, metadata, connections } = callers;
   const credentials = openCredentials(runtime, {
     getProviderToken,
@@ -51,8 +40,10 @@ export function createUpstreamOpener(
   };
 
   return {
+    /** Tell servers who calls. */
     credentials,
-    openUpstream(server) {
+    /** Nothing has to be reachable. */
+    openUpstream(server: UpstreamConfig): Upstream {
       const transport = findTransport(server);
       const opened = withholdRoots(transport.open(runtime, server, reach), runtime.log);
       const { connection } = opened.facts;
@@ -70,6 +61,6 @@ export function openForCommand(
   environment: ProgramHost['environment'],
 ) {
   const runtime: UpstreamRuntime = { ...given, metrics: noMetrics };
-  const { openUpstream } = createUpstreamOpener(runtime, callers, { serves: false, environment });
+  const { openUpstream } = createUpstreamOpener(runtime, callers, false, { environment });
   return { runtime, openUpstream };
 }

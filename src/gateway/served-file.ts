@@ -1,12 +1,11 @@
 // The configuration file that is served now.
 import { listGuardServers } from '../catalog/plan.ts';
-import type { RuleConfig } from '../mcp/calls/rules.ts';
 import type { ServedFile } from '../mcp/upstream/served-file.ts';
 import { readConnectionServer } from '../servers/transport/transports.ts';
 import type { GatewayFile } from './configuration/gateway-file.ts';
 
+/** `replace` is called once the servers are those of the file. */
 export interface OpenServedFile extends ServedFile {
-  /** Called once the servers are those of the file. */
   replace(file: GatewayFile): void;
 }
 
@@ -37,11 +36,10 @@ const readFile = (file: GatewayFile) => {
     connectionServers: file.servers
       .map(readConnectionServer)
       .filter((server) => server !== undefined),
-    namedClaims: file.rules.flatMap(({ who }) => listClaims(who)),
+    namedClaims: file.rules.flatMap(({ who }) =>
+      who === 'everyone'
+        ? []
+        : [...Object.keys(who.claims ?? {}), ...(who.groups === undefined ? [] : ['groups'])],
+    ),
   };
 };
-
-const listClaims = (who: RuleConfig['who']): readonly string[] =>
-  who === 'everyone'
-    ? []
-    : [...Object.keys(who.claims ?? {}), ...(who.groups === undefined ? [] : ['groups'])];

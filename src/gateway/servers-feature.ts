@@ -22,6 +22,8 @@ export const servers = defineFeature({
     },
   ) {
     const { setup, ownCatalog, lockCommand } = needs;
+    // Loaded where there is a configuration file: a quarter of all code.
+    const loadUpstreams = () => import('./create-upstreams.ts');
     const opened = setup && (await (await loadUpstreams()).openUpstreams(runtime, setup, needs));
     const catalogs = opened?.catalogs ?? {
       all: ownCatalog,
@@ -41,7 +43,8 @@ export const servers = defineFeature({
       },
       ...(needs.operated && {
         panels: [
-          ...(await loadPanels()).createServerPanels(opened),
+          // Loaded where there are operators.
+          ...(await import('./server-panels.ts')).createServerPanels(opened),
           ...createLockPanels(runtime, opened?.lockApproval, lockCommand),
         ],
       }),
@@ -60,12 +63,6 @@ export const servers = defineFeature({
     };
   },
 });
-
-/** Loaded where there is a configuration file: a quarter of all code. */
-const loadUpstreams = () => import('./create-upstreams.ts');
-
-/** Loaded where there are operators. */
-const loadPanels = () => import('./server-panels.ts');
 
 /** Without a configuration file nothing of servers is loaded. */
 export const openServedFile = async (file: GatewayFile | undefined): Promise<OpenServedFile> =>

@@ -13,7 +13,6 @@ import {
   createPeople,
   createPersonIndex,
   createRecentCallers,
-  type FoundPeople,
 } from '../http/endpoint/admin-people.ts';
 import { renderTime } from '../http/endpoint/admin-requests.ts';
 import type { Endpoint, ProtectedCall, ProtectedEndpoint } from '../http/endpoint/endpoint.ts';
@@ -29,7 +28,6 @@ import { JSONRPC } from '../http/endpoint/render-error.ts';
 import type { Limiter } from '../http/limits/limiter.ts';
 import type { ClientOf } from '../mcp/calls/call.ts';
 import { createBoundedMap } from '../platform/bounded-map.ts';
-import type { JsonObject } from '../platform/json.ts';
 import { describeCause } from '../platform/log.ts';
 import type { Runtime } from '../runtime/runtime.ts';
 import { buildTokenClientKey } from '../store/keys.ts';
@@ -37,15 +35,9 @@ import { type Audit, noAudit } from '../telemetry/audit/audit.ts';
 import type { LimitScope } from '../telemetry/metrics/metrics.ts';
 import { getTraceId } from '../telemetry/tracing/tracing.ts';
 
-/** The notes of people that are taken for operators before they ask. */
-export interface OperatorsNotes extends FoundPeople {
-  /** Notes who has opened a session, so that operators find them from then on. */
-  sealPerson(user: UserContext, sessionId: string): Promise<string | undefined>;
-}
-
 /**
- * Undefined without `ADMIN_GROUPS`, and where nobody has to log in. `findIssuerOf` tells users of the gateway itself from
- * those of the provider.
+ * Opens the notes of people that are taken for operators before they ask. Undefined without `ADMIN_GROUPS`, and where nobody has to log
+ * in. `findIssuerOf` tells users of the gateway itself from those of the provider.
  */
 export function openOperatorsNotes(
   runtime: Runtime,
@@ -53,7 +45,7 @@ export function openOperatorsNotes(
     sub: string,
     known: { readonly baseUrl: string; readonly issuer: string },
   ) => string,
-): OperatorsNotes | undefined {
+) {
   const { admin, auth, server } = runtime.config;
   if (admin.groups.length === 0 || !auth.required) return undefined;
   const { issuer } = auth.provider;
@@ -64,9 +56,10 @@ export function openOperatorsNotes(
     people,
     personIndex,
     recentCallers: createRecentCallers(runtime, people),
-    issuers: { issuer, findIssuerOf: (sub) => findIssuerOf(sub, known) },
+    issuers: { issuer, findIssuerOf: (sub: string) => findIssuerOf(sub, known) },
     clock: runtime.clock,
-    async sealPerson(user, sessionId) {
+    /** Notes who has opened a session, so that operators find them from then on. */
+    async sealPerson(user: UserContext, sessionId: string) {
       const [sealed] = await Promise.all([people.seal(user, sessionId), personIndex.note(user)]);
       return sealed;
     },
@@ -94,7 +87,11 @@ export function createOperatorEndpoints(
       access: undefined,
       run() {
         const query = new URLSearchParams(call.request.query);
-        return runAudited(call, describeShow(path, query), async () =>
+        // Also whose sessions or tools, or which server's, were looked at: all that was asked for, so that nobody is hidden behind
+        // another.
+        const whose = WHOSE.flatMap((name) => query.getAll(name)).filter((value) => value !== '');
+        const target = path.slice(1) + (whose.length === 0 ? '' : ` of ${whose.join(', ')}`);
+        return runAudited(call, { action: 'show', target }, async () =>
           createJsonReply(200, await show(query, call.user?.sub)),
         );
       },
@@ -142,13 +139,6 @@ export function createOperatorEndpoints(
   ];
 }
 
-/** Also whose sessions or tools, or which server's, were looked at: all that was asked for, so that nobody is hidden behind another. */
-function describeShow(path: string, query: URLSearchParams): AdminWork {
-  const whose = WHOSE.flatMap((name) => query.getAll(name)).filter((value) => value !== '');
-  const target = whose.length === 0 ? path.slice(1) : `${path.slice(1)} of ${whose.join(', ')}`;
-  return { action: 'show', target };
-}
-
 const WHOSE = ['user', 'issuer', 'person', 'email', 'group', 'server'] as const;
 
 const GUARDED = {
@@ -172,15 +162,6 @@ function createOperators({ config, store }: Runtime) {
   /** Tokens of the page, by their SHA-256. What was noted of a token stays true. */
   const ofPage = createBoundedMap<string, true>(MAX_TOKENS);
 
-  async function isTokenOfPage(user: UserContext): Promise<boolean> {
-    const digest = identifyCredential(user);
-    if (ofPage.get(digest)) return true;
-    // The store has a note of each token that the operators' page got.
-    if ((await store.get(buildTokenClientKey(digest))) !== OPERATORS_CLIENT_ID) return false;
-    ofPage.set(digest, true);
-    return true;
-  }
-
   return {
     isOperator: (user: UserContext | undefined) =>
       user?.groups?.some((group) => groups.has(group)) === true,
@@ -196,15 +177,21 @@ function createOperators({ config, store }: Runtime) {
       }
       const claimed = readClaimedClient(user.claims);
       if (claimed !== undefined && clients.has(claimed)) return claimed;
-      return (await isTokenOfPage(user)) ? OPERATORS_CLIENT_ID : undefined;
+      const digest = identifyCredential(user);
+      if (ofPage.get(digest)) return OPERATORS_CLIENT_ID;
+      // The store has a note of each token that the operators' page got.
+      const noted = await store.get(buildTokenClientKey(digest));
+      if (noted !== OPERATORS_CLIENT_ID) return undefined;
+      ofPage.set(digest, true);
+      return noted;
     },
   };
 }
 
 // §22.1, §21.1: the audit log has all that operators read and do, and whom it was refused.
 
-/** `runAudited` throws GatewayError `operators_only` or `operators_client_only`, or what the work throws. */
 const createRunAudited = (audit: Audit, operators: Operators, clientOf: ClientOf) =>
+  /** @throws GatewayError `operators_only` or `operators_client_only`, or what the work throws. */
   async function runAudited(
     { request, user }: ProtectedCall,
     what: AdminWork,
@@ -254,35 +241,39 @@ function createServicePanels(
 ): readonly AdminPanel[] {
   const { limits } = config;
 
-  async function describeStore(): Promise<JsonObject> {
-    const startedAt = clock.monotonic();
-    try {
-      await store.ping();
-      const latencyMs = Math.round((clock.monotonic() - startedAt) * 100) / 100;
-      return { isUp: true, ...(await store.describe()), latencyMs };
-    } catch (error) {
-      return { isUp: false, problem: describeCause(error) };
-    }
-  }
-
-  function describeLimits(): JsonObject {
-    const refusals = listRefusals();
-    return {
-      enabled: limits.enabled,
-      groups: limits.enabled ? Object.values(limits.groups) : [],
-      refused: refusals.length,
-      refusals: refusals.slice(0, MAX_REFUSALS).map(({ group, caller, refusal }) => ({
-        group,
-        by: COUNTED_BY[refusal.scope],
-        caller,
-        max: refusal.limit,
-        until: renderTime(clock.now() + refusal.resetInMs),
-      })),
-    };
-  }
-
   return [
-    { method: 'GET', path: '/limits', show: describeLimits },
-    { method: 'GET', path: '/store', show: describeStore },
+    {
+      method: 'GET',
+      path: '/limits',
+      show() {
+        const refusals = listRefusals();
+        return {
+          enabled: limits.enabled,
+          groups: limits.enabled ? Object.values(limits.groups) : [],
+          refused: refusals.length,
+          refusals: refusals.slice(0, MAX_REFUSALS).map(({ group, caller, refusal }) => ({
+            group,
+            by: COUNTED_BY[refusal.scope],
+            caller,
+            max: refusal.limit,
+            until: renderTime(clock.now() + refusal.resetInMs),
+          })),
+        };
+      },
+    },
+    {
+      method: 'GET',
+      path: '/store',
+      async show() {
+        const startedAt = clock.monotonic();
+        try {
+          await store.ping();
+          const latencyMs = Math.round((clock.monotonic() - startedAt) * 100) / 100;
+          return { isUp: true, ...(await store.describe()), latencyMs };
+        } catch (error) {
+          return { isUp: false, problem: describeCause(error) };
+        }
+      },
+    },
   ];
 }

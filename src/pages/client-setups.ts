@@ -47,15 +47,16 @@ const OWN_PAGE = {
   render: ({ url }: GatewayEntry) => url,
 } as const;
 
-/** A snippet that is merged into a file of JSON. */
-const inJson = (place: string, describe: (entry: GatewayEntry) => unknown): Snippet => ({
+/** A snippet that is merged into a file of JSON, whose `member` has the client's servers by name. */
+const inJson = (
+  place: string,
+  member: string,
+  describe: (url: string) => Readonly<Record<string, unknown>>,
+): Snippet => ({
   place,
   language: 'json',
-  render: (entry) => JSON.stringify(describe(entry), undefined, 2),
+  render: ({ name, url }) => JSON.stringify({ [member]: { [name]: describe(url) } }, undefined, 2),
 });
-
-/** Base64 of ASCII, in browsers and in Node.js. */
-const toBase64 = (text: string): string => btoa(text);
 
 export const CLIENT_SETUPS: readonly ClientSetup[] = [
   {
@@ -75,17 +76,15 @@ export const CLIENT_SETUPS: readonly ClientSetup[] = [
   {
     id: 'cursor',
     title: 'Cursor',
-    ...inJson('.cursor/mcp.json', ({ name, url }) => ({ mcpServers: { [name]: { url } } })),
+    ...inJson('.cursor/mcp.json', 'mcpServers', (url) => ({ url })),
     next: () => 'Cursor Settings → MCP shows the gateway, with a button to log in.',
     link: ({ name, url }) =>
-      `cursor://anysphere.cursor-deeplink/mcp/install?name=${encodeURIComponent(name)}&config=${encodeURIComponent(toBase64(JSON.stringify({ url })))}`,
+      `cursor://anysphere.cursor-deeplink/mcp/install?name=${encodeURIComponent(name)}&config=${encodeURIComponent(btoa(JSON.stringify({ url })))}`,
   },
   {
     id: 'vscode',
     title: 'VS Code',
-    ...inJson('.vscode/mcp.json', ({ name, url }) => ({
-      servers: { [name]: { type: 'http', url } },
-    })),
+    ...inJson('.vscode/mcp.json', 'servers', (url) => ({ type: 'http', url })),
     next: () => 'Choose Start above the entry. VS Code asks whether it may log in.',
     link: ({ name, url }) =>
       `vscode:mcp/install?${encodeURIComponent(JSON.stringify({ name, type: 'http', url }))}`,
@@ -116,15 +115,14 @@ export const CLIENT_SETUPS: readonly ClientSetup[] = [
     ...TERMINAL,
     render: ({ name, url }) => `gemini mcp add --transport http ${name} ${toShellWord(url)}`,
     next: ({ name }) => `Type \`/mcp auth ${name}\` in a session to log in.`,
-    instead: inJson('~/.gemini/settings.json', ({ name, url }) => ({
-      mcpServers: { [name]: { httpUrl: url } },
-    })),
+    instead: inJson('~/.gemini/settings.json', 'mcpServers', (url) => ({ httpUrl: url })),
   },
   {
     id: 'claude-desktop',
     title: 'Claude Desktop',
-    ...inJson('claude_desktop_config.json', ({ name, url }) => ({
-      mcpServers: { [name]: { command: 'npx', args: ['-y', 'mcp-remote', url] } },
+    ...inJson('claude_desktop_config.json', 'mcpServers', (url) => ({
+      command: 'npx',
+      args: ['-y', 'mcp-remote', url],
     })),
     next: () => 'Restart Claude Desktop. It opens the browser to log in.',
   },
@@ -164,24 +162,26 @@ export const MORE_CLIENT_SETUPS: readonly ClientSetup[] = [
     ...TERMINAL,
     render: ({ name, url }) => `copilot mcp add --transport http ${name} ${toShellWord(url)}`,
     next: () => 'It opens the browser when it starts.',
-    instead: inJson('~/.copilot/mcp-config.json', ({ name, url }) => ({
-      mcpServers: { [name]: { type: 'http', url, tools: ['*'] } },
+    instead: inJson('~/.copilot/mcp-config.json', 'mcpServers', (url) => ({
+      type: 'http',
+      url,
+      tools: ['*'],
     })),
   },
   {
     id: 'opencode',
     title: 'OpenCode, Kilo Code CLI',
-    ...inJson('opencode.json', ({ name, url }) => ({ mcp: { [name]: { type: 'remote', url } } })),
+    ...inJson('opencode.json', 'mcp', (url) => ({ type: 'remote', url })),
     next: ({ name }) =>
       `Then \`opencode mcp auth ${name}\`. Kilo Code has \`kilo.json\`, and \`kilo mcp auth ${name}\`.`,
   },
   {
     id: 'mcporter',
     title: 'mcporter',
-    ...inJson('config/mcporter.json', ({ name, url }) => ({
-      mcpServers: {
-        [name]: { url, auth: 'oauth', oauthRedirectUrl: 'http://127.0.0.1:8766/callback' },
-      },
+    ...inJson('config/mcporter.json', 'mcpServers', (url) => ({
+      url,
+      auth: 'oauth',
+      oauthRedirectUrl: 'http://127.0.0.1:8766/callback',
     })),
     next: ({ name }) => `Then \`npx mcporter auth ${name}\`.`,
   },
@@ -214,27 +214,25 @@ export const MORE_CLIENT_SETUPS: readonly ClientSetup[] = [
   {
     id: 'windsurf',
     title: 'Windsurf',
-    ...inJson('mcp_config.json', ({ name, url }) => ({
-      mcpServers: { [name]: { serverUrl: url } },
-    })),
+    ...inJson('mcp_config.json', 'mcpServers', (url) => ({ serverUrl: url })),
     isUntried: true,
   },
   {
     id: 'zed',
     title: 'Zed',
-    ...inJson('settings.json', ({ name, url }) => ({ context_servers: { [name]: { url } } })),
+    ...inJson('settings.json', 'context_servers', (url) => ({ url })),
     isUntried: true,
   },
   {
     id: 'kiro',
     title: 'Kiro',
-    ...inJson('.kiro/settings/mcp.json', ({ name, url }) => ({ mcpServers: { [name]: { url } } })),
+    ...inJson('.kiro/settings/mcp.json', 'mcpServers', (url) => ({ url })),
     isUntried: true,
   },
   {
     id: 'lm-studio',
     title: 'LM Studio',
-    ...inJson('mcp.json', ({ name, url }) => ({ mcpServers: { [name]: { url } } })),
+    ...inJson('mcp.json', 'mcpServers', (url) => ({ url })),
     isUntried: true,
     next: () => 'Where it does not log in, add a token in `headers`.',
   },

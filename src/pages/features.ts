@@ -1,7 +1,7 @@
 // The pages of this site, and the operators' page (§22), as the gateway opens them.
 
 import type { Endpoint } from '../http/endpoint/endpoint.ts';
-import { createJsonReply, type Reply } from '../http/endpoint/message.ts';
+import { createJsonReply } from '../http/endpoint/message.ts';
 import { JSONRPC } from '../http/endpoint/render-error.ts';
 import { listTools } from '../mcp/catalog/own-catalog.ts';
 import type { ServedCatalog } from '../mcp/catalog/served-catalog.ts';
@@ -64,47 +64,45 @@ export const site = defineFeature({
 
 // §4.2, §4.3, §4.11: liveness, readiness and metrics.
 
-/** Resolves when the dependency can be used; rejects when it cannot. */
-type ReadinessCheck = () => Promise<void>;
-
+/** Each check resolves when the dependency can be used, and rejects when it cannot. */
 export const createHealthEndpoints = (
-  checks: Readonly<Record<string, ReadinessCheck>>,
+  checks: Readonly<Record<string, () => Promise<void>>>,
   isShuttingDown: () => boolean,
 ): readonly Endpoint[] => [
-  { ...PROBE, path: '/health', isServedWhenBusy: true, handle: reportLiveness },
-  { ...PROBE, path: '/health/ready', handle: () => reportReadiness(checks, isShuttingDown) },
+  // §4.2. Needs no dependency.
+  {
+    ...PROBE,
+    path: '/health',
+    isServedWhenBusy: true,
+    handle: () => createJsonReply(200, { status: 'ok', version: PACKAGE_VERSION }, NO_STORE),
+  },
+  // §4.3: 503 while a check fails or the service is shutting down.
+  {
+    ...PROBE,
+    path: '/health/ready',
+    async handle() {
+      const results = await Promise.allSettled(Object.values(checks).map((check) => check()));
+      const isStopping = isShuttingDown();
+      const isReady = !isStopping && results.every(({ status }) => status === 'fulfilled');
+      // Only the kind of failure: the endpoint is public, addresses belong into the log.
+      const reports = Object.keys(checks).map((name, at) => [
+        name,
+        { status: results[at]?.status === 'fulfilled' ? 'ok' : 'unavailable' },
+      ]);
+      const body = {
+        status: isReady ? 'ready' : 'not_ready',
+        version: PACKAGE_VERSION,
+        checks: Object.fromEntries(reports),
+        ...(isStopping && { details: 'The service is shutting down.' }),
+      };
+      return createJsonReply(isReady ? 200 : 503, body, NO_STORE);
+    },
+  },
 ];
 
 const PROBE = { kind: 'open', method: 'GET', errors: JSONRPC, isProbe: true } as const;
 
 const NO_STORE = { 'Cache-Control': 'no-store' } as const;
-
-/** §4.2. Needs no dependency. */
-const reportLiveness = (): Reply =>
-  createJsonReply(200, { status: 'ok', version: PACKAGE_VERSION }, NO_STORE);
-
-/** §4.3: 503 while a check fails or the service is shutting down. */
-async function reportReadiness(
-  checks: Readonly<Record<string, ReadinessCheck>>,
-  isShuttingDown: () => boolean,
-): Promise<Reply> {
-  const names = Object.keys(checks);
-  const results = await Promise.allSettled(Object.values(checks).map((check) => check()));
-  const isStopping = isShuttingDown();
-  const isReady = !isStopping && results.every(({ status }) => status === 'fulfilled');
-  const body = {
-    status: isReady ? 'ready' : 'not_ready',
-    version: PACKAGE_VERSION,
-    checks: Object.fromEntries(names.map((name, at) => [name, reportCheck(results[at])])),
-    ...(isStopping && { details: 'The service is shutting down.' }),
-  };
-  return createJsonReply(isReady ? 200 : 503, body, NO_STORE);
-}
-
-/** Only the kind of failure: the endpoint is public, addresses belong into the log. */
-const reportCheck = (result: PromiseSettledResult<void> | undefined) => ({
-  status: result?.status === 'fulfilled' ? 'ok' : 'unavailable',
-});
 
 // §4.11: the metrics endpoint.
 
@@ -117,11 +115,8 @@ export const createMetricsEndpoints = (
   gauges: readonly Gauges[],
 ): readonly Endpoint[] => [
   {
-    kind: 'open',
-    method: 'GET',
+    ...PROBE,
     path: '/metrics',
-    errors: JSONRPC,
-    isProbe: true,
     async handle() {
       const [activeSessions, connections] = await Promise.all([
         readGauge(gauges, 'activeSessions'),
@@ -129,7 +124,7 @@ export const createMetricsEndpoints = (
       ]);
       return {
         status: 200,
-        headers: { 'Content-Type': METRICS_CONTENT_TYPE, 'Cache-Control': 'no-store' },
+        headers: { 'Content-Type': METRICS_CONTENT_TYPE, ...NO_STORE },
         body: await metrics.renderOpenMetrics({ activeSessions, connections: connections ?? [] }),
       };
     },

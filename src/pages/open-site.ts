@@ -3,7 +3,6 @@
 import { readFile, stat } from 'node:fs/promises';
 import { extname } from 'node:path';
 import type { Config } from '../config/config.ts';
-import type { OAuthConfig } from '../config/groups/oauth.ts';
 import type { LogoConfig } from '../config/groups/server.ts';
 
 import { ConfigError } from '../config/problem.ts';
@@ -16,17 +15,11 @@ import {
   PLAYGROUND_CLIENT_ID,
 } from '../http/endpoint/own-clients.ts';
 import { JSONRPC } from '../http/endpoint/render-error.ts';
-import type { GetPublicTools, PublicTool } from '../mcp/catalog/catalog.ts';
+import type { GetPublicTools } from '../mcp/catalog/catalog.ts';
 import { getErrorCode } from '../platform/error-code.ts';
 import type { JsonObject } from '../platform/json.ts';
 import { PACKAGE_VERSION } from '../platform/own-files.ts';
 import type { Runtime } from '../runtime/runtime.ts';
-
-interface PublicSite {
-  readonly endpoints: readonly Endpoint[];
-  /** Undefined where strangers see none. */
-  readonly getPublicTools: GetPublicTools | undefined;
-}
 
 /** Every tool that somebody who has not logged in may see. */
 type ListTools = () => Promise<readonly JsonObject[]>;
@@ -41,8 +34,9 @@ export function openSite(
     /** §25.2: whether users are told what each path costs. */
     readonly hasPaths: boolean;
   },
-): PublicSite {
+) {
   const { config } = runtime;
+  /** Undefined where strangers see none. */
   const getPublicTools = config.site.showsTools
     ? createGetPublicTools(runtime, listTools)
     : undefined;
@@ -63,56 +57,43 @@ export function openSite(
       );
     },
   };
-  return { endpoints: [siteFacts, APP_FRAME_ENDPOINT, ...(logo?.endpoints ?? [])], getPublicTools };
+  const endpoints: readonly Endpoint[] = [
+    siteFacts,
+    APP_FRAME_ENDPOINT,
+    ...(logo?.endpoints ?? []),
+  ];
+  return { endpoints, getPublicTools };
 }
 
-/** Public, and the same until the next start. Members that are undefined are left out. */
-interface SiteFacts {
-  readonly name: string;
-  readonly version: string;
-  readonly baseUrl: string;
-  readonly mcpUrl: string;
-  readonly logo: string | undefined;
-  /** Undefined where nobody has to log in. */
-  readonly login: LoginFacts | undefined;
-}
-
-interface LoginFacts {
-  /** The host of the provider's login page. */
-  readonly provider: string;
-  readonly mode: OAuthConfig['mode'];
-  /** False where the gateway only checks tokens that clients got elsewhere. */
-  readonly isOffered: boolean;
-  readonly clientId: string;
-  /** Undefined where there is no operators' page. */
-  readonly operatorsClientId: string | undefined;
-  readonly redirectUri: string;
-}
-
-/** §4.1, §19.2: what the pages know of this gateway, and the endpoint that tells programs. */
-const listSiteFacts = (config: Config, logo: string | undefined): SiteFacts => {
-  const { displayName, baseUrl } = config.server;
+/**
+ * §4.1, §19.2: what the pages know of this gateway, and the endpoint that tells programs. Public, and the same until the next start.
+ * Members that are undefined are left out.
+ */
+function listSiteFacts({ server, auth, oauth, admin }: Config, logo: string | undefined) {
+  const { displayName, baseUrl } = server;
+  const { mode, endpoints, providerClient } = oauth;
   return {
     name: displayName,
     version: PACKAGE_VERSION,
     baseUrl,
     mcpUrl: `${baseUrl}/mcp`,
     logo,
-    login: config.auth.required ? listLoginFacts(config, config.auth.provider.issuer) : undefined,
-  };
-};
-
-function listLoginFacts({ server, oauth, admin }: Config, issuer: string): LoginFacts {
-  const { mode, endpoints, providerClient } = oauth;
-  return {
-    provider: new URL(endpoints.authorizationUrl ?? issuer).host,
-    mode,
-    isOffered:
-      mode === 'broker' ||
-      [endpoints.authorizationUrl, endpoints.tokenUrl, providerClient.id].every(Boolean),
-    clientId: PLAYGROUND_CLIENT_ID,
-    operatorsClientId: admin.groups.length > 0 ? OPERATORS_CLIENT_ID : undefined,
-    redirectUri: buildPlaygroundCallbackUrl(server.baseUrl),
+    /** Undefined where nobody has to log in. */
+    login: auth.required
+      ? {
+          /** The host of the provider's login page. */
+          provider: new URL(endpoints.authorizationUrl ?? auth.provider.issuer).host,
+          mode,
+          /** False where the gateway only checks tokens that clients got elsewhere. */
+          isOffered:
+            mode === 'broker' ||
+            [endpoints.authorizationUrl, endpoints.tokenUrl, providerClient.id].every(Boolean),
+          clientId: PLAYGROUND_CLIENT_ID,
+          /** Undefined where there is no operators' page. */
+          operatorsClientId: admin.groups.length > 0 ? OPERATORS_CLIENT_ID : undefined,
+          redirectUri: buildPlaygroundCallbackUrl(baseUrl),
+        }
+      : undefined,
   };
 }
 
@@ -124,13 +105,21 @@ const KEPT_MS = 60_000;
 function createGetPublicTools({ clock, log }: Runtime, listTools: ListTools): GetPublicTools {
   let kept: { readonly tools: ReturnType<GetPublicTools>; readonly until: number } | undefined;
 
-  async function load(): Promise<readonly PublicTool[] | undefined> {
+  async function load() {
     try {
-      return (await listTools()).flatMap(toPublicTool);
-    } catch (error) {
-      log.warn('The tools for the front page (SITE_SHOWS_TOOLS) cannot be listed.', {
-        cause: error,
-      });
+      const tools = await listTools();
+      // Its name and what it says of itself: no schema.
+      return tools.flatMap(({ name, title, description }) =>
+        typeof name === 'string'
+          ? {
+              name,
+              ...(typeof title === 'string' && { title }),
+              ...(typeof description === 'string' && { description }),
+            }
+          : [],
+      );
+    } catch (cause) {
+      log.warn('The tools for the front page (SITE_SHOWS_TOOLS) cannot be listed.', { cause });
       return undefined;
     }
   }
@@ -142,18 +131,6 @@ function createGetPublicTools({ clock, log }: Runtime, listTools: ListTools): Ge
     return kept.tools;
   };
 }
-
-/** Its name and what it says of itself: no schema. */
-const toPublicTool = ({ name, title, description }: JsonObject): readonly PublicTool[] =>
-  typeof name === 'string'
-    ? [
-        {
-          name,
-          ...(typeof title === 'string' && { title }),
-          ...(typeof description === 'string' && { description }),
-        },
-      ]
-    : [];
 
 // §19.1: the logo. One that lies in a file is served by the gateway, so that pages load it from there alone.
 
@@ -218,9 +195,6 @@ const createLogoEndpoint = (file: string, body: Buffer): Endpoint => ({
 // §30.3: the frame in which the playground shows an app. Its origin is nobody's, whoever opens it and however; an app in it can do
 // what its policy says, which is made of what the app declares (ext-apps, "Content Security Policy Enforcement").
 
-/** Domains that an app declares, as the query of the address has it: each domain is a parameter of its own. */
-type ReadDomains = (kind: 'connect' | 'resource' | 'frame' | 'base') => readonly string[];
-
 /** A bound for each kind: a header has an end. */
 const MAX_DOMAINS = 40;
 const MAX_LENGTH = 255;
@@ -229,15 +203,6 @@ const MAX_LENGTH = 255;
 const DOMAIN =
   /^(?:https?|wss?):\/\/(?:\*\.)?[a-z\d](?:[a-z\d.-]*[a-z\d])?(?::\d{1,5})?(?:\/[\w.~/-]*)?$/i;
 
-/** Leaves out what is no domain, so that it is not allowed. */
-const readDomains =
-  (query: URLSearchParams): ReadDomains =>
-  (kind) =>
-    query
-      .getAll(kind)
-      .slice(0, MAX_DOMAINS)
-      .filter((domain) => domain.length <= MAX_LENGTH && DOMAIN.test(domain));
-
 const directive = (name: string, ...sources: readonly string[]): string =>
   [name, ...(sources.length === 0 ? ["'none'"] : sources)].join(' ');
 
@@ -245,8 +210,14 @@ const directive = (name: string, ...sources: readonly string[]): string =>
  * The gateway's own origin is in none of them: an app gets nothing from there but by the playground. A page that the app
  * leads to elsewhere is in a frame, too, and so held to `frame-src`.
  */
-const createPolicy = (read: ReadDomains): string =>
-  [
+function createPolicy(query: URLSearchParams): string {
+  // Domains that the app declares, each a parameter of its own. What is no domain is left out, so that it is not allowed.
+  const read = (kind: 'connect' | 'resource' | 'frame' | 'base') =>
+    query
+      .getAll(kind)
+      .slice(0, MAX_DOMAINS)
+      .filter((domain) => domain.length <= MAX_LENGTH && DOMAIN.test(domain));
+  return [
     "default-src 'none'",
     directive('script-src', "'unsafe-inline'", "'wasm-unsafe-eval'", 'blob:', ...read('resource')),
     directive('style-src', "'unsafe-inline'", ...read('resource')),
@@ -263,6 +234,7 @@ const createPolicy = (read: ReadDomains): string =>
     // Forms of apps are for their scripts: they lead nowhere.
     'sandbox allow-scripts allow-forms',
   ].join('; ');
+}
 
 /**
  * Passes messages between the playground and the app, which is in a frame of its own: nothing of this page is in the app's
@@ -308,17 +280,15 @@ const APP_FRAME_ENDPOINT: Endpoint = {
   method: 'GET',
   path: '/playground/app',
   errors: JSONRPC,
-  handle(request) {
-    return {
-      status: 200,
-      headers: {
-        'Content-Type': 'text/html; charset=utf-8',
-        'Content-Security-Policy': createPolicy(readDomains(new URLSearchParams(request.query))),
-        'X-Frame-Options': 'SAMEORIGIN',
-        'Referrer-Policy': 'no-referrer',
-        'Cache-Control': 'public, max-age=300',
-      },
-      body: PAGE,
-    };
-  },
+  handle: (request) => ({
+    status: 200,
+    headers: {
+      'Content-Type': 'text/html; charset=utf-8',
+      'Content-Security-Policy': createPolicy(new URLSearchParams(request.query)),
+      'X-Frame-Options': 'SAMEORIGIN',
+      'Referrer-Policy': 'no-referrer',
+      'Cache-Control': 'public, max-age=300',
+    },
+    body: PAGE,
+  }),
 };

@@ -18,34 +18,23 @@ import { PACKAGE_VERSION } from '../platform/own-files.ts';
 import { shorten } from '../platform/text.ts';
 import { locateLogo } from './open-site.ts';
 
-/** One address of the gateway. */
-interface DescribedAddress {
-  readonly name: string;
-  readonly title: string;
-  readonly description: string;
-  readonly version: string;
-  readonly websiteUrl: string;
-  readonly iconUrl: string | undefined;
-  /** The address to which clients connect. */
-  readonly url: string;
-}
-
 /** `/mcp/<name>`, and what people see it called; undefined for `/mcp`. */
 export interface NamedPath {
   readonly name: string;
   readonly title: string | undefined;
 }
 
-type Describing = Pick<Config, 'server' | 'site' | 'serverCard'>;
+type DescribedAddress = ReturnType<typeof describeAddress>;
 
 /** Characters: 100 in the schemas of both documents, one of them for the ellipsis. */
 const MAX_TITLE = 99;
 
+/** One address of the gateway. */
 export function describeAddress(
-  { server, site, serverCard }: Describing,
+  { server, site, serverCard }: Pick<Config, 'server' | 'site' | 'serverCard'>,
   version: string,
   path?: NamedPath,
-): DescribedAddress {
+) {
   const { baseUrl, displayName } = server;
   const { name, description } = serverCard;
   return {
@@ -59,6 +48,7 @@ export function describeAddress(
     version,
     websiteUrl: `${baseUrl}/`,
     iconUrl: site.logo && locateLogo(site.logo, baseUrl),
+    /** The address to which clients connect. */
     url: path === undefined ? `${baseUrl}/mcp` : `${baseUrl}/mcp/${path.name}`,
   };
 }
@@ -91,22 +81,20 @@ const renderIdentity = ({ name, title, description, version, websiteUrl }: Descr
 });
 
 /** The catalogue of the domain: what it has is found there, before anything else is known of it. */
-const renderServerCatalog = (described: DescribedAddress): object => ({
-  specVersion: 'draft',
-  entries: [
-    {
-      identifier: buildIdentifier(described.name),
-      displayName: described.title,
-      type: SERVER_CARD_TYPE,
-      url: `${described.url}/server-card`,
-    },
-  ],
-});
-
-/** `com.example/tools` is `urn:air:example.com:tools`. */
-function buildIdentifier(name: string): string {
+function renderServerCatalog({ name, title, url }: DescribedAddress): object {
   const [namespace = '', suffix = ''] = name.split('/');
-  return `urn:air:${namespace.split('.').reverse().join('.')}:${suffix}`;
+  return {
+    specVersion: 'draft',
+    entries: [
+      {
+        // `com.example/tools` is `urn:air:example.com:tools`.
+        identifier: `urn:air:${namespace.split('.').reverse().join('.')}:${suffix}`,
+        displayName: title,
+        type: SERVER_CARD_TYPE,
+        url: `${url}/server-card`,
+      },
+    ],
+  };
 }
 
 const REGISTRY_SCHEMA =
@@ -114,16 +102,17 @@ const REGISTRY_SCHEMA =
 const MAX_REGISTRY_ICON_URL = 255;
 
 /** `server.json`, as a registry takes it for a server that runs elsewhere. */
-export const renderServerJson = (described: DescribedAddress): object => ({
-  $schema: REGISTRY_SCHEMA,
-  ...renderIdentity(described),
-  ...(isRegistryIcon(described.iconUrl) && { icons: [{ src: described.iconUrl }] }),
-  remotes: [{ type: 'streamable-http', url: described.url }],
-});
-
-/** Others would keep the whole document out. */
-const isRegistryIcon = (url: string | undefined): url is string =>
-  url?.startsWith('https://') === true && url.length <= MAX_REGISTRY_ICON_URL;
+export function renderServerJson(described: DescribedAddress): object {
+  const { iconUrl, url } = described;
+  return {
+    $schema: REGISTRY_SCHEMA,
+    ...renderIdentity(described),
+    // Others would keep the whole document out.
+    ...(iconUrl?.startsWith('https://') &&
+      iconUrl.length <= MAX_REGISTRY_ICON_URL && { icons: [{ src: iconUrl }] }),
+    remotes: [{ type: 'streamable-http', url }],
+  };
+}
 
 // Endpoints at which clients find them.
 

@@ -15,22 +15,22 @@ import { PACKAGE_ROOT, PACKAGE_VERSION } from '../platform/own-files.ts';
 import type { Runtime } from '../runtime/runtime.ts';
 import { createFillSlots, type FillSlots, getPageKind, type PageKind } from './slots.ts';
 
-/** The gateway, as its pages show it. */
-interface ShownGateway {
-  /** `BASE_URL`. */
-  readonly baseUrl: string;
-  /** The origin of a logo that is not the gateway's own: pages may load it from there. */
-  readonly logoOrigin?: string | undefined;
-  /** True where there is an operators' page (§22). */
-  readonly hasOperatorsPage?: boolean;
-}
-
 const BUILT_PAGES = new URL('dist/site/', PACKAGE_ROOT);
 
 /** Lists the pages of `folder`, into which `npm run build` put them. Without a build there are none, and the service runs all the same. */
 export function createSite(
   { log }: Pick<Runtime, 'log'>,
-  { baseUrl, logoOrigin, hasOperatorsPage = false }: ShownGateway,
+  {
+    baseUrl,
+    logoOrigin,
+    hasOperatorsPage = false,
+  }: {
+    readonly baseUrl: string;
+    /** The origin of a logo that is not the gateway's own: pages may load it from there. */
+    readonly logoOrigin?: string | undefined;
+    /** True where there is an operators' page (§22). */
+    readonly hasOperatorsPage?: boolean;
+  },
   folder = BUILT_PAGES,
 ): Site {
   const built = listFiles(folder);
@@ -51,7 +51,7 @@ export function createSite(
   /** Read and filled in when it is first asked for: all of them would be a fifth of the start. */
   function getPage(path: string): Page | undefined {
     const file = unfinished.get(path);
-    const bytes = file && readIfPresent(file.url);
+    const bytes = file && readIfPresent(() => readFileSync(file.url));
     if (file !== undefined && bytes !== undefined) {
       finished.set(path, createPage(file, bytes, fillSlots, logoOrigin));
       // Not before: what could not be read now is tried again when it is next asked for.
@@ -210,23 +210,17 @@ const listFiles = (folder: URL): readonly SiteFile[] =>
   });
 
 /** Lists by the types of the entries: with `recursive` alone, Node asks the system for the type of each. */
-function listNames(folder: URL): readonly string[] {
-  try {
-    return readdirSync(folder, { withFileTypes: true }).flatMap((entry) =>
-      entry.isDirectory()
-        ? listNames(new URL(`${entry.name}/`, folder)).map((name) => `${entry.name}/${name}`)
-        : [entry.name],
-    );
-  } catch (error) {
-    if (getErrorCode(error) === 'ENOENT') return [];
-    throw error;
-  }
-}
+const listNames = (folder: URL): readonly string[] =>
+  (readIfPresent(() => readdirSync(folder, { withFileTypes: true })) ?? []).flatMap((entry) =>
+    entry.isDirectory()
+      ? listNames(new URL(`${entry.name}/`, folder)).map((name) => `${entry.name}/${name}`)
+      : [entry.name],
+  );
 
 /** Another build may have taken it away since it was listed. */
-function readIfPresent(file: URL): Buffer | undefined {
+function readIfPresent<Content>(read: () => Content): Content | undefined {
   try {
-    return readFileSync(file);
+    return read();
   } catch (error) {
     if (getErrorCode(error) === 'ENOENT') return undefined;
     throw error;

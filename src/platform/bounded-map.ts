@@ -31,32 +31,23 @@ export const createSizedMap = <Key extends {}, Value extends {}>({
   });
 
 /** Values that end at a point in time. The one that was set longest ago goes first, however often it is read. */
-export interface ExpiringMap<Value> {
-  get(key: string): Value | undefined;
-  /** `endsAt` in milliseconds, as `getNow` counts them. What has ended is not kept. */
-  set(key: string, value: Value, endsAt: number): void;
-  delete(key: string): void;
-}
-
-export function createExpiringMap<Value>(
-  maxEntries: number,
-  getNow: () => number,
-): ExpiringMap<Value> {
+export function createExpiringMap<Value>(maxEntries: number, getNow: () => number) {
   const entries = createBoundedMap<string, { readonly value: Value; readonly endsAt: number }>(
     maxEntries,
   );
   return {
-    get(key) {
+    get(key: string): Value | undefined {
       const entry = entries.peek(key);
       if (entry === undefined || entry.endsAt > getNow()) return entry?.value;
       entries.delete(key);
       return undefined;
     },
-    set(key, value, endsAt) {
+    /** `endsAt` in milliseconds, as `getNow` counts them. What has ended is not kept. */
+    set(key: string, value: Value, endsAt: number) {
       if (endsAt > getNow()) entries.set(key, { value, endsAt });
       else entries.delete(key);
     },
-    delete: (key) => void entries.delete(key),
+    delete: (key: string) => void entries.delete(key),
   };
 }
 

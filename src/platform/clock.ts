@@ -47,21 +47,18 @@ export function createSecondTimer(
 
 // Long work of one caller gives way to everybody else's: it is done in turns of the event loop.
 
-export interface Turns {
-  /** True if it is time to await `next`: asked after each small piece of the work. */
-  isOver(): boolean;
-  /** Resolves once others had their turn. */
-  next(): Promise<void>;
-}
+export type Turns = ReturnType<typeof createTurns>;
 
 /** Milliseconds: so long somebody else waits for one who has much to do. */
 const TURN_MS = 5;
 
-export function createTurns(clock: Clock): Turns {
+export function createTurns(clock: Clock) {
   let endsAt = clock.monotonic() + TURN_MS;
 
   return {
+    /** True if it is time to await `next`: asked after each small piece of the work. */
     isOver: () => clock.monotonic() >= endsAt,
+    /** Resolves once others had their turn. */
     async next() {
       await nextTurn();
       endsAt = clock.monotonic() + TURN_MS;

@@ -1,24 +1,5 @@
 // Listeners by topic. What it takes to hear of a topic is started for its first listener, and stopped after its last.
 
-export interface CountedBus<Topic, Listener, Source = void> {
-  /** Those that somebody listens to. */
-  readonly topics: ReadonlyMap<Topic, CountedTopic<Listener, Source>>;
-  /**
-   * Until the result is called. The same listener counts once for a topic.
-   *
-   * @throws what `start` throws, or `failFull`; then the listener is not added.
-   */
-  subscribe(topic: Topic, listener: Listener): () => void;
-  unsubscribe(topic: Topic, listener: Listener): void;
-  /** From all its topics; for a bus with bounds, which counts them. */
-  unsubscribeAll(listener: Listener): void;
-  /** Calls `tell` with those who listen now, and still do when it is their turn. */
-  publish(topic: Topic, tell: (listener: Listener) => void): void;
-  /** Nobody listens to it any more. */
-  end(topic: Topic): void;
-  endAll(): void;
-}
-
 export interface CountedTopic<Listener, Source> {
   readonly listeners: ReadonlySet<Listener>;
   /** The result of `start`; undefined until it has. */
@@ -26,7 +7,7 @@ export interface CountedTopic<Listener, Source> {
 }
 
 /** Without them, who subscribes is counted elsewhere: each open stream, say. */
-export interface CountedBusBounds {
+interface CountedBusBounds {
   readonly topics: number;
   /** That one listener may subscribe to. */
   readonly topicsOfListener: number;
@@ -48,18 +29,12 @@ export function createCountedBus<Topic, Listener, Source = void>(options: {
   /** Gets what a listener or `stop` threw, which reaches neither the next one nor whoever publishes or leaves. */
   onError(cause: unknown): void;
   readonly bounds?: CountedBusBounds;
-}): CountedBus<Topic, Listener, Source> {
+}) {
   const { start, stop, onError, bounds } = options;
   const topics = new Map<Topic, OpenTopic<Listener, Source>>();
+  const shownTopics: ReadonlyMap<Topic, CountedTopic<Listener, Source>> = topics;
   /** Without bounds nobody asks for them, and a set for each open stream would be much. */
   const topicsByListener = bounds && new Map<Listener, Set<Topic>>();
-
-  function checkBounds(topic: Topic, listener: Listener): void {
-    if (bounds === undefined || topics.get(topic)?.listeners.has(listener)) return;
-    const count = topicsByListener?.get(listener)?.size ?? 0;
-    if (count >= bounds.topicsOfListener) bounds.failFull('topicsOfListener');
-    if (!topics.has(topic) && topics.size >= bounds.topics) bounds.failFull('topics');
-  }
 
   function openTopic(topic: Topic, first: Listener): void {
     const opened: OpenTopic<Listener, Source> = {
@@ -104,24 +79,37 @@ export function createCountedBus<Topic, Listener, Source = void>(options: {
     open.stop();
   }
 
+  /** Nobody listens to it any more. */
   function end(topic: Topic): void {
     for (const listener of topics.get(topic)?.listeners ?? []) unsubscribe(topic, listener);
   }
 
   return {
-    topics,
-    subscribe(topic, listener) {
-      checkBounds(topic, listener);
+    /** Those that somebody listens to. */
+    topics: shownTopics,
+    /**
+     * Until the result is called. The same listener counts once for a topic.
+     *
+     * @throws what `start` throws, or `failFull`; then the listener is not added.
+     */
+    subscribe(topic: Topic, listener: Listener) {
       const open = topics.get(topic);
+      if (bounds !== undefined && !open?.listeners.has(listener)) {
+        const count = topicsByListener?.get(listener)?.size ?? 0;
+        if (count >= bounds.topicsOfListener) bounds.failFull('topicsOfListener');
+        if (open === undefined && topics.size >= bounds.topics) bounds.failFull('topics');
+      }
       if (open === undefined) openTopic(topic, listener);
       else add(open, topic, listener);
       return () => unsubscribe(topic, listener);
     },
     unsubscribe,
-    unsubscribeAll(listener) {
+    /** From all its topics; for a bus with bounds, which counts them. */
+    unsubscribeAll(listener: Listener) {
       for (const topic of topicsByListener?.get(listener) ?? []) unsubscribe(topic, listener);
     },
-    publish(topic, tell) {
+    /** Calls `tell` with those who listen now, and still do when it is their turn. */
+    publish(topic: Topic, tell: (listener: Listener) => void) {
       for (const listener of [...(topics.get(topic)?.listeners ?? [])]) {
         if (!topics.get(topic)?.listeners.has(listener)) continue;
         try {

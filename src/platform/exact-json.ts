@@ -95,14 +95,13 @@ export function writeMembers(object: Readonly<Record<string, unknown>>): string 
   for (const name of Object.keys(object)) {
     const member = object[name];
     if (member === undefined) continue;
-    const json = typeof member === 'object' ? writeMember(member) : JSON.stringify(member);
+    const text = member instanceof RawJson ? member.text : undefined;
+    const json =
+      text ?? (typeof member === 'object' ? writeExactJson(member) : JSON.stringify(member));
     members += `${members === '' ? '' : ','}${JSON.stringify(name)}:${json}`;
   }
   return `{${members}}`;
 }
-
-const writeMember = (member: object | null): string =>
-  member instanceof RawJson ? member.text : writeExactJson(member);
 
 /** The text with a marked string for each such number; undefined where it has none. */
 function markNumbers(text: string): string | undefined {
@@ -112,9 +111,11 @@ function markNumbers(text: string): string | undefined {
     const character = text.charCodeAt(at);
     if (character === QUOTE) at = findEndOfString(text, at);
     else if (character === MINUS || isDigit(character)) {
-      const end = findEndOfNumber(text, at);
+      let end = at + 1;
+      while (isPartOfNumber(text.charCodeAt(end))) end++;
       const number = text.slice(at, end);
-      if (!isKept(number)) {
+      // `JSON.stringify` would write another.
+      if (String(Number(number)) !== number) {
         marked += `${text.slice(copied, at)}"${MARK}${number}"`;
         copied = end;
       }
@@ -124,31 +125,19 @@ function markNumbers(text: string): string | undefined {
   return copied === 0 ? undefined : marked + text.slice(copied);
 }
 
-const QUOTE = 0x22;
 const PLUS = 0x2b;
 const MINUS = 0x2d;
 const DOT = 0x2e;
 
 const isDigit = (character: number): boolean => character >= 0x30 && character <= 0x39;
 
-/** Letters that begin an exponent: `e`, `E`. */
-const isExponent = (character: number): boolean => (character | 0x20) === 0x65;
-
-function findEndOfNumber(text: string, start: number): number {
-  let at = start + 1;
-  while (isPartOfNumber(text.charCodeAt(at))) at++;
-  return at;
-}
-
+/** An exponent begins with `e` or `E`. */
 const isPartOfNumber = (character: number): boolean =>
   isDigit(character) ||
   character === DOT ||
-  isExponent(character) ||
+  (character | 0x20) === 0x65 ||
   character === PLUS ||
   character === MINUS;
-
-/** True if `JSON.stringify` writes the same. */
-const isKept = (number: string): boolean => String(Number(number)) === number;
 
 /** Marked strings become numbers, in place, however deep they are. */
 function readMarks(value: unknown): unknown {
@@ -168,7 +157,27 @@ function readMarks(value: unknown): unknown {
 const isMarked = (value: unknown): value is string =>
   typeof value === 'string' && value.startsWith(MARK);
 
-// Strings in the text of JSON.
+// The text of JSON.
+
+export const QUOTE = 0x22;
+export const COMMA = 0x2c;
+export const COLON = 0x3a;
+export const OPEN_ARRAY = 0x5b;
+export const CLOSE_ARRAY = 0x5d;
+export const OPEN_OBJECT = 0x7b;
+export const CLOSE_OBJECT = 0x7d;
+
+export function skipSpace(text: string, start: number): number {
+  let at = start;
+  while (text.charCodeAt(at) <= 0x20) at++;
+  return at;
+}
+
+/** The name, or text, that begins here: `"a"` is also written `"\u0061"`. */
+export function readKey(text: string, start: number): string {
+  const quoted = text.slice(start, findEndOfString(text, start) + 1);
+  return quoted.includes('\\') ? JSON.parse(quoted) : quoted.slice(1, -1);
+}
 
 /** Its last quote; behind the text where there is none. */
 export function findEndOfString(text: string, start: number): number {

@@ -13,15 +13,15 @@ export function compileGlob(pattern: string): MatchGlob {
   if (pattern.length > MAX_GLOB_LENGTH) return () => false;
   const [first = '', ...others] = pattern.split('*');
   const last = others.pop();
-  if (last === undefined) return (text) => text.length <= MAX_TEXT_LENGTH && fits(text, first);
+  if (last === undefined)
+    return (text) => text.length <= MAX_TEXT_LENGTH && endAfter(text, 0, first) === text.length;
   // Two stars next to each other say no more than one.
   const middle = others.filter((part) => part !== '').map(createFinder);
   const endsWith = createEndCheck(last);
-  const startsWith = createStartCheck(first);
 
   return function matchGlob(text) {
     if (text.length > MAX_TEXT_LENGTH) return false;
-    let at = startsWith(text);
+    let at = endAfter(text, 0, first);
     for (const find of middle) {
       if (at === -1) return false;
       at = find(text, at);
@@ -46,12 +46,6 @@ export function canBegin(pattern: string, start: string): boolean {
     (character, at) => at >= begun.length || character === '?' || character === begun[at],
   );
 }
-
-/** True if the text, and nothing after it, fits a part without stars. */
-const fits = (text: string, part: string): boolean => endAfter(text, 0, part) === text.length;
-
-/** The end of a part that stands first; -1 where the text does not begin with it. */
-const createStartCheck = (part: string) => (text: string) => endAfter(text, 0, part);
 
 /** The end of the first place after `from` that fits the part; -1 for none. The first is as good as any later one. */
 function createFinder(part: string): (text: string, from: number) => number {

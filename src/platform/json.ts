@@ -1,6 +1,18 @@
 // JSON from elsewhere, read without trust.
 import { isAscii } from 'node:buffer';
-import { findEndOfString, JsonNumber, RawJson } from './exact-json.ts';
+import {
+  CLOSE_ARRAY,
+  CLOSE_OBJECT,
+  COMMA,
+  findEndOfString,
+  JsonNumber,
+  OPEN_ARRAY,
+  OPEN_OBJECT,
+  QUOTE,
+  RawJson,
+  readKey,
+  skipSpace,
+} from './exact-json.ts';
 import { createNote } from './note.ts';
 import { openWorkspace } from './scan/scan-json.ts';
 
@@ -126,7 +138,8 @@ export function findExceededBound(
     else if (character === COMMA) count++;
     else if (character === OPEN_ARRAY || character === OPEN_OBJECT) {
       depth++;
-      if (!isEmptyAt(text, at)) count++;
+      const first = text.charCodeAt(skipSpace(text, at + 1));
+      if (first !== CLOSE_ARRAY && first !== CLOSE_OBJECT) count++;
       if (depth > levels) return 'levels';
     } else if (character === CLOSE_ARRAY || character === CLOSE_OBJECT) depth--;
     if (count > values) return 'values';
@@ -151,22 +164,6 @@ function hasOpeners(text: string, count: number): boolean {
   return false;
 }
 
-const SPACE = 0x20;
-const QUOTE = 0x22;
-const COMMA = 0x2c;
-const OPEN_ARRAY = 0x5b;
-const CLOSE_ARRAY = 0x5d;
-const OPEN_OBJECT = 0x7b;
-const CLOSE_OBJECT = 0x7d;
-
-/** True if the array or object that opens at `start` is empty. */
-function isEmptyAt(text: string, start: number): boolean {
-  let at = start + 1;
-  while (text.charCodeAt(at) <= SPACE) at++;
-  const character = text.charCodeAt(at);
-  return character === CLOSE_ARRAY || character === CLOSE_OBJECT;
-}
-
 /**
  * True if an object anywhere in JSON text has a member twice, however its name is written: then readers differ in which one
  * counts (RFC 8259 §4).
@@ -181,7 +178,7 @@ export function hasRepeatedNames(text: string): boolean {
       const end = findEndOfString(text, at);
       const names = isName ? around.at(-1) : undefined;
       if (names !== undefined) {
-        const name = readName(text.slice(at, end + 1));
+        const name = readKey(text, at);
         if (names.has(name)) return true;
         names.add(name);
         isName = false;
@@ -195,10 +192,6 @@ export function hasRepeatedNames(text: string): boolean {
   }
   return false;
 }
-
-/** `"a"` is also written `"\u0061"`. */
-const readName = (quoted: string): string =>
-  quoted.includes('\\') ? String(parseJson(quoted)) : quoted.slice(1, -1);
 
 // JSON that was read, or is the same each time, and goes on as it is, so that nobody has to write it again.
 
@@ -242,22 +235,14 @@ export function cutPieces(
  * names. Undefined where something stands around its braces.
  */
 export function addMembers(object: Written, before: string, behind: string): Written | undefined {
-  const members = typeof object === 'string' ? cutText(object) : cutBraces(object);
-  return members && surround(`{${before},`, members, `,${behind}}`);
+  const isText = typeof object === 'string';
+  const isBare = isText
+    ? object.startsWith('{') && object.endsWith('}')
+    : object[0]?.[0] === OPEN_OBJECT && object.at(-1)?.at(-1) === CLOSE_OBJECT;
+  if (!isBare) return undefined;
+  const members = isText ? object.slice(1, -1) : cutPieces(object, 1, 1);
+  return surround(`{${before},`, members, `,${behind}}`);
 }
-
-// Without the braces.
-
-const cutText = (text: string): string | undefined =>
-  text.startsWith('{') && text.endsWith('}') ? text.slice(1, -1) : undefined;
-
-const cutBraces = (pieces: readonly Uint8Array[]): readonly Uint8Array[] | undefined =>
-  pieces[0]?.[0] === OPENING_BRACE && pieces.at(-1)?.at(-1) === CLOSING_BRACE
-    ? cutPieces(pieces, 1, 1)
-    : undefined;
-
-const OPENING_BRACE = 0x7b;
-const CLOSING_BRACE = 0x7d;
 
 // RFC 8785: one spelling for each JSON value, so that equal values have equal hashes. Of an exact value, numbers keep theirs.
 

@@ -150,22 +150,7 @@ const PLAIN = /^[^\s"'`,()=\\]+$/;
 // Lines to a pipe, a socket or a terminal. A reader that does not keep up must not stop the gateway: lines wait here,
 // as many as there is room for, and what comes then is refused.
 
-export interface LineOutput {
-  /**
-   * Returns at once. Lines wait while the reader does not keep up, `maxWaitingBytes` of them at most.
-   *
-   * @throws Error when no more may wait, or what the system says.
-   */
-  write(line: string, maxWaitingBytes: number): void;
-  /**
-   * Until the system has the line: mostly at once, else for a second at most.
-   *
-   * @throws Error as `write` does, at once or by the promise.
-   */
-  writeThrough(line: string, maxWaitingBytes: number): undefined | Promise<void>;
-  /** For the end of the process: waits for the reader, a second at most, and does nothing else meanwhile. */
-  flush(): void;
-}
+export type LineOutput = ReturnType<typeof createLineOutput>;
 
 interface WaitingLine {
   bytes: Uint8Array;
@@ -178,7 +163,7 @@ const RETRY_MS = 20;
 const MAX_WAIT_MS = 1000;
 
 /** `fd` is one that does not block; where it does, nothing ever waits here. */
-export function createLineOutput(fd: number, clock: Clock): LineOutput {
+export function createLineOutput(fd: number, clock: Clock) {
   let waiting: WaitingLine[] = [];
   let waitingBytes = 0;
 
@@ -251,10 +236,20 @@ export function createLineOutput(fd: number, clock: Clock): LineOutput {
   }
 
   return {
-    write(line, maxWaitingBytes) {
+    /**
+     * Returns at once. Lines wait while the reader does not keep up, `maxWaitingBytes` of them at most.
+     *
+     * @throws Error when no more may wait, or what the system says.
+     */
+    write(line: string, maxWaitingBytes: number) {
       writeOrWait(line, maxWaitingBytes);
     },
-    writeThrough(line, maxWaitingBytes) {
+    /**
+     * Until the system has the line: mostly at once, else for a second at most.
+     *
+     * @throws Error as `write` does, at once or by the promise.
+     */
+    writeThrough(line: string, maxWaitingBytes: number): undefined | Promise<void> {
       let settle: WaitingLine['settle'];
       const written = new Promise<void>((resolve, reject) => {
         settle = (error) => (error === undefined ? resolve() : reject(error));
@@ -264,6 +259,7 @@ export function createLineOutput(fd: number, clock: Clock): LineOutput {
       const stop = clock.after(MAX_WAIT_MS, () => giveUp(rest));
       return written.finally(stop);
     },
+    /** For the end of the process: waits for the reader, a second at most, and does nothing else meanwhile. */
     flush() {
       for (let waited = 0; waiting.length > 0 && waited < MAX_WAIT_MS; waited += RETRY_MS) {
         writeWaiting();

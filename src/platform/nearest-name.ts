@@ -38,25 +38,11 @@ export function createJudgeLikeness(name: string): JudgeLikeness | undefined {
   };
 }
 
-/** As `computeEditDistance`, for many texts, of which few are near. */
-export function createCountEdits(wanted: string): (text: string, most: number) => number {
-  const countShared = createCountShared(wanted);
-  return function countEdits(text, most) {
-    // The letters that they have in common, in whatever order, rule out nearly all of a long list.
-    const isFar =
-      Math.abs(wanted.length - text.length) > most ||
-      Math.max(wanted.length, text.length) - countShared(text) > most;
-    return isFar ? Number.POSITIVE_INFINITY : computeEditDistance(wanted, text, most);
-  };
-}
-
-const normalize = (name: string) => name.toLowerCase().replace(/[_\-. ]/g, '');
-
 /** Letters that share a place are taken for the same one: then it is no more than a guess that is too high. */
 const PLACES = 256;
 
-/** The number of letters of a text are in `wanted`, too, or more: whatever is beyond takes an edit. */
-function createCountShared(wanted: string): (text: string) => number {
+/** As `computeEditDistance`, for many texts, of which few are near. */
+export function createCountEdits(wanted: string): (text: string, most: number) => number {
   const counts = new Uint8Array(PLACES);
   for (let index = 0; index < wanted.length; index += 1) {
     const place = wanted.charCodeAt(index) % PLACES;
@@ -64,7 +50,9 @@ function createCountShared(wanted: string): (text: string) => number {
   }
   const left = new Uint8Array(PLACES);
 
-  return function countShared(text) {
+  return function countEdits(text, most) {
+    if (Math.abs(wanted.length - text.length) > most) return Number.POSITIVE_INFINITY;
+    // The letters that they have in common, in whatever order, rule out nearly all of a long list: whatever is beyond takes an edit.
     left.set(counts);
     let shared = 0;
     for (let index = 0; index < text.length; index += 1) {
@@ -74,9 +62,12 @@ function createCountShared(wanted: string): (text: string) => number {
       left[place] = count - 1;
       shared += 1;
     }
-    return shared;
+    const isFar = Math.max(wanted.length, text.length) - shared > most;
+    return isFar ? Number.POSITIVE_INFINITY : computeEditDistance(wanted, text, most);
   };
 }
+
+const normalize = (name: string) => name.toLowerCase().replace(/[_\-. ]/g, '');
 
 // Damerau–Levenshtein, restricted: letters added, left out, replaced, or two neighbours swapped.
 

@@ -2,8 +2,10 @@
 
 import {
   addExactNumbers,
+  COLON,
   findEndOfString,
   parseExactJson,
+  QUOTE,
   RawJson,
   toPlain,
   writeExactJson,
@@ -84,18 +86,15 @@ function cutText({ text, path }: Source): string | undefined {
 function findUsualText(value: object, { text, path }: Source): string | undefined {
   const name = path.at(-1);
   const cut = typeof name === 'string' ? cutOnlyMember(text, name) : undefined;
-  // One that is there twice in the text is there once in the value.
-  return cut !== undefined && countNames(cut) === countMembers(value) ? cut : undefined;
-}
-
-function countNames(text: string): number {
+  if (cut === undefined) return undefined;
   let names = 0;
-  for (let at = 0; at < text.length; at++) {
-    const character = text.charCodeAt(at);
-    if (character === QUOTE) at = findEndOfString(text, at);
+  for (let at = 0; at < cut.length; at++) {
+    const character = cut.charCodeAt(at);
+    if (character === QUOTE) at = findEndOfString(cut, at);
     else if (character === COLON) names++;
   }
-  return names;
+  // One that is there twice in the text is there once in the value.
+  return names === countMembers(value) ? cut : undefined;
 }
 
 /** For a value that was parsed, so it is no deeper than JSON may be. */
@@ -109,9 +108,6 @@ function countMembers(value: unknown): number {
   for (const member of Object.values(value)) count += 1 + countMembers(member);
   return count;
 }
-
-const QUOTE = 0x22;
-const COLON = 0x3a;
 
 /** The value with its numbers as they were spelled: a copy, or itself where it is not known how it was written. */
 export function readExact(value: object): JsonObject {

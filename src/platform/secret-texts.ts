@@ -111,13 +111,9 @@ function joinOverlaps(parts: readonly SecretPart[]): readonly SecretPart[] {
 }
 
 function findSecretParts(text: string, before: string | undefined): readonly SecretPart[] {
-  const assigned = [ASSIGNMENT.exec(text)].flatMap((match) => findPart(match, isSecretName));
-  const members = [...text.matchAll(JSON_MEMBER)].flatMap((match) => findPart(match, isSecretName));
+  const assigned = findPart(ASSIGNMENT.exec(text));
   const ofUsers = [...text.matchAll(USER_INFO)].flatMap((match) =>
     findPart(match, () => true).map((part) => ({ ...part, name: 'password' })),
-  );
-  const parameters = [...text.matchAll(PARAMETER)].flatMap((match) =>
-    findPart(match, isSecretName),
   );
   const known = [...text.matchAll(SECRET_FORM)].map(({ index, 0: token }) => ({
     start: index,
@@ -127,9 +123,9 @@ function findSecretParts(text: string, before: string | undefined): readonly Sec
   return [
     ...assigned,
     ...(assigned.length === 0 ? findNested(text) : []),
-    ...members,
+    ...[...text.matchAll(JSON_MEMBER)].flatMap((match) => findPart(match)),
     ...ofUsers,
-    ...parameters,
+    ...[...text.matchAll(PARAMETER)].flatMap((match) => findPart(match)),
     ...known,
     ...(before !== undefined && isValueOfSecretOption(text, before)
       ? [{ start: 0, end: text.length, name: before }]
@@ -139,20 +135,15 @@ function findSecretParts(text: string, before: string | undefined): readonly Sec
 
 function findNested(text: string): readonly SecretPart[] {
   const [, option = '', value = ''] = NESTED.exec(text) ?? [];
-  return [ASSIGNMENT.exec(value)]
-    .flatMap((match) => findPart(match, isSecretName))
-    .map(({ start, end, name }) => ({
-      start: option.length + start,
-      end: option.length + end,
-      name,
-    }));
+  return findPart(ASSIGNMENT.exec(value)).map(({ start, end, name }) => ({
+    start: option.length + start,
+    end: option.length + end,
+    name,
+  }));
 }
 
 /** For an expression whose first group is a name, and whose second is the value. */
-function findPart(
-  match: RegExpMatchArray | null,
-  isSecret: (name: string) => boolean,
-): readonly SecretPart[] {
+function findPart(match: RegExpMatchArray | null, isSecret = isSecretName): readonly SecretPart[] {
   const name = match?.[1] ?? '';
   const [start, end] = match?.indices?.[2] ?? [];
   return start !== undefined && end !== undefined && isSecret(name) ? [{ start, end, name }] : [];

@@ -2,25 +2,19 @@
 import type { CancelSignal } from './cancellation.ts';
 import type { Clock } from './clock.ts';
 
-export interface SingleFlight<Key, Value> {
-  /** Begins `work`, unless it is under way for this key. */
-  run(key: Key, work: () => Promise<Value>): Promise<Value>;
-  /** The work that is under way. */
-  find(key: Key): Promise<Value> | undefined;
-  count(): number;
-}
-
-export function createSingleFlight<Key, Value>(): SingleFlight<Key, Value> {
+export function createSingleFlight<Key, Value>() {
   const underWay = new Map<Key, Promise<Value>>();
   return {
-    run(key, work) {
+    /** Begins `work`, unless it is under way for this key. */
+    run(key: Key, work: () => Promise<Value>): Promise<Value> {
       const known = underWay.get(key);
       if (known !== undefined) return known;
       const started = work().finally(() => underWay.delete(key));
       underWay.set(key, started);
       return started;
     },
-    find: (key) => underWay.get(key),
+    /** The work that is under way. */
+    find: (key: Key) => underWay.get(key),
     count: () => underWay.size,
   };
 }

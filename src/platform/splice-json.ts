@@ -1,6 +1,17 @@
 // Parts of a JSON text found, removed and replaced in it, so that all the rest stays as it was written. For texts that were parsed
 // already: of what is no JSON, or deeper than it may be, the results mean nothing.
-import { findEndOfString } from './exact-json.ts';
+import {
+  CLOSE_ARRAY,
+  CLOSE_OBJECT,
+  COLON,
+  COMMA,
+  findEndOfString,
+  OPEN_ARRAY,
+  OPEN_OBJECT,
+  QUOTE,
+  readKey,
+  skipSpace,
+} from './exact-json.ts';
 
 /** Names of members, and positions in arrays. */
 export type JsonPath = readonly (string | number)[];
@@ -16,7 +27,18 @@ export interface JsonEdit {
  * that is there twice changes both. An edit within what another one removes or replaces is void.
  */
 export function spliceJson(text: string, edits: readonly JsonEdit[]): string {
-  return edits.length === 0 ? text : new Splice(text).apply(joinPaths(edits));
+  if (edits.length === 0) return text;
+  const top: Change = { members: new Map() };
+  for (const edit of edits) {
+    let change = top;
+    for (const step of edit.path) {
+      const known = change.members.get(step) ?? { members: new Map() };
+      change.members.set(step, known);
+      change = known;
+    }
+    change.edit = edit;
+  }
+  return new Splice(text).apply(top);
 }
 
 /** The text of the value there, as `JSON.parse` takes it: of members of one name the last. Undefined where there is none. */
@@ -57,19 +79,13 @@ export function removeMembers(text: string, names: readonly (string | number)[])
 
 /** As `cutJson`, of a member that is there, found by the engine's search; undefined where its name may be there twice, at any depth. */
 export function cutOnlyMember(text: string, name: string): string | undefined {
-  const start = findOnlyMember(text, name);
-  if (start === undefined) return undefined;
-  const value = findValueOfMember(text, start);
-  return text.slice(value, findEndOfValue(text, value));
-}
-
-/** Its name, without characters that JSON may escape, is there once in quotes, and none is spelled by its code: so it is no other's. */
-function findOnlyMember(text: string, name: string): number | undefined {
   const quoted = `"${name}"`;
   const start = text.indexOf(quoted);
-  return start === -1 || text.indexOf(quoted, start + 1) !== -1 || text.includes('\\u')
-    ? undefined
-    : start;
+  // Its name, without characters that JSON may escape, is there once in quotes, and none is spelled by its code: so it is no other's.
+  const isOnly = start !== -1 && text.indexOf(quoted, start + 1) === -1 && !text.includes('\\u');
+  if (!isOnly) return undefined;
+  const value = findValueOfMember(text, start);
+  return text.slice(value, findEndOfValue(text, value));
 }
 
 /** The place where it begins. */
@@ -108,20 +124,6 @@ function eachMember(
 interface Change {
   edit?: JsonEdit;
   readonly members: Map<string | number, Change>;
-}
-
-function joinPaths(edits: readonly JsonEdit[]): Change {
-  const top: Change = { members: new Map() };
-  for (const edit of edits) {
-    let change = top;
-    for (const step of edit.path) {
-      const known = change.members.get(step) ?? { members: new Map() };
-      change.members.set(step, known);
-      change = known;
-    }
-    change.edit = edit;
-  }
-  return top;
 }
 
 /** An array or object that was opened. */
@@ -202,36 +204,16 @@ class Splice {
   }
 }
 
-const QUOTE = 0x22;
-const COMMA = 0x2c;
-const COLON = 0x3a;
-const OPEN_ARRAY = 0x5b;
-const CLOSE_ARRAY = 0x5d;
-const OPEN_OBJECT = 0x7b;
-const CLOSE_OBJECT = 0x7d;
-
 const isContainer = (text: string, at: number): boolean =>
   text.charCodeAt(at) === OPEN_OBJECT || text.charCodeAt(at) === OPEN_ARRAY;
 
 const isClosing = (text: string, at: number): boolean =>
   at >= text.length || text.charCodeAt(at) === CLOSE_OBJECT || text.charCodeAt(at) === CLOSE_ARRAY;
 
-function skipSpace(text: string, start: number): number {
-  let at = start;
-  while (text.charCodeAt(at) <= 0x20) at++;
-  return at;
-}
-
 /** To what follows a value: a further member, or the end of what is around. */
 function skipComma(text: string, end: number): number {
   const at = skipSpace(text, end);
   return text.charCodeAt(at) === COMMA ? skipSpace(text, at + 1) : at;
-}
-
-/** `"a"` is also written `"\u0061"`. */
-function readKey(text: string, start: number): string {
-  const quoted = text.slice(start, findEndOfString(text, start) + 1);
-  return quoted.includes('\\') ? JSON.parse(quoted) : quoted.slice(1, -1);
 }
 
 function findValueOfMember(text: string, start: number): number {

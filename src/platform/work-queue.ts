@@ -1,20 +1,7 @@
 // So many at a time, so many waiting; the rest is turned away.
 import type { CancelSignal } from './cancellation.ts';
 
-export interface WorkQueue {
-  /**
-   * Runs the work when it is its turn.
-   *
-   * @throws What `createRefusal` makes when too many are waiting, or too many of one owner; the signal's reason when it ends before the turn.
-   */
-  run<Result>(work: () => Promise<Result>, asker?: Asker): Promise<Result>;
-}
-
-export interface Asker {
-  readonly signal?: AbortSignal;
-  /** The owner of the work, where one may have `maxOfOne` at most. */
-  readonly owner?: string | undefined;
-}
+export type WorkQueue = ReturnType<typeof createWorkQueue>;
 
 export function createWorkQueue({
   maxRunning,
@@ -27,7 +14,7 @@ export function createWorkQueue({
   /** The most of one owner, running and waiting: the rest is for others. As many as there is room for unless given. */
   readonly maxOfOne?: number;
   createRefusal(): Error;
-}): WorkQueue {
+}) {
   const byOwner = new Map<string, number>();
   const waiting: (() => void)[] = [];
   let running = 0;
@@ -70,7 +57,18 @@ export function createWorkQueue({
   }
 
   return {
-    async run(work, { signal, owner } = {}) {
+    /**
+     * Runs the work when it is its turn. `owner` is whose it is, where one may have `maxOfOne` at most.
+     *
+     * @throws What `createRefusal` makes when too many are waiting, or too many of one owner; the signal's reason when it ends before the turn.
+     */
+    async run<Result>(
+      work: () => Promise<Result>,
+      {
+        signal,
+        owner,
+      }: { readonly signal?: AbortSignal; readonly owner?: string | undefined } = {},
+    ): Promise<Result> {
       if (owner === undefined) return runInTurn(work, signal);
       const count = byOwner.get(owner) ?? 0;
       if (count >= maxOfOne) throw createRefusal();
@@ -87,19 +85,6 @@ export function createWorkQueue({
 }
 
 // So many at a time, in turns of those whose work it is: who has much to do waits for itself, and nobody for it.
-
-export interface FairQueue {
-  /**
-   * Runs the work when it is its owner's turn. Undefined is an owner, too.
-   *
-   * @throws QueueFullError when too much waits; QueueLeftError when the signal ends before the turn.
-   */
-  run<Result>(
-    work: () => Promise<Result>,
-    owner: string | undefined,
-    signal?: CancelSignal | undefined,
-  ): Promise<Result>;
-}
 
 export class QueueFullError extends Error {
   override readonly name = 'QueueFullError';
@@ -120,7 +105,7 @@ export function createFairQueue(options: {
   readonly maxRunningOfOne: number;
   readonly maxWaiting: number;
   readonly maxWaitingOfOne: number;
-}): FairQueue {
+}) {
   const { maxRunning, maxRunningOfOne, maxWaiting, maxWaitingOfOne } = options;
   /** One line for each owner who has work here; whoever was served last stands last. */
   const lines = new Map<string | undefined, Line>();
@@ -169,7 +154,16 @@ export function createFairQueue(options: {
   }
 
   return {
-    async run(work, owner, signal) {
+    /**
+     * Runs the work when it is its owner's turn. Undefined is an owner, too.
+     *
+     * @throws QueueFullError when too much waits; QueueLeftError when the signal ends before the turn.
+     */
+    async run<Result>(
+      work: () => Promise<Result>,
+      owner: string | undefined,
+      signal?: CancelSignal,
+    ): Promise<Result> {
       const line = lines.get(owner) ?? { running: 0, waiting: [] };
       lines.set(owner, line);
       try {

@@ -32,19 +32,17 @@ export interface Runtime {
   /** For what the settings and the configuration file name. */
   readonly fetch: Fetch;
   /** For hosts that others name. */
-  readonly outbound: PublicNetworks;
+  readonly outbound: {
+    /** Anybody's hosts can be reached; not so in a test that brings a network of its own. */
+    readonly isPublic: boolean;
+    /** `maxLookups` names are looked up at once; more of them wait. */
+    openPublicNetwork(maxLookups?: number): Network;
+  };
   readonly store: Store;
   /** For what a login leaves in the store; undefined where it leaves nothing. */
   readonly loginSeal: Seal | undefined;
   /** The seal of all replicas. May wait for the store, the first time and now and then. */
   readonly getSeal: () => Promise<Seal>;
-}
-
-export interface PublicNetworks {
-  /** Anybody's hosts can be reached; not so in a test that brings a network of its own. */
-  readonly isPublic: boolean;
-  /** `maxLookups` names are looked up at once; more of them wait. */
-  openPublicNetwork(maxLookups?: number): Network;
 }
 
 export interface OpenRuntime extends Runtime {
@@ -53,22 +51,20 @@ export interface OpenRuntime extends Runtime {
 }
 
 /** The parts that a test or a command brings with it; all else is opened as the settings say. */
-export interface RuntimeOverrides {
-  readonly clock?: Clock | undefined;
-  readonly log?: Log | undefined;
-  /** Counts nothing with `METRICS_ENABLED=false`. */
-  readonly metrics?: Metrics | undefined;
-  readonly fetch?: Fetch | undefined;
-  /** In place of the public network. */
-  readonly network?: Network | undefined;
+export interface RuntimeParts {
+  readonly clock: Clock;
+  readonly log: Log;
+  /** What is counted; nothing is with `METRICS_ENABLED=false`. */
+  readonly metrics: Metrics;
+  readonly fetch: Fetch;
+  /** In place of the public network: by which client ID metadata documents are fetched; that they can be is not checked then. */
+  readonly network: Network;
   /** The runtime closes it. */
-  readonly store?: Store | undefined;
-  /** Tools that may make spans by OpenTelemetry's API: by default none. */
-  readonly hasOwnTools?: boolean;
+  readonly store: Store;
 }
 
 /**
- * Neither the provider nor Redis has to be reachable.
+ * Neither the provider nor Redis has to be reachable. `hasOwnTools` where there are tools that may make spans by OpenTelemetry's API.
  *
  * @throws DataDirError when the folder of the embedded store, or the secret in it, cannot be used, or the folder is in use.
  * @throws TracingError when the packages of OpenTelemetry are needed and missing.
@@ -76,14 +72,18 @@ export interface RuntimeOverrides {
  */
 export async function openRuntime(
   config: Config,
-  overrides: RuntimeOverrides = {},
+  overrides: Partial<RuntimeParts> = {},
+  hasOwnTools = false,
 ): Promise<OpenRuntime> {
   const { logLevel, logFormat, metricsEnabled } = config.server;
   const clock = overrides.clock ?? systemClock;
   const log = overrides.log ?? createLog(logLevel, { format: logFormat });
-  const metrics = metricsEnabled ? (overrides.metrics ?? (await createMetrics())) : noMetrics;
+  // Loaded where it is used, as the store's driver is.
+  const loadMetrics = () => import('../telemetry/metrics/prometheus.ts');
+  const metrics = metricsEnabled
+    ? (overrides.metrics ?? (await loadMetrics()).createPrometheusMetrics())
+    : noMetrics;
   const audit = openAudit(config, { clock, log, metrics });
-  const { hasOwnTools = false } = overrides;
   const tracing = await openTracing(config.tracing, { clock, log }, hasOwnTools);
   const network = openOutboundNetwork({ outbound: config.outbound });
   const fetch = overrides.fetch ?? network.fetch;
@@ -173,12 +173,6 @@ async function closeInTime(part: string, closing: Promise<void>, clock: Clock): 
   await Promise.race([closing, tooLate]);
 }
 
-/** Loaded where it is used, as the store's driver is. */
-async function createMetrics(): Promise<Metrics> {
-  const { createPrometheusMetrics } = await import('../telemetry/metrics/prometheus.ts');
-  return createPrometheusMetrics();
-}
-
 // Whoever watches the operations of a store, of any driver: metrics and traces.
 
 /** §4.11: the same store, each operation counted and timed (`redis_operations_*`, whatever the driver). */
@@ -206,7 +200,7 @@ const instrumentStore = (store: Store, metrics: Metrics, clock: Clock): Store =>
  * §21.2: operations as spans, by OpenTelemetry's conventions for databases; never a key or a value. They are waits that a
  * request has of the store: what is done for no request is no span.
  */
-const traceStore = (store: Store, tracing: Pick<Tracing, 'startChild'>): Store =>
+const traceStore = (store: Store, tracing: Tracing): Store =>
   wrapOperations(store, (operation, run) => {
     const description = {
       name: `store ${operation}`,

@@ -1,7 +1,7 @@
 // Records in the store: values that replicas read, change together, take, and use once. They are sealed where nobody else may
 // read or forge them.
 import { generateSecret, hashSha256 } from '../platform/ids.ts';
-import type { TraceParent, Tracing } from '../telemetry/tracing/tracing.ts';
+import type { TraceContext, Tracing } from '../telemetry/tracing/tracing.ts';
 import { buildOAuthKey } from './keys.ts';
 import type { Seal } from './seal/seal.ts';
 import type { KeyValue } from './store.ts';
@@ -170,7 +170,7 @@ export function createSecretRecords<Value extends object>(
   const format: RecordFormat<Value> = {
     write: (value) => writeVersioned({ trace: tracing?.getActiveSpan()?.getContext(), ...value }),
     read(text) {
-      const record = readVersioned<Value & { readonly trace?: TraceParent }>(
+      const record = readVersioned<Value & { readonly trace?: TraceContext }>(
         text,
         'A record of a login',
       );

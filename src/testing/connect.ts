@@ -9,7 +9,7 @@ import { DefinitionError, type JsonRpcErrorObject } from '../errors/gateway-erro
 import { createGateway } from '../gateway/gateway.ts';
 import type { UserContext } from '../http/endpoint/message.ts';
 import { parseKeySet } from '../logins/auth/jwk.ts';
-import type { KeySet } from '../logins/auth/key-set.ts';
+import { NO_KEYS } from '../logins/auth/key-set.ts';
 import type { Arguments, Caller, Catalog } from '../mcp/catalog/catalog.ts';
 import type {
   ElicitAnswer,
@@ -19,7 +19,6 @@ import type {
   SampleParams,
 } from '../mcp/catalog/client-requests.ts';
 import type {
-  MirroredParam,
   PromptDescription,
   PromptResult,
   ResourceDescription,
@@ -93,12 +92,8 @@ export async function connect(
   const gateway = await createGateway({ ...config, server }, { catalog, keySet: login.keySet });
   const port = await gateway.listen();
 
-  const send = createSendRequest({
-    url: `http://127.0.0.1:${port}/mcp`,
-    token: user && login.issueToken(toClaims(user)),
-    answer,
-    findMirroredParams: async (tool) => catalog.mirroredParams(tool, NOBODY),
-  });
+  const token = user && login.issueToken(toClaims(user));
+  const send = createSendRequest(`http://127.0.0.1:${port}/mcp`, token, answer, catalog);
 
   return {
     listTools: () => listAll(send, 'tools/list', 'tools'),
@@ -148,12 +143,6 @@ async function listAll<Item>(
   return items;
 }
 
-interface TestLogin {
-  readonly keySet: KeySet;
-  /** A JWT with these claims, good for an hour. */
-  issueToken(claims: Readonly<Record<string, unknown>>): string;
-}
-
 /** Names that nobody can register (RFC 2606 §2). */
 const ISSUER = 'https://provider.test';
 const AUDIENCE = 'https://gateway.test/mcp';
@@ -161,28 +150,14 @@ const AUDIENCE = 'https://gateway.test/mcp';
 const HOUR_SECONDS = 3600;
 const HEADER = { alg: 'ES256', kid: 'test', typ: 'JWT' };
 
-function createTestLogin(): TestLogin {
+function createTestLogin() {
   const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
   const jwk = { ...publicKey.export({ format: 'jwk' }), kid: HEADER.kid, alg: HEADER.alg };
   const { usable: keys } = parseKeySet(Buffer.from(JSON.stringify({ keys: [jwk] })));
-
   return {
-    keySet: {
-      start() {},
-      waitForKeys: async () => {},
-      find: () => keys,
-      findAfterRefresh: async () => keys,
-      isFetched: true,
-      describe: () => ({
-        url: undefined,
-        keys: [],
-        fetchedAt: undefined,
-        nextFetchAt: undefined,
-        problem: undefined,
-      }),
-      close() {},
-    },
-    issueToken(claims) {
+    keySet: { ...NO_KEYS, find: () => keys, findAfterRefresh: async () => keys },
+    /** A JWT with these claims, good for an hour. */
+    issueToken(claims: Readonly<Record<string, unknown>>): string {
       const iat = Math.floor(systemClock.now() / 1000);
       const payload = { iss: ISSUER, aud: AUDIENCE, iat, exp: iat + HOUR_SECONDS, ...claims };
       const signed = `${encode(HEADER)}.${encode(payload)}`;
@@ -221,19 +196,15 @@ export class CallError extends Error {
 /** @throws CallError */
 type SendRequest = <Result>(method: string, params: JsonObject, name?: string) => Promise<Result>;
 
-interface RequestOptions {
-  readonly url: string;
-  readonly token: string | undefined;
-  readonly answer: QuestionHandlers;
-  /** Arguments of the tool that are repeated in headers. */
-  findMirroredParams(tool: string): Promise<readonly MirroredParam[]>;
-}
-
 /** A tool that asks again and again is wrong, and its test must end. */
 const MAX_ROUNDS = 100;
 
-function createSendRequest(options: RequestOptions): SendRequest {
-  const { url, token, answer, findMirroredParams } = options;
+function createSendRequest(
+  url: string,
+  token: string | undefined,
+  answer: QuestionHandlers,
+  catalog: Catalog,
+): SendRequest {
   const capabilities = {
     ...(answer.elicit && { elicitation: {} }),
     ...(answer.sample && { sampling: {} }),
@@ -245,20 +216,18 @@ function createSendRequest(options: RequestOptions): SendRequest {
     'io.modelcontextprotocol/clientCapabilities': capabilities,
   };
 
-  async function describeArguments(tool: string, args: unknown): Promise<Record<string, string>> {
-    const headers: Record<string, string> = {};
-    for (const { header, path } of await findMirroredParams(tool)) {
-      const value = path.reduce<unknown>((at, key) => (isObject(at) ? at[key] : undefined), args);
-      if (value !== undefined) headers[header] = encodeHeader(String(value));
-    }
-    return headers;
-  }
-
   async function post(method: string, params: JsonObject, name?: string) {
-    const mirrored =
-      method === 'tools/call' && name !== undefined
-        ? await describeArguments(name, params.arguments)
-        : {};
+    /** Arguments of the tool that are repeated in headers. */
+    const mirrored: Record<string, string> = {};
+    if (method === 'tools/call' && name !== undefined) {
+      for (const { header, path } of await catalog.mirroredParams(name, NOBODY)) {
+        const value = path.reduce<unknown>(
+          (at, key) => (isObject(at) ? at[key] : undefined),
+          params.arguments,
+        );
+        if (value !== undefined) mirrored[header] = encodeHeader(String(value));
+      }
+    }
     const response = await fetch(url, {
       method: 'POST',
       headers: {
@@ -273,9 +242,11 @@ function createSendRequest(options: RequestOptions): SendRequest {
       body: JSON.stringify({ jsonrpc: '2.0', id: 1, method, params: { ...params, _meta: meta } }),
     });
     const text = await response.text();
-    return response.headers.get('content-type')?.startsWith('text/event-stream')
-      ? readLastEvent(text)
-      : JSON.parse(text);
+    if (!response.headers.get('content-type')?.startsWith('text/event-stream'))
+      return JSON.parse(text);
+    // The answer comes last: what comes before are notifications.
+    const lines = text.split('\n').filter((line) => line.startsWith('data: {'));
+    return JSON.parse(lines.at(-1)?.slice('data: '.length) ?? 'null');
   }
 
   return async function sendRequest(method, params, name) {
@@ -286,7 +257,12 @@ function createSendRequest(options: RequestOptions): SendRequest {
       // Members that the protocol adds are none of the catalogue's answer.
       const { resultType, _meta, ttlMs: _ttl, cacheScope: _scope, ...answered } = result;
       if (resultType !== 'input_required') return answered;
-      const inputResponses = await answerQuestions(result.inputRequests, answer);
+      const questions: Readonly<Record<string, Question>> = result.inputRequests;
+      const given = Object.entries(questions).map(async ([key, question]) => [
+        key,
+        await answerQuestion(question, answer),
+      ]);
+      const inputResponses = Object.fromEntries(await Promise.all(given));
       answers = { inputResponses, requestState: result.requestState };
     }
     throw new Error(`${name ?? method} asked more than ${MAX_ROUNDS} times.`);
@@ -300,25 +276,8 @@ type Question =
   | { readonly method: 'sampling/createMessage'; readonly params: SampleParams }
   | { readonly method: 'roots/list' };
 
-async function answerQuestions(
-  questions: Readonly<Record<string, Question>>,
-  answer: QuestionHandlers,
-): Promise<JsonObject> {
-  const answers = Object.entries(questions).map(async ([key, question]) => [
-    key,
-    await answerQuestion(question, answer),
-  ]);
-  return Object.fromEntries(await Promise.all(answers));
-}
-
 function answerQuestion(question: Question, answer: QuestionHandlers): unknown {
   if (question.method === 'elicitation/create') return answer.elicit?.(question.params);
   if (question.method === 'sampling/createMessage') return answer.sample?.(question.params);
   return answer.listRoots?.();
-}
-
-/** The answer comes last: what comes before are notifications. */
-function readLastEvent(text: string) {
-  const lines = text.split('\n').filter((line) => line.startsWith('data: {'));
-  return JSON.parse(lines.at(-1)?.slice('data: '.length) ?? 'null');
 }

@@ -7,7 +7,7 @@ import { SETTINGS } from '../settings.ts';
 /** §18.3: of the gateway's environment only what every program needs; the rest are secrets of the gateway. */
 export const PASSED_ON: readonly string[] = ['PATH', 'HOME', 'USER', 'LANG', 'TMPDIR'];
 
-export type Expanded =
+type Expanded =
   | { readonly kind: 'text'; readonly text: string }
   | { readonly kind: 'problem'; readonly message: string };
 
@@ -22,7 +22,8 @@ export function expandVariables(text: string, env: Env): Expanded {
   const problems: string[] = [];
   const expanded = text.replace(REFERENCE, (whole, reference?: string, end?: string) => {
     if (reference === undefined) return '${';
-    const result = end === '}' ? expandReference(reference, env) : describeUnclosed();
+    const result =
+      end === '}' ? expandReference(reference, env) : problem(`A \${ has no }. ${LITERAL}`);
     if (result.kind === 'problem') problems.push(result.message);
     return result.kind === 'text' ? result.text : whole;
   });
@@ -48,14 +49,13 @@ function expandReference(reference: string, env: Env): Expanded {
   const value = (Object.hasOwn(env, name) && env[name]) || undefined;
   if (fallback?.includes('${'))
     return problem(`The default of \${${name}:-…} cannot contain another variable.`);
-  if (value !== undefined && isOwnSecret(name, value)) return describeOwnSecret(name);
   const text = value ?? fallback;
+  if (isOwnSecret(name, value) && (value !== undefined || text === undefined))
+    return problem(
+      `${name} is a secret of the gateway, and no server is given it. If the server needs this value, put it into a variable of its own, and write that variable here.`,
+    );
   if (text !== undefined) return { kind: 'text', text };
-  if (isOwnSecret(name, value)) return describeOwnSecret(name);
-  return EDITOR_VARIABLES.has(name) ? describeForeign(name) : describeUnset(name, env);
-}
-
-function describeUnset(name: string, env: Env): Expanded {
+  if (EDITOR_VARIABLES.has(name)) return describeForeign(name);
   const wayOut = `write a default: \${${name}:-default}.`;
   if (Object.hasOwn(env, name))
     return problem(
@@ -67,13 +67,6 @@ function describeUnset(name: string, env: Env): Expanded {
     `The environment variable ${name} is not set.${meant} Set it (in .env, too), or ${wayOut}`,
   );
 }
-
-const describeOwnSecret = (name: string): Expanded =>
-  problem(
-    `${name} is a secret of the gateway, and no server is given it. If the server needs this value, put it into a variable of its own, and write that variable here.`,
-  );
-
-const describeUnclosed = (): Expanded => problem(`A \${ has no }. ${LITERAL}`);
 
 const LITERAL = 'For the characters ${ themselves, write $${.';
 

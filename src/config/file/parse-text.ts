@@ -2,7 +2,7 @@
 import type { Problem } from '../problem.ts';
 import type { Env } from '../setting.ts';
 import type { FileReading, Shape } from './shapes/shape.ts';
-import { type FileFormat, type FileNode, readSyntax } from './syntax/read-syntax.ts';
+import { type FileFormat, readSyntax } from './syntax/read-syntax.ts';
 
 export interface TextSource {
   /** As it is named in messages. */
@@ -12,32 +12,17 @@ export interface TextSource {
   readonly env: Env;
 }
 
-export type ParsedText<Content> =
-  | {
-      readonly kind: 'read';
-      readonly root: FileNode;
-      /** Undefined where nothing could be made of it, which was reported. */
-      readonly content: Content | undefined;
-      /** Found by the shape, and by whoever goes on checking; in the order of the file. */
-      listProblems(): readonly Problem[];
-      /** Members of other programs that were left out, as a warning; none where there are none. */
-      describeIgnored(): readonly string[];
-      readonly warnings: readonly string[];
-    }
-  /** Neither JSON nor YAML. */
-  | { readonly kind: 'broken'; readonly problem: Problem };
-
+/** `broken` is what is neither JSON nor YAML. */
 export function parseText<Content>(
   text: string,
   { fileName, format, env }: TextSource,
   shape: Shape<Content>,
-): ParsedText<Content> {
+) {
   const syntax = readSyntax(text, format);
-  if (syntax.kind === 'broken')
-    return {
-      kind: 'broken',
-      problem: { place: `${fileName}:${syntax.line}`, message: syntax.message },
-    };
+  if (syntax.kind === 'broken') {
+    const problem: Problem = { place: `${fileName}:${syntax.line}`, message: syntax.message };
+    return { kind: 'broken', problem } as const;
+  }
 
   const problems: { readonly line: number; readonly problem: Problem }[] = [];
   const warnings: string[] = [];
@@ -52,11 +37,14 @@ export function parseText<Content>(
     reportIgnored: (name) => void ignored.add(name),
   };
   return {
-    kind: 'read',
+    kind: 'read' as const,
     root: syntax.root,
+    /** Undefined where nothing could be made of it, which was reported. */
     content: shape.read(syntax.root, { path: '', context }),
+    /** Found by the shape, and by whoever goes on checking; in the order of the file. */
     listProblems: () => problems.toSorted((a, b) => a.line - b.line).map(({ problem }) => problem),
-    describeIgnored() {
+    /** Members of other programs that were left out, as a warning; none where there are none. */
+    describeIgnored(): readonly string[] {
       const names = [...ignored].sort().join(', ');
       return names === ''
         ? []

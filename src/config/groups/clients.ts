@@ -3,22 +3,18 @@ import {
   flag,
   integer,
   listOrNone,
+  matching,
   NONE,
   ONE_YEAR_SECONDS,
   oneOf,
   type Rule,
   THIRTY_DAYS_SECONDS,
 } from '../rules.ts';
-import { defineSetting, type Read, readAll } from '../setting.ts';
+import { defineSetting, type Read, readAll, type ValuesOf } from '../setting.ts';
 import { chooseByMode } from './provider.ts';
 
-const documentHost: Rule<string> = {
-  parse: (text) => (text === '*' || /^([a-z0-9-]+\.)+[a-z0-9-]+$/.test(text) ? text : undefined),
-  allowed: 'a host name',
-};
-
 const documentHosts = listOrNone(
-  documentHost,
+  matching(/^(\*|([a-z0-9-]+\.)+[a-z0-9-]+)$/, 'a host name'),
   'a comma-separated list of host names, * for any, or none',
 );
 
@@ -51,10 +47,7 @@ const schemes = listOrNone(
   'a comma-separated list of private-use schemes such as cursor, or none',
 );
 
-const bearerToken: Rule<string> = {
-  parse: (text) => (/^[\x21-\x7e]{16,}$/.test(text) ? text : undefined),
-  allowed: 'at least 16 printable ASCII characters',
-};
+const bearerToken = matching(/^[\x21-\x7e]{16,}$/, 'at least 16 printable ASCII characters');
 
 const DOCUMENT_HOSTS = ['claude.ai', 'vscode.dev', 'chatgpt.com', 'zed.dev', 'cursor.com'];
 const SCHEMES = ['cursor', 'vscode', 'vscode-insiders', 'windsurf', 'claude'];
@@ -63,7 +56,7 @@ const writeList = (items: readonly string[]): string => items.join(',') || NONE;
 
 const documentSettings = {
   allowedHosts: defineSetting('CIMD_ALLOWED_HOSTS', documentHosts, {
-    default: chooseByMode({ proxy: [], broker: DOCUMENT_HOSTS }, writeList),
+    computed: chooseByMode({ proxy: [], broker: DOCUMENT_HOSTS }, writeList),
     summary: 'Hosts of clients that need no registration.',
     details:
       'A client whose `client_id` is an https URL on one of them is known by its client ID metadata document there (CIMD). `*` is not allowed with HTTPS_PROXY or HTTP_PROXY.',
@@ -73,13 +66,13 @@ const documentSettings = {
 /** RFC 7591. */
 const registrationSettings = {
   ttlSeconds: defineSetting('DCR_CLIENT_TTL', integer(60, ONE_YEAR_SECONDS * 10), {
-    default: { value: THIRTY_DAYS_SECONDS },
+    default: THIRTY_DAYS_SECONDS,
     summary: 'Seconds until a registered client must register again.',
     details:
       'Dynamic client registration (DCR), RFC 7591. In broker mode they start with its first token, and a client that never got one is forgotten after a day.',
   }),
   isRenewed: defineSetting('DCR_RENEW', flag, {
-    default: chooseByMode({ proxy: false, broker: true }),
+    computed: chooseByMode({ proxy: false, broker: true }),
     summary: 'Whether every token starts the DCR_CLIENT_TTL of its client again.',
   }),
   accessToken: defineSetting('DCR_ACCESS_TOKEN', bearerToken, {
@@ -91,11 +84,11 @@ const registrationSettings = {
 
 const redirectSettings = {
   schemes: defineSetting('OAUTH_REDIRECT_SCHEMES', schemes, {
-    default: chooseByMode({ proxy: [], broker: SCHEMES }, writeList),
+    computed: chooseByMode({ proxy: [], broker: SCHEMES }, writeList),
     summary: 'Schemes of redirect URIs beside https (RFC 8252 §7.1).',
   }),
   allowsAnyLoopbackPort: defineSetting('OAUTH_LOOPBACK_ANY_PORT', flag, {
-    default: chooseByMode({ proxy: false, broker: true }),
+    computed: chooseByMode({ proxy: false, broker: true }),
     summary: 'Lets clients on this computer come back to another port than they registered.',
     details:
       'For redirect URIs on `localhost`, `127.0.0.1` or, in broker mode, `[::1]` (RFC 8252 §7.3): desktop apps take another port each time.',
@@ -114,33 +107,25 @@ export const readClientsConfig = (read: Read) => ({
   clientIdMetadata: readAll(documentSettings, read),
 });
 
-export type ClientsConfig = Readonly<ReturnType<typeof readClientsConfig>>;
-export type RegistrationConfig = ClientsConfig['registration'];
+export type RegistrationConfig = ValuesOf<typeof registrationSettings>;
 
 // The consent page, and the other pages of a login.
 
-export interface ConsentConfig<Kind extends 'page' | 'off' = 'page' | 'off'> {
-  /** `page`: the user is asked before a client may log in. */
-  readonly kind: Kind;
-  /** The time for which an approval is remembered; 0 asks every time. */
-  readonly ttlSeconds: number;
-}
-
 export const consentSettings = {
   kind: defineSetting('OAUTH_CONSENT', oneOf('page', 'off'), {
-    default: chooseByMode({ proxy: 'off', broker: 'page' }),
+    computed: chooseByMode({ proxy: 'off', broker: 'page' }),
     summary: 'Whether users approve a client before it can log in.',
     details:
       '`page` asks them. `off` leaves it to the provider, which knows one client only and cannot tell yours apart.',
   }),
   ttlSeconds: defineSetting('OAUTH_CONSENT_TTL_SECONDS', integer(0, ONE_YEAR_SECONDS), {
-    default: { value: THIRTY_DAYS_SECONDS },
+    default: THIRTY_DAYS_SECONDS,
     summary: 'Seconds for which an approval is remembered; 0 asks every time.',
     details:
       'For each browser, client and redirect URI. In broker mode also for the person who logged in, until they or an operator log the client out.',
   }),
   popups: defineSetting('OAUTH_POPUPS', flag, {
-    default: { value: false },
+    default: false,
     summary: 'Lets web clients log in through a popup.',
     details: 'The pages of the login then have `Cross-Origin-Opener-Policy: unsafe-none`.',
   }),

@@ -11,7 +11,7 @@ import {
   origin,
   type Rule,
 } from '../rules.ts';
-import { defineSetting, type Read, readAll, type ValuesOf } from '../setting.ts';
+import { defineSetting, type Read, readAll } from '../setting.ts';
 
 const origins = listOf(origin, 'a comma-separated list of origins such as https://app.example.com');
 const hosts = listOf(host, 'a comma-separated list of hosts such as gateway.internal:8080');
@@ -24,54 +24,53 @@ const trustProxy: Rule<TrustProxy> = {
 
 export const httpSettings = {
   allowedOrigins: defineSetting('ALLOWED_ORIGINS', origins, {
-    default: { value: [] },
+    default: [],
     summary: 'Origins of the browser clients that may call.',
     details:
       'The origin of BASE_URL is always allowed. So are `http://localhost:*` and `http://127.0.0.1:*`, unless NODE_ENV=production.',
   }),
   allowedHosts: defineSetting('ALLOWED_HOSTS', hosts, {
-    default: { value: [] },
+    default: [],
     summary: 'Further values of the `Host` header that are accepted.',
     details:
       'An entry without a port allows any port. The host of BASE_URL is always accepted. So are `localhost`, `127.0.0.1` and `[::1]`, unless NODE_ENV=production.',
   }),
   trustProxy: defineSetting('TRUST_PROXY', trustProxy, {
-    default: { value: { kind: 'all' }, text: 'all' },
+    default: { kind: 'all' },
+    written: 'all',
     summary: 'Which proxies to believe about the address of a caller.',
     details:
       '`all` takes the first entry of `X-Forwarded-For`, else `X-Real-IP`. `none` takes the address of the socket. A number takes the address at that place from the right of `X-Forwarded-For`. Addresses and CIDR ranges are your proxies: they are skipped from the right.',
   }),
   maxBodyBytes: defineSetting('MAX_BODY_BYTES', integer(1024, 104_857_600), {
-    default: { value: 1_048_576 },
+    default: 1_048_576,
     summary: 'The largest request body, in bytes.',
     details: 'A larger one gets a 413.',
   }),
   maxBodyValues: defineSetting('MAX_BODY_VALUES', integer(100, 10_000_000), {
-    default: { value: 20_000 },
+    default: 20_000,
     summary: 'The most JSON values in a request body.',
     details:
       'Objects, arrays, strings, numbers, `true`, `false` and `null` count. A body with more gets a 413.',
   }),
   maxTokenBytes: defineSetting('MAX_TOKEN_BYTES', integer(1024, 131_072), {
-    default: { value: 16_384 },
+    default: 16_384,
     summary: 'The longest access token, in bytes.',
     details:
       'Tokens of the gateway are short. Those of the provider are long for users in many groups, and a proxy in front must let headers of that length through, too.',
   }),
   streamKeepaliveMs: defineSetting('STREAM_KEEPALIVE_MS', integer(10, 3_600_000), {
-    default: { value: 15_000 },
+    default: 15_000,
     summary: 'Milliseconds between keep-alive comments on a silent event stream.',
     details:
       'Set it below the [idle time-out](operations/network.md#idle-time-outs) of every proxy between clients and the gateway.',
   }),
   maxConnections: defineSetting('MAX_CONNECTIONS', integer(0, 10_000_000), {
-    default: { value: 10_000 },
+    default: 10_000,
     summary: 'The most open connections of this process; 0 for no limit.',
     details: 'At the limit, the connection that has been idle longest is closed.',
   }),
 };
-
-export type HttpConfig = ValuesOf<typeof httpSettings>;
 
 /** `TRUST_PROXY`: whom to believe about the caller's address. */
 export type TrustProxy =
@@ -89,13 +88,14 @@ function parseTrustProxy(text: string): TrustProxy | undefined {
     return hops >= 1 && hops <= 100 ? { kind: 'hops', hops } : undefined;
   }
   const networks = new BlockList();
-  const known = text.split(',').every((entry) => addNetwork(networks, entry.trim()));
-  if (!known) return undefined;
-  const trusts = (address: string) => {
-    const family = isIP(address);
-    return family !== 0 && networks.check(address, family === 4 ? 'ipv4' : 'ipv6');
+  if (!text.split(',').every((entry) => addNetwork(networks, entry.trim()))) return undefined;
+  return {
+    kind: 'networks',
+    trusts(address) {
+      const family = isIP(address);
+      return family !== 0 && networks.check(address, family === 4 ? 'ipv4' : 'ipv6');
+    },
   };
-  return { kind: 'networks', trusts };
 }
 
 function addNetwork(networks: BlockList, entry: string): boolean {
@@ -116,35 +116,35 @@ function addNetwork(networks: BlockList, entry: string): boolean {
 
 const sessionSettings = {
   ttlSeconds: defineSetting('MCP_SESSION_TTL_SECONDS', integer(60, ONE_YEAR_SECONDS), {
-    default: { value: 86_400 },
+    default: 86_400,
     summary: 'Seconds until a session without requests ends.',
     details: 'Every accepted request starts them again.',
   }),
   maxPerUser: defineSetting('MCP_USER_SESSIONS_MAX', integer(0, 1_000_000), {
-    default: { value: 1000 },
+    default: 1000,
     summary: 'The most sessions of one user; 0 for no limit.',
     details: 'Opening one more ends the session that would expire first.',
   }),
   keyPrefix: defineSetting('MCP_SESSION_KEY_PREFIX', anyText, {
-    default: { value: 'mcp:session:' },
+    default: 'mcp:session:',
     summary: 'What the keys of sessions in the store begin with.',
   }),
 };
 
 const callSettings = {
   streams: defineSetting('MCP_STREAMS', flag, {
-    default: { value: false },
+    default: false,
     summary: 'Lets clients keep a stream open and subscribe to resources.',
     details: 'With `GET /mcp`, or `subscriptions/listen`. Each stream holds a connection.',
   }),
   maxCallsPerUser: defineSetting('MCP_USER_CALLS_MAX', integer(0, 1_000_000), {
-    default: { value: 64 },
+    default: 64,
     summary: 'The most long calls of one user at the same time; 0 for no limit.',
     details:
       'Calls count once they have run for a second. Event streams do not count. One more call gets a 429.',
   }),
   streamAfterMs: defineSetting('STREAM_AFTER_MS', integer(0, 3_600_000), {
-    default: { value: 10_000 },
+    default: 10_000,
     summary:
       'Milliseconds after which the answer to a running call becomes an event stream; 0 for never.',
     details:
@@ -154,12 +154,12 @@ const callSettings = {
 
 const taskSettings = {
   taskTtlSeconds: defineSetting('MCP_TASK_TTL_SECONDS', integer(60, 604_800), {
-    default: { value: 3600 },
+    default: 3600,
     summary: 'Seconds that a task may run, and that its result is kept afterwards.',
     details: 'Tasks are calls whose result the client fetches later, in the stateless era.',
   }),
   maxTasksPerUser: defineSetting('MCP_USER_TASKS_MAX', integer(0, 8192), {
-    default: { value: 32 },
+    default: 32,
     summary:
       'The most tasks of one user that run at the same time, at all replicas; 0 for no limit.',
     details: 'One more gets a 429. Tasks that run at one replica count as calls, too.',
@@ -168,16 +168,7 @@ const taskSettings = {
 
 export const mcpSettings = { ...sessionSettings, ...callSettings, ...taskSettings };
 
-export type TasksConfig = ValuesOf<typeof taskSettings>;
-
-export type SessionsConfig = ValuesOf<typeof sessionSettings>;
-
-export interface McpConfig extends ValuesOf<typeof callSettings> {
-  readonly sessions: SessionsConfig;
-  readonly tasks: TasksConfig;
-}
-
-export const readMcpConfig = (read: Read): McpConfig => ({
+export const readMcpConfig = (read: Read) => ({
   sessions: readAll(sessionSettings, read),
   tasks: readAll(taskSettings, read),
   ...readAll(callSettings, read),
@@ -218,7 +209,7 @@ export const outboundSettings = {
   httpProxy,
   httpsProxy: defineSetting('HTTPS_PROXY', proxyUrl, {
     alias: 'https_proxy',
-    default: { text: 'HTTP_PROXY', compute: (read) => read(httpProxy) },
+    computed: { text: 'HTTP_PROXY', compute: (read) => read(httpProxy) },
     summary: 'The proxy for https URLs, by CONNECT.',
     details:
       'Those of the provider, and of the metadata documents of clients. Also read as `https_proxy`. Not together with CIMD_ALLOWED_HOSTS=*.',
@@ -226,7 +217,7 @@ export const outboundSettings = {
   }),
   noProxy: defineSetting('NO_PROXY', unproxiedHosts, {
     alias: 'no_proxy',
-    default: { value: [] },
+    default: [],
     summary: 'Hosts that are reached without the proxy.',
     details:
       '`example.com` is the host and all below it, `.example.com` only those below it. Also read as `no_proxy`.',

@@ -56,11 +56,11 @@ const defineLimit = (
 ) => ({
   prefix,
   windowMs: defineSetting(`${prefix}_RATE_LIMIT_WINDOW_MS`, integer(1, THIRTY_DAYS_MS), {
-    default: { value: windowMs },
+    default: windowMs,
     summary: `Length of the sliding window for ${what}, in milliseconds.`,
   }),
   ip: defineSetting(`${prefix}_RATE_LIMIT_MAX`, count, {
-    default: { value: max },
+    default: max,
     summary: `The most ${what} per address and window.`,
     ...(grantMax !== undefined && {
       details:
@@ -69,7 +69,7 @@ const defineLimit = (
     }),
   }),
   global: defineSetting(`${prefix}_GLOBAL_RATE_LIMIT_MAX`, count, {
-    default: { value: globalMax },
+    default: globalMax,
     summary: `The most ${what} of all callers per window.`,
   }),
   user:
@@ -82,7 +82,7 @@ const defineLimit = (
     grantMax === undefined
       ? undefined
       : defineSetting(`${prefix}_GRANT_RATE_LIMIT_MAX`, count, {
-          default: { value: grantMax },
+          default: grantMax,
           summary:
             details?.grantSummary ??
             `The most ${what} per login and window that reach the provider, whatever address they come from.`,
@@ -155,12 +155,12 @@ const GROUPS = {
 export type LimitGroup = keyof typeof GROUPS;
 
 const enabled = defineSetting('RATE_LIMIT_ENABLED', flag, {
-  default: { value: true },
+  default: true,
   summary: '`false` turns off all rate limits.',
 });
 
 const counting = defineSetting('RATE_LIMIT_COUNTING', oneOf('log', 'leased'), {
-  default: { value: 'log' },
+  default: 'log',
   summary: 'How requests are counted: `log` counts each in the store.',
   details:
     '`leased` needs REDIS_URL: a process takes a share of a window in advance, and asks Redis for the next one only. No limit ever lets in more; near a limit a request may be refused while another process has a share left. See [Scaling](scaling.md#when-to-switch).',
@@ -176,28 +176,19 @@ export const limitSettings: readonly Setting<unknown>[] = [
 
 export function readLimitsConfig(read: Read): LimitsConfig {
   if (!read(enabled)) return { enabled: false };
-  const groups = Object.entries(GROUPS).map(([group, limit]) => [
-    group,
-    readLimit(group, limit, read),
-  ]);
+  const groups = Object.entries(GROUPS).map(
+    ([group, { prefix, windowMs, ip, user, grant, global }]) => {
+      const max = {
+        ip: read(ip),
+        user: user && read(user),
+        grant: grant && read(grant),
+        global: read(global),
+      };
+      return [group, { group, prefix, windowMs: read(windowMs), max }];
+    },
+  );
   return { enabled: true, counting: read(counting), groups: Object.fromEntries(groups) };
 }
-
-const readLimit = (
-  group: string,
-  { prefix, windowMs, ip, user, grant, global }: ReturnType<typeof defineLimit>,
-  read: Read,
-) => ({
-  group,
-  prefix,
-  windowMs: read(windowMs),
-  max: {
-    ip: read(ip),
-    user: user && read(user),
-    grant: grant && read(grant),
-    global: read(global),
-  },
-});
 
 /** The variable that sets a limit per user of this group; undefined where users are not counted. */
 export const findUserVariable = (group: LimitGroup): string | undefined =>

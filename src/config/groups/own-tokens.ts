@@ -1,11 +1,12 @@
 // Broker mode: the tokens of the gateway's own that clients get, and how long what they stand for lives.
 
 import { MAX_GLOB_LENGTH } from '../../platform/glob.ts';
-import type { EmailAuthority, Parameter } from '../provider-profiles.ts';
+import type { Parameter } from '../provider-profiles.ts';
 import {
   flag,
   integer,
   listOf,
+  matching,
   NONE,
   names,
   ONE_YEAR_SECONDS,
@@ -13,50 +14,30 @@ import {
   type Rule,
   scope,
 } from '../rules.ts';
-import { defineSetting, type Read, readAll, type ValuesOf } from '../setting.ts';
+import { defineSetting, type Read, readAll } from '../setting.ts';
 import { chooseByProvider, providerSettings, readProfile } from './provider.ts';
-
-/** §5.11: the gateway issues tokens of its own. Times are in seconds. */
-export interface TokensConfig {
-  /** True if tokens that the provider issued for OIDC_AUDIENCE are accepted beside them. */
-  readonly acceptsProviderTokens: boolean;
-  readonly accessSeconds: number;
-  /** The life of a grant in all; 0 for no end. */
-  readonly grantMaxSeconds: number;
-  /** The life of a grant in all, where the provider gave no refresh token. */
-  readonly grantUnrenewedSeconds: number;
-  /** After which a refresh asks the provider whether the user still may. */
-  readonly renewalSeconds: number;
-  /** For which refreshes go on while the provider cannot be asked. */
-  readonly renewalGraceSeconds: number;
-  /** The logins that a logout at the provider ends. */
-  readonly backchannelEnds: 'session' | 'all';
-  /** True if a user whose logins all end has no connection to a server (§24) afterwards. */
-  readonly endsConnections: boolean;
-  /** The difference that the provider's clock may have, in ID tokens. */
-  readonly clockToleranceSeconds: number;
-}
 
 const ONE_HOUR_SECONDS = 3600;
 
 /** Some clients refresh at each look at a session once an access token has less than five minutes left. */
 const MIN_ACCESS_SECONDS = 600;
 
+/** §5.11: the gateway issues tokens of its own. */
 export const ownTokenSettings = {
   acceptsProviderTokens: defineSetting('OAUTH_ACCEPT_PROVIDER_TOKENS', flag, {
-    default: { value: false },
+    default: false,
     summary: 'Accept tokens of the provider beside the gateway’s own.',
     details: 'For service accounts and CI that get a JWT for OIDC_AUDIENCE at the provider itself.',
     mode: 'broker',
   }),
   accessSeconds: defineSetting('OAUTH_ACCESS_TTL_SECONDS', integer(MIN_ACCESS_SECONDS, 86_400), {
-    default: { value: ONE_HOUR_SECONDS },
+    default: ONE_HOUR_SECONDS,
     summary: 'Seconds for which an access token of the gateway’s own lives.',
     details: 'Ending a login does not wait for it: it holds at the next call.',
     mode: 'broker',
   }),
   grantMaxSeconds: defineSetting('OAUTH_GRANT_MAX_SECONDS', integer(0, ONE_YEAR_SECONDS * 10), {
-    default: { value: 0 },
+    default: 0,
     summary:
       'Seconds after which a user must log in again, however often the client refreshes; 0 for never.',
     details: 'A login that nobody uses ends after OAUTH_REFRESH_TTL_SECONDS.',
@@ -66,14 +47,14 @@ export const ownTokenSettings = {
     'OAUTH_GRANT_UNRENEWED_SECONDS',
     integer(MIN_ACCESS_SECONDS, ONE_YEAR_SECONDS),
     {
-      default: { value: 28_800 },
+      default: 28_800,
       summary: 'Seconds for which a login lives where the provider gave no refresh token.',
       details: 'The gateway cannot ask such a provider whether the user still may.',
       mode: 'broker',
     },
   ),
   renewalSeconds: defineSetting('OAUTH_RENEWAL_SECONDS', integer(0, 86_400), {
-    default: { value: ONE_HOUR_SECONDS },
+    default: ONE_HOUR_SECONDS,
     summary:
       'Seconds after which a refresh asks the provider whether the user still may; 0 for each refresh.',
     details:
@@ -81,20 +62,20 @@ export const ownTokenSettings = {
     mode: 'broker',
   }),
   renewalGraceSeconds: defineSetting('OAUTH_RENEWAL_GRACE_SECONDS', integer(0, 86_400 * 7), {
-    default: { value: ONE_HOUR_SECONDS },
+    default: ONE_HOUR_SECONDS,
     summary: 'Seconds for which refreshes go on while the provider cannot be asked.',
     details: 'Afterwards they are answered with 503 until it can. Nobody is logged out by that.',
     mode: 'broker',
   }),
   backchannelEnds: defineSetting('OAUTH_BACKCHANNEL_ENDS', oneOf('session', 'all'), {
-    default: { value: 'session' },
+    default: 'session',
     summary: 'Which logins end where the provider says that somebody logged out there.',
     details:
       '`session`: those that the session at the provider led to, or all of the user where the provider names no session. `all`: all of the user. The provider says it to /oauth/backchannel-logout, if you register that address there: see [Providers](providers.md#logout-from-the-provider).',
     mode: 'broker',
   }),
   endsConnections: defineSetting('CONNECTIONS_END_WITH_LOGOUT', flag, {
-    default: { value: false },
+    default: false,
     summary: 'End the connections to servers of a user who is logged out everywhere.',
     details:
       'That is: by the user at /account, by an operator, or by a logout at the provider. Their tokens are revoked at the servers, and deleted here. Without it, connections stay for the next login: see [Servers that want a login](server-logins.md#when-somebody-leaves).',
@@ -102,8 +83,11 @@ export const ownTokenSettings = {
   }),
 };
 
-export const readTokensConfig = (read: Read): TokensConfig => ({
+export type TokensConfig = ReturnType<typeof readTokensConfig>;
+
+export const readTokensConfig = (read: Read) => ({
   ...readAll(ownTokenSettings, read),
+  /** The difference that the provider's clock may have, in ID tokens. */
   clockToleranceSeconds: read(providerSettings.clockToleranceSeconds),
 });
 
@@ -144,14 +128,14 @@ const NINETY_DAYS_SECONDS = 7_776_000;
 
 export const brokerSettings = {
   allowedScopes: defineSetting('OAUTH_ALLOWED_SCOPES', allowedScopes, {
-    default: { value: ['openid', 'profile', 'email', 'offline_access'] },
+    default: ['openid', 'profile', 'email', 'offline_access'],
     summary: 'The scopes that clients may ask for.',
     details:
       'Others are left out of the request to the provider. All clients use what your client at the provider may do: add only what all of them may have. Those of OAUTH_ADDED_SCOPES are always asked for.',
     mode: 'broker',
   }),
   addedScopes: defineSetting('OAUTH_ADDED_SCOPES', scopes, {
-    default: chooseByProvider(
+    computed: chooseByProvider(
       (profile) => profile.scopes,
       (given) => given.join(' ') || NONE,
     ),
@@ -159,7 +143,7 @@ export const brokerSettings = {
     mode: 'broker',
   }),
   addedParameters: defineSetting('OAUTH_ADDED_PARAMETERS', parameters, {
-    default: chooseByProvider(
+    computed: chooseByProvider(
       (profile) => profile.parameters,
       (pairs) => pairs.map((pair) => pair.join('=')).join('&') || NONE,
     ),
@@ -169,42 +153,21 @@ export const brokerSettings = {
     mode: 'broker',
   }),
   refreshTtlSeconds: defineSetting('OAUTH_REFRESH_TTL_SECONDS', refreshTtl, {
-    default: { value: NINETY_DAYS_SECONDS },
+    default: NINETY_DAYS_SECONDS,
     summary: 'Seconds after its last refresh for which a login lives.',
     details: 'Each use starts them again.',
     mode: 'broker',
   }),
 };
 
-export type BrokerRequestConfig = ValuesOf<typeof brokerSettings>;
-
 // §13.2, §13.3: where the groups of a user come from, and who may log in at all.
 
-export interface IdentityConfig {
-  /** The claim that names a user's groups: a name taken whole, else a path of names with dots. */
-  readonly groupsClaim: string;
-  /** True if Microsoft Graph is asked where Entra leaves the groups out of a token. */
-  readonly followsGroupsOverage: boolean;
-  /** Globs; with none any address will do. */
-  readonly allowedEmails: readonly string[];
-  readonly allowedGroups: readonly string[];
-  /** For each name one of its values is needed. */
-  readonly allowedClaims: readonly AllowedClaim[];
-  /** Clients of the provider whose tokens get in whatever the lists say (OAUTH_ACCEPT_PROVIDER_TOKENS). */
-  readonly exemptClients: readonly string[];
-  /** Undefined where email_verified says it. */
-  readonly emailAuthority: EmailAuthority | undefined;
-}
+type AllowedClaim = readonly [name: string, value: string];
 
-export type AllowedClaim = readonly [name: string, value: string];
-
-const CLAIM_NAME = /^[^\s\p{C}]+$/u;
-
-const claimName: Rule<string> = {
-  parse: (text) => (CLAIM_NAME.test(text) ? text : undefined),
-  allowed:
-    'the name of a claim, such as groups or https://example.com/groups, or a path, such as realm_access.roles',
-};
+const claimName = matching(
+  /^[^\s\p{C}]+$/u,
+  'the name of a claim, such as groups or https://example.com/groups, or a path, such as realm_access.roles',
+);
 
 /** With one @, so that `*@example.com` means a domain and nothing that only ends like it. */
 const emailGlob: Rule<string> = {
@@ -220,6 +183,7 @@ const emailGlobs = listOf(
 
 const NAME_AND_VALUE = /^([^\s=]+)=(.*\S.*)$/;
 
+/** For each name one of its values is needed. */
 const claimPairs: Rule<readonly AllowedClaim[]> = {
   parse(text) {
     const pairs = text.split(',').map((pair): AllowedClaim => {
@@ -238,21 +202,21 @@ const claimPairs: Rule<readonly AllowedClaim[]> = {
 
 export const loginPolicySettings = {
   groupsClaim: defineSetting('OIDC_GROUPS_CLAIM', claimName, {
-    default: { value: 'groups' },
+    default: 'groups',
     summary: 'The claim that names the groups of a user.',
     details:
       'A list of texts, or one text. A claim of exactly this name comes first, also one with dots such as a URL; else it is a path, such as `realm_access.roles`. Where the ID token has no such claim, the userinfo endpoint is asked.',
     mode: 'broker',
   }),
   followsGroupsOverage: defineSetting('OIDC_GROUPS_OVERAGE', flag, {
-    default: { value: false },
+    default: false,
     summary: 'Asks Microsoft Graph for groups that Entra leaves out of a token.',
     details:
       'Entra leaves them out where there are more than 200. The gateway then asks with the access token of the login, which needs a permission of Microsoft Graph such as `GroupMember.Read.All`.',
     mode: 'broker',
   }),
   allowedEmails: defineSetting('LOGIN_ALLOWED_EMAILS', emailGlobs, {
-    default: { value: [], text: '' },
+    default: [],
     summary: 'Who may log in, by e-mail address.',
     details:
       'In any case; `*` is any text. The provider must say that the address is verified (`email_verified`). With `OIDC_PROVIDER=google` it must also be one of Gmail or of an organization at Google (`hd`). Where several LOGIN_ALLOWED settings are set, all of them must hold.',
@@ -262,7 +226,7 @@ export const loginPolicySettings = {
     'LOGIN_ALLOWED_GROUPS',
     names('groups, as OIDC_GROUPS_CLAIM names them'),
     {
-      default: { value: [], text: '' },
+      default: [],
       summary: 'Who may log in, by group: one of them is enough.',
       details:
         'Character by character. Where a name has a comma, write a JSON array: `["CN=staff,OU=groups"]`.',
@@ -270,14 +234,14 @@ export const loginPolicySettings = {
     },
   ),
   allowedClaims: defineSetting('LOGIN_ALLOWED_CLAIMS', claimPairs, {
-    default: { value: [], text: '' },
+    default: [],
     summary: 'Who may log in, by other claims.',
     details:
       'Such as `hd=example.com`. A name that is there several times must have one of its values; several names must all hold. Names are read as those of OIDC_GROUPS_CLAIM.',
     mode: 'broker',
   }),
   exemptClients: defineSetting('LOGIN_EXEMPT_CLIENTS', names('client IDs of the provider'), {
-    default: { value: [], text: '' },
+    default: [],
     summary: 'Clients of the provider for whose tokens the LOGIN_ALLOWED settings do not hold.',
     details:
       'For service accounts, which have no address. With OAUTH_ACCEPT_PROVIDER_TOKENS the LOGIN_ALLOWED settings hold for tokens of the provider, too, but for those of these clients: as the first of `azp`, `client_id`, `cid` and `appid` in the token names them.',
@@ -285,7 +249,10 @@ export const loginPolicySettings = {
   }),
 };
 
-export const readIdentityConfig = (read: Read): IdentityConfig => ({
+export type IdentityConfig = ReturnType<typeof readIdentityConfig>;
+
+export const readIdentityConfig = (read: Read) => ({
   ...readAll(loginPolicySettings, read),
+  /** Undefined where email_verified says it. */
   emailAuthority: readProfile(read).emailAuthority,
 });

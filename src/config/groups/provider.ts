@@ -16,12 +16,13 @@ import {
   httpUrl,
   integer,
   listOf,
+  matching,
   oneOf,
   type Rule,
 } from '../rules.ts';
 import { listOwnAudiences } from '../server-urls.ts';
 import {
-  type Default,
+  type ComputedDefault,
   defineSetting,
   type Read,
   readAll,
@@ -31,7 +32,7 @@ import {
 import { serverSettings } from './server.ts';
 
 const provider = defineSetting('OIDC_PROVIDER', oneOf(...PROVIDERS), {
-  default: { value: 'generic' },
+  default: 'generic',
   summary: 'Which provider it is, for the defaults that it needs.',
   details:
     'It decides the defaults of OAUTH_ADDED_SCOPES, OAUTH_ADDED_PARAMETERS, OAUTH_CLIENT_AUTH, OIDC_AUDIENCE and OIDC_AUDIENCE_CLAIM, and the form that OIDC_ISSUER must have, unless it is http on this machine, which stands in for the provider. See [Providers](providers.md).',
@@ -43,7 +44,7 @@ export const readProfile = (read: Read): ProviderProfile => PROVIDER_PROFILES[re
 export function chooseByProvider<T>(
   select: (profile: ProviderProfile) => T,
   write: (value: T) => string = String,
-): Default<T> {
+): ComputedDefault<T> {
   const writeFor = (name: Provider) => `\`${write(select(PROVIDER_PROFILES[name]))}\``;
   const text = writeFor('generic');
   const others = [...new Set(PROVIDERS.map(writeFor))].filter((other) => other !== text);
@@ -60,7 +61,7 @@ export function chooseByProvider<T>(
 const claims = oneOf('aud', 'client_id');
 
 const audienceClaim = defineSetting('OIDC_AUDIENCE_CLAIM', claims, {
-  default: chooseByProvider((profile) => profile.audienceClaim),
+  computed: chooseByProvider((profile) => profile.audienceClaim),
   summary: 'The claim of a token that must name one of OIDC_AUDIENCE.',
   details:
     'With `client_id` a token must also have `token_use` `access`, as those of Amazon Cognito have.',
@@ -68,22 +69,10 @@ const audienceClaim = defineSetting('OIDC_AUDIENCE_CLAIM', claims, {
 
 const CLIENT_NAMED = PROVIDERS.filter((name) => PROVIDER_PROFILES[name].audience === 'client_id');
 
-/** True if tokens name the client that they were issued to, and not the gateway. */
-const namesClient = (read: Read): boolean =>
-  read(audienceClaim) === 'client_id' || readProfile(read).audience === 'client_id';
-
-/** Empty where it cannot be known. */
-function computeAudience(read: Read): readonly string[] {
-  const baseUrl = read(serverSettings.baseUrl);
-  const id = read(clientId);
-  if (!namesClient(read)) return listOwnAudiences(baseUrl);
-  return id === undefined ? [] : [id];
-}
-
 const audiences = listOf(anyText, 'a comma-separated list of URLs or names');
 
 const githubUrl = defineSetting('GITHUB_URL', baseUrlRule, {
-  default: { value: 'https://github.com' },
+  default: 'https://github.com',
   summary: 'The address of GitHub, or of your GitHub Enterprise Server.',
   details: 'Only with `OIDC_PROVIDER=github`, whose issuer it is.',
 });
@@ -96,7 +85,7 @@ const findImpliedIssuer: { readonly [Login in ProviderLogin]: (read: Read) => st
   };
 
 const issuer = defineSetting('OIDC_ISSUER', httpUrl, {
-  default: {
+  computed: {
     text: '',
     exceptions: [['GITHUB_URL', 'with github']],
     compute: (read) => findImpliedIssuer[readProfile(read).login](read),
@@ -107,7 +96,7 @@ const issuer = defineSetting('OIDC_ISSUER', httpUrl, {
 
 const tokenSettings = {
   audience: defineSetting('OIDC_AUDIENCE', audiences, {
-    default: {
+    computed: {
       text: '`<BASE_URL>/mcp`, `<BASE_URL>` and `<BASE_URL>/`',
       exceptions: [
         [
@@ -115,14 +104,22 @@ const tokenSettings = {
           `with ${CLIENT_NAMED.join(', ')}, and with OIDC_AUDIENCE_CLAIM=client_id`,
         ],
       ],
-      compute: computeAudience,
+      compute(read) {
+        const id = read(clientId);
+        // True if tokens name the client that they were issued to, and not the gateway.
+        const namesClient =
+          read(audienceClaim) === 'client_id' || readProfile(read).audience === 'client_id';
+        if (!namesClient) return listOwnAudiences(read(serverSettings.baseUrl));
+        // Empty where it cannot be known.
+        return id === undefined ? [] : [id];
+      },
     },
     summary: 'The audiences of which a token must name one.',
     details: 'In the claim that OIDC_AUDIENCE_CLAIM says.',
   }),
   audienceClaim,
   jwksUrl: defineSetting('OIDC_JWKS_URL', httpUrl, {
-    default: { text: 'discovered', compute: () => undefined },
+    computed: { text: 'discovered', compute: () => undefined },
     summary: "The URL of the provider's key set.",
     details: 'If unset, the discovery document of OIDC_ISSUER says it.',
   }),
@@ -130,12 +127,12 @@ const tokenSettings = {
 
 const checkSettings = {
   clockToleranceSeconds: defineSetting('OIDC_CLOCK_TOLERANCE_SECONDS', integer(0, 60), {
-    default: { value: 5 },
+    default: 5,
     summary: "Seconds by which the provider's clock may differ.",
     details: 'For the claims `exp` and `nbf`.',
   }),
   signatureMemory: defineSetting('TOKEN_SIGNATURE_MEMORY', integer(0, 1_000_000), {
-    default: { value: 4096 },
+    default: 4096,
     summary: 'How many tokens are remembered as validly signed; 0 for none.',
     details:
       'The signature of a remembered token is not verified again. Its claims and times are checked on every request. See [Operations](operations/limits.md#remembered-signatures).',
@@ -159,16 +156,17 @@ export function readProviderConfig(read: Read): ProviderConfig | undefined {
   return { name: read(provider), issuer: given, login, ...readAll(tokenSettings, read), quirks };
 }
 
-/** The token that callers need, if any, and its issuer. */
-export type AuthConfig = { readonly required: false } | RequiredAuthConfig;
-
 /** §5: who is let in. */
 export interface RequiredAuthConfig extends ValuesOf<typeof checkSettings> {
   readonly required: true;
   readonly provider: ProviderConfig;
 }
 
-export const readAuthConfig = (read: Read, found: ProviderConfig | undefined): AuthConfig =>
+/** The token that callers need, if any, and its issuer. */
+export const readAuthConfig = (
+  read: Read,
+  found: ProviderConfig | undefined,
+): { readonly required: false } | RequiredAuthConfig =>
   read(serverSettings.authRequired)
     ? { required: true, provider: requireValue(found, issuer), ...readAll(checkSettings, read) }
     : { required: false };
@@ -178,7 +176,7 @@ export const readAuthConfig = (read: Read, found: ProviderConfig | undefined): A
 export type OAuthMode = 'proxy' | 'broker';
 
 export const mode = defineSetting('OAUTH_MODE', oneOf('proxy', 'broker'), {
-  default: { value: 'proxy' },
+  default: 'proxy',
   summary: 'How clients log in: `broker` (recommended) or `proxy`.',
   details:
     'With `broker` the gateway is an issuer of its own, and the provider knows one redirect URI, `<BASE_URL>/oauth/callback`. With `proxy` clients are sent to the provider, which must know the redirect URI of each. See [Modes](modes.md).',
@@ -190,7 +188,7 @@ export const isBrokerMode = (read: Read): boolean => read(mode) === 'broker';
 export const chooseByMode = <const T>(
   values: Readonly<Record<OAuthMode, T>>,
   write: (value: T) => string = String,
-): Default<T> => ({
+): ComputedDefault<T> => ({
   compute: (read) => values[read(mode)],
   text: `\`${write(values.proxy)}\``,
   exceptions: [[`\`${write(values.broker)}\``, 'in broker mode']],
@@ -198,12 +196,12 @@ export const chooseByMode = <const T>(
 
 // OAUTH_CLIENT_ID, which some tokens name as their audience.
 
-const clientIdRule: Rule<string> = {
-  parse: (text) => (text.startsWith('svc-') ? undefined : text),
-  allowed: 'a client id that does not begin with svc-, the prefix of registered clients',
-};
+const notRegistered = matching(
+  /^(?!svc-)/,
+  'a client id that does not begin with svc-, the prefix of registered clients',
+);
 
-export const clientId = defineSetting('OAUTH_CLIENT_ID', clientIdRule, {
+export const clientId = defineSetting('OAUTH_CLIENT_ID', notRegistered, {
   summary: 'The client that you registered at the provider for the gateway.',
   details:
     'The clients of the gateway log in through it. Required with OAUTH_MODE=broker. In proxy mode, registered clients cannot log in without it.',
@@ -220,7 +218,7 @@ const ownClientSettings = {
     isSecret: true,
   }),
   authMethod: defineSetting('OAUTH_CLIENT_AUTH', oneOf('post', 'basic'), {
-    default: chooseByProvider((profile) => profile.clientAuth),
+    computed: chooseByProvider((profile) => profile.clientAuth),
     summary: 'How the secret is sent.',
     details: '`post` is `client_secret_post`, `basic` is `client_secret_basic`.',
   }),
@@ -272,7 +270,7 @@ const issuers: Rule<readonly string[]> = {
 
 export const idJagSettings = {
   isEnabled: defineSetting('ID_JAG', flag, {
-    default: { value: false },
+    default: false,
     summary:
       'Takes assertions of a company’s identity provider in place of a login in the browser (ID-JAG, Enterprise-Managed Authorization).',
     details:
@@ -280,7 +278,7 @@ export const idJagSettings = {
     mode: 'broker',
   }),
   issuers: defineSetting('ID_JAG_ISSUERS', issuers, {
-    default: {
+    computed: {
       text: 'OIDC_ISSUER',
       compute: (read) => {
         const one = read(issuer);
@@ -293,7 +291,3 @@ export const idJagSettings = {
     mode: 'broker',
   }),
 };
-
-export type IdJagConfig = ValuesOf<typeof idJagSettings>;
-
-export const readIdJagConfig = (read: Read): IdJagConfig => readAll(idJagSettings, read);

@@ -19,12 +19,12 @@ import {
 import { defineSetting, type Read, readAll, type ValuesOf } from '../setting.ts';
 
 const port = defineSetting('PORT', integer(1, 65_535), {
-  default: { value: 3000 },
+  default: 3000,
   summary: 'The port to listen on.',
 });
 
 const authRequired = defineSetting('AUTH_REQUIRED', flag, {
-  default: { value: true },
+  default: true,
   summary: 'Whether callers need an access token.',
   details: '`false` lets everyone in. For local development only.',
 });
@@ -32,7 +32,7 @@ const authRequired = defineSetting('AUTH_REQUIRED', flag, {
 export const serverSettings = {
   port,
   baseUrl: defineSetting('BASE_URL', baseUrl, {
-    default: {
+    computed: {
       text: '`http://localhost:<PORT>`',
       compute: (read) => `http://localhost:${read(port)}`,
     },
@@ -42,7 +42,7 @@ export const serverSettings = {
   }),
   authRequired,
   host: defineSetting('HOST', listenAddress, {
-    default: {
+    computed: {
       text: '`0.0.0.0`',
       exceptions: [['`127.0.0.1`', 'with AUTH_REQUIRED=false']],
       compute: (read) => (read(authRequired) ? '0.0.0.0' : '127.0.0.1'),
@@ -50,39 +50,39 @@ export const serverSettings = {
     summary: 'The address to listen on.',
   }),
   environment: defineSetting('NODE_ENV', anyText, {
-    default: { value: 'development' },
+    default: 'development',
     summary: 'Set it to `production` in production.',
     details:
       '`production` turns off the exceptions for localhost (ALLOWED_HOSTS, ALLOWED_ORIGINS), and turns on HSTS if BASE_URL is https. The resource `config://server` shows the value.',
   }),
   logLevel: defineSetting('LOG_LEVEL', oneOf(...LOG_LEVELS), {
-    default: { value: 'info' },
+    default: 'info',
     summary: 'The least severe level that is logged.',
     details: '`debug` logs every request.',
   }),
   logFormat: defineSetting('LOG_FORMAT', oneOf(...LOG_FORMATS), {
-    default: { value: 'json' },
+    default: 'json',
     summary: 'How lines of the log are written.',
     details:
       '`json` is an object for each line, `text` is for people: behind the message, facts as `name: value`, between quotation marks where a value has spaces or marks. `postern dev` writes text to a terminal.',
   }),
   displayName: defineSetting('SERVICE_DISPLAY_NAME', anyText, {
-    default: { value: 'Postern' },
+    default: 'Postern',
     summary: 'The name of the gateway on its pages, and what the tool `service_ping` answers with.',
   }),
   metricsEnabled: defineSetting('METRICS_ENABLED', flag, {
-    default: { value: false },
+    default: false,
     summary: 'Serves metrics at `/metrics`.',
     details: 'In the OpenMetrics text format, without authentication: do not expose it.',
   }),
   shutdownDelayMs: defineSetting('SHUTDOWN_DELAY_MS', integer(0, 600_000), {
-    default: { value: 0 },
+    default: 0,
     summary: 'Milliseconds to keep serving after SIGTERM.',
     details:
       'Meanwhile `/health/ready` says `not_ready`, so that a load balancer can send requests elsewhere. Calls that are under way then have as long again to end, and 10 s at least.',
   }),
   workers: defineSetting('WORKERS', integerOrAuto(1, 256), {
-    default: { value: 1 },
+    default: 1,
     summary: 'How many processes serve the port, to use several CPUs.',
     details:
       'More than one needs REDIS_URL. `auto` starts one for each CPU that this machine or container may use. Bounds such as MAX_CONNECTIONS hold for each of them. `postern dev` always runs one. See [Operations](operations/store.md#several-processes-on-one-machine).',
@@ -102,20 +102,13 @@ export const serverSettings = {
 /** The need of a token is a member of `Config.auth`. */
 const { authRequired: _, ...ownSettings } = serverSettings;
 
-export interface ServerConfig extends ValuesOf<typeof ownSettings> {
-  /** False where `baseUrl` is the default. */
-  readonly isBaseUrlSet: boolean;
-}
-
-export const readServerConfig = (read: Read, isBaseUrlSet: boolean): ServerConfig => ({
+export const readServerConfig = (read: Read, isBaseUrlSet: boolean) => ({
   ...readAll(ownSettings, read),
+  /** False where `baseUrl` is the default. */
   isBaseUrlSet,
 });
 
 // The facts about this gateway that its pages show.
-
-/** `file` is a path; its image is served by the gateway. */
-export type LogoConfig = { readonly url: string } | { readonly file: string };
 
 export const siteSettings = {
   logoUrl: defineSetting('SERVICE_LOGO_URL', imageUrl, {
@@ -129,22 +122,21 @@ export const siteSettings = {
       'An SVG, PNG, JPEG or WebP image of at most 1 MiB. It is read at start, and served at `/logo`.',
   }),
   showsTools: defineSetting('SITE_SHOWS_TOOLS', flag, {
-    default: { value: false },
+    default: false,
     summary: 'Whether the pages list the tools before anybody has logged in.',
     details:
       '`true` shows their names and descriptions to everyone who can reach the gateway, as far as the [rules](rules.md) hold for everybody.',
   }),
 };
 
-export const readSiteConfig = (read: Read) => ({
-  logo: readLogoConfig(read),
-  showsTools: read(siteSettings.showsTools),
-});
+/** `file` is a path; its image is served by the gateway. */
+export type LogoConfig = { readonly url: string } | { readonly file: string };
 
-function readLogoConfig(read: Read): LogoConfig | undefined {
-  const [url, file] = [read(siteSettings.logoUrl), read(siteSettings.logoFile)];
-  if (url !== undefined) return { url };
-  return file === undefined ? undefined : { file };
+export function readSiteConfig(read: Read) {
+  const { logoUrl: url, logoFile: file, showsTools } = readAll(siteSettings, read);
+  const ofFile = file === undefined ? undefined : { file };
+  const logo: LogoConfig | undefined = url === undefined ? ofFile : { url };
+  return { logo, showsTools };
 }
 
 // §32: how clients find this gateway, and what it is called in catalogues and registries.
@@ -169,13 +161,13 @@ const shortText: Rule<string> = {
 
 export const serverCardSettings = {
   isServed: defineSetting('SERVER_CARD', flag, {
-    default: { value: false },
+    default: false,
     summary: 'Serves a server card, by which clients find the gateway before they connect.',
     details:
       'At `/mcp/server-card`, and a catalogue with it at `/.well-known/mcp/catalog.json`; the card of a server or view is at `/mcp/<name>/server-card`. Everybody can read them. They name no tools. See [the reference](reference/server-card.md#32-server-card-and-serverjson).',
   }),
   name: defineSetting('SERVER_CARD_NAME', reverseDnsName, {
-    default: {
+    computed: {
       text: 'the host of BASE_URL in reverse order, and `/postern`',
       compute: (read) => deriveName(read(serverSettings.baseUrl)),
     },
@@ -184,15 +176,10 @@ export const serverCardSettings = {
       'Such as `com.example/tools`. A registry takes only names that begin with a domain which you show to be yours.',
   }),
   description: defineSetting('SERVER_CARD_DESCRIPTION', shortText, {
-    default: { value: 'MCP servers and tools at one address, behind one login.' },
+    default: 'MCP servers and tools at one address, behind one login.',
     summary: 'What server cards and `server.json` say of the gateway.',
   }),
 };
-
-export type ServerCardConfig = ValuesOf<typeof serverCardSettings>;
-
-export const readServerCardConfig = (read: Read): ServerCardConfig =>
-  readAll(serverCardSettings, read);
 
 /** `https://mcp.example.com` is `com.example.mcp/postern`. An IP address has no order to reverse. */
 function deriveName(url: string): string {
@@ -209,12 +196,12 @@ function deriveName(url: string): string {
 
 export const upstreamSettings = {
   maxBytes: defineSetting('MAX_UPSTREAM_BYTES', integer(1024, 268_435_456), {
-    default: { value: 8_388_608 },
+    default: 8_388_608,
     summary: 'The most bytes of one answer of an MCP server behind the gateway.',
     details: 'Of a stream, of each event. A call whose answer is longer ends in an error result.',
   }),
   listWaitMs: defineSetting('LIST_WAIT_MS', integer(0, 60_000), {
-    default: { value: 5_000 },
+    default: 5_000,
     summary: 'Milliseconds that a first list waits for a server that has not answered yet.',
     details:
       'Then the list goes out without that server, and clients get `list_changed` once it has answered. Clients that cannot get that wait up to 8 s ([how](reference/server-connections.md#184-when-a-server-fails)).',
@@ -233,13 +220,13 @@ const clientIds = names('client IDs, as the configuration file or the provider k
 
 export const adminSettings = {
   groups: defineSetting('ADMIN_GROUPS', groupNames, {
-    default: { value: [], text: '' },
+    default: [],
     summary: "The groups whose members may use the operators' page, `/admin`.",
     details:
       'As the provider names them, character by character: in the claim of OIDC_GROUPS_CLAIM, or with tokens of the provider in the claim `groups` of the access token. Where a name has a comma, write a JSON array: `["CN=ops,OU=groups"]`. If unset, there is no such page. See [Operations](operations/operators.md#the-operators-page).',
   }),
   clients: defineSetting('ADMIN_CLIENTS', clientIds, {
-    default: { value: [], text: '' },
+    default: [],
     summary: "Other clients whose tokens the operators' API takes, such as a script of yours.",
     details:
       'By ID: [clients that log in as themselves](machine-clients.md), or clients of the provider as `azp` or `client_id` of their access tokens names them. Without any, only tokens that the page `/admin` got are taken. Give these tokens to nothing else: whoever has one can do what its operator can.',

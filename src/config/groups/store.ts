@@ -1,5 +1,5 @@
 // The place where the state of the service lies.
-import { anyText, listOf, oneOf, type Rule, redisUrl } from '../rules.ts';
+import { anyText, listOf, oneOf, redisUrl } from '../rules.ts';
 import { formatAddress, isSentinelUrl, requireSentinelUrl } from '../sentinel-url.ts';
 import { defineSetting, type Read } from '../setting.ts';
 import { consentSettings } from './clients.ts';
@@ -40,13 +40,13 @@ export const storeSettings = {
     isSecret: true,
   }),
   reads: defineSetting('STORE_READS', oneOf('direct', 'tracked'), {
-    default: { value: 'direct' },
+    default: 'direct',
     summary: 'How sessions and logins are read from Redis: `direct` reads them for each call.',
     details:
       '`tracked` needs a single Redis, or Sentinel: a process remembers them until Redis says that they have changed, and never for longer than it is certain to be told. What is ended holds everywhere within 200 ms in place of at the next call. An ACL has to allow the channel `__redis__:invalidate`. See [Store](operations/store.md#reads-that-are-remembered).',
   }),
   dataDir: defineSetting('DATA_DIR', anyText, {
-    default: { value: './data' },
+    default: './data',
     summary: 'The folder of the embedded store.',
     details:
       'Only one process at a time can use it. The secret of OAUTH_STATE_SECRET is kept there, too, if you set none.',
@@ -149,18 +149,13 @@ export const MIN_SECRET_BYTES = 32;
 export const isLongEnough = (secretText: string): boolean =>
   Buffer.byteLength(secretText) >= MIN_SECRET_BYTES;
 
-const secret: Rule<string> = {
-  parse: (text) => (isLongEnough(text) ? text : undefined),
-  allowed: 'a secret',
-};
-
 const secretList = listOf(
-  secret,
+  { parse: (text) => (isLongEnough(text) ? text : undefined), allowed: 'a secret' },
   `at least ${MIN_SECRET_BYTES} bytes, for example the output of \`openssl rand -base64 48\`; separate several with commas`,
 );
 
 export const stateSecrets = defineSetting('OAUTH_STATE_SECRET', secretList, {
-  default: { text: 'kept in DATA_DIR', compute: () => undefined },
+  computed: { text: 'kept in DATA_DIR', compute: () => undefined },
   summary: 'Seals what a login leaves in the store.',
   details:
     'It also seals `requestState` and messages between replicas. All replicas need the same one: it is required with REDIS_URL if OAUTH_MODE=broker or OAUTH_CONSENT=page, or if a server of the configuration file has `identity`. With the embedded store, it is made at the first start and kept in DATA_DIR. Of several, the first seals and all open: [Deploy](deploy.md#change-a-secret) has the steps to change it.',

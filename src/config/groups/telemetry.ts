@@ -1,12 +1,10 @@
 // OpenTelemetry: where traces go. The variables are those of its specification.
 import { isPercentDecodable } from '../../platform/json.ts';
 import { anyText, baseUrl, flag, oneOf, type Rule } from '../rules.ts';
-import { defineSetting, type Read, readAll, type ValuesOf } from '../setting.ts';
-
-type Pairs = Readonly<Record<string, string>>;
+import { defineSetting, type Read, readAll } from '../setting.ts';
 
 /** W3C Baggage, as far as OpenTelemetry uses it for settings. */
-const pairs: Rule<Pairs> = {
+const pairs: Rule<Readonly<Record<string, string>>> = {
   parse(text) {
     const entries = text.split(',').map((pair) => /^\s*([^=\s]+)\s*=(.*)$/s.exec(pair));
     const isRight = entries.every((entry) => entry !== null && isPercentDecodable(entry[0]));
@@ -23,9 +21,9 @@ const pairs: Rule<Pairs> = {
 
 const protocols = oneOf('http/protobuf', 'http/json');
 
-const overHttp: typeof protocols = {
+const overHttp = {
   ...protocols,
-  explain: (text) =>
+  explain: (text: string) =>
     text === 'grpc'
       ? 'Traces are sent over HTTP, which collectors usually take at port 4318.'
       : undefined,
@@ -45,8 +43,6 @@ const ratio: Rule<number> = {
   allowed: 'a number from 0 to 1',
 };
 
-const NO_PAIRS: { readonly value: Pairs; readonly text: string } = { value: {}, text: '' };
-
 const endpoint = defineSetting('OTEL_EXPORTER_OTLP_ENDPOINT', baseUrl, {
   summary: 'The OpenTelemetry collector that gets a trace of each request.',
   details:
@@ -55,21 +51,23 @@ const endpoint = defineSetting('OTEL_EXPORTER_OTLP_ENDPOINT', baseUrl, {
 
 const collectorSettings = {
   protocol: defineSetting('OTEL_EXPORTER_OTLP_PROTOCOL', overHttp, {
-    default: { value: 'http/protobuf' },
+    default: 'http/protobuf',
     summary: 'How traces are sent.',
   }),
   headers: defineSetting('OTEL_EXPORTER_OTLP_HEADERS', pairs, {
-    default: NO_PAIRS,
+    default: {},
+    written: '',
     summary: 'Headers for the collector, such as `authorization=Basic%20…`.',
     details: 'Pairs `name=value` with commas between them; values are percent-encoded.',
     isSecret: true,
   }),
   serviceName: defineSetting('OTEL_SERVICE_NAME', anyText, {
-    default: { value: 'postern' },
+    default: 'postern',
     summary: 'What the service is called in traces.',
   }),
   resourceAttributes: defineSetting('OTEL_RESOURCE_ATTRIBUTES', pairs, {
-    default: NO_PAIRS,
+    default: {},
+    written: '',
     summary: 'What else is said of it, such as `deployment.environment.name=production`.',
     details: 'Pairs `name=value` with commas between them; values are percent-encoded.',
     hidesValues: true,
@@ -77,14 +75,14 @@ const collectorSettings = {
 };
 
 const sampler = defineSetting('OTEL_TRACES_SAMPLER', samplers, {
-  default: { value: 'parentbased_always_on' },
+  default: 'parentbased_always_on',
   summary: 'Which requests are traced.',
   details:
     '`parentbased_…` follows callers that say whether their trace is recorded; the rest of the name is about traces that begin here.',
 });
 
 const samplerArgument = defineSetting('OTEL_TRACES_SAMPLER_ARG', ratio, {
-  default: { value: 1 },
+  default: 1,
   summary: 'The share of requests for `…traceidratio`.',
 });
 
@@ -95,25 +93,23 @@ export type TracingConfig = Readonly<ReturnType<typeof readTracingConfig>>;
 export type CollectorConfig = NonNullable<TracingConfig['collector']>;
 
 export function readTracingConfig(read: Read) {
-  const given = read(endpoint);
-  return { collector: given === undefined ? undefined : readCollector(given, read) };
-}
-
-const readCollector = (url: string, read: Read) => ({
-  /** Spans are posted there. */
-  url: `${url}/v1/traces`,
-  ...readAll(collectorSettings, read),
-  sampler: {
-    /** The part of the traces that begin here. */
-    ratio: chooseRatio(read(sampler), read(samplerArgument)),
-    /** True if a trace that the caller began is recorded if the caller's part is. */
-    followsCaller: read(sampler).startsWith('parentbased_'),
-  },
-});
-
-function chooseRatio(name: string, argument: number): number {
-  if (name.endsWith('traceidratio')) return argument;
-  return name.endsWith('always_on') ? 1 : 0;
+  const url = read(endpoint);
+  if (url === undefined) return { collector: undefined };
+  const [name, argument] = [read(sampler), read(samplerArgument)];
+  const fixed = name.endsWith('always_on') ? 1 : 0;
+  return {
+    collector: {
+      /** Spans are posted there. */
+      url: `${url}/v1/traces`,
+      ...readAll(collectorSettings, read),
+      sampler: {
+        /** The part of the traces that begin here. */
+        ratio: name.endsWith('traceidratio') ? argument : fixed,
+        /** True if a trace that the caller began is recorded if the caller's part is. */
+        followsCaller: name.startsWith('parentbased_'),
+      },
+    },
+  };
 }
 
 // The audit log: who did what.
@@ -139,17 +135,15 @@ export const auditSettings = {
       '`stdout`, beside the log, or `file:PATH`. Never a token or the value of an argument. See [Operations](operations/logs.md#audit-log).',
   }),
   required: defineSetting('AUDIT_REQUIRED', flag, {
-    default: { value: false },
+    default: false,
     summary: 'Whether calls need a line in the audit log.',
     details:
       'With `true` each call first writes a line of its start; where that fails, it does not run and is answered by 503. Otherwise a full disk is told in the log, and stops nothing.',
   }),
   claims: defineSetting('AUDIT_CLAIMS', flag, {
-    default: { value: false },
+    default: false,
     summary: 'Whether lines of calls have the groups and claims that rules name.',
     details:
       'With `true`, `postern rules replay` can say what changed rules would do with the calls of the log. See [Rules](rules.md#what-would-have-happened).',
   }),
 };
-
-export type AuditConfig = ValuesOf<typeof auditSettings>;

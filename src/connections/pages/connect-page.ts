@@ -17,21 +17,25 @@ import type { ConnectionInfo, ConnectionServer } from '../../mcp/upstream/connec
 import type { ConnectionProblem } from '../../mcp/upstream/connections.ts';
 import { shorten } from '../../platform/text.ts';
 
-export interface ConnectPageContent {
-  readonly server: ConnectionServer;
-  readonly session: BrowserSession;
-  /** Of the link that led here; undefined for who came by themselves. */
-  readonly requestId: string | undefined;
-  /** That are asked for; undefined for those that the server names. */
-  readonly scopes: readonly string[] | undefined;
-  /** Where the login will be, and then where else it has endpoints; undefined where that is not known. */
-  readonly hosts: readonly string[] | undefined;
-}
-
-/** What one is about to connect. */
+/** Asks before the login begins. */
 export function renderConnectPage(
   owner: PageOwner,
-  { server, session, requestId, scopes, hosts }: ConnectPageContent,
+  {
+    server,
+    session,
+    requestId,
+    scopes,
+    hosts,
+  }: {
+    readonly server: ConnectionServer;
+    readonly session: BrowserSession;
+    /** Of the link that led here; undefined for who came by themselves. */
+    readonly requestId: string | undefined;
+    /** That are asked for; undefined for those that the server names. */
+    readonly scopes: readonly string[] | undefined;
+    /** Where the login will be, and then where else it has endpoints; undefined where that is not known. */
+    readonly hosts: readonly string[] | undefined;
+  },
 ): Reply {
   const { displayName } = owner;
   const name = escapeHtml(server.name);
@@ -138,7 +142,7 @@ export const renderExpiredPage = (owner: PageOwner): Reply =>
     status: 410,
     title: 'This link has expired',
     body: `<p>It was good for ten minutes. Go back to your app and ask once more, or connect the server at your connections.</p>
-<p><a class="button primary" href="${escapeHtml(owner.baseUrl)}/connections">Your connections</a></p>`,
+${renderButton(owner)}`,
   });
 
 /** Nothing of the address is shown: anybody can write one. */
@@ -147,7 +151,7 @@ export const renderUnknownPage = (owner: PageOwner): Reply =>
     status: 404,
     title: 'There is no such server',
     body: `<p>No server of this name wants a login of yours here. It may have been renamed or removed.</p>
-<p><a class="button primary" href="${escapeHtml(owner.baseUrl)}/connections">Your connections</a></p>`,
+${renderButton(owner)}`,
   });
 
 export const renderOperatorsOnlyPage = (owner: PageOwner, server: string): Reply =>
@@ -161,13 +165,7 @@ ${renderLinks(owner)}`,
   });
 
 /** By whose fault it is: what the page is called, and what helps beside what the problem says itself. */
-const PROBLEMS: {
-  readonly [Fault in ConnectionProblem['fault']]: {
-    readonly status: number;
-    readonly title: string;
-    readonly advice: string;
-  };
-} = {
+const PROBLEMS = {
   browser: {
     status: 400,
     title: 'This login cannot go on here',
@@ -193,7 +191,7 @@ const PROBLEMS: {
     title: 'That did not work',
     advice: 'Nothing was lost. Try again in a moment.',
   },
-};
+} satisfies Record<ConnectionProblem['fault'], object>;
 
 export function renderProblemPage(owner: PageOwner, problem: ConnectionProblem): Reply {
   const { status, title, advice } = PROBLEMS[problem.fault];
@@ -205,11 +203,14 @@ export function renderProblemPage(owner: PageOwner, problem: ConnectionProblem):
       mark: WARNING_MARK,
       body: `<p>${escapeHtml(message)}</p>
 <p>${advice}</p>
-<p><a class="button primary" href="${escapeHtml(owner.baseUrl)}/connections">Your connections</a></p>`,
+${renderButton(owner)}`,
     }),
     error: { key: 'connection_failed', message, cause },
   };
 }
+
+const renderButton = ({ baseUrl }: PageOwner): string =>
+  `<p><a class="button primary" href="${escapeHtml(baseUrl)}/connections">Your connections</a></p>`;
 
 const renderLinks = ({ baseUrl }: PageOwner): string =>
   `<p class="links"><a href="${escapeHtml(baseUrl)}/connections">Your connections</a></p>`;
@@ -249,36 +250,37 @@ interface ShownConnection {
   readonly info: ConnectionInfo;
 }
 
-export interface ConnectionsPageContent {
-  /** `SERVICE_DISPLAY_NAME`. */
-  readonly service: string;
-  /** `BASE_URL`. */
-  readonly baseUrl: string;
-  readonly session: BrowserSession;
-  /** In the order of the configuration file. */
-  readonly shown: readonly ShownConnection[];
-  /** A connection that has just ended, and what its server did not do for it. */
-  readonly ended: { readonly server: string; readonly problem: string } | undefined;
+/** A connection that has just ended, and what its server did not do for it. */
+export interface UnfinishedEnd {
+  readonly server: string;
+  readonly problem: string;
 }
 
-export function renderConnectionsPage(content: ConnectionsPageContent): Reply {
-  const { service, baseUrl, session, shown, ended } = content;
+/** `shown` is in the order of the configuration file. */
+export function renderConnectionsPage(
+  owner: PageOwner,
+  session: BrowserSession,
+  shown: readonly ShownConnection[],
+  ended: UnfinishedEnd | undefined,
+): Reply {
+  const { displayName: service, baseUrl } = owner;
+  const entries = shown.map((one) => renderConnection(owner, session, one));
+  const warning =
+    ended &&
+    `<p class="warning" role="alert"><strong>${escapeHtml(ended.server)}</strong> is disconnected here, and what was kept of it is
+deleted. But ${escapeHtml(ended.problem)}.</p>`;
   const page = renderHtmlPage(
     'Your connections',
-    `${ended === undefined ? '' : renderEnded(ended)}
+    `${warning ?? ''}
 <p>You are logged in as <strong><bdi>${escapeHtml(session.displayName)}</bdi></strong>. These servers want to know who you
 are: once you connect one, your apps can use it as you, through ${escapeHtml(service)}.</p>
-${shown.length === 0 ? '<p>There are none.</p>' : shown.map((one) => renderConnection(one, content)).join('\n')}
+${shown.length === 0 ? '<p>There are none.</p>' : entries.join('\n')}
 <p class="links"><a href="${escapeHtml(baseUrl)}/account">Apps that act for you</a>
 <a href="${escapeHtml(baseUrl)}/">Start page</a></p>`,
     { before: renderBrand(service) },
   );
   return { status: 200, ...page };
 }
-
-const renderEnded = ({ server, problem }: { readonly server: string; readonly problem: string }) =>
-  `<p class="warning" role="alert"><strong>${escapeHtml(server)}</strong> is disconnected here, and what was kept of it is
-deleted. But ${escapeHtml(problem)}.</p>`;
 
 const STATES = {
   active: 'Connected',
@@ -289,27 +291,29 @@ const STATES = {
 /** Classes of the style sheet. */
 const LOOKS = { active: 'good', missing: 'plain', 'login needed': 'bad' } as const;
 
-function renderConnection(one: ShownConnection, content: ConnectionsPageContent): string {
-  const { server, info } = one;
+function renderConnection(
+  owner: PageOwner,
+  session: BrowserSession,
+  { server, info }: ShownConnection,
+): string {
   const isShared = server.auth.owner === 'shared';
-  const mayChange = !isShared || content.session.isOperator;
+  const mayChange = !isShared || session.isOperator;
   return `<section class="entry" aria-labelledby="server-${escapeHtml(server.name)}">
 <div class="entry-head">
 <h2 id="server-${escapeHtml(server.name)}">${escapeHtml(server.name)}</h2>
 <span class="state ${LOOKS[info.state]}">${STATES[info.state]}</span>
 </div>
 <p class="aside"><code>${escapeHtml(shorten(new URL(server.url).host, MAX_LISTED_HOST))}</code></p>
-${isShared ? `<p class="aside">${describeShared(content.session.isOperator)}</p>` : ''}
+${isShared ? `<p class="aside">${mayChange ? OF_OPERATORS : OF_OTHERS}</p>` : ''}
 ${info.state === 'missing' || !mayChange ? '' : renderFacts(info)}
 ${info.problem === undefined || !mayChange ? '' : `<p class="warning">${escapeHtml(info.problem)}</p>`}
-${mayChange ? renderActions(one, content) : ''}
+${mayChange ? renderActions(owner, session, info) : ''}
 </section>`;
 }
 
-const describeShared = (isOperator: boolean): string =>
-  isOperator
-    ? 'One connection for everybody. It is made by your operators, of whom you are one.'
-    : 'Made by your operators, for everybody.';
+const OF_OPERATORS =
+  'One connection for everybody. It is made by your operators, of whom you are one.';
+const OF_OTHERS = 'Made by your operators, for everybody.';
 
 function renderFacts({ account, since, scopes }: ConnectionInfo): string {
   const rows = [
@@ -326,8 +330,9 @@ function renderFacts({ account, since, scopes }: ConnectionInfo): string {
 
 /** What is wanted of who sees it stands first, and stands out. */
 function renderActions(
-  { server: { name }, info: { state } }: ShownConnection,
-  { baseUrl, session }: ConnectionsPageContent,
+  owner: PageOwner,
+  session: BrowserSession,
+  { server: name, state }: ConnectionInfo,
 ): string {
   const label = escapeHtml(name);
   const connect =
@@ -335,11 +340,8 @@ function renderActions(
       ? `<button class="primary" name="action" value="connect" aria-label="Connect ${label}">Connect</button>`
       : `<button${state === 'active' ? '' : ' class="primary"'} name="action" value="connect" aria-label="Reconnect ${label}">Reconnect</button>`;
   const disconnect = `<button name="action" value="disconnect" aria-label="Disconnect ${label}">Disconnect</button>`;
-  return `<form method="post" action="${escapeHtml(baseUrl)}/connections" class="actions">
-<input type="hidden" name="csrf" value="${escapeHtml(session.csrf)}">
-<input type="hidden" name="server" value="${label}">
-${connect}${state === 'missing' ? '' : `\n${disconnect}`}
-</form>`;
+  const buttons = state === 'missing' ? [connect] : [connect, disconnect];
+  return renderForm(owner, session, { server: name, requestId: undefined }, buttons);
 }
 
 /** Characters. */

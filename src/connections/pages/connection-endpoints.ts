@@ -12,7 +12,6 @@ import {
   type BrowserSession,
   checkCsrf,
   createOwnPageEndpoint,
-  type OpenBrowserSession,
   type OwnPage,
   type OwnPages,
   showToUser,
@@ -36,7 +35,6 @@ import { nameOwner, withoutDefault } from '../../store/owner.ts';
 import type { Owner } from '../../store/store.ts';
 import { CALLBACK_PATH } from '../servers/client-document.ts';
 import {
-  type ConnectionsPageContent,
   renderConnectedPage,
   renderConnectionsPage,
   renderConnectPage,
@@ -46,6 +44,7 @@ import {
   renderOperatorsOnlyPage,
   renderProblemPage,
   renderUnknownPage,
+  type UnfinishedEnd,
 } from './connect-page.ts';
 
 /** Fields of the forms. */
@@ -68,7 +67,7 @@ export function createConnectionEndpoints(
   { connections, requests, connecting }: ConnectionPorts,
   listServers: () => readonly ConnectionServer[],
 ): readonly Endpoint[] {
-  const { baseUrl, displayName } = owner;
+  const { baseUrl } = owner;
   const { sessions, browsers, beginLogin } = ownPages;
   /** Users of it are named without it. */
   const issuer = oauth.provider?.issuer;
@@ -83,22 +82,14 @@ export function createConnectionEndpoints(
 
   // GET /connections
 
-  async function getList(query: string, cookie: string | undefined): Promise<Reply> {
-    const error = parseQuery(query, () => {}).get('error');
-    return showToUser(owner, ownPages, { page: PATH, error, cookie }, showList);
-  }
-
-  async function showList(
-    session: BrowserSession,
-    ended?: ConnectionsPageContent['ended'],
-  ): Promise<Reply> {
+  async function showList(session: BrowserSession, ended?: UnfinishedEnd): Promise<Reply> {
     const shown = await Promise.all(
       listServers().map(async (server) => ({
         server,
         info: await connections.describe(getOwner(server, session), server),
       })),
     );
-    return renderConnectionsPage({ service: displayName, baseUrl, session, shown, ended });
+    return renderConnectionsPage(owner, session, shown, ended);
   }
 
   // GET /connections/<server>
@@ -112,45 +103,31 @@ export function createConnectionEndpoints(
     if (server === undefined) return renderUnknownPage(owner);
     const parameters = parseQuery(query, () => {});
     const requestId = readRequestId(parameters);
+    // The browser comes back from a login that was begun at the page of connections.
+    const isReturn = parameters.get('connected') !== undefined;
     const at = { page: buildPage(server.name, requestId), error: parameters.get('error'), cookie };
     return showToUser(owner, ownPages, at, (session) =>
-      showServer(server, session, requestId, parameters.get('connected') !== undefined),
-    );
-  }
-
-  /** `isReturn`: the browser comes back from a login that was begun at the page of connections. */
-  async function showServer(
-    server: ConnectionServer,
-    session: BrowserSession,
-    requestId: string | undefined,
-    isReturn: boolean,
-  ): Promise<Reply> {
-    const link = await openLink(server, session, requestId);
-    if (link.kind === 'refused') return link.reply;
-    const { request } = link;
-    const info = await connections.describe(request.owner, server);
-    // Whoever comes to connect another account does so at the page of connections.
-    const isAsked = !isReturn && requestId === undefined;
-    const isThere =
-      info.state === 'active' &&
-      (request.scopes ?? []).every((scope) => info.scopes?.includes(scope));
-    return isThere && !isAsked
-      ? renderConnectedPage(owner, info)
-      : renderConnectPage(owner, {
+      followLink(server, session, requestId, async ({ owner: whose, scopes }) => {
+        const info = await connections.describe(whose, server);
+        const isThere =
+          info.state === 'active' && (scopes ?? []).every((scope) => info.scopes?.includes(scope));
+        // Whoever comes to connect another account does so at the page of connections.
+        if (isThere && (isReturn || requestId !== undefined))
+          return renderConnectedPage(owner, info);
+        return renderConnectPage(owner, {
           server,
           session,
           requestId,
-          scopes: request.scopes ?? server.auth.scopes,
-          hosts: await findHosts(server),
+          scopes: scopes ?? server.auth.scopes,
+          // Unknown where it cannot be found out: whoever goes on is told why.
+          hosts: await connecting.findLoginHosts(server).catch((problem: unknown) => {
+            if (problem instanceof ConnectionProblem) return undefined;
+            throw problem;
+          }),
         });
+      }),
+    );
   }
-
-  /** Undefined where it cannot be found out: whoever goes on is told why. */
-  const findHosts = (server: ConnectionServer): Promise<readonly string[] | undefined> =>
-    connecting.findLoginHosts(server).catch((problem: unknown) => {
-      if (problem instanceof ConnectionProblem) return undefined;
-      throw problem;
-    });
 
   /** An empty one is one, too: who lost the id of a link does not come by themselves. */
   function readRequestId({ get, isNamed }: RequestParameters): string | undefined {
@@ -159,35 +136,26 @@ export function createConnectionEndpoints(
     return isNamed('request') ? UNKNOWN_ID : undefined;
   }
 
-  type Link =
-    | { readonly kind: 'good'; readonly request: ConnectionRequest }
-    | { readonly kind: 'refused'; readonly reply: Reply };
-
-  /** Whether who sits here may connect this server, by this link where there is one. It is not used up by it. */
-  async function openLink(
+  /** Goes on where who sits here may connect this server, by this link where there is one. It is not used up by it. */
+  async function followLink(
     server: ConnectionServer,
     session: BrowserSession,
     requestId: string | undefined,
-  ): Promise<Link> {
-    const refuse = (reply: Reply): Link => ({ kind: 'refused', reply });
-    if (isOperatorMissing(server, session)) {
-      return refuse(renderOperatorsOnlyPage(owner, server.name));
-    }
+    goOn: (request: ConnectionRequest) => Promise<Reply>,
+  ): Promise<Reply> {
+    const { name } = server;
+    if (isOperatorMissing(server, session)) return renderOperatorsOnlyPage(owner, name);
     const asking = getOwner(server, session);
-    if (requestId === undefined) {
-      return { kind: 'good', request: { owner: asking, server: server.name, scopes: undefined } };
-    }
+    if (requestId === undefined) return goOn({ owner: asking, server: name, scopes: undefined });
     const request = await requests.find(requestId);
-    if (request === undefined || request.server !== server.name) {
+    if (request === undefined || request.server !== name) {
       // A link that has done its work is gone.
       const info = await connections.describe(asking, server);
-      return refuse(
-        info.state === 'active' ? renderConnectedPage(owner, info) : renderExpiredPage(owner),
-      );
+      return info.state === 'active' ? renderConnectedPage(owner, info) : renderExpiredPage(owner);
     }
     return isSameOwner(request.owner, asking)
-      ? { kind: 'good', request }
-      : refuse(renderForeignConnectionPage(owner, session, { server: server.name, requestId }));
+      ? goOn(request)
+      : renderForeignConnectionPage(owner, session, { server: name, requestId });
   }
 
   /** What was made for one person is nobody else's, and what is everybody's no person's. */
@@ -210,21 +178,23 @@ export function createConnectionEndpoints(
     const { session } = found;
     checkCsrf(parameters, session);
     const action = parameters.require('action');
-    if (action === 'switch') return switchPerson(found, server, requestId, cookie);
+    if (action === 'switch') {
+      await found.end();
+      // The provider asks who it is, or it would bring back the same person.
+      return beginLogin(cookie, { page: buildPage(server.name, requestId), isFresh: true });
+    }
     if (action === 'disconnect') return disconnect(server, session);
     if (action !== 'connect' && action !== 'decline') {
       fail('oauth_invalid_request', {
         details: 'action must be connect, decline, disconnect or switch.',
       });
     }
-    const link = await openLink(server, session, requestId);
-    if (link.kind === 'refused') return link.reply;
-    const shownHosts = parameters.get('login');
-    if (action === 'connect') {
-      return connect(link.request, server, { requestId, shownHosts }, cookie);
-    }
-    if (requestId !== undefined) await requests.decline(requestId);
-    return renderDeclinedPage(owner, server.name);
+    return followLink(server, session, requestId, async (request) => {
+      const shownHosts = parameters.get('login');
+      if (action === 'connect') return connect(request, server, { requestId, shownHosts }, cookie);
+      if (requestId !== undefined) await requests.decline(requestId);
+      return renderDeclinedPage(owner, server.name);
+    });
   }
 
   async function connect(
@@ -248,17 +218,6 @@ export function createConnectionEndpoints(
     return problem === undefined
       ? createRedirectReply(baseUrl + PATH)
       : showList(session, { server: server.name, problem });
-  }
-
-  /** The provider asks who it is, or it would bring back the same person. */
-  async function switchPerson(
-    { end }: OpenBrowserSession,
-    server: ConnectionServer,
-    requestId: string | undefined,
-    cookie: string | undefined,
-  ): Promise<Reply> {
-    await end();
-    return beginLogin(cookie, { page: buildPage(server.name, requestId), isFresh: true });
   }
 
   // GET /connections/callback/<server>, and /connections/callback for clients that were made by hand
@@ -289,19 +248,20 @@ export function createConnectionEndpoints(
     );
   }
 
-  const showProblem = (thrown: unknown): Reply => {
-    if (thrown instanceof ConnectionProblem) return renderProblemPage(owner, thrown);
-    throw thrown;
-  };
-
   const createEndpoint = createOwnPageEndpoint(sessions, 'connections');
   const serve = (method: 'GET' | 'POST', path: string, run: Parameters<typeof createEndpoint>[2]) =>
     createEndpoint(method, path, (request, cookie, body) =>
-      run(request, cookie, body).catch(showProblem),
+      run(request, cookie, body).catch((thrown: unknown) => {
+        if (thrown instanceof ConnectionProblem) return renderProblemPage(owner, thrown);
+        throw thrown;
+      }),
     );
 
   return [
-    serve('GET', PATH, ({ query }, cookie) => getList(query, cookie)),
+    serve('GET', PATH, async ({ query }, cookie) => {
+      const error = parseQuery(query, () => {}).get('error');
+      return showToUser(owner, ownPages, { page: PATH, error, cookie }, showList);
+    }),
     serve('POST', PATH, (_request, cookie, body) => post(body, cookie)),
     serve('GET', CALLBACK_PATH, callback),
     serve('GET', `${CALLBACK_PATH}/:server`, callback),

@@ -9,7 +9,7 @@ import { isStringArray, type JsonObject, parseObject } from '../../platform/json
 import { stripUri } from '../../platform/secret-texts.ts';
 import { createSingleFlight } from '../../platform/single-flight.ts';
 import { quote } from '../../platform/text.ts';
-import { findUrlProblem, NoAnswer, type Outbound } from './outbound.ts';
+import { createNoAnswerProblem, findUrlProblem, type Outbound } from './outbound.ts';
 import { findProtectedResource } from './protected-resource.ts';
 
 export interface AuthorizationServer {
@@ -19,16 +19,16 @@ export interface AuthorizationServer {
   readonly isIssuerKnown: boolean;
   readonly authorizationUrl: string;
   readonly tokenUrl: string;
-  readonly registrationUrl: string | undefined;
-  readonly revocationUrl: string | undefined;
+  readonly registrationUrl?: string | undefined;
+  readonly revocationUrl?: string | undefined;
   /** RFC 9207 §3. */
   readonly sendsIssuer: boolean;
   /** OAuth Client ID Metadata Document (draft) §5. */
   readonly takesClientDocuments: boolean;
   /** Undefined where it does not say. */
-  readonly authMethods: readonly string[] | undefined;
-  readonly challengeMethods: readonly string[] | undefined;
-  readonly supportedScopes: readonly string[] | undefined;
+  readonly authMethods?: readonly string[] | undefined;
+  readonly challengeMethods?: readonly string[] | undefined;
+  readonly supportedScopes?: readonly string[] | undefined;
 }
 
 /** All that it has, the one where people log in first. */
@@ -46,9 +46,6 @@ export interface LoginPlace {
   readonly scopes: readonly string[] | undefined;
 }
 
-/** @throws ConnectionProblem that names server and hop. */
-export type FindLoginPlace = (server: ConnectionServer) => Promise<LoginPlace>;
-
 const FRESH_MS = 300_000;
 /** Who clicks again at once is told the same: the server need not hear of it. */
 const FAILURE_MS = 5000;
@@ -57,7 +54,7 @@ const MAX_KEPT = 500;
 
 type Found = { readonly place: LoginPlace } | { readonly problem: ConnectionProblem };
 
-export function createFindLoginPlace(outbound: Outbound, clock: Clock): FindLoginPlace {
+export function createFindLoginPlace(outbound: Outbound, clock: Clock) {
   const kept = createExpiringMap<Found>(MAX_KEPT, clock.monotonic);
   const searches = createSingleFlight<string, Found>();
 
@@ -73,7 +70,8 @@ export function createFindLoginPlace(outbound: Outbound, clock: Clock): FindLogi
     return found;
   }
 
-  return async function findKept(server) {
+  /** @throws ConnectionProblem that names server and hop. */
+  return async function findKept(server: ConnectionServer): Promise<LoginPlace> {
     const { name, url, auth } = server;
     const key = JSON.stringify([
       name,
@@ -90,13 +88,13 @@ export function createFindLoginPlace(outbound: Outbound, clock: Clock): FindLogi
 
 async function findLoginPlace(server: ConnectionServer, outbound: Outbound): Promise<LoginPlace> {
   const { authorizationServer: configured, resource: wanted } = server.auth;
-  if (configured !== undefined && 'tokenUrl' in configured) {
-    const place = {
+  const chooseResource = (own: string) => (wanted === false ? undefined : (wanted ?? own));
+  if (configured !== undefined && 'tokenUrl' in configured)
+    return {
       authorizationServer: describeConfigured(configured, server),
+      resource: chooseResource(server.url),
       scopes: undefined,
     };
-    return { ...place, resource: chooseResource(wanted, server.url) };
-  }
   const isOperatorsWord = configured !== undefined;
   // An operator who names the issuer does so because the server says something else, or nothing.
   const described = await findProtectedResource(server, outbound).catch((problem: unknown) => {
@@ -107,15 +105,21 @@ async function findLoginPlace(server: ConnectionServer, outbound: Outbound): Pro
   const issuers = isOperatorsWord
     ? [configured.issuer]
     : (described?.issuers ?? [new URL(server.url).origin]);
-  return {
-    authorizationServer: await findFirst(issuers, server, outbound, described !== undefined),
-    resource: chooseResource(wanted, described?.resource ?? server.url),
-    scopes: described?.scopes,
-  };
+  let first: unknown;
+  // The first that can be used: a server may name several (RFC 9728 §2).
+  for (const issuer of issuers.slice(0, MAX_ISSUERS)) {
+    try {
+      return {
+        authorizationServer: await fetchMetadata(issuer, server, outbound, described !== undefined),
+        resource: chooseResource(described?.resource ?? server.url),
+        scopes: described?.scopes,
+      };
+    } catch (problem) {
+      first ??= problem;
+    }
+  }
+  throw first;
 }
-
-const chooseResource = (wanted: string | false | undefined, own: string): string | undefined =>
-  wanted === false ? undefined : (wanted ?? own);
 
 function describeConfigured(
   { authorizationUrl, tokenUrl }: { readonly authorizationUrl: string; readonly tokenUrl: string },
@@ -134,32 +138,9 @@ function describeConfigured(
     isIssuerKnown: false,
     authorizationUrl,
     tokenUrl,
-    registrationUrl: undefined,
-    revocationUrl: undefined,
     sendsIssuer: false,
     takesClientDocuments: false,
-    authMethods: undefined,
-    challengeMethods: undefined,
-    supportedScopes: undefined,
   };
-}
-
-/** The first that can be used: a server may name several (RFC 9728 §2). */
-async function findFirst(
-  issuers: readonly string[],
-  server: ConnectionServer,
-  outbound: Outbound,
-  isNamed: boolean,
-): Promise<AuthorizationServer> {
-  let first: unknown;
-  for (const issuer of issuers.slice(0, MAX_ISSUERS)) {
-    try {
-      return await fetchMetadata(issuer, server, outbound, isNamed);
-    } catch (problem) {
-      first ??= problem;
-    }
-  }
-  throw first;
 }
 
 const MAX_ISSUERS = 3;
@@ -171,7 +152,9 @@ async function fetchMetadata(
   isNamed: boolean,
 ): Promise<AuthorizationServer> {
   const hop = `${server.name}: the metadata of its authorization server ${stripUri(issuer)}`;
-  const urlProblem = findIssuerProblem(issuer, server, isNamed);
+  // Where it named nothing, the origin of the server itself stands for it, as the operator wrote it.
+  const isItself = !isNamed && new URL(server.url).origin === issuer;
+  const urlProblem = isItself ? undefined : findUrlProblem(issuer, server);
   if (urlProblem !== undefined)
     throw new ConnectionProblem(
       'server',
@@ -179,35 +162,23 @@ async function fetchMetadata(
     );
   const heard: string[] = [];
   for (const url of listMetadataUrls(issuer)) {
-    const answer = await outbound.send(url, {}, server).catch((cause: unknown) => {
-      if (!(cause instanceof NoAnswer)) throw cause;
-      throw new ConnectionProblem('server', `${hop} could not be fetched: ${cause.message}.`, {
-        cause,
-      });
-    });
-    const members = answer.status === 200 ? parseObject(answer.body) : undefined;
+    const { status, location, body } = await outbound
+      .send(url, {}, server)
+      .catch(createNoAnswerProblem(`${hop} could not be fetched`));
+    const members = status === 200 ? parseObject(body) : undefined;
     if (members !== undefined) return readMetadata(members, issuer, server, hop);
-    heard.push(describeAnswer(url, answer));
+    const { pathname } = new URL(url);
+    if (status === 200) heard.push(`${pathname} is no JSON object`);
+    else if (location === undefined) heard.push(`${pathname} answered ${status}`);
+    else
+      heard.push(
+        `${pathname} redirects to ${quote(stripUri(location), 200)}, which is not followed`,
+      );
   }
   throw new ConnectionProblem(
     isNamed ? 'server' : 'operator',
     `${hop} is at none of the places where it belongs (${heard.join('; ')}). If the server documents its endpoints, set "authorizationServer" to { "authorizationUrl", "tokenUrl" }.`,
   );
-}
-
-/** Where it named nothing, the origin of the server itself stands for it, as the operator wrote it. */
-const findIssuerProblem = (issuer: string, server: ConnectionServer, isNamed: boolean) =>
-  !isNamed && new URL(server.url).origin === issuer ? undefined : findUrlProblem(issuer, server);
-
-function describeAnswer(
-  url: string,
-  { status, location }: { readonly status: number; readonly location: string | undefined },
-): string {
-  const { pathname } = new URL(url);
-  if (status === 200) return `${pathname} is no JSON object`;
-  return location === undefined
-    ? `${pathname} answered ${status}`
-    : `${pathname} redirects to ${quote(stripUri(location), 200)}, which is not followed`;
 }
 
 /** RFC 8414 §3.1, OpenID Connect Discovery §4.1: in the order that MCP has them. */
@@ -248,7 +219,6 @@ function readMetadata(
     return url;
   };
   const readList = (name: string) => (isStringArray(members[name]) ? members[name] : undefined);
-  const scopes = readList('scopes_supported');
   return {
     issuer,
     isIssuerKnown: true,
@@ -260,7 +230,7 @@ function readMetadata(
     takesClientDocuments: members.client_id_metadata_document_supported === true,
     authMethods: readList('token_endpoint_auth_methods_supported'),
     challengeMethods: readList('code_challenge_methods_supported'),
-    supportedScopes: scopes,
+    supportedScopes: readList('scopes_supported'),
   };
 }
 
@@ -283,26 +253,18 @@ export interface AwaitedResponse {
   readonly tokenUrl: string;
 }
 
-type AuthorizationResponse =
-  | { readonly kind: 'code'; readonly code: string }
-  /** The person said no there. */
-  | { readonly kind: 'declined'; readonly problem: ConnectionProblem };
-
-/** @throws ConnectionProblem */
+/** The code; undefined where the person said no there. @throws ConnectionProblem */
 export function readAuthorizationResponse(
   query: ReadonlyMap<string, string>,
   awaited: AwaitedResponse,
-): AuthorizationResponse {
+): string | undefined {
   const { server, issuer } = awaited;
   requireIssuer(awaited, query.get('iss'));
   const error = query.get('error');
-  if (error === 'access_denied') {
-    const problem = `${server} was not connected: its authorization server ${issuer} says that this was declined there.`;
-    return { kind: 'declined', problem: new ConnectionProblem('person', problem) };
-  }
+  if (error === 'access_denied') return undefined;
   if (error !== undefined) throw createRefusal(awaited, error, query.get('error_description'));
   const code = query.get('code');
-  if (code !== undefined && code !== '') return { kind: 'code', code };
+  if (code !== undefined && code !== '') return code;
   throw new ConnectionProblem(
     'server',
     `${server}: its authorization server ${issuer} sent the browser back without a code. ${BEGIN_AGAIN}`,

@@ -22,8 +22,15 @@ export const describeClient = (
 const DOCUMENT_PATH = '/oauth/connections-client.json';
 
 /** Undefined where BASE_URL is no public https: nobody could fetch it. */
-export const findDocumentUrl = (baseUrl: string): string | undefined =>
-  isPublicHttps(baseUrl) ? baseUrl + DOCUMENT_PATH : undefined;
+export function findDocumentUrl(baseUrl: string): string | undefined {
+  const { protocol, hostname } = new URL(baseUrl);
+  const host = normalizeHost(hostname);
+  if (protocol !== 'https:' || isOnThisMachine(host)) return undefined;
+  // Others on the internet can fetch what lies there, as far as its name says.
+  const isPublic =
+    isIP(host) === 0 ? host.includes('.') && !INNER_NAMES.test(host) : isPublicAddress(host);
+  return isPublic ? baseUrl + DOCUMENT_PATH : undefined;
+}
 
 /** OAuth Client ID Metadata Document (draft) §4. */
 export function createClientDocument(
@@ -41,15 +48,6 @@ export function createClientDocument(
     ...describeClient(baseUrl, displayName, redirectUris),
     token_endpoint_auth_method: 'none',
   };
-}
-
-/** True if others on the internet can fetch what lies there, as far as its name says. */
-function isPublicHttps(baseUrl: string): boolean {
-  const { protocol, hostname } = new URL(baseUrl);
-  const host = normalizeHost(hostname);
-  if (protocol !== 'https:' || isOnThisMachine(host)) return false;
-  if (isIP(host) !== 0) return isPublicAddress(host);
-  return host.includes('.') && !INNER_NAMES.test(host);
 }
 
 /** RFC 6762, RFC 8375, RFC 9476, and what companies use. */

@@ -30,37 +30,30 @@ import {
   isRedirectAmbiguous,
 } from './client-document.ts';
 import type { KnownIssuers } from './known-issuers.ts';
-import { NoAnswer, type Outbound } from './outbound.ts';
+import { createNoAnswerProblem, type Outbound } from './outbound.ts';
 
 export interface ChosenClient extends Omit<OAuthClient, 'audience'> {
   readonly source: ClientSource;
 }
 
-export interface OAuthClients extends Pick<Registrations, 'replaceForgotten'> {
-  /** For a new login; registers where it must. @throws ConnectionProblem, StoreUnavailable */
-  findForLogin(server: ConnectionServer, at: AuthorizationServer): Promise<ChosenClient>;
-  /** The one that a connection's tokens were made for. */
-  findForRecord(server: ConnectionServer, record: ClientOfRecord): OAuthClient;
-  /** The answer of its URL; undefined where BASE_URL is no public https. */
-  createDocument(): Readonly<Record<string, unknown>> | undefined;
-}
-
-type ClientOfRecord = Pick<ConnectionRecord, 'client' | 'issuer'>;
+export type OAuthClients = ReturnType<typeof createOAuthClients>;
 
 export function createOAuthClients(
   runtime: Runtime,
-  kept: Pick<KeptConnections, 'seal' | 'changes' | 'listServers'>,
+  kept: KeptConnections,
   outbound: Outbound,
-  issuers: Pick<KnownIssuers, 'listOthers'>,
-): OAuthClients {
+  issuers: KnownIssuers,
+) {
   const { baseUrl, displayName } = runtime.config.server;
   const documentUrl = findDocumentUrl(baseUrl);
   const { register, replaceForgotten } = createRegistrations(runtime, kept, outbound, issuers);
 
   return {
     replaceForgotten,
+    /** The answer of its URL; undefined where BASE_URL is no public https. */
     createDocument: () => createClientDocument(baseUrl, displayName, kept.listServers()),
-    async findForLogin(server, at) {
+    /** For a new login; registers where it must. @throws ConnectionProblem, StoreUnavailable */
+    async findForLogin(server: ConnectionServer, at: AuthorizationServer): Promise<ChosenClient> {
       const { clientId, clientSecret, clientAuth } = server.auth;
       if (isRedirectAmbiguous(server, at)) {
         throw new ConnectionProblem(
@@ -90,7 +83,12 @@ export function createOAuthClients(
           );
       }
     },
-    findForRecord({ auth }, { issuer, client: { id, secret, source, method } }) {
+    /** The one that a connection's tokens were made for. */
+    findForRecord(
+      { auth }: ConnectionServer,
+      { issuer, client }: Pick<ConnectionRecord, 'client' | 'issuer'>,
+    ): OAuthClient {
+      const { id, secret, source, method } = client;
       const audience = auth.assertionAudience === 'endpoint' ? undefined : issuer;
       if (source !== 'configured') return { id, secret, method, audience };
       const { clientId = id, clientSecret, clientAuth = method } = auth;
@@ -115,20 +113,6 @@ export function chooseClientSource(
 
 // §24.2, RFC 7591: clients that the gateway registered at authorization servers: one at each, made once for all replicas.
 
-interface Registrations {
-  /** The one that stands, or a new one. @throws ConnectionProblem, StoreUnavailable */
-  register(server: ConnectionServer, at: AuthorizationServer): Promise<ClientRegistration>;
-  /**
-   * The authorization server says that it does not know the client. A registration is made anew, at most once in 10
-   * minutes: true where that was done now. @throws StoreUnavailable
-   */
-  replaceForgotten(
-    server: ConnectionServer,
-    at: AuthorizationServer,
-    forgottenId: string,
-  ): Promise<boolean>;
-}
-
 /** Sealed in the store. */
 interface ClientRegistration {
   readonly id: string;
@@ -150,10 +134,10 @@ const MAX_REFUSED = 500;
 
 function createRegistrations(
   runtime: Runtime,
-  { seal, changes, listServers }: Pick<KeptConnections, 'seal' | 'changes' | 'listServers'>,
+  { seal, changes, listServers }: KeptConnections,
   outbound: Outbound,
-  issuers: Pick<KnownIssuers, 'listOthers'>,
-): Registrations {
+  issuers: KnownIssuers,
+) {
   const { store, clock } = runtime;
   const { baseUrl, displayName } = runtime.config.server;
   const runExclusively = createRunExclusively<ClientRegistration>(runtime, changes);
@@ -165,12 +149,8 @@ function createRegistrations(
   const registrations = createRecords(store, registrationFormat, seal);
 
   /** However soon its secret ends: at most one in 10 minutes. */
-  const isGood = (
-    registration: ClientRegistration | undefined,
-  ): registration is ClientRegistration =>
-    registration !== undefined &&
-    (registration.secretEndsAt === undefined ||
-      clock.now() < Math.max(registration.secretEndsAt, registration.registeredAt + RENEWAL_MS));
+  const isGood = ({ secretEndsAt, registeredAt }: ClientRegistration): boolean =>
+    secretEndsAt === undefined || clock.now() < Math.max(secretEndsAt, registeredAt + RENEWAL_MS);
 
   /** `forgottenId` is one that the server says it does not know. It is made anew where the server’s redirect URI is not in it. */
   async function find(
@@ -185,15 +165,28 @@ function createRegistrations(
         hash: hashPlace(at.issuer),
         async look() {
           const found = await registrations.get(buildKey(at.issuer));
-          const isFit = isGood(found) && found.redirectUris.includes(redirectUri);
-          return isFit && found.id !== forgottenId ? found : undefined;
+          return found?.redirectUris.includes(redirectUri) &&
+            found.id !== forgottenId &&
+            isGood(found)
+            ? found
+            : undefined;
         },
         async run() {
           isTried = true;
-          const made = await requestRegistration(
-            server,
-            at,
-            await listUris(at.issuer, redirectUri),
+          // With those of other servers that there still are.
+          const current = new Set(listServers().map((one) => buildRedirectUri(baseUrl, one)));
+          const before = (await registrations.get(buildKey(at.issuer)))?.redirectUris ?? [];
+          const uris = new Set([...before.filter((uri) => current.has(uri)), redirectUri]);
+          // A problem of one server says nothing of another.
+          const key = `${at.issuer} ${server.name}`;
+          const known = refused.get(key);
+          if (known !== undefined) throw known;
+          const made = await requestRegistration(server, at, [...uris]).catch(
+            (problem: unknown) => {
+              if (problem instanceof ConnectionProblem)
+                refused.set(key, problem, clock.monotonic() + REFUSED_MS);
+              throw problem;
+            },
           );
           await registrations.put(buildKey(at.issuer), made, TEN_YEARS_SECONDS);
           return made;
@@ -207,32 +200,7 @@ function createRegistrations(
     }
   }
 
-  /** With those of other servers that there still are. */
-  async function listUris(issuer: string, redirectUri: string): Promise<readonly string[]> {
-    const current = new Set(listServers().map((server) => buildRedirectUri(baseUrl, server)));
-    const before = (await registrations.get(buildKey(issuer)))?.redirectUris ?? [];
-    return [...new Set([...before.filter((uri) => current.has(uri)), redirectUri])];
-  }
-
   async function requestRegistration(
-    server: ConnectionServer,
-    at: AuthorizationServer,
-    redirectUris: readonly string[],
-  ): Promise<ClientRegistration> {
-    // A problem of one server says nothing of another.
-    const key = `${at.issuer} ${server.name}`;
-    const known = refused.get(key);
-    if (known !== undefined) throw known;
-    try {
-      return await sendRegistration(server, at, redirectUris);
-    } catch (problem) {
-      if (problem instanceof ConnectionProblem)
-        refused.set(key, problem, clock.monotonic() + REFUSED_MS);
-      throw problem;
-    }
-  }
-
-  async function sendRegistration(
     server: ConnectionServer,
     at: AuthorizationServer,
     redirectUris: readonly string[],
@@ -248,10 +216,7 @@ function createRegistrations(
     const headers = { 'Content-Type': 'application/json' };
     const answer = await outbound
       .send(registrationUrl, { method: 'POST', headers, body }, server)
-      .catch((cause: unknown) => {
-        if (!(cause instanceof NoAnswer)) throw cause;
-        throw new ConnectionProblem('server', `${hop} failed: ${cause.message}.`, { cause });
-      });
+      .catch(createNoAnswerProblem(`${hop} failed`));
     const members = parseObject(answer.body);
     if (answer.status !== 200 && answer.status !== 201) {
       const said = typeof members?.error === 'string' ? ` ${toOneLine(members.error, 60)}` : '';
@@ -297,8 +262,13 @@ function createRegistrations(
   }
 
   return {
-    register: (server, at) => find(server, at, undefined),
-    async replaceForgotten(server, at, forgottenId) {
+    /** The one that stands, or a new one. @throws ConnectionProblem, StoreUnavailable */
+    register: (server: ConnectionServer, at: AuthorizationServer) => find(server, at, undefined),
+    /**
+     * The authorization server says that it does not know the client. A registration is made anew, at most once in 10
+     * minutes: true where that was done now. @throws StoreUnavailable
+     */
+    async replaceForgotten(server: ConnectionServer, at: AuthorizationServer, forgottenId: string) {
       if (at.registrationUrl === undefined) return false;
       const found = await registrations.get(buildKey(at.issuer));
       const isRecent = found !== undefined && clock.now() - found.registeredAt < RENEWAL_MS;
@@ -316,23 +286,22 @@ const KEYS_PATH = '/oauth/connections-keys.json';
 const registrationFormat: RecordFormat<ClientRegistration> = {
   write: (registration) =>
     writeVersioned({ ...registration, method: writeMethodName(registration.method) }),
-  read: parseRegistration,
+  read(text) {
+    const { id, redirectUris, secret, method, registeredAt, secretEndsAt } =
+      parseObject(text) ?? {};
+    const known = readMethodName(method);
+    if (typeof id !== 'string' || known === undefined || typeof registeredAt !== 'number')
+      return undefined;
+    return {
+      id,
+      redirectUris: isStringArray(redirectUris) ? redirectUris : [],
+      ...(typeof secret === 'string' && { secret }),
+      method: known,
+      registeredAt,
+      ...(typeof secretEndsAt === 'number' && { secretEndsAt }),
+    };
+  },
 };
-
-function parseRegistration(text: string): ClientRegistration | undefined {
-  const { id, redirectUris, secret, method, registeredAt, secretEndsAt } = parseObject(text) ?? {};
-  const known = readMethodName(method);
-  if (typeof id !== 'string' || known === undefined || typeof registeredAt !== 'number')
-    return undefined;
-  return {
-    id,
-    redirectUris: isStringArray(redirectUris) ? redirectUris : [],
-    ...(typeof secret === 'string' && { secret }),
-    method: known,
-    registeredAt,
-    ...(typeof secretEndsAt === 'number' && { secretEndsAt }),
-  };
-}
 
 // RFC 7591 §2: without a secret where that is taken, as PKCE protects the code, and nothing has to be kept.
 

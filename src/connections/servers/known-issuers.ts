@@ -11,17 +11,7 @@ import { createRecords, textFormat } from '../../store/records.ts';
 import type { KeptConnections } from '../kept-connections.ts';
 import { type AuthorizationServer, isSameIssuer, listEndpoints } from './authorization-server.ts';
 
-export interface KnownIssuers {
-  /** Issuers of the configuration and of other servers, as they are now; without the one at hand. @throws StoreUnavailable */
-  listOthers(server: ConnectionServer, issuer: string): Promise<readonly KnownIssuer[]>;
-  /** @throws ConnectionProblem where one of them is another’s; StoreUnavailable */
-  requireOwnEndpoints(server: ConnectionServer, at: AuthorizationServer): Promise<void>;
-  /**
-   * To be called before anybody is sent there. @throws ConnectionProblem where another authorization server may know this
-   * server’s redirect URI, and nothing would tell the two apart; StoreUnavailable
-   */
-  note(server: ConnectionServer, at: AuthorizationServer): Promise<void>;
-}
+export type KnownIssuers = ReturnType<typeof createKnownIssuers>;
 
 export interface KnownIssuer {
   readonly issuer: string;
@@ -42,9 +32,9 @@ const TEN_YEARS_SECONDS = 315_360_000;
 /** `provider` is where users log in to the gateway itself. */
 export function createKnownIssuers(
   { store, config }: Runtime,
-  { seal, listServers }: Pick<KeptConnections, 'seal' | 'listServers'>,
+  { seal, listServers }: KeptConnections,
   provider: KnownIssuer,
-): KnownIssuers {
+) {
   const { baseUrl } = config.server;
   const values = createRecords(store, textFormat, seal);
 
@@ -52,6 +42,7 @@ export function createKnownIssuers(
   const buildKey = (name: string) =>
     buildConnectionIssuerKey(hashSha256(JSON.stringify([baseUrl, name])));
 
+  /** Issuers of the configuration and of other servers, as they are now; without the one at hand. @throws StoreUnavailable */
   async function listOthers(server: ConnectionServer, issuer: string) {
     const others = listServers().filter(({ name }) => name !== server.name);
     const known: KnownIssuer[] = [provider];
@@ -69,12 +60,17 @@ export function createKnownIssuers(
 
   return {
     listOthers,
-    async requireOwnEndpoints(server, at) {
+    /** @throws ConnectionProblem where one of them is another’s; StoreUnavailable */
+    async requireOwnEndpoints(server: ConnectionServer, at: AuthorizationServer) {
       if (listForeignOrigins(at).length === 0) return;
       const problem = findForeignEndpoints(server, at, await listOthers(server, at.issuer));
       if (problem !== undefined) throw problem;
     },
-    async note(server, at) {
+    /**
+     * To be called before anybody is sent there. @throws ConnectionProblem where another authorization server may know this
+     * server’s redirect URI, and nothing would tell the two apart; StoreUnavailable
+     */
+    async note(server: ConnectionServer, at: AuthorizationServer) {
       const { name, auth } = server;
       await values.update(buildKey(name), (text) => {
         const before = parseNoted(text);

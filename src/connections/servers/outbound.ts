@@ -3,10 +3,11 @@
 
 import type { TokenEndpointAnswer } from '../../http/oauth-client/token-answer.ts';
 import type { ConnectionServer } from '../../mcp/upstream/connection.ts';
+import { ConnectionProblem } from '../../mcp/upstream/connections.ts';
 import { isOnThisMachine, isSafeForTokens } from '../../platform/address.ts';
 import { rejectOnAbort } from '../../platform/cancellation.ts';
 import { getErrorCode } from '../../platform/error-code.ts';
-import { fetchWithLimits, readBody } from '../../platform/fetch-with-limits.ts';
+import { type FetchInit, fetchWithLimits, readBody } from '../../platform/fetch-with-limits.ts';
 import { ConnectTimeout } from '../../platform/http-client/connect.ts';
 import { UnsendableHeader } from '../../platform/http-client/connection.ts';
 import {
@@ -17,22 +18,9 @@ import {
 import { quote } from '../../platform/text.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 
-export interface Outbound {
-  /** @throws NoAnswer */
-  send(
-    url: string,
-    request: OutboundRequest,
-    server: ConnectionServer,
-  ): Promise<TokenEndpointAnswer>;
-  /** How the server answers somebody without a token: the `WWW-Authenticate` of its 401, where it has one. Never rejects. */
-  readChallenge(server: ConnectionServer): Promise<string | undefined>;
-}
+export type Outbound = ReturnType<typeof createOutbound>;
 
-export interface OutboundRequest {
-  readonly method?: 'GET' | 'POST';
-  readonly headers?: Readonly<Record<string, string>>;
-  readonly body?: string;
-}
+type OutboundRequest = Pick<FetchInit, 'method' | 'headers' | 'body'>;
 
 /** Nobody answered. The cause says why; it may name what is inside the network. */
 export class NoAnswer extends Error {
@@ -46,6 +34,14 @@ export class NoAnswer extends Error {
   }
 }
 
+/** Nobody can log in where this got no answer. */
+export const createNoAnswerProblem =
+  (what: string) =>
+  (cause: unknown): never => {
+    if (!(cause instanceof NoAnswer)) throw cause;
+    throw new ConnectionProblem('server', `${what}: ${cause.message}.`, { cause });
+  };
+
 const TIMEOUT_MS = 10_000;
 const MAX_BYTES = 262_144;
 /** A server that does not answer at once has its metadata looked for where it belongs. */
@@ -55,10 +51,10 @@ const CHALLENGE_MS = 5000;
 export function createOutbound(
   { fetch, clock }: Pick<Runtime, 'fetch' | 'clock'>,
   network: Network,
-): Outbound {
+) {
   async function sendTrusted(url: string, request: OutboundRequest): Promise<TokenEndpointAnswer> {
     try {
-      const { status, headers, body } = await fetchWithLimits(fetch, url, withAccept(request), {
+      const { status, headers, body } = await fetchWithLimits(fetch, url, request, {
         timeoutMs: TIMEOUT_MS,
         maxBytes: MAX_BYTES,
         acceptsRedirects: true,
@@ -79,6 +75,11 @@ export function createOutbound(
     const onConnected = () => {
       isConnected = true;
     };
+    const readAnswer = async ({ status, headers, body }: PublicResponse) => ({
+      status,
+      location: headers.location,
+      body: await readBody(body, MAX_BYTES),
+    });
     try {
       return await Promise.race([
         requestPublicHost(new URL(url), { ...request, onConnected }, network, signal).then(
@@ -96,9 +97,13 @@ export function createOutbound(
   }
 
   return {
-    send: (url, request, server) =>
-      isOperatorsWord(url, server) ? sendTrusted(url, request) : sendPublic(url, request),
-    async readChallenge({ url }) {
+    /** @throws NoAnswer */
+    send(url: string, given: OutboundRequest, server: ConnectionServer) {
+      const request = { ...given, headers: { Accept: 'application/json', ...given.headers } };
+      return isOperatorsWord(url, server) ? sendTrusted(url, request) : sendPublic(url, request);
+    },
+    /** How the server answers somebody without a token: the `WWW-Authenticate` of its 401, where it has one. Never rejects. */
+    async readChallenge({ url }: ConnectionServer): Promise<string | undefined> {
       try {
         const response = await fetch(url, {
           method: 'POST',
@@ -120,31 +125,14 @@ export function createOutbound(
   };
 }
 
-const withAccept = ({ headers, ...request }: OutboundRequest) => ({
-  ...request,
-  headers: { Accept: 'application/json', ...headers },
-});
-
-const readAnswer = async ({
-  status,
-  headers,
-  body,
-}: PublicResponse): Promise<TokenEndpointAnswer> => ({
-  status,
-  location: headers.location,
-  body: await readBody(body, MAX_BYTES),
-});
-
-const isUnsent = (error: Error): boolean =>
-  error instanceof ConnectTimeout || error instanceof UnsendableHeader;
-
 /** Codes that say, anywhere in the chain of causes, that no connection came about. */
 const NOT_CONNECTED =
   /^(ECONNREFUSED|ENOTFOUND|EAI_\w+|EHOSTUNREACH|ENETUNREACH|EHOSTDOWN|ERR_PROXY_\w+|ERR_TLS_\w+|ERR_SSL_\w+|\w*CERT\w*|UNABLE_TO_\w+|EPROTO)$/;
 
 function isArrivalPossible(error: unknown): boolean {
   for (let at: unknown = error; at instanceof Error; at = at.cause) {
-    if (isUnsent(at) || NOT_CONNECTED.test(getErrorCode(at) ?? '')) return false;
+    if (at instanceof ConnectTimeout || at instanceof UnsendableHeader) return false;
+    if (NOT_CONNECTED.test(getErrorCode(at) ?? '')) return false;
     if (at instanceof AggregateError) return at.errors.some(isArrivalPossible);
   }
   return true;
@@ -158,9 +146,7 @@ function isOperatorsWord(url: string, { url: serverUrl, auth }: ConnectionServer
   const { origin, hostname } = new URL(url);
   if (auth.allowPrivate) return true;
   if (isOnThisMachine(new URL(serverUrl).hostname) && isOnThisMachine(hostname)) return true;
-  return [serverUrl, ...Object.values(auth.authorizationServer ?? {})].some(
-    (named) => URL.canParse(named) && new URL(named).origin === origin,
-  );
+  return origin === new URL(serverUrl).origin || isNamed(url, auth);
 }
 
 /**

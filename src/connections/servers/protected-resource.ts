@@ -5,28 +5,22 @@ import type { ConnectionServer } from '../../mcp/upstream/connection.ts';
 import { ConnectionProblem } from '../../mcp/upstream/connections.ts';
 import { isStringArray, parseObject } from '../../platform/json.ts';
 import { quote } from '../../platform/text.ts';
-import { findUrlProblem, NoAnswer, type Outbound } from './outbound.ts';
+import { createNoAnswerProblem, findUrlProblem, type Outbound } from './outbound.ts';
 
-export interface ProtectedResource {
-  readonly resource: string;
-  /** Never empty. */
-  readonly issuers: readonly string[];
-  /** Those of the challenge, else of the metadata: both are what the server asks for (MCP, "Scope Selection Strategy"). */
-  readonly scopes: readonly string[] | undefined;
-}
-
-/** Undefined where the server has no such metadata. @throws ConnectionProblem for one that cannot be used. */
-export async function findProtectedResource(
-  server: ConnectionServer,
-  outbound: Outbound,
-): Promise<ProtectedResource | undefined> {
+/** Undefined where the server has no such metadata; `issuers` is never empty. @throws ConnectionProblem for one that cannot be used. */
+export async function findProtectedResource(server: ConnectionServer, outbound: Outbound) {
   const challenge = readBearerChallenge(await outbound.readChallenge(server));
+  const { origin, pathname } = new URL(server.url);
+  const wellKnown = `${origin}/.well-known/oauth-protected-resource`;
   const candidates = [
     ...(challenge.metadata === undefined ? [] : [challenge.metadata]),
-    ...listWellKnown(server.url),
+    // RFC 9728 §3.1: between host and path; and at the root, where many have the one of the whole host.
+    wellKnown + pathname.replace(/\/+$/, ''),
+    wellKnown,
   ];
   for (const url of new Set(candidates)) {
     const found = await fetchResource(url, server, outbound, url === challenge.metadata);
+    // Scopes of either are what the server asks for (MCP, "Scope Selection Strategy").
     if (found !== undefined) return { ...found, scopes: challenge.scopes ?? found.scopes };
   }
   return undefined;
@@ -52,32 +46,20 @@ export function readBearerChallenge(header: string | undefined) {
 
 const MAX_CHALLENGE = 4096;
 
-const WELL_KNOWN = '/.well-known/oauth-protected-resource';
-
-/** RFC 9728 §3.1: between host and path; and at the root, where many have the one of the whole host. */
-function listWellKnown(serverUrl: string): readonly string[] {
-  const { origin, pathname } = new URL(serverUrl);
-  const path = pathname.replace(/\/+$/, '');
-  return [`${origin}${WELL_KNOWN}${path}`, `${origin}${WELL_KNOWN}`];
-}
-
 async function fetchResource(
   url: string,
   server: ConnectionServer,
   outbound: Outbound,
   isNamed: boolean,
-): Promise<ProtectedResource | undefined> {
+) {
   const hop = `${server.name}: its protected resource metadata`;
   const isOwn = URL.canParse(url) && new URL(url).origin === new URL(server.url).origin;
   // At its own origin a server is reached as the operator wrote it.
   const problem = isOwn ? undefined : findUrlProblem(url, server);
   if (problem !== undefined) throw new ConnectionProblem('server', `${hop} is at ${problem}.`);
-  const answer = await outbound.send(url, {}, server).catch((cause: unknown) => {
-    if (!(cause instanceof NoAnswer)) throw cause;
-    throw new ConnectionProblem('server', `${hop} could not be fetched: ${cause.message}.`, {
-      cause,
-    });
-  });
+  const answer = await outbound
+    .send(url, {}, server)
+    .catch(createNoAnswerProblem(`${hop} could not be fetched`));
   if (answer.status !== 200) {
     if (!isNamed) return undefined;
     throw new ConnectionProblem(

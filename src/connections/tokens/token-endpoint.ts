@@ -11,24 +11,10 @@ import { readServerTokens, type TokenAnswer } from '../../http/oauth-client/toke
 import type { ConnectionServer } from '../../mcp/upstream/connection.ts';
 import { createWorkQueue, type WorkQueue } from '../../platform/work-queue.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
+import type { ConnectionRecord } from '../connection-record.ts';
 import type { Outbound } from '../servers/outbound.ts';
 
-export interface TokenEndpoint {
-  /** @throws NoAnswer */
-  request(
-    url: string,
-    client: OAuthClient,
-    form: readonly FormPair[],
-    server: ConnectionServer,
-  ): Promise<TokenAnswer>;
-  /** Undefined where it was revoked, or was worth nothing before; else what failed. Never rejects. */
-  revoke(
-    url: string,
-    client: OAuthClient,
-    token: { readonly value: string; readonly hint: 'access_token' | 'refresh_token' },
-    server: ConnectionServer,
-  ): Promise<string | undefined>;
-}
+export type TokenEndpoint = ReturnType<typeof createTokenEndpoint>;
 
 /** Of all servers together. */
 const MAX_RUNNING = 200;
@@ -43,7 +29,7 @@ export function createTokenEndpoint(
   { clock }: Pick<Runtime, 'clock'>,
   outbound: Outbound,
   authenticate: AuthenticateForm,
-): TokenEndpoint {
+) {
   const createRefusal = () => new TooManyRequests('has too many requests waiting for it');
   const all = createWorkQueue({
     maxRunning: MAX_RUNNING,
@@ -51,18 +37,6 @@ export function createTokenEndpoint(
     createRefusal,
   });
   const byServer = new Map<string, WorkQueue>();
-
-  function findQueue(server: string): WorkQueue {
-    const known = byServer.get(server);
-    if (known !== undefined) return known;
-    const queue = createWorkQueue({
-      maxRunning: MAX_RUNNING_OF_SERVER,
-      maxWaiting: MAX_WAITING_OF_SERVER,
-      createRefusal,
-    });
-    byServer.set(server, queue);
-    return queue;
-  }
 
   /** When it is its turn, among those of its server first. @throws TooManyRequests */
   async function runInTurn<Result>(server: string, run: () => Promise<Result>): Promise<Result> {
@@ -73,8 +47,17 @@ export function createTokenEndpoint(
       stopWaiting();
       return run();
     };
+    const known = byServer.get(server);
+    const queue =
+      known ??
+      createWorkQueue({
+        maxRunning: MAX_RUNNING_OF_SERVER,
+        maxWaiting: MAX_WAITING_OF_SERVER,
+        createRefusal,
+      });
+    if (known === undefined) byServer.set(server, queue);
     try {
-      return await findQueue(server).run(() => all.run(begin, { signal }), { signal });
+      return await queue.run(() => all.run(begin, { signal }), { signal });
     } finally {
       stopWaiting();
     }
@@ -93,11 +76,28 @@ export function createTokenEndpoint(
   }
 
   return {
-    async request(url, client, pairs, server) {
-      const { answer, form } = await post(url, client, pairs, server);
+    /** @throws NoAnswer */
+    async request(
+      { tokenUrl, resource }: Pick<ConnectionRecord, 'tokenUrl' | 'resource'>,
+      client: OAuthClient,
+      grant: readonly FormPair[],
+      server: ConnectionServer,
+    ): Promise<TokenAnswer> {
+      const pairs: readonly FormPair[] = [
+        ...grant,
+        ...(resource === undefined ? [] : [['resource', resource] as const]),
+        ...Object.entries(server.auth.tokenParameters ?? {}),
+      ];
+      const { answer, form } = await post(tokenUrl, client, pairs, server);
       return readServerTokens(answer, form);
     },
-    async revoke(url, client, { value, hint }, server) {
+    /** Undefined where it was revoked, or was worth nothing before; else what failed. Never rejects. */
+    async revoke(
+      url: string,
+      client: OAuthClient,
+      { value, hint }: { readonly value: string; readonly hint: 'access_token' | 'refresh_token' },
+      server: ConnectionServer,
+    ): Promise<string | undefined> {
       const pairs: readonly FormPair[] = [
         ['token', value],
         ['token_type_hint', hint],

@@ -4,7 +4,6 @@ import { createFindStranger } from '../../catalog/idle-patterns.ts';
 import {
   completeViews,
   describeMissingServers,
-  type PlacedView,
   type ViewsConfig,
   viewsShape,
 } from '../../catalog/views/view-shape.ts';
@@ -16,14 +15,9 @@ import {
   trueOrFalse,
   wholeNumber,
 } from '../../config/file/shapes/scalar.ts';
-import {
-  defineMember,
-  type MemberReader,
-  object,
-  report,
-  type Shape,
-} from '../../config/file/shapes/shape.ts';
+import { defineMember, object, report } from '../../config/file/shapes/shape.ts';
 import type { Problem } from '../../config/problem.ts';
+import { matching } from '../../config/rules.ts';
 import {
   completeGuards,
   guardsShape,
@@ -33,14 +27,12 @@ import {
   completeRules,
   describeMissingViews,
   type PlacedRule,
-  type PlacedRules,
   rulesShape,
 } from '../../control/rules/rule-config.ts';
 import type { MachineClientsConfig } from '../../logins/auth/machine-clients.ts';
 import {
   clientsShape,
   completeClients,
-  type PlacedClient,
 } from '../../logins/client-authentication/machine-client-shape.ts';
 import type { GuardsConfig } from '../../mcp/calls/guards.ts';
 import type { RulesConfig } from '../../mcp/calls/rules.ts';
@@ -52,7 +44,6 @@ import type { FileSurroundings } from '../../servers/config/common-members.ts';
 import { describePlainSecrets } from '../../servers/config/plain-secrets.ts';
 import {
   completeServers,
-  type DisabledServer,
   isOtherName,
   type PlacedServer,
   SERVER_DEFINITION,
@@ -98,13 +89,9 @@ const fileMembers = {
   ),
   separator: defineMember(
     'separator',
-    text(
-      {
-        parse: (given) => (new RegExp(SEPARATOR_PATTERN).test(given) ? given : undefined),
-        allowed: '1 to 8 of the characters _ - and .',
-      },
-      { schema: { type: 'string', pattern: SEPARATOR_PATTERN } },
-    ),
+    text(matching(new RegExp(SEPARATOR_PATTERN), '1 to 8 of the characters _ - and .'), {
+      schema: { type: 'string', pattern: SEPARATOR_PATTERN },
+    }),
     'What stands between a server’s prefix and a name of its own. The default is __.',
   ),
   maxNameLength: defineMember(
@@ -168,56 +155,42 @@ const REPLACED_FILE_MEMBERS: Readonly<Record<string, string>> = {
 };
 
 /** What servers and rules mean to each other is not looked at yet. */
-export interface FileContent
-  extends Pick<GatewayFile, 'builtIn' | 'separator' | 'maxNameLength' | 'names'> {
-  readonly servers: readonly PlacedServer[];
-  readonly disabled: readonly DisabledServer[];
-  readonly clients: readonly PlacedClient[];
-  readonly views: readonly PlacedView[];
-  readonly rules: PlacedRules;
-  readonly allowsFewer: boolean;
-  /** Undefined where the file does not name them. */
-  readonly guards: readonly PlacedGuard[] | undefined;
-}
+type FileContent = NonNullable<ReturnType<typeof fileShape.read>>;
 
-export const fileShape: Shape<FileContent> = object({
+export const fileShape = object({
   allowed: 'an object with mcpServers',
   members: Object.values(fileMembers),
   ignored: IGNORED_FILE_MEMBERS,
   replaced: REPLACED_FILE_MEMBERS,
   schema: { definitions: { [SERVER_DEFINITION]: serverShape.schema } },
-  build(members) {
-    const { read } = members;
+  build({ read, report: reportAt }) {
     read(fileMembers.$schema);
     const servers = [...(read(fileMembers.mcpServers) ?? []), ...(read(fileMembers.servers) ?? [])];
+    const builtIn = read(fileMembers.builtIn) ?? true;
+    const separator = read(fileMembers.separator) ?? DEFAULT_SEPARATOR;
+    const names = read(fileMembers.names) ?? 'own';
+    if (names === 'strict' && separator.includes('.'))
+      reportAt(
+        'With "names": "strict" the separator has no dot. Use _ or -.',
+        fileMembers.separator,
+      );
+    const maxNameLength = read(fileMembers.maxNameLength) ?? DEFAULT_NAME_LENGTH;
     return {
-      builtIn: read(fileMembers.builtIn) ?? true,
-      ...readNaming(members),
+      builtIn,
+      separator,
+      maxNameLength,
+      names,
       servers: servers.filter((server) => 'config' in server),
       disabled: servers.filter((server) => 'disabledPrefix' in server),
       clients: read(fileMembers.clients) ?? [],
       views: read(fileMembers.views) ?? [],
-      rules: read(fileMembers.rules) ?? { rules: [], meansNoRules: false },
+      ...(read(fileMembers.rules) ?? { rules: [], meansNoRules: false }),
       allowsFewer: read(fileMembers.allowFewerProtections) ?? false,
+      /** Undefined where the file does not name them. */
       guards: read(fileMembers.guards),
     };
   },
 });
-
-function readNaming(
-  members: MemberReader,
-): Pick<FileContent, 'separator' | 'maxNameLength' | 'names'> {
-  const { read } = members;
-  const separator = read(fileMembers.separator) ?? DEFAULT_SEPARATOR;
-  const names = read(fileMembers.names) ?? 'own';
-  if (names === 'strict' && separator.includes('.'))
-    members.report(
-      'With "names": "strict" the separator has no dot. Use _ or -.',
-      fileMembers.separator,
-    );
-  const maxNameLength = read(fileMembers.maxNameLength) ?? DEFAULT_NAME_LENGTH;
-  return { separator, maxNameLength, names };
-}
 
 /** The JSON Schema (draft 7) of the configuration file, by which editors complete and check it. */
 export const createGatewayFileSchema = (): JsonObject => ({
@@ -276,23 +249,22 @@ export async function parseGatewayFile(
       };
 }
 
-async function completeFile(
-  {
+async function completeFile(file: FileContent, options: FileSource): Promise<ParsedFile> {
+  const {
     servers,
     disabled,
     clients,
     views,
-    rules: { rules, meansNoRules },
+    rules,
+    meansNoRules,
     allowsFewer,
     guards,
     ...content
-  }: FileContent,
-  options: FileSource,
-): Promise<ParsedFile> {
+  } = file;
   const { fileName } = options;
   const isServer = (name: string) => servers.some(({ config }) => config.name === name);
   const isView = (name: string) => views.some(({ view }) => view.name === name);
-  reportStrangers({ ...content, servers, disabled, rules, guards }, options);
+  reportStrangers(file, options);
   return {
     ...content,
     rules: await completeRules(rules, fileName),
@@ -306,7 +278,15 @@ async function completeFile(
     ...(guards?.length === 0 && { meansNoGuards: true }),
     ...(guards !== undefined &&
       guards.length > 0 && {
-        guards: completeGuards(guards, servers.map(toGuardedServer), options),
+        guards: completeGuards(
+          guards,
+          // What makes a server one for each user, which no guard can be.
+          servers.map(({ config }) => ({
+            name: config.name,
+            personalBy: findFacts(config).personalBy,
+          })),
+          options,
+        ),
       }),
   };
 }
@@ -316,7 +296,7 @@ async function completeFile(
  * which must not fit nothing.
  */
 function reportStrangers(
-  { servers, disabled, rules, guards = [], ...naming }: Strangers,
+  { servers, disabled, rules, guards = [], ...naming }: FileContent,
   { config: { server } }: FileSource,
 ): void {
   const configs = servers.map(({ config }) => config);
@@ -343,20 +323,6 @@ function reportStrangers(
   for (const placed of guards)
     for (const pattern of placed.config.tools ?? []) reportAt(placed, 'tools', pattern);
 }
-
-interface Strangers
-  extends Pick<
-    FileContent,
-    'builtIn' | 'separator' | 'maxNameLength' | 'names' | 'servers' | 'disabled' | 'guards'
-  > {
-  readonly rules: readonly PlacedRule[];
-}
-
-/** What makes a server one for each user, which no guard can be. */
-const toGuardedServer = ({ config }: PlacedServer) => ({
-  name: config.name,
-  personalBy: findFacts(config).personalBy,
-});
 
 function describeOtherNames(fileName: string, servers: readonly PlacedServer[]): readonly string[] {
   const names = servers

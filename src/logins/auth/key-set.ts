@@ -86,7 +86,7 @@ export type FetchRuntime = Pick<Runtime, 'fetch' | 'clock' | 'log' | 'metrics'>;
 export const openKeySet = (runtime: FetchRuntime, source: KeySetSource): KeySet =>
   source.metadata?.isFixed ? NO_KEYS : createKeySet(runtime, source);
 
-const NO_KEYS: KeySet = {
+export const NO_KEYS: KeySet = {
   start() {},
   async waitForKeys() {},
   find: () => [],

@@ -187,23 +187,6 @@ export class ConnectionProblem extends Error {
   }
 }
 
-/** Told of all that happens to connections: audit log, metrics, operators. Must not throw. */
-export interface ConnectionObserver {
-  made?(event: ConnectionEvent): void;
-  /** A token was renewed. */
-  renewed?(event: ConnectionEvent): void;
-  loginNeeded?(event: ConnectionEvent & { readonly reason: string }): void;
-  ended?(event: ConnectionEvent & { readonly by: EndedBy }): void;
-  /** Each attempt at a token endpoint. */
-  refreshed?(server: string, outcome: 'renewed' | 'login needed' | 'failed'): void;
-}
-
-export interface ConnectionEvent {
-  readonly owner: ConnectionOwner;
-  readonly server: string;
-  readonly connectionId: string;
-}
-
 /** All of it, as `create-connections.ts` makes it. */
 export interface ConnectionPorts {
   readonly connections: Connections;

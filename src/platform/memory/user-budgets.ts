@@ -6,21 +6,13 @@ import { type Clock, createSecondTimer } from '../clock.ts';
  */
 export type HoldBody = () => () => void;
 
-export interface UserBudgets {
-  /** `user` tells the user from all others. */
-  find(user: string): MemoryBudget;
-  /** To be called when something of the user counts no longer. */
-  forgetIfEmpty(user: string): void;
-  /** Counts a body that has arrived, or will have when it is held. */
-  createHold(user: string, body: { readonly bytes: number }): HoldBody;
-}
-
 /** Budgets that may be kept while nothing counts against them. */
 const MAX_EMPTY_BUDGETS = 1000;
 
-export function createUserBudgets(maxBytes: number): UserBudgets {
+export function createUserBudgets(maxBytes: number) {
   const byUser = new Map<string, MemoryBudget>();
 
+  /** `user` tells the user from all others. */
   function find(user: string): MemoryBudget {
     const known = byUser.get(user);
     if (known !== undefined) return known;
@@ -29,7 +21,7 @@ export function createUserBudgets(maxBytes: number): UserBudgets {
     return budget;
   }
 
-  /** Budgets of returning users are kept. */
+  /** To be called when something of the user counts no longer. Budgets of returning users are kept. */
   function forgetIfEmpty(user: string): void {
     if (byUser.size > MAX_EMPTY_BUDGETS && byUser.get(user)?.isEmpty()) byUser.delete(user);
   }
@@ -37,7 +29,8 @@ export function createUserBudgets(maxBytes: number): UserBudgets {
   return {
     find,
     forgetIfEmpty,
-    createHold(user, body) {
+    /** Counts a body that has arrived, or will have when it is held. */
+    createHold(user: string, body: { readonly bytes: number }): HoldBody {
       let holders = 0;
       let heldBytes = 0;
       return function hold() {
@@ -61,20 +54,7 @@ export function createUserBudgets(maxBytes: number): UserBudgets {
 
 // One budget of bytes in memory (§12): of request bodies, of servers' answers, of replies that wait to be read.
 
-export interface MemoryBudget {
-  add(transfer: Transfer): void;
-  /** Counts bytes of a transfer that are there now; fewer than before where it is negative. */
-  count(bytes: number): void;
-  /** Drops transfers until all have room: the slowest ones, or this one where calls hold the room. */
-  makeRoomFor(newest: Transfer): void;
-  /** The transfer is over; its bytes do not count any more. */
-  remove(transfer: Transfer): void;
-  /** Counts bytes of a complete body, whose call runs, until as many are released. */
-  hold(bytes: number): void;
-  release(bytes: number): void;
-  hasRoomFor(bytes: number): boolean;
-  isEmpty(): boolean;
-}
+export type MemoryBudget = ReturnType<typeof createMemoryBudget>;
 
 /** Bytes that come in or go out piece by piece, and is in memory meanwhile. */
 export interface Transfer {
@@ -82,7 +62,7 @@ export interface Transfer {
   bytes: number;
   /** When its last piece moved: rises with each piece of any transfer. */
   lastPiece: number;
-  readonly speed: SpeedMeter;
+  readonly speed: ReturnType<typeof createSpeedMeter>;
   /** Ends it, and counts it no longer. */
   drop(reason: DropReason): void;
 }
@@ -90,19 +70,21 @@ export interface Transfer {
 /** It has no room beside what calls hold; or another one needs room, and this one is the slowest. */
 export type DropReason = 'no room' | 'slowest';
 
-export function createMemoryBudget(maxBytes: number): MemoryBudget {
+export function createMemoryBudget(maxBytes: number) {
   const transfers = new Set<Transfer>();
   let movingBytes = 0;
   let heldBytes = 0;
 
   return {
-    add(transfer) {
+    add(transfer: Transfer) {
       transfers.add(transfer);
     },
-    count(bytes) {
+    /** Counts bytes of a transfer that are there now; fewer than before where it is negative. */
+    count(bytes: number) {
       movingBytes += bytes;
     },
-    makeRoomFor(newest) {
+    /** Drops transfers until all have room: the slowest ones, or this one where calls hold the room. */
+    makeRoomFor(newest: Transfer) {
       if (heldBytes > 0 && heldBytes + newest.bytes > maxBytes) newest.drop('no room');
       // One alone has room, however large it is: its own bound is elsewhere.
       const least = heldBytes > 0 ? 0 : 1;
@@ -110,16 +92,18 @@ export function createMemoryBudget(maxBytes: number): MemoryBudget {
         findSlowest(transfers)?.drop('slowest');
       }
     },
-    remove(transfer) {
+    /** The transfer is over; its bytes do not count any more. */
+    remove(transfer: Transfer) {
       if (transfers.delete(transfer)) movingBytes -= transfer.bytes;
     },
-    hold(bytes) {
+    /** Counts bytes of a complete body, whose call runs, until as many are released. */
+    hold(bytes: number) {
       heldBytes += bytes;
     },
-    release(bytes) {
+    release(bytes: number) {
       heldBytes -= bytes;
     },
-    hasRoomFor: (bytes) => heldBytes + movingBytes + bytes <= maxBytes,
+    hasRoomFor: (bytes: number) => heldBytes + movingBytes + bytes <= maxBytes,
     isEmpty: () => transfers.size === 0 && heldBytes === 0,
   };
 }
@@ -127,24 +111,19 @@ export function createMemoryBudget(maxBytes: number): MemoryBudget {
 /** The slowest; among those that are as slow, the one that has been silent longest. */
 function findSlowest(transfers: Iterable<Transfer>): Transfer | undefined {
   let slowest: Transfer | undefined;
-  for (const one of transfers) if (slowest === undefined || isSlower(one, slowest)) slowest = one;
+  let least = Number.POSITIVE_INFINITY;
+  let silentSince = Number.POSITIVE_INFINITY;
+  for (const one of transfers) {
+    const speed = one.speed.bytesPerSecond();
+    if (speed > least || (speed === least && one.lastPiece >= silentSince)) continue;
+    slowest = one;
+    least = speed;
+    silentSince = one.lastPiece;
+  }
   return slowest;
 }
 
-function isSlower(one: Transfer, other: Transfer): boolean {
-  const [a, b] = [one.speed.bytesPerSecond(), other.speed.bytesPerSecond()];
-  return a === b ? one.lastPiece < other.lastPiece : a < b;
-}
-
 // The speed at which bytes come or go; a request body must arrive at 1 KiB per second after its first 5 s (§12).
-
-interface SpeedMeter {
-  count(bytes: number): void;
-  /** To be called about once a second; false when a body would be too slow to go on. */
-  measureSpeed(now: number): boolean;
-  /** Bytes per second, measured last; of what has just begun, Infinity. */
-  bytesPerSecond(): number;
-}
 
 const GRACE_MS = 5000;
 const MIN_BYTES_PER_SECOND = 1024;
@@ -153,17 +132,18 @@ const MAX_AHEAD_BYTES = 2048;
 /** Shorter times say nothing about speed. */
 const SHORTEST_MS = 500;
 
-export function createSpeedMeter(startedAt: number): SpeedMeter {
+function createSpeedMeter(startedAt: number) {
   let measuredAt = startedAt;
   let recentBytes = 0;
   let aheadBytes = 0;
   let speed = Number.POSITIVE_INFINITY;
 
   return {
-    count(bytes) {
+    count(bytes: number) {
       recentBytes += bytes;
     },
-    measureSpeed(now) {
+    /** To be called about once a second; false when a body would be too slow to go on. */
+    measureSpeed(now: number): boolean {
       const elapsed = now - measuredAt;
       if (elapsed < SHORTEST_MS) return true;
       speed = (recentBytes * 1000) / elapsed;
@@ -174,16 +154,12 @@ export function createSpeedMeter(startedAt: number): SpeedMeter {
       recentBytes = 0;
       return aheadBytes >= 0;
     },
+    /** Bytes per second, measured last; of what has just begun, Infinity. */
     bytesPerSecond: () => speed,
   };
 }
 
 // Transfers that count against budgets of memory while it comes in or goes out (§12), and how fast each of it does.
-
-export interface Transfers {
-  /** The budgets in the order in which they are to have room, the smallest first. */
-  start(budgets: readonly MemoryBudget[], handlers: TransferHandlers): CountedTransfer;
-}
 
 export interface TransferHandlers {
   /** It must go; called at most once, after `onEnd`. */
@@ -192,31 +168,26 @@ export interface TransferHandlers {
   onEnd(): void;
 }
 
-export interface CountedTransfer {
-  /** So many bytes have moved, and what is in memory has changed by so many. */
-  count(moved: number, change: number): void;
-  end(): void;
-}
+export type CountedTransfer = ReturnType<ReturnType<typeof createTransfers>['start']>;
 
 /** With `dropsSlow` what moves at less than 1 KiB per second is dropped. */
-export function createTransfers(clock: Clock, dropsSlow: boolean): Transfers {
+export function createTransfers(clock: Clock, dropsSlow: boolean) {
   const open = new Map<Transfer, (reason: DropReason | 'too slow') => void>();
   let pieces = 0;
   const startMeasuring = createSecondTimer(clock, {
     isNeeded: () => open.size > 0,
-    task: measureSpeeds,
+    task() {
+      const now = clock.monotonic();
+      for (const [{ speed }, drop] of open) {
+        const isFastEnough = speed.measureSpeed(now);
+        if (!isFastEnough && dropsSlow) drop('too slow');
+      }
+    },
   });
 
-  function measureSpeeds(): void {
-    const now = clock.monotonic();
-    for (const [{ speed }, drop] of open) {
-      const isFastEnough = speed.measureSpeed(now);
-      if (!isFastEnough && dropsSlow) drop('too slow');
-    }
-  }
-
   return {
-    start(budgets, { onDrop, onEnd }) {
+    /** The budgets in the order in which they are to have room, the smallest first. */
+    start(budgets: readonly MemoryBudget[], { onDrop, onEnd }: TransferHandlers) {
       const transfer: Transfer = {
         bytes: 0,
         lastPiece: pieces++,
@@ -239,7 +210,8 @@ export function createTransfers(clock: Clock, dropsSlow: boolean): Transfers {
       }
 
       return {
-        count(moved, change) {
+        /** So many bytes have moved, and what is in memory has changed by so many. */
+        count(moved: number, change: number) {
           if (!open.has(transfer)) return;
           transfer.bytes += change;
           transfer.lastPiece = pieces++;
@@ -256,40 +228,35 @@ export function createTransfers(clock: Clock, dropsSlow: boolean): Transfers {
 // Bytes that come in pieces, maybe one by one.
 
 /** The bytes of a body, or an event, as they arrive. */
-export interface GrowingBuffer {
-  append(piece: Buffer): void;
-  byteLength(): number;
-  /** Returns all bytes, and keeps them no longer. */
-  take(): Buffer;
-}
+export type GrowingBuffer = ReturnType<typeof createGrowingBuffer>;
 
 /** Room is made in steps of at least this many bytes. */
 const STEP_BYTES = 4096;
 
 /** Takes twice the bytes at most: each piece by itself, of a body in many small ones, takes far more. */
-export function createGrowingBuffer(): GrowingBuffer {
+export function createGrowingBuffer() {
   let buffer: Buffer | undefined;
   let length = 0;
 
-  function grow(bytes: number): Buffer {
-    const grown = Buffer.allocUnsafeSlow(Math.max(2 * bytes, STEP_BYTES));
-    buffer?.copy(grown, 0, 0, length);
-    return grown;
-  }
-
   return {
-    append(piece) {
+    append(piece: Buffer) {
+      const bytes = length + piece.length;
       // Most bodies come in one.
       if (buffer === undefined) {
         buffer = piece;
       } else {
-        if (buffer.length < length + piece.length) buffer = grow(length + piece.length);
+        if (buffer.length < bytes) {
+          const grown = Buffer.allocUnsafeSlow(Math.max(2 * bytes, STEP_BYTES));
+          buffer.copy(grown, 0, 0, length);
+          buffer = grown;
+        }
         piece.copy(buffer, length);
       }
-      length += piece.length;
+      length = bytes;
     },
     byteLength: () => length,
-    take() {
+    /** Returns all bytes, and keeps them no longer. */
+    take(): Buffer {
       const whole = buffer?.subarray(0, length) ?? Buffer.alloc(0);
       buffer = undefined;
       length = 0;

@@ -18,9 +18,7 @@ import { createWarnThrottle } from '../../platform/throttle.ts';
 import type { Metrics } from '../metrics/metrics.ts';
 import type { Audit, AuditEvent, AuditedAction, AuditedEnd } from './audit.ts';
 
-interface AuditSurroundings extends ClockAndLog {
-  readonly metrics: Pick<Metrics, 'recordAuditLine'>;
-}
+type AuditSurroundings = ClockAndLog & { readonly metrics: Metrics };
 
 /** Undefined without `AUDIT_LOG`. @throws AuditLogError when its file cannot be opened. */
 export function openAudit(
@@ -30,7 +28,7 @@ export function openAudit(
   if (destination === undefined) return undefined;
   const sink =
     destination.kind === 'stdout'
-      ? openStdoutSink()
+      ? createOutputSink(standardOutput, () => {})
       : openPathSink(destination.path, surroundings.clock);
   const renderLine = createRenderLine(surroundings.clock, oauth.provider?.issuer);
   return createAudit(sink, renderLine, required, surroundings);
@@ -90,17 +88,23 @@ function createAudit(
     recordSuccess(taken.count, action.event);
   }
 
-  /** @throws GatewayError `audit_unavailable`. */
-  async function writeStart(action: AuditedAction): Promise<void> {
+  /** @throws Error of the system. */
+  async function writeThrough(line: string, event?: AuditEvent): Promise<void> {
     const taken = takeLost();
     try {
-      await sink.writeThrough(taken.line + renderLine(action, { outcome: 'started' }));
+      await sink.writeThrough(taken.line + line);
     } catch (cause) {
-      recordFailure(taken.count, cause, action.event);
-      fail('audit_unavailable', { headers: { 'Retry-After': '5' } });
+      recordFailure(taken.count, cause, event);
+      throw cause;
     }
-    recordSuccess(taken.count, action.event);
+    recordSuccess(taken.count, event);
   }
+
+  /** @throws GatewayError `audit_unavailable`. */
+  const writeStart = (action: AuditedAction): Promise<void> =>
+    writeThrough(renderLine(action, { outcome: 'started' }), action.event).catch(() =>
+      fail('audit_unavailable', { headers: { 'Retry-After': '5' } }),
+    );
 
   /** Apart from the work, so that nothing of it is kept while it runs. */
   function writeEnd<Result>(
@@ -134,14 +138,7 @@ function createAudit(
     async checkIsWritable() {
       if (!isRequired || isWritable) return;
       // Without it nobody would notice that there is room again: a replica that is not ready gets no calls.
-      const taken = takeLost();
-      try {
-        await sink.writeThrough(taken.line);
-      } catch (cause) {
-        recordFailure(taken.count, cause);
-        throw cause;
-      }
-      recordSuccess(taken.count);
+      await writeThrough('');
     },
     close: sink.close,
   };
@@ -234,7 +231,7 @@ interface Gap extends AuditedAction {
 
 // §21.1: where the lines go: appended to a file, or to standard output, where the log goes, too.
 
-export interface LineSink {
+interface LineSink {
   /** Longer lines could be mixed with those of other processes. */
   getMaxLineBytes(): number;
   /**
@@ -265,8 +262,6 @@ const MAX_APPENDED_BYTES = 32_768;
 /** Lines that nobody read yet. The log may have a little more, so that it can say that lines are lost. */
 const MAX_WAITING_BYTES = 1_048_576;
 
-export const openStdoutSink = (): LineSink => createOutputSink(standardOutput, () => {});
-
 const createOutputSink = (output: LineOutput, close: () => void): LineSink => ({
   getMaxLineBytes: () => MAX_PIPED_BYTES,
   write: (line) => output.write(line, MAX_WAITING_BYTES),
@@ -285,8 +280,15 @@ const RENAMED_MS = 1000;
  *
  * @throws AuditLogError
  */
-export function openPathSink(path: string, clock: Clock): LineSink {
-  let open = openFirst(path, clock);
+function openPathSink(path: string, clock: Clock): LineSink {
+  let open: ReturnType<typeof openPath>;
+  try {
+    open = openPath(path, clock);
+  } catch (error) {
+    throw new AuditLogError(
+      `AUDIT_LOG: ${path} cannot be opened for writing (${getErrorCode(error) ?? String(error)}). Its folder must exist, and this user must be allowed to read and write there.`,
+    );
+  }
   let checkedAt = clock.monotonic();
 
   function followRename(): LineSink {
@@ -309,25 +311,10 @@ export function openPathSink(path: string, clock: Clock): LineSink {
   };
 }
 
-interface OpenPath {
-  readonly file: number;
-  readonly sink: LineSink;
-}
-
-function openFirst(path: string, clock: Clock): OpenPath {
-  try {
-    return openPath(path, clock);
-  } catch (error) {
-    throw new AuditLogError(
-      `AUDIT_LOG: ${path} cannot be opened for writing (${getErrorCode(error) ?? String(error)}). Its folder must exist, and this user must be allowed to read and write there.`,
-    );
-  }
-}
-
 const MODE = 0o640;
 
 /** A file, or a pipe or a device that has a path. */
-function openPath(path: string, clock: Clock): OpenPath {
+function openPath(path: string, clock: Clock): { readonly file: number; readonly sink: LineSink } {
   const isFile = statSync(path, { throwIfNoEntry: false })?.isFile() !== false;
   const { O_WRONLY, O_APPEND, O_NONBLOCK } = constants;
   const file = isFile
@@ -354,10 +341,14 @@ function isAt(path: string, file: number): boolean {
 function createAppendLine(file: number): (line: string) => undefined {
   /** The end of the file, after the last line of this process. */
   let end = 0;
+  const last = Buffer.alloc(1);
 
   return function appendLine(line) {
     const { size } = fstatSync(file);
-    const endsWithLine = size === 0 || size === end || readByte(file, size - 1) === NEWLINE;
+    const endsWithLine =
+      size === 0 ||
+      size === end ||
+      (readSync(file, last, 0, 1, size - 1) === 1 && last[0] === NEWLINE);
     const bytes = Buffer.from(endsWithLine ? line : `\n${line}`);
     const written = writeSync(file, bytes);
     if (written === bytes.length) {
@@ -371,8 +362,3 @@ function createAppendLine(file: number): (line: string) => undefined {
 }
 
 const NEWLINE = 0x0a;
-
-function readByte(file: number, position: number): number | undefined {
-  const byte = new Uint8Array(1);
-  return readSync(file, byte, 0, 1, position) === 1 ? byte[0] : undefined;
-}

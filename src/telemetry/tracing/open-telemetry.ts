@@ -15,7 +15,6 @@ import { resourceFromAttributes } from '@opentelemetry/resources';
 import {
   BatchSpanProcessor,
   ParentBasedSampler,
-  type Sampler,
   type SpanExporter,
   TraceIdRatioBasedSampler,
   TracerProvider,
@@ -26,7 +25,7 @@ import { generateInstanceId } from '../../platform/ids.ts';
 import type { ClockAndLog } from '../../platform/log.ts';
 import { PACKAGE_NAME, PACKAGE_VERSION } from '../../platform/own-files.ts';
 import { createWarnThrottle } from '../../platform/throttle.ts';
-import type { RequestTrace, Span, TraceParent, Tracing } from './tracing.ts';
+import type { RequestTrace, Span, TraceContext, Tracing } from './tracing.ts';
 
 const KINDS = { client: SpanKind.CLIENT, internal: SpanKind.INTERNAL } as const;
 
@@ -73,7 +72,7 @@ export async function createOpenTelemetry(
 function createRequest(
   tracer: Tracer,
   runBelow: <Result>(span: ApiSpan, work: () => Result) => Result,
-  fromHeaders: TraceParent,
+  fromHeaders: TraceContext,
 ): RequestTrace {
   const startTime = systemClock.monotonic();
   let parent = readParent(fromHeaders);
@@ -137,7 +136,7 @@ function getLinks(span: ApiSpan): Set<string> {
   return known;
 }
 
-function readParent({ traceparent, tracestate }: TraceParent): Context {
+function readParent({ traceparent, tracestate }: TraceContext): Context {
   if (traceparent === undefined) return ROOT_CONTEXT;
   const [, traceId = '', spanId = '', flags = ''] = traceparent.split('-');
   return trace.setSpanContext(ROOT_CONTEXT, {
@@ -149,7 +148,7 @@ function readParent({ traceparent, tracestate }: TraceParent): Context {
   });
 }
 
-function renderTraceContext(span: ApiSpan): TraceParent {
+function renderTraceContext(span: ApiSpan): TraceContext {
   const { traceId, spanId, traceFlags, traceState } = span.spanContext();
   const traceparent = `00-${traceId}-${spanId}-0${traceFlags & 1}`;
   const tracestate = traceState?.serialize();
@@ -161,11 +160,15 @@ function renderTraceContext(span: ApiSpan): TraceParent {
 /** Milliseconds that the end of the service waits for the collector. */
 const CLOSE_MS = 2000;
 
-async function createProvider(
-  config: CollectorConfig,
-  watch: ClockAndLog,
-): Promise<{ readonly provider: TracerProvider; close(): Promise<void> }> {
-  const exporter = watchExporter(await createExporter(config), config, watch);
+async function createProvider(config: CollectorConfig, watch: ClockAndLog) {
+  const { OTLPTraceExporter } =
+    config.protocol === 'http/json'
+      ? await import('@opentelemetry/exporter-trace-otlp-http')
+      : await import('@opentelemetry/exporter-trace-otlp-proto');
+  const { url, headers } = config;
+  const exporter = watchExporter(new OTLPTraceExporter({ url, headers }), config, watch);
+  const { ratio, followsCaller } = config.sampler;
+  const root = new TraceIdRatioBasedSampler(ratio);
   const provider = new TracerProvider({
     resource: resourceFromAttributes({
       'service.version': PACKAGE_VERSION,
@@ -173,7 +176,7 @@ async function createProvider(
       ...config.resourceAttributes,
       'service.name': config.serviceName,
     }),
-    sampler: createSampler(config.sampler),
+    sampler: followsCaller ? new ParentBasedSampler({ root }) : root,
     spanProcessors: [new BatchSpanProcessor({ exporter })],
   });
   return {
@@ -183,19 +186,6 @@ async function createProvider(
       await Promise.race([ended, pause(watch.clock, CLOSE_MS)]);
     },
   };
-}
-
-async function createExporter({ url, protocol, headers }: CollectorConfig): Promise<SpanExporter> {
-  const { OTLPTraceExporter } =
-    protocol === 'http/json'
-      ? await import('@opentelemetry/exporter-trace-otlp-http')
-      : await import('@opentelemetry/exporter-trace-otlp-proto');
-  return new OTLPTraceExporter({ url, headers });
-}
-
-function createSampler({ ratio, followsCaller }: CollectorConfig['sampler']): Sampler {
-  const root = new TraceIdRatioBasedSampler(ratio);
-  return followsCaller ? new ParentBasedSampler({ root }) : root;
 }
 
 /** The SDK itself tells nobody that its spans are lost. */

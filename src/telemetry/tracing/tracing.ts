@@ -6,27 +6,19 @@ export interface Tracing {
    * A request has come. Its span begins now, but is made only when it is asked for: who is the parent may be said
    * until then.
    */
-  startRequest(parent: TraceParent): RequestTrace;
+  startRequest(parent: TraceContext): RequestTrace;
   /** The one that this runs for; undefined where nothing is recorded. */
   getActiveSpan(): Span | undefined;
   /** A span below the one that is active now; undefined where nothing is recorded. */
-  startChild(description: SpanDescription): Span | undefined;
+  startChild(description: {
+    readonly name: string;
+    readonly kind: 'client' | 'internal';
+    readonly attributes: Attributes;
+  }): Span | undefined;
   /** The work, for the request for which this runs now, whoever calls it later. */
   bind<Result>(work: () => Result): () => Result;
   /** Sends what was not sent yet, for 2 s at most, and ends. */
   close(): Promise<void>;
-}
-
-/** W3C Trace Context §3, well-formed; without `traceparent` there is none. */
-export interface TraceParent {
-  readonly traceparent?: string;
-  readonly tracestate?: string;
-}
-
-export interface SpanDescription {
-  readonly name: string;
-  readonly kind: 'client' | 'internal';
-  readonly attributes: Attributes;
 }
 
 /** Named by OpenTelemetry's semantic conventions. Undefined ones are left out. */
@@ -34,12 +26,12 @@ export type Attributes = Readonly<Record<string, string | number | boolean | und
 
 export interface Span {
   /** The context that a request to another service names. */
-  getContext(): TraceParent;
+  getContext(): TraceContext;
   /** It is the active one for what the work starts. */
   run<Result>(work: () => Result): Result;
   setAttributes(attributes: Attributes): void;
   /** Another request that led to this one, perhaps of another trace; once for each. */
-  link(context: TraceParent): void;
+  link(context: TraceContext): void;
   /** `type` is one of few (`error.type`). */
   fail(type: string, message?: string): void;
   end(): void;
@@ -47,11 +39,11 @@ export interface Span {
 
 export interface RequestTrace {
   /** Counts where the request's headers have no parent, and the span is not made yet. */
-  offerParent(parent: TraceParent): void;
+  offerParent(parent: TraceContext): void;
   /** Runs work for the request: where that is recorded, all that the work starts belongs to it. */
   run<Result>(work: () => Result): Result;
   /** The context that a request to another service names, be it recorded or not. */
-  getContext(): TraceParent;
+  getContext(): TraceContext;
   /** Undefined where it is not recorded. */
   getSpan(): Span | undefined;
   /** A better name than `end` has. */
@@ -64,6 +56,7 @@ export interface RequestTrace {
 // send it on in headers as it is. W3C Baggage is left out always: programs take what it says of a user or tenant for their own
 // word.
 
+/** W3C Trace Context §3, well-formed; without `traceparent` there is none. */
 export interface TraceContext {
   readonly traceparent?: string;
   readonly tracestate?: string;
@@ -91,11 +84,11 @@ const isValue = (value: unknown): value is string => typeof value === 'string' &
 export const readTraceId = ({ traceparent }: TraceContext): string | undefined =>
   traceparent?.slice(3, 35);
 
-interface TracedRequest {
+/** The trace of the span that the gateway has for the request, else of the headers. */
+export const getTraceId = ({
+  trace,
+  headers,
+}: {
   readonly trace?: RequestTrace;
   readonly headers: JsonObject;
-}
-
-/** The trace of the span that the gateway has for the request, else of the headers. */
-export const getTraceId = ({ trace, headers }: TracedRequest): string | undefined =>
-  readTraceId(trace?.getContext() ?? readTraceContext(headers));
+}): string | undefined => readTraceId(trace?.getContext() ?? readTraceContext(headers));

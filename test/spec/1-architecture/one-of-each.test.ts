@@ -296,11 +296,11 @@ describe('a setting, an error, a member of the file', () => {
 
   test('§5 setting: what is left out is a type error', () => {
     // @ts-expect-error
-    defineSetting('TEA_MINUTES', integer(1, 10), { default: { value: 3 } });
+    defineSetting('TEA_MINUTES', integer(1, 10), { default: 3 });
     // @ts-expect-error
-    defineSetting('TEA_MINUTES', integer(1, 10));
+    expect(() => defineSetting('TEA_MINUTES', integer(1, 10))).toThrow();
     // @ts-expect-error
-    defineSetting('TEA_MINUTES', integer(1, 10), { default: { value: 'long' }, summary: 'Tea.' });
+    defineSetting('TEA_MINUTES', integer(1, 10), { default: 'long', summary: 'Tea.' });
   });
 
   test('§7 error: what is left out is a type error', () => {

@@ -39,7 +39,12 @@ async function start() {
       method: 'none' as const,
       audience: undefined,
     };
-    return tokenEndpoint.request(url, client, [['grant_type', 'refresh_token']], server);
+    return tokenEndpoint.request(
+      { tokenUrl: url },
+      client,
+      [['grant_type', 'refresh_token']],
+      server,
+    );
   };
   return { clock, stalling, good, ask, count: () => asked };
 }

@@ -4,7 +4,7 @@ import { defineSetting } from '../../../src/config/setting.ts';
 
 export const teaSettings = {
   minutes: defineSetting('TEA_MINUTES', integer(1, 10), {
-    default: { value: 3 },
+    default: 3,
     summary: 'How long tea is drawn.',
   }),
 };

@@ -8,7 +8,7 @@ export interface MemoryStoreConfig extends ChosenStore {
 }
 
 const inMemory = defineSetting('STORE_IN_MEMORY', flag, {
-  default: { value: false },
+  default: false,
   summary: 'Whether nothing is kept.',
 });
 

@@ -1,9 +1,8 @@
 // Texts, numbers and flags, by the same rules as settings.
 
 import { isConnectionHeader } from '../../../platform/http-client/connection.ts';
-import type { JsonObject } from '../../../platform/json.ts';
 import { quote } from '../../../platform/text.ts';
-import { anyText, describeInvalid, flag, integer, oneOf, type Rule } from '../../rules.ts';
+import { describeInvalid, flag, integer, oneOf, type Rule } from '../../rules.ts';
 import { expandVariables, hasVariable } from '../expand.ts';
 import type { FileNode } from '../syntax/read-syntax.ts';
 import {
@@ -15,12 +14,8 @@ import {
   type Shape,
 } from './shape.ts';
 
-interface ScalarOptions {
-  /** JSON Schema of what `rule` takes. */
-  readonly schema: JsonObject;
-  /** Never shown, not even when it is wrong. */
-  readonly isSecret?: true | undefined;
-}
+/** `schema` is the JSON Schema of what the rule takes. A secret is never shown, not even when it is wrong. */
+type ScalarOptions = Pick<Shape<unknown>, 'schema' | 'isSecret'>;
 
 /** A value that holds a variable is a text, whatever it becomes. */
 const WITH_VARIABLE = { type: 'string', pattern: '\\$\\{' } as const;
@@ -29,14 +24,10 @@ export const text = <T>(rule: Rule<T>, options: ScalarOptions): Shape<T> =>
   scalar('string', rule, options);
 
 /** Any text that has no NUL, which no program could be given. */
-export const freeText = ({ isSecret }: { readonly isSecret?: true } = {}): Shape<string> =>
-  scalar(
-    'string',
-    {
-      parse: (given) => (given.includes('\0') ? undefined : anyText.parse(given)),
-      allowed: 'text',
-    },
-    { schema: { type: 'string' }, isSecret },
+export const freeText = (options: { readonly isSecret?: true } = {}): Shape<string> =>
+  text(
+    { parse: (given) => (given.includes('\0') ? undefined : given), allowed: 'text' },
+    { schema: { type: 'string' }, ...options },
   );
 
 /** One of these texts. */
@@ -59,21 +50,31 @@ function scalar<T>(
   const isFreeText = Object.keys(schema).length === 1 && type === 'string';
 
   function read(node: FileNode, place: FilePlace): T | undefined {
+    const refuse = (message: string) => report(place, node.line, message);
     const given = node.kind === 'scalar' ? node.value : undefined;
     const isExpanded = typeof given === 'string' && hasVariable(given);
-    const isShown = !isSecret;
-    if (!isExpanded && typeof given !== type)
-      return report(place, node.line, describeWrongType(node, type, rule, isShown));
+    if (!isExpanded && typeof given !== type) {
+      const { allowed } = rule;
+      if (given === null)
+        return refuse(`There is no value. It must be ${allowed}. Otherwise leave it out.`);
+      // If quotes would not help, the message says what is allowed.
+      if (type === 'string' && given !== undefined && rule.parse(String(given)) !== undefined)
+        return refuse(`This is a ${typeof given}, and must be text: put it in double quotes.`);
+      const visible = isSecret ? 'The value (not shown)' : quote(given, 100);
+      const shown = given === undefined ? nameKind(node) : visible;
+      const unquoted = type === 'string' ? '' : ', without quotes';
+      return refuse(`${shown} is not valid. It must be ${allowed}${unquoted}.`);
+    }
     const expanded = isExpanded
       ? expandVariables(given, place.context.env)
       : ({ kind: 'text', text: String(given) } as const);
-    if (expanded.kind === 'problem') return report(place, node.line, expanded.message);
+    if (expanded.kind === 'problem') return refuse(expanded.message);
     const value = rule.parse(expanded.text);
     if (value !== undefined) return value;
     const quoted = quote(given, 100);
     const visible = isExpanded ? `What ${quoted} stands for` : quoted;
-    const shown = isShown ? visible : 'The value given (not shown)';
-    return report(place, node.line, describeInvalid(shown, rule, expanded.text));
+    const shown = isSecret ? 'The value given (not shown)' : visible;
+    return refuse(describeInvalid(shown, rule, expanded.text));
   }
 
   return {
@@ -81,22 +82,6 @@ function scalar<T>(
     ...(isSecret && { isSecret }),
     read,
   };
-}
-
-function describeWrongType(
-  node: FileNode,
-  type: 'string' | 'number' | 'boolean',
-  { allowed, parse }: Rule<unknown>,
-  isShown: boolean,
-): string {
-  const given = node.kind === 'scalar' ? node.value : undefined;
-  if (given === null) return `There is no value. It must be ${allowed}. Otherwise leave it out.`;
-  // If quotes would not help, the message says what is allowed.
-  if (type === 'string' && given !== undefined && parse(String(given)) !== undefined)
-    return `This is a ${typeof given}, and must be text: put it in double quotes.`;
-  const shown =
-    given === undefined ? nameKind(node) : isShown ? quote(given, 100) : 'The value (not shown)';
-  return `${shown} is not valid. It must be ${allowed}${type === 'string' ? '' : ', without quotes'}.`;
 }
 
 // Other programs expand `$TOKEN`, too. Here it is sent as it is, and a server that refuses it does not say why.

@@ -38,7 +38,7 @@ export const placeMember = ({ path, context }: FilePlace, name: string): FilePla
   context,
 });
 
-export const placeItem = ({ path, context }: FilePlace, index: number): FilePlace => ({
+const placeItem = ({ path, context }: FilePlace, index: number): FilePlace => ({
   path: `${path}[${index}]`,
   context,
 });
@@ -51,14 +51,16 @@ export function report({ path, context }: FilePlace, line: number, message: stri
 export const nameKind = ({ kind }: FileNode): string =>
   kind === 'list' ? 'A list' : kind === 'object' ? 'An object' : 'This value';
 
+const reportKind = (node: FileNode, place: FilePlace, allowed: string): undefined =>
+  report(place, node.line, `${nameKind(node)} is not valid. It must be ${allowed}.`);
+
 /** The object, each name once; undefined for what is none. Reports what is wrong. */
 export function openObject(
   node: FileNode,
   place: FilePlace,
   allowed: string,
 ): ObjectNode | undefined {
-  if (node.kind !== 'object')
-    return report(place, node.line, `${nameKind(node)} is not valid. It must be ${allowed}.`);
+  if (node.kind !== 'object') return reportKind(node, place, allowed);
   const first = new Map<string, MemberNode>();
   for (const member of node.members) {
     const earlier = first.get(member.name);
@@ -81,8 +83,7 @@ export const list = <T>(
 ): Shape<readonly T[]> => ({
   schema: { type: 'array', items: item.schema, ...(isNotEmpty && { minItems: 1 }) },
   read(node, place) {
-    if (node.kind !== 'list')
-      return report(place, node.line, `${nameKind(node)} is not valid. It must be ${allowed}.`);
+    if (node.kind !== 'list') return reportKind(node, place, allowed);
     if (isNotEmpty && node.items.length === 0)
       return report(place, node.line, `The list is empty. It must be ${allowed}.`);
     return node.items.flatMap((value, index) => item.read(value, placeItem(place, index)) ?? []);
@@ -145,7 +146,7 @@ export const defineMember = <T>(name: string, shape: Shape<T>, summary: string):
   summary,
 });
 
-export interface ObjectShape<T> {
+interface ObjectShape<T> {
   /** To follow "It must be". */
   readonly allowed: string;
   readonly members: readonly Member<unknown>[];
@@ -159,43 +160,58 @@ export interface ObjectShape<T> {
   build(members: MemberReader): T | undefined;
 }
 
-export interface MemberReader {
-  /** The line of the object. */
-  readonly line: number;
-  readonly isEmpty: boolean;
-  has(member: Member<unknown>): boolean;
-  /** Undefined where it is not given, or reported. */
-  read<T>(member: Member<T>): T | undefined;
-  /** Reports at the member, or at the object where there is none. */
-  report(message: string, member?: Member<unknown>): undefined;
-}
+export type MemberReader = ReturnType<typeof createMemberReader>;
 
-export const object = <T>(options: ObjectShape<T>): Shape<T> => ({
-  schema: createSchema(options),
+export const object = <T>({
+  allowed,
+  members,
+  ignored = [],
+  replaced = {},
+  schema,
+  build,
+}: ObjectShape<T>): Shape<T> => ({
+  schema: {
+    type: 'object',
+    properties: Object.fromEntries([
+      ...members.map(({ name, shape, summary }) => [
+        name,
+        { description: summary, ...shape.schema },
+      ]),
+      ...ignored.map((name) => [name, { description: 'Of another program. Postern ignores it.' }]),
+    ]),
+    additionalProperties: false,
+    ...schema,
+  },
   read(node, place) {
-    const opened = openObject(node, place, options.allowed);
+    const opened = openObject(node, place, allowed);
     if (opened === undefined) return undefined;
-    reportUnknown(opened, place, options);
-    return options.build(createMemberReader(opened, place));
+    const names = members.map(({ name }) => name);
+    for (const { name, line } of opened.members) {
+      if (names.includes(name)) continue;
+      const replacement = Object.hasOwn(replaced, name) ? replaced[name] : undefined;
+      if (replacement !== undefined) report(placeMember(place, name), line, replacement);
+      else if (ignored.includes(name)) place.context.reportIgnored(name);
+      else report(place, line, describeUnknown(name, names));
+    }
+    return build(createMemberReader(opened, place));
   },
 });
 
 /** `line` is where the object is named. */
-export function createMemberReader(
-  node: ObjectNode,
-  place: FilePlace,
-  line = node.line,
-): MemberReader {
+export function createMemberReader(node: ObjectNode, place: FilePlace, line = node.line) {
   const find = ({ name }: Member<unknown>) => node.members.find((given) => given.name === name);
   return {
+    /** The line of the object. */
     line,
     isEmpty: node.members.length === 0,
-    has: (member) => find(member) !== undefined,
-    read(member) {
+    has: (member: Member<unknown>) => find(member) !== undefined,
+    /** Undefined where it is not given, or reported. */
+    read<T>(member: Member<T>): T | undefined {
       const given = find(member);
       return given && member.shape.read(given.value, placeMember(place, member.name));
     },
-    report(message, member) {
+    /** Reports at the member, or at the object where there is none. */
+    report(message: string, member?: Member<unknown>): undefined {
       const given = member && find(member);
       return given === undefined
         ? report(place, line, message)
@@ -204,43 +220,9 @@ export function createMemberReader(
   };
 }
 
-function reportUnknown(
-  { members }: ObjectNode,
-  place: FilePlace,
-  { members: known, ignored = [], replaced = {} }: ObjectShape<unknown>,
-): void {
-  const names = known.map(({ name }) => name);
-  for (const { name, line } of members) {
-    if (names.includes(name)) continue;
-    const replacement = Object.hasOwn(replaced, name) ? replaced[name] : undefined;
-    if (replacement !== undefined) report(placeMember(place, name), line, replacement);
-    else if (ignored.includes(name)) place.context.reportIgnored(name);
-    else report(place, line, describeUnknown(name, names));
-  }
-}
-
 function describeUnknown(name: string, names: readonly string[]): string {
   const nearest = findNearestName(name, names);
   const allowed =
     nearest === undefined ? `Allowed are ${names.join(', ')}.` : `Did you mean ${nearest}?`;
   return `${quote(name, 64)} is not known. ${allowed}`;
 }
-
-function createSchema({
-  members,
-  ignored = [],
-  schema = {},
-}: Pick<ObjectShape<unknown>, 'members' | 'ignored' | 'schema'>): JsonObject {
-  const described = members.map(
-    ({ name, shape, summary }) => [name, { description: summary, ...shape.schema }] as const,
-  );
-  const foreign = ignored.map((name) => [name, IGNORED] as const);
-  return {
-    type: 'object',
-    properties: Object.fromEntries([...described, ...foreign]),
-    additionalProperties: false,
-    ...schema,
-  };
-}
-
-const IGNORED = { description: 'Of another program. Postern ignores it.' } as const;

@@ -1,5 +1,5 @@
 import type { Node, ParseError } from 'jsonc-parser';
-import type { Document, ErrorCode, LineCounter, Pair } from 'yaml';
+import type { Document, ErrorCode, LineCounter } from 'yaml';
 import { createLoader } from '../../../platform/load-package.ts';
 
 export type FileFormat = 'json' | 'yaml';
@@ -14,17 +14,12 @@ const describeBroken = (line: number, message: string): SyntaxResult => ({
   message,
 });
 
-const READERS: Readonly<Record<FileFormat, (text: string) => SyntaxResult>> = {
-  json: readJson,
-  yaml: readYaml,
-};
-
 /** The file as a tree. A byte order mark, which some editors write, is no part of it. */
 export function readSyntax(text: string, format: FileFormat): SyntaxResult {
   const content = text.replace(/^\uFEFF/, '');
   if (content.trim() === '') return describeBroken(1, 'The file is empty.');
   try {
-    return READERS[format](content);
+    return format === 'json' ? readJson(content) : readYaml(content);
   } catch (error) {
     // The libraries follow what is nested by calling themselves.
     if (error instanceof RangeError) return describeBroken(1, 'The file is nested too deep.');
@@ -54,21 +49,19 @@ function toFileNode(node: Node, findLine: FindLine): FileNode {
     return {
       kind: 'object',
       line,
-      members: children.flatMap((child) => toMember(child, findLine) ?? []),
+      members: children.flatMap(({ children: [name, value] = [] }) =>
+        name === undefined || value === undefined
+          ? []
+          : {
+              name: String(name.value),
+              line: findLine(name.offset),
+              value: toFileNode(value, findLine),
+            },
+      ),
     };
   if (node.type === 'array')
     return { kind: 'list', line, items: children.map((child) => toFileNode(child, findLine)) };
   return { kind: 'scalar', line, value: node.value };
-}
-
-function toMember({ children }: Node, findLine: FindLine): MemberNode | undefined {
-  const [name, value] = children ?? [];
-  if (name === undefined || value === undefined) return undefined;
-  return {
-    name: String(name.value),
-    line: findLine(name.offset),
-    value: toFileNode(value, findLine),
-  };
 }
 
 function createLineFinder(text: string): FindLine {
@@ -155,33 +148,30 @@ function convertDocument(document: Document, lines: LineCounter): SyntaxResult {
     nodes += 1;
     const line = findLine(node, lineAbove);
     if (nodes > MAX_NODES) throw new YamlContentError(line, 'Aliases make the file too large.');
-    if (isAlias(node)) return convertAlias(node.resolve(document), line);
+    if (isAlias(node)) {
+      const target: unknown = node.resolve(document);
+      aliases += 1;
+      if (target === undefined) throw new YamlContentError(line, describe({ code: 'BAD_ALIAS' }));
+      if (aliases > MAX_ALIASES)
+        throw new YamlContentError(line, `The file has more than ${MAX_ALIASES} aliases (*name).`);
+      return convert(target, line);
+    }
     if (isMap(node))
       return {
         kind: 'object',
         line,
-        members: node.items.map((pair) => convertPair(pair, line)),
+        members: node.items.map(({ key, value }) => {
+          const keyLine = findLine(key, line);
+          if (!isScalar(key) || typeof key.value !== 'string')
+            throw new YamlContentError(keyLine, 'A name must be plain text.');
+          return { name: key.value, line: keyLine, value: convert(value, keyLine) };
+        }),
       };
     if (isSeq(node))
       return { kind: 'list', line, items: node.items.map((item) => convert(item, line)) };
-    const value = isScalar(node) ? node.value : null;
-    if (!isPlain(value)) throw new YamlContentError(line, 'This value is of no type of JSON.');
-    return { kind: 'scalar', line, value };
-  }
-
-  function convertAlias(target: unknown, line: number): FileNode {
-    aliases += 1;
-    if (target === undefined) throw new YamlContentError(line, describe({ code: 'BAD_ALIAS' }));
-    if (aliases > MAX_ALIASES)
-      throw new YamlContentError(line, `The file has more than ${MAX_ALIASES} aliases (*name).`);
-    return convert(target, line);
-  }
-
-  function convertPair({ key, value }: Pair, lineAbove: number): MemberNode {
-    const line = findLine(key, lineAbove);
-    const name = isScalar(key) ? key.value : undefined;
-    if (typeof name !== 'string') throw new YamlContentError(line, 'A name must be plain text.');
-    return { name, line, value: convert(value, line) };
+    const plain = isScalar(node) ? node.value : null;
+    if (!isPlain(plain)) throw new YamlContentError(line, 'This value is of no type of JSON.');
+    return { kind: 'scalar', line, value: plain };
   }
 
   function findLine(node: unknown, lineAbove: number): number {
@@ -220,19 +210,14 @@ const YAML_MESSAGES: Readonly<Partial<Record<ErrorCode, string>>> = {
 
 // The configuration file as a tree, whether it was JSON or YAML: values, and the lines where they stand.
 
-export type FileNode = ScalarNode | ListNode | ObjectNode;
-
-export interface ScalarNode {
-  readonly kind: 'scalar';
-  readonly line: number;
-  readonly value: string | number | boolean | null;
-}
-
-export interface ListNode {
-  readonly kind: 'list';
-  readonly line: number;
-  readonly items: readonly FileNode[];
-}
+export type FileNode =
+  | {
+      readonly kind: 'scalar';
+      readonly line: number;
+      readonly value: string | number | boolean | null;
+    }
+  | { readonly kind: 'list'; readonly line: number; readonly items: readonly FileNode[] }
+  | ObjectNode;
 
 export interface ObjectNode {
   readonly kind: 'object';
@@ -248,6 +233,6 @@ export interface MemberNode {
 }
 
 /** The tree, or the first thing that makes the text no JSON or YAML: what follows it would mislead. */
-export type SyntaxResult =
+type SyntaxResult =
   | { readonly kind: 'tree'; readonly root: FileNode }
   | { readonly kind: 'broken'; readonly line: number; readonly message: string };
