@@ -113,11 +113,7 @@ export const createOwnPageEndpoint =
 export async function showToUser(
   { displayName, baseUrl }: PageOwner,
   { sessions, beginLogin }: Pick<OwnPages, 'sessions' | 'beginLogin'>,
-  {
-    page,
-    error,
-    cookie,
-  }: Pick<LoginForPage, 'page'> & Record<'error' | 'cookie', string | undefined>,
+  { page, error, cookie }: Record<'error' | 'cookie', string | undefined> & { page: OwnPage },
   show: (session: BrowserSession) => Promise<Reply>,
 ): Promise<Reply> {
   if (error !== undefined) return renderLoginFailed(displayName, error, baseUrl + page);

@@ -15,7 +15,6 @@ import {
 import type { LoginSearch } from '../endpoint/endpoint.ts';
 import type { ReplyHeaders } from '../endpoint/message.ts';
 import {
-  type CommonWindows,
   type CountedCaller,
   type CurrentRefusal,
   createAddressWindow,
@@ -31,8 +30,6 @@ import {
   createUserWindow,
   getUser,
   type LoginWindows,
-  type RememberedRefusals,
-  type SpareLookups,
   toFailedAdmission,
 } from './windows.ts';
 
@@ -97,47 +94,37 @@ const NOTHING_COUNTED: Admission = {
 
 /** §8. Fails open (§8.4). */
 export function createLimiter(runtime: Runtime): Limiter {
-  const { config, store, clock, metrics } = runtime;
+  const { config, store } = runtime;
   if (!config.limits.enabled) return createUnlimitedLimiter(store);
   const rules: Readonly<Record<LimitGroup, LimitRule>> = config.limits.groups;
-  const refusals = createRememberedRefusals(clock);
   const commonWindows = new Map<LimitRule, CommonWindows>();
-  const surroundings: CheckSurroundings = {
-    refusals,
-    spareLookups: createSpareLookups(clock),
-    createLimitError: createLimitErrors(runtime),
-    admitInStore: createAdmitInStore(runtime),
-    store,
-    metrics,
-  };
+  const surroundings = createSurroundings(runtime);
 
   return {
     startCheck(group, clientIp, search) {
       const rule = rules[group];
       const common = commonWindows.get(rule) ?? createCommonWindows(rule);
       commonWindows.set(rule, common);
-      const check = new WindowCheck(surroundings, { rule, common, clientIp, search });
+      const check = new WindowCheck(surroundings, rule, common, clientIp, search);
       check.checkFirst();
       return check;
     },
-    listRefusals: refusals.list,
+    listRefusals: surroundings.refusals.list,
   };
 }
 
 /** Shared by all checks. */
-interface CheckSurroundings extends Pick<Runtime, 'store' | 'metrics'> {
-  readonly refusals: RememberedRefusals;
-  readonly spareLookups: SpareLookups;
-  readonly createLimitError: ReturnType<typeof createLimitErrors>;
-  readonly admitInStore: Windows['admitRequest'];
-}
+const createSurroundings = (runtime: Runtime) => ({
+  refusals: createRememberedRefusals(runtime.clock),
+  takeSpareLookup: createSpareLookups(runtime.clock),
+  createLimitError: createLimitErrors(runtime),
+  admitInStore: createAdmitInStore(runtime),
+  store: runtime.store,
+  metrics: runtime.metrics,
+});
 
-interface CheckedRequest {
-  readonly rule: LimitRule;
-  readonly common: CommonWindows;
-  readonly clientIp: string;
-  readonly search: LoginSearch | undefined;
-}
+type CheckSurroundings = ReturnType<typeof createSurroundings>;
+type CommonWindows = ReturnType<typeof createCommonWindows>;
 
 /** A class: every request has one, and as closures its functions took 600 bytes. */
 class WindowCheck implements LimitCheck {
@@ -155,7 +142,13 @@ class WindowCheck implements LimitCheck {
   private caller: CountedCaller | undefined;
   private userWindow: LimitWindow | undefined;
 
-  constructor(surroundings: CheckSurroundings, { rule, common, clientIp, search }: CheckedRequest) {
+  constructor(
+    surroundings: CheckSurroundings,
+    rule: LimitRule,
+    common: CommonWindows,
+    clientIp: string,
+    search: LoginSearch | undefined,
+  ) {
     this.surroundings = surroundings;
     this.rule = rule;
     this.common = common;
@@ -164,14 +157,22 @@ class WindowCheck implements LimitCheck {
     this.firstWindow = createAddressWindow(rule, clientIp);
   }
 
-  /** @throws GatewayError `rate_limit_exceeded` or `grant_rate_limit_exceeded` where nothing more is looked up. */
+  /**
+   * Before anything is looked up: in the windows of a known login, or that of the address.
+   *
+   * @throws GatewayError `rate_limit_exceeded` or `grant_rate_limit_exceeded` where nothing more is looked up.
+   */
   checkFirst(): void {
-    const { refusals, spareLookups, createLimitError } = this.surroundings;
+    const { refusals, takeSpareLookup, createLimitError } = this.surroundings;
     const { rule, clientIp, search } = this;
-    for (const key of this.listFirstKeys()) {
+    const keys =
+      search?.knownId === undefined
+        ? [this.firstWindow.key]
+        : createLoginKeys(rule, clientIp, search.knownId);
+    for (const key of keys) {
       const refusal = refusals.find(key);
       if (refusal === undefined) continue;
-      if (search && spareLookups.take(key, refusal.resetInMs)) continue;
+      if (search && takeSpareLookup(key, refusal.resetInMs)) continue;
       throw createLimitError(rule, refusal, { clientIp, user: undefined });
     }
   }
@@ -295,14 +296,6 @@ class WindowCheck implements LimitCheck {
     this.surroundings.refusals.forget(key);
     // If that fails, the entry leaves the window by itself.
     await this.surroundings.store.uncountRequest(key, this.addressEntry).catch(() => {});
-  }
-
-  /** Before anything is looked up: those of a known login, or that of the address. */
-  private listFirstKeys(): readonly string[] {
-    const { rule, clientIp, search } = this;
-    return search?.knownId === undefined
-      ? [this.firstWindow.key]
-      : createLoginKeys(rule, clientIp, search.knownId);
   }
 }
 

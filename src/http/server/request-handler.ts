@@ -16,10 +16,9 @@ import {
 import type { LogRequest } from './log-requests.ts';
 import {
   createBusyError,
-  findByPath,
+  type createFindRefusal,
   type Overload,
   type OverloadRefusal,
-  type OverloadRefusals,
   type RunQueue,
 } from './overload.ts';
 import type { Pipeline, RoutedReply } from './pipeline.ts';
@@ -46,12 +45,10 @@ export interface RequestService {
   readonly runPipeline: Pipeline;
   readonly logRequest: LogRequest;
   readonly isServedWhenBusy: Router['isServedWhenBusy'];
-  readonly overloadRefusals: OverloadRefusals;
+  readonly findRefusal: ReturnType<typeof createFindRefusal>;
   readonly canonicalizePath: CanonicalizePath;
   readonly runQueue: RunQueue;
 }
-
-export type RequestHandler = (req: IncomingMessage, res: ServerResponse) => void;
 
 /**
  * node:http hands over a head before the bytes that came with it. A moment later they are there: the request waits for
@@ -67,40 +64,59 @@ export function createRequestHandler(
   service: RequestService,
   connections: ConnectionTable,
   overload: Overload,
-): RequestHandler {
+) {
   const { config, clock, metrics, log } = runtime;
-  const { runPipeline, isServedWhenBusy, overloadRefusals, logRequest } = service;
-  const { canonicalizePath } = service;
+  const { runPipeline, isServedWhenBusy, findRefusal, logRequest, canonicalizePath } = service;
   const ways = { findClientIp: createFindClientIp(config.http.trustProxy), canonicalizePath };
   const securityHeaders = createSecurityHeaders(config.server);
-  const sendReply = createSendReply(runtime, connections);
-  const sendTogether = createSendTogether();
+  const memory = createReplyMemory(clock);
+  const sendStream = createSendStream(runtime, memory);
+  const runAtTurnEnd = createTurnEnd();
+  /** The connection that the latest reply went to. */
+  let latest: Connection | undefined;
 
-  return function handleRequest(req, res) {
+  return function handleRequest(req: IncomingMessage, res: ServerResponse): void {
     const connection = connections.get(req.socket);
     if (req.socket.destroyed || connection.isClosing) return;
     if (connection.startRequest(res) > MAX_PIPELINED) {
       req.socket.destroy();
       return;
     }
-    const { address } = connection;
-    const received = receiveRequest(req, res, { receivedAt: clock.monotonic(), address }, ways);
-    const error = findTransportError(req, connection, received.request.path);
+    const received = receiveRequest(req, res, clock.monotonic(), connection.address, ways);
+    const { method, path } = received.request;
+    const error = findTransportError(req, connection, path);
     if (error !== undefined) {
-      sendRefusal(req, res, received, error);
+      refuseAtLast(req, res, received, error);
       return;
     }
-    const refusal = findOverloadRefusal(received);
-    connection.runWhenDrained(() =>
-      refusal === undefined ? replyTo(req, res, received) : refuse(req, res, received, refusal),
-    );
+    // Preflights are let in: without them a page cannot read the refusal of its call.
+    const refusal = method === 'OPTIONS' ? undefined : findRefusal(path);
+    const isServed = refusal === undefined || overload.tryAdmit(received.receivedAt);
+    connection.runWhenDrained(() => {
+      if (isServed) void serve(req, res, received);
+      else refuse(req, res, received, refusal);
+    });
   };
 
-  /** Undefined for a call that is let in. Preflights are: without them a page cannot read the refusal of its call. */
-  function findOverloadRefusal({ request, receivedAt }: ReceivedRequest) {
-    const refusal = findByPath(overloadRefusals, request.path);
-    if (refusal === undefined || request.method === 'OPTIONS') return undefined;
-    return overload.tryAdmit(receivedAt) ? undefined : refusal;
+  /** Finds an error of the request whatever it asks for. */
+  function findTransportError(req: IncomingMessage, connection: Connection, path: string) {
+    if (hasUnsupportedCoding(req)) return createUnsupportedCodingError();
+    const isServed = isServedWhenBusy(path) || connections.tryClaimPlace(connection);
+    return isServed ? undefined : createBusyError();
+  }
+
+  /** The connection ends with it. */
+  function refuseAtLast(
+    req: IncomingMessage,
+    res: ServerResponse,
+    received: ReceivedRequest,
+    error: GatewayError,
+  ): void {
+    connections.get(req.socket).isClosing = true;
+    const reply = renderTransportError(error, securityHeaders);
+    sendReply(req, res, reply, toHeaderList(reply.headers));
+    discardBody(req, clock);
+    record(received, reply, 'unmatched');
   }
 
   /** The connection stays: a new one would cost more than the call. */
@@ -120,33 +136,34 @@ export function createRequestHandler(
     record(received, reply, route);
   }
 
-  /** Finds an error of the request whatever it asks for. */
-  function findTransportError(req: IncomingMessage, connection: Connection, path: string) {
-    if (hasUnsupportedCoding(req)) return createUnsupportedCodingError();
-    const isServed = isServedWhenBusy(path) || connections.tryClaimPlace(connection);
-    return isServed ? undefined : createBusyError();
-  }
-
-  function replyTo(req: IncomingMessage, res: ServerResponse, received: ReceivedRequest): void {
-    const connection = connections.get(req.socket);
-    const answer = (routed: RoutedReply) =>
-      sendTogether(connection, () => send(req, res, received, routed));
-
-    HEAD_READ.then(() => {
-      try {
-        const routed = runPipeline(received);
-        if (routed instanceof Promise) {
-          routed.then(answer, (cause: unknown) => fail(res, received, cause));
-        } else answer(routed);
-      } catch (thrown) {
-        fail(res, received, thrown);
-      }
-    });
+  async function serve(
+    req: IncomingMessage,
+    res: ServerResponse,
+    received: ReceivedRequest,
+  ): Promise<void> {
+    await HEAD_READ;
+    try {
+      const routed = await runPipeline(received);
+      sendTogether(connections.get(req.socket), () => send(req, res, received, routed));
+    } catch (cause) {
+      fail(res, received, cause);
+    }
   }
 
   function fail(res: ServerResponse, { body }: ReceivedRequest, cause: unknown): void {
     body.release();
     breakOff(res, cause);
+  }
+
+  /**
+   * Sends at its end whatever is ready in the same turn of the event loop: it was a third of a call's CPU at 32 connections. A
+   * caller who is alone would only wait: where the latest reply went to the same connection, this one goes at once.
+   */
+  function sendTogether(connection: Connection, task: () => void): void {
+    const isAlone = connection === latest;
+    latest = connection;
+    if (isAlone) task();
+    else runAtTurnEnd(task);
   }
 
   /** Never throws: replies of others may be sent right after it. */
@@ -191,19 +208,6 @@ export function createRequestHandler(
     };
   }
 
-  function sendRefusal(
-    req: IncomingMessage,
-    res: ServerResponse,
-    received: ReceivedRequest,
-    error: GatewayError,
-  ): void {
-    connections.get(req.socket).isClosing = true;
-    const reply = renderTransportError(error, securityHeaders);
-    sendReply(req, res, reply, toHeaderList(reply.headers));
-    discardBody(req, clock);
-    record(received, reply, 'unmatched');
-  }
-
   function record({ request, receivedAt }: RecordedRequest, reply: Reply, route: string): void {
     const { method, path, clientIp } = request;
     const seconds = (clock.monotonic() - receivedAt) / 1000;
@@ -215,7 +219,59 @@ export function createRequestHandler(
     log.error('A reply could not be sent; its connection is closed.', { cause });
     res.destroy();
   }
+
+  /**
+   * Sends a reply with these headers, to which it adds those that only the transport knows: whole, or piece by piece for as long
+   * as its stream lasts, at whose end `onStreamEnd` is called.
+   */
+  function sendReply(
+    req: IncomingMessage,
+    res: ServerResponse,
+    { status, body = '', pieces, stream }: Reply,
+    headers: HeaderList,
+    owner: MemoryOwner = 'unauthenticated',
+    onStreamEnd: OnStreamEnd = NOTHING_MORE,
+  ): void {
+    const connection = connections.get(req.socket);
+    const isLast = connections.isDraining() || !connections.tryClaimPlace(connection);
+    const bytes =
+      pieces?.reduce((sum, { byteLength }) => sum + byteLength, 0) ?? Buffer.byteLength(body);
+    // RFC 9110 §8.6: not on a reply that has no content by its status. A stream's is not known.
+    if (stream === undefined && status !== 204 && status !== 304) {
+      headers.push('Content-Length', String(bytes));
+    }
+    if (isLast && !headers.includes('Connection')) headers.push('Connection', 'close');
+    if (stream) {
+      sendStream(res, stream, owner, onStreamEnd).start(status, headers);
+      return;
+    }
+    connection.countReply(res, bytes);
+    res.writeHead(status, headers);
+    if (req.method === 'HEAD' || res.destroyed) {
+      res.end();
+      return;
+    }
+    if (bytes > WHOLE_BYTES) {
+      const counter = new ReplyCounter(memory, owner, res);
+      void writeSlices(res, toBytes(body, pieces), counter).then(() => res.end());
+      return;
+    }
+    if (pieces === undefined) res.end(body);
+    else {
+      // They go to the system together, with the head, by one call: nothing is copied before.
+      for (const piece of pieces) res.write(piece);
+      res.end();
+    }
+    if (bytes <= SLICE_BYTES) return;
+    // Nearly always the system has taken all of it by now.
+    if (res.writableLength > 0 && !res.destroyed) {
+      const counted = new ReplyCounter(memory, owner, res).count(bytes);
+      res.once('finish', () => counted.end());
+    }
+  }
 }
+
+const NOTHING_MORE = () => {};
 
 /**
  * Those that were received and those that were sent: Node keeps both until the reply has ended, the token among them. That
@@ -236,97 +292,11 @@ interface RecordedRequest extends Pick<ReceivedRequest, 'receivedAt'> {
   readonly request: Pick<ReceivedRequest['request'], 'method' | 'path' | 'clientIp'>;
 }
 
-// Replies to bytes: sent whole, or piece by piece for as long as their streams last.
-
-function createSendReply(runtime: Runtime, connections: ConnectionTable) {
-  const memory = createReplyMemory(runtime.clock);
-  const sendStream = createSendStream(runtime, memory);
-
-  /** Sends a reply with these headers, to which it adds those that only the transport knows. `onStreamEnd` is of a stream. */
-  return function sendReply(
-    req: IncomingMessage,
-    res: ServerResponse,
-    { status, body = '', pieces, stream }: Reply,
-    headers: HeaderList,
-    owner: MemoryOwner = 'unauthenticated',
-    onStreamEnd: OnStreamEnd = NOTHING_MORE,
-  ): void {
-    const connection = connections.get(req.socket);
-    const isLast = connections.isDraining() || !connections.tryClaimPlace(connection);
-    const bytes = pieces === undefined ? Buffer.byteLength(body) : countBytesOf(pieces);
-    // RFC 9110 §8.6: not on a reply that has no content by its status. A stream's is not known.
-    if (stream === undefined && status !== 204 && status !== 304) {
-      headers.push('Content-Length', String(bytes));
-    }
-    if (isLast && !headers.includes('Connection')) headers.push('Connection', 'close');
-    if (stream) {
-      sendStream(res, stream, owner, onStreamEnd).start(status, headers);
-      return;
-    }
-    connection.countReply(res, bytes);
-    res.writeHead(status, headers);
-    if (req.method === 'HEAD' || res.destroyed) {
-      res.end();
-      return;
-    }
-    const whole = pieces ?? body;
-    if (bytes > WHOLE_BYTES) {
-      void writeSlices(res, toBytes(whole), new ReplyCounter(memory, owner, res)).then(() =>
-        res.end(),
-      );
-      return;
-    }
-    endWith(res, whole);
-    if (bytes <= SLICE_BYTES) return;
-    // Nearly always the system has taken all of it by now.
-    if (res.writableLength > 0 && !res.destroyed) {
-      const counted = new ReplyCounter(memory, owner, res).count(bytes);
-      res.once('finish', () => counted.end());
-    }
-  };
-}
-
-const NOTHING_MORE = () => {};
-
-type Body = string | Uint8Array | NonNullable<Reply['pieces']>;
-
-const isInPieces = (body: Body): body is NonNullable<Reply['pieces']> =>
-  typeof body !== 'string' && !(body instanceof Uint8Array);
-
-const countBytesOf = (pieces: NonNullable<Reply['pieces']>): number =>
-  pieces.reduce((sum, { byteLength }) => sum + byteLength, 0);
-
 /** The most that is handed over in one piece: a system call for each slice costs more than all else of a reply of 100 KB. */
 const WHOLE_BYTES = 262_144;
 
-/** Pieces go to the system together, with the head, by one call: nothing is copied before. */
-function endWith(res: ServerResponse, body: Body): void {
-  if (!isInPieces(body)) {
-    res.end(body);
-    return;
-  }
-  for (const piece of body) res.write(piece);
-  res.end();
-}
-
 /** A page is the same bytes for everybody: not copied. */
-function toBytes(body: Body): Uint8Array {
-  if (typeof body === 'string') return Buffer.from(body);
-  return isInPieces(body) ? Buffer.concat(body) : body;
-}
-
-/**
- * Sends at its end whatever is ready in the same turn of the event loop: it was a third of a call's CPU at 32 connections. A
- * caller who is alone would only wait: where the latest reply went to the same connection, this one goes at once.
- */
-function createSendTogether() {
-  const runAtTurnEnd = createTurnEnd();
-  let latest: Connection | undefined;
-
-  return function sendTogether(connection: Connection, send: () => void): void {
-    const isAlone = connection === latest;
-    latest = connection;
-    if (isAlone) send();
-    else runAtTurnEnd(send);
-  };
+function toBytes(body: string | Uint8Array, pieces: Reply['pieces']): Uint8Array {
+  if (pieces !== undefined) return Buffer.concat(pieces);
+  return typeof body === 'string' ? Buffer.from(body) : body;
 }

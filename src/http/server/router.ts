@@ -75,7 +75,9 @@ export function createRouter(endpoints: readonly Endpoint[], site: Site) {
     else enclosed.set(path, found);
   }
 
-  function findParameterized(path: string): RequestDestination | undefined {
+  function findRoute(path: string): RequestDestination | undefined {
+    const known = destinations.get(path);
+    if (known !== undefined) return known;
     const at = path.lastIndexOf('/') + 1;
     const found = parameterized.get(path.slice(0, at));
     if (found?.hasParameter(path.slice(at))) return found.destination;
@@ -85,8 +87,6 @@ export function createRouter(endpoints: readonly Endpoint[], site: Site) {
     }
     return undefined;
   }
-
-  const findRoute = (path: string) => destinations.get(path) ?? findParameterized(path);
 
   return {
     hasEndpoint: (path: string): boolean => findRoute(path) !== undefined,
@@ -198,43 +198,30 @@ function createCompressPage() {
   /** Keyed by the bytes that are compressed, which the site keeps for as long as it is served. */
   const kept = new WeakMap<Uint8Array, Map<string, Promise<Uint8Array>>>();
 
-  function compressOnce(bytes: Uint8Array, name: string, compress: Compress) {
-    const byCoding = kept.get(bytes) ?? new Map<string, Promise<Uint8Array>>();
-    kept.set(bytes, byCoding);
-    const compressed = byCoding.get(name) ?? compress(bytes);
-    byCoding.set(name, compressed);
-    return compressed;
-  }
-
   /** A page of the site as its caller gets it. */
   return async function compressPage(
     page: Reply,
     acceptEncoding: string | undefined,
   ): Promise<Reply> {
-    if (!isCompressible(page)) return page;
-    const varied = { ...page, headers: { ...page.headers, Vary: addTo(page.headers?.Vary) } };
-    const { body } = page;
-    const coding = findCoding(acceptEncoding);
-    if (!(body instanceof Uint8Array) || body.byteLength < MIN_BYTES || !coding) return varied;
-    const [name, compress] = coding;
+    const { body, headers } = page;
+    // Text, and the 304 that stands for it, which has no type.
+    if (!/^(text\/|image\/svg)|^$/.test(headers?.['Content-Type'] ?? '')) return page;
+    const vary = headers?.Vary ? `${headers.Vary}, Accept-Encoding` : 'Accept-Encoding';
+    const varied = { ...page, headers: { ...headers, Vary: vary } };
+    const weights = readWeights(acceptEncoding);
+    const chosen = CODINGS.find(([coding]) => (weights.get(coding) ?? 0) > 0);
+    if (!(body instanceof Uint8Array) || body.byteLength < MIN_BYTES || !chosen) return varied;
+    const [name, compress] = chosen;
+    const byCoding = kept.get(body) ?? new Map<string, Promise<Uint8Array>>();
+    kept.set(body, byCoding);
+    const compressing = byCoding.get(name) ?? compress(body);
+    byCoding.set(name, compressing);
     return {
       ...varied,
       headers: { ...varied.headers, 'Content-Encoding': name },
-      body: await compressOnce(body, name, compress),
+      body: await compressing,
     };
   };
-}
-
-/** Text, and the 304 that stands for it, which has no type. */
-const isCompressible = ({ headers }: Reply): boolean =>
-  /^(text\/|image\/svg)|^$/.test(headers?.['Content-Type'] ?? '');
-
-const addTo = (vary: string | undefined): string =>
-  vary === undefined ? 'Accept-Encoding' : `${vary}, Accept-Encoding`;
-
-function findCoding(acceptEncoding: string | undefined) {
-  const weights = readWeights(acceptEncoding);
-  return CODINGS.find(([name]) => (weights.get(name) ?? 0) > 0);
 }
 
 /** RFC 9110 §12.5.1, for one question: is the caller a browser, or a program? */
@@ -245,11 +232,13 @@ export function prefersHtml(accept: string | undefined): boolean {
 }
 
 /** Reads what a caller accepts (RFC 9110 §12.4.2), in lower case, and how much of 1. */
-const readWeights = (accept: string | undefined): ReadonlyMap<string, number> =>
-  new Map(accept?.toLowerCase().split(',').map(parseRange));
-
-function parseRange(range: string): [type: string, weight: number] {
-  const [type = '', ...parameters] = range.split(';').map((part) => part.trim());
-  const q = parameters.find((parameter) => parameter.startsWith('q='));
-  return [type, q === undefined ? 1 : Number(q.slice(2)) || 0];
+function readWeights(accept = ''): ReadonlyMap<string, number> {
+  const ranges = accept.toLowerCase().split(',');
+  return new Map(
+    ranges.map((range) => {
+      const [type = '', ...parameters] = range.split(';').map((part) => part.trim());
+      const q = parameters.find((parameter) => parameter.startsWith('q='));
+      return [type, q === undefined ? 1 : Number(q.slice(2)) || 0];
+    }),
+  );
 }

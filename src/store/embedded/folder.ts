@@ -94,8 +94,13 @@ async function rejectCommit(error: unknown): Promise<never> {
 
 /** @throws Error when lmdb cannot open the file safely. A file that is not there is none. */
 function checkStoreFile(file: string): void {
-  const descriptor = openIfThere(file);
-  if (descriptor === undefined) return;
+  let descriptor: number;
+  try {
+    descriptor = openSync(file, 'r');
+  } catch (error) {
+    if (getErrorCode(error) === 'ENOENT') return;
+    throw error;
+  }
   try {
     const { size } = fstatSync(descriptor);
     if (size > 0) checkPages(descriptor, size);
@@ -104,21 +109,18 @@ function checkStoreFile(file: string): void {
   }
 }
 
-function openIfThere(file: string): number | undefined {
-  try {
-    return openSync(file, 'r');
-  } catch (error) {
-    if (getErrorCode(error) === 'ENOENT') return undefined;
-    throw error;
-  }
-}
-
 function checkPages(descriptor: number, size: number): void {
   const read = (at: number, bytes: number): Buffer => {
     const buffer = Buffer.alloc(bytes);
     return buffer.subarray(0, readSync(descriptor, buffer, 0, bytes, at));
   };
-  const metaAt = (at: number): Meta => readPageMeta(read(at, META_BYTES)) ?? throwForeign();
+  const metaAt = (at: number): Meta => {
+    const meta = readPageMeta(read(at, META_BYTES));
+    if (meta === undefined) {
+      throw new Error('store.mdb is damaged, or of another program; move it away');
+    }
+    return meta;
+  };
   const first = metaAt(0);
   const second = metaAt(first.pageBytes);
   const meta = second.transaction > first.transaction ? second : first;
@@ -137,15 +139,11 @@ const PAGE_HEADER_BYTES = 24;
 /** More than a meta page has in use. */
 const META_BYTES = PAGE_HEADER_BYTES + 256;
 
-function throwForeign(): never {
-  throw new Error('store.mdb is damaged, or of another program; move it away');
-}
-
 // The pages of an LMDB file, data format 2, 64 bits, little-endian (liblmdb/mdb.c of lmdb-js: MDB_meta,
 // MDB_db, MDB_page, MDB_node). Nothing is read here but which pages are in use.
 
 /** The pages in use as of one commit. */
-export interface Meta {
+interface Meta {
   readonly pageBytes: number;
   /** Number of the commit. */
   readonly transaction: bigint;
@@ -164,7 +162,7 @@ const META = { magic: 24, freeTree: 48, mainTree: 96, lastPage: 144, transaction
 const TREE = { bytes: 48, pageBytes: 0, root: 40 };
 
 /** Undefined for what is no meta page. */
-export function readPageMeta(page: Buffer): Meta | undefined {
+function readPageMeta(page: Buffer): Meta | undefined {
   if (page.length < META.end || page.readUInt32LE(META.magic) !== MAGIC) return undefined;
   const pageBytes = page.readUInt32LE(META.freeTree + TREE.pageBytes);
   if (pageBytes < SMALLEST_PAGE || pageBytes > LARGEST_PAGE) return undefined;
@@ -190,7 +188,7 @@ const MAX_DEPTH = 32;
  * True if a page in use is not among the first `pages`, or cannot be made out. It reads all pages
  * in use but those of long values.
  */
-export function hasPagesBeyond(
+function hasPagesBeyond(
   pages: number,
   { roots }: Meta,
   readPage: (page: number) => Buffer,

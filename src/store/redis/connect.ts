@@ -16,7 +16,6 @@ import {
   endInOtherDatabase,
   endWhenSilent,
   FAIL_FAST,
-  type RedisClient,
   type RedisConnection,
   SERVER_OPTIONS,
 } from './connection.ts';
@@ -38,13 +37,12 @@ export function connectToRedis(
   return {
     client,
     isCluster,
-    reconnect: () => startToConnect(client),
+    reconnect() {
+      const { status } = client;
+      if (status === 'reconnecting' || status === 'end') client.connect().catch(() => {});
+    },
     close: () => client.disconnect(),
   };
-}
-
-function startToConnect(client: RedisClient): void {
-  if (client.status === 'reconnecting' || client.status === 'end') client.connect().catch(() => {});
 }
 
 function connectServer(url: URL, backoff: Backoff): Redis {
@@ -99,7 +97,7 @@ function connectPrimary(
   });
   endWhenSilent(client);
   endInOtherDatabase(client);
-  let primary: PrimaryAddress | undefined;
+  let primary: Primary | undefined;
   const attempts = createAttempts(clock, (failures) => (isAtPrimary() ? backoff(failures) : 0));
   let isClosed = false;
   let areSentinelsSilent = false;
@@ -165,15 +163,17 @@ function connectPrimary(
 // Which server is the primary, as the sentinels say. All of them are asked, each over a connection of
 // its own: one that is down or frozen delays nothing.
 
-/** The address of the primary. */
-export interface PrimaryAddress {
+/** The primary as a sentinel names it. */
+interface Primary {
   readonly host: string;
   readonly port: number;
+  /** Rises with each fail-over, so a sentinel that missed the last one does not decide. */
+  readonly epoch: number;
 }
 
 interface PrimaryListener {
   /** Called with every answer, of which most name the same primary as before. */
-  onPrimary(primary: PrimaryAddress): void;
+  onPrimary(primary: Primary): void;
   /** Called as long as no sentinel names a primary, each time that one fails again. */
   onUnknown(cause: Error): void;
 }
@@ -181,13 +181,8 @@ interface PrimaryListener {
 /** Milliseconds between two questions to each: the longest until a fail-over is noticed. */
 const ASK_EVERY_MS = 1000;
 
-/** Rises with each fail-over, so a sentinel that missed the last one does not decide. */
-interface Answer extends PrimaryAddress {
-  readonly epoch: number;
-}
-
 /** The last answer of a sentinel, or why it said nothing; undefined before either. */
-type Outcome = { readonly answer: Answer } | { readonly failure: unknown };
+type Outcome = { readonly answer: Primary } | { readonly failure: unknown };
 
 /** Asks until the returned function is called. */
 function askSentinels(
@@ -200,15 +195,12 @@ function askSentinels(
   const closers = url.sentinels.map((sentinel) =>
     askSentinel(sentinel, url, clock, (outcome) => {
       outcomes.set(sentinel, outcome);
-      if (!isClosed) judgeOutcomes();
+      if (isClosed) return;
+      const latest = findLatest(outcomes.values());
+      if (latest !== undefined) onPrimary(latest);
+      else if (outcomes.size === url.sentinels.length) onUnknown(describeFailures(url, outcomes));
     }),
   );
-
-  function judgeOutcomes(): void {
-    const latest = findLatest(outcomes.values());
-    if (latest !== undefined) onPrimary(latest);
-    else if (outcomes.size === url.sentinels.length) onUnknown(describeFailures(url, outcomes));
-  }
 
   return () => {
     isClosed = true;
@@ -216,8 +208,8 @@ function askSentinels(
   };
 }
 
-function findLatest(outcomes: Iterable<Outcome>): Answer | undefined {
-  let latest: Answer | undefined;
+function findLatest(outcomes: Iterable<Outcome>): Primary | undefined {
+  let latest: Primary | undefined;
   for (const outcome of outcomes) {
     if (!('answer' in outcome)) continue;
     if (latest === undefined || outcome.answer.epoch > latest.epoch) latest = outcome.answer;

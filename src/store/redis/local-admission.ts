@@ -23,7 +23,7 @@ import {
 } from '../store.ts';
 import type { RedisAccess } from './command-runner.ts';
 import { toShareLife } from './leased-permits.ts';
-import { isSlideDue, parseSessionFields, SESSION_FIELDS } from './session-hash.ts';
+import { isSlideDue, SESSION_FIELDS, tryParseSession } from './session-hash.ts';
 import type { Shares, TakenPermits } from './shares.ts';
 import { createTracking } from './tracking.ts';
 
@@ -43,6 +43,13 @@ export interface TrackedRecords {
   learn(access: SessionAccess | undefined, grantKey: string | undefined, found: KnownRecords): void;
 }
 
+const toMissing = (missing: readonly LimitWindow[]): TakenPermits => ({
+  missing,
+  shares: [],
+  verdict: undefined,
+  entry: undefined,
+});
+
 const toFailed = (failure: unknown): KnownRecords => ({ session: { failure }, grant: { failure } });
 
 const NOTHING_ASKED: KnownRecords = { session: NO_SESSION, grant: NO_GRANT };
@@ -56,45 +63,15 @@ export function createLocalAdmission(
   if (shares === undefined && records === undefined) return admitInRedis;
 
   /** If nothing is asked for, that is known. */
-  const findRecords = (access: SessionAccess | undefined, grantKey: string | undefined) =>
+  const findRecords: TrackedRecords['find'] = (access, grantKey) =>
     access === undefined && grantKey === undefined
       ? NOTHING_ASKED
       : records?.find(access, grantKey);
 
-  const take = (windows: readonly LimitWindow[]): TakenPermits =>
-    shares?.take(windows) ?? { missing: windows, shares: [], verdict: undefined, entry: undefined };
-
-  /** Known records may have changed while Redis counted. */
-  async function countOnly(
-    windows: readonly LimitWindow[],
-    access: SessionAccess | undefined,
-    grantKey: string | undefined,
-    { grant: knownGrant }: KnownRecords,
-  ): Promise<Admission> {
-    const counted = await admitInRedis(windows, undefined);
-    // A grant that was not asked for reads like one that has ended.
-    if (counted.verdict?.isAdmitted === false) return { ...counted, grant: knownGrant };
-    const found = findRecords(access, grantKey) ?? (await readRecords(access, grantKey));
-    return complete(counted, found, counted.limitFailure);
-  }
-
-  async function readRecords(
-    access: SessionAccess | undefined,
-    grantKey: string | undefined,
-  ): Promise<KnownRecords> {
-    try {
-      const found = await admitInRedis([], access, grantKey);
-      records?.learn(access, grantKey, found);
-      return found;
-    } catch (failure) {
-      return toFailed(failure);
-    }
-  }
-
   /** A request of which all is known here is answered at once: nobody waits for a promise. */
   const admitOnce: AdmitRequest = (windows, access, grantKey) => {
     const known = findRecords(access, grantKey);
-    const taken = take(windows);
+    const taken = shares?.take(windows) ?? toMissing(windows);
     return known !== undefined && taken.missing.length === 0
       ? complete(taken, known)
       : askRedis(taken, access, grantKey, known);
@@ -129,26 +106,47 @@ export function createLocalAdmission(
     return complete(taken, admission, admission.limitFailure);
   }
 
-  /** Redis refuses for what this process took meanwhile, too: while some of it is left, the request gets that. */
-  async function admitOrRefuse(
-    admitting: Promise<Admission>,
+  /** Known records may have changed while Redis counted. */
+  async function countOnly(
     windows: readonly LimitWindow[],
     access: SessionAccess | undefined,
     grantKey: string | undefined,
+    { grant: knownGrant }: KnownRecords,
   ): Promise<Admission> {
-    const admission = await admitting;
-    const refusing = findRefusing(windows, admission);
-    return refusing !== undefined && shares?.hasLeft(refusing)
-      ? markRefusal(windows, await admitOnce(windows, access, grantKey))
-      : markRefusal(windows, admission);
+    const counted = await admitInRedis(windows, undefined);
+    // A grant that was not asked for reads like one that has ended.
+    if (counted.verdict?.isAdmitted === false) return { ...counted, grant: knownGrant };
+    let found = findRecords(access, grantKey);
+    try {
+      if (found === undefined) {
+        found = await admitInRedis([], access, grantKey);
+        records?.learn(access, grantKey, found);
+      }
+    } catch (failure) {
+      found = toFailed(failure);
+    }
+    return complete(counted, found, counted.limitFailure);
   }
 
   return function admitRequest(windows, access, grantKey) {
     const admitting = admitOnce(windows, access, grantKey);
     return admitting instanceof Promise
-      ? admitOrRefuse(admitting, windows, access, grantKey)
+      ? admitOrRefuse(admitting, [windows, access, grantKey])
       : admitting;
   };
+
+  /** Redis refuses for what this process took meanwhile, too: while some of it is left, the request gets that. */
+  async function admitOrRefuse(
+    admitting: Promise<Admission>,
+    asked: Parameters<AdmitRequest>,
+  ): Promise<Admission> {
+    const [windows] = asked;
+    const admission = await admitting;
+    const refusing = findRefusing(windows, admission);
+    return refusing !== undefined && shares?.hasLeft(refusing)
+      ? markRefusal(windows, await admitOnce(...asked))
+      : markRefusal(windows, admission);
+  }
 
   /** Permits that others have taken of the window may come back. */
   function markRefusal(windows: readonly LimitWindow[], admission: Admission): Admission {
@@ -178,18 +176,12 @@ const findRefusing = (
 // STORE_READS=tracked: sessions and versions of grants that this process has read, until Redis says that they have changed.
 // Only what is there is remembered: what is missing, damaged or somebody else's is asked for each time.
 
-interface OpenTrackedRecords extends TrackedRecords {
-  /** This process changes what stands under the key. */
-  forget(key: string): void;
-  close(): void;
-}
-
 /** The most sessions, and the most grants: some 10 MB. */
 const MAX_KNOWN = 10_000;
 /** Reads that have not been answered. */
 const MAX_PENDING = 1000;
 
-export function createTrackedRecords(commandClient: Redis, redis: RedisAccess): OpenTrackedRecords {
+export function createTrackedRecords(commandClient: Redis, redis: RedisAccess) {
   const { sessionKeyPrefix, clock } = redis;
   const sessions = createBoundedMap<string, Known<FoundSession>>(MAX_KNOWN);
   const grants = createBoundedMap<string, Known<GrantLookup>>(MAX_KNOWN);
@@ -287,7 +279,7 @@ export function createTrackedRecords(commandClient: Redis, redis: RedisAccess): 
     });
   }
 
-  return {
+  const records: TrackedRecords = {
     find(access, grantKey) {
       if (!tracking.isCertain()) return undefined;
       const session = access === undefined ? NO_SESSION : findSession(access);
@@ -303,9 +295,9 @@ export function createTrackedRecords(commandClient: Redis, redis: RedisAccess): 
         readGrant(grantKey);
       }
     },
-    forget,
-    close: tracking.close,
   };
+  /** `forget`: this process changes what stands under the key. */
+  return { ...records, forget, close: tracking.close };
 }
 
 interface FoundSession {
@@ -332,41 +324,42 @@ interface PendingRead {
 const measureLeft = ({ leftMs, readAt }: Lifetime, clock: Clock): number =>
   leftMs - measureSince(readAt, clock);
 
-function tryParseSession(fields: unknown): SessionRecord | undefined {
-  try {
-    return Array.isArray(fields) ? parseSessionFields(fields) : undefined;
-  } catch {
-    return undefined;
-  }
-}
-
 // STORE_READS=tracked: what this process changes itself holds for its own next call, whenever Redis tells of it.
 
 type Changed = KeyValue & Sessions;
 
-/** `records` is undefined where nothing is remembered. */
+/** `forget` is undefined where nothing is remembered. */
 export function forgetOwnChanges(
   store: Changed,
-  records: Pick<OpenTrackedRecords, 'forget'> | undefined,
+  forget: ((key: string) => void) | undefined,
   sessionKeyPrefix: string,
 ): Changed {
-  if (records === undefined) return store;
+  if (forget === undefined) return store;
   const buildKey = (sessionId: string) => buildSessionKey(sessionKeyPrefix, sessionId);
 
   /** Before, so that nobody finds it while it changes; and after, since it may have been read anew meanwhile. */
   function change<Result>(key: string, send: () => Promise<Result>): Promise<Result> {
-    records?.forget(key);
-    return send().finally(() => records?.forget(key));
+    forget?.(key);
+    return send().finally(() => forget?.(key));
   }
+
+  /** The same change of what stands under the key that the first argument is, or names. */
+  const forgetting =
+    <Rest extends readonly unknown[], Result>(
+      method: (name: string, ...rest: Rest) => Promise<Result>,
+      toKey = (name: string) => name,
+    ) =>
+    (name: string, ...rest: Rest) =>
+      change(toKey(name), () => method(name, ...rest));
 
   return {
     ...store,
-    set: (key, ...rest) => change(key, () => store.set(key, ...rest)),
-    getOrSet: (key, ...rest) => change(key, () => store.getOrSet(key, ...rest)),
-    compareAndSet: (key, ...rest) => change(key, () => store.compareAndSet(key, ...rest)),
-    compareAndDelete: (key, ...rest) => change(key, () => store.compareAndDelete(key, ...rest)),
-    getAndDelete: (key) => change(key, () => store.getAndDelete(key)),
-    delete: (key) => change(key, () => store.delete(key)),
+    set: forgetting(store.set),
+    getOrSet: forgetting(store.getOrSet),
+    compareAndSet: forgetting(store.compareAndSet),
+    compareAndDelete: forgetting(store.compareAndDelete),
+    getAndDelete: forgetting(store.getAndDelete),
+    delete: forgetting(store.delete),
     setListed: (list, key, ...rest) => change(key, () => store.setListed(list, key, ...rest)),
     replaceListed: (list, key, ...rest) =>
       change(key, () => store.replaceListed(list, key, ...rest)),
@@ -375,11 +368,10 @@ export function forgetOwnChanges(
     async createSession(session, ...rest) {
       const { sessionId } = session;
       const ended = await change(buildKey(sessionId), () => store.createSession(session, ...rest));
-      for (const id of ended) records.forget(buildKey(id));
+      for (const id of ended) forget(buildKey(id));
       return ended;
     },
-    setSessionLogLevel: (id, ...rest) =>
-      change(buildKey(id), () => store.setSessionLogLevel(id, ...rest)),
-    endSession: (id, owner) => change(buildKey(id), () => store.endSession(id, owner)),
+    setSessionLogLevel: forgetting(store.setSessionLogLevel, buildKey),
+    endSession: forgetting(store.endSession, buildKey),
   };
 }

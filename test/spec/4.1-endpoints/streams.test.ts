@@ -171,7 +171,7 @@ async function serve(runPipeline: Pipeline): Promise<Running> {
   const server = createHttpServer(openTestRuntime({ clock, log }), {
     runPipeline,
     isServedWhenBusy: () => false,
-    overloadRefusals: new Map(),
+    findRefusal: () => undefined,
     canonicalizePath: (path) => path,
     logRequest(one) {
       served.push(one);
