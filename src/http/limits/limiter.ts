@@ -6,8 +6,7 @@ import {
   type Admission,
   isMissingGrant,
   type LimitWindow,
-  NO_GRANT,
-  NO_SESSION,
+  NOT_COUNTED,
   type SessionAccess,
   type Windows,
   type WindowVerdict,
@@ -84,13 +83,6 @@ export interface Limiter {
   /** Lists callers whom this process refuses until a time that it knows, for operators. */
   listRefusals(): readonly CurrentRefusal[];
 }
-
-const NOTHING_COUNTED: Admission = {
-  verdict: undefined,
-  entry: undefined,
-  session: NO_SESSION,
-  grant: NO_GRANT,
-};
 
 /** §8. Fails open (§8.4). */
 export function createLimiter(runtime: Runtime): Limiter {
@@ -216,7 +208,7 @@ class WindowCheck implements LimitCheck {
     const isAsked = windows.length > 0 || access !== undefined || grantKey !== undefined;
     const admission = isAsked
       ? this.surroundings.admitInStore(windows, access, grantKey)
-      : NOTHING_COUNTED;
+      : NOT_COUNTED;
     const isOfGrant = grantKey !== undefined;
     return admission instanceof Promise
       ? admission.then((known) => this.conclude(known, windows, caller, isOfGrant))
@@ -306,7 +298,7 @@ function createUnlimitedLimiter(store: Windows): Limiter {
     countInvalid: async () => {},
     checkRememberedRefusal: () => {},
     admit(_caller, access, grantKey) {
-      if (access === undefined && grantKey === undefined) return NOTHING_COUNTED;
+      if (access === undefined && grantKey === undefined) return NOT_COUNTED;
       const admission = store.admitRequest([], access, grantKey);
       return admission instanceof Promise ? admission.catch(toFailedAdmission) : admission;
     },

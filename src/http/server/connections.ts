@@ -3,10 +3,8 @@
 
 import type { ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
-import type { Link } from '../../platform/bounded-map.ts';
-import { LinkedList } from '../../platform/bounded-map.ts';
+import { type Link, LinkedList } from '../../platform/bounded-map.ts';
 import { createSecondTimer } from '../../platform/clock.ts';
-
 import { createWarnThrottle } from '../../platform/throttle.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { toAddress } from './receive-request.ts';

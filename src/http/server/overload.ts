@@ -151,13 +151,6 @@ export function createFindRefusal(endpoints: readonly Endpoint[], securityHeader
 
 const getFolder = (path: string): string => path.slice(0, path.lastIndexOf('/') + 1);
 
-/** For a request of a connection beyond the limit. */
-export const createBusyError = () =>
-  new GatewayError('overloaded', {
-    details: 'All connections of this service are busy (MAX_CONNECTIONS). Try again.',
-    headers: { 'Retry-After': '1' },
-  });
-
 // §12: calls run in turns (iterations) of the event loop that stay short. Between two turns sockets are read, connections
 // accepted and answers sent, so that tools that take much CPU stall none of these, however many are called
 // at once. Node.js accepts one connection in each turn. So while connections come, turns are shorter still: of hundreds

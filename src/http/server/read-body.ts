@@ -220,6 +220,3 @@ export function hasUnsupportedCoding({ httpVersion, headers }: IncomingMessage):
   const coding = headers['transfer-encoding'];
   return coding !== undefined && (httpVersion === '1.0' || coding.toLowerCase() !== 'chunked');
 }
-
-export const createUnsupportedCodingError = (): GatewayError =>
-  new GatewayError('bad_request', { details: 'The only Transfer-Encoding allowed is chunked.' });

@@ -1,7 +1,7 @@
 // Requests of node:http to the pipeline, and its replies back to the socket; each is counted and logged.
 
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { GatewayError } from '../../errors/gateway-error.ts';
+import { GatewayError } from '../../errors/gateway-error.ts';
 import { createTurnEnd } from '../../platform/clock.ts';
 
 import type { Runtime } from '../../runtime/runtime.ts';
@@ -14,15 +14,9 @@ import {
   toHeaderList,
 } from './headers.ts';
 import type { LogRequest } from './log-requests.ts';
-import {
-  createBusyError,
-  type createFindRefusal,
-  type Overload,
-  type OverloadRefusal,
-  type RunQueue,
-} from './overload.ts';
+import type { createFindRefusal, Overload, OverloadRefusal, RunQueue } from './overload.ts';
 import type { Pipeline, RoutedReply } from './pipeline.ts';
-import { createUnsupportedCodingError, discardBody, hasUnsupportedCoding } from './read-body.ts';
+import { discardBody, hasUnsupportedCoding } from './read-body.ts';
 import {
   type CanonicalizePath,
   createFindClientIp,
@@ -100,9 +94,15 @@ export function createRequestHandler(
 
   /** Finds an error of the request whatever it asks for. */
   function findTransportError(req: IncomingMessage, connection: Connection, path: string) {
-    if (hasUnsupportedCoding(req)) return createUnsupportedCodingError();
-    const isServed = isServedWhenBusy(path) || connections.tryClaimPlace(connection);
-    return isServed ? undefined : createBusyError();
+    if (hasUnsupportedCoding(req)) {
+      const details = 'The only Transfer-Encoding allowed is chunked.';
+      return new GatewayError('bad_request', { details });
+    }
+    if (isServedWhenBusy(path) || connections.tryClaimPlace(connection)) return undefined;
+    return new GatewayError('overloaded', {
+      details: 'All connections of this service are busy (MAX_CONNECTIONS). Try again.',
+      headers: { 'Retry-After': '1' },
+    });
   }
 
   /** The connection ends with it. */

@@ -3,12 +3,13 @@
 
 import { GatewayError } from '../../errors/gateway-error.ts';
 import type { Clock } from '../../platform/clock.ts';
-import type { CountedTransfer, TransferHandlers } from '../../platform/memory/user-budgets.ts';
 import {
+  type CountedTransfer,
   createMemoryBudget,
   createTransfers,
   createUserBudgets,
   type MemoryBudget,
+  type TransferHandlers,
 } from '../../platform/memory/user-budgets.ts';
 import { NO_BODY } from '../endpoint/message.ts';
 

@@ -7,6 +7,7 @@ import {
   isMissingGrant,
   NO_GRANT,
   NO_SESSION,
+  NOT_COUNTED,
   type SessionAccess,
   type SessionLookup,
   type Store,
@@ -55,7 +56,7 @@ export async function openEmbeddedStore(settings: EmbeddedStoreSettings): Promis
     admitRequest(windows, access, grantKey) {
       const grant = grantKey === undefined ? NO_GRANT : lookUpGrant(grantKey);
       if (grantKey !== undefined && isMissingGrant(grant)) {
-        return { verdict: undefined, entry: undefined, session: NO_SESSION, grant };
+        return NOT_COUNTED;
       }
       const time = slidingWindows.getTime();
       const verdict = slidingWindows.countRequest(windows, time);

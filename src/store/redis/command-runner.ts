@@ -161,6 +161,25 @@ export function createCommandRunner(
   };
 }
 
+export type ChangeKey = ReturnType<typeof createChangeKey>;
+
+/** `forget` is undefined where nothing is remembered of what was read (STORE_READS). */
+export function createChangeKey(
+  commands: CommandRunner,
+  forget: ((key: string) => void) | undefined,
+) {
+  /** Runs commands that change what stands under the key: that holds for the next call of this process, whenever Redis tells of it. */
+  return function changeKey<Result>(
+    key: string,
+    change: (client: RedisClient) => Promise<Result>,
+  ): Promise<Result> {
+    if (forget === undefined) return commands.run(change);
+    // Before, so that nobody finds it while it changes; and after, since it may have been read anew meanwhile.
+    forget(key);
+    return commands.run(change).finally(() => forget(key));
+  };
+}
+
 // The deadline.
 
 const TICK_MS = 25;

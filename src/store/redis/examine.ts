@@ -120,7 +120,12 @@ const MODES = new Set(['standalone', 'cluster', 'sentinel'] as const);
 export async function readServerFacts(server: Redis): Promise<RedisServerFacts> {
   const info = parseInfo(await ifAllowed(server.info()));
   const [policy, save, appendOnly] = await Promise.all(
-    ['maxmemory-policy', 'save', 'appendonly'].map((name) => readSetting(server, name)),
+    ['maxmemory-policy', 'save', 'appendonly'].map(async (name) => {
+      // Not allowed on managed services.
+      const answer: unknown = await ifAllowed(server.config('GET', name));
+      const value: unknown = Array.isArray(answer) ? answer[1] : undefined;
+      return typeof value === 'string' ? value : undefined;
+    }),
   );
   const valkey = info.get('valkey_version');
   const redis = info.get('redis_version');
@@ -142,13 +147,6 @@ function describePersistence(
   if (appendOnly === 'yes') return 'append-only file';
   if (save === undefined) return undefined;
   return save === '' ? 'none' : 'snapshots';
-}
-
-/** Undefined where CONFIG is not allowed, as on managed services. */
-async function readSetting(server: Redis, name: string): Promise<string | undefined> {
-  const answer: unknown = await ifAllowed(server.config('GET', name));
-  const value: unknown = Array.isArray(answer) ? answer[1] : undefined;
-  return typeof value === 'string' ? value : undefined;
 }
 
 const ifAllowed = <Result>(asked: Promise<Result>): Promise<Result | undefined> =>

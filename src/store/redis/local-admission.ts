@@ -11,14 +11,12 @@ import {
   GRANT_VERSION_LENGTH,
   type GrantLookup,
   isMissingGrant,
-  type KeyValue,
   type LimitWindow,
   NO_GRANT,
   NO_SESSION,
   type SessionAccess,
   type SessionLookup,
   type SessionRecord,
-  type Sessions,
   type Windows,
 } from '../store.ts';
 import type { RedisAccess } from './command-runner.ts';
@@ -323,55 +321,3 @@ interface PendingRead {
 
 const measureLeft = ({ leftMs, readAt }: Lifetime, clock: Clock): number =>
   leftMs - measureSince(readAt, clock);
-
-// STORE_READS=tracked: what this process changes itself holds for its own next call, whenever Redis tells of it.
-
-type Changed = KeyValue & Sessions;
-
-/** `forget` is undefined where nothing is remembered. */
-export function forgetOwnChanges(
-  store: Changed,
-  forget: ((key: string) => void) | undefined,
-  sessionKeyPrefix: string,
-): Changed {
-  if (forget === undefined) return store;
-  const buildKey = (sessionId: string) => buildSessionKey(sessionKeyPrefix, sessionId);
-
-  /** Before, so that nobody finds it while it changes; and after, since it may have been read anew meanwhile. */
-  function change<Result>(key: string, send: () => Promise<Result>): Promise<Result> {
-    forget?.(key);
-    return send().finally(() => forget?.(key));
-  }
-
-  /** The same change of what stands under the key that the first argument is, or names. */
-  const forgetting =
-    <Rest extends readonly unknown[], Result>(
-      method: (name: string, ...rest: Rest) => Promise<Result>,
-      toKey = (name: string) => name,
-    ) =>
-    (name: string, ...rest: Rest) =>
-      change(toKey(name), () => method(name, ...rest));
-
-  return {
-    ...store,
-    set: forgetting(store.set),
-    getOrSet: forgetting(store.getOrSet),
-    compareAndSet: forgetting(store.compareAndSet),
-    compareAndDelete: forgetting(store.compareAndDelete),
-    getAndDelete: forgetting(store.getAndDelete),
-    delete: forgetting(store.delete),
-    setListed: (list, key, ...rest) => change(key, () => store.setListed(list, key, ...rest)),
-    replaceListed: (list, key, ...rest) =>
-      change(key, () => store.replaceListed(list, key, ...rest)),
-    deleteListed: (list, key) => change(key, () => store.deleteListed(list, key)),
-
-    async createSession(session, ...rest) {
-      const { sessionId } = session;
-      const ended = await change(buildKey(sessionId), () => store.createSession(session, ...rest));
-      for (const id of ended) forget(buildKey(id));
-      return ended;
-    },
-    setSessionLogLevel: forgetting(store.setSessionLogLevel, buildKey),
-    endSession: forgetting(store.endSession, buildKey),
-  };
-}

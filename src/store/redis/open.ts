@@ -14,14 +14,16 @@ import {
   type LimitWindow,
   MIN_ENTRY_BYTES,
   NO_GRANT,
-  NO_SESSION,
+  NOT_COUNTED,
   type Store,
   type Windows,
 } from '../store.ts';
 import { type AdmitTogether, createAdmissionBatches } from './admission-batches.ts';
 import type { AdmissionRequest } from './admission-request.ts';
 import {
+  type ChangeKey,
   type CommandRunner,
+  createChangeKey,
   createCommandRunner,
   createScript,
   NOW,
@@ -36,7 +38,6 @@ import {
   type AdmitRequest,
   createLocalAdmission,
   createTrackedRecords,
-  forgetOwnChanges,
   type TrackedRecords,
 } from './local-admission.ts';
 import { createRedisSessions } from './sessions.ts';
@@ -57,34 +58,24 @@ export interface RedisStoreSettings extends ClockAndLog {
 
 /** Does not wait for the connection: the service starts while Redis is down. */
 export function openRedisStore(settings: RedisStoreSettings): Store {
-  const { url, sessionKeyPrefix, clock, log, counting, reads, backoff = idleBackoff } = settings;
+  const { url, counting, reads, backoff = idleBackoff } = settings;
   const connection = connectToRedis(url, backoff, settings);
   const commands = createCommandRunner(connection, settings);
   const { client: commandClient, isCluster } = connection;
-  const redis: RedisAccess = {
-    client: commandClient,
-    isCluster,
-    commands,
-    sessionKeyPrefix,
-    backoff,
-    clock,
-    log,
-  };
+  const redis: RedisAccess = { ...settings, client: commandClient, isCluster, commands, backoff };
   const subscriber = createSubscriber(redis);
   const shares = counting === 'leased' ? createShares(redis) : undefined;
   const records =
     reads === 'tracked' && commandClient instanceof Redis
       ? createTrackedRecords(commandClient, redis)
       : undefined;
+  const changeKey = createChangeKey(commands, records?.forget);
 
   return {
     isShared: true,
     databaseSystem: 'redis',
-    ...forgetOwnChanges(
-      { ...createRedisKeyValue(commands), ...createRedisSessions(redis) },
-      records?.forget,
-      sessionKeyPrefix,
-    ),
+    ...createRedisKeyValue(commands, changeKey),
+    ...createRedisSessions(redis, changeKey, records?.forget),
     ...createRedisWindows(redis, shares, records),
     async publish(channel, message) {
       await commands.run((client) => client.publish(channel, message));
@@ -114,7 +105,7 @@ export function openRedisStore(settings: RedisStoreSettings): Store {
  * A listed value and its index lie in different slots of a cluster: each is a step of its own. Where only one of the two
  * is done, the caller hears of a failure, and an entry without a value is not listed.
  */
-function createRedisKeyValue(commands: CommandRunner): KeyValue {
+function createRedisKeyValue(commands: CommandRunner, changeKey: ChangeKey): KeyValue {
   /**
    * The stored value, where it is what was read as `expected`. A value that is not UTF-8, of another program or by a fault, is
    * read with U+FFFD in its place: as such it would never be found again, and could never be replaced.
@@ -128,15 +119,15 @@ function createRedisKeyValue(commands: CommandRunner): KeyValue {
   return {
     get: async (key) => (await commands.run((client) => client.get(key))) ?? undefined,
     async set(key, value, ttlSeconds) {
-      await commands.run((client) => client.set(key, value, 'EX', ttlSeconds));
+      await changeKey(key, (client) => client.set(key, value, 'EX', ttlSeconds));
     },
     async getOrSet(key, value, ttlSeconds) {
       const args = [value, ttlSeconds];
-      return String(await commands.run((client) => runGetOrSet(client, [key], args)));
+      return String(await changeKey(key, (client) => runGetOrSet(client, [key], args)));
     },
     async compareAndSet(key, expected, value, ttlSeconds) {
       const stored = expected === undefined ? undefined : await toStored(key, expected);
-      const written = await commands.run<unknown>((client) =>
+      const written = await changeKey<unknown>(key, (client) =>
         stored === undefined
           ? client.set(key, value, 'EX', ttlSeconds, 'NX')
           : runCompareAndSet(client, [key], [stored, value, ttlSeconds]),
@@ -145,19 +136,19 @@ function createRedisKeyValue(commands: CommandRunner): KeyValue {
     },
     async compareAndDelete(key, expected) {
       const args = [await toStored(key, expected)];
-      const deleted = await commands.run((client) => runCompareAndDelete(client, [key], args));
+      const deleted = await changeKey(key, (client) => runCompareAndDelete(client, [key], args));
       return deleted === 1;
     },
     async getAndDelete(key) {
-      const value = await commands.run((client) => runGetAndDelete(client, [key], []));
+      const value = await changeKey(key, (client) => runGetAndDelete(client, [key], []));
       return typeof value === 'string' ? value : undefined;
     },
     async delete(key) {
-      await commands.run((client) => client.del(key));
+      await changeKey(key, (client) => client.del(key));
     },
 
     async setListed(list, key, value, ttlSeconds) {
-      await commands.run((client) =>
+      await changeKey(key, (client) =>
         Promise.all([
           runAddToList(client, [list], [key, ttlSeconds]),
           client.set(key, value, 'EX', ttlSeconds),
@@ -166,14 +157,14 @@ function createRedisKeyValue(commands: CommandRunner): KeyValue {
     },
     /** The value first: whether it is listed is decided by whether it is there. */
     async replaceListed(list, key, value, ttlSeconds) {
-      const set = await commands.run((client) => client.set(key, value, 'EX', ttlSeconds, 'XX'));
+      const set = await changeKey(key, (client) => client.set(key, value, 'EX', ttlSeconds, 'XX'));
       if (set !== 'OK') return false;
       await commands.run((client) => runAddToList(client, [list], [key, ttlSeconds]));
       return true;
     },
     async deleteListed(list, key) {
       const [removed] = await Promise.all([
-        commands.run((client) => client.del(key)),
+        changeKey(key, (client) => client.del(key)),
         removeFromSet(commands, list, key),
       ]);
       return removed === 1;
@@ -346,13 +337,6 @@ function createClusterAdmission(
 
 /** A step asks for one thing. */
 const NOTHING: AdmissionRequest = { windows: [], access: undefined };
-
-const NOT_COUNTED: Admission = {
-  verdict: undefined,
-  entry: undefined,
-  session: NO_SESSION,
-  grant: NO_GRANT,
-};
 
 // Bytes of values that count in a budget: a sorted set of entries by the end of their time.
 

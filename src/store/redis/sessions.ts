@@ -3,8 +3,14 @@ import { buildSessionIndexKey, buildSessionKey, buildUserSessionsKey } from '../
 import { hashOwner, type OwnedRecord, readOwner } from '../owner.ts';
 import type { TimedEntry } from '../page.ts';
 import { RECORD_VERSION } from '../records.ts';
-import type { ListedSession, Owner, SessionRecord, Sessions } from '../store.ts';
-import { type RedisAccess, readSetPage, removeFromSet, toEntries } from './command-runner.ts';
+import type { ListedSession, Owner, Sessions } from '../store.ts';
+import {
+  type ChangeKey,
+  type RedisAccess,
+  readSetPage,
+  removeFromSet,
+  toEntries,
+} from './command-runner.ts';
 import {
   encodeOwner,
   PERSON_FIELD,
@@ -21,38 +27,30 @@ import {
 /** A field and its value. */
 const VERSION_FIELD = ['version', RECORD_VERSION] as const;
 
-export function createRedisSessions(redis: RedisAccess): Sessions {
-  const { commands, sessionKeyPrefix, clock, isCluster } = redis;
+/** Small enough for one deadline. */
+const SWEEP_BATCH = 200;
+
+/** Sessions of one user: most entries are right at once; where the first ones are not, more are looked at together. */
+const MAX_BATCH = 64;
+/** The next session that is opened goes on where this one stopped. */
+const MAX_ROUNDS = 100;
+
+/** `forget` where reads are tracked: the session of that key has ended. */
+export function createRedisSessions(
+  { commands, sessionKeyPrefix, clock, isCluster }: RedisAccess,
+  changeKey: ChangeKey,
+  forget?: (key: string) => void,
+): Sessions {
+  /** The key of the sorted set of live sessions. */
   const index = buildSessionIndexKey(sessionKeyPrefix);
   const buildKey = (id: string) => buildSessionKey(sessionKeyPrefix, id);
   const buildUserSetKey = (owner: Owner) =>
     buildUserSessionsKey(sessionKeyPrefix, hashOwner(owner));
+  /** Undefined for a session that is nobody's. */
   const findUserSetKey = (session: OwnedRecord) => {
     const owner = readOwner(session);
     return owner && buildUserSetKey(owner);
   };
-  const addUserSession = createAddUserSession(redis, index, buildKey);
-
-  const runCreateScript = (
-    session: SessionRecord,
-    ttlSeconds: number,
-    sets: readonly string[],
-    userMax: number,
-  ) =>
-    commands.run((client) =>
-      runCreateSession(
-        client,
-        [buildKey(session.sessionId), ...sets],
-        [
-          session.sessionId,
-          ttlSeconds,
-          userMax,
-          sessionKeyPrefix,
-          ...VERSION_FIELD,
-          ...toHashFields(session),
-        ],
-      ),
-    );
 
   /** Undefined also for a damaged one, which must not hide all others. */
   async function readListed(id: string): Promise<ListedSession | undefined> {
@@ -69,31 +67,40 @@ export function createRedisSessions(redis: RedisAccess): Sessions {
 
   return {
     async createSession(session, ttlSeconds, userMax = 0) {
-      const userSet = userMax === 0 ? undefined : findUserSetKey(session);
-      if (!isCluster) {
-        const sets = userSet === undefined ? [index] : [index, userSet];
-        const ended = await runCreateScript(session, ttlSeconds, sets, userMax);
-        return Array.isArray(ended) ? ended.map(String) : [];
-      }
-      // First the index: an entry whose session never came is swept, a session without one never.
       const { sessionId: id } = session;
-      const dueAt = clock.now() + ttlSeconds * 1000;
-      await commands.run((client) => client.zadd(index, dueAt, id));
-      await runCreateScript(session, ttlSeconds, [], 0);
-      return userSet === undefined ? [] : addUserSession(id, userSet, ttlSeconds, userMax);
+      const key = buildKey(id);
+      const userSet = userMax === 0 ? undefined : findUserSetKey(session);
+      if (isCluster) {
+        // First the index: an entry whose session never came is swept, a session without one never.
+        const dueAt = clock.now() + ttlSeconds * 1000;
+        await commands.run((client) => client.zadd(index, dueAt, id));
+      }
+      const sets = userSet === undefined ? [index] : [index, userSet];
+      const keys = isCluster ? [key] : [key, ...sets];
+      const fields = [...VERSION_FIELD, ...toHashFields(session)];
+      const args = [id, ttlSeconds, isCluster ? 0 : userMax, sessionKeyPrefix, ...fields];
+      const answer = await changeKey(key, (client) => runCreateSession(client, keys, args));
+      if (isCluster && userSet !== undefined) {
+        return addUserSession(id, userSet, ttlSeconds, userMax);
+      }
+      const ended = Array.isArray(answer) ? answer.map(String) : [];
+      for (const one of ended) forget?.(buildKey(one));
+      return ended;
     },
 
     async setSessionLogLevel(id, owner, logLevel) {
-      const found = await commands.run((client) =>
-        runSetSessionLogLevel(client, [buildKey(id)], [...encodeOwner(owner), logLevel]),
+      const key = buildKey(id);
+      const found = await changeKey(key, (client) =>
+        runSetSessionLogLevel(client, [key], [...encodeOwner(owner), logLevel]),
       );
       return found === 1;
     },
 
     async endSession(id, owner) {
       const sets = [index, ...(owner === undefined ? [] : [buildUserSetKey(owner)])];
-      const keys = [buildKey(id), ...(isCluster ? [] : sets)];
-      const ended = await commands.run((client) =>
+      const key = buildKey(id);
+      const keys = isCluster ? [key] : [key, ...sets];
+      const ended = await changeKey(key, (client) =>
         runEndSession(client, keys, [...encodeOwner(owner), id]),
       );
       if (ended !== 1) return false;
@@ -107,7 +114,16 @@ export function createRedisSessions(redis: RedisAccess): Sessions {
       return exists === 0 && removeFromSet(commands, index, id);
     },
 
-    sweepSessions: createSessionSweep(redis, index, buildKey, findUserSetKey),
+    async sweepSessions() {
+      let removed = 0;
+      for (;;) {
+        const due = await commands.run((client) =>
+          client.zrangebyscore(index, '-inf', clock.now(), 'LIMIT', 0, SWEEP_BATCH),
+        );
+        removed += (await Promise.all(due.map(sweepEntry))).filter(Boolean).length;
+        if (due.length < SWEEP_BATCH) return removed;
+      }
+    },
 
     countSessions: () => commands.run((client) => client.zcard(index)),
 
@@ -118,31 +134,9 @@ export function createRedisSessions(redis: RedisAccess): Sessions {
       return { items: found.filter((session) => session !== undefined), next };
     },
   };
-}
 
-// The sweep: goes through the index entries that are due. Those of gone sessions are removed, those of touched
-// sessions get their new time.
-
-/** Small enough for one deadline. */
-const SWEEP_BATCH = 200;
-
-/** `index` is the key of the sorted set of live sessions. `findUserSetKey`: undefined for a session that is nobody's. */
-function createSessionSweep(
-  { commands, clock }: RedisAccess,
-  index: string,
-  buildKey: (id: string) => string,
-  findUserSetKey: (session: OwnedRecord) => string | undefined,
-): Sessions['sweepSessions'] {
-  return async function sweepSessions() {
-    let removed = 0;
-    for (;;) {
-      const due = await commands.run((client) =>
-        client.zrangebyscore(index, '-inf', clock.now(), 'LIMIT', 0, SWEEP_BATCH),
-      );
-      removed += (await Promise.all(due.map(sweepEntry))).filter(Boolean).length;
-      if (due.length < SWEEP_BATCH) return removed;
-    }
-  };
+  // The sweep goes through the index entries that are due. Those of gone sessions are removed, those of touched
+  // sessions get their new time.
 
   /** True when the entry was removed. */
   async function sweepEntry(id: string): Promise<boolean> {
@@ -168,28 +162,11 @@ function createSessionSweep(
     if (exists === 0) await removeFromSet(commands, userSet, id);
     return false;
   }
-}
 
-// The sessions of one user on a cluster, in a sorted set by expiry (§12). Its scores lag
-// behind touches, which are many: they are corrected where it matters, when one more session is opened,
-// and by the sweep. The set outlives its sessions, and no user who went away leaves one behind.
+  // The sessions of one user on a cluster, in a sorted set by expiry (§12). Its scores lag
+  // behind touches, which are many: they are corrected where it matters, when one more session is opened,
+  // and by the sweep. The set outlives its sessions, and no user who went away leaves one behind.
 
-/** Most entries are right at once; where the first ones are not, more are looked at together. */
-const MAX_BATCH = 64;
-
-/** The next session that is opened goes on where this one stopped. */
-const MAX_ROUNDS = 100;
-
-/**
- * On a cluster the set and the sessions lie in different slots, so they cannot be judged in one script.
- * Who ends a session has taken it out of the set before, and only while there were too many: whatever
- * many replicas do at once, as many are left as are allowed. `index` is the key of the sorted set of live sessions.
- */
-function createAddUserSession(
-  { commands, clock }: RedisAccess,
-  index: string,
-  buildKey: (id: string) => string,
-) {
   /** False when the entry was right already. */
   async function correctEntry(
     userSet: string,
@@ -207,8 +184,12 @@ function createAddUserSession(
     return true;
   }
 
-  /** Adds a new session, and ends those that are too many. Resolves to the ids of those. */
-  return async function addUserSession(
+  /**
+   * Adds a new session, and ends those that are too many. Resolves to the ids of those. The set and the sessions lie in
+   * different slots, so they cannot be judged in one script. Who ends a session has taken it out of the set before, and only
+   * while there were too many: whatever many replicas do at once, as many are left as are allowed.
+   */
+  async function addUserSession(
     newId: string,
     userSet: string,
     ttlSeconds: number,
@@ -243,5 +224,5 @@ function createAddUserSession(
       if (removed === 1) ended.push(first.id);
     }
     return ended;
-  };
+  }
 }

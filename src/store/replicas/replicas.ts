@@ -12,19 +12,7 @@ import type { Seal } from '../seal/seal.ts';
 import type { Bus } from '../store.ts';
 
 /** `Message` is what one feature's replicas say to each other; each has a channel of its own. */
-export interface Replicas<Message> {
-  /** The name of this one, new with each start. */
-  readonly ownName: string;
-  /**
-   * Sends to all replicas, this one included, or to the one of that name, in the order of the calls.
-   *
-   * @throws StoreUnavailable
-   */
-  send(message: Message, name?: string): Promise<void>;
-  /** Listeners are called in the order in which the messages arrived. */
-  listen(listener: (message: Message) => void): void;
-  close(): void;
-}
+export type Replicas<Message extends object> = ReturnType<typeof createReplicas<Message>>;
 
 /** Members of `Runtime`. */
 export interface ReplicaSurroundings extends ClockAndLog {
@@ -38,7 +26,7 @@ export function createReplicas<Message extends object>(
   { store, getSeal, clock, log, metrics }: ReplicaSurroundings,
   channel: string,
   isMessage: IsMessage<Message>,
-): Replicas<Message> {
+) {
   const ownName = randomUUID();
   const toChannel = (name: string) => `${channel}:${name}`;
   const rememberNonce = createNonceMemory(clock);
@@ -94,8 +82,14 @@ export function createReplicas<Message extends object>(
   }
 
   return {
+    /** The name of this one, new with each start. */
     ownName,
-    async send(message, name) {
+    /**
+     * Sends to all replicas, this one included, or to the one of that name, in the order of the calls.
+     *
+     * @throws StoreUnavailable
+     */
+    async send(message: Message, name?: string): Promise<void> {
       const to = name === undefined ? channel : toChannel(name);
       const sealed = await sealInOrder(async () => {
         const text = writeExactJson({ sentAt: clock.now(), message });
@@ -103,8 +97,9 @@ export function createReplicas<Message extends object>(
       });
       await store.publish(to, sealed);
     },
-    listen: (listener) => void listeners.add(listener),
-    close() {
+    /** Listeners are called in the order in which the messages arrived. */
+    listen: (listener: (message: Message) => void) => void listeners.add(listener),
+    close(): void {
       isClosed = true;
       for (const unsubscribe of unsubscribers) unsubscribe();
     },
