@@ -306,7 +306,7 @@ export function createTransport(
   );
   const runQueue = createRunQueue(clock);
   return createHttpServer(runtime, {
-    runPipeline: createPipeline(runtime, router, checks, { corsHeaders, runQueue }),
+    runPipeline: createPipeline(runtime, router, checks, corsHeaders, runQueue),
     logRequest: createAccessLog(runtime),
     runQueue,
     isServedWhenBusy: router.isServedWhenBusy,

@@ -11,6 +11,10 @@ export type Change<Value, Result> =
   | { readonly result: Result }
   | { readonly value: Value; readonly ttlSeconds: number; readonly result: Result };
 
+type Decide<Value, Result> = (
+  value: Value | undefined,
+) => Change<Value, Result> | Promise<Change<Value, Result>>;
+
 /** The form of a value in the store. */
 export interface RecordFormat<Value> {
   write(value: Value): string;
@@ -61,10 +65,7 @@ export function createRecords<Value>(
       return (await store.compareAndDelete(key, standing)) ? value : undefined;
     },
     /** Writes what `change` decides. It is called again where another replica has changed the record meanwhile. */
-    async update<Result>(
-      key: string,
-      change: (value: Value | undefined) => Change<Value, Result> | Promise<Change<Value, Result>>,
-    ): Promise<Result> {
+    async update<Result>(key: string, change: Decide<Value, Result>): Promise<Result> {
       for (;;) {
         const standing = await store.get(key);
         const changed = await change(await open(key, standing));
@@ -176,9 +177,7 @@ export function createSecretRecords<Value extends object>(
     get: (secret: string) => records.get(buildKey(secret)),
     /** For one of many at the same moment; undefined for all others and ever after. */
     take: (secret: string) => records.take(buildKey(secret)),
-    update: <Result>(
-      secret: string,
-      change: (value: Value | undefined) => Change<Value, Result> | Promise<Change<Value, Result>>,
-    ) => records.update(buildKey(secret), change),
+    update: <Result>(secret: string, change: Decide<Value, Result>) =>
+      records.update(buildKey(secret), change),
   };
 }

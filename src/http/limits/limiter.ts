@@ -60,13 +60,17 @@ export interface LimitCheck {
    * @throws GatewayError `rate_limit_exceeded`, `user_rate_limit_exceeded` or
    * `global_rate_limit_exceeded`, by the promise.
    */
-  admit(
-    caller: CountedCaller,
-    access: SessionAccess | undefined,
-    grantKey: string | undefined,
-  ): AdmittedCall | Promise<AdmittedCall>;
+  admit(call: CountedCall): AdmittedCall | Promise<AdmittedCall>;
   /** `X-RateLimit-*` of the address; none until it was counted, nor after a failure (§8.3, §8.4). */
   headers(): ReplyHeaders | undefined;
+}
+
+/** A call as limits count it. */
+export interface CountedCall {
+  readonly caller: CountedCaller;
+  readonly access: SessionAccess | undefined;
+  /** The key of the caller's grant, where the gateway's own token let it in. */
+  readonly grantKey: string | undefined;
 }
 
 /** The store's answers about a call that no limit refuses. */
@@ -199,20 +203,16 @@ class WindowCheck implements LimitCheck {
     this.checkRemembered(this.findUserWindow(caller), getUser(caller));
   }
 
-  admit(
-    caller: CountedCaller,
-    access: SessionAccess | undefined,
-    grantKey: string | undefined,
-  ): AdmittedCall | Promise<AdmittedCall> {
+  admit(call: CountedCall): AdmittedCall | Promise<AdmittedCall> {
+    const { caller, access, grantKey } = call;
     const windows = this.listWindowsLeft(caller);
     const isAsked = windows.length > 0 || access !== undefined || grantKey !== undefined;
     const admission = isAsked
       ? this.surroundings.admitInStore(windows, access, grantKey)
       : NOT_COUNTED;
-    const isOfGrant = grantKey !== undefined;
     return admission instanceof Promise
-      ? admission.then((known) => this.conclude(known, windows, caller, isOfGrant))
-      : this.conclude(admission, windows, caller, isOfGrant);
+      ? admission.then((known) => this.conclude(known, windows, call))
+      : this.conclude(admission, windows, call);
   }
 
   headers(): ReplyHeaders | undefined {
@@ -222,11 +222,10 @@ class WindowCheck implements LimitCheck {
   private conclude(
     admission: Admission,
     windows: readonly LimitWindow[],
-    caller: CountedCaller,
-    isOfGrant: boolean,
+    { caller, grantKey }: CountedCall,
   ): AdmittedCall | Promise<never> {
     const { verdict, grant } = admission;
-    if (isOfGrant && isMissingGrant(grant)) return admission;
+    if (grantKey !== undefined && isMissingGrant(grant)) return admission;
     if (verdict?.isAdmitted === false) return this.refuse(verdict, windows, getUser(caller));
     if (!this.isAddressCounted) this.addressVerdict = verdict;
     this.surroundings.metrics.recordRateLimitCheck(this.rule.group, false);
@@ -297,7 +296,7 @@ function createUnlimitedLimiter(store: Windows): Limiter {
     countAddress: async () => {},
     countInvalid: async () => {},
     checkRememberedRefusal: () => {},
-    admit(_caller, access, grantKey) {
+    admit({ access, grantKey }) {
       if (access === undefined && grantKey === undefined) return NOT_COUNTED;
       const admission = store.admitRequest([], access, grantKey);
       return admission instanceof Promise ? admission.catch(toFailedAdmission) : admission;

@@ -15,7 +15,7 @@ import {
   readBearerToken,
   type UserContext,
 } from '../endpoint/message.ts';
-import type { LimitCheck, Limiter } from '../limits/limiter.ts';
+import type { CountedCall, LimitCheck, Limiter } from '../limits/limiter.ts';
 import { type CountedCaller, UNAUTHENTICATED } from '../limits/windows.ts';
 import type { ReadRequestBody } from './read-body.ts';
 import type { ReceivedRequest } from './receive-request.ts';
@@ -43,11 +43,8 @@ export interface CallerChecks {
 }
 
 /** A request that was judged, and is counted before it runs. */
-export interface CountedRequest extends Pick<JudgedCall, 'access'> {
+export interface CountedRequest extends CountedCall {
   readonly limits: LimitCheck;
-  readonly caller: CountedCaller;
-  /** The key of the caller's grant, where the gateway's own token let it in. */
-  readonly grantKey: string | undefined;
   run(session: SessionLookup, grant: GrantLookup): Reply | Promise<Reply>;
 }
 

@@ -71,7 +71,8 @@ export function createPipeline(
   runtime: Runtime,
   router: Router,
   checks: CallerChecks,
-  { corsHeaders, runQueue }: { readonly corsHeaders: CorsHeaderNames; readonly runQueue: RunQueue },
+  corsHeaders: CorsHeaderNames,
+  runQueue: RunQueue,
 ): Pipeline {
   const { config, tracing } = runtime;
   const { limiter } = checks;
@@ -198,7 +199,7 @@ export function createPipeline(
     if (caller.kind === 'admitted') {
       exchange.owner = caller.user === undefined ? 'authDisabled' : { user: caller.user };
     }
-    const admitted = limits.admit(caller, judged.access, judged.grantKey);
+    const admitted = limits.admit(judged);
     return admitted instanceof Promise
       ? admitted.then((known) => runAdmitted(judged, known, exchange))
       : runAdmitted(judged, admitted, exchange);
@@ -216,8 +217,9 @@ export function createPipeline(
     }
     // The login was ended: counted, and refused, as any caller without a valid token is.
     exchange.owner = 'unauthenticated';
-    const counted = Promise.resolve(judged.limits.admit(UNAUTHENTICATED, undefined, undefined));
-    return counted.then(() => judged.run(session, grant));
+    const refused = { caller: UNAUTHENTICATED, access: undefined, grantKey: undefined };
+    const counting = Promise.resolve(judged.limits.admit(refused));
+    return counting.then(() => judged.run(session, grant));
   }
 
   function completeReply(

@@ -22,12 +22,12 @@ const ABSOLUTE = /^https?:\/\/([^/?#]*)(.*)$/i;
 
 /** `address` is that of the connection, in its one spelling; or `unknown`. */
 export function receiveRequest(
-  req: IncomingMessage,
   res: ServerResponse,
   receivedAt: number,
   address: string,
   ways: { readonly findClientIp: FindClientIp; readonly canonicalizePath: CanonicalizePath },
 ): ReceivedRequest {
+  const { req } = res;
   // RFC 9112 §3.2: the request target, taken apart and not decoded.
   const target = req.url ?? '/';
   const [, authority, rest = target] = target.startsWith('/') ? [] : (ABSOLUTE.exec(target) ?? []);

@@ -76,19 +76,19 @@ export function createRequestHandler(
       req.socket.destroy();
       return;
     }
-    const received = receiveRequest(req, res, clock.monotonic(), connection.address, ways);
+    const received = receiveRequest(res, clock.monotonic(), connection.address, ways);
     const { method, path } = received.request;
     const error = findTransportError(req, connection, path);
     if (error !== undefined) {
-      refuseAtLast(req, res, received, error);
+      refuseAtLast(res, received, error);
       return;
     }
     // Preflights are let in: without them a page cannot read the refusal of its call.
     const refusal = method === 'OPTIONS' ? undefined : findRefusal(path);
     const isServed = refusal === undefined || overload.tryAdmit(received.receivedAt);
     connection.runWhenDrained(() => {
-      if (isServed) void serve(req, res, received);
-      else refuse(req, res, received, refusal);
+      if (isServed) void serve(res, received);
+      else refuse(res, received, refusal);
     });
   };
 
@@ -106,45 +106,33 @@ export function createRequestHandler(
   }
 
   /** The connection ends with it. */
-  function refuseAtLast(
-    req: IncomingMessage,
-    res: ServerResponse,
-    received: ReceivedRequest,
-    error: GatewayError,
-  ): void {
-    connections.get(req.socket).isClosing = true;
+  function refuseAtLast(res: ServerResponse, received: ReceivedRequest, error: GatewayError): void {
+    connections.get(res.req.socket).isClosing = true;
     const reply = renderTransportError(error, securityHeaders);
-    sendReply(req, res, reply, toHeaderList(reply.headers));
-    discardBody(req, clock);
+    sendReply(res, reply, toHeaderList(reply.headers));
+    discardBody(res.req, clock);
     record(received, reply, 'unmatched');
   }
 
   /** The connection stays: a new one would cost more than the call. */
   function refuse(
-    req: IncomingMessage,
     res: ServerResponse,
     received: ReceivedRequest,
     { route, reply, headers }: OverloadRefusal,
   ): void {
     // At the end of this turn of the event loop: a caller who tries again at once would otherwise keep the
     // loop busy with reading, and calls that were let in would not be answered.
-    sendTogether(connections.get(req.socket), () => {
-      sendReply(req, res, reply, headers.slice());
-    });
-    discardBody(req, clock);
+    sendTogether(res, () => sendReply(res, reply, headers.slice()));
+    discardBody(res.req, clock);
     metrics.recordOverloadRefusal(route);
     record(received, reply, route);
   }
 
-  async function serve(
-    req: IncomingMessage,
-    res: ServerResponse,
-    received: ReceivedRequest,
-  ): Promise<void> {
+  async function serve(res: ServerResponse, received: ReceivedRequest): Promise<void> {
     await HEAD_READ;
     try {
       const routed = await runPipeline(received);
-      sendTogether(connections.get(req.socket), () => send(req, res, received, routed));
+      sendTogether(res, () => send(res, received, routed));
     } catch (cause) {
       fail(res, received, cause);
     }
@@ -159,7 +147,8 @@ export function createRequestHandler(
    * Sends at its end whatever is ready in the same turn of the event loop: it was a third of a call's CPU at 32 connections. A
    * caller who is alone would only wait: where the latest reply went to the same connection, this one goes at once.
    */
-  function sendTogether(connection: Connection, task: () => void): void {
+  function sendTogether(res: ServerResponse, task: () => void): void {
+    const connection = connections.get(res.req.socket);
     const isAlone = connection === latest;
     latest = connection;
     if (isAlone) task();
@@ -168,7 +157,6 @@ export function createRequestHandler(
 
   /** Never throws: replies of others may be sent right after it. */
   function send(
-    req: IncomingMessage,
     res: ServerResponse,
     received: ReceivedRequest,
     { reply, headers, route, owner }: RoutedReply,
@@ -177,12 +165,12 @@ export function createRequestHandler(
     try {
       if (reply.stream !== undefined) {
         const onStreamEnd = createStreamEnd(res, received, reply, route);
-        sendReply(req, res, reply, headers, owner, onStreamEnd);
-      } else sendReply(req, res, reply, headers, owner);
+        sendReply(res, reply, headers, owner, onStreamEnd);
+      } else sendReply(res, reply, headers, owner);
       if (body.isRead) runWhenClosed(res, body.release);
-      else discardBody(req, clock);
+      else discardBody(res.req, clock);
       if (reply.stream === undefined) record(received, reply, route);
-      else forgetHeaders(req, res);
+      else forgetHeaders(res);
     } catch (thrown) {
       fail(res, received, thrown);
     }
@@ -225,14 +213,13 @@ export function createRequestHandler(
    * as its stream lasts, at whose end `onStreamEnd` is called.
    */
   function sendReply(
-    req: IncomingMessage,
     res: ServerResponse,
     { status, body = '', pieces, stream }: Reply,
     headers: HeaderList,
     owner: MemoryOwner = 'unauthenticated',
     onStreamEnd: OnStreamEnd = NOTHING_MORE,
   ): void {
-    const connection = connections.get(req.socket);
+    const connection = connections.get(res.req.socket);
     const isLast = connections.isDraining() || !connections.tryClaimPlace(connection);
     const bytes =
       pieces?.reduce((sum, { byteLength }) => sum + byteLength, 0) ?? Buffer.byteLength(body);
@@ -247,7 +234,7 @@ export function createRequestHandler(
     }
     connection.countReply(res, bytes);
     res.writeHead(status, headers);
-    if (req.method === 'HEAD' || res.destroyed) {
+    if (res.req.method === 'HEAD' || res.destroyed) {
       res.end();
       return;
     }
@@ -277,7 +264,8 @@ const NOTHING_MORE = () => {};
  * Those that were received and those that were sent: Node keeps both until the reply has ended, the token among them. That
  * is two kilobytes of each open stream.
  */
-function forgetHeaders(req: IncomingMessage, res: ServerResponse): void {
+function forgetHeaders(res: ServerResponse): void {
+  const { req } = res;
   req.rawHeaders.length = 0;
   // Code that still needs them has the object that was there before.
   req.headers = NO_HEADERS;

@@ -1,4 +1,5 @@
 // The one file that creates a server of node:http: its limits and time-outs, and the drain.
+import { once } from 'node:events';
 import type { Server } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import { GatewayError } from '../../errors/gateway-error.ts';
@@ -83,17 +84,13 @@ export function createHttpServer(runtime: Runtime, service: RequestService) {
     /** Serves one request; for tests that inject requests without a socket. */
     handler,
     /** @throws Error with code `EADDRINUSE` and the like. */
-    listen: (port: number, host: string): Promise<AddressInfo> =>
-      new Promise((resolve, reject) => {
-        server.once('error', reject);
-        server.listen(port, host, () => {
-          server.off('error', reject);
-          const address = server.address();
-          // A text is the path of a socket file, and null is for a server that does not listen.
-          if (typeof address === 'object' && address !== null) resolve(address);
-          else reject(new Error('The server does not listen on a port'));
-        });
-      }),
+    async listen(port: number, host: string): Promise<AddressInfo> {
+      await once(server.listen(port, host), 'listening');
+      const address = server.address();
+      // A text is the path of a socket file, and null is for a server that does not listen.
+      if (typeof address === 'object' && address !== null) return address;
+      throw new Error('The server does not listen on a port');
+    },
     /** From now on every reply closes its connection. */
     startDraining: connections.startDraining,
     /** Stops accepting, closes idle connections, waits for the busy ones, at most `graceMs`. */

@@ -224,22 +224,18 @@ function pagesUsedBy(page: Buffer): readonly Use[] {
   const flags = page.readUInt16LE(PAGE.flags);
   if ((flags & KEYS_ONLY) !== 0) return [];
   if ((flags & (BRANCH | LEAF)) === 0) throw new RangeError('Neither branch nor leaf');
-  const read = (flags & BRANCH) === 0 ? pagesOfLeafNode : pagesOfBranchNode;
   const nodes = page.readUInt16LE(PAGE.lower) / 2;
   return Array.from({ length: nodes }, (_, index) => {
     const at = page.readUInt16LE(PAGE.nodes + 2 * index) + PAGE_HEADER_BYTES;
-    return read(page, at);
+    if ((flags & BRANCH) === 0) return pagesOfLeafNode(page, at);
+    const low = page.readUInt32LE(at + NODE.low);
+    return { root: low + page.readUInt16LE(at + NODE.flags) * 2 ** 32 };
   }).filter((use) => use !== undefined);
 }
 
 const NODE = { low: 0, flags: 4, keyBytes: 6, data: 8 };
 const LONG_VALUE = 0x01;
 const SUB_TREE = 0x02;
-
-function pagesOfBranchNode(page: Buffer, node: number): Use {
-  const low = page.readUInt32LE(node + NODE.low);
-  return { root: low + page.readUInt16LE(node + NODE.flags) * 2 ** 32 };
-}
 
 function pagesOfLeafNode(page: Buffer, node: number): Use | undefined {
   const flags = page.readUInt16LE(node + NODE.flags);

@@ -196,7 +196,8 @@ function askSentinels(
     askSentinel(sentinel, url, clock, (outcome) => {
       outcomes.set(sentinel, outcome);
       if (isClosed) return;
-      const latest = findLatest(outcomes.values());
+      const answers = [...outcomes.values()].flatMap((one) => ('answer' in one ? one.answer : []));
+      const [latest] = answers.sort((one, other) => other.epoch - one.epoch);
       if (latest !== undefined) onPrimary(latest);
       else if (outcomes.size === url.sentinels.length) onUnknown(describeFailures(url, outcomes));
     }),
@@ -206,15 +207,6 @@ function askSentinels(
     isClosed = true;
     for (const close of closers) close();
   };
-}
-
-function findLatest(outcomes: Iterable<Outcome>): Primary | undefined {
-  let latest: Primary | undefined;
-  for (const outcome of outcomes) {
-    if (!('answer' in outcome)) continue;
-    if (latest === undefined || outcome.answer.epoch > latest.epoch) latest = outcome.answer;
-  }
-  return latest;
 }
 
 function askSentinel(

@@ -442,10 +442,8 @@ describe('what a stream sends', () => {
           limiter: createAdmittingLimiter({ 'X-RateLimit-Limit': '7' }),
           authenticate: async () => undefined,
         },
-        {
-          corsHeaders: { request: [], requestPrefix: undefined, response: [] },
-          runQueue: createRunQueue(manualClock()),
-        },
+        { request: [], requestPrefix: undefined, response: [] },
+        createRunQueue(manualClock()),
       ),
     );
     const socket = await openRaw(port, GET('/stream', 'Origin: https://a.example'));
