@@ -78,7 +78,7 @@ const PERSON_TTL_SECONDS = 2_592_000;
 const MAX_USERS = 20;
 const MAC_CONTEXT = 'e-mail address';
 
-export function createPersonIndex({ store, getSeal }: Pick<Runtime, 'store' | 'getSeal'>) {
+export function createPersonIndex({ store, getSeal }: Runtime) {
   return {
     /** Never rejects: whoever is not noted is found by looking through all sessions. */
     async note(user: UserContext) {

@@ -8,7 +8,7 @@
 import { nextTick } from 'node:process';
 import { GatewayError } from '../../errors/gateway-error.ts';
 import type { Clock } from '../../platform/clock.ts';
-import type { Runtime } from '../../runtime/runtime.ts';
+import type { ClockAndLog } from '../../platform/log.ts';
 import type { Endpoint } from '../endpoint/endpoint.ts';
 import type { Reply, ReplyHeaders } from '../endpoint/message.ts';
 import { renderError } from '../endpoint/render-error.ts';
@@ -32,10 +32,7 @@ const QUIET_MS = 10_000;
 
 export type Overload = ReturnType<typeof createOverload>;
 
-export function createOverload(
-  { clock, log }: Pick<Runtime, 'clock' | 'log'>,
-  runQueue: Pick<RunQueue, 'getWait'>,
-) {
+export function createOverload({ clock, log }: ClockAndLog, runQueue: Pick<RunQueue, 'getWait'>) {
   let isTicking = false;
   let tickedAt = 0;
   /** When lateness was counted last: at a tick, or in the middle of a long turn of the event loop. */

@@ -119,7 +119,11 @@ export function createBodyReader({ config, clock }: Runtime) {
     const { req } = body;
     const limit = Math.min(maxBytes, maxBodyBytes);
     const isForm = checkContentType(req, accepts) === FORM_TYPE;
-    checkContentCoding(req);
+    const codings = req.headers['content-encoding']?.split(',');
+    // RFC 9110 §15.5.16: the header tells why it was refused, and what is allowed.
+    if (codings?.some((coding) => !/^\s*(identity)?\s*$/i.test(coding))) {
+      fail('unsupported_content_coding', { headers: { 'Accept-Encoding': 'identity' } });
+    }
     if (Number(req.headers['content-length'] ?? 0) > limit) throw createTooLargeError(limit);
     const holdNow = holdIfWhole(req, owner, limit);
     if (holdNow !== undefined) {
@@ -162,18 +166,6 @@ function checkContentType(req: IncomingMessage, accepts: BodyRules['accepts']) {
   if (type === JSON_TYPE || (type === FORM_TYPE && accepts === 'json or form')) return type;
   const allowed = accepts === 'json' ? JSON_TYPE : `${FORM_TYPE} or ${JSON_TYPE}`;
   return fail('unsupported_media_type', { details: `The Content-Type must be ${allowed}.` });
-}
-
-/**
- * RFC 9110 §15.5.16: the header tells why it was refused, and what is allowed.
- *
- * @throws GatewayError `unsupported_content_coding`.
- */
-function checkContentCoding({ headers }: IncomingMessage): void {
-  const codings = headers['content-encoding'];
-  if (codings === undefined) return;
-  const isCoded = codings.split(',').some((coding) => !/^\s*(identity)?\s*$/i.test(coding));
-  if (isCoded) fail('unsupported_content_coding', { headers: { 'Accept-Encoding': 'identity' } });
 }
 
 const createTooLargeError = (maxBytes: number) =>

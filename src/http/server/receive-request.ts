@@ -41,8 +41,13 @@ export function receiveRequest(
       query: mark === -1 ? '' : rest.slice(mark + 1),
       headers: req.headers,
       clientIp: ways.findClientIp(req, address),
-      signal: () => {
-        signal ??= createHangUpSignal(res);
+      signal() {
+        if (signal !== undefined) return signal;
+        const cancellation = new Cancellation();
+        signal = cancellation;
+        runWhenClosed(res, () => {
+          if (!res.writableFinished) cancellation.abort();
+        });
         return signal;
       },
     },
@@ -60,15 +65,6 @@ export function runWhenClosed(res: ServerResponse, task: () => void): void {
   if (res.destroyed) task();
   // Not once: the wrapper that takes the listener away again costs more than the task.
   else res.on('close', task);
-}
-
-/** Aborted when the connection closes before the reply was sent. */
-function createHangUpSignal(res: ServerResponse): CancelSignal {
-  const cancellation = new Cancellation();
-  runWhenClosed(res, () => {
-    if (!res.writableFinished) cancellation.abort();
-  });
-  return cancellation;
 }
 
 // §8.2, `TRUST_PROXY`: the caller's address.

@@ -63,12 +63,6 @@ export function createEmbeddedKeyValue({ root, write, ensureOpen }: OpenFolder, 
     listed.put([list, put(key, value, ttlSeconds), key], true);
   }
 
-  function listDue(): readonly DueKey[] {
-    ensureOpen();
-    const end: DueKey = [clock.now() + 1, ''];
-    return [...dueKeys.getKeys({ start: [0, ''], end, limit: SWEEP_BATCH })];
-  }
-
   const port: KeyValue = {
     get: async (key) => read(key),
     set: (key, value, ttlSeconds) => change(key, () => void put(key, value, ttlSeconds)),
@@ -144,7 +138,11 @@ export function createEmbeddedKeyValue({ root, write, ensureOpen }: OpenFolder, 
     lookUpGrant: grantVersions.lookUp,
     /** Deletes what has expired. */
     async sweepValues(): Promise<void> {
-      for (let due = listDue(); due.length > 0; due = listDue()) {
+      for (;;) {
+        ensureOpen();
+        const end: DueKey = [clock.now() + 1, ''];
+        const due = [...dueKeys.getKeys({ start: [0, ''], end, limit: SWEEP_BATCH })];
+        if (due.length === 0) return;
         const keys = due.map(([, key]) => key);
         await change(keys, () => {
           for (const dueKey of due) {

@@ -145,7 +145,11 @@ function watchWrites(
     if (pending === 1) watchNext();
     try {
       const result = await write(change);
-      if (failure !== undefined) noteSuccess();
+      if (failure !== undefined) {
+        failure = undefined;
+        if (isReported) log.info('DATA_DIR can be written again.', { folder: dataDir });
+        isReported = false;
+      }
       return result;
     } catch (error) {
       // Anything else was thrown by the change itself.
@@ -180,12 +184,6 @@ function watchWrites(
       'DATA_DIR cannot be written: sessions and logins are not saved, and the service is not ready. Free disk space, or let this process write to the folder; it recovers by itself.',
       { folder: dataDir, cause: error.cause },
     );
-  }
-
-  function noteSuccess(): void {
-    failure = undefined;
-    if (isReported) log.info('DATA_DIR can be written again.', { folder: dataDir });
-    isReported = false;
   }
 
   function retryLater(): void {

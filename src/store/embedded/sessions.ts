@@ -109,12 +109,14 @@ export function createEmbeddedSessions(
 
     async sweepSessions() {
       let claimed = 0;
-      for (let due = listDue(); due.length > 0; due = listDue()) {
+      for (;;) {
+        ensureOpen();
+        const due = index.listDue(clock.now(), SWEEP_BATCH);
+        if (due.length === 0) return claimed;
         const gone = await write(() => due.filter(sweepIndexEntry));
         gone.forEach(records.forgetRemoved);
         claimed += gone.length;
       }
-      return claimed;
     },
     async countSessions() {
       ensureOpen();
@@ -137,11 +139,6 @@ export function createEmbeddedSessions(
     } catch {
       return undefined;
     }
-  }
-
-  function listDue(): readonly string[] {
-    ensureOpen();
-    return index.listDue(clock.now(), SWEEP_BATCH);
   }
 
   /**

@@ -67,7 +67,12 @@ export function readTouchedExpiry(place: TimesPlace): number | undefined {
 export function setTimes(place: TimesPlace, lastAccessedAt: number, expiresAt: number): void {
   const { bucket } = place;
   if (!hasEntry(place)) {
-    if (bucket.length === bucket.values.length) grow(bucket);
+    if (bucket.length === bucket.values.length) {
+      const entries = Math.ceil(1.5 * (bucket.length / ENTRY_LENGTH));
+      const grown = new Float64Array(entries * ENTRY_LENGTH);
+      grown.set(bucket.values);
+      bucket.values = grown;
+    }
     place.at = bucket.length;
     bucket.values[place.at] = place.key;
     bucket.length += ENTRY_LENGTH;
@@ -95,13 +100,6 @@ function hasEntry(place: TimesPlace): boolean {
     return true;
   }
   return false;
-}
-
-function grow(bucket: TimeBucket): void {
-  const entries = bucket.values.length / ENTRY_LENGTH;
-  const values = new Float64Array(Math.ceil(1.5 * entries) * ENTRY_LENGTH);
-  values.set(bucket.values);
-  bucket.values = values;
 }
 
 // The log: what was touched in one second, in one record. Where more buckets have changed than a commit writes,

@@ -34,10 +34,6 @@ export const DEADLINE_MS = 250;
 /** At most one new attempt to connect per second, however many requests ask for it. */
 const RETRY_EVERY_MS = 1000;
 
-/** The reason why a connection was lost or given up says more than a command that it took along. */
-const isConnected = (client: RedisClient): boolean =>
-  client.status === 'ready' && !('stream' in client && client.stream.destroyed);
-
 /** The states of a client between two attempts to connect, or before the first. */
 const UNCONNECTED: ReadonlySet<string> = new Set(['wait', 'reconnecting', 'end']);
 
@@ -90,7 +86,11 @@ export function createCommandRunner(
   /** One PING at a time; on a frozen server it waits until the connection is given up. */
   function ping(): void {
     isPinging = true;
-    const onError = (error: unknown) => isConnected(client) && markDown(error);
+    const onError = (error: unknown) => {
+      // The reason why a connection was lost or given up says more than a command that it took along.
+      const isLost = client.status !== 'ready' || ('stream' in client && client.stream.destroyed);
+      if (!isLost) markDown(error);
+    };
     void client
       .ping()
       .then(markUp, onError)

@@ -201,10 +201,10 @@ export function createShares({ commands, clock, isCluster }: RedisAccess) {
         if (leased === undefined || leased.isAsked || findShare(leased, window, asked)) continue;
         // However often answers get lost, all that was taken in vain is less than two shares.
         const lost = countLost(leased, asked.monotonic);
-        const most = Math.min(
-          estimateNeed(leased, window, asked.monotonic),
-          window.max * PART_OF_MAX,
-        );
+        // The part of the life before that is less than a life ago counts, too.
+        const part = (asked.monotonic - leased.since) / toShareLife(window.windowMs);
+        const estimate = Math.floor(leased.current + leased.previous * Math.max(0, 1 - part));
+        const most = Math.min(estimate, window.max * PART_OF_MAX);
         const need = Math.floor(most / 2 ** lost);
         if (need < MIN_PERMITS) continue;
         leased.isAsked = true;
@@ -263,13 +263,3 @@ function createVerdict({ window, granted, grantedAt, left }: Share, now: Moment)
 
 const countLost = ({ lost, lostUntil }: LeasedWindow, now: number): number =>
   now < lostUntil ? lost : 0;
-
-/** Counts the part of the life before that is less than a life ago, too. */
-function estimateNeed(
-  { since, current, previous }: LeasedWindow,
-  { windowMs }: LimitWindow,
-  now: number,
-): number {
-  const part = (now - since) / toShareLife(windowMs);
-  return Math.floor(current + previous * Math.max(0, 1 - part));
-}

@@ -5,12 +5,7 @@ import type { Redis } from 'ioredis';
 import { createAttempts, type Moment, measureSince, takeMoment } from '../../platform/clock.ts';
 import { buildHeartbeatKey } from '../keys.ts';
 import type { RedisAccess } from './command-runner.ts';
-import {
-  endInOtherDatabase,
-  endWhenSilent,
-  isReadOnly as isReadOnlyError,
-  NEVER_RECONNECTING,
-} from './connection.ts';
+import { endInOtherDatabase, endWhenSilent, isReadOnly, NEVER_RECONNECTING } from './connection.ts';
 
 interface ChangeListener {
   onChange(key: string): void;
@@ -181,8 +176,6 @@ export function createTracking(
     },
   };
 }
-
-const isReadOnly = (cause: unknown): boolean => cause instanceof Error && isReadOnlyError(cause);
 
 const REFUSED =
   'Redis refuses to tell of changes, so STORE_READS=tracked has no effect: sessions and logins are read for each call. Allow the user of REDIS_URL the commands CLIENT ID and CLIENT TRACKING and the channel __redis__:invalidate (Redis 6 or later).';
