@@ -1,4 +1,4 @@
-import type { ErrorRow, OAuthErrorCode } from '../../errors/catalogue.ts';
+import type { OAuthErrorCode } from '../../errors/catalogue.ts';
 import type { GatewayError, JsonRpcErrorObject } from '../../errors/gateway-error.ts';
 import type { JsonObject } from '../../platform/json.ts';
 import { toErrorDescription } from '../../platform/text.ts';
@@ -34,18 +34,14 @@ export function renderError(error: GatewayError, format: ErrorFormat): Reply {
 }
 
 function renderBody(error: GatewayError, format: ErrorFormat): JsonObject {
-  if (!isOAuthError(error.row, format)) {
+  const { oauth, jsonrpc } = error.row;
+  const hasOAuthForm = format.form === 'oauth' && (oauth !== 'limit' || format.limit !== undefined);
+  if (oauth === undefined || (jsonrpc !== undefined && !hasOAuthForm)) {
     return { jsonrpc: '2.0', error: toJsonRpcError(error), id: null };
   }
   // §7.3, RFC 6749 §5.2.
   const { code, description } = describeOAuthError(error, format);
   return { error: code, error_description: description };
-}
-
-function isOAuthError({ oauth, jsonrpc }: ErrorRow, format: ErrorFormat): boolean {
-  if (oauth === undefined) return false;
-  if (jsonrpc === undefined) return true;
-  return format.form === 'oauth' && (oauth !== 'limit' || format.limit !== undefined);
 }
 
 /** The members of a reply that the log tells of an error. */

@@ -33,37 +33,10 @@ import {
 } from './windows.ts';
 
 /** The check of one request against the windows of its group. */
-export interface LimitCheck {
-  /**
-   * Counts the address, or the login in its place, before it is known who calls, where finding that out costs something.
-   *
-   * @throws GatewayError `rate_limit_exceeded` or `grant_rate_limit_exceeded`.
-   */
-  countAddress(): Promise<void>;
-  /**
-   * Counts what was sent among the invalid requests of all callers. Where these are too many, its
-   * address is not counted either, so that made-up addresses do not fill the store.
-   */
-  countInvalid(): Promise<void>;
-  /**
-   * Asked before the body is read.
-   *
-   * @throws GatewayError `user_rate_limit_exceeded` while a refusal of this user is remembered.
-   */
-  checkRememberedRefusal(caller: CountedCaller): void;
-  /**
-   * Counts in the windows that have not counted yet, in all or in none; in the same step of the store
-   * the session is read, and slid where that is asked for, and it is looked whether the caller's grant is still there.
-   * Where it is missing, nothing is counted. A refusal takes the address's entry back. A promise only where the store has
-   * to be waited for.
-   *
-   * @throws GatewayError `rate_limit_exceeded`, `user_rate_limit_exceeded` or
-   * `global_rate_limit_exceeded`, by the promise.
-   */
-  admit(call: CountedCall): AdmittedCall | Promise<AdmittedCall>;
-  /** `X-RateLimit-*` of the address; none until it was counted, nor after a failure (§8.3, §8.4). */
-  headers(): ReplyHeaders | undefined;
-}
+export type LimitCheck = Pick<
+  WindowCheck,
+  'countAddress' | 'countInvalid' | 'checkRememberedRefusal' | 'admit' | 'headers'
+>;
 
 /** A call as limits count it. */
 export interface CountedCall {
@@ -123,7 +96,7 @@ type CheckSurroundings = ReturnType<typeof createSurroundings>;
 type CommonWindows = ReturnType<typeof createCommonWindows>;
 
 /** A class: every request has one, and as closures its functions took 600 bytes. */
-class WindowCheck implements LimitCheck {
+class WindowCheck {
   private readonly surroundings: CheckSurroundings;
   private readonly rule: LimitRule;
   private readonly common: CommonWindows;
@@ -173,6 +146,11 @@ class WindowCheck implements LimitCheck {
     }
   }
 
+  /**
+   * Counts the address, or the login in its place, before it is known who calls, where finding that out costs something.
+   *
+   * @throws GatewayError `rate_limit_exceeded` or `grant_rate_limit_exceeded`.
+   */
   async countAddress(): Promise<void> {
     if (this.isAddressCounted) return;
     const { rule, clientIp, search } = this;
@@ -192,6 +170,10 @@ class WindowCheck implements LimitCheck {
     this.addressEntry = entry;
   }
 
+  /**
+   * Counts what was sent among the invalid requests of all callers. Where these are too many, its
+   * address is not counted either, so that made-up addresses do not fill the store.
+   */
   async countInvalid(): Promise<void> {
     const { admitInStore, metrics } = this.surroundings;
     const { verdict } = await admitInStore([this.common.invalid], undefined);
@@ -199,10 +181,24 @@ class WindowCheck implements LimitCheck {
     metrics.recordRateLimitCheck(this.rule.group, false);
   }
 
+  /**
+   * Asked before the body is read.
+   *
+   * @throws GatewayError `user_rate_limit_exceeded` while a refusal of this user is remembered.
+   */
   checkRememberedRefusal(caller: CountedCaller): void {
     this.checkRemembered(this.findUserWindow(caller), getUser(caller));
   }
 
+  /**
+   * Counts in the windows that have not counted yet, in all or in none; in the same step of the store
+   * the session is read, and slid where that is asked for, and it is looked whether the caller's grant is still there.
+   * Where it is missing, nothing is counted. A refusal takes the address's entry back. A promise only where the store has
+   * to be waited for.
+   *
+   * @throws GatewayError `rate_limit_exceeded`, `user_rate_limit_exceeded` or
+   * `global_rate_limit_exceeded`, by the promise.
+   */
   admit(call: CountedCall): AdmittedCall | Promise<AdmittedCall> {
     const { caller, access, grantKey } = call;
     const windows = this.listWindowsLeft(caller);
@@ -215,6 +211,7 @@ class WindowCheck implements LimitCheck {
       : this.conclude(admission, windows, call);
   }
 
+  /** `X-RateLimit-*` of the address; none until it was counted, nor after a failure (§8.3, §8.4). */
   headers(): ReplyHeaders | undefined {
     return this.addressVerdict && createLimitHeaders(this.addressVerdict);
   }

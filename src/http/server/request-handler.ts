@@ -5,7 +5,7 @@ import { GatewayError } from '../../errors/gateway-error.ts';
 import { createTurnEnd } from '../../platform/clock.ts';
 
 import type { Runtime } from '../../runtime/runtime.ts';
-import type { Reply } from '../endpoint/message.ts';
+import type { GatewayRequest, Reply } from '../endpoint/message.ts';
 import type { Connection, ConnectionTable } from './connections.ts';
 import {
   createSecurityHeaders,
@@ -111,7 +111,7 @@ export function createRequestHandler(
     const reply = renderTransportError(error, securityHeaders);
     sendReply(res, reply, toHeaderList(reply.headers));
     discardBody(res.req, clock);
-    record(received, reply, 'unmatched');
+    record(received.request, received.receivedAt, reply, 'unmatched');
   }
 
   /** The connection stays: a new one would cost more than the call. */
@@ -125,7 +125,7 @@ export function createRequestHandler(
     sendTogether(res, () => sendReply(res, reply, headers.slice()));
     discardBody(res.req, clock);
     metrics.recordOverloadRefusal(route);
-    record(received, reply, route);
+    record(received.request, received.receivedAt, reply, route);
   }
 
   async function serve(res: ServerResponse, received: ReceivedRequest): Promise<void> {
@@ -169,7 +169,7 @@ export function createRequestHandler(
       } else sendReply(res, reply, headers, owner);
       if (body.isRead) runWhenClosed(res, body.release);
       else discardBody(res.req, clock);
-      if (reply.stream === undefined) record(received, reply, route);
+      if (reply.stream === undefined) record(received.request, received.receivedAt, reply, route);
       else forgetHeaders(res);
     } catch (thrown) {
       fail(res, received, thrown);
@@ -189,15 +189,19 @@ export function createRequestHandler(
     return (failure) => {
       if (failure !== undefined) breakOff(res, failure.cause);
       try {
-        record({ request: { method, path, clientIp }, receivedAt }, reply, route);
+        record({ method, path, clientIp }, receivedAt, reply, route);
       } catch (cause) {
         breakOff(res, cause);
       }
     };
   }
 
-  function record({ request, receivedAt }: RecordedRequest, reply: Reply, route: string): void {
-    const { method, path, clientIp } = request;
+  function record(
+    { method, path, clientIp }: Pick<GatewayRequest, 'method' | 'path' | 'clientIp'>,
+    receivedAt: number,
+    reply: Reply,
+    route: string,
+  ): void {
     const seconds = (clock.monotonic() - receivedAt) / 1000;
     logRequest({ method, path, clientIp, route, reply, seconds });
   }
@@ -275,10 +279,6 @@ function forgetHeaders(res: ServerResponse): void {
 
 const NO_HEADERS = {};
 const HEADERS_SENT = 'sent';
-
-interface RecordedRequest extends Pick<ReceivedRequest, 'receivedAt'> {
-  readonly request: Pick<ReceivedRequest['request'], 'method' | 'path' | 'clientIp'>;
-}
 
 /** The most that is handed over in one piece: a system call for each slice costs more than all else of a reply of 100 KB. */
 const WHOLE_BYTES = 262_144;

@@ -9,17 +9,13 @@ import { StoreUnavailable } from '../store.ts';
 import { DataDirError, lockFolder } from './lock.ts';
 import { trackWrite } from './writes-under-way.ts';
 
-export interface DataFolder {
+/** For the parts of the store, none of which closes it. */
+export interface OpenFolder {
   readonly root: RootDatabase;
   /** The path of the database. */
   readonly file: string;
-  /** Atomic; resolves when it is on disk. Writes of many requests share one commit. None may follow `close`. */
+  /** Atomic; resolves when it is on disk. Writes of many requests share one commit. */
   write<Result>(change: () => Result): Promise<Result>;
-  close(): Promise<void>;
-}
-
-/** The same for the parts of the store, none of which closes it. */
-export interface OpenFolder extends Omit<DataFolder, 'close'> {
   /**
    * To be called before a read outside `write`: lmdb does not survive one while it closes.
    *
@@ -29,7 +25,7 @@ export interface OpenFolder extends Omit<DataFolder, 'close'> {
 }
 
 /** @throws DataDirError when the folder is in use or cannot be used. */
-export async function openDataFolder(dataDir: string): Promise<DataFolder> {
+export async function openDataFolder(dataDir: string) {
   const path = resolve(dataDir);
   let unlock = async () => {};
   try {
@@ -43,8 +39,10 @@ export async function openDataFolder(dataDir: string): Promise<DataFolder> {
     return {
       root,
       file,
-      write: (change) => trackWrite(() => root.transaction(change).catch(rejectCommit)),
-      async close() {
+      /** As `OpenFolder` has it. None may follow `close`. */
+      write: <Result>(change: () => Result): Promise<Result> =>
+        trackWrite(() => root.transaction(change).catch(rejectCommit)),
+      async close(): Promise<void> {
         await root.close();
         await unlock();
       },

@@ -1,7 +1,7 @@
 // The part of an answer that a process can give by itself, so that Redis is asked for the rest only: from its shares of the windows
 // (RATE_LIMIT_COUNTING=leased), and from the records that it keeps track of (STORE_READS=tracked).
 
-import type { ChainableCommander, Redis } from 'ioredis';
+import type { Redis } from 'ioredis';
 import { createBoundedMap } from '../../platform/bounded-map.ts';
 import { type Clock, type Moment, measureSince, takeMoment } from '../../platform/clock.ts';
 import { buildSessionKey } from '../keys.ts';
@@ -181,7 +181,7 @@ const MAX_PENDING = 1000;
 
 export function createTrackedRecords(commandClient: Redis, redis: RedisAccess) {
   const { sessionKeyPrefix, clock } = redis;
-  const sessions = createBoundedMap<string, Known<FoundSession>>(MAX_KNOWN);
+  const sessions = createBoundedMap<string, Known<{ readonly record: SessionRecord }>>(MAX_KNOWN);
   const grants = createBoundedMap<string, Known<GrantLookup>>(MAX_KNOWN);
   /**
    * The reads under way, by key. Its answer counts only if nothing has changed meanwhile: the two connections tell of that in
@@ -196,13 +196,10 @@ export function createTrackedRecords(commandClient: Redis, redis: RedisAccess) {
     pending.delete(key);
   }
 
-  const tracking = createTracking(commandClient, redis, {
-    onChange: forget,
-    onLoss() {
-      sessions.clear();
-      grants.clear();
-      pending.clear();
-    },
+  const tracking = createTracking(commandClient, redis, forget, () => {
+    sessions.clear();
+    grants.clear();
+    pending.clear();
   });
 
   function findSession({ sessionId, owner, slideSeconds }: SessionAccess) {
@@ -226,9 +223,11 @@ export function createTrackedRecords(commandClient: Redis, redis: RedisAccess) {
     return undefined;
   }
 
-  function read(wanted: PendingRead): void {
-    if (pending.has(wanted.key) || pending.size >= MAX_PENDING) return;
-    pending.set(wanted.key, wanted);
+  function read(kind: PendingRead['kind'], key: string): void {
+    const known = kind === 'session' ? sessions : grants;
+    if (known.peek(key) !== undefined || pending.has(key) || pending.size >= MAX_PENDING) return;
+    const wanted = { kind, key };
+    pending.set(key, wanted);
     // Once all that this turn brings is known: one way to Redis for all of it.
     if (unsent.push(wanted) === 1) setImmediate(sendReads);
   }
@@ -239,7 +238,11 @@ export function createTrackedRecords(commandClient: Redis, redis: RedisAccess) {
     unsent = [];
     const pipeline = tracking.getReader()?.pipeline();
     if (pipeline === undefined || reads.length === 0) return;
-    for (const { key, ask } of reads) ask(pipeline).pttl(key);
+    for (const { kind, key } of reads) {
+      if (kind === 'session') pipeline.hmget(key, ...SESSION_FIELDS);
+      else pipeline.getrange(key, 0, GRANT_VERSION_LENGTH - 1);
+      pipeline.pttl(key);
+    }
     const readAt = takeMoment(clock);
     const answered = pipeline.exec().catch(() => null);
     void answered.then((answers) => {
@@ -247,34 +250,18 @@ export function createTrackedRecords(commandClient: Redis, redis: RedisAccess) {
         if (!isPending(wanted)) continue;
         pending.delete(wanted.key);
         const leftMs = Number(answers?.[2 * at + 1]?.[1] ?? 0);
-        if (leftMs > 0) wanted.keep(answers?.[2 * at]?.[1], { leftMs, readAt });
+        if (leftMs > 0) keep(wanted, answers?.[2 * at]?.[1], { leftMs, readAt });
       }
     });
   }
 
-  function readSession(key: string): void {
-    if (sessions.peek(key) !== undefined) return;
-    read({
-      key,
-      ask: (pipeline) => pipeline.hmget(key, ...SESSION_FIELDS),
-      keep(fields, lifetime) {
-        const record = tryParseSession(fields);
-        if (record !== undefined) sessions.set(key, { value: { record }, ...lifetime });
-      },
-    });
-  }
-
-  function readGrant(key: string): void {
-    if (grants.peek(key) !== undefined) return;
-    read({
-      key,
-      ask: (pipeline) => pipeline.getrange(key, 0, GRANT_VERSION_LENGTH - 1),
-      keep(version, lifetime) {
-        if (typeof version === 'string' && version !== '') {
-          grants.set(key, { value: { version }, ...lifetime });
-        }
-      },
-    });
+  function keep({ kind, key }: PendingRead, answer: unknown, lifetime: Lifetime): void {
+    if (kind === 'session') {
+      const record = tryParseSession(answer);
+      if (record !== undefined) sessions.set(key, { value: { record }, ...lifetime });
+    } else if (typeof answer === 'string' && answer !== '') {
+      grants.set(key, { value: { version: answer }, ...lifetime });
+    }
   }
 
   const records: TrackedRecords = {
@@ -287,19 +274,15 @@ export function createTrackedRecords(commandClient: Redis, redis: RedisAccess) {
     learn(access, grantKey, { session, grant }) {
       if (tracking.getReader() === undefined) return;
       if (access !== undefined && 'record' in session && session.record !== undefined) {
-        readSession(buildSessionKey(sessionKeyPrefix, access.sessionId));
+        read('session', buildSessionKey(sessionKeyPrefix, access.sessionId));
       }
       if (grantKey !== undefined && 'version' in grant && grant.version !== undefined) {
-        readGrant(grantKey);
+        read('grant', grantKey);
       }
     },
   };
   /** `forget`: this process changes what stands under the key. */
   return { ...records, forget, close: tracking.close };
-}
-
-interface FoundSession {
-  readonly record: SessionRecord;
 }
 
 /** The time that something lives, from before it was asked for: no longer here than there. */
@@ -313,10 +296,8 @@ interface Known<Value> extends Lifetime {
 }
 
 interface PendingRead {
+  readonly kind: 'session' | 'grant';
   readonly key: string;
-  /** One command. */
-  ask(pipeline: ChainableCommander): ChainableCommander;
-  keep(answer: unknown, lifetime: Lifetime): void;
 }
 
 const measureLeft = ({ leftMs, readAt }: Lifetime, clock: Clock): number =>

@@ -7,12 +7,6 @@ import { buildHeartbeatKey } from '../keys.ts';
 import type { RedisAccess } from './command-runner.ts';
 import { endInOtherDatabase, endWhenSilent, isReadOnly, NEVER_RECONNECTING } from './connection.ts';
 
-interface ChangeListener {
-  onChange(key: string): void;
-  /** Anything may have changed, and nothing that was read until now is told of. */
-  onLoss(): void;
-}
-
 /** The greatest age of what is known. */
 const CERTAIN_MS = 100;
 const BEAT_EVERY_MS = 40;
@@ -29,7 +23,9 @@ const LEAVE_EVERY_MS = 1000;
 export function createTracking(
   commandClient: Redis,
   { sessionKeyPrefix, backoff, clock, log }: RedisAccess,
-  { onChange, onLoss }: ChangeListener,
+  onChange: (key: string) => void,
+  /** Anything may have changed, and nothing that was read until now is told of. */
+  onLoss: () => void,
 ) {
   /** Nothing stands there, but for a moment. */
   const heartbeatKey = buildHeartbeatKey(sessionKeyPrefix);
