@@ -121,7 +121,10 @@ export const createLimitHeaders = ({ limit, remaining, resetAt }: WindowVerdict)
 /** With a node of a cluster down some windows fail and some do not: one line, not one each time. */
 const RECOVERED_MS = 2000;
 
-/** As `admitRequest` of the store; nothing fails. The log says once that limits are not enforced, and once that they are again. */
+/**
+ * As `admitRequest` of the store; nothing fails. The log says once that limits are not enforced, and once that they are
+ * again.
+ */
 export function createAdmitInStore({ store, clock, log }: Runtime): Windows['admitRequest'] {
   let isFailing = false;
   let failedAt = Number.NEGATIVE_INFINITY;
@@ -165,7 +168,7 @@ export const toFailedAdmission = (failure: unknown): Admission => ({
 // advance (RATE_LIMIT_COUNTING=leased), some of it may come back: then the store is asked again soon.
 
 /** Which limit refuses whom. */
-interface RefusedBy {
+export interface RefusedBy {
   readonly group: LimitGroup;
   /** An address, or a user (`nameOwner`). */
   readonly caller: string;
@@ -244,7 +247,7 @@ export function createSpareLookups(clock: Clock) {
 // §7.2: what a refusal says of the limit, and what an operator is told of it.
 
 /** For the log. */
-interface RefusedCaller {
+export interface RefusedCaller {
   readonly clientIp: string;
   readonly user: string | undefined;
 }

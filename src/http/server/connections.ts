@@ -102,7 +102,7 @@ export function createConnectionTable({ config, clock, log }: Runtime) {
   }
 
   return {
-    /** Adds a connection that was accepted; at the limit it closes the one that is idle longest: where none is, it is beyond that. */
+    /** Adds a connection that was accepted; at the limit the one that is idle longest is closed, or the new one is beyond it. */
     open(socket: Socket): void {
       const connection = create(socket);
       all.add(connection);

@@ -82,7 +82,10 @@ function chooseLevel(status: number, { logLevel, cause }: ReplyError) {
   return status === 429 ? 'debug' : 'info';
 }
 
-/** §21.2: the span of a request, by OpenTelemetry's conventions for HTTP. Never a query or a body: they carry codes, states and tokens. */
+/**
+ * §21.2: the span of a request, by OpenTelemetry's conventions for HTTP. Never a query or a body: they carry codes, states
+ * and tokens.
+ */
 function endTrace({ method, path, route, clientIp, reply }: LoggedRequest): void {
   const { status, trace } = reply;
   const span = trace?.getSpan();

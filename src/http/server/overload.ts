@@ -126,7 +126,10 @@ export interface OverloadRefusal {
   readonly headers: HeaderList;
 }
 
-/** By path, or by the part before its parameter. Documents, pages and probes are served: they cost little more than to refuse them. */
+/**
+ * By path, or by the part before its parameter. Documents, pages and probes are served: they cost little more than to
+ * refuse them.
+ */
 export function createFindRefusal(endpoints: readonly Endpoint[], securityHeaders: ReplyHeaders) {
   const error = new GatewayError('overloaded', { headers: { 'Retry-After': '1' } });
   // At warn the log says once what happens.

@@ -83,6 +83,7 @@ export function createPipeline(
   const judgeProtected = createJudgeProtected(runtime.clock, checks, readBody);
   const listHeaders = createListHeaders(config.server, corsHeaders);
 
+  /** Judges, admits and runs a request; each step goes on or throws. */
   return async function handle(incoming) {
     const received = startTrace(incoming);
     const { request } = received;
@@ -106,7 +107,10 @@ export function createPipeline(
     return completeReply(reply, exchange);
   };
 
-  /** §21.2. Probes have none, and so nothing below one: they come every few seconds, and would fill the traces of a quiet gateway. */
+  /**
+   * §21.2. Probes have none, and so nothing below one: they come every few seconds, and would fill the traces of a quiet
+   * gateway.
+   */
   function startTrace(received: ReceivedRequest): ReceivedRequest {
     const { request } = received;
     if (tracing === undefined || router.isProbe(request.path)) return received;

@@ -55,7 +55,7 @@ export interface Site {
 export type Router = ReturnType<typeof createRouter>;
 
 export function createRouter(endpoints: readonly Endpoint[], site: Site) {
-  /** Pages, each compressed once, when it is first asked for, off the event loop: keyed by their bytes, which the site keeps as long. */
+  /** Compressed pages, each once, when it is first asked for: keyed by their bytes, which the site keeps as long. */
   const kept = new WeakMap<Uint8Array, Map<string, Promise<Uint8Array>>>();
   const destinations = new Map<string, RequestDestination>();
   /** Those that end in a parameter, by what stands before it. */

@@ -168,7 +168,7 @@ export function createChangeKey(
   commands: CommandRunner,
   forget: ((key: string) => void) | undefined,
 ) {
-  /** Runs commands that change what stands under the key: that holds for the next call of this process, whenever Redis tells of it. */
+  /** Runs commands that change what stands under the key: it holds for this process's next call, whenever Redis tells of it. */
   return function changeKey<Result>(
     key: string,
     change: (client: RedisClient) => Promise<Result>,
