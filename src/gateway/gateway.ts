@@ -14,13 +14,8 @@ import type { Endpoint } from '../http/endpoint/endpoint.ts';
 import { createLimiter } from '../http/limits/limiter.ts';
 import { type CorsHeaderNames, createSecurityHeaders } from '../http/server/headers.ts';
 import type { CallerChecks } from '../http/server/judge-protected.ts';
-import {
-  createAccessLog,
-  tracePublicEndpoints,
-  traceRequests,
-  traceRunQueue,
-} from '../http/server/log-requests.ts';
-import { createOverloadRefusals, createRunQueue } from '../http/server/overload.ts';
+import { createAccessLog } from '../http/server/log-requests.ts';
+import { createFindRefusal, createRunQueue } from '../http/server/overload.ts';
 import { createPipeline } from '../http/server/pipeline.ts';
 import { createCanonicalizePath } from '../http/server/receive-request.ts';
 import { createRouter } from '../http/server/router.ts';
@@ -283,28 +278,24 @@ export function createTransport(
   checks: CallerChecks,
   corsHeaders: CorsHeaderNames,
 ): HttpServer {
-  const { config, clock, tracing } = runtime;
+  const { config, clock } = runtime;
   const { baseUrl } = config.server;
   const { logo } = config.site;
   const router = createRouter(
-    tracing === undefined ? endpoints : tracePublicEndpoints(endpoints),
+    endpoints,
     createSite(runtime, {
       baseUrl,
       logoOrigin: logo && 'url' in logo ? new URL(logo.url).origin : undefined,
       hasOperatorsPage: config.admin.groups.length > 0,
     }),
   );
-  const ownQueue = createRunQueue(clock);
-  const runQueue = tracing === undefined ? ownQueue : traceRunQueue(ownQueue, tracing);
-  const own = {
-    runPipeline: createPipeline(runtime, router, checks, { corsHeaders, runQueue }),
-    logRequest: createAccessLog(runtime),
-  };
+  const runQueue = createRunQueue(clock);
   return createHttpServer(runtime, {
-    ...(tracing === undefined ? own : traceRequests(own, tracing, router.isProbe)),
+    runPipeline: createPipeline(runtime, router, checks, corsHeaders, runQueue),
+    logRequest: createAccessLog(runtime),
     runQueue,
     isServedWhenBusy: router.isServedWhenBusy,
-    overloadRefusals: createOverloadRefusals(endpoints, createSecurityHeaders(config.server)),
+    findRefusal: createFindRefusal(endpoints, createSecurityHeaders(config.server)),
     canonicalizePath: createCanonicalizePath(baseUrl, router.hasEndpoint),
   });
 }

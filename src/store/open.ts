@@ -22,28 +22,23 @@ export const defineStore = <Chosen extends ChosenStore>(
   driver: StoreDriver<Chosen>,
 ): StoreDriver<Chosen> => driver;
 
-const embeddedDriver = defineStore<StoreOf<'embedded'>>({
-  kind: 'embedded',
-  async open({ dataDir }, { mcp }, { clock, log }) {
-    const { openEmbeddedStore } = await import('./embedded/open.ts');
-    const { keyPrefix: sessionKeyPrefix } = mcp.sessions;
-    return openEmbeddedStore({ dataDir, sessionKeyPrefix, clock, log });
-  },
-});
-
-const redisDriver = defineStore<StoreOf<'redis'>>({
-  kind: 'redis',
-  async open({ url, reads }, { mcp, limits }, { clock, log }) {
-    const { openRedisStore } = await import('./redis/open.ts');
-    const { keyPrefix: sessionKeyPrefix } = mcp.sessions;
-    const counting = limits.enabled ? limits.counting : 'log';
-    return openRedisStore({ url, counting, reads, sessionKeyPrefix, clock, log });
-  },
-});
-
 const STORE_DRIVERS: StoreDrivers<StoreConfig> = {
-  embedded: embeddedDriver,
-  redis: redisDriver,
+  embedded: defineStore<StoreOf<'embedded'>>({
+    kind: 'embedded',
+    async open({ dataDir }, { mcp }, watch) {
+      const { openEmbeddedStore } = await import('./embedded/open.ts');
+      return openEmbeddedStore({ ...watch, dataDir, sessionKeyPrefix: mcp.sessions.keyPrefix });
+    },
+  }),
+  redis: defineStore<StoreOf<'redis'>>({
+    kind: 'redis',
+    async open({ url, reads }, { mcp, limits }, watch) {
+      const { openRedisStore } = await import('./redis/open.ts');
+      const counting = limits.enabled ? limits.counting : 'log';
+      const sessionKeyPrefix = mcp.sessions.keyPrefix;
+      return openRedisStore({ ...watch, url, counting, reads, sessionKeyPrefix });
+    },
+  }),
 };
 
 /** One for each kind. */

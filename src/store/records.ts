@@ -6,25 +6,14 @@ import { buildOAuthKey } from './keys.ts';
 import type { Seal } from './seal/seal.ts';
 import type { KeyValue } from './store.ts';
 
-/** One that no secret opens counts as none. All methods may throw StoreUnavailable. */
-export interface Records<Value> {
-  get(key: string): Promise<Value | undefined>;
-  put(key: string, value: Value, ttlSeconds: number): Promise<void>;
-  /** Writes it where none stands. Resolves to the one that stands there then: another replica may have been faster. */
-  create(key: string, value: Value, ttlSeconds: number): Promise<Value>;
-  /** Reads and deletes it: for one of many at the same moment. With `isWanted` only where that is true of it. */
-  take(key: string, isWanted?: (value: Value) => boolean): Promise<Value | undefined>;
-  /** Writes what `change` decides. It is called again where another replica has changed the record meanwhile. */
-  update<Result>(
-    key: string,
-    change: (value: Value | undefined) => Change<Value, Result> | Promise<Change<Value, Result>>,
-  ): Promise<Result>;
-}
-
 /** `result` is what `update` resolves to. Without a value nothing is written; with one its time begins anew. */
 export type Change<Value, Result> =
   | { readonly result: Result }
   | { readonly value: Value; readonly ttlSeconds: number; readonly result: Result };
+
+type Decide<Value, Result> = (
+  value: Value | undefined,
+) => Change<Value, Result> | Promise<Change<Value, Result>>;
 
 /** The form of a value in the store. */
 export interface RecordFormat<Value> {
@@ -33,12 +22,12 @@ export interface RecordFormat<Value> {
   read(text: string): Value | undefined;
 }
 
-/** Without a seal records are plain. */
+/** Without a seal records are plain. One that no secret opens counts as none. All methods may throw StoreUnavailable. */
 export function createRecords<Value>(
   store: Omit<KeyValue, `${string}Listed` | `${string}Recent`>,
   format: RecordFormat<Value>,
   seal?: Seal | (() => Promise<Seal>),
-): Records<Value> {
+) {
   async function open(key: string, text: string | undefined): Promise<Value | undefined> {
     if (text === undefined) return undefined;
     if (seal === undefined) return format.read(text);
@@ -53,9 +42,11 @@ export function createRecords<Value>(
   }
 
   return {
-    get: async (key) => open(key, await store.get(key)),
-    put: async (key, value, ttlSeconds) => store.set(key, await write(key, value), ttlSeconds),
-    async create(key, value, ttlSeconds) {
+    get: async (key: string) => open(key, await store.get(key)),
+    put: async (key: string, value: Value, ttlSeconds: number) =>
+      store.set(key, await write(key, value), ttlSeconds),
+    /** Writes it where none stands. Resolves to the one that stands there then: another replica may have been faster. */
+    async create(key: string, value: Value, ttlSeconds: number): Promise<Value> {
       const text = await write(key, value);
       for (;;) {
         const standing = await store.getOrSet(key, text, ttlSeconds);
@@ -65,14 +56,16 @@ export function createRecords<Value>(
         if (await store.compareAndSet(key, standing, text, ttlSeconds)) return value;
       }
     },
-    async take(key, isWanted) {
+    /** Reads and deletes it: for one of many at the same moment. With `isWanted` only where that is true of it. */
+    async take(key: string, isWanted?: (value: Value) => boolean): Promise<Value | undefined> {
       if (isWanted === undefined) return open(key, await store.getAndDelete(key));
       const standing = await store.get(key);
       const value = await open(key, standing);
       if (standing === undefined || value === undefined || !isWanted(value)) return undefined;
       return (await store.compareAndDelete(key, standing)) ? value : undefined;
     },
-    async update(key, change) {
+    /** Writes what `change` decides. It is called again where another replica has changed the record meanwhile. */
+    async update<Result>(key: string, change: Decide<Value, Result>): Promise<Result> {
       for (;;) {
         const standing = await store.get(key);
         const changed = await change(await open(key, standing));
@@ -143,14 +136,7 @@ export function checkRecordVersion(version: unknown, record: string): void {
 
 // Records of a login under way, which are found by a secret that only its bearer knows.
 
-export interface SecretRecords<Value> {
-  /** Stores a value; returns the new secret by which it is found. */
-  put(value: Value): Promise<string>;
-  get(secret: string): Promise<Value | undefined>;
-  /** For one of many at the same moment; undefined for all others and ever after. */
-  take(secret: string): Promise<Value | undefined>;
-  update: Records<Value>['update'];
-}
+export type SecretRecords<Value extends object> = ReturnType<typeof createSecretRecords<Value>>;
 
 /** A store, and the seal for what is put there. */
 export interface SealedStore {
@@ -165,7 +151,7 @@ export function createSecretRecords<Value extends object>(
   { store, seal, tracing }: SealedStore,
   name: string,
   ttlSeconds: number,
-): SecretRecords<Value> {
+) {
   /** With the request that wrote it. */
   const format: RecordFormat<Value> = {
     write: (value) => writeVersioned({ trace: tracing?.getActiveSpan()?.getContext(), ...value }),
@@ -182,13 +168,16 @@ export function createSecretRecords<Value extends object>(
   const buildKey = (secret: string) => buildOAuthKey(name, hashSha256(secret));
 
   return {
-    async put(value) {
+    /** Stores a value; returns the new secret by which it is found. */
+    async put(value: Value): Promise<string> {
       const secret = generateSecret();
       await records.put(buildKey(secret), value, ttlSeconds);
       return secret;
     },
-    get: (secret) => records.get(buildKey(secret)),
-    take: (secret) => records.take(buildKey(secret)),
-    update: (secret, change) => records.update(buildKey(secret), change),
+    get: (secret: string) => records.get(buildKey(secret)),
+    /** For one of many at the same moment; undefined for all others and ever after. */
+    take: (secret: string) => records.take(buildKey(secret)),
+    update: <Result>(secret: string, change: Decide<Value, Result>) =>
+      records.update(buildKey(secret), change),
   };
 }

@@ -312,6 +312,14 @@ export type GrantLookup = { readonly version: string | undefined } | { readonly 
 
 export const NO_GRANT: GrantLookup = { version: undefined };
 
+/** Of a request that nothing was asked for, or that has no grant. */
+export const NOT_COUNTED: Admission = {
+  verdict: undefined,
+  entry: undefined,
+  session: NO_SESSION,
+  grant: NO_GRANT,
+};
+
 /** Characters of base64url with which the value of a grant begins: 12 random bytes, others after each change. */
 export const GRANT_VERSION_LENGTH = 16;
 

@@ -207,6 +207,7 @@ describe('the keys and values in Redis', () => {
         },
         clock: systemClock,
         isCluster: false,
+        sessionKeyPrefix: 'mcp:session:',
       },
       undefined,
       false,
@@ -214,7 +215,7 @@ describe('the keys and values in Redis', () => {
     const window = { ...(windows[0] as LimitWindow), max: 100 };
     const admissions: Promise<Admission>[] = [];
     for (let turn = 0; turn < 50; turn += 1) {
-      admissions.push(admitTogether('', { windows: [window], access: undefined, sessionKey: '' }));
+      admissions.push(admitTogether('', { windows: [window], access: undefined }));
       await new Promise(setImmediate);
     }
     expect(scripts).toBe(4);

@@ -395,10 +395,8 @@ describe('documentation pages over HTTP', () => {
       openTestRuntime(),
       createRouter([], site),
       { authenticate: async () => undefined, limiter: createAdmittingLimiter() },
-      {
-        corsHeaders: { request: [], requestPrefix: undefined, response: [] },
-        runQueue: createRunQueue(systemClock),
-      },
+      { request: [], requestPrefix: undefined, response: [] },
+      createRunQueue(systemClock),
     );
     const request: GatewayRequest = {
       method,

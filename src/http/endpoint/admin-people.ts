@@ -17,8 +17,7 @@ import type {
   NamedUser,
 } from './admin-requests.ts';
 import type { GrantReader, UserGrant } from './grants.ts';
-import type { UserContext } from './message.ts';
-import { readEmail } from './message.ts';
+import { readEmail, type UserContext } from './message.ts';
 
 /** Claims of the token when the session was opened. */
 export interface Person {
@@ -73,15 +72,13 @@ export function matchesPerson(text: string, sub: string | undefined, person: Per
 
 // §22.2: users by the HMAC of their e-mail address, so that one is found at once among any number of sessions.
 
-export type PersonIndex = ReturnType<typeof createPersonIndex>;
-
 /** A session may be used for as long, and longer. */
 const PERSON_TTL_SECONDS = 2_592_000;
 /** A bound for one page. An address is that of one user, or of a few who share it. */
 const MAX_USERS = 20;
 const MAC_CONTEXT = 'e-mail address';
 
-export function createPersonIndex({ store, getSeal }: Pick<Runtime, 'store' | 'getSeal'>) {
+export function createPersonIndex({ store, getSeal }: Runtime) {
   return {
     /** Never rejects: whoever is not noted is found by looking through all sessions. */
     async note(user: UserContext) {
@@ -121,9 +118,8 @@ export function createPersonIndex({ store, getSeal }: Pick<Runtime, 'store' | 'g
         });
         for (const { key, value } of items) {
           const { sub, issuer } = parseObject(seal.open(key, value) ?? '') ?? {};
-          if (typeof sub !== 'string') continue;
-          const user = { sub, ...(typeof issuer === 'string' && { issuer }) };
-          users.set(nameOwner(user), user);
+          const user = toOwner(sub, issuer);
+          if (user !== undefined) users.set(nameOwner(user), user);
         }
         if (next !== undefined)
           return { users: [...users.values()], next: { list: start + offset, ...next } };
@@ -133,6 +129,10 @@ export function createPersonIndex({ store, getSeal }: Pick<Runtime, 'store' | 'g
   };
 }
 
+/** As this code wrote it; undefined for what is no user. */
+const toOwner = (sub: unknown, issuer: unknown): Owner | undefined =>
+  typeof sub === 'string' ? { sub, ...(typeof issuer === 'string' && { issuer }) } : undefined;
+
 // §22.2: users who called without a session within the last day, on whatever replica, for operators.
 
 export interface RecentCaller {
@@ -141,8 +141,6 @@ export interface RecentCaller {
   /** ISO 8601, UTC; up to five minutes before the last call. */
   readonly lastSeenAt: string;
 }
-
-export type RecentCallers = ReturnType<typeof createRecentCallers>;
 
 const CALLER_TTL_SECONDS = 86_400;
 /** A process writes of each user at most once in this time. */
@@ -177,20 +175,16 @@ export function createRecentCallers(
     await store.setListed(CALLER_LIST_KEY, key, value, CALLER_TTL_SECONDS);
     if (clock.monotonic() < trimAt) return;
     trimAt = clock.monotonic() + TRIM_PAUSE_MS;
-    await trim();
-  }
-
-  async function trim(): Promise<void> {
     const from = { time: AFTER_ALL, skip: maxCallers };
     const { items } = await store.readListed(CALLER_LIST_KEY, { from, limit: TRIMMED });
-    for (const { key } of items) await store.deleteListed(CALLER_LIST_KEY, key);
+    for (const extra of items) await store.deleteListed(CALLER_LIST_KEY, extra.key);
   }
 
   async function read(key: string, value: string): Promise<readonly RecentCaller[]> {
     const { user: sub, issuer, lastSeenAt, person: sealed } = parseObject(value) ?? {};
-    if (typeof sub !== 'string' || typeof lastSeenAt !== 'string') return [];
+    const user = toOwner(sub, issuer);
+    if (user === undefined || typeof lastSeenAt !== 'string') return [];
     const person = await people.open(typeof sealed === 'string' ? sealed : undefined, key);
-    const user = { sub, ...(typeof issuer === 'string' && { issuer }) };
     return [{ user, person, lastSeenAt }];
   }
 
@@ -216,8 +210,8 @@ export function createRecentCallers(
 /** The people whom operators see, and what finds them. */
 export interface FoundPeople {
   readonly people: People;
-  readonly personIndex: PersonIndex;
-  readonly recentCallers: RecentCallers;
+  readonly personIndex: ReturnType<typeof createPersonIndex>;
+  readonly recentCallers: ReturnType<typeof createRecentCallers>;
   readonly issuers: Issuers;
   readonly clock: Clock;
 }

@@ -9,7 +9,7 @@ import type { PagePlace, PageRequest, StoredPage } from '../../store/page.ts';
 import type { Owner } from '../../store/store.ts';
 import type { AdminAct } from './admin-panel.ts';
 
-const DEFAULT_LIMIT = 50;
+const DEFAULT_LIMIT = '50';
 const MAX_LIMIT = 100;
 const LIMIT = /^\d{1,3}$/;
 const CURSOR = /^(?<time>\d{1,16})\.(?<skip>\d{1,9})$/;
@@ -25,36 +25,27 @@ export interface AdminPageRequest extends PageRequest {
 }
 
 /** @throws GatewayError `bad_request`. */
-export function readPageRequest(query: URLSearchParams): PageRequest {
-  return { from: readCursor(query.get('cursor'), CURSOR), limit: readLimit(query.get('limit')) };
+export function readPageRequest(query: URLSearchParams, form = CURSOR): AdminPageRequest {
+  const cursor = query.get('cursor');
+  const { list, time, skip } = (cursor !== null && form.exec(cursor)?.groups) || {};
+  if (cursor !== null && time === undefined) {
+    fail('bad_request', { details: 'cursor must be the nextCursor of the page before.' });
+  }
+  const text = query.get('limit') ?? DEFAULT_LIMIT;
+  const limit = LIMIT.test(text) ? Number(text) : 0;
+  if (limit < 1 || limit > MAX_LIMIT) {
+    fail('bad_request', { details: `limit must be a whole number from 1 to ${MAX_LIMIT}.` });
+  }
+  const place = { ...(list && { list: Number(list) }), time: Number(time), skip: Number(skip) };
+  return { from: cursor === null ? undefined : place, limit };
 }
 
 /** For requests by which several lists are read. @throws GatewayError `bad_request`. */
-export function readAdminPageRequest(query: URLSearchParams): AdminPageRequest {
-  return {
-    from: readCursor(query.get('cursor'), CURSOR_IN_LISTS),
-    limit: readLimit(query.get('limit')),
-  };
-}
+export const readAdminPageRequest = (query: URLSearchParams): AdminPageRequest =>
+  readPageRequest(query, CURSOR_IN_LISTS);
 
 const renderCursor = (place: AdminPlace | undefined): string | undefined =>
   place && [place.list, place.time, place.skip].filter((part) => part !== undefined).join('.');
-
-function readLimit(text: string | null): number {
-  if (text === null) return DEFAULT_LIMIT;
-  const limit = LIMIT.test(text) ? Number(text) : 0;
-  return limit >= 1 && limit <= MAX_LIMIT
-    ? limit
-    : fail('bad_request', { details: `limit must be a whole number from 1 to ${MAX_LIMIT}.` });
-}
-
-function readCursor(text: string | null, form: RegExp): AdminPlace | undefined {
-  if (text === null) return undefined;
-  const { list, time, skip } = form.exec(text)?.groups ?? {};
-  return time === undefined
-    ? fail('bad_request', { details: 'cursor must be the nextCursor of the page before.' })
-    : { ...(list && { list: Number(list) }), time: Number(time), skip: Number(skip) };
-}
 
 // §22.2: what the lists of the operators' API have in common.
 

@@ -63,7 +63,11 @@ const SERVERS = '/mcp/';
 export function addChallenge(error: GatewayError, challenge: Challenge | undefined): GatewayError {
   const parameters = describeRefusal(error);
   if (parameters === undefined && error.row.status !== 401) return error;
-  const headers = parameters === undefined ? challenge : extendChallenge(challenge, parameters);
+  const metadata = challenge?.['WWW-Authenticate'].replace(/^Bearer /, ', ') ?? '';
+  const headers =
+    parameters === undefined
+      ? challenge
+      : { 'WWW-Authenticate': `Bearer ${parameters}${metadata}` };
   return new GatewayError(error.key, { ...error.failure, ...(headers && { headers }) });
 }
 
@@ -75,86 +79,49 @@ function describeRefusal({ key, failure }: GatewayError): string | undefined {
   return `error="insufficient_scope"${isStringArray(scopes) ? `, scope="${scopes.join(' ')}"` : ''}`;
 }
 
-/** One that says more than where to log in. */
-function extendChallenge(challenge: Challenge | undefined, parameters: string): Challenge {
-  const metadata = challenge?.['WWW-Authenticate'].replace(/^Bearer /, ', ') ?? '';
-  return { 'WWW-Authenticate': `Bearer ${parameters}${metadata}` };
-}
-
+/** With `recording` the metrics say how long each check takes, and what it comes to (§4.11). */
 export function createAuthenticate(
   verify: VerifyBearer,
   getChallenge: GetChallenge,
   onRefusal?: OnRefusal,
+  recording?: Pick<Runtime, 'metrics' | 'clock'>,
 ): Authenticate {
   return function authenticate(request, beforeFetch) {
+    const startedAt = recording?.clock.monotonic() ?? 0;
     try {
-      const verifying = verify(
-        requireToken(getHeader(request, 'authorization')),
-        beforeFetch,
-        request.path,
-      );
+      const authorization = getHeader(request, 'authorization') ?? fail('missing_token');
+      const token = readBearerToken(authorization);
+      // No JWT has a comma: it stands between two headers that were joined.
+      if (token === undefined || token.includes(',')) fail('invalid_format');
+      const verifying = verify(token, beforeFetch, request.path);
       return verifying instanceof Promise
-        ? verifying.catch((thrown: unknown) => refuse(thrown, request))
-        : verifying;
+        ? verifying.then(
+            (user) => accept(user, startedAt),
+            (thrown: unknown) => refuse(thrown, request, startedAt),
+          )
+        : accept(verifying, startedAt);
     } catch (thrown) {
-      return refuse(thrown, request);
+      return refuse(thrown, request, startedAt);
     }
   };
 
-  function refuse(thrown: unknown, request: AuthRequest): never {
-    const error = toGatewayError(thrown);
-    if (error.row.status !== 401) throw error;
-    onRefusal?.(error, request);
-    throw addChallenge(error, getChallenge(request.path));
-  }
-}
-
-function requireToken(authorization: string | undefined): string {
-  if (authorization === undefined) fail('missing_token');
-  const token = readBearerToken(authorization);
-  // No JWT has a comma: it stands between two headers that were joined.
-  return token === undefined || token.includes(',') ? fail('invalid_format') : token;
-}
-
-// §4.11: how long the check of a token takes, and what it comes to.
-
-export function instrumentAuthenticate(
-  authenticate: Authenticate,
-  { metrics, clock }: Pick<Runtime, 'metrics' | 'clock'>,
-): Authenticate {
-  return function authenticateAndRecord(request, beforeFetch) {
-    const startedAt = clock.monotonic();
-    try {
-      const user = authenticate(request, beforeFetch);
-      return user instanceof Promise
-        ? recordLater(user, startedAt)
-        : recordSuccess(user, startedAt);
-    } catch (thrown) {
-      return recordRefusal(thrown, startedAt);
-    }
-  };
-
-  function recordLater(user: Promise<UserContext>, startedAt: number): Promise<UserContext> {
-    return user.then(
-      (found) => recordSuccess(found, startedAt),
-      (thrown: unknown) => recordRefusal(thrown, startedAt),
-    );
-  }
-
-  function recordSuccess(user: UserContext, startedAt: number): UserContext {
+  function accept(user: UserContext, startedAt: number): UserContext {
     record('success', startedAt);
     return user;
   }
 
-  function recordRefusal(thrown: unknown, startedAt: number): never {
-    const { row, key } = toGatewayError(thrown);
+  function refuse(thrown: unknown, request: AuthRequest, startedAt: number): never {
+    const error = toGatewayError(thrown);
+    const { row, key } = error;
     // 429: a limit was reached before the token was checked, so this says nothing about the token.
     if (row.status !== 429) record(row.jsonrpc?.reason ?? key, startedAt);
-    throw thrown;
+    if (row.status !== 401) throw error;
+    onRefusal?.(error, request);
+    throw addChallenge(error, getChallenge(request.path));
   }
 
   function record(result: string, startedAt: number): void {
-    metrics.recordAuthAttempt(result, (clock.monotonic() - startedAt) / 1000);
+    recording?.metrics.recordAuthAttempt(result, (recording.clock.monotonic() - startedAt) / 1000);
   }
 }
 

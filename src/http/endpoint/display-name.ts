@@ -67,39 +67,13 @@ export const renderWarning = ({ warning: text }: DisplayName): string =>
 // UTS 39 §5.1: which scripts a text is written in. Look-alikes are made by mixing them.
 
 /** Scripts in use (UAX 31 table 5), and two more with many look-alikes of Latin letters. */
-const SCRIPTS = [
-  'Latin',
-  'Arabic',
-  'Armenian',
-  'Bengali',
-  'Bopomofo',
-  'Cherokee',
-  'Coptic',
-  'Cyrillic',
-  'Devanagari',
-  'Ethiopic',
-  'Georgian',
-  'Greek',
-  'Gujarati',
-  'Gurmukhi',
-  'Han',
-  'Hangul',
-  'Hebrew',
-  'Hiragana',
-  'Kannada',
-  'Katakana',
-  'Khmer',
-  'Lao',
-  'Malayalam',
-  'Myanmar',
-  'Oriya',
-  'Sinhala',
-  'Tamil',
-  'Telugu',
-  'Thaana',
-  'Thai',
-  'Tibetan',
-] as const;
+const SCRIPTS = `
+  Latin Arabic Armenian Bengali Bopomofo Cherokee Coptic Cyrillic Devanagari Ethiopic Georgian
+  Greek Gujarati Gurmukhi Han Hangul Hebrew Hiragana Kannada Katakana Khmer Lao Malayalam Myanmar
+  Oriya Sinhala Tamil Telugu Thaana Thai Tibetan
+`
+  .trim()
+  .split(/\s+/);
 
 /** Stands for all that are not named. */
 const OTHER_SCRIPT = 'another';

@@ -2,7 +2,14 @@
 
 import type { LimitGroup } from '../../config/groups/limits.ts';
 import type { SessionAccess, SessionLookup } from '../../store/store.ts';
-import type { GatewayRequest, PendingReply, Reply, RequestBody, UserContext } from './message.ts';
+import type {
+  GatewayRequest,
+  PendingReply,
+  Reply,
+  ReplyHeaders,
+  RequestBody,
+  UserContext,
+} from './message.ts';
 import type { ErrorFormat } from './render-error.ts';
 
 export type Endpoint = OpenEndpoint | ProtectedEndpoint | PublicEndpoint;
@@ -37,7 +44,7 @@ interface EndpointBase {
   /** It is for everybody to know: pages of any origin may read it, without credentials. */
   readonly isForAllOrigins?: true;
   /** On every reply of the endpoint, errors included. */
-  readonly headers?: Readonly<Record<string, string>>;
+  readonly headers?: ReplyHeaders;
   /** Not listed in `Allow`: the endpoint only says why there is nothing. */
   readonly isUnlisted?: true;
 }

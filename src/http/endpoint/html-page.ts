@@ -29,11 +29,6 @@ const createPolicy = (script: string | undefined): string =>
     "frame-ancestors 'none'",
   ].join('; ');
 
-interface HtmlPage {
-  readonly headers: Readonly<Record<string, string>>;
-  readonly body: string;
-}
-
 /** `title` is text, `body` is HTML. */
 export const renderHtmlPage = (
   title: string,
@@ -50,7 +45,7 @@ export const renderHtmlPage = (
     /** JavaScript, run once the page is there. It is the same for all requests: nothing of one is written into it. */
     readonly script?: string;
   } = {},
-): HtmlPage => ({
+) => ({
   headers: {
     'Content-Type': 'text/html; charset=utf-8',
     'Content-Security-Policy': createPolicy(script),

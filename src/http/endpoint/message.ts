@@ -79,7 +79,7 @@ export interface Reply {
   /** The error behind the reply, for the log only; never sent. */
   readonly error?: ReplyError;
   /** Further facts for the log: never a secret. */
-  readonly facts?: Readonly<Record<string, unknown>>;
+  readonly facts?: JsonObject;
   /** The trace of its request. */
   readonly trace?: RequestTrace;
 }
@@ -157,7 +157,7 @@ export interface UserContext {
   readonly name?: string;
   readonly groups?: readonly string[];
   /** All claims of the token, as the provider signed them. */
-  readonly claims: Readonly<Record<string, unknown>>;
+  readonly claims: JsonObject;
   /**
    * The original JWT, for tools that call other services on the user's behalf. A secret. Absent where the gateway's own
    * token let the user in.
@@ -205,7 +205,7 @@ type UserEmail = Pick<UserContext, 'email' | 'emailVerified'>;
  * Nothing without an address. Whether it was verified is left open where the token does not say: many companies'
  * providers, which alone set the addresses of their users, have no claim for it. What is there and does not say yes is a no.
  */
-export function readEmail(claims: Readonly<Record<string, unknown>>): UserEmail {
+export function readEmail(claims: JsonObject): UserEmail {
   const { email, email_verified: verified, xms_edov: domainVerified } = claims;
   if (typeof email !== 'string') return {};
   // Microsoft Entra has a claim of its own: the owner of the address's domain was verified.

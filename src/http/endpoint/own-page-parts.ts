@@ -113,19 +113,18 @@ const MAX_SCOPE = 1000;
 
 /** `error` is that of the address, `url` leads to the page once more. */
 export function renderLoginFailed(service: string, error: string, url: string): Reply {
+  // Anybody can write what stands in an address: of that nothing is shown.
+  const explanation =
+    error === 'access_denied'
+      ? 'The identity provider did not let you in, or the login was cancelled.'
+      : 'The identity provider could not log you in. Try again; if it fails again, tell whoever runs this gateway.';
   return renderPage(
     { displayName: service },
     {
       status: 200,
       title: 'The login did not work',
-      body: `<p>${escapeHtml(explain(error))}</p>
+      body: `<p>${escapeHtml(explanation)}</p>
 <p><a class="button primary" href="${escapeHtml(url)}">Try again</a></p>`,
     },
   );
 }
-
-/** Anybody can write what stands in an address: of that nothing is shown. */
-const explain = (error: string): string =>
-  error === 'access_denied'
-    ? 'The identity provider did not let you in, or the login was cancelled.'
-    : 'The identity provider could not log you in. Try again; if it fails again, tell whoever runs this gateway.';

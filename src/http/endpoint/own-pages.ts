@@ -7,7 +7,13 @@ import { isEqualSecret } from '../../platform/ids.ts';
 import type { Owner } from '../../store/store.ts';
 import type { NamedClient } from './display-name.ts';
 import type { PublicEndpoint } from './endpoint.ts';
-import { type GatewayRequest, getHeader, type Reply, type RequestBody } from './message.ts';
+import {
+  type GatewayRequest,
+  getHeader,
+  type Reply,
+  type ReplyHeaders,
+  type RequestBody,
+} from './message.ts';
 import { type PageOwner, renderLoginFailed } from './own-page-parts.ts';
 import type { RequestParameters } from './parameters.ts';
 import { OAUTH } from './render-error.ts';
@@ -49,7 +55,7 @@ export interface Browser {
   /** Stands in records for the cookie. */
   readonly hash: string;
   /** Headers that give a new browser its cookie, or let a known one keep it. */
-  readonly headers: Readonly<Record<string, string>>;
+  readonly headers: ReplyHeaders;
 }
 
 export interface Browsers {
@@ -113,11 +119,7 @@ export const createOwnPageEndpoint =
 export async function showToUser(
   { displayName, baseUrl }: PageOwner,
   { sessions, beginLogin }: Pick<OwnPages, 'sessions' | 'beginLogin'>,
-  {
-    page,
-    error,
-    cookie,
-  }: Pick<LoginForPage, 'page'> & Record<'error' | 'cookie', string | undefined>,
+  { page, error, cookie }: Record<'error' | 'cookie', string | undefined> & { page: OwnPage },
   show: (session: BrowserSession) => Promise<Reply>,
 ): Promise<Reply> {
   if (error !== undefined) return renderLoginFailed(displayName, error, baseUrl + page);

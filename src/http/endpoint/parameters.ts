@@ -39,13 +39,23 @@ export function parseBody(
   checkName: CheckName = checkRequestName,
 ): RequestParameters {
   if (body.type === 'form') return parseQuery(body.text, checkName);
-  const members = readStringMembers(body.value);
+  if (!isObject(body.value)) {
+    return fail('oauth_invalid_request', { details: 'The body must be a JSON object.' });
+  }
+  const members = Object.entries(body.value);
+  if (members.length > MAX_PARAMETERS) failTooMany();
+  const pairs = members.map(([name, member]) => {
+    if (typeof member === 'string') return [name, member] as const;
+    return fail('oauth_invalid_request', {
+      details: `The member ${shortenName(name)} must be a string.`,
+    });
+  });
   // A flat object of strings has two for each member, unless one is given twice.
   const strings = body.text.match(JSON_STRING) ?? [];
   if (strings.length !== 2 * members.length) {
     fail('oauth_invalid_request', { details: 'A member of the body appears twice.' });
   }
-  return createParameters(members, checkName);
+  return createParameters(pairs, checkName);
 }
 
 const JSON_STRING = /"(?:[^"\\]|\\.)*"/g;
@@ -85,20 +95,6 @@ function createParameters(
       values.get(name) ?? fail('oauth_invalid_request', { details: `${name} is missing.` }),
     pairs,
   };
-}
-
-function readStringMembers(value: unknown): (readonly [string, string])[] {
-  if (!isObject(value)) {
-    return fail('oauth_invalid_request', { details: 'The body must be a JSON object.' });
-  }
-  const members = Object.entries(value);
-  if (members.length > MAX_PARAMETERS) failTooMany();
-  return members.map(([name, member]) => {
-    if (typeof member === 'string') return [name, member] as const;
-    return fail('oauth_invalid_request', {
-      details: `The member ${shortenName(name)} must be a string.`,
-    });
-  });
 }
 
 /** Limits how much caller-supplied text is echoed. */

@@ -1,5 +1,6 @@
-import type { ErrorRow, OAuthErrorCode } from '../../errors/catalogue.ts';
+import type { OAuthErrorCode } from '../../errors/catalogue.ts';
 import type { GatewayError, JsonRpcErrorObject } from '../../errors/gateway-error.ts';
+import type { JsonObject } from '../../platform/json.ts';
 import { toErrorDescription } from '../../platform/text.ts';
 import { escapeHtml, ICONS, renderHtmlPage } from './html-page.ts';
 import { createRedirectReply, type Reply } from './message.ts';
@@ -24,31 +25,29 @@ export function renderError(error: GatewayError, format: ErrorFormat): Reply {
   if (failure.redirect?.isAutomatic) {
     return { ...createRedirectReply(failure.redirect.url), ...toLogMembers(error) };
   }
-  const asOAuth = isOAuthError(row, format);
   return {
     status: row.status,
     headers: { 'Content-Type': 'application/json', ...failure.headers },
-    body: JSON.stringify(asOAuth ? renderOAuthBody(error, format) : renderJsonRpcBody(error)),
+    body: JSON.stringify(renderBody(error, format)),
     ...toLogMembers(error),
   };
 }
 
-function isOAuthError({ oauth, jsonrpc }: ErrorRow, format: ErrorFormat): boolean {
-  if (oauth === undefined) return false;
-  if (jsonrpc === undefined) return true;
-  return format.form === 'oauth' && (oauth !== 'limit' || format.limit !== undefined);
+function renderBody(error: GatewayError, format: ErrorFormat): JsonObject {
+  const { oauth, jsonrpc } = error.row;
+  const hasOAuthForm = format.form === 'oauth' && (oauth !== 'limit' || format.limit !== undefined);
+  if (oauth === undefined || (jsonrpc !== undefined && !hasOAuthForm)) {
+    return { jsonrpc: '2.0', error: toJsonRpcError(error), id: null };
+  }
+  // §7.3, RFC 6749 §5.2.
+  const { code, description } = describeOAuthError(error, format);
+  return { error: code, error_description: description };
 }
 
 /** The members of a reply that the log tells of an error. */
 export const toLogMembers = (error: GatewayError): Pick<Reply, 'error' | 'facts'> => ({
   error,
   ...(error.failure.facts && { facts: error.failure.facts }),
-});
-
-const renderJsonRpcBody = (error: GatewayError) => ({
-  jsonrpc: '2.0',
-  error: toJsonRpcError(error),
-  id: null,
 });
 
 /** §7.1: the member `error` of a JSON-RPC response. */
@@ -60,12 +59,6 @@ export function toJsonRpcError({ row, message, failure }: GatewayError): JsonRpc
     message: failure.message ?? title,
     data: { ...(reason && { reason }), details: message, ...failure.data },
   };
-}
-
-/** §7.3, RFC 6749 §5.2. */
-function renderOAuthBody(error: GatewayError, format: ErrorFormat) {
-  const { code, description } = describeOAuthError(error, format);
-  return { error: code, error_description: description };
 }
 
 export function describeOAuthError({ row, message }: GatewayError, format: ErrorFormat = JSONRPC) {

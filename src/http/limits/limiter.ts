@@ -6,8 +6,7 @@ import {
   type Admission,
   isMissingGrant,
   type LimitWindow,
-  NO_GRANT,
-  NO_SESSION,
+  NOT_COUNTED,
   type SessionAccess,
   type Windows,
   type WindowVerdict,
@@ -15,7 +14,6 @@ import {
 import type { LoginSearch } from '../endpoint/endpoint.ts';
 import type { ReplyHeaders } from '../endpoint/message.ts';
 import {
-  type CommonWindows,
   type CountedCaller,
   type CurrentRefusal,
   createAddressWindow,
@@ -31,46 +29,21 @@ import {
   createUserWindow,
   getUser,
   type LoginWindows,
-  type RememberedRefusals,
-  type SpareLookups,
   toFailedAdmission,
 } from './windows.ts';
 
 /** The check of one request against the windows of its group. */
-export interface LimitCheck {
-  /**
-   * Counts the address, or the login in its place, before it is known who calls, where finding that out costs something.
-   *
-   * @throws GatewayError `rate_limit_exceeded` or `grant_rate_limit_exceeded`.
-   */
-  countAddress(): Promise<void>;
-  /**
-   * Counts what was sent among the invalid requests of all callers. Where these are too many, its
-   * address is not counted either, so that made-up addresses do not fill the store.
-   */
-  countInvalid(): Promise<void>;
-  /**
-   * Asked before the body is read.
-   *
-   * @throws GatewayError `user_rate_limit_exceeded` while a refusal of this user is remembered.
-   */
-  checkRememberedRefusal(caller: CountedCaller): void;
-  /**
-   * Counts in the windows that have not counted yet, in all or in none; in the same step of the store
-   * the session is read, and slid where that is asked for, and it is looked whether the caller's grant is still there.
-   * Where it is missing, nothing is counted. A refusal takes the address's entry back. A promise only where the store has
-   * to be waited for.
-   *
-   * @throws GatewayError `rate_limit_exceeded`, `user_rate_limit_exceeded` or
-   * `global_rate_limit_exceeded`, by the promise.
-   */
-  admit(
-    caller: CountedCaller,
-    access: SessionAccess | undefined,
-    grantKey: string | undefined,
-  ): AdmittedCall | Promise<AdmittedCall>;
-  /** `X-RateLimit-*` of the address; none until it was counted, nor after a failure (§8.3, §8.4). */
-  headers(): ReplyHeaders | undefined;
+export type LimitCheck = Pick<
+  WindowCheck,
+  'countAddress' | 'countInvalid' | 'checkRememberedRefusal' | 'admit' | 'headers'
+>;
+
+/** A call as limits count it. */
+export interface CountedCall {
+  readonly caller: CountedCaller;
+  readonly access: SessionAccess | undefined;
+  /** The key of the caller's grant, where the gateway's own token let it in. */
+  readonly grantKey: string | undefined;
 }
 
 /** The store's answers about a call that no limit refuses. */
@@ -88,59 +61,42 @@ export interface Limiter {
   listRefusals(): readonly CurrentRefusal[];
 }
 
-const NOTHING_COUNTED: Admission = {
-  verdict: undefined,
-  entry: undefined,
-  session: NO_SESSION,
-  grant: NO_GRANT,
-};
-
 /** §8. Fails open (§8.4). */
 export function createLimiter(runtime: Runtime): Limiter {
-  const { config, store, clock, metrics } = runtime;
+  const { config, store } = runtime;
   if (!config.limits.enabled) return createUnlimitedLimiter(store);
   const rules: Readonly<Record<LimitGroup, LimitRule>> = config.limits.groups;
-  const refusals = createRememberedRefusals(clock);
   const commonWindows = new Map<LimitRule, CommonWindows>();
-  const surroundings: CheckSurroundings = {
-    refusals,
-    spareLookups: createSpareLookups(clock),
-    createLimitError: createLimitErrors(runtime),
-    admitInStore: createAdmitInStore(runtime),
-    store,
-    metrics,
-  };
+  const surroundings = createSurroundings(runtime);
 
   return {
     startCheck(group, clientIp, search) {
       const rule = rules[group];
       const common = commonWindows.get(rule) ?? createCommonWindows(rule);
       commonWindows.set(rule, common);
-      const check = new WindowCheck(surroundings, { rule, common, clientIp, search });
+      const check = new WindowCheck(surroundings, rule, common, clientIp, search);
       check.checkFirst();
       return check;
     },
-    listRefusals: refusals.list,
+    listRefusals: surroundings.refusals.list,
   };
 }
 
 /** Shared by all checks. */
-interface CheckSurroundings extends Pick<Runtime, 'store' | 'metrics'> {
-  readonly refusals: RememberedRefusals;
-  readonly spareLookups: SpareLookups;
-  readonly createLimitError: ReturnType<typeof createLimitErrors>;
-  readonly admitInStore: Windows['admitRequest'];
-}
+const createSurroundings = (runtime: Runtime) => ({
+  refusals: createRememberedRefusals(runtime.clock),
+  takeSpareLookup: createSpareLookups(runtime.clock),
+  createLimitError: createLimitErrors(runtime),
+  admitInStore: createAdmitInStore(runtime),
+  store: runtime.store,
+  metrics: runtime.metrics,
+});
 
-interface CheckedRequest {
-  readonly rule: LimitRule;
-  readonly common: CommonWindows;
-  readonly clientIp: string;
-  readonly search: LoginSearch | undefined;
-}
+type CheckSurroundings = ReturnType<typeof createSurroundings>;
+type CommonWindows = ReturnType<typeof createCommonWindows>;
 
 /** A class: every request has one, and as closures its functions took 600 bytes. */
-class WindowCheck implements LimitCheck {
+class WindowCheck {
   private readonly surroundings: CheckSurroundings;
   private readonly rule: LimitRule;
   private readonly common: CommonWindows;
@@ -155,7 +111,13 @@ class WindowCheck implements LimitCheck {
   private caller: CountedCaller | undefined;
   private userWindow: LimitWindow | undefined;
 
-  constructor(surroundings: CheckSurroundings, { rule, common, clientIp, search }: CheckedRequest) {
+  constructor(
+    surroundings: CheckSurroundings,
+    rule: LimitRule,
+    common: CommonWindows,
+    clientIp: string,
+    search: LoginSearch | undefined,
+  ) {
     this.surroundings = surroundings;
     this.rule = rule;
     this.common = common;
@@ -164,18 +126,31 @@ class WindowCheck implements LimitCheck {
     this.firstWindow = createAddressWindow(rule, clientIp);
   }
 
-  /** @throws GatewayError `rate_limit_exceeded` or `grant_rate_limit_exceeded` where nothing more is looked up. */
+  /**
+   * Before anything is looked up: in the windows of a known login, or that of the address.
+   *
+   * @throws GatewayError `rate_limit_exceeded` or `grant_rate_limit_exceeded` where nothing more is looked up.
+   */
   checkFirst(): void {
-    const { refusals, spareLookups, createLimitError } = this.surroundings;
+    const { refusals, takeSpareLookup, createLimitError } = this.surroundings;
     const { rule, clientIp, search } = this;
-    for (const key of this.listFirstKeys()) {
+    const keys =
+      search?.knownId === undefined
+        ? [this.firstWindow.key]
+        : createLoginKeys(rule, clientIp, search.knownId);
+    for (const key of keys) {
       const refusal = refusals.find(key);
       if (refusal === undefined) continue;
-      if (search && spareLookups.take(key, refusal.resetInMs)) continue;
+      if (search && takeSpareLookup(key, refusal.resetInMs)) continue;
       throw createLimitError(rule, refusal, { clientIp, user: undefined });
     }
   }
 
+  /**
+   * Counts the address, or the login in its place, before it is known who calls, where finding that out costs something.
+   *
+   * @throws GatewayError `rate_limit_exceeded` or `grant_rate_limit_exceeded`.
+   */
   async countAddress(): Promise<void> {
     if (this.isAddressCounted) return;
     const { rule, clientIp, search } = this;
@@ -195,6 +170,10 @@ class WindowCheck implements LimitCheck {
     this.addressEntry = entry;
   }
 
+  /**
+   * Counts what was sent among the invalid requests of all callers. Where these are too many, its
+   * address is not counted either, so that made-up addresses do not fill the store.
+   */
   async countInvalid(): Promise<void> {
     const { admitInStore, metrics } = this.surroundings;
     const { verdict } = await admitInStore([this.common.invalid], undefined);
@@ -202,26 +181,37 @@ class WindowCheck implements LimitCheck {
     metrics.recordRateLimitCheck(this.rule.group, false);
   }
 
+  /**
+   * Asked before the body is read.
+   *
+   * @throws GatewayError `user_rate_limit_exceeded` while a refusal of this user is remembered.
+   */
   checkRememberedRefusal(caller: CountedCaller): void {
     this.checkRemembered(this.findUserWindow(caller), getUser(caller));
   }
 
-  admit(
-    caller: CountedCaller,
-    access: SessionAccess | undefined,
-    grantKey: string | undefined,
-  ): AdmittedCall | Promise<AdmittedCall> {
+  /**
+   * Counts in the windows that have not counted yet, in all or in none; in the same step of the store
+   * the session is read, and slid where that is asked for, and it is looked whether the caller's grant is still there.
+   * Where it is missing, nothing is counted. A refusal takes the address's entry back. A promise only where the store has
+   * to be waited for.
+   *
+   * @throws GatewayError `rate_limit_exceeded`, `user_rate_limit_exceeded` or
+   * `global_rate_limit_exceeded`, by the promise.
+   */
+  admit(call: CountedCall): AdmittedCall | Promise<AdmittedCall> {
+    const { caller, access, grantKey } = call;
     const windows = this.listWindowsLeft(caller);
     const isAsked = windows.length > 0 || access !== undefined || grantKey !== undefined;
     const admission = isAsked
       ? this.surroundings.admitInStore(windows, access, grantKey)
-      : NOTHING_COUNTED;
-    const isOfGrant = grantKey !== undefined;
+      : NOT_COUNTED;
     return admission instanceof Promise
-      ? admission.then((known) => this.conclude(known, windows, caller, isOfGrant))
-      : this.conclude(admission, windows, caller, isOfGrant);
+      ? admission.then((known) => this.conclude(known, windows, call))
+      : this.conclude(admission, windows, call);
   }
 
+  /** `X-RateLimit-*` of the address; none until it was counted, nor after a failure (§8.3, §8.4). */
   headers(): ReplyHeaders | undefined {
     return this.addressVerdict && createLimitHeaders(this.addressVerdict);
   }
@@ -229,11 +219,10 @@ class WindowCheck implements LimitCheck {
   private conclude(
     admission: Admission,
     windows: readonly LimitWindow[],
-    caller: CountedCaller,
-    isOfGrant: boolean,
+    { caller, grantKey }: CountedCall,
   ): AdmittedCall | Promise<never> {
     const { verdict, grant } = admission;
-    if (isOfGrant && isMissingGrant(grant)) return admission;
+    if (grantKey !== undefined && isMissingGrant(grant)) return admission;
     if (verdict?.isAdmitted === false) return this.refuse(verdict, windows, getUser(caller));
     if (!this.isAddressCounted) this.addressVerdict = verdict;
     this.surroundings.metrics.recordRateLimitCheck(this.rule.group, false);
@@ -296,14 +285,6 @@ class WindowCheck implements LimitCheck {
     // If that fails, the entry leaves the window by itself.
     await this.surroundings.store.uncountRequest(key, this.addressEntry).catch(() => {});
   }
-
-  /** Before anything is looked up: those of a known login, or that of the address. */
-  private listFirstKeys(): readonly string[] {
-    const { rule, clientIp, search } = this;
-    return search?.knownId === undefined
-      ? [this.firstWindow.key]
-      : createLoginKeys(rule, clientIp, search.knownId);
-  }
 }
 
 /** `RATE_LIMIT_ENABLED=false` (§8.3): only the session is read and slid, and the caller's grant looked up. */
@@ -312,8 +293,8 @@ function createUnlimitedLimiter(store: Windows): Limiter {
     countAddress: async () => {},
     countInvalid: async () => {},
     checkRememberedRefusal: () => {},
-    admit(_caller, access, grantKey) {
-      if (access === undefined && grantKey === undefined) return NOTHING_COUNTED;
+    admit({ access, grantKey }) {
+      if (access === undefined && grantKey === undefined) return NOT_COUNTED;
       const admission = store.admitRequest([], access, grantKey);
       return admission instanceof Promise ? admission.catch(toFailedAdmission) : admission;
     },

@@ -6,7 +6,6 @@ import { toAddressKey, toNetworkKey } from '../../platform/address.ts';
 import { createBoundedMap, createExpiringMap } from '../../platform/bounded-map.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { hashSha256 } from '../../platform/ids.ts';
-import type { Log } from '../../platform/log.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { buildLimitKey } from '../../store/keys.ts';
 import type { Admission, LimitWindow, Windows, WindowVerdict } from '../../store/store.ts';
@@ -90,8 +89,6 @@ export function createNetworkWindow(
 }
 
 /** Those of a rule that count many callers together: made once. */
-export type CommonWindows = ReturnType<typeof createCommonWindows>;
-
 export const createCommonWindows = (rule: LimitRule) => ({
   /** Callers who were let in. */
   global: createWindow(rule, 'global', rule.max.global, 'global'),
@@ -124,27 +121,36 @@ export const createLimitHeaders = ({ limit, remaining, resetAt }: WindowVerdict)
 /** With a node of a cluster down some windows fail and some do not: one line, not one each time. */
 const RECOVERED_MS = 2000;
 
-/** As `admitRequest` of the store; nothing fails. */
-export function createAdmitInStore({
-  store,
-  clock,
-  log,
-}: Pick<Runtime, 'store' | 'clock' | 'log'>): Windows['admitRequest'] {
-  const reportOutage = createOutageReport(clock, log);
+/**
+ * As `admitRequest` of the store; nothing fails. The log says once that limits are not enforced, and once that they are
+ * again.
+ */
+export function createAdmitInStore({ store, clock, log }: Runtime): Windows['admitRequest'] {
+  let isFailing = false;
+  let failedAt = Number.NEGATIVE_INFINITY;
 
   return function admitInStore(windows, access, grantKey) {
     const admitting = store.admitRequest(windows, access, grantKey);
-    return admitting instanceof Promise ? admitting.then(report, reportFailure) : report(admitting);
+    return admitting instanceof Promise
+      ? admitting.then(report, (failure: unknown) => report(toFailedAdmission(failure)))
+      : report(admitting);
   };
 
   function report(admission: Admission): Admission {
-    reportOutage(admission.limitFailure);
+    const { limitFailure: cause } = admission;
+    if (cause !== undefined) {
+      failedAt = clock.monotonic();
+      if (isFailing) return admission;
+      isFailing = true;
+      log.error(
+        'Rate limits are not enforced: the store does not answer. Requests pass until it does.',
+        { cause },
+      );
+    } else if (isFailing && clock.monotonic() - failedAt > RECOVERED_MS) {
+      isFailing = false;
+      log.info('Rate limits are enforced again: the store answers.');
+    }
     return admission;
-  }
-
-  function reportFailure(failure: unknown): Admission {
-    reportOutage(failure);
-    return toFailedAdmission(failure);
   }
 }
 
@@ -152,37 +158,17 @@ export function createAdmitInStore({
 export const toFailedAdmission = (failure: unknown): Admission => ({
   verdict: undefined,
   entry: undefined,
+  limitFailure: failure,
   session: { failure },
   grant: { failure },
 });
-
-/** Says once in the log that limits are not enforced, and once that they are again. */
-function createOutageReport(clock: Clock, log: Log) {
-  let isFailing = false;
-  let failedAt = Number.NEGATIVE_INFINITY;
-
-  return function reportOutage(failure: unknown): void {
-    if (failure !== undefined) {
-      failedAt = clock.monotonic();
-      if (isFailing) return;
-      isFailing = true;
-      log.error(
-        'Rate limits are not enforced: the store does not answer. Requests pass until it does.',
-        { cause: failure },
-      );
-    } else if (isFailing && clock.monotonic() - failedAt > RECOVERED_MS) {
-      isFailing = false;
-      log.info('Rate limits are enforced again: the store answers.');
-    }
-  };
-}
 
 // A refusal by address or user is remembered until its reset time (§11). Entries of a window
 // only age, so it stays true, and a flood costs no look at tokens, bodies or the store. Where processes take of windows in
 // advance (RATE_LIMIT_COUNTING=leased), some of it may come back: then the store is asked again soon.
 
 /** Which limit refuses whom. */
-interface RefusedBy {
+export interface RefusedBy {
   readonly group: LimitGroup;
   /** An address, or a user (`nameOwner`). */
   readonly caller: string;
@@ -202,8 +188,6 @@ interface Remembered extends CurrentRefusal {
 /** A bound for the memory that made-up addresses can take. */
 const MAX_REFUSALS = 10_000;
 
-export type RememberedRefusals = ReturnType<typeof createRememberedRefusals>;
-
 export function createRememberedRefusals(clock: Clock) {
   const byKey = createBoundedMap<string, Remembered>(MAX_REFUSALS);
 
@@ -219,7 +203,8 @@ export function createRememberedRefusals(clock: Clock) {
     forget: (key: string): void => void byKey.delete(key),
     /** Those that hold now. */
     list: (): readonly CurrentRefusal[] =>
-      [...byKey.values()].flatMap(({ group, caller, ...remembered }) => {
+      [...byKey.values()].flatMap((remembered) => {
+        const { group, caller } = remembered;
         const refusal = findCurrent(remembered);
         return refusal === undefined ? [] : [{ group, caller, refusal }];
       }),
@@ -231,11 +216,7 @@ export function createRememberedRefusals(clock: Clock) {
     },
   };
 
-  function findCurrent({
-    refusal,
-    resetAt,
-    until,
-  }: Pick<Remembered, 'refusal' | 'resetAt' | 'until'>): WindowVerdict | undefined {
+  function findCurrent({ refusal, resetAt, until }: Remembered): WindowVerdict | undefined {
     const now = clock.monotonic();
     return now < until ? { ...refusal, resetInMs: resetAt - now } : undefined;
   }
@@ -248,29 +229,25 @@ const MAX_LOOKUPS = 30;
 /** A bound for the memory that made-up addresses can take. */
 const MAX_WINDOWS = 10_000;
 
-export type SpareLookups = ReturnType<typeof createSpareLookups>;
-
 export function createSpareLookups(clock: Clock) {
   const byKey = createExpiringMap<{ taken: number }>(MAX_WINDOWS, clock.monotonic);
 
-  return {
-    /** True if there is one left of this window until its refusal ends. */
-    take(key: string, resetInMs: number): boolean {
-      const current = byKey.get(key);
-      if (current !== undefined) {
-        current.taken += 1;
-        return current.taken <= MAX_LOOKUPS;
-      }
-      byKey.set(key, { taken: 1 }, clock.monotonic() + resetInMs);
-      return true;
-    },
+  /** True if there is one left of this window until its refusal ends. */
+  return function takeSpareLookup(key: string, resetInMs: number): boolean {
+    const current = byKey.get(key);
+    if (current !== undefined) {
+      current.taken += 1;
+      return current.taken <= MAX_LOOKUPS;
+    }
+    byKey.set(key, { taken: 1 }, clock.monotonic() + resetInMs);
+    return true;
   };
 }
 
 // §7.2: what a refusal says of the limit, and what an operator is told of it.
 
 /** For the log. */
-interface RefusedCaller {
+export interface RefusedCaller {
   readonly clientIp: string;
   readonly user: string | undefined;
 }
@@ -302,11 +279,7 @@ const VARIABLES: Readonly<Record<LimitScope, string>> = {
   global: 'GLOBAL_RATE_LIMIT_MAX',
 };
 
-export function createLimitErrors({
-  clock,
-  metrics,
-  log,
-}: Pick<Runtime, 'clock' | 'metrics' | 'log'>) {
+export function createLimitErrors({ clock, metrics, log }: Runtime) {
   const warnedUntil = new Map<LimitGroup, number>();
 
   /** One line for a group and window: a flood must not fill the log. */

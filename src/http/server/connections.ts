@@ -3,10 +3,8 @@
 
 import type { ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
-import type { Link } from '../../platform/bounded-map.ts';
-import { LinkedList } from '../../platform/bounded-map.ts';
+import { type Link, LinkedList } from '../../platform/bounded-map.ts';
 import { createSecondTimer } from '../../platform/clock.ts';
-
 import { createWarnThrottle } from '../../platform/throttle.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { toAddress } from './receive-request.ts';
@@ -96,16 +94,6 @@ export function createConnectionTable({ config, clock, log }: Runtime) {
     }
   }
 
-  /** At the limit it closes the connection that is idle longest; where none is, `newest` is beyond it. */
-  function makeRoomFor(newest: Connection): void {
-    if (maxConnections === 0 || all.size <= maxConnections) return;
-    warnOfLimit(busy.size);
-    if (closeLongestIdle()) return;
-    beyondLimit.add(newest);
-    const [oldest] = beyondLimit;
-    if (beyondLimit.size > MAX_BEYOND_LIMIT && oldest !== undefined) close(oldest);
-  }
-
   /** False when all are busy. */
   function closeLongestIdle(): boolean {
     const [longest] = idle.size > 0 ? idle : waitingForBody;
@@ -114,11 +102,16 @@ export function createConnectionTable({ config, clock, log }: Runtime) {
   }
 
   return {
-    /** Adds a connection that was accepted; at the limit it closes the one that is idle longest. */
+    /** Adds a connection that was accepted; at the limit the one that is idle longest is closed, or the new one is beyond it. */
     open(socket: Socket): void {
       const connection = create(socket);
       all.add(connection);
-      makeRoomFor(connection);
+      if (maxConnections > 0 && all.size > maxConnections) {
+        warnOfLimit(busy.size);
+        if (!closeLongestIdle()) beyondLimit.add(connection);
+        const [oldest] = beyondLimit;
+        if (beyondLimit.size > MAX_BEYOND_LIMIT && oldest !== undefined) close(oldest);
+      }
       if (!beyondLimit.has(connection)) move(connection, idle);
     },
     get: (socket: Socket): Connection => known.get(socket) ?? create(socket),
@@ -287,14 +280,6 @@ export class Connection {
 
 // Replies that nobody reads (§12). An idle stream does not count as stalled.
 
-/** Counts of a connection, in bytes. */
-interface SendProgress {
-  /** Waiting for the caller. */
-  readonly unsentBytes: number;
-  /** Sent since the connection began. */
-  readonly sentBytes: number;
-}
-
 /** Seconds without any progress after which a caller is given up. */
 const MAX_SILENT_SECONDS = 30;
 /** In so many seconds a caller reads so many bytes. */
@@ -311,7 +296,15 @@ export class StallDetector {
    * To be called once a second. Stalled is a caller that reads too slowly to go on. Seconds in which
    * the process itself was too busy to send are not counted.
    */
-  checkProgress({ unsentBytes, sentBytes }: SendProgress): 'moving' | 'stalled' {
+  checkProgress({
+    unsentBytes,
+    sentBytes,
+  }: {
+    /** Waiting for the caller. */
+    readonly unsentBytes: number;
+    /** Sent since the connection began. */
+    readonly sentBytes: number;
+  }): 'moving' | 'stalled' {
     if (unsentBytes === 0) {
       this.sentBefore = undefined;
       return 'moving';

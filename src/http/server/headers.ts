@@ -17,7 +17,7 @@ const HOST = /^([a-z0-9._-]+|\[[0-9a-f:.]+\])(?::(\d{1,5}))?$/;
 /** The number of allowed hosts in a line of the log. */
 const MAX_SHOWN_HOSTS = 10;
 
-export function createHostCheck({ server, http }: Pick<Config, 'server' | 'http'>) {
+export function createHostCheck({ server, http }: Config) {
   const base = new URL(server.baseUrl);
   const defaultPort = base.protocol === 'https:' ? '443' : '80';
   const basePort = base.port || defaultPort;
@@ -65,34 +65,30 @@ export function createHostCheck({ server, http }: Pick<Config, 'server' | 'http'
 
 const HTTP_ORIGIN = /^http:\/\/([^/:]+)(?::\d{1,5})?$/;
 
-export function createIsAllowedOrigin({ server, http }: Pick<Config, 'server' | 'http'>) {
-  const allowed = new Set([new URL(server.baseUrl).origin, ...http.allowedOrigins]);
-  const isLocalAllowed = server.environment !== 'production';
-
-  /** True if the value of an `Origin` header is allowed. */
-  return function isAllowedOrigin(origin: string): boolean {
-    const lowerCase = origin.toLowerCase();
-    return allowed.has(lowerCase) || (isLocalAllowed && isLocalOrigin(lowerCase));
-  };
-}
-
-/** `http://localhost` or `http://127.0.0.1`, with any port. */
-const isLocalOrigin = (origin: string): boolean =>
-  IPV4_LOOPBACK_HOSTS.includes(HTTP_ORIGIN.exec(origin)?.[1] ?? '');
-
 export interface RequestOrigin {
   /** Value of the `Origin` header. */
   readonly value: string | undefined;
   readonly isAllowed: boolean;
 }
 
-export function readOrigin(
-  request: GatewayRequest,
-  isAllowed: (origin: string) => boolean,
-): RequestOrigin {
-  const value = getHeader(request, 'origin');
-  return { value, isAllowed: value !== undefined && isAllowed(value) };
+export function createReadOrigin({ server, http }: Config) {
+  const allowed = new Set([new URL(server.baseUrl).origin, ...http.allowedOrigins]);
+  const isLocalAllowed = server.environment !== 'production';
+
+  return function readOrigin(request: GatewayRequest): RequestOrigin {
+    const value = getHeader(request, 'origin');
+    if (value === undefined) return NO_ORIGIN;
+    const lowerCase = value.toLowerCase();
+    const isAllowed = allowed.has(lowerCase) || (isLocalAllowed && isLocalOrigin(lowerCase));
+    return { value, isAllowed };
+  };
 }
+
+const NO_ORIGIN: RequestOrigin = { value: undefined, isAllowed: false };
+
+/** `http://localhost` or `http://127.0.0.1`, with any port. */
+const isLocalOrigin = (origin: string): boolean =>
+  IPV4_LOOPBACK_HOSTS.includes(HTTP_ORIGIN.exec(origin)?.[1] ?? '');
 
 /** @throws GatewayError `invalid_origin`. */
 export function checkOrigin({ value, isAllowed }: RequestOrigin): void {
@@ -152,23 +148,22 @@ export interface CorsHeaderNames {
   readonly response: readonly string[];
 }
 
-export function createGetPreflightHeaders(names: CorsHeaderNames) {
-  const { requestPrefix } = names;
-
-  /**
-   * Headers of the reply to a preflight, beside those of every reply. One whose name is not known before is granted where it
-   * is asked for.
-   */
-  return function getPreflightHeaders(request: GatewayRequest): ReplyHeaders {
-    if (requestPrefix === undefined) return {};
-    const asked = (getHeader(request, 'access-control-request-headers') ?? '')
-      .split(',')
-      .map((name) => name.trim())
-      .filter((name) => name.toLowerCase().startsWith(requestPrefix) && TOKEN.test(name));
-    return asked.length === 0
-      ? {}
-      : { 'Access-Control-Allow-Headers': listRequestHeaders([...names.request, ...asked]) };
-  };
+/**
+ * Headers of the reply to a preflight, beside those of every reply. One whose name is not known before is granted where it
+ * is asked for.
+ */
+export function renderPreflightHeaders(
+  request: GatewayRequest,
+  { requestPrefix, request: names }: CorsHeaderNames,
+): ReplyHeaders {
+  if (requestPrefix === undefined) return {};
+  const asked = (getHeader(request, 'access-control-request-headers') ?? '')
+    .split(',')
+    .map((name) => name.trim())
+    .filter((name) => name.toLowerCase().startsWith(requestPrefix) && TOKEN.test(name));
+  return asked.length === 0
+    ? {}
+    : { 'Access-Control-Allow-Headers': listRequestHeaders([...names, ...asked]) };
 }
 
 /** RFC 9110 §5.6.2. */
@@ -177,28 +172,21 @@ const TOKEN = /^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,128}$/;
 const listRequestHeaders = (names: readonly string[]): string =>
   ['Content-Type', 'Authorization', ...names].join(', ');
 
-function createGetCorsHeaders({ request, response }: Omit<CorsHeaderNames, 'requestPrefix'>) {
-  const grant = {
-    'Access-Control-Allow-Credentials': 'true',
-    'Access-Control-Allow-Methods': 'GET, POST, PUT, DELETE, OPTIONS',
-    'Access-Control-Allow-Headers': listRequestHeaders(request),
-    'Access-Control-Expose-Headers': [
-      'X-RateLimit-Limit',
-      'X-RateLimit-Remaining',
-      'X-RateLimit-Reset',
-      ...response,
-      'WWW-Authenticate',
-      'Retry-After',
-    ].join(', '),
-    'Access-Control-Max-Age': '86400',
-  };
-  /** Nothing without an Origin, or for one that was refused. */
-  return function getCorsHeaders(allowedOrigin: string | undefined): ReplyHeaders {
-    return allowedOrigin === undefined
-      ? {}
-      : { 'Access-Control-Allow-Origin': allowedOrigin, ...grant };
-  };
-}
+const renderCorsHeaders = (allowedOrigin: string, names: CorsHeaderNames): ReplyHeaders => ({
+  'Access-Control-Allow-Origin': allowedOrigin,
+  'Access-Control-Allow-Credentials': 'true',
+  'Access-Control-Allow-Methods': 'GET, POST, PUT, DELETE, OPTIONS',
+  'Access-Control-Allow-Headers': listRequestHeaders(names.request),
+  'Access-Control-Expose-Headers': [
+    'X-RateLimit-Limit',
+    'X-RateLimit-Remaining',
+    'X-RateLimit-Reset',
+    ...names.response,
+    'WWW-Authenticate',
+    'Retry-After',
+  ].join(', '),
+  'Access-Control-Max-Age': '86400',
+});
 
 // §4.12: the headers of every reply, and the replies that the transport sends by itself.
 
@@ -230,15 +218,6 @@ export function createSecurityHeaders({ environment, baseUrl }: Config['server']
 
 // §4.12: the headers of a reply, put together.
 
-interface HeaderSources {
-  readonly reply: Pick<Reply, 'headers'>;
-  readonly endpoint: Endpoint | undefined;
-  /** The origin whose pages may read the reply. */
-  readonly grantedOrigin: string | undefined;
-  /** `X-RateLimit-*`. */
-  readonly limitHeaders: ReplyHeaders | undefined;
-}
-
 /** The headers that all replies of an endpoint share: made once, copied for each. */
 interface HeaderBase {
   readonly list: readonly string[];
@@ -248,33 +227,45 @@ interface HeaderBase {
 
 export function createListHeaders(server: Config['server'], corsHeaders: CorsHeaderNames) {
   const securityHeaders = createSecurityHeaders(server);
-  const getCorsHeaders = createGetCorsHeaders(corsHeaders);
   const bases = new Map<Endpoint | undefined, HeaderBase>();
   const grantedBases = new Map<Endpoint | undefined, HeaderBase>();
 
-  function getBase(endpoint: Endpoint | undefined, grantedOrigin: string | undefined): HeaderBase {
-    const byEndpoint = grantedOrigin === undefined ? bases : grantedBases;
-    const known = byEndpoint.get(endpoint);
-    if (known !== undefined) return known;
-    const cors = getCorsHeaders(grantedOrigin);
-    const base = createBase({
+  /** Nothing of CORS without an Origin, or for one that was refused. */
+  function createBase(
+    endpoint: Endpoint | undefined,
+    grantedOrigin: string | undefined,
+  ): HeaderBase {
+    const headers = {
       ...securityHeaders,
-      ...(endpoint?.isForAllOrigins ? CORS_FOR_ALL : cors),
+      ...(grantedOrigin !== undefined && renderCorsHeaders(grantedOrigin, corsHeaders)),
+      ...(endpoint?.isForAllOrigins && CORS_FOR_ALL),
       ...endpoint?.headers,
-    });
-    byEndpoint.set(endpoint, base);
-    return base;
+    };
+    const names = Object.keys(headers);
+    return {
+      list: toHeaderList(headers),
+      positions: new Map(names.map((name, index) => [name, 2 * index + 1])),
+    };
   }
 
-  /** All but `Content-Length`. What the reply says itself replaces what is said of all replies. */
-  return function listHeaders({
-    reply,
-    endpoint,
-    grantedOrigin,
-    limitHeaders,
-  }: HeaderSources): HeaderList {
-    const { list: common, positions } = getBase(endpoint, grantedOrigin);
-    const list = common.slice();
+  /**
+   * All but `Content-Length`. What the reply says itself replaces what is said of all replies. `grantedOrigin`: its pages may
+   * read the reply. `limitHeaders`: `X-RateLimit-*`.
+   */
+  return function listHeaders(
+    reply: Reply,
+    endpoint: Endpoint | undefined,
+    grantedOrigin: string | undefined,
+    limitHeaders: ReplyHeaders | undefined,
+  ): HeaderList {
+    const byEndpoint = grantedOrigin === undefined ? bases : grantedBases;
+    let base = byEndpoint.get(endpoint);
+    if (base === undefined) {
+      base = createBase(endpoint, grantedOrigin);
+      byEndpoint.set(endpoint, base);
+    }
+    const { positions } = base;
+    const list = base.list.slice();
     // The base may have been made for another origin.
     if (grantedOrigin !== undefined) set('Access-Control-Allow-Origin', grantedOrigin);
     for (const name in limitHeaders) set(name, limitHeaders[name]);
@@ -289,14 +280,6 @@ export function createListHeaders(server: Config['server'], corsHeaders: CorsHea
       if (position === undefined) list.push(name, value);
       else list[position] = value;
     }
-  };
-}
-
-function createBase(headers: ReplyHeaders): HeaderBase {
-  const names = Object.keys(headers);
-  return {
-    list: toHeaderList(headers),
-    positions: new Map(names.map((name, index) => [name, 2 * index + 1])),
   };
 }
 

@@ -12,11 +12,10 @@ import {
   getHeader,
   NO_BODY,
   type Reply,
-  type RequestBody,
   readBearerToken,
   type UserContext,
 } from '../endpoint/message.ts';
-import type { LimitCheck, Limiter } from '../limits/limiter.ts';
+import type { CountedCall, LimitCheck, Limiter } from '../limits/limiter.ts';
 import { type CountedCaller, UNAUTHENTICATED } from '../limits/windows.ts';
 import type { ReadRequestBody } from './read-body.ts';
 import type { ReceivedRequest } from './receive-request.ts';
@@ -44,34 +43,15 @@ export interface CallerChecks {
 }
 
 /** A request that was judged, and is counted before it runs. */
-export interface CountedRequest extends Pick<JudgedCall, 'access'> {
+export interface CountedRequest extends CountedCall {
   readonly limits: LimitCheck;
-  readonly caller: CountedCaller;
-  /** The key of the caller's grant, where the gateway's own token let it in. */
-  readonly grantKey: string | undefined;
   run(session: SessionLookup, grant: GrantLookup): Reply | Promise<Reply>;
-}
-
-/** A request whose token was looked at. */
-interface TokenCheckedRequest {
-  readonly received: ReceivedRequest;
-  readonly endpoint: ProtectedEndpoint;
-  readonly limits: LimitCheck;
-  readonly token: JudgedToken;
 }
 
 interface JudgedToken {
   readonly caller: CountedCaller;
   readonly user: UserContext | undefined;
   readonly refusal: GatewayError | undefined;
-}
-
-interface GrantedCall {
-  readonly endpoint: ProtectedEndpoint;
-  readonly call: ProtectedCall;
-  readonly user: UserContext;
-  readonly judged: JudgedCall;
-  readonly bodyRefusal: unknown;
 }
 
 /** While a body took so long, in milliseconds, its token may have expired. */
@@ -82,62 +62,32 @@ export function createJudgeProtected(
   { authenticate, noteRefusedToken, reload, getChallenge }: CallerChecks,
   readBody: ReadRequestBody,
 ) {
-  /** @throws GatewayError where it is not known who calls, and while a limit is known to refuse, at once or by the promise. */
-  return function judgeProtected(
-    received: ReceivedRequest,
+  /** @throws GatewayError where it is not known who calls, and while a limit is known to refuse. */
+  return async function judgeProtected(
+    { request, body: incoming, receivedAt }: ReceivedRequest,
     endpoint: ProtectedEndpoint,
     limits: LimitCheck,
-  ): CountedRequest | Promise<CountedRequest> {
-    const token = judgeToken(received.request, limits);
-    // With the key at hand there is nothing to wait for.
-    return token instanceof Promise
-      ? token.then((judged) => judgeBody({ received, endpoint, limits, token: judged }))
-      : judgeBody({ received, endpoint, limits, token });
-  };
-
-  function judgeBody(checked: TokenCheckedRequest): CountedRequest | Promise<CountedRequest> {
-    const { received, endpoint, limits, token } = checked;
-    const { caller, refusal } = token;
-    if (refusal !== undefined) return refuse(received.request, limits, refusal);
-    limits.checkRememberedRefusal(caller);
-    if (endpoint.body === undefined) return judgeMessage(checked, NO_BODY, undefined);
-    const rules = { accepts: endpoint.body, owner: findBodyOwner(token.user) };
-    let reading: RequestBody | Promise<RequestBody>;
-    try {
-      reading = readBody(received.body, rules);
-    } catch (thrown) {
-      return judgeRead(checked, NO_BODY, thrown);
+  ): Promise<CountedRequest> {
+    // With the key, and the body, at hand there is nothing to wait for.
+    const judging = judgeToken(request, limits);
+    let token = judging instanceof Promise ? await judging : judging;
+    if (token.refusal !== undefined) return refuse(request, limits, token.refusal);
+    limits.checkRememberedRefusal(token.caller);
+    let body = NO_BODY;
+    let bodyRefusal: unknown;
+    if (endpoint.body !== undefined) {
+      try {
+        const rules = { accepts: endpoint.body, owner: findBodyOwner(token.user) };
+        const reading = readBody(incoming, rules);
+        body = reading instanceof Promise ? await reading : reading;
+      } catch (thrown) {
+        bodyRefusal = thrown;
+      }
+      // Goes by the token as it is now that the body is there.
+      if (clock.monotonic() - receivedAt > LATE_MS) token = await judgeToken(request, limits);
+      if (token.refusal !== undefined) return refuse(request, limits, token.refusal);
     }
-    return reading instanceof Promise
-      ? reading.then(
-          (body) => judgeRead(checked, body, undefined),
-          (thrown: unknown) => judgeRead(checked, NO_BODY, thrown),
-        )
-      : judgeRead(checked, reading, undefined);
-  }
-
-  /** Goes by the token as it is now that the body is there. */
-  function judgeRead(
-    checked: TokenCheckedRequest,
-    body: RequestBody,
-    bodyRefusal: unknown,
-  ): CountedRequest | Promise<CountedRequest> {
-    const { received, limits } = checked;
-    const isLate = clock.monotonic() - received.receivedAt > LATE_MS;
-    if (!isLate) return judgeMessage(checked, body, bodyRefusal);
-    const token = judgeToken(received.request, limits);
-    return token instanceof Promise
-      ? token.then((judged) => judgeMessage({ ...checked, token: judged }, body, bodyRefusal))
-      : judgeMessage({ ...checked, token }, body, bodyRefusal);
-  }
-
-  function judgeMessage(
-    { received: { request }, endpoint, limits, token }: TokenCheckedRequest,
-    body: RequestBody,
-    bodyRefusal: unknown,
-  ): CountedRequest {
-    const { caller, user, refusal } = token;
-    if (refusal !== undefined) return refuse(request, limits, refusal);
+    const { caller, user } = token;
     const call = { request, user, body };
     const judged = judgeCall(endpoint, call, bodyRefusal);
     const { access } = judged;
@@ -145,8 +95,20 @@ export function createJudgeProtected(
       return { limits, caller, access, grantKey: undefined, run: judged.run };
     }
     // Apart, so that the closures of such a call cost no other one.
-    const run = createGrantedRun({ endpoint, call, user, judged, bodyRefusal });
+    const run = createGrantedRun(endpoint, call, user, judged, bodyRefusal);
     return { limits, caller, access, grantKey: user.grant.key, run };
+  };
+
+  function judgeToken(
+    request: GatewayRequest,
+    limits: LimitCheck,
+  ): JudgedToken | Promise<JudgedToken> {
+    try {
+      const user = authenticate(request, () => limits.countAddress());
+      return user instanceof Promise ? user.then(admit, refuseToken) : admit(user);
+    } catch (thrown) {
+      return refuseToken(thrown);
+    }
   }
 
   /** Counted like any other, and refused once no limit does so first. */
@@ -168,30 +130,18 @@ export function createJudgeProtected(
     };
   }
 
-  function judgeToken(
-    request: GatewayRequest,
-    limits: LimitCheck,
-  ): JudgedToken | Promise<JudgedToken> {
-    try {
-      const user = authenticate(request, () => limits.countAddress());
-      return user instanceof Promise ? user.then(admit, refuseToken) : admit(user);
-    } catch (thrown) {
-      return refuseToken(thrown);
-    }
-  }
-
   /**
    * Runs a call whose caller came by the gateway's own token, as the store says of its grant: in the step that counted it.
    * Where the grant has changed since this process read it, the message is judged again for the user as it is now, since to
    * judge has no effect. A sub never changes within a grant: it was counted in the right windows, and the session is its own.
    */
-  function createGrantedRun({
-    endpoint,
-    call,
-    user,
-    judged,
-    bodyRefusal,
-  }: GrantedCall): CountedRequest['run'] {
+  function createGrantedRun(
+    endpoint: ProtectedEndpoint,
+    call: ProtectedCall,
+    user: UserContext,
+    judged: JudgedCall,
+    bodyRefusal: unknown,
+  ): CountedRequest['run'] {
     /** @throws GatewayError `token_revoked`, or as the call. */
     return function runGranted(session, lookup) {
       // A store that failed has not said that the login was ended.

@@ -2,16 +2,7 @@
 import { truncateForLog } from '../../platform/log.ts';
 import { createLogThrottle } from '../../platform/throttle.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
-import {
-  type RequestTrace,
-  readTraceContext,
-  type Span,
-  type Tracing,
-} from '../../telemetry/tracing/tracing.ts';
-import type { Endpoint } from '../endpoint/endpoint.ts';
 import type { Reply, ReplyError } from '../endpoint/message.ts';
-import type { RunQueue } from './overload.ts';
-import type { Pipeline, RoutedReply } from './pipeline.ts';
 
 export interface LoggedRequest {
   readonly method: string;
@@ -43,6 +34,11 @@ export function createAccessLog({ log, metrics, clock }: Runtime): LogRequest {
   const isEachLogged = log.isWritten?.('debug') ?? true;
 
   return function logRequest(request) {
+    writeLine(request);
+    endTrace(request);
+  };
+
+  function writeLine(request: LoggedRequest): void {
     const { method, route, reply, seconds } = request;
     const { status } = reply;
     const outcome = reply.outcome?.();
@@ -62,7 +58,7 @@ export function createAccessLog({ log, metrics, clock }: Runtime): LogRequest {
       details: error.message,
       cause: error.cause,
     });
-  };
+  }
 }
 
 const describeRequest = (
@@ -86,49 +82,14 @@ function chooseLevel(status: number, { logLevel, cause }: ReplyError) {
   return status === 429 ? 'debug' : 'info';
 }
 
-// §21.2: each request as a span, by OpenTelemetry's conventions for HTTP. Never a query or a body: they carry
-// codes, states and tokens.
-
-interface TracedService {
-  readonly runPipeline: Pipeline;
-  readonly logRequest: LogRequest;
-}
-
-/** The span of a request ends when its reply has been sent. Probes have none, and so nothing below one. */
-export function traceRequests(
-  { runPipeline, logRequest }: TracedService,
-  tracing: Tracing,
-  /** They come every few seconds, and would fill the traces of a quiet gateway. */
-  isProbe: (path: string) => boolean,
-): TracedService {
-  /** Some replies are the same object for many requests. Apart from the request, which is not kept while it runs. */
-  const keepTrace = (trace: RequestTrace) => (answer: RoutedReply) => ({
-    ...answer,
-    reply: { ...answer.reply, trace },
-  });
-
-  return {
-    runPipeline(received) {
-      const { request } = received;
-      if (isProbe(request.path)) return runPipeline(received);
-      const trace = tracing.startRequest(readTraceContext(request.headers));
-      const traced = { ...received, request: { ...request, trace } };
-      const answer = runPipeline(traced);
-      return answer instanceof Promise ? answer.then(keepTrace(trace)) : keepTrace(trace)(answer);
-    },
-    logRequest(logged) {
-      logRequest(logged);
-      const { trace } = logged.reply;
-      const span = trace?.getSpan();
-      if (trace === undefined || span === undefined) return;
-      describe(span, logged);
-      trace.end(`${toKnownMethod(logged.method)} ${logged.route}`);
-    },
-  };
-}
-
-function describe(span: Span, { method, path, route, clientIp, reply }: LoggedRequest): void {
-  const { status } = reply;
+/**
+ * §21.2: the span of a request, by OpenTelemetry's conventions for HTTP. Never a query or a body: they carry codes, states
+ * and tokens.
+ */
+function endTrace({ method, path, route, clientIp, reply }: LoggedRequest): void {
+  const { status, trace } = reply;
+  const span = trace?.getSpan();
+  if (trace === undefined || span === undefined) return;
   const known = toKnownMethod(method);
   span.setAttributes({
     'http.request.method': known === 'other' ? '_OTHER' : known,
@@ -138,24 +99,5 @@ function describe(span: Span, { method, path, route, clientIp, reply }: LoggedRe
     'client.address': clientIp,
   });
   if (status >= 500) span.fail(String(status));
+  trace.end(`${known} ${route}`);
 }
-
-/** The same endpoints: what they find out while they judge belongs to their requests, as what they do later does (pipeline.ts). */
-export const tracePublicEndpoints = (endpoints: readonly Endpoint[]): readonly Endpoint[] =>
-  endpoints.map((endpoint) =>
-    endpoint.kind === 'public'
-      ? {
-          ...endpoint,
-          judge(request, body) {
-            const judge = () => endpoint.judge(request, body);
-            return request.trace ? request.trace.run(judge) : judge();
-          },
-        }
-      : endpoint,
-  );
-
-/** Calls wait in the queue, and run when another request says so: each for the one that it belongs to. */
-export const traceRunQueue = (runQueue: RunQueue, tracing: Tracing): RunQueue => ({
-  ...runQueue,
-  run: (task) => runQueue.run(tracing.bind(task)),
-});

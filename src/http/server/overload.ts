@@ -8,7 +8,7 @@
 import { nextTick } from 'node:process';
 import { GatewayError } from '../../errors/gateway-error.ts';
 import type { Clock } from '../../platform/clock.ts';
-import type { Runtime } from '../../runtime/runtime.ts';
+import type { ClockAndLog } from '../../platform/log.ts';
 import type { Endpoint } from '../endpoint/endpoint.ts';
 import type { Reply, ReplyHeaders } from '../endpoint/message.ts';
 import { renderError } from '../endpoint/render-error.ts';
@@ -32,10 +32,7 @@ const QUIET_MS = 10_000;
 
 export type Overload = ReturnType<typeof createOverload>;
 
-export function createOverload(
-  { clock, log }: Pick<Runtime, 'clock' | 'log'>,
-  runQueue: Pick<RunQueue, 'getWait'>,
-) {
+export function createOverload({ clock, log }: ClockAndLog, runQueue: Pick<RunQueue, 'getWait'>) {
   let isTicking = false;
   let tickedAt = 0;
   /** When lateness was counted last: at a tick, or in the middle of a long turn of the event loop. */
@@ -91,16 +88,6 @@ export function createOverload(
     limit = Math.max(MIN_CALLS, limit * Math.min(2, Math.max(0.5, factor)));
   }
 
-  function refuse(): void {
-    if (refusedInEpisode === 0) {
-      log.warn(
-        'More calls come than this process can serve: some are refused with 503, so that the others do not wait long. Add replicas or WORKERS, or look for a tool that takes much CPU.',
-      );
-    }
-    refused += 1;
-    refusedInEpisode += 1;
-  }
-
   function endEpisode(): void {
     if (refusedInEpisode > 0)
       log.info('All calls are served again.', { refused: refusedInEpisode });
@@ -118,7 +105,13 @@ export function createOverload(
         admitted += 1;
         return true;
       }
-      refuse();
+      if (refusedInEpisode === 0) {
+        log.warn(
+          'More calls come than this process can serve: some are refused with 503, so that the others do not wait long. Add replicas or WORKERS, or look for a tool that takes much CPU.',
+        );
+      }
+      refused += 1;
+      refusedInEpisode += 1;
       return false;
     },
   };
@@ -133,52 +126,35 @@ export interface OverloadRefusal {
   readonly headers: HeaderList;
 }
 
-/** Refusals by path, or by the part before its parameter. Documents, pages and probes are served: they cost little more than to refuse them. */
-export type OverloadRefusals = ReadonlyMap<string, OverloadRefusal>;
-
-export function createOverloadRefusals(
-  endpoints: readonly Endpoint[],
-  securityHeaders: ReplyHeaders,
-): OverloadRefusals {
+/**
+ * By path, or by the part before its parameter. Documents, pages and probes are served: they cost little more than to
+ * refuse them.
+ */
+export function createFindRefusal(endpoints: readonly Endpoint[], securityHeaders: ReplyHeaders) {
   const error = new GatewayError('overloaded', { headers: { 'Retry-After': '1' } });
-  const limited = endpoints.filter(({ kind }) => kind !== 'open');
-  return new Map(
-    limited.map(({ path, hasParameter, errors, headers: ownHeaders }) => {
-      const reply = renderError(error, errors);
-      const headers = { ...securityHeaders, ...ownHeaders, ...reply.headers, Vary: 'Origin' };
-      // At warn the log says once what happens (overload.ts).
-      const logged = { key: error.key, message: error.message, logLevel: 'debug' as const };
-      const key = hasParameter === undefined ? path : getFolder(path);
-      return [
-        key,
-        { route: path, reply: { ...reply, error: logged }, headers: toHeaderList(headers) },
-      ];
-    }),
-  );
+  // At warn the log says once what happens.
+  const logged = { key: error.key, message: error.message, logLevel: 'debug' as const };
+  const refusals = new Map<string, OverloadRefusal>();
+  for (const { kind, path: route, hasParameter, errors, headers: own } of endpoints) {
+    if (kind === 'open') continue;
+    const reply = { ...renderError(error, errors), error: logged };
+    const headers = { ...securityHeaders, ...own, ...reply.headers, Vary: 'Origin' };
+    const key = hasParameter === undefined ? route : getFolder(route);
+    refusals.set(key, { route, reply, headers: toHeaderList(headers) });
+  }
+
+  /** Undefined for what is served all the same. */
+  return function findRefusal(path: string): OverloadRefusal | undefined {
+    return refusals.get(path) ?? refusals.get(getFolder(path));
+  };
 }
 
-/** Undefined for what is served all the same. */
-export const findByPath = (refusals: OverloadRefusals, path: string): OverloadRefusal | undefined =>
-  refusals.get(path) ?? refusals.get(getFolder(path));
-
 const getFolder = (path: string): string => path.slice(0, path.lastIndexOf('/') + 1);
-
-/** For a request of a connection beyond the limit. */
-export const createBusyError = () =>
-  new GatewayError('overloaded', {
-    details: 'All connections of this service are busy (MAX_CONNECTIONS). Try again.',
-    headers: { 'Retry-After': '1' },
-  });
 
 // §12: calls run in turns (iterations) of the event loop that stay short. Between two turns sockets are read, connections
 // accepted and answers sent, so that tools that take much CPU stall none of these, however many are called
 // at once. Node.js accepts one connection in each turn. So while connections come, turns are shorter still: of hundreds
 // that come at once, the last one waits for as many turns.
-
-interface WaitingTask {
-  readonly since: number;
-  readonly start: () => void;
-}
 
 /** Milliseconds that the calls of a turn should take. */
 const TURN_MS = 4;
@@ -195,7 +171,7 @@ const STALL_MS = 500;
 export type RunQueue = ReturnType<typeof createRunQueue>;
 
 export function createRunQueue(clock: Clock) {
-  const waiting: WaitingTask[] = [];
+  const waiting: { readonly since: number; readonly start: () => void }[] = [];
   let isTurn = false;
   let turnStartedAt = 0;
   /** Tasks of this turn. */

@@ -1,17 +1,12 @@
 // The way of every request (§11): it is judged, admitted and run, and its reply is completed. To
 // judge has no effect; refusals come in this order: limits, token, body.
 
-import { toGatewayError } from '../../errors/gateway-error.ts';
+import { fail, toGatewayError } from '../../errors/gateway-error.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { isMissingGrant } from '../../store/store.ts';
-import type { ChosenLimit, Endpoint, PublicEndpoint } from '../endpoint/endpoint.ts';
-import {
-  getHeader,
-  NO_BODY,
-  type PendingReply,
-  type Reply,
-  type RequestBody,
-} from '../endpoint/message.ts';
+import { readTraceContext } from '../../telemetry/tracing/tracing.ts';
+import type { Endpoint, PublicEndpoint } from '../endpoint/endpoint.ts';
+import { getHeader, NO_BODY, type PendingReply, type Reply } from '../endpoint/message.ts';
 import { JSONRPC, renderError, renderErrorPage } from '../endpoint/render-error.ts';
 import type { AdmittedCall, LimitCheck } from '../limits/limiter.ts';
 import { type CountedCaller, UNAUTHENTICATED } from '../limits/windows.ts';
@@ -21,23 +16,22 @@ import {
   checkNavigation,
   checkOrigin,
   checkOwnOrigin,
-  createGetPreflightHeaders,
   createHostCheck,
-  createIsAllowedOrigin,
   createListHeaders,
+  createReadOrigin,
   type HeaderList,
   type RequestOrigin,
-  readOrigin,
+  renderPreflightHeaders,
 } from './headers.ts';
 import { type CallerChecks, type CountedRequest, createJudgeProtected } from './judge-protected.ts';
 import type { RunQueue } from './overload.ts';
-import { createBodyReader, type ReadRequestBody } from './read-body.ts';
+import { createBodyReader } from './read-body.ts';
 import type { ReceivedRequest } from './receive-request.ts';
 import { findEndpoint, prefersHtml, type RequestDestination, type Router } from './router.ts';
 import type { MemoryOwner } from './transfer-memory.ts';
 
-/** A promise only where there is something to wait for. Nothing fails: what was thrown is a reply, too. */
-export type Pipeline = (received: ReceivedRequest) => RoutedReply | Promise<RoutedReply>;
+/** Nothing fails: what was thrown is a reply, too. */
+export type Pipeline = (received: ReceivedRequest) => Promise<RoutedReply>;
 
 /** The reply, every header that is sent with it, and the route's template for log and metrics. */
 export interface RoutedReply {
@@ -47,7 +41,7 @@ export interface RoutedReply {
   readonly owner?: MemoryOwner;
 }
 
-/** A request and what is found out about it on its way. Its body, once read, is not kept here. */
+/** A request and what is found out about it on its way. Its body, once read, is not kept here while the call runs. */
 interface Exchange {
   readonly received: ReceivedRequest;
   readonly destination: RequestDestination;
@@ -56,6 +50,8 @@ interface Exchange {
   endpoint: Endpoint | undefined;
   /** From when a limit has looked at the request. */
   limits: LimitCheck | undefined;
+  /** From when it was judged until it runs. */
+  judged: JudgedExchange;
   /** The owner of the memory that the reply takes; once it was judged. */
   owner: MemoryOwner;
 }
@@ -68,57 +64,63 @@ interface UncountedRequest {
   readonly run: PendingReply;
 }
 
+/** Before a request was judged, and once it runs. */
+const NOTHING_JUDGED: UncountedRequest = { limits: undefined, run: () => fail('internal_error') };
+
 export function createPipeline(
   runtime: Runtime,
   router: Router,
   checks: CallerChecks,
-  { corsHeaders, runQueue }: { readonly corsHeaders: CorsHeaderNames; readonly runQueue: RunQueue },
+  corsHeaders: CorsHeaderNames,
+  runQueue: RunQueue,
 ): Pipeline {
-  const { config } = runtime;
+  const { config, tracing } = runtime;
   const { limiter } = checks;
-  const isAllowedOrigin = createIsAllowedOrigin(config);
+  const readOrigin = createReadOrigin(config);
   const checkHost = createHostCheck(config);
   const { origin: ownOrigin } = new URL(config.server.baseUrl);
-  const getPreflightHeaders = createGetPreflightHeaders(corsHeaders);
   const readBody = createBodyReader(runtime);
   const judgeProtected = createJudgeProtected(runtime.clock, checks, readBody);
   const listHeaders = createListHeaders(config.server, corsHeaders);
 
-  // No async function, and each step a function of its own: what a step knows, such as the body, is not kept while the
-  // call runs.
-  return function runPipeline(received) {
+  /** Judges, admits and runs a request; each step goes on or throws. */
+  return async function handle(incoming) {
+    const received = startTrace(incoming);
+    const { request } = received;
     const exchange: Exchange = {
       received,
-      destination: router.findDestination(received.request),
-      origin: readOrigin(received.request, isAllowedOrigin),
+      destination: router.findDestination(request),
+      origin: readOrigin(request),
       endpoint: undefined,
       limits: undefined,
+      judged: NOTHING_JUDGED,
       owner: 'unauthenticated',
     };
-    const reply = judgeAndRun(exchange);
-    return reply instanceof Promise
-      ? reply.then(
-          (ready) => completeReply(ready, exchange),
-          (thrown: unknown) => completeReply(renderThrown(thrown, exchange, router), exchange),
-        )
-      : completeReply(reply, exchange);
+    let reply: Reply;
+    try {
+      exchange.judged = await judge(exchange);
+      const { trace } = request;
+      reply = await (trace ? trace.run(() => admitAndRun(exchange)) : admitAndRun(exchange));
+    } catch (thrown) {
+      reply = renderThrown(thrown, exchange, router);
+    }
+    return completeReply(reply, exchange);
   };
 
-  /** An error that is thrown at once is a reply; a later one is a rejection. */
-  function judgeAndRun(exchange: Exchange): Reply | Promise<Reply> {
-    try {
-      const judged = judge(exchange);
-      return judged instanceof Promise
-        ? judged.then((ready) => runTraced(ready, exchange))
-        : runTraced(judged, exchange);
-    } catch (thrown) {
-      return renderThrown(thrown, exchange, router);
-    }
+  /**
+   * §21.2. Probes have none, and so nothing below one: they come every few seconds, and would fill the traces of a quiet
+   * gateway.
+   */
+  function startTrace(received: ReceivedRequest): ReceivedRequest {
+    const { request } = received;
+    if (tracing === undefined || router.isProbe(request.path)) return received;
+    const trace = tracing.startRequest(readTraceContext(request.headers));
+    return { ...received, request: { ...request, trace } };
   }
 
   /**
    * The first step: it is judged without effect, in the order of what is refused (§11): Host, origin, method, then what
-   * its endpoint asks for. A promise only where there is something to wait for: a key, the rest of a body, what a login needs.
+   * its endpoint asks for.
    *
    * @throws GatewayError for what is refused whatever the limits say, at once or by the promise.
    */
@@ -131,38 +133,77 @@ export function createPipeline(
     if (route?.isNavigation) checkNavigation(request, ownOrigin);
     if (route?.isForOwnPages) checkOwnOrigin(origin, ownOrigin);
     if (request.method === 'OPTIONS') {
-      const headers = route?.isForAllOrigins ? CORS_FOR_ALL : getPreflightHeaders(request);
-      return toUncounted(() => ({ status: 204, headers }));
+      const headers = route?.isForAllOrigins
+        ? CORS_FOR_ALL
+        : renderPreflightHeaders(request, corsHeaders);
+      return { limits: undefined, run: () => ({ status: 204, headers }) };
     }
-    if (route === undefined) return toUncounted(() => router.servePage(request, destination));
-
+    if (route === undefined) {
+      return { limits: undefined, run: () => router.servePage(request, destination) };
+    }
     const endpoint = findEndpoint(route, request.method);
     exchange.endpoint = endpoint;
-    if (endpoint.kind === 'open') return toUncounted(() => endpoint.handle(request));
-    if (endpoint.kind === 'protected') {
-      endpoint.checkOffered?.(request);
-      const limits = limiter.startCheck(endpoint.limit, request.clientIp);
-      exchange.limits = limits;
-      return judgeProtected(received, endpoint, limits);
+    if (endpoint.kind === 'open') {
+      return { limits: undefined, run: () => endpoint.handle(request) };
     }
-    return judgePublic(received, endpoint, readBody, ({ group, login }) => {
-      const limits = limiter.startCheck(group, request.clientIp, login);
-      exchange.limits = limits;
-      return limits;
-    });
+    if (endpoint.kind === 'public') return judgePublic(exchange, endpoint);
+    endpoint.checkOffered?.(request);
+    const limits = limiter.startCheck(endpoint.limit, request.clientIp);
+    exchange.limits = limits;
+    return judgeProtected(received, endpoint, limits);
   }
 
-  function runTraced(judged: JudgedExchange, exchange: Exchange): Reply | Promise<Reply> {
-    exchange.owner = findOwner(judged);
-    const { trace } = exchange.received.request;
-    return trace ? trace.run(() => admitAndRun(judged, exchange)) : admitAndRun(judged, exchange);
+  /**
+   * Judges what was sent to a limited endpoint for everybody: counted by its address first, so that
+   * judging cannot be asked for without end.
+   *
+   * @throws GatewayError for what is not valid, which is counted apart; and while a refusal of the address is remembered.
+   */
+  async function judgePublic(
+    exchange: Exchange,
+    endpoint: PublicEndpoint,
+  ): Promise<CountedRequest> {
+    const { request, body } = exchange.received;
+    const { body: accepts, maxBodyBytes: maxBytes } = endpoint;
+    const read = async () =>
+      accepts ? readBody(body, { accepts, owner: 'unauthenticated', maxBytes }) : NO_BODY;
+
+    const reading = endpoint.chooseLimit && read();
+    const early = await reading?.catch(() => undefined);
+    const chosen = early && endpoint.chooseLimit?.(early, request);
+    const group = chosen?.group ?? endpoint.limit;
+    const limits = limiter.startCheck(group, request.clientIp, chosen?.login);
+    exchange.limits = limits;
+    await limits.countAddress();
+    try {
+      const accepted = await (reading ?? read());
+      const judgeNow = () => endpoint.judge(request, accepted);
+      const judged = await (request.trace ? request.trace.run(judgeNow) : judgeNow());
+      return {
+        limits,
+        access: undefined,
+        grantKey: undefined,
+        ...('runAnonymous' in judged
+          ? { caller: UNAUTHENTICATED, run: judged.runAnonymous }
+          : { caller: SOMEBODY, run: judged }),
+      };
+    } catch (thrown) {
+      await limits.countInvalid();
+      throw thrown;
+    }
   }
 
   /** @throws GatewayError of a limit, or of what was judged to be refused, at once or by the promise. */
-  function admitAndRun(judged: JudgedExchange, exchange: Exchange): Reply | Promise<Reply> {
-    const { limits } = judged;
-    if (limits === undefined) return judged.run();
-    const admitted = limits.admit(judged.caller, judged.access, judged.grantKey);
+  function admitAndRun(exchange: Exchange): Reply | Promise<Reply> {
+    const { judged } = exchange;
+    // Whoever waits for the reply does not keep the body.
+    exchange.judged = NOTHING_JUDGED;
+    if (judged.limits === undefined) return judged.run();
+    const { limits, caller } = judged;
+    if (caller.kind === 'admitted') {
+      exchange.owner = caller.user === undefined ? 'authDisabled' : { user: caller.user };
+    }
+    const admitted = limits.admit(judged);
     return admitted instanceof Promise
       ? admitted.then((known) => runAdmitted(judged, known, exchange))
       : runAdmitted(judged, admitted, exchange);
@@ -174,85 +215,36 @@ export function createPipeline(
     exchange: Exchange,
   ): Reply | Promise<Reply> {
     if (judged.grantKey === undefined || !isMissingGrant(grant)) {
-      return runQueue.run(() => judged.run(session, grant));
+      const run = () => judged.run(session, grant);
+      // It may wait, and run when another request says so.
+      return runQueue.run(tracing ? tracing.bind(run) : run);
     }
     // The login was ended: counted, and refused, as any caller without a valid token is.
     exchange.owner = 'unauthenticated';
-    const counted = judged.limits.admit(UNAUTHENTICATED, undefined, undefined);
-    return counted instanceof Promise
-      ? counted.then(() => judged.run(session, grant))
-      : judged.run(session, grant);
+    const refused = { caller: UNAUTHENTICATED, access: undefined, grantKey: undefined };
+    const counting = Promise.resolve(judged.limits.admit(refused));
+    return counting.then(() => judged.run(session, grant));
   }
 
   function completeReply(
     reply: Reply,
-    { destination, origin, endpoint, limits, owner }: Exchange,
+    { received, destination, origin, endpoint, limits, owner }: Exchange,
   ): RoutedReply {
+    const { trace } = received.request;
     const { route } = destination;
     const isClosed = route?.isNavigation === true || route?.isForOwnPages === true;
     const isGranted = origin.isAllowed && !isClosed && !route?.isForAllOrigins;
-    const headers = listHeaders({
-      reply,
-      endpoint,
-      grantedOrigin: isGranted ? origin.value : undefined,
-      // A refusal by a limit has the headers of that limit.
-      limitHeaders: reply.status === 429 ? undefined : limits?.headers(),
-    });
-    return { reply, headers, route: destination.label, owner };
-  }
-}
-
-const toUncounted = (run: PendingReply): UncountedRequest => ({ limits: undefined, run });
-
-/**
- * Judges what was sent to a limited endpoint for everybody: counted by its address first, so that
- * judging cannot be asked for without end.
- *
- * @throws GatewayError for what is not valid, which is counted apart; what `startCheck` throws while a refusal of the address
- * is remembered.
- */
-async function judgePublic(
-  { request, body }: ReceivedRequest,
-  endpoint: PublicEndpoint,
-  readBody: ReadRequestBody,
-  startCheck: (chosen: ChosenLimit) => LimitCheck,
-): Promise<CountedRequest> {
-  async function readAcceptedBody(): Promise<RequestBody> {
-    const { body: accepts, maxBodyBytes: maxBytes } = endpoint;
-    return accepts ? readBody(body, { accepts, owner: 'unauthenticated', maxBytes }) : NO_BODY;
-  }
-
-  const reading = endpoint.chooseLimit && readAcceptedBody();
-  const early = await reading?.catch(() => undefined);
-  const limits = startCheck(
-    (early && endpoint.chooseLimit?.(early, request)) ?? { group: endpoint.limit },
-  );
-  await limits.countAddress();
-  try {
-    const read = await (reading ?? readAcceptedBody());
-    const judged = await endpoint.judge(request, read);
-    return {
-      limits,
-      access: undefined,
-      grantKey: undefined,
-      ...('runAnonymous' in judged
-        ? { caller: UNAUTHENTICATED, run: judged.runAnonymous }
-        : { caller: SOMEBODY, run: judged }),
-    };
-  } catch (thrown) {
-    await limits.countInvalid();
-    throw thrown;
+    // A refusal by a limit has the headers of that limit.
+    const limitHeaders = reply.status === 429 ? undefined : limits?.headers();
+    const grantedOrigin = isGranted ? origin.value : undefined;
+    const headers = listHeaders(reply, endpoint, grantedOrigin, limitHeaders);
+    // Some replies are the same object for many requests.
+    return { reply: trace ? { ...reply, trace } : reply, headers, route: destination.label, owner };
   }
 }
 
 /** Whoever sent something valid: users are not known here. */
 const SOMEBODY: CountedCaller = { kind: 'admitted', user: undefined };
-
-function findOwner(judged: JudgedExchange): MemoryOwner {
-  if (judged.limits === undefined || judged.caller.kind !== 'admitted') return 'unauthenticated';
-  const { user } = judged.caller;
-  return user === undefined ? 'authDisabled' : { user };
-}
 
 /** As the endpoint speaks of errors. */
 function renderThrown(

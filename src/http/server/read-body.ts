@@ -59,14 +59,11 @@ export function createBodyReader({ config, clock }: Runtime) {
     const isThere = req.complete || readableLength === Number(req.headers['content-length']);
     if (!isThere || req.destroyed) return undefined;
     if (readableLength > maxBytes) throw createTooLargeError(maxBytes);
-    return holdWhole(owner, readableLength);
-  }
-
-  /** Undefined where it does not fit beside the others. Only bodies of users count after they have arrived. */
-  function holdWhole(owner: MemoryOwner, bytes: number): HoldBody | undefined {
+    // Only bodies of users count after they have arrived.
     if (typeof owner !== 'object') return NO_BODY.hold;
-    if (!memory.users.find(owner.user).hasRoomFor(bytes)) return undefined;
-    return memory.users.createHold(owner.user, { bytes });
+    // It may not fit beside the others.
+    if (!memory.users.find(owner.user).hasRoomFor(readableLength)) return undefined;
+    return memory.users.createHold(owner.user, { bytes: readableLength });
   }
 
   /** Resolves when all have arrived; what `buffer` then has is the body. */
@@ -122,7 +119,11 @@ export function createBodyReader({ config, clock }: Runtime) {
     const { req } = body;
     const limit = Math.min(maxBytes, maxBodyBytes);
     const isForm = checkContentType(req, accepts) === FORM_TYPE;
-    checkContentCoding(req);
+    const codings = req.headers['content-encoding']?.split(',');
+    // RFC 9110 §15.5.16: the header tells why it was refused, and what is allowed.
+    if (codings?.some((coding) => !/^\s*(identity)?\s*$/i.test(coding))) {
+      fail('unsupported_content_coding', { headers: { 'Accept-Encoding': 'identity' } });
+    }
     if (Number(req.headers['content-length'] ?? 0) > limit) throw createTooLargeError(limit);
     const holdNow = holdIfWhole(req, owner, limit);
     if (holdNow !== undefined) {
@@ -167,18 +168,6 @@ function checkContentType(req: IncomingMessage, accepts: BodyRules['accepts']) {
   return fail('unsupported_media_type', { details: `The Content-Type must be ${allowed}.` });
 }
 
-/**
- * RFC 9110 §15.5.16: the header tells why it was refused, and what is allowed.
- *
- * @throws GatewayError `unsupported_content_coding`.
- */
-function checkContentCoding({ headers }: IncomingMessage): void {
-  const codings = headers['content-encoding'];
-  if (codings === undefined) return;
-  const isCoded = codings.split(',').some((coding) => !/^\s*(identity)?\s*$/i.test(coding));
-  if (isCoded) fail('unsupported_content_coding', { headers: { 'Accept-Encoding': 'identity' } });
-}
-
 const createTooLargeError = (maxBytes: number) =>
   new GatewayError('body_too_large', { details: `The body may have at most ${maxBytes} bytes.` });
 
@@ -201,22 +190,16 @@ function parseJson(text: string, maxValues: number): unknown {
 
 // RFC 9112 §6: what two readers of one connection could take for different requests.
 
-interface RequestHead {
-  readonly httpVersion: string;
-  readonly headers: Readonly<Record<string, string | readonly string[] | undefined>>;
-}
-
-/** True if bytes follow the head. */
-const hasBody = ({ headers }: RequestHead): boolean =>
-  headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0;
-
 /** For so long bytes after a reply are still read and dropped, so that its caller sees the reply. */
 export const DISCARD_MS = 2000;
 
 /** Drops the rest of a body that nobody reads, for a while. */
 export function discardBody(req: IncomingMessage, clock: Clock): void {
+  const { headers } = req;
   req.resume();
-  if (req.complete || !hasBody(req)) return;
+  const hasBody =
+    headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0;
+  if (req.complete || !hasBody) return;
   const cancel = clock.after(DISCARD_MS, () => req.destroy());
   req.once('end', cancel);
 }
@@ -225,11 +208,7 @@ export function discardBody(req: IncomingMessage, clock: Clock): void {
  * True if the coding is another than `chunked`: node:http would pass on what is below as it is. HTTP/1.0
  * has none, and a proxy of that version may have taken the body for something else (RFC 9112 §6.1).
  */
-export function hasUnsupportedCoding({ httpVersion, headers }: RequestHead): boolean {
+export function hasUnsupportedCoding({ httpVersion, headers }: IncomingMessage): boolean {
   const coding = headers['transfer-encoding'];
-  if (coding === undefined) return false;
-  return httpVersion === '1.0' || String(coding).toLowerCase() !== 'chunked';
+  return coding !== undefined && (httpVersion === '1.0' || coding.toLowerCase() !== 'chunked');
 }
-
-export const createUnsupportedCodingError = (): GatewayError =>
-  new GatewayError('bad_request', { details: 'The only Transfer-Encoding allowed is chunked.' });

@@ -18,53 +18,42 @@ export interface ReceivedRequest {
   readonly receivedAt: number;
 }
 
+const ABSOLUTE = /^https?:\/\/([^/?#]*)(.*)$/i;
+
+/** `address` is that of the connection, in its one spelling; or `unknown`. */
 export function receiveRequest(
-  req: IncomingMessage,
   res: ServerResponse,
-  connection: { readonly receivedAt: number; readonly address: string },
+  receivedAt: number,
+  address: string,
   ways: { readonly findClientIp: FindClientIp; readonly canonicalizePath: CanonicalizePath },
 ): ReceivedRequest {
-  const { authority, path, query } = parseRequestTarget(req.url ?? '/');
+  const { req } = res;
+  // RFC 9112 §3.2: the request target, taken apart and not decoded.
+  const target = req.url ?? '/';
+  const [, authority, rest = target] = target.startsWith('/') ? [] : (ABSOLUTE.exec(target) ?? []);
+  const mark = rest.indexOf('?');
+  const path = mark === -1 ? rest : rest.slice(0, mark);
   let signal: CancelSignal | undefined;
   return {
     request: {
       method: req.method ?? 'GET',
-      path: ways.canonicalizePath(path),
-      query,
+      path: ways.canonicalizePath(path === '' ? '/' : path),
+      query: mark === -1 ? '' : rest.slice(mark + 1),
       headers: req.headers,
-      clientIp: ways.findClientIp({
-        forwardedFor: getHeader(req, 'x-forwarded-for'),
-        realIp: getHeader(req, 'x-real-ip'),
-        socket: connection.address,
-      }),
-      signal: () => {
-        signal ??= createHangUpSignal(res);
+      clientIp: ways.findClientIp(req, address),
+      signal() {
+        if (signal !== undefined) return signal;
+        const cancellation = new Cancellation();
+        signal = cancellation;
+        runWhenClosed(res, () => {
+          if (!res.writableFinished) cancellation.abort();
+        });
         return signal;
       },
     },
     authority,
     body: openBody(req),
-    receivedAt: connection.receivedAt,
-  };
-}
-
-interface RequestTarget {
-  readonly authority: string | undefined;
-  readonly path: string;
-  readonly query: string;
-}
-
-const ABSOLUTE = /^https?:\/\/([^/?#]*)(.*)$/i;
-
-/** RFC 9112 §3.2: the request target, taken apart and not decoded. */
-function parseRequestTarget(target: string): RequestTarget {
-  const [, authority, rest = target] = target.startsWith('/') ? [] : (ABSOLUTE.exec(target) ?? []);
-  const mark = rest.indexOf('?');
-  const path = mark === -1 ? rest : rest.slice(0, mark);
-  return {
-    authority,
-    path: path === '' ? '/' : path,
-    query: mark === -1 ? '' : rest.slice(mark + 1),
+    receivedAt,
   };
 }
 
@@ -78,26 +67,10 @@ export function runWhenClosed(res: ServerResponse, task: () => void): void {
   else res.on('close', task);
 }
 
-/** Aborted when the connection closes before the reply was sent. */
-function createHangUpSignal(res: ServerResponse): CancelSignal {
-  const cancellation = new Cancellation();
-  runWhenClosed(res, () => {
-    if (!res.writableFinished) cancellation.abort();
-  });
-  return cancellation;
-}
-
 // §8.2, `TRUST_PROXY`: the caller's address.
 
-/** Sources of the caller's address: headers, which anybody can write, and the socket. */
-interface AddressSources {
-  readonly forwardedFor: string | undefined;
-  readonly realIp: string | undefined;
-  /** The address of the connection, in its one spelling; or `unknown`. */
-  readonly socket: string;
-}
-
-type FindClientIp = (sources: AddressSources) => string;
+/** Headers, which anybody can write, tell the caller's address, or that of the connection does. */
+type FindClientIp = (req: IncomingMessage, address: string) => string;
 
 /** An address in its one spelling, or this; text of a header never becomes part of a key. */
 const UNKNOWN = 'unknown';
@@ -106,22 +79,21 @@ const UNKNOWN = 'unknown';
 export function createFindClientIp(trust: TrustProxy): FindClientIp {
   switch (trust.kind) {
     case 'all':
-      return ({ forwardedFor, realIp, socket }) => {
-        const said = listEntries(forwardedFor)[0] ?? (realIp?.trim() || undefined);
+      return (req, address) => {
+        const said = listHops(req)[0] ?? (getHeader(req, 'x-real-ip')?.trim() || undefined);
         // That of the connection is in its one spelling already.
-        return said === undefined ? socket : toAddress(said);
+        return said === undefined ? address : toAddress(said);
       };
     case 'none':
-      return ({ socket }) => socket;
+      return (_req, address) => address;
     case 'hops':
       // With fewer entries than proxies somebody came past them: only the socket is certain.
-      return ({ forwardedFor, socket }) => {
-        const said = listEntries(forwardedFor).at(-trust.hops);
-        return said === undefined ? socket : toAddress(said);
+      return (req, address) => {
+        const said = listHops(req).at(-trust.hops);
+        return said === undefined ? address : toAddress(said);
       };
     case 'networks':
-      return ({ forwardedFor, socket }) =>
-        findFirstUntrusted([...listEntries(forwardedFor), socket], trust.trusts);
+      return (req, address) => findFirstUntrusted([...listHops(req), address], trust.trusts);
   }
 }
 
@@ -138,8 +110,10 @@ function findFirstUntrusted(hops: readonly string[], trusts: (address: string) =
   return last;
 }
 
-const listEntries = (forwardedFor: string | undefined): readonly string[] =>
-  forwardedFor?.trim() ? forwardedFor.split(',').map((entry) => entry.trim()) : [];
+function listHops(req: IncomingMessage): readonly string[] {
+  const forwardedFor = getHeader(req, 'x-forwarded-for');
+  return forwardedFor?.trim() ? forwardedFor.split(',').map((entry) => entry.trim()) : [];
+}
 
 /** An address that anybody may have written; or `unknown`. */
 export function toAddress(text: string | undefined): string {

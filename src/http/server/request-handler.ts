@@ -1,11 +1,11 @@
 // Requests of node:http to the pipeline, and its replies back to the socket; each is counted and logged.
 
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { GatewayError } from '../../errors/gateway-error.ts';
+import { GatewayError } from '../../errors/gateway-error.ts';
 import { createTurnEnd } from '../../platform/clock.ts';
 
 import type { Runtime } from '../../runtime/runtime.ts';
-import type { Reply } from '../endpoint/message.ts';
+import type { GatewayRequest, Reply } from '../endpoint/message.ts';
 import type { Connection, ConnectionTable } from './connections.ts';
 import {
   createSecurityHeaders,
@@ -14,16 +14,9 @@ import {
   toHeaderList,
 } from './headers.ts';
 import type { LogRequest } from './log-requests.ts';
-import {
-  createBusyError,
-  findByPath,
-  type Overload,
-  type OverloadRefusal,
-  type OverloadRefusals,
-  type RunQueue,
-} from './overload.ts';
+import type { createFindRefusal, Overload, OverloadRefusal, RunQueue } from './overload.ts';
 import type { Pipeline, RoutedReply } from './pipeline.ts';
-import { createUnsupportedCodingError, discardBody, hasUnsupportedCoding } from './read-body.ts';
+import { discardBody, hasUnsupportedCoding } from './read-body.ts';
 import {
   type CanonicalizePath,
   createFindClientIp,
@@ -46,12 +39,10 @@ export interface RequestService {
   readonly runPipeline: Pipeline;
   readonly logRequest: LogRequest;
   readonly isServedWhenBusy: Router['isServedWhenBusy'];
-  readonly overloadRefusals: OverloadRefusals;
+  readonly findRefusal: ReturnType<typeof createFindRefusal>;
   readonly canonicalizePath: CanonicalizePath;
   readonly runQueue: RunQueue;
 }
-
-export type RequestHandler = (req: IncomingMessage, res: ServerResponse) => void;
 
 /**
  * node:http hands over a head before the bytes that came with it. A moment later they are there: the request waits for
@@ -67,81 +58,84 @@ export function createRequestHandler(
   service: RequestService,
   connections: ConnectionTable,
   overload: Overload,
-): RequestHandler {
+) {
   const { config, clock, metrics, log } = runtime;
-  const { runPipeline, isServedWhenBusy, overloadRefusals, logRequest } = service;
-  const { canonicalizePath } = service;
+  const { runPipeline, isServedWhenBusy, findRefusal, logRequest, canonicalizePath } = service;
   const ways = { findClientIp: createFindClientIp(config.http.trustProxy), canonicalizePath };
   const securityHeaders = createSecurityHeaders(config.server);
-  const sendReply = createSendReply(runtime, connections);
-  const sendTogether = createSendTogether();
+  const memory = createReplyMemory(clock);
+  const sendStream = createSendStream(runtime, memory);
+  const runAtTurnEnd = createTurnEnd();
+  /** The connection that the latest reply went to. */
+  let latest: Connection | undefined;
 
-  return function handleRequest(req, res) {
+  return function handleRequest(req: IncomingMessage, res: ServerResponse): void {
     const connection = connections.get(req.socket);
     if (req.socket.destroyed || connection.isClosing) return;
     if (connection.startRequest(res) > MAX_PIPELINED) {
       req.socket.destroy();
       return;
     }
-    const { address } = connection;
-    const received = receiveRequest(req, res, { receivedAt: clock.monotonic(), address }, ways);
-    const error = findTransportError(req, connection, received.request.path);
+    const received = receiveRequest(res, clock.monotonic(), connection.address, ways);
+    const { method, path } = received.request;
+    const error = findTransportError(req, connection, path);
     if (error !== undefined) {
-      sendRefusal(req, res, received, error);
+      refuseAtLast(res, received, error);
       return;
     }
-    const refusal = findOverloadRefusal(received);
-    connection.runWhenDrained(() =>
-      refusal === undefined ? replyTo(req, res, received) : refuse(req, res, received, refusal),
-    );
+    // Preflights are let in: without them a page cannot read the refusal of its call.
+    const refusal = method === 'OPTIONS' ? undefined : findRefusal(path);
+    const isServed = refusal === undefined || overload.tryAdmit(received.receivedAt);
+    connection.runWhenDrained(() => {
+      if (isServed) void serve(res, received);
+      else refuse(res, received, refusal);
+    });
   };
 
-  /** Undefined for a call that is let in. Preflights are: without them a page cannot read the refusal of its call. */
-  function findOverloadRefusal({ request, receivedAt }: ReceivedRequest) {
-    const refusal = findByPath(overloadRefusals, request.path);
-    if (refusal === undefined || request.method === 'OPTIONS') return undefined;
-    return overload.tryAdmit(receivedAt) ? undefined : refusal;
+  /** Finds an error of the request whatever it asks for. */
+  function findTransportError(req: IncomingMessage, connection: Connection, path: string) {
+    if (hasUnsupportedCoding(req)) {
+      const details = 'The only Transfer-Encoding allowed is chunked.';
+      return new GatewayError('bad_request', { details });
+    }
+    if (isServedWhenBusy(path) || connections.tryClaimPlace(connection)) return undefined;
+    return new GatewayError('overloaded', {
+      details: 'All connections of this service are busy (MAX_CONNECTIONS). Try again.',
+      headers: { 'Retry-After': '1' },
+    });
+  }
+
+  /** The connection ends with it. */
+  function refuseAtLast(res: ServerResponse, received: ReceivedRequest, error: GatewayError): void {
+    connections.get(res.req.socket).isClosing = true;
+    const reply = renderTransportError(error, securityHeaders);
+    sendReply(res, reply, toHeaderList(reply.headers));
+    discardBody(res.req, clock);
+    record(received.request, received.receivedAt, reply, 'unmatched');
   }
 
   /** The connection stays: a new one would cost more than the call. */
   function refuse(
-    req: IncomingMessage,
     res: ServerResponse,
     received: ReceivedRequest,
     { route, reply, headers }: OverloadRefusal,
   ): void {
     // At the end of this turn of the event loop: a caller who tries again at once would otherwise keep the
     // loop busy with reading, and calls that were let in would not be answered.
-    sendTogether(connections.get(req.socket), () => {
-      sendReply(req, res, reply, headers.slice());
-    });
-    discardBody(req, clock);
+    sendTogether(res, () => sendReply(res, reply, headers.slice()));
+    discardBody(res.req, clock);
     metrics.recordOverloadRefusal(route);
-    record(received, reply, route);
+    record(received.request, received.receivedAt, reply, route);
   }
 
-  /** Finds an error of the request whatever it asks for. */
-  function findTransportError(req: IncomingMessage, connection: Connection, path: string) {
-    if (hasUnsupportedCoding(req)) return createUnsupportedCodingError();
-    const isServed = isServedWhenBusy(path) || connections.tryClaimPlace(connection);
-    return isServed ? undefined : createBusyError();
-  }
-
-  function replyTo(req: IncomingMessage, res: ServerResponse, received: ReceivedRequest): void {
-    const connection = connections.get(req.socket);
-    const answer = (routed: RoutedReply) =>
-      sendTogether(connection, () => send(req, res, received, routed));
-
-    HEAD_READ.then(() => {
-      try {
-        const routed = runPipeline(received);
-        if (routed instanceof Promise) {
-          routed.then(answer, (cause: unknown) => fail(res, received, cause));
-        } else answer(routed);
-      } catch (thrown) {
-        fail(res, received, thrown);
-      }
-    });
+  async function serve(res: ServerResponse, received: ReceivedRequest): Promise<void> {
+    await HEAD_READ;
+    try {
+      const routed = await runPipeline(received);
+      sendTogether(res, () => send(res, received, routed));
+    } catch (cause) {
+      fail(res, received, cause);
+    }
   }
 
   function fail(res: ServerResponse, { body }: ReceivedRequest, cause: unknown): void {
@@ -149,9 +143,20 @@ export function createRequestHandler(
     breakOff(res, cause);
   }
 
+  /**
+   * Sends at its end whatever is ready in the same turn of the event loop: it was a third of a call's CPU at 32 connections. A
+   * caller who is alone would only wait: where the latest reply went to the same connection, this one goes at once.
+   */
+  function sendTogether(res: ServerResponse, task: () => void): void {
+    const connection = connections.get(res.req.socket);
+    const isAlone = connection === latest;
+    latest = connection;
+    if (isAlone) task();
+    else runAtTurnEnd(task);
+  }
+
   /** Never throws: replies of others may be sent right after it. */
   function send(
-    req: IncomingMessage,
     res: ServerResponse,
     received: ReceivedRequest,
     { reply, headers, route, owner }: RoutedReply,
@@ -160,12 +165,12 @@ export function createRequestHandler(
     try {
       if (reply.stream !== undefined) {
         const onStreamEnd = createStreamEnd(res, received, reply, route);
-        sendReply(req, res, reply, headers, owner, onStreamEnd);
-      } else sendReply(req, res, reply, headers, owner);
+        sendReply(res, reply, headers, owner, onStreamEnd);
+      } else sendReply(res, reply, headers, owner);
       if (body.isRead) runWhenClosed(res, body.release);
-      else discardBody(req, clock);
-      if (reply.stream === undefined) record(received, reply, route);
-      else forgetHeaders(req, res);
+      else discardBody(res.req, clock);
+      if (reply.stream === undefined) record(received.request, received.receivedAt, reply, route);
+      else forgetHeaders(res);
     } catch (thrown) {
       fail(res, received, thrown);
     }
@@ -184,28 +189,19 @@ export function createRequestHandler(
     return (failure) => {
       if (failure !== undefined) breakOff(res, failure.cause);
       try {
-        record({ request: { method, path, clientIp }, receivedAt }, reply, route);
+        record({ method, path, clientIp }, receivedAt, reply, route);
       } catch (cause) {
         breakOff(res, cause);
       }
     };
   }
 
-  function sendRefusal(
-    req: IncomingMessage,
-    res: ServerResponse,
-    received: ReceivedRequest,
-    error: GatewayError,
+  function record(
+    { method, path, clientIp }: Pick<GatewayRequest, 'method' | 'path' | 'clientIp'>,
+    receivedAt: number,
+    reply: Reply,
+    route: string,
   ): void {
-    connections.get(req.socket).isClosing = true;
-    const reply = renderTransportError(error, securityHeaders);
-    sendReply(req, res, reply, toHeaderList(reply.headers));
-    discardBody(req, clock);
-    record(received, reply, 'unmatched');
-  }
-
-  function record({ request, receivedAt }: RecordedRequest, reply: Reply, route: string): void {
-    const { method, path, clientIp } = request;
     const seconds = (clock.monotonic() - receivedAt) / 1000;
     logRequest({ method, path, clientIp, route, reply, seconds });
   }
@@ -215,45 +211,22 @@ export function createRequestHandler(
     log.error('A reply could not be sent; its connection is closed.', { cause });
     res.destroy();
   }
-}
 
-/**
- * Those that were received and those that were sent: Node keeps both until the reply has ended, the token among them. That
- * is two kilobytes of each open stream.
- */
-function forgetHeaders(req: IncomingMessage, res: ServerResponse): void {
-  req.rawHeaders.length = 0;
-  // Code that still needs them has the object that was there before.
-  req.headers = NO_HEADERS;
-  // This member, which has no other name, tells Node that they are sent; that needs no more than some text.
-  if (res.headersSent) Reflect.set(res, '_header', HEADERS_SENT);
-}
-
-const NO_HEADERS = {};
-const HEADERS_SENT = 'sent';
-
-interface RecordedRequest extends Pick<ReceivedRequest, 'receivedAt'> {
-  readonly request: Pick<ReceivedRequest['request'], 'method' | 'path' | 'clientIp'>;
-}
-
-// Replies to bytes: sent whole, or piece by piece for as long as their streams last.
-
-function createSendReply(runtime: Runtime, connections: ConnectionTable) {
-  const memory = createReplyMemory(runtime.clock);
-  const sendStream = createSendStream(runtime, memory);
-
-  /** Sends a reply with these headers, to which it adds those that only the transport knows. `onStreamEnd` is of a stream. */
-  return function sendReply(
-    req: IncomingMessage,
+  /**
+   * Sends a reply with these headers, to which it adds those that only the transport knows: whole, or piece by piece for as long
+   * as its stream lasts, at whose end `onStreamEnd` is called.
+   */
+  function sendReply(
     res: ServerResponse,
     { status, body = '', pieces, stream }: Reply,
     headers: HeaderList,
     owner: MemoryOwner = 'unauthenticated',
     onStreamEnd: OnStreamEnd = NOTHING_MORE,
   ): void {
-    const connection = connections.get(req.socket);
+    const connection = connections.get(res.req.socket);
     const isLast = connections.isDraining() || !connections.tryClaimPlace(connection);
-    const bytes = pieces === undefined ? Buffer.byteLength(body) : countBytesOf(pieces);
+    const bytes =
+      pieces?.reduce((sum, { byteLength }) => sum + byteLength, 0) ?? Buffer.byteLength(body);
     // RFC 9110 §8.6: not on a reply that has no content by its status. A stream's is not known.
     if (stream === undefined && status !== 204 && status !== 304) {
       headers.push('Content-Length', String(bytes));
@@ -265,68 +238,53 @@ function createSendReply(runtime: Runtime, connections: ConnectionTable) {
     }
     connection.countReply(res, bytes);
     res.writeHead(status, headers);
-    if (req.method === 'HEAD' || res.destroyed) {
+    if (res.req.method === 'HEAD' || res.destroyed) {
       res.end();
       return;
     }
-    const whole = pieces ?? body;
     if (bytes > WHOLE_BYTES) {
-      void writeSlices(res, toBytes(whole), new ReplyCounter(memory, owner, res)).then(() =>
-        res.end(),
-      );
+      const counter = new ReplyCounter(memory, owner, res);
+      void writeSlices(res, toBytes(body, pieces), counter).then(() => res.end());
       return;
     }
-    endWith(res, whole);
+    if (pieces === undefined) res.end(body);
+    else {
+      // They go to the system together, with the head, by one call: nothing is copied before.
+      for (const piece of pieces) res.write(piece);
+      res.end();
+    }
     if (bytes <= SLICE_BYTES) return;
     // Nearly always the system has taken all of it by now.
     if (res.writableLength > 0 && !res.destroyed) {
       const counted = new ReplyCounter(memory, owner, res).count(bytes);
       res.once('finish', () => counted.end());
     }
-  };
+  }
 }
 
 const NOTHING_MORE = () => {};
 
-type Body = string | Uint8Array | NonNullable<Reply['pieces']>;
+/**
+ * Those that were received and those that were sent: Node keeps both until the reply has ended, the token among them. That
+ * is two kilobytes of each open stream.
+ */
+function forgetHeaders(res: ServerResponse): void {
+  const { req } = res;
+  req.rawHeaders.length = 0;
+  // Code that still needs them has the object that was there before.
+  req.headers = NO_HEADERS;
+  // This member, which has no other name, tells Node that they are sent; that needs no more than some text.
+  if (res.headersSent) Reflect.set(res, '_header', HEADERS_SENT);
+}
 
-const isInPieces = (body: Body): body is NonNullable<Reply['pieces']> =>
-  typeof body !== 'string' && !(body instanceof Uint8Array);
-
-const countBytesOf = (pieces: NonNullable<Reply['pieces']>): number =>
-  pieces.reduce((sum, { byteLength }) => sum + byteLength, 0);
+const NO_HEADERS = {};
+const HEADERS_SENT = 'sent';
 
 /** The most that is handed over in one piece: a system call for each slice costs more than all else of a reply of 100 KB. */
 const WHOLE_BYTES = 262_144;
 
-/** Pieces go to the system together, with the head, by one call: nothing is copied before. */
-function endWith(res: ServerResponse, body: Body): void {
-  if (!isInPieces(body)) {
-    res.end(body);
-    return;
-  }
-  for (const piece of body) res.write(piece);
-  res.end();
-}
-
 /** A page is the same bytes for everybody: not copied. */
-function toBytes(body: Body): Uint8Array {
-  if (typeof body === 'string') return Buffer.from(body);
-  return isInPieces(body) ? Buffer.concat(body) : body;
-}
-
-/**
- * Sends at its end whatever is ready in the same turn of the event loop: it was a third of a call's CPU at 32 connections. A
- * caller who is alone would only wait: where the latest reply went to the same connection, this one goes at once.
- */
-function createSendTogether() {
-  const runAtTurnEnd = createTurnEnd();
-  let latest: Connection | undefined;
-
-  return function sendTogether(connection: Connection, send: () => void): void {
-    const isAlone = connection === latest;
-    latest = connection;
-    if (isAlone) send();
-    else runAtTurnEnd(send);
-  };
+function toBytes(body: string | Uint8Array, pieces: Reply['pieces']): Uint8Array {
+  if (pieces !== undefined) return Buffer.concat(pieces);
+  return typeof body === 'string' ? Buffer.from(body) : body;
 }

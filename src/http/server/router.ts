@@ -10,7 +10,6 @@ import { toLogMembers } from '../endpoint/render-error.ts';
 
 /** The endpoints of one path. */
 interface Route {
-  readonly path: string;
   readonly endpoints: ReadonlyMap<string, Endpoint>;
   /** Value of the `Allow` header. */
   readonly allow: string;
@@ -56,7 +55,8 @@ export interface Site {
 export type Router = ReturnType<typeof createRouter>;
 
 export function createRouter(endpoints: readonly Endpoint[], site: Site) {
-  const compressPage = createCompressPage();
+  /** Compressed pages, each once, when it is first asked for: keyed by their bytes, which the site keeps as long. */
+  const kept = new WeakMap<Uint8Array, Map<string, Promise<Uint8Array>>>();
   const destinations = new Map<string, RequestDestination>();
   /** Those that end in a parameter, by what stands before it. */
   const parameterized = new Map<string, ParameterizedDestination>();
@@ -75,7 +75,9 @@ export function createRouter(endpoints: readonly Endpoint[], site: Site) {
     else enclosed.set(path, found);
   }
 
-  function findParameterized(path: string): RequestDestination | undefined {
+  function findRoute(path: string): RequestDestination | undefined {
+    const known = destinations.get(path);
+    if (known !== undefined) return known;
     const at = path.lastIndexOf('/') + 1;
     const found = parameterized.get(path.slice(0, at));
     if (found?.hasParameter(path.slice(at))) return found.destination;
@@ -86,7 +88,27 @@ export function createRouter(endpoints: readonly Endpoint[], site: Site) {
     return undefined;
   }
 
-  const findRoute = (path: string) => destinations.get(path) ?? findParameterized(path);
+  /** RFC 9110 §8.4, §12.5.3: a page of the site in the coding that its caller takes. */
+  async function compressPage(page: Reply, acceptEncoding: string | undefined): Promise<Reply> {
+    const { body, headers } = page;
+    // Text, and the 304 that stands for it, which has no type.
+    if (!/^(text\/|image\/svg)|^$/.test(headers?.['Content-Type'] ?? '')) return page;
+    const vary = headers?.Vary ? `${headers.Vary}, Accept-Encoding` : 'Accept-Encoding';
+    const varied = { ...page, headers: { ...headers, Vary: vary } };
+    const weights = readWeights(acceptEncoding);
+    const chosen = CODINGS.find(([coding]) => (weights.get(coding) ?? 0) > 0);
+    if (!(body instanceof Uint8Array) || body.byteLength < MIN_BYTES || !chosen) return varied;
+    const [name, compress] = chosen;
+    const byCoding = kept.get(body) ?? new Map<string, Promise<Uint8Array>>();
+    kept.set(body, byCoding);
+    const compressing = byCoding.get(name) ?? compress(body);
+    byCoding.set(name, compressing);
+    return {
+      ...varied,
+      headers: { ...varied.headers, 'Content-Encoding': name },
+      body: await compressing,
+    };
+  }
 
   return {
     hasEndpoint: (path: string): boolean => findRoute(path) !== undefined,
@@ -154,7 +176,6 @@ function createRoute(path: string, all: readonly Endpoint[]): Route {
   const listed = endpoints.filter(({ isUnlisted }) => !isUnlisted).map(({ method }) => method);
   const allow = listed.flatMap((method) => (method === 'GET' ? ['GET', 'HEAD'] : [method]));
   return {
-    path,
     endpoints: new Map(endpoints.map((endpoint) => [endpoint.method, endpoint])),
     allow: allow.join(', '),
     isProbe: endpoints.some(({ isProbe }) => isProbe),
@@ -178,8 +199,7 @@ function findNotFoundPage(request: GatewayRequest, site: Site): Reply {
   return page ?? fail('not_found');
 }
 
-// RFC 9110 §8.4, §12.5.3: pages in the coding that the caller takes. Each is compressed once, when it is first asked
-// for, off the event loop, and kept.
+// What callers accept.
 
 type Compress = (bytes: Uint8Array) => Promise<Uint8Array>;
 
@@ -194,49 +214,6 @@ const CODINGS: readonly (readonly [name: string, compress: Compress])[] = [
 /** A smaller body fits into a packet or two as it is. */
 const MIN_BYTES = 1024;
 
-function createCompressPage() {
-  /** Keyed by the bytes that are compressed, which the site keeps for as long as it is served. */
-  const kept = new WeakMap<Uint8Array, Map<string, Promise<Uint8Array>>>();
-
-  function compressOnce(bytes: Uint8Array, name: string, compress: Compress) {
-    const byCoding = kept.get(bytes) ?? new Map<string, Promise<Uint8Array>>();
-    kept.set(bytes, byCoding);
-    const compressed = byCoding.get(name) ?? compress(bytes);
-    byCoding.set(name, compressed);
-    return compressed;
-  }
-
-  /** A page of the site as its caller gets it. */
-  return async function compressPage(
-    page: Reply,
-    acceptEncoding: string | undefined,
-  ): Promise<Reply> {
-    if (!isCompressible(page)) return page;
-    const varied = { ...page, headers: { ...page.headers, Vary: addTo(page.headers?.Vary) } };
-    const { body } = page;
-    const coding = findCoding(acceptEncoding);
-    if (!(body instanceof Uint8Array) || body.byteLength < MIN_BYTES || !coding) return varied;
-    const [name, compress] = coding;
-    return {
-      ...varied,
-      headers: { ...varied.headers, 'Content-Encoding': name },
-      body: await compressOnce(body, name, compress),
-    };
-  };
-}
-
-/** Text, and the 304 that stands for it, which has no type. */
-const isCompressible = ({ headers }: Reply): boolean =>
-  /^(text\/|image\/svg)|^$/.test(headers?.['Content-Type'] ?? '');
-
-const addTo = (vary: string | undefined): string =>
-  vary === undefined ? 'Accept-Encoding' : `${vary}, Accept-Encoding`;
-
-function findCoding(acceptEncoding: string | undefined) {
-  const weights = readWeights(acceptEncoding);
-  return CODINGS.find(([name]) => (weights.get(name) ?? 0) > 0);
-}
-
 /** RFC 9110 §12.5.1, for one question: is the caller a browser, or a program? */
 export function prefersHtml(accept: string | undefined): boolean {
   const weights = readWeights(accept);
@@ -245,11 +222,13 @@ export function prefersHtml(accept: string | undefined): boolean {
 }
 
 /** Reads what a caller accepts (RFC 9110 §12.4.2), in lower case, and how much of 1. */
-const readWeights = (accept: string | undefined): ReadonlyMap<string, number> =>
-  new Map(accept?.toLowerCase().split(',').map(parseRange));
-
-function parseRange(range: string): [type: string, weight: number] {
-  const [type = '', ...parameters] = range.split(';').map((part) => part.trim());
-  const q = parameters.find((parameter) => parameter.startsWith('q='));
-  return [type, q === undefined ? 1 : Number(q.slice(2)) || 0];
+function readWeights(accept = ''): ReadonlyMap<string, number> {
+  const ranges = accept.toLowerCase().split(',');
+  return new Map(
+    ranges.map((range) => {
+      const [type = '', ...parameters] = range.split(';').map((part) => part.trim());
+      const q = parameters.find((parameter) => parameter.startsWith('q='));
+      return [type, q === undefined ? 1 : Number(q.slice(2)) || 0];
+    }),
+  );
 }

@@ -3,25 +3,19 @@
 import type { ServerResponse } from 'node:http';
 import { SharedTimer, type Wait } from '../../platform/clock.ts';
 import type { Log } from '../../platform/log.ts';
+import type { CountedTransfer } from '../../platform/memory/user-budgets.ts';
 import { KEEP_ALIVE } from '../../platform/text.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import type { ReplyStream } from '../endpoint/message.ts';
 import type { HeaderList } from './headers.ts';
 import { runWhenClosed } from './receive-request.ts';
-import type { CountedReply, MemoryOwner, ReplyMemory } from './transfer-memory.ts';
+import type { MemoryOwner, ReplyMemory } from './transfer-memory.ts';
 
 /**
  * Called once, when everything was sent or the caller is gone; with what the stream threw where that ended it: then it is
  * for whoever is called to close the connection.
  */
 export type OnStreamEnd = (failure?: { readonly cause: unknown }) => void;
-
-/** Shared by all streams. */
-interface StreamSurroundings {
-  readonly memory: ReplyMemory;
-  readonly silences: SharedTimer<StreamSending>;
-  readonly log: Log;
-}
 
 export function createSendStream({ config, clock, log }: Runtime, memory: ReplyMemory) {
   // Proxies cut what is silent.
@@ -33,6 +27,13 @@ export function createSendStream({ config, clock, log }: Runtime, memory: ReplyM
 
   return (res: ServerResponse, stream: ReplyStream, owner: MemoryOwner, onEnd: OnStreamEnd) =>
     new StreamSending(res, stream, owner, onEnd, surroundings);
+}
+
+/** Shared by all streams. */
+interface StreamSurroundings {
+  readonly memory: ReplyMemory;
+  readonly silences: SharedTimer<StreamSending>;
+  readonly log: Log;
 }
 
 /**
@@ -96,7 +97,7 @@ class StreamSending {
   }
 
   /** For `writeSlices`. */
-  count(bytes: number): CountedReply {
+  count(bytes: number): CountedTransfer {
     this.counter ??= this.createCounter();
     return this.counter.count(bytes);
   }
@@ -187,7 +188,7 @@ async function endIterator(pieces: AsyncIterator<string>): Promise<void> {
 /** Counts what waits to be read of a stream, once that is much. */
 class WaitingCounter {
   private readonly counter: ReplyCounter;
-  private counted: CountedReply | undefined;
+  private counted: CountedTransfer | undefined;
   private before = 0;
 
   constructor(counter: ReplyCounter) {
@@ -205,8 +206,8 @@ class WaitingCounter {
       return;
     }
     if (this.counted === undefined) this.counted = this.counter.count(waiting);
-    else this.counted.noteChange(change);
-    if (change < 0) this.counted.noteSent(-change);
+    else this.counted.count(0, change);
+    if (change < 0) this.counted.count(-change, 0);
   }
 }
 
@@ -221,13 +222,13 @@ export async function writeSlices(
   bytes: Uint8Array,
   counter: Pick<ReplyCounter, 'count'>,
 ): Promise<void> {
-  let counted: CountedReply | undefined;
+  let counted: CountedTransfer | undefined;
   for (let at = 0; at < bytes.length; at += SLICE_BYTES) {
     if (res.write(bytes.subarray(at, at + SLICE_BYTES))) continue;
     // All of it stays in memory until its last byte is handed over.
     counted ??= counter.count(bytes.length);
     await waitForDrain(res);
-    counted.noteSent(SLICE_BYTES);
+    counted.count(SLICE_BYTES, 0);
   }
   counted?.end();
 }
@@ -243,7 +244,7 @@ export class ReplyCounter {
   private readonly memory: ReplyMemory;
   private readonly owner: MemoryOwner;
   private readonly res: ServerResponse;
-  private counted: CountedReply | undefined;
+  private counted: CountedTransfer | undefined;
 
   constructor(memory: ReplyMemory, owner: MemoryOwner, res: ServerResponse) {
     this.memory = memory;
@@ -251,7 +252,7 @@ export class ReplyCounter {
     this.res = res;
   }
 
-  count(bytes: number): CountedReply {
+  count(bytes: number): CountedTransfer {
     const { res } = this;
     const { socket } = res.req;
     if (this.counted === undefined) runWhenClosed(res, () => this.counted?.end());

@@ -3,12 +3,13 @@
 
 import { GatewayError } from '../../errors/gateway-error.ts';
 import type { Clock } from '../../platform/clock.ts';
-import type { CountedTransfer, TransferHandlers } from '../../platform/memory/user-budgets.ts';
 import {
+  type CountedTransfer,
   createMemoryBudget,
   createTransfers,
   createUserBudgets,
   type MemoryBudget,
+  type TransferHandlers,
 } from '../../platform/memory/user-budgets.ts';
 import { NO_BODY } from '../endpoint/message.ts';
 
@@ -41,21 +42,20 @@ function createOwnedTransfers(
 
   return {
     users,
-    /** Undefined for what is not counted. */
-    start(owner: MemoryOwner, onDrop: TransferHandlers['onDrop']): CountedTransfer | undefined {
+    start(owner: MemoryOwner, onDrop: TransferHandlers['onDrop']): CountedTransfer {
       const budgets = findBudgets(owner);
-      return (
-        budgets &&
-        transfers.start(budgets, {
-          onDrop,
-          onEnd() {
-            if (typeof owner === 'object') users.forgetIfEmpty(owner.user);
-          },
-        })
-      );
+      if (budgets === undefined) return NOT_COUNTED;
+      return transfers.start(budgets, {
+        onDrop,
+        onEnd() {
+          if (typeof owner === 'object') users.forgetIfEmpty(owner.user);
+        },
+      });
     },
   };
 }
+
+const NOT_COUNTED: CountedTransfer = { count() {}, end() {} };
 
 /** One body of `maxBodyBytes` always has room. */
 export function createBodyMemory(clock: Clock, maxBodyBytes: number) {
@@ -77,10 +77,10 @@ export function createBodyMemory(clock: Clock, maxBodyBytes: number) {
       return {
         count(arrived: number): void {
           body.bytes += arrived;
-          transfer?.count(arrived, arrived);
+          transfer.count(arrived, arrived);
         },
         /** The body does not arrive any more. */
-        end: () => transfer?.end(),
+        end: transfer.end,
         // Only bodies of users count after they have arrived.
         hold: typeof owner === 'object' ? users.createHold(owner.user, body) : NO_BODY.hold,
       };
@@ -115,24 +115,16 @@ const REFUSALS = {
 
 export type ReplyMemory = ReturnType<typeof createReplyMemory>;
 
-export type CountedReply = ReturnType<ReplyMemory['start']>;
-
 /** Replies of callers without a token are small, or pages that are the same bytes for everybody: not counted. */
 export function createReplyMemory(clock: Clock) {
   const replies = createOwnedTransfers(REPLY_BYTES, undefined, createTransfers(clock, false));
 
   return {
     /** Counts a reply until it is ended; `onDrop` is called, at most once, when it has to go. */
-    start(owner: MemoryOwner, bytes: number, onDrop: () => void) {
+    start(owner: MemoryOwner, bytes: number, onDrop: () => void): CountedTransfer {
       const transfer = replies.start(owner, onDrop);
-      transfer?.count(0, bytes);
-      return {
-        /** So many of its bytes were handed over. */
-        noteSent: (sent: number) => transfer?.count(sent, 0),
-        /** It takes so many more, or fewer. */
-        noteChange: (change: number) => transfer?.count(0, change),
-        end: () => transfer?.end(),
-      };
+      transfer.count(0, bytes);
+      return transfer;
     },
   };
 }

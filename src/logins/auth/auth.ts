@@ -6,7 +6,6 @@ import {
   createAuthenticate,
   createChallenge,
   type GetChallenge,
-  instrumentAuthenticate,
   isOwnToken,
   type OnRefusal,
   type VerifyBearer,
@@ -162,13 +161,11 @@ export function createAuth(
     clockToleranceSeconds,
   });
   const verify = createVerify(verifier.verify, ownTokens);
-  const authenticate = createAuthenticate(verify, getChallenge, onRefusal);
+  // Without metrics nothing is timed.
+  const recording = server.metricsEnabled ? runtime : undefined;
   keySet.start();
   return {
-    // Without metrics nothing is timed.
-    authenticate: server.metricsEnabled
-      ? instrumentAuthenticate(authenticate, runtime)
-      : authenticate,
+    authenticate: createAuthenticate(verify, getChallenge, onRefusal, recording),
     reload: ownTokens?.reload,
     inspectToken: verifier.inspect,
     verifyToken: (token) => verifier.verify(token, refuseFetch),

@@ -9,17 +9,13 @@ import { StoreUnavailable } from '../store.ts';
 import { DataDirError, lockFolder } from './lock.ts';
 import { trackWrite } from './writes-under-way.ts';
 
-export interface DataFolder {
+/** For the parts of the store, none of which closes it. */
+export interface OpenFolder {
   readonly root: RootDatabase;
   /** The path of the database. */
   readonly file: string;
-  /** Atomic; resolves when it is on disk. Writes of many requests share one commit. None may follow `close`. */
+  /** Atomic; resolves when it is on disk. Writes of many requests share one commit. */
   write<Result>(change: () => Result): Promise<Result>;
-  close(): Promise<void>;
-}
-
-/** The same for the parts of the store, none of which closes it. */
-export interface OpenFolder extends Omit<DataFolder, 'close'> {
   /**
    * To be called before a read outside `write`: lmdb does not survive one while it closes.
    *
@@ -29,7 +25,7 @@ export interface OpenFolder extends Omit<DataFolder, 'close'> {
 }
 
 /** @throws DataDirError when the folder is in use or cannot be used. */
-export async function openDataFolder(dataDir: string): Promise<DataFolder> {
+export async function openDataFolder(dataDir: string) {
   const path = resolve(dataDir);
   let unlock = async () => {};
   try {
@@ -43,8 +39,10 @@ export async function openDataFolder(dataDir: string): Promise<DataFolder> {
     return {
       root,
       file,
-      write: (change) => trackWrite(() => root.transaction(change).catch(rejectCommit)),
-      async close() {
+      /** As `OpenFolder` has it. None may follow `close`. */
+      write: <Result>(change: () => Result): Promise<Result> =>
+        trackWrite(() => root.transaction(change).catch(rejectCommit)),
+      async close(): Promise<void> {
         await root.close();
         await unlock();
       },
@@ -94,8 +92,13 @@ async function rejectCommit(error: unknown): Promise<never> {
 
 /** @throws Error when lmdb cannot open the file safely. A file that is not there is none. */
 function checkStoreFile(file: string): void {
-  const descriptor = openIfThere(file);
-  if (descriptor === undefined) return;
+  let descriptor: number;
+  try {
+    descriptor = openSync(file, 'r');
+  } catch (error) {
+    if (getErrorCode(error) === 'ENOENT') return;
+    throw error;
+  }
   try {
     const { size } = fstatSync(descriptor);
     if (size > 0) checkPages(descriptor, size);
@@ -104,21 +107,18 @@ function checkStoreFile(file: string): void {
   }
 }
 
-function openIfThere(file: string): number | undefined {
-  try {
-    return openSync(file, 'r');
-  } catch (error) {
-    if (getErrorCode(error) === 'ENOENT') return undefined;
-    throw error;
-  }
-}
-
 function checkPages(descriptor: number, size: number): void {
   const read = (at: number, bytes: number): Buffer => {
     const buffer = Buffer.alloc(bytes);
     return buffer.subarray(0, readSync(descriptor, buffer, 0, bytes, at));
   };
-  const metaAt = (at: number): Meta => readPageMeta(read(at, META_BYTES)) ?? throwForeign();
+  const metaAt = (at: number): Meta => {
+    const meta = readPageMeta(read(at, META_BYTES));
+    if (meta === undefined) {
+      throw new Error('store.mdb is damaged, or of another program; move it away');
+    }
+    return meta;
+  };
   const first = metaAt(0);
   const second = metaAt(first.pageBytes);
   const meta = second.transaction > first.transaction ? second : first;
@@ -137,15 +137,11 @@ const PAGE_HEADER_BYTES = 24;
 /** More than a meta page has in use. */
 const META_BYTES = PAGE_HEADER_BYTES + 256;
 
-function throwForeign(): never {
-  throw new Error('store.mdb is damaged, or of another program; move it away');
-}
-
 // The pages of an LMDB file, data format 2, 64 bits, little-endian (liblmdb/mdb.c of lmdb-js: MDB_meta,
 // MDB_db, MDB_page, MDB_node). Nothing is read here but which pages are in use.
 
 /** The pages in use as of one commit. */
-export interface Meta {
+interface Meta {
   readonly pageBytes: number;
   /** Number of the commit. */
   readonly transaction: bigint;
@@ -164,7 +160,7 @@ const META = { magic: 24, freeTree: 48, mainTree: 96, lastPage: 144, transaction
 const TREE = { bytes: 48, pageBytes: 0, root: 40 };
 
 /** Undefined for what is no meta page. */
-export function readPageMeta(page: Buffer): Meta | undefined {
+function readPageMeta(page: Buffer): Meta | undefined {
   if (page.length < META.end || page.readUInt32LE(META.magic) !== MAGIC) return undefined;
   const pageBytes = page.readUInt32LE(META.freeTree + TREE.pageBytes);
   if (pageBytes < SMALLEST_PAGE || pageBytes > LARGEST_PAGE) return undefined;
@@ -190,7 +186,7 @@ const MAX_DEPTH = 32;
  * True if a page in use is not among the first `pages`, or cannot be made out. It reads all pages
  * in use but those of long values.
  */
-export function hasPagesBeyond(
+function hasPagesBeyond(
   pages: number,
   { roots }: Meta,
   readPage: (page: number) => Buffer,
@@ -226,22 +222,18 @@ function pagesUsedBy(page: Buffer): readonly Use[] {
   const flags = page.readUInt16LE(PAGE.flags);
   if ((flags & KEYS_ONLY) !== 0) return [];
   if ((flags & (BRANCH | LEAF)) === 0) throw new RangeError('Neither branch nor leaf');
-  const read = (flags & BRANCH) === 0 ? pagesOfLeafNode : pagesOfBranchNode;
   const nodes = page.readUInt16LE(PAGE.lower) / 2;
   return Array.from({ length: nodes }, (_, index) => {
     const at = page.readUInt16LE(PAGE.nodes + 2 * index) + PAGE_HEADER_BYTES;
-    return read(page, at);
+    if ((flags & BRANCH) === 0) return pagesOfLeafNode(page, at);
+    const low = page.readUInt32LE(at + NODE.low);
+    return { root: low + page.readUInt16LE(at + NODE.flags) * 2 ** 32 };
   }).filter((use) => use !== undefined);
 }
 
 const NODE = { low: 0, flags: 4, keyBytes: 6, data: 8 };
 const LONG_VALUE = 0x01;
 const SUB_TREE = 0x02;
-
-function pagesOfBranchNode(page: Buffer, node: number): Use {
-  const low = page.readUInt32LE(node + NODE.low);
-  return { root: low + page.readUInt16LE(node + NODE.flags) * 2 ** 32 };
-}
 
 function pagesOfLeafNode(page: Buffer, node: number): Use | undefined {
   const flags = page.readUInt16LE(node + NODE.flags);

@@ -13,13 +13,6 @@ import {
   writeExpiring,
 } from './time-buckets.ts';
 
-export interface EmbeddedKeyValue extends KeyValue {
-  /** With what the value under the key begins. */
-  lookUpGrant(key: string): GrantLookup;
-  /** Deletes what has expired. */
-  sweepValues(): Promise<void>;
-}
-
 /** Entries by the time they are due, so that a sweep reads only those. */
 type DueKey = [dueAt: number, key: string];
 
@@ -32,10 +25,7 @@ const SWEEP_BATCH = 500;
 /** Entries of listed values that have expired, which each new one clears away. */
 const CLEARED_AT_ONCE = 100;
 
-export function createEmbeddedKeyValue(
-  { root, write, ensureOpen }: OpenFolder,
-  clock: Clock,
-): EmbeddedKeyValue {
+export function createEmbeddedKeyValue({ root, write, ensureOpen }: OpenFolder, clock: Clock) {
   const values: Database<ExpiringRecord<string>, string> = root.openDB({ name: 'values' });
   const dueKeys: Database<true, DueKey> = root.openDB({ name: 'values-due' });
   const listed: Database<true, ListedKey> = root.openDB({ name: 'listed-values' });
@@ -68,23 +58,12 @@ export function createEmbeddedKeyValue(
 
   function putListed(list: string, key: string, value: string, ttlSeconds: number): void {
     listed.remove([list, readExpiry(values, key), key]);
-    clearExpired(list);
+    const expired = { start: [list, 0], end: [list, clock.now() + 1], limit: CLEARED_AT_ONCE };
+    for (const entry of [...listed.getKeys(expired)]) listed.remove(entry);
     listed.put([list, put(key, value, ttlSeconds), key], true);
   }
 
-  function clearExpired(list: string): void {
-    const range = { start: [list, 0], end: [list, clock.now() + 1], limit: CLEARED_AT_ONCE };
-    for (const entry of [...listed.getKeys(range)]) listed.remove(entry);
-  }
-
-  function listDue(): readonly DueKey[] {
-    ensureOpen();
-    const end: DueKey = [clock.now() + 1, ''];
-    return [...dueKeys.getKeys({ start: [0, ''], end, limit: SWEEP_BATCH })];
-  }
-
-  return {
-    lookUpGrant: grantVersions.lookUp,
+  const port: KeyValue = {
     get: async (key) => read(key),
     set: (key, value, ttlSeconds) => change(key, () => void put(key, value, ttlSeconds)),
     getOrSet: (key, value, ttlSeconds) =>
@@ -151,9 +130,19 @@ export function createEmbeddedKeyValue(
         put(key, JSON.stringify(recent), ttlSeconds);
       }),
     readRecent: async (key) => parseRecent(read(key)),
+  };
 
-    async sweepValues() {
-      for (let due = listDue(); due.length > 0; due = listDue()) {
+  return {
+    ...port,
+    /** With what the value under the key begins. */
+    lookUpGrant: grantVersions.lookUp,
+    /** Deletes what has expired. */
+    async sweepValues(): Promise<void> {
+      for (;;) {
+        ensureOpen();
+        const end: DueKey = [clock.now() + 1, ''];
+        const due = [...dueKeys.getKeys({ start: [0, ''], end, limit: SWEEP_BATCH })];
+        if (due.length === 0) return;
         const keys = due.map(([, key]) => key);
         await change(keys, () => {
           for (const dueKey of due) {
@@ -176,12 +165,6 @@ function parseRecent(text: string | undefined): readonly string[] {
 // The versions of grants, each asked for at every call of its user: read from memory, since a grant may have 20 KB, and
 // lmdb gives a value as a whole.
 
-export interface GrantVersions {
-  lookUp(key: string): GrantLookup;
-  /** To be called as values are changed: what was known of them holds no more. Settles as the change does. */
-  forget<Result>(keys: readonly string[], changing: Promise<Result>): Promise<Result>;
-}
-
 interface KnownVersion {
   readonly version: string;
   readonly expiresAt: number;
@@ -191,10 +174,10 @@ interface KnownVersion {
 const MAX_KNOWN = 10_000;
 
 /** `read` may throw, and gives records whose time is over, too: that is for the clock to say at each call. */
-export function createGrantVersions(
+function createGrantVersions(
   read: (key: string) => ExpiringRecord<string> | undefined,
   clock: Clock,
-): GrantVersions {
+) {
   const known = createBoundedMap<string, KnownVersion>(MAX_KNOWN);
   /** The number of changes of a key that are under way: until they are on disk, reads give what was there before. */
   const changes = new Map<string, number>();
@@ -210,14 +193,8 @@ export function createGrantVersions(
     return found;
   }
 
-  function endChange(key: string): void {
-    const left = (changes.get(key) ?? 0) - 1;
-    if (left > 0) changes.set(key, left);
-    else changes.delete(key);
-  }
-
   return {
-    lookUp(key) {
+    lookUp(key: string): GrantLookup {
       try {
         const found = find(key);
         return found === undefined || found.expiresAt <= clock.now() || found.version === ''
@@ -227,13 +204,18 @@ export function createGrantVersions(
         return { failure };
       }
     },
-    forget(keys, changing) {
+    /** To be called as values are changed: what was known of them holds no more. Settles as the change does. */
+    forget<Result>(keys: readonly string[], changing: Promise<Result>): Promise<Result> {
       for (const key of keys) {
         known.delete(key);
         changes.set(key, (changes.get(key) ?? 0) + 1);
       }
       return changing.finally(() => {
-        for (const key of keys) endChange(key);
+        for (const key of keys) {
+          const left = (changes.get(key) ?? 0) - 1;
+          if (left > 0) changes.set(key, left);
+          else changes.delete(key);
+        }
       });
     },
   };

@@ -1,5 +1,6 @@
 // One process per DATA_DIR: lmdb is open in it, and limits and listeners are in its memory.
 import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
 import { rename, rm, stat } from 'node:fs/promises';
 import { connect, createServer, type Server } from 'node:net';
 import { join, relative } from 'node:path';
@@ -29,17 +30,15 @@ const SETTLE_MS = 500;
 export async function lockFolder(folder: string): Promise<() => Promise<void>> {
   const path = socketPath(folder);
   const server = createServer((socket) => socket.destroy());
-  const inUse = () =>
-    new DataDirInUse(
-      `DATA_DIR: the folder ${folder} is in use by another process (is another postern running?). Stop it, or set DATA_DIR and PORT for a second one.`,
-    );
   try {
     await listen(server, path);
   } catch (cause) {
     if (getErrorCode(cause) !== 'EADDRINUSE') throw cause;
     const release = (await isAbandoned(path)) ? await takeOver(server, path) : undefined;
-    if (release === undefined) throw inUse();
-    return release;
+    if (release !== undefined) return release;
+    throw new DataDirInUse(
+      `DATA_DIR: the folder ${folder} is in use by another process (is another postern running?). Stop it, or set DATA_DIR and PORT for a second one.`,
+    );
   }
   server.unref();
   return () => new Promise((resolve) => server.close(() => resolve()));
@@ -90,14 +89,7 @@ function socketPath(folder: string): string {
   );
 }
 
-const listen = (server: Server, path: string): Promise<void> =>
-  new Promise((resolve, reject) => {
-    server.once('error', reject);
-    server.listen(path, () => {
-      server.off('error', reject);
-      resolve();
-    });
-  });
+const listen = (server: Server, path: string) => once(server.listen(path), 'listening');
 
 /** Nobody listens. Any other failure to connect (no permission, say) is no proof of that. */
 const isAbandoned = (path: string): Promise<boolean> =>

@@ -7,12 +7,13 @@ import {
   isMissingGrant,
   NO_GRANT,
   NO_SESSION,
+  NOT_COUNTED,
   type SessionAccess,
   type SessionLookup,
   type Store,
   StoreUnavailable,
 } from '../store.ts';
-import { type DataFolder, type OpenFolder, openDataFolder } from './folder.ts';
+import { type OpenFolder, openDataFolder } from './folder.ts';
 import { createEmbeddedKeyValue } from './key-value.ts';
 import { createEmbeddedSessions } from './sessions.ts';
 import { createByteBudgets, createSlidingWindows } from './windows.ts';
@@ -24,16 +25,22 @@ export interface EmbeddedStoreSettings extends ClockAndLog {
 
 /** @throws DataDirError when the folder is in use or cannot be written. */
 export async function openEmbeddedStore(settings: EmbeddedStoreSettings): Promise<Store> {
-  const { dataDir, clock, log } = settings;
+  const { dataDir, sessionKeyPrefix, clock, log } = settings;
   const { close, ...unwatched } = await openDataFolder(dataDir);
   let isClosing = false;
   const ensureOpen = () => {
     if (isClosing) throw new StoreUnavailable('The store is closed');
   };
-  const watched = { ...unwatched, ensureOpen };
-  const { folder, ensureWritable, values, embeddedSessions } = openDatabases(watched, settings);
-  const { sweepValues, lookUpGrant, ...keyValue } = values;
-  const { accessSession, close: closeSessions, ...sessions } = embeddedSessions;
+  const { write, ensureWritable } = watchWrites({ ...unwatched, ensureOpen }, settings);
+  const folder: OpenFolder = { ...unwatched, ensureOpen, write };
+  // Each opens its databases by transactions of their own: opened in a common one, a full disk later ends the process in
+  // lmdb (SIGABRT).
+  const { sweepValues, lookUpGrant, ...keyValue } = createEmbeddedKeyValue(folder, clock);
+  const {
+    accessSession,
+    close: closeSessions,
+    ...sessions
+  } = createEmbeddedSessions(folder, clock, sessionKeyPrefix);
   const slidingWindows = createSlidingWindows(clock);
   const { sweepBudgets, ...byteBudgets } = createByteBudgets(clock);
   /** One process per DATA_DIR: all listeners are here. */
@@ -49,7 +56,7 @@ export async function openEmbeddedStore(settings: EmbeddedStoreSettings): Promis
     admitRequest(windows, access, grantKey) {
       const grant = grantKey === undefined ? NO_GRANT : lookUpGrant(grantKey);
       if (grantKey !== undefined && isMissingGrant(grant)) {
-        return { verdict: undefined, entry: undefined, session: NO_SESSION, grant };
+        return NOT_COUNTED;
       }
       const time = slidingWindows.getTime();
       const verdict = slidingWindows.countRequest(windows, time);
@@ -105,25 +112,7 @@ export async function openEmbeddedStore(settings: EmbeddedStoreSettings): Promis
   }
 }
 
-/** Each by a transaction of its own: opened in a common one, a full disk later ends the process in lmdb (SIGABRT). */
-function openDatabases(watched: OpenFolder, settings: EmbeddedStoreSettings) {
-  const { clock, sessionKeyPrefix } = settings;
-  const { write, ensureWritable } = watchWrites(watched, settings);
-  const folder: OpenFolder = { ...watched, write };
-  return {
-    folder,
-    ensureWritable,
-    values: createEmbeddedKeyValue(folder, clock),
-    embeddedSessions: createEmbeddedSessions(folder, clock, sessionKeyPrefix),
-  };
-}
-
 // §4.3: the service is not ready while DATA_DIR cannot be written, and is again once it can.
-
-interface WriteWatch extends Pick<DataFolder, 'write'> {
-  /** @throws StoreUnavailable when the last write failed. */
-  ensureWritable(): void;
-}
 
 /** Without requests nothing else would find out that there is room again. */
 const RETRY_MS = 1000;
@@ -140,7 +129,7 @@ const REPORT_INTERVAL_MS = 60_000;
 function watchWrites(
   { root, write, ensureOpen }: OpenFolder,
   { dataDir, clock, log }: EmbeddedStoreSettings,
-): WriteWatch {
+) {
   const retries = root.openDB<number, string>({ name: 'write-retries' });
   let failure: unknown;
   let pending = 0;
@@ -156,7 +145,11 @@ function watchWrites(
     if (pending === 1) watchNext();
     try {
       const result = await write(change);
-      if (failure !== undefined) noteSuccess();
+      if (failure !== undefined) {
+        failure = undefined;
+        if (isReported) log.info('DATA_DIR can be written again.', { folder: dataDir });
+        isReported = false;
+      }
       return result;
     } catch (error) {
       // Anything else was thrown by the change itself.
@@ -193,12 +186,6 @@ function watchWrites(
     );
   }
 
-  function noteSuccess(): void {
-    failure = undefined;
-    if (isReported) log.info('DATA_DIR can be written again.', { folder: dataDir });
-    isReported = false;
-  }
-
   function retryLater(): void {
     if (isRetryDue) return;
     isRetryDue = true;
@@ -212,7 +199,8 @@ function watchWrites(
 
   return {
     write: watchedWrite,
-    ensureWritable() {
+    /** @throws StoreUnavailable when the last write failed. */
+    ensureWritable(): void {
       if (failure !== undefined) throw failure;
     },
   };

@@ -37,14 +37,12 @@ export interface StoredSession {
 export const getExpiry = ({ touched, expiresAt }: StoredSession): number =>
   readTouchedExpiry(touched) ?? expiresAt;
 
-export type EmbeddedSessionRecords = ReturnType<typeof openSessionRecords>;
-
 export function openSessionRecords(folder: OpenFolder, clock: Clock, sessionKeyPrefix: string) {
   const { root, ensureOpen } = folder;
   const records: Database<ExpiringRecord<SessionRecord>, string> = root.openDB({
     name: 'sessions',
   });
-  const cache = createSessionCache<StoredSession>();
+  const cache = createSessionCache();
   const times = openTouchedTimes(folder, clock);
   const buildKey = (id: string) => buildSessionKey(sessionKeyPrefix, id);
 
@@ -121,14 +119,6 @@ export function openSessionRecords(folder: OpenFolder, clock: Clock, sessionKeyP
 
 // Sessions that were read lately, so that a call needs not read and decode its session's record.
 
-/** Bounded; forgets those that were not read for long. */
-interface SessionCache<Cached> {
-  get(id: string): Cached | undefined;
-  /** `key` is a number that stands for the id. */
-  put(id: string, key: number, cached: Cached): void;
-  delete(id: string): void;
-}
-
 /** Some 5 MB in each generation. */
 const GENERATION = 5000;
 
@@ -136,16 +126,16 @@ const GENERATION = 5000;
 const READ_ONCE = 16_384;
 
 /**
- * In two generations: when the younger is full, it becomes the older, whose entries are forgotten
+ * Bounded, in two generations: when the younger is full, it becomes the older, whose entries are forgotten
  * unless they are read again. Reading one of the younger writes nothing, as moving it to the end of
  * a list would.
  */
-function createSessionCache<Cached>(): SessionCache<Cached> {
-  let younger = new Map<string, Cached>();
-  let older = new Map<string, Cached>();
+function createSessionCache() {
+  let younger = new Map<string, StoredSession>();
+  let older = new Map<string, StoredSession>();
   const readOnce = new Float64Array(READ_ONCE);
 
-  function add(id: string, cached: Cached): void {
+  function add(id: string, cached: StoredSession): void {
     if (younger.size >= GENERATION) {
       older = younger;
       younger = new Map();
@@ -154,21 +144,23 @@ function createSessionCache<Cached>(): SessionCache<Cached> {
   }
 
   return {
-    get(id) {
+    get(id: string): StoredSession | undefined {
       const young = younger.get(id);
       if (young !== undefined) return young;
       const old = older.get(id);
       if (old !== undefined) add(id, old);
       return old;
     },
-    // Only what is read again soon is kept: of more sessions than have room, each would only be in the
-    // garbage collector's way.
-    put(id, key, cached) {
+    /**
+     * `key` is a number that stands for the id. Only what is read again soon is kept: of more sessions than have room, each
+     * would only be in the garbage collector's way.
+     */
+    put(id: string, key: number, cached: StoredSession): void {
       const at = (key >>> 0) % READ_ONCE;
       if (readOnce[at] === key) add(id, cached);
       else readOnce[at] = key;
     },
-    delete(id) {
+    delete(id: string): void {
       younger.delete(id);
       older.delete(id);
     },
@@ -182,8 +174,6 @@ function createSessionCache<Cached>(): SessionCache<Cached> {
 // A touch does not write the session's record: of a million sessions that are used in turn, each
 // would cost a page. Touched times lie together in buckets. Each commit writes some of those that
 // have changed, and where that is not all, a log of what was touched since the last commit.
-
-export type TouchedTimes = ReturnType<typeof openTouchedTimes>;
 
 const COMMIT_INTERVAL_MS = 1000;
 

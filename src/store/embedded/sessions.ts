@@ -24,6 +24,9 @@ export interface EmbeddedSessions extends Sessions {
 /** A few milliseconds of work: requests come in between. */
 const SWEEP_BATCH = 500;
 
+/** Sessions of one user that are looked at together. */
+const MAX_BATCH = 500;
+
 export function createEmbeddedSessions(
   folder: OpenFolder,
   clock: Clock,
@@ -37,8 +40,6 @@ export function createEmbeddedSessions(
     records.remove(id);
     return index.remove(id, owner);
   }
-
-  const endOldest = createEndOldest({ index, readExpiry: records.readExpiry, remove });
 
   /** One index entry: removed (true) when its session is gone, else given its new time. */
   function sweepIndexEntry(id: string): boolean {
@@ -69,9 +70,7 @@ export function createEmbeddedSessions(
         const limitedUser = userMax > 0 ? readOwner(session) : undefined;
         records.put(session, expiresAt);
         index.put(id, expiresAt, limitedUser);
-        return limitedUser === undefined
-          ? []
-          : endOldest({ owner: limitedUser, newId: id, max: userMax, now: clock.now() });
+        return limitedUser === undefined ? [] : endOldest(limitedUser, id, userMax);
       });
       endedIds.forEach(records.forgetRemoved);
       return endedIds;
@@ -110,12 +109,14 @@ export function createEmbeddedSessions(
 
     async sweepSessions() {
       let claimed = 0;
-      for (let due = listDue(); due.length > 0; due = listDue()) {
+      for (;;) {
+        ensureOpen();
+        const due = index.listDue(clock.now(), SWEEP_BATCH);
+        if (due.length === 0) return claimed;
         const gone = await write(() => due.filter(sweepIndexEntry));
         gone.forEach(records.forgetRemoved);
         claimed += gone.length;
       }
-      return claimed;
     },
     async countSessions() {
       ensureOpen();
@@ -140,48 +141,12 @@ export function createEmbeddedSessions(
     }
   }
 
-  function listDue(): readonly string[] {
-    ensureOpen();
-    return index.listDue(clock.now(), SWEEP_BATCH);
-  }
-}
-
-/** A record is shared by all calls in its session: what each of them changes is not written into it. */
-function toRecord({ record, touched }: StoredSession): SessionRecord {
-  const lastAccessedAt = readLastAccess(touched);
-  return lastAccessedAt === undefined ? record : { ...record, lastAccessedAt };
-}
-
-// A user who has too many sessions keeps the newest (§12).
-
-interface SessionExcess {
-  readonly owner: Owner;
-  /** Never ended. */
-  readonly newId: string;
-  /** The most sessions that the owner may have. */
-  readonly max: number;
-  /** Epoch milliseconds. */
-  readonly now: number;
-}
-
-/** Ends those that expire first, and returns their ids. */
-type EndOldest = (excess: SessionExcess) => readonly string[];
-
-const MAX_BATCH = 500;
-
-/** To be called inside a transaction. Times of the index are corrected on the way. */
-const createEndOldest = ({
-  index,
-  readExpiry,
-  remove,
-}: {
-  readonly index: SessionIndex;
-  /** When the session is gone, as its record says; 0 where there is none. */
-  readExpiry(id: string): number;
-  /** Removes the session, and its index entry. */
-  remove(id: string, owner: Owner): void;
-}): EndOldest =>
-  function endOldest({ owner, newId, max, now }) {
+  /**
+   * A user who has too many sessions keeps the newest (§12): inside a transaction it ends those that expire first, but never
+   * the new one, and returns their ids. Times of the index are corrected on the way.
+   */
+  function endOldest(owner: Owner, newId: string, max: number): readonly string[] {
+    const now = clock.now();
     const ended: string[] = [];
     let excess = index.countUserSessions(owner) - max;
     for (let size = 2; excess > 0; size = Math.min(2 * size, MAX_BATCH)) {
@@ -189,7 +154,7 @@ const createEndOldest = ({
       if (first.length === 0) break;
       let hasMoved = false;
       for (const { id, dueAt } of first) {
-        const expiresAt = readExpiry(id);
+        const expiresAt = records.readExpiry(id);
         if (expiresAt > dueAt) {
           index.put(id, expiresAt, owner);
           hasMoved = true;
@@ -207,26 +172,25 @@ const createEndOldest = ({
       }
     }
     return ended;
-  };
+  }
+}
+
+/** A record is shared by all calls in its session: what each of them changes is not written into it. */
+function toRecord({ record, touched }: StoredSession): SessionRecord {
+  const lastAccessedAt = readLastAccess(touched);
+  return lastAccessedAt === undefined ? record : { ...record, lastAccessedAt };
+}
 
 // Sessions by the time they are due, all of them, and those of one user. The times may lag behind
 // touches; whoever needs them right puts them again.
-
-/** Functions that write are to be called inside a transaction. */
-export type SessionIndex = ReturnType<typeof openSessionIndex>;
-
-export interface DueSession {
-  readonly id: string;
-  /** Epoch milliseconds. */
-  readonly dueAt: number;
-}
 
 type DueKey = [dueAt: number, id: string];
 
 /** The owner's hash. */
 type UserKey = [user: string, dueAt: number, id: string];
 
-export function openSessionIndex(root: RootDatabase) {
+/** Functions that write are to be called inside a transaction. */
+function openSessionIndex(root: RootDatabase) {
   /** Session id → the time under which it stands in the others. */
   const times: Database<number, string> = root.openDB({ name: 'session-index' });
   const all: Database<true, DueKey> = root.openDB({ name: 'sessions-due' });
@@ -248,7 +212,12 @@ export function openSessionIndex(root: RootDatabase) {
 
   return {
     has: (id: string) => times.get(id) !== undefined,
-    size: () => countEntries(times.getStats()),
+    size() {
+      // The types of lmdb leave open what the statistics hold.
+      const stats: unknown = times.getStats();
+      if (isObject(stats) && typeof stats.entryCount === 'number') return stats.entryCount;
+      throw new Error('lmdb does not say how many entries there are');
+    },
     /** Adds a session, or moves it; with an owner also among those of the user. */
     put(id: string, dueAt: number, owner: Owner | undefined) {
       remove(id, owner);
@@ -274,10 +243,4 @@ export function openSessionIndex(root: RootDatabase) {
         : readKeyPage(ofUsers, [hashOwner(owner)], request),
     countUserSessions: (owner: Owner) => ofUsers.getKeysCount(buildUserRange(owner)),
   };
-}
-
-/** The types of lmdb leave open what the statistics hold. */
-function countEntries(stats: unknown): number {
-  if (isObject(stats) && typeof stats.entryCount === 'number') return stats.entryCount;
-  throw new Error('lmdb does not say how many entries there are');
 }

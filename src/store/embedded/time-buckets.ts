@@ -2,7 +2,7 @@
 // collector nor cost a page of the disk each. They lie in buckets, and what was touched lately in a log.
 import { Buffer } from 'node:buffer';
 import type { Database, RootDatabase } from 'lmdb';
-import { findNextPlace, type PagePlace, type PageRequest, type TimedEntry } from '../page.ts';
+import { findNextPlace, type PageRequest, type TimedEntry } from '../page.ts';
 import { checkRecordVersion, RECORD_VERSION } from '../records.ts';
 
 /** Entries in a row: the session's key, its last access, its expiry. */
@@ -67,7 +67,12 @@ export function readTouchedExpiry(place: TimesPlace): number | undefined {
 export function setTimes(place: TimesPlace, lastAccessedAt: number, expiresAt: number): void {
   const { bucket } = place;
   if (!hasEntry(place)) {
-    if (bucket.length === bucket.values.length) grow(bucket);
+    if (bucket.length === bucket.values.length) {
+      const entries = Math.ceil(1.5 * (bucket.length / ENTRY_LENGTH));
+      const grown = new Float64Array(entries * ENTRY_LENGTH);
+      grown.set(bucket.values);
+      bucket.values = grown;
+    }
     place.at = bucket.length;
     bucket.values[place.at] = place.key;
     bucket.length += ENTRY_LENGTH;
@@ -97,13 +102,6 @@ function hasEntry(place: TimesPlace): boolean {
   return false;
 }
 
-function grow(bucket: TimeBucket): void {
-  const entries = bucket.values.length / ENTRY_LENGTH;
-  const values = new Float64Array(Math.ceil(1.5 * entries) * ENTRY_LENGTH);
-  values.set(bucket.values);
-  bucket.values = values;
-}
-
 // The log: what was touched in one second, in one record. Where more buckets have changed than a commit writes,
 // the others follow in the next seconds; until then a restart finds their touches here.
 
@@ -114,14 +112,7 @@ export interface LoggedTouch {
   readonly expiresAt: number;
 }
 
-export interface LoggedSecond {
-  readonly sequence: number;
-  readonly touches: readonly LoggedTouch[];
-}
-
 /** Functions that write are to be called inside a transaction. */
-export type TouchLog = ReturnType<typeof openTouchLog>;
-
 export function openTouchLog(root: RootDatabase) {
   const records: Database<Buffer, number> = root.openDB({
     name: 'session-touches',
@@ -218,17 +209,12 @@ const isWhole = (record: ExpiringRecord<unknown>): boolean => typeof record.expi
 /** A text before the time, if any, then the time, and the subject of the key. */
 type TimedKey = (string | number)[];
 
-export interface KeyPage {
-  readonly entries: readonly TimedEntry[];
-  readonly next: PagePlace | undefined;
-}
-
 /** Reads the keys that begin with `prefix`. */
 export function readKeyPage<Key extends TimedKey>(
   database: Database<true, Key>,
   prefix: readonly string[],
   request: PageRequest,
-): KeyPage {
+) {
   const { from, limit } = request;
   const range = {
     reverse: true,
@@ -237,10 +223,9 @@ export function readKeyPage<Key extends TimedKey>(
     offset: from?.skip ?? 0,
     limit,
   };
-  const entries = [...database.getKeys(range)].map((key) => ({
-    id: String(key.at(-1)),
-    time: Number(key.at(-2)),
-  }));
+  const entries = [...database.getKeys(range)].map(
+    (key): TimedEntry => ({ id: String(key.at(-1)), time: Number(key.at(-2)) }),
+  );
   return { entries, next: findNextPlace(entries, request) };
 }
 

@@ -10,8 +10,6 @@ import {
   type WindowVerdict,
 } from '../store.ts';
 
-export type SlidingWindows = ReturnType<typeof createSlidingWindows>;
-
 /** A fraction of a millisecond: requests come in between. */
 const SWEEP_BATCH = 1000;
 
@@ -46,8 +44,10 @@ export function createSlidingWindows(clock: Clock) {
       for (const { key, windowMs } of windows) {
         const times = byKey.get(key);
         // A key is kept only once it counts something: addresses that are refused leave no trace.
-        if (times === undefined) byKey.set(key, createRequestTimes(windowMs, time));
-        else addTime(times, time);
+        if (times === undefined) {
+          const first = createChunk(time);
+          byKey.set(key, { count: 1, windowMs, first, head: 0, last: first });
+        } else addTime(times, time);
       }
       const first = windows[0];
       return first && createVerdict(true, first, time);
@@ -95,11 +95,6 @@ interface Chunk {
 
 /** Numbers in a chunk: 2 KB. */
 const CHUNK_LENGTH = 256;
-
-function createRequestTimes(windowMs: number, time: number): RequestTimes {
-  const chunk = createChunk(time);
-  return { count: 1, windowMs, first: chunk, head: 0, last: chunk };
-}
 
 const createChunk = (time: number): Chunk => ({ pairs: [time, 1], next: undefined });
 
@@ -167,29 +162,21 @@ function addToCount(pairs: number[], at: number, change: number): void {
 
 // Bytes of values that count in a budget.
 
-export interface ByteBudgets extends Pick<Windows, 'reserveBytes' | 'releaseBytes'> {
-  /** Forgets budgets in which nothing counts any more. */
-  sweepBudgets(): void;
-}
+/** By key; `expiresAt` is the time of a clock that never jumps. */
+type Entries = Map<string, { readonly bytes: number; readonly expiresAt: number }>;
 
-interface CountedEntry {
-  readonly bytes: number;
-  /** The time of a clock that never jumps. */
-  readonly expiresAt: number;
-}
-
-type Entries = Map<string, CountedEntry>;
-
-export function createByteBudgets(clock: Clock): ByteBudgets {
+export function createByteBudgets(clock: Clock) {
   const budgets = new Map<string, Entries>();
 
-  return {
+  const ports: Pick<Windows, 'reserveBytes' | 'releaseBytes'> = {
     async reserveBytes(budget, entry, { maxBytes, ttlSeconds }) {
-      const entries = budgets.get(budget) ?? new Map();
+      const entries: Entries = budgets.get(budget) ?? new Map();
       forgetExpired(entries, clock.monotonic());
       const key = toKey(entry);
       const bytes = Math.max(entry.bytes, MIN_ENTRY_BYTES);
-      if (bytes + sumOthers(entries, key) > maxBytes) return false;
+      let sum = bytes;
+      for (const [other, counted] of entries) if (other !== key) sum += counted.bytes;
+      if (sum > maxBytes) return false;
       entries.set(key, { bytes, expiresAt: clock.monotonic() + ttlSeconds * 1000 });
       budgets.set(budget, entries);
       return true;
@@ -198,7 +185,12 @@ export function createByteBudgets(clock: Clock): ByteBudgets {
       const entries = budgets.get(budget);
       if (entries?.delete(toKey(entry)) && entries.size === 0) budgets.delete(budget);
     },
-    sweepBudgets() {
+  };
+
+  return {
+    ...ports,
+    /** Forgets budgets in which nothing counts any more. */
+    sweepBudgets(): void {
       const now = clock.monotonic();
       for (const [budget, entries] of budgets) {
         forgetExpired(entries, now);
@@ -212,10 +204,4 @@ const toKey = ({ name, bytes }: ByteEntry): string => `${bytes}:${name}`;
 
 function forgetExpired(entries: Entries, now: number): void {
   for (const [key, { expiresAt }] of entries) if (expiresAt <= now) entries.delete(key);
-}
-
-function sumOthers(entries: Entries, key: string): number {
-  let sum = 0;
-  for (const [other, { bytes }] of entries) if (other !== key) sum += bytes;
-  return sum;
 }

@@ -1,15 +1,8 @@
 // §11: requests to admit are collected, and go to Redis many at once: the busier it is, the more of them.
 import { randomBytes } from 'node:crypto';
 import { type Admission, GRANT_VERSION_LENGTH } from '../store.ts';
-import {
-  type AdmissionBatch,
-  type AdmissionRequest,
-  type AnsweredBatch,
-  encodeRequests,
-  readReply,
-} from './admission-request.ts';
+import { type AdmissionRequest, encodeRequests, readReply } from './admission-request.ts';
 import { createScript, DEADLINE_MS, NOW, type RedisAccess } from './command-runner.ts';
-import type { RedisClient } from './connection.ts';
 import { SUM_PERMITS, TAKE_PERMITS } from './leased-permits.ts';
 import { IS_ALWAYS_DUE, IS_OWNED_BY, IS_SLIDE_DUE, SESSION_FIELDS } from './session-hash.ts';
 import type { Shares } from './shares.ts';
@@ -48,22 +41,16 @@ interface Queue {
  * time is over.
  */
 export function createAdmissionBatches(
-  { commands, clock, isCluster }: Pick<RedisAccess, 'commands' | 'clock' | 'isCluster'>,
+  redis: Pick<RedisAccess, 'commands' | 'clock' | 'isCluster' | 'sessionKeyPrefix'>,
   shares: Shares | undefined,
   slidesRarely: boolean,
 ): AdmitTogether {
-  // Unique over processes and within one: two requests of a millisecond count twice.
+  const { commands, clock, isCluster } = redis;
+  const admit = slidesRarely ? admitSparingly : admitPlainly;
+  // Unique over processes and within one, as are the entries of requests by their places: two of a millisecond count twice.
   const instance = randomBytes(6).toString('base64url');
   let serial = 0;
   const queues = new Map<string, Queue>();
-
-  function getQueue(slot: string): Queue {
-    const known = queues.get(slot);
-    if (known !== undefined) return known;
-    const queue: Queue = { pending: [], scripts: 0, isScheduled: false };
-    queues.set(slot, queue);
-    return queue;
-  }
 
   function sendBatches(slot: string, queue: Queue): void {
     queue.isScheduled = false;
@@ -90,9 +77,23 @@ export function createAdmissionBatches(
     batch: readonly PendingAdmission[],
   ): Promise<void> {
     const sentAt = clock.monotonic();
+    const suffix = `${instance}${(serial++).toString(36)}`;
+    const requests = batch.map(({ request }) => request);
+    const asked = shares?.ask(requests.flatMap(({ windows }) => windows));
+    const wanted = asked?.permits ?? [];
+    const { keys, args, grantIndexes } = encodeRequests(requests, wanted, redis);
+    const sent = [suffix, clock.now(), ...args];
+    let isSent = false;
     try {
-      await admit(batch);
+      const { admissions, granted } = await commands.run(async (client) => {
+        isSent = true;
+        const reply = await admit(client, keys, sent);
+        return readReply(reply, requests, suffix, wanted, grantIndexes);
+      });
+      asked?.settle(granted);
+      for (const [at, admission] of admissions.entries()) batch[at]?.resolve(admission);
     } catch (error) {
+      asked?.fail(isSent);
       const isUnanswered = clock.monotonic() - sentAt >= NO_ANSWER_MS;
       const behind = isUnanswered ? queue.pending.splice(0) : [];
       for (const { reject } of [...batch, ...behind]) reject(error);
@@ -102,34 +103,13 @@ export function createAdmissionBatches(
     else forgetUnused(slot, queue);
   }
 
-  async function admit(batch: readonly PendingAdmission[]): Promise<void> {
-    const suffix = `${instance}${(serial++).toString(36)}`;
-    const requests = batch.map(({ request }) => request);
-    const wanted = shares?.ask(requests.flatMap(({ windows }) => windows));
-    const options = {
-      suffix,
-      now: clock.now(),
-      slidesRarely,
-      isCluster,
-      wanted: wanted?.permits ?? [],
-    };
-    let isSent = false;
-    try {
-      const { admissions, shares: granted } = await commands.run((client) => {
-        isSent = true;
-        return runAdmissionScript(client, requests, options);
-      });
-      wanted?.settle(granted);
-      for (const [at, admission] of admissions.entries()) batch[at]?.resolve(admission);
-    } catch (error) {
-      wanted?.fail(isSent);
-      throw error;
-    }
-  }
-
   return function admitTogether(slot, request) {
     return new Promise((resolve, reject) => {
-      const queue = getQueue(slot);
+      let queue = queues.get(slot);
+      if (queue === undefined) {
+        queue = { pending: [], scripts: 0, isScheduled: false };
+        queues.set(slot, queue);
+      }
       queue.pending.push({ request, resolve, reject });
       // When all are under way, the first that is answered makes room for it.
       if (queue.scripts >= MAX_SCRIPTS) return;
@@ -279,10 +259,10 @@ to = to + grants
 ${addShares}return replies
 `);
 
-/** The script of a process that asks Redis less often; others do without, since each function costs every script something. */
-const plainScript = createAdmissionScript(IS_ALWAYS_DUE, '', '');
+const admitPlainly = createAdmissionScript(IS_ALWAYS_DUE, '', '');
 
-const sparingScript = createAdmissionScript(
+/** For a process that asks Redis less often; others do without, since each function costs every script something. */
+const admitSparingly = createAdmissionScript(
   IS_SLIDE_DUE,
   TAKE_PERMITS,
   `
@@ -299,15 +279,3 @@ for i = 1, wanted do
 end
 `,
 );
-
-/** `suffix`, which no other batch may have, and the place of a request make its entries unique. `now` is noted as the time of access. */
-export async function runAdmissionScript(
-  client: RedisClient,
-  requests: readonly AdmissionRequest[],
-  batch: AdmissionBatch,
-): Promise<AnsweredBatch> {
-  const { keys, args, grantIndexes } = encodeRequests(requests, batch);
-  const script = batch.slidesRarely ? sparingScript : plainScript;
-  const reply = await script.run(client, keys, [batch.suffix, batch.now, ...args]);
-  return readReply(reply, requests, { grantIndexes, ...batch });
-}

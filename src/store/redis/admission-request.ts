@@ -1,4 +1,5 @@
 // The question to the admission script, as its arguments.
+import { buildSessionKey } from '../keys.ts';
 import {
   type Admission,
   type GrantLookup,
@@ -9,27 +10,14 @@ import {
   type SessionLookup,
   StoreUnavailable,
 } from '../store.ts';
+import type { RedisAccess } from './command-runner.ts';
 import { encodeOwner, parseSessionFields } from './session-hash.ts';
 
 /** A request as the script takes it. */
 export interface AdmissionRequest {
   readonly windows: readonly LimitWindow[];
   readonly access: SessionAccess | undefined;
-  /** The key of the hash of `access`. */
-  readonly sessionKey: string;
   readonly grantKey?: string | undefined;
-}
-
-/** The facts that its requests share. */
-export interface AdmissionBatch {
-  readonly suffix: string;
-  /** Epoch milliseconds. */
-  readonly now: number;
-  /** True if a session slides only where a share of its time is over. */
-  readonly slidesRarely: boolean;
-  readonly isCluster: boolean;
-  /** To be taken in advance of windows that the requests count in. */
-  readonly wanted: readonly WantedPermits[];
 }
 
 export interface WantedPermits {
@@ -47,7 +35,8 @@ const NO_GRANT_INDEX = 0;
 /** A key is one window, of one length and maximum: requests that share it, or a grant, name it by its index. */
 export function encodeRequests(
   requests: readonly AdmissionRequest[],
-  { isCluster, wanted }: AdmissionBatch,
+  wanted: readonly WantedPermits[],
+  { isCluster, sessionKeyPrefix }: Pick<RedisAccess, 'isCluster' | 'sessionKeyPrefix'>,
 ) {
   const windowKeys: string[] = [];
   const limits: number[] = [];
@@ -55,8 +44,13 @@ export function encodeRequests(
   const grantIndexes = new Map<string, number>();
   const sessionKeys: string[] = [];
   const args: (string | number)[] = [];
-  for (const { windows, access, sessionKey, grantKey } of requests) {
-    args.push(grantKey === undefined ? NO_GRANT_INDEX : getGrantIndex(grantKey), windows.length);
+  for (const { windows, access, grantKey } of requests) {
+    let grantIndex = NO_GRANT_INDEX;
+    if (grantKey !== undefined) {
+      grantIndex = grantIndexes.get(grantKey) ?? grantIndexes.size + 1;
+      grantIndexes.set(grantKey, grantIndex);
+    }
+    args.push(grantIndex, windows.length);
     for (const { key, windowMs, max } of windows) {
       let index = indexes.get(key);
       if (index === undefined) {
@@ -69,7 +63,7 @@ export function encodeRequests(
     if (access === undefined) {
       args.push(NO_ACCESS);
     } else {
-      sessionKeys.push(sessionKey);
+      sessionKeys.push(buildSessionKey(sessionKeyPrefix, access.sessionId));
       args.push(access.slideSeconds ?? READ_ONLY, ...encodeOwner(access.owner));
     }
   }
@@ -84,14 +78,9 @@ export function encodeRequests(
       ...wanted.flatMap(({ window, permits }) => [indexes.get(window.key) ?? 0, permits]),
       ...args,
     ],
+    /** The place of each grant's key among those of grants, from 1. */
     grantIndexes,
   };
-
-  function getGrantIndex(key: string): number {
-    const index = grantIndexes.get(key) ?? grantIndexes.size + 1;
-    grantIndexes.set(key, index);
-    return index;
-  }
 }
 
 // The answer of the admission script.
@@ -108,26 +97,17 @@ export interface GrantedPermits {
   readonly resetInMs: number;
 }
 
-export interface AnsweredBatch {
-  /** The outcome of each request, in their order. */
-  readonly admissions: readonly Admission[];
-  /** One for each window of which something was wanted. */
-  readonly shares: readonly GrantedPermits[];
-}
-
 /** Values in the reply for each request, and for each window that something is wanted of. */
 const VALUES = 4;
 
-interface SentBatch extends Pick<AdmissionBatch, 'suffix' | 'wanted'> {
-  /** The place of each grant's key among those of grants, from 1. */
-  readonly grantIndexes: ReadonlyMap<string, number>;
-}
-
+/** The outcome of each request, in their order, and what was granted of each window of which something was wanted. */
 export function readReply(
   reply: unknown,
   requests: readonly AdmissionRequest[],
-  { suffix, wanted, grantIndexes }: SentBatch,
-): AnsweredBatch {
+  suffix: string,
+  wanted: readonly WantedPermits[],
+  grantIndexes: ReadonlyMap<string, number>,
+) {
   const firstVersion = 1 + VALUES * requests.length;
   const firstShare = firstVersion + grantIndexes.size;
   if (!Array.isArray(reply) || reply.length !== firstShare + VALUES * wanted.length) {
@@ -138,10 +118,18 @@ export function readReply(
     const grant = index === undefined ? NO_GRANT : readGrant(reply[firstVersion + index - 1]);
     return readAdmission(reply, at, windows, suffix, grant);
   });
-  const shares = wanted.map(({ window }, at) =>
-    readPermits(reply, firstShare + VALUES * at, window),
-  );
-  return { admissions, shares };
+  const granted = wanted.map(({ window: { max, windowMs } }, at): GrantedPermits => {
+    const first = firstShare + VALUES * at;
+    const resetAt = Number(reply[first + 3]) + windowMs;
+    return {
+      permits: Number(reply[first]),
+      end: String(reply[first + 1]),
+      remaining: max - Number(reply[first + 2]),
+      resetAt,
+      resetInMs: resetAt - Number(reply[0]),
+    };
+  });
+  return { admissions, granted };
 }
 
 function readAdmission(
@@ -175,21 +163,6 @@ function readAdmission(
     entry: isAdmitted ? `${now}-${suffix}.${at}` : undefined,
     session,
     grant,
-  };
-}
-
-function readPermits(
-  reply: readonly unknown[],
-  first: number,
-  { max, windowMs }: LimitWindow,
-): GrantedPermits {
-  const resetAt = Number(reply[first + 3]) + windowMs;
-  return {
-    permits: Number(reply[first]),
-    end: String(reply[first + 1]),
-    remaining: max - Number(reply[first + 2]),
-    resetAt,
-    resetInMs: resetAt - Number(reply[0]),
   };
 }
 

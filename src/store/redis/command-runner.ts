@@ -2,8 +2,8 @@
 
 import { createHash } from 'node:crypto';
 import { LinkedList } from '../../platform/bounded-map.ts';
-import type { ClockAndLog, Log } from '../../platform/log.ts';
-import { findNextPlace, type PagePlace, type PageRequest, type TimedEntry } from '../page.ts';
+import type { ClockAndLog } from '../../platform/log.ts';
+import { findNextPlace, type PageRequest, type TimedEntry } from '../page.ts';
 import { StoreUnavailable } from '../store.ts';
 import {
   type Backoff,
@@ -23,14 +23,7 @@ export interface RedisAccess extends ClockAndLog {
   readonly backoff: Backoff;
 }
 
-export interface CommandRunner {
-  /**
-   * Runs commands with a deadline. @throws StoreUnavailable at once while Redis is known to be
-   * down, after the deadline when it does not answer, and for errors that Redis answers.
-   */
-  run<Result>(commands: (client: RedisClient) => Promise<Result>): Promise<Result>;
-  close(): void;
-}
+export type CommandRunner = ReturnType<typeof createCommandRunner>;
 
 /**
  * An operation of the store answers or fails within this time: a caller who waits longer for a store that is down holds a
@@ -40,10 +33,6 @@ export const DEADLINE_MS = 250;
 
 /** At most one new attempt to connect per second, however many requests ask for it. */
 const RETRY_EVERY_MS = 1000;
-
-/** The reason why a connection was lost or given up says more than a command that it took along. */
-const isConnected = (client: RedisClient): boolean =>
-  client.status === 'ready' && !('stream' in client && client.stream.destroyed);
 
 /** The states of a client between two attempts to connect, or before the first. */
 const UNCONNECTED: ReadonlySet<string> = new Set(['wait', 'reconnecting', 'end']);
@@ -55,21 +44,56 @@ const UNCONNECTED: ReadonlySet<string> = new Set(['wait', 'reconnecting', 'end']
 export function createCommandRunner(
   { client, isCluster, reconnect, close }: RedisConnection,
   { clock, log }: ClockAndLog,
-): CommandRunner {
-  const availability = createAvailability(client, log);
+) {
+  /** `starting` until Redis answers, or fails, for the first time. */
+  let state: 'starting' | 'up' | 'down' | 'closed' = 'starting';
+  /** Why it does not answer, as far as that is known. */
+  let lastError: unknown;
+  /** Called when it answers again. */
+  const waiting = new Set<() => void>();
   let lastRetry = Number.NEGATIVE_INFINITY;
   let isPinging = false;
   const withDeadline = createDeadline();
 
-  client.on('ready', isCluster ? availability.markUp : ping);
+  client.on('error', (error: Error & { readonly lastNodeError?: Error }) => {
+    // A cluster says only that all nodes failed; the last node says why.
+    lastError = error.lastNodeError ?? error;
+  });
+  // Down as soon as the client loses its connection.
+  client.on('close', () => markDown(lastError ?? new Error('The connection was closed')));
+  client.on('ready', isCluster ? markUp : ping);
+
+  function markUp(): void {
+    if (state === 'up' || state === 'closed') return;
+    if (state === 'down') log.info('The store answers again.');
+    state = 'up';
+    lastError = undefined;
+    for (const resume of waiting) resume();
+  }
+
+  function markDown(cause: unknown): void {
+    lastError = cause;
+    if (state === 'closed') return;
+    if (state !== 'down') {
+      log.error(
+        'The store does not answer: sessions and registered clients cannot be used. Check that Redis runs and that REDIS_URL is right.',
+        { cause },
+      );
+    }
+    state = 'down';
+  }
 
   /** One PING at a time; on a frozen server it waits until the connection is given up. */
   function ping(): void {
     isPinging = true;
-    const onError = (error: unknown) => isConnected(client) && availability.markDown(error);
+    const onError = (error: unknown) => {
+      // The reason why a connection was lost or given up says more than a command that it took along.
+      const isLost = client.status !== 'ready' || ('stream' in client && client.stream.destroyed);
+      if (!isLost) markDown(error);
+    };
     void client
       .ping()
-      .then(availability.markUp, onError)
+      .then(markUp, onError)
       .finally(() => {
         isPinging = false;
       });
@@ -91,116 +115,72 @@ export function createCommandRunner(
   }
 
   async function waitUntilUp(): Promise<void> {
-    if (availability.state === 'closed') throw new StoreUnavailable('The store is closed');
-    if (!retry() && availability.state !== 'starting') throw createUnavailableError();
-    let stopListening = () => {};
+    if (state === 'closed') throw new StoreUnavailable('The store is closed');
+    if (!retry() && state !== 'starting') throw createUnavailableError();
+    let resume = () => {};
     const up = new Promise<void>((resolve) => {
-      stopListening = availability.onUp(resolve);
+      resume = resolve;
     });
-    await withDeadline(up, createUnavailableError).finally(stopListening);
+    waiting.add(resume);
+    await withDeadline(up, createUnavailableError).finally(() => waiting.delete(resume));
   }
 
   const createUnavailableError = () =>
-    new StoreUnavailable('Redis does not answer', { cause: availability.lastError });
+    new StoreUnavailable('Redis does not answer', { cause: lastError });
 
-  return {
-    async run(commands) {
-      if (availability.state !== 'up') await waitUntilUp();
-      try {
-        return await withDeadline(commands(client), handleTimeout);
-      } catch (error) {
-        if (error instanceof StoreUnavailable) throw error;
-        // A lost connection says more than the command that it took along.
-        if (availability.state === 'down') throw createUnavailableError();
-        throw new StoreUnavailable('Redis could not run a command', { cause: error });
-      }
-    },
-    close() {
-      availability.close();
-      close();
-    },
-  };
-
-  function handleTimeout(): StoreUnavailable {
+  function noteTimeout(): StoreUnavailable {
     const cause = new Error(`no answer within ${DEADLINE_MS} ms`);
-    if (!isCluster && availability.state === 'up') {
-      availability.markDown(cause);
+    if (!isCluster && state === 'up') {
+      markDown(cause);
       ping();
     }
     return new StoreUnavailable('Redis does not answer', { cause });
   }
-}
-
-// The log says when Redis stops to answer, and when it does again.
-
-interface Availability {
-  /** `starting` until it answers, or fails, for the first time. */
-  readonly state: 'starting' | 'up' | 'down' | 'closed';
-  /** Why it does not answer, as far as that is known. */
-  readonly lastError: unknown;
-  markUp(): void;
-  markDown(cause: unknown): void;
-  /** Calls `listener` whenever Redis answers again, until what it returns is called. */
-  onUp(listener: () => void): () => void;
-  /** Nothing changes any more, and nothing is logged. */
-  close(): void;
-}
-
-/** Down as soon as the client loses its connection; up is what the caller finds out. */
-function createAvailability(client: RedisClient, log: Log): Availability {
-  let state: Availability['state'] = 'starting';
-  let lastError: unknown;
-  const listeners = new Set<() => void>();
-
-  client.on('error', (error: Error & { readonly lastNodeError?: Error }) => {
-    // A cluster says only that all nodes failed; the last node says why.
-    lastError = error.lastNodeError ?? error;
-  });
-  client.on('close', () => markDown(lastError ?? new Error('The connection was closed')));
-
-  function markUp(): void {
-    if (state === 'up' || state === 'closed') return;
-    if (state === 'down') log.info('The store answers again.');
-    state = 'up';
-    lastError = undefined;
-    for (const listener of listeners) listener();
-  }
-
-  function markDown(cause: unknown): void {
-    lastError = cause;
-    if (state === 'closed') return;
-    if (state !== 'down') {
-      log.error(
-        'The store does not answer: sessions and registered clients cannot be used. Check that Redis runs and that REDIS_URL is right.',
-        { cause },
-      );
-    }
-    state = 'down';
-  }
 
   return {
-    get state() {
-      return state;
+    /**
+     * Runs commands with a deadline. @throws StoreUnavailable at once while Redis is known to be
+     * down, after the deadline when it does not answer, and for errors that Redis answers.
+     */
+    async run<Result>(commands: (client: RedisClient) => Promise<Result>): Promise<Result> {
+      if (state !== 'up') await waitUntilUp();
+      try {
+        return await withDeadline(commands(client), noteTimeout);
+      } catch (error) {
+        if (error instanceof StoreUnavailable) throw error;
+        // A lost connection says more than the command that it took along.
+        if (state === 'down') throw createUnavailableError();
+        throw new StoreUnavailable('Redis could not run a command', { cause: error });
+      }
     },
-    get lastError() {
-      return lastError;
-    },
-    markUp,
-    markDown,
-    onUp(listener) {
-      listeners.add(listener);
-      return () => void listeners.delete(listener);
-    },
-    close() {
+    /** Nothing changes any more, and nothing is logged. */
+    close(): void {
       state = 'closed';
+      close();
     },
   };
 }
 
-// The deadline.
+export type ChangeKey = ReturnType<typeof createChangeKey>;
 
-/** The result, or a rejection when the time is over. */
-type WithDeadline = <Result>(work: Promise<Result>, onTimeout: () => Error) => Promise<Result>;
+/** `forget` is undefined where nothing is remembered of what was read (STORE_READS). */
+export function createChangeKey(
+  commands: CommandRunner,
+  forget: ((key: string) => void) | undefined,
+) {
+  /** Runs commands that change what stands under the key: it holds for this process's next call, whenever Redis tells of it. */
+  return function changeKey<Result>(
+    key: string,
+    change: (client: RedisClient) => Promise<Result>,
+  ): Promise<Result> {
+    if (forget === undefined) return commands.run(change);
+    // Before, so that nobody finds it while it changes; and after, since it may have been read anew meanwhile.
+    forget(key);
+    return commands.run(change).finally(() => forget(key));
+  };
+}
+
+// The deadline.
 
 const TICK_MS = 25;
 /** The first tick comes early, as it was set for earlier operations. */
@@ -212,7 +192,7 @@ interface PendingOperation {
 }
 
 /** Time is counted in ticks, by one timer for all operations: a stall of this process is not Redis's. */
-function createDeadline(): WithDeadline {
+function createDeadline() {
   const pending = new LinkedList<PendingOperation>();
   let stopTicking: (() => void) | undefined;
 
@@ -227,7 +207,11 @@ function createDeadline(): WithDeadline {
     }
   }
 
-  return function withDeadline(work, onTimeout) {
+  /** The result, or a rejection when the time is over. */
+  return function withDeadline<Result>(
+    work: Promise<Result>,
+    onTimeout: () => Error,
+  ): Promise<Result> {
     stopTicking ??= startTicking(TICK_MS, tick);
     return new Promise((resolve, reject) => {
       const operation: PendingOperation = {
@@ -255,28 +239,22 @@ function createDeadline(): WithDeadline {
 // The steps that must be atomic. Time is the server's, so that replicas agree.
 // No script decodes or encodes a client's JSON.
 
-export interface LuaScript {
+export function createScript(source: string) {
+  const sha = createHash('sha1').update(source).digest('hex');
+
   /** One command, EVALSHA, and EVAL only after Redis forgot the script. */
-  run(
+  return async function runScript(
     client: RedisClient,
     keys: readonly string[],
     args: readonly (string | number | Buffer)[],
-  ): Promise<unknown>;
-}
-
-export function createScript(source: string): LuaScript {
-  const sha = createHash('sha1').update(source).digest('hex');
-
-  return {
-    async run(client, keys, args) {
-      try {
-        return await client.evalsha(sha, keys.length, ...keys, ...args);
-      } catch (error) {
-        const isForgotten = error instanceof Error && error.message.startsWith('NOSCRIPT');
-        if (!isForgotten) throw error;
-        return client.eval(source, keys.length, ...keys, ...args);
-      }
-    },
+  ): Promise<unknown> {
+    try {
+      return await client.evalsha(sha, keys.length, ...keys, ...args);
+    } catch (error) {
+      const isForgotten = error instanceof Error && error.message.startsWith('NOSCRIPT');
+      if (!isForgotten) throw error;
+      return client.eval(source, keys.length, ...keys, ...args);
+    }
   };
 }
 
@@ -288,16 +266,7 @@ local now = time[1] * 1000 + math.floor(time[2] / 1000)
 
 // Sorted sets of times: page by page, the latest first, and what is taken out of them.
 
-export interface SetPage {
-  readonly entries: readonly TimedEntry[];
-  readonly next: PagePlace | undefined;
-}
-
-export async function readSetPage(
-  commands: CommandRunner,
-  set: string,
-  request: PageRequest,
-): Promise<SetPage> {
+export async function readSetPage(commands: CommandRunner, set: string, request: PageRequest) {
   const { from, limit } = request;
   const flat = await commands.run((client) =>
     client.zrevrangebyscore(
@@ -310,11 +279,13 @@ export async function readSetPage(
       limit,
     ),
   );
-  const entries = flat.flatMap((id, at) =>
-    at % 2 === 0 ? [{ id, time: Number(flat[at + 1]) }] : [],
-  );
+  const entries = toEntries(flat);
   return { entries, next: findNextPlace(entries, request) };
 }
+
+/** Members and scores alternate. */
+export const toEntries = (flat: readonly string[]): readonly TimedEntry[] =>
+  flat.flatMap((id, at) => (at % 2 === 0 ? [{ id, time: Number(flat[at + 1]) }] : []));
 
 /** True when it was there: of many at the same moment, for one. */
 export const removeFromSet = async (commands: CommandRunner, set: string, member: string) =>

@@ -16,7 +16,6 @@ import {
   endInOtherDatabase,
   endWhenSilent,
   FAIL_FAST,
-  type RedisClient,
   type RedisConnection,
   SERVER_OPTIONS,
 } from './connection.ts';
@@ -38,13 +37,12 @@ export function connectToRedis(
   return {
     client,
     isCluster,
-    reconnect: () => startToConnect(client),
+    reconnect() {
+      const { status } = client;
+      if (status === 'reconnecting' || status === 'end') client.connect().catch(() => {});
+    },
     close: () => client.disconnect(),
   };
-}
-
-function startToConnect(client: RedisClient): void {
-  if (client.status === 'reconnecting' || client.status === 'end') client.connect().catch(() => {});
 }
 
 function connectServer(url: URL, backoff: Backoff): Redis {
@@ -99,7 +97,7 @@ function connectPrimary(
   });
   endWhenSilent(client);
   endInOtherDatabase(client);
-  let primary: PrimaryAddress | undefined;
+  let primary: Primary | undefined;
   const attempts = createAttempts(clock, (failures) => (isAtPrimary() ? backoff(failures) : 0));
   let isClosed = false;
   let areSentinelsSilent = false;
@@ -109,32 +107,46 @@ function connectPrimary(
     if (!isClosed) attempts.again(connectToPrimary);
   });
 
-  const stopAsking = askSentinels(url, clock, {
-    onPrimary(named) {
-      if (areSentinelsSilent) log.info('The sentinels of Redis answer again.');
-      areSentinelsSilent = false;
-      const isKnown = named.host === primary?.host && named.port === primary.port;
-      if (isKnown) return;
-      if (primary !== undefined)
-        log.info('Redis has another primary.', { primary: formatAddress(named) });
-      primary = named;
-      if (isUnconnected()) connectToPrimary();
-      else client.disconnect(true);
-    },
-    onUnknown(cause) {
-      if (primary === undefined) {
-        // As ioredis tells of an attempt to connect that failed.
-        client.emit('error', cause);
-        client.emit('close');
-      } else if (!areSentinelsSilent) {
-        areSentinelsSilent = true;
-        log.warn(
-          'No sentinel of Redis answers: if the primary fails, the new one cannot be found. Check that the sentinels run and that REDIS_URL is right.',
-          { cause },
-        );
-      }
-    },
-  });
+  // All of them are asked, each over a connection of its own: one that is down or frozen delays nothing.
+  const outcomes = new Map<SentinelAddress, Outcome>();
+  const closers = url.sentinels.map((sentinel) =>
+    askSentinel(sentinel, url, clock, (outcome) => {
+      outcomes.set(sentinel, outcome);
+      if (isClosed) return;
+      const answers = [...outcomes.values()].flatMap((one) => ('answer' in one ? one.answer : []));
+      const [latest] = answers.sort((one, other) => other.epoch - one.epoch);
+      if (latest !== undefined) follow(latest);
+      else if (outcomes.size === url.sentinels.length) noteSilence(describeFailures(url, outcomes));
+    }),
+  );
+
+  /** Called with every answer, of which most name the same primary as before. */
+  function follow(named: Primary): void {
+    if (areSentinelsSilent) log.info('The sentinels of Redis answer again.');
+    areSentinelsSilent = false;
+    const isKnown = named.host === primary?.host && named.port === primary.port;
+    if (isKnown) return;
+    if (primary !== undefined)
+      log.info('Redis has another primary.', { primary: formatAddress(named) });
+    primary = named;
+    if (isUnconnected()) connectToPrimary();
+    else client.disconnect(true);
+  }
+
+  /** Called as long as no sentinel names a primary, each time that one fails again. */
+  function noteSilence(cause: Error): void {
+    if (primary === undefined) {
+      // As ioredis tells of an attempt to connect that failed.
+      client.emit('error', cause);
+      client.emit('close');
+    } else if (!areSentinelsSilent) {
+      areSentinelsSilent = true;
+      log.warn(
+        'No sentinel of Redis answers: if the primary fails, the new one cannot be found. Check that the sentinels run and that REDIS_URL is right.',
+        { cause },
+      );
+    }
+  }
 
   const isUnconnected = () => client.status === 'wait' || client.status === 'end';
 
@@ -156,75 +168,29 @@ function connectPrimary(
     close() {
       isClosed = true;
       attempts.stop();
-      stopAsking();
+      for (const stopAsking of closers) stopAsking();
       client.disconnect();
     },
   };
 }
 
-// Which server is the primary, as the sentinels say. All of them are asked, each over a connection of
-// its own: one that is down or frozen delays nothing.
+// Which server is the primary, as a sentinel says.
 
-/** The address of the primary. */
-export interface PrimaryAddress {
+/** The primary as a sentinel names it. */
+interface Primary {
   readonly host: string;
   readonly port: number;
-}
-
-interface PrimaryListener {
-  /** Called with every answer, of which most name the same primary as before. */
-  onPrimary(primary: PrimaryAddress): void;
-  /** Called as long as no sentinel names a primary, each time that one fails again. */
-  onUnknown(cause: Error): void;
+  /** Rises with each fail-over, so a sentinel that missed the last one does not decide. */
+  readonly epoch: number;
 }
 
 /** Milliseconds between two questions to each: the longest until a fail-over is noticed. */
 const ASK_EVERY_MS = 1000;
 
-/** Rises with each fail-over, so a sentinel that missed the last one does not decide. */
-interface Answer extends PrimaryAddress {
-  readonly epoch: number;
-}
-
 /** The last answer of a sentinel, or why it said nothing; undefined before either. */
-type Outcome = { readonly answer: Answer } | { readonly failure: unknown };
+type Outcome = { readonly answer: Primary } | { readonly failure: unknown };
 
 /** Asks until the returned function is called. */
-function askSentinels(
-  url: SentinelUrl,
-  clock: Clock,
-  { onPrimary, onUnknown }: PrimaryListener,
-): () => void {
-  const outcomes = new Map<SentinelAddress, Outcome>();
-  let isClosed = false;
-  const closers = url.sentinels.map((sentinel) =>
-    askSentinel(sentinel, url, clock, (outcome) => {
-      outcomes.set(sentinel, outcome);
-      if (!isClosed) judgeOutcomes();
-    }),
-  );
-
-  function judgeOutcomes(): void {
-    const latest = findLatest(outcomes.values());
-    if (latest !== undefined) onPrimary(latest);
-    else if (outcomes.size === url.sentinels.length) onUnknown(describeFailures(url, outcomes));
-  }
-
-  return () => {
-    isClosed = true;
-    for (const close of closers) close();
-  };
-}
-
-function findLatest(outcomes: Iterable<Outcome>): Answer | undefined {
-  let latest: Answer | undefined;
-  for (const outcome of outcomes) {
-    if (!('answer' in outcome)) continue;
-    if (latest === undefined || outcome.answer.epoch > latest.epoch) latest = outcome.answer;
-  }
-  return latest;
-}
-
 function askSentinel(
   { host, port }: SentinelAddress,
   { primaryName, sentinelPassword, isTls }: SentinelUrl,

@@ -27,9 +27,8 @@ export interface RedisConnection {
 }
 
 /** Before Redis 7 the word stands inside the message when a script met it. */
-export function isReadOnly(error: Error): boolean {
-  return error.message.includes('READONLY');
-}
+export const isReadOnly = (cause: unknown): boolean =>
+  cause instanceof Error && cause.message.includes('READONLY');
 
 /** Fail at once instead of queueing, and never send a command twice. Time-outs are those of `endWhenSilent`. */
 export const FAIL_FAST = {

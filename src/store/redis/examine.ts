@@ -10,19 +10,6 @@ import { connectToRedis } from './connect.ts';
 import { idleBackoff, type RedisClient } from './connection.ts';
 import { openTrackingPair } from './tracking.ts';
 
-export interface RedisExamination {
-  /** Each of its servers that takes writes; never empty. */
-  readonly servers: readonly RedisServerFacts[];
-  /** Milliseconds of the median PING. */
-  readonly latencyMs: number;
-  /** Some records of logins, as they are stored: sealed. */
-  readonly sealedRecords: readonly string[];
-  /** Undefined where nobody asked for it, or the user may not ask. */
-  readonly olderGrants: GrantCount | undefined;
-  /** Its reason not to tell of changes; undefined where it does tell, or nobody asked for it. */
-  readonly trackingFailure: string | undefined;
-}
-
 interface ExaminedUse {
   /** True of what an older secret sealed that ends so; undefined where there is none. */
   readonly isSealedBefore: ((ending: string) => boolean) | undefined;
@@ -38,7 +25,7 @@ export async function examineRedis(
   url: string,
   { isSealedBefore, isTracked }: ExaminedUse,
   watch: ClockAndLog,
-): Promise<RedisExamination> {
+) {
   const connection = connectToRedis(url, idleBackoff, watch);
   // Its own attempts to connect do: one more beside them would go on after the end.
   const patient = { ...connection, reconnect() {} };
@@ -62,10 +49,15 @@ export async function examineRedis(
     await waitUntilUp();
     const servers = listServers(connection.client);
     return {
+      /** Each of its servers that takes writes; never empty. */
       servers: await Promise.all(servers.map(readServerFacts)),
+      /** Milliseconds of the median PING. */
       latencyMs: await measureLatency(ping, watch.clock),
+      /** Some records of logins, as they are stored: sealed. */
       sealedRecords: (await Promise.all(servers.map(readSealedRecords))).flat(),
+      /** Undefined where nobody asked for it, or the user may not ask. */
       olderGrants: isSealedBefore && (await ifAllowed(countOlderGrants(commands, isSealedBefore))),
+      /** Its reason not to tell of changes; undefined where it does tell, or nobody asked for it. */
       trackingFailure: isTracked ? await tryTracking(connection.client) : undefined,
     };
   } finally {
@@ -128,7 +120,12 @@ const MODES = new Set(['standalone', 'cluster', 'sentinel'] as const);
 export async function readServerFacts(server: Redis): Promise<RedisServerFacts> {
   const info = parseInfo(await ifAllowed(server.info()));
   const [policy, save, appendOnly] = await Promise.all(
-    ['maxmemory-policy', 'save', 'appendonly'].map((name) => readSetting(server, name)),
+    ['maxmemory-policy', 'save', 'appendonly'].map(async (name) => {
+      // Not allowed on managed services.
+      const answer: unknown = await ifAllowed(server.config('GET', name));
+      const value: unknown = Array.isArray(answer) ? answer[1] : undefined;
+      return typeof value === 'string' ? value : undefined;
+    }),
   );
   const valkey = info.get('valkey_version');
   const redis = info.get('redis_version');
@@ -150,13 +147,6 @@ function describePersistence(
   if (appendOnly === 'yes') return 'append-only file';
   if (save === undefined) return undefined;
   return save === '' ? 'none' : 'snapshots';
-}
-
-/** Undefined where CONFIG is not allowed, as on managed services. */
-async function readSetting(server: Redis, name: string): Promise<string | undefined> {
-  const answer: unknown = await ifAllowed(server.config('GET', name));
-  const value: unknown = Array.isArray(answer) ? answer[1] : undefined;
-  return typeof value === 'string' ? value : undefined;
 }
 
 const ifAllowed = <Result>(asked: Promise<Result>): Promise<Result | undefined> =>
@@ -186,7 +176,7 @@ const LISTED = buildListedGrantKey('all', '');
  *
  * @throws StoreUnavailable
  */
-export async function countOlderGrants(
+async function countOlderGrants(
   commands: CommandRunner,
   isOlder: (ending: string) => boolean,
 ): Promise<GrantCount> {

@@ -1,7 +1,7 @@
 // The part of an answer that a process can give by itself, so that Redis is asked for the rest only: from its shares of the windows
 // (RATE_LIMIT_COUNTING=leased), and from the records that it keeps track of (STORE_READS=tracked).
 
-import type { ChainableCommander, Redis } from 'ioredis';
+import type { Redis } from 'ioredis';
 import { createBoundedMap } from '../../platform/bounded-map.ts';
 import { type Clock, type Moment, measureSince, takeMoment } from '../../platform/clock.ts';
 import { buildSessionKey } from '../keys.ts';
@@ -11,19 +11,17 @@ import {
   GRANT_VERSION_LENGTH,
   type GrantLookup,
   isMissingGrant,
-  type KeyValue,
   type LimitWindow,
   NO_GRANT,
   NO_SESSION,
   type SessionAccess,
   type SessionLookup,
   type SessionRecord,
-  type Sessions,
   type Windows,
 } from '../store.ts';
 import type { RedisAccess } from './command-runner.ts';
 import { toShareLife } from './leased-permits.ts';
-import { isSlideDue, parseSessionFields, SESSION_FIELDS } from './session-hash.ts';
+import { isSlideDue, SESSION_FIELDS, tryParseSession } from './session-hash.ts';
 import type { Shares, TakenPermits } from './shares.ts';
 import { createTracking } from './tracking.ts';
 
@@ -43,6 +41,13 @@ export interface TrackedRecords {
   learn(access: SessionAccess | undefined, grantKey: string | undefined, found: KnownRecords): void;
 }
 
+const toMissing = (missing: readonly LimitWindow[]): TakenPermits => ({
+  missing,
+  shares: [],
+  verdict: undefined,
+  entry: undefined,
+});
+
 const toFailed = (failure: unknown): KnownRecords => ({ session: { failure }, grant: { failure } });
 
 const NOTHING_ASKED: KnownRecords = { session: NO_SESSION, grant: NO_GRANT };
@@ -56,45 +61,15 @@ export function createLocalAdmission(
   if (shares === undefined && records === undefined) return admitInRedis;
 
   /** If nothing is asked for, that is known. */
-  const findRecords = (access: SessionAccess | undefined, grantKey: string | undefined) =>
+  const findRecords: TrackedRecords['find'] = (access, grantKey) =>
     access === undefined && grantKey === undefined
       ? NOTHING_ASKED
       : records?.find(access, grantKey);
 
-  const take = (windows: readonly LimitWindow[]): TakenPermits =>
-    shares?.take(windows) ?? { missing: windows, shares: [], verdict: undefined, entry: undefined };
-
-  /** Known records may have changed while Redis counted. */
-  async function countOnly(
-    windows: readonly LimitWindow[],
-    access: SessionAccess | undefined,
-    grantKey: string | undefined,
-    { grant: knownGrant }: KnownRecords,
-  ): Promise<Admission> {
-    const counted = await admitInRedis(windows, undefined);
-    // A grant that was not asked for reads like one that has ended.
-    if (counted.verdict?.isAdmitted === false) return { ...counted, grant: knownGrant };
-    const found = findRecords(access, grantKey) ?? (await readRecords(access, grantKey));
-    return complete(counted, found, counted.limitFailure);
-  }
-
-  async function readRecords(
-    access: SessionAccess | undefined,
-    grantKey: string | undefined,
-  ): Promise<KnownRecords> {
-    try {
-      const found = await admitInRedis([], access, grantKey);
-      records?.learn(access, grantKey, found);
-      return found;
-    } catch (failure) {
-      return toFailed(failure);
-    }
-  }
-
   /** A request of which all is known here is answered at once: nobody waits for a promise. */
   const admitOnce: AdmitRequest = (windows, access, grantKey) => {
     const known = findRecords(access, grantKey);
-    const taken = take(windows);
+    const taken = shares?.take(windows) ?? toMissing(windows);
     return known !== undefined && taken.missing.length === 0
       ? complete(taken, known)
       : askRedis(taken, access, grantKey, known);
@@ -129,26 +104,47 @@ export function createLocalAdmission(
     return complete(taken, admission, admission.limitFailure);
   }
 
-  /** Redis refuses for what this process took meanwhile, too: while some of it is left, the request gets that. */
-  async function admitOrRefuse(
-    admitting: Promise<Admission>,
+  /** Known records may have changed while Redis counted. */
+  async function countOnly(
     windows: readonly LimitWindow[],
     access: SessionAccess | undefined,
     grantKey: string | undefined,
+    { grant: knownGrant }: KnownRecords,
   ): Promise<Admission> {
-    const admission = await admitting;
-    const refusing = findRefusing(windows, admission);
-    return refusing !== undefined && shares?.hasLeft(refusing)
-      ? markRefusal(windows, await admitOnce(windows, access, grantKey))
-      : markRefusal(windows, admission);
+    const counted = await admitInRedis(windows, undefined);
+    // A grant that was not asked for reads like one that has ended.
+    if (counted.verdict?.isAdmitted === false) return { ...counted, grant: knownGrant };
+    let found = findRecords(access, grantKey);
+    try {
+      if (found === undefined) {
+        found = await admitInRedis([], access, grantKey);
+        records?.learn(access, grantKey, found);
+      }
+    } catch (failure) {
+      found = toFailed(failure);
+    }
+    return complete(counted, found, counted.limitFailure);
   }
 
   return function admitRequest(windows, access, grantKey) {
     const admitting = admitOnce(windows, access, grantKey);
     return admitting instanceof Promise
-      ? admitOrRefuse(admitting, windows, access, grantKey)
+      ? admitOrRefuse(admitting, [windows, access, grantKey])
       : admitting;
   };
+
+  /** Redis refuses for what this process took meanwhile, too: while some of it is left, the request gets that. */
+  async function admitOrRefuse(
+    admitting: Promise<Admission>,
+    asked: Parameters<AdmitRequest>,
+  ): Promise<Admission> {
+    const [windows] = asked;
+    const admission = await admitting;
+    const refusing = findRefusing(windows, admission);
+    return refusing !== undefined && shares?.hasLeft(refusing)
+      ? markRefusal(windows, await admitOnce(...asked))
+      : markRefusal(windows, admission);
+  }
 
   /** Permits that others have taken of the window may come back. */
   function markRefusal(windows: readonly LimitWindow[], admission: Admission): Admission {
@@ -178,20 +174,14 @@ const findRefusing = (
 // STORE_READS=tracked: sessions and versions of grants that this process has read, until Redis says that they have changed.
 // Only what is there is remembered: what is missing, damaged or somebody else's is asked for each time.
 
-interface OpenTrackedRecords extends TrackedRecords {
-  /** This process changes what stands under the key. */
-  forget(key: string): void;
-  close(): void;
-}
-
 /** The most sessions, and the most grants: some 10 MB. */
 const MAX_KNOWN = 10_000;
 /** Reads that have not been answered. */
 const MAX_PENDING = 1000;
 
-export function createTrackedRecords(commandClient: Redis, redis: RedisAccess): OpenTrackedRecords {
+export function createTrackedRecords(commandClient: Redis, redis: RedisAccess) {
   const { sessionKeyPrefix, clock } = redis;
-  const sessions = createBoundedMap<string, Known<FoundSession>>(MAX_KNOWN);
+  const sessions = createBoundedMap<string, Known<{ readonly record: SessionRecord }>>(MAX_KNOWN);
   const grants = createBoundedMap<string, Known<GrantLookup>>(MAX_KNOWN);
   /**
    * The reads under way, by key. Its answer counts only if nothing has changed meanwhile: the two connections tell of that in
@@ -206,13 +196,10 @@ export function createTrackedRecords(commandClient: Redis, redis: RedisAccess): 
     pending.delete(key);
   }
 
-  const tracking = createTracking(commandClient, redis, {
-    onChange: forget,
-    onLoss() {
-      sessions.clear();
-      grants.clear();
-      pending.clear();
-    },
+  const tracking = createTracking(commandClient, redis, forget, () => {
+    sessions.clear();
+    grants.clear();
+    pending.clear();
   });
 
   function findSession({ sessionId, owner, slideSeconds }: SessionAccess) {
@@ -236,9 +223,11 @@ export function createTrackedRecords(commandClient: Redis, redis: RedisAccess): 
     return undefined;
   }
 
-  function read(wanted: PendingRead): void {
-    if (pending.has(wanted.key) || pending.size >= MAX_PENDING) return;
-    pending.set(wanted.key, wanted);
+  function read(kind: PendingRead['kind'], key: string): void {
+    const known = kind === 'session' ? sessions : grants;
+    if (known.peek(key) !== undefined || pending.has(key) || pending.size >= MAX_PENDING) return;
+    const wanted = { kind, key };
+    pending.set(key, wanted);
     // Once all that this turn brings is known: one way to Redis for all of it.
     if (unsent.push(wanted) === 1) setImmediate(sendReads);
   }
@@ -249,7 +238,11 @@ export function createTrackedRecords(commandClient: Redis, redis: RedisAccess): 
     unsent = [];
     const pipeline = tracking.getReader()?.pipeline();
     if (pipeline === undefined || reads.length === 0) return;
-    for (const { key, ask } of reads) ask(pipeline).pttl(key);
+    for (const { kind, key } of reads) {
+      if (kind === 'session') pipeline.hmget(key, ...SESSION_FIELDS);
+      else pipeline.getrange(key, 0, GRANT_VERSION_LENGTH - 1);
+      pipeline.pttl(key);
+    }
     const readAt = takeMoment(clock);
     const answered = pipeline.exec().catch(() => null);
     void answered.then((answers) => {
@@ -257,37 +250,21 @@ export function createTrackedRecords(commandClient: Redis, redis: RedisAccess): 
         if (!isPending(wanted)) continue;
         pending.delete(wanted.key);
         const leftMs = Number(answers?.[2 * at + 1]?.[1] ?? 0);
-        if (leftMs > 0) wanted.keep(answers?.[2 * at]?.[1], { leftMs, readAt });
+        if (leftMs > 0) keep(wanted, answers?.[2 * at]?.[1], { leftMs, readAt });
       }
     });
   }
 
-  function readSession(key: string): void {
-    if (sessions.peek(key) !== undefined) return;
-    read({
-      key,
-      ask: (pipeline) => pipeline.hmget(key, ...SESSION_FIELDS),
-      keep(fields, lifetime) {
-        const record = tryParseSession(fields);
-        if (record !== undefined) sessions.set(key, { value: { record }, ...lifetime });
-      },
-    });
+  function keep({ kind, key }: PendingRead, answer: unknown, lifetime: Lifetime): void {
+    if (kind === 'session') {
+      const record = tryParseSession(answer);
+      if (record !== undefined) sessions.set(key, { value: { record }, ...lifetime });
+    } else if (typeof answer === 'string' && answer !== '') {
+      grants.set(key, { value: { version: answer }, ...lifetime });
+    }
   }
 
-  function readGrant(key: string): void {
-    if (grants.peek(key) !== undefined) return;
-    read({
-      key,
-      ask: (pipeline) => pipeline.getrange(key, 0, GRANT_VERSION_LENGTH - 1),
-      keep(version, lifetime) {
-        if (typeof version === 'string' && version !== '') {
-          grants.set(key, { value: { version }, ...lifetime });
-        }
-      },
-    });
-  }
-
-  return {
+  const records: TrackedRecords = {
     find(access, grantKey) {
       if (!tracking.isCertain()) return undefined;
       const session = access === undefined ? NO_SESSION : findSession(access);
@@ -297,19 +274,15 @@ export function createTrackedRecords(commandClient: Redis, redis: RedisAccess): 
     learn(access, grantKey, { session, grant }) {
       if (tracking.getReader() === undefined) return;
       if (access !== undefined && 'record' in session && session.record !== undefined) {
-        readSession(buildSessionKey(sessionKeyPrefix, access.sessionId));
+        read('session', buildSessionKey(sessionKeyPrefix, access.sessionId));
       }
       if (grantKey !== undefined && 'version' in grant && grant.version !== undefined) {
-        readGrant(grantKey);
+        read('grant', grantKey);
       }
     },
-    forget,
-    close: tracking.close,
   };
-}
-
-interface FoundSession {
-  readonly record: SessionRecord;
+  /** `forget`: this process changes what stands under the key. */
+  return { ...records, forget, close: tracking.close };
 }
 
 /** The time that something lives, from before it was asked for: no longer here than there. */
@@ -323,63 +296,9 @@ interface Known<Value> extends Lifetime {
 }
 
 interface PendingRead {
+  readonly kind: 'session' | 'grant';
   readonly key: string;
-  /** One command. */
-  ask(pipeline: ChainableCommander): ChainableCommander;
-  keep(answer: unknown, lifetime: Lifetime): void;
 }
 
 const measureLeft = ({ leftMs, readAt }: Lifetime, clock: Clock): number =>
   leftMs - measureSince(readAt, clock);
-
-function tryParseSession(fields: unknown): SessionRecord | undefined {
-  try {
-    return Array.isArray(fields) ? parseSessionFields(fields) : undefined;
-  } catch {
-    return undefined;
-  }
-}
-
-// STORE_READS=tracked: what this process changes itself holds for its own next call, whenever Redis tells of it.
-
-type Changed = KeyValue & Sessions;
-
-/** `records` is undefined where nothing is remembered. */
-export function forgetOwnChanges(
-  store: Changed,
-  records: Pick<OpenTrackedRecords, 'forget'> | undefined,
-  sessionKeyPrefix: string,
-): Changed {
-  if (records === undefined) return store;
-  const buildKey = (sessionId: string) => buildSessionKey(sessionKeyPrefix, sessionId);
-
-  /** Before, so that nobody finds it while it changes; and after, since it may have been read anew meanwhile. */
-  function change<Result>(key: string, send: () => Promise<Result>): Promise<Result> {
-    records?.forget(key);
-    return send().finally(() => records?.forget(key));
-  }
-
-  return {
-    ...store,
-    set: (key, ...rest) => change(key, () => store.set(key, ...rest)),
-    getOrSet: (key, ...rest) => change(key, () => store.getOrSet(key, ...rest)),
-    compareAndSet: (key, ...rest) => change(key, () => store.compareAndSet(key, ...rest)),
-    compareAndDelete: (key, ...rest) => change(key, () => store.compareAndDelete(key, ...rest)),
-    getAndDelete: (key) => change(key, () => store.getAndDelete(key)),
-    delete: (key) => change(key, () => store.delete(key)),
-    setListed: (list, key, ...rest) => change(key, () => store.setListed(list, key, ...rest)),
-    replaceListed: (list, key, ...rest) =>
-      change(key, () => store.replaceListed(list, key, ...rest)),
-    deleteListed: (list, key) => change(key, () => store.deleteListed(list, key)),
-
-    async createSession(session, ...rest) {
-      const { sessionId } = session;
-      const ended = await change(buildKey(sessionId), () => store.createSession(session, ...rest));
-      for (const id of ended) records.forget(buildKey(id));
-      return ended;
-    },
-    setSessionLogLevel: (id, ...rest) =>
-      change(buildKey(id), () => store.setSessionLogLevel(id, ...rest)),
-    endSession: (id, owner) => change(buildKey(id), () => store.endSession(id, owner)),
-  };
-}

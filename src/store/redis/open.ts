@@ -14,14 +14,16 @@ import {
   type LimitWindow,
   MIN_ENTRY_BYTES,
   NO_GRANT,
-  NO_SESSION,
+  NOT_COUNTED,
   type Store,
   type Windows,
 } from '../store.ts';
 import { type AdmitTogether, createAdmissionBatches } from './admission-batches.ts';
 import type { AdmissionRequest } from './admission-request.ts';
 import {
+  type ChangeKey,
   type CommandRunner,
+  createChangeKey,
   createCommandRunner,
   createScript,
   NOW,
@@ -36,7 +38,6 @@ import {
   type AdmitRequest,
   createLocalAdmission,
   createTrackedRecords,
-  forgetOwnChanges,
   type TrackedRecords,
 } from './local-admission.ts';
 import { createRedisSessions } from './sessions.ts';
@@ -57,34 +58,24 @@ export interface RedisStoreSettings extends ClockAndLog {
 
 /** Does not wait for the connection: the service starts while Redis is down. */
 export function openRedisStore(settings: RedisStoreSettings): Store {
-  const { url, sessionKeyPrefix, clock, log, counting, reads, backoff = idleBackoff } = settings;
+  const { url, counting, reads, backoff = idleBackoff } = settings;
   const connection = connectToRedis(url, backoff, settings);
   const commands = createCommandRunner(connection, settings);
   const { client: commandClient, isCluster } = connection;
-  const redis: RedisAccess = {
-    client: commandClient,
-    isCluster,
-    commands,
-    sessionKeyPrefix,
-    backoff,
-    clock,
-    log,
-  };
+  const redis: RedisAccess = { ...settings, client: commandClient, isCluster, commands, backoff };
   const subscriber = createSubscriber(redis);
   const shares = counting === 'leased' ? createShares(redis) : undefined;
   const records =
     reads === 'tracked' && commandClient instanceof Redis
       ? createTrackedRecords(commandClient, redis)
       : undefined;
+  const changeKey = createChangeKey(commands, records?.forget);
 
   return {
     isShared: true,
     databaseSystem: 'redis',
-    ...forgetOwnChanges(
-      { ...createRedisKeyValue(commands), ...createRedisSessions(redis) },
-      records,
-      sessionKeyPrefix,
-    ),
+    ...createRedisKeyValue(commands, changeKey),
+    ...createRedisSessions(redis, changeKey, records?.forget),
     ...createRedisWindows(redis, shares, records),
     async publish(channel, message) {
       await commands.run((client) => client.publish(channel, message));
@@ -114,7 +105,7 @@ export function openRedisStore(settings: RedisStoreSettings): Store {
  * A listed value and its index lie in different slots of a cluster: each is a step of its own. Where only one of the two
  * is done, the caller hears of a failure, and an entry without a value is not listed.
  */
-function createRedisKeyValue(commands: CommandRunner): KeyValue {
+function createRedisKeyValue(commands: CommandRunner, changeKey: ChangeKey): KeyValue {
   /**
    * The stored value, where it is what was read as `expected`. A value that is not UTF-8, of another program or by a fault, is
    * read with U+FFFD in its place: as such it would never be found again, and could never be replaced.
@@ -128,54 +119,52 @@ function createRedisKeyValue(commands: CommandRunner): KeyValue {
   return {
     get: async (key) => (await commands.run((client) => client.get(key))) ?? undefined,
     async set(key, value, ttlSeconds) {
-      await commands.run((client) => client.set(key, value, 'EX', ttlSeconds));
+      await changeKey(key, (client) => client.set(key, value, 'EX', ttlSeconds));
     },
     async getOrSet(key, value, ttlSeconds) {
       const args = [value, ttlSeconds];
-      return String(await commands.run((client) => getOrSetScript.run(client, [key], args)));
+      return String(await changeKey(key, (client) => runGetOrSet(client, [key], args)));
     },
     async compareAndSet(key, expected, value, ttlSeconds) {
       const stored = expected === undefined ? undefined : await toStored(key, expected);
-      const written = await commands.run<unknown>((client) =>
+      const written = await changeKey<unknown>(key, (client) =>
         stored === undefined
           ? client.set(key, value, 'EX', ttlSeconds, 'NX')
-          : compareAndSetScript.run(client, [key], [stored, value, ttlSeconds]),
+          : runCompareAndSet(client, [key], [stored, value, ttlSeconds]),
       );
       return written === 'OK' || written === 1;
     },
     async compareAndDelete(key, expected) {
       const args = [await toStored(key, expected)];
-      const deleted = await commands.run((client) =>
-        compareAndDeleteScript.run(client, [key], args),
-      );
+      const deleted = await changeKey(key, (client) => runCompareAndDelete(client, [key], args));
       return deleted === 1;
     },
     async getAndDelete(key) {
-      const value = await commands.run((client) => getAndDeleteScript.run(client, [key], []));
+      const value = await changeKey(key, (client) => runGetAndDelete(client, [key], []));
       return typeof value === 'string' ? value : undefined;
     },
     async delete(key) {
-      await commands.run((client) => client.del(key));
+      await changeKey(key, (client) => client.del(key));
     },
 
     async setListed(list, key, value, ttlSeconds) {
-      await commands.run((client) =>
+      await changeKey(key, (client) =>
         Promise.all([
-          addToListScript.run(client, [list], [key, ttlSeconds]),
+          runAddToList(client, [list], [key, ttlSeconds]),
           client.set(key, value, 'EX', ttlSeconds),
         ]),
       );
     },
     /** The value first: whether it is listed is decided by whether it is there. */
     async replaceListed(list, key, value, ttlSeconds) {
-      const set = await commands.run((client) => client.set(key, value, 'EX', ttlSeconds, 'XX'));
+      const set = await changeKey(key, (client) => client.set(key, value, 'EX', ttlSeconds, 'XX'));
       if (set !== 'OK') return false;
-      await commands.run((client) => addToListScript.run(client, [list], [key, ttlSeconds]));
+      await commands.run((client) => runAddToList(client, [list], [key, ttlSeconds]));
       return true;
     },
     async deleteListed(list, key) {
       const [removed] = await Promise.all([
-        commands.run((client) => client.del(key)),
+        changeKey(key, (client) => client.del(key)),
         removeFromSet(commands, list, key),
       ]);
       return removed === 1;
@@ -191,10 +180,10 @@ function createRedisKeyValue(commands: CommandRunner): KeyValue {
       return { items: items.flat(), next };
     },
     async countListed(list) {
-      return Number(await commands.run((client) => countListScript.run(client, [list], [])));
+      return Number(await commands.run((client) => runCountList(client, [list], [])));
     },
     async addRecent(key, value, { max, ttlSeconds }) {
-      await commands.run((client) => addRecentScript.run(client, [key], [value, max, ttlSeconds]));
+      await commands.run((client) => runAddRecent(client, [key], [value, max, ttlSeconds]));
     },
     readRecent: (key) => commands.run((client) => client.lrange(key, 0, -1)),
   };
@@ -203,7 +192,7 @@ function createRedisKeyValue(commands: CommandRunner): KeyValue {
 const REPLACEMENT_CHARACTER = '\uFFFD';
 
 /** KEYS: one. ARGV: value, ttl (s). SET with NX and GET, which servers before 7.0 refuse. */
-const getOrSetScript = createScript(`
+const runGetOrSet = createScript(`
 local stored = redis.call('GET', KEYS[1])
 if stored then return stored end
 redis.call('SET', KEYS[1], ARGV[1], 'EX', ARGV[2])
@@ -211,20 +200,20 @@ return ARGV[1]
 `);
 
 /** KEYS: one. ARGV: what stands there, value, ttl (s). */
-const compareAndSetScript = createScript(`
+const runCompareAndSet = createScript(`
 if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
 redis.call('SET', KEYS[1], ARGV[2], 'EX', ARGV[3])
 return 1
 `);
 
 /** KEYS: one. ARGV: what stands there. */
-const compareAndDeleteScript = createScript(`
+const runCompareAndDelete = createScript(`
 if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
 return redis.call('DEL', KEYS[1])
 `);
 
 /** KEYS: one. GETDEL, which servers before 6.2 do not have. */
-const getAndDeleteScript = createScript(`
+const runGetAndDelete = createScript(`
 local value = redis.call('GET', KEYS[1])
 redis.call('DEL', KEYS[1])
 return value
@@ -234,7 +223,7 @@ return value
  * KEYS: the sorted set of a list. ARGV: key, ttl (s). Entries of values that have expired go; the set lives as long
  * as the last of its values.
  */
-const addToListScript = createScript(`${NOW}
+const runAddToList = createScript(`${NOW}
 local lifetime = ARGV[2] * 1000
 redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', now)
 redis.call('ZADD', KEYS[1], now + lifetime, ARGV[1])
@@ -243,12 +232,12 @@ return 1
 `);
 
 /** KEYS: the sorted set of a list. */
-const countListScript = createScript(`${NOW}
+const runCountList = createScript(`${NOW}
 return redis.call('ZCOUNT', KEYS[1], '(' .. now, '+inf')
 `);
 
 /** KEYS: a list. ARGV: value, how many are kept, ttl (s). */
-const addRecentScript = createScript(`
+const runAddRecent = createScript(`
 redis.call('LPUSH', KEYS[1], ARGV[1])
 redis.call('LTRIM', KEYS[1], 0, ARGV[2] - 1)
 redis.call('EXPIRE', KEYS[1], ARGV[3])
@@ -268,8 +257,10 @@ function createRedisWindows(
   // A process that asks Redis less often does not write a session at each call either.
   const slidesRarely = shares !== undefined || records !== undefined;
   const admitTogether = createAdmissionBatches(redis, shares, slidesRarely);
-  const createAdmission = isCluster ? createClusterAdmission : createServerAdmission;
-  const admitInRedis = createAdmission(redis, admitTogether);
+  /** On a server one script goes over all windows, the grant and the session. */
+  const admitInRedis: AdmitRequest = isCluster
+    ? createClusterAdmission(redis, admitTogether)
+    : (windows, access, grantKey) => admitTogether('', { windows, access, grantKey });
 
   return {
     admitRequest: createLocalAdmission(admitInRedis, shares, records),
@@ -279,23 +270,11 @@ function createRedisWindows(
     },
     async reserveBytes(budget, entry, { maxBytes, ttlSeconds }) {
       const args = [toMember(entry), countBytes(entry), maxBytes, ttlSeconds];
-      return (await commands.run((client) => reserveBytesScript.run(client, [budget], args))) === 1;
+      return (await commands.run((client) => runReserveBytes(client, [budget], args))) === 1;
     },
     async releaseBytes(budget, entry) {
       await commands.run((client) => client.zrem(budget, toMember(entry)));
     },
-  };
-}
-
-/** One script over all windows, the grant and the session. */
-function createServerAdmission(
-  { sessionKeyPrefix }: RedisAccess,
-  admitTogether: AdmitTogether,
-): AdmitRequest {
-  return (windows, access, grantKey) => {
-    const sessionKey =
-      access === undefined ? '' : buildSessionKey(sessionKeyPrefix, access.sessionId);
-    return admitTogether('', { windows, access, sessionKey, grantKey });
   };
 }
 
@@ -309,29 +288,31 @@ function createClusterAdmission(
   admitTogether: AdmitTogether,
 ): AdmitRequest {
   return async function admitRequest(windows, access, grantKey) {
-    const grant = grantKey === undefined ? NO_GRANT : await readGrant(grantKey);
+    const grant: GrantLookup =
+      grantKey === undefined
+        ? NO_GRANT
+        : await admitTogether(grantKey, { ...NOTHING, grantKey }).then(
+            (admission) => admission.grant,
+            (failure: unknown) => ({ failure }),
+          );
     if (grantKey !== undefined && isMissingGrant(grant)) return NOT_COUNTED;
-    const counted = { ...(await countInAll(windows).catch(toLimitFailure)), grant };
+    const counting = countInAll(windows).catch((limitFailure: unknown) => ({
+      ...NOT_COUNTED,
+      limitFailure,
+    }));
+    const counted: Admission = { ...(await counting), grant };
     if (access === undefined || 'failure' in grant || counted.verdict?.isAdmitted === false) {
       return counted;
     }
     const sessionKey = buildSessionKey(sessionKeyPrefix, access.sessionId);
     try {
-      const request = { ...NOTHING, access, sessionKey };
-      const { session } = await admitTogether(sessionKey, request);
+      const { session } = await admitTogether(sessionKey, { ...NOTHING, access });
       return { ...counted, session };
     } catch (failure) {
       if (counted.limitFailure !== undefined) throw failure;
       return { ...counted, session: { failure } };
     }
   };
-
-  function readGrant(grantKey: string): Promise<GrantLookup> {
-    return admitTogether(grantKey, { ...NOTHING, grantKey }).then(
-      ({ grant }) => grant,
-      (failure: unknown) => ({ failure }),
-    );
-  }
 
   /** @throws StoreUnavailable, or what else failed of a window. */
   async function countInAll(windows: readonly LimitWindow[]): Promise<Admission> {
@@ -341,7 +322,10 @@ function createClusterAdmission(
       const counted = await admitTogether(window.key, { ...NOTHING, windows: [window] });
       if (counted.limitFailure !== undefined) throw counted.limitFailure;
       if (counted.verdict?.isAdmitted === false) {
-        await Promise.all(earlier.map(({ key, entry }) => uncount(key, entry)));
+        const uncounting = earlier.map(({ key, entry = '' }) =>
+          commands.run((client) => client.zrem(key, entry)),
+        );
+        await Promise.allSettled(uncounting);
         return counted;
       }
       if (earlier.length === 0) first = counted;
@@ -349,23 +333,10 @@ function createClusterAdmission(
     }
     return first;
   }
-
-  async function uncount(key: string, entry = ''): Promise<void> {
-    await commands.run((client) => client.zrem(key, entry)).catch(() => 0);
-  }
 }
 
 /** A step asks for one thing. */
-const NOTHING: AdmissionRequest = { windows: [], access: undefined, sessionKey: '' };
-
-const NOT_COUNTED: Admission = {
-  verdict: undefined,
-  entry: undefined,
-  session: NO_SESSION,
-  grant: NO_GRANT,
-};
-
-const toLimitFailure = (limitFailure: unknown): Admission => ({ ...NOT_COUNTED, limitFailure });
+const NOTHING: AdmissionRequest = { windows: [], access: undefined };
 
 // Bytes of values that count in a budget: a sorted set of entries by the end of their time.
 
@@ -378,7 +349,7 @@ const toMember = (entry: ByteEntry): string => `${countBytes(entry)}:${entry.nam
  * KEYS: the sorted set of a budget. ARGV: entry, which begins with its bytes, its bytes, how many may count, ttl (s).
  * Entries whose time is over go.
  */
-const reserveBytesScript = createScript(`${NOW}
+const runReserveBytes = createScript(`${NOW}
 redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', now)
 local sum = tonumber(ARGV[2])
 for _, entry in ipairs(redis.call('ZRANGE', KEYS[1], 0, -1)) do

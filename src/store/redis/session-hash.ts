@@ -73,6 +73,15 @@ export function parseSessionFields(values: readonly unknown[]): SessionRecord | 
   return record;
 }
 
+/** Undefined also for a damaged one. */
+export function tryParseSession(values: unknown): SessionRecord | undefined {
+  try {
+    return Array.isArray(values) ? parseSessionFields(values) : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
 const readString = (value: unknown): string | undefined =>
   typeof value === 'string' ? value : undefined;
 
@@ -120,7 +129,7 @@ end
  * of sessions, then the hash's fields. Answers the ids of the sessions that were ended. Entries that lag
  * behind touches are corrected first, some 3,000 at most; the next opening goes on.
  */
-export const createSessionScript = createScript(`${NOW}${ADD_TO_USER_SET}
+export const runCreateSession = createScript(`${NOW}${ADD_TO_USER_SET}
 local id, lifetime, max = ARGV[1], ARGV[2] * 1000, tonumber(ARGV[3])
 redis.call('HSET', KEYS[1], unpack(ARGV, 5))
 redis.call('PEXPIRE', KEYS[1], lifetime)
@@ -157,14 +166,14 @@ return ended
 `);
 
 /** KEYS: the user's set. ARGV: id, expiry, time (ms) that is left, 1 to add only where a set is. */
-export const addUserSessionScript = createScript(`${NOW}${ADD_TO_USER_SET}
+export const runAddUserSession = createScript(`${NOW}${ADD_TO_USER_SET}
 if ARGV[4] == '1' and redis.call('EXISTS', KEYS[1]) == 0 then return 0 end
 addToUserSet(KEYS[1], ARGV[1], ARGV[2], tonumber(ARGV[3]), now)
 return 1
 `);
 
 /** KEYS: the user's set. ARGV: how many it may have, id. Takes the id out, while there are too many. */
-export const claimUserSessionScript = createScript(`
+export const runClaimUserSession = createScript(`
 if redis.call('ZCARD', KEYS[1]) <= tonumber(ARGV[1]) then return 0 end
 return redis.call('ZREM', KEYS[1], ARGV[2])
 `);
@@ -188,13 +197,13 @@ if not found[1] or not isOwnedBy(found[2], found[3], ARGV[1], ARGV[2]) then retu
 `;
 
 /** KEYS: session. ARGV: owner, its issuer, log level. */
-export const setSessionLogLevelScript = createScript(`${OWNED}
+export const runSetSessionLogLevel = createScript(`${OWNED}
 redis.call('HSET', KEYS[1], 'logLevel', ARGV[3])
 return 1
 `);
 
 /** KEYS: session, then sorted sets that it leaves. ARGV: owner, its issuer, id. */
-export const endSessionScript = createScript(`${OWNED}
+export const runEndSession = createScript(`${OWNED}
 redis.call('DEL', KEYS[1])
 for at = 2, #KEYS do redis.call('ZREM', KEYS[at], ARGV[3]) end
 return 1

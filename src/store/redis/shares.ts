@@ -4,7 +4,7 @@ import { createSizedMap } from '../../platform/bounded-map.ts';
 import { createSecondTimer, type Moment, takeMoment } from '../../platform/clock.ts';
 import type { LimitWindow, WindowVerdict } from '../store.ts';
 import type { GrantedPermits, WantedPermits } from './admission-request.ts';
-import type { CommandRunner, RedisAccess } from './command-runner.ts';
+import type { RedisAccess } from './command-runner.ts';
 import {
   MIN_PERMITS,
   PART_OF_MAX,
@@ -13,20 +13,7 @@ import {
   type UnusedPermits,
 } from './leased-permits.ts';
 
-export interface Shares {
-  /** One request of each window that has one left here. */
-  take(windows: readonly LimitWindow[]): TakenPermits;
-  /** Returns permits that were taken and not needed. */
-  giveBack(taken: TakenPermits): void;
-  /** As `uncountRequest`; false where no share let the request in. */
-  uncount(key: string, entry: string): boolean;
-  /** True if one more request of this window could be let in here. */
-  hasLeft(window: LimitWindow): boolean;
-  /** The question to Redis beside counting in these windows, and what to do with its answer. */
-  ask(windows: readonly LimitWindow[]): ShareRequest;
-  /** Returns what is left. Never rejects. */
-  close(): Promise<void>;
-}
+export type Shares = ReturnType<typeof createShares>;
 
 export interface TakenPermits {
   /** That of the first window, where a share let the request in. */
@@ -36,14 +23,6 @@ export interface TakenPermits {
   /** Those in which Redis has to count. */
   readonly missing: readonly LimitWindow[];
   readonly shares: readonly Share[];
-}
-
-export interface ShareRequest {
-  readonly permits: readonly WantedPermits[];
-  /** With what was granted of each. */
-  settle(granted: readonly GrantedPermits[]): void;
-  /** No answer came. Where it was asked, permits that nobody knows of run out by themselves. */
-  fail(isSent: boolean): void;
 }
 
 interface Share {
@@ -78,7 +57,7 @@ const MAX_WINDOWS = 10_000;
 /** Windows whose shares one command returns. */
 const MAX_RETURNED = 500;
 
-export function createShares({ commands, clock, isCluster }: RedisAccess): Shares {
+export function createShares({ commands, clock, isCluster }: RedisAccess) {
   const windows = createSizedMap<string, LeasedWindow>({
     maxSize: MAX_WINDOWS,
     measure: () => 1,
@@ -87,8 +66,7 @@ export function createShares({ commands, clock, isCluster }: RedisAccess): Share
   });
   /** Those whose life is not over, or was not when they were looked at last. */
   const held = new Set<Share>();
-  // A cluster keeps windows in different slots: each is returned by itself.
-  const returns = createReturns(commands, isCluster ? 1 : MAX_RETURNED);
+  let unused: UnusedPermits[] = [];
   let serial = 0;
 
   const startSweeping = createSecondTimer(clock, {
@@ -103,7 +81,27 @@ export function createShares({ commands, clock, isCluster }: RedisAccess): Share
     held.delete(share);
     const { left: permits, window, granted } = share;
     share.left = 0;
-    if (permits > 0) returns.add({ key: window.key, end: granted.end, permits });
+    if (permits === 0) return;
+    if (unused.push({ key: window.key, end: granted.end, permits }) === 1) {
+      queueMicrotask(returnUnused);
+    }
+  }
+
+  /**
+   * All that come together are returned by one command. It is sent before a request that comes with it is counted, so that a
+   * process which is alone is never refused for permits of its own. None is sent twice. Never rejects: what gets lost runs out.
+   */
+  async function returnUnused(): Promise<void> {
+    const returned = unused;
+    unused = [];
+    const sent: Promise<void>[] = [];
+    // A cluster keeps windows in different slots: each is returned by itself.
+    const maxTogether = isCluster ? 1 : MAX_RETURNED;
+    while (returned.length > 0) {
+      const together = returned.splice(0, maxTogether);
+      sent.push(commands.run((client) => returnPermits(client, together)));
+    }
+    await Promise.allSettled(sent);
   }
 
   /** Undefined where Redis has to count. What another limit was set for serves no more. */
@@ -116,19 +114,22 @@ export function createShares({ commands, clock, isCluster }: RedisAccess): Share
     return undefined;
   }
 
-  function getWindow({ key }: LimitWindow, since: number): LeasedWindow {
-    const known = windows.get(key);
-    if (known !== undefined) return known;
-    const leased = {
-      since,
-      current: 0,
-      previous: 0,
-      share: undefined,
-      isAsked: false,
-      lost: 0,
-      lostUntil: since,
-    };
-    windows.set(key, leased);
+  /** Counts one more request in a share's life, or in the next one. */
+  function countNeed({ key, windowMs }: LimitWindow, now: number): LeasedWindow {
+    let leased = windows.get(key);
+    if (leased === undefined) {
+      const begun = { since: now, current: 0, previous: 0, lost: 0, lostUntil: now };
+      leased = { ...begun, share: undefined, isAsked: false };
+      windows.set(key, leased);
+    }
+    const life = toShareLife(windowMs);
+    const lives = Math.floor((now - leased.since) / life);
+    if (lives > 0) {
+      leased.previous = lives === 1 ? leased.current : 0;
+      leased.current = 0;
+      leased.since += lives * life;
+    }
+    leased.current += 1;
     return leased;
   }
 
@@ -145,22 +146,14 @@ export function createShares({ commands, clock, isCluster }: RedisAccess): Share
     else end(share);
   }
 
-  function lose(leased: LeasedWindow, { windowMs }: LimitWindow, isSent: boolean): void {
-    leased.isAsked = false;
-    if (!isSent) return;
-    const now = clock.monotonic();
-    leased.lost = countLost(leased, now) + 1;
-    leased.lostUntil = now + windowMs + toShareLife(windowMs);
-  }
-
   return {
-    take(wanted) {
+    /** Takes one request of each window that has one left here. */
+    take(wanted: readonly LimitWindow[]): TakenPermits {
       const now = takeMoment(clock);
       const shares: Share[] = [];
       const missing: LimitWindow[] = [];
       for (const window of wanted) {
-        const leased = getWindow(window, now.monotonic);
-        countNeed(leased, window, now.monotonic);
+        const leased = countNeed(window, now.monotonic);
         const share = findShare(leased, window, now);
         if (share === undefined) missing.push(window);
         else {
@@ -178,61 +171,71 @@ export function createShares({ commands, clock, isCluster }: RedisAccess): Share
       };
     },
 
-    // A share that has ended stays at that: what is given back to it is nobody's any more, and runs out.
-    giveBack({ shares }) {
+    /**
+     * Returns permits that were taken and not needed. A share that has ended stays at that: what is given back to it is
+     * nobody's any more, and runs out.
+     */
+    giveBack({ shares }: TakenPermits): void {
       for (const share of shares) if (held.has(share)) share.left += 1;
     },
 
-    uncount(key, entry) {
+    /** As `uncountRequest`; false where no share let the request in. */
+    uncount(key: string, entry: string): boolean {
       const share = windows.peek(key)?.share;
       if (share?.entry === entry && held.has(share)) share.left += 1;
       return entry.startsWith('shared:');
     },
 
-    hasLeft(window) {
+    /** True if one more request of this window could be let in here. */
+    hasLeft(window: LimitWindow): boolean {
       const leased = windows.peek(window.key);
       return leased !== undefined && findShare(leased, window, takeMoment(clock)) !== undefined;
     },
 
-    ask(counted) {
+    /** The question to Redis beside counting in these windows, and what to do with its answer. */
+    ask(counted: readonly LimitWindow[]) {
       const asked = takeMoment(clock);
-      const wanting: LeasedWindow[] = [];
-      const permits: WantedPermits[] = [];
+      const wanted: (WantedPermits & { readonly leased: LeasedWindow })[] = [];
       for (const window of counted) {
         const leased = windows.peek(window.key);
         if (leased === undefined || leased.isAsked || findShare(leased, window, asked)) continue;
         // However often answers get lost, all that was taken in vain is less than two shares.
         const lost = countLost(leased, asked.monotonic);
-        const most = Math.min(
-          estimateNeed(leased, window, asked.monotonic),
-          window.max * PART_OF_MAX,
-        );
+        // The part of the life before that is less than a life ago counts, too.
+        const part = (asked.monotonic - leased.since) / toShareLife(window.windowMs);
+        const estimate = Math.floor(leased.current + leased.previous * Math.max(0, 1 - part));
+        const most = Math.min(estimate, window.max * PART_OF_MAX);
         const need = Math.floor(most / 2 ** lost);
         if (need < MIN_PERMITS) continue;
         leased.isAsked = true;
-        wanting.push(leased);
-        permits.push({ window, permits: need });
+        wanted.push({ window, permits: need, leased });
       }
       return {
-        permits,
-        settle(granted) {
-          for (const [at, { window }] of permits.entries()) {
-            const [leased, grantedHere] = [wanting[at], granted[at]];
-            if (leased && grantedHere) add(leased, window, grantedHere, asked);
+        permits: wanted,
+        /** With what was granted of each. */
+        settle(granted: readonly GrantedPermits[]): void {
+          for (const [at, { leased, window }] of wanted.entries()) {
+            const grantedHere = granted[at];
+            if (grantedHere) add(leased, window, grantedHere, asked);
           }
         },
-        fail(isSent) {
-          for (const [at, { window }] of permits.entries()) {
-            const leased = wanting[at];
-            if (leased) lose(leased, window, isSent);
+        /** No answer came. Where it was asked, permits that nobody knows of run out by themselves. */
+        fail(isSent: boolean): void {
+          const now = clock.monotonic();
+          for (const { leased, window } of wanted) {
+            leased.isAsked = false;
+            if (!isSent) continue;
+            leased.lost = countLost(leased, now) + 1;
+            leased.lostUntil = now + window.windowMs + toShareLife(window.windowMs);
           }
         },
       };
     },
 
-    async close() {
+    /** Returns what is left. Never rejects. */
+    async close(): Promise<void> {
       for (const share of held) end(share);
-      await returns.send();
+      await returnUnused();
     },
   };
 }
@@ -258,57 +261,5 @@ function createVerdict({ window, granted, grantedAt, left }: Share, now: Moment)
 
 // The number of requests that a share's life brings: as many as the last one did.
 
-function countNeed(leased: LeasedWindow, { windowMs }: LimitWindow, now: number): void {
-  const life = toShareLife(windowMs);
-  const lives = Math.floor((now - leased.since) / life);
-  if (lives > 0) {
-    leased.previous = lives === 1 ? leased.current : 0;
-    leased.current = 0;
-    leased.since += lives * life;
-  }
-  leased.current += 1;
-}
-
 const countLost = ({ lost, lostUntil }: LeasedWindow, now: number): number =>
   now < lostUntil ? lost : 0;
-
-/** Counts the part of the life before that is less than a life ago, too. */
-function estimateNeed(
-  { since, current, previous }: LeasedWindow,
-  { windowMs }: LimitWindow,
-  now: number,
-): number {
-  const part = (now - since) / toShareLife(windowMs);
-  return Math.floor(current + previous * Math.max(0, 1 - part));
-}
-
-// Unused permits are returned, all that come together by one command. It is sent before a request that comes with it is
-// counted, so that a process which is alone is never refused for permits of its own. None is sent twice.
-
-interface Returns {
-  add(unused: UnusedPermits): void;
-  /** Whatever is there, at once. Never rejects: what gets lost runs out. */
-  send(): Promise<void>;
-}
-
-function createReturns(commands: CommandRunner, maxTogether: number): Returns {
-  let pending: UnusedPermits[] = [];
-
-  async function send(): Promise<void> {
-    const unused = pending;
-    pending = [];
-    const sent: Promise<unknown>[] = [];
-    while (unused.length > 0) {
-      const together = unused.splice(0, maxTogether);
-      sent.push(commands.run((client) => returnPermits(client, together)));
-    }
-    await Promise.allSettled(sent);
-  }
-
-  return {
-    add(unused) {
-      if (pending.push(unused) === 1) queueMicrotask(send);
-    },
-    send,
-  };
-}

@@ -5,20 +5,7 @@ import type { Redis } from 'ioredis';
 import { createAttempts, type Moment, measureSince, takeMoment } from '../../platform/clock.ts';
 import { buildHeartbeatKey } from '../keys.ts';
 import type { RedisAccess } from './command-runner.ts';
-import {
-  endInOtherDatabase,
-  endWhenSilent,
-  isReadOnly as isReadOnlyError,
-  NEVER_RECONNECTING,
-} from './connection.ts';
-
-export type Tracking = ReturnType<typeof createTracking>;
-
-interface ChangeListener {
-  onChange(key: string): void;
-  /** Anything may have changed, and nothing that was read until now is told of. */
-  onLoss(): void;
-}
+import { endInOtherDatabase, endWhenSilent, isReadOnly, NEVER_RECONNECTING } from './connection.ts';
 
 /** The greatest age of what is known. */
 const CERTAIN_MS = 100;
@@ -36,12 +23,14 @@ const LEAVE_EVERY_MS = 1000;
 export function createTracking(
   commandClient: Redis,
   { sessionKeyPrefix, backoff, clock, log }: RedisAccess,
-  { onChange, onLoss }: ChangeListener,
+  onChange: (key: string) => void,
+  /** Anything may have changed, and nothing that was read until now is told of. */
+  onLoss: () => void,
 ) {
   /** Nothing stands there, but for a moment. */
   const heartbeatKey = buildHeartbeatKey(sessionKeyPrefix);
   /** Undefined while there is none, and between two attempts. */
-  let pair: TrackingPair | undefined;
+  let pair: ReturnType<typeof openTrackingPair> | undefined;
   let isReady = false;
   let isClosed = false;
   let wasRefused = false;
@@ -60,12 +49,12 @@ export function createTracking(
   commandClient.on('close', () => pair?.close());
   commandClient.on('ready', () => {
     attempts.noteSuccess();
-    if (isAsked()) open();
+    if (isAsked()) void open();
   });
 
   const isAsked = () => clock.monotonic() - askedAt < BEAT_FOR_MS;
 
-  function open(): void {
+  async function open(): Promise<void> {
     attempts.stop();
     isRetrying = false;
     if (isClosed || pair !== undefined || commandClient.status !== 'ready') return;
@@ -79,34 +68,29 @@ export function createTracking(
       onEnd: lose,
     });
     pair = opened;
-    const prepared = opened.prepare().then(() => proveHearing(opened));
-    prepared.then(
-      () => {
-        if (pair !== opened) return;
-        attempts.noteSuccess();
-        wasRefused = false;
-        isReady = true;
-        beat();
-      },
-      (cause: unknown) => {
-        // The end of a lost connection leads to the next attempt; that of a refusing one is made.
-        if (pair !== opened) return;
-        if (isReadOnly(cause)) leave();
-        else if (!wasRefused) log.warn(REFUSED, { cause });
-        wasRefused ||= !isReadOnly(cause);
-        opened.close();
-      },
-    );
-  }
-
-  /** A proxy, or what only speaks as Redis does, may take all commands, and tell of nothing, or somebody else. */
-  async function proveHearing({ listener, reader }: TrackingPair): Promise<void> {
-    hasHeard = false;
-    await reader.get(heartbeatKey);
-    await reader.set(heartbeatKey, '', 'PX', PROOF_MS);
-    // The message about the change has arrived before this is answered.
-    await listener.ping();
-    if (!hasHeard) throw new Error('It did not tell of a change');
+    try {
+      await opened.prepare();
+      // A proxy, or what only speaks as Redis does, may take all commands, and tell of nothing, or somebody else.
+      hasHeard = false;
+      await opened.reader.get(heartbeatKey);
+      await opened.reader.set(heartbeatKey, '', 'PX', PROOF_MS);
+      // The message about the change has arrived before this is answered.
+      await opened.listener.ping();
+      if (!hasHeard) throw new Error('It did not tell of a change');
+    } catch (cause) {
+      // The end of a lost connection leads to the next attempt; that of a refusing one is made.
+      if (pair !== opened) return;
+      if (isReadOnly(cause)) leave();
+      else if (!wasRefused) log.warn(REFUSED, { cause });
+      wasRefused ||= !isReadOnly(cause);
+      opened.close();
+      return;
+    }
+    if (pair !== opened) return;
+    attempts.noteSuccess();
+    wasRefused = false;
+    isReady = true;
+    beat();
   }
 
   /** Commands may go on without a write, and would not notice. Not again and again, where no other server is found. */
@@ -127,7 +111,7 @@ export function createTracking(
     // If nobody asks meanwhile, the next that does opens it.
     attempts.again(() => {
       isRetrying = false;
-      if (isAsked()) open();
+      if (isAsked()) void open();
     });
   }
 
@@ -174,7 +158,7 @@ export function createTracking(
      */
     isCertain() {
       askedAt = clock.monotonic();
-      if (pair === undefined && !isRetrying) open();
+      if (pair === undefined && !isRetrying) void open();
       if (!isReady) return false;
       keepBeating();
       return heardAt !== undefined && measureSince(heardAt, clock) <= CERTAIN_MS;
@@ -189,15 +173,11 @@ export function createTracking(
   };
 }
 
-const isReadOnly = (cause: unknown): boolean => cause instanceof Error && isReadOnlyError(cause);
-
 const REFUSED =
   'Redis refuses to tell of changes, so STORE_READS=tracked has no effect: sessions and logins are read for each call. Allow the user of REDIS_URL the commands CLIENT ID and CLIENT TRACKING and the channel __redis__:invalidate (Redis 6 or later).';
 
 /** The channel on which Redis tells clients of RESP2 what has changed. */
 const INVALIDATIONS = '__redis__:invalidate';
-
-export type TrackingPair = ReturnType<typeof openTrackingPair>;
 
 interface PairListener {
   /** Undefined for all of them. */

@@ -1,22 +1,7 @@
 // Authenticated encryption of what lies in the shared store.
 import { createCipheriv, createDecipheriv, createHmac, hkdfSync, randomBytes } from 'node:crypto';
 
-export interface Seal {
-  /** `context` (the key in the store, say) must be the same for opening: nothing can be swapped. */
-  seal(context: string, text: string): string;
-  /** Seals with the secret that sealed `before`, if it is one of these: others of what it sealed are still in use. */
-  sealAsBefore(context: string, text: string, before: string): string;
-  /** Undefined for what was not sealed by one of the secrets in this context. */
-  open(context: string, sealed: string): string | undefined;
-  /** HMAC-SHA256 of the text in this context, by each secret, the first one first: what is found by it need not be kept. */
-  computeMacs(context: string, text: string): readonly string[];
-  /** True if a text says that it was sealed by none of the secrets; anybody can write that. */
-  namesForeignSecret(sealed: string): boolean;
-  /** True if it, or its ending, says that the first secret sealed it: what is kept for long is sealed anew otherwise. */
-  isSealedByFirst(sealed: string): boolean;
-  /** Keys for a purpose of its own (HKDF-SHA256), one of each secret, the first one first. */
-  deriveKeys(purpose: string): readonly DerivedKey[];
-}
+export type Seal = ReturnType<typeof createSeal>;
 
 export interface DerivedKey {
   /** 32. */
@@ -26,6 +11,7 @@ export interface DerivedKey {
 }
 
 interface Key {
+  readonly secret: string;
   readonly bytes: Buffer;
   readonly mac: Buffer;
   /** Tells keys apart, and nothing about them. */
@@ -41,17 +27,20 @@ const TAG_BYTES = 16;
  *
  * @throws Error without any.
  */
-export function createSeal(secrets: readonly string[]): Seal {
+export function createSeal(secrets: readonly string[]) {
   const keys = secrets.map(deriveKey);
   const [key] = keys;
   if (key === undefined) throw new Error('A seal needs a secret');
   return {
-    seal: (context, text) => encrypt(key, context, text),
-    sealAsBefore(context, text, before) {
+    /** `context` (the key in the store, say) must be the same for opening: nothing can be swapped. */
+    seal: (context: string, text: string) => encrypt(key, context, text),
+    /** Seals with the secret that sealed `before`, if it is one of these: others of what it sealed are still in use. */
+    sealAsBefore(context: string, text: string, before: string): string {
       const { fingerprint } = parseSealed(before);
       return encrypt(keys.find((one) => one.fingerprint === fingerprint) ?? key, context, text);
     },
-    open(context, sealed) {
+    /** Undefined for what was not sealed by one of the secrets in this context. */
+    open(context: string, sealed: string): string | undefined {
       const { bytes, fingerprint } = parseSealed(sealed);
       const sealing = keys.find((one) => one.fingerprint === fingerprint);
       if (sealing === undefined || bytes === undefined) return undefined;
@@ -59,19 +48,23 @@ export function createSeal(secrets: readonly string[]): Seal {
         ? undefined
         : decrypt(sealing.bytes, context, bytes);
     },
-    computeMacs: (context, text) =>
+    /** HMAC-SHA256 of the text in this context, by each secret, the first one first: what is found by it need not be kept. */
+    computeMacs: (context: string, text: string): readonly string[] =>
       keys.map(({ mac }) =>
         createHmac('sha256', mac).update(`${context}\0`).update(text).digest('base64url'),
       ),
-    namesForeignSecret(sealed) {
+    /** True if a text says that it was sealed by none of the secrets; anybody can write that. */
+    namesForeignSecret(sealed: string): boolean {
       const { fingerprint } = parseSealed(sealed);
       return fingerprint !== undefined && keys.every((one) => one.fingerprint !== fingerprint);
     },
-    isSealedByFirst: (sealed) => parseSealed(sealed).fingerprint === key.fingerprint,
-    deriveKeys: (purpose) =>
-      secrets.map((secret, at) => ({
+    /** True if it, or its ending, says that the first secret sealed it: what is kept for long is sealed anew otherwise. */
+    isSealedByFirst: (sealed: string) => parseSealed(sealed).fingerprint === key.fingerprint,
+    /** Keys for a purpose of its own (HKDF-SHA256), one of each secret, the first one first. */
+    deriveKeys: (purpose: string): readonly DerivedKey[] =>
+      keys.map(({ secret, fingerprint }) => ({
         bytes: deriveBytes(secret, purpose, 32),
-        id: Buffer.from(keys[at]?.fingerprint ?? '', 'base64url'),
+        id: Buffer.from(fingerprint, 'base64url'),
       })),
   };
 }
@@ -121,6 +114,7 @@ const FINGERPRINT_BYTES = 6;
 export const SEAL_ENDING_LENGTH = SEPARATOR.length + (FINGERPRINT_BYTES * 4) / 3;
 
 const deriveKey = (secret: string): Key => ({
+  secret,
   bytes: deriveBytes(secret, 'postern log-in state', 32),
   mac: deriveBytes(secret, 'postern mac', 32),
   fingerprint: deriveBytes(secret, 'postern fingerprint', FINGERPRINT_BYTES).toString('base64url'),

@@ -68,7 +68,11 @@ async function loadOrCreateSecretFile(dataDir: string): Promise<string> {
   if (handle === undefined) return createSecretFile(dataDir, file);
   try {
     await checkOwner(handle, file);
-    return await readSecret(handle, file);
+    const secret = (await handle.readFile('utf8')).trim();
+    const bytes = Buffer.byteLength(secret);
+    if (bytes < MIN_BYTES)
+      failUntrusted(file, `holds only ${bytes} of at least ${MIN_BYTES} bytes`);
+    return secret;
   } finally {
     await handle.close();
   }
@@ -109,13 +113,6 @@ async function checkOwner(handle: FileHandle, file: string): Promise<void> {
 
 const ROOT_UID = 0;
 
-async function readSecret(handle: FileHandle, file: string): Promise<string> {
-  const secret = (await handle.readFile('utf8')).trim();
-  const bytes = Buffer.byteLength(secret);
-  if (bytes < MIN_BYTES) failUntrusted(file, `holds only ${bytes} of at least ${MIN_BYTES} bytes`);
-  return secret;
-}
-
 function failUntrusted(file: string, problem: string): never {
   throw new DataDirError(
     `DATA_DIR: ${file} ${problem}. Remove it, and the next start creates a new one (logins in progress must start over), or set OAUTH_STATE_SECRET.`,
@@ -152,31 +149,23 @@ export function createReplicaSeal(
   if (loginSeal !== undefined) return async () => loginSeal;
   let kept: { readonly seal: Seal; readonly at: number } | undefined;
 
-  async function loadSeal(): Promise<Seal> {
+  return async function getSeal() {
+    if (kept !== undefined && clock.monotonic() - kept.at <= KEPT_MS) return kept.seal;
+    let seal: Seal;
     try {
-      return createSeal([await loadOrCreateStoredSecret(store, sessionKeyPrefix)]);
+      // The secret that all replicas have in common: whoever needs it first makes it.
+      const key = buildSharedSecretKey(sessionKeyPrefix);
+      const secret =
+        (await store.get(key)) ?? (await store.getOrSet(key, generateSecret(), TEN_YEARS_SECONDS));
+      seal = createSeal([secret]);
     } catch (error) {
       // The one in memory is as good as it was a moment ago.
-      if (kept !== undefined) return kept.seal;
-      throw error;
+      if (kept === undefined) throw error;
+      seal = kept.seal;
     }
-  }
-
-  return async function getSeal() {
-    if (kept === undefined || clock.monotonic() - kept.at > KEPT_MS) {
-      kept = { seal: await loadSeal(), at: clock.monotonic() };
-    }
-    return kept.seal;
+    kept = { seal, at: clock.monotonic() };
+    return seal;
   };
 }
 
 const TEN_YEARS_SECONDS = 315_360_000;
-
-/** The secret that all replicas have in common: whoever needs it first makes it. */
-async function loadOrCreateStoredSecret(
-  store: KeyValue,
-  sessionKeyPrefix: string,
-): Promise<string> {
-  const key = buildSharedSecretKey(sessionKeyPrefix);
-  return (await store.get(key)) ?? store.getOrSet(key, generateSecret(), TEN_YEARS_SECONDS);
-}

@@ -74,7 +74,8 @@ export function createSigningKeys(
     const name = buildKeyName(month);
     const seal = await getSeal();
     const ttlSeconds = Math.ceil(((month + 1) * MONTH_MS + 2 * OVERLAP_MS - clock.now()) / 1000);
-    const write = (one: SigningKey) => seal.seal(name, exportKey(one));
+    const write = ({ privateKey }: SigningKey) =>
+      seal.seal(name, privateKey.export({ format: 'pem', type: 'pkcs8' }).toString());
     const stored =
       (await store.get(name)) ??
       (await store.getOrSet(name, write(former ?? (await generateKey())), ttlSeconds));
@@ -85,10 +86,9 @@ export function createSigningKeys(
       log.warn(
         'A signing key in the store was sealed with another OAUTH_STATE_SECRET: a new key takes its place. Set the same list of secrets on all replicas.',
       );
-      const fresh = await generateKey();
-      return replaceKey(fresh);
+      return replaceKey(await generateKey());
     }
-    const key = importKey(text);
+    const key = describeKey(createPrivateKey(text));
     // A former secret may be removed an hour after the new one came.
     return seal.isSealedByFirst(stored) ? key : replaceKey(key);
 
@@ -121,11 +121,6 @@ async function generateKey(): Promise<SigningKey> {
   const { privateKey } = await generatePair('ec', { namedCurve: 'P-256' });
   return describeKey(privateKey);
 }
-
-const exportKey = ({ privateKey }: SigningKey): string =>
-  privateKey.export({ format: 'pem', type: 'pkcs8' }).toString();
-
-const importKey = (pem: string): SigningKey => describeKey(createPrivateKey(pem));
 
 function describeKey(privateKey: KeyObject): SigningKey {
   const { kty, crv, x, y } = createPublicKey(privateKey).export({ format: 'jwk' });

@@ -171,7 +171,7 @@ async function serve(runPipeline: Pipeline): Promise<Running> {
   const server = createHttpServer(openTestRuntime({ clock, log }), {
     runPipeline,
     isServedWhenBusy: () => false,
-    overloadRefusals: new Map(),
+    findRefusal: () => undefined,
     canonicalizePath: (path) => path,
     logRequest(one) {
       served.push(one);
@@ -442,10 +442,8 @@ describe('what a stream sends', () => {
           limiter: createAdmittingLimiter({ 'X-RateLimit-Limit': '7' }),
           authenticate: async () => undefined,
         },
-        {
-          corsHeaders: { request: [], requestPrefix: undefined, response: [] },
-          runQueue: createRunQueue(manualClock()),
-        },
+        { request: [], requestPrefix: undefined, response: [] },
+        createRunQueue(manualClock()),
       ),
     );
     const socket = await openRaw(port, GET('/stream', 'Origin: https://a.example'));
