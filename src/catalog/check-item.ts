@@ -187,13 +187,6 @@ function findSkillProblem(item: RawItem): string | undefined {
   if (!root.split('/').every((segment) => segment === '' || isPlainName(segment)))
     return 'has a URI with "." or ".." in it, or with a name that has a slash';
   if (JSON.stringify(item).length > MAX_SKILL) return `is larger than ${MAX_SKILL} characters`;
-  return (
-    findFrontmatterProblem(frontmatter, root) ??
-    (resources === 'dynamic' ? undefined : findFilesProblem(resources, root))
-  );
-}
-
-function findFrontmatterProblem(frontmatter: unknown, root: string): string | undefined {
   if (!isObject(frontmatter)) return 'has no frontmatter';
   const { name, description } = frontmatter;
   if (typeof name !== 'string' || !SKILL_NAME.test(name))
@@ -203,7 +196,8 @@ function findFrontmatterProblem(frontmatter: unknown, root: string): string | un
   if (typeof description !== 'string' || description.trim() === '') return 'has no description';
   if (description.length > MAX_DESCRIPTION)
     return `has a description of more than ${MAX_DESCRIPTION} characters`;
-  return hides(frontmatter) ? 'has characters in its frontmatter that cannot be seen' : undefined;
+  if (hides(frontmatter)) return 'has characters in its frontmatter that cannot be seen';
+  return resources === 'dynamic' ? undefined : findFilesProblem(resources, root);
 }
 
 /** True if a text or a name in it has characters that people do not see, and models read. */
@@ -238,12 +232,7 @@ function findFilesProblem(files: unknown, root: string): string | undefined {
   return bytes > MAX_FILE_BYTES ? `has files of more than ${MAX_FILE_BYTES} bytes` : undefined;
 }
 
-interface File {
-  readonly uri: string;
-  readonly size: number;
-}
-
-const isFile = (file: unknown): file is File =>
+const isFile = (file: unknown): file is { readonly uri: string; readonly size: number } =>
   isObject(file) &&
   typeof file.uri === 'string' &&
   typeof file.digest === 'string' &&

@@ -45,7 +45,11 @@ export function createFindIdlePatterns(file: PatternsFile, findFacts: FindFacts)
   const rows = listRows({ ...file, servers }).map((row) => placeRow(row, servers, naming));
   const readNames = createReadNames(naming, findFacts);
   const findStranger = createFindStranger(file);
-  const described = new Map<PlacedRow, Described>();
+  /** `servers` is the number of those that had listed by then: of one that lists later the nearest name may be. */
+  const described = new Map<
+    PlacedRow,
+    { readonly idle: IdlePattern; readonly isGuessed: boolean; readonly servers: number }
+  >();
 
   /** Suggests what may have been meant. */
   function suggest(
@@ -100,13 +104,6 @@ export function createFindIdlePatterns(file: PatternsFile, findFacts: FindFacts)
       ),
   );
   return (known) => [...guarding, ...rows.flatMap((row) => judge(row, known) ?? [])];
-}
-
-interface Described {
-  readonly idle: IdlePattern;
-  readonly isGuessed: boolean;
-  /** The number of those that had listed by then: of one that lists later the nearest name may be. */
-  readonly servers: number;
 }
 
 /** A pattern, as the file has it. */

@@ -67,19 +67,6 @@ export function createListCache(clock: Clock, source: ListSource) {
     return servable;
   }
 
-  function keep(fetched: FetchedList, changesBefore: number): void {
-    const isOther = list?.fingerprint !== fetched.fingerprint;
-    const isNews = wasMissed || (isOther && list !== undefined);
-    // The same object as long as it is the same list: what was made of it is found by it.
-    if (isOther) list = fetched;
-    changesSeen = changesBefore;
-    expiresAt = clock.monotonic() + fetched.ttlMs;
-    wasMissed = false;
-    if (waitedMs() < QUICK_MS) changedWait = undefined;
-    if (isNews) onChange();
-    if (isOther) source.onOther();
-  }
-
   const waitedMs = () =>
     changedWait === undefined ? 0 : clock.monotonic() - changedWait.startedAt;
 
@@ -88,7 +75,17 @@ export function createListCache(clock: Clock, source: ListSource) {
     const changesBefore = changes;
     own.reasons = reasons;
     try {
-      keep(await fetch(), changesBefore);
+      const fetched = await fetch();
+      const isOther = list?.fingerprint !== fetched.fingerprint;
+      const isNews = wasMissed || (isOther && list !== undefined);
+      // The same object as long as it is the same list: what was made of it is found by it.
+      if (isOther) list = fetched;
+      changesSeen = changesBefore;
+      expiresAt = clock.monotonic() + fetched.ttlMs;
+      wasMissed = false;
+      if (waitedMs() < QUICK_MS) changedWait = undefined;
+      if (isNews) onChange();
+      if (isOther) source.onOther();
     } catch {
       // Whoever fetches says why; here is only known that nothing came.
       retryAt = clock.monotonic() + RETRY_MS;

@@ -40,10 +40,8 @@ const MAX_REMEMBERED = 20_000;
 /** Asked about at once. */
 const AT_ONCE = 16;
 
-interface Known {
+interface Known extends ListJudgement {
   readonly verdict: ListedVerdict;
-  readonly digest: string;
-  readonly hasFailed: boolean;
 }
 
 export function createListGuards(guards: Guards, clock: Clock) {
@@ -149,22 +147,20 @@ async function ask(kind: ListKind, item: RawItem, guard: Guard): Promise<Known> 
     },
   });
   const hasFailed = verdict.hasFailed === true;
-  switch (verdict.kind) {
-    case 'passed':
-      return { verdict: { kind: 'listed', item }, digest: 'p', hasFailed };
-    case 'changed': {
-      if (kind === 'skills') {
-        const reason =
-          'is hidden: a guard would change it, and clients load no skill that differs from its SKILL.md';
-        return { verdict: { kind: 'hidden', reason }, digest: 'r', hasFailed };
-      }
-      const changed = isObject(verdict.value) ? verdict.value : item;
-      const digest = hashSha256(JSON.stringify(changed));
-      return { verdict: { kind: 'listed', item: changed }, digest, hasFailed };
-    }
-    case 'refused': {
-      const reason = `is hidden by the guard ${verdict.by}: ${verdict.message}`;
-      return { verdict: { kind: 'hidden', reason }, digest: 'r', hasFailed };
-    }
-  }
+  const hide = (reason: string): Known => ({
+    verdict: { kind: 'hidden', reason },
+    digest: 'r',
+    hasFailed,
+  });
+  if (verdict.kind === 'refused')
+    return hide(`is hidden by the guard ${verdict.by}: ${verdict.message}`);
+  if (verdict.kind === 'passed')
+    return { verdict: { kind: 'listed', item }, digest: 'p', hasFailed };
+  if (kind === 'skills')
+    return hide(
+      'is hidden: a guard would change it, and clients load no skill that differs from its SKILL.md',
+    );
+  const told = isObject(verdict.value) ? verdict.value : item;
+  const digest = hashSha256(JSON.stringify(told));
+  return { verdict: { kind: 'listed', item: told }, digest, hasFailed };
 }

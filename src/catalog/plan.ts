@@ -35,10 +35,15 @@ import { createPlannedView, type PlannedView } from './views/curated-view.ts';
 import type { ViewsConfig } from './views/view-shape.ts';
 
 /** The part of the configuration file that catalogues are made of. */
-export interface CatalogFile extends ServersConfig, ViewsConfig, GuardedServers {}
-
-/** The guards of the file, as far as they are about servers. */
-export interface GuardedServers {
+export interface CatalogFile extends ServersConfig, ViewsConfig {
+  /** As far as their patterns are looked at here. */
+  readonly rules: readonly {
+    readonly may: readonly string[];
+    /** Set where somebody is asked before a call. */
+    readonly ask?: string | undefined;
+    readonly place: string;
+  }[];
+  /** As far as they are about servers. */
   readonly guards?: readonly {
     readonly name: string;
     /** Names of servers; undefined for all, and the built-in catalogue. */
@@ -52,7 +57,7 @@ export interface GuardedServers {
 
 /** All that catalogues are made by, until the configuration is read anew. */
 export interface CatalogSetup {
-  readonly file: CatalogFile & PatternRules;
+  readonly file: CatalogFile;
   /** Undefined where there is none: everything is approved. */
   readonly lock?: Lock | undefined;
   /** Decide who may see and use what. */
@@ -61,16 +66,6 @@ export interface CatalogSetup {
   readonly guards: Guards | undefined;
   /** Checks what a guard has changed against a server's schema; undefined without guards. */
   readonly checkSchema: CheckSchema | undefined;
-}
-
-/** The rules of the file, as far as their patterns are looked at here. */
-export interface PatternRules {
-  readonly rules: readonly {
-    readonly may: readonly string[];
-    /** Set where somebody is asked before a call. */
-    readonly ask?: string | undefined;
-    readonly place: string;
-  }[];
 }
 
 /** All that follows from one setup. Nothing of it changes: the next setup makes another one. */
@@ -174,7 +169,7 @@ export function createPlan(
 }
 
 /** Names of the servers that are guards. */
-export const listGuardServers = ({ guards = [] }: GuardedServers): readonly string[] =>
+export const listGuardServers = ({ guards = [] }: Pick<CatalogFile, 'guards'>): readonly string[] =>
   guards.flatMap(({ use }) => use.server ?? []);
 
 // §22.4, §22.6: a server, as operators approve it.

@@ -103,8 +103,9 @@ function prepare(
     const lookAlike = kind === 'skills' ? undefined : cleanItem(fitting).lookAlike;
     if (lookAlike !== undefined)
       warn(ownName, `has letters that look like others in ${showName(lookAlike)}; it is listed`);
-    if (leftOut.length > 0)
-      warn(ownName, `is listed without what MCP does not allow: ${tell(leftOut)}`);
+    const more = leftOut.length > MAX_TOLD ? ', ...' : '';
+    const told = leftOut.slice(0, MAX_TOLD).join(', ') + more;
+    if (leftOut.length > 0) warn(ownName, `is listed without what MCP does not allow: ${told}`);
     byOwnName.set(ownName, entry);
     byName.set(entry.name, entry);
   }
@@ -122,9 +123,6 @@ function prepare(
 
 /** Paths in one warning; the first ones say enough. */
 const MAX_TOLD = 5;
-
-const tell = (paths: readonly string[]): string =>
-  [...paths.slice(0, MAX_TOLD), ...(paths.length > MAX_TOLD ? ['...'] : [])].join(', ');
 
 export function toJudgedList(
   kind: ListKind,

@@ -33,15 +33,6 @@ import { type ListJudgement, NOTHING_SAID } from './list-guards.ts';
 
 export type ServerLists = ReturnType<typeof createServerLists>;
 
-interface ListsScope {
-  /** Each user has lists of their own. */
-  readonly isPersonal: boolean;
-  /** Users whose lists are kept; 1,000 unless given. */
-  readonly maxUsers?: number;
-  /** Ends all that is asked for. */
-  readonly signal: AbortSignal;
-}
-
 interface ListsOwner {
   /** Undefined where nothing is locked. */
   getLock(): Lock | undefined;
@@ -84,7 +75,18 @@ interface Holder {
 export function createServerLists(
   { config, clock, log }: Pick<Runtime, 'config' | 'clock' | 'log'>,
   upstream: Upstream,
-  { isPersonal, maxUsers = MAX_USERS, signal }: ListsScope,
+  {
+    isPersonal,
+    maxUsers = MAX_USERS,
+    signal,
+  }: {
+    /** Each user has lists of their own. */
+    readonly isPersonal: boolean;
+    /** Users whose lists are kept; 1,000 unless given. */
+    readonly maxUsers?: number;
+    /** Ends all that is asked for. */
+    readonly signal: AbortSignal;
+  },
   owner: ListsOwner,
 ) {
   const { listWaitMs } = config.upstreams;

@@ -114,12 +114,13 @@ export function createServerView(name: string, getPlan: () => Plan, joined: View
       askByCurrentPlan(getPlan, async ({ servers, policies }) => {
         const planned = servers.get(name);
         if (planned === undefined) return undefined;
-        const candidates = policies.dependOnCaller ? listClientUris(name, uri) : [];
-        for (const candidate of candidates) {
-          const found = await joined[wanted](candidate, who);
-          if (found?.server === name && found.ownUri === uri) return found;
+        if (policies.dependOnCaller) {
+          for (const candidate of listClientUris(name, uri)) {
+            const found = await joined[wanted](candidate, who);
+            if (found?.server === name && found.ownUri === uri) return found;
+          }
+          return undefined;
         }
-        if (policies.dependOnCaller) return undefined;
         const annotations = await findIn(planned, uri, who);
         return (
           annotations && { server: name, ownUri: uri, uri: toSharedUri(name, uri), annotations }
@@ -194,7 +195,8 @@ export async function describeView(
   const joined =
     view.shown === 'joined'
       ? joinInstructions(ownText, sections)
-      : sections.map(({ text }) => fitInstructions(text))[0];
+      : // Those of one server, without a heading.
+        sections.map(({ text }) => cutBytes(cleanText(text), MAX_BYTES))[0];
   const given = view.findConfig()?.instructions;
   const replaced = given?.trim() === '' ? undefined : given;
   return {
@@ -274,9 +276,7 @@ interface ServerInstructions {
 /** Bytes of all, in UTF-8. */
 const MAX_BYTES = 8_192;
 
-/** The instructions of one server, without a heading. */
-const fitInstructions = (text: string): string =>
-  cutBytes(cleanForeignText(text.trim(), MAX_BYTES), MAX_BYTES);
+const cleanText = (text: string): string => cleanForeignText(text.trim(), MAX_BYTES);
 
 /** `own` are those of the built-in catalogue; undefined where there is nothing to say. */
 function joinInstructions(
@@ -288,8 +288,7 @@ function joinInstructions(
     const heading = `${joined === '' ? '' : '\n\n'}## ${name}\n\n`;
     // Each gets its share of what those before it left: none can push the others out.
     const share = Math.floor((MAX_BYTES - Buffer.byteLength(joined)) / (sections.length - index));
-    const clean = cleanForeignText(text.trim(), MAX_BYTES);
-    const fitted = cutBytes(lowerHeadings(clean), share - Buffer.byteLength(heading));
+    const fitted = cutBytes(lowerHeadings(cleanText(text)), share - Buffer.byteLength(heading));
     if (fitted !== '') joined += heading + fitted;
   }
   return joined === '' ? undefined : joined;

@@ -132,7 +132,24 @@ interface CuratedItem extends Pick<Entry, 'kind' | 'server' | 'name'> {
 
 export function createPlannedView(config: ViewConfig, naming: Naming): PlannedView {
   const servers = config.servers && new Map(config.servers.map((name, place) => [name, place]));
-  const rank = createRank(config);
+  const { tools, prompts, resources } = config;
+  const patterns = {
+    tool: tools && compile(tools),
+    prompt: prompts && compile(prompts),
+    resource: resources && compile(resources),
+  };
+
+  /** At which place of the file's patterns something stands; `NOWHERE` where none fits. */
+  function rank({ kind, name, namesBegin }: CuratedItem): number {
+    const given = patterns[kind];
+    if (given === undefined) return 0;
+    // The tool by which users log in at a server stands for all that they find there (§24.3).
+    if (namesBegin !== undefined)
+      return given.globs.findIndex((glob) => canBegin(glob, namesBegin));
+    const text = kind === 'resource' ? decodeResource(name) : name;
+    return text === undefined ? NOWHERE : given.fits.findIndex((fits) => fits(text));
+  }
+
   const hasServer = (name: string) => servers === undefined || servers.has(name);
   const placeServer = (name: string): number => servers?.get(name) ?? 0;
 
@@ -168,24 +185,5 @@ export function createPlannedView(config: ViewConfig, naming: Naming): PlannedVi
 const IGNORED = () => {};
 
 const NOWHERE = -1;
-
-/** At which place of the file's patterns something stands; `NOWHERE` where none fits. */
-function createRank({ tools, prompts, resources }: ViewConfig): (item: CuratedItem) => number {
-  const patterns = {
-    tool: tools && compile(tools),
-    prompt: prompts && compile(prompts),
-    resource: resources && compile(resources),
-  };
-
-  return function rank({ kind, name, namesBegin }) {
-    const given = patterns[kind];
-    if (given === undefined) return 0;
-    // The tool by which users log in at a server stands for all that they find there (§24.3).
-    if (namesBegin !== undefined)
-      return given.globs.findIndex((glob) => canBegin(glob, namesBegin));
-    const text = kind === 'resource' ? decodeResource(name) : name;
-    return text === undefined ? NOWHERE : given.fits.findIndex((fits) => fits(text));
-  };
-}
 
 const compile = (globs: readonly string[]) => ({ globs, fits: globs.map(compileGlob) });

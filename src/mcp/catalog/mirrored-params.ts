@@ -30,16 +30,14 @@ export function readMirroredParams(tool: string, schema: ObjectSchema): readonly
 
 /** Counts all annotations, wherever they stand; a member that is called so is none. */
 function countAnnotations(schema: unknown): number {
-  if (Array.isArray(schema)) return sum(schema.map(countAnnotations));
-  if (!isObject(schema)) return 0;
-  const ownCount = MIRROR_KEYWORD in schema ? 1 : 0;
-  const { properties, ...rest } = schema;
-  const members = isObject(properties) ? Object.values(properties) : [];
-  return ownCount + sum([...members, ...Object.values(rest)].map(countAnnotations));
+  if (typeof schema !== 'object' || schema === null) return 0;
+  const { properties, ...rest }: { readonly properties?: unknown } = schema;
+  const members: readonly unknown[] = isObject(properties) ? Object.values(properties) : [];
+  return [...members, ...Object.values(rest)].reduce<number>(
+    (total, member) => total + countAnnotations(member),
+    MIRROR_KEYWORD in schema ? 1 : 0,
+  );
 }
-
-const sum = (numbers: readonly number[]): number =>
-  numbers.reduce((total, number) => total + number, 0);
 
 /** For a schema that a server wrote. */
 const MAX_NAME = 64;
